@@ -1,0 +1,74 @@
+//! A counter without a shared line.
+//!
+//! # Memory ordering
+//! | word | site | ordering | why |
+//! |---|---|---|---|
+//! | stripe | `add` load and store | Relaxed | one writer at a time (P1 of [`crate::per_thread`]) |
+//! | `orphans` | `add` | Relaxed | an RMW loses nothing; nothing is published through it |
+//! | both | `sum` loads | Relaxed | exact only once the adders are known to have stopped, and whatever told the caller so (a join, a channel) ordered their stores before |
+
+use crate::atomic::{AtomicU64, Ordering};
+use crate::per_thread::{PerThread, thread_index};
+
+/// A signed sum striped over threads: adding writes a line of the caller's own, reading walks
+/// all stripes. After the sources of section 5.5 of the contention adapting tree's benchmarks
+/// (`erlang/otp#2190`).
+#[derive(Debug, Default)]
+pub struct StripedCounter {
+    stripes: PerThread<AtomicU64>,
+    /// For threads whose local variables are gone, or whose stripe could not be had.
+    orphans: AtomicU64,
+}
+
+impl StripedCounter {
+    /// A counter at zero.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds `delta`.
+    #[inline]
+    pub fn add(&self, delta: i64) {
+        match thread_index().and_then(|index| self.stripes.get_or_make(index)) {
+            Some(stripe) => {
+                let sum = stripe.load(Ordering::Relaxed).wrapping_add(delta.cast_unsigned());
+                stripe.store(sum, Ordering::Relaxed);
+            }
+            None => {
+                self.orphans.fetch_add(delta.cast_unsigned(), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The sum: exact when nobody adds meanwhile; else each addition made meanwhile may or may not
+    /// be in it, one by one (the stripes are not read at one moment). O(threads).
+    pub fn sum(&self) -> i64 {
+        let stripes = self.stripes.iter().map(|s| s.load(Ordering::Relaxed));
+        stripes.fold(self.orphans.load(Ordering::Relaxed), u64::wrapping_add).cast_signed()
+    }
+}
+
+#[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn sums_what_all_threads_added() {
+        let counter = Arc::new(StripedCounter::new());
+        let threads: Vec<_> = (0..4)
+            .map(|t| {
+                let counter = Arc::clone(&counter);
+                std::thread::spawn(move || {
+                    for i in 0..1000 {
+                        counter.add(if i % 4 == 3 { -1 } else { t });
+                    }
+                })
+            })
+            .collect();
+        for t in threads {
+            t.join().unwrap();
+        }
+        assert_eq!(counter.sum(), (1 + 2 + 3) * 750 - 4 * 250);
+    }
+}

@@ -1,0 +1,133 @@
+//! The facade: one name for each primitive, whichever machine runs it.
+//!
+//! `loom` and `shuttle` need their own atomics to see and schedule every access. The cfgs are
+//! `silvics_loom` and `silvics_shuttle`, never plain `loom`, which would also switch the
+//! dependencies that know that name.
+
+/// Atomic types, fences and orderings.
+pub mod atomic {
+    #[cfg(silvics_loom)]
+    pub use loom::sync::atomic::{
+        AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
+        Ordering, fence,
+    };
+    #[cfg(all(silvics_shuttle, not(silvics_loom)))]
+    pub use shuttle::sync::atomic::{
+        AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
+        Ordering, fence,
+    };
+    #[cfg(not(any(silvics_loom, silvics_shuttle)))]
+    pub use std::sync::atomic::{
+        AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
+        Ordering, fence,
+    };
+}
+
+/// Interior mutability that loom can watch.
+pub mod cell {
+    #[cfg(silvics_loom)]
+    pub use loom::cell::UnsafeCell;
+
+    /// A cell reached through closures, as loom's is, so that code written over it can be checked.
+    #[cfg(not(silvics_loom))]
+    #[derive(Debug, Default)]
+    #[repr(transparent)]
+    pub struct UnsafeCell<T: ?Sized>(std::cell::UnsafeCell<T>);
+
+    #[cfg(not(silvics_loom))]
+    impl<T> UnsafeCell<T> {
+        /// A cell holding `value`.
+        pub const fn new(value: T) -> Self {
+            Self(std::cell::UnsafeCell::new(value))
+        }
+    }
+
+    #[cfg(not(silvics_loom))]
+    impl<T: ?Sized> UnsafeCell<T> {
+        /// Calls `f` with a pointer to the content; reading through it is the caller's promise
+        /// that nobody writes meanwhile.
+        #[inline(always)]
+        pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+            f(self.0.get())
+        }
+
+        /// Calls `f` with a pointer to the content; writing through it is the caller's promise
+        /// that nobody else accesses it meanwhile.
+        #[inline(always)]
+        pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0.get())
+        }
+    }
+}
+
+/// Spinning.
+pub mod hint {
+    #[cfg(silvics_loom)]
+    pub use loom::hint::spin_loop;
+    #[cfg(all(silvics_shuttle, not(silvics_loom)))]
+    pub use shuttle::hint::spin_loop;
+    #[cfg(not(any(silvics_loom, silvics_shuttle)))]
+    pub use std::hint::spin_loop;
+}
+
+/// Threads.
+pub mod thread {
+    #[cfg(silvics_loom)]
+    pub use loom::thread::{JoinHandle, spawn, yield_now};
+    #[cfg(all(silvics_shuttle, not(silvics_loom)))]
+    pub use shuttle::thread::{JoinHandle, spawn, yield_now};
+    #[cfg(not(any(silvics_loom, silvics_shuttle)))]
+    pub use std::thread::{JoinHandle, spawn, yield_now};
+}
+
+#[cfg(silvics_loom)]
+use loom::sync as blocking;
+#[cfg(all(silvics_shuttle, not(silvics_loom)))]
+use shuttle::sync as blocking;
+#[cfg(not(any(silvics_loom, silvics_shuttle)))]
+use std::sync as blocking;
+
+pub use blocking::MutexGuard;
+
+/// A blocking mutex for slow paths, without poisoning: what it protects is left consistent by
+/// every path that can unwind.
+#[derive(Debug, Default)]
+pub struct Mutex<T>(blocking::Mutex<T>);
+
+impl<T> Mutex<T> {
+    /// A mutex protecting `value`.
+    pub fn new(value: T) -> Self {
+        Self(blocking::Mutex::new(value))
+    }
+
+    /// Locks it, blocking the thread while another holds it.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Declares thread-local variables that loom and shuttle know of.
+///
+/// ```
+/// use std::cell::Cell;
+/// silvics_sync::thread_local! { static DEPTH: Cell<u32> = Cell::new(0); }
+/// DEPTH.with(|d| d.set(d.get() + 1));
+/// assert_eq!(DEPTH.with(Cell::get), 1);
+/// ```
+#[cfg(not(any(silvics_loom, silvics_shuttle)))]
+#[macro_export]
+macro_rules! thread_local {
+    ($($body:tt)*) => { ::std::thread_local! { $($body)* } };
+}
+/// Declares thread-local variables that loom knows of.
+#[cfg(silvics_loom)]
+#[macro_export]
+macro_rules! thread_local {
+    ($($body:tt)*) => { $crate::model::thread_local! { $($body)* } };
+}
+/// Declares thread-local variables that shuttle knows of.
+#[cfg(all(silvics_shuttle, not(silvics_loom)))]
+#[macro_export]
+macro_rules! thread_local {
+    ($($body:tt)*) => { $crate::model::thread_local! { $($body)* } };
+}

@@ -1,0 +1,40 @@
+//! The words that concurrent indexes are made of.
+//!
+//! Everything in silvics that touches memory shared between threads goes through this crate, so
+//! that one `--cfg` swaps the real machine for a model checker:
+//!
+//! | build | [`atomic`], [`cell`], [`thread`], [`thread_local!`] come from |
+//! |---|---|
+//! | default | `std` |
+//! | `--cfg silvics_loom` | `loom`, which explores every execution of the C11 model |
+//! | `--cfg silvics_shuttle` | `shuttle`, which explores random sequentially consistent schedules |
+//!
+//! On top of that facade stand the field's usual pieces:
+//!
+//! * [`lock`]: test-and-set spin lock and ticket lock behind one [`lock::RawLock`];
+//! * [`version`]: the optimistic lock (read, validate, upgrade, obsolete);
+//! * [`tagged`]: a pointer with mark bits in its low bits, and room for a hint in its high ones;
+//! * [`backoff`]: how a thread waits;
+//! * [`per_thread`]: dense thread indexes and one padded cell per thread;
+//! * [`counter`]: a counter striped over those cells.
+
+pub mod backoff;
+pub mod counter;
+mod facade;
+pub mod lock;
+pub mod per_thread;
+pub mod tagged;
+pub mod version;
+
+pub use crossbeam_utils::CachePadded;
+pub use facade::{Mutex, MutexGuard, atomic, cell, hint, thread};
+
+/// What the facade's macros need of the model in use.
+#[cfg(any(silvics_loom, silvics_shuttle))]
+#[doc(hidden)]
+pub mod model {
+    #[cfg(silvics_loom)]
+    pub use loom::{lazy_static, thread_local};
+    #[cfg(all(silvics_shuttle, not(silvics_loom)))]
+    pub use shuttle::{lazy_static, thread_local};
+}

@@ -1,0 +1,282 @@
+//! Spin locks small enough to sit in a node.
+//!
+//! # Memory ordering
+//!
+//! | word | site | ordering | pairs with | why |
+//! |---|---|---|---|---|
+//! | `SpinLock.state` | `try_lock` exchange | Acquire | `unlock` | what the last owner wrote is seen |
+//! | `SpinLock.state` | `lock`'s spin load | Relaxed | – | only decides when to try the exchange |
+//! | `SpinLock.state` | `unlock` | Release | `try_lock` | publishes the critical section |
+//! | `TicketLock.next` | `lock` fetch-add | Relaxed | – | the RMW order alone gives each ticket once |
+//! | `TicketLock.serving` | `lock` load | Acquire | `unlock` | as above |
+//! | `TicketLock.serving` | `unlock` store | Release | `lock` | as above; the owner alone writes it |
+//! | `TicketLock.next` | `try_lock` CAS | Acquire / Relaxed | `unlock` via `serving` | see `try_lock` |
+
+use crate::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
+use crate::backoff::Backoff;
+
+/// A mutual exclusion lock without data: the tree decides what it protects.
+pub trait RawLock: Default + Send + Sync {
+    /// Waits until the caller owns the lock.
+    fn lock(&self);
+
+    /// Takes the lock if nobody owns it.
+    #[must_use]
+    fn try_lock(&self) -> bool;
+
+    /// Gives the lock back.
+    ///
+    /// # Safety
+    /// The caller owns the lock.
+    unsafe fn unlock(&self);
+}
+
+/// Test-and-set lock: an exchange to take it, a store to release it. One byte, unfair, the
+/// cheapest of all when it is rarely contended.
+#[derive(Debug, Default)]
+pub struct SpinLock {
+    locked: AtomicBool,
+}
+
+impl SpinLock {
+    /// An unlocked lock.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl RawLock for SpinLock {
+    #[inline]
+    fn lock(&self) {
+        let mut backoff = Backoff::new();
+        while !self.try_lock() {
+            // Spin on a load: exchanges by waiters would steal the line from the owner.
+            backoff.wait_while(|| self.locked.load(Ordering::Relaxed));
+        }
+    }
+
+    #[inline]
+    fn try_lock(&self) -> bool {
+        // Loom schedules a spinning exchange, which writes each time, before the owner's store
+        // without end; a failed compare-exchange writes nothing.
+        #[cfg(silvics_loom)]
+        return self
+            .locked
+            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok();
+        #[cfg(not(silvics_loom))]
+        !self.locked.swap(true, Ordering::Acquire)
+    }
+
+    #[inline]
+    unsafe fn unlock(&self) {
+        self.locked.store(false, Ordering::Release);
+    }
+}
+
+/// Ticket lock (Mellor-Crummey and Scott, TOCS 1991, section 2.2): first come, first served.
+/// Four bytes; tickets are 16 bits wide, so at most 65 535 threads may wait at once.
+#[derive(Debug, Default)]
+pub struct TicketLock {
+    next: AtomicU16,
+    serving: AtomicU16,
+}
+
+impl TicketLock {
+    /// An unlocked lock.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl RawLock for TicketLock {
+    #[inline]
+    fn lock(&self) {
+        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut backoff = Backoff::new();
+        while self.serving.load(Ordering::Acquire) != ticket {
+            backoff.wait();
+        }
+    }
+
+    #[inline]
+    fn try_lock(&self) -> bool {
+        // The lock is free when both counters agree. If `next` still equals the `serving` read
+        // here when the CAS takes it, nobody has drawn a ticket since that owner left, so the
+        // Acquire load of `serving` has synchronised with the last `unlock`.
+        let serving = self.serving.load(Ordering::Acquire);
+        self.next
+            .compare_exchange(
+                serving,
+                serving.wrapping_add(1),
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            )
+            .is_ok()
+    }
+
+    #[inline]
+    unsafe fn unlock(&self) {
+        let mine = self.serving.load(Ordering::Relaxed);
+        self.serving.store(mine.wrapping_add(1), Ordering::Release);
+    }
+}
+
+/// Test-and-set lock in the lowest bit of a 32-bit word whose other bits belong to the owner: a
+/// node keeps its height beside its lock without another word.
+#[derive(Debug, Default)]
+pub struct LockedWord {
+    word: AtomicU32,
+}
+
+impl LockedWord {
+    const LOCKED: u32 = 1;
+
+    /// An unlocked word holding `payload` (31 bits).
+    pub fn new(payload: u32) -> Self {
+        Self { word: AtomicU32::new(payload << 1) }
+    }
+
+    /// The payload: exact for the owner of the lock, a moment's value for others.
+    #[inline]
+    pub fn payload(&self) -> u32 {
+        // Relaxed: the owner reads its own or its predecessor's write, ordered by the lock;
+        // others use it as a hint.
+        self.word.load(Ordering::Relaxed) >> 1
+    }
+
+    /// Replaces the payload, keeping the lock.
+    ///
+    /// # Safety
+    /// The caller owns the lock: a plain store may then overwrite the whole word, since waiters
+    /// only ever set the bit that is set already.
+    #[inline]
+    pub unsafe fn set_payload(&self, payload: u32) {
+        self.word.store(payload << 1 | Self::LOCKED, Ordering::Relaxed);
+    }
+
+    /// Waits until the caller owns the lock.
+    #[inline]
+    pub fn lock(&self) {
+        let mut backoff = Backoff::new();
+        while !self.try_lock() {
+            backoff.wait_while(|| self.word.load(Ordering::Relaxed) & Self::LOCKED != 0);
+        }
+    }
+
+    /// Takes the lock if nobody owns it.
+    #[inline]
+    #[must_use]
+    pub fn try_lock(&self) -> bool {
+        // As in `SpinLock::try_lock`.
+        #[cfg(silvics_loom)]
+        return self
+            .word
+            .fetch_update(Ordering::Acquire, Ordering::Relaxed, |word| {
+                (word & Self::LOCKED == 0).then_some(word | Self::LOCKED)
+            })
+            .is_ok();
+        #[cfg(not(silvics_loom))]
+        {
+            self.word.fetch_or(Self::LOCKED, Ordering::Acquire) & Self::LOCKED == 0
+        }
+    }
+
+    /// Gives the lock back.
+    ///
+    /// # Safety
+    /// The caller owns the lock.
+    #[inline]
+    pub unsafe fn unlock(&self) {
+        let word = self.word.load(Ordering::Relaxed);
+        self.word.store(word & !Self::LOCKED, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::cell::UnsafeCell;
+    use std::sync::{Arc, Barrier};
+
+    struct Guarded<L>(L, UnsafeCell<u64>);
+    // SAFETY: the cell is only touched under the lock.
+    unsafe impl<L: RawLock> Sync for Guarded<L> {}
+
+    /// Two threads increment an unprotected counter under the lock: a lost update shows.
+    fn excludes<L: RawLock + 'static>() {
+        let shared = Arc::new(Guarded(L::default(), UnsafeCell::new(0)));
+        let start = Arc::new(Barrier::new(2));
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let (shared, start) = (Arc::clone(&shared), Arc::clone(&start));
+                std::thread::spawn(move || {
+                    start.wait();
+                    for _ in 0..50_000 {
+                        shared.0.lock();
+                        // SAFETY: under the lock.
+                        shared.1.with_mut(|c| unsafe { *c += 1 });
+                        // SAFETY: taken above.
+                        unsafe { shared.0.unlock() };
+                    }
+                })
+            })
+            .collect();
+        for t in threads {
+            t.join().unwrap();
+        }
+        // SAFETY: both threads have ended.
+        assert_eq!(shared.1.with(|c| unsafe { *c }), 100_000);
+    }
+
+    #[test]
+    fn spin_lock_excludes() {
+        excludes::<SpinLock>();
+    }
+
+    #[test]
+    fn ticket_lock_excludes() {
+        excludes::<TicketLock>();
+    }
+
+    #[test]
+    fn try_lock_fails_while_owned() {
+        fn check<L: RawLock>() {
+            let lock = L::default();
+            assert!(lock.try_lock());
+            assert!(!lock.try_lock());
+            // SAFETY: taken above.
+            unsafe { lock.unlock() };
+            assert!(lock.try_lock());
+        }
+        check::<SpinLock>();
+        check::<TicketLock>();
+    }
+
+    #[test]
+    fn ticket_numbers_wrap() {
+        let lock = TicketLock::new();
+        for _ in 0..70_000 {
+            lock.lock();
+            // SAFETY: taken above.
+            unsafe { lock.unlock() };
+        }
+        assert!(lock.try_lock());
+    }
+
+    #[test]
+    fn locked_word_keeps_its_payload() {
+        let word = LockedWord::new(7);
+        assert!(word.try_lock());
+        assert!(!word.try_lock());
+        assert_eq!(word.payload(), 7);
+        // SAFETY: owned since `try_lock`.
+        unsafe {
+            word.set_payload(9);
+            assert!(!word.try_lock());
+            word.unlock();
+        }
+        assert_eq!(word.payload(), 9);
+        assert!(word.try_lock());
+    }
+}

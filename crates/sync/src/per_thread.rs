@@ -1,0 +1,313 @@
+//! Dense thread indexes, and tables with one padded cell per thread.
+//!
+//! A thread draws the smallest free index when it first needs one and gives it back when it ends;
+//! the next thread that draws it takes over whatever the cells at that index hold. Nothing has to
+//! be flushed when a thread ends, and a table never grows beyond the largest number of threads
+//! that lived at once.
+//!
+//! # Invariants
+//! * P1: at any moment an index belongs to at most one living thread.
+//! * P2: the last access of a cell by the old owner of an index happens before the first access by
+//!   its new owner: both pass through the registry's mutex in between.
+//!
+//! # Memory ordering
+//! | word | site | ordering | pairs with | why |
+//! |---|---|---|---|---|
+//! | `bucket` | `get` load | Acquire | the CAS that installs it | cells are initialised before they are reached |
+//! | `bucket` | install CAS | Release / Acquire | `get` | publishes; the loser uses the winner's bucket |
+
+use crate::CachePadded;
+use crate::atomic::{AtomicPtr, Ordering};
+use std::cell::Cell;
+
+/// The index of a thread among the living ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ThreadIndex(u32);
+
+impl ThreadIndex {
+    /// The index as a number: dense from 0.
+    #[inline(always)]
+    pub fn get(self) -> usize {
+        self.0 as usize
+    }
+}
+
+const UNASSIGNED: u32 = u32::MAX;
+const GONE: u32 = u32::MAX - 1;
+
+#[cfg(not(any(silvics_loom, silvics_shuttle)))]
+mod registry {
+    use crate::Mutex;
+    use std::cell::Cell;
+    use std::sync::LazyLock;
+
+    /// Free indexes, and the number ever given out.
+    static FREE: LazyLock<Mutex<(Vec<u32>, u32)>> = LazyLock::new(Mutex::default);
+
+    std::thread_local! {
+        /// The thread's index. No destructor: it can be read until the thread's very end.
+        pub(super) static INDEX: Cell<u32> = const { Cell::new(super::UNASSIGNED) };
+        /// Gives the index back when the thread ends.
+        static RETURN: Return = const { Return };
+    }
+
+    struct Return;
+
+    impl Drop for Return {
+        fn drop(&mut self) {
+            let index = INDEX.replace(super::GONE);
+            FREE.lock().0.push(index);
+        }
+    }
+
+    pub(super) fn assign() -> u32 {
+        if RETURN.try_with(|_| ()).is_err() {
+            INDEX.set(super::GONE);
+            return super::GONE;
+        }
+        let mut free = FREE.lock();
+        // The smallest free one: tables stay dense.
+        let smallest = (0..free.0.len()).min_by_key(|&at| free.0[at]);
+        let index = if let Some(at) = smallest {
+            free.0.swap_remove(at)
+        } else {
+            free.1 += 1;
+            free.1 - 1
+        };
+        INDEX.set(index);
+        index
+    }
+}
+
+#[cfg(any(silvics_loom, silvics_shuttle))]
+mod registry {
+    use std::cell::Cell;
+
+    crate::thread_local! {
+        pub(super) static INDEX: Cell<u32> = Cell::new(super::UNASSIGNED);
+    }
+    crate::model::lazy_static! {
+        static ref NEXT: crate::atomic::AtomicU32 = crate::atomic::AtomicU32::new(0);
+    }
+
+    /// Under a model threads are few and short: indexes are never given back.
+    pub(super) fn assign() -> u32 {
+        let index = NEXT.fetch_add(1, crate::atomic::Ordering::Relaxed);
+        INDEX.with(|i| i.set(index));
+        index
+    }
+}
+
+/// The calling thread's index; `None` once the thread's local variables have been torn down.
+#[inline]
+pub fn thread_index() -> Option<ThreadIndex> {
+    let index = registry::INDEX.with(Cell::get);
+    if index < GONE { Some(ThreadIndex(index)) } else { assign(index) }
+}
+
+#[cold]
+fn assign(index: u32) -> Option<ThreadIndex> {
+    if index == GONE {
+        return None;
+    }
+    let index = registry::assign();
+    (index < GONE).then_some(ThreadIndex(index))
+}
+
+/// Cells are kept in buckets of 1, 2, 4, … so that growing moves nothing.
+const BUCKETS: usize = 32;
+
+/// One `T` per thread, each on cache lines of its own, made by `T::default`.
+///
+/// [`PerThread::get`] hands out shared references: a cell that only its owner may write keeps
+/// that promise itself (P1 makes it one thread at a time).
+pub struct PerThread<T> {
+    buckets: [AtomicPtr<CachePadded<T>>; BUCKETS],
+}
+
+impl<T> std::fmt::Debug for PerThread<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PerThread").finish_non_exhaustive()
+    }
+}
+
+// SAFETY: the table owns its cells; threads share references to them.
+unsafe impl<T: Send + Sync> Send for PerThread<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for PerThread<T> {}
+
+impl<T: Default> Default for PerThread<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Default> PerThread<T> {
+    /// An empty table; cells are made as threads come.
+    pub fn new() -> Self {
+        Self { buckets: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())) }
+    }
+
+    /// The cell of `index`, if it has been made.
+    #[inline(always)]
+    pub fn get(&self, index: ThreadIndex) -> Option<&T> {
+        let (bucket, at) = Self::locate(index);
+        let cells = self.buckets[bucket].load(Ordering::Acquire);
+        if cells.is_null() {
+            return None;
+        }
+        // SAFETY: a bucket, once installed, holds 2^bucket initialised cells until drop, and `at`
+        // is below 2^bucket.
+        Some(unsafe { &**cells.add(at) })
+    }
+
+    /// The cell of `index`, made if need be; `None` only if memory for it cannot be had.
+    #[inline]
+    pub fn get_or_make(&self, index: ThreadIndex) -> Option<&T> {
+        self.get(index).or_else(|| self.make(index, |_| true, |_| ()))
+    }
+
+    /// Makes the cell of `index`, if `admit` admits its bytes; `refund` is told if another thread
+    /// made it meanwhile. `None` if it was not admitted or memory cannot be had.
+    #[cold]
+    pub fn make(
+        &self,
+        index: ThreadIndex,
+        admit: impl FnOnce(usize) -> bool,
+        refund: impl FnOnce(usize),
+    ) -> Option<&T> {
+        let (bucket, at) = Self::locate(index);
+        let bytes = size_of::<CachePadded<T>>() << bucket;
+        if !admit(bytes) {
+            return None;
+        }
+        let installed = self.install(bucket);
+        if !matches!(installed, Some((_, true))) {
+            refund(bytes);
+        }
+        // SAFETY: as in `get`.
+        installed.map(|(cells, _)| unsafe { &**cells.add(at) })
+    }
+
+    /// The cells made so far, of living and ended threads alike.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.buckets.iter().enumerate().flat_map(|(bucket, cells)| {
+            let cells = cells.load(Ordering::Acquire);
+            let len = if cells.is_null() { 0 } else { 1usize << bucket };
+            // SAFETY: as in `get`.
+            (0..len).map(move |at| unsafe { &**cells.add(at) })
+        })
+    }
+
+    /// Bytes of cells made so far. O(1).
+    pub fn bytes(&self) -> usize {
+        let made = |(bucket, cells): (usize, &AtomicPtr<CachePadded<T>>)| {
+            if cells.load(Ordering::Acquire).is_null() { 0 } else { 1usize << bucket }
+        };
+        self.buckets.iter().enumerate().map(made).sum::<usize>() * size_of::<CachePadded<T>>()
+    }
+
+    #[inline(always)]
+    fn locate(index: ThreadIndex) -> (usize, usize) {
+        let position = index.0 + 1; // below u32::MAX: no overflow, and the bucket is in bounds
+        let bucket = position.ilog2();
+        (bucket as usize, (position ^ 1 << bucket) as usize)
+    }
+
+    /// The bucket's cells, and whether this call made them.
+    fn install(&self, bucket: usize) -> Option<(*mut CachePadded<T>, bool)> {
+        let len = 1usize << bucket;
+        let mut cells = Vec::new();
+        cells.try_reserve_exact(len).ok()?;
+        cells.resize_with(len, CachePadded::<T>::default);
+        let fresh = Box::into_raw(cells.into_boxed_slice()).cast::<CachePadded<T>>();
+        match self.buckets[bucket].compare_exchange(
+            std::ptr::null_mut(),
+            fresh,
+            Ordering::Release,
+            Ordering::Acquire,
+        ) {
+            Ok(_) => Some((fresh, true)),
+            Err(theirs) => {
+                // SAFETY: made above and never published.
+                drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(fresh, len)) });
+                Some((theirs, false))
+            }
+        }
+    }
+}
+
+impl<T> Drop for PerThread<T> {
+    fn drop(&mut self) {
+        for (bucket, cells) in self.buckets.iter().enumerate() {
+            let cells = cells.load(Ordering::Acquire);
+            if !cells.is_null() {
+                let cells = std::ptr::slice_from_raw_parts_mut(cells, 1 << bucket);
+                // SAFETY: made by `install` with this length; nobody else has the table.
+                drop(unsafe { Box::from_raw(cells) });
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::atomic::AtomicUsize;
+    use std::collections::HashSet;
+    use std::sync::{Arc, Barrier};
+
+    #[test]
+    fn living_threads_have_different_indexes_and_ended_ones_give_them_back() {
+        const THREADS: usize = 20;
+        let mut highest = 0;
+        for _ in 0..5 {
+            let all_alive = Arc::new(Barrier::new(THREADS));
+            let indexes: HashSet<usize> = (0..THREADS)
+                .map(|_| {
+                    let all_alive = Arc::clone(&all_alive);
+                    std::thread::spawn(move || {
+                        let index = thread_index().unwrap();
+                        assert_eq!(thread_index(), Some(index));
+                        all_alive.wait();
+                        index.get()
+                    })
+                })
+                .collect::<Vec<_>>()
+                .into_iter()
+                .map(|t| t.join().unwrap())
+                .collect();
+            assert_eq!(indexes.len(), THREADS);
+            highest = highest.max(*indexes.iter().max().unwrap());
+        }
+        // Other tests of this process may hold some indexes too.
+        assert!(highest < 5 * THREADS, "indexes are not reused: {highest}");
+    }
+
+    #[test]
+    fn a_cell_belongs_to_its_index_and_survives_its_thread() {
+        let table = Arc::new(PerThread::<AtomicUsize>::new());
+        let first = {
+            let table = Arc::clone(&table);
+            std::thread::spawn(move || {
+                let index = thread_index().unwrap();
+                table.get_or_make(index).unwrap().store(index.get() + 1, Ordering::Relaxed);
+                index
+            })
+            .join()
+            .unwrap()
+        };
+        assert_eq!(table.get(first).unwrap().load(Ordering::Relaxed), first.get() + 1);
+        assert_eq!(table.iter().filter(|c| c.load(Ordering::Relaxed) != 0).count(), 1);
+        assert_eq!(table.bytes() % size_of::<CachePadded<AtomicUsize>>(), 0);
+        assert_eq!(table.bytes() / size_of::<CachePadded<AtomicUsize>>(), table.iter().count());
+    }
+
+    #[test]
+    fn cells_do_not_share_lines() {
+        let table = PerThread::<AtomicUsize>::new();
+        let a = std::ptr::from_ref(table.get_or_make(ThreadIndex(1)).unwrap()).addr();
+        let b = std::ptr::from_ref(table.get_or_make(ThreadIndex(2)).unwrap()).addr();
+        assert!(a.abs_diff(b) >= 64);
+    }
+}
