@@ -1,0 +1,68 @@
+//! How many bytes an index holds, and how many it may.
+//!
+//! # Memory ordering
+//! | word | site | ordering | why |
+//! |---|---|---|---|
+//! | `held` | `take`, `give`, `held` | Relaxed | a count: the RMWs lose nothing and publish nothing |
+
+use crate::AllocError;
+use silvics_sync::atomic::{AtomicUsize, Ordering};
+
+/// The bytes held from the system by the pools that share this budget, and their limit.
+///
+/// Pools take whole slabs, so this line is written once per slab, not per object.
+#[derive(Debug)]
+pub struct Budget {
+    held: AtomicUsize,
+    limit: usize,
+}
+
+impl Budget {
+    /// A budget of `limit` bytes, unlimited if `None`.
+    pub fn new(limit: Option<usize>) -> Self {
+        Self { held: AtomicUsize::new(0), limit: limit.unwrap_or(usize::MAX) }
+    }
+
+    /// Takes `bytes`, unless that would pass the limit.
+    pub fn take(&self, bytes: usize) -> Result<(), AllocError> {
+        self.held
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+                held.checked_add(bytes).filter(|&after| after <= self.limit)
+            })
+            .map(|_| ())
+            .map_err(|held| AllocError::Limit { requested: bytes, held, limit: self.limit })
+    }
+
+    /// Gives `bytes` back.
+    pub fn give(&self, bytes: usize) {
+        let before = self.held.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "gave back {bytes} of {before}");
+    }
+
+    /// The bytes held now. O(1).
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// The limit, if there is one.
+    pub fn limit(&self) -> Option<usize> {
+        (self.limit != usize::MAX).then_some(self.limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_exact_and_failure_takes_nothing() {
+        let budget = Budget::new(Some(100));
+        assert_eq!(budget.take(60), Ok(()));
+        assert_eq!(budget.take(41), Err(AllocError::Limit { requested: 41, held: 60, limit: 100 }));
+        assert_eq!(budget.take(40), Ok(()));
+        assert_eq!(budget.held(), 100);
+        budget.give(100);
+        assert_eq!(budget.held(), 0);
+        assert!(Budget::new(None).take(usize::MAX).is_ok());
+    }
+}

@@ -1,0 +1,237 @@
+//! A pool for objects of many sizes.
+
+use crate::core::{ClassShape, Core};
+use crate::{AllocError, Config, PoolStats};
+use silvics_sync::Mutex;
+use silvics_sync::tagged::addressable;
+use std::alloc::Layout;
+use std::ptr::{NonNull, null_mut};
+
+const SLAB: usize = 16 << 10;
+/// A quarter of a pool's magazines: there is one for each of the classes.
+const MAGAZINE: usize = 16;
+
+const SMALLEST: usize = 16;
+/// Up to here a class every 8 bytes …
+const FINE: usize = 512;
+/// … from there to here eight classes per doubling, at most 12.5 % apart.
+const LARGEST: usize = 4096;
+const FINE_CLASSES: usize = (FINE - SMALLEST) / 8 + 1;
+const CLASSES: usize = FINE_CLASSES + 8 * (LARGEST / FINE).ilog2() as usize;
+
+/// The class for `size` bytes, at most [`LARGEST`].
+#[inline]
+const fn class_of(size: usize) -> usize {
+    if size <= SMALLEST {
+        return 0;
+    }
+    if size <= FINE {
+        return (size - SMALLEST).div_ceil(8);
+    }
+    // 2^(doubling + 9) < size ≤ 2^(doubling + 10), in eighths.
+    let doubling = (size - 1).ilog2() - FINE.ilog2();
+    let step = doubling + FINE.ilog2() - 3;
+    let eighth = (size - (FINE << doubling)).div_ceil(1 << step);
+    FINE_CLASSES + 8 * doubling as usize + eighth - 1
+}
+
+/// The slot size of `class`.
+const fn size_of_class(class: usize) -> usize {
+    if class < FINE_CLASSES {
+        return SMALLEST + 8 * class;
+    }
+    let (doubling, eighth) = ((class - FINE_CLASSES) / 8, (class - FINE_CLASSES) % 8 + 1);
+    (FINE << doubling) + eighth * (FINE >> 3 << doubling)
+}
+
+/// A pool for objects of any size: classes of 8 bytes up to 512, then at most 12.5 % slack up to
+/// 4 KiB; larger objects come from the global allocator one by one.
+///
+/// Objects are 8-byte aligned. The caller says an object's size again when it gives it back. All
+/// classes share the pool's regions, in slabs of 16 KiB; threads take some 16 neighbouring slots
+/// of a class at a time. Dropping the pool releases everything, large objects included, without
+/// dropping what is in them.
+pub struct BytesPool {
+    core: Core<CLASSES, MAGAZINE, SLAB>,
+    large: Mutex<LargeList>,
+    budget: std::sync::Arc<crate::Budget>,
+    kind: &'static str,
+}
+
+/// Large objects, linked so that they can be released as a whole.
+struct LargeList {
+    head: *mut Large,
+    objects: usize,
+    bytes: usize,
+}
+
+// SAFETY: the list owns its objects' headers, under its lock.
+unsafe impl Send for LargeList {}
+
+/// In front of every large object.
+#[repr(C)]
+struct Large {
+    next: *mut Large,
+    previous: *mut Large,
+    bytes: usize,
+}
+
+impl BytesPool {
+    /// An empty pool of objects called `kind`; nothing is mapped before the first allocation.
+    pub fn new(kind: &'static str, config: &Config) -> Self {
+        let shapes = std::array::from_fn(|class| {
+            let size = size_of_class(class);
+            ClassShape { size, run: (1024 / size).clamp(1, 16) }
+        });
+        Self {
+            core: Core::new(shapes, 8, config),
+            large: Mutex::new(LargeList { head: null_mut(), objects: 0, bytes: 0 }),
+            budget: std::sync::Arc::clone(&config.budget),
+            kind,
+        }
+    }
+
+    /// `size` bytes, uninitialised, 8-byte aligned and the caller's alone.
+    #[inline]
+    pub fn alloc(&self, size: usize) -> Result<NonNull<u8>, AllocError> {
+        if size <= LARGEST { self.core.alloc(class_of(size)) } else { self.alloc_large(size) }
+    }
+
+    /// Takes an object back.
+    ///
+    /// # Safety
+    /// It came from `alloc(size)` of this pool, is taken back once, and is used by nobody.
+    #[inline]
+    pub unsafe fn free(&self, object: NonNull<u8>, size: usize) {
+        if size <= LARGEST {
+            // SAFETY: the caller's promise.
+            unsafe { self.core.free(class_of(size), object) };
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { self.free_large(object) };
+        }
+    }
+
+    /// What the pool holds. O(classes × threads + regions).
+    pub fn stats(&self) -> PoolStats {
+        let (mut live_slots, mut live_bytes) = (0, 0);
+        for class in 0..CLASSES {
+            let live = self.core.live(class);
+            live_slots += live;
+            live_bytes += live * self.core.size(class);
+        }
+        let large = self.large.lock();
+        let (regions, pages, fallback) = self.core.regions();
+        PoolStats {
+            kind: self.kind,
+            live_slots: live_slots + large.objects,
+            live_bytes: live_bytes + large.bytes,
+            regions,
+            pages,
+            fallback,
+        }
+    }
+
+    #[cold]
+    #[allow(clippy::disallowed_methods)] // this is the pool
+    fn alloc_large(&self, size: usize) -> Result<NonNull<u8>, AllocError> {
+        let failed = AllocError::System { requested: size };
+        let bytes = size.checked_add(size_of::<Large>()).ok_or(failed)?;
+        let layout = Layout::from_size_align(bytes, align_of::<Large>()).map_err(|_| failed)?;
+        self.budget.take(bytes)?;
+        // SAFETY: the layout is not empty.
+        let header = unsafe { std::alloc::alloc(layout) }.cast::<Large>();
+        if header.is_null() || !addressable(header.cast::<u8>().wrapping_add(bytes & !7)) {
+            self.budget.give(bytes);
+            if header.is_null() {
+                return Err(failed);
+            }
+            // SAFETY: allocated above.
+            unsafe { std::alloc::dealloc(header.cast(), layout) };
+            return Err(AllocError::Address);
+        }
+        let mut large = self.large.lock();
+        // SAFETY: fresh memory, large enough for the header; the list's headers are alive under
+        // its lock.
+        unsafe {
+            header.write(Large { next: large.head, previous: null_mut(), bytes });
+            if let Some(next) = large.head.as_mut() {
+                next.previous = header;
+            }
+            large.head = header;
+            large.objects += 1;
+            large.bytes += bytes;
+            Ok(NonNull::new_unchecked(header.add(1).cast()))
+        }
+    }
+
+    #[cold]
+    unsafe fn free_large(&self, object: NonNull<u8>) {
+        let mut large = self.large.lock();
+        // SAFETY: the caller's object has its header in front; all of the list is alive.
+        unsafe {
+            let header = object.cast::<Large>().sub(1).as_ptr();
+            let Large { next, previous, bytes } = header.read();
+            if let Some(next) = next.as_mut() {
+                next.previous = previous;
+            }
+            match previous.as_mut() {
+                Some(previous) => previous.next = next,
+                None => large.head = next,
+            }
+            large.objects -= 1;
+            large.bytes -= bytes;
+            self.release_large(header, bytes);
+        }
+    }
+
+    /// # Safety
+    /// `header` was made by `alloc_large` with `bytes` and is off the list.
+    #[allow(clippy::disallowed_methods)] // this is the pool
+    unsafe fn release_large(&self, header: *mut Large, bytes: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let layout = Layout::from_size_align_unchecked(bytes, align_of::<Large>());
+            std::alloc::dealloc(header.cast(), layout);
+        }
+        self.budget.give(bytes);
+    }
+}
+
+impl Drop for BytesPool {
+    fn drop(&mut self) {
+        let mut next = self.large.lock().head;
+        while !next.is_null() {
+            // SAFETY: the list's objects are the pool's, and nobody else has the pool.
+            unsafe {
+                let Large { next: after, bytes, .. } = next.read();
+                self.release_large(next, bytes);
+                next = after;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_size_has_the_smallest_class_that_holds_it_within_the_promised_slack() {
+        for size in 1..=LARGEST {
+            let class = class_of(size);
+            let slot = size_of_class(class);
+            assert!(slot >= size, "{size} in {slot}");
+            assert!(
+                class == 0 || size_of_class(class - 1) < size,
+                "{size}: {slot} is not smallest"
+            );
+            if size > FINE {
+                assert!(slot - size < size / 8 + 1, "{size} in {slot}");
+            } else {
+                assert!(slot - size < 8 || slot == SMALLEST);
+            }
+        }
+        assert_eq!(size_of_class(CLASSES - 1), LARGEST);
+    }
+}

@@ -1,0 +1,580 @@
+//! The allocator under [`crate::Pool`] and [`crate::BytesPool`].
+//!
+//! # Source
+//! Slabs: Bonwick, "The slab allocator", USENIX Summer 1994. Per-thread magazines: Bonwick and
+//! Adams, "Magazines and vmem", USENIX ATC 2001, section 3. The bitmap that takes the place of
+//! the depot is our own.
+//!
+//! # Algorithm
+//! ```text
+//! region  = one mapping of 1, 1, 2, 4, … granules
+//! granule = 2 MiB, aligned: header | slab | slab | …
+//! slab    = SLAB bytes of slots of one class
+//!
+//! alloc:  pop a slot from the thread's magazine; if empty, refill it from
+//!           1. freed slots: take words off listed slabs           (slab.rs)
+//!           2. the thread's run of never-used slots; if at its end,
+//!           3. a new run: from the class's open slab, else from a new slab
+//! free:   push the slot on the thread's magazine; if full, first
+//!           mark its older half free in their slabs' bitmaps
+//! ```
+//! The granule of a slot is found by masking its address, the slab and the slot's number by
+//! shifting and one multiplication. So a free needs no header before the object, and nothing is
+//! read or written in the slot itself: a slot that went cold while it was in use stays cold.
+//!
+//! # Invariants
+//! * C1: a thread cache is touched only by the thread whose index it has (P1 of
+//!   `silvics_sync::per_thread`), except for its `live` counter, which others may read.
+//! * C2: every slot is in exactly one place: handed out, in one magazine, in one run, in its
+//!   class's open slab, or marked in its slab's bitmap.
+//! * C3: granules stay mapped as long as the core.
+//! * C4: `budget` holds exactly what was taken from the system: thread caches, magazines, and of each
+//!   granule the header and the slabs opened so far, or the whole if it is backed as a whole.
+//!
+//! # Memory ordering
+//! | word | site | ordering | why |
+//! |---|---|---|---|
+//! | `live` | load and store | Relaxed | one writer (C1); exact when quiescent |
+//!
+//! Everything else shared is in `slab.rs` or under a lock.
+
+use crate::budget::Budget;
+use crate::magazine::{Magazine, Run};
+use crate::pages::{Fallback, HUGE_PAGE, Mapping, Pages, Region};
+use crate::slab::{Listing, MAX_SLOTS, Slab, SlabList};
+use crate::{AllocError, Config};
+use silvics_sync::Mutex;
+use silvics_sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use silvics_sync::cell::UnsafeCell;
+use silvics_sync::per_thread::{PerThread, thread_index};
+use std::ptr::{NonNull, null, null_mut};
+use std::sync::Arc;
+
+/// What the slots of a class look like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClassShape {
+    /// Bytes from one slot to the next.
+    pub(crate) size: usize,
+    /// Slots a thread takes at once from the class's open slab.
+    pub(crate) run: usize,
+}
+
+/// The largest region: 64 MiB. Larger ones would save system calls nobody notices.
+const MAX_REGION_GRANULES: usize = 32;
+
+/// A magazine grows while frees come in bursts, as from reclamation, but keeps at most this many
+/// slots …
+const MAGAZINE_SLOTS: usize = 4096;
+/// … and this many bytes of them.
+const MAGAZINE_BYTES: usize = 256 << 10;
+
+/// Slots whose bits are looked up together, so that their cache misses overlap.
+const PLACES: usize = 32;
+
+struct Class {
+    size: usize,
+    /// ⌈2^32 / size⌉: multiplying by it divides offsets of slots exactly.
+    reciprocal: u64,
+    run: usize,
+    /// Slabs with freed slots.
+    freed: Mutex<SlabList>,
+    /// The part of the open slab that no thread has yet.
+    open: Mutex<Run>,
+}
+
+struct ClassCache {
+    magazine: UnsafeCell<Magazine>,
+    /// Slots handed out minus slots taken back by this thread.
+    live: AtomicI64,
+}
+
+/// A thread's caches, one per class.
+pub(crate) struct ThreadCache<const CLASSES: usize> {
+    classes: [ClassCache; CLASSES],
+}
+
+// SAFETY: C1.
+unsafe impl<const CLASSES: usize> Sync for ThreadCache<CLASSES> {}
+// SAFETY: the slots in a magazine belong to the cache, whoever owns its index (P2).
+unsafe impl<const CLASSES: usize> Send for ThreadCache<CLASSES> {}
+
+impl<const CLASSES: usize> Default for ThreadCache<CLASSES> {
+    fn default() -> Self {
+        Self {
+            classes: std::array::from_fn(|_| ClassCache {
+                magazine: UnsafeCell::new(Magazine::EMPTY),
+                live: AtomicI64::new(0),
+            }),
+        }
+    }
+}
+
+/// Where a slot's bit is.
+#[derive(Clone, Copy)]
+struct Place {
+    slab: *const Slab,
+    number: usize,
+    word: *const AtomicU64,
+    bits: u64,
+}
+
+impl Place {
+    const NONE: Self = Self { slab: null(), number: 0, word: null(), bits: 0 };
+}
+
+/// Brings the line of a bitmap word close, so that the write that follows does not wait for it
+/// alone. Has no other effect.
+fn prefetch_for_writing(word: *const AtomicU64) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch is harmless whatever the address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_ET0>(word.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = word;
+}
+
+/// Where the next slab comes from. Under a lock.
+struct Growth {
+    mappings: Vec<Mapping>,
+    /// Granules of the last mapping already in use.
+    used: usize,
+    /// The granule slabs are opened in, and its next free slab.
+    granule: *mut u8,
+    next_slab: usize,
+    /// Whether `granule` is in the budget as a whole.
+    whole: bool,
+    granules: usize,
+    /// Bytes of the budget in regions (C4).
+    taken: usize,
+}
+
+// SAFETY: addresses of granules the mappings own.
+unsafe impl Send for Growth {}
+
+/// An allocator of `CLASSES` size classes in slabs of `SLAB` bytes with magazines of `MAG` slots
+/// at first.
+pub(crate) struct Core<const CLASSES: usize, const MAG: usize, const SLAB: usize> {
+    classes: [Class; CLASSES],
+    threads: PerThread<ThreadCache<CLASSES>>,
+    /// For threads whose local variables are gone.
+    orphan: Mutex<Magazine>,
+    orphan_live: [AtomicI64; CLASSES],
+    growth: Mutex<Growth>,
+    budget: Arc<Budget>,
+    pages: Pages,
+    /// Bitmap words per slab, enough for the smallest class.
+    words: usize,
+    /// Where the first slab's slots start: after the header, aligned.
+    header: usize,
+}
+
+impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MAG, SLAB> {
+    const SLABS: usize = HUGE_PAGE / SLAB;
+
+    /// An empty allocator; `align` (a power of two) is that of every slot.
+    pub(crate) fn new(shapes: [ClassShape; CLASSES], align: usize, config: &Config) -> Self {
+        const { assert!(SLAB.is_power_of_two() && SLAB >= 4096 && SLAB <= HUGE_PAGE) };
+        const { assert!(MAG >= 2) };
+        let most_slots = shapes.iter().map(|s| SLAB / s.size).max().unwrap_or(1);
+        assert!(most_slots <= MAX_SLOTS, "slots too small for one summary word");
+        let words = most_slots.div_ceil(64);
+        let header = Self::SLABS * (size_of::<Slab>() + words * size_of::<AtomicU64>());
+        Self {
+            classes: shapes.map(|shape| {
+                assert!(shape.size >= 16 && shape.size % align.min(8) == 0);
+                Class {
+                    size: shape.size,
+                    reciprocal: (1u64 << 32).div_ceil(shape.size as u64),
+                    run: shape.run,
+                    freed: Mutex::new(SlabList::new()),
+                    open: Mutex::new(Run::EMPTY),
+                }
+            }),
+            threads: PerThread::new(),
+            orphan: Mutex::new(Magazine::EMPTY),
+            orphan_live: std::array::from_fn(|_| AtomicI64::new(0)),
+            growth: Mutex::new(Growth {
+                mappings: Vec::new(),
+                used: 0,
+                granule: null_mut(),
+                next_slab: Self::SLABS,
+                whole: false,
+                granules: 0,
+                taken: 0,
+            }),
+            budget: Arc::clone(&config.budget),
+            pages: config.pages,
+            words,
+            header: header.next_multiple_of(align.max(64)),
+        }
+    }
+
+    pub(crate) fn size(&self, class: usize) -> usize {
+        self.classes[class].size
+    }
+
+    /// A slot of `class`, uninitialised.
+    #[inline]
+    pub(crate) fn alloc(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
+        let Some(cache) = self.cache(class) else {
+            return self.alloc_orphan(class);
+        };
+        let slot = cache.magazine.with_mut(|magazine| {
+            // SAFETY: C1; `refill` does not come back here.
+            let magazine = unsafe { &mut *magazine };
+            match magazine.pop() {
+                Some(slot) => Ok(slot),
+                None => self.refill(class, magazine),
+            }
+        })?;
+        let live = cache.live.load(Ordering::Relaxed);
+        cache.live.store(live + 1, Ordering::Relaxed);
+        // SAFETY: slots are inside mappings.
+        Ok(unsafe { NonNull::new_unchecked(slot) })
+    }
+
+    /// Takes a slot of `class` back.
+    ///
+    /// # Safety
+    /// It came from `alloc(class)` of this core and is used by nobody any more.
+    #[inline]
+    pub(crate) unsafe fn free(&self, class: usize, slot: NonNull<u8>) {
+        let Some(cache) = self.cache(class) else {
+            self.orphan_live[class].fetch_sub(1, Ordering::Relaxed);
+            // SAFETY: passed on.
+            unsafe { self.mark_slot_free(slot.as_ptr()) };
+            return;
+        };
+        cache.magazine.with_mut(|magazine| {
+            // SAFETY: C1.
+            let magazine = unsafe { &mut *magazine };
+            if !magazine.try_push(slot.as_ptr()) {
+                // SAFETY: the caller's promise; the magazine's slots are free and this core's.
+                unsafe { self.push_on_full(class, magazine, slot.as_ptr()) };
+            }
+        });
+        let live = cache.live.load(Ordering::Relaxed);
+        cache.live.store(live - 1, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn cache(&self, class: usize) -> Option<&ClassCache> {
+        let index = thread_index()?;
+        match self.threads.get(index) {
+            Some(cache) => Some(&cache.classes[class]),
+            None => self.make_cache(index).map(|cache| &cache.classes[class]),
+        }
+    }
+
+    #[cold]
+    fn make_cache(
+        &self,
+        index: silvics_sync::per_thread::ThreadIndex,
+    ) -> Option<&ThreadCache<CLASSES>> {
+        self.threads.make(index, |bytes| self.budget.take(bytes).is_ok(), |b| self.budget.give(b))
+    }
+
+    #[cold]
+    fn alloc_orphan(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
+        let mut magazine = self.orphan.lock();
+        let slot = self.refill(class, &mut magazine)?;
+        // The next caller may want another class: nothing stays behind.
+        while let Some(slot) = magazine.pop() {
+            // SAFETY: a free slot of this core.
+            unsafe { self.mark_slot_free(slot) };
+        }
+        let Run { mut next, end } = std::mem::replace(&mut magazine.run, Run::EMPTY);
+        while next < end {
+            // SAFETY: a slot never used.
+            unsafe { self.mark_slot_free(next) };
+            next = next.wrapping_add(self.classes[class].size);
+        }
+        self.orphan_live[class].fetch_add(1, Ordering::Relaxed);
+        // SAFETY: slots are inside mappings.
+        Ok(unsafe { NonNull::new_unchecked(slot) })
+    }
+
+    /// A slot for the caller of an empty magazine, and some more for the magazine.
+    #[cold]
+    #[inline(never)]
+    fn refill(&self, class: usize, magazine: &mut Magazine) -> Result<*mut u8, AllocError> {
+        if !magazine.has_array() {
+            magazine.grow(MAG, MAG, &self.budget); // without one it works, slot by slot
+        }
+        if let Some(slot) = self.refill_from_freed(class, magazine) {
+            return Ok(slot);
+        }
+        let size = self.classes[class].size;
+        if magazine.run.is_empty() {
+            magazine.run = self.new_run(class)?;
+        }
+        let slot = magazine.run.split(1, size).next;
+        let part = magazine.run.split(magazine.room().min(MAG / 2), size);
+        // Popped last to first: push the highest address first.
+        for at in (0..(part.end.addr() - part.next.addr()) / size).rev() {
+            let pushed = magazine.try_push(part.next.wrapping_add(at * size));
+            debug_assert!(pushed, "no more than there is room for");
+        }
+        Ok(slot)
+    }
+
+    /// Takes freed slots off listed slabs: one for the caller, some more for the magazine.
+    fn refill_from_freed(&self, class: usize, magazine: &mut Magazine) -> Option<*mut u8> {
+        let shape = &self.classes[class];
+        let mut given = None;
+        let enough = magazine.room().saturating_sub(MAG / 2);
+        while given.is_none() || magazine.room() > enough {
+            // SAFETY: C3.
+            let Some(slab) = (unsafe { shape.freed.lock().pop() }) else { break };
+            let words = self.words_of(slab);
+            while given.is_none() || magazine.room() > enough {
+                let Some((word, mut bits)) = slab.take(words) else { break };
+                while bits != 0 {
+                    let number = word * 64 + bits.trailing_zeros() as usize;
+                    let slot = slab.first().wrapping_add(number * shape.size);
+                    if given.is_none() {
+                        given = Some(slot);
+                    } else if !magazine.try_push(slot) {
+                        slab.give_back(words, word, bits);
+                        break;
+                    }
+                    bits &= bits - 1;
+                }
+            }
+            if slab.settle() == Listing::Wanted {
+                shape.freed.lock().push(slab);
+            }
+        }
+        given
+    }
+
+    /// A run of never-used slots of `class`.
+    fn new_run(&self, class: usize) -> Result<Run, AllocError> {
+        let shape = &self.classes[class];
+        let mut open = shape.open.lock();
+        if open.is_empty() {
+            *open = self.open_slab(class)?;
+        }
+        Ok(open.split(shape.run, shape.size))
+    }
+
+    /// Opens a new slab for `class`.
+    fn open_slab(&self, class: usize) -> Result<Run, AllocError> {
+        let mut growth = self.growth.lock();
+        if growth.next_slab == Self::SLABS {
+            self.next_granule(&mut growth)?;
+        }
+        if !growth.whole {
+            self.budget.take(SLAB)?;
+            growth.taken += SLAB;
+        }
+        let index = growth.next_slab;
+        let start = (index * SLAB).max(self.header);
+        let size = self.classes[class].size;
+        let slots = ((index + 1) * SLAB - start) / size;
+        let first = growth.granule.wrapping_add(start);
+        let slab = Self::slab(growth.granule, index);
+        slab.open(class, first);
+        growth.next_slab += 1;
+        Ok(Run { next: first, end: first.wrapping_add(slots * size) })
+    }
+
+    /// Moves on to a fresh granule: the next of the last mapping, or the first of a new one.
+    fn next_granule(&self, growth: &mut Growth) -> Result<(), AllocError> {
+        let first_slab = self.header / SLAB;
+        let header = first_slab * SLAB; // slabs the header fills entirely; the rest is in a slab
+        let mapped = growth.mappings.last().is_some_and(|m| growth.used < m.len() / HUGE_PAGE);
+        // The first granule grows slab by slab on small pages: a hundred small pools must not
+        // take a huge page each.
+        let huge_wanted = self.pages != Pages::Small && growth.granules > 0;
+        let mut whole = huge_wanted && self.budget.take(HUGE_PAGE).is_ok();
+        if !mapped {
+            let granules = match self.pages {
+                Pages::HugeTlb => 1, // backed as soon as it is mapped
+                _ => growth.granules.clamp(1, MAX_REGION_GRANULES),
+            };
+            let mapping = self.map(growth, granules).inspect_err(|_| {
+                if whole {
+                    self.budget.give(HUGE_PAGE);
+                }
+            })?;
+            if mapping.pages == Pages::HugeTlb && !whole {
+                self.budget.take(HUGE_PAGE)?;
+                whole = true;
+            }
+            growth.mappings.push(mapping);
+            growth.used = 0;
+        }
+        if !whole {
+            self.budget.take(header)?;
+        }
+        let mapping = growth.mappings.last().expect("pushed above or earlier");
+        let granule = mapping.start().wrapping_add(growth.used * HUGE_PAGE);
+        if whole && mapping.pages == Pages::Thp {
+            mapping.make_huge(granule, HUGE_PAGE, false);
+            Self::make_first_huge(growth);
+        }
+        growth.taken += if whole { HUGE_PAGE } else { header };
+        growth.used += 1;
+        growth.granule = granule;
+        growth.next_slab = first_slab;
+        growth.whole = whole;
+        growth.granules += 1;
+        Ok(())
+    }
+
+    /// Once a pool has outgrown its first granule, that one gets a huge page too.
+    fn make_first_huge(growth: &Growth) {
+        if growth.granules == 1 && !growth.whole {
+            // All its slabs are open, so the budget has it but for what the header's rounding
+            // leaves, which is nothing: slabs and header tile the granule.
+            let first = &growth.mappings[0];
+            first.make_huge(first.start(), HUGE_PAGE, true);
+        }
+    }
+
+    fn map(&self, growth: &mut Growth, granules: usize) -> Result<Mapping, AllocError> {
+        let failed = AllocError::System { requested: granules * HUGE_PAGE };
+        growth.mappings.try_reserve(1).map_err(|_| failed)?;
+        Mapping::new(granules, self.pages)
+    }
+
+    /// Pushes a slot on a full magazine: the magazine grows, or its older half is marked free, so
+    /// that other threads can have it.
+    ///
+    /// # Safety
+    /// The slot and those of the magazine are free and of this core.
+    #[cold]
+    #[inline(never)]
+    unsafe fn push_on_full(&self, class: usize, magazine: &mut Magazine, slot: *mut u8) {
+        let most = (MAGAZINE_BYTES / self.classes[class].size).clamp(MAG, MAGAZINE_SLOTS);
+        if !magazine.grow(MAG, most, &self.budget) {
+            for part in magazine.older().chunks(PLACES) {
+                // SAFETY: the caller's promise.
+                unsafe { self.mark_all_free(part) };
+            }
+            magazine.take_older();
+        }
+        if !magazine.try_push(slot) {
+            // SAFETY: the caller's promise.
+            unsafe { self.mark_slot_free(slot) }; // not even an array could be had
+        }
+    }
+
+    /// Marks at most [`PLACES`] slots free.
+    ///
+    /// # Safety
+    /// They are free, of this core, and in no other place (C2).
+    unsafe fn mark_all_free(&self, slots: &[*mut u8]) {
+        let mut places = [const { Place::NONE }; PLACES];
+        for (place, &slot) in places.iter_mut().zip(slots) {
+            // SAFETY: the caller's promise.
+            *place = unsafe { self.place(slot) };
+            prefetch_for_writing(place.word);
+        }
+        // Neighbours freed one after the other share a word: one write for all of them.
+        let mut rest = &places[..slots.len()];
+        while let Some((&Place { slab, number, word, mut bits }, others)) = rest.split_first() {
+            rest = others;
+            while let Some((next, others)) = rest.split_first()
+                && std::ptr::eq(next.word, word)
+            {
+                bits |= next.bits;
+                rest = others;
+            }
+            // SAFETY: places of slots name slabs of this core (C3).
+            self.mark_free(unsafe { &*slab }, number / 64, bits);
+        }
+    }
+
+    /// Marks one slot free.
+    ///
+    /// # Safety
+    /// As for [`Self::place`].
+    unsafe fn mark_slot_free(&self, slot: *mut u8) {
+        // SAFETY: the caller's promise; C3.
+        unsafe {
+            let place = self.place(slot);
+            self.mark_free(&*place.slab, place.number / 64, place.bits);
+        }
+    }
+
+    /// Where the bit of `slot` is.
+    ///
+    /// # Safety
+    /// `slot` is a free slot of this core, in no other place (C2).
+    unsafe fn place(&self, slot: *mut u8) -> Place {
+        let offset = slot.addr() & (HUGE_PAGE - 1);
+        let slab = Self::slab(slot.wrapping_sub(offset), offset / SLAB);
+        let class = &self.classes[slab.class()];
+        let within = (slot.addr() - slab.first().addr()) as u64;
+        let number = ((within * class.reciprocal) >> 32) as usize;
+        debug_assert_eq!(number * class.size, within as usize, "not the start of a slot");
+        let word = &raw const self.words_of(slab)[number / 64];
+        Place { slab, number, word, bits: 1 << (number % 64) }
+    }
+
+    fn mark_free(&self, slab: &Slab, word: usize, bits: u64) {
+        if slab.free(self.words_of(slab), word, bits) == Listing::Wanted {
+            self.classes[slab.class()].freed.lock().push(slab);
+        }
+    }
+
+    /// Entry `index` of the header of `granule`.
+    fn slab<'a>(granule: *mut u8, index: usize) -> &'a Slab {
+        debug_assert!(index < Self::SLABS);
+        // SAFETY: the header starts with SLABS entries, zeroed by the system, and zero is a valid
+        // `Slab`; mapped as long as the core (C3), which callers do not outlive.
+        unsafe { &*granule.cast::<Slab>().add(index) }
+    }
+
+    /// The bitmap of `slab`, behind the entries.
+    fn words_of(&self, slab: &Slab) -> &[AtomicU64] {
+        let entry = std::ptr::from_ref(slab);
+        let offset = entry.addr() & (HUGE_PAGE - 1);
+        let index = offset / size_of::<Slab>();
+        let bitmaps = Self::SLABS * size_of::<Slab>();
+        let start = entry.cast::<u8>().wrapping_sub(offset).wrapping_add(bitmaps);
+        // SAFETY: as in `slab`: SLABS bitmaps of `words` words follow the entries.
+        unsafe {
+            std::slice::from_raw_parts(
+                start.cast::<AtomicU64>().add(index * self.words),
+                self.words,
+            )
+        }
+    }
+
+    /// Slots handed out; exact when quiescent.
+    pub(crate) fn live(&self, class: usize) -> usize {
+        let cached = self.threads.iter().map(|t| t.classes[class].live.load(Ordering::Relaxed));
+        let orphans = self.orphan_live[class].load(Ordering::Relaxed);
+        (cached.sum::<i64>() + orphans).max(0) as usize
+    }
+
+    /// The mapped regions, the pages they are on, and why they are not the wanted ones.
+    pub(crate) fn regions(&self) -> (Vec<Region>, Pages, Option<Fallback>) {
+        let growth = self.growth.lock();
+        let regions = growth
+            .mappings
+            .iter()
+            .filter_map(|m| Some(Region { start: NonNull::new(m.start())?, bytes: m.len() }));
+        let last = growth.mappings.last();
+        (
+            regions.collect(),
+            last.map_or(self.pages, |m| m.pages),
+            growth.mappings.iter().find_map(|m| m.fallback.clone()),
+        )
+    }
+}
+
+impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Drop for Core<CLASSES, MAG, SLAB> {
+    fn drop(&mut self) {
+        let magazines = self.threads.iter().flat_map(|t| &t.classes);
+        // SAFETY: nobody else has the core.
+        let arrays = magazines.map(|c| c.magazine.with(|m| unsafe { (*m).bytes() })).sum::<usize>();
+        let orphan = self.orphan.lock().bytes();
+        self.budget.give(self.growth.lock().taken + self.threads.bytes() + arrays + orphan);
+    }
+}

@@ -1,0 +1,88 @@
+//! Memory pools segregated by object kind.
+//!
+//! General allocators put objects of one size class side by side whatever they are, so that an
+//! index's nodes share cache lines, sets and pages with whatever else the program allocates
+//! (Arbel-Raviv, Brown and Morrison, USENIX ATC 2018, sections 4 and 5, show what that costs). A
+//! pool holds one kind of object, on pages of its own:
+//!
+//! * [`Pool<T>`] for one node type, [`BytesPool`] for objects of many sizes;
+//! * an allocation or a free is a push or pop on an array of the thread's own: no shared write, and
+//!   the object's memory is not touched;
+//! * [`Pages`]: huge pages by default, hugetlb or 4 KiB on request, and a report of what was given;
+//! * [`Budget`]: the exact number of bytes held, and a limit past which allocation fails as a value;
+//! * dropping a pool unmaps it whole.
+//!
+//! ```
+//! use silvics_pool::{Config, Pool};
+//!
+//! let pool = Pool::<[u64; 4]>::new("node", &Config::default());
+//! let node = pool.alloc()?;
+//! // SAFETY: a fresh slot has room for the type and is ours alone.
+//! unsafe { node.write([1, 2, 3, 4]) };
+//! assert_eq!(pool.stats().live_slots, 1);
+//! // SAFETY: allocated above, used no more.
+//! unsafe { pool.free(node) };
+//! assert_eq!(pool.stats().live_slots, 0);
+//! # Ok::<(), silvics_pool::AllocError>(())
+//! ```
+//!
+//! [`Placement`] makes the choice a type: [`Pooled`] structures keep a pool per object kind,
+//! [`Shared`] ones take everything from the global allocator, for comparison.
+
+mod budget;
+mod bytes;
+mod core;
+mod error;
+mod magazine;
+mod pages;
+mod placement;
+mod slab;
+mod typed;
+
+pub use budget::Budget;
+pub use bytes::BytesPool;
+pub use error::AllocError;
+pub use pages::{Fallback, HUGE_PAGE, Pages, Region, set_read_only};
+pub use placement::{BytesAlloc, Placement, Pooled, Shared, SharedBytes, SharedSlots, SlotAlloc};
+pub use typed::Pool;
+
+use std::sync::Arc;
+
+/// How a pool is set up.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The pages to ask for.
+    pub pages: Pages,
+    /// What it may hold, shared with the other pools of the same index.
+    pub budget: Arc<Budget>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::new(Pages::default(), None)
+    }
+}
+
+impl Config {
+    /// Pools on `pages` that together hold at most `limit` bytes.
+    pub fn new(pages: Pages, limit: Option<usize>) -> Self {
+        Self { pages, budget: Arc::new(Budget::new(limit)) }
+    }
+}
+
+/// What a pool holds at one moment.
+#[derive(Clone, Debug)]
+pub struct PoolStats {
+    /// The kind of object, as its `NodeLayout` names it.
+    pub kind: &'static str,
+    /// Slots handed out, retired ones included; exact when quiescent.
+    pub live_slots: usize,
+    /// Their bytes, rounded up to their size classes.
+    pub live_bytes: usize,
+    /// The mapped regions; empty where objects come from another allocator.
+    pub regions: Vec<Region>,
+    /// The pages given; what was wanted, while nothing is mapped.
+    pub pages: Pages,
+    /// Why other pages than the wanted ones were given.
+    pub fallback: Option<Fallback>,
+}

@@ -1,0 +1,326 @@
+//! Where regions come from: 4 KiB pages, transparent huge pages, hugetlb.
+
+use crate::AllocError;
+use std::fmt;
+
+/// The size of a huge page, and of a granule: the unit in which pools grow.
+pub const HUGE_PAGE: usize = 2 << 20;
+
+/// The pages a pool asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Pages {
+    /// 4 KiB pages, even where the system would give huge ones.
+    Small,
+    /// 2 MiB pages by `madvise(MADV_HUGEPAGE)`: what the system gives without being set up. The
+    /// default.
+    #[default]
+    Thp,
+    /// 2 MiB pages from the system's reserved pool (`vm.nr_hugepages`).
+    HugeTlb,
+}
+
+impl fmt::Display for Pages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Small => "4k",
+            Self::Thp => "thp",
+            Self::HugeTlb => "hugetlb",
+        })
+    }
+}
+
+/// Why pages other than the wanted ones were given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fallback {
+    /// What was asked for.
+    pub wanted: Pages,
+    /// What was given.
+    pub given: Pages,
+    /// One sentence: the cause and the remedy.
+    pub reason: String,
+}
+
+/// A mapping of whole granules, aligned to [`HUGE_PAGE`].
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    start: *mut u8,
+    len: usize,
+    pub(crate) pages: Pages,
+    pub(crate) fallback: Option<Fallback>,
+}
+
+// SAFETY: a mapping is plain memory; who may touch which part is the pool's business.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Maps `granules` zeroed granules. Nothing is backed by memory until it is touched, except
+    /// with hugetlb.
+    pub(crate) fn new(granules: usize, wanted: Pages) -> Result<Self, AllocError> {
+        let len = granules * HUGE_PAGE;
+        let mapping = os::map(len, wanted)?;
+        if !silvics_sync::tagged::addressable(mapping.start)
+            || !silvics_sync::tagged::addressable(mapping.start.wrapping_add(len - 8))
+        {
+            return Err(AllocError::Address); // dropping the mapping gives it back
+        }
+        Ok(mapping)
+    }
+
+    /// Asks for huge pages behind `len` bytes from `start`, which must lie in this mapping; with
+    /// `collapse`, what has been touched already moves to huge pages where the kernel can.
+    pub(crate) fn make_huge(&self, start: *mut u8, len: usize, collapse: bool) {
+        debug_assert!(start >= self.start && start.addr() + len <= self.start.addr() + self.len);
+        os::advise_huge(start, len, collapse);
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: made by `os::map` with this length, and unmapped once.
+        unsafe { os::unmap(self.start, self.len) };
+    }
+}
+
+/// Makes memory read-only, or writable again: a fence against writes that should not happen.
+///
+/// # Safety
+/// The ranges are whole regions of pools that nobody unmaps meanwhile, and while they are
+/// read-only nobody allocates from them, frees into them or writes objects in them: such a write
+/// ends the process, which is the purpose.
+pub unsafe fn set_read_only(regions: &[Region], read_only: bool) -> std::io::Result<()> {
+    for region in regions {
+        // SAFETY: the caller's promise.
+        unsafe { os::protect(region.start.as_ptr(), region.bytes, read_only)? };
+    }
+    Ok(())
+}
+
+/// A mapped range of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Where it starts, aligned to its page size.
+    pub start: std::ptr::NonNull<u8>,
+    /// Its length in bytes.
+    pub bytes: usize,
+}
+
+// SAFETY: an address and a length; nothing is read through it here.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+/// Linux and other unixes: `mmap`.
+#[cfg(unix)]
+mod os {
+    use super::{Fallback, HUGE_PAGE, Mapping, Pages};
+    use crate::AllocError;
+    use std::io::{Error, Result};
+    use std::ptr::null_mut;
+
+    pub(super) fn map(len: usize, wanted: Pages) -> std::result::Result<Mapping, AllocError> {
+        let mut fallback = None;
+        if wanted == Pages::HugeTlb {
+            match map_hugetlb(len) {
+                Ok(start) => {
+                    return Ok(Mapping { start, len, pages: wanted, fallback: None });
+                }
+                Err(reason) => {
+                    fallback = Some(Fallback { wanted, given: Pages::Thp, reason });
+                }
+            }
+        }
+        let start = map_aligned(len).ok_or(AllocError::System { requested: len })?;
+        let mut mapping = Mapping { start, len, pages: Pages::Small, fallback };
+        if wanted == Pages::Small {
+            forbid_huge(start, len);
+        } else if let Err(reason) = huge_pages_available() {
+            let first = mapping.fallback.take().map_or(String::new(), |f| f.reason + "; ");
+            let reason = first + &reason;
+            mapping.fallback = Some(Fallback { wanted, given: Pages::Small, reason });
+        } else {
+            mapping.pages = Pages::Thp;
+        }
+        Ok(mapping)
+    }
+
+    /// Maps one granule more than needed and cuts the ends off, so that the rest is aligned.
+    fn map_aligned(len: usize) -> Option<*mut u8> {
+        let wide = len.checked_add(HUGE_PAGE)?;
+        let start = map_private(wide, 0).ok()?;
+        let skip = start.align_offset(HUGE_PAGE);
+        let aligned = start.wrapping_add(skip);
+        // SAFETY: both ends lie in the mapping just made and are used by nobody.
+        unsafe {
+            if skip > 0 {
+                unmap(start, skip);
+            }
+            if HUGE_PAGE > skip {
+                unmap(aligned.wrapping_add(len), HUGE_PAGE - skip);
+            }
+        }
+        Some(aligned)
+    }
+
+    fn map_private(len: usize, flags: libc::c_int) -> Result<*mut u8> {
+        // SAFETY: an anonymous mapping at no fixed address touches nothing that exists.
+        let start = unsafe {
+            libc::mmap(
+                null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | flags,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED { Err(Error::last_os_error()) } else { Ok(start.cast()) }
+    }
+
+    pub(super) unsafe fn unmap(start: *mut u8, len: usize) {
+        // SAFETY: the caller's promise.
+        let result = unsafe { libc::munmap(start.cast(), len) };
+        debug_assert_eq!(result, 0, "munmap: {}", Error::last_os_error());
+    }
+
+    pub(super) unsafe fn protect(start: *mut u8, len: usize, read_only: bool) -> Result<()> {
+        let protection =
+            if read_only { libc::PROT_READ } else { libc::PROT_READ | libc::PROT_WRITE };
+        // SAFETY: the caller's promise.
+        match unsafe { libc::mprotect(start.cast(), len, protection) } {
+            0 => Ok(()),
+            _ => Err(Error::last_os_error()),
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn map_hugetlb(len: usize) -> std::result::Result<*mut u8, String> {
+        // MAP_NORESERVE would turn a shortage into SIGBUS at first touch: populate at once.
+        // SAFETY: as in `map_private`.
+        let start = unsafe {
+            libc::mmap(
+                null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE
+                    | libc::MAP_ANONYMOUS
+                    | libc::MAP_HUGETLB
+                    | libc::MAP_HUGE_2MB
+                    | libc::MAP_POPULATE,
+                -1,
+                0,
+            )
+        };
+        if start != libc::MAP_FAILED {
+            return Ok(start.cast());
+        }
+        let error = Error::last_os_error();
+        let reserved = std::fs::read_to_string("/proc/sys/vm/nr_hugepages").unwrap_or_default();
+        Err(format!(
+            "hugetlb gave no {} MiB ({error}; vm.nr_hugepages is {}): reserve 2 MiB pages with \
+             `sysctl vm.nr_hugepages=N`",
+            len >> 20,
+            reserved.trim()
+        ))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn map_hugetlb(_len: usize) -> std::result::Result<*mut u8, String> {
+        Err("hugetlb exists on Linux only: use thp or 4k".into())
+    }
+
+    #[cfg(target_os = "linux")]
+    fn huge_pages_available() -> std::result::Result<(), String> {
+        use std::sync::LazyLock;
+        static MODE: LazyLock<std::result::Result<(), String>> = LazyLock::new(|| {
+            let path = "/sys/kernel/mm/transparent_hugepage/enabled";
+            match std::fs::read_to_string(path) {
+                Ok(mode) if mode.contains("[never]") => {
+                    Err(format!("transparent huge pages are off: write madvise to {path}"))
+                }
+                Ok(_) => Ok(()),
+                Err(error) => Err(format!(
+                    "transparent huge pages are not known here ({path}: {error}): use 4k"
+                )),
+            }
+        });
+        MODE.clone()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn huge_pages_available() -> std::result::Result<(), String> {
+        Err("transparent huge pages exist on Linux only: use 4k".into())
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn advise_huge(start: *mut u8, len: usize, collapse: bool) {
+        /// Since Linux 6.1; collapses what has been touched. Not named by libc everywhere.
+        const MADV_COLLAPSE: libc::c_int = 25;
+        // SAFETY: advice on a range of our own mapping changes no content. Failure only means
+        // small pages, which the huge-page share of every report shows.
+        unsafe {
+            libc::madvise(start.cast(), len, libc::MADV_HUGEPAGE);
+            if collapse {
+                libc::madvise(start.cast(), len, MADV_COLLAPSE);
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn advise_huge(_start: *mut u8, _len: usize, _collapse: bool) {}
+
+    #[cfg(target_os = "linux")]
+    fn forbid_huge(start: *mut u8, len: usize) {
+        // SAFETY: as in `advise_huge`.
+        unsafe { libc::madvise(start.cast(), len, libc::MADV_NOHUGEPAGE) };
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn forbid_huge(_start: *mut u8, _len: usize) {}
+}
+
+/// Everywhere else: the global allocator, aligned.
+#[cfg(not(unix))]
+mod os {
+    use super::{Fallback, HUGE_PAGE, Mapping, Pages};
+    use crate::AllocError;
+    use std::alloc::Layout;
+
+    #[allow(clippy::disallowed_methods)] // the page source of platforms without mmap
+    pub(super) fn map(len: usize, wanted: Pages) -> Result<Mapping, AllocError> {
+        let failed = AllocError::System { requested: len };
+        let layout = Layout::from_size_align(len, HUGE_PAGE).map_err(|_| failed)?;
+        // SAFETY: `len` is at least one granule.
+        let start = unsafe { std::alloc::alloc_zeroed(layout) };
+        if start.is_null() {
+            return Err(failed);
+        }
+        let fallback = (wanted != Pages::Small).then(|| Fallback {
+            wanted,
+            given: Pages::Small,
+            reason: "this platform's page source is the global allocator: use 4k".into(),
+        });
+        Ok(Mapping { start, len, pages: Pages::Small, fallback })
+    }
+
+    #[allow(clippy::disallowed_methods)]
+    pub(super) unsafe fn unmap(start: *mut u8, len: usize) {
+        // SAFETY: made by `map` with this length.
+        unsafe { std::alloc::dealloc(start, Layout::from_size_align_unchecked(len, HUGE_PAGE)) };
+    }
+
+    pub(super) unsafe fn protect(_: *mut u8, _: usize, _: bool) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn advise_huge(_start: *mut u8, _len: usize, _collapse: bool) {}
+}

@@ -1,0 +1,224 @@
+//! Where a structure's objects live, as a type.
+
+use crate::{AllocError, BytesPool, Config, Pool, PoolStats};
+use silvics_sync::atomic::{AtomicUsize, Ordering};
+use silvics_sync::tagged::addressable;
+use std::alloc::Layout;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// Objects of one type.
+pub trait SlotAlloc<T>: Send + Sync + Sized + 'static {
+    /// Whether dropping the allocator releases every object; if not, each must be freed before.
+    const RELEASES_WHOLE: bool;
+
+    /// An allocator of objects called `kind`.
+    fn new(kind: &'static str, config: &Config) -> Self;
+
+    /// An uninitialised object, the caller's alone.
+    fn alloc(&self) -> Result<NonNull<T>, AllocError>;
+
+    /// Takes an object back without dropping its content.
+    ///
+    /// # Safety
+    /// It came from here, is taken back once, and is used by nobody any more.
+    unsafe fn free(&self, object: NonNull<T>);
+
+    /// What it holds.
+    fn stats(&self) -> PoolStats;
+}
+
+/// Objects of any size, 8-byte aligned.
+pub trait BytesAlloc: Send + Sync + Sized + 'static {
+    /// Whether dropping the allocator releases every object; if not, each must be freed before.
+    const RELEASES_WHOLE: bool;
+
+    /// An allocator of objects called `kind`.
+    fn new(kind: &'static str, config: &Config) -> Self;
+
+    /// `size` uninitialised bytes, the caller's alone.
+    fn alloc(&self, size: usize) -> Result<NonNull<u8>, AllocError>;
+
+    /// Takes an object back.
+    ///
+    /// # Safety
+    /// It came from `alloc(size)` here, is taken back once, and is used by nobody any more.
+    unsafe fn free(&self, object: NonNull<u8>, size: usize);
+
+    /// What it holds.
+    fn stats(&self) -> PoolStats;
+}
+
+/// Where a structure's objects live.
+pub trait Placement: Send + Sync + Sized + 'static {
+    /// Its name in the catalogue and on the command line.
+    const NAME: &'static str;
+    /// Where objects of type `T` live.
+    type Slots<T: Send + 'static>: SlotAlloc<T>;
+    /// Where objects of many sizes live.
+    type Bytes: BytesAlloc;
+}
+
+/// A pool per object kind: the default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pooled;
+
+impl Placement for Pooled {
+    const NAME: &'static str = "pooled";
+    type Slots<T: Send + 'static> = Pool<T>;
+    type Bytes = BytesPool;
+}
+
+/// The global allocator for everything, as most libraries do it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shared;
+
+impl Placement for Shared {
+    const NAME: &'static str = "shared";
+    type Slots<T: Send + 'static> = SharedSlots<T>;
+    type Bytes = SharedBytes;
+}
+
+impl<T: Send + 'static> SlotAlloc<T> for Pool<T> {
+    const RELEASES_WHOLE: bool = true;
+
+    fn new(kind: &'static str, config: &Config) -> Self {
+        Pool::new(kind, config)
+    }
+    #[inline(always)]
+    fn alloc(&self) -> Result<NonNull<T>, AllocError> {
+        Pool::alloc(self)
+    }
+    #[inline(always)]
+    unsafe fn free(&self, object: NonNull<T>) {
+        // SAFETY: the caller's promise.
+        unsafe { Pool::free(self, object) }
+    }
+    fn stats(&self) -> PoolStats {
+        Pool::stats(self)
+    }
+}
+
+impl BytesAlloc for BytesPool {
+    const RELEASES_WHOLE: bool = true;
+
+    fn new(kind: &'static str, config: &Config) -> Self {
+        BytesPool::new(kind, config)
+    }
+    #[inline(always)]
+    fn alloc(&self, size: usize) -> Result<NonNull<u8>, AllocError> {
+        BytesPool::alloc(self, size)
+    }
+    #[inline(always)]
+    unsafe fn free(&self, object: NonNull<u8>, size: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { BytesPool::free(self, object, size) }
+    }
+    fn stats(&self) -> PoolStats {
+        BytesPool::stats(self)
+    }
+}
+
+/// Objects of any size from the global allocator, counted one by one: each allocation writes the
+/// shared count, which is part of what [`Pooled`] saves.
+pub struct SharedBytes {
+    kind: &'static str,
+    config: Config,
+    live: AtomicUsize,
+    live_bytes: AtomicUsize,
+}
+
+impl SharedBytes {
+    #[allow(clippy::disallowed_methods)] // this is the placement that uses it
+    fn alloc_layout(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        self.config.budget.take(layout.size())?;
+        // SAFETY: no layout of an object here is empty.
+        let object = NonNull::new(unsafe { std::alloc::alloc(layout) });
+        let error = match object {
+            Some(object) if addressable(object.as_ptr().wrapping_add(layout.size() & !7)) => {
+                self.live.fetch_add(1, Ordering::Relaxed);
+                self.live_bytes.fetch_add(layout.size(), Ordering::Relaxed);
+                return Ok(object);
+            }
+            Some(object) => {
+                // SAFETY: allocated above.
+                unsafe { std::alloc::dealloc(object.as_ptr(), layout) };
+                AllocError::Address
+            }
+            None => AllocError::System { requested: layout.size() },
+        };
+        self.config.budget.give(layout.size());
+        Err(error)
+    }
+
+    /// # Safety
+    /// `object` came from `alloc_layout(layout)`.
+    #[allow(clippy::disallowed_methods)] // as above
+    unsafe fn free_layout(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { std::alloc::dealloc(object.as_ptr(), layout) };
+        self.live.fetch_sub(1, Ordering::Relaxed);
+        self.live_bytes.fetch_sub(layout.size(), Ordering::Relaxed);
+        self.config.budget.give(layout.size());
+    }
+
+    fn layout(size: usize) -> Result<Layout, AllocError> {
+        Layout::from_size_align(size.max(1), 8).map_err(|_| AllocError::System { requested: size })
+    }
+}
+
+impl BytesAlloc for SharedBytes {
+    const RELEASES_WHOLE: bool = false;
+
+    fn new(kind: &'static str, config: &Config) -> Self {
+        let (live, live_bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { kind, config: config.clone(), live, live_bytes }
+    }
+
+    fn alloc(&self, size: usize) -> Result<NonNull<u8>, AllocError> {
+        self.alloc_layout(Self::layout(size)?)
+    }
+
+    unsafe fn free(&self, object: NonNull<u8>, size: usize) {
+        if let Ok(layout) = Self::layout(size) {
+            // SAFETY: the caller's promise: `alloc(size)` used the same layout.
+            unsafe { self.free_layout(object, layout) };
+        }
+    }
+
+    fn stats(&self) -> PoolStats {
+        PoolStats {
+            kind: self.kind,
+            live_slots: self.live.load(Ordering::Relaxed),
+            live_bytes: self.live_bytes.load(Ordering::Relaxed),
+            regions: Vec::new(),
+            pages: self.config.pages,
+            fallback: None,
+        }
+    }
+}
+
+/// Objects of one type from the global allocator.
+pub struct SharedSlots<T> {
+    bytes: SharedBytes,
+    marker: PhantomData<fn() -> T>,
+}
+
+impl<T: Send + 'static> SlotAlloc<T> for SharedSlots<T> {
+    const RELEASES_WHOLE: bool = false;
+
+    fn new(kind: &'static str, config: &Config) -> Self {
+        const { assert!(size_of::<T>() > 0) };
+        Self { bytes: SharedBytes::new(kind, config), marker: PhantomData }
+    }
+    fn alloc(&self) -> Result<NonNull<T>, AllocError> {
+        self.bytes.alloc_layout(Layout::new::<T>()).map(NonNull::cast)
+    }
+    unsafe fn free(&self, object: NonNull<T>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.bytes.free_layout(object.cast(), Layout::new::<T>()) };
+    }
+    fn stats(&self) -> PoolStats {
+        self.bytes.stats()
+    }
+}

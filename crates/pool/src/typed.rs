@@ -1,0 +1,64 @@
+//! A pool for one type.
+
+use crate::core::{ClassShape, Core};
+use crate::{AllocError, Config, PoolStats};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+const SLAB: usize = 64 << 10;
+const MAGAZINE: usize = 64;
+
+/// A pool whose slots hold one `T` each, consecutive in each thread's slabs of 64 KiB.
+///
+/// A slot is `size_of::<T>()` bytes rounded up to its alignment, at least 16. What a `T` needs
+/// beyond its natural alignment (a line to itself, say) is said with `#[repr(align)]` on `T`.
+/// Dropping the pool unmaps it without dropping the objects in it.
+///
+/// An allocation or a free is O(1), touches no other thread's memory but once in 32 calls or more,
+/// and never the object's.
+pub struct Pool<T> {
+    core: Core<1, MAGAZINE, SLAB>,
+    kind: &'static str,
+    marker: PhantomData<fn() -> T>,
+}
+
+impl<T> Pool<T> {
+    const SIZE: usize = {
+        assert!(align_of::<T>() <= 4096, "no alignment beyond a small page");
+        assert!(size_of::<T>() <= SLAB / 8, "too large for slabs: use BytesPool");
+        let align = if align_of::<T>() < 8 { 8 } else { align_of::<T>() };
+        let size = size_of::<T>().next_multiple_of(align);
+        if size < 16 { 16 } else { size }
+    };
+
+    /// An empty pool of objects called `kind`; nothing is mapped before the first allocation.
+    pub fn new(kind: &'static str, config: &Config) -> Self {
+        let shape = ClassShape { size: Self::SIZE, run: SLAB / Self::SIZE };
+        let core = Core::new([shape], align_of::<T>().max(8), config);
+        Self { core, kind, marker: PhantomData }
+    }
+
+    /// A slot, uninitialised and the caller's alone.
+    #[inline]
+    pub fn alloc(&self) -> Result<NonNull<T>, AllocError> {
+        self.core.alloc(0).map(NonNull::cast)
+    }
+
+    /// Takes a slot back, without dropping what is in it.
+    ///
+    /// # Safety
+    /// It came from this pool, is taken back once, and is used by nobody any more.
+    #[inline]
+    pub unsafe fn free(&self, slot: NonNull<T>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.core.free(0, slot.cast()) };
+    }
+
+    /// What the pool holds. O(regions + threads).
+    pub fn stats(&self) -> PoolStats {
+        let live_slots = self.core.live(0);
+        let (regions, pages, fallback) = self.core.regions();
+        let live_bytes = live_slots * self.core.size(0);
+        PoolStats { kind: self.kind, live_slots, live_bytes, regions, pages, fallback }
+    }
+}
