@@ -1,0 +1,227 @@
+//! Partially external AVL tree with fine locks and optimistic lookups.
+//!
+//! # Source
+//! Bronson, Casper, Chafi and Olukotun, "A practical concurrent binary search tree", PPoPP 2010.
+//! The study's `occ-avl`. The authors' Java code (SnapTree) was read for what the paper leaves
+//! out of the rebalancing.
+//!
+//! # Algorithm
+//! An AVL tree in which a lookup takes no lock. Every node has a version; a node that is about to
+//! lose part of its key range, because a rotation moves it down, is marked *shrinking* meanwhile
+//! and counts the move.
+//! ```text
+//! descend(k): node = holder; while its child towards k exists and has another key:
+//!               read the child's version; wait while it is shrinking
+//!               is it still node's child? has node not shrunk since we came?
+//!               yes: move to the child; no child left: k is absent; else look again or restart
+//! insert(k):  descend; lock the node where k belongs, check again, link; repair
+//! remove(k):  descend; two children: lock, drop the value, leave a routing node
+//!             else lock parent and node, drop the value, unlink; repair
+//! repair:     from the damaged node upwards: fix heights, rotate, unlink routing nodes that have
+//!             fewer than two children, each under locks of its own, until nothing is damaged
+//! ```
+//!
+//! # Departures
+//! 1. A failed validation restarts at the root; the paper goes back one level by recursion. The
+//!    study found the loop 17 % faster and never saw it restart in read-only runs.
+//! 2. Values are words, so that "no value" is a bit of the version word, with a counter of its
+//!    changes beside it: a value is read together with its presence by reading the word twice.
+//!    Who only passes a node ignores these bits.
+//! 3. Only shrinking is versioned. Growing hides nothing from a search that is already there; the
+//!    authors' code has dropped it as well.
+//! 4. Lock and height share one word of four bytes; left and right are mirrored by a [`Side`], so
+//!    that each rotation is written once.
+//! 5. Upsert and compare-exchange write the value under the node's lock, after seeing that it is
+//!    not unlinked.
+//! 6. A node that has been unlinked is retired to the domain; the paper relies on Java's collector.
+//! 7. The authors' code can leave damage behind, as `check` found on sequential runs: where a
+//!    rotation must wait until something below is repaired, and where a rotation leaves damage
+//!    below, it goes on with the lower node only, and that repair need not climb to the upper one.
+//!    Here both are looked at again, the lower one first (`Damage`). A double rotation that leaves
+//!    its lower node a superfluous routing node is done, and that node unlinked after.
+//! 8. A new node is allocated before any lock is taken, so that failure leaves nothing to undo.
+//!
+//! [`Side`]: node::Side
+//!
+//! # Invariants
+//! * I1: links are changed only under the lock of the node they belong to, parents only under the
+//!   lock of the parent so far. An unlinked node has no link to it.
+//! * I2: keys left of a node are smaller, right of it larger.
+//! * I3: a node's key range never shrinks while its version, less presence, stays the same.
+//! * I4: an unlinked node has no value and never gets one again.
+//! * I5: damage (a wrong height, an imbalance above one, a routing node with fewer than two
+//!   children) exists only while some thread is on its way to repair it.
+//! * I6: what can be reached under a guard is not reclaimed under it.
+//!
+//! # Memory ordering
+//! | word | site | ordering | pairs with | why |
+//! |---|---|---|---|---|
+//! | `children`, `parent` | load | Acquire | store | the node is initialised; later loads stay behind (validation) |
+//! | `children`, `parent` | store, under the lock | Release | load | who sees a moved link sees the version set before it (I3) |
+//! | `version` | load | Acquire | store | as for `children` |
+//! | `version` | store, under the lock | Release | load | `end_shrink` publishes the rotation; `make_present` the value |
+//! | `version` | second load in `state` | Relaxed | – | kept behind the Acquire load of the value |
+//! | `value` | store / load | Release / Acquire | each other | a value written after a removal shows that removal |
+//! | lock | `LockedWord` | Acquire / Release | each other | mutual exclusion |
+//! | height | load without lock | Relaxed | – | a hint: decisions are repeated under the lock |
+//!
+//! # Linearization points
+//! | method, outcome | point |
+//! |---|---|
+//! | `get`, found; `try_insert`, occupied | the load of the value, or the last moment its presence, seen unchanged before and after, still held |
+//! | `get`, absent; all that change nothing | the load of the empty link, or of the version of the routing node; if that node had been unlinked, a moment before that at which it was linked |
+//! | insert of an absent key | the store of the link in `attach`, or of the version in `make_present` |
+//! | update of a present key | the store of the value |
+//! | `remove` | the store of the version in `make_absent` |
+//!
+//! # Progress and reclamation
+//! Deadlock-free: locks are taken from the top down. A lookup waits only while a rotation moves a
+//! node on its path, and may restart whenever one did.
+//!
+//! # Complexity and footprint
+//! O(log n): when quiescent the tree is a strict AVL tree over entries and routing nodes. One
+//! [`NODE`] of 64 bytes per entry, a line each, of which a search reads the first 32; the last 12
+//! are not used. Routing nodes add less than one per entry.
+//!
+//! # Checked by
+//! The conformance suite (`tests/conformance.rs`), and [`Check::check`], which walks I1, I2, I4, I5.
+
+mod balance;
+mod check;
+mod node;
+mod ops;
+
+pub use node::NODE;
+
+use crate::domain::{Domain, Guard};
+use crate::error::{CompareExchangeError, TryInsertError, Violation};
+use crate::index::{Check, Options, OrderedIndex};
+use crate::memory::Nodes;
+use crate::update::{Update, exchanged, try_inserted};
+use node::{Node, Side};
+use silvics_pool::{AllocError, Budget, Placement, PoolStats, Pooled};
+use silvics_sync::counter::StripedCounter;
+use std::fmt;
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+
+/// The tree of Bronson et al.: see the [module](self).
+///
+/// ```
+/// use silvics::{BronsonTree, Options, OrderedIndex};
+///
+/// let tree: BronsonTree = BronsonTree::with_options(&Options::default())?;
+/// let tree = tree.pin();
+/// assert_eq!(tree.compare_exchange(3, None, Some(30)), Ok(()));
+/// assert_eq!(tree.get(3), Some(30));
+/// assert_eq!(tree.compare_exchange(3, Some(30), None), Ok(()));
+/// assert_eq!(tree.get(3), None);
+/// # Ok::<(), silvics::AllocError>(())
+/// ```
+pub struct BronsonTree<P: Placement = Pooled> {
+    /// Never moves; its right child is the root.
+    holder: NonNull<Node>,
+    domain: Domain,
+    nodes: Nodes<Node, P>,
+    len: StripedCounter,
+    budget: Arc<Budget>,
+}
+
+// SAFETY: the nodes are the tree's own; they are shared through atomics and freed through the
+// domain.
+unsafe impl<P: Placement> Send for BronsonTree<P> {}
+// SAFETY: as above.
+unsafe impl<P: Placement> Sync for BronsonTree<P> {}
+
+impl<P: Placement> fmt::Debug for BronsonTree<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BronsonTree({} keys, {})", self.len(), P::NAME)
+    }
+}
+
+impl<P: Placement> BronsonTree<P> {
+    #[inline(always)]
+    fn holder(&self) -> &Node {
+        // SAFETY: it lives as long as the tree.
+        unsafe { self.holder.as_ref() }
+    }
+}
+
+impl<P: Placement> OrderedIndex for BronsonTree<P> {
+    type Key = u64;
+
+    fn with_options(options: &Options) -> Result<Self, AllocError> {
+        let (domain, config) = options.prepare();
+        let nodes: Nodes<Node, P> = Nodes::new(NODE.kind, &config);
+        let holder = nodes.alloc(Node::new(0, None, null_mut()), &domain, &domain.pin())?;
+        Ok(Self { holder, domain, nodes, len: StripedCounter::new(), budget: config.budget })
+    }
+
+    fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    #[inline]
+    fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
+        self.do_get(key, &self.domain.enter(guard))
+    }
+
+    fn try_insert(&self, key: u64, value: u64, guard: &Guard) -> Result<(), TryInsertError> {
+        try_inserted(self.update(key, Update::TryInsert(value), &self.domain.enter(guard))?)
+    }
+
+    fn insert(&self, key: u64, value: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        self.update(key, Update::Insert(value), &self.domain.enter(guard))
+    }
+
+    fn remove(&self, key: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        self.update(key, Update::Remove, &self.domain.enter(guard))
+    }
+
+    fn compare_exchange(
+        &self,
+        key: u64,
+        expected: Option<u64>,
+        new: Option<u64>,
+        guard: &Guard,
+    ) -> Result<(), CompareExchangeError> {
+        let verb = Update::CompareExchange { expected, new };
+        exchanged(expected, self.update(key, verb, &self.domain.enter(guard))?)
+    }
+
+    fn len(&self) -> usize {
+        self.len.sum().max(0) as usize
+    }
+
+    fn bytes(&self) -> usize {
+        self.budget.held()
+    }
+
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        vec![self.nodes.stats()]
+    }
+}
+
+impl<P: Placement> Check for BronsonTree<P> {
+    fn check(&mut self) -> Result<usize, Violation> {
+        self.check_quiescent()
+    }
+}
+
+impl<P: Placement> Drop for BronsonTree<P> {
+    fn drop(&mut self) {
+        if Nodes::<Node, P>::RELEASES_WHOLE {
+            return;
+        }
+        let mut open = vec![self.holder];
+        while let Some(node) = open.pop() {
+            // SAFETY: exclusive access; each node is linked once, and is freed once.
+            unsafe {
+                for side in [Side::LEFT, Side::RIGHT] {
+                    open.extend(node.as_ref().child(side).map(NonNull::from));
+                }
+                self.nodes.free(node);
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The node, and every access to its words.
+
+use silvics_layout::{Field, NodeLayout};
+use silvics_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use silvics_sync::backoff::Backoff;
+use silvics_sync::lock::LockedWord;
+use std::ptr::{NonNull, null_mut};
+
+/// A node: an entry, or, with its value removed but two children, a routing node. What a search
+/// reads comes first; a line each.
+#[repr(C, align(64))]
+pub(super) struct Node {
+    pub(super) key: u64,
+    version: AtomicU64,
+    children: [AtomicPtr<Node>; 2],
+    value: AtomicU64,
+    parent: AtomicPtr<Node>,
+    /// The lock, and the height as last computed, written by its owner.
+    locked_height: LockedWord,
+}
+
+/// What a search reads of a node.
+pub const NODE: NodeLayout = NodeLayout::of::<Node>(
+    "node",
+    &[Field::new("key", 0, 8), Field::new("version", 8, 8), Field::new("children", 16, 16)],
+    2,
+);
+
+const _: () = assert!(NODE.size == 64 && NODE.search_end() == 32);
+const _: () = assert!(std::mem::offset_of!(Node, version) == 8);
+const _: () = assert!(std::mem::offset_of!(Node, children) == 16);
+
+/// Removed from the tree for good.
+const UNLINKED: u64 = 1;
+/// Being moved down by a rotation.
+const SHRINKING: u64 = 2;
+/// Has a value.
+const PRESENT: u64 = 4;
+/// Counts changes of `PRESENT`, in 30 bits.
+const PRESENCE_STEP: u64 = 1 << 3;
+/// Counts completed moves down, in 31 bits.
+const SHRINK_STEP: u64 = 1 << 33;
+/// What presence alone changes: of no interest to those who only pass.
+const PRESENCE: u64 = (SHRINK_STEP - PRESENCE_STEP) | PRESENT;
+
+/// A version word as somebody read it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Version(u64);
+
+impl Version {
+    /// That of a node that never moves: the holder's.
+    pub(super) const STILL: Self = Self(0);
+
+    #[inline(always)]
+    pub(super) fn is_shrinking(self) -> bool {
+        self.0 & SHRINKING != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn is_unlinked(self) -> bool {
+        self.0 & UNLINKED != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn is_present(self) -> bool {
+        self.0 & PRESENT != 0
+    }
+}
+
+/// Which child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Side(usize);
+
+impl Side {
+    pub(super) const LEFT: Self = Self(0);
+    pub(super) const RIGHT: Self = Self(1);
+
+    /// Where `key` lies below a node with `node_key`, from which it differs.
+    #[inline(always)]
+    pub(super) fn of(key: u64, node_key: u64) -> Self {
+        Self(usize::from(key > node_key))
+    }
+
+    pub(super) fn other(self) -> Self {
+        Self(1 - self.0)
+    }
+}
+
+impl Node {
+    /// A node without children that is not linked yet.
+    pub(super) fn new(key: u64, value: Option<u64>, parent: *mut Node) -> Self {
+        Self {
+            key,
+            version: AtomicU64::new(if value.is_some() { PRESENT } else { 0 }),
+            children: [AtomicPtr::new(null_mut()), AtomicPtr::new(null_mut())],
+            value: AtomicU64::new(value.unwrap_or(0)),
+            parent: AtomicPtr::new(parent),
+            locked_height: LockedWord::new(1),
+        }
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut Node {
+        std::ptr::from_ref(self).cast_mut()
+    }
+
+    pub(super) fn as_non_null(&self) -> NonNull<Node> {
+        NonNull::from(self)
+    }
+
+    #[inline(always)]
+    pub(super) fn version(&self) -> Version {
+        Version(self.version.load(Ordering::Acquire))
+    }
+
+    /// Whether the node has moved down or left the tree since `version` was read. All that was
+    /// read before this call was read through Acquire loads, which keep this load behind them.
+    #[inline(always)]
+    pub(super) fn has_shrunk_since(&self, version: Version) -> bool {
+        (self.version.load(Ordering::Acquire) ^ version.0) & !PRESENCE != 0
+    }
+
+    /// Waits until a rotation that moves the node down is over.
+    #[cold]
+    pub(super) fn wait_while_shrinking(&self) {
+        let mut backoff = Backoff::new();
+        while self.version().is_shrinking() {
+            backoff.wait();
+        }
+    }
+
+    /// The child on `side`, initialised.
+    ///
+    /// # Safety
+    /// The node was reached under a guard that lives as long as `'g`, or the tree is quiescent.
+    #[inline(always)]
+    pub(super) unsafe fn child<'g>(&self, side: Side) -> Option<&'g Node> {
+        // SAFETY: I1 and I6: children are nodes of the tree, not reclaimed under the guard.
+        unsafe { self.children[side.0].load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The parent: a hint unless the caller holds its lock.
+    ///
+    /// # Safety
+    /// As for [`Node::child`].
+    pub(super) unsafe fn parent<'g>(&self) -> Option<&'g Node> {
+        // SAFETY: as in `child`.
+        unsafe { self.parent.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Whether `parent`, which is locked, is the node's parent.
+    pub(super) fn is_child_of(&self, parent: &Held<'_>) -> bool {
+        std::ptr::eq(self.parent.load(Ordering::Acquire), parent.as_ptr())
+    }
+
+    pub(super) fn has_two_children(&self) -> bool {
+        let [left, right] = &self.children;
+        !left.load(Ordering::Acquire).is_null() && !right.load(Ordering::Acquire).is_null()
+    }
+
+    /// The value, if there is one: see the linearization points of `get`.
+    #[inline(always)]
+    pub(super) fn state(&self) -> Option<u64> {
+        loop {
+            let before = self.version();
+            if !before.is_present() {
+                return None; // LP(get, absent)
+            }
+            let value = self.value.load(Ordering::Acquire); // LP(get, found)
+            let after = self.version.load(Ordering::Relaxed); // Relaxed: behind the Acquire above
+            if (after ^ before.0) & PRESENCE == 0 {
+                return Some(value);
+            }
+        }
+    }
+
+    pub(super) fn height(&self) -> i32 {
+        self.locked_height.payload().cast_signed()
+    }
+
+    /// Takes the node's lock.
+    pub(super) fn lock(&self) -> Held<'_> {
+        self.locked_height.lock();
+        Held(self)
+    }
+}
+
+/// A node whose lock the holder owns; dropping it gives the lock back. All changes go through it.
+pub(super) struct Held<'a>(&'a Node);
+
+impl<'a> Held<'a> {
+    /// The node, for as long as it lives, not only as long as it is locked.
+    pub(super) fn node(&self) -> &'a Node {
+        self.0
+    }
+}
+
+impl std::ops::Deref for Held<'_> {
+    type Target = Node;
+
+    fn deref(&self) -> &Node {
+        self.0
+    }
+}
+
+impl Held<'_> {
+    fn set_version(&self, change: impl FnOnce(u64) -> u64) {
+        // Relaxed load: only the owner of the lock writes the word.
+        let word = self.0.version.load(Ordering::Relaxed);
+        self.0.version.store(change(word), Ordering::Release);
+    }
+
+    /// Replaces the value of a present node.
+    pub(super) fn set_value(&self, value: u64) {
+        debug_assert!(self.version().is_present());
+        self.0.value.store(value, Ordering::Release);
+    }
+
+    /// Gives a node without value one.
+    pub(super) fn make_present(&self, value: u64) {
+        debug_assert!(!self.version().is_present() && !self.version().is_unlinked());
+        // A reader that sees this value through an old presence sees that presence ended, too:
+        // the store that ended it comes before this Release.
+        self.0.value.store(value, Ordering::Release);
+        self.set_version(|word| step_presence(word) | PRESENT);
+    }
+
+    /// Takes the value of a present node.
+    pub(super) fn make_absent(&self) {
+        debug_assert!(self.version().is_present());
+        self.set_version(|word| step_presence(word) & !PRESENT);
+    }
+
+    /// The node has left the tree.
+    pub(super) fn set_unlinked(&self) {
+        debug_assert!(!self.version().is_present());
+        self.set_version(|word| word | UNLINKED);
+    }
+
+    /// A rotation that moves the node down begins: searches wait or restart.
+    pub(super) fn begin_shrink(&self) {
+        self.set_version(|word| word | SHRINKING);
+    }
+
+    /// It is over.
+    pub(super) fn end_shrink(&self) {
+        self.set_version(|word| (word & !SHRINKING).wrapping_add(SHRINK_STEP));
+    }
+
+    /// Sets the child on `side`. The store is a Release: who sees it sees the version that was
+    /// set before.
+    pub(super) fn set_child(&self, side: Side, child: Option<&Node>) {
+        let child = child.map_or(null_mut(), Node::as_ptr);
+        self.0.children[side.0].store(child, Ordering::Release);
+    }
+
+    /// Sets the parent of `child`, this node or one that is being linked below it. A node's parent
+    /// is written under the lock of the node that was its parent so far.
+    pub(super) fn adopt(&self, child: Option<&Node>) {
+        if let Some(child) = child {
+            child.parent.store(self.0.as_ptr(), Ordering::Release);
+        }
+    }
+
+    pub(super) fn set_height(&self, height: i32) {
+        // SAFETY: we own the lock.
+        unsafe { self.0.locked_height.set_payload(height.cast_unsigned()) };
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // SAFETY: we own the lock.
+        unsafe { self.0.locked_height.unlock() };
+    }
+}
+
+fn step_presence(word: u64) -> u64 {
+    let count = PRESENCE & !PRESENT;
+    word & !count | word.wrapping_add(PRESENCE_STEP) & count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presence_and_shrinking_do_not_disturb_each_other() {
+        let node = Node::new(1, Some(5), null_mut());
+        let passed = node.version();
+        {
+            let held = node.lock();
+            held.make_absent();
+            assert!(!node.has_shrunk_since(passed));
+            assert_eq!(node.state(), None);
+            held.make_present(7);
+            assert!(!node.has_shrunk_since(passed));
+            held.begin_shrink();
+            assert!(node.has_shrunk_since(passed) && node.version().is_shrinking());
+            held.end_shrink();
+        }
+        assert!(node.has_shrunk_since(passed) && !node.version().is_shrinking());
+        assert_eq!((node.state(), node.height()), (Some(7), 1));
+    }
+
+    #[test]
+    fn the_presence_count_wraps_without_spilling() {
+        let full = PRESENCE & !PRESENT;
+        assert_eq!(step_presence(full | UNLINKED), UNLINKED);
+        assert_eq!(PRESENCE & (UNLINKED | SHRINKING | SHRINK_STEP), 0);
+    }
+}

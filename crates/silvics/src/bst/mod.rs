@@ -1,0 +1,9 @@
+//! Binary search trees over `u64` keys.
+//!
+//! | name | module | topology | synchronisation |
+//! |---|---|---|---|
+//! | `occ-avl` | [`bronson`] | partially external, relaxed AVL | fine locks, optimistic lookups |
+//! | `edge-ext-lf` | [`natarajan`] | external | lock-free, marks on edges |
+
+pub mod bronson;
+pub mod natarajan;

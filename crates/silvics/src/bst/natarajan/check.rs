@@ -1,0 +1,56 @@
+//! Verifies the invariants of a quiescent tree.
+
+use super::node::{Child, Edge};
+use super::{NatarajanTree, Placement};
+use crate::error::Violation;
+
+fn violation<T>(invariant: &'static str, detail: String) -> Result<T, Violation> {
+    Err(Violation { invariant, detail })
+}
+
+impl<P: Placement> NatarajanTree<P> {
+    /// Walks the tree left to right: every leaf must be within the bounds its path gives (I2), no
+    /// edge marked (I3: operations finish what they mark), and the counts must agree.
+    pub(super) fn check_quiescent(&mut self) -> Result<usize, Violation> {
+        let (mut leaves, mut inners, mut sentinels) = (0usize, 0usize, 0usize);
+        // An edge with the bounds of its subtree: above `low` (exclusive), up to `high`.
+        let mut open: Vec<(Edge, Option<u64>, Option<u64>)> = vec![(self.root.load(), None, None)];
+        while let Some((edge, low, high)) = open.pop() {
+            if edge != edge.clean() {
+                return violation("I3", format!("a quiescent tree has the marked edge {edge:?}"));
+            }
+            // SAFETY: exclusive access, so nothing is reclaimed.
+            match unsafe { edge.child() } {
+                Child::Leaf(leaf) if std::ptr::eq(leaf, self.sentinel.as_ptr()) => {
+                    sentinels += 1;
+                    if high.is_some() {
+                        return violation("I2", "the sentinel is not the rightmost leaf".into());
+                    }
+                }
+                Child::Leaf(leaf) => {
+                    leaves += 1;
+                    let fits =
+                        low.is_none_or(|l| leaf.key > l) && high.is_none_or(|h| leaf.key <= h);
+                    if !fits {
+                        let detail = format!("leaf {} outside ({low:?}, {high:?}]", leaf.key);
+                        return violation("I2", detail);
+                    }
+                }
+                Child::Inner(inner) => {
+                    inners += 1;
+                    open.push((inner.children[1].load(), Some(inner.key), high));
+                    open.push((inner.children[0].load(), low, Some(inner.key)));
+                }
+            }
+        }
+        if sentinels != 1 || inners != leaves {
+            let detail = format!("{leaves} leaves, {inners} internal nodes, {sentinels} sentinels");
+            return violation("I1", detail);
+        }
+        let counted = self.len.sum();
+        if counted != leaves as i64 {
+            return violation("len", format!("{leaves} leaves, {counted} counted"));
+        }
+        Ok(leaves)
+    }
+}

@@ -1,0 +1,167 @@
+//! Nodes, and the edge word with all its transitions.
+
+use silvics_layout::{Field, NodeLayout};
+use silvics_sync::atomic::Ordering;
+use silvics_sync::tagged::{AtomicTagged, Tagged};
+use std::ptr::NonNull;
+
+/// An internal node: routes keys at most `key` to the left.
+#[repr(C)]
+pub(super) struct Inner {
+    pub(super) key: u64,
+    pub(super) children: [AtomicEdge; 2],
+}
+
+/// A leaf: an entry. Never changed once it can be reached; an update replaces it.
+#[repr(C)]
+pub(super) struct Leaf {
+    pub(super) key: u64,
+    pub(super) value: u64,
+}
+
+/// What a search reads of an internal node.
+pub const INNER: NodeLayout =
+    NodeLayout::of::<Inner>("inner", &[Field::new("key", 0, 8), Field::new("children", 8, 16)], 2);
+/// What a search reads of a leaf.
+pub const LEAF: NodeLayout =
+    NodeLayout::of::<Leaf>("leaf", &[Field::new("key", 0, 8), Field::new("value", 8, 8)], 0);
+
+const _: () = assert!(INNER.size == 24 && INNER.search_end() == 24);
+const _: () = assert!(LEAF.size == 16 && LEAF.search_end() == 16);
+const _: () = assert!(std::mem::offset_of!(Inner, children) == 8);
+
+/// The leaf this edge leads to is being removed.
+const FLAG: usize = 1;
+/// The edge is frozen: its tail is being removed, its head moves up.
+const TAG: usize = 2;
+/// The edge leads to a leaf.
+const IS_LEAF: usize = 4;
+
+/// The value of an edge: a child and the edge's marks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Edge(Tagged<Inner>);
+
+/// Where an edge leads.
+pub(super) enum Child<'g> {
+    Inner(&'g Inner),
+    Leaf(&'g Leaf),
+}
+
+impl Edge {
+    pub(super) fn to_inner(inner: NonNull<Inner>) -> Self {
+        Self(Tagged::new(inner.as_ptr()))
+    }
+
+    pub(super) fn to_leaf(leaf: NonNull<Leaf>) -> Self {
+        Self(Tagged::new(leaf.as_ptr().cast()).with_tag(IS_LEAF))
+    }
+
+    #[inline(always)]
+    pub(super) fn is_leaf(self) -> bool {
+        self.0.tag() & IS_LEAF != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn is_flagged(self) -> bool {
+        self.0.tag() & FLAG != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn is_tagged(self) -> bool {
+        self.0.tag() & TAG != 0
+    }
+
+    /// The same child on an unmarked edge.
+    #[inline(always)]
+    pub(super) fn clean(self) -> Self {
+        Self(self.0.with_tag(self.0.tag() & IS_LEAF))
+    }
+
+    /// The same child and flag on an edge that is not frozen.
+    pub(super) fn untagged(self) -> Self {
+        Self(self.0.with_tag(self.0.tag() & !TAG))
+    }
+
+    fn with(self, mark: usize) -> Self {
+        Self(self.0.with_tag(self.0.tag() | mark))
+    }
+
+    /// Whether both lead to the same child, whatever their marks.
+    pub(super) fn same_child(self, other: Self) -> bool {
+        self.clean() == other.clean()
+    }
+
+    pub(super) fn inner_ptr(self) -> NonNull<Inner> {
+        debug_assert!(!self.is_leaf());
+        // SAFETY: I1, edges are never null.
+        unsafe { NonNull::new_unchecked(self.0.pointer()) }
+    }
+
+    pub(super) fn leaf_ptr(self) -> NonNull<Leaf> {
+        debug_assert!(self.is_leaf());
+        // SAFETY: I1, edges are never null.
+        unsafe { NonNull::new_unchecked(self.0.pointer().cast()) }
+    }
+
+    /// Follows the edge.
+    ///
+    /// # Safety
+    /// It was loaded from a reachable edge, or one of a node read so, under a guard that lives as
+    /// long as `'g`; or the tree is quiescent.
+    #[inline(always)]
+    pub(super) unsafe fn child<'g>(self) -> Child<'g> {
+        // SAFETY: I1 and I5: the child is initialised and not reclaimed under the guard; the bit
+        // says which kind it is.
+        unsafe {
+            if self.is_leaf() {
+                Child::Leaf(&*self.0.pointer().cast::<Leaf>())
+            } else {
+                Child::Inner(&*self.0.pointer())
+            }
+        }
+    }
+}
+
+/// An edge in memory. Every access of the protocol is here.
+pub(super) struct AtomicEdge(AtomicTagged<Inner>);
+
+impl AtomicEdge {
+    pub(super) fn new(edge: Edge) -> Self {
+        Self(AtomicTagged::new(edge.0))
+    }
+
+    #[inline(always)]
+    pub(super) fn load(&self) -> Edge {
+        Edge(self.0.load(Ordering::Acquire))
+    }
+
+    fn swing(&self, current: Edge, new: Edge) -> bool {
+        self.0.compare_exchange(current.0, new.0, Ordering::Release, Ordering::Relaxed).is_ok()
+    }
+
+    /// Replaces an unmarked edge: insertion, update, and the removal's last step.
+    #[must_use]
+    pub(super) fn try_replace(&self, current: Edge, new: Edge) -> bool {
+        debug_assert!(current == current.clean());
+        self.swing(current, new)
+    }
+
+    /// Claims the leaf at the end of an unmarked edge for removal.
+    #[must_use]
+    pub(super) fn try_flag(&self, leaf: Edge) -> bool {
+        debug_assert!(leaf.is_leaf() && leaf == leaf.clean());
+        self.swing(leaf, leaf.with(FLAG))
+    }
+
+    /// Freezes the edge, whatever it leads to, and returns it as it stays from now on.
+    pub(super) fn tag(&self) -> Edge {
+        let mut edge = self.load();
+        while !edge.is_tagged() {
+            if self.swing(edge, edge.with(TAG)) {
+                return edge.with(TAG);
+            }
+            edge = self.load();
+        }
+        edge
+    }
+}

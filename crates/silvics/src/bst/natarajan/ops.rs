@@ -1,0 +1,247 @@
+//! `seek`, the verbs, and `cleanup`, in the paper's order and with its names.
+
+use super::NatarajanTree;
+use super::node::{AtomicEdge, Child, Edge, Inner, Leaf};
+use crate::domain::Guard;
+use crate::update::{Step, Update};
+use silvics_pool::{AllocError, Placement};
+use std::ptr::NonNull;
+
+/// Where a descent ended (paper: `SeekRecord`), as edges instead of nodes.
+pub(super) struct SeekRecord<'g> {
+    /// The last edge on the path that was not tagged, above the parent …
+    ancestor: &'g AtomicEdge,
+    /// … and what it held: the top of the chain that a removal cuts out.
+    successor: Edge,
+    /// The leaf's parent; none while the sentinel leaf is all there is.
+    parent: Option<&'g Inner>,
+    /// The edge to the leaf, and what it held.
+    leaf_edge: &'g AtomicEdge,
+    edge: Edge,
+    leaf: &'g Leaf,
+}
+
+impl<P: Placement> NatarajanTree<P> {
+    /// The leaf where the search for `key` ends.
+    #[inline(always)]
+    pub(super) fn search<'g>(&'g self, key: u64, _guard: &'g Guard) -> &'g Leaf {
+        let mut edge = self.root.load();
+        loop {
+            // SAFETY: read from a reachable edge under the guard.
+            match unsafe { edge.child() } {
+                Child::Leaf(leaf) => return leaf,
+                Child::Inner(inner) => edge = inner.children[usize::from(key > inner.key)].load(),
+            }
+        }
+    }
+
+    fn seek<'g>(&'g self, key: u64, _guard: &'g Guard) -> SeekRecord<'g> {
+        let edge = self.root.load();
+        let (mut ancestor, mut successor, mut parent) = (&self.root, edge, None);
+        let (mut leaf_edge, mut edge) = (&self.root, edge);
+        loop {
+            // SAFETY: as in `search`.
+            match unsafe { edge.child() } {
+                Child::Leaf(leaf) => {
+                    return SeekRecord { ancestor, successor, parent, leaf_edge, edge, leaf };
+                }
+                Child::Inner(inner) => {
+                    if !edge.is_tagged() {
+                        (ancestor, successor) = (leaf_edge, edge);
+                    }
+                    parent = Some(inner);
+                    leaf_edge = &inner.children[usize::from(key > inner.key)];
+                    edge = leaf_edge.load();
+                }
+            }
+        }
+    }
+
+    /// The leaf's value if it is the key's.
+    #[inline(always)]
+    pub(super) fn value_in(&self, leaf: &Leaf, key: u64) -> Option<u64> {
+        let found = leaf.key == key && !std::ptr::eq(leaf, self.sentinel.as_ptr());
+        found.then_some(leaf.value)
+    }
+
+    /// Brings `key` from the state it is found in to the one `verb` wants, and returns the
+    /// state found.
+    #[inline]
+    pub(super) fn update(
+        &self,
+        key: u64,
+        verb: Update,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError> {
+        let mut spare = Spare { tree: self, leaf: None, inner: None };
+        loop {
+            let record = self.seek(key, guard);
+            let state = self.value_in(record.leaf, key);
+            let done = match (verb.step(state), state) {
+                // LP(kept): the load of the edge to the leaf.
+                (Step::Keep, _) | (Step::Take, None) => true,
+                (Step::Take, Some(_)) => self.take(&record, key, guard),
+                (Step::Put(value), Some(_)) => {
+                    let leaf = spare.leaf(key, value, guard)?;
+                    let replaced =
+                        record.leaf_edge.try_replace(record.edge.clean(), Edge::to_leaf(leaf)); // LP(insert, compare_exchange: replaced)
+                    if replaced {
+                        spare.leaf = None;
+                        // SAFETY: the edge no longer leads to the old leaf (I4).
+                        unsafe { self.leaves.retire(record.edge.leaf_ptr(), guard) };
+                    }
+                    replaced
+                }
+                (Step::Put(value), None) => self.grow(&record, key, value, &mut spare, guard)?,
+            };
+            if done {
+                return Ok(state);
+            }
+            self.help(&record, key, guard);
+        }
+    }
+
+    /// Puts a new leaf beside the one found, under a new internal node.
+    fn grow(
+        &self,
+        record: &SeekRecord<'_>,
+        key: u64,
+        value: u64,
+        spare: &mut Spare<'_, P>,
+        guard: &Guard,
+    ) -> Result<bool, AllocError> {
+        let leaf = Edge::to_leaf(spare.leaf(key, value, guard)?);
+        let other = record.edge.clean();
+        // The smaller key goes left and routes (I2); the sentinel is larger than any.
+        let new_is_left =
+            std::ptr::eq(record.leaf, self.sentinel.as_ptr()) || key < record.leaf.key;
+        let (routing, children) =
+            if new_is_left { (key, [leaf, other]) } else { (record.leaf.key, [other, leaf]) };
+        let inner = Inner { key: routing, children: children.map(AtomicEdge::new) };
+        let inner = spare.inner(inner, guard)?;
+        let grown = record.leaf_edge.try_replace(other, Edge::to_inner(inner)); // LP(insert of an absent key)
+        if grown {
+            (spare.leaf, spare.inner) = (None, None);
+            self.len.add(1);
+        }
+        Ok(grown)
+    }
+
+    /// Removes the leaf found: flags its edge (paper: injection), then cuts it out (cleanup).
+    /// False if the flag could not be set.
+    fn take(&self, record: &SeekRecord<'_>, key: u64, guard: &Guard) -> bool {
+        if !record.leaf_edge.try_flag(record.edge.clean()) {
+            return false;
+        }
+        self.len.add(-1);
+        if self.cleanup(record, key, guard) {
+            return true;
+        }
+        let flagged = record.edge;
+        loop {
+            let record = self.seek(key, guard);
+            // Another leaf, or none: somebody else has cut ours out.
+            if !record.edge.same_child(flagged) || self.cleanup(&record, key, guard) {
+                return true;
+            }
+        }
+    }
+
+    /// If the edge to the leaf found is marked, finishes the removal that marked it.
+    fn help(&self, record: &SeekRecord<'_>, key: u64, guard: &Guard) {
+        let edge = record.leaf_edge.load();
+        if edge.same_child(record.edge) && edge != edge.clean() {
+            self.cleanup(record, key, guard);
+        }
+    }
+
+    /// Cuts a flagged leaf and its parent out (paper: `cleanup`): freezes the edge to the sibling,
+    /// then swings the ancestor's edge from the successor to the sibling. True if this call did.
+    fn cleanup(&self, record: &SeekRecord<'_>, key: u64, guard: &Guard) -> bool {
+        let Some(parent) = record.parent else {
+            return false;
+        };
+        let side = usize::from(key > parent.key);
+        // If the edge to our leaf is not flagged, the sibling is the one being removed.
+        let keep = if parent.children[side].load().is_flagged() { 1 - side } else { side };
+        let sibling = parent.children[keep].tag();
+        let cut = record.ancestor.try_replace(record.successor.clean(), sibling.untagged()); // LP(remove)
+        if cut {
+            // SAFETY: the swing made the chain unreachable, and only one thread's swing can (I4).
+            unsafe { self.retire_chain(record.successor.inner_ptr(), parent, keep, guard) };
+        }
+        cut
+    }
+
+    /// Retires what a successful `cleanup` has cut out: the internal nodes from `top` down to
+    /// `parent` and the flagged leaf beside each.
+    ///
+    /// # Safety
+    /// They are unreachable, and the caller is the only one to retire them.
+    unsafe fn retire_chain(&self, top: NonNull<Inner>, parent: &Inner, keep: usize, guard: &Guard) {
+        let mut node = top;
+        loop {
+            // SAFETY: not yet retired, and the guard is still held.
+            let inner = unsafe { node.as_ref() };
+            let edges = [inner.children[0].load(), inner.children[1].load()];
+            let at_parent = std::ptr::eq(inner, parent);
+            // Above the parent the path goes on through the internal child (I3).
+            let on = if at_parent { keep } else { usize::from(edges[0].is_leaf()) };
+            debug_assert!(edges[1 - on].is_flagged() && edges[on].is_tagged());
+            // SAFETY: the caller's promise.
+            unsafe {
+                self.leaves.retire(edges[1 - on].leaf_ptr(), guard);
+                self.inners.retire(node, guard);
+            }
+            if at_parent {
+                return;
+            }
+            node = edges[on].inner_ptr();
+        }
+    }
+}
+
+/// Nodes allocated for an operation and not yet linked: kept over retries, freed at the end.
+struct Spare<'t, P: Placement> {
+    tree: &'t NatarajanTree<P>,
+    leaf: Option<NonNull<Leaf>>,
+    inner: Option<NonNull<Inner>>,
+}
+
+impl<P: Placement> Spare<'_, P> {
+    fn leaf(&mut self, key: u64, value: u64, guard: &Guard) -> Result<NonNull<Leaf>, AllocError> {
+        if let Some(leaf) = self.leaf {
+            return Ok(leaf); // an operation has one key and one value
+        }
+        let leaf = self.tree.leaves.alloc(Leaf { key, value }, &self.tree.domain, guard)?;
+        self.leaf = Some(leaf);
+        Ok(leaf)
+    }
+
+    fn inner(&mut self, inner: Inner, guard: &Guard) -> Result<NonNull<Inner>, AllocError> {
+        let node = match self.inner {
+            Some(node) => {
+                // SAFETY: never linked, so still ours alone.
+                unsafe { node.write(inner) };
+                node
+            }
+            None => self.tree.inners.alloc(inner, &self.tree.domain, guard)?,
+        };
+        self.inner = Some(node);
+        Ok(node)
+    }
+}
+
+impl<P: Placement> Drop for Spare<'_, P> {
+    fn drop(&mut self) {
+        // SAFETY: what is still here was never linked.
+        unsafe {
+            if let Some(leaf) = self.leaf {
+                self.tree.leaves.free(leaf);
+            }
+            if let Some(inner) = self.inner {
+                self.tree.inners.free(inner);
+            }
+        }
+    }
+}

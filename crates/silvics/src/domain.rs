@@ -1,0 +1,355 @@
+//! Reclamation: domains, guards, and the batches in which retired objects wait.
+//!
+//! # Source
+//! Fraser, "Practical lock-freedom", 2004, section 5.2.3 (epochs), in the form of the
+//! `crossbeam-epoch` crate, whose collector does the counting here.
+//!
+//! # Algorithm
+//! A thread *pins* a domain before it reads nodes and unpins when it holds none any more. A node
+//! that has been unlinked is *retired*: it goes into the calling thread's batch of the index
+//! ([`Retired`]). A full batch is *sealed*: one deferred call, holding one reference to the pool,
+//! is handed to the collector together with the current epoch. Once every thread pinned at that
+//! moment has unpinned, the collector runs the call on some thread, and the slots go back to the
+//! pool.
+//!
+//! # Departures from `crossbeam-epoch` as usually used
+//! 1. Batches are ours, per index and thread, and the collector sees one call per batch. A call
+//!    per object would need a reference to the pool in each, a shared write per removal, to keep
+//!    the pool alive until its last retired slot has run.
+//! 2. A sealed batch is flushed into the collector's global queue at once. So an unsealed batch is
+//!    reachable only through the index, whose drop takes it along, and a thread that goes idle
+//!    holds back at most [`BATCH_OBJECTS`] objects of each index, never somebody's pool.
+//!
+//! # Invariants
+//! * D1: an object is in a batch only after it was unlinked for new readers, and once.
+//! * D2: a batch is sealed under a guard of its domain, after its last object was retired.
+//! * D3: whoever may still run a sealed batch holds a reference to its pool; regions are unmapped
+//!   only when the last one is gone.
+//! * D4: a guard protects only nodes of indexes of its own domain; every operation that is given
+//!   another domain's guard pins its own (`enter`), for as long as what it returns borrows the
+//!   guard (`adopt`).
+//! * D5: a batch cell is touched only by the thread whose index it has (P1 of
+//!   `silvics_sync::per_thread`), or under exclusive access to the index.
+//!
+//! # Bounds
+//! While pins are short, a thread's garbage is its unsealed batches plus what the collector has
+//! not yet run, some two epochs' worth. Under a held pin garbage grows with what is retired.
+//! Afterwards every sealed batch is run within 128 pins of any thread (the collector's interval)
+//! times the number of sealed batches over 8 (how many it runs at a time), or by
+//! [`Domain::flush`]. The collector itself allocates a few KiB per sealed batch from the global
+//! allocator, outside the pools' limits.
+
+use crossbeam_epoch as epoch;
+use silvics_sync::Mutex;
+use silvics_sync::cell::UnsafeCell;
+use silvics_sync::per_thread::{PerThread, thread_index};
+use std::cell::RefCell;
+use std::fmt;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::{Arc, LazyLock};
+
+/// An epoch collector of its own, shareable by several indexes. Cloning gives another handle to
+/// the same domain.
+#[derive(Clone)]
+pub struct Domain {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    collector: epoch::Collector,
+    identity: Identity,
+}
+
+/// A slot in every thread's table of handles, reused after the domain is gone, and a number that
+/// never is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    slot: usize,
+    serial: u64,
+}
+
+/// Free slots, slots ever used, serials ever used.
+static IDENTITIES: LazyLock<Mutex<(Vec<usize>, usize, u64)>> = LazyLock::new(Mutex::default);
+
+std::thread_local! {
+    /// This thread's registration with each domain it has pinned, by slot.
+    static HANDLES: RefCell<Vec<Option<(u64, epoch::LocalHandle)>>> =
+        const { RefCell::new(Vec::new()) };
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        IDENTITIES.lock().0.push(self.identity.slot);
+    }
+}
+
+impl Default for Domain {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Domain({})", self.inner.identity.serial)
+    }
+}
+
+impl Domain {
+    /// A domain that shares nothing with others.
+    pub fn new() -> Self {
+        let identity = {
+            let mut identities = IDENTITIES.lock();
+            identities.2 += 1;
+            let slot = identities.0.pop().unwrap_or_else(|| {
+                identities.1 += 1;
+                identities.1 - 1
+            });
+            Identity { slot, serial: identities.2 }
+        };
+        Self { inner: Arc::new(Inner { collector: epoch::Collector::new(), identity }) }
+    }
+
+    /// Pins the domain for this thread: what is retired from now on stays readable until the
+    /// guard is dropped. Nested pins are cheap.
+    #[inline]
+    pub fn pin(&self) -> Guard {
+        let Identity { slot, serial } = self.inner.identity;
+        let pinned = HANDLES.try_with(|handles| match handles.try_borrow().ok()?.get(slot) {
+            Some(Some((owner, handle))) if *owner == serial => Some(handle.pin()),
+            _ => None,
+        });
+        let guard = match pinned {
+            Ok(Some(guard)) => guard,
+            _ => self.register(),
+        };
+        Guard { inner: guard, serial, adopted: RefCell::new(Vec::new()) }
+    }
+
+    /// Registers this thread, keeping the handle if its table still exists.
+    #[cold]
+    fn register(&self) -> epoch::Guard {
+        let Identity { slot, serial } = self.inner.identity;
+        let handle = self.inner.collector.register();
+        let guard = handle.pin();
+        // The slot's previous domain is gone; its handle is dropped outside the borrow, since
+        // that may run deferred calls.
+        let previous = HANDLES.try_with(|handles| {
+            let mut handles = handles.try_borrow_mut().ok()?;
+            if handles.len() <= slot {
+                handles.resize_with(slot + 1, || None);
+            }
+            handles[slot].replace((serial, handle))
+        });
+        drop(previous);
+        guard
+    }
+
+    /// The given guard if it is this domain's, else one of its own (D4).
+    #[inline(always)]
+    pub(crate) fn enter<'g>(&self, guard: &'g Guard) -> Entered<'g> {
+        if guard.serial == self.inner.identity.serial {
+            Entered::Given(guard)
+        } else {
+            Entered::Own(self.pin())
+        }
+    }
+
+    /// Makes `guard` protect this domain's nodes too, until it is dropped or pinned again: for
+    /// operations whose results borrow the guard (D4).
+    #[inline(always)]
+    pub(crate) fn adopt(&self, guard: &Guard) {
+        if guard.serial != self.inner.identity.serial {
+            self.adopt_foreign(guard);
+        }
+    }
+
+    #[cold]
+    fn adopt_foreign(&self, guard: &Guard) {
+        let serial = self.inner.identity.serial;
+        if guard.adopted.borrow().iter().all(|(adopted, _)| *adopted != serial) {
+            let own = self.pin().inner;
+            guard.adopted.borrow_mut().push((serial, own));
+        }
+    }
+
+    /// Runs what can be run: pushes the epoch on and collects, a few times. What other threads'
+    /// guards still protect stays, as do their unsealed batches.
+    pub fn flush(&self) {
+        // Garbage of epoch e may go once the epoch is e + 2; a third round runs what is left.
+        for _ in 0..3 {
+            self.pin().inner.flush();
+        }
+    }
+}
+
+/// A pinned domain. Dropping it unpins. It belongs to its thread.
+pub struct Guard {
+    inner: epoch::Guard,
+    serial: u64,
+    /// Pins of other domains, for references that borrow this guard: see [`Domain::adopt`].
+    adopted: RefCell<Vec<(u64, epoch::Guard)>>,
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Guard(domain {})", self.serial)
+    }
+}
+
+impl Guard {
+    /// Unpins and pins again: references read under the old pin are gone, which the exclusive
+    /// borrow makes sure of. Has no effect while another guard of the domain lives on this thread.
+    #[inline]
+    pub fn repin(&mut self) {
+        self.adopted.get_mut().clear();
+        self.inner.repin();
+    }
+}
+
+/// A guard that is certainly of the right domain.
+pub(crate) enum Entered<'g> {
+    Given(&'g Guard),
+    Own(Guard),
+}
+
+impl Deref for Entered<'_> {
+    type Target = Guard;
+
+    #[inline(always)]
+    fn deref(&self) -> &Guard {
+        match self {
+            Self::Given(guard) => guard,
+            Self::Own(guard) => guard,
+        }
+    }
+}
+
+/// Where a reclaimed object goes.
+///
+/// # Safety
+/// `reclaim` may be called on any thread.
+pub(crate) unsafe trait Reclaim: Send + Sync + 'static {
+    /// Whether dropping `self` releases every object, reclaimed or not.
+    fn releases_whole(&self) -> bool;
+
+    /// Takes an object back.
+    ///
+    /// # Safety
+    /// The object came from here, nobody can reach it any more, and it is taken back once.
+    unsafe fn reclaim(&self, object: NonNull<u8>);
+}
+
+/// A batch is sealed at this many objects …
+pub const BATCH_OBJECTS: usize = 64;
+/// … or at this many bytes, whichever comes first.
+pub const BATCH_BYTES: usize = 256 << 10;
+
+struct Batch {
+    objects: Vec<NonNull<u8>>,
+    bytes: usize,
+}
+
+// SAFETY: the objects are unlinked (D1); whoever has the batch is the only one to touch them.
+unsafe impl Send for Batch {}
+
+impl Batch {
+    const fn new() -> Self {
+        Self { objects: Vec::new(), bytes: 0 }
+    }
+
+    /// # Safety
+    /// D1, and no reader is left.
+    unsafe fn run<R: Reclaim>(self, pool: &R) {
+        for object in self.objects {
+            // SAFETY: the caller's promise.
+            unsafe { pool.reclaim(object) };
+        }
+    }
+}
+
+struct BatchCell(UnsafeCell<Batch>);
+
+// SAFETY: D5.
+unsafe impl Sync for BatchCell {}
+
+impl Default for BatchCell {
+    fn default() -> Self {
+        Self(UnsafeCell::new(Batch::new()))
+    }
+}
+
+/// The retired objects of one pool that are not yet sealed, a batch per thread.
+pub(crate) struct Retired<R: Reclaim> {
+    pool: Arc<R>,
+    cells: PerThread<BatchCell>,
+}
+
+impl<R: Reclaim> Retired<R> {
+    pub(crate) fn new(pool: Arc<R>) -> Self {
+        Self { pool, cells: PerThread::new() }
+    }
+
+    /// Retires `object` of `bytes` bytes: it is reclaimed when no guard can see it any more.
+    ///
+    /// # Safety
+    /// D1; `guard` is of the domain that readers of the object pin; the object is of this pool.
+    pub(crate) unsafe fn retire(&self, object: NonNull<u8>, bytes: usize, guard: &Guard) {
+        let Some(cell) = thread_index().and_then(|index| self.cells.get_or_make(index)) else {
+            // The thread is ending: a batch of one.
+            self.seal(Batch { objects: vec![object], bytes }, guard);
+            return;
+        };
+        let full = cell.0.with_mut(|batch| {
+            // SAFETY: D5, and nothing in here calls back.
+            let batch = unsafe { &mut *batch };
+            if batch.objects.capacity() == 0 {
+                batch.objects.reserve_exact(BATCH_OBJECTS);
+            }
+            batch.objects.push(object);
+            batch.bytes += bytes;
+            let full = batch.objects.len() >= BATCH_OBJECTS || batch.bytes >= BATCH_BYTES;
+            full.then(|| std::mem::replace(batch, Batch::new()))
+        });
+        if let Some(batch) = full {
+            self.seal(batch, guard);
+        }
+    }
+
+    /// Seals this thread's batch, full or not, so that a flush of the domain can run it.
+    #[cold]
+    pub(crate) fn seal_own(&self, guard: &Guard) {
+        let Some(cell) = thread_index().and_then(|index| self.cells.get(index)) else {
+            return;
+        };
+        // SAFETY: D5.
+        let batch = cell.0.with_mut(|b| std::mem::replace(unsafe { &mut *b }, Batch::new()));
+        if !batch.objects.is_empty() {
+            self.seal(batch, guard);
+        }
+    }
+
+    #[cold]
+    fn seal(&self, batch: Batch, guard: &Guard) {
+        let pool = Arc::clone(&self.pool); // D3
+        // SAFETY: by D1 and D2 no guard taken later can reach the objects, and the call runs only
+        // after all earlier ones are gone. `Reclaim` allows any thread; the pool is `'static`.
+        unsafe { guard.inner.defer_unchecked(move || batch.run(&*pool)) };
+        guard.inner.flush();
+    }
+}
+
+impl<R: Reclaim> Drop for Retired<R> {
+    fn drop(&mut self) {
+        if self.pool.releases_whole() {
+            return;
+        }
+        for cell in self.cells.iter() {
+            // SAFETY: exclusive access (D5).
+            let batch = cell.0.with_mut(|b| std::mem::replace(unsafe { &mut *b }, Batch::new()));
+            // SAFETY: readers borrow the index, so none is left.
+            unsafe { batch.run(&*self.pool) };
+        }
+    }
+}

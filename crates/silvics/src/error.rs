@@ -1,0 +1,76 @@
+//! What can go wrong, per operation.
+
+use std::fmt;
+
+pub use silvics_pool::AllocError;
+
+/// Why [`crate::OrderedIndex::try_insert`] did not insert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TryInsertError {
+    /// The key was present, with this value.
+    Occupied(u64),
+    /// Memory could not be had; the index is as it was.
+    Alloc(AllocError),
+}
+
+/// Why [`crate::OrderedIndex::compare_exchange`] did not exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CompareExchangeError {
+    /// The key was in this state (`None`: absent) instead of the expected one.
+    Mismatch(Option<u64>),
+    /// Memory could not be had; the index is as it was.
+    Alloc(AllocError),
+}
+
+impl From<AllocError> for TryInsertError {
+    fn from(error: AllocError) -> Self {
+        Self::Alloc(error)
+    }
+}
+
+impl From<AllocError> for CompareExchangeError {
+    fn from(error: AllocError) -> Self {
+        Self::Alloc(error)
+    }
+}
+
+impl fmt::Display for TryInsertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Occupied(value) => write!(f, "the key is present with value {value}"),
+            Self::Alloc(error) => error.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for CompareExchangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mismatch(Some(value)) => write!(f, "the key is present with value {value}"),
+            Self::Mismatch(None) => write!(f, "the key is absent"),
+            Self::Alloc(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TryInsertError {}
+impl std::error::Error for CompareExchangeError {}
+
+/// An invariant that does not hold, found by [`crate::Check::check`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The invariant's number in the structure's module docs.
+    pub invariant: &'static str,
+    /// Where and how.
+    pub detail: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} does not hold: {}", self.invariant, self.detail)
+    }
+}
+
+impl std::error::Error for Violation {}

@@ -1,0 +1,265 @@
+//! The contract every index meets, each method's written once.
+//!
+//! # Guarantees common to all methods
+//!
+//! * **Linearizable.** Every point operation takes effect at one moment between its call and its
+//!   return; each structure's module docs name that moment per method and outcome. Ranges and
+//!   cursors promise less and say so ([`OrderedScan`]).
+//! * **Every key and every value is legal**: no sentinel is taken from the 2^64 values or from the
+//!   key space.
+//! * **Allocation failure is a value.** A method that returns an [`AllocError`] has left the index
+//!   as it was. Before it gives up it flushes its domain once.
+//! * **Guards.** Nodes are read under a [`Guard`] of the index's [`Domain`]; pin once for many
+//!   operations, and for at most some milliseconds, since nothing retired meanwhile can be freed.
+//!   A guard of another domain is harmless: the operation pins its own.
+//! * **Lookups write nothing** that another thread could read.
+
+use crate::domain::{Domain, Guard};
+use crate::error::{CompareExchangeError, TryInsertError, Violation};
+use crate::key::Key;
+use silvics_pool::{AllocError, Config, Pages, PoolStats};
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+/// How a key of index `I` is passed.
+pub type KeyRef<'a, I> = <<I as OrderedIndex>::Key as Key>::Ref<'a>;
+
+/// An owned key of index `I`.
+pub type OwnedKey<I> = <<I as OrderedIndex>::Key as Key>::Owned;
+
+/// How an index is set up.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The pages its pools ask for.
+    pub pages: Pages,
+    /// The most bytes it may hold from the system; `None` for no limit.
+    pub memory_limit: Option<usize>,
+    /// The domain it reclaims through; `None` for one of its own.
+    pub domain: Option<Domain>,
+}
+
+impl Options {
+    /// The domain to use, and the pools' configuration.
+    pub(crate) fn prepare(&self) -> (Domain, Config) {
+        (self.domain.clone().unwrap_or_default(), Config::new(self.pages, self.memory_limit))
+    }
+}
+
+/// A concurrent map from keys to 8-byte words, ordered by key.
+pub trait OrderedIndex: Send + Sync + Sized {
+    /// What it is keyed by.
+    type Key: Key + ?Sized;
+
+    /// An empty index. Fails if its first nodes cannot be had.
+    fn with_options(options: &Options) -> Result<Self, AllocError>;
+
+    /// The domain whose guards its operations take.
+    fn domain(&self) -> &Domain;
+
+    /// The value of `key`. Writes nothing, takes no lock.
+    fn get(&self, key: KeyRef<'_, Self>, guard: &Guard) -> Option<u64>;
+
+    /// Put-if-absent: inserts `key` with `value` unless it is present; the present value comes
+    /// back in [`TryInsertError::Occupied`].
+    fn try_insert(
+        &self,
+        key: KeyRef<'_, Self>,
+        value: u64,
+        guard: &Guard,
+    ) -> Result<(), TryInsertError>;
+
+    /// Upsert: `key` has `value` afterwards; returns the value it replaced, `None` if the key was
+    /// absent.
+    fn insert(
+        &self,
+        key: KeyRef<'_, Self>,
+        value: u64,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError>;
+
+    /// Removes `key` and returns its value, `None` if it was absent. (Some structures allocate to
+    /// remove: a descriptor, or a copy of a relocated node.)
+    fn remove(&self, key: KeyRef<'_, Self>, guard: &Guard) -> Result<Option<u64>, AllocError>;
+
+    /// Brings `key` from state `expected` to state `new` in one step; `None` is the state
+    /// *absent*. So `(None, Some(v))` inserts, `(Some(u), Some(v))` replaces, `(Some(u), None)`
+    /// removes, and `(None, None)` asserts absence. Any other state found is the error
+    /// [`CompareExchangeError::Mismatch`].
+    fn compare_exchange(
+        &self,
+        key: KeyRef<'_, Self>,
+        expected: Option<u64>,
+        new: Option<u64>,
+        guard: &Guard,
+    ) -> Result<(), CompareExchangeError>;
+
+    /// Looks up every key of `keys`, writing each one's value to the same place in `values`; the
+    /// shorter slice decides how many. Each lookup is linearizable, the batch is not one moment.
+    fn get_many(&self, keys: &[KeyRef<'_, Self>], values: &mut [Option<u64>], guard: &Guard) {
+        for (key, value) in keys.iter().zip(values) {
+            *value = self.get(<Self::Key as Key>::shorten(*key), guard);
+        }
+    }
+
+    /// How many keys are present: exact while nobody writes; else operations under way may or may
+    /// not be counted. O(threads).
+    fn len(&self) -> usize;
+
+    /// Whether [`OrderedIndex::len`] is zero.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes the index holds from the system, exactly: live, retired and free slots, slab and
+    /// region headers, thread caches. O(1).
+    fn bytes(&self) -> usize;
+
+    /// One entry per pool: what it holds, where, on which pages. O(slabs).
+    fn pool_stats(&self) -> Vec<PoolStats>;
+
+    /// Pins the index's domain and hides the guard: the everyday way to call several operations.
+    fn pin(&self) -> Pinned<'_, Self> {
+        Pinned { index: self, guard: self.domain().pin() }
+    }
+}
+
+/// Ranges and cursors, for structures whose topology allows them.
+///
+/// # Guarantee under concurrent writes
+/// Keys come in strictly ascending (descending) order, none twice. A key present during the whole
+/// scan is seen; one absent during the whole scan is not; one inserted or removed meanwhile may or
+/// may not be seen. Each value was the key's value at some moment during the scan. A structure
+/// that promises more says so.
+pub trait OrderedScan: OrderedIndex {
+    /// An ascending scan under a guard.
+    type Range<'g>: Iterator<Item = (KeyRef<'g, Self>, u64)>
+    where
+        Self: 'g;
+    /// A descending scan under a guard.
+    type RangeRev<'g>: Iterator<Item = (KeyRef<'g, Self>, u64)>
+    where
+        Self: 'g;
+    /// A position that owns what it needs.
+    type Cursor: Cursor<Key = Self::Key>;
+
+    /// The entries of `range` in ascending order. An empty range (start past end) has none.
+    fn range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+    ) -> Self::Range<'g>;
+
+    /// The entries of `range` in descending order.
+    fn range_rev<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+    ) -> Self::RangeRev<'g>;
+
+    /// A cursor, before the first entry, that keeps the index alive.
+    fn cursor(self: &Arc<Self>) -> Self::Cursor;
+}
+
+/// A position in an index that is owned, can be sent to another thread, holds no pin between
+/// calls, and stays valid whatever others insert and remove.
+///
+/// A cursor stands at an entry, before the first or after the last. Each move sees the index as it
+/// is at that moment. If the entry it stands at is removed, [`Cursor::key`] and [`Cursor::value`]
+/// still answer, and the next move goes on from that key.
+pub trait Cursor: Send {
+    /// What the index is keyed by.
+    type Key: Key + ?Sized;
+
+    /// Moves to the first entry at or after `key`; whether there is one.
+    fn seek(&mut self, key: <Self::Key as Key>::Ref<'_>) -> bool;
+    /// Moves to the last entry at or before `key`; whether there is one.
+    fn seek_rev(&mut self, key: <Self::Key as Key>::Ref<'_>) -> bool;
+    /// Moves to the next entry (from before the first, to the first); whether there is one.
+    fn next(&mut self) -> bool;
+    /// Moves to the previous entry (from after the last, to the last); whether there is one.
+    fn prev(&mut self) -> bool;
+    /// The key it stands at.
+    fn key(&self) -> Option<<Self::Key as Key>::Ref<'_>>;
+    /// The value of the entry it stands at, as of the last move.
+    fn value(&self) -> Option<u64>;
+}
+
+/// Verification of a quiescent structure.
+pub trait Check {
+    /// Walks the whole structure and verifies every invariant of its module docs by number.
+    /// Exclusive access makes it quiescent. Returns the number of entries found. O(n).
+    fn check(&mut self) -> Result<usize, Violation>;
+}
+
+/// An index with a guard of its domain: the verbs without the guard.
+#[derive(Debug)]
+pub struct Pinned<'a, I: OrderedIndex> {
+    index: &'a I,
+    guard: Guard,
+}
+
+impl<I: OrderedIndex> Pinned<'_, I> {
+    /// See [`OrderedIndex::get`].
+    #[inline]
+    pub fn get(&self, key: KeyRef<'_, I>) -> Option<u64> {
+        self.index.get(key, &self.guard)
+    }
+
+    /// See [`OrderedIndex::try_insert`].
+    #[inline]
+    pub fn try_insert(&self, key: KeyRef<'_, I>, value: u64) -> Result<(), TryInsertError> {
+        self.index.try_insert(key, value, &self.guard)
+    }
+
+    /// See [`OrderedIndex::insert`].
+    #[inline]
+    pub fn insert(&self, key: KeyRef<'_, I>, value: u64) -> Result<Option<u64>, AllocError> {
+        self.index.insert(key, value, &self.guard)
+    }
+
+    /// See [`OrderedIndex::remove`].
+    #[inline]
+    pub fn remove(&self, key: KeyRef<'_, I>) -> Result<Option<u64>, AllocError> {
+        self.index.remove(key, &self.guard)
+    }
+
+    /// See [`OrderedIndex::compare_exchange`].
+    #[inline]
+    pub fn compare_exchange(
+        &self,
+        key: KeyRef<'_, I>,
+        expected: Option<u64>,
+        new: Option<u64>,
+    ) -> Result<(), CompareExchangeError> {
+        self.index.compare_exchange(key, expected, new, &self.guard)
+    }
+
+    /// See [`OrderedIndex::get_many`].
+    #[inline]
+    pub fn get_many(&self, keys: &[KeyRef<'_, I>], values: &mut [Option<u64>]) {
+        self.index.get_many(keys, values, &self.guard);
+    }
+
+    /// The guard, for calls that take one.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    /// Lets what was retired since the pin be freed: call it now and then in a long loop.
+    #[inline]
+    pub fn repin(&mut self) {
+        self.guard.repin();
+    }
+}
+
+impl<I: OrderedScan> Pinned<'_, I> {
+    /// See [`OrderedScan::range`].
+    pub fn range<'g, R: RangeBounds<KeyRef<'g, I>>>(&'g self, range: R) -> I::Range<'g> {
+        self.index.range(range, &self.guard)
+    }
+
+    /// See [`OrderedScan::range_rev`].
+    pub fn range_rev<'g, R: RangeBounds<KeyRef<'g, I>>>(&'g self, range: R) -> I::RangeRev<'g> {
+        self.index.range_rev(range, &self.guard)
+    }
+}

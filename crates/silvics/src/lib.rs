@@ -1,0 +1,19 @@
+//! Ordered in-memory indexes for many cores, with their memory layout under the user's control.
+
+pub mod bst;
+pub mod domain;
+pub mod error;
+pub mod index;
+pub mod key;
+mod memory;
+pub mod skiplist;
+mod update;
+
+pub use bst::bronson::BronsonTree;
+pub use bst::natarajan::NatarajanTree;
+pub use domain::{Domain, Guard};
+pub use error::{AllocError, CompareExchangeError, TryInsertError, Violation};
+pub use index::{Check, Cursor, KeyRef, Options, OrderedIndex, OrderedScan, OwnedKey, Pinned};
+pub use key::Key;
+pub use silvics_pool::{Pages, Placement, PoolStats, Pooled, Shared};
+pub use skiplist::SkipList;

@@ -1,0 +1,309 @@
+//! The objects of one kind of one index: where they live, and how they are retired.
+
+use crate::domain::{Domain, Guard, Reclaim, Retired};
+use silvics_pool::{AllocError, BytesAlloc, Config, Placement, PoolStats, SlotAlloc};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Objects of type `T`.
+pub(crate) struct Nodes<T: Send + 'static, P: Placement> {
+    slots: Arc<Slots<T, P>>,
+    retired: Retired<Slots<T, P>>,
+}
+
+struct Slots<T: Send + 'static, P: Placement>(P::Slots<T>);
+
+// SAFETY: allocators are shared by all threads.
+unsafe impl<T: Send + 'static, P: Placement> Reclaim for Slots<T, P> {
+    fn releases_whole(&self) -> bool {
+        P::Slots::<T>::RELEASES_WHOLE
+    }
+
+    unsafe fn reclaim(&self, object: NonNull<u8>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.free(object.cast()) };
+    }
+}
+
+impl<T: Send + 'static, P: Placement> Nodes<T, P> {
+    /// Whether dropping the index releases its nodes without walking it.
+    pub(crate) const RELEASES_WHOLE: bool = P::Slots::<T>::RELEASES_WHOLE;
+
+    pub(crate) fn new(kind: &'static str, config: &Config) -> Self {
+        const {
+            assert!(!std::mem::needs_drop::<T>(), "nodes are freed without being dropped");
+        };
+        let slots = Arc::new(Slots(P::Slots::<T>::new(kind, config)));
+        Self { retired: Retired::new(Arc::clone(&slots)), slots }
+    }
+
+    /// A new node holding `value`, not yet reachable. If memory is short, what this thread has
+    /// retired is flushed and the attempt repeated once.
+    #[inline(always)]
+    pub(crate) fn alloc(
+        &self,
+        value: T,
+        domain: &Domain,
+        guard: &Guard,
+    ) -> Result<NonNull<T>, AllocError> {
+        let slot = match self.slots.0.alloc() {
+            Ok(slot) => slot,
+            Err(_) => self.alloc_after_flush(domain, guard)?,
+        };
+        // SAFETY: a fresh slot has room for a `T` and is ours alone.
+        unsafe { slot.write(value) };
+        Ok(slot)
+    }
+
+    #[cold]
+    fn alloc_after_flush(&self, domain: &Domain, guard: &Guard) -> Result<NonNull<T>, AllocError> {
+        self.retired.seal_own(guard);
+        domain.flush();
+        self.slots.0.alloc()
+    }
+
+    /// Frees a node at once.
+    ///
+    /// # Safety
+    /// It came from `alloc` here and no other thread has ever been able to reach it, or none can
+    /// any more.
+    pub(crate) unsafe fn free(&self, node: NonNull<T>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.slots.0.free(node) };
+    }
+
+    /// Retires a node: it is freed when no guard can see it any more.
+    ///
+    /// # Safety
+    /// It came from `alloc` here, is unlinked for new readers, is retired once, and `guard` is of
+    /// the index's domain.
+    #[inline]
+    pub(crate) unsafe fn retire(&self, node: NonNull<T>, guard: &Guard) {
+        // SAFETY: the caller's promise.
+        unsafe { self.retired.retire(node.cast(), size_of::<T>(), guard) };
+    }
+
+    pub(crate) fn stats(&self) -> PoolStats {
+        self.slots.0.stats()
+    }
+}
+
+/// Objects of many sizes, each of which knows its own.
+pub(crate) struct Blobs<P: Placement> {
+    bytes: Arc<Bytes<P>>,
+    retired: Retired<Bytes<P>>,
+}
+
+struct Bytes<P: Placement> {
+    bytes: P::Bytes,
+    size_of: unsafe fn(NonNull<u8>) -> usize,
+}
+
+// SAFETY: allocators are shared by all threads.
+unsafe impl<P: Placement> Reclaim for Bytes<P> {
+    fn releases_whole(&self) -> bool {
+        P::Bytes::RELEASES_WHOLE
+    }
+
+    unsafe fn reclaim(&self, object: NonNull<u8>) {
+        // SAFETY: the object is still initialised: it came here through `retire`.
+        let size = unsafe { (self.size_of)(object) };
+        // SAFETY: the caller's promise.
+        unsafe { self.bytes.free(object, size) };
+    }
+}
+
+impl<P: Placement> Blobs<P> {
+    /// Whether dropping the index releases its objects without walking it.
+    pub(crate) const RELEASES_WHOLE: bool = P::Bytes::RELEASES_WHOLE;
+
+    /// Objects whose size `size_of` tells.
+    pub(crate) fn new(
+        kind: &'static str,
+        config: &Config,
+        size_of: unsafe fn(NonNull<u8>) -> usize,
+    ) -> Self {
+        let bytes = Arc::new(Bytes { bytes: P::Bytes::new(kind, config), size_of });
+        Self { retired: Retired::new(Arc::clone(&bytes)), bytes }
+    }
+
+    /// `size` uninitialised bytes. If memory is short, what this thread has retired is flushed and
+    /// the attempt repeated once.
+    #[inline(always)]
+    pub(crate) fn alloc(
+        &self,
+        size: usize,
+        domain: &Domain,
+        guard: &Guard,
+    ) -> Result<NonNull<u8>, AllocError> {
+        match self.bytes.bytes.alloc(size) {
+            Ok(object) => Ok(object),
+            Err(_) => self.alloc_after_flush(size, domain, guard),
+        }
+    }
+
+    #[cold]
+    fn alloc_after_flush(
+        &self,
+        size: usize,
+        domain: &Domain,
+        guard: &Guard,
+    ) -> Result<NonNull<u8>, AllocError> {
+        self.retired.seal_own(guard);
+        domain.flush();
+        self.bytes.bytes.alloc(size)
+    }
+
+    /// Frees an object at once.
+    ///
+    /// # Safety
+    /// As for [`Nodes::free`], and the object can tell its size.
+    pub(crate) unsafe fn free(&self, object: NonNull<u8>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.bytes.reclaim(object) };
+    }
+
+    /// Retires an object.
+    ///
+    /// # Safety
+    /// As for [`Nodes::retire`], and the object can tell its size until it is reclaimed.
+    #[inline]
+    pub(crate) unsafe fn retire(&self, object: NonNull<u8>, guard: &Guard) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.retired.retire(object, (self.bytes.size_of)(object), guard);
+        };
+    }
+
+    pub(crate) fn stats(&self) -> PoolStats {
+        self.bytes.bytes.stats()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silvics_pool::{Pooled, Shared};
+    use std::sync::mpsc::channel;
+
+    fn nodes<P: Placement>() -> Nodes<[u64; 4], P> {
+        Nodes::new("node", &Config::default())
+    }
+
+    /// Retires `count` fresh nodes.
+    fn retire<P: Placement>(nodes: &Nodes<[u64; 4], P>, domain: &Domain, count: usize) {
+        let guard = domain.pin();
+        for _ in 0..count {
+            let node = nodes.alloc([0; 4], domain, &guard).unwrap();
+            // SAFETY: never linked anywhere, retired once, under the domain's guard.
+            unsafe { nodes.retire(node, &guard) };
+        }
+    }
+
+    #[test]
+    fn a_pool_outlives_its_last_retired_slot() {
+        let domain = Domain::new();
+        let nodes = nodes::<Pooled>();
+        let pool = Arc::downgrade(&nodes.slots);
+        let reader = domain.pin();
+        retire(&nodes, &domain, 10 * crate::domain::BATCH_OBJECTS);
+        drop(nodes);
+        domain.flush();
+        assert!(pool.strong_count() > 0, "a guard is held: sealed batches must keep the pool");
+        drop(reader);
+        domain.flush();
+        assert_eq!(pool.strong_count(), 0, "all batches have run: the pool must be gone");
+    }
+
+    #[test]
+    fn another_threads_unsealed_batch_goes_with_the_index() {
+        let domain = Domain::new();
+        let nodes = Arc::new(nodes::<Pooled>());
+        let pool = Arc::downgrade(&nodes.slots);
+        let (retired, wait_for_retired) = channel();
+        let (go_on, wait_to_go_on) = channel::<()>();
+        let other = std::thread::spawn({
+            let (domain, nodes) = (domain.clone(), Arc::clone(&nodes));
+            move || {
+                retire(&nodes, &domain, 3); // too few to be sealed
+                drop(nodes);
+                retired.send(()).unwrap();
+                wait_to_go_on.recv().unwrap();
+                domain.flush(); // must not touch what is gone
+            }
+        });
+        wait_for_retired.recv().unwrap();
+        drop(nodes);
+        assert_eq!(pool.strong_count(), 0, "nothing but the index referred to that batch");
+        go_on.send(()).unwrap();
+        other.join().unwrap();
+    }
+
+    #[test]
+    fn another_threads_sealed_batches_keep_the_pool_until_they_have_run() {
+        let domain = Domain::new();
+        let nodes = Arc::new(nodes::<Shared>());
+        let pool = Arc::downgrade(&nodes.slots);
+        let (go_on, wait_to_go_on) = channel::<()>();
+        let (pinned, wait_for_pin) = channel();
+        let other = std::thread::spawn({
+            let (domain, nodes) = (domain.clone(), Arc::clone(&nodes));
+            move || {
+                let guard = domain.pin();
+                retire(&nodes, &domain, 1000);
+                drop(nodes);
+                pinned.send(()).unwrap();
+                wait_to_go_on.recv().unwrap();
+                drop(guard); // and ends: its registration goes, its batches stay with the domain
+            }
+        });
+        wait_for_pin.recv().unwrap();
+        let stats = nodes.stats();
+        assert_eq!(stats.live_slots, 1000);
+        drop(nodes);
+        domain.flush();
+        assert!(pool.strong_count() > 0);
+        go_on.send(()).unwrap();
+        other.join().unwrap();
+        domain.flush();
+        assert_eq!(pool.strong_count(), 0);
+    }
+
+    #[test]
+    fn a_foreign_guard_protects_nothing_and_an_adopted_one_does() {
+        let (domain, foreign) = (Domain::new(), Domain::new());
+        let nodes = nodes::<Shared>();
+        let guard = foreign.pin();
+        retire(&nodes, &domain, crate::domain::BATCH_OBJECTS);
+        domain.flush();
+        assert_eq!(nodes.stats().live_slots, 0, "a foreign guard must not hold this domain back");
+        domain.adopt(&guard);
+        domain.adopt(&guard);
+        retire(&nodes, &domain, crate::domain::BATCH_OBJECTS);
+        domain.flush();
+        assert_eq!(nodes.stats().live_slots, crate::domain::BATCH_OBJECTS, "adopted");
+        drop(guard);
+        domain.flush();
+        assert_eq!(nodes.stats().live_slots, 0);
+    }
+
+    #[test]
+    fn domains_come_and_go_without_confusing_their_threads() {
+        let mut held = Vec::new();
+        for round in 0..200 {
+            let domain = Domain::new();
+            let nodes = nodes::<Shared>();
+            let guard = domain.pin();
+            retire(&nodes, &domain, crate::domain::BATCH_OBJECTS);
+            domain.flush();
+            assert_eq!(nodes.stats().live_slots, crate::domain::BATCH_OBJECTS, "pinned");
+            if round % 3 == 0 {
+                held.push(guard); // outlives its domain
+            } else {
+                drop(guard);
+                domain.flush();
+                assert_eq!(nodes.stats().live_slots, 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! Keys as the skip list stores and compares them, and the hints on its links.
+//!
+//! A link carries 16 bits about the key of the node it leads to, relative to the key of the node
+//! it leaves. Most of the time they tell whether that key is before or after the one searched for,
+//! so that a search touches only the nodes it moves to, not those it stops before:
+//!
+//! * `u64`: the distance between the two keys as a floating-point number of 6 bits exponent and 10
+//!   bits mantissa ([`magnitude`]). The search knows its own distance from the node it stands at;
+//!   unless both round to the same number, the order is decided.
+//! * `[u8]`: the length of the keys' common prefix, up to 254, and the first byte that differs
+//!   (as in Ferragina and Grossi, "The string B-tree", JACM 1999, section 2). The search knows
+//!   the length of its own common prefix with the node it stands at, and compares bytes beyond it
+//!   only when both agree: every byte of the searched key is looked at about once.
+
+use super::node::{Node, NodeRef};
+use crate::key::Key;
+use std::cmp::Ordering;
+
+/// What a hint tells about the next node's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guess {
+    /// It is smaller than the target: go on to it.
+    Smaller,
+    /// It is larger: stop before it.
+    Larger,
+    /// It may be anything: look.
+    Unknown,
+}
+
+/// A key type the skip list can hold.
+///
+/// Sealed: implemented for `u64` and `[u8]`.
+pub trait SkipKey: Key + private::Sealed {
+    /// Where the tower starts in a node.
+    #[doc(hidden)]
+    const TOWER_OFFSET: usize;
+    /// The hint of a link that leads nowhere: never [`Guess::Smaller`].
+    #[doc(hidden)]
+    const END_HINT: u16;
+    /// The smallest key: the head's.
+    #[doc(hidden)]
+    const SMALLEST: Self::Ref<'static>;
+
+    /// The target of a search, and what is known of it relative to the node the search stands at.
+    #[doc(hidden)]
+    type Probe<'k>: Copy;
+
+    /// Bytes of a node with this key and height.
+    #[doc(hidden)]
+    fn node_bytes(key: Self::Ref<'_>, height: usize) -> usize;
+    /// The length that is noted in the header.
+    #[doc(hidden)]
+    fn noted_len(key: Self::Ref<'_>) -> u32;
+    /// Bytes of a node with this noted length and height.
+    #[doc(hidden)]
+    fn node_bytes_noted(noted: u32, height: usize) -> usize;
+    /// Writes the key into a node whose header is set.
+    ///
+    /// # Safety
+    /// The node has `node_bytes` bytes, is the caller's alone, and its header is initialised.
+    #[doc(hidden)]
+    unsafe fn write(node: *mut Node<Self>, key: Self::Ref<'_>, height: usize);
+    /// Reads it.
+    #[doc(hidden)]
+    fn read(node: NodeRef<'_, Self>) -> Self::Ref<'_>;
+
+    /// A search for `target` standing at the head.
+    #[doc(hidden)]
+    fn probe(target: Self::Ref<'_>) -> Self::Probe<'_>;
+    /// What `hint`, on a link of the node the search stands at, tells.
+    #[doc(hidden)]
+    fn guess(probe: &Self::Probe<'_>, hint: u16) -> Guess;
+    /// The search moves to a node that [`SkipKey::guess`] told to be smaller.
+    #[doc(hidden)]
+    fn pass(probe: &mut Self::Probe<'_>, to: NodeRef<'_, Self>);
+    /// Compares the key of `next`, at the end of a link with `hint`, to the target; if it is
+    /// smaller, the search moves to it.
+    #[doc(hidden)]
+    fn look(probe: &mut Self::Probe<'_>, hint: u16, next: NodeRef<'_, Self>) -> Ordering;
+
+    /// The hint for a link from the node the search stands at to one with the target's key.
+    #[doc(hidden)]
+    fn hint_to_target(probe: &Self::Probe<'_>) -> u16;
+    /// The hint for a link from a node with the target's key to `next`, which now is at the end
+    /// of a link with `hint` from the node the search stands at, and not before the target.
+    #[doc(hidden)]
+    fn hint_from_target(probe: &Self::Probe<'_>, hint: u16, next: NodeRef<'_, Self>) -> u16;
+    /// The hint for a link from key `from` to key `to`, not before it.
+    #[doc(hidden)]
+    fn hint(from: Self::Ref<'_>, to: Self::Ref<'_>) -> u16;
+}
+
+mod private {
+    pub trait Sealed {}
+    impl Sealed for u64 {}
+    impl Sealed for [u8] {}
+}
+
+/// `distance` rounded down to 11 significant bits, in an order-preserving 16-bit form.
+#[inline(always)]
+fn magnitude(distance: u64) -> u16 {
+    let zeros = (distance | 1).leading_zeros();
+    let significand = (distance << zeros) >> 53; // 1024 … 2047
+    (u64::from(63 - zeros) << 10 | (significand & 1023)) as u16
+}
+
+/// A `u64` target and its distance from the node the search stands at.
+#[derive(Clone, Copy, Debug)]
+pub struct IntegerProbe {
+    target: u64,
+    magnitude: u16,
+}
+
+impl SkipKey for u64 {
+    const TOWER_OFFSET: usize = Node::<u64>::HEADER + 8;
+    const END_HINT: u16 = u16::MAX;
+    const SMALLEST: u64 = 0;
+
+    type Probe<'k> = IntegerProbe;
+
+    #[inline(always)]
+    fn node_bytes(_key: u64, height: usize) -> usize {
+        Self::TOWER_OFFSET + 8 * height
+    }
+    #[inline(always)]
+    fn noted_len(_key: u64) -> u32 {
+        0
+    }
+    #[inline(always)]
+    fn node_bytes_noted(_noted: u32, height: usize) -> usize {
+        Self::TOWER_OFFSET + 8 * height
+    }
+    #[inline(always)]
+    unsafe fn write(node: *mut Node<u64>, key: u64, _height: usize) {
+        // SAFETY: the caller's promise; the key follows the header.
+        unsafe { node.byte_add(Node::<u64>::HEADER).cast::<u64>().write(key) };
+    }
+    #[inline(always)]
+    fn read(node: NodeRef<'_, u64>) -> u64 {
+        // SAFETY: I1, the key was written before the node could be reached and never changes.
+        unsafe { node.as_ptr().byte_add(Node::<u64>::HEADER).cast::<u64>().read() }
+    }
+
+    #[inline(always)]
+    fn probe(target: Self::Ref<'_>) -> Self::Probe<'_> {
+        IntegerProbe { target, magnitude: magnitude(target) }
+    }
+    #[inline(always)]
+    fn guess(probe: &IntegerProbe, hint: u16) -> Guess {
+        match hint.cmp(&probe.magnitude) {
+            Ordering::Less => Guess::Smaller,
+            Ordering::Greater => Guess::Larger,
+            Ordering::Equal => Guess::Unknown,
+        }
+    }
+    #[inline(always)]
+    fn pass(probe: &mut IntegerProbe, to: NodeRef<'_, u64>) {
+        probe.magnitude = magnitude(probe.target.wrapping_sub(u64::read(to)));
+    }
+    #[inline(always)]
+    fn look(probe: &mut IntegerProbe, _hint: u16, next: NodeRef<'_, u64>) -> Ordering {
+        let key = u64::read(next);
+        if key < probe.target {
+            probe.magnitude = magnitude(probe.target - key);
+        }
+        key.cmp(&probe.target)
+    }
+
+    #[inline(always)]
+    fn hint_to_target(probe: &IntegerProbe) -> u16 {
+        probe.magnitude
+    }
+    #[inline(always)]
+    fn hint_from_target(probe: &IntegerProbe, _hint: u16, next: NodeRef<'_, u64>) -> u16 {
+        magnitude(u64::read(next) - probe.target)
+    }
+    fn hint(from: u64, to: u64) -> u16 {
+        magnitude(to - from)
+    }
+}
+
+/// Prefixes of this length or longer are not told apart.
+const LONG: usize = 255;
+
+#[inline(always)]
+fn common_prefix(a: &[u8], b: &[u8], known: usize) -> usize {
+    let len = a.len().min(b.len());
+    let mut at = known;
+    while at + 8 <= len {
+        let word = |s: &[u8]| u64::from_le_bytes(s[at..at + 8].try_into().expect("eight bytes"));
+        let differing = word(a) ^ word(b);
+        if differing != 0 {
+            return at + (differing.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while at < len && a[at] == b[at] {
+        at += 1;
+    }
+    at
+}
+
+/// The hint for a key `to` that shares its first `common` bytes with the smaller one before it.
+#[inline(always)]
+fn prefix_hint(common: usize, to: &[u8]) -> u16 {
+    (common.min(LONG) as u16) << 8 | u16::from(to.get(common).copied().unwrap_or(0))
+}
+
+/// A byte-string target, and how many bytes it shares with the node the search stands at.
+#[derive(Clone, Copy, Debug)]
+pub struct BytesProbe<'k> {
+    target: &'k [u8],
+    common: usize,
+}
+
+impl SkipKey for [u8] {
+    const TOWER_OFFSET: usize = Node::<[u8]>::HEADER;
+    const END_HINT: u16 = 0x00FF;
+    const SMALLEST: &'static [u8] = &[];
+
+    type Probe<'k> = BytesProbe<'k>;
+
+    #[inline(always)]
+    fn node_bytes(key: &[u8], height: usize) -> usize {
+        Self::TOWER_OFFSET + 8 * height + key.len()
+    }
+    #[inline(always)]
+    fn noted_len(key: &[u8]) -> u32 {
+        key.len() as u32
+    }
+    #[inline(always)]
+    fn node_bytes_noted(noted: u32, height: usize) -> usize {
+        Self::TOWER_OFFSET + 8 * height + noted as usize
+    }
+    #[inline(always)]
+    unsafe fn write(node: *mut Node<[u8]>, key: &[u8], height: usize) {
+        // SAFETY: the caller's promise; the key follows the tower.
+        unsafe {
+            let start = node.byte_add(Self::TOWER_OFFSET + 8 * height).cast::<u8>();
+            start.copy_from_nonoverlapping(key.as_ptr(), key.len());
+        }
+    }
+    #[inline(always)]
+    fn read(node: NodeRef<'_, [u8]>) -> &[u8] {
+        let header = node.header();
+        // SAFETY: I1, the key was written before the node could be reached and never changes; the
+        // node lives as long as `'g`.
+        unsafe {
+            let start = node.as_ptr().byte_add(Self::TOWER_OFFSET + 8 * node.height());
+            std::slice::from_raw_parts(start.cast::<u8>(), header.noted as usize)
+        }
+    }
+
+    #[inline(always)]
+    fn probe(target: Self::Ref<'_>) -> Self::Probe<'_> {
+        BytesProbe { target, common: 0 }
+    }
+    #[inline(always)]
+    fn guess(probe: &BytesProbe<'_>, hint: u16) -> Guess {
+        // With S the node the search stands at, N the next, T the target, S < N and S < T (or S
+        // is the head and T may be empty): `common` = |S ∧ T|, `shared` = |S ∧ N|.
+        let shared = usize::from(hint >> 8);
+        match probe.common.cmp(&shared) {
+            // T leaves S before N does, upwards: N < T.
+            Ordering::Less => Guess::Smaller,
+            // N leaves S before T does, upwards: T < N. A long prefix may be longer than it says.
+            Ordering::Greater if shared < LONG => Guess::Larger,
+            Ordering::Greater => Guess::Unknown,
+            Ordering::Equal if shared == LONG => Guess::Unknown,
+            // Both leave S here: the bytes decide, if they differ.
+            Ordering::Equal => match probe.target.get(shared) {
+                None => Guess::Unknown,
+                Some(byte) => match (hint as u8).cmp(byte) {
+                    Ordering::Less => Guess::Smaller,
+                    Ordering::Greater => Guess::Larger,
+                    Ordering::Equal => Guess::Unknown,
+                },
+            },
+        }
+    }
+    #[inline(always)]
+    fn pass(_probe: &mut BytesProbe<'_>, _to: NodeRef<'_, [u8]>) {
+        // In both cases of `Guess::Smaller` N and T differ exactly where S and T do.
+    }
+    #[inline(always)]
+    fn look(probe: &mut BytesProbe<'_>, hint: u16, next: NodeRef<'_, [u8]>) -> Ordering {
+        let key = <[u8]>::read(next);
+        let known = probe.common.min(usize::from(hint >> 8));
+        let common = common_prefix(key, probe.target, known);
+        let order = key.get(common).cmp(&probe.target.get(common)); // None, the end, comes first
+        if order == Ordering::Less {
+            probe.common = common;
+        }
+        order
+    }
+
+    #[inline(always)]
+    fn hint_to_target(probe: &BytesProbe<'_>) -> u16 {
+        prefix_hint(probe.common, probe.target)
+    }
+    #[inline(always)]
+    fn hint_from_target(probe: &BytesProbe<'_>, hint: u16, next: NodeRef<'_, [u8]>) -> u16 {
+        if <[u8]>::guess(probe, hint) == Guess::Larger {
+            return hint; // N leaves T where it leaves S
+        }
+        let key = <[u8]>::read(next);
+        let known = probe.common.min(usize::from(hint >> 8));
+        prefix_hint(common_prefix(key, probe.target, known), key)
+    }
+    fn hint(from: &[u8], to: &[u8]) -> u16 {
+        prefix_hint(common_prefix(from, to, 0), to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn magnitude_is_monotonic_and_exact_below_2048() {
+        let mut numbers: Vec<u64> = (0..64)
+            .flat_map(|e| [0u64, 1, 2].map(|d| (1u64 << e).wrapping_sub(1).wrapping_add(d)))
+            .chain((0..5000).map(|i| i * 0x0003_1415_9265_3589))
+            .chain([u64::MAX])
+            .collect();
+        numbers.sort_unstable();
+        assert!(numbers.windows(2).all(|w| magnitude(w[0]) <= magnitude(w[1])));
+        assert!((1..2047).all(|n| magnitude(n) < magnitude(n + 1)));
+        assert_eq!(magnitude(u64::MAX), u16::MAX);
+    }
+
+    /// A guess must never contradict the keys, whatever the three are.
+    #[test]
+    fn byte_guesses_are_right() {
+        let long = |tail: &[u8]| [vec![7u8; 300], tail.to_vec()].concat();
+        let mut keys: Vec<Vec<u8>> = vec![vec![], vec![0], vec![0, 0], vec![0, 1], vec![255]];
+        for tail in [&b""[..], b"a", b"ab", b"b", b"\0", b"\xff\xff"] {
+            keys.push(long(tail));
+            keys.push([vec![7u8; 253], tail.to_vec()].concat());
+            keys.push([vec![7u8; 254], tail.to_vec()].concat());
+            keys.push([vec![7u8; 255], tail.to_vec()].concat());
+            keys.push([b"/usr/lib/".to_vec(), tail.to_vec()].concat());
+        }
+        keys.sort();
+        keys.dedup();
+        let mut decided = 0;
+        for (s, stand) in keys.iter().enumerate() {
+            for next in &keys[s..] {
+                for target in &keys[s..] {
+                    if stand == target && !stand.is_empty() {
+                        continue; // a search stands at smaller keys only, or at the head
+                    }
+                    let hint = <[u8]>::hint(stand, next);
+                    let probe = BytesProbe { target, common: common_prefix(stand, target, 0) };
+                    let expected = match next.cmp(target) {
+                        Ordering::Less => Guess::Smaller,
+                        Ordering::Greater => Guess::Larger,
+                        Ordering::Equal => Guess::Unknown,
+                    };
+                    let guess = <[u8]>::guess(&probe, hint);
+                    assert!(
+                        guess == expected || guess == Guess::Unknown,
+                        "at {stand:?}, next {next:?}, target {target:?}: {guess:?}"
+                    );
+                    decided += usize::from(guess != Guess::Unknown);
+                    if guess == Guess::Smaller {
+                        assert_eq!(probe.common, common_prefix(next, target, 0), "pass");
+                    }
+                }
+            }
+        }
+        assert!(decided > 1000, "{decided}");
+    }
+}

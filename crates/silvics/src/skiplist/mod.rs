@@ -1,0 +1,284 @@
+//! Lock-free skip list with inline keys and hints on its links.
+//!
+//! # Source
+//! Pugh, "Skip lists: a probabilistic alternative to balanced trees", CACM 1990 (structure);
+//! Herlihy and Shavit, "The art of multiprocessor programming", 2008, section 14.4, after Fraser,
+//! "Practical lock-freedom", 2004, section 4.3 (the lock-free algorithm). Inline keys: RocksDB's
+//! `InlineSkipList` (D51123). The count of links that decides when a node is retired is as in
+//! `crossbeam-skiplist`; the hints are our own (see [`key`]).
+//!
+//! # Algorithm
+//! One sorted list of all nodes, and above it ever sparser lists of ever fewer of them. A node is
+//! removed by *marking* its links, top to bottom; the mark at level 0 removes the key. A marked link
+//! never changes again.
+//! ```text
+//! search(k): from the head's top level: while the next node is unmarked and before k, move to it;
+//!            else go down a level
+//! seek(k):   the same as a writer: unlink marked nodes on the way, restart if the node stood at
+//!            is marked; gives the predecessors of k
+//! insert(k): seek; link the new node at level 0 (CAS), then on its upper levels, seeking again
+//!            where a CAS fails, until done or the node is marked
+//! remove(k): seek; mark the levels from the top; CAS the mark at level 0; seek once more to unlink
+//! ```
+//!
+//! # Departures
+//! 1. A link carries a 16-bit hint on the next node's key, in the pointer's unused high bits. It
+//!    decides most comparisons without touching the next node: a search misses the cache only for
+//!    nodes it moves to. Link and hint are one word, so a hint is never that of another node.
+//! 2. Upsert and compare-exchange: a node's value never changes. An update puts a new node with the
+//!    same key in the old one's place, by the CAS that also marks the old one: its link comes to
+//!    lead to the new node, marked. Unlinking the old node as usual then leaves the new one linked.
+//!    So removal and update meet in one word, and the key is present throughout.
+//! 3. A search that meets its key on an upper level stops there.
+//! 4. Lookups never help. Where one meets a marked node it starts again by full comparisons,
+//!    stepping over marked nodes.
+//! 5. Each node counts the levels that link it, or are to, and the cursors that stand at it. Who
+//!    takes the count to zero retires the node: it is never retired while linked, even if its
+//!    builder links it after its remover has looked.
+//!
+//! # Invariants
+//! * I1: a node's header, key and value never change after it is linked, but for its references.
+//! * I2: on every level keys ascend; equal keys stand next to each other only as a removed node
+//!   and its replacement.
+//! * I3: a marked link never changes. Links are marked from the top: a node unmarked on some level
+//!   is unmarked below. When its remover and its builder are done, a marked node is linked nowhere.
+//! * I4: a node's references are the levels that link it, those its builder is still to link, and
+//!   the cursors at it. At zero it is unlinked for good and retired once.
+//! * I5: a link's hint is `hint(key of its node, key it leads to)`.
+//!
+//! # Memory ordering
+//! | word | site | ordering | pairs with | why |
+//! |---|---|---|---|---|
+//! | `next[level]` | `next` | Acquire | `try_link` | what a link leads to is initialised (I1) |
+//! | `next[level]` | `try_link`, success | Release | `next` | publishes; a mark keeps the release sequence |
+//! | `next[level]` | `try_link`, failure | Relaxed | – | the loser reads again through `next` |
+//! | own `next` before linking | `set_next_unshared` | Relaxed | – | private until the CAS that publishes it |
+//! | `references` | `try_refer` | Relaxed | – | the guard keeps the node meanwhile; a count publishes nothing |
+//! | `references` | `unrefer` | `AcqRel` | itself | all uses through other references precede the retirement |
+//! | `references` | `height` | Relaxed | – | these bits never change |
+//! | fence in `take`/`replace` and `build_tower` | between marks and descent, links and look | `SeqCst` | each other | at least one of the two sees the other's writes, and unlinks |
+//! | `height` (of the list) | load, raise | Relaxed | – | a stale height costs levels, never keys |
+//!
+//! # Linearization points
+//! | method, outcome | point |
+//! |---|---|
+//! | `get`, found | the load of the node's link, unmarked |
+//! | `get`, absent; all that change nothing | the load of the level-0 link past the key; if that link was frozen by then, the moment it was |
+//! | `try_insert`, `insert`, `compare_exchange` of an absent key | the level-0 CAS in `link` |
+//! | `insert`, `compare_exchange` of a present key | the CAS in `replace` |
+//! | `remove` | the CAS that marks level 0 |
+//!
+//! # Progress and reclamation
+//! Lock-free; lookups are wait-free but for the length of the list. Removed nodes are unlinked by
+//! their remover, or by any writer that meets them first. Ranges keep no node beyond their guard;
+//! a cursor keeps the one node it stands at.
+//!
+//! # Complexity and footprint
+//! Expected O(log n); height 2 on average. A node is one allocation: 16 bytes of header, 8 per
+//! level, and the key (8 bytes, or its length), rounded up to 8: 40 bytes on average for a `u64`
+//! key. [`INTEGER_NODE`] and [`BYTES_NODE`] say what a search reads.
+//!
+//! # Checked by
+//! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which walks I2 to I5;
+//! the hints by enumeration in `key.rs`.
+
+mod check;
+mod cursor;
+pub mod key;
+mod node;
+mod ops;
+mod scan;
+mod seek;
+
+pub use cursor::SkipCursor;
+pub use node::{BYTES_NODE, INTEGER_NODE};
+pub use scan::{Range, RangeRev};
+
+use crate::domain::{Domain, Guard};
+use crate::error::{CompareExchangeError, TryInsertError, Violation};
+use crate::index::{Check, KeyRef, Options, OrderedIndex, OrderedScan};
+use crate::memory::Blobs;
+use crate::update::{Update, exchanged, try_inserted};
+use key::SkipKey;
+use node::{MAX_HEIGHT, Node, NodeRef};
+use silvics_pool::{AllocError, Budget, Placement, PoolStats, Pooled};
+use silvics_sync::atomic::AtomicUsize;
+use silvics_sync::counter::StripedCounter;
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// The skip list: see the [module](self). `K` is `u64` or `[u8]`.
+///
+/// ```
+/// use silvics::{Options, OrderedIndex, OrderedScan, SkipList};
+///
+/// let list: SkipList<[u8]> = SkipList::with_options(&Options::default())?;
+/// let list = list.pin();
+/// for (value, key) in [b"plum".as_slice(), b"apple", b"pear"].into_iter().enumerate() {
+///     list.insert(key, value as u64)?;
+/// }
+/// let fruit: Vec<_> = list.range(b"b".as_slice()..).map(|(key, _)| key).collect();
+/// assert_eq!(fruit, [b"pear".as_slice(), b"plum"]);
+/// # Ok::<(), silvics::AllocError>(())
+/// ```
+pub struct SkipList<K: SkipKey + ?Sized, P: Placement = Pooled> {
+    head: NonNull<Node<K>>,
+    /// Levels that may have nodes.
+    height: AtomicUsize,
+    domain: Domain,
+    nodes: Blobs<P>,
+    len: StripedCounter,
+    budget: Arc<Budget>,
+}
+
+// SAFETY: the nodes are the list's own; they are shared through atomics and freed through the
+// domain.
+unsafe impl<K: SkipKey + ?Sized, P: Placement> Send for SkipList<K, P> {}
+// SAFETY: as above.
+unsafe impl<K: SkipKey + ?Sized, P: Placement> Sync for SkipList<K, P> {}
+
+impl<K: SkipKey + ?Sized, P: Placement> fmt::Debug for SkipList<K, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SkipList({} keys, {})", self.len(), P::NAME)
+    }
+}
+
+impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
+    /// The node before all others, with the smallest key; never removed.
+    #[inline(always)]
+    fn head(&self) -> NodeRef<'_, K> {
+        // SAFETY: it lives as long as the list.
+        unsafe { NodeRef::from_ptr(self.head) }
+    }
+}
+
+impl<K: SkipKey + ?Sized, P: Placement> OrderedIndex for SkipList<K, P> {
+    type Key = K;
+
+    fn with_options(options: &Options) -> Result<Self, AllocError> {
+        let (domain, config) = options.prepare();
+        let nodes: Blobs<P> = Blobs::new(INTEGER_NODE.kind, &config, Node::<K>::bytes);
+        let bytes = K::node_bytes(K::SMALLEST, MAX_HEIGHT);
+        let memory = nodes.alloc(bytes, &domain, &domain.pin())?;
+        // SAFETY: fresh memory of that size.
+        let head = unsafe { Node::<K>::init(memory, K::SMALLEST, 0, MAX_HEIGHT) };
+        Ok(Self {
+            head: head.as_non_null(),
+            height: AtomicUsize::new(1),
+            domain,
+            nodes,
+            len: StripedCounter::new(),
+            budget: config.budget,
+        })
+    }
+
+    fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    #[inline]
+    fn get(&self, key: KeyRef<'_, Self>, guard: &Guard) -> Option<u64> {
+        let guard = self.domain.enter(guard);
+        self.find(key, &guard).map(NodeRef::value)
+    }
+
+    fn try_insert(
+        &self,
+        key: KeyRef<'_, Self>,
+        value: u64,
+        guard: &Guard,
+    ) -> Result<(), TryInsertError> {
+        try_inserted(self.update(key, Update::TryInsert(value), &self.domain.enter(guard))?)
+    }
+
+    fn insert(
+        &self,
+        key: KeyRef<'_, Self>,
+        value: u64,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError> {
+        self.update(key, Update::Insert(value), &self.domain.enter(guard))
+    }
+
+    fn remove(&self, key: KeyRef<'_, Self>, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        self.update(key, Update::Remove, &self.domain.enter(guard))
+    }
+
+    fn compare_exchange(
+        &self,
+        key: KeyRef<'_, Self>,
+        expected: Option<u64>,
+        new: Option<u64>,
+        guard: &Guard,
+    ) -> Result<(), CompareExchangeError> {
+        let verb = Update::CompareExchange { expected, new };
+        exchanged(expected, self.update(key, verb, &self.domain.enter(guard))?)
+    }
+
+    fn len(&self) -> usize {
+        self.len.sum().max(0) as usize
+    }
+
+    fn bytes(&self) -> usize {
+        self.budget.held()
+    }
+
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        vec![self.nodes.stats()]
+    }
+}
+
+fn copied<T: Copy>(bound: Bound<&T>) -> Bound<T> {
+    bound.map(|key| *key)
+}
+
+impl<K: SkipKey + ?Sized, P: Placement> OrderedScan for SkipList<K, P> {
+    type Range<'g> = Range<'g, K, P>;
+    type RangeRev<'g> = RangeRev<'g, K, P>;
+    type Cursor = SkipCursor<K, P>;
+
+    fn range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+    ) -> Range<'g, K, P> {
+        self.domain.adopt(guard);
+        Range::new(self, copied(range.start_bound()), copied(range.end_bound()), guard)
+    }
+
+    fn range_rev<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+    ) -> RangeRev<'g, K, P> {
+        self.domain.adopt(guard);
+        RangeRev::new(self, copied(range.start_bound()), copied(range.end_bound()), guard)
+    }
+
+    fn cursor(self: &Arc<Self>) -> SkipCursor<K, P> {
+        SkipCursor::new(Arc::clone(self))
+    }
+}
+
+impl<K: SkipKey + ?Sized, P: Placement> Check for SkipList<K, P> {
+    fn check(&mut self) -> Result<usize, Violation> {
+        self.check_quiescent()
+    }
+}
+
+impl<K: SkipKey + ?Sized, P: Placement> Drop for SkipList<K, P> {
+    fn drop(&mut self) {
+        if Blobs::<P>::RELEASES_WHOLE {
+            return;
+        }
+        let mut next = Some(self.head());
+        while let Some(node) = next {
+            next = node.next(0).node();
+            // SAFETY: exclusive access, and cursors keep the list alive; by I3 every node is
+            // linked at level 0 once, or is retired.
+            unsafe { self.nodes.free(node.as_non_null().cast()) };
+        }
+    }
+}

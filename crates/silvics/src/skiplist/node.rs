@@ -1,0 +1,332 @@
+//! Nodes, and every access to their words.
+
+use super::key::SkipKey;
+use silvics_layout::{Field, NodeLayout};
+use silvics_sync::atomic::{AtomicU32, Ordering};
+use silvics_sync::tagged::{AtomicTagged, Tagged};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// The tallest tower: with one node in two reaching the next level, enough for 2^32 keys.
+pub(super) const MAX_HEIGHT: usize = 32;
+
+/// A node of a variable number of bytes: header, key and tower for integers; header, tower and
+/// key for byte strings. Never a value; only pointers to it exist, with the provenance of the whole
+/// allocation.
+pub struct Node<K: ?Sized>(PhantomData<K>);
+
+/// The fixed part.
+#[repr(C)]
+pub(super) struct Header {
+    value: u64,
+    /// `references << 5 | (height - 1)`.
+    references: AtomicU32,
+    /// The length of a byte-string key.
+    pub(super) noted: u32,
+}
+
+const HEIGHT_BITS: u32 = 5;
+const HEIGHT_MASK: u32 = (1 << HEIGHT_BITS) - 1;
+const ONE_REFERENCE: u32 = 1 << HEIGHT_BITS;
+
+const _: () = assert!(MAX_HEIGHT <= 1 << HEIGHT_BITS);
+const _: () = assert!(size_of::<Header>() == 16 && align_of::<Header>() == 8);
+
+/// The smallest node with a `u64` key: height 1.
+pub const INTEGER_NODE: NodeLayout = NodeLayout {
+    kind: "node",
+    size: 32,
+    align: 8,
+    search: &[Field::new("key", 16, 8), Field::new("tower", 24, 8)],
+    edges: 1,
+};
+
+/// The smallest node with a byte-string key: height 1, empty key. The key follows the tower, and is
+/// read only where the hints do not decide.
+pub const BYTES_NODE: NodeLayout = NodeLayout {
+    kind: "node",
+    size: 24,
+    align: 8,
+    search: &[Field::new("tower", 16, 8)],
+    edges: 1,
+};
+
+const _: () = assert!(INTEGER_NODE.size == <u64 as SkipKey>::TOWER_OFFSET + 8);
+const _: () = assert!(BYTES_NODE.size == <[u8] as SkipKey>::TOWER_OFFSET + 8);
+const _: () = assert!(matches!(INTEGER_NODE.straddling(64), (0, 2)));
+
+impl<K: ?Sized> Node<K> {
+    /// Bytes of the header.
+    pub(super) const HEADER: usize = size_of::<Header>();
+}
+
+impl<K: SkipKey + ?Sized> Node<K> {
+    /// Initialises a node that nobody else can reach: its links lead nowhere, and it counts one
+    /// reference for each level it is to be linked in (I4).
+    ///
+    /// # Safety
+    /// `memory` has `K::node_bytes(key, height)` bytes, 8-byte aligned, and is the caller's alone.
+    pub(super) unsafe fn init<'g>(
+        memory: NonNull<u8>,
+        key: K::Ref<'_>,
+        value: u64,
+        height: usize,
+    ) -> NodeRef<'g, K> {
+        debug_assert!((1..=MAX_HEIGHT).contains(&height));
+        let node = memory.cast::<Node<K>>();
+        let height_bits = height as u32 - 1;
+        let references = AtomicU32::new((height as u32) << HEIGHT_BITS | height_bits);
+        // SAFETY: the caller's promise; the tower lies within the node.
+        unsafe {
+            let noted = K::noted_len(key);
+            node.cast::<Header>().write(Header { value, references, noted });
+            let tower = node.byte_add(K::TOWER_OFFSET).cast::<AtomicLink<K>>();
+            for level in 0..height {
+                tower.add(level).write(AtomicLink::new(Link::END));
+            }
+            K::write(node.as_ptr(), key, height);
+        }
+        NodeRef { node, marker: PhantomData }
+    }
+
+    /// The bytes of an initialised node: how its pool learns what comes back.
+    ///
+    /// # Safety
+    /// `memory` holds an initialised node.
+    pub(super) unsafe fn bytes(memory: NonNull<u8>) -> usize {
+        // SAFETY: the caller's promise.
+        let node = NodeRef::<K> { node: memory.cast(), marker: PhantomData };
+        K::node_bytes_noted(node.header().noted, node.height())
+    }
+}
+
+/// A node that is not reclaimed as long as `'g` lasts.
+pub struct NodeRef<'g, K: ?Sized> {
+    node: NonNull<Node<K>>,
+    marker: PhantomData<&'g Node<K>>,
+}
+
+impl<K: ?Sized> Clone for NodeRef<'_, K> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<K: ?Sized> Copy for NodeRef<'_, K> {}
+
+impl<K: ?Sized> PartialEq for NodeRef<'_, K> {
+    #[inline(always)]
+    fn eq(&self, other: &Self) -> bool {
+        self.node == other.node
+    }
+}
+
+/// Whether dropping a reference was the last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "the last reference must retire the node"]
+pub(super) enum Dropped {
+    Last,
+    Others,
+}
+
+impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
+    /// # Safety
+    /// The node is initialised and not reclaimed as long as `'g` lasts.
+    #[inline(always)]
+    pub(super) unsafe fn from_ptr(node: NonNull<Node<K>>) -> Self {
+        Self { node, marker: PhantomData }
+    }
+
+    #[inline(always)]
+    pub(super) fn as_ptr(self) -> *mut Node<K> {
+        self.node.as_ptr()
+    }
+
+    #[inline(always)]
+    pub(super) fn as_non_null(self) -> NonNull<Node<K>> {
+        self.node
+    }
+
+    #[inline(always)]
+    pub(super) fn header(self) -> &'g Header {
+        // SAFETY: I1, and the type's promise; all of a header that changes is atomic.
+        unsafe { self.node.cast::<Header>().as_ref() }
+    }
+
+    #[inline(always)]
+    pub(super) fn key(self) -> K::Ref<'g> {
+        K::read(self)
+    }
+
+    #[inline(always)]
+    pub(super) fn value(self) -> u64 {
+        self.header().value
+    }
+
+    #[inline(always)]
+    pub(super) fn height(self) -> usize {
+        (self.header().references.load(Ordering::Relaxed) & HEIGHT_MASK) as usize + 1
+    }
+
+    /// The references that keep the node: levels it is linked in, or is to be, and cursors.
+    pub(super) fn references(self) -> u32 {
+        self.header().references.load(Ordering::Relaxed) >> HEIGHT_BITS
+    }
+
+    /// Takes a reference, unless the last one is gone already.
+    #[must_use]
+    pub(super) fn try_refer(self) -> bool {
+        self.header()
+            .references
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
+                (word > HEIGHT_MASK).then_some(word + ONE_REFERENCE)
+            })
+            .is_ok()
+    }
+
+    /// Gives `count` references up.
+    pub(super) fn unrefer(self, count: usize) -> Dropped {
+        let given = ONE_REFERENCE * count as u32;
+        let before = self.header().references.fetch_sub(given, Ordering::AcqRel);
+        debug_assert!(before >= given);
+        if before - given <= HEIGHT_MASK { Dropped::Last } else { Dropped::Others }
+    }
+
+    #[inline(always)]
+    fn link(self, level: usize) -> &'g AtomicLink<K> {
+        debug_assert!(level < self.height());
+        // SAFETY: I1, the tower has `height` links.
+        unsafe {
+            let tower = self.node.byte_add(K::TOWER_OFFSET).cast::<AtomicLink<K>>();
+            tower.add(level).as_ref()
+        }
+    }
+
+    /// The link at `level`; what it leads to is initialised.
+    #[inline(always)]
+    pub(super) fn next(self, level: usize) -> Link<'g, K> {
+        Link { word: self.link(level).0.load(Ordering::Acquire), marker: PhantomData }
+    }
+
+    /// Sets a link of a node nobody else can reach yet.
+    pub(super) fn set_next_unshared(self, level: usize, link: Link<'_, K>) {
+        self.link(level).0.store(link.word, Ordering::Relaxed);
+    }
+
+    /// Replaces an unmarked link.
+    #[inline]
+    #[must_use]
+    pub(super) fn try_link(self, level: usize, current: Link<'_, K>, new: Link<'_, K>) -> bool {
+        debug_assert!(!current.is_marked());
+        self.link(level)
+            .0
+            .compare_exchange(current.word, new.word, Ordering::Release, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Marks the link at `level`, unless it is marked.
+    pub(super) fn mark(self, level: usize) -> Marked {
+        loop {
+            let link = self.next(level);
+            if link.is_marked() {
+                return Marked::Before;
+            }
+            if self.try_link(level, link, link.marked()) {
+                return Marked::Now;
+            }
+        }
+    }
+}
+
+/// Whose mark it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "who marks level 0 has removed the key"]
+pub(super) enum Marked {
+    /// This call's.
+    Now,
+    /// An earlier one's.
+    Before,
+}
+
+/// A link in memory.
+struct AtomicLink<K: ?Sized>(AtomicTagged<Node<K>>);
+
+impl<K: ?Sized> AtomicLink<K> {
+    fn new(link: Link<'_, K>) -> Self {
+        Self(AtomicTagged::new(link.word))
+    }
+}
+
+const MARK: usize = 1;
+
+/// The value of a link: the next node, a hint about its key, and whether the node the link belongs
+/// to is removed.
+pub(super) struct Link<'g, K: ?Sized> {
+    word: Tagged<Node<K>>,
+    marker: PhantomData<&'g Node<K>>,
+}
+
+impl<K: ?Sized> Clone for Link<'_, K> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<K: ?Sized> Copy for Link<'_, K> {}
+
+impl<'g, K: SkipKey + ?Sized> Link<'g, K> {
+    /// Leads nowhere, with a hint that no search goes past.
+    pub(super) const END: Self =
+        Self { word: Tagged::null_with_hint(K::END_HINT), marker: PhantomData };
+
+    #[inline]
+    pub(super) fn to(node: NodeRef<'g, K>, hint: u16) -> Self {
+        Self { word: Tagged::new(node.as_ptr()).with_hint(hint), marker: PhantomData }
+    }
+
+    #[inline(always)]
+    pub(super) fn is_marked(self) -> bool {
+        self.word.tag() & MARK != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn hint(self) -> u16 {
+        self.word.hint()
+    }
+
+    #[inline(always)]
+    pub(super) fn marked(self) -> Self {
+        Self { word: self.word.with_tag(MARK), marker: PhantomData }
+    }
+
+    #[inline(always)]
+    pub(super) fn unmarked(self) -> Self {
+        Self { word: self.word.with_tag(0), marker: PhantomData }
+    }
+
+    /// The node it leads to.
+    #[inline(always)]
+    pub(super) fn node(self) -> Option<NodeRef<'g, K>> {
+        let node = NonNull::new(self.word.pointer())?;
+        Some(NodeRef { node, marker: PhantomData })
+    }
+
+    /// Starts to bring the next node's first bytes into the cache.
+    #[inline(always)]
+    pub(super) fn prefetch(self) {
+        prefetch(self.word.pointer().cast_const().cast());
+    }
+}
+
+/// Starts to bring a line into the cache; has no other effect, whatever the address.
+#[inline(always)]
+fn prefetch(address: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch of any address is harmless.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = address;
+}

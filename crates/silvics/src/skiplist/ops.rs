@@ -1,0 +1,247 @@
+//! The verbs, and the linking of towers.
+
+use super::SkipList;
+use super::key::SkipKey;
+use super::node::{Link, MAX_HEIGHT, Marked, Node, NodeRef};
+use super::seek::Splice;
+use crate::domain::Guard;
+use crate::update::{Step, Update};
+use silvics_pool::{AllocError, Placement};
+use silvics_sync::atomic::{Ordering as Memory, fence};
+use silvics_sync::per_thread::thread_index;
+use std::cell::Cell;
+
+impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
+    /// Brings `key` from the state it is found in to the one `verb` wants, and returns the
+    /// state found.
+    #[inline]
+    pub(super) fn update(
+        &self,
+        key: K::Ref<'_>,
+        verb: Update,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError> {
+        let height = if verb.may_put() { self.random_height() } else { 0 };
+        let mut spare = Spare { list: self, node: None };
+        loop {
+            let splice = self.seek(K::shorten(key), height, guard);
+            let state = splice.found.map(NodeRef::value);
+            let done = match (verb.step(state), splice.found) {
+                // LP(kept): the load of the link to the node found or past it.
+                (Step::Keep, _) | (Step::Take, None) => true,
+                (Step::Take, Some(node)) => self.take(node, guard),
+                (Step::Put(value), None) => {
+                    let node = spare.node(K::shorten(key), value, height, guard)?;
+                    self.link(node, height, splice, &mut spare, guard)
+                }
+                (Step::Put(value), Some(old)) => {
+                    let node = spare.node(K::shorten(key), value, height, guard)?;
+                    self.replace(old, node, height, &mut spare, guard)
+                }
+            };
+            if done {
+                return Ok(state);
+            }
+        }
+    }
+
+    /// Links a new node. False if its place has changed.
+    fn link<'g>(
+        &'g self,
+        node: NodeRef<'g, K>,
+        height: usize,
+        splice: Splice<'g, K>,
+        spare: &mut Spare<'_, K, P>,
+        guard: &'g Guard,
+    ) -> bool {
+        let place = splice.at(0);
+        let onward = place.link.node().map_or(Link::END, |s| Link::to(s, place.hint_from));
+        node.set_next_unshared(0, onward);
+        if !place.pred.try_link(0, place.link, Link::to(node, place.hint_to)) {
+            return false; // LP(insert of an absent key), if it succeeds
+        }
+        spare.node = None;
+        self.len.add(1);
+        self.build_tower(node, height, splice, guard);
+        true
+    }
+
+    /// Puts `node` in the place of `old`, which has the same key: marking `old` and leading on to
+    /// `node` are one step, so that the key is present throughout. False if `old` is removed.
+    fn replace<'g>(
+        &'g self,
+        old: NodeRef<'g, K>,
+        node: NodeRef<'g, K>,
+        height: usize,
+        spare: &mut Spare<'_, K, P>,
+        guard: &'g Guard,
+    ) -> bool {
+        Self::mark_upper(old);
+        let same_key = K::hint(K::shorten(node.key()), K::shorten(node.key()));
+        loop {
+            let onward = old.next(0);
+            if onward.is_marked() {
+                return false;
+            }
+            node.set_next_unshared(0, onward); // its hint is relative to the same key
+            if old.try_link(0, onward, Link::to(node, same_key).marked()) {
+                break; // LP(insert, compare_exchange: replaced)
+            }
+        }
+        spare.node = None;
+        fence(Memory::SeqCst); // see `take`
+        let splice = self.seek(K::shorten(node.key()), height, guard); // unlinks `old`
+        if splice.found == Some(node) {
+            self.build_tower(node, height, splice, guard);
+        } else if height > 1 {
+            self.unrefer(node, height - 1, guard);
+        }
+        true
+    }
+
+    /// Removes `node`. False if another operation has removed or replaced it.
+    fn take(&self, node: NodeRef<'_, K>, guard: &Guard) -> bool {
+        Self::mark_upper(node);
+        if node.mark(0) == Marked::Before {
+            return false; // LP(remove), if the mark is ours
+        }
+        self.len.add(-1);
+        // If a builder's link to `node` is not seen by the descent below, then its fence comes
+        // after this one, and it sees the marks.
+        fence(Memory::SeqCst);
+        self.seek(K::shorten(node.key()), 0, guard); // unlinks it on every level
+        true
+    }
+
+    fn mark_upper(node: NodeRef<'_, K>) {
+        for level in (1..node.height()).rev() {
+            // Whose mark it is does not matter: level 0 decides.
+            let _: Marked = node.mark(level);
+        }
+    }
+
+    /// Links `node`, linked at level 0, on its upper levels, unless it is removed meanwhile.
+    fn build_tower<'g>(
+        &'g self,
+        node: NodeRef<'g, K>,
+        height: usize,
+        mut splice: Splice<'g, K>,
+        guard: &'g Guard,
+    ) {
+        if height == 1 {
+            return;
+        }
+        if height > self.height.load(Memory::Relaxed) {
+            self.height.fetch_max(height, Memory::Relaxed);
+        }
+        let mut level = 1;
+        while level < height {
+            let place = splice.at(level);
+            let own = node.next(level);
+            if own.is_marked() {
+                break;
+            }
+            let onward = place.link.node().map_or(Link::END, |s| Link::to(s, place.hint_from));
+            if !node.try_link(level, own, onward) {
+                break; // only a mark can have come between
+            }
+            if place.pred.try_link(level, place.link, Link::to(node, place.hint_to)) {
+                level += 1;
+                continue;
+            }
+            splice = self.seek(K::shorten(node.key()), height, guard);
+            if splice.found != Some(node) {
+                break;
+            }
+        }
+        if level < height {
+            self.unrefer(node, height - level, guard);
+        }
+        // If the remover's descent missed one of our links, its fence came before this one, and
+        // its marks are seen here.
+        fence(Memory::SeqCst);
+        if node.next(height - 1).is_marked() {
+            self.seek(K::shorten(node.key()), 0, guard);
+        }
+    }
+
+    /// A height of at least 1: each further level with probability 1/2, at most one above the
+    /// highest so far (Pugh 1990, "fix the dice").
+    pub(super) fn random_height(&self) -> usize {
+        let tallest = (self.height.load(Memory::Relaxed) + 1).min(MAX_HEIGHT);
+        (1 + random().trailing_ones() as usize).min(tallest)
+    }
+}
+
+/// Marsaglia's xorshift64*, one stream per thread.
+fn random() -> u64 {
+    silvics_sync::thread_local! {
+        static STATE: Cell<u64> = Cell::new(0);
+    }
+    STATE
+        .try_with(|state| {
+            let mut x = state.get();
+            if x == 0 {
+                let index = thread_index().map_or(0, |i| i.get() as u64);
+                x = (index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            }
+            x ^= x >> 12;
+            x ^= x << 25;
+            x ^= x >> 27;
+            state.set(x);
+            x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
+        })
+        .unwrap_or(0)
+}
+
+/// A node allocated for an operation and not yet linked: kept over retries, freed at the end.
+struct Spare<'l, K: SkipKey + ?Sized, P: Placement> {
+    list: &'l SkipList<K, P>,
+    node: Option<NodeRef<'l, K>>,
+}
+
+impl<'l, K: SkipKey + ?Sized, P: Placement> Spare<'l, K, P> {
+    /// An operation has one key, one value and one height: any earlier node will do.
+    fn node(
+        &mut self,
+        key: K::Ref<'_>,
+        value: u64,
+        height: usize,
+        guard: &Guard,
+    ) -> Result<NodeRef<'l, K>, AllocError> {
+        if let Some(node) = self.node {
+            return Ok(node);
+        }
+        let node = self.list.new_node(key, value, height, guard)?;
+        self.node = Some(node);
+        Ok(node)
+    }
+}
+
+impl<K: SkipKey + ?Sized, P: Placement> Drop for Spare<'_, K, P> {
+    fn drop(&mut self) {
+        if let Some(node) = self.node {
+            // SAFETY: never linked, so nobody else has seen it.
+            unsafe { self.list.nodes.free(node.as_non_null().cast()) };
+        }
+    }
+}
+
+impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
+    /// A node nobody else can reach.
+    pub(super) fn new_node<'g>(
+        &self,
+        key: K::Ref<'_>,
+        value: u64,
+        height: usize,
+        guard: &Guard,
+    ) -> Result<NodeRef<'g, K>, AllocError> {
+        let bytes = K::node_bytes(key, height);
+        if u32::try_from(bytes).is_err() {
+            return Err(AllocError::System { requested: bytes });
+        }
+        let memory = self.nodes.alloc(bytes, &self.domain, guard)?;
+        // SAFETY: fresh memory of that size.
+        Ok(unsafe { Node::init(memory, key, value, height) })
+    }
+}

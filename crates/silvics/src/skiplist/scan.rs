@@ -1,0 +1,226 @@
+//! Ranges in both directions.
+
+use super::SkipList;
+use super::key::SkipKey;
+use super::node::NodeRef;
+use super::seek::Found;
+use crate::domain::Guard;
+use silvics_pool::{Placement, Pooled};
+use silvics_sync::atomic::Ordering as Memory;
+use std::marker::PhantomData;
+use std::ops::Bound;
+
+/// An ascending scan of a [`SkipList`]; see [`crate::OrderedScan`] for what it promises.
+///
+/// Each step reads one node. Walking the bottom level alone would wait for each next node in turn;
+/// so every node's upper links are prefetched, which lead one, two or more nodes further.
+pub struct Range<'g, K: SkipKey + ?Sized, P: Placement = Pooled> {
+    next: Option<NodeRef<'g, K>>,
+    end: Bound<K::Ref<'g>>,
+    marker: PhantomData<&'g SkipList<K, P>>,
+}
+
+/// Links prefetched per node of an ascending scan.
+const AHEAD: usize = 4;
+
+impl<'g, K: SkipKey + ?Sized, P: Placement> Range<'g, K, P> {
+    pub(super) fn new(
+        list: &'g SkipList<K, P>,
+        start: Bound<K::Ref<'g>>,
+        end: Bound<K::Ref<'g>>,
+        guard: &'g Guard,
+    ) -> Self {
+        Self { next: list.first_from(start, guard), end, marker: PhantomData }
+    }
+}
+
+impl<'g, K: SkipKey + ?Sized, P: Placement> Iterator for Range<'g, K, P> {
+    type Item = (K::Ref<'g>, u64);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let node = self.next?;
+            let onward = node.next(0);
+            for level in 1..node.height().min(AHEAD) {
+                node.next(level).prefetch();
+            }
+            // A marked link is frozen: what it leads to followed `node` at that moment, and the
+            // nodes that have come between since were not there throughout.
+            self.next = onward.node();
+            if onward.is_marked() {
+                continue;
+            }
+            let key = node.key();
+            let within = match self.end {
+                Bound::Unbounded => true,
+                Bound::Included(end) => key <= end,
+                Bound::Excluded(end) => key < end,
+            };
+            if !within {
+                self.next = None;
+                return None;
+            }
+            return Some((key, node.value()));
+        }
+    }
+}
+
+/// How many nodes a descending scan collects at a time.
+const RUN: usize = 32;
+
+/// A descending scan of a [`SkipList`]; see [`crate::OrderedScan`] for what it promises.
+///
+/// Links lead forward only. So the scan descends to a node some way before its position, walks the
+/// bottom level from there, and gives what it has collected in reverse: one descent for some
+/// eight entries.
+pub struct RangeRev<'g, K: SkipKey + ?Sized, P: Placement = Pooled> {
+    list: &'g SkipList<K, P>,
+    guard: &'g Guard,
+    start: Bound<K::Ref<'g>>,
+    /// Where the next run ends; none when the scan is over.
+    end: Option<Bound<K::Ref<'g>>>,
+    run: [Option<NodeRef<'g, K>>; RUN],
+    /// The run's nodes are `run[at % RUN]` for `at` in `first..last`.
+    first: usize,
+    last: usize,
+}
+
+/// The level a descending scan walks from: with every other node on the next level, 2^3 nodes
+/// apart.
+const RUN_LEVEL: usize = 3;
+
+impl<'g, K: SkipKey + ?Sized, P: Placement> RangeRev<'g, K, P> {
+    pub(super) fn new(
+        list: &'g SkipList<K, P>,
+        start: Bound<K::Ref<'g>>,
+        end: Bound<K::Ref<'g>>,
+        guard: &'g Guard,
+    ) -> Self {
+        Self { list, guard, start, end: Some(end), run: [None; RUN], first: 0, last: 0 }
+    }
+
+    /// Collects the last nodes before `end`. The run stays empty only if there are none.
+    fn refill(&mut self) {
+        while let Some(end) = self.end.take() {
+            (self.first, self.last) = (0, 0);
+            let from = self.list.last_before(end, RUN_LEVEL, self.guard);
+            let is_head = from == self.list.head();
+            let mut node = Some(from);
+            while let Some(current) = node {
+                let onward = current.next(0);
+                let within = match end {
+                    Bound::Unbounded => true,
+                    Bound::Included(end) => current.key() <= end,
+                    Bound::Excluded(end) => current.key() < end,
+                };
+                if !within && current != self.list.head() {
+                    break;
+                }
+                if !onward.is_marked() && current != self.list.head() {
+                    self.run[self.last % RUN] = Some(current);
+                    self.last += 1;
+                    self.first = self.first.max(self.last.saturating_sub(RUN));
+                }
+                node = onward.node();
+            }
+            if self.first < self.last {
+                let oldest = self.run[self.first % RUN].expect("collected above");
+                self.end = Some(Bound::Excluded(oldest.key()));
+                return;
+            }
+            if !is_head {
+                self.end = Some(Bound::Excluded(from.key())); // all removed meanwhile: further back
+            }
+        }
+    }
+}
+
+impl<'g, K: SkipKey + ?Sized, P: Placement> Iterator for RangeRev<'g, K, P> {
+    type Item = (K::Ref<'g>, u64);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.first == self.last {
+            self.refill();
+        }
+        if self.first == self.last {
+            return None;
+        }
+        self.last -= 1;
+        let node = self.run[self.last % RUN]?;
+        let key = node.key();
+        let within = match self.start {
+            Bound::Unbounded => true,
+            Bound::Included(start) => key >= start,
+            Bound::Excluded(start) => key > start,
+        };
+        if !within {
+            (self.first, self.last, self.end) = (0, 0, None);
+            return None;
+        }
+        Some((key, node.value()))
+    }
+}
+
+impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
+    /// The first node at or after a bound, marked or not.
+    pub(super) fn first_from<'g>(
+        &'g self,
+        start: Bound<K::Ref<'_>>,
+        guard: &'g Guard,
+    ) -> Option<NodeRef<'g, K>> {
+        let (key, included) = match start {
+            Bound::Unbounded => return self.head().next(0).node(),
+            Bound::Included(key) => (key, true),
+            Bound::Excluded(key) => (key, false),
+        };
+        let found = match self.search::<true>(K::shorten(key), 0, guard) {
+            Found::Present(node) if included => return Some(node),
+            Found::Present(node) => node.next(0).node(),
+            Found::Absent { link, .. } => link.node(),
+        };
+        // What follows may still be nodes with this key: removed ones, or one's replacement.
+        let mut next = found;
+        while let Some(node) = next {
+            let order = K::shorten(node.key()).cmp(&K::shorten(key));
+            if order.is_gt() || included && order.is_eq() {
+                break;
+            }
+            next = node.next(0).node();
+        }
+        next
+    }
+
+    /// The last node before the end of a bound on level `floor`, unmarked when it was met; the
+    /// head if there is none.
+    pub(super) fn last_before<'g>(
+        &'g self,
+        end: Bound<K::Ref<'_>>,
+        floor: usize,
+        guard: &'g Guard,
+    ) -> NodeRef<'g, K> {
+        match end {
+            Bound::Included(key) | Bound::Excluded(key) => {
+                match self.search::<false>(key, floor, guard) {
+                    Found::Absent { before, .. } | Found::Present(before) => before,
+                }
+            }
+            Bound::Unbounded => self.last_on(floor),
+        }
+    }
+
+    fn last_on(&self, floor: usize) -> NodeRef<'_, K> {
+        let mut last = self.head();
+        for level in (floor..self.height.load(Memory::Relaxed).max(floor + 1)).rev() {
+            let mut next = last.next(level).node();
+            while let Some(node) = next {
+                let onward = node.next(level);
+                if !onward.is_marked() {
+                    last = node;
+                }
+                next = onward.node();
+            }
+        }
+        last
+    }
+}
