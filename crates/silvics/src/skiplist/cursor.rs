@@ -101,13 +101,15 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipCursor<K, P> {
         end: Bound<K::Ref<'_>>,
         guard: &Guard,
     ) -> bool {
-        if let Bound::Included(key) = end
-            && let Some(node) = list.find(K::shorten(key), guard)
-            && node.try_refer()
-        {
-            return self.stand(Position::At(node.as_non_null()), guard);
-        }
         loop {
+            if let Bound::Included(key) = end
+                && let Some(node) = list.find(K::shorten(key), guard)
+            {
+                if node.try_refer() {
+                    return self.stand(Position::At(node.as_non_null()), guard);
+                }
+                continue; // replaced or removed meanwhile: look again
+            }
             let end = match end {
                 Bound::Included(key) | Bound::Excluded(key) => Bound::Excluded(K::shorten(key)),
                 Bound::Unbounded => Bound::Unbounded,

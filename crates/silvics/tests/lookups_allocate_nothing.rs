@@ -1,0 +1,34 @@
+//! Lookups and scans allocate nothing: counted by the global allocator of this process.
+
+use silvics::{BronsonTree, NatarajanTree, Pooled, Shared, SkipList};
+use silvics_testkit::counting::Counting;
+use silvics_testkit::{holds, lookups};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn occ_avl() {
+    holds(lookups::allocate_nothing::<BronsonTree<Pooled>>());
+    holds(lookups::allocate_nothing::<BronsonTree<Shared>>());
+}
+
+#[test]
+fn edge_ext_lf() {
+    holds(lookups::allocate_nothing::<NatarajanTree<Pooled>>());
+    holds(lookups::allocate_nothing::<NatarajanTree<Shared>>());
+}
+
+#[test]
+fn skiplist() {
+    holds(lookups::allocate_nothing::<SkipList<u64, Pooled>>());
+    holds(lookups::allocate_nothing::<SkipList<[u8], Pooled>>());
+    holds(lookups::allocate_nothing::<SkipList<u64, Shared>>());
+    holds(lookups::allocate_nothing::<SkipList<[u8], Shared>>());
+}
+
+#[test]
+fn skiplist_scans() {
+    holds(lookups::scans_allocate_nothing::<SkipList<u64, Pooled>>());
+    holds(lookups::scans_allocate_nothing::<SkipList<[u8], Pooled>>());
+}

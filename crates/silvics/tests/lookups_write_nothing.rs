@@ -1,0 +1,42 @@
+//! "No shared write on a lookup": every pooled structure is read with its regions write-protected.
+//! A process of its own, since a write ends it.
+
+use silvics::{BronsonTree, NatarajanTree, Pooled, SkipList};
+use silvics_testkit::{broken, holds, lookups};
+
+#[test]
+fn occ_avl() {
+    holds(lookups::write_nothing::<BronsonTree<Pooled>>());
+}
+
+#[test]
+fn edge_ext_lf() {
+    holds(lookups::write_nothing::<NatarajanTree<Pooled>>());
+}
+
+#[test]
+fn skiplist() {
+    holds(lookups::write_nothing::<SkipList<u64, Pooled>>());
+    holds(lookups::write_nothing::<SkipList<[u8], Pooled>>());
+}
+
+#[test]
+fn skiplist_scans() {
+    holds(lookups::scans_write_nothing::<SkipList<u64, Pooled>>());
+    holds(lookups::scans_write_nothing::<SkipList<[u8], Pooled>>());
+}
+
+/// Set in the child process that has to die.
+const PLANTED: &str = "SILVICS_PLANTED_WRITE";
+
+/// The fence is real: an index that counts its lookups in a pool does not survive them.
+#[test]
+#[cfg(unix)]
+#[cfg_attr(miri, ignore = "runs a child process")]
+fn a_planted_write_is_fatal() {
+    if std::env::var_os(PLANTED).is_some() {
+        holds(lookups::write_nothing::<broken::WritingLookup>());
+    } else {
+        holds(lookups::dies_by_signal("a_planted_write_is_fatal", PLANTED));
+    }
+}

@@ -1,0 +1,30 @@
+# What CI calls, and what takes longer. `just --list` shows this.
+
+# Format and lints.
+check:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# All tests of the gate.
+test:
+    cargo test --workspace
+
+# Every execution of the small pieces under the C11 memory model.
+loom:
+    RUSTFLAGS="--cfg silvics_loom" cargo test --release --target-dir target/loom -p silvics-sync --test loom
+
+# The long runs: churn of 100 M pairs in constant memory, long histories.
+stress:
+    SILVICS_CHURN_PAIRS=100000000 cargo test --release -p silvics --test conformance -- --ignored --test-threads 2
+
+# The default comparison.
+bench:
+    cargo run --release -- bench
+
+# Pools beside the system's malloc.
+bench-pool:
+    cargo bench -p silvics-pool --bench malloc
+
+# The whole gate.
+ci:
+    .ci/run
