@@ -1,0 +1,132 @@
+//! The command line. Values are read in `bench/plan.rs`, where each one's error is worded.
+
+use crate::error::Error;
+use clap::{Args, Parser, Subcommand};
+
+/// Measures ordered in-memory indexes side by side.
+#[derive(Debug, Parser)]
+#[command(name = "silvics", version, about, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Shows the catalogue of indexes
+    List(ListArgs),
+    /// Runs a workload over indexes, interleaved in one process, and checks their answers
+    ///
+    /// Without flags: our structures and all peers on a million keys, lookups alone and with 10 %
+    /// updates, in less than a minute. Flags that take a list multiply.
+    Bench(Box<BenchArgs>),
+}
+
+#[derive(Args, Debug)]
+pub struct ListArgs {
+    /// table, json or csv
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: String,
+}
+
+#[derive(Args, Debug)]
+// Negative numbers are refused by their flag, in its words; the last of a repeated flag counts.
+#[command(allow_negative_numbers = true, args_override_self = true)]
+pub struct BenchArgs {
+    /// Which indexes: names of `silvics list`, NAME:VARIANT, or the groups ours, bst, peers, all;
+    /// ratios are to the first [default: all]
+    #[arg(long, value_name = "NAME,…")]
+    pub index: Option<String>,
+
+    /// How many keys are loaded, out of a key space of twice as many: 100k, 1M, …
+    /// [default: 1M]
+    #[arg(long, value_name = "N,…")]
+    pub keys: Option<String>,
+
+    /// Takes the key space from a file and loads half of it: one key per line, or the SOSD format
+    /// (a 64-bit little-endian count, then 64-bit little-endian words)
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<std::path::PathBuf>,
+
+    /// How keys lie in the key file: lines or sosd [default: sosd if the name ends in _uint64,
+    /// .sosd, .u64 or .bin, else lines]
+    #[arg(long, value_name = "FORMAT")]
+    pub key_format: Option<String>,
+
+    /// u64, or bytes (generated keys then as 8 bytes, big-endian) [default: bytes with a key file
+    /// of lines, else u64]
+    #[arg(long, value_name = "TYPE")]
+    pub key_type: Option<String>,
+
+    /// How keys are chosen: uniform, sparse (hashed to 63 bits), zipf:EXPONENT, sequential,
+    /// disjoint (a range per thread), latest
+    #[arg(long, value_name = "DIST,…", default_value = "uniform")]
+    pub dist: String,
+
+    /// Lookups, inserts, removals and scans in percent
+    #[arg(long, value_name = "L/I/R[/S],…", default_value = "100/0/0,90/5/5")]
+    pub mix: String,
+
+    /// Entries a scan reads
+    #[arg(long, value_name = "N", default_value = "100")]
+    pub scan_length: String,
+
+    /// Keys looked up by one call, where an index of ours can; peers look them up one by one
+    #[arg(long, value_name = "N,…", default_value = "1")]
+    pub batch: String,
+
+    /// Threads, each pinned to a core [default: one per core]
+    #[arg(long, value_name = "N,…")]
+    pub threads: Option<String>,
+
+    /// How long each index runs in each round, per mix, batch and number of threads
+    #[arg(long, value_name = "S", default_value = "0.2")]
+    pub seconds: String,
+
+    /// How often; a shorter one before does not count
+    #[arg(long, value_name = "R", default_value = "5")]
+    pub rounds: String,
+
+    /// Where nodes of our indexes live: pooled (pools of their own), shared (the global allocator)
+    #[arg(long, value_name = "PLACEMENT,…", default_value = "pooled")]
+    pub placement: String,
+
+    /// Pages of our pools: 4k, thp (transparent huge pages), hugetlb
+    #[arg(long, value_name = "PAGES,…", default_value = "thp")]
+    pub pages: String,
+
+    /// The most memory each of our indexes may hold: 64M, 1G, …
+    #[arg(long, value_name = "BYTES")]
+    pub memory_limit: Option<String>,
+
+    /// What all random choices follow from
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: String,
+
+    /// table, json or csv
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: String,
+}
+
+/// How results are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Table,
+    Json,
+    Csv,
+}
+
+impl Format {
+    /// Reads the value of `--format`.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        Ok(match text {
+            "table" => Self::Table,
+            "json" => Self::Json,
+            "csv" => Self::Csv,
+            _ => {
+                let problem = format!("`{text}` is no format: choose table, json or csv");
+                return Err(Error::value("--format", problem));
+            }
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! `silvics bench`.
+//!
+//! # Method
+//! The lists on the command line multiply to *cells*: a key space, a distribution, and a place for
+//! nodes. In a cell every contender is built once, by inserting the keys that are present at the
+//! start from all cores; then come rounds, in which the contenders take turns, forwards and
+//! backwards (A B C, C B A, …), so that a machine that gets slower slows all of them alike. At its
+//! turn a contender makes one run per mix, batch and number of threads. The first round is
+//! shorter and does not count. At the end each contender is checked, and the cell is given back.
+//!
+//! A ratio compares runs of the same round, which are near each other in time and make the same
+//! operations; what is printed is the median of these ratios. `stats` says what the intervals are.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `plan`, `select` | what is to be run |
+//! | `cell` | the rounds of one cell |
+//! | `subject`, `worker` | one contender: load, run, check; the loops |
+//! | `stats`, `report` | what comes out |
+
+mod cell;
+mod plan;
+mod render;
+mod report;
+mod select;
+mod stats;
+pub mod subject;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+use crate::args::BenchArgs;
+use crate::error::Error;
+use crate::interrupt;
+use crate::keys::{BenchKey, KeyType};
+use crate::machine::Machine;
+use crate::progress::{self, Progress};
+use cell::{Cell, Flow};
+use plan::{Plan, Source};
+use report::{KeyFileConfig, Report, format_name};
+use silvics_workload::{ByteKeys, Choice, Dist, WordKeys, keyfile};
+use std::path::Path;
+use subject::{Crew, Traffic};
+
+/// Runs the benchmark and prints its result; whether it was interrupted.
+pub fn bench(args: &BenchArgs) -> Result<bool, Error> {
+    let crew = Crew::new();
+    let plan = Plan::new(args, crew.threads)?;
+    for note in &plan.notes {
+        progress::note(note);
+    }
+    let mut report = Report::new(&plan, Machine::this(crew.threads));
+    interrupt::catch();
+    match plan.key_type {
+        KeyType::U64 => {
+            let keys = Keys::<u64>::read(&plan, &mut report)?;
+            keys.bench(&plan, &crew, &mut report)?;
+        }
+        KeyType::Bytes => {
+            let keys = Keys::<[u8]>::read(&plan, &mut report)?;
+            keys.bench(&plan, &crew, &mut report)?;
+        }
+    }
+    report.interrupted = interrupt::pending();
+    report.print(plan.format)?;
+    Ok(report.interrupted)
+}
+
+/// The key spaces of the cells.
+enum Keys<K: BenchKey + ?Sized> {
+    Generated(Vec<usize>),
+    File(K::Space),
+}
+
+impl Keys<u64> {
+    fn read(plan: &Plan, report: &mut Report) -> Result<Self, Error> {
+        match &plan.source {
+            Source::Generated(sizes) => Ok(Self::Generated(sizes.clone())),
+            Source::File { path, format } => {
+                let file = keyfile::read_sosd(path);
+                let keys = accept(file, path, *format, plan, report, WordKeys::len)?;
+                Ok(Self::File(keys))
+            }
+        }
+    }
+}
+
+impl Keys<[u8]> {
+    fn read(plan: &Plan, report: &mut Report) -> Result<Self, Error> {
+        match &plan.source {
+            Source::Generated(sizes) => Ok(Self::Generated(sizes.clone())),
+            Source::File { path, format } => Ok(Self::File(match format {
+                keyfile::Format::Lines => {
+                    let file = keyfile::read_lines(path);
+                    accept(file, path, *format, plan, report, ByteKeys::len)?
+                }
+                keyfile::Format::Sosd => {
+                    let file = keyfile::read_sosd(path);
+                    let words = accept(file, path, *format, plan, report, WordKeys::len)?;
+                    ByteKeys::encoded(&words)
+                }
+            })),
+        }
+    }
+}
+
+/// Checks a key file's order and says what was dropped.
+fn accept<S>(
+    file: Result<keyfile::KeyFile<S>, keyfile::KeyFileError>,
+    path: &Path,
+    format: keyfile::Format,
+    plan: &Plan,
+    report: &mut Report,
+    len: impl Fn(&S) -> usize,
+) -> Result<S, Error> {
+    let path = path.to_owned();
+    let file = file.map_err(|error| Error::KeyFile { path: path.clone(), error })?;
+    if let Some(at) = file.unsorted_at
+        && let Some(&dist) = plan.dists.iter().find(|&&dist| dist == Dist::Sequential)
+    {
+        return Err(Error::Unsorted { path, dist, at });
+    }
+    let keys = len(&file.keys);
+    if file.duplicates > 0 {
+        progress::note(&format!(
+            "--key-file `{}`: {} duplicate key{} dropped, {keys} left",
+            path.display(),
+            file.duplicates,
+            crate::machine::plural(file.duplicates)
+        ));
+    }
+    report.config.key_file = Some(KeyFileConfig {
+        path: path.display().to_string(),
+        format: format_name(format),
+        keys,
+        duplicates_dropped: file.duplicates,
+    });
+    Ok(file.keys)
+}
+
+impl<K: BenchKey + ?Sized> Keys<K> {
+    fn bench(self, plan: &Plan, crew: &Crew, report: &mut Report) -> Result<(), Error> {
+        let sizes = match &self {
+            Self::Generated(sizes) => sizes.len(),
+            Self::File(_) => 1,
+        };
+        let cells = sizes * plan.dists.len() * plan.places.len();
+        let progress = Progress::new(cells * plan.chosen.len() * (plan.rounds + 3));
+        let mut run = |traffic: &Traffic<K>| -> Result<Flow, Error> {
+            for &place in &plan.places {
+                let cell =
+                    Cell { traffic, place, plan, crew, progress: &progress, number: report.cells };
+                if cell.run(report)? == Flow::Interrupted {
+                    return Ok(Flow::Interrupted);
+                }
+            }
+            Ok(Flow::Finished)
+        };
+        match self {
+            Self::Generated(sizes) => {
+                for size in sizes {
+                    for &dist in &plan.dists {
+                        let space = K::generate(dist, 2 * size);
+                        let choice = Choice::new(dist, 2 * size, plan.seed);
+                        if run(&Traffic { space, choice })? == Flow::Interrupted {
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+            Self::File(mut space) => {
+                for &dist in &plan.dists {
+                    let choice = Choice::new(dist, K::len(&space), plan.seed);
+                    let traffic = Traffic { space, choice };
+                    if run(&traffic)? == Flow::Interrupted {
+                        return Ok(());
+                    }
+                    space = traffic.space;
+                }
+            }
+        }
+        Ok(())
+    }
+}

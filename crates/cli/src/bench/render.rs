@@ -1,0 +1,290 @@
+//! Writes a report: tables, JSON or CSV.
+
+use super::report::{Report, Row};
+use super::stats::Interval;
+use crate::args::Format;
+use crate::error::Error;
+use crate::machine::plural;
+use crate::output;
+use crate::units;
+use comfy_table::CellAlignment;
+use std::fmt::Write as _;
+
+/// Below this share of the cores' time a table says that the machine is busy.
+const CPU_SHARE_WANTED: f64 = 0.95;
+
+impl Report {
+    /// Writes it to standard output.
+    pub fn print(&self, format: Format) -> Result<(), Error> {
+        match format {
+            Format::Table => output::text(&self.tables()),
+            Format::Json => output::json(self),
+            Format::Csv => {
+                output::csv(CSV_HEADER, self.results.iter().map(|row| csv_record(self, row)))
+            }
+        }
+    }
+
+    fn tables(&self) -> String {
+        let mut text = self.heading();
+        let busy = self.least_cpu_share().filter(|&share| share < CPU_SHARE_WANTED);
+        let mut rest = &self.results[..];
+        while let Some(first) = rest.first() {
+            let heading = table_heading(first);
+            let same = rest
+                .iter()
+                .take_while(|row| table_heading(row) == heading && row.key.cell == first.key.cell)
+                .count();
+            let (rows, others) = rest.split_at(same);
+            _ = write!(text, "\n{heading}\n{}\n", table(rows, busy.is_some()));
+            rest = others;
+        }
+        if self.interrupted {
+            text.push_str("\nInterrupted: this is what was finished.\n");
+        }
+        if self.results.iter().any(|row| !row.checked) {
+            text.push_str("Rows marked ? were not checked at the end.\n");
+        }
+        if let Some(share) = busy {
+            _ = writeln!(
+                text,
+                "\nThe threads of one row got {:.0} % of their cores' time: they wait for one \
+                 another, or something else is running. If so, repeat on an idle machine, or read \
+                 the last columns: operations per second of processor time, as if waiting took none.",
+                100.0 * share
+            );
+        }
+        text
+    }
+
+    fn least_cpu_share(&self) -> Option<f64> {
+        let shares = self.results.iter().filter(|row| row.threads <= self.machine.cores);
+        shares.filter_map(|row| row.cpu_share).min_by(f64::total_cmp)
+    }
+
+    fn heading(&self) -> String {
+        let config = &self.config;
+        let mut text = format!("silvics {} on {}\n", self.machine.silvics, self.machine);
+        _ = writeln!(
+            text,
+            "{} round{} of {} s after a warm-up, contenders in turns A B … B A, threads pinned, \
+             seed {}",
+            config.rounds,
+            plural(config.rounds),
+            config.seconds,
+            config.seed
+        );
+        _ = writeln!(
+            text,
+            "Mops/s: median of the rounds and an interval that covers it with {:.0} % (order \
+             statistics); ratio: median of the rounds' ratios to the first row",
+            100.0 * config.interval_coverage
+        );
+        if let Some(file) = &config.key_file {
+            _ = writeln!(
+                text,
+                "keys: {} of `{}` ({} duplicates dropped), half of them loaded",
+                file.keys, file.path, file.duplicates_dropped
+            );
+        }
+        text
+    }
+}
+
+fn table_heading(row: &Row) -> String {
+    let key = &row.key;
+    let mut text = format!(
+        "{} {} keys of {}, {}, {} thread{}, mix {}",
+        units::count(key.keys),
+        key.key_type,
+        units::count(key.key_space),
+        key.dist,
+        row.threads,
+        plural(row.threads),
+        row.mix,
+    );
+    if let Some(length) = row.scan_length {
+        _ = write!(text, " (scans of {length})");
+    }
+    if row.batch > 1 {
+        _ = write!(text, ", batches of {}", row.batch);
+    }
+    text
+}
+
+fn table(rows: &[Row], busy: bool) -> String {
+    let mut header = vec![
+        "index",
+        "placement",
+        "pages",
+        "Mops/s",
+        "interval",
+        "ratio",
+        "interval",
+        "hits",
+        "B/key",
+        "huge",
+        "load",
+    ];
+    if busy {
+        header.extend(["Mops/CPU s", "ratio", "interval"]);
+    }
+    let mut table = output::table(&header);
+    for row in rows {
+        let mut cells = cells(row);
+        if busy {
+            cells.push(row.cpu_mops.map_or(NOTHING.into(), |mops| figure(mops.median)));
+            cells.extend(median_and_ends(row.cpu_ratio));
+        }
+        table.add_row(cells);
+    }
+    for column in table.column_iter_mut().skip(3) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.to_string()
+}
+
+/// Where there is no figure.
+const NOTHING: &str = "–";
+
+fn cells(row: &Row) -> Vec<String> {
+    let mark = if row.checked { "" } else { "?" };
+    let footprint = &row.footprint;
+    let [ratio, ratio_ends] = median_and_ends(row.ratio);
+    vec![
+        format!("{}{mark}", row.key.index),
+        row.key.placement.into(),
+        footprint.pages_given.clone().unwrap_or_else(|| row.key.pages.clone()),
+        figure(row.mops.median),
+        format!("{} – {}", figure(row.mops.low), figure(row.mops.high)),
+        ratio,
+        ratio_ends,
+        percent((row.lookups > 0).then(|| row.hits as f64 / row.lookups as f64)),
+        footprint.bytes_per_key.map_or(NOTHING.into(), |bytes| format!("{bytes:.1}")),
+        percent(footprint.huge_page_share),
+        figure(row.load_mops),
+    ]
+}
+
+fn median_and_ends(ratio: Option<Interval>) -> [String; 2] {
+    match ratio {
+        None => [NOTHING.into(), NOTHING.into()],
+        Some(Interval { median, low, high }) => {
+            [format!("{median:.2}"), format!("{low:.2} – {high:.2}")]
+        }
+    }
+}
+
+/// Three significant digits, or a little more.
+fn figure(mops: f64) -> String {
+    match mops {
+        m if m >= 100.0 => format!("{m:.0}"),
+        m if m >= 10.0 => format!("{m:.1}"),
+        m if m >= 0.1 => format!("{m:.2}"),
+        m => format!("{m:.4}"),
+    }
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or(NOTHING.into(), |share| format!("{:.0} %", 100.0 * share))
+}
+
+const CSV_HEADER: &[&str] = &[
+    "cell",
+    "index",
+    "variant",
+    "placement",
+    "pages",
+    "pages_given",
+    "huge_page_share",
+    "threads",
+    "keys",
+    "key_space",
+    "key_type",
+    "mix",
+    "dist",
+    "batch",
+    "scan_length",
+    "mops_median",
+    "mops_low",
+    "mops_high",
+    "samples",
+    "ratio_to_first",
+    "ratio_low",
+    "ratio_high",
+    "lookups",
+    "hits",
+    "scanned",
+    "bytes_per_key",
+    "bytes_source",
+    "load_mops",
+    "cpu_share",
+    "cpu_mops",
+    "cpu_ratio",
+    "checked",
+    "allocator",
+    "seconds",
+    "rounds",
+    "seed",
+    "cpu",
+    "cores",
+];
+
+fn csv_record(report: &Report, row: &Row) -> Vec<String> {
+    fn or_empty<T: ToString>(value: Option<T>) -> String {
+        value.map_or(String::new(), |value| value.to_string())
+    }
+    let (key, footprint, config) = (&row.key, &row.footprint, &report.config);
+    let samples: Vec<String> = row.samples.iter().map(ToString::to_string).collect();
+    vec![
+        key.cell.to_string(),
+        key.index.clone(),
+        key.variant.into(),
+        key.placement.into(),
+        key.pages.clone(),
+        or_empty(footprint.pages_given.as_ref()),
+        or_empty(footprint.huge_page_share),
+        row.threads.to_string(),
+        key.keys.to_string(),
+        key.key_space.to_string(),
+        key.key_type.into(),
+        row.mix.clone(),
+        key.dist.clone(),
+        row.batch.to_string(),
+        or_empty(row.scan_length),
+        row.mops.median.to_string(),
+        row.mops.low.to_string(),
+        row.mops.high.to_string(),
+        samples.join(" "),
+        or_empty(row.ratio_to_first),
+        or_empty(row.ratio.map(|ratio| ratio.low)),
+        or_empty(row.ratio.map(|ratio| ratio.high)),
+        row.lookups.to_string(),
+        row.hits.to_string(),
+        row.scanned.to_string(),
+        or_empty(footprint.bytes_per_key),
+        footprint.bytes_source.into(),
+        row.load_mops.to_string(),
+        or_empty(row.cpu_share),
+        or_empty(row.cpu_mops.map(|mops| mops.median)),
+        or_empty(row.cpu_ratio.map(|ratio| ratio.median)),
+        row.checked.to_string(),
+        key.allocator.into(),
+        config.seconds.to_string(),
+        config.rounds.to_string(),
+        config.seed.to_string(),
+        or_empty(report.machine.cpu.as_ref()),
+        report.machine.cores.to_string(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::figure;
+
+    #[test]
+    fn figures_keep_three_digits() {
+        let shown = [1234.56, 99.96, 12.345, 1.2345, 0.12345, 0.012_345].map(figure);
+        assert_eq!(shown, ["1235", "100.0", "12.3", "1.23", "0.12", "0.0123"]);
+    }
+}

@@ -1,0 +1,201 @@
+//! Which indexes are meant.
+//!
+//! What is named must be able to do what is asked; of a group, what cannot is left out, with a
+//! note.
+
+use crate::catalogue::{self, Entry, Make, Makers, Variant};
+use crate::error::Error;
+use crate::keys::{BenchKey, KeyType};
+use silvics_workload::{Longest, Mix};
+use std::fmt;
+
+use super::plan::Place;
+
+/// An index to be run.
+#[derive(Clone, Copy)]
+pub struct Chosen {
+    pub entry: &'static Entry,
+    pub variant: &'static Variant,
+    /// Whether the variant was asked for.
+    explicit_variant: bool,
+    /// Whether it was named itself, not its group.
+    named: bool,
+}
+
+impl fmt::Debug for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chosen({})", self.name())
+    }
+}
+
+impl Chosen {
+    /// As it was named.
+    pub fn name(&self) -> String {
+        if self.explicit_variant {
+            format!("{}:{}", self.entry.name, self.variant.name)
+        } else {
+            self.entry.name.clone()
+        }
+    }
+
+    /// Its constructor, in a place, for a type of keys.
+    pub fn make<K: BenchKey + ?Sized>(&self, place: Place) -> Option<Make<K>> {
+        let makers: Option<Makers> = match place {
+            Place::Shared if !self.entry.is_peer() => self.variant.shared,
+            _ => Some(self.variant.own),
+        };
+        K::make(&makers?)
+    }
+
+    /// Whether it can make the operations of a mix.
+    pub fn can(&self, mix: Mix) -> bool {
+        self.entry.ranges || !mix.scans()
+    }
+
+    /// Whether it takes a key of this length: an error if it was named, else a note.
+    pub fn takes_length(&self, longest: Longest) -> Result<Result<(), String>, Error> {
+        let limit = match self.entry.max_key_bytes {
+            Some(limit) if longest.bytes > limit => limit,
+            _ => return Ok(Ok(())),
+        };
+        let error = Error::KeyTooLong {
+            index: self.name(),
+            bytes: longest.bytes,
+            line: longest.line,
+            limit,
+        };
+        if self.named {
+            return Err(error);
+        }
+        Ok(Err(error.to_string()))
+    }
+}
+
+/// Reads `--index`; the notes say what was left out.
+pub fn select(
+    text: &str,
+    key_type: KeyType,
+    mixes: &[Mix],
+) -> Result<(Vec<Chosen>, Vec<String>), Error> {
+    let mut chosen: Vec<Chosen> = Vec::new();
+    for item in text.split(',') {
+        for candidate in named(item)? {
+            match chosen.iter_mut().find(|other| other.name() == candidate.name()) {
+                Some(other) => other.named |= candidate.named,
+                None => chosen.push(candidate),
+            }
+        }
+    }
+    let mut notes = Vec::new();
+    let mut kept = Vec::new();
+    for candidate in chosen {
+        match suits(&candidate, key_type, mixes) {
+            Ok(()) => kept.push(candidate),
+            Err(error) if candidate.named => return Err(error),
+            Err(error) => notes.push(left_out(&error)),
+        }
+    }
+    if kept.is_empty() {
+        return Err(Error::Nothing { indexes: text.into(), why: "can do what is asked" });
+    }
+    // Of a group, what cannot scan still runs the mixes without scans.
+    for candidate in &kept {
+        for &mix in mixes.iter().filter(|&&mix| !candidate.can(mix)) {
+            let index = candidate.name();
+            notes.push(left_out(&Error::NoScans { index, mix }));
+        }
+    }
+    Ok((kept, notes))
+}
+
+fn left_out(error: &Error) -> String {
+    match error {
+        Error::KeyType { index, key_type } => {
+            format!("`{index}` takes no {key_type} keys: left out")
+        }
+        Error::NoScans { index, mix } => format!("`{index}` cannot scan: left out of --mix {mix}"),
+        other => other.to_string(),
+    }
+}
+
+fn suits(candidate: &Chosen, key_type: KeyType, mixes: &[Mix]) -> Result<(), Error> {
+    let index = candidate.name();
+    let makers = candidate.variant.own;
+    let takes = match key_type {
+        KeyType::U64 => makers.word.is_some(),
+        KeyType::Bytes => makers.bytes.is_some(),
+    };
+    if !takes {
+        return Err(Error::KeyType { index, key_type });
+    }
+    let mut cannot = mixes.iter().filter(|&&mix| !candidate.can(mix));
+    match cannot.next() {
+        Some(&mix) if candidate.named || mixes.iter().all(|&mix| !candidate.can(mix)) => {
+            Err(Error::NoScans { index, mix })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The indexes an item of the list names.
+fn named(item: &str) -> Result<Vec<Chosen>, Error> {
+    let all = catalogue::all();
+    let group: Vec<Chosen> = all
+        .iter()
+        .filter(|entry| item == "all" || entry.groups.contains(&item))
+        .map(|entry| Chosen {
+            entry,
+            variant: &entry.variants[0],
+            explicit_variant: false,
+            named: false,
+        })
+        .collect();
+    if !group.is_empty() {
+        return Ok(group);
+    }
+    if let Some(entry) = all.iter().find(|entry| entry.name == item) {
+        return Ok(vec![Chosen {
+            entry,
+            variant: &entry.variants[0],
+            explicit_variant: false,
+            named: true,
+        }]);
+    }
+    // The colon before a variant is the last one: names of peers have one, too.
+    if let Some((name, variant)) = item.rsplit_once(':')
+        && let Some(entry) = all.iter().find(|entry| entry.name == name)
+    {
+        return with_variant(entry, variant).map(|chosen| vec![chosen]);
+    }
+    Err(unknown(item))
+}
+
+fn with_variant(entry: &'static Entry, name: &str) -> Result<Chosen, Error> {
+    let Some(variant) = entry.variants.iter().find(|variant| variant.name == name) else {
+        let variants: Vec<&str> = entry.variants.iter().map(|variant| variant.name).collect();
+        let problem =
+            format!("`{}` has no variant `{name}`: choose {}", entry.name, variants.join(" or "));
+        return Err(Error::value("--index", problem));
+    };
+    Ok(Chosen { entry, variant, explicit_variant: true, named: true })
+}
+
+fn unknown(item: &str) -> Error {
+    const GROUPS: [&str; 4] = ["all", "ours", "bst", "peers"];
+    let names = catalogue::all().iter().map(|entry| entry.name.as_str());
+    let close = names
+        .chain(GROUPS)
+        .map(|name| (strsim::damerau_levenshtein(item, name), name))
+        // A peer's name without its prefix is close, however long the prefix.
+        .map(|(distance, name)| match name.strip_prefix("peer:") {
+            Some(bare) => (distance.min(strsim::damerau_levenshtein(item, bare)), name),
+            None => (distance, name),
+        })
+        .min()
+        .filter(|&(distance, _)| distance <= 3 && distance < item.len());
+    let remedy = match close {
+        Some((_, name)) => format!("did you mean `{name}`? `silvics list` shows all"),
+        None => "choose from those that `silvics list` shows".into(),
+    };
+    Error::value("--index", format!("`{item}` is no index: {remedy}"))
+}

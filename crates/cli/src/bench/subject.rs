@@ -1,0 +1,418 @@
+//! A contender with its benchmark loops compiled for it, behind one table of calls.
+//!
+//! # Definitions
+//! * A *load* inserts the keys that are present at the start, from all threads at once.
+//! * A *run* is one measurement: threads start together, work until a flag is raised, and each
+//!   takes its own time. Throughput is the operations of all threads over the time from the first
+//!   thread's start to the last one's end.
+//! * A *ledger* is what must be in the index: how many keys, and the sum of their weights.
+//!
+//! # Checks
+//! 1. Every insert of a load must find its key absent.
+//! 2. The value of every hit must be the value that follows from the key.
+//! 3. One scan of sixteen is checked entry by entry: from the asked key on, strictly ascending,
+//!    right values, no more entries than asked for.
+//! 4. The key-sum rule, at the end: a lookup of every key of the key space, and a scan of
+//!    everything where there are scans, find as many keys as the ledger says, with the same sum.
+
+use super::worker::{self, Tally};
+use crate::contender::Contender;
+use crate::interrupt;
+use crate::keys::BenchKey;
+use core_affinity::CoreId;
+use silvics::{AllocError, PoolStats};
+use silvics_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use silvics_workload::{Choice, Mix, Share, Window};
+use std::any::Any;
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+/// The keys of one experiment, the same for all contenders.
+pub struct Traffic<K: BenchKey + ?Sized> {
+    /// What turns positions into keys.
+    pub space: K::Space,
+    /// What chooses positions.
+    pub choice: Choice,
+}
+
+/// What is measured in one run.
+#[derive(Clone, Copy, Debug)]
+pub struct RunSpec {
+    pub mix: Mix,
+    pub batch: usize,
+    pub scan_length: usize,
+    pub threads: usize,
+    pub time: Duration,
+    /// Runs of the same number make the same operations.
+    pub number: u64,
+    /// Where `latest` goes on.
+    pub window: Window,
+}
+
+/// What a run, or a load, came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// All threads together.
+    pub tally: Tally,
+    /// From the first start to the last end.
+    pub seconds: f64,
+    /// Processor time of the threads, on average. `None` where the system does not tell.
+    pub cpu_seconds: Option<f64>,
+    /// The same over their wall time: below 1 where they waited, or something else took the cores.
+    pub cpu_share: Option<f64>,
+    /// Where `latest` has come to.
+    pub window: Window,
+}
+
+impl Outcome {
+    /// Million operations per second.
+    pub fn mops(&self) -> f64 {
+        self.tally.ops as f64 / self.seconds / 1e6
+    }
+
+    /// Million operations per second of processor time. On a busy machine that is nearer to what
+    /// an idle one would give; but time spent waiting for a lock does not count.
+    pub fn cpu_mops(&self) -> Option<f64> {
+        let seconds = self.cpu_seconds.filter(|&seconds| seconds > 0.0)?;
+        Some(self.tally.ops as f64 / seconds / 1e6)
+    }
+}
+
+/// What must be in an index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// How many keys.
+    pub keys: i64,
+    /// The sum of their weights, modulo 2^64.
+    pub weight: u64,
+}
+
+impl Ledger {
+    /// Books what a run did.
+    pub fn book(&mut self, tally: &Tally) {
+        self.keys += tally.inserted as i64 - tally.removed as i64;
+        self.weight = self.weight.wrapping_add(tally.weight);
+    }
+}
+
+/// Why a load, a run or a check has no outcome.
+#[derive(Debug)]
+pub enum Failure {
+    /// The user interrupted it.
+    Interrupted,
+    /// Memory ran out after so many inserts.
+    Alloc { error: AllocError, done: usize },
+    /// A check failed.
+    Wrong(String),
+    /// A thread panicked; the message is on standard error.
+    Panicked,
+}
+
+/// A contender that can be measured.
+pub trait Subject<K: BenchKey + ?Sized>: Send + Sync {
+    /// Loads the keys that are present at the start.
+    fn load(&self, traffic: &Traffic<K>, crew: &Crew) -> Result<Outcome, Failure>;
+    /// Makes one run.
+    fn run(&self, traffic: &Traffic<K>, spec: &RunSpec, crew: &Crew) -> Result<Outcome, Failure>;
+    /// Checks what is in it against the ledger, while nobody writes. `scans` says whether it can.
+    fn verify(
+        &self,
+        traffic: &Traffic<K>,
+        ledger: Ledger,
+        scans: bool,
+        crew: &Crew,
+    ) -> Result<(), Failure>;
+    /// See [`Contender::bytes`].
+    fn bytes(&self) -> Option<usize>;
+    /// See [`Contender::pool_stats`].
+    fn pool_stats(&self) -> Vec<PoolStats>;
+}
+
+/// The cores that threads are pinned to: thread t to core t, round and round.
+#[derive(Clone, Debug)]
+pub struct Crew {
+    cores: Vec<CoreId>,
+    /// Threads that load and check.
+    pub threads: usize,
+}
+
+impl Crew {
+    /// All cores this process may use; loads and checks use as many threads.
+    pub fn new() -> Self {
+        let cores = core_affinity::get_core_ids().unwrap_or_default();
+        let threads = match cores.len() {
+            0 => thread::available_parallelism().map_or(1, usize::from),
+            cores => cores,
+        };
+        Self { cores, threads }
+    }
+
+    /// Runs `work` on pinned threads, and `meanwhile` on this one.
+    fn work<T: Send>(
+        &self,
+        threads: usize,
+        work: impl Fn(Share) -> T + Sync,
+        meanwhile: impl FnOnce(),
+    ) -> Result<Vec<T>, Failure> {
+        thread::scope(|scope| {
+            let handles: Vec<_> = (0..threads)
+                .map(|thread| {
+                    let work = &work;
+                    scope.spawn(move || {
+                        if !self.cores.is_empty() {
+                            core_affinity::set_for_current(self.cores[thread % self.cores.len()]);
+                        }
+                        work(Share { thread, threads })
+                    })
+                })
+                .collect();
+            meanwhile();
+            let joined: Vec<Result<T, Box<dyn Any + Send>>> =
+                handles.into_iter().map(ScopedJoinHandle::join).collect();
+            joined.into_iter().map(|result| result.map_err(|_| Failure::Panicked)).collect()
+        })
+    }
+
+    /// Runs `work` on threads that start together and gives each the flag that ends the run.
+    fn timed(
+        &self,
+        threads: usize,
+        time: Option<Duration>,
+        work: impl Fn(Share, &Gate) -> Result<Lap, Failure> + Sync,
+    ) -> Result<Outcome, Failure> {
+        let gate = Gate::new(threads);
+        let laps = self.work(
+            threads,
+            |share| work(share, &gate),
+            || {
+                gate.open();
+                if let Some(time) = time {
+                    gate.close_after(time);
+                }
+            },
+        )?;
+        let laps: Vec<Lap> = laps.into_iter().collect::<Result<_, _>>()?;
+        Ok(Outcome::of(&laps))
+    }
+}
+
+impl Default for Crew {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Where threads wait for one another, and where they see that it is time to end.
+struct Gate {
+    awaited: AtomicUsize,
+    stop: AtomicBool,
+}
+
+impl Gate {
+    fn new(threads: usize) -> Self {
+        Self { awaited: AtomicUsize::new(threads + 1), stop: AtomicBool::new(false) }
+    }
+
+    /// Waits until everybody is here.
+    fn pass(&self) {
+        self.awaited.fetch_sub(1, Ordering::AcqRel);
+        let mut turns = 0_u32;
+        while self.awaited.load(Ordering::Acquire) > 0 {
+            turns += 1;
+            if turns < 1000 {
+                silvics_sync::hint::spin_loop();
+            } else {
+                thread::yield_now(); // more threads than cores
+            }
+        }
+    }
+
+    /// Lets the waiting threads pass when the last has come.
+    fn open(&self) {
+        // The last to come opens: the threads, not this one, should see it first.
+        while self.awaited.load(Ordering::Acquire) > 1 {
+            thread::yield_now();
+        }
+        self.awaited.store(0, Ordering::Release);
+    }
+
+    fn close_after(&self, time: Duration) {
+        const GLANCE: Duration = Duration::from_millis(20);
+        let end = Instant::now() + time;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            // Relaxed, here and in the workers: the flag carries nothing but itself.
+            if left.is_zero() || interrupt::pending() || self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            thread::sleep(left.min(GLANCE));
+        }
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One thread's part of a run.
+struct Lap {
+    tally: Tally,
+    start: Instant,
+    end: Instant,
+    cpu: Option<Duration>,
+    window: Window,
+}
+
+impl Outcome {
+    fn of(laps: &[Lap]) -> Self {
+        let mut tally = Tally::default();
+        for lap in laps {
+            tally.add(&lap.tally);
+        }
+        let start = laps.iter().map(|lap| lap.start).min();
+        let end = laps.iter().map(|lap| lap.end).max();
+        let wall: f64 = laps.iter().map(|lap| (lap.end - lap.start).as_secs_f64()).sum();
+        let cpu: Option<Duration> = laps.iter().map(|lap| lap.cpu).sum();
+        let window = laps.iter().map(|lap| lap.window).reduce(Window::join);
+        let (Some(start), Some(end), Some(window)) = (start, end, window) else {
+            unreachable!("there is at least one thread");
+        };
+        Self {
+            tally,
+            // A load of a handful of keys takes less than the clock can tell.
+            seconds: (end - start).as_secs_f64().max(1e-9),
+            cpu_seconds: cpu.map(|cpu| cpu.as_secs_f64() / laps.len() as f64),
+            cpu_share: cpu.map(|cpu| (cpu.as_secs_f64() / wall.max(1e-9)).min(1.0)),
+            window,
+        }
+    }
+}
+
+/// The processor time of the calling thread.
+fn thread_cpu_time() -> Option<Duration> {
+    #[cfg(target_os = "linux")]
+    {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the pointer is to a timespec of ours.
+        let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+        (result == 0).then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
+/// Times `work` on this thread, from when all threads are there.
+fn lap(
+    gate: &Gate,
+    work: impl FnOnce() -> Result<(Tally, Window), Failure>,
+) -> Result<Lap, Failure> {
+    gate.pass();
+    let (start, cpu_before) = (Instant::now(), thread_cpu_time());
+    let result = work();
+    let (end, cpu_after) = (Instant::now(), thread_cpu_time());
+    let (tally, window) = result.inspect_err(|_| gate.stop.store(true, Ordering::Relaxed))?;
+    Ok(Lap {
+        tally,
+        start,
+        end,
+        cpu: cpu_before.zip(cpu_after).map(|(before, after)| after.saturating_sub(before)),
+        window,
+    })
+}
+
+/// A contender with the loops that drive it.
+pub struct Runner<C>(C);
+
+impl<C> Runner<C> {
+    /// Puts a contender to the test.
+    pub fn new(contender: C) -> Self {
+        Self(contender)
+    }
+}
+
+impl<K, C> Subject<K> for Runner<C>
+where
+    K: BenchKey + ?Sized,
+    C: Contender<Key = K>,
+{
+    fn load(&self, traffic: &Traffic<K>, crew: &Crew) -> Result<Outcome, Failure> {
+        let done = AtomicUsize::new(0);
+        let result = crew.timed(crew.threads, None, |share, gate| {
+            lap(gate, || {
+                let part = traffic.choice.load_part(share);
+                let mut session = self.0.session();
+                let result = worker::load(&mut session, &traffic.space, part, &gate.stop);
+                let (tally, result) = result;
+                done.fetch_add(tally.inserted as usize, Ordering::Relaxed);
+                result.map(|()| (tally, traffic.choice.start()))
+            })
+        });
+        // One thread tells of its failure; the report is about all.
+        result.map_err(|failure| match failure {
+            Failure::Alloc { error, .. } => {
+                Failure::Alloc { error, done: done.load(Ordering::Relaxed) }
+            }
+            other => other,
+        })
+    }
+
+    fn run(&self, traffic: &Traffic<K>, spec: &RunSpec, crew: &Crew) -> Result<Outcome, Failure> {
+        let outcome = crew.timed(spec.threads, Some(spec.time), |share, gate| {
+            let mut stream = traffic.choice.stream(spec.mix, spec.number, share, spec.window);
+            lap(gate, || {
+                let mut session = self.0.session();
+                let tally =
+                    worker::run(&mut session, &traffic.space, &mut stream, spec, &gate.stop)?;
+                Ok((tally, stream.window()))
+            })
+        })?;
+        if interrupt::pending() {
+            return Err(Failure::Interrupted);
+        }
+        Ok(outcome)
+    }
+
+    fn verify(
+        &self,
+        traffic: &Traffic<K>,
+        ledger: Ledger,
+        scans: bool,
+        crew: &Crew,
+    ) -> Result<(), Failure> {
+        let found = crew.work(
+            crew.threads,
+            |share| worker::look_up_all(&mut self.0.session(), &traffic.space, share),
+            || {},
+        )?;
+        let mut looked_up = Ledger::default();
+        for part in found {
+            looked_up.book(&part?);
+        }
+        compare(ledger, looked_up, "lookups of every key")?;
+        if scans {
+            let scanned =
+                crew.work(1, |_| worker::scan_all::<K, _>(&mut self.0.session()), || {})?;
+            for part in scanned {
+                let mut scanned = Ledger::default();
+                scanned.book(&part?);
+                compare(ledger, scanned, "a scan of everything")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> Option<usize> {
+        self.0.bytes()
+    }
+
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        self.0.pool_stats()
+    }
+}
+
+fn compare(ledger: Ledger, found: Ledger, how: &str) -> Result<(), Failure> {
+    if ledger == found {
+        return Ok(());
+    }
+    Err(Failure::Wrong(format!(
+        "{} keys with the sum {:#x} must be present, but {how} found {} with the sum {:#x}",
+        ledger.keys, ledger.weight, found.keys, found.weight
+    )))
+}

@@ -1,0 +1,238 @@
+//! A wrong index must not win: every way of being wrong that we can think of is caught.
+
+use super::subject::{Crew, Failure, Ledger, RunSpec, Runner, Subject, Traffic};
+use crate::contender::{Contender, Session};
+use crate::keys::BenchKey;
+use crate::ours::{ByRange, Ours};
+use silvics::{AllocError, Key, Options, OrderedIndex, Pages, SkipList};
+use silvics_sync::Mutex;
+use silvics_workload::{Choice, Dist, Mix};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What is wrong with a [`Model`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// Says that it inserted, and did not, now and then.
+    LosesInserts,
+    /// Says that it did not insert, and did.
+    DeniesInserts,
+    /// Says that it removed, and did not.
+    KeepsRemoved,
+    /// Another key's value.
+    MixesValues,
+    /// Does not find what is there.
+    Overlooks,
+    /// Scans from the next key on.
+    SkipsFirst,
+    /// Scans backwards.
+    ScansBackwards,
+    /// Scans more than it should.
+    ScansOn,
+    /// Counts other entries than it gives.
+    Miscounts,
+    /// Panics.
+    Panics,
+}
+
+/// A map under a lock that errs on one key of sixteen.
+struct Model {
+    map: Mutex<BTreeMap<u64, u64>>,
+    fault: Fault,
+}
+
+impl Model {
+    fn with(fault: Fault) -> Runner<Self> {
+        let map = Mutex::default();
+        Runner::new(Self { map, fault })
+    }
+
+    fn errs(&self, fault: Fault, key: u64) -> bool {
+        self.fault == fault && key.is_multiple_of(16)
+    }
+}
+
+impl Contender for Model {
+    type Key = u64;
+    type Session<'a> = &'a Model;
+
+    fn session(&self) -> &Model {
+        self
+    }
+}
+
+impl Session for &Model {
+    type Key = u64;
+
+    fn get(&mut self, key: u64) -> Option<u64> {
+        let value = self.map.lock().get(&key).copied()?;
+        match () {
+            () if self.errs(Fault::Overlooks, key) => None,
+            () if self.errs(Fault::MixesValues, key) => Some(value + 1),
+            () => Some(value),
+        }
+    }
+
+    fn insert(&mut self, key: u64, value: u64) -> Result<bool, AllocError> {
+        if self.errs(Fault::LosesInserts, key) {
+            return Ok(!self.map.lock().contains_key(&key));
+        }
+        let fresh = self.map.lock().insert(key, value).is_none();
+        Ok(fresh && !self.errs(Fault::DeniesInserts, key))
+    }
+
+    fn remove(&mut self, key: u64) -> Result<bool, AllocError> {
+        if self.errs(Fault::KeepsRemoved, key) {
+            return Ok(self.map.lock().contains_key(&key));
+        }
+        assert!(!self.errs(Fault::Panics, key), "as was planned");
+        Ok(self.map.lock().remove(&key).is_some())
+    }
+
+    fn scan(&mut self, from: u64, limit: usize, visit: &mut impl FnMut(u64, u64)) -> usize {
+        let limit = limit + usize::from(self.fault == Fault::ScansOn);
+        let map = self.map.lock();
+        let mut entries: Vec<(u64, u64)> =
+            map.range(from..).map(|(k, v)| (*k, *v)).take(limit).collect();
+        match self.fault {
+            Fault::ScansBackwards => entries.reverse(),
+            Fault::SkipsFirst if !entries.is_empty() => _ = entries.remove(0),
+            _ => {}
+        }
+        for &(key, value) in &entries {
+            visit(key, value);
+        }
+        entries.len() + usize::from(self.fault == Fault::Miscounts)
+    }
+}
+
+fn traffic<K: BenchKey + ?Sized>(dist: Dist, len: usize) -> Traffic<K> {
+    Traffic { space: K::generate(dist, len), choice: Choice::new(dist, len, 1) }
+}
+
+/// A load, runs of every mix, and the check at the end, as in a cell.
+fn drive<K: BenchKey + ?Sized>(
+    subject: &dyn Subject<K>,
+    traffic: &Traffic<K>,
+    mixes: &[&str],
+    scans: bool,
+) -> Result<Ledger, Failure> {
+    let crew = Crew::new();
+    let load = subject.load(traffic, &crew)?;
+    let mut ledger = Ledger::default();
+    ledger.book(&load.tally);
+    assert_eq!(load.tally.ops, traffic.choice.present() as u64);
+    let mut window = traffic.choice.start();
+    for (number, mix) in (0..).zip(mixes) {
+        let mix: Mix = mix.parse().unwrap();
+        let spec = RunSpec {
+            mix,
+            batch: 1 + number as usize % 2 * 7,
+            scan_length: 20,
+            threads: 2,
+            time: Duration::from_millis(15),
+            number,
+            window,
+        };
+        let outcome = subject.run(traffic, &spec, &crew)?;
+        assert!(outcome.tally.ops > 0 && outcome.seconds >= 0.015, "{outcome:?}");
+        assert!(outcome.tally.hits <= outcome.tally.lookups);
+        ledger.book(&outcome.tally);
+        window = outcome.window;
+    }
+    subject.verify(traffic, ledger, scans, &crew)?;
+    Ok(ledger)
+}
+
+const MIXES: [&str; 4] = ["100/0/0", "90/5/5", "20/40/30/10", "0/50/50"];
+
+#[test]
+fn a_right_index_passes_with_every_distribution() {
+    for dist in [
+        Dist::Uniform,
+        Dist::Sparse,
+        Dist::Zipf(0.99),
+        Dist::Sequential,
+        Dist::Disjoint,
+        Dist::Latest,
+    ] {
+        let traffic = traffic::<u64>(dist, 2000);
+        let ledger = drive(&Model::with(Fault::None), &traffic, &MIXES, true).unwrap();
+        assert!((0..=2000).contains(&ledger.keys), "{dist}: {ledger:?}");
+    }
+}
+
+#[test]
+fn our_index_passes_with_words_and_bytes() {
+    let options = Options { pages: Pages::Small, ..Options::default() };
+    let words = SkipList::<u64>::with_options(&options).unwrap();
+    let words = Runner::new(Ours::<_, ByRange>::new(words));
+    drive(&words, &traffic::<u64>(Dist::Sparse, 2000), &MIXES, true).unwrap();
+    let bytes = SkipList::<[u8]>::with_options(&options).unwrap();
+    let bytes = Runner::new(Ours::<_, ByRange>::new(bytes));
+    drive(&bytes, &traffic::<[u8]>(Dist::Uniform, 2000), &MIXES, true).unwrap();
+    assert!(Subject::<[u8]>::bytes(&bytes).unwrap() > 0);
+}
+
+#[test]
+fn one_key_is_enough() {
+    for dist in [Dist::Uniform, Dist::Disjoint, Dist::Latest, Dist::Sequential] {
+        drive(&Model::with(Fault::None), &traffic::<u64>(dist, 1), &MIXES, true).unwrap();
+    }
+}
+
+#[test]
+fn every_fault_is_caught() {
+    for (fault, told) in [
+        (Fault::LosesInserts, "must be present"),
+        (Fault::DeniesInserts, "present before it was inserted"),
+        (Fault::KeepsRemoved, "must be present"),
+        (Fault::MixesValues, "has the value"),
+        (Fault::Overlooks, "lookups of every key"),
+        (Fault::ScansBackwards, "out of order"),
+        (Fault::ScansOn, "a scan of 20 entries gave 21"),
+        (Fault::Miscounts, "and counted"),
+        (Fault::SkipsFirst, "a scan of everything"),
+    ] {
+        let traffic = traffic::<u64>(Dist::Uniform, 2000);
+        match drive(&Model::with(fault), &traffic, &MIXES, true) {
+            Err(Failure::Wrong(what)) => assert!(what.contains(told), "{fault:?}: {what}"),
+            other => panic!("{fault:?} was not caught: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_panic_is_no_result() {
+    let traffic = traffic::<u64>(Dist::Uniform, 2000);
+    let result = drive(&Model::with(Fault::Panics), &traffic, &MIXES, true);
+    assert!(matches!(result, Err(Failure::Panicked)), "{result:?}");
+}
+
+#[test]
+fn runs_of_the_same_number_make_the_same_operations() {
+    let traffic = traffic::<u64>(Dist::Zipf(0.5), 2000);
+    let crew = Crew::new();
+    let loads: Vec<Ledger> = (0..2)
+        .map(|_| {
+            let subject = Model::with(Fault::None);
+            let mut ledger = Ledger::default();
+            ledger.book(&subject.load(&traffic, &crew).unwrap().tally);
+            ledger
+        })
+        .collect();
+    assert_eq!(loads[0], loads[1]);
+    assert_eq!(loads[0].keys, 1000);
+}
+
+#[test]
+fn the_value_of_a_byte_key_follows_from_its_bytes() {
+    let space = <[u8]>::generate(Dist::Uniform, 10);
+    for position in 0..10 {
+        let key = <[u8] as BenchKey>::key(&space, position);
+        assert_eq!(<[u8]>::value_of(key), <[u8]>::value(&space, position));
+        assert_eq!(<[u8]>::weight_of(key), <[u8]>::weight(&space, position));
+        assert_eq!(<[u8] as Key>::to_owned(key).len(), 8);
+    }
+}

@@ -1,0 +1,363 @@
+//! The loops that drive a contender: one thread's share of a load, a run and a check.
+
+use super::subject::{Failure, RunSpec};
+use crate::contender::Session;
+use crate::interrupt;
+use crate::keys::BenchKey;
+use silvics::Key;
+use silvics_sync::atomic::{AtomicBool, Ordering};
+use silvics_workload::{BLOCK_OPS, Block, LoadPart, Op, Share, Stream};
+use std::hint::black_box;
+
+type Ref<'a, S> = <<S as Session>::Key as Key>::Ref<'a>;
+
+/// What a thread did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Operations; a scan is one.
+    pub ops: u64,
+    /// Lookups.
+    pub lookups: u64,
+    /// Lookups that found their key.
+    pub hits: u64,
+    /// Inserts of keys that were absent.
+    pub inserted: u64,
+    /// Removals of keys that were present.
+    pub removed: u64,
+    /// Entries seen by scans.
+    pub scanned: u64,
+    /// The weights of inserted keys less those of removed ones, modulo 2^64.
+    pub weight: u64,
+}
+
+impl Tally {
+    /// Adds another thread's.
+    pub fn add(&mut self, other: &Self) {
+        self.ops += other.ops;
+        self.lookups += other.lookups;
+        self.hits += other.hits;
+        self.inserted += other.inserted;
+        self.removed += other.removed;
+        self.scanned += other.scanned;
+        self.weight = self.weight.wrapping_add(other.weight);
+    }
+}
+
+/// Inserts the keys of a part. What was done counts even if not all could be.
+pub(super) fn load<K: BenchKey + ?Sized, S: Session<Key = K>>(
+    session: &mut S,
+    space: &K::Space,
+    mut part: LoadPart,
+    stop: &AtomicBool,
+) -> (Tally, Result<(), Failure>) {
+    let mut tally = Tally::default();
+    let mut block = Vec::with_capacity(BLOCK_OPS);
+    loop {
+        block.clear();
+        block.extend(part.by_ref().take(BLOCK_OPS));
+        if block.is_empty() {
+            return (tally, Ok(()));
+        }
+        for &position in &block {
+            K::prefetch(space, position);
+        }
+        for &position in &block {
+            match session.insert(K::key(space, position), K::value(space, position)) {
+                Ok(true) => {
+                    tally.inserted += 1;
+                    tally.weight = tally.weight.wrapping_add(K::weight(space, position));
+                }
+                Ok(false) => {
+                    let key = K::key(space, position);
+                    let what = format!("it took {} for present before it was inserted", show(&key));
+                    return (tally, Err(Failure::Wrong(what)));
+                }
+                Err(error) => {
+                    let done = tally.inserted as usize;
+                    return (tally, Err(Failure::Alloc { error, done }));
+                }
+            }
+        }
+        tally.ops += block.len() as u64;
+        session.refresh();
+        if interrupt::pending() {
+            return (tally, Err(Failure::Interrupted));
+        }
+        if stop.load(Ordering::Relaxed) {
+            return (tally, Ok(())); // another thread failed, and tells
+        }
+    }
+}
+
+/// Makes operations until `stop` is raised.
+pub(super) fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
+    session: &mut S,
+    space: &K::Space,
+    stream: &mut Stream<'_>,
+    spec: &RunSpec,
+    stop: &AtomicBool,
+) -> Result<Tally, Failure> {
+    let mut block = Block::new(spec.batch);
+    let mut driver = Driver {
+        session,
+        space,
+        tally: Tally::default(),
+        scan_length: spec.scan_length,
+        scans: 0,
+        read: 0,
+        keys: Vec::with_capacity(spec.batch),
+        values: vec![None; spec.batch],
+    };
+    loop {
+        stream.fill(&mut block);
+        for &position in block.positions() {
+            K::prefetch(space, position);
+        }
+        if spec.batch == 1 {
+            for (op, position) in block.iter() {
+                driver.step(op, position)?;
+            }
+        } else {
+            for (op, positions) in block.batches() {
+                driver.step_batch(op, positions)?;
+            }
+        }
+        driver.tally.ops += block.len() as u64;
+        driver.session.refresh();
+        if stop.load(Ordering::Relaxed) {
+            black_box(driver.read);
+            return Ok(driver.tally);
+        }
+    }
+}
+
+struct Driver<'a, K: BenchKey + ?Sized, S> {
+    session: &'a mut S,
+    space: &'a K::Space,
+    tally: Tally,
+    scan_length: usize,
+    scans: u32,
+    /// What scans read, summed up so that it must be read.
+    read: u64,
+    keys: Vec<K::Ref<'a>>,
+    values: Vec<Option<u64>>,
+}
+
+impl<K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'_, K, S> {
+    #[inline(always)]
+    fn step(&mut self, op: Op, position: u32) -> Result<(), Failure> {
+        let key = K::key(self.space, position);
+        match op {
+            Op::Lookup => {
+                let found = self.session.get(key);
+                self.look(found, position)?;
+            }
+            Op::Insert => {
+                let value = K::value(self.space, position);
+                if self.session.insert(key, value).map_err(out_of_memory)? {
+                    let weight = K::weight(self.space, position);
+                    self.tally.weight = self.tally.weight.wrapping_add(weight);
+                    self.tally.inserted += 1;
+                }
+            }
+            Op::Remove => {
+                if self.session.remove(key).map_err(out_of_memory)? {
+                    let weight = K::weight(self.space, position);
+                    self.tally.weight = self.tally.weight.wrapping_sub(weight);
+                    self.tally.removed += 1;
+                }
+            }
+            Op::Scan => self.scan(key)?,
+        }
+        Ok(())
+    }
+
+    /// Counts a lookup's answer and checks it.
+    #[inline(always)]
+    fn look(&mut self, found: Option<u64>, position: u32) -> Result<(), Failure> {
+        self.tally.lookups += 1;
+        if let Some(value) = found {
+            self.tally.hits += 1;
+            if value != K::value(self.space, position) {
+                return Err(wrong_value::<K>(K::key(self.space, position), value));
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn step_batch(&mut self, op: Op, positions: &[u32]) -> Result<(), Failure> {
+        if op != Op::Lookup {
+            return positions.iter().try_for_each(|&position| self.step(op, position));
+        }
+        self.keys.clear();
+        self.keys.extend(positions.iter().map(|&position| K::key(self.space, position)));
+        self.session.get_many(&self.keys, &mut self.values);
+        for (at, &position) in positions.iter().enumerate() {
+            self.look(self.values[at], position)?;
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self, from: K::Ref<'_>) -> Result<(), Failure> {
+        self.scans = self.scans.wrapping_add(1);
+        let limit = self.scan_length;
+        if self.scans.is_multiple_of(16) {
+            let mut check = ScanCheck::<K>::new(from);
+            let count = self.session.scan(from, limit, &mut |key, value| check.visit(key, value));
+            self.tally.scanned += check.finish(count, limit)?;
+            return Ok(());
+        }
+        let read = &mut self.read;
+        let count = self.session.scan(from, limit, &mut |key, value| {
+            *read = read.wrapping_add(K::glance(key) ^ value);
+        });
+        self.tally.scanned += count as u64;
+        Ok(())
+    }
+}
+
+fn out_of_memory(error: silvics::AllocError) -> Failure {
+    Failure::Alloc { error, done: 0 }
+}
+
+#[cold]
+fn wrong_value<K: BenchKey + ?Sized>(key: K::Ref<'_>, value: u64) -> Failure {
+    Failure::Wrong(format!(
+        "{} has the value {:#x} instead of {:#x}",
+        show(&key),
+        value,
+        K::value_of(key)
+    ))
+}
+
+/// A key in a message, cut short.
+fn show(key: &impl std::fmt::Debug) -> String {
+    let text = format!("key {key:?}");
+    if text.len() <= 100 {
+        return text;
+    }
+    let cut = text.char_indices().map(|(at, _)| at).take_while(|&at| at <= 100);
+    format!("{}…", &text[..cut.last().unwrap_or(0)])
+}
+
+/// Checks the entries of one scan.
+struct ScanCheck<K: BenchKey + ?Sized> {
+    from: K::Owned,
+    last: Option<K::Owned>,
+    seen: usize,
+    wrong: Option<String>,
+}
+
+impl<K: BenchKey + ?Sized> ScanCheck<K> {
+    fn new(from: K::Ref<'_>) -> Self {
+        Self { from: K::to_owned(from), last: None, seen: 0, wrong: None }
+    }
+
+    fn visit(&mut self, key: K::Ref<'_>, value: u64) {
+        self.seen += 1;
+        if self.wrong.is_some() {
+            return;
+        }
+        let owned = K::to_owned(key);
+        if owned < self.from {
+            self.wrong = Some(format!("a scan from {:?} gave {}", self.from, show(&key)));
+        } else if self.last.as_ref().is_some_and(|last| owned <= *last) {
+            self.wrong = Some(format!("a scan gave {} out of order", show(&key)));
+        } else if value != K::value_of(key)
+            && let Failure::Wrong(what) = wrong_value::<K>(key, value)
+        {
+            self.wrong = Some(format!("in a scan {what}"));
+        }
+        self.last = Some(owned);
+    }
+
+    /// How many entries the scan gave, if all were right.
+    fn finish(self, count: usize, limit: usize) -> Result<u64, Failure> {
+        if let Some(what) = self.wrong {
+            return Err(Failure::Wrong(what));
+        }
+        if count != self.seen || count > limit {
+            let seen = self.seen;
+            return Err(Failure::Wrong(format!(
+                "a scan of {limit} entries gave {seen} and counted {count}"
+            )));
+        }
+        Ok(count as u64)
+    }
+}
+
+/// Looks up this share of the key space; what is found counts as inserted. In ascending order,
+/// since neighbours are found faster.
+pub(super) fn look_up_all<K: BenchKey + ?Sized, S: Session<Key = K>>(
+    session: &mut S,
+    space: &K::Space,
+    share: Share,
+) -> Result<Tally, Failure> {
+    /// Positions sorted at a time.
+    const CHUNK: usize = 1 << 18;
+    let mut tally = Tally::default();
+    let mut part = share.part(K::len(space) as u64);
+    let mut chunk: Vec<u32> = Vec::new();
+    loop {
+        chunk.clear();
+        chunk.extend(part.by_ref().take(CHUNK).map(|position| position as u32));
+        if chunk.is_empty() {
+            return Ok(tally);
+        }
+        chunk.sort_unstable_by(|&a, &b| K::key(space, a).cmp(&K::key(space, b)));
+        for block in chunk.chunks(BLOCK_OPS) {
+            for &position in block {
+                let key = K::key(space, position);
+                if let Some(value) = session.get(key) {
+                    if value != K::value(space, position) {
+                        return Err(wrong_value::<K>(key, value));
+                    }
+                    tally.inserted += 1;
+                    tally.weight = tally.weight.wrapping_add(K::weight(space, position));
+                }
+            }
+            session.refresh();
+        }
+        if interrupt::pending() {
+            return Err(Failure::Interrupted);
+        }
+    }
+}
+
+/// Scans everything; what is seen counts as inserted.
+pub(super) fn scan_all<K: BenchKey + ?Sized, S: Session<Key = K>>(
+    session: &mut S,
+) -> Result<Tally, Failure> {
+    /// Entries read at a time; each part starts at the last key of the one before.
+    const PART: usize = 4096;
+    let mut tally = Tally::default();
+    let mut last: Option<K::Owned> = None;
+    loop {
+        let from: Ref<'_, S> = last.as_ref().map_or(K::shorten(K::LEAST), K::borrow);
+        let mut check = ScanCheck::<K>::new(from);
+        let (mut weight, mut fresh) = (0_u64, 0);
+        let count = session.scan(from, PART, &mut |key, value| {
+            check.visit(key, value);
+            // Only the first can be the last of the part before.
+            let again = check.seen == 1
+                && last.as_ref().is_some_and(|last| K::borrow(last) == K::shorten(key));
+            if !again {
+                weight = weight.wrapping_add(K::weight_of(key));
+                fresh += 1;
+            }
+        });
+        let next = check.last.take();
+        check.finish(count, PART)?;
+        tally.weight = tally.weight.wrapping_add(weight);
+        tally.inserted += fresh;
+        session.refresh();
+        if count < PART {
+            return Ok(tally);
+        }
+        if interrupt::pending() {
+            return Err(Failure::Interrupted);
+        }
+        last = next;
+    }
+}

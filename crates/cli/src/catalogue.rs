@@ -1,0 +1,268 @@
+//! Every index the command knows.
+
+use crate::bench::subject::{Runner, Subject};
+use crate::contender::Contender;
+use crate::keys::{BenchKey, KeyType};
+use silvics::{AllocError, Options};
+use std::sync::LazyLock;
+
+/// An index of ours, or a peer.
+pub struct Entry {
+    /// As it is named on the command line.
+    pub name: String,
+    /// Where it comes from: the crate and its version for a peer.
+    pub origin: &'static str,
+    /// Where the algorithm was published; empty if nowhere.
+    pub paper: &'static str,
+    /// The shape.
+    pub topology: &'static str,
+    /// How threads get along.
+    pub sync: &'static str,
+    /// Whether it can scan.
+    pub ranges: bool,
+    /// Which groups, beside `all`, it belongs to.
+    pub groups: &'static [&'static str],
+    /// The longest byte key it takes, if there is a limit.
+    pub max_key_bytes: Option<usize>,
+    /// Its variants, the default one first.
+    pub variants: Vec<Variant>,
+}
+
+/// A variant of an index: the same algorithm with another policy.
+pub struct Variant {
+    /// Its name after the colon.
+    pub name: &'static str,
+    /// With a pool per object kind; a peer the way it always is.
+    pub own: Makers,
+    /// With everything from the global allocator, where that can be chosen.
+    pub shared: Option<Makers>,
+}
+
+/// Constructors, by key type.
+#[derive(Clone, Copy, Default)]
+pub struct Makers {
+    /// For 64-bit words.
+    pub word: Option<Make<u64>>,
+    /// For byte strings.
+    pub bytes: Option<Make<[u8]>>,
+}
+
+/// A constructor.
+pub type Make<K> = fn(&Options) -> Result<Box<dyn Subject<K>>, AllocError>;
+
+/// The name of the only variant of an index without any.
+pub const DEFAULT_VARIANT: &str = "default";
+
+impl Entry {
+    /// Whether it is a structure of another crate.
+    pub fn is_peer(&self) -> bool {
+        self.groups.contains(&"peers")
+    }
+
+    /// The key types it takes, by name.
+    pub fn keys(&self) -> Vec<&'static str> {
+        [KeyType::U64, KeyType::Bytes]
+            .into_iter()
+            .filter(|&key_type| self.takes(key_type))
+            .map(KeyType::name)
+            .collect()
+    }
+
+    /// Whether it takes keys of a type.
+    pub fn takes(&self, key_type: KeyType) -> bool {
+        self.variants.iter().any(|variant| match key_type {
+            KeyType::U64 => variant.own.word.is_some(),
+            KeyType::Bytes => variant.own.bytes.is_some(),
+        })
+    }
+
+    /// Where its nodes can live, by name. Peers place theirs themselves.
+    pub fn placements(&self) -> Vec<&'static str> {
+        let can_share = self.variants.iter().any(|variant| variant.shared.is_some());
+        match (self.is_peer(), can_share) {
+            (true, _) => vec!["own"],
+            (false, true) => vec!["pooled", "shared"],
+            (false, false) => vec!["pooled"],
+        }
+    }
+}
+
+/// All of them, ours first.
+pub fn all() -> &'static [Entry] {
+    static ALL: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+        let mut entries = ours::entries();
+        #[cfg(feature = "peers")]
+        entries.extend(peers::entries());
+        entries
+    });
+    &ALL
+}
+
+/// Boxes a contender.
+fn boxed<K: BenchKey + ?Sized, C: Contender<Key = K>>(contender: C) -> Box<dyn Subject<K>> {
+    Box::new(Runner::new(contender))
+}
+
+mod ours {
+    use super::{DEFAULT_VARIANT, Entry, Make, Makers, Variant, boxed};
+    use crate::keys::BenchKey;
+    use crate::ours::{ByRange, NoScans, Ours, ScanBy};
+    use silvics::{BronsonTree, NatarajanTree, OrderedIndex, Pooled, Shared, SkipList};
+
+    const ORIGIN: &str = concat!("silvics ", env!("CARGO_PKG_VERSION"));
+
+    pub(super) fn entries() -> Vec<Entry> {
+        vec![edge_ext_lf(), occ_avl(), skiplist()]
+    }
+
+    fn edge_ext_lf() -> Entry {
+        Entry {
+            name: "edge-ext-lf".into(),
+            origin: ORIGIN,
+            paper: "Natarajan and Mittal, PPoPP 2014",
+            topology: "external binary search tree",
+            sync: "lock-free, marks on edges",
+            ranges: false,
+            groups: &["ours", "bst"],
+            max_key_bytes: None,
+            variants: only(
+                words::<NatarajanTree<Pooled>, NoScans>(),
+                words::<NatarajanTree<Shared>, NoScans>(),
+            ),
+        }
+    }
+
+    fn occ_avl() -> Entry {
+        Entry {
+            name: "occ-avl".into(),
+            origin: ORIGIN,
+            paper: "Bronson, Casper, Chafi and Olukotun, PPoPP 2010",
+            topology: "partially external relaxed AVL tree",
+            sync: "fine locks, optimistic lookups",
+            ranges: false,
+            groups: &["ours", "bst"],
+            max_key_bytes: None,
+            variants: only(
+                words::<BronsonTree<Pooled>, NoScans>(),
+                words::<BronsonTree<Shared>, NoScans>(),
+            ),
+        }
+    }
+
+    fn skiplist() -> Entry {
+        Entry {
+            name: "skiplist".into(),
+            origin: ORIGIN,
+            paper: "Fraser 2004; Herlihy, Lev and Shavit 2007",
+            topology: "skip list, keys inline",
+            sync: "lock-free",
+            ranges: true,
+            groups: &["ours"],
+            max_key_bytes: None,
+            variants: only(
+                Makers {
+                    bytes: Some(make::<SkipList<[u8], Pooled>, ByRange>()),
+                    ..words::<SkipList<u64, Pooled>, ByRange>()
+                },
+                Makers {
+                    bytes: Some(make::<SkipList<[u8], Shared>, ByRange>()),
+                    ..words::<SkipList<u64, Shared>, ByRange>()
+                },
+            ),
+        }
+    }
+
+    /// The variants of an index that has but one.
+    fn only(own: Makers, shared: Makers) -> Vec<Variant> {
+        vec![Variant { name: DEFAULT_VARIANT, own, shared: Some(shared) }]
+    }
+
+    fn words<I: OrderedIndex<Key = u64> + 'static, S: ScanBy<I>>() -> Makers {
+        Makers { word: Some(make::<I, S>()), bytes: None }
+    }
+
+    fn make<I, S>() -> Make<I::Key>
+    where
+        I: OrderedIndex<Key: BenchKey> + 'static,
+        S: ScanBy<I>,
+    {
+        |options| Ok(boxed(Ours::<I, S>::new(I::with_options(options)?)))
+    }
+}
+
+#[cfg(feature = "peers")]
+mod peers {
+    use super::{DEFAULT_VARIANT, Entry, Make, Makers, Variant, boxed};
+    use crate::keys::BenchKey;
+    use crate::peers::{
+        BtreeMapRwLock, ConcurrentMap, Congee, CrossbeamSkiplist, Ferntree, Masstree, Peer,
+        SccTreeIndex,
+    };
+
+    pub(super) fn entries() -> Vec<Entry> {
+        vec![
+            both::<BtreeMapRwLock<u64>, BtreeMapRwLock<[u8]>>(),
+            both::<CrossbeamSkiplist<u64>, CrossbeamSkiplist<[u8]>>(),
+            word_only::<Congee>(),
+            both::<SccTreeIndex<u64>, SccTreeIndex<[u8]>>(),
+            both::<Masstree<u64>, Masstree<[u8]>>(),
+            both::<ConcurrentMap<u64>, ConcurrentMap<[u8]>>(),
+            both::<Ferntree<u64>, Ferntree<[u8]>>(),
+        ]
+    }
+
+    fn both<W: Peer<Key = u64>, B: Peer<Key = [u8]>>() -> Entry {
+        let makers = Makers { word: Some(make::<W>()), bytes: Some(make::<B>()) };
+        entry::<B>(makers)
+    }
+
+    fn word_only<W: Peer<Key = u64>>() -> Entry {
+        let makers = Makers { word: Some(make::<W>()), bytes: None };
+        entry::<W>(makers)
+    }
+
+    fn entry<P: Peer>(own: Makers) -> Entry {
+        Entry {
+            name: format!("peer:{}", P::NAME),
+            origin: P::CRATE,
+            paper: P::PAPER,
+            topology: P::TOPOLOGY,
+            sync: P::SYNC,
+            ranges: P::SCANS,
+            groups: &["peers"],
+            max_key_bytes: P::MAX_KEY_BYTES,
+            variants: vec![Variant { name: DEFAULT_VARIANT, own, shared: None }],
+        }
+    }
+
+    fn make<P: Peer<Key: BenchKey>>() -> Make<P::Key> {
+        |_| Ok(boxed(P::default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_distinct_and_every_entry_can_be_made() {
+        let names: HashSet<&str> = all().iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names.len(), all().len());
+        for entry in all() {
+            assert!(!entry.keys().is_empty(), "{}", entry.name);
+            assert!(!entry.topology.is_empty() && !entry.sync.is_empty());
+            for variant in &entry.variants {
+                for makers in [Some(variant.own), variant.shared].into_iter().flatten() {
+                    let options = Options::default();
+                    if let Some(make) = makers.word {
+                        assert!(make(&options).is_ok());
+                    }
+                    if let Some(make) = makers.bytes {
+                        assert!(make(&options).is_ok());
+                    }
+                }
+            }
+        }
+    }
+}

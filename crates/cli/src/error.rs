@@ -1,0 +1,161 @@
+//! What can go wrong, each in one sentence with the flag, the value and the remedy.
+
+use crate::keys::KeyType;
+use crate::units::Bytes;
+use silvics::AllocError;
+use silvics_workload::keyfile::KeyFileError;
+use silvics_workload::{Dist, Mix};
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Why the command failed.
+#[derive(Debug)]
+pub enum Error {
+    /// A flag's value makes no sense. The problem goes on after the flag's name.
+    Value { flag: &'static str, problem: String },
+    /// Two flags that exclude each other.
+    Conflict { flag: &'static str, other: &'static str, remedy: &'static str },
+    /// A key file that cannot be used.
+    KeyFile { path: PathBuf, error: KeyFileError },
+    /// A key file out of order, where order is needed.
+    Unsorted {
+        path: PathBuf,
+        dist: Dist,
+        /// The first key, counted from 1, that is less than the one before.
+        at: usize,
+    },
+    /// An index that does not take the type of keys.
+    KeyType { index: String, key_type: KeyType },
+    /// An index that cannot scan, in a mix with scans.
+    NoScans { index: String, mix: Mix },
+    /// A key an index cannot take.
+    KeyTooLong { index: String, bytes: usize, line: Option<usize>, limit: usize },
+    /// Nothing is left to run.
+    Nothing { indexes: String, why: &'static str },
+    /// The memory limit does not hold the keys.
+    MemoryLimit {
+        index: String,
+        limit: usize,
+        done: usize,
+        keys: usize,
+        /// During the load, or by inserts later.
+        loading: bool,
+    },
+    /// Memory could not be had for another reason.
+    Alloc { index: String, error: AllocError },
+    /// An index gave a wrong answer.
+    Wrong { index: String, what: String },
+    /// A thread that drove an index panicked.
+    Panicked { index: String },
+    /// The result could not be written.
+    Output(io::Error),
+}
+
+impl Error {
+    /// A value that makes no sense.
+    pub fn value(flag: &'static str, problem: impl fmt::Display) -> Self {
+        let problem = problem.to_string();
+        Self::Value { flag, problem }
+    }
+
+    /// 2 for bad input, 1 for what is not the caller's doing.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Wrong { .. } | Self::Panicked { .. } | Self::Output(_) => ExitCode::from(1),
+            _ => ExitCode::from(2),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value { flag, problem } => write!(f, "{flag}: {problem}"),
+            Self::Conflict { flag, other, remedy } => {
+                write!(f, "{flag} and {other} exclude each other: {remedy}")
+            }
+            Self::KeyFile { path, error } => write!(f, "--key-file: `{}` {error}", path.display()),
+            Self::Unsorted { path, dist, at } => write!(
+                f,
+                "--key-file: key {at} of `{}` is less than the one before it, but --dist {dist} \
+                 takes the keys in ascending order: sort the file (lines with `LC_ALL=C sort`), or \
+                 choose another --dist",
+                path.display()
+            ),
+            Self::KeyType { index, key_type } => write!(
+                f,
+                "--index: `{index}` takes no {key_type} keys: leave it out, or choose another \
+                 --key-type"
+            ),
+            Self::NoScans { index, mix } => write!(
+                f,
+                "--index: `{index}` cannot scan, but --mix {mix} has scans: leave one of them out"
+            ),
+            Self::KeyTooLong { index, bytes, line, limit } => write!(
+                f,
+                "--index: `{index}` takes keys of at most {limit} bytes, but {} has {bytes}: leave \
+                 out the index or the key",
+                match line {
+                    Some(line) => format!("line {line} of the key file"),
+                    None => "the longest key".into(),
+                }
+            ),
+            Self::Nothing { indexes, why } => {
+                write!(f, "--index: nothing in `{indexes}` {why}: name another index")
+            }
+            Self::MemoryLimit { index, limit, done, keys, loading } => {
+                memory_limit(f, index, *limit, *done, *keys, *loading)
+            }
+            Self::Alloc { index, error } => write!(f, "--index: `{index}` has no memory: {error}"),
+            Self::Wrong { index, what } => write!(
+                f,
+                "`{index}` gave a wrong answer ({what}): its figures mean nothing, report the error \
+                 to its authors and leave it out"
+            ),
+            Self::Panicked { index } => write!(
+                f,
+                "`{index}` panicked: report the message above to its authors and leave it out"
+            ),
+            Self::Output(error) => write!(
+                f,
+                "the result could not be written to standard output ({error}): write it to a \
+                 place with room"
+            ),
+        }
+    }
+}
+
+fn memory_limit(
+    f: &mut fmt::Formatter<'_>,
+    index: &str,
+    limit: usize,
+    done: usize,
+    keys: usize,
+    loading: bool,
+) -> fmt::Result {
+    let limit_text = Bytes(limit);
+    if !loading {
+        return write!(
+            f,
+            "--memory-limit {limit_text}: `{index}` held the {keys} loaded keys but ran out of \
+             memory while keys were inserted and removed: raise the limit, or lower --keys"
+        );
+    }
+    write!(
+        f,
+        "--memory-limit {limit_text}: `{index}` held {done} of {keys} keys when the limit was \
+         reached: "
+    )?;
+    match limit.checked_mul(keys).and_then(|total| total.checked_div(done)) {
+        // A quarter more than the proportion, in whole MiB.
+        Some(needed) => {
+            let needed = (needed + needed / 4).next_multiple_of(1 << 20);
+            write!(f, "raise it to about {}, or lower --keys", Bytes(needed))
+        }
+        None => write!(f, "raise it, or lower --keys"),
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,24 @@
+//! Ctrl-C: a run stops at the next opportunity and what is finished is printed.
+
+use silvics_sync::atomic::{AtomicBool, Ordering};
+
+static PENDING: AtomicBool = AtomicBool::new(false);
+
+/// The exit code of a command that was interrupted: 128 and the number of SIGINT.
+pub const EXIT_CODE: u8 = 130;
+
+/// Catches the interrupt from now on. A second one ends the process at once.
+pub fn catch() {
+    // Without a handler the interrupt ends the process: no reason to refuse to run.
+    let _ = ctrlc::set_handler(|| {
+        if PENDING.swap(true, Ordering::Relaxed) {
+            std::process::exit(i32::from(EXIT_CODE));
+        }
+    });
+}
+
+/// Whether there was an interrupt.
+#[inline]
+pub fn pending() -> bool {
+    PENDING.load(Ordering::Relaxed)
+}

@@ -1,0 +1,175 @@
+//! The types of keys a benchmark knows.
+
+use crate::catalogue::{Make, Makers};
+use silvics::Key;
+use silvics_workload::{ByteKeys, Dist, Longest, WordKeys, byte_hash, word_value};
+use std::fmt;
+
+/// A type of keys, as the command line names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyType {
+    /// 64-bit words.
+    U64,
+    /// Byte strings.
+    Bytes,
+}
+
+impl KeyType {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::U64 => "u64",
+            Self::Bytes => "bytes",
+        }
+    }
+}
+
+impl fmt::Display for KeyType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::U64 => "u64",
+            Self::Bytes => "byte",
+        })
+    }
+}
+
+/// A key type with its key spaces, and with the value every key must have.
+///
+/// The value of a key follows from the key, so that every hit can be checked. A key's *weight*
+/// stands for it in sums of keys.
+pub trait BenchKey: Key {
+    /// Which it is.
+    const TYPE: KeyType;
+    /// What turns positions into keys.
+    type Space: Send + Sync + 'static;
+
+    /// Its constructor.
+    fn make(makers: &Makers) -> Option<Make<Self>>;
+    /// The generated key space of a distribution.
+    fn generate(dist: Dist, len: usize) -> Self::Space;
+    /// How many keys a space has.
+    fn len(space: &Self::Space) -> usize;
+    /// The longest key of a space, if lengths differ.
+    fn longest(space: &Self::Space) -> Option<Longest>;
+
+    /// The key at a position.
+    fn key(space: &Self::Space, position: u32) -> Self::Ref<'_>;
+    /// The value of the key at a position.
+    fn value(space: &Self::Space, position: u32) -> u64;
+    /// The weight of the key at a position.
+    fn weight(space: &Self::Space, position: u32) -> u64;
+    /// Brings what the three functions above read nearer.
+    fn prefetch(space: &Self::Space, position: u32);
+
+    /// The least key of all.
+    const LEAST: Self::Ref<'static>;
+    /// The value of a key.
+    fn value_of(key: Self::Ref<'_>) -> u64;
+    /// The weight of a key.
+    fn weight_of(key: Self::Ref<'_>) -> u64;
+    /// Reads the key, as cheaply as can be: what a program that scans does at least.
+    fn glance(key: Self::Ref<'_>) -> u64;
+}
+
+fn words(dist: Dist, len: usize) -> WordKeys {
+    match dist {
+        Dist::Sparse => WordKeys::sparse(len),
+        _ => WordKeys::dense(len),
+    }
+}
+
+impl BenchKey for u64 {
+    const TYPE: KeyType = KeyType::U64;
+    type Space = WordKeys;
+
+    fn make(makers: &Makers) -> Option<Make<u64>> {
+        makers.word
+    }
+    fn generate(dist: Dist, len: usize) -> WordKeys {
+        words(dist, len)
+    }
+    fn len(space: &WordKeys) -> usize {
+        space.len()
+    }
+    fn longest(_space: &WordKeys) -> Option<Longest> {
+        None
+    }
+
+    #[inline(always)]
+    fn key(space: &WordKeys, position: u32) -> u64 {
+        space.key(position)
+    }
+    #[inline(always)]
+    fn value(space: &WordKeys, position: u32) -> u64 {
+        word_value(space.key(position))
+    }
+    #[inline(always)]
+    fn weight(space: &WordKeys, position: u32) -> u64 {
+        space.key(position)
+    }
+    #[inline(always)]
+    fn prefetch(space: &WordKeys, position: u32) {
+        space.prefetch(position);
+    }
+
+    const LEAST: u64 = 0;
+    #[inline(always)]
+    fn value_of(key: u64) -> u64 {
+        word_value(key)
+    }
+    #[inline(always)]
+    fn weight_of(key: u64) -> u64 {
+        key
+    }
+    #[inline(always)]
+    fn glance(key: u64) -> u64 {
+        key
+    }
+}
+
+impl BenchKey for [u8] {
+    const TYPE: KeyType = KeyType::Bytes;
+    type Space = ByteKeys;
+
+    fn make(makers: &Makers) -> Option<Make<[u8]>> {
+        makers.bytes
+    }
+    fn generate(dist: Dist, len: usize) -> ByteKeys {
+        ByteKeys::encoded(&words(dist, len))
+    }
+    fn len(space: &ByteKeys) -> usize {
+        space.len()
+    }
+    fn longest(space: &ByteKeys) -> Option<Longest> {
+        Some(space.longest())
+    }
+
+    #[inline(always)]
+    fn key(space: &ByteKeys, position: u32) -> &[u8] {
+        space.key(position)
+    }
+    #[inline(always)]
+    fn value(space: &ByteKeys, position: u32) -> u64 {
+        space.hash(position)
+    }
+    #[inline(always)]
+    fn weight(space: &ByteKeys, position: u32) -> u64 {
+        space.hash(position)
+    }
+    #[inline(always)]
+    fn prefetch(space: &ByteKeys, position: u32) {
+        space.prefetch(position);
+    }
+
+    const LEAST: &'static [u8] = &[];
+    fn value_of(key: &[u8]) -> u64 {
+        byte_hash(key)
+    }
+    fn weight_of(key: &[u8]) -> u64 {
+        byte_hash(key)
+    }
+    #[inline(always)]
+    fn glance(key: &[u8]) -> u64 {
+        key.last().map_or(0, |&byte| u64::from(byte)) + key.len() as u64
+    }
+}

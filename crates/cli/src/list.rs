@@ -1,0 +1,74 @@
+//! `silvics list`: the catalogue.
+
+use crate::args::{Format, ListArgs};
+use crate::catalogue::{self, Entry};
+use crate::error::Error;
+use crate::output;
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Catalogue {
+    indexes: Vec<Item>,
+}
+
+#[derive(Serialize)]
+struct Item {
+    name: &'static str,
+    /// The crate it comes from.
+    origin: &'static str,
+    paper: &'static str,
+    topology: &'static str,
+    sync: &'static str,
+    keys: Vec<&'static str>,
+    ranges: bool,
+    variants: Vec<&'static str>,
+    placements: Vec<&'static str>,
+}
+
+impl Item {
+    fn of(entry: &'static Entry) -> Self {
+        Self {
+            name: &entry.name,
+            origin: entry.origin,
+            paper: entry.paper,
+            topology: entry.topology,
+            sync: entry.sync,
+            keys: entry.keys(),
+            ranges: entry.ranges,
+            variants: entry.variants.iter().map(|variant| variant.name).collect(),
+            placements: entry.placements(),
+        }
+    }
+
+    fn record(&self) -> Vec<String> {
+        vec![
+            self.name.into(),
+            self.origin.into(),
+            self.paper.into(),
+            self.topology.into(),
+            self.sync.into(),
+            self.keys.join(" "),
+            if self.ranges { "yes" } else { "no" }.into(),
+            self.variants.join(" "),
+            self.placements.join(" "),
+        ]
+    }
+}
+
+const HEADER: &[&str] =
+    &["name", "origin", "paper", "topology", "sync", "keys", "ranges", "variants", "placements"];
+
+/// Prints the catalogue.
+pub fn list(args: &ListArgs) -> Result<(), Error> {
+    let format = Format::parse(&args.format)?;
+    let indexes: Vec<Item> = catalogue::all().iter().map(Item::of).collect();
+    match format {
+        Format::Json => output::json(&Catalogue { indexes }),
+        Format::Csv => output::csv(HEADER, indexes.iter().map(Item::record)),
+        Format::Table => {
+            let mut table = output::table(HEADER);
+            table.add_rows(indexes.iter().map(Item::record));
+            output::text(&format!("{table}\n"))
+        }
+    }
+}

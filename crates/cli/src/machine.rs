@@ -1,0 +1,132 @@
+//! The machine the results come from.
+
+use serde::Serialize;
+use std::fmt;
+use std::fs;
+
+use crate::units::Bytes;
+
+/// What a reader needs to place a figure. Fields the system does not tell are null.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    /// Model name of the processor.
+    pub cpu: Option<String>,
+    /// Cores this process may use.
+    pub cores: usize,
+    /// Caches of the first core, from the nearest.
+    pub caches: Vec<Cache>,
+    /// Bytes of memory.
+    pub memory_bytes: Option<usize>,
+    /// Operating system.
+    pub os: &'static str,
+    /// Its release.
+    pub kernel: Option<String>,
+    /// Instruction set.
+    pub arch: &'static str,
+    /// The mode of transparent huge pages.
+    pub thp: Option<String>,
+    /// 2 MiB pages reserved for hugetlb.
+    pub hugetlb_pages: Option<usize>,
+    /// The global allocator of this command.
+    pub allocator: &'static str,
+    /// The version of this command.
+    pub silvics: &'static str,
+}
+
+/// A cache.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cache {
+    /// From 1.
+    pub level: u32,
+    /// Data, Instruction or Unified.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its size.
+    pub bytes: usize,
+}
+
+impl Machine {
+    /// This one.
+    pub fn this(cores: usize) -> Self {
+        Self {
+            cpu: cpu(),
+            cores,
+            caches: caches(),
+            memory_bytes: field("/proc/meminfo", "MemTotal").and_then(|text| {
+                let kib: usize = text.strip_suffix("kB")?.trim().parse().ok()?;
+                Some(kib << 10)
+            }),
+            os: std::env::consts::OS,
+            kernel: read("/proc/sys/kernel/osrelease"),
+            arch: std::env::consts::ARCH,
+            thp: read("/sys/kernel/mm/transparent_hugepage/enabled").and_then(|modes| {
+                let (_, chosen) = modes.split_once('[')?;
+                Some(chosen.split_once(']')?.0.into())
+            }),
+            hugetlb_pages: read("/proc/sys/vm/nr_hugepages").and_then(|text| text.parse().ok()),
+            allocator: crate::alloc::name(),
+            silvics: env!("CARGO_PKG_VERSION"),
+        }
+    }
+}
+
+fn read(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// The value of the first `name : value` line of a file.
+fn field(path: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = lines.find(|(key, _)| key.trim() == name)?;
+    Some(value.trim().to_owned())
+}
+
+fn cpu() -> Option<String> {
+    // Arm kernels give numbers instead of a name.
+    field("/proc/cpuinfo", "model name").or_else(|| {
+        let part = field("/proc/cpuinfo", "CPU part")?;
+        let implementer = field("/proc/cpuinfo", "CPU implementer")?;
+        Some(format!("implementer {implementer} part {part}"))
+    })
+}
+
+fn caches() -> Vec<Cache> {
+    let cache = |index: usize| {
+        let folder = format!("/sys/devices/system/cpu/cpu0/cache/index{index}");
+        let size = read(&format!("{folder}/size"))?;
+        Some(Cache {
+            level: read(&format!("{folder}/level"))?.parse().ok()?,
+            kind: read(&format!("{folder}/type"))?,
+            bytes: crate::units::parse_bytes(&size)?,
+        })
+    };
+    (0..).map_while(cache).collect()
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.cpu.as_deref().unwrap_or(self.arch))?;
+        write!(f, ", {} core{}", self.cores, plural(self.cores))?;
+        for cache in self.caches.iter().filter(|cache| cache.kind != "Instruction") {
+            write!(f, ", L{} {}", cache.level, Bytes(cache.bytes))?;
+        }
+        if let Some(bytes) = self.memory_bytes {
+            write!(f, ", {} memory", Bytes(bytes))?;
+        }
+        write!(f, ", {}", self.os)?;
+        if let Some(kernel) = &self.kernel {
+            write!(f, " {kernel}")?;
+        }
+        if let Some(thp) = &self.thp {
+            write!(f, ", thp {thp}")?;
+        }
+        write!(f, ", {}", self.allocator)
+    }
+}
+
+/// The s of all numbers but one.
+pub fn plural(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}

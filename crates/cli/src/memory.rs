@@ -1,0 +1,150 @@
+//! What the system says about this process's memory: `/proc/self/smaps_rollup` and
+//! `/proc/self/smaps` on Linux, nothing elsewhere.
+
+use silvics_pool::Region;
+
+/// The memory of the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resident {
+    /// Bytes that are backed by memory.
+    pub bytes: usize,
+    /// Those of them on huge pages.
+    pub huge_bytes: usize,
+}
+
+impl Resident {
+    /// The process now, if the system tells.
+    pub fn now() -> Option<Self> {
+        parse_total(&std::fs::read_to_string("/proc/self/smaps_rollup").ok()?)
+    }
+
+    /// What was added since `before`.
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_sub(before.bytes),
+            huge_bytes: self.huge_bytes.saturating_sub(before.huge_bytes),
+        }
+    }
+
+    /// The share on huge pages, if there is anything.
+    pub fn huge_share(self) -> Option<f64> {
+        (self.bytes > 0).then(|| (self.huge_bytes as f64 / self.bytes as f64).min(1.0))
+    }
+
+    fn add_line(&mut self, line: &str) {
+        let mut words = line.split_ascii_whitespace();
+        let (Some(name), Some(Ok(kib))) = (words.next(), words.next().map(str::parse::<usize>))
+        else {
+            return;
+        };
+        match name {
+            "Rss:" => self.bytes += kib << 10,
+            "AnonHugePages:" => self.huge_bytes += kib << 10,
+            // Not part of Rss.
+            "Private_Hugetlb:" | "Shared_Hugetlb:" => {
+                self.bytes += kib << 10;
+                self.huge_bytes += kib << 10;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The mappings that hold `regions`. (A mapping may hold more: the system joins neighbours. Those
+/// have the same settings, so the share of huge pages says much the same.)
+pub fn of_regions(regions: &[Region]) -> Option<Resident> {
+    let ranges: Vec<(usize, usize)> = regions
+        .iter()
+        .map(|region| {
+            let start = region.start.as_ptr().addr();
+            (start, start + region.bytes)
+        })
+        .collect();
+    if ranges.is_empty() {
+        return None;
+    }
+    let smaps = std::fs::read_to_string("/proc/self/smaps").ok()?;
+    Some(parse_ranges(&smaps, &ranges))
+}
+
+fn parse_total(rollup: &str) -> Option<Resident> {
+    let mut total = Resident::default();
+    let mut found = false;
+    for line in rollup.lines() {
+        found |= line.starts_with("Rss:");
+        total.add_line(line);
+    }
+    found.then_some(total)
+}
+
+fn parse_ranges(smaps: &str, ranges: &[(usize, usize)]) -> Resident {
+    let mut total = Resident::default();
+    let mut inside = false;
+    for line in smaps.lines() {
+        if let Some((start, end)) = mapping_header(line) {
+            inside = ranges.iter().any(|&(s, e)| start < e && s < end);
+        } else if inside {
+            total.add_line(line);
+        }
+    }
+    total
+}
+
+/// `7f0000000000-7f0000200000 rw-p …`
+fn mapping_header(line: &str) -> Option<(usize, usize)> {
+    let (start, end) = line.split_ascii_whitespace().next()?.split_once('-')?;
+    let hex = |text| usize::from_str_radix(text, 16).ok();
+    Some((hex(start)?, hex(end)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMAPS: &str = "\
+7f0000000000-7f0000400000 rw-p 00000000 00:00 0 
+Size:               4096 kB
+Rss:                4096 kB
+AnonHugePages:      2048 kB
+Private_Hugetlb:       0 kB
+VmFlags: rd wr mr mw me ac hg 
+7f0000400000-7f0000800000 rw-p 00000000 00:00 0                          [anon: x]
+Rss:                 100 kB
+AnonHugePages:         0 kB
+7f0000800000-7f0000a00000 rw-p 00000000 00:0f 12 /anon_hugepage (deleted)
+Rss:                   0 kB
+Private_Hugetlb:    2048 kB
+";
+
+    #[test]
+    fn totals_and_ranges() {
+        let total = parse_total(SMAPS).unwrap();
+        assert_eq!(total.bytes, (4096 + 100 + 2048) << 10);
+        assert_eq!(total.huge_bytes, 4096 << 10);
+        assert_eq!(parse_total("Name: x\n"), None);
+
+        let first = parse_ranges(SMAPS, &[(0x7f00_0020_0000, 0x7f00_0040_0000)]);
+        assert_eq!(first.bytes, 4096 << 10);
+        assert_eq!(first.huge_share(), Some(0.5));
+        let last = parse_ranges(SMAPS, &[(0x7f00_0080_0000, 0x7f00_00a0_0000)]);
+        assert_eq!(last.huge_share(), Some(1.0));
+        assert_eq!(parse_ranges(SMAPS, &[(0, 4096)]).huge_share(), None);
+    }
+
+    #[test]
+    fn growth_is_what_was_added() {
+        let at = |bytes, huge_bytes| Resident { bytes, huge_bytes };
+        assert_eq!(at(10, 4).since(at(4, 2)), at(6, 2));
+        assert_eq!(at(3, 0).since(at(4, 2)), at(0, 0));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_system_tells() {
+        let before = Resident::now().unwrap();
+        let block = vec![1_u8; 32 << 20];
+        let grown = Resident::now().unwrap().since(before);
+        assert!(grown.bytes >= 30 << 20, "{grown:?}");
+        drop(block);
+    }
+}

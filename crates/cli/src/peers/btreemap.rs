@@ -1,0 +1,102 @@
+//! `std::collections::BTreeMap` under `parking_lot::RwLock`: what a program does that uses none of
+//! the crates compared here, and the alternative that crossbeam-skiplist's docs name.
+//!
+//! # How it is driven
+//! One lock acquisition per operation: shared for `get` and `scan`, exclusive for `insert` (through
+//! the entry API, so that a present key stays as it is) and `remove`. A session can hold nothing
+//! between calls without locking the others out. Byte strings are `Box<[u8]>`, made before the
+//! lock is taken and dropped after it is released where the API allows that.
+//!
+//! `parking_lot` rather than `std` because its lock is handed over fairly now and then, so that
+//! readers cannot keep a writer out for ever.
+//!
+//! # Scans
+//! The shared lock is kept for the whole scan, which makes it a snapshot: the only one among the
+//! peers.
+
+use super::{Peer, PeerKey};
+use crate::contender::{Contender, Session};
+use parking_lot::RwLock;
+use silvics::{AllocError, Key};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::Bound::{Included, Unbounded};
+
+/// `RwLock<BTreeMap>`.
+pub struct BtreeMapRwLock<K: PeerKey + ?Sized> {
+    map: RwLock<BTreeMap<K::Owned, u64>>,
+}
+
+impl<K: PeerKey + ?Sized> Default for BtreeMapRwLock<K> {
+    fn default() -> Self {
+        Self { map: RwLock::default() }
+    }
+}
+
+impl<K: PeerKey + ?Sized> Peer for BtreeMapRwLock<K> {
+    const NAME: &'static str = "btreemap-rwlock";
+    const CRATE: &'static str = "std, parking_lot 0.13";
+    const PAPER: &'static str = "Bayer and McCreight 1972";
+    const TOPOLOGY: &'static str = "B-tree";
+    const SYNC: &'static str = "one readers-writer lock";
+    const SCANS: bool = true;
+    const MAX_KEY_BYTES: Option<usize> = None;
+}
+
+impl<K: PeerKey + ?Sized> Contender for BtreeMapRwLock<K> {
+    type Key = K;
+    type Session<'a> = BtreeMapSession<'a, K>;
+
+    fn session(&self) -> Self::Session<'_> {
+        BtreeMapSession { map: &self.map }
+    }
+}
+
+/// A thread's session: nothing can be held between calls.
+pub struct BtreeMapSession<'a, K: PeerKey + ?Sized> {
+    map: &'a RwLock<BTreeMap<K::Owned, u64>>,
+}
+
+impl<K: PeerKey + ?Sized> Session for BtreeMapSession<'_, K> {
+    type Key = K;
+
+    #[inline]
+    fn get(&mut self, key: K::Ref<'_>) -> Option<u64> {
+        self.map.read().get(K::lend(&key)).copied()
+    }
+
+    #[inline]
+    fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
+        let key = <K as Key>::to_owned(key);
+        match self.map.write().entry(key) {
+            Entry::Vacant(entry) => {
+                entry.insert(value);
+                Ok(true)
+            }
+            Entry::Occupied(_) => Ok(false),
+        }
+    }
+
+    #[inline]
+    fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError> {
+        // Bound first, so that the owned key is dropped after the lock is released.
+        let removed = self.map.write().remove_entry(K::lend(&key));
+        Ok(removed.is_some())
+    }
+
+    fn scan(
+        &mut self,
+        from: K::Ref<'_>,
+        limit: usize,
+        visit: &mut impl FnMut(K::Ref<'_>, u64),
+    ) -> usize {
+        let map = self.map.read();
+        let range = (Included(K::lend(&from)), Unbounded);
+        let mut seen = 0;
+        for (key, value) in map.range::<K, _>(range).take(limit) {
+            visit(<K as Key>::borrow(key), *value);
+            seen += 1;
+        }
+        seen
+    }
+}

@@ -1,0 +1,113 @@
+//! The `crossbeam-skiplist` crate: the lock-free skip list that most Rust databases begin with.
+//!
+//! # How it is driven
+//! Through `SkipList`, the documented base of `SkipMap`: its methods take a guard, which a session
+//! holds and repins in `refresh`, where `SkipMap` pins in every call and counts references to
+//! every entry it returns. The two were level within the noise on a million keys; the base is used
+//! because it cannot be the slower one. Guards are the default collector's, as in `SkipMap`.
+//!
+//! # Answers
+//! * `insert` is `compare_insert` with a comparison that never replaces. Whether the key was
+//!   absent shows in the entry it returns: ours, unless it holds the very value that the
+//!   comparison was last shown. Addresses tell them apart: under the guard no node is freed, so a
+//!   new node cannot sit where an old one was. (`get_or_insert_with` calls its closure before it
+//!   knows, so the closure proves nothing.)
+//! * `remove` is `get`, then [`Entry::remove`](crossbeam_skiplist::base::Entry::remove), which says
+//!   whether this call removed the entry. `SkipList::remove` and `SkipMap::remove` of version 0.1.3
+//!   return the entry to every thread that met it before it was unlinked: two threads that removed
+//!   the same 120 000 keys were given 132 971 entries. The second descent of `get` + `remove` is
+//!   over nodes just read, and was not measurable.
+
+use super::{Peer, PeerKey};
+use crate::contender::{Contender, Session};
+use crossbeam_epoch::{self as epoch, Guard};
+use crossbeam_skiplist::SkipList;
+use silvics::{AllocError, Key};
+use std::cell::Cell;
+use std::ops::Bound::{Included, Unbounded};
+use std::ptr;
+
+/// The base `SkipList`.
+pub struct CrossbeamSkiplist<K: PeerKey + ?Sized> {
+    list: SkipList<K::Owned, u64>,
+}
+
+impl<K: PeerKey + ?Sized> Default for CrossbeamSkiplist<K> {
+    fn default() -> Self {
+        Self { list: SkipList::new(epoch::default_collector().clone()) }
+    }
+}
+
+impl<K: PeerKey + ?Sized> Peer for CrossbeamSkiplist<K> {
+    const NAME: &'static str = "crossbeam-skiplist";
+    const CRATE: &'static str = "crossbeam-skiplist 0.1.3";
+    const PAPER: &'static str = "";
+    const TOPOLOGY: &'static str = "skip list";
+    const SYNC: &'static str = "lock-free";
+    const SCANS: bool = true;
+    const MAX_KEY_BYTES: Option<usize> = None;
+}
+
+impl<K: PeerKey + ?Sized> Contender for CrossbeamSkiplist<K> {
+    type Key = K;
+    type Session<'a> = CrossbeamSession<'a, K>;
+
+    fn session(&self) -> Self::Session<'_> {
+        CrossbeamSession { list: &self.list, guard: epoch::pin() }
+    }
+}
+
+/// A thread's session: a pinned guard.
+pub struct CrossbeamSession<'a, K: PeerKey + ?Sized> {
+    list: &'a SkipList<K::Owned, u64>,
+    guard: Guard,
+}
+
+impl<K: PeerKey + ?Sized> Session for CrossbeamSession<'_, K> {
+    type Key = K;
+
+    #[inline]
+    fn get(&mut self, key: K::Ref<'_>) -> Option<u64> {
+        self.list.get(K::lend(&key), &self.guard).map(|entry| *entry.value())
+    }
+
+    #[inline]
+    fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
+        let key = <K as Key>::to_owned(key);
+        let present = Cell::new(ptr::null());
+        let keep = |old: &u64| {
+            present.set(ptr::from_ref(old));
+            false
+        };
+        let entry = self.list.compare_insert(key, value, keep, &self.guard);
+        let inserted = !ptr::eq(entry.value(), present.get());
+        entry.release(&self.guard);
+        Ok(inserted)
+    }
+
+    #[inline]
+    fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError> {
+        let entry = self.list.get(K::lend(&key), &self.guard);
+        Ok(entry.is_some_and(|entry| entry.remove()))
+    }
+
+    fn scan(
+        &mut self,
+        from: K::Ref<'_>,
+        limit: usize,
+        visit: &mut impl FnMut(K::Ref<'_>, u64),
+    ) -> usize {
+        let range = (Included(K::lend(&from)), Unbounded);
+        let mut seen = 0;
+        for entry in self.list.range::<K, _>(range, &self.guard).take(limit) {
+            visit(<K as Key>::borrow(entry.key()), *entry.value());
+            seen += 1;
+        }
+        seen
+    }
+
+    #[inline]
+    fn refresh(&mut self) {
+        self.guard.repin();
+    }
+}

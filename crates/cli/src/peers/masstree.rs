@@ -1,0 +1,167 @@
+//! The `masstree` crate: a trie of B+ trees with optimistic readers.
+//!
+//! # How it is driven
+//! Through `MassTree<u64>` (values inline) and the `…_with_guard` methods of its README, with one
+//! guard per session; `refresh` is the guard's own. Integers become big-endian bytes, as in its
+//! README; byte strings are taken as they are and copied by the tree. `insert_with_guard` is an
+//! upsert; the entry API would look a key up first and then do the same. A removal that gives up
+//! after too many restarts is tried again.
+//!
+//! `maintenance`, which gives back emptied leaves, is not called: its docs want it in
+//! single-threaded phases or between batches, and called by two threads at work it looped for ever
+//! in one run of six. Emptied leaves therefore stay until their keys come again.
+//!
+//! # Keys
+//! At most 256 bytes; a longer one panics, in lookups and scans as well.
+//!
+//! # Known faults of version 0.9.5
+//! * **Scans of byte strings** that start at a key longer than eight bytes leave entries out, with
+//!   nobody writing, once a layer has more than one leaf: a layer's pointer may lead to its first
+//!   leaf only, and the search for the start does not move right. Scans from the very beginning
+//!   are right. So byte strings do not scan ([`Peer::SCANS`]); the test
+//!   `masstree_still_loses_the_start_of_a_scan` will fail when this is repaired.
+//! * **Scans that meet a writer** in a leaf now and then leave a key out, give one twice, or give
+//!   one with another key's value: a few of 100 000 scans of a hundred entries with 4000 keys and
+//!   a writer without pause, about one with 200 000 keys. `scan`, `scan_intra_leaf_batch` (used
+//!   here: by its docs the fastest) and `range` are alike in this. Lookups were never wrong.
+//! * **Zero bytes**: writers that race for keys that differ only in the number of zero bytes at
+//!   their end confuse them, and removing 256 zero bytes removed the empty key. Keys without zero
+//!   bytes passed every test.
+
+use super::Peer;
+use crate::contender::{Contender, Session};
+use masstree::{MAX_KEY_LENGTH, MassTree, RangeBound};
+use seize::{Guard, LocalGuard};
+use silvics::{AllocError, Key, key};
+use std::marker::PhantomData;
+
+/// A key as the bytes masstree stores.
+pub trait MasstreeKey: Key {
+    /// The longest key, for byte strings.
+    const MAX_BYTES: Option<usize>;
+    /// Whether a scan may start at any key.
+    const SCANS: bool;
+    /// Calls `with` with the key's bytes, which are ordered as the keys are.
+    fn encode<R>(key: Self::Ref<'_>, with: impl FnOnce(&[u8]) -> R) -> R;
+    /// The key of these bytes.
+    fn decode(bytes: &[u8]) -> Self::Ref<'_>;
+}
+
+impl MasstreeKey for u64 {
+    const MAX_BYTES: Option<usize> = None;
+    const SCANS: bool = true;
+
+    #[inline(always)]
+    fn encode<R>(key: u64, with: impl FnOnce(&[u8]) -> R) -> R {
+        with(&key::encode_u64(key))
+    }
+    #[inline(always)]
+    fn decode(bytes: &[u8]) -> u64 {
+        key::decode_u64(bytes.try_into().expect("8 bytes went in"))
+    }
+}
+
+impl MasstreeKey for [u8] {
+    const MAX_BYTES: Option<usize> = Some(MAX_KEY_LENGTH);
+    const SCANS: bool = false;
+
+    #[inline(always)]
+    fn encode<R>(key: &[u8], with: impl FnOnce(&[u8]) -> R) -> R {
+        with(key)
+    }
+    #[inline(always)]
+    fn decode(bytes: &[u8]) -> &[u8] {
+        bytes
+    }
+}
+
+/// `masstree::MassTree<u64>`.
+pub struct Masstree<K: MasstreeKey + ?Sized> {
+    tree: MassTree<u64>,
+    key: PhantomData<fn(&K)>,
+}
+
+impl<K: MasstreeKey + ?Sized> Default for Masstree<K> {
+    fn default() -> Self {
+        Self { tree: MassTree::new(), key: PhantomData }
+    }
+}
+
+impl<K: MasstreeKey + ?Sized> Peer for Masstree<K> {
+    const NAME: &'static str = "masstree";
+    const CRATE: &'static str = "masstree 0.9.5";
+    const PAPER: &'static str = "Mao, Kohler and Morris, EuroSys 2012";
+    const TOPOLOGY: &'static str = "trie of B+ trees";
+    const SYNC: &'static str = "optimistic reads, fine locks";
+    const SCANS: bool = K::SCANS;
+    const MAX_KEY_BYTES: Option<usize> = K::MAX_BYTES;
+}
+
+impl<K: MasstreeKey + ?Sized> Contender for Masstree<K> {
+    type Key = K;
+    type Session<'a> = MasstreeSession<'a, K>;
+
+    fn session(&self) -> Self::Session<'_> {
+        MasstreeSession { tree: &self.tree, guard: self.tree.guard(), key: PhantomData }
+    }
+}
+
+/// A thread's session: a guard.
+pub struct MasstreeSession<'a, K: MasstreeKey + ?Sized> {
+    tree: &'a MassTree<u64>,
+    guard: LocalGuard<'a>,
+    key: PhantomData<fn(&K)>,
+}
+
+impl<K: MasstreeKey + ?Sized> Session for MasstreeSession<'_, K> {
+    type Key = K;
+
+    #[inline]
+    fn get(&mut self, key: K::Ref<'_>) -> Option<u64> {
+        K::encode(key, |key| self.tree.get_with_guard(key, &self.guard))
+    }
+
+    #[inline]
+    fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
+        let old = K::encode(key, |key| self.tree.insert_with_guard(key, value, &self.guard));
+        Ok(old.is_none())
+    }
+
+    #[inline]
+    fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError> {
+        K::encode(key, |key| {
+            loop {
+                if let Ok(old) = self.tree.remove_with_guard(key, &self.guard) {
+                    return Ok(old.is_some());
+                }
+            }
+        })
+    }
+
+    fn scan(
+        &mut self,
+        from: K::Ref<'_>,
+        limit: usize,
+        visit: &mut impl FnMut(K::Ref<'_>, u64),
+    ) -> usize {
+        if limit == 0 {
+            return 0;
+        }
+        let mut seen = 0;
+        let take = |bytes: &[u8], value| {
+            visit(K::decode(bytes), value);
+            seen += 1;
+            seen < limit
+        };
+        K::encode(from, |from| {
+            let (from, to) = (RangeBound::Included(from), RangeBound::Unbounded);
+            self.tree.scan_intra_leaf_batch(from, to, take, &self.guard)
+        });
+        seen
+    }
+
+    #[inline]
+    fn refresh(&mut self) {
+        self.guard.refresh();
+    }
+}

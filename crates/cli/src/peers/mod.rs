@@ -1,0 +1,83 @@
+//! Peers: the concurrent ordered maps of other crates, each behind [`Contender`].
+//!
+//! One file per crate. Its module docs say which of the crate's documented ways is used and why,
+//! what it costs, and what is known to be wrong with the version used. Where a crate documents
+//! several ways, the fastest of those that give right answers was taken. Three rules hold for all:
+//!
+//! * **What may be held is held.** A guard, pin or handle that the crate lets its user keep over
+//!   many calls lives in the session and is renewed by `refresh`.
+//! * **Lookups and removals do not allocate**: keys are stored owned and looked up borrowed.
+//! * **The answers are the map's.** Where a crate's usual call does not say whether it was this
+//!   call that inserted or removed, another documented one is used that does.
+//!
+//! | peer | keys | scans | known faults |
+//! |---|---|---|---|
+//! | `btreemap-rwlock` | `u64`, bytes | snapshots | – |
+//! | `crossbeam-skiplist` | `u64`, bytes | yes | `remove` answers twice: not used |
+//! | `congee` | `u64` | yes | – |
+//! | `scc` | `u64`, bytes | yes | – |
+//! | `masstree` | `u64`, bytes up to 256 | `u64` only | scans under writes; zero bytes |
+//! | `concurrent-map` | `u64`, bytes | yes | – |
+//! | `ferntree` | `u64`, bytes | yes | racing inserts into a full leaf |
+
+pub mod btreemap;
+pub mod concurrent_map;
+pub mod congee;
+pub mod crossbeam;
+pub mod ferntree;
+pub mod masstree;
+pub mod scc;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::btreemap::BtreeMapRwLock;
+pub use self::concurrent_map::ConcurrentMap;
+pub use self::congee::Congee;
+pub use self::crossbeam::CrossbeamSkiplist;
+pub use self::ferntree::Ferntree;
+pub use self::masstree::Masstree;
+pub use self::scc::SccTreeIndex;
+
+use crate::contender::Contender;
+use silvics::Key;
+use std::borrow::Borrow;
+
+/// What the catalogue says about a peer. `default()` is an empty map.
+pub trait Peer: Contender + Default {
+    /// Its name on the command line, without `peer:`.
+    const NAME: &'static str;
+    /// The crate it comes from, with the version.
+    const CRATE: &'static str;
+    /// The publication it follows by its own account; empty if it names none.
+    const PAPER: &'static str;
+    /// Its topology.
+    const TOPOLOGY: &'static str;
+    /// How its readers and writers synchronise.
+    const SYNC: &'static str;
+    /// Whether sessions may be asked to scan. Differs between key types for `masstree`.
+    const SCANS: bool;
+    /// The longest byte string it takes as a key; `None` if there is no limit, or if its keys are
+    /// integers. A longer one makes it panic.
+    const MAX_KEY_BYTES: Option<usize>;
+}
+
+/// A key that can be lent as the `&Q` of `Borrow`-style signatures.
+pub trait PeerKey: Key<Owned: Borrow<Self>> + Ord {
+    /// The key behind a reference.
+    fn lend<'a>(key: &'a Self::Ref<'_>) -> &'a Self;
+}
+
+impl PeerKey for u64 {
+    #[inline(always)]
+    fn lend(key: &u64) -> &u64 {
+        key
+    }
+}
+
+impl PeerKey for [u8] {
+    #[inline(always)]
+    fn lend<'a>(key: &'a &[u8]) -> &'a [u8] {
+        key
+    }
+}

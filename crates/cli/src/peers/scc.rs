@@ -1,0 +1,101 @@
+//! The `scc` crate's `TreeIndex`: a B+ tree with lock-free lookups and scans.
+//!
+//! # How it is driven
+//! `peek` under a guard that the session holds, the documented way to read without a lock
+//! (`read_sync` takes a shared lock on the leaf); `refresh` drops the guard and takes another,
+//! since guards nest and a new one beside the old would not unpin the thread. `insert_sync` is
+//! put-if-absent; it and `remove_sync` take guards of their own, which is cheap inside ours. Byte
+//! strings are `Box<[u8]>`, looked up by slice; `Arc<[u8]>`, which its docs use, was level.
+//!
+//! # Scans
+//! `range` under the same guard.
+
+use super::{Peer, PeerKey};
+use crate::contender::{Contender, Session};
+use scc::{Guard, TreeIndex};
+use silvics::{AllocError, Key};
+use std::ops::Bound::{Included, Unbounded};
+
+/// `scc::TreeIndex`.
+pub struct SccTreeIndex<K: PeerKey + ?Sized> {
+    tree: TreeIndex<K::Owned, u64>,
+}
+
+impl<K: PeerKey + ?Sized> Default for SccTreeIndex<K> {
+    fn default() -> Self {
+        Self { tree: TreeIndex::new() }
+    }
+}
+
+impl<K: PeerKey + ?Sized> Peer for SccTreeIndex<K> {
+    const NAME: &'static str = "scc";
+    const CRATE: &'static str = "scc 3.8.8";
+    const PAPER: &'static str = "";
+    const TOPOLOGY: &'static str = "B+ tree";
+    const SYNC: &'static str = "lock-free reads, locks to split and merge";
+    const SCANS: bool = true;
+    const MAX_KEY_BYTES: Option<usize> = None;
+}
+
+impl<K: PeerKey + ?Sized> Contender for SccTreeIndex<K> {
+    type Key = K;
+    type Session<'a> = SccSession<'a, K>;
+
+    fn session(&self) -> Self::Session<'_> {
+        SccSession { tree: &self.tree, guard: Some(Guard::new()) }
+    }
+}
+
+/// A thread's session: a guard.
+pub struct SccSession<'a, K: PeerKey + ?Sized> {
+    tree: &'a TreeIndex<K::Owned, u64>,
+    /// Always there, except inside `refresh`.
+    guard: Option<Guard>,
+}
+
+impl<K: PeerKey + ?Sized> SccSession<'_, K> {
+    #[inline(always)]
+    fn guard(&self) -> &Guard {
+        self.guard.as_ref().expect("only refresh takes it")
+    }
+}
+
+impl<K: PeerKey + ?Sized> Session for SccSession<'_, K> {
+    type Key = K;
+
+    #[inline]
+    fn get(&mut self, key: K::Ref<'_>) -> Option<u64> {
+        self.tree.peek(K::lend(&key), self.guard()).copied()
+    }
+
+    #[inline]
+    fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
+        Ok(self.tree.insert_sync(<K as Key>::to_owned(key), value).is_ok())
+    }
+
+    #[inline]
+    fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError> {
+        Ok(self.tree.remove_sync(K::lend(&key)))
+    }
+
+    fn scan(
+        &mut self,
+        from: K::Ref<'_>,
+        limit: usize,
+        visit: &mut impl FnMut(K::Ref<'_>, u64),
+    ) -> usize {
+        let range = (Included(K::lend(&from)), Unbounded);
+        let mut seen = 0;
+        for (key, value) in self.tree.range::<K, _>(range, self.guard()).take(limit) {
+            visit(<K as Key>::borrow(key), *value);
+            seen += 1;
+        }
+        seen
+    }
+
+    #[inline]
+    fn refresh(&mut self) {
+        self.guard = None;
+        self.guard = Some(Guard::new());
+    }
+}

@@ -1,0 +1,181 @@
+//! Bad input is answered with one sentence that names the flag, the value and the remedy, with exit
+//! code 2, and with nothing on standard output.
+
+mod common;
+
+use common::{Files, bench, run, stderr, stdout};
+
+/// Whether the answer is one sentence with all of `parts`.
+fn refuses(args: &[&str], parts: &[&str]) {
+    let args = [&["--keys", "1k", "--index", "skiplist"], args].concat();
+    refuses_plain(&args, parts);
+}
+
+/// The same without an index and a number of keys.
+fn refuses_plain(args: &[&str], parts: &[&str]) {
+    let output = bench(args);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+    assert_eq!(stdout(&output), "", "{args:?}");
+    let message = text.lines().last().unwrap_or_default();
+    assert!(message.starts_with("error: "), "{args:?}: {text}");
+    assert!(text.lines().filter(|line| !line.starts_with("note: ")).count() == 1, "{text}");
+    for part in parts {
+        assert!(message.contains(part), "{args:?}: `{part}` is not in: {message}");
+    }
+}
+
+#[test]
+fn names() {
+    let keys = ["--keys", "1k", "--index"];
+    let refuses = |index, parts| refuses_plain(&[&keys[..], &[index]].concat(), parts);
+    refuses("btree", &["--index", "`btree`", "silvics list"]);
+    refuses("skipplist", &["`skipplist`", "did you mean `skiplist`?"]);
+    refuses("skiplist,", &["``"]);
+    refuses("skiplist:fast", &["`skiplist`", "`fast`", "choose default"]);
+    refuses("peer:nothing", &["`peer:nothing`"]);
+    refuses("bts", &["did you mean `bst`?"]);
+}
+
+#[test]
+#[cfg(feature = "peers")]
+fn names_of_peers() {
+    refuses_plain(&["--index", "congee"], &["did you mean `peer:congee`?"]);
+    refuses_plain(&["--index", "peer:congee:x"], &["`peer:congee`", "`x`"]);
+}
+
+#[test]
+fn placements_and_pages() {
+    refuses(&["--placement", "heap"], &["--placement", "`heap`", "choose pooled or shared"]);
+    refuses(&["--pages", "2m"], &["--pages", "`2m`", "choose 4k, thp or hugetlb"]);
+}
+
+#[test]
+fn mixes() {
+    refuses(&["--mix", "90/5/6"], &["--mix", "`90/5/6`", "sums to 101", "sum to 100"]);
+    refuses(&["--mix", "90/10"], &["--mix", "`90/10`", "for example 90/5/5"]);
+    refuses(&["--mix", "100/0/0,x"], &["--mix", "`x`"]);
+}
+
+#[test]
+fn numbers() {
+    refuses(&["--threads", "0"], &["--threads", "`0`", "from 1"]);
+    refuses(&["--threads", "1,two"], &["--threads", "`two`"]);
+    refuses_plain(&["--keys", "0"], &["--keys", "`0`", "100k"]);
+    refuses_plain(&["--keys", "1Q"], &["--keys", "`1Q`"]);
+    refuses_plain(&["--keys", "3G"], &["--keys", "`3G`", "2147483648"]);
+    refuses(&["--batch", "0"], &["--batch", "`0`"]);
+    refuses(&["--scan-length", "0"], &["--scan-length", "`0`"]);
+    refuses(&["--seed", "-1"], &["--seed", "`-1`"]);
+    refuses(&["--memory-limit", "lots"], &["--memory-limit", "`lots`", "64M"]);
+    for value in ["0", "nan", "-1", "x", "1e9"] {
+        let output = run(&["bench", "--seconds", value]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(&format!("--seconds: `{value}`")), "{}", stderr(&output));
+    }
+    assert!(stderr(&run(&["bench", "--rounds", "0"])).contains("--rounds: `0`"));
+}
+
+#[test]
+fn distributions_formats_and_types() {
+    refuses(&["--dist", "normal"], &["--dist", "`normal`", "choose uniform"]);
+    refuses(&["--dist", "zipf:4"], &["--dist", "`zipf:4`", "zipf:0.99"]);
+    refuses(&["--format", "xml"], &["--format", "`xml`", "table, json or csv"]);
+    refuses(&["--key-type", "string"], &["--key-type", "`string`", "u64 or bytes"]);
+    refuses(&["--key-format", "lines"], &["--key-format", "--key-file"]);
+    let output = run(&["list", "--format", "xml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("`xml`"));
+}
+
+#[test]
+fn key_files() {
+    let files = Files::new();
+    let refuses = |path: &str, more: &[&str], parts: &[&str]| {
+        let args = [&["--index", "skiplist", "--key-file", path], more].concat();
+        refuses_plain(&args, &[&["--key-file", path], parts].concat());
+    };
+    refuses(&files.missing(), &[], &["cannot be read", "name a file"]);
+    refuses(&files.write("empty", ""), &[], &["has no keys"]);
+    refuses(&files.write("empty.u64", ""), &[], &["has no keys"]);
+    refuses(&files.sosd("short.u64", 3, [1, 2]), &[], &["announces 3 words", "has 24 bytes"]);
+    refuses(&files.sosd("long.u64", 1, [1, 2]), &[], &["announces 1 words"]);
+    refuses(&files.write("stub", "abc"), &["--key-format", "sosd"], &["3 bytes"]);
+    let unsorted = files.write("unsorted", "a\nc\nb\n");
+    let remedy = ["key 3", "--dist sequential", "LC_ALL=C sort"];
+    refuses(&unsorted, &["--dist", "sequential"], &remedy);
+    let unsorted = files.sosd("unsorted.u64", 3, [1, 3, 2]);
+    refuses(&unsorted, &["--dist", "uniform,sequential"], &remedy);
+}
+
+#[test]
+fn flags_that_exclude_each_other() {
+    let files = Files::new();
+    let lines = files.write("keys", "a\nb\n");
+    let with_file = |more: &[&str], parts: &[&str]| {
+        let args = [&["--index", "skiplist", "--key-file", &lines], more].concat();
+        refuses_plain(&args, parts);
+    };
+    with_file(&["--keys", "5"], &["--keys and --key-file exclude each other"]);
+    with_file(&["--dist", "sparse"], &["--dist sparse and --key-file", "--dist uniform"]);
+    with_file(&["--key-type", "u64"], &["--key-type", "`u64`", "choose bytes"]);
+    with_file(&["--key-format", "text"], &["--key-format", "`text`", "lines or sosd"]);
+}
+
+#[test]
+fn what_a_named_index_cannot_do() {
+    refuses_plain(
+        &["--index", "skiplist,occ-avl", "--key-type", "bytes"],
+        &["--index", "`occ-avl` takes no byte keys", "--key-type"],
+    );
+    refuses_plain(
+        &["--index", "edge-ext-lf", "--mix", "100/0/0,90/0/0/10"],
+        &["--index", "`edge-ext-lf` cannot scan", "--mix 90/0/0/10"],
+    );
+    refuses_plain(
+        &["--index", "bst", "--key-type", "bytes"],
+        &["nothing in `bst` can do what is asked"],
+    );
+}
+
+#[test]
+#[cfg(feature = "peers")]
+fn keys_that_are_too_long_for_a_named_index() {
+    let files = Files::new();
+    let long = files.write("long", [b"a\n".as_slice(), &vec![b'x'; 65536], b"\nb\n"].concat());
+    refuses_plain(
+        &["--index", "skiplist,peer:masstree", "--key-file", &long],
+        &["`peer:masstree`", "line 2", "65536", "leave out"],
+    );
+}
+
+#[test]
+fn limits_that_do_not_hold_the_keys() {
+    refuses_plain(
+        &["--index", "skiplist", "--keys", "200k", "--memory-limit", "4M"],
+        &["--memory-limit 4 MiB", "`skiplist`", "of 200000 keys", "raise it to about"],
+    );
+    refuses_plain(
+        &["--index", "occ-avl", "--keys", "1k", "--memory-limit", "1K"],
+        &["--memory-limit 1 KiB", "`occ-avl`", "0 of 1000 keys"],
+    );
+}
+
+#[test]
+#[cfg(feature = "peers")]
+fn limits_that_hold_for_nobody() {
+    refuses_plain(
+        &["--index", "peer:btreemap-rwlock", "--keys", "1k", "--memory-limit", "1G"],
+        &["--memory-limit", "peers take no limit"],
+    );
+}
+
+#[test]
+fn unknown_flags_and_verbs() {
+    for args in [&["bench", "--fast"][..], &["run"], &[], &["bench", "extra"]] {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert_eq!(stdout(&output), "");
+        assert!(stderr(&output).contains("Usage"), "{args:?}");
+    }
+}

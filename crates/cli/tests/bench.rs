@@ -1,0 +1,307 @@
+//! What `silvics bench` and `silvics list` print on good input.
+
+mod common;
+
+use common::{Files, bench, bench_json, run, stderr, stdout};
+use serde_json::Value;
+
+/// A null where JSON has none.
+fn field<'a>(row: &'a Value, name: &str) -> &'a Value {
+    let value = &row[name];
+    assert!(!value.is_null(), "no {name} in {row}");
+    value
+}
+
+fn rows(result: &Value) -> &[Value] {
+    result["results"].as_array().expect("results")
+}
+
+fn number(row: &Value, name: &str) -> f64 {
+    field(row, name).as_f64().expect("a number")
+}
+
+/// The facts that hold for every row.
+fn assert_sound(row: &Value, rounds: usize) {
+    for name in [
+        "index",
+        "variant",
+        "placement",
+        "pages",
+        "threads",
+        "keys",
+        "mix",
+        "dist",
+        "batch",
+        "key_type",
+        "allocator",
+        "bytes_source",
+    ] {
+        field(row, name);
+    }
+    assert_eq!(row["checked"], true);
+    assert_eq!(field(row, "samples").as_array().unwrap().len(), rounds);
+    let mops = field(row, "mops");
+    let (low, median, high) = (number(mops, "low"), number(mops, "median"), number(mops, "high"));
+    assert!(0.0 < low && low <= median && median <= high, "{row}");
+    assert!(number(row, "hits") <= number(row, "lookups"));
+    assert!(number(row, "ratio_to_first") > 0.0);
+    assert!(row.get("huge_page_share").is_some());
+}
+
+#[test]
+fn json_has_every_field_and_stdout_nothing_else() {
+    let result = bench_json(&["--index", "ours", "--keys", "1k,2k", "--threads", "1,2"]);
+    for part in ["machine", "config", "results", "loads"] {
+        field(&result, part);
+    }
+    assert!(number(&result["machine"], "cores") >= 1.0);
+    // Three indexes, two sizes, two numbers of threads, two mixes.
+    assert_eq!(rows(&result).len(), 24);
+    for row in rows(&result) {
+        assert_sound(row, 2);
+        assert_eq!(row["bytes_source"], "exact");
+        assert!(number(row, "bytes_per_key") > 8.0);
+    }
+    let first = &rows(&result)[0];
+    assert_eq!(first["index"], "edge-ext-lf");
+    assert_eq!(number(first, "ratio_to_first").to_string(), "1");
+    assert_eq!((&first["keys"], &first["key_space"]), (&1000.into(), &2000.into()));
+    assert_eq!(result["loads"].as_array().unwrap().len(), 6);
+    assert_eq!(result["interrupted"], false);
+}
+
+#[test]
+fn half_of_uniform_lookups_hit() {
+    let result = bench_json(&["--index", "occ-avl", "--keys", "10k", "--mix", "100/0/0"]);
+    let row = &rows(&result)[0];
+    let share = number(row, "hits") / number(row, "lookups");
+    assert!((0.45..0.55).contains(&share), "{share}");
+}
+
+#[test]
+#[cfg(feature = "peers")]
+fn every_contender_runs_every_distribution() {
+    let dists = "uniform,sparse,zipf:0,zipf:1.2,sequential,disjoint,latest";
+    let result = bench_json(&[
+        "--keys",
+        "500",
+        "--dist",
+        dists,
+        "--mix",
+        "60/20/20",
+        "--threads",
+        "2",
+        "--rounds",
+        "1",
+    ]);
+    let names: std::collections::HashSet<&str> =
+        rows(&result).iter().filter_map(|row| row["index"].as_str()).collect();
+    assert_eq!(names.len(), 10, "{names:?}");
+    assert_eq!(rows(&result).len(), 7 * 10);
+    for row in rows(&result) {
+        assert_sound(row, 1);
+    }
+}
+
+#[test]
+fn scans_are_counted() {
+    let result = bench_json(&[
+        "--index",
+        "skiplist",
+        "--keys",
+        "5k",
+        "--mix",
+        "50/10/10/30",
+        "--scan-length",
+        "7",
+    ]);
+    let row = &rows(&result)[0];
+    assert_sound(row, 2);
+    assert_eq!(row["mix"], "50/10/10/30");
+    assert_eq!(row["scan_length"], 7);
+    assert!(number(row, "scanned") > 7.0);
+}
+
+#[test]
+fn of_a_group_what_cannot_scan_is_left_out() {
+    let args = ["--index", "ours", "--keys", "1k", "--mix", "100/0/0,95/0/0/5"];
+    let output = bench(&[&args[..], &["--format", "json"]].concat());
+    assert!(stderr(&output).contains("note: `occ-avl` cannot scan: left out of --mix 95/0/0/5"));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let scanning: Vec<&Value> = rows(&result)
+        .iter()
+        .filter(|row| row["mix"] == "95/0/0/5")
+        .map(|row| &row["index"])
+        .collect();
+    assert_eq!(scanning, ["skiplist"]);
+    assert_eq!(rows(&result).len(), 4);
+    assert_eq!(number(&rows(&result)[3], "ratio_to_first").to_string(), "1");
+}
+
+#[test]
+fn placements_and_pages_multiply() {
+    let result = bench_json(&[
+        "--index",
+        "skiplist,occ-avl",
+        "--keys",
+        "1k",
+        "--mix",
+        "90/5/5",
+        "--placement",
+        "pooled,shared",
+        "--pages",
+        "4k,thp",
+    ]);
+    let places: Vec<(&str, &str)> = rows(&result)
+        .iter()
+        .map(|row| (row["placement"].as_str().unwrap(), row["pages"].as_str().unwrap()))
+        .collect();
+    let expected = [("pooled", "4k"), ("pooled", "thp"), ("shared", "system")];
+    assert_eq!(places, expected.map(|place| [place; 2]).concat());
+    for row in rows(&result) {
+        assert_sound(row, 2);
+    }
+}
+
+#[test]
+fn batches_give_the_same_answers() {
+    let result =
+        bench_json(&["--index", "ours", "--keys", "2k", "--batch", "1,8,100", "--mix", "90/5/5"]);
+    let batches: Vec<&Value> = rows(&result).iter().map(|row| &row["batch"]).collect();
+    assert_eq!(batches, [1, 1, 1, 8, 8, 8, 100, 100, 100]);
+    for row in rows(&result) {
+        assert_sound(row, 2);
+    }
+}
+
+#[test]
+fn csv_has_a_record_per_row() {
+    let output = bench(&["--index", "ours", "--keys", "1k", "--format", "csv"]);
+    let mut reader = csv::Reader::from_reader(&output.stdout[..]);
+    let header = reader.headers().unwrap().clone();
+    let records: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(records.len(), 6);
+    let column = |name| header.iter().position(|other| other == name).unwrap();
+    assert_eq!(&records[2][column("index")], "skiplist");
+    assert_eq!(&records[3][column("mix")], "90/5/5");
+    assert_eq!(records[0][column("samples")].split(' ').count(), 2);
+    assert_eq!(&records[0][column("checked")], "true");
+}
+
+#[test]
+fn tables_name_what_was_run() {
+    let output = bench(&["--index", "ours", "--keys", "1k", "--seed", "7", "--dist", "zipf:0.5"]);
+    let text = stdout(&output);
+    for part in ["2 rounds of 0.01 s", "seed 7", "1k u64 keys of 2k, zipf:0.5", "| occ-avl "] {
+        assert!(text.contains(part), "`{part}` is not in:\n{text}");
+    }
+    assert!(!text.contains('\u{1b}'), "no colours where there is no terminal");
+    assert_eq!(stderr(&output), "", "no progress where there is no terminal");
+}
+
+/// Lines as they come: NUL, not UTF-8, carriage returns, empty, 64 KiB, twice.
+#[test]
+fn a_file_of_lines() {
+    let files = Files::new();
+    let mut text = Vec::new();
+    for n in 0..300 {
+        text.extend(format!("/usr/share/{n}\0x\r\n").into_bytes());
+        text.extend([0xff, 0xfe, n as u8 | 128, b'\n']);
+    }
+    text.extend(b"\nsame\nsame\nsame\n");
+    text.extend(vec![b'k'; 64 << 10]);
+    let path = files.write("paths.txt", text);
+    let args =
+        ["--index", "skiplist", "--key-file", &path, "--mix", "50/20/20/10", "--format", "json"];
+    let output = bench(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // 300 paths, 128 others, the empty line, "same", the long one.
+    assert!(
+        stderr(&output).contains("174 duplicate keys dropped, 431 left"),
+        "{}",
+        stderr(&output)
+    );
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["config"]["key_file"]["duplicates_dropped"], 174);
+    let row = &rows(&result)[0];
+    assert_sound(row, 2);
+    assert_eq!(row["key_type"], "bytes");
+    assert_eq!((&row["keys"], &row["key_space"]), (&216.into(), &431.into()));
+}
+
+#[test]
+#[cfg(feature = "peers")]
+fn of_all_indexes_what_cannot_take_the_keys_is_left_out() {
+    let files = Files::new();
+    let path =
+        files.write("long", [b"a\nb\n".as_slice(), &vec![b'x'; 65536], b"\nc\nd\n"].concat());
+    let output = bench(&["--key-file", &path, "--mix", "90/5/5", "--format", "json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("`peer:masstree` takes keys of at most"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(stderr(&output).contains("`edge-ext-lf` takes no byte keys: left out"));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let names: Vec<&str> = rows(&result).iter().filter_map(|row| row["index"].as_str()).collect();
+    assert!(names.contains(&"skiplist") && names.contains(&"peer:btreemap-rwlock"), "{names:?}");
+}
+
+#[test]
+fn a_sosd_file_as_words_and_as_bytes() {
+    let files = Files::new();
+    let path = files.sosd("keys_uint64", 1001, (0..1001).map(|n| u64::MAX - n % 1000));
+    for key_type in ["u64", "bytes"] {
+        let result = bench_json(&[
+            "--index",
+            "skiplist",
+            "--key-file",
+            &path,
+            "--key-type",
+            key_type,
+            "--dist",
+            "uniform,zipf:1",
+        ]);
+        assert_eq!(rows(&result).len(), 4);
+        for row in rows(&result) {
+            assert_sound(row, 2);
+            assert_eq!((&row["keys"], &row["key_type"]), (&500.into(), &key_type.into()));
+        }
+    }
+    let sorted = files.sosd("sorted.u64", 3, [5, 6, 7]);
+    bench_json(&["--index", "occ-avl", "--key-file", &sorted, "--dist", "sequential"]);
+}
+
+#[test]
+fn a_variant_is_named_as_it_was_given() {
+    let result =
+        bench_json(&["--index", "skiplist:default,skiplist", "--keys", "100", "--mix", "100/0/0"]);
+    let names: Vec<&Value> = rows(&result).iter().map(|row| &row["index"]).collect();
+    assert_eq!(names, ["skiplist:default", "skiplist"]);
+}
+
+#[test]
+fn list_shows_the_catalogue() {
+    let output = run(&["list", "--format", "json"]);
+    let catalogue: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let indexes = catalogue["indexes"].as_array().unwrap();
+    let names: Vec<&str> = indexes.iter().filter_map(|index| index["name"].as_str()).collect();
+    assert_eq!(names[..3], ["edge-ext-lf", "occ-avl", "skiplist"]);
+    for index in indexes {
+        for name in ["paper", "topology", "sync", "keys", "ranges", "variants", "placements"] {
+            field(index, name);
+        }
+    }
+    let table = stdout(&run(&["list"]));
+    let csv = stdout(&run(&["list", "--format", "csv"]));
+    assert!(names.iter().all(|name| table.contains(name) && csv.contains(name)));
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    use std::process::Stdio;
+    let mut child = common::command(&["list"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

@@ -1,0 +1,69 @@
+//! Runs the real command.
+#![allow(dead_code, unreachable_pub)] // each test file uses what it needs
+
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// The command with these arguments.
+pub fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_silvics"));
+    command.args(args);
+    command
+}
+
+/// What it did.
+pub fn run(args: &[&str]) -> Output {
+    command(args).output().expect("the command runs")
+}
+
+/// `silvics bench` on little, with these arguments.
+pub fn bench(args: &[&str]) -> Output {
+    let little = ["bench", "--seconds", "0.01", "--rounds", "2"];
+    run(&[&little, args].concat())
+}
+
+/// The result of [`bench`] as JSON.
+pub fn bench_json(args: &[&str]) -> Value {
+    let output = bench(&[args, &["--format", "json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    serde_json::from_slice(&output.stdout).expect("standard output is JSON and nothing else")
+}
+
+/// Standard output.
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Standard error.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A folder of key files.
+pub struct Files(tempfile::TempDir);
+
+impl Files {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    /// Writes a file and returns its path.
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        let path: PathBuf = self.0.path().join(name);
+        std::fs::write(&path, bytes).expect("the file can be written");
+        path.to_string_lossy().into_owned()
+    }
+
+    /// A SOSD file.
+    pub fn sosd(&self, name: &str, count: u64, words: impl IntoIterator<Item = u64>) -> String {
+        let words = std::iter::once(count).chain(words);
+        let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+        self.write(name, bytes)
+    }
+
+    /// The path of a file that is not there.
+    pub fn missing(&self) -> String {
+        self.0.path().join("none").to_string_lossy().into_owned()
+    }
+}

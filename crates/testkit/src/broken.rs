@@ -1,0 +1,281 @@
+//! Indexes with one planted mistake each, and the property that must find it: what keeps the suite
+//! honest.
+//!
+//! Every mistake is one that real structures make. A [`Mistake`] overrides the verbs it gets
+//! wrong; the rest is [`LockedMap`]'s.
+
+pub mod mistakes;
+
+use crate::reference::{LockedCursor, LockedMap};
+use silvics::{
+    AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, KeyRef, Options, OrderedIndex,
+    OrderedScan, PoolStats, TryInsertError, Violation,
+};
+use silvics_pool::{Config, Pool};
+use silvics_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+type Map = LockedMap<u64>;
+type Entries<'g> = Box<dyn Iterator<Item = (u64, u64)> + 'g>;
+
+/// What one broken index does differently.
+pub trait Mistake: Send + Sync + 'static {
+    /// See [`OrderedIndex::get`].
+    fn get(map: &Map, key: u64, guard: &Guard) -> Option<u64> {
+        map.get(key, guard)
+    }
+    /// See [`OrderedIndex::try_insert`].
+    fn try_insert(map: &Map, key: u64, value: u64, guard: &Guard) -> Result<(), TryInsertError> {
+        map.try_insert(key, value, guard)
+    }
+    /// See [`OrderedIndex::insert`].
+    fn insert(map: &Map, key: u64, value: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        map.insert(key, value, guard)
+    }
+    /// See [`OrderedIndex::remove`].
+    fn remove(map: &Map, key: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        map.remove(key, guard)
+    }
+    /// See [`OrderedIndex::compare_exchange`].
+    fn compare_exchange(
+        map: &Map,
+        key: u64,
+        expected: Option<u64>,
+        new: Option<u64>,
+        guard: &Guard,
+    ) -> Result<(), CompareExchangeError> {
+        map.compare_exchange(key, expected, new, guard)
+    }
+    /// See [`OrderedIndex::get_many`].
+    fn get_many(map: &Map, keys: &[u64], values: &mut [Option<u64>], guard: &Guard) {
+        map.get_many(keys, values, guard);
+    }
+    /// See [`OrderedIndex::len`]; `upserts` counts the calls of `insert`.
+    fn len(map: &Map, upserts: usize) -> usize {
+        let _ = upserts;
+        map.len()
+    }
+    /// See [`OrderedScan::range`].
+    fn range(map: &Map, bounds: (Bound<u64>, Bound<u64>)) -> Entries<'_> {
+        Box::new(map.snapshot(bounds).into_iter())
+    }
+    /// See [`Cursor::next`].
+    fn next(cursor: &mut LockedCursor<u64>) -> bool {
+        cursor.next()
+    }
+    /// See [`Cursor::seek_rev`].
+    fn seek_rev(cursor: &mut LockedCursor<u64>, key: u64) -> bool {
+        cursor.seek_rev(key)
+    }
+    /// Called when the index is dropped.
+    fn dropped(map: &Arc<Map>) {
+        let _ = map;
+    }
+}
+
+/// An index that makes mistake `M`.
+pub struct Broken<M: Mistake> {
+    map: Arc<Map>,
+    upserts: AtomicUsize,
+    mistake: std::marker::PhantomData<M>,
+}
+
+impl<M: Mistake> fmt::Debug for Broken<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Broken").finish_non_exhaustive()
+    }
+}
+
+impl<M: Mistake> Drop for Broken<M> {
+    fn drop(&mut self) {
+        M::dropped(&self.map);
+    }
+}
+
+impl<M: Mistake> OrderedIndex for Broken<M> {
+    type Key = u64;
+
+    fn with_options(options: &Options) -> Result<Self, AllocError> {
+        Ok(Self {
+            map: Arc::new(Map::with_options(options)?),
+            upserts: AtomicUsize::new(0),
+            mistake: std::marker::PhantomData,
+        })
+    }
+    fn domain(&self) -> &Domain {
+        self.map.domain()
+    }
+    fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
+        M::get(&self.map, key, guard)
+    }
+    fn try_insert(&self, key: u64, value: u64, guard: &Guard) -> Result<(), TryInsertError> {
+        M::try_insert(&self.map, key, value, guard)
+    }
+    fn insert(&self, key: u64, value: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        self.upserts.fetch_add(1, Ordering::Relaxed);
+        M::insert(&self.map, key, value, guard)
+    }
+    fn remove(&self, key: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        M::remove(&self.map, key, guard)
+    }
+    fn compare_exchange(
+        &self,
+        key: u64,
+        expected: Option<u64>,
+        new: Option<u64>,
+        guard: &Guard,
+    ) -> Result<(), CompareExchangeError> {
+        M::compare_exchange(&self.map, key, expected, new, guard)
+    }
+    fn get_many(&self, keys: &[u64], values: &mut [Option<u64>], guard: &Guard) {
+        M::get_many(&self.map, keys, values, guard);
+    }
+    fn len(&self) -> usize {
+        M::len(&self.map, self.upserts.load(Ordering::Relaxed))
+    }
+    fn bytes(&self) -> usize {
+        self.map.bytes()
+    }
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        self.map.pool_stats()
+    }
+}
+
+impl<M: Mistake> Check for Broken<M> {
+    fn check(&mut self) -> Result<usize, Violation> {
+        Ok(self.map.lock().entries.len())
+    }
+}
+
+impl<M: Mistake> OrderedScan for Broken<M> {
+    type Range<'g> = Entries<'g>;
+    type RangeRev<'g> = std::vec::IntoIter<(u64, u64)>;
+    type Cursor = BrokenCursor<M>;
+
+    fn range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        _: &'g Guard,
+    ) -> Entries<'g> {
+        M::range(&self.map, (range.start_bound().cloned(), range.end_bound().cloned()))
+    }
+    fn range_rev<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+    ) -> Self::RangeRev<'g> {
+        let mut entries: Vec<_> = self.range(range, guard).collect();
+        entries.reverse();
+        entries.into_iter()
+    }
+    fn cursor(self: &Arc<Self>) -> BrokenCursor<M> {
+        BrokenCursor { inner: self.map.cursor(), mistake: std::marker::PhantomData }
+    }
+}
+
+/// A cursor of [`Broken`].
+pub struct BrokenCursor<M: Mistake> {
+    inner: LockedCursor<u64>,
+    mistake: std::marker::PhantomData<M>,
+}
+
+impl<M: Mistake> fmt::Debug for BrokenCursor<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl<M: Mistake> Cursor for BrokenCursor<M> {
+    type Key = u64;
+
+    fn seek(&mut self, key: u64) -> bool {
+        self.inner.seek(key)
+    }
+    fn seek_rev(&mut self, key: u64) -> bool {
+        M::seek_rev(&mut self.inner, key)
+    }
+    fn next(&mut self) -> bool {
+        M::next(&mut self.inner)
+    }
+    fn prev(&mut self) -> bool {
+        self.inner.prev()
+    }
+    fn key(&self) -> Option<u64> {
+        self.inner.key()
+    }
+    fn value(&self) -> Option<u64> {
+        self.inner.value()
+    }
+}
+
+/// An index whose lookups count themselves in a pool of its own: a shared write. Found by
+/// `lookups::write_nothing`, which it does not survive.
+#[allow(missing_debug_implementations)]
+pub struct WritingLookup {
+    map: Map,
+    pool: Pool<[AtomicU64; 2]>,
+    lookups: NonNull<[AtomicU64; 2]>,
+}
+
+// SAFETY: the slot holds atomics and lives as long as the pool.
+unsafe impl Send for WritingLookup {}
+// SAFETY: as above.
+unsafe impl Sync for WritingLookup {}
+
+impl OrderedIndex for WritingLookup {
+    type Key = u64;
+
+    fn with_options(options: &Options) -> Result<Self, AllocError> {
+        let config = Config::new(options.pages, options.memory_limit);
+        let pool = Pool::new("lookups", &config);
+        let lookups = pool.alloc()?;
+        // SAFETY: a fresh slot has room for the type and is ours alone.
+        unsafe { lookups.write([AtomicU64::new(0), AtomicU64::new(0)]) };
+        Ok(Self { map: Map::with_options(options)?, pool, lookups })
+    }
+    fn domain(&self) -> &Domain {
+        self.map.domain()
+    }
+    fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
+        // SAFETY: initialised above, and never freed before the pool.
+        let counter = unsafe { &self.lookups.as_ref()[0] };
+        counter.fetch_add(1, Ordering::Relaxed);
+        self.map.get(key, guard)
+    }
+    fn try_insert(&self, key: u64, value: u64, guard: &Guard) -> Result<(), TryInsertError> {
+        self.map.try_insert(key, value, guard)
+    }
+    fn insert(&self, key: u64, value: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        self.map.insert(key, value, guard)
+    }
+    fn remove(&self, key: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        self.map.remove(key, guard)
+    }
+    fn compare_exchange(
+        &self,
+        key: u64,
+        expected: Option<u64>,
+        new: Option<u64>,
+        guard: &Guard,
+    ) -> Result<(), CompareExchangeError> {
+        self.map.compare_exchange(key, expected, new, guard)
+    }
+    fn len(&self) -> usize {
+        self.map.len()
+    }
+    fn bytes(&self) -> usize {
+        self.map.bytes()
+    }
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        vec![self.pool.stats()]
+    }
+}
+
+impl Check for WritingLookup {
+    fn check(&mut self) -> Result<usize, Violation> {
+        self.map.check()
+    }
+}

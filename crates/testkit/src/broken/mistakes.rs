@@ -1,0 +1,262 @@
+//! The mistakes.
+
+use super::{Entries, Map, Mistake};
+use crate::reference::{LockedCursor, Position};
+use silvics::{AllocError, CompareExchangeError, Cursor, Guard, OrderedIndex, TryInsertError};
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+/// Lets other threads in between two steps that ought to be one.
+fn gap() {
+    silvics_sync::thread::yield_now();
+}
+
+/// Upsert reads the old value and writes the new one in two steps. Found by `histories`.
+#[derive(Debug)]
+pub struct LostUpdate;
+impl Mistake for LostUpdate {
+    fn insert(map: &Map, key: u64, value: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        let old = map.get(key, guard);
+        gap();
+        map.insert(key, value, guard)?;
+        Ok(old)
+    }
+}
+
+/// Remove returns a value read before the key was claimed. Found by `histories`.
+#[derive(Debug)]
+pub struct StaleRemove;
+impl Mistake for StaleRemove {
+    fn remove(map: &Map, key: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        let old = map.get(key, guard);
+        gap();
+        Ok(map.remove(key, guard)?.and(old))
+    }
+}
+
+/// Two threads that remove one key both succeed. Found by `key_sum`.
+#[derive(Debug)]
+pub struct TwoWinners;
+impl Mistake for TwoWinners {
+    fn remove(map: &Map, key: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        let old = map.get(key, guard);
+        gap();
+        map.remove(key, guard)?;
+        Ok(old)
+    }
+}
+
+/// Two threads that insert one key both succeed. Found by `key_sum`.
+#[derive(Debug)]
+pub struct CheckThenInsert;
+impl Mistake for CheckThenInsert {
+    fn try_insert(map: &Map, key: u64, value: u64, guard: &Guard) -> Result<(), TryInsertError> {
+        if let Some(present) = map.get(key, guard) {
+            return Err(TryInsertError::Occupied(present));
+        }
+        gap();
+        map.insert(key, value, guard)?;
+        Ok(())
+    }
+}
+
+/// `len` counts an upsert of a present key as an insert. Found by `sequential::oracle`.
+#[derive(Debug)]
+pub struct DriftingLen;
+impl Mistake for DriftingLen {
+    fn len(map: &Map, upserts: usize) -> usize {
+        map.len() + upserts / 8
+    }
+}
+
+/// Compare-exchange looks at presence, not at the value. Found by `sequential::oracle`.
+#[derive(Debug)]
+pub struct BlindExchange;
+impl Mistake for BlindExchange {
+    fn compare_exchange(
+        map: &Map,
+        key: u64,
+        expected: Option<u64>,
+        new: Option<u64>,
+        guard: &Guard,
+    ) -> Result<(), CompareExchangeError> {
+        let present = map.get(key, guard);
+        let expected = expected.and(present);
+        map.compare_exchange(key, expected, new, guard)
+    }
+}
+
+/// Put-if-absent overwrites. Found by `sequential::oracle`.
+#[derive(Debug)]
+pub struct OverwritingTryInsert;
+impl Mistake for OverwritingTryInsert {
+    fn try_insert(map: &Map, key: u64, value: u64, guard: &Guard) -> Result<(), TryInsertError> {
+        match map.insert(key, value, guard)? {
+            None => Ok(()),
+            Some(old) => Err(TryInsertError::Occupied(old)),
+        }
+    }
+}
+
+/// The largest key is taken for a sentinel. Found by `sequential::extremes`.
+#[derive(Debug)]
+pub struct SentinelKey;
+impl Mistake for SentinelKey {
+    fn get(map: &Map, key: u64, guard: &Guard) -> Option<u64> {
+        map.get(key, guard).filter(|_| key != u64::MAX)
+    }
+}
+
+/// Batched lookups work in groups of four and forget the rest. Found by `sequential::oracle`.
+#[derive(Debug)]
+pub struct WholeGroupsOnly;
+impl Mistake for WholeGroupsOnly {
+    fn get_many(map: &Map, keys: &[u64], values: &mut [Option<u64>], guard: &Guard) {
+        let whole = keys.len().min(values.len()) / 4 * 4;
+        map.get_many(&keys[..whole], &mut values[..whole], guard);
+    }
+}
+
+/// A scan goes by rank, and writes before it shift the ranks. Found by `ranges::under_writers`.
+#[derive(Debug)]
+pub struct RankedRange;
+impl Mistake for RankedRange {
+    fn range(map: &Map, bounds: (Bound<u64>, Bound<u64>)) -> Entries<'_> {
+        let mut rank = 0;
+        Box::new(std::iter::from_fn(move || {
+            let entry = {
+                let state = map.lock();
+                let mut inside = state.entries.iter().filter(|(key, _)| bounds.contains(*key));
+                inside.nth(rank).map(|(key, value)| (*key, *value))
+            };
+            rank += 1;
+            entry
+        }))
+    }
+}
+
+/// An excluded bound is taken for an included one. Found by `ranges::oracle`.
+#[derive(Debug)]
+pub struct ClosedRange;
+impl Mistake for ClosedRange {
+    fn range(map: &Map, bounds: (Bound<u64>, Bound<u64>)) -> Entries<'_> {
+        let low = match bounds.0 {
+            Bound::Excluded(low) => Bound::Included(low),
+            other => other,
+        };
+        Box::new(map.snapshot((low, bounds.1)).into_iter())
+    }
+}
+
+/// A cursor whose entry was removed starts again at the front. Found by `cursors::oracle`.
+#[derive(Debug)]
+pub struct LostPlace;
+impl Mistake for LostPlace {
+    fn next(cursor: &mut LockedCursor<u64>) -> bool {
+        if let Position::At(key, _) = cursor.at
+            && !cursor.map.lock().entries.contains_key(&key)
+        {
+            cursor.at = Position::BeforeFirst;
+        }
+        cursor.next()
+    }
+}
+
+/// A reverse seek finds the entry, and then looks for its predecessor in a second step that takes
+/// what it meets there. Found by `cursors::under_writers`.
+#[derive(Debug)]
+pub struct TwoStepSeek;
+impl Mistake for TwoStepSeek {
+    fn seek_rev(cursor: &mut LockedCursor<u64>, key: u64) -> bool {
+        if !cursor.seek(key) {
+            return cursor.seek_rev(key);
+        }
+        if cursor.key() == Some(key) {
+            return true;
+        }
+        gap();
+        cursor.prev()
+    }
+}
+
+/// Removal forgets to free. Found by `memory::churn`,
+/// `memory::objects_follow_entries` and `limit::limits`.
+#[derive(Debug)]
+pub struct Leak;
+impl Mistake for Leak {
+    fn remove(map: &Map, key: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        let removed = map.remove(key, guard)?;
+        if removed.is_some() {
+            map.budget().take(crate::reference::ENTRY_BYTES)?;
+        }
+        Ok(removed)
+    }
+}
+
+/// An upsert that needs memory removes first and then has none. Found by `limit::limits`.
+#[derive(Debug)]
+pub struct HalfUpsert;
+impl Mistake for HalfUpsert {
+    fn insert(map: &Map, key: u64, value: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        // Twice the memory for a moment, as an update that copies takes.
+        let old = map.remove(key, guard)?;
+        map.budget().take(2 * crate::reference::ENTRY_BYTES)?;
+        map.budget().give(2 * crate::reference::ENTRY_BYTES);
+        map.insert(key, value, guard)?;
+        Ok(old)
+    }
+}
+
+/// An insert that is refused has linked its entry already. Found by `limit::limits`.
+#[derive(Debug)]
+pub struct LinkedThenRefused;
+impl Mistake for LinkedThenRefused {
+    fn try_insert(map: &Map, key: u64, value: u64, guard: &Guard) -> Result<(), TryInsertError> {
+        let result = map.try_insert(key, value, guard);
+        if let Err(TryInsertError::Alloc(_)) = result {
+            map.lock().entries.insert(key, value);
+        }
+        result
+    }
+}
+
+/// A removal under a guard of another domain does nothing. Found by `guards::foreign`.
+#[derive(Debug)]
+pub struct FussyGuard;
+impl Mistake for FussyGuard {
+    fn remove(map: &Map, key: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        let own = map.domain().pin();
+        if format!("{own:?}") != format!("{guard:?}") {
+            return Ok(None);
+        }
+        map.remove(key, guard)
+    }
+}
+
+/// A lookup allocates. Found by `lookups::allocate_nothing`.
+#[derive(Debug)]
+pub struct AllocatingLookup;
+impl Mistake for AllocatingLookup {
+    fn get(map: &Map, key: u64, guard: &Guard) -> Option<u64> {
+        *std::hint::black_box(Box::new(map.get(key, guard)))
+    }
+}
+
+/// Dropping the index leaves its nodes behind. Found by `memory::dropping_returns_everything`.
+#[derive(Debug)]
+pub struct LeakyDrop;
+impl Mistake for LeakyDrop {
+    fn dropped(map: &Arc<Map>) {
+        std::mem::forget(Arc::clone(map));
+    }
+}
+
+/// An upsert that removes and inserts again. Found by `presence::under_writers`.
+#[derive(Debug)]
+pub struct BlinkingUpsert;
+impl Mistake for BlinkingUpsert {
+    fn insert(map: &Map, key: u64, value: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        let old = map.remove(key, guard)?;
+        Ok(map.insert(key, value, guard)?.or(old))
+    }
+}

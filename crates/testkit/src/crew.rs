@@ -1,0 +1,142 @@
+//! Threads that start together, meet, and never wait for one that failed.
+
+use crate::failure::{Failure, Outcome};
+use crate::rng::Rng;
+use crate::stir::Stirrer;
+use silvics_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// What the threads of one concurrent run share.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    size: usize,
+    arrived: AtomicUsize,
+    stop: AtomicBool,
+    aborted: AtomicBool,
+}
+
+/// The reason a thread gives that stopped because another failed.
+const STOPPED: &str = "stopped: another thread failed";
+
+impl Crew {
+    /// Waits for all others, spinning: threads leave within a fraction of a microsecond of each
+    /// other, so that even short runs overlap. (A futex takes some 50 µs to wake its sleepers.)
+    pub(crate) fn meet(&self) -> Outcome {
+        let mine = self.arrived.fetch_add(1, Ordering::AcqRel);
+        let full = (mine / self.size + 1) * self.size;
+        let mut spins = 0u32;
+        while self.arrived.load(Ordering::Acquire) < full {
+            if self.aborted.load(Ordering::Relaxed) {
+                return Err(Failure::new(STOPPED));
+            }
+            spins += 1;
+            if spins < 200 {
+                silvics_sync::hint::spin_loop();
+            } else {
+                silvics_sync::thread::yield_now();
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells threads that loop until [`Crew::stopped`] to end.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether some thread called [`Crew::stop`] or failed.
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.aborted.load(Ordering::Relaxed)
+    }
+}
+
+/// Aborts the crew unless the thread's work ended well: also when it panics.
+struct AbortOnDrop<'a>(&'a Crew);
+
+impl Drop for AbortOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.aborted.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs `work` on `size` threads that start together, giving each its number and the crew.
+/// Returns what they returned, or the first failure; a panic is passed on.
+pub(crate) fn together<T: Send>(
+    size: usize,
+    work: impl Fn(usize, &Crew) -> Result<T, Failure> + Sync,
+) -> Result<Vec<T>, Failure> {
+    run(size, None, work)
+}
+
+/// The same with threads that are interrupted in the middle of what they do.
+pub(crate) fn stirred<T: Send>(
+    size: usize,
+    work: impl Fn(usize, &Crew) -> Result<T, Failure> + Sync,
+) -> Result<Vec<T>, Failure> {
+    run(size, Some(&Stirrer::new()), work)
+}
+
+fn run<T: Send>(
+    size: usize,
+    stirrer: Option<&Stirrer>,
+    work: impl Fn(usize, &Crew) -> Result<T, Failure> + Sync,
+) -> Result<Vec<T>, Failure> {
+    let crew = Crew {
+        size,
+        arrived: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
+        aborted: AtomicBool::new(false),
+    };
+    let one = |thread: usize| {
+        let abort = AbortOnDrop(&crew);
+        crew.meet()?;
+        let _enlisted = stirrer.map(Stirrer::enlist);
+        let result = work(thread, &crew)?;
+        std::mem::forget(abort);
+        Ok(result)
+    };
+    let results: Vec<std::thread::Result<_>> = std::thread::scope(|scope| {
+        let one = &one;
+        let threads: Vec<_> = (0..size).map(|thread| scope.spawn(move || one(thread))).collect();
+        if let Some(stirrer) = stirrer {
+            scope.spawn(move || stirrer.stir(Rng::new(crate::size::seed(), size)));
+        }
+        let results = threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        stirrer.inspect(|stirrer| stirrer.end());
+        results
+    });
+    let unwound = |panic| std::panic::resume_unwind(panic);
+    let results: Vec<Result<T, Failure>> =
+        results.into_iter().map(|result| result.unwrap_or_else(unwound)).collect();
+    let failed = |r: &&Result<T, Failure>| r.as_ref().is_err_and(|f| f.reason() != STOPPED);
+    if let Some(Err(failure)) = results.iter().find(failed) {
+        return Err(failure.clone());
+    }
+    results.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_releases_the_threads_that_wait_for_it() {
+        let result = together(3, |thread, crew| {
+            if thread == 1 {
+                return Err(Failure::new("mine"));
+            }
+            crew.meet()
+        });
+        assert_eq!(result, Err(Failure::new("mine")));
+    }
+
+    #[test]
+    fn all_results_come_back_in_order() {
+        let result = together(3, |thread, crew| {
+            for _ in 0..10 {
+                crew.meet()?;
+            }
+            Ok(thread)
+        });
+        assert_eq!(result, Ok(vec![0, 1, 2]));
+    }
+}

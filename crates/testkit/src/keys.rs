@@ -1,0 +1,194 @@
+//! Test data for each key type, and the bounds a structure meets to be tested.
+
+use crate::rng::mix;
+use proptest::prelude::*;
+use proptest::strategy::BoxedStrategy;
+use silvics::{Check, Key, KeyRef, OrderedIndex, OrderedScan, OwnedKey};
+use std::fmt;
+
+/// A key type with test data.
+pub trait TestKey: Key {
+    /// The `n`-th key: `a < b` if and only if `nth(a) < nth(b)`.
+    fn nth(n: u64) -> Self::Owned;
+
+    /// A key with the same order as [`TestKey::nth`] that takes much room, if the type has such.
+    fn bulky(n: u64) -> Self::Owned {
+        Self::nth(n)
+    }
+
+    /// Keys at the edges of what is legal.
+    fn extremes() -> Vec<Self::Owned>;
+
+    /// Keys that meet each other often, and extremes.
+    fn strategy() -> BoxedStrategy<Self::Owned>;
+
+    /// The key in a few characters.
+    fn show(key: &Self::Owned) -> String;
+}
+
+impl TestKey for u64 {
+    fn nth(n: u64) -> u64 {
+        n
+    }
+
+    fn extremes() -> Vec<u64> {
+        vec![0, 1, 1 << 63, u64::MAX - 1, u64::MAX]
+    }
+
+    fn strategy() -> BoxedStrategy<u64> {
+        prop_oneof![
+            6 => 0..16u64,
+            3 => 0..500u64,
+            2 => proptest::sample::select(Self::extremes()),
+            1 => any::<u64>(),
+        ]
+        .boxed()
+    }
+
+    fn show(key: &u64) -> String {
+        key.to_string()
+    }
+}
+
+impl TestKey for [u8] {
+    /// A shared prefix, the number in big-endian bytes, and a filler, so that lengths differ.
+    fn nth(n: u64) -> Box<[u8]> {
+        let mut key = b"silvics/".to_vec();
+        key.extend(n.to_be_bytes());
+        key.resize(key.len() + (n % 5) as usize * 7, b'.');
+        key.into()
+    }
+
+    fn bulky(n: u64) -> Box<[u8]> {
+        let mut key = Self::nth(n).into_vec();
+        key.resize(6000, b'.');
+        key.into()
+    }
+
+    fn extremes() -> Vec<Box<[u8]>> {
+        let long = |last: u8| {
+            let mut key = vec![b'k'; 64 << 10];
+            key[(64 << 10) - 1] = last;
+            key
+        };
+        let keys: Vec<Vec<u8>> = vec![
+            vec![],
+            vec![0],
+            vec![0; 8],
+            vec![0; 9],
+            vec![0xff],
+            vec![0xff; 8],
+            vec![0xff; 300],
+            long(0),
+            long(1),
+        ];
+        keys.into_iter().map(Into::into).collect()
+    }
+
+    fn strategy() -> BoxedStrategy<Box<[u8]>> {
+        let letters = || proptest::sample::select(vec![0u8, 1, b'a', 0xff]);
+        let short = proptest::collection::vec(letters(), 0..4);
+        // Around the eight bytes that fit a word, which a fast path may compare at once.
+        let word = proptest::collection::vec(letters(), 0..4).prop_map(|tail| {
+            let mut key = vec![b'w'; 6];
+            key.extend(tail);
+            key
+        });
+        let shared = proptest::collection::vec(letters(), 0..3).prop_map(|tail| {
+            let mut key = vec![b'p'; 300];
+            key.extend(tail);
+            key
+        });
+        prop_oneof![
+            6 => short.prop_map(Into::into),
+            3 => word.prop_map(Into::into),
+            3 => shared.prop_map(Into::into),
+            3 => (0..200u64).prop_map(Self::nth),
+            1 => proptest::sample::select(Self::extremes()),
+        ]
+        .boxed()
+    }
+
+    fn show(key: &Box<[u8]>) -> String {
+        let shown = &key[..key.len().min(24)];
+        let tail = match key.len() {
+            0..=24 => String::new(),
+            len => format!("… ({len} bytes, last {:#04x})", key[len - 1]),
+        };
+        format!("b\"{}\"{tail}", shown.escape_ascii())
+    }
+}
+
+/// An owned key whose `Debug` is [`TestKey::show`]: reports stay readable with 64 KiB keys.
+pub(crate) struct Shown<K: TestKey + ?Sized>(pub(crate) K::Owned);
+
+impl<K: TestKey + ?Sized> fmt::Debug for Shown<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&K::show(&self.0))
+    }
+}
+
+/// An index the suite can test.
+pub trait Subject: OrderedIndex<Key: TestKey> + Check + 'static {}
+impl<I: OrderedIndex<Key: TestKey> + Check + 'static> Subject for I {}
+
+/// An index with ranges that the suite can test.
+pub trait ScanSubject: Subject + OrderedScan {}
+impl<I: Subject + OrderedScan> ScanSubject for I {}
+
+/// The `n`-th key of index `I`.
+pub(crate) fn nth<I: Subject>(n: u64) -> OwnedKey<I> {
+    <I::Key as TestKey>::nth(n)
+}
+
+/// Lends a key of index `I`.
+pub(crate) fn lend<I: OrderedIndex>(key: &OwnedKey<I>) -> KeyRef<'_, I> {
+    <I::Key as Key>::borrow(key)
+}
+
+/// Copies a key of index `I`.
+pub(crate) fn own<I: OrderedIndex>(key: KeyRef<'_, I>) -> OwnedKey<I> {
+    <I::Key as Key>::to_owned(key)
+}
+
+/// A key of index `I` in a few characters.
+pub(crate) fn show<I: Subject>(key: &OwnedKey<I>) -> String {
+    <I::Key as TestKey>::show(key)
+}
+
+/// A value that says which key it belongs to, and which of 256 writes it is: a lookup that reads
+/// another node's memory gives itself away.
+pub(crate) const fn tagged(n: u64, write: u64) -> u64 {
+    (mix(n) & !0xff) | (write & 0xff)
+}
+
+/// Whether [`tagged`] gave `value` for key number `n`.
+pub(crate) const fn belongs(n: u64, value: u64) -> bool {
+    value & !0xff == mix(n) & !0xff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbering_keeps_the_order<K: TestKey + ?Sized>() {
+        let numbers = [0, 1, 2, 255, 256, 1 << 40, u64::MAX - 1, u64::MAX];
+        for a in numbers {
+            for b in numbers {
+                assert_eq!(K::nth(a).cmp(&K::nth(b)), a.cmp(&b));
+            }
+        }
+    }
+
+    #[test]
+    fn numbered_keys_are_ordered_as_their_numbers() {
+        numbering_keeps_the_order::<u64>();
+        numbering_keeps_the_order::<[u8]>();
+    }
+
+    #[test]
+    fn a_value_tells_its_key() {
+        assert!(belongs(7, tagged(7, 300)));
+        assert!(!belongs(8, tagged(7, 300)));
+    }
+}

@@ -1,0 +1,58 @@
+//! The conformance suite every index of silvics runs, whatever its topology and placement.
+//!
+//! A property is a generic function that returns an [`Outcome`]; [`index_suite!`] declares a test
+//! per property for an index type. Two properties need a process of their own and are called from
+//! small test files instead.
+//!
+//! | property | refutes |
+//! |---|---|
+//! | [`sequential`] | a verb that differs from `BTreeMap` in some state; an illegal key or value; a tree that degenerates |
+//! | [`key_sum`] | lost and doubled inserts and removals, a wrong `len`, another key's value |
+//! | [`presence`] | a lookup that misses a key which is only replaced, or moved, meanwhile |
+//! | [`histories`] | a stale read, a lost update, a compare-exchange that is none: any history of a key that no order explains ([`linearizable`]) |
+//! | [`ranges`], [`cursors`] | entries skipped, doubled or out of order under writers; cursors that lose their place or hold a pin |
+//! | [`memory`] | leaks under churn, by upserts and by threads that end; a drop that keeps something |
+//! | [`limit`] | an operation that memory running out leaves half done; memory that is not found again |
+//! | [`guards`] | trust in a guard of another domain |
+//! | [`lookups`] | lookups that write or allocate (own process) |
+//!
+//! The suite is itself tested: [`broken`] holds indexes with a planted mistake each, and the
+//! property named beside each must refute it.
+//!
+//! | setting | does |
+//! |---|---|
+//! | build profile, Miri | choose the amount of work ([`size`]) |
+//! | `SILVICS_CHURN_PAIRS` | insert/remove pairs of the churn properties |
+//! | `SILVICS_SEED` | other random numbers |
+//! | `PROPTEST_CASES` | has no effect: the cases are chosen by [`size`] |
+
+// Threads here are real ones; under a model checker there is nothing to test.
+#![cfg(not(any(silvics_loom, silvics_shuttle)))]
+
+pub mod broken;
+pub mod counting;
+mod crew;
+pub mod cursors;
+mod failure;
+mod grid;
+pub mod guards;
+pub mod histories;
+pub mod history;
+pub mod key_sum;
+mod keys;
+pub mod limit;
+pub mod linearizable;
+pub mod lookups;
+pub mod memory;
+pub mod presence;
+pub mod ranges;
+pub mod reference;
+mod rng;
+pub mod sequential;
+pub mod size;
+mod stir;
+mod suite;
+
+pub use failure::{Failure, Outcome};
+pub use keys::{ScanSubject, Subject, TestKey};
+pub use suite::holds;

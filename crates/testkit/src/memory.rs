@@ -1,0 +1,402 @@
+//! Property: memory comes back. Churn, upserts and short-lived threads run in constant memory;
+//! what is retired is freed; dropping an index returns everything.
+
+use crate::crew::{stirred, together};
+use crate::failure::ensure;
+use crate::key_sum::{Balance, random_write};
+use crate::keys::{TestKey, lend, nth};
+use crate::reference::counts;
+use crate::rng::{Rng, scattered};
+use crate::{Failure, Outcome, Subject, size};
+use silvics::{Domain, Options, OrderedIndex, OwnedKey, Pages};
+
+/// A thread holds back at most this many retired objects of each pool.
+pub const UNSEALED: usize = silvics::domain::BATCH_OBJECTS;
+
+/// How far `bytes()` may rise above its level after the warm-up: garbage of one burst, and pools
+/// growing by whole slabs.
+const RISE: usize = 4 << 20;
+
+/// The objects an index holds, retired ones included.
+pub fn live_slots<I: OrderedIndex>(index: &I) -> usize {
+    index.pool_stats().iter().map(|pool| pool.live_slots).sum()
+}
+
+/// The objects that `threads` threads may hold back unsealed.
+pub fn extra_slots<I: OrderedIndex>(index: &I, threads: usize) -> usize {
+    UNSEALED * threads * index.pool_stats().len()
+}
+
+/// Flushes the index's domain until nothing more is freed; returns the objects left. Nobody may
+/// hold a guard.
+pub fn settle<I: OrderedIndex>(index: &I) -> usize {
+    let mut live = live_slots(index);
+    let mut quiet = 0;
+    // A flush runs a limited number of batches, and frees nothing until the epoch has moved.
+    while quiet < 8 {
+        index.domain().flush();
+        let now = live_slots(index);
+        quiet = if now < live { 0 } else { quiet + 1 };
+        live = now;
+    }
+    live
+}
+
+/// The key that a thread of a churn run inserts as its `at`-th: threads interleave, and now and
+/// then a key is large.
+fn churn_key<I: Subject>(at: usize, thread: usize, threads: usize) -> OwnedKey<I> {
+    // Not in order, and every number once.
+    let scattered = (at as u64 * threads as u64 + thread as u64).reverse_bits() >> 20;
+    if at % 512 == 7 { <I::Key as TestKey>::bulky(scattered) } else { nth::<I>(scattered) }
+}
+
+/// Threads insert new keys and remove old ones, some replaced in between: `bytes()` stays where it
+/// was after the warm-up, and in the end all objects are free.
+pub fn churn<I: Subject>() -> Outcome {
+    churn_of::<I>(size::churn_pairs().unwrap_or(size::pick(1_000_000, 1_000_000, 600)))
+}
+
+/// The same with a hundred million pairs.
+pub fn long_churn<I: Subject>() -> Outcome {
+    churn_of::<I>(size::churn_pairs().unwrap_or(100_000_000))
+}
+
+fn churn_of<I: Subject>(pairs: usize) -> Outcome {
+    const THREADS: usize = 2;
+    /// The keys of a thread that are present.
+    const WINDOW: usize = 500;
+    /// Pairs between two meetings: garbage is bounded by them even if a thread is preempted while
+    /// it is pinned.
+    const BURST: usize = 1024;
+    let options = Options { pages: Pages::Small, ..Options::default() };
+    let mut index = I::with_options(&options)?;
+    let pairs = (pairs / THREADS).max(4);
+    let burst = BURST.min(pairs / 4);
+    let samples = together(THREADS, |thread, crew| {
+        let key = |at| churn_key::<I>(at, thread, THREADS);
+        let mut samples = Vec::new();
+        for at in 0..pairs {
+            if at % burst == 0 {
+                crew.meet()?;
+                samples.push(index.bytes());
+            }
+            churn_pair(&index, &key, at, WINDOW)?;
+        }
+        for at in pairs.saturating_sub(WINDOW)..pairs {
+            ensure!(
+                index.pin().remove(lend::<I>(&key(at)))?.is_some(),
+                "the {at}-th key of thread {thread} is gone"
+            );
+        }
+        Ok(samples)
+    })?;
+    let samples = &samples[0];
+    let warm = samples.iter().take(samples.len().div_ceil(4)).max();
+    let (warm, worst) = (warm.copied(), samples.iter().max().copied());
+    let (warm, worst) = (warm.unwrap_or(0), worst.unwrap_or(0));
+    ensure!(
+        worst <= warm + RISE,
+        "bytes rise from {warm} after a quarter of {pairs} pairs to {worst}"
+    );
+    counts(&mut index, 0)?;
+    follows(&index, 0, THREADS + 1)
+}
+
+/// Inserts one key and removes the one that is `window` older.
+fn churn_pair<I: Subject>(
+    index: &I,
+    key: &impl Fn(usize) -> OwnedKey<I>,
+    at: usize,
+    window: usize,
+) -> Outcome {
+    let (view, fresh, value) = (index.pin(), key(at), at as u64);
+    let lent = lend::<I>(&fresh);
+    let added = view.try_insert(lent, value);
+    ensure!(added == Ok(()), "try_insert of a new key gives {added:?}");
+    if at.is_multiple_of(4) {
+        let old = view.insert(lent, !value)?;
+        ensure!(old == Some(value), "insert gives {old:?}");
+        let swapped = view.compare_exchange(lent, Some(!value), Some(value));
+        ensure!(swapped == Ok(()), "compare_exchange gives {swapped:?}");
+    }
+    if let Some(old) = at.checked_sub(window) {
+        let removed = view.remove(lend::<I>(&key(old)))?;
+        ensure!(removed == Some(old as u64), "remove gives {removed:?}");
+    }
+    Ok(())
+}
+
+/// The settled objects of an index follow its `entries`: at least one and at most two for each (a
+/// leaf or node, and an inner node), beside what an empty index has and what `threads` threads
+/// hold back. And `bytes()` covers them.
+pub(crate) fn follows<I: Subject>(index: &I, entries: usize, threads: usize) -> Outcome {
+    let (live, extra) = (settle(index), extra_slots(index, threads));
+    let empty = live_slots(&I::with_options(&Options::default())?);
+    ensure!(
+        live >= entries && live <= empty + 2 * entries + extra,
+        "{live} objects are in use for {entries} entries; {empty} when empty, and {extra} may be \
+         unsealed"
+    );
+    let covered: usize = index.pool_stats().iter().map(|pool| pool.live_bytes).sum();
+    let bytes = index.bytes();
+    ensure!(bytes >= covered, "bytes() says {bytes}, the pools' objects take {covered}");
+    Ok(())
+}
+
+/// The objects in use follow the entries through growth, replacement and removal.
+pub fn objects_follow_entries<I: Subject>() -> Outcome {
+    let mut index = I::with_options(&Options::default())?;
+    let keys = size::pick(20_000, 8000, 100) as u64;
+    let follows = |index: &I, entries: u64, when: &str| {
+        follows(index, entries as usize, 1).map_err(|f| f.at(when))
+    };
+    let key = |n: u64| nth::<I>(n.reverse_bits() >> 40);
+    for n in 0..keys {
+        index.pin().insert(lend::<I>(&key(n)), n)?;
+    }
+    follows(&index, keys, "grown")?;
+    for n in 0..keys {
+        index.pin().insert(lend::<I>(&key(n)), !n)?;
+        let swapped = index.pin().compare_exchange(lend::<I>(&key(n)), Some(!n), Some(n));
+        ensure!(swapped == Ok(()), "compare_exchange gives {swapped:?}");
+    }
+    follows(&index, keys, "replaced")?;
+    for n in keys / 4..keys {
+        index.pin().remove(lend::<I>(&key(n)))?;
+    }
+    follows(&index, keys / 4, "shrunk")?;
+    for n in 0..keys / 4 {
+        let gone = index.pin().compare_exchange(lend::<I>(&key(n)), Some(n), None);
+        ensure!(gone == Ok(()), "compare_exchange to absent gives {gone:?}");
+    }
+    follows(&index, 0, "emptied")?;
+    counts(&mut index, 0)
+}
+
+/// Many short threads insert and remove: what they leave behind does not add up.
+pub fn threads_that_end<I: Subject>() -> Outcome {
+    const AT_ONCE: usize = 4;
+    let options = Options { pages: Pages::Small, ..Options::default() };
+    let mut index = I::with_options(&options)?;
+    let rounds = size::pick(500, 300, 3);
+    let mut warm = 0;
+    for round in 0..rounds {
+        together(AT_ONCE, |thread, _| {
+            for at in 0..100 {
+                let owned = nth::<I>((at * AT_ONCE + thread) as u64);
+                let key = lend::<I>(&owned);
+                ensure!(index.pin().insert(key, 1)?.is_none(), "key {at} is there");
+                ensure!(index.pin().remove(key)? == Some(1), "key {at} is gone");
+            }
+            Ok(())
+        })?;
+        let bytes = index.bytes();
+        if round <= rounds / 4 {
+            warm = warm.max(bytes);
+        }
+        ensure!(
+            bytes <= warm + 2 * RISE,
+            "bytes rise from {warm} to {bytes} in round {round} of {AT_ONCE} threads each"
+        );
+    }
+    counts(&mut index, 0)?;
+    // Unsealed batches stay with the indexes of threads, which other tests of this process share.
+    follows(&index, 0, 64)
+}
+
+/// What a guard may have seen is not freed while it is held, whoever retires it and under whichever
+/// guard; and it is freed soon after, as the domain's documentation promises.
+pub fn held_guards_keep<I: Subject>() -> Outcome {
+    /// The collector works at every so many pins of a thread …
+    const INTERVAL: usize = 128;
+    /// … and runs so many batches.
+    const STEPS: usize = 8;
+    let elsewhere = Domain::new();
+    let keys = size::pick(20_000, 5000, 200) as u64;
+    for foreign in [false, true] {
+        let mut index = I::with_options(&Options::default())?;
+        for n in (0..keys).map(|n| n.reverse_bits() >> 40) {
+            index.pin().insert(lend::<I>(&nth::<I>(n)), n)?;
+        }
+        let before = settle(&index);
+        let held = index.domain().pin();
+        let removed = together(1, |_, _| {
+            for n in (0..keys).map(|n| n.reverse_bits() >> 40) {
+                let guard = if foreign { elsewhere.pin() } else { index.domain().pin() };
+                let removed = index.remove(lend::<I>(&nth::<I>(n)), &guard)?;
+                ensure!(removed == Some(n), "remove gives {removed:?}");
+            }
+            index.domain().flush();
+            Ok(())
+        });
+        removed?;
+        let kept = live_slots(&index);
+        ensure!(
+            kept >= before,
+            "{} objects were freed under a guard that may have seen them",
+            before - kept
+        );
+        drop(held);
+        let batches = kept / UNSEALED + 1;
+        for _ in 0..INTERVAL * (batches / STEPS + 4) {
+            drop(index.domain().pin());
+        }
+        let (left, extra) = (live_slots(&index), extra_slots(&index, 2));
+        let empty = live_slots(&I::with_options(&Options::default())?);
+        ensure!(
+            left <= empty + extra,
+            "{left} objects are left long after the guard is gone, {empty} when empty"
+        );
+        counts(&mut index, 0)?;
+    }
+    Ok(())
+}
+
+/// An index is dropped while another thread is pinned in the domain they share, holds garbage of
+/// it that is not sealed and garbage that is, and goes on with a second index.
+pub fn dropped_with_garbage_elsewhere<I: Subject>() -> Outcome {
+    let domain = Domain::new();
+    let options = Options { domain: Some(domain.clone()), ..Options::default() };
+    let mut second = I::with_options(&options)?;
+    let first = I::with_options(&options)?;
+    let keys = size::pick(2000, 1000, 80) as u64;
+    let fill = |index: &I, from: u64| -> Outcome {
+        for n in from..from + keys {
+            index.pin().insert(lend::<I>(&nth::<I>(n)), n)?;
+        }
+        Ok(())
+    };
+    let (first, second_ref) = (std::sync::Mutex::new(Some(first)), &second);
+    let with_first = |work: &dyn Fn(&I) -> Outcome| {
+        let held = first.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        held.as_ref().map_or(Ok(()), work)
+    };
+    together(2, |thread, crew| {
+        with_first(&|index| {
+            fill(index, keys * thread as u64)?;
+            for n in 0..keys / 2 + 7 {
+                let n = n + keys * thread as u64;
+                index.pin().remove(lend::<I>(&nth::<I>(n)))?;
+            }
+            Ok(())
+        })?;
+        let guard = (thread == 1).then(|| domain.pin());
+        crew.meet()?;
+        if thread == 0 {
+            let mut held = first.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            drop(held.take());
+            domain.flush();
+        }
+        crew.meet()?;
+        drop(guard);
+        fill(second_ref, keys * thread as u64)?;
+        for _ in 0..300 {
+            drop(domain.pin());
+        }
+        domain.flush();
+        Ok(())
+    })?;
+    domain.flush();
+    counts(&mut second, 2 * keys as usize)
+}
+
+/// Dropping an index unmaps its regions and returns its heap memory, garbage included: after each
+/// of a few rounds of work the heap is where it was. Here the index has a domain of its own, and
+/// nobody else is left who used it. Belongs into a process of its own; `heap` tells the live bytes
+/// of the global allocator.
+pub fn dropping_returns_everything<I: Subject>(heap: impl Fn() -> usize) -> Outcome {
+    dropping::<I>(heap, &|| None)
+}
+
+/// The same with a domain that outlives the index and is flushed.
+pub fn dropping_and_flushing_returns_everything<I: Subject>(heap: impl Fn() -> usize) -> Outcome {
+    dropping::<I>(heap, &|| Some(Domain::new()))
+}
+
+fn dropping<I: Subject>(heap: impl Fn() -> usize, domain: &dyn Fn() -> Option<Domain>) -> Outcome {
+    /// What the collector, thread tables and the like may keep.
+    const KEPT: usize = 1 << 10;
+    /// The first rounds fill tables that stay.
+    const WARM: usize = 2;
+    let mut before = 0;
+    for round in 0..5 {
+        let domain = domain();
+        let index = I::with_options(&Options { domain: domain.clone(), ..Options::default() })?;
+        busy(&index)?;
+        let pools = index.pool_stats().into_iter();
+        let regions: Vec<_> = pools.flat_map(|pool| pool.regions).collect();
+        drop(index);
+        for _ in 0..1000 {
+            domain.iter().for_each(Domain::flush);
+        }
+        let mapped = still_mapped(&regions)?;
+        ensure!(mapped == 0, "{mapped} of {} regions stay mapped after the drop", regions.len());
+        drop((regions, domain));
+        let now = heap();
+        if round <= WARM {
+            before = now;
+        }
+        ensure!(
+            now <= before + KEPT,
+            "the heap grew from {before} to {now} bytes by round {round}"
+        );
+    }
+    Ok(())
+}
+
+/// Leaves entries, free objects, sealed and unsealed garbage behind, after a fight over few keys in
+/// which operations are interrupted half-done.
+fn busy<I: Subject>(index: &I) -> Outcome {
+    let keys = size::pick(1 << 15, 1 << 13, 64) as u64;
+    let work = |thread: u64| -> Outcome {
+        for n in (0..keys).map(|at| scattered(at, keys)) {
+            index.pin().insert(lend::<I>(&nth::<I>(2 * n + thread)), n)?;
+        }
+        for n in 0..keys / 2 {
+            index.pin().insert(lend::<I>(&nth::<I>(2 * n + thread)), !n)?;
+            index.pin().remove(lend::<I>(&nth::<I>(2 * n + thread)))?;
+        }
+        index.pin().insert(lend::<I>(&<I::Key as TestKey>::bulky(2 * keys + thread)), 1)?;
+        Ok(())
+    };
+    stirred(3, |thread, _| {
+        let mut rng = Rng::new(size::seed(), thread);
+        let mut balance = Balance::new();
+        for _ in 0..size::pick(200_000, 60_000, 60) {
+            random_write(index, &mut rng, 6, &index.domain().pin(), &mut balance)?;
+        }
+        Ok(())
+    })?;
+    together(2, |thread, _| work(thread as u64))?;
+    work(0)
+}
+
+/// How many of `regions` are mapped.
+#[cfg(target_os = "linux")]
+fn still_mapped(regions: &[silvics_pool::Region]) -> Result<usize, Failure> {
+    use std::io::Read;
+    // Room first: what is read must not show a mapping made for reading it.
+    let mut text = String::with_capacity(1 << 20);
+    std::fs::File::open("/proc/self/maps")
+        .and_then(|mut file| file.read_to_string(&mut text))
+        .map_err(|error| Failure::new(format!("/proc/self/maps: {error}")))?;
+    let address = |text: &str| usize::from_str_radix(text, 16).ok();
+    let lines = text.lines().filter_map(|line| {
+        let (start, end) = line.split_whitespace().next()?.split_once('-')?;
+        Some((address(start)?, address(end)?))
+    });
+    let mappings: Vec<(usize, usize)> = lines.collect();
+    let is_mapped = |region: &&silvics_pool::Region| {
+        let start = region.start.as_ptr().addr();
+        let end = start + region.bytes;
+        mappings.iter().any(|&(from, to)| from < end && start < to)
+    };
+    Ok(regions.iter().filter(is_mapped).count())
+}
+
+/// Elsewhere nobody tells.
+#[cfg(not(target_os = "linux"))]
+#[allow(clippy::unnecessary_wraps)]
+fn still_mapped(_: &[silvics_pool::Region]) -> Result<usize, Failure> {
+    Ok(0)
+}

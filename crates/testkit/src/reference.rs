@@ -1,0 +1,344 @@
+//! An index that is right by inspection: a `BTreeMap` under one lock. The suite is developed
+//! against it, and [`crate::broken`] plants mistakes in it.
+
+use crate::failure::ensure;
+use crate::{Failure, Outcome};
+use silvics::{
+    AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, Key, Options, OrderedIndex,
+    OrderedScan, Pages, PoolStats, TryInsertError, Violation,
+};
+use silvics_pool::Budget;
+use silvics_sync::{Mutex, MutexGuard};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+/// What an entry counts for in the budget.
+pub const ENTRY_BYTES: usize = 64;
+
+/// A `BTreeMap` under one lock.
+#[derive(Debug)]
+pub struct LockedMap<K: Key + ?Sized> {
+    state: Mutex<State<K>>,
+    domain: Domain,
+    budget: Budget,
+}
+
+#[derive(Debug)]
+pub(crate) struct State<K: Key + ?Sized> {
+    pub(crate) entries: BTreeMap<K::Owned, u64>,
+    /// Every key a range has lent, kept as long as the map.
+    lent: BTreeSet<Arc<K::Owned>>,
+}
+
+type Bounds<'a, K> = (Bound<<K as Key>::Ref<'a>>, Bound<<K as Key>::Ref<'a>>);
+
+impl<K: Key + ?Sized> LockedMap<K> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock()
+    }
+
+    /// The budget its entries count in.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Takes the memory of one entry.
+    fn admit(&self) -> Result<(), AllocError> {
+        self.budget.take(ENTRY_BYTES)
+    }
+
+    /// Lends a key for as long as the map lives.
+    #[allow(clippy::unused_self)] // its lifetime is used
+    pub(crate) fn lend<'g>(&'g self, state: &mut State<K>, key: &K::Owned) -> K::Ref<'g> {
+        let lent = if let Some(lent) = state.lent.get(key) {
+            Arc::as_ptr(lent)
+        } else {
+            let fresh = Arc::new(key.clone());
+            let address = Arc::as_ptr(&fresh);
+            state.lent.insert(fresh);
+            address
+        };
+        // SAFETY: what is lent is never changed, and dropped only with the map, borrowed for 'g.
+        K::borrow(unsafe { &*lent })
+    }
+
+    /// All entries in `bounds`, at one moment, ascending.
+    pub(crate) fn snapshot<'g>(&'g self, bounds: Bounds<'_, K>) -> Vec<(K::Ref<'g>, u64)> {
+        let mut state = self.lock();
+        let found: Vec<(K::Owned, u64)> = state
+            .entries
+            .iter()
+            .filter(|(key, _)| within::<K>(&bounds, key))
+            .map(|(key, value)| (key.clone(), *value))
+            .collect();
+        found.into_iter().map(|(key, value)| (self.lend(&mut state, &key), value)).collect()
+    }
+}
+
+/// Whether `key` is in `bounds`; nothing is in inverted ones.
+pub(crate) fn within<K: Key + ?Sized>(bounds: &Bounds<'_, K>, key: &K::Owned) -> bool {
+    let key = K::borrow(key);
+    let above = match &bounds.0 {
+        Bound::Included(low) => key >= K::shorten(*low),
+        Bound::Excluded(low) => key > K::shorten(*low),
+        Bound::Unbounded => true,
+    };
+    let below = match &bounds.1 {
+        Bound::Included(high) => key <= K::shorten(*high),
+        Bound::Excluded(high) => key < K::shorten(*high),
+        Bound::Unbounded => true,
+    };
+    above && below
+}
+
+impl<K: Key + ?Sized> OrderedIndex for LockedMap<K> {
+    type Key = K;
+
+    fn with_options(options: &Options) -> Result<Self, AllocError> {
+        Ok(Self {
+            state: Mutex::new(State { entries: BTreeMap::new(), lent: BTreeSet::new() }),
+            domain: options.domain.clone().unwrap_or_default(),
+            budget: Budget::new(options.memory_limit),
+        })
+    }
+
+    fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    fn get(&self, key: K::Ref<'_>, _: &Guard) -> Option<u64> {
+        self.lock().entries.get(&K::to_owned(key)).copied()
+    }
+
+    fn try_insert(&self, key: K::Ref<'_>, value: u64, guard: &Guard) -> Result<(), TryInsertError> {
+        match self.compare_exchange(key, None, Some(value), guard) {
+            Ok(()) => Ok(()),
+            Err(CompareExchangeError::Mismatch(Some(present))) => {
+                Err(TryInsertError::Occupied(present))
+            }
+            Err(CompareExchangeError::Alloc(error)) => Err(error.into()),
+            Err(other) => unreachable!("{other}"),
+        }
+    }
+
+    fn insert(&self, key: K::Ref<'_>, value: u64, _: &Guard) -> Result<Option<u64>, AllocError> {
+        let mut state = self.lock();
+        let key = K::to_owned(key);
+        if !state.entries.contains_key(&key) {
+            self.admit()?;
+        }
+        Ok(state.entries.insert(key, value))
+    }
+
+    fn remove(&self, key: K::Ref<'_>, _: &Guard) -> Result<Option<u64>, AllocError> {
+        let removed = self.lock().entries.remove(&K::to_owned(key));
+        if removed.is_some() {
+            self.budget.give(ENTRY_BYTES);
+        }
+        Ok(removed)
+    }
+
+    fn compare_exchange(
+        &self,
+        key: K::Ref<'_>,
+        expected: Option<u64>,
+        new: Option<u64>,
+        _: &Guard,
+    ) -> Result<(), CompareExchangeError> {
+        let mut state = self.lock();
+        let key = K::to_owned(key);
+        let present = state.entries.get(&key).copied();
+        if present != expected {
+            return Err(CompareExchangeError::Mismatch(present));
+        }
+        match (expected, new) {
+            (_, None) => {
+                if state.entries.remove(&key).is_some() {
+                    self.budget.give(ENTRY_BYTES);
+                }
+            }
+            (old, Some(value)) => {
+                if old.is_none() {
+                    self.admit()?;
+                }
+                state.entries.insert(key, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> usize {
+        self.lock().entries.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.budget.held()
+    }
+
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        let live_slots = self.budget.held() / ENTRY_BYTES;
+        vec![PoolStats {
+            kind: "entry",
+            live_slots,
+            live_bytes: live_slots * ENTRY_BYTES,
+            regions: Vec::new(),
+            pages: Pages::Small,
+            fallback: None,
+        }]
+    }
+}
+
+impl<K: Key + ?Sized> OrderedScan for LockedMap<K> {
+    type Range<'g> = std::vec::IntoIter<(K::Ref<'g>, u64)>;
+    type RangeRev<'g> = std::iter::Rev<Self::Range<'g>>;
+    type Cursor = LockedCursor<K>;
+
+    fn range<'g, R: RangeBounds<K::Ref<'g>>>(&'g self, range: R, _: &'g Guard) -> Self::Range<'g> {
+        self.snapshot((range.start_bound().cloned(), range.end_bound().cloned())).into_iter()
+    }
+
+    fn range_rev<'g, R: RangeBounds<K::Ref<'g>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+    ) -> Self::RangeRev<'g> {
+        self.range(range, guard).rev()
+    }
+
+    fn cursor(self: &Arc<Self>) -> LockedCursor<K> {
+        LockedCursor { map: Arc::clone(self), at: Position::BeforeFirst }
+    }
+}
+
+impl<K: Key + ?Sized> Check for LockedMap<K> {
+    fn check(&mut self) -> Result<usize, Violation> {
+        let entries = self.lock().entries.len();
+        let held = self.budget.held();
+        if held != entries * ENTRY_BYTES {
+            return Err(Violation {
+                invariant: "the budget holds the entries",
+                detail: format!("{entries} entries, {held} bytes"),
+            });
+        }
+        Ok(entries)
+    }
+}
+
+/// Where a cursor stands, in the contract's words: the model that cursors are compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Position<O> {
+    /// Before the first entry.
+    BeforeFirst,
+    /// At an entry that was there when the cursor came: its key and value then.
+    At(O, u64),
+    /// After the last entry.
+    AfterLast,
+}
+
+/// One move of a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move<O> {
+    /// To the first entry at or after the key.
+    Seek(O),
+    /// To the last entry at or before the key.
+    SeekRev(O),
+    /// To the next entry.
+    Next,
+    /// To the previous entry.
+    Prev,
+}
+
+/// Where the move leads from `at` in `entries`.
+pub fn step<O: Ord + Clone>(
+    entries: &BTreeMap<O, u64>,
+    at: &Position<O>,
+    step: &Move<O>,
+) -> Position<O> {
+    use Bound::{Excluded, Included, Unbounded};
+    let ahead = |from: Bound<&O>| entries.range::<O, _>((from, Unbounded)).next();
+    let back = |to: Bound<&O>| entries.range::<O, _>((Unbounded, to)).next_back();
+    let (found, missed) = match (step, at) {
+        (Move::Seek(key), _) => (ahead(Included(key)), Position::AfterLast),
+        (Move::SeekRev(key), _) => (back(Included(key)), Position::BeforeFirst),
+        (Move::Next, Position::BeforeFirst) => (ahead(Unbounded), Position::AfterLast),
+        (Move::Next, Position::At(key, _)) => (ahead(Excluded(key)), Position::AfterLast),
+        (Move::Next, Position::AfterLast) => (None, Position::AfterLast),
+        (Move::Prev, Position::AfterLast) => (back(Unbounded), Position::BeforeFirst),
+        (Move::Prev, Position::At(key, _)) => (back(Excluded(key)), Position::BeforeFirst),
+        (Move::Prev, Position::BeforeFirst) => (None, Position::BeforeFirst),
+    };
+    found.map_or(missed, |(key, value)| Position::At(key.clone(), *value))
+}
+
+/// A cursor of [`LockedMap`].
+#[derive(Debug)]
+pub struct LockedCursor<K: Key + ?Sized> {
+    pub(crate) map: Arc<LockedMap<K>>,
+    pub(crate) at: Position<K::Owned>,
+}
+
+impl<K: Key + ?Sized> LockedCursor<K> {
+    fn go(&mut self, to: &Move<K::Owned>) -> bool {
+        self.at = step(&self.map.lock().entries, &self.at, to);
+        matches!(self.at, Position::At(..))
+    }
+}
+
+impl<K: Key + ?Sized> Cursor for LockedCursor<K> {
+    type Key = K;
+
+    fn seek(&mut self, key: K::Ref<'_>) -> bool {
+        self.go(&Move::Seek(K::to_owned(key)))
+    }
+    fn seek_rev(&mut self, key: K::Ref<'_>) -> bool {
+        self.go(&Move::SeekRev(K::to_owned(key)))
+    }
+    fn next(&mut self) -> bool {
+        self.go(&Move::Next)
+    }
+    fn prev(&mut self) -> bool {
+        self.go(&Move::Prev)
+    }
+    fn key(&self) -> Option<K::Ref<'_>> {
+        match &self.at {
+            Position::At(key, _) => Some(K::borrow(key)),
+            _ => None,
+        }
+    }
+    fn value(&self) -> Option<u64> {
+        match self.at {
+            Position::At(_, value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// Compares the whole content of an index with a model: every model key found, `len` and `check`
+/// agree. With the right number of entries and every wanted one among them, there is no other.
+pub(crate) fn same_content<I: crate::Subject>(
+    index: &mut I,
+    model: &BTreeMap<silvics::OwnedKey<I>, u64>,
+) -> Outcome {
+    let guard = index.domain().pin();
+    for (key, value) in model {
+        let found = index.get(crate::keys::lend::<I>(key), &guard);
+        ensure!(
+            found == Some(*value),
+            "get({}) gives {found:?}, wanted {value}",
+            crate::keys::show::<I>(key)
+        );
+    }
+    drop(guard);
+    counts(index, model.len())
+}
+
+/// `len`, `is_empty` and `check` all say `wanted`.
+pub(crate) fn counts<I: crate::Subject>(index: &mut I, wanted: usize) -> Outcome {
+    let len = index.len();
+    ensure!(len == wanted, "len is {len}, wanted {wanted}");
+    ensure!(index.is_empty() == (wanted == 0), "is_empty is wrong at {wanted} entries");
+    let walked = index.check().map_err(Failure::from)?;
+    ensure!(walked == wanted, "check walked {walked} entries, wanted {wanted}");
+    Ok(())
+}

@@ -1,0 +1,7 @@
+//! The suite passes on an index that is right by inspection.
+
+use silvics_testkit::index_suite;
+use silvics_testkit::reference::LockedMap;
+
+index_suite!(locked_u64, LockedMap<u64>, reference);
+index_suite!(locked_bytes, LockedMap<[u8]>, reference);

@@ -1,0 +1,18 @@
+//! A drop that keeps something is found; one test, so that nobody else allocates meanwhile.
+
+use silvics_testkit::broken::{Broken, mistakes};
+use silvics_testkit::counting::{Counting, live_bytes};
+use silvics_testkit::reference::LockedMap;
+use silvics_testkit::{holds, memory};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn a_drop_that_keeps_nodes_is_found_and_one_that_does_not_passes() {
+    holds(memory::dropping_returns_everything::<LockedMap<u64>>(live_bytes));
+    holds(memory::dropping_and_flushing_returns_everything::<LockedMap<[u8]>>(live_bytes));
+    let leaky = memory::dropping_returns_everything::<Broken<mistakes::LeakyDrop>>(live_bytes);
+    let failure = leaky.unwrap_err();
+    assert!(failure.reason().contains("the heap grew"), "{failure}");
+}

@@ -1,0 +1,318 @@
+//! The choice of keys of one experiment.
+
+use crate::bijection::{Scramble, mix};
+use crate::dist::LATEST_EXPONENT;
+use crate::stream::Window;
+use crate::{Dist, KEYS_MAX, Mix, Stream};
+use rand::SeedableRng;
+use rand::distr::Distribution;
+use rand_distr::Zipf;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Which of how many threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// From 0.
+    pub thread: usize,
+    /// At least 1.
+    pub threads: usize,
+}
+
+impl Share {
+    /// The only thread.
+    pub const ALONE: Self = Self { thread: 0, threads: 1 };
+
+    /// This thread's part when `0..len` is cut into contiguous parts that differ by at most one.
+    pub fn part(self, len: u64) -> Range<u64> {
+        let cut = |thread: usize| {
+            let cut = u128::from(len) * thread as u128 / self.threads as u128;
+            cut as u64 // at most `len`
+        };
+        cut(self.thread)..cut(self.thread + 1)
+    }
+}
+
+/// The choice of keys of one experiment: a key space, the half of it that is present at the
+/// start, and a distribution of operations over it.
+///
+/// Which half: sequential, every other key; else a random half, or rather the half that comes
+/// first in a permutation drawn from the seed, which is also the order in which it is loaded
+/// (for `disjoint` each thread's range has such a permutation of its own).
+///
+/// Lookups, inserts and removals choose from the whole key space alike. So half of the lookups
+/// find their key, half of the inserts and removals change something, and with as many inserts as
+/// removals it stays so. (`latest` is the exception: its lookups go to keys that were inserted.)
+#[derive(Clone, Debug)]
+pub struct Choice {
+    dist: Dist,
+    len: u64,
+    present: u64,
+    seed: u64,
+    order: Scramble,
+    /// Sampled positions (`zipf`) or ages (`latest`); else empty.
+    samples: Arc<[u32]>,
+}
+
+/// Each distribution that is costly to sample is sampled once, this many times at most; each
+/// thread and run goes round the samples from a random one. Four million are enough for the tail:
+/// a run of a second rarely makes more operations.
+const SAMPLES_MAX: usize = 1 << 22;
+const SAMPLES_MIN: usize = 1 << 14;
+
+impl Choice {
+    /// A choice among `len` keys.
+    ///
+    /// # Panics
+    /// If `len` is zero or above [`KEYS_MAX`].
+    pub fn new(dist: Dist, len: usize, seed: u64) -> Self {
+        assert!((1..=KEYS_MAX).contains(&len), "a key space of {len} keys cannot be chosen from");
+        let present = len.div_ceil(2);
+        let samples = match dist {
+            Dist::Zipf(exponent) if exponent > 0.0 => {
+                let hot = Scramble::new(len, label(seed, "hot"));
+                sample(len, exponent, seed, |rank| hot.apply(rank) as u32)
+            }
+            Dist::Latest => sample(present, LATEST_EXPONENT, seed, |age| age as u32),
+            _ => Arc::default(),
+        };
+        Self {
+            dist,
+            len: len as u64,
+            present: present as u64,
+            seed,
+            order: Scramble::new(len, label(seed, "order")),
+            samples,
+        }
+    }
+
+    /// The distribution.
+    pub fn dist(&self) -> Dist {
+        self.dist
+    }
+
+    /// How many keys the key space has.
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Never: there is at least one key.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// How many keys are loaded: half of the key space, rounded up.
+    pub fn present(&self) -> usize {
+        self.present as usize
+    }
+
+    /// What `share` loads, in order. All shares together load [`Choice::present`] positions, each
+    /// once.
+    pub fn load_part(&self, share: Share) -> LoadPart {
+        let whole =
+            LoadPart { next: 0, end: self.present, step: 1, scramble: None, base: 0, scale: 1 };
+        let in_turns = LoadPart { next: share.thread as u64, step: share.threads as u64, ..whole };
+        match self.dist {
+            Dist::Uniform | Dist::Sparse | Dist::Zipf(_) => {
+                let part = share.part(self.present);
+                LoadPart { next: part.start, end: part.end, scramble: Some(self.order), ..whole }
+            }
+            Dist::Latest => LoadPart { scramble: Some(self.order), ..in_turns },
+            Dist::Sequential => LoadPart { scale: 2, ..in_turns },
+            Dist::Disjoint => {
+                let part = share.part(self.present);
+                // Twice the part, but for the last key of an odd key space.
+                let range = 2 * part.start..(2 * part.end).min(self.len);
+                let seed = label(self.seed, "range").wrapping_add(share.thread as u64);
+                let len = (range.end - range.start) as usize;
+                LoadPart {
+                    end: part.end - part.start,
+                    scramble: Some(Scramble::new(len.max(1), seed)),
+                    base: range.start,
+                    ..whole
+                }
+            }
+        }
+    }
+
+    /// Where [`Dist::Latest`] starts: everything loaded, nothing removed. Other distributions
+    /// carry it along unused.
+    pub fn start(&self) -> Window {
+        Window { inserted: self.present, removed: 0 }
+    }
+
+    /// The operations of `share` in run number `run`, which continues where `window` says.
+    pub fn stream(&self, mix: Mix, run: u64, share: Share, window: Window) -> Stream<'_> {
+        let seed = label(self.seed, "stream").wrapping_add(run);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(self::mix(seed));
+        for _ in 0..share.thread {
+            rng.jump(); // 2^128 words on: the threads' sequences do not meet
+        }
+        Stream::new(self, mix, share, window, rng)
+    }
+
+    pub(crate) fn samples(&self) -> &[u32] {
+        &self.samples
+    }
+
+    pub(crate) fn order(&self) -> &Scramble {
+        &self.order
+    }
+}
+
+/// A seed of its own for each use.
+fn label(seed: u64, name: &str) -> u64 {
+    name.bytes().fold(mix(seed), |state, byte| mix(state.wrapping_add(u64::from(byte))))
+}
+
+fn sample(len: usize, exponent: f64, seed: u64, place: impl Fn(u64) -> u32) -> Arc<[u32]> {
+    let Ok(zipf) = Zipf::new(len as f64, exponent) else {
+        unreachable!("a key space has keys, and exponents are between 0 and 3");
+    };
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(label(seed, "samples"));
+    let count = len.saturating_mul(64).clamp(SAMPLES_MIN, SAMPLES_MAX);
+    (0..count)
+        .map(|_| {
+            let rank = zipf.sample(&mut rng) as u64; // from 1
+            place(rank.clamp(1, len as u64) - 1)
+        })
+        .collect()
+}
+
+/// The positions one thread loads; made by [`Choice::load_part`].
+#[derive(Clone, Debug)]
+pub struct LoadPart {
+    next: u64,
+    end: u64,
+    step: u64,
+    scramble: Option<Scramble>,
+    base: u64,
+    scale: u64,
+}
+
+impl Iterator for LoadPart {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        if self.next >= self.end {
+            return None;
+        }
+        let turn = self.next;
+        self.next += self.step;
+        let place = self.scramble.map_or(turn, |scramble| scramble.apply(turn));
+        Some((self.base + self.scale * place) as u32)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.end.saturating_sub(self.next).div_ceil(self.step) as usize;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for LoadPart {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    fn any_dist() -> impl Strategy<Value = Dist> {
+        prop_oneof![
+            Just(Dist::Uniform),
+            Just(Dist::Sparse),
+            Just(Dist::Zipf(0.99)),
+            Just(Dist::Sequential),
+            Just(Dist::Disjoint),
+            Just(Dist::Latest),
+        ]
+    }
+
+    fn load(choice: &Choice, threads: usize) -> Vec<Vec<u32>> {
+        (0..threads)
+            .map(|thread| {
+                let part = choice.load_part(Share { thread, threads });
+                let announced = part.len();
+                let positions: Vec<u32> = part.collect();
+                assert_eq!(positions.len(), announced);
+                positions
+            })
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_load_is_half_of_the_key_space_each_key_once(
+            dist in any_dist(), len in 1_usize..600, threads in 1_usize..9, seed: u64,
+        ) {
+            let choice = Choice::new(dist, len, seed);
+            let parts = load(&choice, threads);
+            let all: Vec<u32> = parts.concat();
+            let distinct: HashSet<u32> = all.iter().copied().collect();
+            prop_assert_eq!(all.len(), len.div_ceil(2));
+            prop_assert_eq!(distinct.len(), all.len());
+            prop_assert!(all.iter().all(|&p| (p as usize) < len));
+        }
+
+        #[test]
+        fn parts_are_contiguous_and_even(len in 0_u64..1 << 33, threads in 1_usize..100) {
+            let mut at = 0;
+            for thread in 0..threads {
+                let part = Share { thread, threads }.part(len);
+                prop_assert_eq!(part.start, at);
+                let even = len / threads as u64;
+                prop_assert!((even..=even + 1).contains(&(part.end - part.start)));
+                at = part.end;
+            }
+            prop_assert_eq!(at, len);
+        }
+    }
+
+    #[test]
+    fn the_number_of_threads_does_not_change_what_is_loaded() {
+        for dist in [Dist::Uniform, Dist::Zipf(1.0), Dist::Latest, Dist::Sequential] {
+            let choice = Choice::new(dist, 1000, 1);
+            let alone: HashSet<u32> = load(&choice, 1).concat().into_iter().collect();
+            let five: HashSet<u32> = load(&choice, 5).concat().into_iter().collect();
+            assert_eq!(alone, five, "{dist}");
+        }
+    }
+
+    #[test]
+    fn sequential_loads_ascend_and_threads_take_turns() {
+        let choice = Choice::new(Dist::Sequential, 12, 1);
+        assert_eq!(load(&choice, 2), [vec![0, 4, 8], vec![2, 6, 10]]);
+    }
+
+    #[test]
+    fn disjoint_loads_stay_in_their_ranges() {
+        let choice = Choice::new(Dist::Disjoint, 1000, 1);
+        for (thread, part) in load(&choice, 4).into_iter().enumerate() {
+            let range = Share { thread, threads: 4 }.part(1000);
+            assert!(part.iter().all(|&p| range.contains(&u64::from(p))));
+        }
+    }
+
+    #[test]
+    fn a_random_load_has_no_order() {
+        let choice = Choice::new(Dist::Uniform, 20_000, 5);
+        let order = load(&choice, 1).concat();
+        let ascents = order.windows(2).filter(|pair| pair[0] < pair[1]).count();
+        assert!((4800..5200).contains(&ascents), "{ascents}");
+        // Both halves of the key space hold half of it, within five standard deviations.
+        let low = order.iter().filter(|&&p| p < 10_000).count();
+        assert!((4820..5180).contains(&low), "{low}");
+    }
+
+    #[test]
+    fn seeds_matter_and_repeat() {
+        let first = |seed| {
+            let choice = Choice::new(Dist::Uniform, 1 << 16, seed);
+            let mut part = choice.load_part(Share::ALONE);
+            [part.next(), part.next(), part.next()]
+        };
+        assert_eq!(first(1), first(1));
+        assert_ne!(first(1), first(2));
+    }
+}

@@ -1,0 +1,148 @@
+//! The key distributions, as the command line names them.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The largest Zipf exponent taken: beyond it a handful of keys is all there is.
+pub const ZIPF_EXPONENT_MAX: f64 = 3.0;
+
+/// How keys are chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Dist {
+    /// `uniform`: the integers from 1 up, all alike.
+    Uniform,
+    /// `sparse`: as `uniform`, the integers hashed one to one to 63 bits.
+    Sparse,
+    /// `zipf:θ`: the key of rank r is chosen with a probability proportional to `r^-θ`. Ranks are
+    /// scattered over the key space, so that hot keys are not neighbours.
+    Zipf(f64),
+    /// `sequential`: loaded in ascending order, every other key, by threads that take turns; then
+    /// each thread walks up the key space from a random key, again and again.
+    Sequential,
+    /// `disjoint`: each thread has a contiguous range of keys of its own, all alike.
+    Disjoint,
+    /// `latest`: inserts take keys in a fixed order, removals follow behind in the same order, and
+    /// lookups prefer what was inserted last: the r-th youngest key with a probability
+    /// proportional to `r^-0.99` (the exponent of YCSB).
+    Latest,
+}
+
+/// The exponent of [`Dist::Latest`].
+pub(crate) const LATEST_EXPONENT: f64 = 0.99;
+
+/// What is wrong with a distribution's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DistError {
+    /// No such distribution.
+    Unknown(String),
+    /// A Zipf exponent that is missing, no number, or outside 0 to 3.
+    Exponent(String),
+}
+
+impl FromStr for Dist {
+    type Err = DistError;
+
+    fn from_str(text: &str) -> Result<Self, DistError> {
+        Ok(match text {
+            "uniform" => Self::Uniform,
+            "sparse" => Self::Sparse,
+            "sequential" => Self::Sequential,
+            "disjoint" => Self::Disjoint,
+            "latest" => Self::Latest,
+            _ => {
+                let Some(exponent) = text.strip_prefix("zipf") else {
+                    return Err(DistError::Unknown(text.into()));
+                };
+                let wrong = || DistError::Exponent(text.into());
+                let exponent = exponent.strip_prefix(':').ok_or_else(wrong)?;
+                let exponent: f64 = exponent.parse().map_err(|_| wrong())?;
+                if !(0.0..=ZIPF_EXPONENT_MAX).contains(&exponent) {
+                    return Err(wrong());
+                }
+                Self::Zipf(exponent.abs()) // -0 is 0
+            }
+        })
+    }
+}
+
+impl fmt::Display for Dist {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Uniform => f.write_str("uniform"),
+            Self::Sparse => f.write_str("sparse"),
+            Self::Zipf(exponent) => write!(f, "zipf:{exponent}"),
+            Self::Sequential => f.write_str("sequential"),
+            Self::Disjoint => f.write_str("disjoint"),
+            Self::Latest => f.write_str("latest"),
+        }
+    }
+}
+
+impl fmt::Display for DistError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(text) => write!(
+                f,
+                "`{text}` is no distribution: choose uniform, sparse, zipf:EXPONENT, sequential, \
+                 disjoint or latest"
+            ),
+            Self::Exponent(text) => {
+                write!(f, "`{text}` has no exponent between 0 and 3: write for example zipf:0.99")
+            }
+        }
+    }
+}
+
+impl std::error::Error for DistError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_are_read_and_written_alike() {
+        for text in [
+            "uniform",
+            "sparse",
+            "zipf:0",
+            "zipf:0.99",
+            "zipf:3",
+            "sequential",
+            "disjoint",
+            "latest",
+        ] {
+            assert_eq!(text.parse::<Dist>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused_with_a_remedy() {
+        for text in ["", "Uniform", "normal", "uniform ", "latest:1"] {
+            let error = text.parse::<Dist>().unwrap_err();
+            assert_eq!(error, DistError::Unknown(text.into()));
+            assert!(error.to_string().contains("choose uniform"));
+        }
+        for text in
+            ["zipf", "zipf:", "zipf:x", "zipf:-1", "zipf:3.01", "zipf:nan", "zipf:inf", "zipfian"]
+        {
+            let error = text.parse::<Dist>().unwrap_err();
+            assert_eq!(error, DistError::Exponent(text.into()), "{text}");
+            assert!(error.to_string().contains("zipf:0.99"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_exponent_comes_back(exponent in 0.0_f64..=3.0) {
+            let dist = Dist::Zipf(exponent);
+            prop_assert_eq!(dist.to_string().parse(), Ok(dist));
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,20}") {
+            let _ = text.parse::<Dist>();
+        }
+    }
+}

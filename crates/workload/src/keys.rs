@@ -1,0 +1,232 @@
+//! Key spaces: what turns a position into a key.
+
+use crate::bijection::hash63;
+use std::hash::Hasher;
+
+/// A key space of 64-bit words.
+#[derive(Clone, Debug)]
+pub struct WordKeys {
+    kind: Words,
+    len: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Words {
+    Dense,
+    Sparse,
+    Listed(Vec<u64>),
+}
+
+impl WordKeys {
+    /// The integers from 1 to `len`.
+    pub fn dense(len: usize) -> Self {
+        let kind = Words::Dense;
+        Self { kind, len }
+    }
+
+    /// The integers from 1 to `len`, each hashed to 63 bits by a fixed bijection.
+    pub fn sparse(len: usize) -> Self {
+        let kind = Words::Sparse;
+        Self { kind, len }
+    }
+
+    /// The words of a list, in its order. They must be distinct.
+    pub fn listed(words: Vec<u64>) -> Self {
+        let len = words.len();
+        let kind = Words::Listed(words);
+        Self { kind, len }
+    }
+
+    /// How many keys.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The key at a position below [`WordKeys::len`].
+    #[inline]
+    pub fn key(&self, position: u32) -> u64 {
+        match &self.kind {
+            Words::Dense => u64::from(position) + 1,
+            Words::Sparse => hash63(u64::from(position) + 1),
+            Words::Listed(words) => words[position as usize],
+        }
+    }
+
+    /// Brings what [`WordKeys::key`] reads nearer. For a generated key that is nothing.
+    #[inline]
+    pub fn prefetch(&self, position: u32) {
+        if let Words::Listed(words) = &self.kind {
+            prefetch(&raw const words[position as usize]);
+        }
+    }
+}
+
+/// The value of a word key: a bijection, so that no two keys share a value.
+#[inline]
+pub const fn word_value(key: u64) -> u64 {
+    (key ^ 0x5851_f42d_4c95_7f2d).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// A 64-bit hash of a byte key: its value, and what stands for it in sums of keys.
+pub fn byte_hash(key: &[u8]) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    hasher.write(key);
+    hasher.finish()
+}
+
+/// A key space of byte strings, one after the other in memory, each with its hash beside its
+/// address: a program has its keys in memory, too.
+#[derive(Clone, Debug)]
+pub struct ByteKeys {
+    bytes: Vec<u8>,
+    /// One more than there are keys: the last tells where the last key ends.
+    entries: Vec<Entry>,
+    longest: Longest,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    start: usize,
+    hash: u64,
+}
+
+/// The longest key of a key space.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Longest {
+    /// Its length.
+    pub bytes: usize,
+    /// The number, from 1, of the line it came from, if it came from a file.
+    pub line: Option<usize>,
+}
+
+impl ByteKeys {
+    /// The given keys, which must be distinct, in their order.
+    pub fn new<'a>(keys: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let (mut bytes, mut entries) = (Vec::new(), Vec::new());
+        let mut longest = Longest::default();
+        for key in keys {
+            let (start, hash) = (bytes.len(), byte_hash(key));
+            entries.push(Entry { start, hash });
+            bytes.extend_from_slice(key);
+            longest.bytes = longest.bytes.max(key.len());
+        }
+        let (start, hash) = (bytes.len(), 0);
+        entries.push(Entry { start, hash });
+        bytes.shrink_to_fit();
+        Self { bytes, entries, longest }
+    }
+
+    /// The words of `words` in the encoding that keeps their order: 8 bytes, big-endian.
+    pub fn encoded(words: &WordKeys) -> Self {
+        let encoded: Vec<[u8; 8]> =
+            (0..words.len()).map(|position| words.key(position as u32).to_be_bytes()).collect();
+        Self::new(encoded.iter().map(<[u8; 8]>::as_slice))
+    }
+
+    /// Says which line the longest key came from.
+    pub(crate) fn set_longest_line(&mut self, line: usize) {
+        self.longest.line = Some(line);
+    }
+
+    /// How many keys.
+    pub fn len(&self) -> usize {
+        self.entries.len() - 1
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The key at a position below [`ByteKeys::len`].
+    #[inline]
+    pub fn key(&self, position: u32) -> &[u8] {
+        let position = position as usize;
+        &self.bytes[self.entries[position].start..self.entries[position + 1].start]
+    }
+
+    /// [`byte_hash`] of the key at a position.
+    #[inline]
+    pub fn hash(&self, position: u32) -> u64 {
+        self.entries[position as usize].hash
+    }
+
+    /// Brings what [`ByteKeys::key`] reads, and the start of the key itself, nearer.
+    #[inline]
+    pub fn prefetch(&self, position: u32) {
+        let start = self.entries[position as usize].start;
+        prefetch(self.bytes.as_ptr().wrapping_add(start));
+    }
+
+    /// The longest key.
+    pub fn longest(&self) -> Longest {
+        self.longest
+    }
+
+    /// The bytes of all keys together.
+    pub fn total_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+#[inline]
+fn prefetch<T>(address: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch is a hint: it reads nothing the program could see and never faults.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn dense_and_sparse_are_the_same_positions() {
+        let (dense, sparse) = (WordKeys::dense(10), WordKeys::sparse(10));
+        for position in 0..10 {
+            assert_eq!(dense.key(position), u64::from(position) + 1);
+            assert_eq!(sparse.key(position), hash63(dense.key(position)));
+        }
+    }
+
+    #[test]
+    fn encoded_words_keep_their_order() {
+        let words = WordKeys::listed(vec![1, 255, 256, u64::MAX]);
+        let bytes = ByteKeys::encoded(&words);
+        let keys: Vec<&[u8]> = (0..4).map(|position| bytes.key(position)).collect();
+        assert!(keys.is_sorted());
+        assert_eq!(keys[2], [0, 0, 0, 0, 0, 0, 1, 0]);
+        assert_eq!(bytes.longest(), Longest { bytes: 8, line: None });
+    }
+
+    proptest! {
+        #[test]
+        fn byte_keys_come_back(keys: Vec<Vec<u8>>) {
+            let space = ByteKeys::new(keys.iter().map(Vec::as_slice));
+            prop_assert_eq!(space.len(), keys.len());
+            for (position, key) in keys.iter().enumerate() {
+                space.prefetch(position as u32);
+                prop_assert_eq!(space.key(position as u32), &key[..]);
+                prop_assert_eq!(space.hash(position as u32), byte_hash(key));
+            }
+            let total: usize = keys.iter().map(Vec::len).sum();
+            prop_assert_eq!(space.total_bytes(), total);
+        }
+
+        #[test]
+        fn values_differ_as_keys_do(a: u64, b: u64) {
+            prop_assert_eq!(a == b, word_value(a) == word_value(b));
+        }
+    }
+}

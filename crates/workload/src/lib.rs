@@ -1,0 +1,58 @@
+//! Which keys a benchmark touches, in which order, and what it does to them.
+//!
+//! Nothing here knows an index. A workload speaks of *positions* `0..len` in a *key space* of
+//! `len` keys, about half of which are present at any time; [`WordKeys`] and [`ByteKeys`] turn a
+//! position into a key. So every distribution works on generated integers and on the lines of a
+//! file alike:
+//!
+//! * [`Dist`]: the distributions, as the command line names them;
+//! * [`Choice`]: the choice of keys of one experiment, that is the order of the load
+//!   ([`Choice::load_part`]) and each thread's operations ([`Choice::stream`]);
+//! * [`Mix`]: the shares of lookups, inserts, removals and scans;
+//! * [`Stream`]: fills blocks with operations at a cost of a few nanoseconds each;
+//! * [`keyfile`]: keys from a file, lines or SOSD.
+//!
+//! The same seed gives the same operations, whatever the number of contenders or the machine.
+//!
+//! ```
+//! use silvics_workload::{Block, Choice, Dist, Mix, Op, Share, WordKeys};
+//!
+//! // A key space of 2000 keys, of which 1000 are loaded by two threads.
+//! let keys = WordKeys::dense(2000);
+//! let choice = Choice::new(Dist::Uniform, keys.len(), 42);
+//! let loaded: Vec<u64> = (0..2)
+//!     .flat_map(|thread| choice.load_part(Share { thread, threads: 2 }))
+//!     .map(|position| keys.key(position))
+//!     .collect();
+//! assert_eq!(loaded.len(), 1000);
+//!
+//! // The first operations of a thread that runs alone.
+//! let mix: Mix = "90/5/5".parse()?;
+//! let mut stream = choice.stream(mix, 0, Share::ALONE, choice.start());
+//! let mut block = Block::new(1);
+//! stream.fill(&mut block);
+//! for (op, position) in block.iter() {
+//!     assert!(matches!(op, Op::Lookup | Op::Insert | Op::Remove));
+//!     assert!((1..=2000).contains(&keys.key(position)));
+//! }
+//! # Ok::<(), silvics_workload::MixError>(())
+//! ```
+
+pub mod keyfile;
+
+mod bijection;
+mod choice;
+mod dist;
+mod keys;
+mod mix;
+mod stream;
+
+pub use bijection::{Scramble, hash63};
+pub use choice::{Choice, LoadPart, Share};
+pub use dist::{Dist, DistError, ZIPF_EXPONENT_MAX};
+pub use keys::{ByteKeys, Longest, WordKeys, byte_hash, word_value};
+pub use mix::{Mix, MixError, Op};
+pub use stream::{BLOCK_OPS, Block, Stream, Window};
+
+/// The most keys a key space can have: positions are 32-bit words.
+pub const KEYS_MAX: usize = 1 << 32;

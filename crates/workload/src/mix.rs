@@ -1,0 +1,189 @@
+//! Operation mixes: how many of a hundred operations are of which kind.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A kind of operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Look a key up.
+    Lookup,
+    /// Insert a key.
+    Insert,
+    /// Remove a key.
+    Remove,
+    /// Read the entries from a key on.
+    Scan,
+}
+
+impl Op {
+    /// In the order in which a mix names their shares.
+    pub const ALL: [Self; 4] = [Self::Lookup, Self::Insert, Self::Remove, Self::Scan];
+}
+
+/// Shares of lookups, inserts, removals and scans in percent, written `90/5/5` or `85/5/5/5`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Mix {
+    percent: [u8; 4],
+}
+
+/// What is wrong with a mix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MixError {
+    /// Not three or four whole numbers between slashes.
+    Form(String),
+    /// The shares do not sum to a hundred.
+    Sum {
+        /// The text.
+        text: String,
+        /// What they sum to.
+        sum: u64,
+    },
+}
+
+impl Mix {
+    /// The share of `op` in percent.
+    pub fn percent(self, op: Op) -> u8 {
+        self.percent[op as usize]
+    }
+
+    /// Whether it has scans.
+    pub fn scans(self) -> bool {
+        self.percent(Op::Scan) > 0
+    }
+
+    /// Whether it inserts or removes.
+    pub fn writes(self) -> bool {
+        self.percent(Op::Insert) + self.percent(Op::Remove) > 0
+    }
+
+    /// Upper bounds of the kinds' shares of the 32-bit words, cumulated: a random word below the
+    /// first is a lookup, else below the second an insert, and so on.
+    pub(crate) fn thresholds(self) -> [u64; 3] {
+        let mut sum = 0;
+        std::array::from_fn(|kind| {
+            sum += u64::from(self.percent[kind]);
+            (sum << 32) / 100
+        })
+    }
+}
+
+impl FromStr for Mix {
+    type Err = MixError;
+
+    fn from_str(text: &str) -> Result<Self, MixError> {
+        let form = || MixError::Form(text.into());
+        let shares: Vec<u64> = text
+            .split('/')
+            .map(|share| {
+                // `parse` would take a plus sign, too.
+                let digits = share.bytes().all(|byte| byte.is_ascii_digit());
+                share.parse().ok().filter(|_| digits).ok_or_else(form)
+            })
+            .collect::<Result<_, _>>()?;
+        if !matches!(shares.len(), 3 | 4) {
+            return Err(form());
+        }
+        let sum = shares.iter().fold(0, |sum: u64, &share| sum.saturating_add(share));
+        if sum != 100 {
+            let text = text.into();
+            return Err(MixError::Sum { text, sum });
+        }
+        let mut percent = [0; 4];
+        for (to, from) in percent.iter_mut().zip(shares) {
+            *to = from as u8; // at most 100
+        }
+        Ok(Self { percent })
+    }
+}
+
+impl fmt::Display for Mix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [lookup, insert, remove, scan] = self.percent;
+        write!(f, "{lookup}/{insert}/{remove}")?;
+        match scan {
+            0 => Ok(()),
+            scan => write!(f, "/{scan}"),
+        }
+    }
+}
+
+impl fmt::Display for MixError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Form(text) => write!(
+                f,
+                "`{text}` is not LOOKUP/INSERT/REMOVE or LOOKUP/INSERT/REMOVE/SCAN in whole \
+                 percent: write for example 90/5/5 or 85/5/5/5"
+            ),
+            Self::Sum { text, sum } => {
+                write!(f, "`{text}` sums to {sum}: choose shares in percent that sum to 100")
+            }
+        }
+    }
+}
+
+impl std::error::Error for MixError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn shares_are_read() {
+        let mix: Mix = "85/4/6/5".parse().unwrap();
+        assert_eq!(Op::ALL.map(|op| mix.percent(op)), [85, 4, 6, 5]);
+        assert!(mix.scans() && mix.writes());
+        assert_eq!(mix.to_string(), "85/4/6/5");
+        let mix: Mix = "100/0/0/0".parse().unwrap();
+        assert!(!mix.scans() && !mix.writes());
+        assert_eq!(mix.to_string(), "100/0/0");
+    }
+
+    #[test]
+    fn wrong_forms_and_sums_are_told_apart() {
+        for text in
+            ["", "100", "50/50", "90/5/5/0/0", "a/b/c", "90/5/+5", "90/ 5/5", "90//5", "-1/51/50"]
+        {
+            let error = text.parse::<Mix>().unwrap_err();
+            assert_eq!(error, MixError::Form(text.into()), "{text}");
+        }
+        for (text, sum) in [("90/5/6", 101), ("0/0/0", 0), ("18446744073709551615/1/0", u64::MAX)] {
+            let error = text.parse::<Mix>().unwrap_err();
+            assert_eq!(error, MixError::Sum { text: text.into(), sum });
+            assert!(error.to_string().contains("sum to 100"));
+        }
+    }
+
+    #[test]
+    fn thresholds_divide_the_words_in_the_given_shares() {
+        let all = 1_u64 << 32;
+        assert_eq!("100/0/0".parse::<Mix>().unwrap().thresholds(), [all; 3]);
+        assert_eq!("0/0/0/100".parse::<Mix>().unwrap().thresholds(), [0; 3]);
+        let quarter = all / 4;
+        assert_eq!(
+            "25/25/25/25".parse::<Mix>().unwrap().thresholds(),
+            [quarter, 2 * quarter, 3 * quarter]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_mix_comes_back(a in 0_u8..=100, b in 0_u8..=100, c in 0_u8..=100) {
+            let (x, y) = (a.min(b), a.max(b));
+            let (y, z) = (y.min(c), y.max(c));
+            let x = x.min(y);
+            let text = format!("{x}/{}/{}/{}", y - x, z - y, 100 - z);
+            let mix: Mix = text.parse().unwrap();
+            prop_assert_eq!(mix.to_string().parse::<Mix>(), Ok(mix));
+            prop_assert_eq!(Op::ALL.iter().map(|&op| u32::from(mix.percent(op))).sum::<u32>(), 100);
+        }
+
+        #[test]
+        fn no_text_panics(text in "[0-9/+. -]{0,30}") {
+            let _ = text.parse::<Mix>();
+        }
+    }
+}

@@ -1,0 +1,445 @@
+//! A thread's operations, a block at a time.
+
+use crate::choice::{Choice, Share};
+use crate::{Dist, Mix, Op};
+use rand::Rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// Operations in a block, unless a batch is larger.
+pub const BLOCK_OPS: usize = 64;
+
+/// A block of operations: kinds and positions.
+#[derive(Clone, Debug)]
+pub struct Block {
+    ops: Vec<Op>,
+    positions: Vec<u32>,
+    batch: usize,
+}
+
+impl Block {
+    /// A block whose operations come in batches of `batch` (at least 1) of the same kind: the
+    /// smallest number of whole batches with at least [`BLOCK_OPS`] operations.
+    pub fn new(batch: usize) -> Self {
+        let batch = batch.max(1);
+        let len = BLOCK_OPS.next_multiple_of(batch);
+        Self { ops: vec![Op::Lookup; len], positions: vec![0; len], batch }
+    }
+
+    /// How many operations.
+    #[allow(clippy::len_without_is_empty)] // it never is
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// The operations.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = (Op, u32)> + '_ {
+        self.ops.iter().copied().zip(self.positions.iter().copied())
+    }
+
+    /// The operations, batch by batch.
+    #[inline]
+    pub fn batches(&self) -> impl Iterator<Item = (Op, &[u32])> + '_ {
+        self.positions
+            .chunks_exact(self.batch)
+            .zip(self.ops.iter().step_by(self.batch))
+            .map(|(positions, &op)| (op, positions))
+    }
+
+    /// Their positions.
+    #[inline]
+    pub fn positions(&self) -> &[u32] {
+        &self.positions
+    }
+}
+
+/// How far [`Dist::Latest`] has come: the keys of the insertion order with numbers in
+/// `removed..inserted` are present (modulo the key space), if every thread has kept up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Keys inserted since the beginning.
+    pub inserted: u64,
+    /// Keys removed since the beginning.
+    pub removed: u64,
+}
+
+impl Window {
+    /// The window of two threads together.
+    #[must_use]
+    pub fn join(self, other: Self) -> Self {
+        Self {
+            inserted: self.inserted.max(other.inserted),
+            removed: self.removed.max(other.removed),
+        }
+    }
+}
+
+/// One thread's endless operations in one run; made by [`Choice::stream`].
+#[derive(Clone, Debug)]
+pub struct Stream<'a> {
+    rng: Xoshiro256PlusPlus,
+    thresholds: [u64; 3],
+    /// The only kind there is.
+    pure: Option<Op>,
+    source: Source<'a>,
+    window: Window,
+}
+
+#[derive(Clone, Debug)]
+enum Source<'a> {
+    Uniform { start: u32, len: u64 },
+    Samples { samples: &'a [u32], at: usize },
+    Walk { at: u32, last: u32 },
+    Latest(Latest<'a>),
+}
+
+/// Threads take turns in the insertion order: thread t of T inserts numbers t, t + T, t + 2T … from
+/// where the run started. It takes the others to be as far as itself.
+#[derive(Clone, Debug)]
+struct Latest<'a> {
+    choice: &'a Choice,
+    ages: &'a [u32],
+    at: usize,
+    thread: u64,
+    threads: u64,
+}
+
+impl<'a> Stream<'a> {
+    pub(crate) fn new(
+        choice: &'a Choice,
+        mix: Mix,
+        share: Share,
+        window: Window,
+        mut rng: Xoshiro256PlusPlus,
+    ) -> Self {
+        let samples = choice.samples();
+        let len = choice.len() as u64;
+        let at = below(&mut rng, samples.len().max(1) as u64) as usize;
+        let source = match choice.dist() {
+            Dist::Latest => Source::Latest(Latest {
+                choice,
+                ages: samples,
+                at,
+                thread: share.thread as u64,
+                threads: share.threads as u64,
+            }),
+            Dist::Sequential => {
+                Source::Walk { at: below(&mut rng, len) as u32, last: (len - 1) as u32 }
+            }
+            Dist::Disjoint => {
+                let part = share.part(len);
+                Source::Uniform {
+                    // A range of at least one key, even with more threads than keys.
+                    start: part.start.min(len - 1) as u32,
+                    len: (part.end - part.start).max(1),
+                }
+            }
+            _ if samples.is_empty() => Source::Uniform { start: 0, len },
+            _ => Source::Samples { samples, at },
+        };
+        Self {
+            rng,
+            thresholds: mix.thresholds(),
+            pure: Op::ALL.into_iter().find(|&op| mix.percent(op) == 100),
+            source,
+            window,
+        }
+    }
+
+    /// Fills the block with the next operations.
+    #[inline]
+    pub fn fill(&mut self, block: &mut Block) {
+        self.fill_ops(block);
+        match &mut self.source {
+            Source::Uniform { start, len } => {
+                for position in &mut block.positions {
+                    *position = *start + below(&mut self.rng, *len) as u32;
+                }
+            }
+            Source::Samples { samples, at } => copy_around(samples, at, &mut block.positions),
+            Source::Walk { at, last } => {
+                for position in &mut block.positions {
+                    *position = *at;
+                    *at = if *at == *last { 0 } else { *at + 1 };
+                }
+            }
+            Source::Latest(latest) => latest.fill(block, &mut self.window),
+        }
+    }
+
+    #[inline]
+    fn fill_ops(&mut self, block: &mut Block) {
+        if let Some(op) = self.pure {
+            block.ops.fill(op);
+            return;
+        }
+        let [lookup, insert, remove] = self.thresholds;
+        for batch in block.ops.chunks_mut(block.batch) {
+            let word = u64::from(self.rng.next_u32());
+            let kind = usize::from(word >= lookup)
+                + usize::from(word >= insert)
+                + usize::from(word >= remove);
+            batch.fill(Op::ALL[kind]);
+        }
+    }
+
+    /// How far it has come. (Only `latest` moves it.)
+    pub fn window(&self) -> Window {
+        self.window
+    }
+}
+
+impl Latest<'_> {
+    fn fill(&mut self, block: &mut Block, window: &mut Window) {
+        copy_around(self.ages, &mut self.at, &mut block.positions);
+        let len = self.choice.len() as u64;
+        for (op, position) in block.ops.iter().zip(&mut block.positions) {
+            let number = match op {
+                Op::Insert => {
+                    window.inserted += self.threads;
+                    window.inserted - self.threads + self.thread
+                }
+                Op::Remove => {
+                    window.removed += self.threads;
+                    window.removed - self.threads + self.thread
+                }
+                // Ages are below `present`, which `inserted` starts at.
+                Op::Lookup | Op::Scan => window.inserted - 1 - u64::from(*position),
+            };
+            *position = self.choice.order().apply(number % len) as u32;
+        }
+    }
+}
+
+/// Copies the samples from `at` on, going round at the end.
+#[inline]
+fn copy_around(samples: &[u32], at: &mut usize, to: &mut [u32]) {
+    for to in to {
+        *to = samples[*at];
+        *at += 1;
+        if *at == samples.len() {
+            *at = 0;
+        }
+    }
+}
+
+/// A word below `len`, by Lemire's multiplication without rejection: no position is favoured by
+/// more than one part in 2^64 / `len`.
+#[inline]
+fn below(rng: &mut Xoshiro256PlusPlus, len: u64) -> u64 {
+    ((u128::from(rng.next_u64()) * u128::from(len)) >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    fn mix(text: &str) -> Mix {
+        text.parse().unwrap()
+    }
+
+    fn take(choice: &Choice, text: &str, run: u64, share: Share, count: usize) -> Vec<(Op, u32)> {
+        let mut stream = choice.stream(mix(text), run, share, choice.start());
+        let mut block = Block::new(1);
+        let mut ops = Vec::new();
+        while ops.len() < count {
+            stream.fill(&mut block);
+            ops.extend(block.iter());
+        }
+        ops.truncate(count);
+        ops
+    }
+
+    fn positions(dist: Dist, len: usize, count: usize) -> Vec<u32> {
+        let choice = Choice::new(dist, len, 11);
+        let ops = take(&choice, "100/0/0", 0, Share::ALONE, count);
+        ops.into_iter().map(|(_, position)| position).collect()
+    }
+
+    fn counts(positions: &[u32]) -> HashMap<u32, usize> {
+        let mut counts = HashMap::new();
+        for &position in positions {
+            *counts.entry(position).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Chi-square of the counts against equal shares of `cells` cells.
+    fn chi_square(counts: &HashMap<u32, usize>, cells: usize) -> f64 {
+        let total: usize = counts.values().sum();
+        let expected = total as f64 / cells as f64;
+        let square = |&count: &usize| (count as f64 - expected).powi(2) / expected;
+        let empty = (cells - counts.len()) as f64;
+        counts.values().map(square).sum::<f64>() + empty * expected
+    }
+
+    #[test]
+    fn uniform_is_uniform() {
+        let chi = chi_square(&counts(&positions(Dist::Uniform, 1000, 200_000)), 1000);
+        // 999 degrees of freedom: mean 999, standard deviation 45.
+        assert!((820.0..1180.0).contains(&chi), "{chi}");
+    }
+
+    #[test]
+    fn zipf_of_zero_is_uniform() {
+        assert_eq!(positions(Dist::Zipf(0.0), 1000, 100), positions(Dist::Uniform, 1000, 100));
+    }
+
+    #[test]
+    fn zipf_frequencies_follow_the_power_of_the_rank() {
+        for exponent in [0.5, 0.99, 1.0, 2.0, 3.0] {
+            const LEN: usize = 1000;
+            let sampled = 64 * LEN; // once round the samples
+            let mut by_rank: Vec<usize> =
+                counts(&positions(Dist::Zipf(exponent), LEN, sampled)).into_values().collect();
+            by_rank.sort_unstable_by(|a, b| b.cmp(a));
+            let weight = |rank: usize| (rank as f64).powf(-exponent);
+            let norm: f64 = (1..=LEN).map(weight).sum();
+            for rank in [1, 2, 3] {
+                let expected = sampled as f64 * weight(rank) / norm;
+                let found = by_rank[rank - 1] as f64;
+                let tolerance = 5.0 * expected.sqrt();
+                assert!(
+                    (found - expected).abs() < tolerance,
+                    "zipf:{exponent} rank {rank}: {found}, expected {expected}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn hot_keys_are_not_neighbours() {
+        let counts = counts(&positions(Dist::Zipf(0.99), 1 << 16, 1 << 18));
+        let mut hot: Vec<(usize, u32)> = counts.into_iter().map(|(p, c)| (c, p)).collect();
+        hot.sort_unstable_by(|a, b| b.cmp(a));
+        let mut hottest: Vec<u32> = hot[..16].iter().map(|&(_, p)| p).collect();
+        hottest.sort_unstable();
+        assert!(hottest.windows(2).all(|pair| pair[1] - pair[0] > 16), "{hottest:?}");
+        // Nor do they sit in one half.
+        assert!((3..=13).contains(&hottest.iter().filter(|&&p| p < 1 << 15).count()));
+    }
+
+    #[test]
+    fn sequential_walks_up_and_around() {
+        let walked = positions(Dist::Sequential, 100, 250);
+        assert!(walked.windows(2).all(|pair| pair[1] == (pair[0] + 1) % 100));
+    }
+
+    #[test]
+    fn disjoint_threads_never_meet() {
+        let choice = Choice::new(Dist::Disjoint, 1001, 3);
+        for threads in [1, 2, 3, 7] {
+            for thread in 0..threads {
+                let share = Share { thread, threads };
+                let range = share.part(1001);
+                let ops = take(&choice, "50/25/25", 0, share, 1000);
+                assert!(ops.iter().all(|&(_, p)| range.contains(&u64::from(p))));
+            }
+        }
+    }
+
+    #[test]
+    fn more_threads_than_keys_still_have_keys() {
+        let choice = Choice::new(Dist::Disjoint, 2, 3);
+        for thread in 0..8 {
+            let share = Share { thread, threads: 8 };
+            assert!(take(&choice, "100/0/0", 0, share, 64).iter().all(|&(_, p)| p < 2));
+        }
+    }
+
+    #[test]
+    fn latest_keeps_a_window_of_present_keys_and_looks_at_its_young_end() {
+        let choice = Choice::new(Dist::Latest, 1000, 9);
+        let order: Vec<u32> = (0..1000).map(|n| choice.order().apply(n) as u32).collect();
+        let mut present: std::collections::HashSet<u32> = order[..500].iter().copied().collect();
+        let youngest = order[499];
+        let (mut hits, mut lookups, mut first) = (0, 0, 0);
+        for (op, position) in take(&choice, "80/10/10", 0, Share::ALONE, 20_000) {
+            match op {
+                Op::Insert => assert!(present.insert(position)),
+                Op::Remove => _ = present.remove(&position),
+                Op::Lookup => {
+                    lookups += 1;
+                    hits += usize::from(present.contains(&position));
+                    first += usize::from(position == youngest);
+                }
+                Op::Scan => unreachable!("no scans in the mix"),
+            }
+        }
+        assert!(hits * 100 > lookups * 98, "{hits} of {lookups}");
+        assert!(first < lookups / 10, "the youngest key changes");
+    }
+
+    #[test]
+    fn latest_threads_share_the_insertion_order() {
+        let choice = Choice::new(Dist::Latest, 1000, 9);
+        let inserted: Vec<u32> = (0..3)
+            .flat_map(|thread| take(&choice, "0/100/0", 0, Share { thread, threads: 3 }, 100))
+            .map(|(_, position)| position)
+            .collect();
+        let mut expected: Vec<u32> = (500..800).map(|n| choice.order().apply(n) as u32).collect();
+        let mut found = inserted;
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_window_continues_in_the_next_run() {
+        let choice = Choice::new(Dist::Latest, 1000, 9);
+        let mut block = Block::new(1);
+        let mut stream = choice.stream(mix("0/100/0"), 0, Share::ALONE, choice.start());
+        stream.fill(&mut block);
+        let window = stream.window().join(choice.start());
+        assert_eq!((window.inserted, window.removed), (564, 0));
+        let mut stream = choice.stream(mix("0/0/100"), 1, Share::ALONE, window);
+        stream.fill(&mut block);
+        assert_eq!(stream.window().removed, 64);
+        assert_eq!(block.positions()[0], choice.order().apply(0) as u32);
+    }
+
+    #[test]
+    fn kinds_come_in_their_shares_and_batches() {
+        let choice = Choice::new(Dist::Uniform, 1000, 3);
+        let mut stream = choice.stream(mix("70/15/10/5"), 0, Share::ALONE, choice.start());
+        let mut block = Block::new(10);
+        assert_eq!(block.len(), 70);
+        let mut found = HashMap::new();
+        for _ in 0..2000 {
+            stream.fill(&mut block);
+            for (op, positions) in block.batches() {
+                assert_eq!(positions.len(), 10);
+                *found.entry(op).or_insert(0) += 1;
+            }
+        }
+        for (op, percent) in Op::ALL.into_iter().zip([70, 15, 10, 5]) {
+            let (count, expected) = (found[&op] as f64, 140.0 * f64::from(percent));
+            assert!((count - expected).abs() < 5.0 * expected.sqrt(), "{op:?}: {count}");
+        }
+    }
+
+    #[test]
+    fn runs_and_threads_differ_and_repeat() {
+        let choice = Choice::new(Dist::Uniform, 1 << 20, 3);
+        let share = |thread| Share { thread, threads: 2 };
+        let ops = |run, thread| take(&choice, "90/5/5", run, share(thread), 64);
+        assert_eq!(ops(0, 0), ops(0, 0));
+        assert_ne!(ops(0, 0), ops(0, 1));
+        assert_ne!(ops(0, 0), ops(1, 0));
+        let again = Choice::new(Dist::Uniform, 1 << 20, 3);
+        assert_eq!(ops(5, 1), take(&again, "90/5/5", 5, share(1), 64));
+    }
+
+    /// The operations of version 0.1 for seed 42: recorded results name a seed, which must go on
+    /// meaning the same operations.
+    #[test]
+    fn the_meaning_of_a_seed_is_fixed() {
+        let choice = Choice::new(Dist::Uniform, 2000, 42);
+        let load: Vec<u32> = choice.load_part(Share::ALONE).take(4).collect();
+        let ops = take(&choice, "90/5/5", 0, Share::ALONE, 4);
+        let positions: Vec<u32> = ops.iter().map(|&(_, position)| position).collect();
+        assert_eq!(load, [547, 152, 1608, 67]);
+        assert_eq!(positions, [1915, 959, 1730, 310]);
+    }
+}
