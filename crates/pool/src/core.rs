@@ -530,20 +530,15 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
         unsafe { &*granule.cast::<Slab>().add(index) }
     }
 
-    /// The bitmap of `slab`, behind the entries.
+    /// The bitmap of `slab`, behind the entries. Found from the slab's first slot, whose pointer
+    /// may go anywhere in the mapping.
     fn words_of(&self, slab: &Slab) -> &[AtomicU64] {
-        let entry = std::ptr::from_ref(slab);
-        let offset = entry.addr() & (HUGE_PAGE - 1);
-        let index = offset / size_of::<Slab>();
-        let bitmaps = Self::SLABS * size_of::<Slab>();
-        let start = entry.cast::<u8>().wrapping_sub(offset).wrapping_add(bitmaps);
+        let first = slab.first();
+        let offset = first.addr() & (HUGE_PAGE - 1);
+        let bitmap = (offset / SLAB) * self.words;
+        let start = first.wrapping_sub(offset).wrapping_add(Self::SLABS * size_of::<Slab>());
         // SAFETY: as in `slab`: SLABS bitmaps of `words` words follow the entries.
-        unsafe {
-            std::slice::from_raw_parts(
-                start.cast::<AtomicU64>().add(index * self.words),
-                self.words,
-            )
-        }
+        unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>().add(bitmap), self.words) }
     }
 
     /// Slots handed out; exact when quiescent.

@@ -15,10 +15,10 @@
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `words[w]` | `free`, `give_back` fetch-or | Release | `take` swap | the last use of a slot happens before its next one |
-//! | `words[w]` | `take` swap | Acquire | all fetch-ors since the last swap | as above; RMWs continue the release sequence |
+//! | `words[w]` | `free`, `give_back` fetch-or | `AcqRel` | `take` swap | the last use of a slot happens before its next one; who finds the word empty comes after the `fetch-and` before the swap that emptied it |
+//! | `words[w]` | `take` swap | `AcqRel` | all fetch-ors since the last swap | as above; RMWs continue the release sequence |
 //! | `summary` | `free`, `give_back` fetch-or | `SeqCst` | `settle` load | with `listed`: either the freer sees the slab unlisted and lists it, or the drainer sees the bit |
-//! | `summary` | `take` fetch-and | Relaxed | – | cleared *before* the word is swapped: a bit that comes between sets it again (S2) |
+//! | `summary` | `take` fetch-and | Relaxed | – | cleared before the word is swapped, which releases it: who then finds the word empty sets it again (S2) |
 //! | `listed` | `free` swap, `settle` store and swap | `SeqCst` | `summary` | as above |
 
 use silvics_sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -72,7 +72,7 @@ impl Slab {
 
     /// Marks the slots `bits` of word `word` free.
     pub(crate) fn free(&self, words: &[AtomicU64], word: usize, bits: u64) -> Listing {
-        let before = words[word].fetch_or(bits, Ordering::Release);
+        let before = words[word].fetch_or(bits, Ordering::AcqRel);
         debug_assert_eq!(before & bits, 0, "slots {bits:b} of word {word} freed twice (S1)");
         if before != 0 || self.summary.fetch_or(1 << word, Ordering::SeqCst) != 0 {
             return Listing::Known;
@@ -89,7 +89,7 @@ impl Slab {
             }
             let word = summary.trailing_zeros() as usize;
             self.summary.fetch_and(!(1 << word), Ordering::Relaxed);
-            let bits = words[word].swap(0, Ordering::Acquire);
+            let bits = words[word].swap(0, Ordering::AcqRel);
             if bits != 0 {
                 return Some((word, bits));
             }
@@ -99,7 +99,7 @@ impl Slab {
     /// Puts bits of a word back that `take` gave and that did not fit: the slab is still being
     /// drained, so `settle` will find them.
     pub(crate) fn give_back(&self, words: &[AtomicU64], word: usize, bits: u64) {
-        if words[word].fetch_or(bits, Ordering::Release) == 0 {
+        if words[word].fetch_or(bits, Ordering::AcqRel) == 0 {
             self.summary.fetch_or(1 << word, Ordering::SeqCst);
         }
     }

@@ -283,12 +283,13 @@ impl Default for BatchCell {
 /// The retired objects of one pool that are not yet sealed, a batch per thread.
 pub(crate) struct Retired<R: Reclaim> {
     pool: Arc<R>,
+    domain: Domain,
     cells: PerThread<BatchCell>,
 }
 
 impl<R: Reclaim> Retired<R> {
-    pub(crate) fn new(pool: Arc<R>) -> Self {
-        Self { pool, cells: PerThread::new() }
+    pub(crate) fn new(pool: Arc<R>, domain: Domain) -> Self {
+        Self { pool, domain, cells: PerThread::new() }
     }
 
     /// Retires `object` of `bytes` bytes: it is reclaimed when no guard can see it any more.
@@ -304,8 +305,10 @@ impl<R: Reclaim> Retired<R> {
         let full = cell.0.with_mut(|batch| {
             // SAFETY: D5, and nothing in here calls back.
             let batch = unsafe { &mut *batch };
-            if batch.objects.capacity() == 0 {
-                batch.objects.reserve_exact(BATCH_OBJECTS);
+            if batch.objects.capacity() == 0
+                && batch.objects.try_reserve_exact(BATCH_OBJECTS).is_err()
+            {
+                return Some(Batch { objects: vec![object], bytes });
             }
             batch.objects.push(object);
             batch.bytes += bytes;
@@ -342,6 +345,9 @@ impl<R: Reclaim> Retired<R> {
 
 impl<R: Reclaim> Drop for Retired<R> {
     fn drop(&mut self) {
+        // Sealed batches hold the pool, and nobody may pin this domain again: run them now, unless
+        // another thread's guard is in the way.
+        self.domain.flush();
         if self.pool.releases_whole() {
             return;
         }

@@ -29,12 +29,12 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
     /// Whether dropping the index releases its nodes without walking it.
     pub(crate) const RELEASES_WHOLE: bool = P::Slots::<T>::RELEASES_WHOLE;
 
-    pub(crate) fn new(kind: &'static str, config: &Config) -> Self {
+    pub(crate) fn new(kind: &'static str, config: &Config, domain: &Domain) -> Self {
         const {
             assert!(!std::mem::needs_drop::<T>(), "nodes are freed without being dropped");
         };
         let slots = Arc::new(Slots(P::Slots::<T>::new(kind, config)));
-        Self { retired: Retired::new(Arc::clone(&slots)), slots }
+        Self { retired: Retired::new(Arc::clone(&slots), domain.clone()), slots }
     }
 
     /// A new node holding `value`, not yet reachable. If memory is short, what this thread has
@@ -121,10 +121,11 @@ impl<P: Placement> Blobs<P> {
     pub(crate) fn new(
         kind: &'static str,
         config: &Config,
+        domain: &Domain,
         size_of: unsafe fn(NonNull<u8>) -> usize,
     ) -> Self {
         let bytes = Arc::new(Bytes { bytes: P::Bytes::new(kind, config), size_of });
-        Self { retired: Retired::new(Arc::clone(&bytes)), bytes }
+        Self { retired: Retired::new(Arc::clone(&bytes), domain.clone()), bytes }
     }
 
     /// `size` uninitialised bytes. If memory is short, what this thread has retired is flushed and
@@ -186,8 +187,8 @@ mod tests {
     use silvics_pool::{Pooled, Shared};
     use std::sync::mpsc::channel;
 
-    fn nodes<P: Placement>() -> Nodes<[u64; 4], P> {
-        Nodes::new("node", &Config::default())
+    fn nodes<P: Placement>(domain: &Domain) -> Nodes<[u64; 4], P> {
+        Nodes::new("node", &Config::default(), domain)
     }
 
     /// Retires `count` fresh nodes.
@@ -203,7 +204,7 @@ mod tests {
     #[test]
     fn a_pool_outlives_its_last_retired_slot() {
         let domain = Domain::new();
-        let nodes = nodes::<Pooled>();
+        let nodes = nodes::<Pooled>(&domain);
         let pool = Arc::downgrade(&nodes.slots);
         let reader = domain.pin();
         retire(&nodes, &domain, 10 * crate::domain::BATCH_OBJECTS);
@@ -218,7 +219,7 @@ mod tests {
     #[test]
     fn another_threads_unsealed_batch_goes_with_the_index() {
         let domain = Domain::new();
-        let nodes = Arc::new(nodes::<Pooled>());
+        let nodes = Arc::new(nodes::<Pooled>(&domain));
         let pool = Arc::downgrade(&nodes.slots);
         let (retired, wait_for_retired) = channel();
         let (go_on, wait_to_go_on) = channel::<()>();
@@ -242,7 +243,7 @@ mod tests {
     #[test]
     fn another_threads_sealed_batches_keep_the_pool_until_they_have_run() {
         let domain = Domain::new();
-        let nodes = Arc::new(nodes::<Shared>());
+        let nodes = Arc::new(nodes::<Shared>(&domain));
         let pool = Arc::downgrade(&nodes.slots);
         let (go_on, wait_to_go_on) = channel::<()>();
         let (pinned, wait_for_pin) = channel();
@@ -272,7 +273,7 @@ mod tests {
     #[test]
     fn a_foreign_guard_protects_nothing_and_an_adopted_one_does() {
         let (domain, foreign) = (Domain::new(), Domain::new());
-        let nodes = nodes::<Shared>();
+        let nodes = nodes::<Shared>(&domain);
         let guard = foreign.pin();
         retire(&nodes, &domain, crate::domain::BATCH_OBJECTS);
         domain.flush();
@@ -292,7 +293,7 @@ mod tests {
         let mut held = Vec::new();
         for round in 0..200 {
             let domain = Domain::new();
-            let nodes = nodes::<Shared>();
+            let nodes = nodes::<Shared>(&domain);
             let guard = domain.pin();
             retire(&nodes, &domain, crate::domain::BATCH_OBJECTS);
             domain.flush();

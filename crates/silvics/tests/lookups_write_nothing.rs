@@ -5,22 +5,26 @@ use silvics::{BronsonTree, NatarajanTree, Pooled, SkipList};
 use silvics_testkit::{broken, holds, lookups};
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn occ_avl() {
     holds(lookups::write_nothing::<BronsonTree<Pooled>>());
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn edge_ext_lf() {
     holds(lookups::write_nothing::<NatarajanTree<Pooled>>());
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn skiplist() {
     holds(lookups::write_nothing::<SkipList<u64, Pooled>>());
     holds(lookups::write_nothing::<SkipList<[u8], Pooled>>());
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn skiplist_scans() {
     holds(lookups::scans_write_nothing::<SkipList<u64, Pooled>>());
     holds(lookups::scans_write_nothing::<SkipList<[u8], Pooled>>());

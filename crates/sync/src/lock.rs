@@ -7,12 +7,11 @@
 //! | `SpinLock.state` | `try_lock` exchange | Acquire | `unlock` | what the last owner wrote is seen |
 //! | `SpinLock.state` | `lock`'s spin load | Relaxed | – | only decides when to try the exchange |
 //! | `SpinLock.state` | `unlock` | Release | `try_lock` | publishes the critical section |
-//! | `TicketLock.next` | `lock` fetch-add | Relaxed | – | the RMW order alone gives each ticket once |
-//! | `TicketLock.serving` | `lock` load | Acquire | `unlock` | as above |
-//! | `TicketLock.serving` | `unlock` store | Release | `lock` | as above; the owner alone writes it |
-//! | `TicketLock.next` | `try_lock` CAS | Acquire / Relaxed | `unlock` via `serving` | see `try_lock` |
+//! | `TicketLock` | `lock` fetch-add and loads | Acquire | `unlock` | as above; draws continue the release sequence of the last unlock |
+//! | `TicketLock` | `try_lock` CAS | Acquire / Relaxed | `unlock` | as above |
+//! | `TicketLock` | `unlock` RMW | Release | `lock` | as above |
 
-use crate::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
+use crate::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::backoff::Backoff;
 
 /// A mutual exclusion lock without data: the tree decides what it protects.
@@ -75,14 +74,17 @@ impl RawLock for SpinLock {
 }
 
 /// Ticket lock (Mellor-Crummey and Scott, TOCS 1991, section 2.2): first come, first served.
-/// Four bytes; tickets are 16 bits wide, so at most 65 535 threads may wait at once.
+/// Four bytes: the next ticket above the one being served, 16 bits each, so at most 65 535
+/// threads may wait at once. Both are one word, so that `try_lock` sees them at one moment.
 #[derive(Debug, Default)]
 pub struct TicketLock {
-    next: AtomicU16,
-    serving: AtomicU16,
+    word: AtomicU32,
 }
 
 impl TicketLock {
+    const NEXT: u32 = 1 << 16;
+    const SERVING: u32 = Self::NEXT - 1;
+
     /// An unlocked lock.
     pub fn new() -> Self {
         Self::default()
@@ -92,33 +94,38 @@ impl TicketLock {
 impl RawLock for TicketLock {
     #[inline]
     fn lock(&self) {
-        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut word = self.word.fetch_add(Self::NEXT, Ordering::Acquire);
+        let ticket = word >> 16;
         let mut backoff = Backoff::new();
-        while self.serving.load(Ordering::Acquire) != ticket {
+        while word & Self::SERVING != ticket {
             backoff.wait();
+            word = self.word.load(Ordering::Acquire);
         }
     }
 
     #[inline]
     fn try_lock(&self) -> bool {
-        // The lock is free when both counters agree. If `next` still equals the `serving` read
-        // here when the CAS takes it, nobody has drawn a ticket since that owner left, so the
-        // Acquire load of `serving` has synchronised with the last `unlock`.
-        let serving = self.serving.load(Ordering::Acquire);
-        self.next
-            .compare_exchange(
-                serving,
-                serving.wrapping_add(1),
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            )
-            .is_ok()
+        let word = self.word.load(Ordering::Relaxed);
+        word >> 16 == word & Self::SERVING
+            && self
+                .word
+                .compare_exchange(
+                    word,
+                    word.wrapping_add(Self::NEXT),
+                    Ordering::Acquire,
+                    Ordering::Relaxed,
+                )
+                .is_ok()
     }
 
     #[inline]
     unsafe fn unlock(&self) {
-        let mine = self.serving.load(Ordering::Relaxed);
-        self.serving.store(mine.wrapping_add(1), Ordering::Release);
+        // The lower half must not carry into the upper one.
+        if self.word.load(Ordering::Relaxed) & Self::SERVING == Self::SERVING {
+            self.word.fetch_sub(Self::SERVING, Ordering::Release);
+        } else {
+            self.word.fetch_add(1, Ordering::Release);
+        }
     }
 }
 

@@ -49,8 +49,8 @@
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `next[level]` | `next` | Acquire | `try_link` | what a link leads to is initialised (I1) |
-//! | `next[level]` | `try_link`, success | Release | `next` | publishes; a mark keeps the release sequence |
+//! | `next[level]` | `next` | `SeqCst` | `try_link` | what a link leads to is initialised (I1); linearization points of different keys are in one order |
+//! | `next[level]` | `try_link`, success | `SeqCst` | `next` | publishes; as above |
 //! | `next[level]` | `try_link`, failure | Relaxed | – | the loser reads again through `next` |
 //! | own `next` before linking | `set_next_unshared` | Relaxed | – | private until the CAS that publishes it |
 //! | `references` | `try_refer` | Relaxed | – | the guard keeps the node meanwhile; a count publishes nothing |
@@ -159,7 +159,7 @@ impl<K: SkipKey + ?Sized, P: Placement> OrderedIndex for SkipList<K, P> {
 
     fn with_options(options: &Options) -> Result<Self, AllocError> {
         let (domain, config) = options.prepare();
-        let nodes: Blobs<P> = Blobs::new(INTEGER_NODE.kind, &config, Node::<K>::bytes);
+        let nodes: Blobs<P> = Blobs::new(INTEGER_NODE.kind, &config, &domain, Node::<K>::bytes);
         let bytes = K::node_bytes(K::SMALLEST, MAX_HEIGHT);
         let memory = nodes.alloc(bytes, &domain, &domain.pin())?;
         // SAFETY: fresh memory of that size.

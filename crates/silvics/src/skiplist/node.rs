@@ -179,6 +179,9 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
         self.header()
             .references
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
+                if word > u32::MAX / 2 {
+                    std::process::abort(); // 2^26 forgotten cursors, as `Arc` does
+                }
                 (word > HEIGHT_MASK).then_some(word + ONE_REFERENCE)
             })
             .is_ok()
@@ -205,7 +208,7 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
     /// The link at `level`; what it leads to is initialised.
     #[inline(always)]
     pub(super) fn next(self, level: usize) -> Link<'g, K> {
-        Link { word: self.link(level).0.load(Ordering::Acquire), marker: PhantomData }
+        Link { word: self.link(level).0.load(Ordering::SeqCst), marker: PhantomData }
     }
 
     /// Sets a link of a node nobody else can reach yet.
@@ -220,7 +223,7 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
         debug_assert!(!current.is_marked());
         self.link(level)
             .0
-            .compare_exchange(current.word, new.word, Ordering::Release, Ordering::Relaxed)
+            .compare_exchange(current.word, new.word, Ordering::SeqCst, Ordering::Relaxed)
             .is_ok()
     }
 

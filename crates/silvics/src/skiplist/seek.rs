@@ -172,6 +172,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         guard: &'g Guard,
     ) -> Result<(), Restart> {
         splice.found = None;
+        let mut met = None;
         let mut probe = K::probe(target);
         let mut pred = self.head();
         for level in (0..self.height.load(Memory::Relaxed).max(height)).rev() {
@@ -199,6 +200,8 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
                         Ordering::Equal => {
                             if level == 0 {
                                 splice.found = Some(next);
+                            } else {
+                                met = Some(next);
                             }
                             break;
                         }
@@ -214,7 +217,9 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
                 splice.places[level] = Some(Place { pred, link, hint_to, hint_from });
             }
         }
-        Ok(())
+        // A node with the key on an upper level that is not the one at level 0 has been removed
+        // since: a place before it must not be used, or a new node would stand before it there.
+        if met.is_some() && met != splice.found { Err(Restart) } else { Ok(()) }
     }
 
     /// Unlinks `node`, which `link` of `pred` leads to and whose own link `after` is marked.

@@ -44,19 +44,28 @@ fn condition(node: &Node, left: Option<&Node>, right: Option<&Node>) -> Conditio
     if node.height() == right_height { Condition::Sound } else { Condition::Height(right_height) }
 }
 
-/// Nodes to look at again.
-struct Damage<'g> {
-    /// The lowest.
-    first: Option<&'g Node>,
-    /// The node above a rotation that leaves damage below: the rotation has changed the height of
-    /// what is now its child, and repairing `first` may not climb that far.
-    then: Option<&'g Node>,
+/// A node to look at, and the child whose change is the reason, if one is.
+#[derive(Clone, Copy)]
+pub(super) struct Visit<'g> {
+    pub(super) node: &'g Node,
+    pub(super) child: Option<&'g Node>,
 }
 
-impl<'g> Damage<'g> {
-    fn at(node: Option<&'g Node>) -> Self {
-        Self { first: node, then: None }
+impl<'g> Visit<'g> {
+    fn of(node: &Held<'g>) -> Self {
+        Self { node: node.node(), child: None }
     }
+
+    fn above(parent: &Held<'g>, child: Option<&'g Node>) -> Self {
+        Self { node: parent.node(), child }
+    }
+}
+
+/// What to look at after a repair, from the bottom up.
+type Visits<'g> = [Option<Visit<'g>>; 4];
+
+fn visits<const N: usize>(list: [Visit<'_>; N]) -> Visits<'_> {
+    std::array::from_fn(|at| list.get(at).copied())
 }
 
 /// Children of one node and their heights, as a rotation sees them: `near` is on the heavy side.
@@ -68,58 +77,69 @@ struct Rotation<'g> {
 }
 
 impl<P: Placement> BronsonTree<P> {
-    /// Repairs damage from `damaged` upwards until none is left that this thread must repair.
-    pub(super) fn repair<'g>(&'g self, mut damaged: Option<&'g Node>, guard: &'g Guard) {
-        while let Some(node) = damaged {
-            // SAFETY: nodes in this loop were reached under the guard.
-            let Some(parent) = (unsafe { node.parent() }) else { return }; // the holder
-            // SAFETY: as above.
-            let (left, right) = unsafe { children(node, guard) };
-            let condition = condition(node, left, right);
-            if matches!(condition, Condition::Sound) || node.version().is_unlinked() {
-                return;
-            }
-            if let Condition::Height(_) = condition {
-                damaged = Self::fix_height(&node.lock());
+    /// Repairs damage from a node upwards until none is left that this thread must repair.
+    ///
+    /// A verdict counts only under the node's lock: whoever changes the height of a child locks
+    /// that child's parent after it, so that of two who change two children the later one sees
+    /// both. If a rotation has moved the child meanwhile, its new parent is looked at.
+    pub(super) fn repair<'g>(&'g self, visit: Visit<'g>, guard: &'g Guard) {
+        let mut next = Some(visit);
+        while let Some(Visit { node, child }) = next {
+            let held = node.lock();
+            if let Some(child) = child
+                && !child.version().is_unlinked()
+                && !child.is_child_of(&held)
+            {
+                drop(held);
+                // SAFETY: nodes in this loop were reached under the guard.
+                let parent = unsafe { child.parent() };
+                next = parent.map(|node| Visit { node, child: Some(child) });
                 continue;
             }
+            if held.version().is_unlinked() {
+                return; // its remover looks at its parent
+            }
+            // SAFETY: as above.
+            let (left, right) = unsafe { children(node, guard) };
+            // SAFETY: as above. The holder has no parent, and nothing to repair.
+            let Some(parent) = (unsafe { node.parent() }) else { return };
+            match condition(node, left, right) {
+                Condition::Sound => return,
+                Condition::Height(height) => {
+                    held.set_height(height);
+                    next = Some(Visit { node: parent, child: Some(node) });
+                    continue;
+                }
+                Condition::Unbalanced | Condition::Superfluous => drop(held),
+            }
             let parent = parent.lock();
-            if !parent.version().is_unlinked() && node.is_child_of(&parent) {
-                let node = node.lock();
-                if node.version().is_unlinked() {
-                    return; // its remover has taken the damage over
-                }
-                let damage = self.rebalance(&parent, &node, guard);
-                drop((node, parent));
-                if damage.then.is_some() {
-                    // Deeper by a level each time: as deep as the tree at most.
-                    self.repair(damage.first, guard);
-                    damaged = damage.then;
-                } else {
-                    damaged = damage.first;
+            if parent.version().is_unlinked() || !node.is_child_of(&parent) {
+                next = Some(Visit { node, child: None }); // it has moved: look again
+                continue;
+            }
+            let held = node.lock();
+            if held.version().is_unlinked() {
+                return;
+            }
+            let visits = self.rebalance(&parent, &held, guard);
+            drop((held, parent));
+            next = None;
+            for visit in visits.into_iter().flatten() {
+                if let Some(lower) = next.replace(visit) {
+                    self.repair(lower, guard);
                 }
             }
         }
     }
 
-    /// Corrects the height of a locked node. Returns the next damaged node: its parent if the
-    /// height has changed, the node itself if it needs more than that, none if it is sound.
-    pub(super) fn fix_height<'g>(node: &Held<'g>) -> Option<&'g Node> {
-        // SAFETY: the node is locked, so it and its neighbours are kept by the caller's guard.
-        let (left, right) = unsafe { (node.child(Side::LEFT), node.child(Side::RIGHT)) };
-        match condition(node, left, right) {
-            Condition::Sound => None,
-            Condition::Height(height) => {
-                node.set_height(height);
-                // SAFETY: as above.
-                unsafe { node.parent() }
-            }
-            Condition::Unbalanced | Condition::Superfluous => Some(node.node()),
-        }
-    }
-
-    /// Unlinks a node without value that has at most one child. Both are locked.
-    pub(super) fn unlink(&self, parent: &Held<'_>, node: &Held<'_>, guard: &Guard) {
+    /// Unlinks a node without value that has at most one child, and returns that child. Both are
+    /// locked.
+    pub(super) fn unlink<'g>(
+        &self,
+        parent: &Held<'_>,
+        node: &Held<'_>,
+        guard: &'g Guard,
+    ) -> Option<&'g Node> {
         // SAFETY: locked, and reached under the guard.
         let (left, right) = unsafe { children(node, guard) };
         debug_assert!(left.is_none() || right.is_none());
@@ -129,6 +149,7 @@ impl<P: Placement> BronsonTree<P> {
         node.set_unlinked();
         // SAFETY: no link leads to it any more (I1), and `UNLINKED` is set once, under its lock.
         unsafe { self.nodes.retire(node.as_non_null(), guard) };
+        child
     }
 
     /// The side of `parent` that `node` is linked on.
@@ -139,18 +160,18 @@ impl<P: Placement> BronsonTree<P> {
     }
 
     /// Repairs a locked node below its locked parent; returns what to look at again.
-    fn rebalance<'g>(&self, parent: &Held<'g>, node: &Held<'g>, guard: &'g Guard) -> Damage<'g> {
+    fn rebalance<'g>(&self, parent: &Held<'g>, node: &Held<'g>, guard: &'g Guard) -> Visits<'g> {
         // SAFETY: locked, and reached under the guard.
         let (left, right) = unsafe { children(node, guard) };
         match condition(node, left, right) {
-            Condition::Sound => Damage::at(None),
+            Condition::Sound => visits([]),
             Condition::Height(height) => {
                 node.set_height(height);
-                Damage::at(Self::fix_height(parent))
+                visits([Visit::above(parent, Some(node.node()))])
             }
             Condition::Superfluous => {
-                self.unlink(parent, node, guard);
-                Damage::at(Self::fix_height(parent))
+                let child = self.unlink(parent, node, guard);
+                visits([Visit::above(parent, child)])
             }
             Condition::Unbalanced => {
                 let (left_height, right_height) = (height(left), height(right));
@@ -167,22 +188,21 @@ impl<P: Placement> BronsonTree<P> {
 
     /// Lifts the heavy side of `node` by a single or double rotation; if a double rotation would
     /// leave its lower node unbalanced, has what is wrong below repaired first.
-    fn lift<'g>(parent: &Held<'g>, node: &Held<'g>, rotation: &Rotation<'g>) -> Damage<'g> {
+    fn lift<'g>(parent: &Held<'g>, node: &Held<'g>, rotation: &Rotation<'g>) -> Visits<'g> {
         let &Rotation { heavy, far_height, near } = rotation;
         let near = near.lock();
         if near.height() - far_height <= 1 {
-            return Damage::at(Some(node.node())); // no longer: look again
+            return visits([Visit::of(node)]); // no longer: look again
         }
         // SAFETY: locked, and reached under the guard.
         let (outer, inner) = unsafe { (near.child(heavy), near.child(heavy.other())) };
         let outer_height = height(outer);
         let Some(inner) = inner.filter(|i| i.height() > outer_height) else {
-            return Self::rotate(parent, node, &near, rotation, height(inner));
+            return Self::rotate(parent, node, &near, rotation);
         };
         let inner = inner.lock();
-        let inner_height = inner.height();
-        if outer_height >= inner_height {
-            return Self::rotate(parent, node, &near, rotation, inner_height);
+        if outer_height >= inner.height() {
+            return Self::rotate(parent, node, &near, rotation);
         }
         // SAFETY: as above.
         let given = unsafe { inner.child(heavy) };
@@ -190,8 +210,7 @@ impl<P: Placement> BronsonTree<P> {
             return Self::rotate_twice(parent, node, &near, &inner, rotation);
         }
         // Sound children of a sound `near` would not differ by that much.
-        let first = if inner_height - outer_height > 1 { &near } else { &inner };
-        Damage { first: Some(first.node()), then: Some(node.node()) }
+        visits([Visit::of(&inner), Visit::of(&near), Visit::of(node)])
     }
 
     /// `near` takes the place of `node`, which moves down to the light side.
@@ -200,12 +219,10 @@ impl<P: Placement> BronsonTree<P> {
         node: &Held<'g>,
         near: &Held<'g>,
         rotation: &Rotation<'g>,
-        inner_height: i32,
-    ) -> Damage<'g> {
+    ) -> Visits<'g> {
         let &Rotation { heavy, far_height, .. } = rotation;
         // SAFETY: all three are locked.
         let (outer, inner) = unsafe { (near.child(heavy), near.child(heavy.other())) };
-        let outer_height = height(outer);
         let place = Self::side_of(parent, node);
 
         node.begin_shrink();
@@ -215,24 +232,14 @@ impl<P: Placement> BronsonTree<P> {
         near.adopt(Some(node));
         parent.set_child(place, Some(near));
         parent.adopt(Some(near));
-        let node_height = 1 + inner_height.max(far_height);
+        let node_height = 1 + height(inner).max(far_height);
         node.set_height(node_height);
-        near.set_height(1 + outer_height.max(node_height));
+        near.set_height(1 + height(outer).max(node_height));
         node.end_shrink();
 
-        if (inner_height - far_height).abs() > 1 {
-            return Damage { first: Some(node.node()), then: Some(parent.node()) };
-        }
-        if (inner.is_none() || far_height == 0) && !node.version().is_present() {
-            return Damage { first: Some(node.node()), then: Some(parent.node()) };
-        }
-        if (outer_height - node_height).abs() > 1 {
-            return Damage { first: Some(near.node()), then: Some(parent.node()) };
-        }
-        if outer_height == 0 && !near.version().is_present() {
-            return Damage { first: Some(near.node()), then: Some(parent.node()) };
-        }
-        Damage::at(Self::fix_height(parent))
+        // The heights of the subtrees were read without their locks: look at all that moved.
+        let top = Some(near.node());
+        visits([Visit::of(node), Visit::of(near), Visit::above(parent, top)])
     }
 
     /// `inner` takes the place of `node`; `node` and `near` become its children.
@@ -242,14 +249,12 @@ impl<P: Placement> BronsonTree<P> {
         near: &Held<'g>,
         inner: &Held<'g>,
         rotation: &Rotation<'g>,
-    ) -> Damage<'g> {
+    ) -> Visits<'g> {
         let &Rotation { heavy, far_height, .. } = rotation;
         let light = heavy.other();
         // SAFETY: all four are locked.
         let (outer, to_near, to_node) =
             unsafe { (near.child(heavy), inner.child(heavy), inner.child(light)) };
-        let (outer_height, to_near_height, to_node_height) =
-            (height(outer), height(to_near), height(to_node));
         let place = Self::side_of(parent, node);
 
         node.begin_shrink();
@@ -264,26 +269,15 @@ impl<P: Placement> BronsonTree<P> {
         inner.adopt(Some(node));
         parent.set_child(place, Some(inner));
         parent.adopt(Some(inner));
-        let node_height = 1 + to_node_height.max(far_height);
-        let near_height = 1 + outer_height.max(to_near_height);
+        let node_height = 1 + height(to_node).max(far_height);
+        let near_height = 1 + height(outer).max(height(to_near));
         node.set_height(node_height);
         near.set_height(near_height);
         inner.set_height(1 + near_height.max(node_height));
         node.end_shrink();
         near.end_shrink();
 
-        if (to_node_height - far_height).abs() > 1 {
-            return Damage { first: Some(node.node()), then: Some(parent.node()) };
-        }
-        if (to_node.is_none() || far_height == 0) && !node.version().is_present() {
-            return Damage { first: Some(node.node()), then: Some(parent.node()) };
-        }
-        if (to_near.is_none() || outer_height == 0) && !near.version().is_present() {
-            return Damage { first: Some(near.node()), then: Some(parent.node()) };
-        }
-        if (near_height - node_height).abs() > 1 {
-            return Damage { first: Some(inner.node()), then: Some(parent.node()) };
-        }
-        Damage::at(Self::fix_height(parent))
+        let top = Some(inner.node());
+        visits([Visit::of(node), Visit::of(near), Visit::of(inner), Visit::above(parent, top)])
     }
 }

@@ -34,11 +34,11 @@
 //! 5. Upsert and compare-exchange write the value under the node's lock, after seeing that it is
 //!    not unlinked.
 //! 6. A node that has been unlinked is retired to the domain; the paper relies on Java's collector.
-//! 7. The authors' code can leave damage behind, as `check` found on sequential runs: where a
-//!    rotation must wait until something below is repaired, and where a rotation leaves damage
-//!    below, it goes on with the lower node only, and that repair need not climb to the upper one.
-//!    Here both are looked at again, the lower one first (`Damage`). A double rotation that leaves
-//!    its lower node a superfluous routing node is done, and that node unlinked after.
+//! 7. Repair looks at every node that a rotation moved, and at the one above, each under its own
+//!    lock. The authors' code decides from heights read without a lock and goes on with one node;
+//!    damage can be lost, in sequential runs where the lower of two damaged nodes is repaired
+//!    without a change of height, and in concurrent ones where two children change at once
+//!    (both found by `check`).
 //! 8. A new node is allocated before any lock is taken, so that failure leaves nothing to undo.
 //!
 //! [`Side`]: node::Side
@@ -63,13 +63,14 @@
 //! | `version` | second load in `state` | Relaxed | – | kept behind the Acquire load of the value |
 //! | `value` | store / load | Release / Acquire | each other | a value written after a removal shows that removal |
 //! | lock | `LockedWord` | Acquire / Release | each other | mutual exclusion |
-//! | height | load without lock | Relaxed | – | a hint: decisions are repeated under the lock |
+//! | height | load without the node's lock | Relaxed | – | whoever changes it locks the parent after, and looks again |
+//! | fence after an update | `update` | `SeqCst` | itself | its stores are seen before the caller's next load |
 //!
 //! # Linearization points
 //! | method, outcome | point |
 //! |---|---|
 //! | `get`, found; `try_insert`, occupied | the load of the value, or the last moment its presence, seen unchanged before and after, still held |
-//! | `get`, absent; all that change nothing | the load of the empty link, or of the version of the routing node; if that node had been unlinked, a moment before that at which it was linked |
+//! | `get`, absent; all that change nothing | the load of the empty link, or of the version of the routing node; if the node had been cut off by then, the moment it was |
 //! | insert of an absent key | the store of the link in `attach`, or of the version in `make_present` |
 //! | update of a present key | the store of the value |
 //! | `remove` | the store of the version in `make_absent` |
@@ -152,7 +153,7 @@ impl<P: Placement> OrderedIndex for BronsonTree<P> {
 
     fn with_options(options: &Options) -> Result<Self, AllocError> {
         let (domain, config) = options.prepare();
-        let nodes: Nodes<Node, P> = Nodes::new(NODE.kind, &config);
+        let nodes: Nodes<Node, P> = Nodes::new(NODE.kind, &config, &domain);
         let holder = nodes.alloc(Node::new(0, None, null_mut()), &domain, &domain.pin())?;
         Ok(Self { holder, domain, nodes, len: StripedCounter::new(), budget: config.budget })
     }

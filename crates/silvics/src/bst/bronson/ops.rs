@@ -1,10 +1,12 @@
 //! The descent and the verbs.
 
 use super::BronsonTree;
+use super::balance::Visit;
 use super::node::{Node, Side, Version};
 use crate::domain::Guard;
 use crate::update::{Step, Update};
 use silvics_pool::{AllocError, Placement};
+use silvics_sync::atomic::{Ordering, fence};
 use std::ptr::{NonNull, null_mut};
 
 /// Where a descent ended.
@@ -70,11 +72,11 @@ impl<P: Placement> BronsonTree<P> {
     /// Brings `key` from the state it is found in to the one `verb` wants, and returns the state
     /// found.
     #[inline]
-    pub(super) fn update(
-        &self,
+    pub(super) fn update<'g>(
+        &'g self,
         key: u64,
         verb: Update,
-        guard: &Guard,
+        guard: &'g Guard,
     ) -> Result<Option<u64>, AllocError> {
         let mut spare = Spare { tree: self, node: None };
         loop {
@@ -98,22 +100,26 @@ impl<P: Placement> BronsonTree<P> {
                 }
             };
             if let Ok(state) = done {
+                // The caller's next load must not come before the stores of this operation have
+                // reached the others: two threads that write one key and read the other's could
+                // else both see the old state.
+                fence(Ordering::SeqCst);
                 return Ok(state);
             }
         }
     }
 
     /// Links a new node below `parent` on `side`, if that is still empty and `parent` the place.
-    fn attach(
-        &self,
+    fn attach<'g>(
+        &'g self,
         node: NonNull<Node>,
-        parent: &Node,
+        parent: &'g Node,
         version: Version,
         side: Side,
         spare: &mut Spare<'_, P>,
-        guard: &Guard,
+        guard: &'g Guard,
     ) -> Result<(), Restart> {
-        let damaged = {
+        let visit = {
             let parent = parent.lock();
             // SAFETY: reached under the guard.
             let occupied = unsafe { parent.child(side) }.is_some();
@@ -121,14 +127,14 @@ impl<P: Placement> BronsonTree<P> {
                 return Err(Restart);
             }
             // SAFETY: ours alone until the next line links it.
-            let node = unsafe { node.as_ref() };
+            let node: &'g Node = unsafe { node.as_ref() };
             parent.adopt(Some(node));
             parent.set_child(side, Some(node)); // LP(insert of an absent key)
             spare.node = None;
             self.len.add(1);
-            Self::fix_height(&parent)
+            Visit { node: parent.node(), child: Some(node) }
         };
-        self.repair(damaged, guard);
+        self.repair(visit, guard);
         Ok(())
     }
 
@@ -158,14 +164,14 @@ impl<P: Placement> BronsonTree<P> {
     }
 
     /// Takes the value of a node with at most one child and unlinks the node.
-    fn remove_node(
-        &self,
-        parent: &Node,
+    fn remove_node<'g>(
+        &'g self,
+        parent: &'g Node,
         node: &Node,
         verb: Update,
-        guard: &Guard,
+        guard: &'g Guard,
     ) -> Result<Option<u64>, Restart> {
-        let (state, damaged) = {
+        let (state, visit) = {
             let parent = parent.lock();
             if parent.version().is_unlinked() || !node.is_child_of(&parent) {
                 return Err(Restart);
@@ -184,10 +190,10 @@ impl<P: Placement> BronsonTree<P> {
             }
             node.make_absent(); // LP(remove)
             self.len.add(-1);
-            self.unlink(&parent, &node, guard);
-            (state, Self::fix_height(&parent))
+            let child = self.unlink(&parent, &node, guard);
+            (state, Visit { node: parent.node(), child })
         };
-        self.repair(damaged, guard);
+        self.repair(visit, guard);
         Ok(state)
     }
 }

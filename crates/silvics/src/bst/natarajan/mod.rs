@@ -46,8 +46,8 @@
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | edge | `load` | Acquire | every successful CAS | the child is initialised (I1) |
-//! | edge | all CASes, success | Release | `load` | publishes the new child; for `tag` and `try_flag`, keeps the edge's release sequence |
+//! | edge | `load` | `SeqCst` | every successful CAS | the child is initialised (I1); linearization points of different keys are in one order |
+//! | edge | all CASes, success | `SeqCst` | `load` | publishes the new child; as above |
 //! | edge | all CASes, failure | Relaxed | – | the loser looks again through `load` |
 //!
 //! # Linearization points
@@ -129,14 +129,14 @@ impl<P: Placement> OrderedIndex for NatarajanTree<P> {
 
     fn with_options(options: &Options) -> Result<Self, AllocError> {
         let (domain, config) = options.prepare();
-        let leaves: Nodes<Leaf, P> = Nodes::new(LEAF.kind, &config);
+        let leaves: Nodes<Leaf, P> = Nodes::new(LEAF.kind, &config, &domain);
         let sentinel = leaves.alloc(Leaf { key: u64::MAX, value: 0 }, &domain, &domain.pin())?;
         Ok(Self {
             root: AtomicEdge::new(Edge::to_leaf(sentinel)),
             sentinel,
+            inners: Nodes::new(INNER.kind, &config, &domain),
             domain,
             leaves,
-            inners: Nodes::new(INNER.kind, &config),
             len: StripedCounter::new(),
             budget: config.budget,
         })

@@ -132,11 +132,11 @@ impl AtomicEdge {
 
     #[inline(always)]
     pub(super) fn load(&self) -> Edge {
-        Edge(self.0.load(Ordering::Acquire))
+        Edge(self.0.load(Ordering::SeqCst))
     }
 
     fn swing(&self, current: Edge, new: Edge) -> bool {
-        self.0.compare_exchange(current.0, new.0, Ordering::Release, Ordering::Relaxed).is_ok()
+        self.0.compare_exchange(current.0, new.0, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
     /// Replaces an unmarked edge: insertion, update, and the removal's last step.
