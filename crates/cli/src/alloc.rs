@@ -21,6 +21,28 @@ mod jemalloc {
     #[unsafe(export_name = "_rjem_malloc_conf")]
     static OPTIONS: Options = Options(c"thp:always".as_ptr());
 
+    /// Moves what lies between two addresses to huge pages, wherever three quarters of one are in
+    /// use: fewer would be mostly memory that was given back.
+    #[cfg(target_os = "linux")]
+    pub fn collapse(start: usize, end: usize) {
+        use silvics_pool::HUGE_PAGE;
+        /// Since Linux 6.1; before that nothing happens.
+        const MADV_COLLAPSE: libc::c_int = 25;
+        const SMALL_PAGE: usize = 4096;
+        let mut resident = [0_u8; HUGE_PAGE / SMALL_PAGE];
+        for at in (start.next_multiple_of(HUGE_PAGE)..end).step_by(HUGE_PAGE) {
+            let page = std::ptr::without_provenance_mut(at);
+            // SAFETY: the vector has a byte for every page of the range, and nothing else is
+            // written; what is not mapped is an error.
+            let known = unsafe { libc::mincore(page, HUGE_PAGE, resident.as_mut_ptr()) } == 0;
+            let used = resident.iter().filter(|&&byte| byte & 1 == 1).count();
+            if known && used >= resident.len() / 4 * 3 {
+                // SAFETY: the advice changes no content, whatever is mapped there.
+                unsafe { libc::madvise(page, HUGE_PAGE, MADV_COLLAPSE) };
+            }
+        }
+    }
+
     /// Returns free pages of all arenas to the system.
     pub fn trim() {
         /// jemalloc's number for all arenas together (`MALLCTL_ARENAS_ALL`).
@@ -30,6 +52,17 @@ mod jemalloc {
         unsafe {
             tikv_jemalloc_sys::mallctl(PURGE_ALL.as_ptr(), none, none.cast(), none, 0);
         }
+    }
+}
+
+/// Brings the memory that the allocator wants on huge pages onto them, as the system itself would
+/// in time: pages that were touched before their surroundings were mapped are small, and so are
+/// those that were given back and taken again. Without `alloc-jemalloc` nothing: a program gets
+/// the pages it gets.
+pub fn settle() {
+    #[cfg(all(feature = "alloc-jemalloc", target_os = "linux"))]
+    for (start, len) in crate::memory::advised_mappings() {
+        jemalloc::collapse(start, start + len);
     }
 }
 

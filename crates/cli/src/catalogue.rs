@@ -90,9 +90,9 @@ impl Entry {
 /// All of them, ours first.
 pub fn all() -> &'static [Entry] {
     static ALL: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-        let mut entries = ours::entries();
+        let entries = ours::entries();
         #[cfg(feature = "peers")]
-        entries.extend(peers::entries());
+        let entries = [entries, peers::entries()].into_iter().flatten().collect();
         entries
     });
     &ALL

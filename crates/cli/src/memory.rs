@@ -67,6 +67,28 @@ pub fn of_regions(regions: &[Region]) -> Option<Resident> {
     Some(parse_ranges(&smaps, &ranges))
 }
 
+/// Start and length of the mappings that were advised to be on huge pages.
+#[cfg(any(test, feature = "alloc-jemalloc"))]
+pub fn advised_mappings() -> Vec<(usize, usize)> {
+    parse_advised(&std::fs::read_to_string("/proc/self/smaps").unwrap_or_default())
+}
+
+#[cfg(any(test, feature = "alloc-jemalloc"))]
+fn parse_advised(smaps: &str) -> Vec<(usize, usize)> {
+    let mut advised = Vec::new();
+    let mut mapping = None;
+    for line in smaps.lines() {
+        if let Some(header) = mapping_header(line) {
+            mapping = Some(header);
+        } else if let Some(flags) = line.strip_prefix("VmFlags:")
+            && flags.split_ascii_whitespace().any(|flag| flag == "hg")
+        {
+            advised.extend(mapping.map(|(start, end)| (start, end - start)));
+        }
+    }
+    advised
+}
+
 fn parse_total(rollup: &str) -> Option<Resident> {
     let mut total = Resident::default();
     let mut found = false;
@@ -129,6 +151,12 @@ Private_Hugetlb:    2048 kB
         let last = parse_ranges(SMAPS, &[(0x7f00_0080_0000, 0x7f00_00a0_0000)]);
         assert_eq!(last.huge_share(), Some(1.0));
         assert_eq!(parse_ranges(SMAPS, &[(0, 4096)]).huge_share(), None);
+    }
+
+    #[test]
+    fn advised_mappings_have_their_flag() {
+        assert_eq!(parse_advised(SMAPS), [(0x7f00_0000_0000, 4 << 20)]);
+        assert!(advised_mappings().len() < 10_000);
     }
 
     #[test]

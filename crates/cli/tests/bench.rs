@@ -305,3 +305,17 @@ fn a_reader_that_leaves_early_is_no_error() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+/// jemalloc reads its options from a symbol that nothing else refers to: a program whose linker
+/// dropped it would compare peers on small pages with ours on huge ones.
+#[test]
+#[cfg(all(feature = "alloc-jemalloc", feature = "peers", target_os = "linux"))]
+fn jemalloc_has_huge_pages() {
+    let result =
+        bench_json(&["--index", "peer:btreemap-rwlock", "--keys", "500k", "--mix", "100/0/0"]);
+    let row = &rows(&result)[0];
+    assert_eq!(row["allocator"], "jemalloc thp:always");
+    if result["machine"]["thp"] != "never" {
+        assert!(number(row, "huge_page_share") > 0.5, "{row}");
+    }
+}

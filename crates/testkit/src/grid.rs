@@ -1,7 +1,7 @@
 //! Keys with fixed roles for runs of scans among writes: of every four neighbours one stays
 //! present throughout, two come and go, and one is never present.
 
-use crate::crew::stirred;
+use crate::crew::together;
 use crate::failure::ensure;
 use crate::keys::{belongs, lend, nth, show, tagged};
 use crate::rng::{Rng, scattered};
@@ -97,7 +97,7 @@ pub(crate) fn among_writers<I: Subject>(
     grid: &Grid<I>,
     read: impl Fn(&mut Rng) -> Outcome + Sync,
 ) -> Outcome {
-    stirred(3, |thread, crew| {
+    together(3, |thread, crew| {
         let mut rng = Rng::new(size::seed(), thread);
         if thread == 0 {
             read(&mut rng)?;

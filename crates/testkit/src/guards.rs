@@ -1,6 +1,6 @@
 //! Property: a guard of another domain is harmless, and one domain serves several indexes.
 
-use crate::crew::stirred;
+use crate::crew::together;
 use crate::failure::ensure;
 use crate::grid::Grid;
 use crate::key_sum::{Balance, random_write, settle_accounts};
@@ -31,7 +31,7 @@ pub fn foreign<I: Subject>() -> Outcome {
 
     let mut index = I::with_options(&Options::default())?;
     let operations = size::pick(1_000_000, 400_000, 200);
-    let balances = stirred(3, |thread, _| {
+    let balances = together(3, |thread, _| {
         let mut rng = Rng::new(size::seed(), thread);
         let mut balance = Balance::new();
         // Stays pinned while this thread's and others' nodes are freed and reused.
@@ -55,7 +55,7 @@ pub fn foreign_scans<I: ScanSubject>() -> Outcome {
     let index = I::with_options(&Options::default())?;
     let grid = Grid::plant(&index, size::pick(400, 200, 24) as u64)?;
     let scans = size::pick(8000, 4000, 10);
-    stirred(3, |thread, crew| {
+    together(3, |thread, crew| {
         let mut rng = Rng::new(size::seed(), thread);
         let guard = elsewhere.pin();
         if thread > 0 {
@@ -117,7 +117,7 @@ pub fn shared<I: Subject>() -> Outcome {
         );
     }
     let operations = size::pick(600_000, 300_000, 200);
-    let balances = stirred(2, |thread, _| {
+    let balances = together(2, |thread, _| {
         let mut rng = Rng::new(size::seed(), thread);
         let mut balances = [Balance::new(), Balance::new()];
         for _ in 0..operations / 8 {

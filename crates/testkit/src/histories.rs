@@ -1,6 +1,6 @@
 //! Property: short concurrent runs on few keys are linearizable, whatever verbs meet.
 
-use crate::crew::stirred;
+use crate::crew::together;
 use crate::history::{Clock, Event, Recorder};
 use crate::keys::{lend, nth, own, show};
 use crate::reference::counts;
@@ -15,7 +15,7 @@ const KEYS: u64 = 10;
 /// Calls of a thread between two meetings.
 const BURST: usize = 32;
 /// Indexes that are put to it, one after the other.
-const RUNS: usize = size::pick(600, 150, 1);
+const RUNS: usize = size::pick(600, 300, 1);
 
 /// What a thread knows while it runs.
 struct Caller<'a, I: Subject> {
@@ -75,7 +75,7 @@ fn runs<I: Subject>(
     for run in 0..runs {
         let mut index = Arc::new(I::with_options(&Options::default())?);
         let clock = Clock::default();
-        let recorded = stirred(2 + run % 2, |thread, crew| {
+        let recorded = together(2 + run % 2, |thread, crew| {
             let mut caller = Caller {
                 index: &*index,
                 recorder: Recorder::new(&index, &clock, thread),

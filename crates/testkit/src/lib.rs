@@ -50,7 +50,6 @@ pub mod reference;
 mod rng;
 pub mod sequential;
 pub mod size;
-mod stir;
 mod suite;
 
 pub use failure::{Failure, Outcome};

@@ -1,7 +1,7 @@
 //! Property: memory may run out in the middle of any operation. The operation then says so and the
 //! index is as it was; lookups and removals go on, and what they free can be used again.
 
-use crate::crew::stirred;
+use crate::crew::together;
 use crate::failure::ensure;
 use crate::key_sum::{Balance, settle_accounts};
 use crate::keys::{TestKey, belongs, lend, nth, tagged};
@@ -225,7 +225,7 @@ pub fn limit_among_threads<I: Subject>() -> Outcome {
         let Ok(mut index) = I::with_options(&options) else {
             continue;
         };
-        let balances = stirred(THREADS, |thread, _| {
+        let balances = together(THREADS, |thread, _| {
             let mut rng = Rng::new(size::seed(), thread);
             let mut balance = Balance::new();
             for _ in 0..operations / THREADS {

@@ -1,7 +1,7 @@
 //! Property: memory comes back. Churn, upserts and short-lived threads run in constant memory;
 //! what is retired is freed; dropping an index returns everything.
 
-use crate::crew::{stirred, together};
+use crate::crew::together;
 use crate::failure::ensure;
 use crate::key_sum::{Balance, random_write};
 use crate::keys::{TestKey, lend, nth};
@@ -344,8 +344,7 @@ fn dropping<I: Subject>(heap: impl Fn() -> usize, domain: &dyn Fn() -> Option<Do
     Ok(())
 }
 
-/// Leaves entries, free objects, sealed and unsealed garbage behind, after a fight over few keys in
-/// which operations are interrupted half-done.
+/// Leaves entries, free objects, sealed and unsealed garbage behind, after a fight over few keys.
 fn busy<I: Subject>(index: &I) -> Outcome {
     let keys = size::pick(1 << 15, 1 << 13, 64) as u64;
     let work = |thread: u64| -> Outcome {
@@ -359,7 +358,7 @@ fn busy<I: Subject>(index: &I) -> Outcome {
         index.pin().insert(lend::<I>(&<I::Key as TestKey>::bulky(2 * keys + thread)), 1)?;
         Ok(())
     };
-    stirred(3, |thread, _| {
+    together(3, |thread, _| {
         let mut rng = Rng::new(size::seed(), thread);
         let mut balance = Balance::new();
         for _ in 0..size::pick(200_000, 60_000, 60) {

@@ -12,8 +12,8 @@ use silvics::Options;
 /// Point lookups while others write: of one key that is replaced all the time, of a few, and of
 /// many.
 pub fn under_writers<I: Subject>() -> Outcome {
-    let rounds = size::pick(400_000, 120_000, 60);
-    for (keys, rounds) in [(1, rounds), (20, rounds), (1000, rounds)] {
+    let rounds = size::pick(300_000, 100_000, 20);
+    for (keys, rounds) in [(1, rounds), (12, 3 * rounds), (60, 3 * rounds), (1000, rounds)] {
         let mut index = I::with_options(&Options::default())?;
         let grid = Grid::plant(&index, keys)?;
         among_writers(&index, &grid, |rng| (0..rounds).try_for_each(|_| read(&index, &grid, rng)))

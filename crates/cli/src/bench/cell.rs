@@ -191,7 +191,9 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         if let Some(longest) = K::longest(&self.traffic.space)
             && let Err(note) = chosen.takes_length(longest)?
         {
-            self.progress.note(&note);
+            if self.number == 0 {
+                self.progress.note(&note); // once, not in every cell
+            }
             return Ok(None);
         }
         let Some(make) = chosen.make::<K>(self.place) else {
@@ -234,11 +236,14 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
     }
 
     fn footprint(&self, subject: &dyn Subject<K>, before: Option<Resident>) -> Footprint {
-        let grown = Resident::now().zip(before).map(|(now, before)| now.since(before));
+        let grown = || Some(Resident::now()?.since(before?));
+        let grown_bytes = grown().map(|grown| grown.bytes).filter(|&bytes| bytes > 0);
+        alloc::settle();
+        let grown = grown();
         let pools = subject.pool_stats();
         let regions: Vec<_> = pools.iter().flat_map(|pool| pool.regions.clone()).collect();
         let exact = subject.bytes();
-        let bytes = exact.or(grown.map(|grown| grown.bytes).filter(|&bytes| bytes > 0));
+        let bytes = exact.or(grown_bytes);
         let keys = self.traffic.choice.present() as f64;
         Footprint {
             bytes_per_key: bytes.map(|bytes| bytes as f64 / keys),

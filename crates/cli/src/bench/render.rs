@@ -96,7 +96,7 @@ fn table_heading(row: &Row) -> String {
     let mut text = format!(
         "{} {} keys of {}, {}, {} thread{}, mix {}",
         units::count(key.keys),
-        key.key_type,
+        if key.key_type == "bytes" { "byte" } else { key.key_type },
         units::count(key.key_space),
         key.dist,
         row.threads,

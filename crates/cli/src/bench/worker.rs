@@ -4,12 +4,9 @@ use super::subject::{Failure, RunSpec};
 use crate::contender::Session;
 use crate::interrupt;
 use crate::keys::BenchKey;
-use silvics::Key;
 use silvics_sync::atomic::{AtomicBool, Ordering};
 use silvics_workload::{BLOCK_OPS, Block, LoadPart, Op, Share, Stream};
 use std::hint::black_box;
-
-type Ref<'a, S> = <<S as Session>::Key as Key>::Ref<'a>;
 
 /// What a thread did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -288,22 +285,23 @@ impl<K: BenchKey + ?Sized> ScanCheck<K> {
 }
 
 /// Looks up this share of the key space; what is found counts as inserted. In ascending order,
-/// since neighbours are found faster.
+/// since neighbours are found faster. Also gives the least key found.
 pub(super) fn look_up_all<K: BenchKey + ?Sized, S: Session<Key = K>>(
     session: &mut S,
     space: &K::Space,
     share: Share,
-) -> Result<Tally, Failure> {
+) -> Result<(Tally, Option<K::Owned>), Failure> {
     /// Positions sorted at a time.
     const CHUNK: usize = 1 << 18;
     let mut tally = Tally::default();
+    let mut least: Option<K::Owned> = None;
     let mut part = share.part(K::len(space) as u64);
     let mut chunk: Vec<u32> = Vec::new();
     loop {
         chunk.clear();
         chunk.extend(part.by_ref().take(CHUNK).map(|position| position as u32));
         if chunk.is_empty() {
-            return Ok(tally);
+            return Ok((tally, least));
         }
         chunk.sort_unstable_by(|&a, &b| K::key(space, a).cmp(&K::key(space, b)));
         for block in chunk.chunks(BLOCK_OPS) {
@@ -314,6 +312,9 @@ pub(super) fn look_up_all<K: BenchKey + ?Sized, S: Session<Key = K>>(
                         return Err(wrong_value::<K>(key, value));
                     }
                     tally.inserted += 1;
+                    if least.as_ref().is_none_or(|least| K::shorten(K::borrow(least)) > key) {
+                        least = Some(K::to_owned(key));
+                    }
                     tally.weight = tally.weight.wrapping_add(K::weight(space, position));
                 }
             }
@@ -325,39 +326,35 @@ pub(super) fn look_up_all<K: BenchKey + ?Sized, S: Session<Key = K>>(
     }
 }
 
-/// Scans everything; what is seen counts as inserted.
+/// Scans everything from a key on; what is seen counts as inserted.
 pub(super) fn scan_all<K: BenchKey + ?Sized, S: Session<Key = K>>(
     session: &mut S,
+    mut from: K::Owned,
 ) -> Result<Tally, Failure> {
-    /// Entries read at a time; each part starts at the last key of the one before.
+    /// Entries read at a time; each part but the first starts with the last of the one before.
     const PART: usize = 4096;
     let mut tally = Tally::default();
-    let mut last: Option<K::Owned> = None;
+    let mut first_part = true;
     loop {
-        let from: Ref<'_, S> = last.as_ref().map_or(K::shorten(K::LEAST), K::borrow);
-        let mut check = ScanCheck::<K>::new(from);
-        let (mut weight, mut fresh) = (0_u64, 0);
-        let count = session.scan(from, PART, &mut |key, value| {
+        let mut check = ScanCheck::<K>::new(K::borrow(&from));
+        let count = session.scan(K::borrow(&from), PART, &mut |key, value| {
             check.visit(key, value);
-            // Only the first can be the last of the part before.
-            let again = check.seen == 1
-                && last.as_ref().is_some_and(|last| K::borrow(last) == K::shorten(key));
-            if !again {
-                weight = weight.wrapping_add(K::weight_of(key));
-                fresh += 1;
+            let again = check.seen == 1 && K::shorten(K::borrow(&from)) == K::shorten(key);
+            if first_part || !again {
+                tally.weight = tally.weight.wrapping_add(K::weight_of(key));
+                tally.inserted += 1;
             }
         });
-        let next = check.last.take();
+        let last = check.last.take();
         check.finish(count, PART)?;
-        tally.weight = tally.weight.wrapping_add(weight);
-        tally.inserted += fresh;
         session.refresh();
-        if count < PART {
-            return Ok(tally);
+        match last {
+            Some(last) if count == PART => from = last,
+            _ => return Ok(tally),
         }
         if interrupt::pending() {
             return Err(Failure::Interrupted);
         }
-        last = next;
+        first_part = false;
     }
 }
