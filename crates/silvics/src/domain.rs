@@ -7,7 +7,7 @@
 //! # Algorithm
 //! A thread *pins* a domain before it reads nodes and unpins when it holds none any more. A node
 //! that has been unlinked is *retired*: it goes into the calling thread's batch of the index
-//! ([`Retired`]). A full batch is *sealed*: one deferred call, holding one reference to the pool,
+//! (`Retired`). A full batch is *sealed*: one deferred call, holding one reference to the pool,
 //! is handed to the collector together with the current epoch. Once every thread pinned at that
 //! moment has unpinned, the collector runs the call on some thread, and the slots go back to the
 //! pool.

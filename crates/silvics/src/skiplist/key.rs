@@ -5,7 +5,7 @@
 //! so that a search touches only the nodes it moves to, not those it stops before:
 //!
 //! * `u64`: the distance between the two keys as a floating-point number of 6 bits exponent and 10
-//!   bits mantissa ([`magnitude`]). The search knows its own distance from the node it stands at;
+//!   bits mantissa (`magnitude`). The search knows its own distance from the node it stands at;
 //!   unless both round to the same number, the order is decided.
 //! * `[u8]`: the length of the keys' common prefix, up to 254, and the first byte that differs
 //!   (as in Ferragina and Grossi, "The string B-tree", JACM 1999, section 2). The search knows

@@ -29,7 +29,7 @@
 //!    Who only passes a node ignores these bits.
 //! 3. Only shrinking is versioned. Growing hides nothing from a search that is already there; the
 //!    authors' code has dropped it as well.
-//! 4. Lock and height share one word of four bytes; left and right are mirrored by a [`Side`], so
+//! 4. Lock and height share one word of four bytes; left and right are mirrored by a `Side`, so
 //!    that each rotation is written once.
 //! 5. Upsert and compare-exchange write the value under the node's lock, after seeing that it is
 //!    not unlinked.
@@ -40,8 +40,6 @@
 //!    without a change of height, and in concurrent ones where two children change at once
 //!    (both found by `check`).
 //! 8. A new node is allocated before any lock is taken, so that failure leaves nothing to undo.
-//!
-//! [`Side`]: node::Side
 //!
 //! # Invariants
 //! * I1: links are changed only under the lock of the node they belong to, parents only under the
