@@ -318,6 +318,8 @@ fn dropping<I: Subject>(heap: impl Fn() -> usize, domain: &dyn Fn() -> Option<Do
     const KEPT: usize = 1 << 10;
     /// The first rounds fill tables that stay.
     const WARM: usize = 2;
+    // What is read must not show a mapping made for reading it: room first, before any region.
+    let mut text = String::with_capacity(1 << 20);
     let mut before = 0;
     for round in 0..5 {
         let domain = domain();
@@ -325,13 +327,14 @@ fn dropping<I: Subject>(heap: impl Fn() -> usize, domain: &dyn Fn() -> Option<Do
         busy(&index)?;
         let pools = index.pool_stats().into_iter();
         let regions: Vec<_> = pools.flat_map(|pool| pool.regions).collect();
+        let mut mappings = Mappings::new();
         drop(index);
         for _ in 0..1000 {
             domain.iter().for_each(Domain::flush);
         }
-        let mapped = still_mapped(&regions)?;
+        let mapped = still_mapped(&regions, &mut text)?;
         ensure!(mapped == 0, "{mapped} of {} regions stay mapped after the drop", regions.len());
-        drop((regions, domain));
+        drop((regions, mappings, domain));
         let now = heap();
         if round <= WARM {
             before = now;
@@ -370,32 +373,42 @@ fn busy<I: Subject>(index: &I) -> Outcome {
     work(0)
 }
 
-/// How many of `regions` are mapped.
-#[cfg(target_os = "linux")]
-fn still_mapped(regions: &[silvics_pool::Region]) -> Result<usize, Failure> {
-    use std::io::Read;
-    // Room first: what is read must not show a mapping made for reading it.
-    let mut text = String::with_capacity(1 << 20);
-    std::fs::File::open("/proc/self/maps")
-        .and_then(|mut file| file.read_to_string(&mut text))
-        .map_err(|error| Failure::new(format!("/proc/self/maps: {error}")))?;
-    let address = |text: &str| usize::from_str_radix(text, 16).ok();
-    let lines = text.lines().filter_map(|line| {
-        let (start, end) = line.split_whitespace().next()?.split_once('-')?;
-        Some((address(start)?, address(end)?))
-    });
-    let mappings: Vec<(usize, usize)> = lines.collect();
-    let is_mapped = |region: &&silvics_pool::Region| {
-        let start = region.start.as_ptr().addr();
-        let end = start + region.bytes;
-        mappings.iter().any(|&(from, to)| from < end && start < to)
-    };
-    Ok(regions.iter().filter(is_mapped).count())
-}
+/// The process's mappings, read into room taken before what is to be observed: nothing is mapped
+/// to read them.
+struct Mappings(Vec<u8>);
 
-/// Elsewhere nobody tells.
-#[cfg(not(target_os = "linux"))]
-#[allow(clippy::unnecessary_wraps)]
-fn still_mapped(_: &[silvics_pool::Region]) -> Result<usize, Failure> {
-    Ok(0)
+impl Mappings {
+    fn new() -> Self {
+        Self(Vec::with_capacity(1 << 20))
+    }
+
+    /// How many of `regions` are mapped.
+    #[cfg(target_os = "linux")]
+    fn count(&mut self, regions: &[silvics_pool::Region]) -> Result<usize, Failure> {
+        use std::io::Read;
+        self.0.clear();
+        std::fs::File::open("/proc/self/maps")
+            .and_then(|mut file| file.read_to_end(&mut self.0))
+            .map_err(|error| Failure::new(format!("/proc/self/maps: {error}")))?;
+        let text = String::from_utf8_lossy(&self.0);
+        let address = |text: &str| usize::from_str_radix(text, 16).ok();
+        let lines = text.lines().filter_map(|line| {
+            let (start, end) = line.split_whitespace().next()?.split_once('-')?;
+            Some((address(start)?, address(end)?))
+        });
+        let mappings: Vec<(usize, usize)> = lines.collect();
+        let is_mapped = |region: &&silvics_pool::Region| {
+            let start = region.start.as_ptr().addr();
+            let end = start + region.bytes;
+            mappings.iter().any(|&(from, to)| from < end && start < to)
+        };
+        Ok(regions.iter().filter(is_mapped).count())
+    }
+
+    /// Elsewhere nobody tells.
+    #[cfg(not(target_os = "linux"))]
+    #[allow(clippy::unnecessary_wraps)]
+    fn count(&mut self, _: &[silvics_pool::Region]) -> Result<usize, Failure> {
+        Ok(self.0.len())
+    }
 }
