@@ -318,8 +318,7 @@ fn dropping<I: Subject>(heap: impl Fn() -> usize, domain: &dyn Fn() -> Option<Do
     const KEPT: usize = 1 << 10;
     /// The first rounds fill tables that stay.
     const WARM: usize = 2;
-    // What is read must not show a mapping made for reading it: room first, before any region.
-    let mut text = String::with_capacity(1 << 20);
+    let mut mappings = Mappings::new();
     let mut before = 0;
     for round in 0..5 {
         let domain = domain();
@@ -327,14 +326,13 @@ fn dropping<I: Subject>(heap: impl Fn() -> usize, domain: &dyn Fn() -> Option<Do
         busy(&index)?;
         let pools = index.pool_stats().into_iter();
         let regions: Vec<_> = pools.flat_map(|pool| pool.regions).collect();
-        let mut mappings = Mappings::new();
         drop(index);
         for _ in 0..1000 {
             domain.iter().for_each(Domain::flush);
         }
-        let mapped = still_mapped(&regions, &mut text)?;
+        let mapped = mappings.count(&regions)?;
         ensure!(mapped == 0, "{mapped} of {} regions stay mapped after the drop", regions.len());
-        drop((regions, mappings, domain));
+        drop((regions, domain));
         let now = heap();
         if round <= WARM {
             before = now;
@@ -373,8 +371,8 @@ fn busy<I: Subject>(index: &I) -> Outcome {
     work(0)
 }
 
-/// The process's mappings, read into room taken before what is to be observed: nothing is mapped
-/// to read them.
+/// The process's mappings, read into room taken before what is to be observed: what is read must
+/// not show a mapping made for reading it.
 struct Mappings(Vec<u8>);
 
 impl Mappings {
