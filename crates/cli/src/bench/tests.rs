@@ -136,7 +136,7 @@ fn drive<K: BenchKey + ?Sized>(
             window,
         };
         let outcome = subject.run(traffic, &spec, &crew)?;
-        assert!(outcome.tally.ops > 0 && outcome.seconds >= 0.015, "{outcome:?}");
+        assert!(outcome.tally.ops > 0 && outcome.seconds > 0.0, "{outcome:?}");
         assert!(outcome.tally.hits <= outcome.tally.lookups);
         ledger.book(&outcome.tally);
         window = outcome.window;
