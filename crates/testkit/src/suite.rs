@@ -15,9 +15,12 @@ pub fn holds(outcome: Outcome) {
 
 /// Declares a module of tests, one per property, for an index type:
 ///
-/// ```ignore
-/// silvics_testkit::index_suite!(edge_ext_lf_pooled, silvics::EdgeExtLf<silvics::Pooled>);
-/// silvics_testkit::index_suite!(skiplist_bytes, silvics::SkipList<[u8], silvics::Pooled>, scans);
+/// ```
+/// use silvics_testkit::index_suite;
+///
+/// index_suite!(skiplist_u64_pooled, silvics::SkipList<u64, silvics::Pooled>, scans);
+/// index_suite!(edge_ext_lf_shared, silvics::NatarajanTree<silvics::Shared>);
+/// # fn main() {} // nothing runs here: the tests belong to a test binary
 /// ```
 ///
 /// With `scans` the type is an [`silvics::OrderedScan`], whose properties are added. The key type
