@@ -7,6 +7,7 @@
 
 use crate::AllocError;
 use silvics_sync::atomic::{AtomicUsize, Ordering};
+use silvics_sync::per_thread::Account;
 
 /// The bytes held from the system by the pools that share this budget, and their limit.
 ///
@@ -47,6 +48,16 @@ impl Budget {
     /// The limit, if there is one.
     pub fn limit(&self) -> Option<usize> {
         (self.limit != usize::MAX).then_some(self.limit)
+    }
+}
+
+impl Account for Budget {
+    fn admit(&self, bytes: usize) -> bool {
+        self.take(bytes).is_ok()
+    }
+
+    fn refund(&self, bytes: usize) {
+        self.give(bytes);
     }
 }
 

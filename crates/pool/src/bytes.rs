@@ -11,6 +11,9 @@ const SLAB: usize = 16 << 10;
 /// A quarter of a pool's magazines: there is one for each of the classes.
 const MAGAZINE: usize = 16;
 
+/// Bitmaps of smaller slots lie in their slabs: headers with room for them would be twice as large.
+const BITMAPPED: usize = 32;
+
 const SMALLEST: usize = 16;
 /// Up to here a class every 8 bytes …
 const FINE: usize = 512;
@@ -84,7 +87,7 @@ impl BytesPool {
             ClassShape { size, run: (1024 / size).clamp(1, 16) }
         });
         Self {
-            core: Core::new(shapes, 8, config),
+            core: Core::new(shapes, 8, BITMAPPED, config),
             large: Mutex::new(LargeList { head: null_mut(), objects: 0, bytes: 0 }),
             budget: std::sync::Arc::clone(&config.budget),
             kind,

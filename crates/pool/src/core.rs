@@ -40,7 +40,7 @@
 
 use crate::budget::Budget;
 use crate::magazine::{Magazine, Run};
-use crate::pages::{Fallback, HUGE_PAGE, Mapping, Pages, Region};
+use crate::pages::{Collapse, Fallback, HUGE_PAGE, Mapping, Pages, Region};
 use crate::slab::{Listing, MAX_SLOTS, Slab, SlabList};
 use crate::{AllocError, Config};
 use silvics_sync::Mutex;
@@ -62,6 +62,11 @@ pub(crate) struct ClassShape {
 /// The largest region: 64 MiB. Larger ones would save system calls nobody notices.
 const MAX_REGION_GRANULES: usize = 32;
 
+/// A core's first granules grow slab by slab on small pages, and move to huge ones when full: a
+/// hundred small pools must not take a huge page each. From here on a granule is at most 6 % of
+/// the core, and is backed as a whole at once.
+const WHOLE_FROM: usize = 16;
+
 /// A magazine grows while frees come in bursts, as from reclamation, but keeps at most this many
 /// slots …
 const MAGAZINE_SLOTS: usize = 4096;
@@ -76,6 +81,8 @@ struct Class {
     /// ⌈2^32 / size⌉: multiplying by it divides offsets of slots exactly.
     reciprocal: u64,
     run: usize,
+    /// Bitmap words of a slab.
+    words: usize,
     /// Slabs with freed slots.
     freed: Mutex<SlabList>,
     /// The part of the open slab that no thread has yet.
@@ -146,6 +153,8 @@ struct Growth {
     /// Whether `granule` is in the budget as a whole.
     whole: bool,
     granules: usize,
+    /// Full granules still to be moved to huge pages.
+    small: Vec<NonNull<u8>>,
     /// Bytes of the budget in regions (C4).
     taken: usize,
 }
@@ -153,18 +162,38 @@ struct Growth {
 // SAFETY: addresses of granules the mappings own.
 unsafe impl Send for Growth {}
 
+impl Growth {
+    /// Moves the granule, full now, to a huge page if it began on small ones. The budget has it
+    /// but for what the header's rounding leaves, which is nothing: slabs and header tile it.
+    ///
+    /// The kernel cannot while another thread touches a page for the first time, as threads do in
+    /// slabs they opened before: such granules wait for the next time.
+    fn collapse(&mut self) {
+        let last = self.mappings.iter().rev().find(|m| m.contains(self.granule));
+        if !self.whole && last.is_some_and(|m| m.pages == Pages::Thp) {
+            self.small.extend(NonNull::new(self.granule)); // `next_granule` has reserved the room
+        }
+        let mappings = &self.mappings;
+        self.small.retain(|granule| {
+            let owner = mappings.iter().find(|m| m.contains(granule.as_ptr()));
+            owner.is_some_and(|m| m.collapse(granule.as_ptr(), HUGE_PAGE) == Collapse::Later)
+        });
+    }
+}
+
 /// An allocator of `CLASSES` size classes in slabs of `SLAB` bytes with magazines of `MAG` slots
 /// at first.
 pub(crate) struct Core<const CLASSES: usize, const MAG: usize, const SLAB: usize> {
     classes: [Class; CLASSES],
-    threads: PerThread<ThreadCache<CLASSES>>,
+    threads: PerThread<ThreadCache<CLASSES>, Arc<Budget>>,
     /// For threads whose local variables are gone.
     orphan: Mutex<Magazine>,
     orphan_live: [AtomicI64; CLASSES],
     growth: Mutex<Growth>,
     budget: Arc<Budget>,
     pages: Pages,
-    /// Bitmap words per slab, enough for the smallest class.
+    /// Bitmap words the header has for each slab. Slabs that need more have them in front of
+    /// their slots.
     words: usize,
     /// Where the first slab's slots start: after the header, aligned.
     header: usize,
@@ -173,26 +202,32 @@ pub(crate) struct Core<const CLASSES: usize, const MAG: usize, const SLAB: usize
 impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MAG, SLAB> {
     const SLABS: usize = HUGE_PAGE / SLAB;
 
-    /// An empty allocator; `align` (a power of two) is that of every slot.
-    pub(crate) fn new(shapes: [ClassShape; CLASSES], align: usize, config: &Config) -> Self {
+    /// An empty allocator; `align` (a power of two) is that of every slot. Headers have bitmaps for
+    /// slots of `bitmapped` bytes or more.
+    pub(crate) fn new(
+        shapes: [ClassShape; CLASSES],
+        align: usize,
+        bitmapped: usize,
+        config: &Config,
+    ) -> Self {
         const { assert!(SLAB.is_power_of_two() && SLAB >= 4096 && SLAB <= HUGE_PAGE) };
         const { assert!(MAG >= 2) };
-        let most_slots = shapes.iter().map(|s| SLAB / s.size).max().unwrap_or(1);
-        assert!(most_slots <= MAX_SLOTS, "slots too small for one summary word");
-        let words = most_slots.div_ceil(64);
+        let words = (SLAB / bitmapped).div_ceil(64);
         let header = Self::SLABS * (size_of::<Slab>() + words * size_of::<AtomicU64>());
         Self {
             classes: shapes.map(|shape| {
                 assert!(shape.size >= 16 && shape.size % align.min(8) == 0);
+                assert!(SLAB / shape.size <= MAX_SLOTS, "slots too small for one summary word");
                 Class {
                     size: shape.size,
                     reciprocal: (1u64 << 32).div_ceil(shape.size as u64),
                     run: shape.run,
+                    words: (SLAB / shape.size).div_ceil(64),
                     freed: Mutex::new(SlabList::new()),
                     open: Mutex::new(Run::EMPTY),
                 }
             }),
-            threads: PerThread::new(),
+            threads: PerThread::new(Arc::clone(&config.budget)),
             orphan: Mutex::new(Magazine::EMPTY),
             orphan_live: std::array::from_fn(|_| AtomicI64::new(0)),
             growth: Mutex::new(Growth {
@@ -202,6 +237,7 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
                 next_slab: Self::SLABS,
                 whole: false,
                 granules: 0,
+                small: Vec::new(),
                 taken: 0,
             }),
             budget: Arc::clone(&config.budget),
@@ -261,19 +297,8 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
 
     #[inline(always)]
     fn cache(&self, class: usize) -> Option<&ClassCache> {
-        let index = thread_index()?;
-        match self.threads.get(index) {
-            Some(cache) => Some(&cache.classes[class]),
-            None => self.make_cache(index).map(|cache| &cache.classes[class]),
-        }
-    }
-
-    #[cold]
-    fn make_cache(
-        &self,
-        index: silvics_sync::per_thread::ThreadIndex,
-    ) -> Option<&ThreadCache<CLASSES>> {
-        self.threads.make(index, |bytes| self.budget.take(bytes).is_ok(), |b| self.budget.give(b))
+        let cache = self.threads.get_or_make(thread_index()?)?;
+        Some(&cache.classes[class])
     }
 
     #[cold]
@@ -371,8 +396,9 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
             growth.taken += SLAB;
         }
         let index = growth.next_slab;
-        let start = (index * SLAB).max(self.header);
-        let size = self.classes[class].size;
+        let Class { size, words, .. } = self.classes[class];
+        let bitmap = if words > self.words { words * size_of::<AtomicU64>() } else { 0 };
+        let start = (index * SLAB).max(self.header) + bitmap;
         let slots = ((index + 1) * SLAB - start) / size;
         let first = growth.granule.wrapping_add(start);
         let slab = Self::slab(growth.granule, index);
@@ -383,41 +409,30 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
 
     /// Moves on to a fresh granule: the next of the last mapping, or the first of a new one.
     fn next_granule(&self, growth: &mut Growth) -> Result<(), AllocError> {
+        let failed = AllocError::System { requested: HUGE_PAGE };
+        growth.small.try_reserve(1).map_err(|_| failed)?;
+        let left = growth.mappings.last().is_some_and(|m| growth.used < m.len() / HUGE_PAGE);
+        let fresh = if left { None } else { Some(self.map(growth)?) };
+        let used = if left { growth.used } else { 0 };
+        let mapping = fresh.as_ref().or(growth.mappings.last()).expect("one of the two");
+        let granule = mapping.start().wrapping_add(used * HUGE_PAGE);
         let first_slab = self.header / SLAB;
         let header = first_slab * SLAB; // slabs the header fills entirely; the rest is in a slab
-        let mapped = growth.mappings.last().is_some_and(|m| growth.used < m.len() / HUGE_PAGE);
-        // The first granule grows slab by slab on small pages: a hundred small pools must not
-        // take a huge page each.
-        let huge_wanted = self.pages != Pages::Small && growth.granules > 0;
-        let mut whole = huge_wanted && self.budget.take(HUGE_PAGE).is_ok();
-        if !mapped {
-            let granules = match self.pages {
-                Pages::HugeTlb => 1, // backed as soon as it is mapped
-                _ => growth.granules.clamp(1, MAX_REGION_GRANULES),
-            };
-            let mapping = self.map(growth, granules).inspect_err(|_| {
-                if whole {
-                    self.budget.give(HUGE_PAGE);
-                }
-            })?;
-            if mapping.pages == Pages::HugeTlb && !whole {
-                self.budget.take(HUGE_PAGE)?;
-                whole = true;
-            }
-            growth.mappings.push(mapping);
-            growth.used = 0;
-        }
+        let whole = match mapping.pages {
+            Pages::Small => false,
+            Pages::Thp => growth.granules >= WHOLE_FROM && self.budget.take(HUGE_PAGE).is_ok(),
+            Pages::HugeTlb => self.budget.take(HUGE_PAGE).map(|()| true)?,
+        };
         if !whole {
             self.budget.take(header)?;
         }
-        let mapping = growth.mappings.last().expect("pushed above or earlier");
-        let granule = mapping.start().wrapping_add(growth.used * HUGE_PAGE);
         if whole && mapping.pages == Pages::Thp {
-            mapping.make_huge(granule, HUGE_PAGE, false);
-            Self::make_first_huge(growth);
+            mapping.advise_huge(granule, HUGE_PAGE);
         }
+        growth.collapse();
+        growth.mappings.extend(fresh); // `map` has reserved the room
         growth.taken += if whole { HUGE_PAGE } else { header };
-        growth.used += 1;
+        growth.used = used + 1;
         growth.granule = granule;
         growth.next_slab = first_slab;
         growth.whole = whole;
@@ -425,17 +440,12 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
         Ok(())
     }
 
-    /// Once a pool has outgrown its first granule, that one gets a huge page too.
-    fn make_first_huge(growth: &Growth) {
-        if growth.granules == 1 && !growth.whole {
-            // All its slabs are open, so the budget has it but for what the header's rounding
-            // leaves, which is nothing: slabs and header tile the granule.
-            let first = &growth.mappings[0];
-            first.make_huge(first.start(), HUGE_PAGE, true);
-        }
-    }
-
-    fn map(&self, growth: &mut Growth, granules: usize) -> Result<Mapping, AllocError> {
+    /// Maps more granules, as many as there are, so that mappings are few; makes room to keep it.
+    fn map(&self, growth: &mut Growth) -> Result<Mapping, AllocError> {
+        let granules = match self.pages {
+            Pages::HugeTlb => 1, // backed as soon as it is mapped
+            _ => growth.granules.clamp(1, MAX_REGION_GRANULES),
+        };
         let failed = AllocError::System { requested: granules * HUGE_PAGE };
         growth.mappings.try_reserve(1).map_err(|_| failed)?;
         Mapping::new(granules, self.pages)
@@ -530,15 +540,20 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
         unsafe { &*granule.cast::<Slab>().add(index) }
     }
 
-    /// The bitmap of `slab`, behind the entries. Found from the slab's first slot, whose pointer
-    /// may go anywhere in the mapping.
+    /// The bitmap of `slab`, behind the entries or in front of its slots. Found from the slab's
+    /// first slot, whose pointer may go anywhere in the mapping.
     fn words_of(&self, slab: &Slab) -> &[AtomicU64] {
-        let first = slab.first();
-        let offset = first.addr() & (HUGE_PAGE - 1);
-        let bitmap = (offset / SLAB) * self.words;
-        let start = first.wrapping_sub(offset).wrapping_add(Self::SLABS * size_of::<Slab>());
-        // SAFETY: as in `slab`: SLABS bitmaps of `words` words follow the entries.
-        unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>().add(bitmap), self.words) }
+        let (first, words) = (slab.first(), self.classes[slab.class()].words);
+        let start = if words <= self.words {
+            let offset = first.addr() & (HUGE_PAGE - 1);
+            let entries = first.wrapping_sub(offset).wrapping_add(Self::SLABS * size_of::<Slab>());
+            entries.wrapping_add(offset / SLAB * self.words * size_of::<AtomicU64>())
+        } else {
+            first.wrapping_sub(words * size_of::<AtomicU64>())
+        };
+        // SAFETY: as in `slab`: SLABS bitmaps of `self.words` words follow the entries, and
+        // `open_slab` left room for `words` in front of the first slot where they are too few.
+        unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), words) }
     }
 
     /// Slots handed out; exact when quiescent.
@@ -570,6 +585,6 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Drop for Core<CL
         // SAFETY: nobody else has the core.
         let arrays = magazines.map(|c| c.magazine.with(|m| unsafe { (*m).bytes() })).sum::<usize>();
         let orphan = self.orphan.lock().bytes();
-        self.budget.give(self.growth.lock().taken + self.threads.bytes() + arrays + orphan);
+        self.budget.give(self.growth.lock().taken + arrays + orphan);
     }
 }

@@ -76,12 +76,31 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Asks for huge pages behind `len` bytes from `start`, which must lie in this mapping; with
-    /// `collapse`, what has been touched already moves to huge pages where the kernel can.
-    pub(crate) fn make_huge(&self, start: *mut u8, len: usize, collapse: bool) {
-        debug_assert!(start >= self.start && start.addr() + len <= self.start.addr() + self.len);
-        os::advise_huge(start, len, collapse);
+    /// Whether `address` lies in it.
+    pub(crate) fn contains(&self, address: *const u8) -> bool {
+        (self.start.addr()..self.start.addr() + self.len).contains(&address.addr())
     }
+
+    /// Asks for huge pages behind `len` bytes from `start`, which must lie in this mapping.
+    pub(crate) fn advise_huge(&self, start: *mut u8, len: usize) {
+        debug_assert!(self.contains(start) && start.addr() + len <= self.start.addr() + self.len);
+        os::advise_huge(start, len);
+    }
+
+    /// Moves what has been touched there to huge pages.
+    pub(crate) fn collapse(&self, start: *mut u8, len: usize) -> Collapse {
+        self.advise_huge(start, len);
+        os::collapse(start, len)
+    }
+}
+
+/// What came of [`Mapping::collapse`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Collapse {
+    /// Done, or not to be done by asking again: the kernel may do it in its own time.
+    Settled,
+    /// Not at this moment.
+    Later,
 }
 
 impl Drop for Mapping {
@@ -122,7 +141,7 @@ unsafe impl Sync for Region {}
 /// Linux and other unixes: `mmap`.
 #[cfg(unix)]
 mod os {
-    use super::{Fallback, HUGE_PAGE, Mapping, Pages};
+    use super::{Collapse, Fallback, HUGE_PAGE, Mapping, Pages};
     use crate::AllocError;
     use std::io::{Error, Result};
     use std::ptr::null_mut;
@@ -262,21 +281,31 @@ mod os {
     }
 
     #[cfg(target_os = "linux")]
-    pub(super) fn advise_huge(start: *mut u8, len: usize, collapse: bool) {
-        /// Since Linux 6.1; collapses what has been touched. Not named by libc everywhere.
-        const MADV_COLLAPSE: libc::c_int = 25;
+    pub(super) fn advise_huge(start: *mut u8, len: usize) {
         // SAFETY: advice on a range of our own mapping changes no content. Failure only means
         // small pages, which the huge-page share of every report shows.
-        unsafe {
-            libc::madvise(start.cast(), len, libc::MADV_HUGEPAGE);
-            if collapse {
-                libc::madvise(start.cast(), len, MADV_COLLAPSE);
-            }
-        }
+        unsafe { libc::madvise(start.cast(), len, libc::MADV_HUGEPAGE) };
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn advise_huge(_start: *mut u8, _len: usize, _collapse: bool) {}
+    pub(super) fn advise_huge(_start: *mut u8, _len: usize) {}
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn collapse(start: *mut u8, len: usize) -> Collapse {
+        /// Since Linux 6.1. Not named by libc everywhere.
+        const MADV_COLLAPSE: libc::c_int = 25;
+        // SAFETY: as in `advise_huge`.
+        let result = unsafe { libc::madvise(start.cast(), len, MADV_COLLAPSE) };
+        if result != 0 && Error::last_os_error().raw_os_error() == Some(libc::EAGAIN) {
+            return Collapse::Later;
+        }
+        Collapse::Settled
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn collapse(_start: *mut u8, _len: usize) -> Collapse {
+        Collapse::Settled
+    }
 
     #[cfg(target_os = "linux")]
     fn forbid_huge(start: *mut u8, len: usize) {
@@ -291,7 +320,7 @@ mod os {
 /// Everywhere else: the global allocator, aligned.
 #[cfg(not(unix))]
 mod os {
-    use super::{Fallback, HUGE_PAGE, Mapping, Pages};
+    use super::{Collapse, Fallback, HUGE_PAGE, Mapping, Pages};
     use crate::AllocError;
     use std::alloc::Layout;
 
@@ -322,5 +351,9 @@ mod os {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 
-    pub(super) fn advise_huge(_start: *mut u8, _len: usize, _collapse: bool) {}
+    pub(super) fn advise_huge(_start: *mut u8, _len: usize) {}
+
+    pub(super) fn collapse(_start: *mut u8, _len: usize) -> Collapse {
+        Collapse::Settled
+    }
 }

@@ -34,7 +34,7 @@ impl<T> Pool<T> {
     /// An empty pool of objects called `kind`; nothing is mapped before the first allocation.
     pub fn new(kind: &'static str, config: &Config) -> Self {
         let shape = ClassShape { size: Self::SIZE, run: SLAB / Self::SIZE };
-        let core = Core::new([shape], align_of::<T>().max(8), config);
+        let core = Core::new([shape], align_of::<T>().max(8), shape.size, config);
         Self { core, kind, marker: PhantomData }
     }
 

@@ -38,13 +38,19 @@
 //! times the number of sealed batches over 8 (how many it runs at a time), or by
 //! [`Domain::flush`]. The collector itself allocates a few KiB per sealed batch from the global
 //! allocator, outside the pools' limits.
+//!
+//! A writer that meets its index's limit flushes once. That frees nothing its own pin, or another
+//! thread's, still protects: a thread that removes and inserts at the limit under one long pin
+//! gets an error that the next pin would not.
 
 use crossbeam_epoch as epoch;
+use silvics_pool::Budget;
 use silvics_sync::Mutex;
 use silvics_sync::cell::UnsafeCell;
 use silvics_sync::per_thread::{PerThread, thread_index};
 use std::cell::RefCell;
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::{Arc, LazyLock};
@@ -246,8 +252,10 @@ pub const BATCH_OBJECTS: usize = 64;
 /// … or at this many bytes, whichever comes first.
 pub const BATCH_BYTES: usize = 256 << 10;
 
+/// The objects a thread has retired and not yet sealed.
 struct Batch {
-    objects: Vec<NonNull<u8>>,
+    objects: [MaybeUninit<NonNull<u8>>; BATCH_OBJECTS],
+    len: usize,
     bytes: usize,
 }
 
@@ -255,14 +263,41 @@ struct Batch {
 unsafe impl Send for Batch {}
 
 impl Batch {
-    const fn new() -> Self {
-        Self { objects: Vec::new(), bytes: 0 }
+    const EMPTY: Self =
+        Self { objects: [const { MaybeUninit::uninit() }; BATCH_OBJECTS], len: 0, bytes: 0 };
+
+    fn objects(&self) -> &[NonNull<u8>] {
+        // SAFETY: the first `len` are initialised.
+        unsafe { std::slice::from_raw_parts(self.objects.as_ptr().cast(), self.len) }
     }
 
+    /// Adds an object; whether the batch is full now.
+    fn push(&mut self, object: NonNull<u8>, bytes: usize) -> bool {
+        self.objects[self.len].write(object);
+        self.len += 1;
+        self.bytes += bytes;
+        self.len == BATCH_OBJECTS || self.bytes >= BATCH_BYTES
+    }
+
+    /// Empties it.
+    fn take(&mut self) -> Sealed {
+        let sealed = Sealed(self.objects().into());
+        (self.len, self.bytes) = (0, 0);
+        sealed
+    }
+}
+
+/// A batch on its way through the collector.
+struct Sealed(Box<[NonNull<u8>]>);
+
+// SAFETY: as for `Batch`.
+unsafe impl Send for Sealed {}
+
+impl Sealed {
     /// # Safety
     /// D1, and no reader is left.
     unsafe fn run<R: Reclaim>(self, pool: &R) {
-        for object in self.objects {
+        for &object in &self.0 {
             // SAFETY: the caller's promise.
             unsafe { pool.reclaim(object) };
         }
@@ -276,7 +311,7 @@ unsafe impl Sync for BatchCell {}
 
 impl Default for BatchCell {
     fn default() -> Self {
-        Self(UnsafeCell::new(Batch::new()))
+        Self(UnsafeCell::new(Batch::EMPTY))
     }
 }
 
@@ -284,12 +319,13 @@ impl Default for BatchCell {
 pub(crate) struct Retired<R: Reclaim> {
     pool: Arc<R>,
     domain: Domain,
-    cells: PerThread<BatchCell>,
+    cells: PerThread<BatchCell, Arc<Budget>>,
 }
 
 impl<R: Reclaim> Retired<R> {
-    pub(crate) fn new(pool: Arc<R>, domain: Domain) -> Self {
-        Self { pool, domain, cells: PerThread::new() }
+    /// Objects of `pool`; what the batches take is at the expense of `budget`.
+    pub(crate) fn new(pool: Arc<R>, domain: Domain, budget: &Arc<Budget>) -> Self {
+        Self { pool, domain, cells: PerThread::new(Arc::clone(budget)) }
     }
 
     /// Retires `object` of `bytes` bytes: it is reclaimed when no guard can see it any more.
@@ -298,22 +334,14 @@ impl<R: Reclaim> Retired<R> {
     /// D1; `guard` is of the domain that readers of the object pin; the object is of this pool.
     pub(crate) unsafe fn retire(&self, object: NonNull<u8>, bytes: usize, guard: &Guard) {
         let Some(cell) = thread_index().and_then(|index| self.cells.get_or_make(index)) else {
-            // The thread is ending: a batch of one.
-            self.seal(Batch { objects: vec![object], bytes }, guard);
+            // The thread is ending, or there is no memory for its cell: a batch of one.
+            self.seal(Sealed(Box::new([object])), guard);
             return;
         };
         let full = cell.0.with_mut(|batch| {
             // SAFETY: D5, and nothing in here calls back.
             let batch = unsafe { &mut *batch };
-            if batch.objects.capacity() == 0
-                && batch.objects.try_reserve_exact(BATCH_OBJECTS).is_err()
-            {
-                return Some(Batch { objects: vec![object], bytes });
-            }
-            batch.objects.push(object);
-            batch.bytes += bytes;
-            let full = batch.objects.len() >= BATCH_OBJECTS || batch.bytes >= BATCH_BYTES;
-            full.then(|| std::mem::replace(batch, Batch::new()))
+            batch.push(object, bytes).then(|| batch.take())
         });
         if let Some(batch) = full {
             self.seal(batch, guard);
@@ -327,14 +355,14 @@ impl<R: Reclaim> Retired<R> {
             return;
         };
         // SAFETY: D5.
-        let batch = cell.0.with_mut(|b| std::mem::replace(unsafe { &mut *b }, Batch::new()));
-        if !batch.objects.is_empty() {
+        let batch = cell.0.with_mut(|batch| unsafe { &mut *batch }.take());
+        if !batch.0.is_empty() {
             self.seal(batch, guard);
         }
     }
 
     #[cold]
-    fn seal(&self, batch: Batch, guard: &Guard) {
+    fn seal(&self, batch: Sealed, guard: &Guard) {
         let pool = Arc::clone(&self.pool); // D3
         // SAFETY: by D1 and D2 no guard taken later can reach the objects, and the call runs only
         // after all earlier ones are gone. `Reclaim` allows any thread; the pool is `'static`.
@@ -353,7 +381,7 @@ impl<R: Reclaim> Drop for Retired<R> {
         }
         for cell in self.cells.iter() {
             // SAFETY: exclusive access (D5).
-            let batch = cell.0.with_mut(|b| std::mem::replace(unsafe { &mut *b }, Batch::new()));
+            let batch = cell.0.with_mut(|batch| unsafe { &mut *batch }.take());
             // SAFETY: readers borrow the index, so none is left.
             unsafe { batch.run(&*self.pool) };
         }

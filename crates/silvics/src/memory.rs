@@ -34,7 +34,8 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
             assert!(!std::mem::needs_drop::<T>(), "nodes are freed without being dropped");
         };
         let slots = Arc::new(Slots(P::Slots::<T>::new(kind, config)));
-        Self { retired: Retired::new(Arc::clone(&slots), domain.clone()), slots }
+        let retired = Retired::new(Arc::clone(&slots), domain.clone(), &config.budget);
+        Self { slots, retired }
     }
 
     /// A new node holding `value`, not yet reachable. If memory is short, what this thread has
@@ -125,7 +126,8 @@ impl<P: Placement> Blobs<P> {
         size_of: unsafe fn(NonNull<u8>) -> usize,
     ) -> Self {
         let bytes = Arc::new(Bytes { bytes: P::Bytes::new(kind, config), size_of });
-        Self { retired: Retired::new(Arc::clone(&bytes), domain.clone()), bytes }
+        let retired = Retired::new(Arc::clone(&bytes), domain.clone(), &config.budget);
+        Self { bytes, retired }
     }
 
     /// `size` uninitialised bytes. If memory is short, what this thread has retired is flushed and

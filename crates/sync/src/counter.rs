@@ -8,22 +8,22 @@
 //! | both | `sum` loads | Relaxed | exact only once the adders are known to have stopped, and whatever told the caller so (a join, a channel) ordered their stores before |
 
 use crate::atomic::{AtomicU64, Ordering};
-use crate::per_thread::{PerThread, thread_index};
+use crate::per_thread::{Account, PerThread, thread_index};
 
 /// A signed sum striped over threads: adding writes a line of the caller's own, reading walks
 /// all stripes. After the sources of section 5.5 of the contention adapting tree's benchmarks
 /// (`erlang/otp#2190`).
-#[derive(Debug, Default)]
-pub struct StripedCounter {
-    stripes: PerThread<AtomicU64>,
+#[derive(Debug)]
+pub struct StripedCounter<A: Account = ()> {
+    stripes: PerThread<AtomicU64, A>,
     /// For threads whose local variables are gone, or whose stripe could not be had.
     orphans: AtomicU64,
 }
 
-impl StripedCounter {
-    /// A counter at zero.
-    pub fn new() -> Self {
-        Self::default()
+impl<A: Account> StripedCounter<A> {
+    /// A counter at zero, whose stripes are at the expense of `account`.
+    pub fn new(account: A) -> Self {
+        Self { stripes: PerThread::new(account), orphans: AtomicU64::new(0) }
     }
 
     /// Adds `delta`.
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn sums_what_all_threads_added() {
-        let counter = Arc::new(StripedCounter::new());
+        let counter = Arc::new(StripedCounter::new(()));
         let threads: Vec<_> = (0..4)
             .map(|t| {
                 let counter = Arc::clone(&counter);

@@ -117,35 +117,63 @@ fn assign(index: u32) -> Option<ThreadIndex> {
 /// Cells are kept in buckets of 1, 2, 4, … so that growing moves nothing.
 const BUCKETS: usize = 32;
 
-/// One `T` per thread, each on cache lines of its own, made by `T::default`.
+/// Who keeps account of a table's memory.
+pub trait Account {
+    /// Whether the table may take `bytes` more.
+    fn admit(&self, bytes: usize) -> bool;
+    /// It gives back `bytes` that were admitted.
+    fn refund(&self, bytes: usize);
+}
+
+/// Nobody does.
+impl Account for () {
+    fn admit(&self, _bytes: usize) -> bool {
+        true
+    }
+    fn refund(&self, _bytes: usize) {}
+}
+
+impl<A: Account + ?Sized> Account for std::sync::Arc<A> {
+    fn admit(&self, bytes: usize) -> bool {
+        (**self).admit(bytes)
+    }
+    fn refund(&self, bytes: usize) {
+        (**self).refund(bytes);
+    }
+}
+
+/// One `T` per thread, each on cache lines of its own, made by `T::default`, at the expense of an
+/// account.
 ///
 /// [`PerThread::get`] hands out shared references: a cell that only its owner may write keeps
 /// that promise itself (P1 makes it one thread at a time).
-pub struct PerThread<T> {
+pub struct PerThread<T, A: Account = ()> {
     buckets: [AtomicPtr<CachePadded<T>>; BUCKETS],
+    account: A,
 }
 
-impl<T> std::fmt::Debug for PerThread<T> {
+impl<T, A: Account> std::fmt::Debug for PerThread<T, A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PerThread").finish_non_exhaustive()
     }
 }
 
 // SAFETY: the table owns its cells; threads share references to them.
-unsafe impl<T: Send + Sync> Send for PerThread<T> {}
+unsafe impl<T: Send + Sync, A: Account + Send> Send for PerThread<T, A> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for PerThread<T> {}
+unsafe impl<T: Send + Sync, A: Account + Sync> Sync for PerThread<T, A> {}
 
-impl<T: Default> Default for PerThread<T> {
+impl<T: Default, A: Account + Default> Default for PerThread<T, A> {
     fn default() -> Self {
-        Self::new()
+        Self::new(A::default())
     }
 }
 
-impl<T: Default> PerThread<T> {
+impl<T: Default, A: Account> PerThread<T, A> {
     /// An empty table; cells are made as threads come.
-    pub fn new() -> Self {
-        Self { buckets: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())) }
+    pub fn new(account: A) -> Self {
+        let buckets = std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut()));
+        Self { buckets, account }
     }
 
     /// The cell of `index`, if it has been made.
@@ -161,29 +189,23 @@ impl<T: Default> PerThread<T> {
         Some(unsafe { &**cells.add(at) })
     }
 
-    /// The cell of `index`, made if need be; `None` only if memory for it cannot be had.
-    #[inline]
+    /// The cell of `index`, made if need be; `None` if the account does not admit it or memory
+    /// cannot be had.
+    #[inline(always)]
     pub fn get_or_make(&self, index: ThreadIndex) -> Option<&T> {
-        self.get(index).or_else(|| self.make(index, |_| true, |_| ()))
+        self.get(index).or_else(|| self.make(index))
     }
 
-    /// Makes the cell of `index`, if `admit` admits its bytes; `refund` is told if another thread
-    /// made it meanwhile. `None` if it was not admitted or memory cannot be had.
     #[cold]
-    pub fn make(
-        &self,
-        index: ThreadIndex,
-        admit: impl FnOnce(usize) -> bool,
-        refund: impl FnOnce(usize),
-    ) -> Option<&T> {
+    fn make(&self, index: ThreadIndex) -> Option<&T> {
         let (bucket, at) = Self::locate(index);
-        let bytes = size_of::<CachePadded<T>>() << bucket;
-        if !admit(bytes) {
+        let bytes = Self::bucket_bytes(bucket);
+        if !self.account.admit(bytes) {
             return None;
         }
         let installed = self.install(bucket);
         if !matches!(installed, Some((_, true))) {
-            refund(bytes);
+            self.account.refund(bytes); // not to be had, or another thread was first
         }
         // SAFETY: as in `get`.
         installed.map(|(cells, _)| unsafe { &**cells.add(at) })
@@ -197,14 +219,6 @@ impl<T: Default> PerThread<T> {
             // SAFETY: as in `get`.
             (0..len).map(move |at| unsafe { &**cells.add(at) })
         })
-    }
-
-    /// Bytes of cells made so far. O(1).
-    pub fn bytes(&self) -> usize {
-        let made = |(bucket, cells): (usize, &AtomicPtr<CachePadded<T>>)| {
-            if cells.load(Ordering::Acquire).is_null() { 0 } else { 1usize << bucket }
-        };
-        self.buckets.iter().enumerate().map(made).sum::<usize>() * size_of::<CachePadded<T>>()
     }
 
     #[inline(always)]
@@ -237,11 +251,18 @@ impl<T: Default> PerThread<T> {
     }
 }
 
-impl<T> Drop for PerThread<T> {
+impl<T, A: Account> PerThread<T, A> {
+    const fn bucket_bytes(bucket: usize) -> usize {
+        size_of::<CachePadded<T>>() << bucket
+    }
+}
+
+impl<T, A: Account> Drop for PerThread<T, A> {
     fn drop(&mut self) {
         for (bucket, cells) in self.buckets.iter().enumerate() {
             let cells = cells.load(Ordering::Acquire);
             if !cells.is_null() {
+                self.account.refund(Self::bucket_bytes(bucket));
                 let cells = std::ptr::slice_from_raw_parts_mut(cells, 1 << bucket);
                 // SAFETY: made by `install` with this length; nobody else has the table.
                 drop(unsafe { Box::from_raw(cells) });
@@ -286,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_cell_belongs_to_its_index_and_survives_its_thread() {
-        let table = Arc::new(PerThread::<AtomicUsize>::new());
+        let table = Arc::new(PerThread::<AtomicUsize>::new(()));
         let first = {
             let table = Arc::clone(&table);
             std::thread::spawn(move || {
@@ -299,13 +320,34 @@ mod tests {
         };
         assert_eq!(table.get(first).unwrap().load(Ordering::Relaxed), first.get() + 1);
         assert_eq!(table.iter().filter(|c| c.load(Ordering::Relaxed) != 0).count(), 1);
-        assert_eq!(table.bytes() % size_of::<CachePadded<AtomicUsize>>(), 0);
-        assert_eq!(table.bytes() / size_of::<CachePadded<AtomicUsize>>(), table.iter().count());
+    }
+
+    #[test]
+    fn the_account_bears_what_the_table_holds_and_may_refuse() {
+        struct Limited(AtomicUsize, usize);
+        impl Account for &Limited {
+            fn admit(&self, bytes: usize) -> bool {
+                let taken = |held| Some(held + bytes).filter(|&after| after <= self.1);
+                self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).is_ok()
+            }
+            fn refund(&self, bytes: usize) {
+                self.0.fetch_sub(bytes, Ordering::Relaxed);
+            }
+        }
+        let cell = size_of::<CachePadded<u64>>();
+        let account = Limited(AtomicUsize::new(0), 3 * cell);
+        let table = PerThread::<u64, _>::new(&account);
+        assert!(table.get_or_make(ThreadIndex(0)).is_some());
+        assert!(table.get_or_make(ThreadIndex(1)).is_some() && table.get(ThreadIndex(2)).is_some());
+        assert_eq!(account.0.load(Ordering::Relaxed), 3 * cell);
+        assert!(table.get_or_make(ThreadIndex(3)).is_none(), "refused");
+        drop(table);
+        assert_eq!(account.0.load(Ordering::Relaxed), 0);
     }
 
     #[test]
     fn cells_do_not_share_lines() {
-        let table = PerThread::<AtomicUsize>::new();
+        let table = PerThread::<AtomicUsize>::new(());
         let a = std::ptr::from_ref(table.get_or_make(ThreadIndex(1)).unwrap()).addr();
         let b = std::ptr::from_ref(table.get_or_make(ThreadIndex(2)).unwrap()).addr();
         assert!(a.abs_diff(b) >= 64);

@@ -129,7 +129,7 @@ pub struct SkipList<K: SkipKey + ?Sized, P: Placement = Pooled> {
     height: AtomicUsize,
     domain: Domain,
     nodes: Blobs<P>,
-    len: StripedCounter,
+    len: StripedCounter<Arc<Budget>>,
     budget: Arc<Budget>,
 }
 
@@ -169,7 +169,7 @@ impl<K: SkipKey + ?Sized, P: Placement> OrderedIndex for SkipList<K, P> {
             height: AtomicUsize::new(1),
             domain,
             nodes,
-            len: StripedCounter::new(),
+            len: StripedCounter::new(Arc::clone(&config.budget)),
             budget: config.budget,
         })
     }

@@ -29,7 +29,7 @@ impl<P: Placement> BronsonTree<P> {
             open.push(Open { node: root, parent: holder, low: None, high: None });
         }
         while let Some(Open { node, parent, low, high }) = open.pop() {
-            let key = node.key;
+            let key = node.key();
             if low.is_some_and(|l| key <= l) || high.is_some_and(|h| key >= h) {
                 return violation("I2", format!("node {key} outside ({low:?}, {high:?})"));
             }

@@ -54,6 +54,7 @@
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
+//! | `key` | load | Relaxed | – | written before the node is linked, never again |
 //! | `children`, `parent` | load | Acquire | store | the node is initialised; later loads stay behind (validation) |
 //! | `children`, `parent` | store, under the lock | Release | load | who sees a moved link sees the version set before it (I3) |
 //! | `version` | load | Acquire | store | as for `children` |
@@ -122,7 +123,7 @@ pub struct BronsonTree<P: Placement = Pooled> {
     holder: NonNull<Node>,
     domain: Domain,
     nodes: Nodes<Node, P>,
-    len: StripedCounter,
+    len: StripedCounter<Arc<Budget>>,
     budget: Arc<Budget>,
 }
 
@@ -153,7 +154,13 @@ impl<P: Placement> OrderedIndex for BronsonTree<P> {
         let (domain, config) = options.prepare();
         let nodes: Nodes<Node, P> = Nodes::new(NODE.kind, &config, &domain);
         let holder = nodes.alloc(Node::new(0, None, null_mut()), &domain, &domain.pin())?;
-        Ok(Self { holder, domain, nodes, len: StripedCounter::new(), budget: config.budget })
+        Ok(Self {
+            holder,
+            domain,
+            nodes,
+            len: StripedCounter::new(Arc::clone(&config.budget)),
+            budget: config.budget,
+        })
     }
 
     fn domain(&self) -> &Domain {

@@ -10,7 +10,9 @@ use std::ptr::{NonNull, null_mut};
 /// reads comes first; a line each.
 #[repr(C, align(64))]
 pub(super) struct Node {
-    pub(super) key: u64,
+    /// Never changes. All of a node is atomic, so that a reference to it allows what the pointer
+    /// it was made of allows, the node's retirement included.
+    key: AtomicU64,
     version: AtomicU64,
     children: [AtomicPtr<Node>; 2],
     value: AtomicU64,
@@ -90,13 +92,18 @@ impl Node {
     /// A node without children that is not linked yet.
     pub(super) fn new(key: u64, value: Option<u64>, parent: *mut Node) -> Self {
         Self {
-            key,
+            key: AtomicU64::new(key),
             version: AtomicU64::new(if value.is_some() { PRESENT } else { 0 }),
             children: [AtomicPtr::new(null_mut()), AtomicPtr::new(null_mut())],
             value: AtomicU64::new(value.unwrap_or(0)),
             parent: AtomicPtr::new(parent),
             locked_height: LockedWord::new(1),
         }
+    }
+
+    #[inline(always)]
+    pub(super) fn key(&self) -> u64 {
+        self.key.load(Ordering::Relaxed)
     }
 
     pub(super) fn as_ptr(&self) -> *mut Node {

@@ -37,7 +37,7 @@ impl<P: Placement> BronsonTree<P> {
                     }
                     return Found::Nothing { parent: node, version, side };
                 };
-                if child.key == key {
+                if child.key() == key {
                     return Found::Node { parent: node, node: child };
                 }
                 let child_version = child.version();
@@ -51,7 +51,7 @@ impl<P: Placement> BronsonTree<P> {
                     if node.has_shrunk_since(version) {
                         break;
                     }
-                    (node, version, side) = (child, child_version, Side::of(key, child.key));
+                    (node, version, side) = (child, child_version, Side::of(key, child.key()));
                     continue;
                 }
                 if node.has_shrunk_since(version) {

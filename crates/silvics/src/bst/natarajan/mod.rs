@@ -108,7 +108,7 @@ pub struct NatarajanTree<P: Placement = Pooled> {
     domain: Domain,
     leaves: Nodes<Leaf, P>,
     inners: Nodes<Inner, P>,
-    len: StripedCounter,
+    len: StripedCounter<Arc<Budget>>,
     budget: Arc<Budget>,
 }
 
@@ -137,7 +137,7 @@ impl<P: Placement> OrderedIndex for NatarajanTree<P> {
             inners: Nodes::new(INNER.kind, &config, &domain),
             domain,
             leaves,
-            len: StripedCounter::new(),
+            len: StripedCounter::new(Arc::clone(&config.budget)),
             budget: config.budget,
         })
     }
