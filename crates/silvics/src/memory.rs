@@ -89,6 +89,10 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
     }
 }
 
+/// Where the memory of an initialised object starts, and how many bytes it has. The object's own
+/// pointer, which is what readers hold, may lead into the middle.
+type Extent = unsafe fn(NonNull<u8>) -> (NonNull<u8>, usize);
+
 /// Objects of many sizes, each of which knows its own.
 pub(crate) struct Blobs<P: Placement> {
     bytes: Arc<Bytes<P>>,
@@ -97,7 +101,7 @@ pub(crate) struct Blobs<P: Placement> {
 
 struct Bytes<P: Placement> {
     bytes: P::Bytes,
-    size_of: unsafe fn(NonNull<u8>) -> usize,
+    extent: Extent,
 }
 
 // SAFETY: allocators are shared by all threads.
@@ -108,9 +112,9 @@ unsafe impl<P: Placement> Reclaim for Bytes<P> {
 
     unsafe fn reclaim(&self, object: NonNull<u8>) {
         // SAFETY: the object is still initialised: it came here through `retire`.
-        let size = unsafe { (self.size_of)(object) };
+        let (memory, size) = unsafe { (self.extent)(object) };
         // SAFETY: the caller's promise.
-        unsafe { self.bytes.free(object, size) };
+        unsafe { self.bytes.free(memory, size) };
     }
 }
 
@@ -118,14 +122,14 @@ impl<P: Placement> Blobs<P> {
     /// Whether dropping the index releases its objects without walking it.
     pub(crate) const RELEASES_WHOLE: bool = P::Bytes::RELEASES_WHOLE;
 
-    /// Objects whose size `size_of` tells.
+    /// Objects whose `extent` tells where their memory is.
     pub(crate) fn new(
         kind: &'static str,
         config: &Config,
         domain: &Domain,
-        size_of: unsafe fn(NonNull<u8>) -> usize,
+        extent: Extent,
     ) -> Self {
-        let bytes = Arc::new(Bytes { bytes: P::Bytes::new(kind, config), size_of });
+        let bytes = Arc::new(Bytes { bytes: P::Bytes::new(kind, config), extent });
         let retired = Retired::new(Arc::clone(&bytes), domain.clone(), &config.budget);
         Self { bytes, retired }
     }
@@ -160,7 +164,7 @@ impl<P: Placement> Blobs<P> {
     /// Frees an object at once.
     ///
     /// # Safety
-    /// As for [`Nodes::free`], and the object can tell its size.
+    /// As for [`Nodes::free`], and the object can tell its extent.
     pub(crate) unsafe fn free(&self, object: NonNull<u8>) {
         // SAFETY: the caller's promise.
         unsafe { self.bytes.reclaim(object) };
@@ -169,12 +173,12 @@ impl<P: Placement> Blobs<P> {
     /// Retires an object.
     ///
     /// # Safety
-    /// As for [`Nodes::retire`], and the object can tell its size until it is reclaimed.
+    /// As for [`Nodes::retire`], and the object can tell its extent until it is reclaimed.
     #[inline]
     pub(crate) unsafe fn retire(&self, object: NonNull<u8>, guard: &Guard) {
         // SAFETY: the caller's promise.
         unsafe {
-            self.retired.retire(object, (self.bytes.size_of)(object), guard);
+            self.retired.retire(object, (self.bytes.extent)(object).1, guard);
         };
     }
 

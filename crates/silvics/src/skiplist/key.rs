@@ -15,6 +15,7 @@
 use super::node::{Node, NodeRef};
 use crate::key::Key;
 use std::cmp::Ordering;
+use std::ptr::NonNull;
 
 /// What a hint tells about the next node's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +32,16 @@ pub enum Guess {
 ///
 /// Sealed: implemented for `u64` and `[u8]`.
 pub trait SkipKey: Key + private::Sealed {
-    /// Where the tower starts in a node.
+    /// Where the value is in a node; its references follow.
     #[doc(hidden)]
-    const TOWER_OFFSET: usize;
+    const VALUE: usize;
+    /// The bytes of a node without its tower and what its key takes beyond a fixed size.
+    #[doc(hidden)]
+    const BODY: usize;
+    /// The probability, out of 2^16, that a node has a second level. Each further level has
+    /// probability 1/2.
+    #[doc(hidden)]
+    const SECOND_LEVEL: u16;
     /// The hint of a link that leads nowhere: never [`Guess::Smaller`].
     #[doc(hidden)]
     const END_HINT: u16;
@@ -45,21 +53,15 @@ pub trait SkipKey: Key + private::Sealed {
     #[doc(hidden)]
     type Probe<'k>: Copy;
 
-    /// Bytes of a node with this key and height.
+    /// The bytes of a node with this key, without its tower.
     #[doc(hidden)]
-    fn node_bytes(key: Self::Ref<'_>, height: usize) -> usize;
-    /// The length that is noted in the header.
-    #[doc(hidden)]
-    fn noted_len(key: Self::Ref<'_>) -> u32;
-    /// Bytes of a node with this noted length and height.
-    #[doc(hidden)]
-    fn node_bytes_noted(noted: u32, height: usize) -> usize;
-    /// Writes the key into a node whose header is set.
+    fn body_bytes(key: Self::Ref<'_>) -> usize;
+    /// Writes the key into a node.
     ///
     /// # Safety
-    /// The node has `node_bytes` bytes, is the caller's alone, and its header is initialised.
+    /// The node has `body_bytes` bytes behind it and is the caller's alone.
     #[doc(hidden)]
-    unsafe fn write(node: *mut Node<Self>, key: Self::Ref<'_>, height: usize);
+    unsafe fn write(node: NonNull<Node<Self>>, key: Self::Ref<'_>);
     /// Reads it.
     #[doc(hidden)]
     fn read(node: NodeRef<'_, Self>) -> Self::Ref<'_>;
@@ -85,6 +87,14 @@ pub trait SkipKey: Key + private::Sealed {
     /// of a link with `hint` from the node the search stands at, and not before the target.
     #[doc(hidden)]
     fn hint_from_target(probe: &Self::Probe<'_>, hint: u16, next: NodeRef<'_, Self>) -> u16;
+    /// The hint for a link between two keys, given the hints of the two links that lead from one
+    /// to the other through a node between them. Looks at the keys only if these do not tell.
+    #[doc(hidden)]
+    fn hint_past<'k>(
+        first: u16,
+        second: u16,
+        keys: impl FnOnce() -> (Self::Ref<'k>, Self::Ref<'k>),
+    ) -> u16;
     /// The hint for a link from key `from` to key `to`, not before it.
     #[doc(hidden)]
     fn hint(from: Self::Ref<'_>, to: Self::Ref<'_>) -> u16;
@@ -112,33 +122,27 @@ pub struct IntegerProbe {
 }
 
 impl SkipKey for u64 {
-    const TOWER_OFFSET: usize = Node::<u64>::HEADER + 8;
+    const VALUE: usize = 8;
+    const BODY: usize = 24;
+    const SECOND_LEVEL: u16 = 1 << 15;
     const END_HINT: u16 = u16::MAX;
     const SMALLEST: u64 = 0;
 
     type Probe<'k> = IntegerProbe;
 
     #[inline(always)]
-    fn node_bytes(_key: u64, height: usize) -> usize {
-        Self::TOWER_OFFSET + 8 * height
+    fn body_bytes(_key: u64) -> usize {
+        Self::BODY
     }
     #[inline(always)]
-    fn noted_len(_key: u64) -> u32 {
-        0
-    }
-    #[inline(always)]
-    fn node_bytes_noted(_noted: u32, height: usize) -> usize {
-        Self::TOWER_OFFSET + 8 * height
-    }
-    #[inline(always)]
-    unsafe fn write(node: *mut Node<u64>, key: u64, _height: usize) {
-        // SAFETY: the caller's promise; the key follows the header.
-        unsafe { node.byte_add(Node::<u64>::HEADER).cast::<u64>().write(key) };
+    unsafe fn write(node: NonNull<Node<u64>>, key: u64) {
+        // SAFETY: the caller's promise; the key comes first.
+        unsafe { node.cast::<u64>().write(key) };
     }
     #[inline(always)]
     fn read(node: NodeRef<'_, u64>) -> u64 {
         // SAFETY: I1, the key was written before the node could be reached and never changes.
-        unsafe { node.as_ptr().byte_add(Node::<u64>::HEADER).cast::<u64>().read() }
+        unsafe { node.as_ptr().cast::<u64>().read() }
     }
 
     #[inline(always)]
@@ -174,8 +178,13 @@ impl SkipKey for u64 {
     fn hint_from_target(probe: &IntegerProbe, _hint: u16, next: NodeRef<'_, u64>) -> u16 {
         magnitude(u64::read(next) - probe.target)
     }
+    #[inline]
+    fn hint_past<'k>(_: u16, _: u16, keys: impl FnOnce() -> (Self::Ref<'k>, Self::Ref<'k>)) -> u16 {
+        let (from, to) = keys();
+        Self::hint(from, to)
+    }
     fn hint(from: u64, to: u64) -> u16 {
-        magnitude(to - from)
+        magnitude(to.wrapping_sub(from))
     }
 }
 
@@ -214,40 +223,48 @@ pub struct BytesProbe<'k> {
 }
 
 impl SkipKey for [u8] {
-    const TOWER_OFFSET: usize = Node::<[u8]>::HEADER;
+    const VALUE: usize = 0;
+    const BODY: usize = 12;
+    const SECOND_LEVEL: u16 = 1 << 14;
     const END_HINT: u16 = 0x00FF;
     const SMALLEST: &'static [u8] = &[];
 
     type Probe<'k> = BytesProbe<'k>;
 
     #[inline(always)]
-    fn node_bytes(key: &[u8], height: usize) -> usize {
-        Self::TOWER_OFFSET + 8 * height + key.len()
+    fn body_bytes(key: &[u8]) -> usize {
+        let sevens = (usize::BITS - (key.len() | 1).leading_zeros()).div_ceil(7);
+        Self::BODY + sevens as usize + key.len()
     }
     #[inline(always)]
-    fn noted_len(key: &[u8]) -> u32 {
-        key.len() as u32
-    }
-    #[inline(always)]
-    fn node_bytes_noted(noted: u32, height: usize) -> usize {
-        Self::TOWER_OFFSET + 8 * height + noted as usize
-    }
-    #[inline(always)]
-    unsafe fn write(node: *mut Node<[u8]>, key: &[u8], height: usize) {
-        // SAFETY: the caller's promise; the key follows the tower.
+    unsafe fn write(node: NonNull<Node<[u8]>>, key: &[u8]) {
+        // SAFETY: the caller's promise.
         unsafe {
-            let start = node.byte_add(Self::TOWER_OFFSET + 8 * height).cast::<u8>();
-            start.copy_from_nonoverlapping(key.as_ptr(), key.len());
+            let mut at = node.byte_add(Self::BODY).cast::<u8>();
+            let mut len = key.len();
+            while len >= 0x80 {
+                at.write(len as u8 | 0x80);
+                at = at.add(1);
+                len >>= 7;
+            }
+            at.write(len as u8);
+            at.add(1).as_ptr().copy_from_nonoverlapping(key.as_ptr(), key.len());
         }
     }
     #[inline(always)]
     fn read(node: NodeRef<'_, [u8]>) -> &[u8] {
-        let header = node.header();
         // SAFETY: I1, the key was written before the node could be reached and never changes; the
         // node lives as long as `'g`.
         unsafe {
-            let start = node.as_ptr().byte_add(Self::TOWER_OFFSET + 8 * node.height());
-            std::slice::from_raw_parts(start.cast::<u8>(), header.noted as usize)
+            let mut at = node.as_ptr().byte_add(Self::BODY).cast::<u8>();
+            let mut len = usize::from(at.read());
+            let mut bits = 7;
+            while len >> bits != 0 {
+                at = at.add(1);
+                len = len & !(1 << bits) | usize::from(at.read()) << bits;
+                bits += 7;
+            }
+            std::slice::from_raw_parts(at.add(1), len)
         }
     }
 
@@ -307,6 +324,18 @@ impl SkipKey for [u8] {
         let known = probe.common.min(usize::from(hint >> 8));
         prefix_hint(common_prefix(key, probe.target, known), key)
     }
+    #[inline]
+    fn hint_past<'k>(first: u16, second: u16, keys: impl FnOnce() -> (&'k [u8], &'k [u8])) -> u16 {
+        let (left, shared) = (usize::from(first >> 8), usize::from(second >> 8));
+        if left < shared {
+            return first; // the last key has the middle one's byte where that leaves the first
+        }
+        if shared < LONG {
+            return second; // the middle key has the first one's byte where the last leaves both
+        }
+        let (from, to) = keys();
+        Self::hint(from, to)
+    }
     fn hint(from: &[u8], to: &[u8]) -> u16 {
         prefix_hint(common_prefix(from, to, 0), to)
     }
@@ -329,9 +358,8 @@ mod tests {
         assert_eq!(magnitude(u64::MAX), u16::MAX);
     }
 
-    /// A guess must never contradict the keys, whatever the three are.
-    #[test]
-    fn byte_guesses_are_right() {
+    /// Sorted keys whose common prefixes have all lengths that matter.
+    fn awkward_keys() -> Vec<Vec<u8>> {
         let long = |tail: &[u8]| [vec![7u8; 300], tail.to_vec()].concat();
         let mut keys: Vec<Vec<u8>> = vec![vec![], vec![0], vec![0, 0], vec![0, 1], vec![255]];
         for tail in [&b""[..], b"a", b"ab", b"b", b"\0", b"\xff\xff"] {
@@ -343,6 +371,13 @@ mod tests {
         }
         keys.sort();
         keys.dedup();
+        keys
+    }
+
+    /// A guess must never contradict the keys, whatever the three are.
+    #[test]
+    fn byte_guesses_are_right() {
+        let keys = awkward_keys();
         let mut decided = 0;
         for (s, stand) in keys.iter().enumerate() {
             for next in &keys[s..] {
@@ -370,5 +405,25 @@ mod tests {
             }
         }
         assert!(decided > 1000, "{decided}");
+    }
+
+    #[test]
+    fn hints_of_two_links_give_that_of_the_one_past_them() {
+        let keys = awkward_keys();
+        let mut looked = 0;
+        for (f, from) in keys.iter().enumerate() {
+            for (m, middle) in keys.iter().enumerate().skip(f) {
+                for to in &keys[m..] {
+                    let (first, second) = (<[u8]>::hint(from, middle), <[u8]>::hint(middle, to));
+                    let past = <[u8]>::hint_past(first, second, || {
+                        looked += 1;
+                        (from, to)
+                    });
+                    assert_eq!(past, <[u8]>::hint(from, to), "{from:?}, {middle:?}, {to:?}");
+                }
+            }
+        }
+        assert!(looked > 0, "no keys with long common prefixes");
+        assert_eq!(u64::hint_past(0, 0, || (3, 90)), u64::hint(3, 90));
     }
 }

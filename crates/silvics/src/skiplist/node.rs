@@ -7,57 +7,51 @@ use silvics_sync::tagged::{AtomicTagged, Tagged};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// The tallest tower: with one node in two reaching the next level, enough for 2^32 keys.
+/// The tallest tower: enough for 2^32 keys of either type.
 pub(super) const MAX_HEIGHT: usize = 32;
 
-/// A node of a variable number of bytes: header, key and tower for integers; header, tower and
-/// key for byte strings. Never a value; only pointers to it exist, with the provenance of the whole
-/// allocation.
+/// A node of a variable number of bytes that grows both ways from where pointers to it lead: its
+/// tower downwards, so that the link at a level is at the same place whatever the height; the rest
+/// upwards.
+/// ```text
+/// u64:  … [link 1][link 0] | [key 8][value 8][references 4][unused 4]
+/// [u8]: … [link 1][link 0] | [value 8][references 4][length, 7 bits a byte][key]
+/// ```
+/// Never a value; only pointers to it exist, with the provenance of the whole allocation.
 pub struct Node<K: ?Sized>(PhantomData<K>);
 
-/// The fixed part.
-#[repr(C)]
-pub(super) struct Header {
-    value: u64,
-    /// `references << 5 | (height - 1)`.
-    references: AtomicU32,
-    /// The length of a byte-string key.
-    pub(super) noted: u32,
-}
-
+/// `references << 5 | (height - 1)`.
 const HEIGHT_BITS: u32 = 5;
 const HEIGHT_MASK: u32 = (1 << HEIGHT_BITS) - 1;
 const ONE_REFERENCE: u32 = 1 << HEIGHT_BITS;
 
 const _: () = assert!(MAX_HEIGHT <= 1 << HEIGHT_BITS);
-const _: () = assert!(size_of::<Header>() == 16 && align_of::<Header>() == 8);
+
+/// Bytes of a link.
+const LINK: usize = 8;
+const _: () = assert!(size_of::<AtomicLink<u64>>() == LINK);
 
 /// The smallest node with a `u64` key: height 1.
 pub const INTEGER_NODE: NodeLayout = NodeLayout {
     kind: "node",
     size: 32,
     align: 8,
-    search: &[Field::new("key", 16, 8), Field::new("tower", 24, 8)],
+    search: &[Field::new("tower", 0, 8), Field::new("key", 8, 8)],
     edges: 1,
 };
 
-/// The smallest node with a byte-string key: height 1, empty key. The key follows the tower, and is
-/// read only where the hints do not decide.
-pub const BYTES_NODE: NodeLayout = NodeLayout {
-    kind: "node",
-    size: 24,
-    align: 8,
-    search: &[Field::new("tower", 16, 8)],
-    edges: 1,
-};
+/// The smallest node with a byte-string key: height 1, empty key. The key comes last, and is read
+/// only where the hints do not decide.
+pub const BYTES_NODE: NodeLayout =
+    NodeLayout { kind: "node", size: 21, align: 8, search: &[Field::new("tower", 0, 8)], edges: 1 };
 
-const _: () = assert!(INTEGER_NODE.size == <u64 as SkipKey>::TOWER_OFFSET + 8);
-const _: () = assert!(BYTES_NODE.size == <[u8] as SkipKey>::TOWER_OFFSET + 8);
+const _: () = assert!(INTEGER_NODE.size == LINK + u64::BODY);
+const _: () = assert!(BYTES_NODE.size == LINK + <[u8]>::BODY + 1);
 const _: () = assert!(matches!(INTEGER_NODE.straddling(64), (0, 2)));
 
-impl<K: ?Sized> Node<K> {
-    /// Bytes of the header.
-    pub(super) const HEADER: usize = size_of::<Header>();
+/// Bytes of a node with this key and height.
+pub(super) fn node_bytes<K: SkipKey + ?Sized>(key: K::Ref<'_>, height: usize) -> usize {
+    LINK * height + K::body_bytes(key)
 }
 
 impl<K: SkipKey + ?Sized> Node<K> {
@@ -65,7 +59,7 @@ impl<K: SkipKey + ?Sized> Node<K> {
     /// reference for each level it is to be linked in (I4).
     ///
     /// # Safety
-    /// `memory` has `K::node_bytes(key, height)` bytes, 8-byte aligned, and is the caller's alone.
+    /// `memory` has `node_bytes(key, height)` bytes, 8-byte aligned, and is the caller's alone.
     pub(super) unsafe fn init<'g>(
         memory: NonNull<u8>,
         key: K::Ref<'_>,
@@ -73,30 +67,33 @@ impl<K: SkipKey + ?Sized> Node<K> {
         height: usize,
     ) -> NodeRef<'g, K> {
         debug_assert!((1..=MAX_HEIGHT).contains(&height));
-        let node = memory.cast::<Node<K>>();
-        let height_bits = height as u32 - 1;
-        let references = AtomicU32::new((height as u32) << HEIGHT_BITS | height_bits);
-        // SAFETY: the caller's promise; the tower lies within the node.
+        let references = AtomicU32::new((height as u32) << HEIGHT_BITS | (height as u32 - 1));
+        // SAFETY: the caller's promise; tower and body lie within the node.
         unsafe {
-            let noted = K::noted_len(key);
-            node.cast::<Header>().write(Header { value, references, noted });
-            let tower = node.byte_add(K::TOWER_OFFSET).cast::<AtomicLink<K>>();
+            let tower = memory.cast::<AtomicLink<K>>();
             for level in 0..height {
                 tower.add(level).write(AtomicLink::new(Link::END));
             }
-            K::write(node.as_ptr(), key, height);
+            let node = memory.byte_add(LINK * height).cast::<Self>();
+            node.byte_add(K::VALUE).cast::<u64>().write(value);
+            node.byte_add(K::VALUE + 8).cast::<AtomicU32>().write(references);
+            K::write(node, key);
+            NodeRef { node, marker: PhantomData }
         }
-        NodeRef { node, marker: PhantomData }
     }
 
-    /// The bytes of an initialised node: how its pool learns what comes back.
+    /// Where the memory of an initialised node starts, and its bytes: how its pool learns what
+    /// comes back.
     ///
     /// # Safety
-    /// `memory` holds an initialised node.
-    pub(super) unsafe fn bytes(memory: NonNull<u8>) -> usize {
+    /// `node` is an initialised node, with the provenance of its whole allocation.
+    pub(super) unsafe fn extent(node: NonNull<u8>) -> (NonNull<u8>, usize) {
         // SAFETY: the caller's promise.
-        let node = NodeRef::<K> { node: memory.cast(), marker: PhantomData };
-        K::node_bytes_noted(node.header().noted, node.height())
+        unsafe {
+            let node = NodeRef::<K>::from_ptr(node.cast());
+            let memory = node.node.byte_sub(LINK * node.height()).cast();
+            (memory, node_bytes::<K>(node.key(), node.height()))
+        }
     }
 }
 
@@ -148,9 +145,9 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
     }
 
     #[inline(always)]
-    pub(super) fn header(self) -> &'g Header {
-        // SAFETY: I1, and the type's promise; all of a header that changes is atomic.
-        unsafe { self.node.cast::<Header>().as_ref() }
+    fn references_word(self) -> &'g AtomicU32 {
+        // SAFETY: I1, and the type's promise.
+        unsafe { self.node.byte_add(K::VALUE + 8).cast().as_ref() }
     }
 
     #[inline(always)]
@@ -160,24 +157,24 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
 
     #[inline(always)]
     pub(super) fn value(self) -> u64 {
-        self.header().value
+        // SAFETY: I1, and the type's promise.
+        unsafe { self.node.byte_add(K::VALUE).cast::<u64>().read() }
     }
 
     #[inline(always)]
     pub(super) fn height(self) -> usize {
-        (self.header().references.load(Ordering::Relaxed) & HEIGHT_MASK) as usize + 1
+        (self.references_word().load(Ordering::Relaxed) & HEIGHT_MASK) as usize + 1
     }
 
     /// The references that keep the node: levels it is linked in, or is to be, and cursors.
     pub(super) fn references(self) -> u32 {
-        self.header().references.load(Ordering::Relaxed) >> HEIGHT_BITS
+        self.references_word().load(Ordering::Relaxed) >> HEIGHT_BITS
     }
 
     /// Takes a reference, unless the last one is gone already.
     #[must_use]
     pub(super) fn try_refer(self) -> bool {
-        self.header()
-            .references
+        self.references_word()
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
                 if word > u32::MAX / 2 {
                     std::process::abort(); // 2^26 forgotten cursors, as `Arc` does
@@ -190,7 +187,7 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
     /// Gives `count` references up.
     pub(super) fn unrefer(self, count: usize) -> Dropped {
         let given = ONE_REFERENCE * count as u32;
-        let before = self.header().references.fetch_sub(given, Ordering::AcqRel);
+        let before = self.references_word().fetch_sub(given, Ordering::AcqRel);
         debug_assert!(before >= given);
         if before - given <= HEIGHT_MASK { Dropped::Last } else { Dropped::Others }
     }
@@ -199,10 +196,7 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
     fn link(self, level: usize) -> &'g AtomicLink<K> {
         debug_assert!(level < self.height());
         // SAFETY: I1, the tower has `height` links.
-        unsafe {
-            let tower = self.node.byte_add(K::TOWER_OFFSET).cast::<AtomicLink<K>>();
-            tower.add(level).as_ref()
-        }
+        unsafe { self.node.byte_sub(LINK * (level + 1)).cast().as_ref() }
     }
 
     /// The link at `level`; what it leads to is initialised.

@@ -2,7 +2,7 @@
 
 use super::SkipList;
 use super::key::SkipKey;
-use super::node::{Link, MAX_HEIGHT, Marked, Node, NodeRef};
+use super::node::{Link, MAX_HEIGHT, Marked, Node, NodeRef, node_bytes};
 use super::seek::Splice;
 use crate::domain::Guard;
 use crate::update::{Step, Update};
@@ -23,20 +23,21 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
     ) -> Result<Option<u64>, AllocError> {
         let height = if verb.may_put() { self.random_height() } else { 0 };
         let mut spare = Spare { list: self, node: None };
+        let mut splice = Splice::new();
         loop {
-            let splice = self.seek(K::shorten(key), height, guard);
+            self.seek(K::shorten(key), height, &mut splice, guard);
             let state = splice.found.map(NodeRef::value);
             let done = match (verb.step(state), splice.found) {
                 // LP(kept): the load of the link to the node found or past it.
                 (Step::Keep, _) | (Step::Take, None) => true,
-                (Step::Take, Some(node)) => self.take(node, guard),
+                (Step::Take, Some(node)) => self.take(node, &mut splice, guard),
                 (Step::Put(value), None) => {
                     let node = spare.node(K::shorten(key), value, height, guard)?;
-                    self.link(node, height, splice, &mut spare, guard)
+                    self.link(node, height, &mut splice, &mut spare, guard)
                 }
                 (Step::Put(value), Some(old)) => {
                     let node = spare.node(K::shorten(key), value, height, guard)?;
-                    self.replace(old, node, height, &mut spare, guard)
+                    self.replace(old, node, height, &mut splice, &mut spare, guard)
                 }
             };
             if done {
@@ -50,14 +51,13 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         &'g self,
         node: NodeRef<'g, K>,
         height: usize,
-        splice: Splice<'g, K>,
+        splice: &mut Splice<'g, K>,
         spare: &mut Spare<'_, K, P>,
         guard: &'g Guard,
     ) -> bool {
-        let place = splice.at(0);
-        let onward = place.link.node().map_or(Link::END, |s| Link::to(s, place.hint_from));
-        node.set_next_unshared(0, onward);
-        if !place.pred.try_link(0, place.link, Link::to(node, place.hint_to)) {
+        let Some(place) = splice.at(0) else { return false };
+        node.set_next_unshared(0, place.link_from_target());
+        if !place.pred.try_link(0, place.link, place.link_to(node)) {
             return false; // LP(insert of an absent key), if it succeeds
         }
         spare.node = None;
@@ -73,6 +73,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         old: NodeRef<'g, K>,
         node: NodeRef<'g, K>,
         height: usize,
+        splice: &mut Splice<'g, K>,
         spare: &mut Spare<'_, K, P>,
         guard: &'g Guard,
     ) -> bool {
@@ -90,7 +91,11 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         }
         spare.node = None;
         fence(Memory::SeqCst); // see `take`
-        let splice = self.seek(K::shorten(node.key()), height, guard); // unlinks `old`
+        if self.unlink_at(splice, old, guard) {
+            self.build_tower(node, height, splice, guard);
+            return true;
+        }
+        self.seek(node.key(), height, splice, guard); // unlinks `old`
         if splice.found == Some(node) {
             self.build_tower(node, height, splice, guard);
         } else if height > 1 {
@@ -99,17 +104,25 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         true
     }
 
-    /// Removes `node`. False if another operation has removed or replaced it.
-    fn take(&self, node: NodeRef<'_, K>, guard: &Guard) -> bool {
+    /// Removes `node`, which a descent found. False if another operation has removed or replaced
+    /// it.
+    fn take<'g>(
+        &'g self,
+        node: NodeRef<'g, K>,
+        splice: &mut Splice<'g, K>,
+        guard: &'g Guard,
+    ) -> bool {
         Self::mark_upper(node);
         if node.mark(0) == Marked::Before {
             return false; // LP(remove), if the mark is ours
         }
         self.len.add(-1);
-        // If a builder's link to `node` is not seen by the descent below, then its fence comes
-        // after this one, and it sees the marks.
+        // If a builder's link to `node` is seen neither by the descent before nor by the one
+        // below, then its fence comes after this one, and it sees the marks.
         fence(Memory::SeqCst);
-        self.seek(K::shorten(node.key()), 0, guard); // unlinks it on every level
+        if !self.unlink_at(splice, node, guard) {
+            self.seek(node.key(), 0, splice, guard); // unlinks it on every level
+        }
         true
     }
 
@@ -125,7 +138,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         &'g self,
         node: NodeRef<'g, K>,
         height: usize,
-        mut splice: Splice<'g, K>,
+        splice: &mut Splice<'g, K>,
         guard: &'g Guard,
     ) {
         if height == 1 {
@@ -136,20 +149,20 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         }
         let mut level = 1;
         while level < height {
-            let place = splice.at(level);
             let own = node.next(level);
             if own.is_marked() {
                 break;
             }
-            let onward = place.link.node().map_or(Link::END, |s| Link::to(s, place.hint_from));
-            if !node.try_link(level, own, onward) {
-                break; // only a mark can have come between
+            if let Some(place) = splice.at(level) {
+                if !node.try_link(level, own, place.link_from_target()) {
+                    break; // only a mark can have come between
+                }
+                if place.pred.try_link(level, place.link, place.link_to(node)) {
+                    level += 1;
+                    continue;
+                }
             }
-            if place.pred.try_link(level, place.link, Link::to(node, place.hint_to)) {
-                level += 1;
-                continue;
-            }
-            splice = self.seek(K::shorten(node.key()), height, guard);
+            self.seek(node.key(), height, splice, guard);
             if splice.found != Some(node) {
                 break;
             }
@@ -157,19 +170,22 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         if level < height {
             self.unrefer(node, height - level, guard);
         }
-        // If the remover's descent missed one of our links, its fence came before this one, and
+        // If the remover's descents missed one of our links, its fence came before this one, and
         // its marks are seen here.
         fence(Memory::SeqCst);
         if node.next(height - 1).is_marked() {
-            self.seek(K::shorten(node.key()), 0, guard);
+            self.seek(node.key(), 0, splice, guard);
         }
     }
 
-    /// A height of at least 1: each further level with probability 1/2, at most one above the
-    /// highest so far (Pugh 1990, "fix the dice").
+    /// A height of at least 1, at most one above the highest so far (Pugh 1990, "fix the dice").
     pub(super) fn random_height(&self) -> usize {
         let tallest = (self.height.load(Memory::Relaxed) + 1).min(MAX_HEIGHT);
-        (1 + random().trailing_ones() as usize).min(tallest)
+        let dice = random();
+        if dice as u16 >= K::SECOND_LEVEL {
+            return 1;
+        }
+        (2 + (dice >> 16).trailing_ones() as usize).min(tallest)
     }
 }
 
@@ -236,7 +252,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         height: usize,
         guard: &Guard,
     ) -> Result<NodeRef<'g, K>, AllocError> {
-        let bytes = K::node_bytes(key, height);
+        let bytes = node_bytes::<K>(key, height);
         if u32::try_from(bytes).is_err() {
             return Err(AllocError::System { requested: bytes });
         }

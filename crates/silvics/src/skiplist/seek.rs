@@ -7,6 +7,7 @@ use crate::domain::Guard;
 use silvics_pool::Placement;
 use silvics_sync::atomic::Ordering as Memory;
 use std::cmp::Ordering;
+use std::mem::MaybeUninit;
 
 /// Where a reader's descent ended.
 pub(super) enum Found<'g, K: ?Sized> {
@@ -16,36 +17,66 @@ pub(super) enum Found<'g, K: ?Sized> {
     Absent { before: NodeRef<'g, K>, link: Link<'g, K> },
 }
 
-/// Where a writer's descent ended: the predecessors on the levels asked for (paper: `preds`), each
-/// with its link, which does not lead before the target, and the hint to the target.
-pub(super) struct Splice<'g, K: ?Sized> {
-    places: [Option<Place<'g, K>>; MAX_HEIGHT],
+/// Where a writer's descent ended: its places on the levels from 0 on, as many as it was asked
+/// for (paper: `preds`, `succs`).
+pub(super) struct Splice<'g, K: SkipKey + ?Sized> {
+    places: [MaybeUninit<Place<'g, K>>; MAX_HEIGHT],
+    /// The levels whose places are initialised.
+    recorded: usize,
     /// The node with the target's key, unmarked at level 0.
     pub(super) found: Option<NodeRef<'g, K>>,
 }
 
-pub(super) struct Place<'g, K: ?Sized> {
+/// A place on one level.
+pub(super) struct Place<'g, K: SkipKey + ?Sized> {
+    /// The last node before the target.
     pub(super) pred: NodeRef<'g, K>,
+    /// Its link, which does not lead before the target.
     pub(super) link: Link<'g, K>,
-    /// The hint for a link from `pred` to the target.
-    pub(super) hint_to: u16,
-    /// The hint for a link from the target to what `link` leads to.
-    pub(super) hint_from: u16,
+    /// What the search knew when it stood at `pred`.
+    probe: K::Probe<'g>,
 }
 
-impl<K: ?Sized> Clone for Place<'_, K> {
+impl<K: SkipKey + ?Sized> Clone for Place<'_, K> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<K: ?Sized> Copy for Place<'_, K> {}
+impl<K: SkipKey + ?Sized> Copy for Place<'_, K> {}
 
-impl<'g, K: ?Sized> Splice<'g, K> {
-    /// The place at `level`, which the descent was asked for.
-    pub(super) fn at(&self, level: usize) -> Place<'g, K> {
-        self.places[level].expect("the descent recorded every level below the height asked for")
+impl<'g, K: SkipKey + ?Sized> Place<'g, K> {
+    /// A link from `pred` to `node`, which has the target's key.
+    pub(super) fn link_to(&self, node: NodeRef<'g, K>) -> Link<'g, K> {
+        Link::to(node, K::hint_to_target(&self.probe))
+    }
+
+    /// A link from a node with the target's key to where `link` leads.
+    pub(super) fn link_from_target(&self) -> Link<'g, K> {
+        self.link.node().map_or(Link::END, |next| {
+            Link::to(next, K::hint_from_target(&self.probe, self.link.hint(), next))
+        })
     }
 }
+
+impl<'g, K: SkipKey + ?Sized> Splice<'g, K> {
+    pub(super) fn new() -> Self {
+        Self { places: [const { MaybeUninit::uninit() }; MAX_HEIGHT], recorded: 0, found: None }
+    }
+
+    /// The place at `level`, if the descent was asked for it.
+    #[inline]
+    pub(super) fn at(&mut self, level: usize) -> Option<&mut Place<'g, K>> {
+        if level >= self.recorded {
+            return None;
+        }
+        // SAFETY: `recorded` levels are initialised.
+        Some(unsafe { self.places[level].assume_init_mut() })
+    }
+}
+
+/// A writer's descent records the places on that many levels, even if it needs none for a tower of
+/// its own: most nodes it may remove are no higher.
+const RECORDED: usize = 4;
 
 /// The descent met a removed node where it could not go on.
 struct Restart;
@@ -150,32 +181,33 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         unreachable!("the loop ends at the floor")
     }
 
-    /// Descends to level 0 as a writer: unlinks every marked node it meets, and records the places
-    /// on the levels below `height`.
+    /// Descends to level 0 as a writer: unlinks every marked node it meets, and records at least
+    /// the places on the levels below `height`.
     pub(super) fn seek<'g>(
         &'g self,
-        target: K::Ref<'_>,
+        target: K::Ref<'g>,
         height: usize,
+        splice: &mut Splice<'g, K>,
         guard: &'g Guard,
-    ) -> Splice<'g, K> {
-        let mut splice = Splice { places: [None; MAX_HEIGHT], found: None };
-        while self.try_seek(target, height, &mut splice, guard).is_err() {}
-        splice
+    ) {
+        while self.try_seek(target, height, splice, guard).is_err() {}
     }
 
     #[inline(always)]
     fn try_seek<'g>(
         &'g self,
-        target: K::Ref<'_>,
+        target: K::Ref<'g>,
         height: usize,
         splice: &mut Splice<'g, K>,
         guard: &'g Guard,
     ) -> Result<(), Restart> {
-        splice.found = None;
+        (splice.found, splice.recorded) = (None, 0);
         let mut met = None;
+        let top = self.height.load(Memory::Relaxed).max(height);
+        let recorded = height.max(RECORDED).min(top);
         let mut probe = K::probe(target);
         let mut pred = self.head();
-        for level in (0..self.height.load(Memory::Relaxed).max(height)).rev() {
+        for level in (0..top).rev() {
             let mut link = pred.next(level);
             loop {
                 if link.is_marked() {
@@ -209,14 +241,11 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
                 }
                 (pred, link) = (next, after);
             }
-            if level < height {
-                let hint_from = link
-                    .node()
-                    .map_or(K::END_HINT, |next| K::hint_from_target(&probe, link.hint(), next));
-                let hint_to = K::hint_to_target(&probe);
-                splice.places[level] = Some(Place { pred, link, hint_to, hint_from });
+            if level < recorded {
+                splice.places[level].write(Place { pred, link, probe });
             }
         }
+        splice.recorded = recorded;
         // A node with the key on an upper level that is not the one at level 0 has been removed
         // since: a place before it must not be used, or a new node would stand before it there.
         if met.is_some() && met != splice.found { Err(Restart) } else { Ok(()) }
@@ -234,14 +263,42 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         after: Link<'g, K>,
         guard: &Guard,
     ) -> Result<Link<'g, K>, Restart> {
-        let new = after.node().map_or(Link::END, |succ| {
-            Link::to(succ, K::hint(K::shorten(pred.key()), K::shorten(succ.key())))
-        });
+        let new = Self::past(pred, link, after);
         if !pred.try_link(level, link, new) {
             return Err(Restart);
         }
         self.unrefer(node, 1, guard);
         Ok(new)
+    }
+
+    /// Unlinks `node`, whose links are all marked, from the places of a descent that met it. False
+    /// if that is not possible everywhere: another descent must. On the levels where it was, the
+    /// places are right again afterwards.
+    pub(super) fn unlink_at<'g>(
+        &'g self,
+        splice: &mut Splice<'g, K>,
+        node: NodeRef<'g, K>,
+        guard: &'g Guard,
+    ) -> bool {
+        for level in (0..node.height()).rev() {
+            let Some(place) = splice.at(level) else { return false };
+            let new = Self::past(place.pred, place.link, node.next(level));
+            if place.link.node() != Some(node) || !place.pred.try_link(level, place.link, new) {
+                return false;
+            }
+            place.link = new;
+            self.unrefer(node, 1, guard);
+        }
+        true
+    }
+
+    /// The link that leads from `pred` past the removed node at the end of `link`, whose own link
+    /// is `after`.
+    fn past<'g>(pred: NodeRef<'g, K>, link: Link<'g, K>, after: Link<'g, K>) -> Link<'g, K> {
+        after.node().map_or(Link::END, |succ| {
+            let keys = || (pred.key(), succ.key());
+            Link::to(succ, K::hint_past(link.hint(), after.hint(), keys))
+        })
     }
 
     /// Gives up references to `node`, retiring it with the last.
