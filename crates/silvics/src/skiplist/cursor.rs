@@ -71,7 +71,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipCursor<K, P> {
         guard: &Guard,
     ) -> bool {
         loop {
-            let mut next = list.first_from(start, guard);
+            let mut next = list.first_from(start, &mut [], guard);
             if let Ok(at) = Self::refer_first(&mut next) {
                 return self.stand(at, guard);
             }

@@ -308,10 +308,12 @@ impl<'g, K: SkipKey + ?Sized> Link<'g, K> {
         Some(NodeRef { node, marker: PhantomData })
     }
 
-    /// Starts to bring the next node's first bytes into the cache.
+    /// Starts to bring the next node's lowest links and the fields behind them into the cache.
     #[inline(always)]
     pub(super) fn prefetch(self) {
-        prefetch(self.word.pointer().cast_const().cast());
+        let node = self.word.pointer().cast::<u8>();
+        prefetch(node.wrapping_sub(LINK));
+        prefetch(node.wrapping_add(16));
     }
 }
 

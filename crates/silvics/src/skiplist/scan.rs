@@ -13,15 +13,13 @@ use std::ops::Bound;
 /// An ascending scan of a [`SkipList`]; see [`crate::OrderedScan`] for what it promises.
 ///
 /// Each step reads one node. Walking the bottom level alone would wait for each next node in turn;
-/// so every node's upper links are prefetched, which lead one, two or more nodes further.
+/// so scouts go ahead on the lowest levels ([`Scouts`]).
 pub struct Range<'g, K: SkipKey + ?Sized, P: Placement = Pooled> {
     next: Option<NodeRef<'g, K>>,
+    scouts: Scouts<'g, K>,
     end: Bound<K::Ref<'g>>,
     marker: PhantomData<&'g SkipList<K, P>>,
 }
-
-/// Links prefetched per node of an ascending scan.
-const AHEAD: usize = 4;
 
 impl<'g, K: SkipKey + ?Sized, P: Placement> Range<'g, K, P> {
     pub(super) fn new(
@@ -30,7 +28,59 @@ impl<'g, K: SkipKey + ?Sized, P: Placement> Range<'g, K, P> {
         end: Bound<K::Ref<'g>>,
         guard: &'g Guard,
     ) -> Self {
-        Self { next: list.first_from(start, guard), end, marker: PhantomData }
+        let mut trail = [list.head(); SCOUTS];
+        let next = list.first_from(start, &mut trail, guard);
+        Self { next, scouts: Scouts::new(trail), end, marker: PhantomData }
+    }
+}
+
+/// The levels on which scouts go ahead of an ascending scan …
+const SCOUTS: usize = 3;
+/// … and how far, in nodes of the level.
+const LEAD: u8 = 4;
+
+/// Nodes ahead of an ascending scan, one on each of the lowest levels, that have been prefetched
+/// but not read. When the scan passes a node of a level, that level's scout reads its links,
+/// prefetches what they lead to on its level and the one below, and moves on; so the misses of all
+/// levels overlap, and each node has been fetched by the time the scan comes.
+///
+/// A scout starts where the descent stood, and stays on its level: a node that is linked there
+/// during the scan leads to others that are. (A link on another level of such a node may have been
+/// frozen before the scan began, and lead to a node reclaimed since.)
+struct Scouts<'g, K: SkipKey + ?Sized> {
+    at: [Option<NodeRef<'g, K>>; SCOUTS],
+    lead: [u8; SCOUTS],
+}
+
+impl<'g, K: SkipKey + ?Sized> Scouts<'g, K> {
+    fn new(trail: [NodeRef<'g, K>; SCOUTS]) -> Self {
+        Self { at: trail.map(Some), lead: [0; SCOUTS] }
+    }
+
+    /// The scan passes `node`.
+    #[inline(always)]
+    fn pass(&mut self, node: NodeRef<'g, K>) {
+        for level in 0..node.height().min(SCOUTS) {
+            self.lead[level] = self.lead[level].saturating_sub(1);
+            // Two steps for one, until the lead is won.
+            for _ in 0..2 {
+                if self.lead[level] < LEAD {
+                    self.advance(level);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, level: usize) {
+        let Some(scout) = self.at[level] else { return };
+        let link = scout.next(level);
+        link.prefetch();
+        if level > 0 {
+            scout.next(level - 1).prefetch();
+        }
+        self.at[level] = link.node();
+        self.lead[level] += 1;
     }
 }
 
@@ -42,9 +92,7 @@ impl<'g, K: SkipKey + ?Sized, P: Placement> Iterator for Range<'g, K, P> {
         loop {
             let node = self.next?;
             let onward = node.next(0);
-            for level in 1..node.height().min(AHEAD) {
-                node.next(level).prefetch();
-            }
+            self.scouts.pass(node);
             // A marked link is frozen: what it leads to followed `node` at that moment, and the
             // nodes that have come between since were not there throughout.
             self.next = onward.node();
@@ -163,10 +211,11 @@ impl<'g, K: SkipKey + ?Sized, P: Placement> Iterator for RangeRev<'g, K, P> {
 }
 
 impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
-    /// The first node at or after a bound, marked or not.
-    pub(super) fn first_from<'g>(
+    /// The first node at or after a bound, marked or not, and the trail of the search for it.
+    pub(super) fn first_from<'g, const TRAIL: usize>(
         &'g self,
         start: Bound<K::Ref<'_>>,
+        trail: &mut [NodeRef<'g, K>; TRAIL],
         guard: &'g Guard,
     ) -> Option<NodeRef<'g, K>> {
         let (key, included) = match start {
@@ -174,7 +223,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
             Bound::Included(key) => (key, true),
             Bound::Excluded(key) => (key, false),
         };
-        let found = match self.search::<true>(K::shorten(key), 0, guard) {
+        let found = match self.search::<true, TRAIL>(K::shorten(key), 0, trail, guard) {
             Found::Present(node) if included => return Some(node),
             Found::Present(node) => node.next(0).node(),
             Found::Absent { link, .. } => link.node(),
@@ -201,7 +250,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
     ) -> NodeRef<'g, K> {
         match end {
             Bound::Included(key) | Bound::Excluded(key) => {
-                match self.search::<false>(key, floor, guard) {
+                match self.search::<false, 0>(key, floor, &mut [], guard) {
                     Found::Absent { before, .. } | Found::Present(before) => before,
                 }
             }

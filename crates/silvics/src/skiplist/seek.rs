@@ -89,22 +89,24 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         target: K::Ref<'_>,
         guard: &'g Guard,
     ) -> Option<NodeRef<'g, K>> {
-        match self.search::<true>(target, 0, guard) {
+        match self.search::<true, 0>(target, 0, &mut [], guard) {
             Found::Present(node) => Some(node),
             Found::Absent { .. } => None,
         }
     }
 
     /// Descends to level `floor`. With `STOP`, ends as soon as it meets the target's key; else at
-    /// the last node before it.
+    /// the last node before it. Leaves in `trail` where it stood on the lowest levels: nodes linked
+    /// there during this call.
     ///
     /// Moves only to nodes that are unmarked at the level it meets them on: such a node was in the
     /// list during this call, so that whatever its frozen links lead to later was, too.
     #[inline(always)]
-    pub(super) fn search<'g, const STOP: bool>(
+    pub(super) fn search<'g, const STOP: bool, const TRAIL: usize>(
         &'g self,
         target: K::Ref<'_>,
         floor: usize,
+        trail: &mut [NodeRef<'g, K>; TRAIL],
         guard: &'g Guard,
     ) -> Found<'g, K> {
         let mut probe = K::probe(target);
@@ -121,7 +123,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
                 let Some(next) = link.node() else { break };
                 let after = next.next(level);
                 if after.is_marked() {
-                    return self.search_past_marks::<STOP>(target, floor, guard);
+                    return self.search_past_marks::<STOP, TRAIL>(target, floor, trail, guard);
                 }
                 if guess == Guess::Smaller {
                     K::pass(&mut probe, next);
@@ -131,14 +133,20 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
                         Ordering::Equal if STOP => {
                             // Unmarked at `level` just now. LP(get, found): this load.
                             if level > 0 && next.next(0).is_marked() {
-                                return self.search_past_marks::<STOP>(target, floor, guard);
+                                return self
+                                    .search_past_marks::<STOP, TRAIL>(target, floor, trail, guard);
                             }
+                            // Unmarked here, so linked here and below.
+                            trail.iter_mut().take(level + 1).for_each(|stood| *stood = next);
                             return Found::Present(next);
                         }
                         Ordering::Equal | Ordering::Greater => break,
                     }
                 }
                 (before, link) = (next, after);
+            }
+            if let Some(stood) = trail.get_mut(level) {
+                *stood = before;
             }
             if level == floor {
                 // LP(get, absent): the load of `link`, or the moment it was frozen.
@@ -150,10 +158,11 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
     /// The same by full comparisons, stepping over marked nodes without moving to them.
     #[cold]
     #[inline(never)]
-    fn search_past_marks<'g, const STOP: bool>(
+    fn search_past_marks<'g, const STOP: bool, const TRAIL: usize>(
         &'g self,
         target: K::Ref<'_>,
         floor: usize,
+        trail: &mut [NodeRef<'g, K>; TRAIL],
         _guard: &'g Guard,
     ) -> Found<'g, K> {
         let mut before = self.head();
@@ -173,6 +182,9 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
                     break;
                 }
                 (before, link) = (next, after);
+            }
+            if let Some(stood) = trail.get_mut(level) {
+                *stood = before;
             }
             if level == floor {
                 return Found::Absent { before, link };
