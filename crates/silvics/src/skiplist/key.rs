@@ -2,31 +2,24 @@
 //!
 //! A link carries 16 bits about the key of the node it leads to, relative to the key of the node
 //! it leaves. Most of the time they tell whether that key is before or after the one searched for,
-//! so that a search touches only the nodes it moves to, not those it stops before:
+//! so that a search touches only the nodes it moves to, not those it stops before.
+//!
+//! Hints of links that leave one node are ordered as the keys they lead to, as far as they differ. A
+//! search knows the hint that a link from the node it stands at to its target would have, and
+//! compares each link's with that:
 //!
 //! * `u64`: the distance between the two keys as a floating-point number of 6 bits exponent and 10
-//!   bits mantissa (`magnitude`). The search knows its own distance from the node it stands at;
-//!   unless both round to the same number, the order is decided.
-//! * `[u8]`: the length of the keys' common prefix, up to 254, and the first byte that differs
-//!   (as in Ferragina and Grossi, "The string B-tree", JACM 1999, section 2). The search knows
-//!   the length of its own common prefix with the node it stands at, and compares bytes beyond it
-//!   only when both agree: every byte of the searched key is looked at about once.
+//!   bits mantissa (`magnitude`).
+//! * `[u8]`: the length of the keys' common prefix, counted down from 255, and the first byte
+//!   that differs (as in Ferragina and Grossi, "The string B-tree", JACM 1999, section 2): of two
+//!   keys larger than a third, the one that leaves it earlier is the larger one. When the search
+//!   has to compare bytes, it does so beyond the prefix it knows to be common: every byte of the
+//!   target is looked at about once. Keys that have 255 bytes or more in common have hint 0.
 
 use super::node::{Node, NodeRef};
 use crate::key::Key;
 use std::cmp::Ordering;
 use std::ptr::NonNull;
-
-/// What a hint tells about the next node's key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guess {
-    /// It is smaller than the target: go on to it.
-    Smaller,
-    /// It is larger: stop before it.
-    Larger,
-    /// It may be anything: look.
-    Unknown,
-}
 
 /// A key type the skip list can hold.
 ///
@@ -35,16 +28,18 @@ pub trait SkipKey: Key + private::Sealed {
     /// Where the value is in a node; its references follow.
     #[doc(hidden)]
     const VALUE: usize;
+    /// The level on which nodes are some eight entries apart.
+    #[doc(hidden)]
+    const RUN_LEVEL: usize;
     /// The bytes of a node without its tower and what its key takes beyond a fixed size.
     #[doc(hidden)]
     const BODY: usize;
-    /// The probability, out of 2^16, that a node has a second level. Each further level has
-    /// probability 1/2.
+    /// The probability, out of 2^16, that a node has a second level …
     #[doc(hidden)]
     const SECOND_LEVEL: u16;
-    /// The hint of a link that leads nowhere: never [`Guess::Smaller`].
+    /// … and that one with two or more has one more.
     #[doc(hidden)]
-    const END_HINT: u16;
+    const HIGHER_LEVEL: u16;
     /// The smallest key: the head's.
     #[doc(hidden)]
     const SMALLEST: Self::Ref<'static>;
@@ -69,10 +64,10 @@ pub trait SkipKey: Key + private::Sealed {
     /// A search for `target` standing at the head.
     #[doc(hidden)]
     fn probe(target: Self::Ref<'_>) -> Self::Probe<'_>;
-    /// What `hint`, on a link of the node the search stands at, tells.
+    /// The hint for a link from the node the search stands at to one with the target's key.
     #[doc(hidden)]
-    fn guess(probe: &Self::Probe<'_>, hint: u16) -> Guess;
-    /// The search moves to a node that [`SkipKey::guess`] told to be smaller.
+    fn hint_to_target(probe: &Self::Probe<'_>) -> u16;
+    /// The search moves to a node that its hint told to be smaller.
     #[doc(hidden)]
     fn pass(probe: &mut Self::Probe<'_>, to: NodeRef<'_, Self>);
     /// Compares the key of `next`, at the end of a link with `hint`, to the target; if it is
@@ -80,9 +75,6 @@ pub trait SkipKey: Key + private::Sealed {
     #[doc(hidden)]
     fn look(probe: &mut Self::Probe<'_>, hint: u16, next: NodeRef<'_, Self>) -> Ordering;
 
-    /// The hint for a link from the node the search stands at to one with the target's key.
-    #[doc(hidden)]
-    fn hint_to_target(probe: &Self::Probe<'_>) -> u16;
     /// The hint for a link from a node with the target's key to `next`, which now is at the end
     /// of a link with `hint` from the node the search stands at, and not before the target.
     #[doc(hidden)]
@@ -106,6 +98,9 @@ mod private {
     impl Sealed for [u8] {}
 }
 
+/// 0.6 out of 2^16.
+const SIX_TENTHS: u16 = 39_322;
+
 /// `distance` rounded down to 11 significant bits, in an order-preserving 16-bit form.
 #[inline(always)]
 fn magnitude(distance: u64) -> u16 {
@@ -124,8 +119,9 @@ pub struct IntegerProbe {
 impl SkipKey for u64 {
     const VALUE: usize = 8;
     const BODY: usize = 24;
-    const SECOND_LEVEL: u16 = 1 << 15;
-    const END_HINT: u16 = u16::MAX;
+    const SECOND_LEVEL: u16 = SIX_TENTHS;
+    const HIGHER_LEVEL: u16 = SIX_TENTHS;
+    const RUN_LEVEL: usize = 4;
     const SMALLEST: u64 = 0;
 
     type Probe<'k> = IntegerProbe;
@@ -150,12 +146,8 @@ impl SkipKey for u64 {
         IntegerProbe { target, magnitude: magnitude(target) }
     }
     #[inline(always)]
-    fn guess(probe: &IntegerProbe, hint: u16) -> Guess {
-        match hint.cmp(&probe.magnitude) {
-            Ordering::Less => Guess::Smaller,
-            Ordering::Greater => Guess::Larger,
-            Ordering::Equal => Guess::Unknown,
-        }
+    fn hint_to_target(probe: &IntegerProbe) -> u16 {
+        probe.magnitude
     }
     #[inline(always)]
     fn pass(probe: &mut IntegerProbe, to: NodeRef<'_, u64>) {
@@ -170,10 +162,6 @@ impl SkipKey for u64 {
         key.cmp(&probe.target)
     }
 
-    #[inline(always)]
-    fn hint_to_target(probe: &IntegerProbe) -> u16 {
-        probe.magnitude
-    }
     #[inline(always)]
     fn hint_from_target(probe: &IntegerProbe, _hint: u16, next: NodeRef<'_, u64>) -> u16 {
         magnitude(u64::read(next) - probe.target)
@@ -212,21 +200,40 @@ fn common_prefix(a: &[u8], b: &[u8], known: usize) -> usize {
 /// The hint for a key `to` that shares its first `common` bytes with the smaller one before it.
 #[inline(always)]
 fn prefix_hint(common: usize, to: &[u8]) -> u16 {
-    (common.min(LONG) as u16) << 8 | u16::from(to.get(common).copied().unwrap_or(0))
+    if common >= LONG {
+        return 0;
+    }
+    ((LONG - common) as u16) << 8 | u16::from(to.get(common).copied().unwrap_or(0))
 }
 
-/// A byte-string target, and how many bytes it shares with the node the search stands at.
+/// The length of the common prefix that a hint tells, at most [`LONG`].
+#[inline(always)]
+fn prefix_len(hint: u16) -> usize {
+    LONG - usize::from(hint >> 8)
+}
+
+/// A byte-string target, how many bytes it shares with the node the search stands at, and the
+/// hint for a link from there.
 #[derive(Clone, Copy, Debug)]
 pub struct BytesProbe<'k> {
     target: &'k [u8],
     common: usize,
+    hint: u16,
+}
+
+impl<'k> BytesProbe<'k> {
+    #[inline(always)]
+    fn new(target: &'k [u8], common: usize) -> Self {
+        Self { target, common, hint: prefix_hint(common, target) }
+    }
 }
 
 impl SkipKey for [u8] {
     const VALUE: usize = 0;
     const BODY: usize = 12;
     const SECOND_LEVEL: u16 = 1 << 14;
-    const END_HINT: u16 = 0x00FF;
+    const HIGHER_LEVEL: u16 = 1 << 15;
+    const RUN_LEVEL: usize = 2;
     const SMALLEST: &'static [u8] = &[];
 
     type Probe<'k> = BytesProbe<'k>;
@@ -270,67 +277,44 @@ impl SkipKey for [u8] {
 
     #[inline(always)]
     fn probe(target: Self::Ref<'_>) -> Self::Probe<'_> {
-        BytesProbe { target, common: 0 }
+        BytesProbe::new(target, 0)
     }
     #[inline(always)]
-    fn guess(probe: &BytesProbe<'_>, hint: u16) -> Guess {
-        // With S the node the search stands at, N the next, T the target, S < N and S < T (or S
-        // is the head and T may be empty): `common` = |S ∧ T|, `shared` = |S ∧ N|.
-        let shared = usize::from(hint >> 8);
-        match probe.common.cmp(&shared) {
-            // T leaves S before N does, upwards: N < T.
-            Ordering::Less => Guess::Smaller,
-            // N leaves S before T does, upwards: T < N. A long prefix may be longer than it says.
-            Ordering::Greater if shared < LONG => Guess::Larger,
-            Ordering::Greater => Guess::Unknown,
-            Ordering::Equal if shared == LONG => Guess::Unknown,
-            // Both leave S here: the bytes decide, if they differ.
-            Ordering::Equal => match probe.target.get(shared) {
-                None => Guess::Unknown,
-                Some(byte) => match (hint as u8).cmp(byte) {
-                    Ordering::Less => Guess::Smaller,
-                    Ordering::Greater => Guess::Larger,
-                    Ordering::Equal => Guess::Unknown,
-                },
-            },
-        }
+    fn hint_to_target(probe: &BytesProbe<'_>) -> u16 {
+        probe.hint
     }
     #[inline(always)]
     fn pass(_probe: &mut BytesProbe<'_>, _to: NodeRef<'_, [u8]>) {
-        // In both cases of `Guess::Smaller` N and T differ exactly where S and T do.
+        // The two leave the node stood at in different places or with different bytes: the target
+        // leaves the smaller one where it left that node, and with the same byte.
     }
     #[inline(always)]
     fn look(probe: &mut BytesProbe<'_>, hint: u16, next: NodeRef<'_, [u8]>) -> Ordering {
         let key = <[u8]>::read(next);
-        let known = probe.common.min(usize::from(hint >> 8));
+        let known = probe.common.min(prefix_len(hint));
         let common = common_prefix(key, probe.target, known);
         let order = key.get(common).cmp(&probe.target.get(common)); // None, the end, comes first
         if order == Ordering::Less {
-            probe.common = common;
+            *probe = BytesProbe::new(probe.target, common);
         }
         order
     }
 
     #[inline(always)]
-    fn hint_to_target(probe: &BytesProbe<'_>) -> u16 {
-        prefix_hint(probe.common, probe.target)
-    }
-    #[inline(always)]
     fn hint_from_target(probe: &BytesProbe<'_>, hint: u16, next: NodeRef<'_, [u8]>) -> u16 {
-        if <[u8]>::guess(probe, hint) == Guess::Larger {
-            return hint; // N leaves T where it leaves S
+        if hint > probe.hint {
+            return hint; // the next node leaves the target where it leaves the node stood at
         }
         let key = <[u8]>::read(next);
-        let known = probe.common.min(usize::from(hint >> 8));
+        let known = probe.common.min(prefix_len(hint));
         prefix_hint(common_prefix(key, probe.target, known), key)
     }
     #[inline]
     fn hint_past<'k>(first: u16, second: u16, keys: impl FnOnce() -> (&'k [u8], &'k [u8])) -> u16 {
-        let (left, shared) = (usize::from(first >> 8), usize::from(second >> 8));
-        if left < shared {
+        if prefix_len(first) < prefix_len(second) {
             return first; // the last key has the middle one's byte where that leaves the first
         }
-        if shared < LONG {
+        if prefix_len(second) < LONG {
             return second; // the middle key has the first one's byte where the last leaves both
         }
         let (from, to) = keys();
@@ -386,20 +370,17 @@ mod tests {
                         continue; // a search stands at smaller keys only, or at the head
                     }
                     let hint = <[u8]>::hint(stand, next);
-                    let probe = BytesProbe { target, common: common_prefix(stand, target, 0) };
-                    let expected = match next.cmp(target) {
-                        Ordering::Less => Guess::Smaller,
-                        Ordering::Greater => Guess::Larger,
-                        Ordering::Equal => Guess::Unknown,
-                    };
-                    let guess = <[u8]>::guess(&probe, hint);
+                    let probe = BytesProbe::new(target, common_prefix(stand, target, 0));
+                    let guess = hint.cmp(&<[u8]>::hint_to_target(&probe));
+                    let order = next.cmp(target);
                     assert!(
-                        guess == expected || guess == Guess::Unknown,
+                        guess == order || guess == Ordering::Equal,
                         "at {stand:?}, next {next:?}, target {target:?}: {guess:?}"
                     );
-                    decided += usize::from(guess != Guess::Unknown);
-                    if guess == Guess::Smaller {
-                        assert_eq!(probe.common, common_prefix(next, target, 0), "pass");
+                    decided += usize::from(guess != Ordering::Equal);
+                    if guess == Ordering::Less {
+                        let after = BytesProbe::new(target, common_prefix(next, target, 0));
+                        assert_eq!((probe.common, probe.hint), (after.common, after.hint), "pass");
                     }
                 }
             }

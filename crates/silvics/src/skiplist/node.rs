@@ -7,8 +7,8 @@ use silvics_sync::tagged::{AtomicTagged, Tagged};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// The tallest tower: enough for 2^32 keys of either type.
-pub(super) const MAX_HEIGHT: usize = 32;
+/// The tallest tower: enough for 2^35 keys of either type.
+pub(super) const MAX_HEIGHT: usize = 48;
 
 /// A node of a variable number of bytes that grows both ways from where pointers to it lead: its
 /// tower downwards, so that the link at a level is at the same place whatever the height; the rest
@@ -20,8 +20,8 @@ pub(super) const MAX_HEIGHT: usize = 32;
 /// Never a value; only pointers to it exist, with the provenance of the whole allocation.
 pub struct Node<K: ?Sized>(PhantomData<K>);
 
-/// `references << 5 | (height - 1)`.
-const HEIGHT_BITS: u32 = 5;
+/// `references << 6 | (height - 1)`.
+const HEIGHT_BITS: u32 = 6;
 const HEIGHT_MASK: u32 = (1 << HEIGHT_BITS) - 1;
 const ONE_REFERENCE: u32 = 1 << HEIGHT_BITS;
 
@@ -177,7 +177,7 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
         self.references_word()
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
                 if word > u32::MAX / 2 {
-                    std::process::abort(); // 2^26 forgotten cursors, as `Arc` does
+                    std::process::abort(); // 2^25 forgotten cursors, as `Arc` does
                 }
                 (word > HEIGHT_MASK).then_some(word + ONE_REFERENCE)
             })
@@ -272,9 +272,10 @@ impl<K: ?Sized> Clone for Link<'_, K> {
 impl<K: ?Sized> Copy for Link<'_, K> {}
 
 impl<'g, K: SkipKey + ?Sized> Link<'g, K> {
-    /// Leads nowhere, with a hint that no search goes past.
+    /// Leads nowhere, with a hint that says so to all but the targets it cannot tell from the last
+    /// key there is.
     pub(super) const END: Self =
-        Self { word: Tagged::null_with_hint(K::END_HINT), marker: PhantomData };
+        Self { word: Tagged::null_with_hint(u16::MAX), marker: PhantomData };
 
     #[inline]
     pub(super) fn to(node: NodeRef<'g, K>, hint: u16) -> Self {

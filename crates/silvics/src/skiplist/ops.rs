@@ -181,11 +181,13 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
     /// A height of at least 1, at most one above the highest so far (Pugh 1990, "fix the dice").
     pub(super) fn random_height(&self) -> usize {
         let tallest = (self.height.load(Memory::Relaxed) + 1).min(MAX_HEIGHT);
-        let dice = random();
-        if dice as u16 >= K::SECOND_LEVEL {
-            return 1;
+        let mut height = 1;
+        let mut promoted = K::SECOND_LEVEL;
+        while height < tallest && (random() as u16) < promoted {
+            height += 1;
+            promoted = K::HIGHER_LEVEL;
         }
-        (2 + (dice >> 16).trailing_ones() as usize).min(tallest)
+        height
     }
 }
 

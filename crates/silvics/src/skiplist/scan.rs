@@ -134,10 +134,6 @@ pub struct RangeRev<'g, K: SkipKey + ?Sized, P: Placement = Pooled> {
     last: usize,
 }
 
-/// The level a descending scan walks from: with every other node on the next level, 2^3 nodes
-/// apart.
-const RUN_LEVEL: usize = 3;
-
 impl<'g, K: SkipKey + ?Sized, P: Placement> RangeRev<'g, K, P> {
     pub(super) fn new(
         list: &'g SkipList<K, P>,
@@ -152,7 +148,7 @@ impl<'g, K: SkipKey + ?Sized, P: Placement> RangeRev<'g, K, P> {
     fn refill(&mut self) {
         while let Some(end) = self.end.take() {
             (self.first, self.last) = (0, 0);
-            let from = self.list.last_before(end, RUN_LEVEL, self.guard);
+            let from = self.list.last_before(end, K::RUN_LEVEL, self.guard);
             let is_head = from == self.list.head();
             let mut node = Some(from);
             while let Some(current) = node {

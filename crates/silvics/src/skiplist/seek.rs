@@ -1,7 +1,7 @@
 //! The descents: for readers, and for writers, who unlink what is marked on their way.
 
 use super::SkipList;
-use super::key::{Guess, SkipKey};
+use super::key::SkipKey;
 use super::node::{Dropped, Link, MAX_HEIGHT, NodeRef};
 use crate::domain::Guard;
 use silvics_pool::Placement;
@@ -116,8 +116,8 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
             level -= 1;
             let mut link = before.next(level);
             loop {
-                let guess = K::guess(&probe, link.hint());
-                if guess == Guess::Larger {
+                let guess = link.hint().cmp(&K::hint_to_target(&probe));
+                if guess == Ordering::Greater {
                     break;
                 }
                 let Some(next) = link.node() else { break };
@@ -125,7 +125,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
                 if after.is_marked() {
                     return self.search_past_marks::<STOP, TRAIL>(target, floor, trail, guard);
                 }
-                if guess == Guess::Smaller {
+                if guess == Ordering::Less {
                     K::pass(&mut probe, next);
                 } else {
                     match K::look(&mut probe, link.hint(), next) {
@@ -225,8 +225,8 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
                 if link.is_marked() {
                     return Err(Restart); // `pred` was removed: nothing can be linked behind it
                 }
-                let guess = K::guess(&probe, link.hint());
-                if guess == Guess::Larger {
+                let guess = link.hint().cmp(&K::hint_to_target(&probe));
+                if guess == Ordering::Greater {
                     break;
                 }
                 let Some(next) = link.node() else { break };
@@ -235,7 +235,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
                     link = self.unlink(level, pred, link, next, after, guard)?;
                     continue;
                 }
-                if guess == Guess::Smaller {
+                if guess == Ordering::Less {
                     K::pass(&mut probe, next);
                 } else {
                     match K::look(&mut probe, link.hint(), next) {
