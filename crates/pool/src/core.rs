@@ -23,8 +23,8 @@
 //! read or written in the slot itself: a slot that went cold while it was in use stays cold.
 //!
 //! # Invariants
-//! * C1: a thread cache is touched only by the thread whose index it has (P1 of
-//!   `silvics_sync::per_thread`), except for its `live` counter, which others may read.
+//! * C1: a thread's magazines are opened only by the thread whose index they have (P1 of
+//!   `silvics_sync::per_thread`); others may count what they hold.
 //! * C2: every slot is in exactly one place: handed out, in one magazine, in one run, in its
 //!   class's open slab, or marked in its slab's bitmap.
 //! * C3: granules stay mapped as long as the core.
@@ -32,20 +32,16 @@
 //!   granule the header and the slabs opened so far, or the whole if it is backed as a whole.
 //!
 //! # Memory ordering
-//! | word | site | ordering | why |
-//! |---|---|---|---|
-//! | `live` | load and store | Relaxed | one writer (C1); exact when quiescent |
-//!
-//! Everything else shared is in `slab.rs` or under a lock.
+//! `orphan_live` is a count (Relaxed RMWs lose nothing). Everything else shared is in `slab.rs`, in
+//! `magazine.rs`, or under a lock.
 
 use crate::budget::Budget;
-use crate::magazine::{Magazine, Run};
+use crate::magazine::{Magazine, Open, Run};
 use crate::pages::{Collapse, Fallback, HUGE_PAGE, Mapping, Pages, Region};
 use crate::slab::{Listing, MAX_SLOTS, Slab, SlabList};
 use crate::{AllocError, Config};
 use silvics_sync::Mutex;
 use silvics_sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use silvics_sync::cell::UnsafeCell;
 use silvics_sync::per_thread::{PerThread, thread_index};
 use std::ptr::{NonNull, null, null_mut};
 use std::sync::Arc;
@@ -89,30 +85,14 @@ struct Class {
     open: Mutex<Run>,
 }
 
-struct ClassCache {
-    magazine: UnsafeCell<Magazine>,
-    /// Slots handed out minus slots taken back by this thread.
-    live: AtomicI64,
-}
-
-/// A thread's caches, one per class.
+/// A thread's magazines, one per class.
 pub(crate) struct ThreadCache<const CLASSES: usize> {
-    classes: [ClassCache; CLASSES],
+    classes: [Magazine; CLASSES],
 }
-
-// SAFETY: C1.
-unsafe impl<const CLASSES: usize> Sync for ThreadCache<CLASSES> {}
-// SAFETY: the slots in a magazine belong to the cache, whoever owns its index (P2).
-unsafe impl<const CLASSES: usize> Send for ThreadCache<CLASSES> {}
 
 impl<const CLASSES: usize> Default for ThreadCache<CLASSES> {
     fn default() -> Self {
-        Self {
-            classes: std::array::from_fn(|_| ClassCache {
-                magazine: UnsafeCell::new(Magazine::EMPTY),
-                live: AtomicI64::new(0),
-            }),
-        }
+        Self { classes: [const { Magazine::new() }; CLASSES] }
     }
 }
 
@@ -163,8 +143,8 @@ struct Growth {
 unsafe impl Send for Growth {}
 
 impl Growth {
-    /// Moves the granule, full now, to a huge page if it began on small ones. The budget has it
-    /// but for what the header's rounding leaves, which is nothing: slabs and header tile it.
+    /// Moves the granule, full now, to a huge page if it began on small ones. The budget has all
+    /// its slabs, and with them all of it.
     ///
     /// The kernel cannot while another thread touches a page for the first time, as threads do in
     /// slabs they opened before: such granules wait for the next time.
@@ -214,6 +194,8 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
         const { assert!(MAG >= 2) };
         let words = (SLAB / bitmapped).div_ceil(64);
         let header = Self::SLABS * (size_of::<Slab>() + words * size_of::<AtomicU64>());
+        let header = header.next_multiple_of(align.max(64));
+        assert!(header < SLAB, "the header must leave room in the first slab");
         Self {
             classes: shapes.map(|shape| {
                 assert!(shape.size >= 16 && shape.size % align.min(8) == 0);
@@ -228,7 +210,7 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
                 }
             }),
             threads: PerThread::new(Arc::clone(&config.budget)),
-            orphan: Mutex::new(Magazine::EMPTY),
+            orphan: Mutex::new(Magazine::new()),
             orphan_live: std::array::from_fn(|_| AtomicI64::new(0)),
             growth: Mutex::new(Growth {
                 mappings: Vec::new(),
@@ -243,7 +225,7 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
             budget: Arc::clone(&config.budget),
             pages: config.pages,
             words,
-            header: header.next_multiple_of(align.max(64)),
+            header,
         }
     }
 
@@ -257,16 +239,11 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
         let Some(cache) = self.cache(class) else {
             return self.alloc_orphan(class);
         };
-        let slot = cache.magazine.with_mut(|magazine| {
-            // SAFETY: C1; `refill` does not come back here.
-            let magazine = unsafe { &mut *magazine };
-            match magazine.pop() {
-                Some(slot) => Ok(slot),
-                None => self.refill(class, magazine),
-            }
-        })?;
-        let live = cache.live.load(Ordering::Relaxed);
-        cache.live.store(live + 1, Ordering::Relaxed);
+        // SAFETY: C1.
+        let slot = match unsafe { cache.pop() } {
+            Some(slot) => slot,
+            None => self.refill(class, cache)?,
+        };
         // SAFETY: slots are inside mappings.
         Ok(unsafe { NonNull::new_unchecked(slot) })
     }
@@ -283,60 +260,77 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
             unsafe { self.mark_slot_free(slot.as_ptr()) };
             return;
         };
-        cache.magazine.with_mut(|magazine| {
-            // SAFETY: C1.
-            let magazine = unsafe { &mut *magazine };
-            if !magazine.try_push(slot.as_ptr()) {
-                // SAFETY: the caller's promise; the magazine's slots are free and this core's.
-                unsafe { self.push_on_full(class, magazine, slot.as_ptr()) };
+        // SAFETY: C1; the caller's promise.
+        unsafe {
+            if !cache.try_push(slot.as_ptr()) {
+                self.push_on_full(class, cache, slot.as_ptr());
             }
-        });
-        let live = cache.live.load(Ordering::Relaxed);
-        cache.live.store(live - 1, Ordering::Relaxed);
+        }
     }
 
     #[inline(always)]
-    fn cache(&self, class: usize) -> Option<&ClassCache> {
+    fn cache(&self, class: usize) -> Option<&Magazine> {
         let cache = self.threads.get_or_make(thread_index()?)?;
         Some(&cache.classes[class])
     }
 
     #[cold]
     fn alloc_orphan(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
-        let mut magazine = self.orphan.lock();
-        let slot = self.refill(class, &mut magazine)?;
-        // The next caller may want another class: nothing stays behind.
-        while let Some(slot) = magazine.pop() {
-            // SAFETY: a free slot of this core.
-            unsafe { self.mark_slot_free(slot) };
-        }
-        let Run { mut next, end } = std::mem::replace(&mut magazine.run, Run::EMPTY);
-        while next < end {
-            // SAFETY: a slot never used.
-            unsafe { self.mark_slot_free(next) };
-            next = next.wrapping_add(self.classes[class].size);
-        }
+        let orphan = self.orphan.lock();
+        // SAFETY: who holds the lock is the owner.
+        let slot = unsafe {
+            orphan.open(|magazine| {
+                let slot = self.refill_open(class, magazine)?;
+                // The next caller may want another class: nothing stays behind.
+                while let Some(slot) = magazine.pop() {
+                    self.mark_slot_free(slot);
+                }
+                let Run { mut next, end } = std::mem::replace(magazine.run(), Run::EMPTY);
+                while next < end {
+                    self.mark_slot_free(next);
+                    next = next.wrapping_add(self.classes[class].size);
+                }
+                Ok(slot)
+            })
+        }?;
         self.orphan_live[class].fetch_add(1, Ordering::Relaxed);
         // SAFETY: slots are inside mappings.
         Ok(unsafe { NonNull::new_unchecked(slot) })
     }
 
-    /// A slot for the caller of an empty magazine, and some more for the magazine.
+    /// A slot for the caller, whose own magazine is empty, and some more for the magazine.
     #[cold]
     #[inline(never)]
-    fn refill(&self, class: usize, magazine: &mut Magazine) -> Result<*mut u8, AllocError> {
+    fn refill(&self, class: usize, own: &Magazine) -> Result<*mut u8, AllocError> {
+        // SAFETY: C1; nothing in there comes back here.
+        unsafe { own.open(|magazine| self.refill_open(class, magazine)) }
+    }
+
+    fn refill_open(&self, class: usize, magazine: &mut Open<'_>) -> Result<*mut u8, AllocError> {
         if !magazine.has_array() {
             magazine.grow(MAG, MAG, &self.budget); // without one it works, slot by slot
         }
-        if let Some(slot) = self.refill_from_freed(class, magazine) {
-            return Ok(slot);
-        }
+        let slot = match self.refill_from_freed(class, magazine) {
+            Some(slot) => slot,
+            None => self.refill_from_run(class, magazine)?,
+        };
+        magazine.note_taken(1 + magazine.len() as i64); // it was empty
+        Ok(slot)
+    }
+
+    /// Takes never-used slots: one for the caller, some more for the magazine.
+    fn refill_from_run(
+        &self,
+        class: usize,
+        magazine: &mut Open<'_>,
+    ) -> Result<*mut u8, AllocError> {
         let size = self.classes[class].size;
-        if magazine.run.is_empty() {
-            magazine.run = self.new_run(class)?;
+        if magazine.run().is_empty() {
+            *magazine.run() = self.new_run(class)?;
         }
-        let slot = magazine.run.split(1, size).next;
-        let part = magazine.run.split(magazine.room().min(MAG / 2), size);
+        let slot = magazine.run().split(1, size).next;
+        let room = magazine.room();
+        let part = magazine.run().split(room.min(MAG / 2), size);
         // Popped last to first: push the highest address first.
         for at in (0..(part.end.addr() - part.next.addr()) / size).rev() {
             let pushed = magazine.try_push(part.next.wrapping_add(at * size));
@@ -346,7 +340,7 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
     }
 
     /// Takes freed slots off listed slabs: one for the caller, some more for the magazine.
-    fn refill_from_freed(&self, class: usize, magazine: &mut Magazine) -> Option<*mut u8> {
+    fn refill_from_freed(&self, class: usize, magazine: &mut Open<'_>) -> Option<*mut u8> {
         let shape = &self.classes[class];
         let mut given = None;
         let enough = magazine.room().saturating_sub(MAG / 2);
@@ -416,25 +410,20 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
         let used = if left { growth.used } else { 0 };
         let mapping = fresh.as_ref().or(growth.mappings.last()).expect("one of the two");
         let granule = mapping.start().wrapping_add(used * HUGE_PAGE);
-        let first_slab = self.header / SLAB;
-        let header = first_slab * SLAB; // slabs the header fills entirely; the rest is in a slab
         let whole = match mapping.pages {
             Pages::Small => false,
             Pages::Thp => growth.granules >= WHOLE_FROM && self.budget.take(HUGE_PAGE).is_ok(),
             Pages::HugeTlb => self.budget.take(HUGE_PAGE).map(|()| true)?,
         };
-        if !whole {
-            self.budget.take(header)?;
-        }
-        if whole && mapping.pages == Pages::Thp {
-            mapping.advise_huge(granule, HUGE_PAGE);
+        if mapping.pages == Pages::Thp {
+            mapping.advise(granule, HUGE_PAGE, whole);
         }
         growth.collapse();
         growth.mappings.extend(fresh); // `map` has reserved the room
-        growth.taken += if whole { HUGE_PAGE } else { header };
+        growth.taken += if whole { HUGE_PAGE } else { 0 };
         growth.used = used + 1;
         growth.granule = granule;
-        growth.next_slab = first_slab;
+        growth.next_slab = 0; // with what the header leaves of it
         growth.whole = whole;
         growth.granules += 1;
         Ok(())
@@ -451,26 +440,32 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
         Mapping::new(granules, self.pages)
     }
 
-    /// Pushes a slot on a full magazine: the magazine grows, or its older half is marked free, so
-    /// that other threads can have it.
+    /// Pushes a slot on the caller's own full magazine: the magazine grows, or its older half is
+    /// marked free, so that other threads can have it.
     ///
     /// # Safety
-    /// The slot and those of the magazine are free and of this core.
+    /// The slot is free and of this core.
     #[cold]
     #[inline(never)]
-    unsafe fn push_on_full(&self, class: usize, magazine: &mut Magazine, slot: *mut u8) {
-        let most = (MAGAZINE_BYTES / self.classes[class].size).clamp(MAG, MAGAZINE_SLOTS);
-        if !magazine.grow(MAG, most, &self.budget) {
-            for part in magazine.older().chunks(PLACES) {
-                // SAFETY: the caller's promise.
-                unsafe { self.mark_all_free(part) };
+    unsafe fn push_on_full(&self, class: usize, own: &Magazine, slot: *mut u8) {
+        let push = |magazine: &mut Open<'_>| {
+            let before = magazine.len() as i64;
+            let most = (MAGAZINE_BYTES / self.classes[class].size).clamp(MAG, MAGAZINE_SLOTS);
+            if !magazine.grow(MAG, most, &self.budget) {
+                for part in magazine.older().chunks(PLACES) {
+                    // SAFETY: C2: what is in a magazine is free and of this core.
+                    unsafe { self.mark_all_free(part) };
+                }
+                magazine.take_older();
             }
-            magazine.take_older();
-        }
-        if !magazine.try_push(slot) {
-            // SAFETY: the caller's promise.
-            unsafe { self.mark_slot_free(slot) }; // not even an array could be had
-        }
+            if !magazine.try_push(slot) {
+                // SAFETY: the caller's promise.
+                unsafe { self.mark_slot_free(slot) }; // not even an array could be had
+            }
+            magazine.note_taken(magazine.len() as i64 - before - 1);
+        };
+        // SAFETY: C1; nothing in there comes back here.
+        unsafe { own.open(push) };
     }
 
     /// Marks at most [`PLACES`] slots free.
@@ -558,7 +553,7 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
 
     /// Slots handed out; exact when quiescent.
     pub(crate) fn live(&self, class: usize) -> usize {
-        let cached = self.threads.iter().map(|t| t.classes[class].live.load(Ordering::Relaxed));
+        let cached = self.threads.iter().map(|t| t.classes[class].live());
         let orphans = self.orphan_live[class].load(Ordering::Relaxed);
         (cached.sum::<i64>() + orphans).max(0) as usize
     }
@@ -583,8 +578,9 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Drop for Core<CL
     fn drop(&mut self) {
         let magazines = self.threads.iter().flat_map(|t| &t.classes);
         // SAFETY: nobody else has the core.
-        let arrays = magazines.map(|c| c.magazine.with(|m| unsafe { (*m).bytes() })).sum::<usize>();
-        let orphan = self.orphan.lock().bytes();
+        let arrays = magazines.map(|m| unsafe { m.bytes() }).sum::<usize>();
+        // SAFETY: as above.
+        let orphan = unsafe { self.orphan.lock().bytes() };
         self.budget.give(self.growth.lock().taken + arrays + orphan);
     }
 }

@@ -81,15 +81,16 @@ impl Mapping {
         (self.start.addr()..self.start.addr() + self.len).contains(&address.addr())
     }
 
-    /// Asks for huge pages behind `len` bytes from `start`, which must lie in this mapping.
-    pub(crate) fn advise_huge(&self, start: *mut u8, len: usize) {
+    /// Asks for huge pages behind `len` bytes from `start`, which must lie in this mapping, or for
+    /// small ones even where the system would give huge ones.
+    pub(crate) fn advise(&self, start: *mut u8, len: usize, huge: bool) {
         debug_assert!(self.contains(start) && start.addr() + len <= self.start.addr() + self.len);
-        os::advise_huge(start, len);
+        os::advise(start, len, huge);
     }
 
     /// Moves what has been touched there to huge pages.
     pub(crate) fn collapse(&self, start: *mut u8, len: usize) -> Collapse {
-        self.advise_huge(start, len);
+        self.advise(start, len, true);
         os::collapse(start, len)
     }
 }
@@ -161,7 +162,7 @@ mod os {
         let start = map_aligned(len).ok_or(AllocError::System { requested: len })?;
         let mut mapping = Mapping { start, len, pages: Pages::Small, fallback };
         if wanted == Pages::Small {
-            forbid_huge(start, len);
+            advise(start, len, false);
         } else if let Err(reason) = huge_pages_available() {
             let first = mapping.fallback.take().map_or(String::new(), |f| f.reason + "; ");
             let reason = first + &reason;
@@ -281,20 +282,21 @@ mod os {
     }
 
     #[cfg(target_os = "linux")]
-    pub(super) fn advise_huge(start: *mut u8, len: usize) {
+    pub(super) fn advise(start: *mut u8, len: usize, huge: bool) {
+        let advice = if huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
         // SAFETY: advice on a range of our own mapping changes no content. Failure only means
-        // small pages, which the huge-page share of every report shows.
-        unsafe { libc::madvise(start.cast(), len, libc::MADV_HUGEPAGE) };
+        // other pages, which the huge-page share of every report shows.
+        unsafe { libc::madvise(start.cast(), len, advice) };
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn advise_huge(_start: *mut u8, _len: usize) {}
+    pub(super) fn advise(_start: *mut u8, _len: usize, _huge: bool) {}
 
     #[cfg(target_os = "linux")]
     pub(super) fn collapse(start: *mut u8, len: usize) -> Collapse {
         /// Since Linux 6.1. Not named by libc everywhere.
         const MADV_COLLAPSE: libc::c_int = 25;
-        // SAFETY: as in `advise_huge`.
+        // SAFETY: as in `advise`.
         let result = unsafe { libc::madvise(start.cast(), len, MADV_COLLAPSE) };
         if result != 0 && Error::last_os_error().raw_os_error() == Some(libc::EAGAIN) {
             return Collapse::Later;
@@ -306,15 +308,6 @@ mod os {
     pub(super) fn collapse(_start: *mut u8, _len: usize) -> Collapse {
         Collapse::Settled
     }
-
-    #[cfg(target_os = "linux")]
-    fn forbid_huge(start: *mut u8, len: usize) {
-        // SAFETY: as in `advise_huge`.
-        unsafe { libc::madvise(start.cast(), len, libc::MADV_NOHUGEPAGE) };
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn forbid_huge(_start: *mut u8, _len: usize) {}
 }
 
 /// Everywhere else: the global allocator, aligned.
@@ -351,7 +344,7 @@ mod os {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 
-    pub(super) fn advise_huge(_start: *mut u8, _len: usize) {}
+    pub(super) fn advise(_start: *mut u8, _len: usize, _huge: bool) {}
 
     pub(super) fn collapse(_start: *mut u8, _len: usize) -> Collapse {
         Collapse::Settled

@@ -324,3 +324,68 @@ fn the_limit_covers_large_objects() {
     unsafe { pool.free(object, 900 << 10) };
     assert!(pool.alloc(900 << 10).is_ok());
 }
+
+/// Past 32 MiB granules are backed whole at once, unless the limit leaves no room for that.
+#[test]
+fn large_pools_take_whole_granules_within_their_limit() {
+    type Large = [u64; 1024];
+    for limit in [None, Some((34 << 20) + (700 << 10))] {
+        let config = Config::new(Pages::Thp, limit);
+        let pool = Pool::<Large>::new("large", &config);
+        let mut slots = Vec::new();
+        while slots.len() < 40 << 7
+            && let Ok(slot) = pool.alloc()
+        {
+            // SAFETY: a fresh slot.
+            unsafe { slot.cast::<u64>().write(slots.len() as u64) };
+            slots.push(slot);
+            let held = config.budget.held();
+            assert!(held >= slots.len() * size_of::<Large>());
+            assert!(held <= limit.unwrap_or(usize::MAX));
+        }
+        for (at, slot) in slots.iter().enumerate() {
+            // SAFETY: allocated and written above.
+            assert_eq!(unsafe { slot.cast::<u64>().read() }, at as u64);
+        }
+        match limit {
+            None => assert_eq!(slots.len(), 40 << 7),
+            Some(limit) => {
+                let unused = limit - slots.len() * size_of::<Large>();
+                assert!(unused < 1 << 20, "{unused} bytes of the limit cannot be had");
+            }
+        }
+        drop(pool);
+        assert_eq!(config.budget.held(), 0);
+    }
+}
+
+/// Objects so small that their slabs carry their bitmaps themselves; more of them than magazines
+/// hold, so that the bitmaps are used.
+#[test]
+fn the_smallest_objects_come_back_through_their_bitmaps() {
+    let config = Config::new(Pages::Small, None);
+    let pool = BytesPool::new("bytes", &config);
+    for size in [1, 16, 17, 24] {
+        let round = || -> Vec<_> { (0..30_000).map(|_| pool.alloc(size).unwrap()).collect() };
+        let first = round();
+        let held = config.budget.held();
+        for object in &first {
+            fill(*object, size & !7);
+            // SAFETY: allocated above.
+            unsafe { pool.free(*object, size) };
+        }
+        let second = round();
+        assert!(config.budget.held() < held + (64 << 10), "freed objects were not found again");
+        let addresses: HashSet<_> = second.iter().map(|object| object.addr()).collect();
+        assert_eq!(addresses.len(), second.len());
+        for &object in &second {
+            fill(object, size & !7);
+        }
+        assert!(second.iter().all(|&object| is_filled(object, size & !7)));
+        for object in second {
+            // SAFETY: allocated above.
+            unsafe { pool.free(object, size) };
+        }
+    }
+    assert_eq!(pool.stats().live_slots, 0);
+}
