@@ -290,9 +290,6 @@ impl Batch {
 /// A batch on its way through the collector.
 struct Sealed(Box<[NonNull<u8>]>);
 
-// SAFETY: as for `Batch`.
-unsafe impl Send for Sealed {}
-
 impl Sealed {
     /// # Safety
     /// D1, and no reader is left.

@@ -163,12 +163,6 @@ unsafe impl<T: Send + Sync, A: Account + Send> Send for PerThread<T, A> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync, A: Account + Sync> Sync for PerThread<T, A> {}
 
-impl<T: Default, A: Account + Default> Default for PerThread<T, A> {
-    fn default() -> Self {
-        Self::new(A::default())
-    }
-}
-
 impl<T: Default, A: Account> PerThread<T, A> {
     /// An empty table; cells are made as threads come.
     pub fn new(account: A) -> Self {
@@ -342,6 +336,24 @@ mod tests {
         assert_eq!(account.0.load(Ordering::Relaxed), 3 * cell);
         assert!(table.get_or_make(ThreadIndex(3)).is_none(), "refused");
         drop(table);
+        assert_eq!(account.0.load(Ordering::Relaxed), 0);
+
+        // Threads that want the same bucket at once: the losers' bytes come back.
+        let account = Limited(AtomicUsize::new(0), usize::MAX);
+        for _ in 0..1000 {
+            let table = PerThread::<u64, _>::new(&account);
+            let start = Barrier::new(2);
+            std::thread::scope(|scope| {
+                for cell in 1..=2 {
+                    let (table, start) = (&table, &start);
+                    scope.spawn(move || {
+                        start.wait();
+                        assert!(table.get_or_make(ThreadIndex(cell)).is_some());
+                    });
+                }
+            });
+            assert_eq!(account.0.load(Ordering::Relaxed), 2 * cell);
+        }
         assert_eq!(account.0.load(Ordering::Relaxed), 0);
     }
 

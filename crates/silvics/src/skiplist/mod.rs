@@ -45,13 +45,17 @@
 //!    25 % faster and take 4 bytes more.
 //!
 //! # Invariants
-//! * I1: a node's header, key and value never change after it is linked, but for its references.
+//! * I1: a node's key, value and height never change after it is linked.
 //! * I2: on every level keys ascend; equal keys stand next to each other only as a removed node
 //!   and its replacement.
 //! * I3: a marked link never changes. Links are marked from the top: a node unmarked on some level
 //!   is unmarked below. When its remover and its builder are done, a marked node is linked nowhere.
 //! * I4: a node's references are the levels that link it, those its builder is still to link, and
 //!   the cursors at it. At zero it is unlinked for good and retired once.
+//! * I6: where a node was linked on a level during a pin, the node its link there leads to was, too,
+//!   marked or not: only links of unmarked nodes change, so a node behind a marked one cannot be
+//!   unlinked before that one is. A link on a level where the node was not met may lead to a node
+//!   reclaimed since; it may be prefetched, and must not be followed.
 //! * I5: a link's hint is `hint(key of its node, key it leads to)`.
 //!
 //! # Memory ordering

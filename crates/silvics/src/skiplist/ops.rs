@@ -209,7 +209,7 @@ fn random() -> u64 {
             state.set(x);
             x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
         })
-        .unwrap_or(0)
+        .unwrap_or(u64::MAX) // a tower of one level
 }
 
 /// A node allocated for an operation and not yet linked: kept over retries, freed at the end.

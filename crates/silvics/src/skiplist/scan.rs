@@ -44,9 +44,8 @@ const LEAD: u8 = 4;
 /// prefetches what they lead to on its level and the one below, and moves on; so the misses of all
 /// levels overlap, and each node has been fetched by the time the scan comes.
 ///
-/// A scout starts where the descent stood, and stays on its level: a node that is linked there
-/// during the scan leads to others that are. (A link on another level of such a node may have been
-/// frozen before the scan began, and lead to a node reclaimed since.)
+/// A scout starts where the descent stood, and stays on its level: so all it reads was linked
+/// there during the scan (I6).
 struct Scouts<'g, K: SkipKey + ?Sized> {
     at: [Option<NodeRef<'g, K>>; SCOUTS],
     lead: [u8; SCOUTS],

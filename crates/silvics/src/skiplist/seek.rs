@@ -37,13 +37,6 @@ pub(super) struct Place<'g, K: SkipKey + ?Sized> {
     probe: K::Probe<'g>,
 }
 
-impl<K: SkipKey + ?Sized> Clone for Place<'_, K> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<K: SkipKey + ?Sized> Copy for Place<'_, K> {}
-
 impl<'g, K: SkipKey + ?Sized> Place<'g, K> {
     /// A link from `pred` to `node`, which has the target's key.
     pub(super) fn link_to(&self, node: NodeRef<'g, K>) -> Link<'g, K> {
@@ -176,6 +169,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
                 }
                 let order = K::shorten(next.key()).cmp(&K::shorten(target));
                 if order == Ordering::Equal && STOP && level == 0 {
+                    trail.iter_mut().take(1).for_each(|stood| *stood = next);
                     return Found::Present(next);
                 }
                 if order != Ordering::Less {
@@ -294,8 +288,13 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
     ) -> bool {
         for level in (0..node.height()).rev() {
             let Some(place) = splice.at(level) else { return false };
+            // Before its own link is followed: if the descent did not meet the node on this level,
+            // the node may never have been linked there, and its link lead to a node long gone.
+            if place.link.node() != Some(node) {
+                return false;
+            }
             let new = Self::past(place.pred, place.link, node.next(level));
-            if place.link.node() != Some(node) || !place.pred.try_link(level, place.link, new) {
+            if !place.pred.try_link(level, place.link, new) {
                 return false;
             }
             place.link = new;
