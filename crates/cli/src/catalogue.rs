@@ -18,8 +18,8 @@ pub struct Entry {
     pub topology: &'static str,
     /// How threads get along.
     pub sync: &'static str,
-    /// Whether it can scan.
-    pub ranges: bool,
+    /// Whether it can scan, by key type.
+    pub ranges: Ranges,
     /// Which groups, beside `all`, it belongs to.
     pub groups: &'static [&'static str],
     /// The longest byte key it takes, if there is a limit.
@@ -36,6 +36,15 @@ pub struct Variant {
     pub own: Makers,
     /// With everything from the global allocator, where that can be chosen.
     pub shared: Option<Makers>,
+}
+
+/// For which key types an index can scan.
+#[derive(Clone, Copy, Default)]
+pub struct Ranges {
+    /// For 64-bit words.
+    pub word: bool,
+    /// For byte strings.
+    pub bytes: bool,
 }
 
 /// Constructors, by key type.
@@ -66,6 +75,14 @@ impl Entry {
             .filter(|&key_type| self.takes(key_type))
             .map(KeyType::name)
             .collect()
+    }
+
+    /// Whether it can scan keys of a type.
+    pub fn scans(&self, key_type: KeyType) -> bool {
+        match key_type {
+            KeyType::U64 => self.ranges.word,
+            KeyType::Bytes => self.ranges.bytes,
+        }
     }
 
     /// Whether it takes keys of a type.
@@ -104,7 +121,7 @@ fn boxed<K: BenchKey + ?Sized, C: Contender<Key = K>>(contender: C) -> Box<dyn S
 }
 
 mod ours {
-    use super::{DEFAULT_VARIANT, Entry, Make, Makers, Variant, boxed};
+    use super::{DEFAULT_VARIANT, Entry, Make, Makers, Ranges, Variant, boxed};
     use crate::keys::BenchKey;
     use crate::ours::{ByRange, NoScans, Ours, ScanBy};
     use silvics::{BronsonTree, NatarajanTree, OrderedIndex, Pooled, Shared, SkipList};
@@ -122,7 +139,7 @@ mod ours {
             paper: "Natarajan and Mittal, PPoPP 2014",
             topology: "external binary search tree",
             sync: "lock-free, marks on edges",
-            ranges: false,
+            ranges: Ranges::default(),
             groups: &["ours", "bst"],
             max_key_bytes: None,
             variants: only(
@@ -139,7 +156,7 @@ mod ours {
             paper: "Bronson, Casper, Chafi and Olukotun, PPoPP 2010",
             topology: "partially external relaxed AVL tree",
             sync: "fine locks, optimistic lookups",
-            ranges: false,
+            ranges: Ranges::default(),
             groups: &["ours", "bst"],
             max_key_bytes: None,
             variants: only(
@@ -156,7 +173,7 @@ mod ours {
             paper: "Fraser 2004; Herlihy, Lev and Shavit 2007",
             topology: "skip list, keys inline",
             sync: "lock-free",
-            ranges: true,
+            ranges: Ranges { word: true, bytes: true },
             groups: &["ours"],
             max_key_bytes: None,
             variants: only(
@@ -192,7 +209,7 @@ mod ours {
 
 #[cfg(feature = "peers")]
 mod peers {
-    use super::{DEFAULT_VARIANT, Entry, Make, Makers, Variant, boxed};
+    use super::{DEFAULT_VARIANT, Entry, Make, Makers, Ranges, Variant, boxed};
     use crate::keys::BenchKey;
     use crate::peers::{
         BtreeMapRwLock, ConcurrentMap, Congee, CrossbeamSkiplist, Ferntree, Masstree, Peer,
@@ -213,22 +230,22 @@ mod peers {
 
     fn both<W: Peer<Key = u64>, B: Peer<Key = [u8]>>() -> Entry {
         let makers = Makers { word: Some(make::<W>()), bytes: Some(make::<B>()) };
-        entry::<B>(makers)
+        entry::<B>(makers, Ranges { word: W::SCANS, bytes: B::SCANS })
     }
 
     fn word_only<W: Peer<Key = u64>>() -> Entry {
         let makers = Makers { word: Some(make::<W>()), bytes: None };
-        entry::<W>(makers)
+        entry::<W>(makers, Ranges { word: W::SCANS, bytes: false })
     }
 
-    fn entry<P: Peer>(own: Makers) -> Entry {
+    fn entry<P: Peer>(own: Makers, ranges: Ranges) -> Entry {
         Entry {
             name: format!("peer:{}", P::NAME),
             origin: P::CRATE,
             paper: P::PAPER,
             topology: P::TOPOLOGY,
             sync: P::SYNC,
-            ranges: P::SCANS,
+            ranges,
             groups: &["peers"],
             max_key_bytes: P::MAX_KEY_BYTES,
             variants: vec![Variant { name: DEFAULT_VARIANT, own, shared: None }],

@@ -3,6 +3,7 @@
 use crate::args::{Format, ListArgs};
 use crate::catalogue::{self, Entry};
 use crate::error::Error;
+use crate::keys::KeyType;
 use crate::output;
 use serde::Serialize;
 
@@ -34,7 +35,7 @@ impl Item {
             topology: entry.topology,
             sync: entry.sync,
             keys: entry.keys(),
-            ranges: entry.ranges,
+            ranges: [KeyType::U64, KeyType::Bytes].into_iter().any(|t| entry.scans(t)),
             variants: entry.variants.iter().map(|variant| variant.name).collect(),
             placements: entry.placements(),
         }

@@ -14,8 +14,8 @@ const MAGAZINE: usize = 64;
 /// beyond its natural alignment (a line to itself, say) is said with `#[repr(align)]` on `T`.
 /// Dropping the pool unmaps it without dropping the objects in it.
 ///
-/// An allocation or a free is O(1), touches no other thread's memory but once in 32 calls or more,
-/// and never the object's.
+/// An allocation or a free is O(1) amortised, touches no other thread's memory but once in 32 calls
+/// or more, and never the object's.
 pub struct Pool<T> {
     core: Core<1, MAGAZINE, SLAB>,
     kind: &'static str,

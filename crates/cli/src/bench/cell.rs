@@ -120,7 +120,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         self.rounds(configs, slots)?;
         for slot in slots {
             self.progress.doing(format!("{}: check", slot.chosen.name()));
-            let scans = slot.chosen.entry.ranges;
+            let scans = slot.chosen.entry.scans(K::TYPE);
             slot.subject
                 .verify(self.traffic, slot.ledger, scans, self.crew)
                 .map_err(|failure| self.stop(slot.chosen, failure, false))?;
@@ -149,7 +149,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
     fn turn(&self, configs: &[Config], slot: &mut Slot<K>, round: usize) -> Result<(), Stop> {
         let name = slot.chosen.name();
         for (at, config) in configs.iter().enumerate() {
-            if !slot.chosen.can(config.mix) {
+            if !slot.chosen.can(config.mix, K::TYPE) {
                 continue;
             }
             self.progress.doing(match round {

@@ -47,9 +47,9 @@ impl Chosen {
         K::make(&makers?)
     }
 
-    /// Whether it can make the operations of a mix.
-    pub fn can(&self, mix: Mix) -> bool {
-        self.entry.ranges || !mix.scans()
+    /// Whether it can make the operations of a mix with keys of a type.
+    pub fn can(&self, mix: Mix, key_type: KeyType) -> bool {
+        self.entry.scans(key_type) || !mix.scans()
     }
 
     /// Whether it takes a key of this length: an error if it was named, else a note.
@@ -100,7 +100,7 @@ pub fn select(
     }
     // Of a group, what cannot scan still runs the mixes without scans.
     for candidate in &kept {
-        for &mix in mixes.iter().filter(|&&mix| !candidate.can(mix)) {
+        for &mix in mixes.iter().filter(|&&mix| !candidate.can(mix, key_type)) {
             let index = candidate.name();
             notes.push(left_out(&Error::NoScans { index, mix }));
         }
@@ -128,9 +128,9 @@ fn suits(candidate: &Chosen, key_type: KeyType, mixes: &[Mix]) -> Result<(), Err
     if !takes {
         return Err(Error::KeyType { index, key_type });
     }
-    let mut cannot = mixes.iter().filter(|&&mix| !candidate.can(mix));
+    let mut cannot = mixes.iter().filter(|&&mix| !candidate.can(mix, key_type));
     match cannot.next() {
-        Some(&mix) if candidate.named || mixes.iter().all(|&mix| !candidate.can(mix)) => {
+        Some(&mix) if candidate.named || mixes.iter().all(|&mix| !candidate.can(mix, key_type)) => {
             Err(Error::NoScans { index, mix })
         }
         _ => Ok(()),
