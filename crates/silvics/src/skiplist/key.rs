@@ -98,8 +98,10 @@ mod private {
     impl Sealed for [u8] {}
 }
 
-/// 0.6 out of 2^16.
-const SIX_TENTHS: u16 = 39_322;
+/// `percent` out of 2^16.
+const fn percent(percent: u32) -> u16 {
+    ((percent << 16) / 100) as u16
+}
 
 /// `distance` rounded down to 11 significant bits, in an order-preserving 16-bit form.
 #[inline(always)]
@@ -119,8 +121,8 @@ pub struct IntegerProbe {
 impl SkipKey for u64 {
     const VALUE: usize = 8;
     const BODY: usize = 24;
-    const SECOND_LEVEL: u16 = SIX_TENTHS;
-    const HIGHER_LEVEL: u16 = SIX_TENTHS;
+    const SECOND_LEVEL: u16 = percent(60);
+    const HIGHER_LEVEL: u16 = percent(60);
     const RUN_LEVEL: usize = 4;
     const SMALLEST: u64 = 0;
 
@@ -231,8 +233,8 @@ impl<'k> BytesProbe<'k> {
 impl SkipKey for [u8] {
     const VALUE: usize = 0;
     const BODY: usize = 12;
-    const SECOND_LEVEL: u16 = 1 << 14;
-    const HIGHER_LEVEL: u16 = 1 << 15;
+    const SECOND_LEVEL: u16 = percent(23);
+    const HIGHER_LEVEL: u16 = percent(40);
     const RUN_LEVEL: usize = 2;
     const SMALLEST: &'static [u8] = &[];
 

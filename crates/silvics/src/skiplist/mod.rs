@@ -37,12 +37,12 @@
 //!    takes the count to zero retires the node: it is never retired while linked, even if its
 //!    builder links it after its remover has looked.
 //!
-//! 6. Each further level has probability 0.6 for `u64` keys; for byte strings the second has 1/4,
-//!    those above 1/2. With hints a search misses the cache once per node it moves to and for
+//! 6. Each further level has probability 0.6 for `u64` keys; for byte strings the second has 0.23,
+//!    those above 0.4. With hints a search misses the cache once per node it moves to and for
 //!    nothing else, (1 - p) / p per level on average or (1 - p) / (p log2(1/p)) per doubling of
-//!    the keys: 1 with Pugh's 1/2, 0.9 with 0.6, which measured 13 % faster. A byte string's tower
-//!    gives up links on the level where that saves most memory; with 1/2 there, paths are found
-//!    25 % faster and take 4 bytes more.
+//!    the keys: 1 with Pugh's 1/2, 0.9 with 0.6, which measured 13 % faster. Byte strings give up
+//!    links to be smaller: with 1/2 throughout, paths were found 25 % faster than with 1/4 on the
+//!    second level, and took 4 bytes more.
 //!
 //! # Invariants
 //! * I1: a node's key, value and height never change after it is linked.
@@ -87,8 +87,8 @@
 //!
 //! # Complexity and footprint
 //! Expected O(log n). A node is one allocation: a tower of 8 bytes per level (2.5 levels on average
-//! for `u64`, 1.5 for byte strings), value, references, and the key inline, rounded up to 8: 44
-//! bytes on average for a `u64` key; for a byte string 28 or 29 and its length. [`INTEGER_NODE`] and
+//! for `u64`, 1.4 for byte strings), value, references, and the key inline, rounded up to 8: 44
+//! bytes on average for a `u64` key; for a byte string 28 and its length. [`INTEGER_NODE`] and
 //! [`BYTES_NODE`] say what a search reads.
 //!
 //! # Checked by
