@@ -77,6 +77,12 @@ impl Entry {
             .collect()
     }
 
+    /// The key types it can scan, by name.
+    pub fn ranges(&self) -> Vec<&'static str> {
+        let scanned = [KeyType::U64, KeyType::Bytes].into_iter().filter(|&t| self.scans(t));
+        scanned.map(KeyType::name).collect()
+    }
+
     /// Whether it can scan keys of a type.
     pub fn scans(&self, key_type: KeyType) -> bool {
         match key_type {

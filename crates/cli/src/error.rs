@@ -29,7 +29,7 @@ pub enum Error {
     /// An index that does not take the type of keys.
     KeyType { index: String, key_type: KeyType },
     /// An index that cannot scan, in a mix with scans.
-    NoScans { index: String, mix: Mix },
+    NoScans { index: String, key_type: KeyType, mix: Mix },
     /// A key an index cannot take.
     KeyTooLong { index: String, bytes: usize, line: Option<usize>, limit: usize },
     /// Nothing is left to run.
@@ -89,9 +89,11 @@ impl fmt::Display for Error {
                 "--index: `{index}` takes no {key_type} keys: leave it out, or choose another \
                  --key-type"
             ),
-            Self::NoScans { index, mix } => write!(
+            Self::NoScans { index, key_type, mix } => write!(
                 f,
-                "--index: `{index}` cannot scan, but --mix {mix} has scans: leave one of them out"
+                "--index: `{index}` cannot scan {} keys, but --mix {mix} has scans: leave one of them \
+                 out",
+                key_type.name()
             ),
             Self::KeyTooLong { index, bytes, line, limit } => write!(
                 f,

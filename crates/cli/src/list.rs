@@ -3,7 +3,6 @@
 use crate::args::{Format, ListArgs};
 use crate::catalogue::{self, Entry};
 use crate::error::Error;
-use crate::keys::KeyType;
 use crate::output;
 use serde::Serialize;
 
@@ -21,7 +20,7 @@ struct Item {
     topology: &'static str,
     sync: &'static str,
     keys: Vec<&'static str>,
-    ranges: bool,
+    ranges: Vec<&'static str>,
     variants: Vec<&'static str>,
     placements: Vec<&'static str>,
 }
@@ -35,7 +34,7 @@ impl Item {
             topology: entry.topology,
             sync: entry.sync,
             keys: entry.keys(),
-            ranges: [KeyType::U64, KeyType::Bytes].into_iter().any(|t| entry.scans(t)),
+            ranges: entry.ranges(),
             variants: entry.variants.iter().map(|variant| variant.name).collect(),
             placements: entry.placements(),
         }
@@ -49,7 +48,7 @@ impl Item {
             self.topology.into(),
             self.sync.into(),
             self.keys.join(" "),
-            if self.ranges { "yes" } else { "no" }.into(),
+            self.ranges.join(" "),
             self.variants.join(" "),
             self.placements.join(" "),
         ]

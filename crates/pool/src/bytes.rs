@@ -51,11 +51,11 @@ const fn size_of_class(class: usize) -> usize {
 /// 4 KiB; larger objects come from the global allocator one by one.
 ///
 /// Objects are 8-byte aligned. The caller says an object's size again when it gives it back. All
-/// classes share the pool's regions, in slabs of 16 KiB; threads take some 16 neighbouring slots
-/// of a class at a time. A slab stays with its class: memory is constant while sizes come and go in
+/// classes share the pool's regions, in slabs of 16 KiB; threads take some 16 neighbouring slots of
+/// a class at a time. A slab stays with its class: memory is constant while sizes come and go in
 /// the same proportions, and a pool whose sizes shift keeps what each class needed at its largest.
-/// An allocation or a free is O(1) amortised, but for large objects. Dropping the pool releases everything, large objects included, without
-/// dropping what is in them.
+/// An allocation or a free is O(1) amortised, but for large objects. Dropping the pool releases
+/// everything, large objects included, without dropping what is in them.
 pub struct BytesPool {
     core: Core<CLASSES, MAGAZINE, SLAB>,
     large: Mutex<LargeList>,

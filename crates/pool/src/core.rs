@@ -24,7 +24,8 @@
 //!
 //! # Invariants
 //! * C1: a thread's magazines are opened only by the thread whose index they have (P1 of
-//!   `silvics_sync::per_thread`); others may count what they hold.
+//!   `silvics_sync::per_thread`), the orphans' under its lock, all of them when the core is dropped;
+//!   others may count what they hold.
 //! * C2: every slot is in exactly one place: handed out, in one magazine, in one run, in its
 //!   class's open slab, or marked in its slab's bitmap.
 //! * C3: granules stay mapped as long as the core.
@@ -277,7 +278,7 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
     #[cold]
     fn alloc_orphan(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
         let orphan = self.orphan.lock();
-        // SAFETY: who holds the lock is the owner.
+        // SAFETY: who holds the lock is the owner; what is in the magazine and its run is free (C2).
         let slot = unsafe {
             orphan.open(|magazine| {
                 let slot = self.refill_open(class, magazine)?;

@@ -320,7 +320,7 @@ fn dropping<I: Subject>(heap: impl Fn() -> usize, domain: &dyn Fn() -> Option<Do
     const WARM: usize = 2;
     /// The collector frees some 2 KiB of each thread it knew late, in some rounds and not in others:
     /// so the lowest level of that many rounds is compared with that of as many later ones.
-    const ROUNDS: usize = 3;
+    const ROUNDS: usize = 6;
     let mut mappings = Mappings::new();
     let mut lowest = [usize::MAX; 2];
     for round in 0..WARM + 2 * ROUNDS {

@@ -118,16 +118,37 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             return Err(self.nothing().into());
         }
         self.rounds(configs, slots)?;
-        for slot in slots {
+        let mut wrong = Vec::new();
+        for (at, slot) in slots.iter_mut().enumerate() {
             self.progress.doing(format!("{}: check", slot.chosen.name()));
             let scans = slot.chosen.entry.scans(K::TYPE);
-            slot.subject
-                .verify(self.traffic, slot.ledger, scans, self.crew)
-                .map_err(|failure| self.stop(slot.chosen, failure, false))?;
-            slot.checked = true;
+            match slot.subject.verify(self.traffic, slot.ledger, scans, self.crew) {
+                Ok(()) => slot.checked = true,
+                Err(failure) => {
+                    self.leave_out(slot.chosen, failure)?;
+                    wrong.push(at);
+                }
+            }
             self.progress.step();
         }
+        for at in wrong.into_iter().rev() {
+            slots.remove(at);
+        }
         Ok(())
+    }
+
+    /// A peer that was not named and was wrong has no rows, with a note that says so; anybody
+    /// else's failure ends the run.
+    fn leave_out(&self, chosen: Chosen, failure: Failure) -> Result<(), Stop> {
+        let tolerated =
+            chosen.entry.is_peer() && !chosen.named && matches!(failure, Failure::Wrong(_));
+        match self.stop(chosen, failure, false) {
+            Stop::Error(error) if tolerated => {
+                self.progress.note(&error.to_string());
+                Ok(())
+            }
+            stop => Err(stop),
+        }
     }
 
     /// The rounds, the first of which does not count.

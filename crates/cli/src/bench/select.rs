@@ -19,7 +19,7 @@ pub struct Chosen {
     /// Whether the variant was asked for.
     explicit_variant: bool,
     /// Whether it was named itself, not its group.
-    named: bool,
+    pub named: bool,
 }
 
 impl fmt::Debug for Chosen {
@@ -102,7 +102,7 @@ pub fn select(
     for candidate in &kept {
         for &mix in mixes.iter().filter(|&&mix| !candidate.can(mix, key_type)) {
             let index = candidate.name();
-            notes.push(left_out(&Error::NoScans { index, mix }));
+            notes.push(left_out(&Error::NoScans { index, key_type, mix }));
         }
     }
     Ok((kept, notes))
@@ -113,7 +113,9 @@ fn left_out(error: &Error) -> String {
         Error::KeyType { index, key_type } => {
             format!("`{index}` takes no {key_type} keys: left out")
         }
-        Error::NoScans { index, mix } => format!("`{index}` cannot scan: left out of --mix {mix}"),
+        Error::NoScans { index, key_type, mix } => {
+            format!("`{index}` cannot scan {} keys: left out of --mix {mix}", key_type.name())
+        }
         other => other.to_string(),
     }
 }
@@ -131,7 +133,7 @@ fn suits(candidate: &Chosen, key_type: KeyType, mixes: &[Mix]) -> Result<(), Err
     let mut cannot = mixes.iter().filter(|&&mix| !candidate.can(mix, key_type));
     match cannot.next() {
         Some(&mix) if candidate.named || mixes.iter().all(|&mix| !candidate.can(mix, key_type)) => {
-            Err(Error::NoScans { index, mix })
+            Err(Error::NoScans { index, key_type, mix })
         }
         _ => Ok(()),
     }

@@ -100,6 +100,7 @@ mod private {
 
 /// `percent` out of 2^16.
 const fn percent(percent: u32) -> u16 {
+    assert!(percent < 100);
     ((percent << 16) / 100) as u16
 }
 

@@ -40,9 +40,8 @@
 //! 6. Each further level has probability 0.6 for `u64` keys; for byte strings the second has 0.23,
 //!    those above 0.4. With hints a search misses the cache once per node it moves to and for
 //!    nothing else, (1 - p) / p per level on average or (1 - p) / (p log2(1/p)) per doubling of
-//!    the keys: 1 with Pugh's 1/2, 0.9 with 0.6, which measured 13 % faster. Byte strings give up
-//!    links to be smaller: with 1/2 throughout, paths were found 25 % faster than with 1/4 on the
-//!    second level, and took 4 bytes more.
+//!    the keys: 1 with Pugh's 1/2, 0.9 with 0.6. Byte strings give up links, and with them speed,
+//!    to be smaller: with 1/2 throughout a node has 5 bytes more.
 //!
 //! # Invariants
 //! * I1: a node's key, value and height never change after it is linked.
@@ -52,11 +51,11 @@
 //!   is unmarked below. When its remover and its builder are done, a marked node is linked nowhere.
 //! * I4: a node's references are the levels that link it, those its builder is still to link, and
 //!   the cursors at it. At zero it is unlinked for good and retired once.
+//! * I5: a link's hint is `hint(key of its node, key it leads to)`.
 //! * I6: where a node was linked on a level during a pin, the node its link there leads to was, too,
 //!   marked or not: only links of unmarked nodes change, so a node behind a marked one cannot be
 //!   unlinked before that one is. A link on a level where the node was not met may lead to a node
 //!   reclaimed since; it may be prefetched, and must not be followed.
-//! * I5: a link's hint is `hint(key of its node, key it leads to)`.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
