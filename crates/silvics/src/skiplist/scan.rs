@@ -13,7 +13,7 @@ use std::ops::Bound;
 /// An ascending scan of a [`SkipList`]; see [`crate::OrderedScan`] for what it promises.
 ///
 /// Each step reads one node. Walking the bottom level alone would wait for each next node in turn;
-/// so scouts go ahead on the lowest levels ([`Scouts`]).
+/// so scouts go ahead on the lowest levels.
 pub struct Range<'g, K: SkipKey + ?Sized, P: Placement = Pooled> {
     next: Option<NodeRef<'g, K>>,
     scouts: Scouts<'g, K>,
