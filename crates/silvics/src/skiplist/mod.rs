@@ -36,7 +36,6 @@
 //! 5. Each node counts the levels that link it, or are to, and the cursors that stand at it. Who
 //!    takes the count to zero retires the node: it is never retired while linked, even if its
 //!    builder links it after its remover has looked.
-//!
 //! 6. Each further level has probability 0.6 for `u64` keys; for byte strings the second has 0.23,
 //!    those above 0.4. With hints a search misses the cache once per node it moves to and for
 //!    nothing else, (1 - p) / p per level on average or (1 - p) / (p log2(1/p)) per doubling of
@@ -67,7 +66,7 @@
 //! | `references` | `try_refer` | Relaxed | – | the guard keeps the node meanwhile; a count publishes nothing |
 //! | `references` | `unrefer` | `AcqRel` | itself | all uses through other references precede the retirement |
 //! | `references` | `height` | Relaxed | – | these bits never change |
-//! | fence in `take`/`replace` and `build_tower` | between marks and unlinking, links and look | `SeqCst` | each other | at least one of the two sees the other's writes, and unlinks |
+//! | fence in `take`/`replace` and `build_tower` | between marks and second descent, links and look | `SeqCst` | each other | at least one of the two sees the other's writes, and unlinks |
 //! | `height` (of the list) | load, raise | Relaxed | – | a stale height costs levels, never keys |
 //!
 //! # Linearization points

@@ -90,11 +90,11 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
             }
         }
         spare.node = None;
-        fence(Memory::SeqCst); // see `take`
         if self.unlink_at(splice, old, guard) {
             self.build_tower(node, height, splice, guard);
             return true;
         }
+        fence(Memory::SeqCst); // see `take`
         self.seek(node.key(), height, splice, guard); // unlinks `old`
         if splice.found == Some(node) {
             self.build_tower(node, height, splice, guard);
@@ -117,10 +117,11 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
             return false; // LP(remove), if the mark is ours
         }
         self.len.add(-1);
-        // If a builder's link to `node` is seen neither by the descent before nor by the one
-        // below, then its fence comes after this one, and it sees the marks.
-        fence(Memory::SeqCst);
+        // What is unlinked here on every level has no builder left.
         if !self.unlink_at(splice, node, guard) {
+            // If a builder's link to `node` is not seen by the descent below, then its fence comes
+            // after this one, and it sees the marks.
+            fence(Memory::SeqCst);
             self.seek(node.key(), 0, splice, guard); // unlinks it on every level
         }
         true
@@ -170,8 +171,8 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         if level < height {
             self.unrefer(node, height - level, guard);
         }
-        // If the remover's descents missed one of our links, its fence came before this one, and
-        // its marks are seen here.
+        // If the remover's second descent missed one of our links, its fence came before this one,
+        // and its marks are seen here.
         fence(Memory::SeqCst);
         if node.next(height - 1).is_marked() {
             self.seek(node.key(), 0, splice, guard);
