@@ -12,7 +12,11 @@ static ALLOCATOR: Counting = Counting;
 fn a_drop_that_keeps_nodes_is_found_and_one_that_does_not_passes() {
     holds(memory::dropping_returns_everything::<LockedMap<u64>>(live_bytes));
     holds(memory::dropping_and_flushing_returns_everything::<LockedMap<[u8]>>(live_bytes));
-    let leaky = memory::dropping_returns_everything::<Broken<mistakes::LeakyDrop>>(live_bytes);
-    let failure = leaky.unwrap_err();
-    assert!(failure.reason().contains("the heap grew"), "{failure}");
+    let all = memory::dropping_returns_everything::<Broken<mistakes::LeakyDrop>>(live_bytes);
+    let little =
+        memory::dropping_returns_everything::<Broken<mistakes::ForgottenTable>>(live_bytes);
+    for leaky in [all, little] {
+        let failure = leaky.unwrap_err();
+        assert!(failure.reason().contains("the heap grew"), "{failure}");
+    }
 }

@@ -1,9 +1,18 @@
 //! A wrong index must not win: every way of being wrong that we can think of is caught.
 
+use super::cell::Cell;
+use super::plan::Plan;
+use super::report::Report;
 use super::subject::{Crew, Failure, Ledger, RunSpec, Runner, Subject, Traffic};
+use crate::args::{Cli, Verb};
+use crate::catalogue::{DEFAULT_VARIANT, Entry, Make, Makers, Ranges, Variant};
 use crate::contender::{Contender, Session};
+use crate::error::Error;
 use crate::keys::BenchKey;
+use crate::machine::Machine;
 use crate::ours::{ByRange, Ours};
+use crate::progress::Progress;
+use clap::Parser;
 use silvics::{AllocError, Key, Options, OrderedIndex, Pages, SkipList};
 use silvics_sync::Mutex;
 use silvics_workload::{Choice, Dist, Mix};
@@ -235,4 +244,59 @@ fn the_value_of_a_byte_key_follows_from_its_bytes() {
         assert_eq!(<[u8]>::weight_of(key), <[u8]>::weight(&space, position));
         assert_eq!(<[u8] as Key>::to_owned(key).len(), 8);
     }
+}
+
+/// Of a comparison of everything, a peer that is wrong is left out; one that was named is an error.
+#[test]
+fn a_wrong_peer_has_no_rows_and_ends_the_run_if_it_was_named() {
+    let cli = Cli::parse_from([
+        "silvics",
+        "bench",
+        "--index",
+        "ours",
+        "--keys",
+        "1k",
+        "--mix",
+        "100/0/0",
+        "--seconds",
+        "0.01",
+        "--rounds",
+        "1",
+    ]);
+    let Verb::Bench(args) = cli.verb else { unreachable!("the verb is bench") };
+    let crew = Crew::new();
+    let mut plan = Plan::new(&args, crew.threads).unwrap();
+    let make: Make<u64> = |_| Ok(Box::new(Model::with(Fault::Overlooks)));
+    let own = Makers { word: Some(make), bytes: None };
+    let entry: &'static Entry = Box::leak(Box::new(Entry {
+        name: "peer:wrong".into(),
+        origin: "",
+        paper: "",
+        topology: "",
+        sync: "",
+        ranges: Ranges::default(),
+        groups: &["peers"],
+        max_key_bytes: None,
+        variants: vec![Variant { name: DEFAULT_VARIANT, own, shared: None }],
+    }));
+    let mut wrong = plan.chosen[1];
+    (wrong.entry, wrong.variant) = (entry, &entry.variants[0]);
+    let traffic = traffic::<u64>(Dist::Uniform, 2000);
+    let run = |plan: &Plan| {
+        let mut report = Report::new(plan, Machine::this(crew.threads));
+        let progress = Progress::new(1);
+        let place = plan.places[0];
+        let cell =
+            Cell { traffic: &traffic, place, plan, crew: &crew, progress: &progress, number: 0 };
+        cell.run(&mut report).map(|_| report)
+    };
+
+    plan.chosen = vec![plan.chosen[0], wrong];
+    let report = run(&plan).unwrap();
+    let names: Vec<&str> = report.results.iter().map(|row| row.key.index.as_str()).collect();
+    assert_eq!(names, ["edge-ext-lf"]);
+    assert!(report.results.iter().all(|row| row.checked));
+
+    plan.chosen[1].named = true;
+    assert!(matches!(run(&plan), Err(Error::Wrong { index, .. }) if index == "peer:wrong"));
 }

@@ -251,6 +251,15 @@ impl Mistake for LeakyDrop {
     }
 }
 
+/// Dropping the index leaves a small table behind. Found by `memory::dropping_returns_everything`.
+#[derive(Debug)]
+pub struct ForgottenTable;
+impl Mistake for ForgottenTable {
+    fn dropped(_: &Arc<Map>) {
+        std::mem::forget(std::hint::black_box(Box::new([0_u8; 640])));
+    }
+}
+
 /// An upsert that removes and inserts again. Found by `presence::under_writers`.
 #[derive(Debug)]
 pub struct BlinkingUpsert;
