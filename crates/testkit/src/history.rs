@@ -1,14 +1,10 @@
 //! What threads did to an index and when: the material of [`crate::linearizable`].
-//!
-//! Every call is stamped before and after from one counter. If one call's end stamp is below
-//! another's start stamp, the first had returned before the second began, and must take effect
-//! first; calls whose stamps overlap may take effect in either order.
 
-use crate::keys::{TestKey, lend};
+use crate::clock::Clock;
+use crate::keys::{lend, show};
 use crate::{Failure, Outcome, Subject};
-use silvics::{CompareExchangeError, Guard, OwnedKey, TryInsertError};
-use silvics_sync::CachePadded;
-use silvics_sync::atomic::{AtomicU64, Ordering};
+use silvics::{CompareExchangeError, Guard, KeyRef, OwnedKey, TryInsertError};
+use smallvec::SmallVec;
 use std::fmt;
 
 /// A call on one key, with its answer. A key's state is its value, or `None` for absent.
@@ -66,6 +62,22 @@ impl Op {
         right.then_some(after)
     }
 
+    /// Whether it is a lookup that found the key.
+    pub(crate) fn saw_presence(self) -> bool {
+        matches!(self, Self::Get { found: Some(_) })
+    }
+
+    /// Whether the answer says that the call has changed nothing.
+    pub fn changed_nothing(self) -> bool {
+        match self {
+            Self::Get { .. } => true,
+            Self::TryInsert { outcome, .. } => outcome.is_err(),
+            Self::Insert { value, old } => old == Some(value),
+            Self::Remove { old } => old.is_none(),
+            Self::CompareExchange { expected, new, outcome } => outcome.is_err() || expected == new,
+        }
+    }
+
     /// The state after the call in `state`, whatever it answered.
     pub fn effect(self, state: Option<u64>) -> Option<u64> {
         match self {
@@ -88,6 +100,11 @@ impl fmt::Display for State {
             None => f.write_str("absent"),
         }
     }
+}
+
+/// An entry in a report.
+pub(crate) fn show_entry<O: fmt::Display>(entry: Option<&(O, u64)>) -> String {
+    entry.map_or("none".into(), |(key, value)| format!("{key}: {value}"))
 }
 
 impl fmt::Display for Op {
@@ -115,10 +132,10 @@ impl fmt::Display for Op {
 
 /// One recorded call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event<O> {
+pub struct Event<O = u32> {
     /// Who called.
     pub thread: usize,
-    /// On which key.
+    /// On which key; a number stands for [`crate::TestKey::nth`] of it.
     pub key: O,
     /// The stamp taken before the call.
     pub start: u64,
@@ -128,68 +145,75 @@ pub struct Event<O> {
     pub op: Op,
 }
 
-/// The counter all stamps come from.
-#[derive(Debug, Default)]
-pub struct Clock(CachePadded<AtomicU64>);
-
-impl Clock {
-    /// The next stamp. `SeqCst`: the stamps of all threads are one order, and no access of the
-    /// call moves across its stamps.
-    pub fn stamp(&self) -> u64 {
-        self.0.fetch_add(1, Ordering::SeqCst)
-    }
-}
-
 /// Calls an index for one thread and writes down what happened.
 #[derive(Debug)]
 pub struct Recorder<'a, I: Subject> {
     index: &'a I,
     clock: &'a Clock,
+    keys: &'a [OwnedKey<I>],
     thread: usize,
-    events: Vec<Event<OwnedKey<I>>>,
+    /// The calls so far, in order.
+    pub events: Vec<Event>,
+    /// Events that are not calls of their own: all but the first of each scan.
+    pub parts: u64,
 }
 
 impl<'a, I: Subject> Recorder<'a, I> {
-    /// A recorder of `thread`'s calls on `index`, with room for some.
-    pub fn new(index: &'a I, clock: &'a Clock, thread: usize) -> Self {
-        Self { index, clock, thread, events: Vec::with_capacity(256) }
+    /// A recorder of `thread`'s calls on `index`, on keys out of `keys`, that goes on in `events`.
+    pub fn new(
+        index: &'a I,
+        clock: &'a Clock,
+        keys: &'a [OwnedKey<I>],
+        thread: usize,
+        events: Vec<Event>,
+    ) -> Self {
+        Self { index, clock, keys, thread, events, parts: 0 }
     }
 
-    /// The calls so far, in order.
-    pub fn into_events(self) -> Vec<Event<OwnedKey<I>>> {
-        self.events
+    #[inline(always)]
+    fn push(&mut self, key: u32, start: u64, end: u64, op: Op) {
+        self.events.push(Event { thread: self.thread, key, start, end, op });
     }
 
-    fn push(&mut self, key: &OwnedKey<I>, start: u64, end: u64, op: Op) {
-        self.events.push(Event { thread: self.thread, key: key.clone(), start, end, op });
+    /// The keys, by number.
+    pub fn keys(&self) -> &'a [OwnedKey<I>] {
+        self.keys
+    }
+
+    #[inline(always)]
+    fn key(&self, key: u32) -> KeyRef<'a, I> {
+        lend::<I>(&self.keys[key as usize])
     }
 
     /// Calls `get`.
-    pub fn get(&mut self, key: &OwnedKey<I>, guard: &Guard) -> Option<u64> {
-        let start = self.clock.stamp();
-        let found = self.index.get(lend::<I>(key), guard);
-        let end = self.clock.stamp();
+    #[inline]
+    pub fn get(&mut self, key: u32, guard: &Guard) -> Option<u64> {
+        let lent = self.key(key);
+        let start = self.clock.start();
+        let found = self.index.get(lent, guard);
+        let end = self.clock.end();
         self.push(key, start, end, Op::Get { found });
         found
     }
 
-    /// Calls `get_many` on keys that differ.
-    pub fn get_many(&mut self, keys: &[OwnedKey<I>], guard: &Guard) {
-        let lent: Vec<_> = keys.iter().map(lend::<I>).collect();
-        let mut values = vec![None; keys.len()];
-        let start = self.clock.stamp();
+    /// Calls `get_many` on the keys from `first` on.
+    pub fn get_many(&mut self, first: u32, count: u32, guard: &Guard) {
+        let lent: SmallVec<[_; 16]> = (first..first + count).map(|key| self.key(key)).collect();
+        let mut values: SmallVec<[_; 16]> = SmallVec::from_elem(None, lent.len());
+        let start = self.clock.start();
         self.index.get_many(&lent, &mut values, guard);
-        let end = self.clock.stamp();
-        for (key, found) in keys.iter().zip(values) {
+        let end = self.clock.end();
+        for (key, found) in (first..).zip(values) {
             self.push(key, start, end, Op::Get { found });
         }
     }
 
     /// Calls `try_insert`.
-    pub fn try_insert(&mut self, key: &OwnedKey<I>, value: u64, guard: &Guard) -> Outcome {
-        let start = self.clock.stamp();
-        let result = self.index.try_insert(lend::<I>(key), value, guard);
-        let end = self.clock.stamp();
+    pub fn try_insert(&mut self, key: u32, value: u64, guard: &Guard) -> Outcome {
+        let lent = self.key(key);
+        let start = self.clock.start();
+        let result = self.index.try_insert(lent, value, guard);
+        let end = self.clock.end();
         let outcome = match result {
             Ok(()) => Ok(()),
             Err(TryInsertError::Occupied(present)) => Err(present),
@@ -200,65 +224,85 @@ impl<'a, I: Subject> Recorder<'a, I> {
     }
 
     /// Calls `insert`.
-    pub fn insert(&mut self, key: &OwnedKey<I>, value: u64, guard: &Guard) -> Outcome {
-        let start = self.clock.stamp();
-        let old = self.index.insert(lend::<I>(key), value, guard)?;
-        let end = self.clock.stamp();
+    pub fn insert(&mut self, key: u32, value: u64, guard: &Guard) -> Outcome {
+        let lent = self.key(key);
+        let start = self.clock.start();
+        let old = self.index.insert(lent, value, guard)?;
+        let end = self.clock.end();
         self.push(key, start, end, Op::Insert { value, old });
         Ok(())
     }
 
     /// Calls `remove`.
-    pub fn remove(&mut self, key: &OwnedKey<I>, guard: &Guard) -> Outcome {
-        let start = self.clock.stamp();
-        let old = self.index.remove(lend::<I>(key), guard)?;
-        let end = self.clock.stamp();
+    pub fn remove(&mut self, key: u32, guard: &Guard) -> Outcome {
+        let lent = self.key(key);
+        let start = self.clock.start();
+        let old = self.index.remove(lent, guard)?;
+        let end = self.clock.end();
         self.push(key, start, end, Op::Remove { old });
         Ok(())
     }
 
-    /// Calls `compare_exchange`.
+    /// Calls `compare_exchange`; the state found.
     pub fn compare_exchange(
         &mut self,
-        key: &OwnedKey<I>,
+        key: u32,
         expected: Option<u64>,
         new: Option<u64>,
         guard: &Guard,
-    ) -> Outcome {
-        let start = self.clock.stamp();
-        let result = self.index.compare_exchange(lend::<I>(key), expected, new, guard);
-        let end = self.clock.stamp();
+    ) -> Result<Option<u64>, Failure> {
+        let lent = self.key(key);
+        let start = self.clock.start();
+        let result = self.index.compare_exchange(lent, expected, new, guard);
+        let end = self.clock.end();
         let outcome = match result {
             Ok(()) => Ok(()),
             Err(CompareExchangeError::Mismatch(found)) => Err(found),
             Err(error) => return Err(Failure::new(format!("compare_exchange: {error}"))),
         };
-        let op = Op::CompareExchange { expected, new, outcome };
-        self.push(key, start, end, op);
-        Ok(())
+        self.push(key, start, end, Op::CompareExchange { expected, new, outcome });
+        Ok(outcome.err().unwrap_or(expected))
     }
 
-    /// Records what a scan saw of each of `keys`. By the contract of scans a key that is not seen
-    /// was absent at some moment of the scan, and a value that is seen was there at some moment:
-    /// both are what a `get` during the scan might have answered.
+    /// Records what a scan of the keys from `first` on saw of each. By the contract of scans a key
+    /// that is not seen was absent at some moment of the scan, and a value that is seen was there
+    /// at some moment: both are what a `get` during the scan might have answered.
+    ///
+    /// What the scan gives must be in order, ascending or `descending`, and among those keys.
     pub fn scan(
         &mut self,
-        keys: &[OwnedKey<I>],
-        scan: impl FnOnce() -> Vec<(OwnedKey<I>, u64)>,
+        first: u32,
+        count: u32,
+        descending: bool,
+        scan: impl FnOnce(&mut Vec<(OwnedKey<I>, u64)>),
     ) -> Outcome {
-        let start = self.clock.stamp();
-        let seen = scan();
-        let end = self.clock.stamp();
-        for key in keys {
-            let found = seen.iter().find(|(k, _)| k == key).map(|(_, value)| *value);
+        let mut seen = Vec::with_capacity(count as usize);
+        let start = self.clock.start();
+        scan(&mut seen);
+        let end = self.clock.end();
+        self.parts += u64::from(count) - 1;
+        if descending {
+            seen.reverse();
+        }
+        let mut rest = seen.iter().peekable();
+        for key in first..first + count {
+            let expected = &self.keys[key as usize];
+            let found = rest.next_if(|(seen, _)| seen == expected).map(|(_, value)| *value);
             self.push(key, start, end, Op::Get { found });
         }
-        for (key, _) in &seen {
-            if !keys.contains(key) {
-                let key = <I::Key as TestKey>::show(key);
-                return Err(Failure::new(format!("a scan saw {key}, never present")));
+        match rest.next() {
+            None => Ok(()),
+            Some((key, _)) => {
+                let order = if descending { "descending" } else { "ascending" };
+                let all: Vec<String> = seen.iter().map(|(key, _)| show::<I>(key)).collect();
+                Err(Failure::new(format!(
+                    "a scan of keys {first} to {} gave {}, out of {order} order, twice or never \
+                     asked for: in ascending order it gave {}",
+                    first + count - 1,
+                    show::<I>(key),
+                    all.join(", ")
+                )))
             }
         }
-        Ok(())
     }
 }

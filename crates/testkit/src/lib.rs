@@ -16,6 +16,9 @@
 //! | [`guards`] | trust in a guard of another domain |
 //! | [`lookups`] | lookups that write or allocate (own process) |
 //!
+//! [`verify`] records and checks such histories for as long as wanted: it needs no more of an index
+//! than the suite does, so that anyone can put an index of their own to it.
+//!
 //! The suite is itself tested: [`broken`] holds indexes with a planted mistake each, and the
 //! property named beside each must refute it.
 //!
@@ -30,6 +33,7 @@
 #![cfg(not(any(silvics_loom, silvics_shuttle)))]
 
 pub mod broken;
+pub mod clock;
 pub mod counting;
 mod crew;
 pub mod cursors;
@@ -51,6 +55,7 @@ mod rng;
 pub mod sequential;
 pub mod size;
 mod suite;
+pub mod verify;
 
 pub use failure::{Failure, Outcome};
 pub use keys::{ScanSubject, Subject, TestKey};

@@ -1,0 +1,328 @@
+//! Records concurrent histories of an index and checks them, without end: what `silvics verify`
+//! runs, and the suite's properties [`crate::histories`] in small.
+//!
+//! # Method
+//! A *history* is everything that happens to one index between its creation and its drop: some
+//! thousand calls of several threads on a few keys (`traffic` says which), each stamped
+//! before and after ([`crate::clock`]). At its end, with all threads joined, every key is looked
+//! up, [`OrderedIndex::len`] must be the number found, and the structure's own check must hold.
+//! While the next history is recorded, another thread checks the calls on each key
+//! ([`crate::linearizable`]).
+//!
+//! What a scan sees of a key counts as a lookup of that key at some moment of the scan: that is
+//! the guarantee of [`silvics::OrderedScan`]. Its order is checked at once.
+//!
+//! A history follows from the seed and its number, as far as threads can repeat themselves: the same
+//! calls are made, and meet in new ways. [`Numbers::Only`] makes one again and again.
+
+mod judge;
+mod scans;
+mod traffic;
+
+pub use scans::{AllScans, NoScans, Scans};
+
+use crate::clock::{Clock, Source};
+use crate::crew::together;
+use crate::history::{Event, Recorder};
+use crate::keys::{nth, show};
+use crate::linearizable::Violation;
+use crate::reference::counts;
+use crate::{Failure, Subject};
+use judge::Judge;
+use silvics::{Options, OwnedKey};
+use silvics_sync::Mutex;
+use silvics_sync::atomic::{AtomicBool, Ordering};
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::{Duration, Instant};
+use traffic::{Caller, KEYS, ROUNDS, TURNS};
+
+/// Calls out of a hundred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mix {
+    /// `get` and `get_many`.
+    pub lookups: u32,
+    /// `try_insert`, `insert` and `compare_exchange` to a value.
+    pub inserts: u32,
+    /// `remove` and `compare_exchange` to absent.
+    pub removals: u32,
+    /// Ranges, descending ranges and cursors; lookups where an index has none.
+    pub scans: u32,
+}
+
+impl Default for Mix {
+    fn default() -> Self {
+        Self { lookups: 38, inserts: 32, removals: 28, scans: 2 }
+    }
+}
+
+/// The histories to record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// All from 0 on.
+    All,
+    /// This one, again and again.
+    Only(u64),
+}
+
+/// When to stop, if nothing is found before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// After so many histories.
+    Histories(u64),
+    /// After this time.
+    Elapsed(Duration),
+}
+
+/// What to record.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Threads of a history; histories take turns. At most [`THREADS_MAX`].
+    pub threads: Vec<usize>,
+    /// What they call.
+    pub mix: Mix,
+    /// What all random choices follow from.
+    pub seed: u64,
+    /// Which histories.
+    pub numbers: Numbers,
+    /// How many.
+    pub until: Until,
+    /// How indexes are made.
+    pub options: Options,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            threads: vec![2, 3],
+            mix: Mix::default(),
+            seed: crate::size::seed(),
+            numbers: Numbers::All,
+            until: Until::Histories(1),
+            options: Options::default(),
+        }
+    }
+}
+
+/// More threads would write values of others.
+pub const THREADS_MAX: usize = 256;
+
+/// What was recorded and checked.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Calls whose answers were checked: each lookup of a batch is one, and a scan is one.
+    pub operations: u64,
+    /// What they left to check: a scan is as many as the keys it covers.
+    pub events: u64,
+    /// Indexes created, driven and dropped.
+    pub histories: u64,
+    /// Keys of histories whose check was given up; their calls are not in `operations`.
+    pub undecided: u64,
+    /// Processor time of checking.
+    pub checking: Duration,
+    /// What was found wrong: the search ends there.
+    pub found: Option<Found>,
+    /// The events of the last history checked, or of the one that is wrong.
+    pub last: Option<History>,
+}
+
+/// A wrong history.
+#[derive(Debug)]
+pub struct Found {
+    /// Its number.
+    pub history: u64,
+    /// How many threads it had.
+    pub threads: usize,
+    /// What is wrong.
+    pub what: Wrong,
+}
+
+/// What can be wrong with a history.
+#[derive(Clone, Debug)]
+pub enum Wrong {
+    /// No order explains these calls.
+    History(Violation),
+    /// Something else: the structure's own check, the count, the order of a scan, a panic.
+    Other(String),
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::History(violation) => violation.fmt(f),
+            Self::Other(reason) => f.write_str(reason),
+        }
+    }
+}
+
+/// The calls of one history, by thread.
+#[derive(Debug, Default)]
+pub struct History {
+    /// Its number.
+    pub number: u64,
+    /// Each thread's, in order.
+    pub threads: Vec<Vec<Event>>,
+    /// Events that are not calls of their own: parts of scans.
+    parts: u64,
+}
+
+/// Keys of recorded events, by their number.
+pub fn keys<I: Subject>() -> Vec<OwnedKey<I>> {
+    (0..u64::from(KEYS)).map(nth::<I>).collect()
+}
+
+/// Records and checks as `plan` says, or until `stop`.
+pub fn verify<I: Subject, S: Scans<I>>(
+    plan: &Plan,
+    clock: &Clock,
+    scans: S,
+    stop: impl Fn() -> bool + Sync,
+) -> Report {
+    let keys = keys::<I>();
+    let found = AtomicBool::new(false);
+    let spare = Mutex::new(Vec::new());
+    let (send, receive) = sync_channel::<Recorded>(2);
+    std::thread::scope(|scope| {
+        let judge = scope.spawn(|| {
+            let receive = receive; // gone with the judge
+            check_all::<I>(&receive, &keys, &found, &spare)
+        });
+        let begun = Instant::now();
+        let over = |done: u64| match plan.until {
+            Until::Histories(histories) => done >= histories,
+            Until::Elapsed(time) => begun.elapsed() >= time,
+        };
+        let mut done = 0;
+        while !over(done) && !found.load(Ordering::Relaxed) && !stop() {
+            let number = match plan.numbers {
+                Numbers::All => done,
+                Numbers::Only(number) => number,
+            };
+            let recorded = record::<I, S>(plan, number, clock, &keys, scans, &spare);
+            if send.send(recorded).is_err() {
+                break; // the judge has found something
+            }
+            done += 1;
+        }
+        drop(send);
+        judge.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// What came of one history before its calls were checked.
+struct Recorded {
+    /// Its calls, unless some thread could not go on.
+    history: Option<History>,
+    found: Option<Found>,
+}
+
+/// Checks what comes until the sender is gone.
+fn check_all<I: Subject>(
+    receive: &Receiver<Recorded>,
+    keys: &[OwnedKey<I>],
+    found: &AtomicBool,
+    spare: &Mutex<Vec<Vec<Event>>>,
+) -> Report {
+    let mut report = Report::default();
+    let mut judge = Judge::new(KEYS as usize);
+    while report.found.is_none()
+        && let Ok(recorded) = receive.recv()
+    {
+        report.histories += 1;
+        report.found = recorded.found;
+        let Some(history) = recorded.history else { continue };
+        let begun = Instant::now();
+        match judge.judge(&history.threads, |key| show::<I>(&keys[key])) {
+            Ok(judged) => {
+                report.undecided += judged.undecided;
+                report.events += judged.events;
+                report.operations += judged.events.saturating_sub(history.parts);
+            }
+            Err(violation) => {
+                let (number, threads) = (history.number, history.threads.len());
+                let what = Wrong::History(violation);
+                report.found = Some(Found { history: number, threads, what });
+            }
+        }
+        report.checking += begun.elapsed();
+        let last = report.last.replace(history);
+        spare.lock().extend(last.into_iter().flat_map(|history| history.threads));
+    }
+    found.store(true, Ordering::Relaxed);
+    report
+}
+
+/// Records history `number`, and checks the index at its end.
+fn record<I: Subject, S: Scans<I>>(
+    plan: &Plan,
+    number: u64,
+    clock: &Clock,
+    keys: &[OwnedKey<I>],
+    scans: S,
+    spare: &Mutex<Vec<Vec<Event>>>,
+) -> Recorded {
+    let threads = plan.threads[(number % plan.threads.len() as u64) as usize];
+    let mut history = None;
+    let recording = AssertUnwindSafe(|| -> Result<(), Failure> {
+        let mut index = Arc::new(I::with_options(&plan.options)?);
+        let recorded = together(threads, |thread, crew| {
+            let mut events: Vec<Event> = spare.lock().pop().unwrap_or_default();
+            events.clear();
+            events.reserve(ROUNDS * TURNS as usize + KEYS as usize);
+            let recorder = Recorder::new(&*index, clock, keys, thread, events);
+            let caller = Caller::new(plan, number, &index, recorder, thread, scans);
+            let recorder = caller.run(crew)?;
+            Ok((recorder.parts, recorder.events))
+        })?;
+        let (parts, threads): (Vec<u64>, _) = recorded.into_iter().unzip();
+        let history = history.insert(History { number, threads, parts: parts.iter().sum() });
+        look_up_all(&*index, clock, keys, history);
+        at_rest(&mut index, history)
+    });
+    let wrong = match catch_unwind(recording) {
+        Ok(Ok(())) => None,
+        Ok(Err(failure)) => Some(failure.reason().to_owned()),
+        Err(panic) => Some(format!("a call panicked: {}", told(&*panic))),
+    };
+    let found = wrong.map(|why| Found { history: number, threads, what: Wrong::Other(why) });
+    Recorded { history, found }
+}
+
+/// Looks up every key, as one more round of the first thread.
+fn look_up_all<I: Subject>(index: &I, clock: &Clock, keys: &[OwnedKey<I>], history: &mut History) {
+    let events = std::mem::take(&mut history.threads[0]);
+    let mut recorder = Recorder::new(index, clock, keys, 0, events);
+    let guard = index.domain().pin();
+    for key in 0..KEYS {
+        recorder.get(key, &guard);
+    }
+    history.threads[0] = recorder.events;
+}
+
+/// What must hold of an index that nobody uses any more.
+fn at_rest<I: Subject>(index: &mut Arc<I>, history: &History) -> Result<(), Failure> {
+    let last = history.threads[0].iter().rev().take(KEYS as usize);
+    let present = last.filter(|event| event.op.saw_presence()).count();
+    match Arc::get_mut(index) {
+        Some(index) => counts(index, present),
+        None => Err(Failure::new("something keeps the index that nobody uses any more")),
+    }
+}
+
+/// What a panic said.
+fn told(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("without a message")
+}
+
+/// The clock's source, for reports.
+pub fn clock_name(clock: &Clock) -> &'static str {
+    let source: Source = clock.source();
+    source.name()
+}
