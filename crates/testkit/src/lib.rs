@@ -55,6 +55,7 @@ mod rng;
 pub mod sequential;
 pub mod size;
 mod suite;
+pub mod trace;
 pub mod verify;
 
 pub use failure::{Failure, Outcome};

@@ -39,7 +39,7 @@ mod search;
 use crate::failure::{Failure, Outcome};
 use crate::history::{Event, Op};
 use search::Object;
-pub(crate) use search::{Call, Refusal, States, Unexplained, follow};
+pub(crate) use search::{Call, PENDING, Refusal, States, Unexplained, follow};
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Display, Write};
 

@@ -1,0 +1,596 @@
+//! Histories as files: one JSON object per line, as foreign checkers read them.
+//!
+//! # Format
+//! Each call is two lines, in the order of time: its invocation and its completion.
+//! ```text
+//! {"id":0,"process":1,"type":"invoke","f":"insert","key":5,"value":7,"time":120}
+//! {"id":0,"process":1,"type":"ok","f":"insert","key":5,"value":null,"time":150}
+//! ```
+//! | field | holds |
+//! |---|---|
+//! | `id` | what joins the two lines of a call; no other call has it |
+//! | `process` | who calls; one call at a time on one key |
+//! | `type` | `invoke`; then `ok`, `fail` (it returned and has changed nothing, because the state was another one) or `info` (it never returned: it may have taken effect or not) |
+//! | `f` | a verb of the table below |
+//! | `key` | a whole number below 2^64, or a string of lower-case hexadecimal digits, two per byte; the same kind throughout. None for the verbs of the ends |
+//! | `value` | see below |
+//! | `time` | a whole number; lines of equal time are simultaneous |
+//!
+//! | `f` | invoked with | `ok` | `fail` |
+//! |---|---|---|---|
+//! | `get` | – | the value, or null if absent | – |
+//! | `try_insert` | the value | null | the value present |
+//! | `insert` | the value | the value replaced, or null | – |
+//! | `remove` | – | the value removed, or null | – |
+//! | `compare_exchange` | `[expected, new]`, null for absent | null | the state found |
+//! | `first`, `last`, `pop_first`, `pop_last` | – | `[key, value]`, or null if there is none | – |
+//!
+//! The index is empty at the start. A range appears as one `get` per key it covers, all with its
+//! times: that is its guarantee. These are the events of Jepsen and Knossos
+//! (`:process :type :f :value :time`), with the key beside the value as independent registers, and
+//! the call and return events of Porcupine (`ClientId`, `Kind`, `Id`, `Value`).
+
+use crate::history::{Event, Op};
+use crate::linearizable::ordered::{self, EndVerb, OrderedEvent, OrderedOp};
+use crate::linearizable::{PENDING, Verdict, judge};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::hash_map::{Entry, HashMap};
+use std::fmt;
+use std::io::{self, Write};
+
+/// A key in a file. Numbers are ordered by value, byte strings lexicographically.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TraceKey {
+    /// A number.
+    Word(u64),
+    /// Bytes.
+    Bytes(Vec<u8>),
+}
+
+impl TraceKey {
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Word(word) => json!(word),
+            Self::Bytes(_) => json!(self.to_string()),
+        }
+    }
+
+    fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Number(number) => number.as_u64().map(Self::Word),
+            Value::String(digits) => {
+                let digit = |byte: &u8| match byte {
+                    b'0'..=b'9' => Some(byte - b'0'),
+                    b'a'..=b'f' => Some(byte - b'a' + 10),
+                    _ => None,
+                };
+                let pair = |pair: &[u8]| match pair {
+                    [high, low] => Some(digit(high)? << 4 | digit(low)?),
+                    _ => None,
+                };
+                digits.as_bytes().chunks(2).map(pair).collect::<Option<_>>().map(Self::Bytes)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for TraceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(word) => word.fmt(f),
+            Self::Bytes(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+        }
+    }
+}
+
+/// Which of a call's two lines one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Invoke,
+    Ok,
+    Fail,
+    Info,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Line<'a> {
+    id: u64,
+    process: usize,
+    #[serde(rename = "type")]
+    kind: Kind,
+    f: std::borrow::Cow<'a, str>,
+    #[serde(default)]
+    key: Value,
+    #[serde(default)]
+    value: Value,
+    time: u64,
+}
+
+/// Writes the calls of `threads` on keys that `key` names.
+pub fn write(
+    threads: &[Vec<Event>],
+    key: impl Fn(u32) -> TraceKey,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut lines: Vec<(u64, bool, u64, &Event)> = Vec::new();
+    for (id, event) in (0..).zip(threads.iter().flatten()) {
+        lines.push((event.start, false, id, event));
+        lines.push((event.end, true, id, event));
+    }
+    // Of simultaneous lines, invocations first: the calls overlap.
+    lines.sort_by_key(|&(time, completes, id, _)| (time, completes, id));
+    let begun = lines.first().map_or(0, |line| line.0);
+    for (time, completes, id, event) in lines {
+        let (f, invoked, (kind, completed)) = told(event.op);
+        let line = Line {
+            id,
+            process: event.thread,
+            kind: if completes { kind } else { Kind::Invoke },
+            f: f.into(),
+            key: key(event.key).to_json(),
+            value: if completes { completed } else { invoked },
+            time: time - begun,
+        };
+        serde_json::to_writer(&mut *out, &line)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+/// The verb, what it was invoked with, and how it completed.
+fn told(op: Op) -> (&'static str, Value, (Kind, Value)) {
+    let ok = |value: Option<u64>| (Kind::Ok, json!(value));
+    match op {
+        Op::Get { found } => ("get", Value::Null, ok(found)),
+        Op::TryInsert { value, outcome } => {
+            let completed = outcome.map_or_else(|found| (Kind::Fail, json!(found)), |()| ok(None));
+            ("try_insert", json!(value), completed)
+        }
+        Op::Insert { value, old } => ("insert", json!(value), ok(old)),
+        Op::Remove { old } => ("remove", Value::Null, ok(old)),
+        Op::CompareExchange { expected, new, outcome } => {
+            let completed = outcome.map_or_else(|found| (Kind::Fail, json!(found)), |()| ok(None));
+            ("compare_exchange", json!([expected, new]), completed)
+        }
+    }
+}
+
+/// Why a file is no history. The message is a sentence that begins with the line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.problem)
+    }
+}
+
+impl std::error::Error for TraceError {}
+
+/// A history read from a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// Its calls, by their start.
+    pub events: Vec<OrderedEvent<TraceKey>>,
+}
+
+impl Trace {
+    /// Whether some order explains all calls, beginning with an empty index.
+    pub fn judge(self) -> Verdict {
+        let mut points = Vec::new();
+        for event in &self.events {
+            match &event.op {
+                OrderedOp::Point { key, op } => points.push(Event {
+                    thread: event.thread,
+                    key: key.clone(),
+                    start: event.start,
+                    end: event.end,
+                    op: *op,
+                }),
+                OrderedOp::End { .. } => return ordered::judge(self.events),
+            }
+        }
+        judge(&points, |_| None, TraceKey::to_string)
+    }
+}
+
+/// A call whose completion has not come yet.
+struct Invoked {
+    line: usize,
+    at: usize,
+}
+
+/// Reads a history.
+pub fn read(text: &[u8]) -> Result<Trace, TraceError> {
+    let mut events: Vec<OrderedEvent<TraceKey>> = Vec::new();
+    let mut calls: HashMap<u64, Option<Invoked>> = HashMap::new();
+    let mut busy: HashMap<(usize, Option<TraceKey>), u64> = HashMap::new();
+    let (mut last, mut words) = (0, None);
+    let mut number = 0;
+    for raw in text.split_inclusive(|&byte| byte == b'\n') {
+        number += 1;
+        let wrong = |problem: String| TraceError { line: number, problem };
+        let Some(raw) = raw.strip_suffix(b"\n") else {
+            return Err(wrong("is cut short: the file does not end with a whole line".into()));
+        };
+        let line: Line<'_> = serde_json::from_slice(raw).map_err(|error| wrong(no_line(&error)))?;
+        if line.time < last {
+            let problem = format!("time {} after {last}: lines go by time, sort them", line.time);
+            return Err(wrong(problem));
+        }
+        last = line.time;
+        let verb = Verb::of(&line.f).ok_or_else(|| {
+            wrong(format!("unknown operation `{}`: known are {}", line.f, Verb::NAMES.join(", ")))
+        })?;
+        let key = key_of(&line, verb, &mut words).map_err(wrong)?;
+        let slot = (line.process, key.clone());
+        if line.kind == Kind::Invoke {
+            let Entry::Vacant(call) = calls.entry(line.id) else {
+                return Err(wrong(format!("id {} was invoked before: ids differ", line.id)));
+            };
+            if let Some(other) = busy.insert(slot, line.id) {
+                return Err(wrong(format!(
+                    "process {} has not completed id {other} on this key: it makes one call at a \
+                     time, use another process",
+                    line.process
+                )));
+            }
+            let op = verb.op(key, &line.value, None).map_err(wrong)?;
+            call.insert(Some(Invoked { line: number, at: events.len() }));
+            let (thread, start) = (line.process, line.time);
+            events.push(OrderedEvent { thread, start, end: PENDING, op });
+            continue;
+        }
+        let invoked = match calls.get_mut(&line.id) {
+            None => return Err(wrong(format!("id {} completes but was not invoked", line.id))),
+            Some(call) => call
+                .take()
+                .ok_or_else(|| wrong(format!("id {} has completed before: ids differ", line.id)))?,
+        };
+        if busy.remove(&slot) != Some(line.id) || !verb.is_of(&events[invoked.at].op) {
+            let problem = format!(
+                "id {} completes with another process, key or operation than in line {}",
+                line.id, invoked.line
+            );
+            return Err(wrong(problem));
+        }
+        if line.kind != Kind::Info {
+            let event = &mut events[invoked.at];
+            let completed = (line.kind, &line.value);
+            event.op = verb.completed(&event.op, completed, words).map_err(wrong)?;
+            event.end = line.time;
+        }
+    }
+    let open = calls.values().flatten().map(|invoked| invoked.line).min();
+    match (open, number) {
+        (Some(line), _) => Err(TraceError {
+            line,
+            problem: "the call has no completion: the file is cut short (a call that never \
+                      returned completes with a line of type info)"
+                .into(),
+        }),
+        (None, 0) => Err(TraceError { line: 1, problem: "the file is empty".into() }),
+        (None, _) => Ok(Trace { events }),
+    }
+}
+
+fn no_line(error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "is cut short: the JSON object does not end".into();
+    }
+    // What serde says of places means the line, which is named already.
+    let text = error.to_string();
+    let text = text.split(" at line ").next().unwrap_or(&text);
+    format!("is no event: {text}")
+}
+
+/// The key of a line. All keys of a file are of one kind.
+fn key_of(
+    line: &Line<'_>,
+    verb: Verb,
+    words: &mut Option<bool>,
+) -> Result<Option<TraceKey>, String> {
+    if matches!(verb, Verb::End(_)) {
+        return Ok(None);
+    }
+    let key = TraceKey::of(&line.key).ok_or_else(|| bad_key(&line.key))?;
+    let word = matches!(key, TraceKey::Word(_));
+    if *words.get_or_insert(word) != word {
+        return Err("keys are numbers or strings, the same throughout".into());
+    }
+    Ok(Some(key))
+}
+
+fn bad_key(key: &Value) -> String {
+    format!(
+        "{key} is no key: write a whole number below 2^64, or a string of lower-case hexadecimal \
+         digits, two per byte"
+    )
+}
+
+/// `f`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Get,
+    TryInsert,
+    Insert,
+    Remove,
+    CompareExchange,
+    End(EndVerb),
+}
+
+impl Verb {
+    const NAMES: [&'static str; 9] = [
+        "get",
+        "try_insert",
+        "insert",
+        "remove",
+        "compare_exchange",
+        "first",
+        "last",
+        "pop_first",
+        "pop_last",
+    ];
+
+    fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "get" => Self::Get,
+            "try_insert" => Self::TryInsert,
+            "insert" => Self::Insert,
+            "remove" => Self::Remove,
+            "compare_exchange" => Self::CompareExchange,
+            _ => Self::End(EndVerb::ALL.into_iter().find(|verb| verb.name() == name)?),
+        })
+    }
+
+    fn is_of(self, op: &OrderedOp<TraceKey>) -> bool {
+        match op {
+            OrderedOp::End { verb, .. } => self == Self::End(*verb),
+            OrderedOp::Point { op, .. } => matches!(
+                (self, op),
+                (Self::Get, Op::Get { .. })
+                    | (Self::TryInsert, Op::TryInsert { .. })
+                    | (Self::Insert, Op::Insert { .. })
+                    | (Self::Remove, Op::Remove { .. })
+                    | (Self::CompareExchange, Op::CompareExchange { .. })
+            ),
+        }
+    }
+
+    /// The call as invoked. It has no answer yet: what it holds for one is that of a call that took
+    /// effect.
+    fn op(
+        self,
+        key: Option<TraceKey>,
+        value: &Value,
+        found: Option<(TraceKey, u64)>,
+    ) -> Result<OrderedOp<TraceKey>, String> {
+        let op = match self {
+            Self::End(verb) => return Ok(OrderedOp::End { verb, found }),
+            Self::Get => Op::Get { found: None },
+            Self::TryInsert => Op::TryInsert { value: word(value)?, outcome: Ok(()) },
+            Self::Insert => Op::Insert { value: word(value)?, old: None },
+            Self::Remove => Op::Remove { old: Some(0) },
+            Self::CompareExchange => match value.as_array().map(Vec::as_slice) {
+                Some([expected, new]) => {
+                    let (expected, new) = (state(expected)?, state(new)?);
+                    Op::CompareExchange { expected, new, outcome: Ok(()) }
+                }
+                _ => return Err(format!("{value} is not [expected, new]")),
+            },
+        };
+        key.map(|key| OrderedOp::Point { key, op }).ok_or_else(|| "the key is missing".into())
+    }
+
+    /// The call with its answer.
+    fn completed(
+        self,
+        invoked: &OrderedOp<TraceKey>,
+        (kind, value): (Kind, &Value),
+        words: Option<bool>,
+    ) -> Result<OrderedOp<TraceKey>, String> {
+        let ok = kind == Kind::Ok;
+        match invoked {
+            OrderedOp::End { verb, .. } if ok => {
+                let found = entry(value)?;
+                if let (Some(words), Some((key, _))) = (words, &found)
+                    && words != matches!(key, TraceKey::Word(_))
+                {
+                    return Err("keys are numbers or strings, the same throughout".into());
+                }
+                Ok(OrderedOp::End { verb: *verb, found })
+            }
+            OrderedOp::Point { key, op } => {
+                let op = match *op {
+                    Op::Get { .. } if ok => Op::Get { found: state(value)? },
+                    Op::Insert { value: new, .. } if ok => {
+                        Op::Insert { value: new, old: state(value)? }
+                    }
+                    Op::Remove { .. } if ok => Op::Remove { old: state(value)? },
+                    Op::TryInsert { value: new, .. } => {
+                        let outcome = if ok { none(value)? } else { Err(word(value)?) };
+                        Op::TryInsert { value: new, outcome }
+                    }
+                    Op::CompareExchange { expected, new, .. } => {
+                        let outcome = if ok { none(value)? } else { Err(state(value)?) };
+                        Op::CompareExchange { expected, new, outcome }
+                    }
+                    _ => return Err(self.cannot_fail()),
+                };
+                Ok(OrderedOp::Point { key: key.clone(), op })
+            }
+            OrderedOp::End { .. } => Err(self.cannot_fail()),
+        }
+    }
+
+    fn cannot_fail(self) -> String {
+        let name = Self::NAMES.into_iter().find(|name| Self::of(name) == Some(self));
+        format!("`{}` has no type fail: it completes with ok or info", name.unwrap_or_default())
+    }
+}
+
+fn word(value: &Value) -> Result<u64, String> {
+    value.as_u64().ok_or_else(|| format!("{value} is no value: write a whole number below 2^64"))
+}
+
+fn state(value: &Value) -> Result<Option<u64>, String> {
+    if value.is_null() { Ok(None) } else { word(value).map(Some) }
+}
+
+/// The value of a success that has none.
+fn none<E>(value: &Value) -> Result<Result<(), E>, String> {
+    if value.is_null() { Ok(Ok(())) } else { Err(format!("{value} is not null")) }
+}
+
+fn entry(value: &Value) -> Result<Option<(TraceKey, u64)>, String> {
+    match value.as_array().map(Vec::as_slice) {
+        None if value.is_null() => Ok(None),
+        Some([key, value]) => {
+            let key = TraceKey::of(key).ok_or_else(|| bad_key(key))?;
+            Ok(Some((key, word(value)?)))
+        }
+        _ => Err(format!("{value} is not [key, value]")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(events: &[Vec<Event>]) -> String {
+        let mut out = Vec::new();
+        write(events, |key| TraceKey::Word(u64::from(key)), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn event(thread: usize, start: u64, end: u64, op: Op) -> Event {
+        Event { thread, key: 7, start, end, op }
+    }
+
+    fn history() -> Vec<Vec<Event>> {
+        let exchange = |expected, new, outcome| Op::CompareExchange { expected, new, outcome };
+        vec![
+            vec![
+                event(0, 10, 20, Op::Insert { value: 1, old: None }),
+                event(0, 30, 40, exchange(Some(1), Some(2), Ok(()))),
+                event(0, 50, 60, exchange(None, Some(3), Err(Some(2)))),
+                event(0, 70, 80, Op::TryInsert { value: u64::MAX, outcome: Err(2) }),
+            ],
+            vec![
+                event(1, 35, 45, Op::Get { found: Some(2) }),
+                event(1, 85, 95, Op::Remove { old: Some(2) }),
+            ],
+        ]
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let trace = read(text(&history()).as_bytes()).unwrap();
+        let mut wanted = history().concat();
+        wanted.sort_by_key(|event| event.start);
+        assert_eq!(trace.events.len(), wanted.len());
+        for (read, event) in trace.events.iter().zip(&wanted) {
+            let key = TraceKey::Word(7);
+            assert_eq!(read.op, OrderedOp::Point { key, op: event.op });
+            assert_eq!((read.thread, read.start + 10), (event.thread, event.start));
+            assert_eq!(read.end + 10, event.end);
+        }
+        assert_eq!(trace.judge(), Verdict::Linearizable);
+    }
+
+    #[test]
+    fn a_wrong_history_is_judged_wrong() {
+        let mut wrong = history();
+        wrong[1][0].op = Op::Get { found: Some(9) };
+        let verdict = read(text(&wrong).as_bytes()).unwrap().judge();
+        assert!(matches!(verdict, Verdict::Violation(_)), "{verdict:?}");
+    }
+
+    #[test]
+    fn a_call_that_never_returned_may_have_taken_effect_or_not() {
+        let seen = |value: &str| {
+            let lines = [
+                r#"{"id":0,"process":0,"type":"invoke","f":"insert","key":"00ff","value":7,"time":0}"#,
+                r#"{"id":0,"process":0,"type":"info","f":"insert","key":"00ff","time":1}"#,
+                r#"{"id":1,"process":1,"type":"invoke","f":"get","key":"00ff","time":2}"#,
+                &format!(
+                    r#"{{"id":1,"process":1,"type":"ok","f":"get","key":"00ff","value":{value},"time":3}}"#
+                ),
+            ];
+            read((lines.join("\n") + "\n").as_bytes()).unwrap().judge()
+        };
+        assert_eq!(seen("7"), Verdict::Linearizable);
+        assert_eq!(seen("null"), Verdict::Linearizable);
+        assert!(matches!(seen("8"), Verdict::Violation(_)));
+    }
+
+    #[test]
+    fn calls_on_the_ends_are_judged_with_the_others() {
+        let pop = |key: u64| {
+            format!(
+                "{}\n{}\n{}\n{}\n",
+                r#"{"id":0,"process":0,"type":"invoke","f":"try_insert","key":4,"value":40,"time":0}"#,
+                r#"{"id":0,"process":0,"type":"ok","f":"try_insert","key":4,"value":null,"time":1}"#,
+                r#"{"id":1,"process":1,"type":"invoke","f":"pop_first","time":2}"#,
+                format_args!(
+                    r#"{{"id":1,"process":1,"type":"ok","f":"pop_first","value":[{key},40],"time":3}}"#
+                ),
+            )
+        };
+        assert_eq!(read(pop(4).as_bytes()).unwrap().judge(), Verdict::Linearizable);
+        assert!(matches!(read(pop(5).as_bytes()).unwrap().judge(), Verdict::Violation(_)));
+    }
+
+    #[test]
+    fn each_thing_wrong_with_a_file_is_told_by_its_line() {
+        let good = text(&history());
+        let lines: Vec<&str> = good.lines().collect();
+        let with = |at: usize, new: &str| {
+            let mut lines = lines.clone();
+            lines[at] = new;
+            lines.join("\n") + "\n"
+        };
+        let time_back = lines[5].replace("\"time\":", "\"time\":1,\"was\":");
+        let other_process = lines[1].replace("\"process\":0", "\"process\":5");
+        let failed_get =
+            lines.iter().position(|l| l.contains("get") && l.contains("\"ok\"")).unwrap();
+        let cases: Vec<(String, usize, &str)> = vec![
+            (String::new(), 1, "empty"),
+            (good[..good.len() - 1].into(), 12, "cut short"),
+            (good[..good.len() - 9].into(), 12, "cut short"),
+            (lines[..11].join("\n") + "\n", 11, "no completion"),
+            (with(3, "{\"id\":1"), 4, "cut short"),
+            (with(3, "[]"), 4, "no event"),
+            (with(0, &lines[0].replace("insert", "upsert")), 1, "unknown operation `upsert`"),
+            (with(0, &lines[0].replace("invoke", "call")), 1, "unknown variant `call`"),
+            (with(0, &lines[0].replace(":7,", ":-7,")), 1, "-7 is no key"),
+            (with(0, &lines[0].replace(":7,", ":\"0G\",")), 1, "is no key"),
+            (with(2, &lines[2].replace(":7,", ":\"07\",")), 3, "the same throughout"),
+            (with(0, &lines[0].replace("\"value\":1", "\"value\":1.5")), 1, "1.5 is no value"),
+            (with(1, lines[0]), 2, "was invoked before"),
+            (with(5, &time_back), 6, "lines go by time"),
+            (with(1, &other_process), 2, "another process"),
+            (with(1, &lines[1].replace("insert", "remove")), 2, "operation than in line 1"),
+            (with(0, lines[1]), 1, "was not invoked"),
+            (with(3, &lines[3].replace("\"process\":1", "\"process\":0")), 4, "one call at a time"),
+            (
+                with(failed_get, &lines[failed_get].replace("\"ok\"", "\"fail\"")),
+                failed_get + 1,
+                "no type fail",
+            ),
+        ];
+        for (text, line, problem) in cases {
+            let error = read(text.as_bytes()).expect_err(problem);
+            assert_eq!(error.line, line, "{error}");
+            assert!(error.to_string().contains(problem), "{error}, wanted {problem}");
+        }
+    }
+}
