@@ -6,7 +6,7 @@ use crate::grid::Grid;
 use crate::key_sum::{Balance, random_write, settle_accounts};
 use crate::keys::{lend, nth, own};
 use crate::memory::follows;
-use crate::reference::counts;
+use crate::rest::counts;
 use crate::rng::Rng;
 use crate::sequential;
 use crate::{Outcome, ScanSubject, Subject, size};

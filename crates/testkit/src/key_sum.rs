@@ -5,7 +5,7 @@ use crate::crew::together;
 use crate::failure::ensure;
 use crate::keys::{belongs, lend, nth, tagged};
 use crate::memory;
-use crate::reference::counts;
+use crate::rest::counts;
 use crate::rng::Rng;
 use crate::{Failure, Outcome, Subject, size};
 use silvics::{CompareExchangeError, Guard, Options, TryInsertError};

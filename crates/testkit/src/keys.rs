@@ -1,8 +1,8 @@
 //! Test data for each key type, and the bounds a structure meets to be tested.
 
 use crate::rng::mix;
-use proptest::prelude::*;
-use proptest::strategy::BoxedStrategy;
+#[cfg(feature = "suite")]
+use proptest::{prelude::*, strategy::BoxedStrategy};
 use silvics::{Check, Key, KeyRef, OrderedIndex, OrderedScan, OwnedKey};
 use std::fmt;
 
@@ -20,6 +20,7 @@ pub trait TestKey: Key {
     fn extremes() -> Vec<Self::Owned>;
 
     /// Keys that meet each other often, and extremes.
+    #[cfg(feature = "suite")]
     fn strategy() -> BoxedStrategy<Self::Owned>;
 
     /// The key in a few characters.
@@ -35,6 +36,7 @@ impl TestKey for u64 {
         vec![0, 1, 1 << 63, u64::MAX - 1, u64::MAX]
     }
 
+    #[cfg(feature = "suite")]
     fn strategy() -> BoxedStrategy<u64> {
         prop_oneof![
             6 => 0..16u64,
@@ -85,6 +87,7 @@ impl TestKey for [u8] {
         keys.into_iter().map(Into::into).collect()
     }
 
+    #[cfg(feature = "suite")]
     fn strategy() -> BoxedStrategy<Box<[u8]>> {
         let letters = || proptest::sample::select(vec![0u8, 1, b'a', 0xff]);
         let short = proptest::collection::vec(letters(), 0..4);

@@ -31,33 +31,51 @@
 
 // Threads here are real ones; under a model checker there is nothing to test.
 #![cfg(not(any(silvics_loom, silvics_shuttle)))]
+#![cfg_attr(not(feature = "suite"), allow(dead_code))] // helpers that only the suite uses
 
+#[cfg(feature = "suite")]
 pub mod broken;
 pub mod clock;
+#[cfg(feature = "suite")]
 pub mod counting;
 mod crew;
+#[cfg(feature = "suite")]
 pub mod cursors;
 mod failure;
+#[cfg(feature = "suite")]
 mod grid;
+#[cfg(feature = "suite")]
 pub mod guards;
+#[cfg(feature = "suite")]
 pub mod histories;
 pub mod history;
+#[cfg(feature = "suite")]
 pub mod key_sum;
 mod keys;
+#[cfg(feature = "suite")]
 pub mod limit;
 pub mod linearizable;
+#[cfg(feature = "suite")]
 pub mod lookups;
+#[cfg(feature = "suite")]
 pub mod memory;
+#[cfg(feature = "suite")]
 pub mod presence;
+#[cfg(feature = "suite")]
 pub mod ranges;
+#[cfg(feature = "suite")]
 pub mod reference;
+mod rest;
 mod rng;
+#[cfg(feature = "suite")]
 pub mod sequential;
 pub mod size;
+#[cfg(feature = "suite")]
 mod suite;
 pub mod trace;
 pub mod verify;
 
 pub use failure::{Failure, Outcome};
 pub use keys::{ScanSubject, Subject, TestKey};
+#[cfg(feature = "suite")]
 pub use suite::holds;

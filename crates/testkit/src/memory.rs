@@ -5,7 +5,7 @@ use crate::crew::together;
 use crate::failure::ensure;
 use crate::key_sum::{Balance, random_write};
 use crate::keys::{TestKey, lend, nth};
-use crate::reference::counts;
+use crate::rest::counts;
 use crate::rng::{Rng, scattered};
 use crate::{Failure, Outcome, Subject, size};
 use silvics::{Domain, Options, OrderedIndex, OwnedKey, Pages};

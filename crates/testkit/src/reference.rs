@@ -1,8 +1,9 @@
 //! An index that is right by inspection: a `BTreeMap` under one lock. The suite is developed
 //! against it, and [`crate::broken`] plants mistakes in it.
 
+use crate::Outcome;
 use crate::failure::ensure;
-use crate::{Failure, Outcome};
+use crate::rest::counts;
 use silvics::{
     AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, Key, Options, OrderedIndex,
     OrderedScan, Pages, PoolStats, TryInsertError, Violation,
@@ -331,14 +332,4 @@ pub(crate) fn same_content<I: crate::Subject>(
     }
     drop(guard);
     counts(index, model.len())
-}
-
-/// `len`, `is_empty` and `check` all say `wanted`.
-pub(crate) fn counts<I: crate::Subject>(index: &mut I, wanted: usize) -> Outcome {
-    let len = index.len();
-    ensure!(len == wanted, "len is {len}, wanted {wanted}");
-    ensure!(index.is_empty() == (wanted == 0), "is_empty is wrong at {wanted} entries");
-    let walked = index.check().map_err(Failure::from)?;
-    ensure!(walked == wanted, "check walked {walked} entries, wanted {wanted}");
-    Ok(())
 }

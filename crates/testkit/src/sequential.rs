@@ -2,7 +2,8 @@
 
 use crate::failure::ensure;
 use crate::keys::{Shown, TestKey, lend, nth, show};
-use crate::reference::{counts, same_content};
+use crate::reference::same_content;
+use crate::rest::counts;
 use crate::rng::Rng;
 use crate::{Failure, Outcome, Subject, size};
 use proptest::prelude::*;

@@ -26,7 +26,7 @@ use crate::crew::together;
 use crate::history::{Event, Recorder};
 use crate::keys::{nth, show};
 use crate::linearizable::Violation;
-use crate::reference::counts;
+use crate::rest::counts;
 use crate::{Failure, Subject};
 use judge::Judge;
 use silvics::{Options, OwnedKey};

@@ -1,0 +1,14 @@
+//! What must hold of an index at rest.
+
+use crate::failure::ensure;
+use crate::{Failure, Outcome, Subject};
+
+/// `len`, `is_empty` and `check` all say `wanted`.
+pub(crate) fn counts<I: Subject>(index: &mut I, wanted: usize) -> Outcome {
+    let len = index.len();
+    ensure!(len == wanted, "len is {len}, wanted {wanted}");
+    ensure!(index.is_empty() == (wanted == 0), "is_empty is wrong at {wanted} entries");
+    let walked = index.check().map_err(Failure::from)?;
+    ensure!(walked == wanted, "check walked {walked} entries, wanted {wanted}");
+    Ok(())
+}
