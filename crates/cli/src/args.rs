@@ -20,6 +20,12 @@ pub enum Verb {
     /// Without flags: our structures and all peers on a million keys, lookups alone and with 10 %
     /// updates, in less than a minute. Flags that take a list multiply.
     Bench(Box<BenchArgs>),
+    /// Records what threads do to an index and checks that it is linearizable
+    ///
+    /// Exits with 0 if everything recorded is, 1 with a short history if something is not, 3 if a
+    /// check was given up. All our indexes take turns, in each placement and with each type of
+    /// keys.
+    Verify(Box<VerifyArgs>),
 }
 
 #[derive(Args, Debug)]
@@ -102,6 +108,65 @@ pub struct BenchArgs {
     /// What all random choices follow from
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: String,
+
+    /// table, json or csv
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: String,
+}
+
+#[derive(Args, Debug)]
+#[command(allow_negative_numbers = true, args_override_self = true)]
+pub struct VerifyArgs {
+    /// Which of our indexes: names of `silvics list`, NAME:VARIANT, or the groups all, bst
+    /// [default: all]
+    #[arg(long, value_name = "NAME,…")]
+    pub index: Option<String>,
+
+    /// Where nodes live: pooled (pools of their own), shared (the global allocator)
+    /// [default: pooled,shared]
+    #[arg(long, value_name = "PLACEMENT,…")]
+    pub placement: Option<String>,
+
+    /// Pages of pools: 4k, thp (transparent huge pages), hugetlb [default: 4k]
+    #[arg(long, value_name = "PAGES,…")]
+    pub pages: Option<String>,
+
+    /// u64, bytes [default: all that an index takes]
+    #[arg(long, value_name = "TYPE,…")]
+    pub key_type: Option<String>,
+
+    /// Lookups, inserts, removals and scans in percent; scans are lookups where an index has none.
+    /// Each share is spread over the verbs of its kind [default: 38/32/28/2]
+    #[arg(long, value_name = "L/I/R[/S]")]
+    pub mix: Option<String>,
+
+    /// Threads of a history; histories take turns [default: 2,3]
+    #[arg(long, value_name = "N,…")]
+    pub threads: Option<String>,
+
+    /// How long, for all indexes together [default: 30]
+    #[arg(long, value_name = "S")]
+    pub seconds: Option<String>,
+
+    /// What all random choices follow from [default: 1]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<String>,
+
+    /// Writes the wrong history, or else the last one, to a file of JSON lines
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<std::path::PathBuf>,
+
+    /// Writes what makes the wrong history again to a file
+    #[arg(long, value_name = "FILE")]
+    pub schedule: Option<std::path::PathBuf>,
+
+    /// Makes the history of a schedule file again and again, until it is wrong or the time is up
+    #[arg(long, value_name = "FILE")]
+    pub replay: Option<std::path::PathBuf>,
+
+    /// Checks the history in a file of JSON lines, and nothing else
+    #[arg(long, value_name = "FILE")]
+    pub check: Option<std::path::PathBuf>,
 
     /// table, json or csv
     #[arg(long, value_name = "FORMAT", default_value = "table")]

@@ -4,6 +4,8 @@ use crate::bench::subject::{Runner, Subject};
 use crate::contender::Contender;
 use crate::keys::{BenchKey, KeyType};
 use silvics::{AllocError, Options};
+use silvics_testkit::clock::Clock;
+use silvics_testkit::verify;
 use std::sync::LazyLock;
 
 /// An index of ours, or a peer.
@@ -54,7 +56,14 @@ pub struct Makers {
     pub word: Option<Make<u64>>,
     /// For byte strings.
     pub bytes: Option<Make<[u8]>>,
+    /// What records and checks histories, by the same.
+    pub verify_word: Option<Verify>,
+    /// For byte strings.
+    pub verify_bytes: Option<Verify>,
 }
+
+/// Records and checks histories.
+pub type Verify = fn(&verify::Plan, &Clock) -> verify::Report;
 
 /// A constructor.
 pub type Make<K> = fn(&Options) -> Result<Box<dyn Subject<K>>, AllocError>;
@@ -127,10 +136,14 @@ fn boxed<K: BenchKey + ?Sized, C: Contender<Key = K>>(contender: C) -> Box<dyn S
 }
 
 mod ours {
+    use super::Verify;
     use super::{DEFAULT_VARIANT, Entry, Make, Makers, Ranges, Variant, boxed};
+    use crate::interrupt;
     use crate::keys::BenchKey;
     use crate::ours::{ByRange, NoScans, Ours, ScanBy};
-    use silvics::{BronsonTree, NatarajanTree, OrderedIndex, Pooled, Shared, SkipList};
+    use silvics::{BronsonTree, Check, NatarajanTree, OrderedIndex, Pooled, Shared, SkipList};
+    use silvics_testkit::TestKey;
+    use silvics_testkit::verify::{Scans, verify};
 
     const ORIGIN: &str = concat!("silvics ", env!("CARGO_PKG_VERSION"));
 
@@ -185,10 +198,12 @@ mod ours {
             variants: only(
                 Makers {
                     bytes: Some(make::<SkipList<[u8], Pooled>, ByRange>()),
+                    verify_bytes: Some(verifier::<SkipList<[u8], Pooled>, ByRange>()),
                     ..words::<SkipList<u64, Pooled>, ByRange>()
                 },
                 Makers {
                     bytes: Some(make::<SkipList<[u8], Shared>, ByRange>()),
+                    verify_bytes: Some(verifier::<SkipList<[u8], Shared>, ByRange>()),
                     ..words::<SkipList<u64, Shared>, ByRange>()
                 },
             ),
@@ -200,8 +215,21 @@ mod ours {
         vec![Variant { name: DEFAULT_VARIANT, own, shared: Some(shared) }]
     }
 
-    fn words<I: OrderedIndex<Key = u64> + 'static, S: ScanBy<I>>() -> Makers {
-        Makers { word: Some(make::<I, S>()), bytes: None }
+    fn words<I, S>() -> Makers
+    where
+        I: OrderedIndex<Key = u64> + Check + 'static,
+        S: ScanBy<I, Recorded: Scans<I>>,
+    {
+        let (word, verify_word) = (Some(make::<I, S>()), Some(verifier::<I, S>()));
+        Makers { word, verify_word, ..Makers::default() }
+    }
+
+    fn verifier<I, S>() -> Verify
+    where
+        I: OrderedIndex<Key: TestKey> + Check + 'static,
+        S: ScanBy<I, Recorded: Scans<I>>,
+    {
+        |plan, clock| verify::<I, _>(plan, clock, S::RECORDED, interrupt::pending)
     }
 
     fn make<I, S>() -> Make<I::Key>
@@ -235,12 +263,13 @@ mod peers {
     }
 
     fn both<W: Peer<Key = u64>, B: Peer<Key = [u8]>>() -> Entry {
-        let makers = Makers { word: Some(make::<W>()), bytes: Some(make::<B>()) };
+        let makers =
+            Makers { word: Some(make::<W>()), bytes: Some(make::<B>()), ..Makers::default() };
         entry::<B>(makers, Ranges { word: W::SCANS, bytes: B::SCANS })
     }
 
     fn word_only<W: Peer<Key = u64>>() -> Entry {
-        let makers = Makers { word: Some(make::<W>()), bytes: None };
+        let makers = Makers { word: Some(make::<W>()), ..Makers::default() };
         entry::<W>(makers, Ranges { word: W::SCANS, bytes: false })
     }
 

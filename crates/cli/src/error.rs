@@ -51,6 +51,8 @@ pub enum Error {
     Panicked { index: String },
     /// The result could not be written.
     Output(io::Error),
+    /// A file that cannot be read or written.
+    File { flag: &'static str, path: PathBuf, problem: String },
 }
 
 impl Error {
@@ -120,6 +122,9 @@ impl fmt::Display for Error {
                 f,
                 "`{index}` panicked: report the message above to its authors and leave it out"
             ),
+            Self::File { flag, path, problem } => {
+                write!(f, "{flag}: `{}` {problem}", path.display())
+            }
             Self::Output(error) => write!(
                 f,
                 "the result could not be written to standard output ({error}): write it to a \

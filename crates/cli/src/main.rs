@@ -2,11 +2,12 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `args`, `units` | the command line, and numbers as people write them |
+//! | `args`, `flags`, `select`, `place`, `units` | the command line, its values, and numbers as people write them |
 //! | `catalogue`, `list` | every index there is, and `silvics list` |
 //! | `contender`, `ours`, `peers` | what the benchmark drives, and the adapters to it |
 //! | `keys` | the types of keys it can drive with |
 //! | `bench` | `silvics bench` |
+//! | `verify` | `silvics verify` |
 //! | `machine`, `memory`, `alloc` | what the system tells about itself and this process |
 //! | `output`, `progress`, `interrupt`, `error` | standard output, standard error, Ctrl-C, failures |
 
@@ -19,6 +20,7 @@ mod bench;
 mod catalogue;
 mod contender;
 mod error;
+mod flags;
 mod interrupt;
 mod keys;
 mod list;
@@ -28,21 +30,25 @@ mod ours;
 mod output;
 #[cfg(feature = "peers")]
 mod peers;
+mod place;
 mod progress;
+mod select;
 mod units;
+mod verify;
 
 use args::{Cli, Verb};
 use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    let interrupted = |interrupted| if interrupted { interrupt::EXIT_CODE } else { 0 };
     let result = match Cli::parse().verb {
-        Verb::List(args) => list::list(&args).map(|()| false),
-        Verb::Bench(args) => bench::bench(&args),
+        Verb::List(args) => list::list(&args).map(|()| 0),
+        Verb::Bench(args) => bench::bench(&args).map(interrupted),
+        Verb::Verify(args) => verify::verify(&args),
     };
     match result {
-        Ok(false) => ExitCode::SUCCESS,
-        Ok(true) => ExitCode::from(interrupt::EXIT_CODE),
+        Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("error: {error}");
             error.exit_code()

@@ -4,6 +4,7 @@ use crate::contender::{Contender, Session};
 use silvics::{
     AllocError, Key, KeyRef, OrderedIndex, OrderedScan, Pinned, PoolStats, TryInsertError,
 };
+use silvics_testkit::verify;
 use std::marker::PhantomData;
 use std::ops::Bound::{Included, Unbounded};
 
@@ -23,6 +24,11 @@ impl<I, S> Ours<I, S> {
 
 /// How an index scans.
 pub trait ScanBy<I: OrderedIndex>: 'static {
+    /// The scans of its recorded histories.
+    const RECORDED: Self::Recorded;
+    /// Their type.
+    type Recorded;
+
     /// See [`Session::scan`].
     fn scan(
         pinned: &Pinned<'_, I>,
@@ -36,6 +42,9 @@ pub trait ScanBy<I: OrderedIndex>: 'static {
 pub struct NoScans;
 
 impl<I: OrderedIndex> ScanBy<I> for NoScans {
+    const RECORDED: verify::NoScans = verify::NoScans;
+    type Recorded = verify::NoScans;
+
     fn scan(
         _pinned: &Pinned<'_, I>,
         _from: KeyRef<'_, I>,
@@ -50,6 +59,9 @@ impl<I: OrderedIndex> ScanBy<I> for NoScans {
 pub struct ByRange;
 
 impl<I: OrderedScan> ScanBy<I> for ByRange {
+    const RECORDED: verify::AllScans = verify::AllScans;
+    type Recorded = verify::AllScans;
+
     #[inline]
     fn scan(
         pinned: &Pinned<'_, I>,

@@ -1,15 +1,16 @@
 //! One cell: contenders are built, take turns, and are checked.
 
-use super::plan::{Place, Plan};
+use super::plan::Plan;
 use super::report::{Footprint, LoadRow, Report, Row, RowKey};
-use super::select::Chosen;
 use super::stats::Interval;
 use super::subject::{Crew, Failure, Ledger, Outcome, RunSpec, Subject, Traffic};
 use crate::alloc;
 use crate::error::Error;
 use crate::keys::BenchKey;
 use crate::memory::{self, Resident};
+use crate::place::{Place, SYSTEM_PAGES};
 use crate::progress::Progress;
+use crate::select::Chosen;
 use silvics::{AllocError, Options};
 use silvics_workload::{Mix, Window};
 use std::time::Duration;
@@ -310,7 +311,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             index: slot.chosen.name(),
             variant: slot.chosen.variant.name,
             placement: if ours { self.place.name() } else { "own" },
-            pages: if ours { self.place.pages() } else { super::plan::SYSTEM_PAGES.into() },
+            pages: if ours { self.place.pages() } else { SYSTEM_PAGES.into() },
             keys: self.traffic.choice.present(),
             key_space: self.traffic.choice.len(),
             key_type: K::TYPE.name(),

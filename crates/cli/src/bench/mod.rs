@@ -13,7 +13,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `plan`, `select` | what is to be run |
+//! | `plan` | what is to be run |
 //! | `cell` | the rounds of one cell |
 //! | `subject`, `worker` | one contender: load, run, check; the loops |
 //! | `stats`, `report` | what comes out |
@@ -22,7 +22,6 @@ mod cell;
 mod plan;
 mod render;
 mod report;
-mod select;
 mod stats;
 pub mod subject;
 mod worker;

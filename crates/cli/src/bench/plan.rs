@@ -1,15 +1,14 @@
 //! What is to be run: the command line, checked.
 
-use super::select::{self, Chosen};
 use crate::args::{BenchArgs, Format};
 use crate::error::Error;
+use crate::flags::{THREADS_MAX, list, number, parse, seconds, seed, single};
 use crate::keys::KeyType;
+use crate::place::{self, Place};
+use crate::select::{self, Chosen};
 use crate::units;
-use silvics::Pages;
 use silvics_workload::{Dist, KEYS_MAX, Mix, keyfile};
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 
 /// A benchmark, ready to run.
@@ -42,38 +41,6 @@ pub enum Source {
     File { path: PathBuf, format: keyfile::Format },
 }
 
-/// Where the nodes of our indexes live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Pools on these pages.
-    Pooled(Pages),
-    /// The global allocator, on whatever pages it has.
-    Shared,
-}
-
-impl Place {
-    /// The placement's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pooled(_) => "pooled",
-            Self::Shared => "shared",
-        }
-    }
-
-    /// The pages' name.
-    pub fn pages(self) -> String {
-        match self {
-            Self::Pooled(pages) => pages.to_string(),
-            Self::Shared => SYSTEM_PAGES.into(),
-        }
-    }
-}
-
-/// The pages of whoever does not ask for any.
-pub const SYSTEM_PAGES: &str = "system";
-
-/// More threads than anybody has cores for.
-const THREADS_MAX: usize = 4096;
 const BATCH_MAX: usize = 4096;
 
 impl Plan {
@@ -99,7 +66,7 @@ impl Plan {
             key_type,
             source,
             dists,
-            places: places(args)?,
+            places: place::read(&args.placement, &args.pages)?,
             batches: list("--batch", &args.batch, |item| number(item, 1, BATCH_MAX))?,
             threads,
             scan_length: single("--scan-length", &args.scan_length, |text| {
@@ -143,58 +110,6 @@ impl Plan {
         }
         Ok(())
     }
-}
-
-/// The items of a comma-separated list, each once. `read` says what is wrong with an item.
-fn list<T: PartialEq>(
-    flag: &'static str,
-    text: &str,
-    read: impl Fn(&str) -> Result<T, String>,
-) -> Result<Vec<T>, Error> {
-    let mut items = Vec::new();
-    for item in text.split(',') {
-        let item = single(flag, item, &read)?;
-        if !items.contains(&item) {
-            items.push(item);
-        }
-    }
-    Ok(items)
-}
-
-fn single<T>(
-    flag: &'static str,
-    text: &str,
-    read: impl Fn(&str) -> Result<T, String>,
-) -> Result<T, Error> {
-    read(text).map_err(|problem| Error::value(flag, problem))
-}
-
-fn parse<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|error: T::Err| error.to_string())
-}
-
-fn number(text: &str, least: usize, most: usize) -> Result<usize, String> {
-    match units::parse_count(text) {
-        Some(number) if (least..=most).contains(&number) => Ok(number),
-        _ => Err(format!(
-            "`{text}` is no whole number from {least} to {most}: write for example {}",
-            if most > 100_000 { "100k" } else { "2" }
-        )),
-    }
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let number: Option<f64> = text.parse().ok();
-    match number {
-        Some(number) if (0.001..=86_400.0).contains(&number) => Ok(Duration::from_secs_f64(number)),
-        _ => Err(format!(
-            "`{text}` is no number of seconds from 0.001 to 86400: write for example 0.5"
-        )),
-    }
-}
-
-fn seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("`{text}` is no whole number below 2^64: write for example 1"))
 }
 
 fn memory_limit(text: &str) -> Result<usize, Error> {
@@ -254,21 +169,4 @@ fn key_type(args: &BenchArgs, source: &Source) -> Result<KeyType, Error> {
             Err(Error::value("--key-type", problem))
         }
     }
-}
-
-fn places(args: &BenchArgs) -> Result<Vec<Place>, Error> {
-    let pages = list("--pages", &args.pages, |text| match text {
-        "4k" => Ok(Pages::Small),
-        "thp" => Ok(Pages::Thp),
-        "hugetlb" => Ok(Pages::HugeTlb),
-        _ => Err(format!("`{text}` are no pages: choose 4k, thp or hugetlb")),
-    })?;
-    // The global allocator has the pages it has: one cell, whatever pages pools have.
-    let places = list("--placement", &args.placement, |text| match text {
-        "pooled" => Ok(pages.iter().copied().map(Place::Pooled).collect()),
-        "shared" => Ok(vec![Place::Shared]),
-        _ => Err(format!("`{text}` is no placement: choose pooled or shared")),
-    })?;
-    let places: Vec<Place> = places.concat();
-    Ok(places)
 }

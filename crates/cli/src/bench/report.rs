@@ -1,9 +1,9 @@
 //! What a benchmark found, as data. `render` writes it.
 
 use super::plan::{Plan, Source};
-use super::select::Chosen;
 use super::stats::{self, Interval};
 use crate::machine::Machine;
+use crate::select::Chosen;
 use serde::Serialize;
 use silvics_workload::keyfile;
 

@@ -267,7 +267,7 @@ fn a_wrong_peer_has_no_rows_and_ends_the_run_if_it_was_named() {
     let crew = Crew::new();
     let mut plan = Plan::new(&args, crew.threads).unwrap();
     let make: Make<u64> = |_| Ok(Box::new(Model::with(Fault::Overlooks)));
-    let own = Makers { word: Some(make), bytes: None };
+    let own = Makers { word: Some(make), ..Makers::default() };
     let entry: &'static Entry = Box::leak(Box::new(Entry {
         name: "peer:wrong".into(),
         origin: "",

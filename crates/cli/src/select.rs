@@ -3,13 +3,13 @@
 //! What is named must be able to do what is asked; of a group, what cannot is left out, with a
 //! note.
 
-use crate::catalogue::{self, Entry, Make, Makers, Variant};
+use crate::catalogue::{self, Entry, Make, Makers, Variant, Verify};
 use crate::error::Error;
 use crate::keys::{BenchKey, KeyType};
 use silvics_workload::{Longest, Mix};
 use std::fmt;
 
-use super::plan::Place;
+use crate::place::Place;
 
 /// An index to be run.
 #[derive(Clone, Copy)]
@@ -47,6 +47,18 @@ impl Chosen {
         K::make(&makers?)
     }
 
+    /// What records its histories, in a place, for a type of keys.
+    pub fn verify(&self, place: Place, key_type: KeyType) -> Option<Verify> {
+        let makers = match place {
+            Place::Shared => self.variant.shared?,
+            Place::Pooled(_) => self.variant.own,
+        };
+        match key_type {
+            KeyType::U64 => makers.verify_word,
+            KeyType::Bytes => makers.verify_bytes,
+        }
+    }
+
     /// Whether it can make the operations of a mix with keys of a type.
     pub fn can(&self, mix: Mix, key_type: KeyType) -> bool {
         self.entry.scans(key_type) || !mix.scans()
@@ -71,12 +83,8 @@ impl Chosen {
     }
 }
 
-/// Reads `--index`; the notes say what was left out.
-pub fn select(
-    text: &str,
-    key_type: KeyType,
-    mixes: &[Mix],
-) -> Result<(Vec<Chosen>, Vec<String>), Error> {
+/// The indexes a list names, each once.
+pub fn resolve(text: &str) -> Result<Vec<Chosen>, Error> {
     let mut chosen: Vec<Chosen> = Vec::new();
     for item in text.split(',') {
         for candidate in named(item)? {
@@ -86,6 +94,16 @@ pub fn select(
             }
         }
     }
+    Ok(chosen)
+}
+
+/// Reads `--index` for a benchmark; the notes say what was left out.
+pub fn select(
+    text: &str,
+    key_type: KeyType,
+    mixes: &[Mix],
+) -> Result<(Vec<Chosen>, Vec<String>), Error> {
+    let chosen = resolve(text)?;
     let mut notes = Vec::new();
     let mut kept = Vec::new();
     for candidate in chosen {

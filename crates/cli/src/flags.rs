@@ -1,0 +1,62 @@
+//! Values of flags.
+
+use crate::error::Error;
+use crate::units;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// More threads than anybody has cores for.
+pub const THREADS_MAX: usize = 4096;
+
+/// The items of a comma-separated list, each once. `read` says what is wrong with an item.
+pub fn list<T: PartialEq>(
+    flag: &'static str,
+    text: &str,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, Error> {
+    let mut items = Vec::new();
+    for item in text.split(',') {
+        let item = single(flag, item, &read)?;
+        if !items.contains(&item) {
+            items.push(item);
+        }
+    }
+    Ok(items)
+}
+
+pub fn single<T>(
+    flag: &'static str,
+    text: &str,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<T, Error> {
+    read(text).map_err(|problem| Error::value(flag, problem))
+}
+
+pub fn parse<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+pub fn number(text: &str, least: usize, most: usize) -> Result<usize, String> {
+    match units::parse_count(text) {
+        Some(number) if (least..=most).contains(&number) => Ok(number),
+        _ => Err(format!(
+            "`{text}` is no whole number from {least} to {most}: write for example {}",
+            if most > 100_000 { "100k" } else { "2" }
+        )),
+    }
+}
+
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let number: Option<f64> = text.parse().ok();
+    match number {
+        Some(number) if (0.001..=86_400.0).contains(&number) => Ok(Duration::from_secs_f64(number)),
+        _ => Err(format!(
+            "`{text}` is no number of seconds from 0.001 to 86400: write for example 0.5"
+        )),
+    }
+}
+
+pub fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("`{text}` is no whole number below 2^64: write for example 1"))
+}

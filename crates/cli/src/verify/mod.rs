@@ -1,0 +1,155 @@
+//! `silvics verify`: records histories of our indexes and checks them, or checks one of a file.
+
+mod plan;
+mod report;
+
+use crate::args::{Format, VerifyArgs};
+use crate::error::Error;
+use crate::interrupt;
+use crate::keys::KeyType;
+use crate::machine::Machine;
+use crate::progress::{self, Progress};
+use plan::{Plan, Target};
+use report::{Checked, Report, Row};
+use silvics_testkit::TestKey;
+use silvics_testkit::clock::Clock;
+use silvics_testkit::linearizable::Verdict;
+use silvics_testkit::trace::{self, TraceKey};
+use silvics_testkit::verify::History;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Something is not linearizable.
+const WRONG: u8 = 1;
+/// Nothing is known: a check was given up.
+const UNDECIDED: u8 = 3;
+
+/// Runs the verb; its exit code.
+pub fn verify(args: &VerifyArgs) -> Result<u8, Error> {
+    match &args.check {
+        Some(path) => check(path, args),
+        None => record(args),
+    }
+}
+
+/// Checks the history in a file.
+fn check(path: &Path, args: &VerifyArgs) -> Result<u8, Error> {
+    plan::alone("--check", args)?;
+    let others =
+        [("--replay", &args.replay), ("--history", &args.history)].map(|(f, p)| (f, p.is_some()));
+    if let Some((other, _)) = others.into_iter().find(|(_, given)| *given) {
+        let remedy = "one reads a history, the other makes some";
+        return Err(Error::Conflict { flag: "--check", other, remedy });
+    }
+    let format = Format::parse(&args.format)?;
+    let error = |problem: String| Error::File { flag: "--check", path: path.into(), problem };
+    let text = fs::read(path).map_err(|e| error(format!("cannot be read: {e}")))?;
+    let trace = trace::read(&text).map_err(|e| error(format!("is no history: {e}")))?;
+    let operations = trace.events.len();
+    let verdict = trace.judge();
+    let code = match &verdict {
+        Verdict::Linearizable => 0,
+        Verdict::Violation(_) => WRONG,
+        Verdict::Undecided { .. } => UNDECIDED,
+    };
+    Checked::of(operations, verdict).print(format)?;
+    Ok(code)
+}
+
+/// Records histories and checks them.
+fn record(args: &VerifyArgs) -> Result<u8, Error> {
+    let plan = Plan::new(args)?;
+    let history = args.history.as_deref().map(|path| Output::new("--history", path));
+    let schedule = args.schedule.as_deref().map(|path| Output::new("--schedule", path));
+    let (history, schedule) = (history.transpose()?, schedule.transpose()?);
+    interrupt::catch();
+    let clock = Clock::new();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut report = Report::new(&plan, &clock, Machine::this(cores));
+    let progress = Progress::new(plan.targets.len());
+    let mut last = None;
+    for target in &plan.targets {
+        progress.doing(format!("{} {}", target.index, target.place.name()));
+        let begun = Instant::now();
+        let recorded = (target.verify)(&plan.recorded(target), &clock);
+        let wrong = recorded.found.is_some();
+        if let (Some(found), Some(output)) = (&recorded.found, &schedule) {
+            let schedule = plan.schedule(target, found.history);
+            let mut text = serde_json::to_vec_pretty(&schedule)
+                .map_err(|e| output.error(format!("cannot be written: {e}")))?;
+            text.push(b'\n');
+            output.write(&text)?;
+        }
+        report.rows.push(Row::of(target, &recorded, begun.elapsed()));
+        progress.step();
+        last = recorded.last.map(|history| (target, history)).or(last);
+        if wrong || interrupt::pending() {
+            break;
+        }
+    }
+    drop(progress);
+    if let (Some(output), Some((target, last))) = (&history, &last) {
+        output.write(&lines(target, last).map_err(|e| output.error(format!("failed: {e}")))?)?;
+    }
+    report.sum(interrupt::pending());
+    report.print(plan.format)?;
+    let undecided = report.undecided > 0;
+    Ok(match (report.violations > 0, report.interrupted) {
+        (true, _) => WRONG,
+        (false, true) => interrupt::EXIT_CODE,
+        (false, false) if undecided => UNDECIDED,
+        (false, false) => 0,
+    })
+}
+
+/// A history as JSON lines.
+fn lines(target: &Target, history: &History) -> std::io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let key = |number: u32| match target.key_type {
+        KeyType::U64 => TraceKey::Word(<u64 as TestKey>::nth(u64::from(number))),
+        KeyType::Bytes => TraceKey::Bytes(<[u8] as TestKey>::nth(u64::from(number)).into_vec()),
+    };
+    trace::write(&history.threads, key, &mut out)?;
+    Ok(out)
+}
+
+/// A file that is written whole or not at all.
+struct Output {
+    flag: &'static str,
+    path: PathBuf,
+}
+
+impl Output {
+    /// Fails at once if the file could not be written at the end.
+    fn new(flag: &'static str, path: &Path) -> Result<Self, Error> {
+        let output = Self { flag, path: path.to_owned() };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        if path.is_dir() {
+            return Err(output.error("is a folder: name a file".into()));
+        }
+        if !folder.is_dir() {
+            let problem = format!("cannot be written: there is no folder `{}`", folder.display());
+            return Err(output.error(problem));
+        }
+        Ok(output)
+    }
+
+    fn error(&self, problem: String) -> Error {
+        Error::File { flag: self.flag, path: self.path.clone(), problem }
+    }
+
+    /// Writes beside it first, then moves.
+    fn write(&self, bytes: &[u8]) -> Result<(), Error> {
+        let mut beside = self.path.clone().into_os_string();
+        beside.push(".part");
+        let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, &self.path));
+        written.map_err(|e| {
+            let _ = fs::remove_file(&beside);
+            self.error(format!("cannot be written: {e}"))
+        })?;
+        progress::note(&format!("{} is in `{}`", self.flag, self.path.display()));
+        Ok(())
+    }
+}

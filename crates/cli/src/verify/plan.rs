@@ -1,0 +1,240 @@
+//! What is to be recorded: the command line, or a schedule file, checked.
+
+use crate::args::{Format, VerifyArgs};
+use crate::catalogue::Verify;
+use crate::error::Error;
+use crate::flags::{list, number, parse, seconds, seed, single};
+use crate::keys::KeyType;
+use crate::place::{self, Place};
+use crate::select::{self, Chosen};
+use serde::{Deserialize, Serialize};
+use silvics::{Options, Pages};
+use silvics_testkit::verify;
+use silvics_workload::{Mix, Op};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// One index in one place with one type of keys.
+pub struct Target {
+    pub index: String,
+    pub place: Place,
+    pub key_type: KeyType,
+    pub verify: Verify,
+}
+
+/// What to record.
+pub struct Plan {
+    pub targets: Vec<Target>,
+    pub mix: Mix,
+    pub threads: Vec<usize>,
+    pub time: Duration,
+    pub seed: u64,
+    /// The only history to make, from a schedule file.
+    pub only: Option<u64>,
+    pub format: Format,
+}
+
+/// What makes a history again.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schedule {
+    pub index: String,
+    pub placement: String,
+    pub pages: String,
+    pub key_type: String,
+    pub mix: String,
+    pub threads: Vec<usize>,
+    pub seed: u64,
+    pub history: u64,
+}
+
+/// The texts of the flags that say what to record.
+struct Texts {
+    index: String,
+    placement: String,
+    pages: String,
+    key_type: Option<String>,
+    mix: String,
+    threads: String,
+    seed: String,
+}
+
+impl Plan {
+    /// Reads the flags.
+    pub fn new(args: &VerifyArgs) -> Result<Self, Error> {
+        let time = single("--seconds", args.seconds.as_deref().unwrap_or("30"), seconds)?;
+        let format = Format::parse(&args.format)?;
+        let Some(path) = &args.replay else {
+            let or = |text: &Option<String>, default: &str| {
+                text.as_deref().unwrap_or(default).to_owned()
+            };
+            let texts = Texts {
+                index: or(&args.index, "all"),
+                placement: or(&args.placement, "pooled,shared"),
+                pages: or(&args.pages, "4k"),
+                key_type: args.key_type.clone(),
+                mix: or(&args.mix, "38/32/28/2"),
+                threads: or(&args.threads, "2,3"),
+                seed: or(&args.seed, "1"),
+            };
+            return Self::of(&texts, time, format);
+        };
+        alone("--replay", args)?;
+        let schedule = read(path)?;
+        let threads: Vec<String> = schedule.threads.iter().map(usize::to_string).collect();
+        let texts = Texts {
+            index: schedule.index,
+            placement: schedule.placement,
+            pages: schedule.pages,
+            key_type: Some(schedule.key_type),
+            mix: schedule.mix,
+            threads: threads.join(","),
+            seed: schedule.seed.to_string(),
+        };
+        let plan = Self::of(&texts, time, format).map_err(|error| Error::File {
+            flag: "--replay",
+            path: path.clone(),
+            problem: format!("holds what cannot be recorded: {error}"),
+        })?;
+        Ok(Self { only: Some(schedule.history), ..plan })
+    }
+
+    fn of(texts: &Texts, time: Duration, format: Format) -> Result<Self, Error> {
+        let key_types = match &texts.key_type {
+            None => vec![KeyType::U64, KeyType::Bytes],
+            Some(text) => list("--key-type", text, |text| match text {
+                "u64" => Ok(KeyType::U64),
+                "bytes" => Ok(KeyType::Bytes),
+                _ => Err(format!("`{text}` is no type of keys: choose u64 or bytes")),
+            })?,
+        };
+        let places = place::read(&texts.placement, &texts.pages)?;
+        let chosen = ours(&texts.index)?;
+        let targets = targets(&chosen, &places, &key_types, texts.key_type.is_some())?;
+        let most = verify::THREADS_MAX;
+        Ok(Self {
+            targets,
+            mix: single("--mix", &texts.mix, parse)?,
+            threads: list("--threads", &texts.threads, |text| number(text, 1, most))?,
+            time,
+            seed: single("--seed", &texts.seed, seed)?,
+            only: None,
+            format,
+        })
+    }
+
+    /// What the recorder needs to know for one target.
+    pub fn recorded(&self, target: &Target) -> verify::Plan {
+        let percent = |op| u32::from(self.mix.percent(op));
+        verify::Plan {
+            threads: self.threads.clone(),
+            mix: verify::Mix {
+                lookups: percent(Op::Lookup),
+                inserts: percent(Op::Insert),
+                removals: percent(Op::Remove),
+                scans: percent(Op::Scan),
+            },
+            seed: self.seed,
+            numbers: self.only.map_or(verify::Numbers::All, verify::Numbers::Only),
+            until: verify::Until::Elapsed(self.time / self.targets.len() as u32),
+            options: Options { pages: pages(target.place), ..Options::default() },
+        }
+    }
+
+    /// What makes history `number` of a target again.
+    pub fn schedule(&self, target: &Target, number: u64) -> Schedule {
+        Schedule {
+            index: target.index.clone(),
+            placement: target.place.name().into(),
+            pages: pages(target.place).to_string(),
+            key_type: target.key_type.name().into(),
+            mix: self.mix.to_string(),
+            threads: self.threads.clone(),
+            seed: self.seed,
+            history: number,
+        }
+    }
+}
+
+fn pages(place: Place) -> Pages {
+    match place {
+        Place::Pooled(pages) => pages,
+        Place::Shared => Pages::Small,
+    }
+}
+
+/// Of what is named, our indexes: others do not tell enough of their answers.
+fn ours(text: &str) -> Result<Vec<Chosen>, Error> {
+    let chosen = select::resolve(text)?;
+    if let Some(peer) = chosen.iter().find(|chosen| chosen.named && chosen.entry.is_peer()) {
+        let problem = format!(
+            "`{}` is a peer, whose answers do not tell enough to be checked: name an index of ours",
+            peer.name()
+        );
+        return Err(Error::value("--index", problem));
+    }
+    let ours: Vec<Chosen> = chosen.into_iter().filter(|c| !c.entry.is_peer()).collect();
+    if ours.is_empty() {
+        return Err(Error::Nothing { indexes: text.into(), why: "is an index of ours" });
+    }
+    Ok(ours)
+}
+
+fn targets(
+    chosen: &[Chosen],
+    places: &[Place],
+    key_types: &[KeyType],
+    asked: bool,
+) -> Result<Vec<Target>, Error> {
+    let mut targets = Vec::new();
+    for candidate in chosen {
+        for &key_type in key_types {
+            if !candidate.entry.takes(key_type) {
+                if asked && candidate.named {
+                    return Err(Error::KeyType { index: candidate.name(), key_type });
+                }
+                continue;
+            }
+            targets.extend(places.iter().filter_map(|&place| {
+                let verify = candidate.verify(place, key_type)?;
+                Some(Target { index: candidate.name(), place, key_type, verify })
+            }));
+        }
+    }
+    if targets.is_empty() {
+        let indexes = chosen.iter().map(Chosen::name).collect::<Vec<_>>().join(",");
+        return Err(Error::Nothing { indexes, why: "takes such keys in such a place" });
+    }
+    Ok(targets)
+}
+
+/// Refuses flags that say what to record beside one that says it all.
+pub fn alone(flag: &'static str, args: &VerifyArgs) -> Result<(), Error> {
+    let others = [
+        ("--index", args.index.is_some()),
+        ("--placement", args.placement.is_some()),
+        ("--pages", args.pages.is_some()),
+        ("--key-type", args.key_type.is_some()),
+        ("--mix", args.mix.is_some()),
+        ("--threads", args.threads.is_some()),
+        ("--seed", args.seed.is_some()),
+        ("--schedule", args.schedule.is_some()),
+    ];
+    match others.into_iter().find(|(_, given)| *given) {
+        Some((other, _)) => Err(Error::Conflict {
+            flag,
+            other,
+            remedy: "the file says what there is to know, so leave the other out",
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Reads a schedule file.
+fn read(path: &Path) -> Result<Schedule, Error> {
+    let error = |problem: String| Error::File { flag: "--replay", path: path.to_owned(), problem };
+    let bytes = fs::read(path).map_err(|e| error(format!("cannot be read: {e}")))?;
+    serde_json::from_slice(&bytes)
+        .map_err(|e| error(format!("is no schedule as --schedule writes it: {e}")))
+}

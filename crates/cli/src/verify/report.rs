@@ -1,0 +1,259 @@
+//! What comes out of `silvics verify`.
+
+use super::plan::{Plan, Target};
+use crate::args::Format;
+use crate::error::Error;
+use crate::machine::Machine;
+use crate::output;
+use serde::Serialize;
+use silvics_testkit::clock::Clock;
+use silvics_testkit::linearizable::{Verdict, Violation};
+use silvics_testkit::verify::{self, Wrong};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// The result of a run.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    machine: Machine,
+    /// Where stamps come from: `tsc`, or a shared `counter`.
+    clock: &'static str,
+    mix: String,
+    threads: Vec<usize>,
+    seed: u64,
+    seconds: f64,
+    /// Calls recorded and found linearizable.
+    operations: u64,
+    histories: u64,
+    pub violations: usize,
+    /// Keys whose check was given up; their calls are not among the operations.
+    pub undecided: u64,
+    #[serde(rename = "by_index")]
+    pub rows: Vec<Row>,
+    pub interrupted: bool,
+}
+
+/// One index in one place with one type of keys.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    index: String,
+    placement: &'static str,
+    pages: String,
+    key_type: &'static str,
+    seconds: f64,
+    operations: u64,
+    histories: u64,
+    violations: usize,
+    undecided: u64,
+    /// Million operations recorded and checked per second.
+    mops: f64,
+    violation: Option<WrongHistory>,
+}
+
+/// A wrong history.
+#[derive(Debug, Serialize)]
+struct WrongHistory {
+    /// Its number.
+    history: u64,
+    /// How many threads it had.
+    threads: usize,
+    /// What is wrong, as a table prints it.
+    text: String,
+    /// Its calls, if what is wrong is a history.
+    #[serde(flatten)]
+    calls: Option<Calls>,
+}
+
+#[derive(Debug, Serialize)]
+struct Calls {
+    on: String,
+    states: Vec<String>,
+    #[serde(rename = "calls")]
+    rows: Vec<CallRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct CallRow {
+    thread: usize,
+    start: u64,
+    end: Option<u64>,
+    call: String,
+}
+
+impl Calls {
+    fn of(violation: &Violation) -> Self {
+        let row = |call: &silvics_testkit::linearizable::BadCall| CallRow {
+            thread: call.thread,
+            start: call.start,
+            end: call.end,
+            call: call.call.clone(),
+        };
+        Self {
+            on: violation.on.clone(),
+            states: violation.states.clone(),
+            rows: violation.calls.iter().map(row).collect(),
+        }
+    }
+}
+
+impl Row {
+    pub fn of(target: &Target, recorded: &verify::Report, time: Duration) -> Self {
+        let violation = recorded.found.as_ref().map(|found| WrongHistory {
+            history: found.history,
+            threads: found.threads,
+            text: found.what.to_string(),
+            calls: match &found.what {
+                Wrong::History(violation) => Some(Calls::of(violation)),
+                Wrong::Other(_) => None,
+            },
+        });
+        Self {
+            index: target.index.clone(),
+            placement: target.place.name(),
+            pages: target.place.pages(),
+            key_type: target.key_type.name(),
+            seconds: time.as_secs_f64(),
+            operations: recorded.operations,
+            histories: recorded.histories,
+            violations: usize::from(violation.is_some()),
+            undecided: recorded.undecided,
+            mops: recorded.operations as f64 / time.as_secs_f64() / 1e6,
+            violation,
+        }
+    }
+
+    fn record(&self) -> Vec<String> {
+        vec![
+            self.index.clone(),
+            self.placement.into(),
+            self.pages.clone(),
+            self.key_type.into(),
+            self.operations.to_string(),
+            self.histories.to_string(),
+            self.violations.to_string(),
+            self.undecided.to_string(),
+            format!("{:.2}", self.mops),
+        ]
+    }
+}
+
+const HEADER: &[&str] = &[
+    "index",
+    "placement",
+    "pages",
+    "key type",
+    "operations",
+    "histories",
+    "violations",
+    "undecided",
+    "Mops/s",
+];
+
+impl Report {
+    pub fn new(plan: &Plan, clock: &Clock, machine: Machine) -> Self {
+        Self {
+            machine,
+            clock: clock.source().name(),
+            mix: plan.mix.to_string(),
+            threads: plan.threads.clone(),
+            seed: plan.seed,
+            seconds: 0.0,
+            operations: 0,
+            histories: 0,
+            violations: 0,
+            undecided: 0,
+            rows: Vec::new(),
+            interrupted: false,
+        }
+    }
+
+    /// Adds the rows up.
+    pub fn sum(&mut self, interrupted: bool) {
+        self.seconds = self.rows.iter().map(|row| row.seconds).sum();
+        self.operations = self.rows.iter().map(|row| row.operations).sum();
+        self.histories = self.rows.iter().map(|row| row.histories).sum();
+        self.violations = self.rows.iter().map(|row| row.violations).sum();
+        self.undecided = self.rows.iter().map(|row| row.undecided).sum();
+        self.interrupted = interrupted;
+    }
+
+    pub fn print(&self, format: Format) -> Result<(), Error> {
+        match format {
+            Format::Json => output::json(self),
+            Format::Csv => output::csv(HEADER, self.rows.iter().map(Row::record)),
+            Format::Table => output::text(&self.table()),
+        }
+    }
+
+    fn table(&self) -> String {
+        let mut table = output::table(HEADER);
+        table.add_rows(self.rows.iter().map(Row::record));
+        let mut text = format!(
+            "{table}\n\n{} operations in {} histories, {} violation{}; {:.1} s, threads {:?}, mix {}, \
+             seed {}, clock {}\n{}\n",
+            self.operations,
+            self.histories,
+            self.violations,
+            crate::machine::plural(self.violations),
+            self.seconds,
+            self.threads,
+            self.mix,
+            self.seed,
+            self.clock,
+            self.machine,
+        );
+        for row in &self.rows {
+            if let Some(wrong) = &row.violation {
+                let (index, placement, key_type) = (&row.index, row.placement, row.key_type);
+                let (number, wrong) = (wrong.history, &wrong.text);
+                let _ =
+                    writeln!(text, "\n{index} {placement} {key_type}, history {number}: {wrong}");
+            }
+        }
+        text
+    }
+}
+
+/// The result of checking a file.
+#[derive(Debug, Serialize)]
+pub struct Checked {
+    operations: usize,
+    verdict: &'static str,
+    /// What is wrong or was given up, as text.
+    reason: Option<String>,
+    #[serde(flatten)]
+    calls: Option<Calls>,
+}
+
+impl Checked {
+    pub fn of(operations: usize, verdict: Verdict) -> Self {
+        let (verdict, reason, calls) = match verdict {
+            Verdict::Linearizable => ("linearizable", None, None),
+            Verdict::Violation(violation) => {
+                ("violation", Some(violation.to_string()), Some(Calls::of(&violation)))
+            }
+            Verdict::Undecided { what } => {
+                ("undecided", Some(format!("{what}: the check was given up")), None)
+            }
+        };
+        Self { operations, verdict, reason, calls }
+    }
+
+    pub fn print(&self, format: Format) -> Result<(), Error> {
+        let reason = self.reason.as_deref().unwrap_or_default();
+        match format {
+            Format::Json => output::json(self),
+            Format::Csv => {
+                let record = vec![self.operations.to_string(), self.verdict.into(), reason.into()];
+                output::csv(&["operations", "verdict", "reason"], std::iter::once(record))
+            }
+            Format::Table => {
+                let gap = if reason.is_empty() { "" } else { "\n" };
+                output::text(&format!(
+                    "{} operations: {}\n{reason}{gap}",
+                    self.operations, self.verdict
+                ))
+            }
+        }
+    }
+}

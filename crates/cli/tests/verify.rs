@@ -1,0 +1,162 @@
+//! `silvics verify`: what it prints, writes, reads and refuses.
+
+mod common;
+
+use common::{Files, run, stderr, stdout};
+use serde_json::Value;
+
+fn json(args: &[&str]) -> (Option<i32>, Value) {
+    let output = run(&[&["verify", "--format", "json"], args].concat());
+    let value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{args:?}: {e}: {}{}", stdout(&output), stderr(&output)));
+    (output.status.code(), value)
+}
+
+/// One sentence with all of `parts`, exit code 2, nothing on standard output.
+fn refuses(args: &[&str], parts: &[&str]) {
+    let output = run(&[&["verify"], args].concat());
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+    assert_eq!(stdout(&output), "", "{args:?}");
+    let message = text.strip_prefix("error: ").unwrap_or_else(|| panic!("{args:?}: {text}"));
+    assert_eq!(message.trim_end().lines().count(), 1, "{text}");
+    for part in parts {
+        assert!(message.contains(part), "{args:?}: `{part}` is not in: {message}");
+    }
+}
+
+#[test]
+fn all_our_indexes_are_recorded_and_checked() {
+    let (code, report) = json(&["--seconds", "1.6"]);
+    assert_eq!(code, Some(0), "{report}");
+    let rows = report["by_index"].as_array().unwrap();
+    let mut names: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            let text = |field: &str| row[field].as_str().unwrap().to_owned();
+            assert!(row["operations"].as_u64() > Some(0), "{row}");
+            assert!(row["histories"].as_u64() > Some(0), "{row}");
+            assert_eq!((&row["violations"], &row["undecided"]), (&0.into(), &0.into()));
+            format!("{} {} {}", text("index"), text("placement"), text("key_type"))
+        })
+        .collect();
+    names.sort();
+    let mut wanted: Vec<String> = ["edge-ext-lf", "occ-avl", "skiplist"]
+        .iter()
+        .flat_map(|index| ["pooled", "shared"].map(|place| format!("{index} {place} u64")))
+        .chain(["pooled", "shared"].map(|place| format!("skiplist {place} bytes")))
+        .collect();
+    wanted.sort();
+    assert_eq!(names, wanted);
+    for total in ["operations", "histories"] {
+        let sum: u64 = rows.iter().map(|row| row[total].as_u64().unwrap()).sum();
+        assert_eq!(report[total].as_u64(), Some(sum));
+    }
+    assert_eq!(report["violations"], 0);
+}
+
+#[test]
+fn what_is_recorded_can_be_checked_again() {
+    let files = Files::new();
+    for key_type in ["u64", "bytes"] {
+        let path = files.write("history.jsonl", "old");
+        let args = ["--index", "skiplist", "--key-type", key_type, "--placement", "shared"];
+        let little = ["--seconds", "0.05", "--mix", "30/30/30/10", "--history", &path];
+        let (code, report) = json(&[&args[..], &little].concat());
+        assert_eq!(code, Some(0), "{report}");
+        let (code, checked) = json(&["--check", &path]);
+        assert_eq!((code, checked["verdict"].as_str()), (Some(0), Some("linearizable")));
+        assert!(checked["operations"].as_u64() > Some(1000), "{checked}");
+
+        // One answer changed: nobody ever wrote this value.
+        let text = std::fs::read_to_string(&path).unwrap();
+        let at = text.lines().position(|l| l.contains("\"ok\"") && l.contains("\"get\"")).unwrap();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let mut line: Value = serde_json::from_str(&lines[at]).unwrap();
+        line["value"] = 3.into();
+        lines[at] = line.to_string();
+        let bad = files.write("bad.jsonl", lines.join("\n") + "\n");
+        let (code, checked) = json(&["--check", &bad]);
+        assert_eq!((code, checked["verdict"].as_str()), (Some(1), Some("violation")));
+        let calls = checked["calls"].as_array().unwrap();
+        assert!(calls.len() <= 10, "not short: {checked}");
+        assert!(calls.iter().any(|call| call["call"] == "get → 3"), "{checked}");
+    }
+}
+
+#[test]
+fn what_cannot_be_decided_is_neither_good_nor_bad() {
+    let mut lines = String::new();
+    for id in 0..201 {
+        for (kind, time) in [("invoke", 2 * id), ("ok", 2 * id + 1)] {
+            let line = serde_json::json!({
+                "id": id, "process": 0, "type": kind, "f": "first", "value": null, "time": time,
+            });
+            lines.extend([line.to_string().as_str(), "\n"]);
+        }
+    }
+    let files = Files::new();
+    let path = files.write("long.jsonl", lines);
+    let (code, checked) = json(&["--check", &path]);
+    assert_eq!((code, checked["verdict"].as_str()), (Some(3), Some("undecided")));
+    let table = run(&["verify", "--check", &path]);
+    assert!(stdout(&table).contains("201 calls, searched are 200"), "{}", stdout(&table));
+}
+
+#[test]
+fn values_that_make_no_sense() {
+    refuses(&["--index", "skipplist"], &["--index", "did you mean `skiplist`?"]);
+    #[cfg(feature = "peers")]
+    refuses(&["--index", "peer:scc"], &["--index", "`peer:scc`", "name an index of ours"]);
+    #[cfg(feature = "peers")]
+    refuses(&["--index", "peers"], &["--index", "`peers`", "name another index"]);
+    refuses(&["--index", "occ-avl", "--key-type", "bytes"], &["`occ-avl`", "byte keys"]);
+    refuses(&["--mix", "50/50/1"], &["--mix", "sum to 100"]);
+    refuses(&["--threads", "0"], &["--threads", "`0`", "from 1 to 256"]);
+    refuses(&["--seconds", "never"], &["--seconds", "`never`"]);
+    refuses(&["--placement", "heap"], &["--placement", "`heap`"]);
+    refuses(&["--key-type", "string"], &["--key-type", "`string`"]);
+    refuses(&["--format", "xml"], &["--format", "`xml`"]);
+}
+
+#[test]
+fn files_that_cannot_be_used() {
+    let files = Files::new();
+    let missing = files.missing();
+    let line = r#"{"id":0,"process":0,"type":"invoke","f":"get","key":1,"time":0}"#;
+    refuses(&["--check", &missing], &["--check", "cannot be read"]);
+    for (text, parts) in [
+        (String::new(), ["line 1", "empty"]),
+        (line[..30].to_owned(), ["line 1", "cut short"]),
+        (format!("{line}\n"), ["line 1", "no completion"]),
+        (format!("{line}\n{line}\n"), ["line 2", "id 0 was invoked before"]),
+        (format!("{}\n", line.replace("get", "got")), ["line 1", "unknown operation `got`"]),
+        (format!("{}\n{line}\n", line.replace("0}", "9}")), ["line 2", "lines go by time"]),
+    ] {
+        let path = files.write("bad.jsonl", text);
+        refuses(&["--check", &path], &["--check", &path, parts[0], parts[1]]);
+    }
+    let path = files.write("schedule.json", "{}");
+    refuses(&["--replay", &path], &["--replay", "no schedule", "missing field"]);
+    refuses(&["--replay", &missing], &["--replay", "cannot be read"]);
+    refuses(&["--replay", &path, "--seed", "2"], &["--replay and --seed"]);
+    refuses(&["--check", &path, "--replay", &path], &["--check and --replay"]);
+    refuses(&["--history", &format!("{missing}/x")], &["--history", "there is no folder"]);
+}
+
+#[test]
+fn a_schedule_is_made_again() {
+    let files = Files::new();
+    let schedule = serde_json::json!({
+        "index": "occ-avl", "placement": "pooled", "pages": "4k", "key_type": "u64",
+        "mix": "30/40/30", "threads": [3], "seed": 5, "history": 7,
+    });
+    let path = files.write("schedule.json", schedule.to_string());
+    let (code, report) = json(&["--replay", &path, "--seconds", "0.05"]);
+    assert_eq!(code, Some(0), "{report}");
+    let rows = report["by_index"].as_array().unwrap();
+    assert_eq!(rows.len(), 1);
+    assert_eq!((&report["seed"], &report["mix"]), (&5.into(), &"30/40/30".into()));
+    let path = files.write("odd.json", schedule.to_string().replace("occ-avl", "oak"));
+    refuses(&["--replay", &path], &["--replay", "cannot be recorded", "`oak` is no index"]);
+}
