@@ -160,6 +160,28 @@ pub trait OrderedScan: OrderedIndex {
     fn cursor(self: &Arc<Self>) -> Self::Cursor;
 }
 
+/// The entries at both ends, for structures that can tell them.
+///
+/// Each method is linearizable: the entry it returns was the first (last) of the whole index at its
+/// linearization point. Walking to the first entry one finds is not enough: while a walk passes A,
+/// somebody inserts C before D and removes A, and D is found, which never was the first.
+pub trait OrderedEnds: OrderedIndex {
+    /// The entry with the smallest key.
+    fn first<'g>(&'g self, guard: &'g Guard) -> Option<(KeyRef<'g, Self>, u64)>;
+    /// The entry with the largest key.
+    fn last<'g>(&'g self, guard: &'g Guard) -> Option<(KeyRef<'g, Self>, u64)>;
+    /// Removes the entry with the smallest key and returns it.
+    fn pop_first<'g>(
+        &'g self,
+        guard: &'g Guard,
+    ) -> Result<Option<(KeyRef<'g, Self>, u64)>, AllocError>;
+    /// Removes the entry with the largest key and returns it.
+    fn pop_last<'g>(
+        &'g self,
+        guard: &'g Guard,
+    ) -> Result<Option<(KeyRef<'g, Self>, u64)>, AllocError>;
+}
+
 /// A position in an index that is owned, can be sent to another thread, holds no pin between
 /// calls, and stays valid whatever others insert and remove.
 ///

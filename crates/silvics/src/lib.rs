@@ -13,7 +13,9 @@ pub use bst::bronson::BronsonTree;
 pub use bst::natarajan::NatarajanTree;
 pub use domain::{Domain, Guard};
 pub use error::{AllocError, CompareExchangeError, TryInsertError, Violation};
-pub use index::{Check, Cursor, KeyRef, Options, OrderedIndex, OrderedScan, OwnedKey, Pinned};
+pub use index::{
+    Check, Cursor, KeyRef, Options, OrderedEnds, OrderedIndex, OrderedScan, OwnedKey, Pinned,
+};
 pub use key::Key;
 pub use silvics_pool::{Pages, Placement, PoolStats, Pooled, Shared};
 pub use skiplist::SkipList;

@@ -8,8 +8,8 @@ pub mod mistakes;
 
 use crate::reference::{LockedCursor, LockedMap};
 use silvics::{
-    AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, KeyRef, Options, OrderedIndex,
-    OrderedScan, PoolStats, TryInsertError, Violation,
+    AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, KeyRef, Options, OrderedEnds,
+    OrderedIndex, OrderedScan, PoolStats, TryInsertError, Violation,
 };
 use silvics_pool::{Config, Pool};
 use silvics_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -61,6 +61,14 @@ pub trait Mistake: Send + Sync + 'static {
     /// See [`OrderedScan::range`].
     fn range(map: &Map, bounds: (Bound<u64>, Bound<u64>)) -> Entries<'_> {
         Box::new(map.snapshot(bounds).into_iter())
+    }
+    /// See [`OrderedEnds::first`].
+    fn first(map: &Map, guard: &Guard) -> Option<(u64, u64)> {
+        map.first(guard)
+    }
+    /// See [`OrderedEnds::pop_first`].
+    fn pop_first(map: &Map, guard: &Guard) -> Option<(u64, u64)> {
+        map.pop_first(guard).ok().flatten()
     }
     /// See [`Cursor::next`].
     fn next(cursor: &mut LockedCursor<u64>) -> bool {
@@ -173,6 +181,21 @@ impl<M: Mistake> OrderedScan for Broken<M> {
     }
     fn cursor(self: &Arc<Self>) -> BrokenCursor<M> {
         BrokenCursor { inner: self.map.cursor(), mistake: std::marker::PhantomData }
+    }
+}
+
+impl<M: Mistake> OrderedEnds for Broken<M> {
+    fn first(&self, guard: &Guard) -> Option<(u64, u64)> {
+        M::first(&self.map, guard)
+    }
+    fn last(&self, guard: &Guard) -> Option<(u64, u64)> {
+        self.map.last(guard)
+    }
+    fn pop_first(&self, guard: &Guard) -> Result<Option<(u64, u64)>, AllocError> {
+        Ok(M::pop_first(&self.map, guard))
+    }
+    fn pop_last(&self, guard: &Guard) -> Result<Option<(u64, u64)>, AllocError> {
+        self.map.pop_last(guard)
     }
 }
 

@@ -11,6 +11,7 @@
 //! | [`presence`] | a lookup that misses a key which is only replaced, or moved, meanwhile |
 //! | [`histories`] | a stale read, a lost update, a compare-exchange that is none: any history of a key that no order explains ([`linearizable`]) |
 //! | [`ranges`], [`cursors`] | entries skipped, doubled or out of order under writers; cursors that lose their place or hold a pin |
+//! | [`ends`] | a first or last entry that never was one, two pops of one entry: any history of the whole map that no order explains |
 //! | [`memory`] | leaks under churn, by upserts and by threads that end; a drop that keeps something |
 //! | [`limit`] | an operation that memory running out leaves half done; memory that is not found again |
 //! | [`guards`] | trust in a guard of another domain |
@@ -41,6 +42,8 @@ pub mod counting;
 mod crew;
 #[cfg(feature = "suite")]
 pub mod cursors;
+#[cfg(feature = "suite")]
+pub mod ends;
 mod failure;
 #[cfg(feature = "suite")]
 mod grid;

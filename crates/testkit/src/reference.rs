@@ -5,8 +5,8 @@ use crate::Outcome;
 use crate::failure::ensure;
 use crate::rest::counts;
 use silvics::{
-    AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, Key, Options, OrderedIndex,
-    OrderedScan, Pages, PoolStats, TryInsertError, Violation,
+    AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, Key, Options, OrderedEnds,
+    OrderedIndex, OrderedScan, Pages, PoolStats, TryInsertError, Violation,
 };
 use silvics_pool::Budget;
 use silvics_sync::{Mutex, MutexGuard};
@@ -91,6 +91,37 @@ pub(crate) fn within<K: Key + ?Sized>(bounds: &Bounds<'_, K>, key: &K::Owned) ->
         Bound::Unbounded => true,
     };
     above && below
+}
+
+impl<K: Key + ?Sized> LockedMap<K> {
+    /// The entry at an end, looked up or taken out.
+    fn at_end(
+        &self,
+        take: impl FnOnce(&mut BTreeMap<K::Owned, u64>) -> Option<(K::Owned, u64)>,
+    ) -> Option<(K::Ref<'_>, u64)> {
+        let mut state = self.lock();
+        let before = state.entries.len();
+        let (key, value) = take(&mut state.entries)?;
+        if state.entries.len() < before {
+            self.budget.give(ENTRY_BYTES);
+        }
+        Some((self.lend(&mut state, &key), value))
+    }
+}
+
+impl<K: Key + ?Sized> OrderedEnds for LockedMap<K> {
+    fn first<'g>(&'g self, _: &'g Guard) -> Option<(K::Ref<'g>, u64)> {
+        self.at_end(|entries| entries.first_key_value().map(|(key, value)| (key.clone(), *value)))
+    }
+    fn last<'g>(&'g self, _: &'g Guard) -> Option<(K::Ref<'g>, u64)> {
+        self.at_end(|entries| entries.last_key_value().map(|(key, value)| (key.clone(), *value)))
+    }
+    fn pop_first<'g>(&'g self, _: &'g Guard) -> Result<Option<(K::Ref<'g>, u64)>, AllocError> {
+        Ok(self.at_end(BTreeMap::pop_first))
+    }
+    fn pop_last<'g>(&'g self, _: &'g Guard) -> Result<Option<(K::Ref<'g>, u64)>, AllocError> {
+        Ok(self.at_end(BTreeMap::pop_last))
+    }
 }
 
 impl<K: Key + ?Sized> OrderedIndex for LockedMap<K> {

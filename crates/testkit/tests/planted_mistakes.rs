@@ -2,7 +2,7 @@
 
 use silvics_testkit::broken::{Broken, mistakes};
 use silvics_testkit::{
-    Outcome, cursors, guards, histories, key_sum, limit, memory, presence, ranges, sequential,
+    Outcome, cursors, ends, guards, histories, key_sum, limit, memory, presence, ranges, sequential,
 };
 
 /// Declares that a property refutes a mistake.
@@ -47,6 +47,8 @@ found! {
     an_insert_half_done_among_threads: LinkedThenRefused by limit::limit_among_threads,
     a_key_that_blinks: BlinkingUpsert by presence::under_writers,
     a_key_that_blinks_in_ranges: BlinkingUpsert by ranges::under_writers,
+    a_first_that_never_was: UnvalidatedFirst by ends::histories,
+    a_pop_in_two_steps: PopInTwoSteps by ends::histories,
     a_guard_trusted: FussyGuard by guards::foreign,
 }
 

@@ -2,7 +2,9 @@
 
 use super::{Entries, Map, Mistake};
 use crate::reference::{LockedCursor, Position};
-use silvics::{AllocError, CompareExchangeError, Cursor, Guard, OrderedIndex, TryInsertError};
+use silvics::{
+    AllocError, CompareExchangeError, Cursor, Guard, OrderedEnds, OrderedIndex, TryInsertError,
+};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -145,6 +147,44 @@ impl Mistake for ClosedRange {
             other => other,
         };
         Box::new(map.snapshot((low, bounds.1)).into_iter())
+    }
+}
+
+/// The first entry is found by walking, from a removed one to the next without looking again at the
+/// front. Found by `ends::histories`.
+#[derive(Debug)]
+pub struct UnvalidatedFirst;
+impl Mistake for UnvalidatedFirst {
+    fn first(map: &Map, _: &Guard) -> Option<(u64, u64)> {
+        let mut passed = Bound::Unbounded;
+        loop {
+            let next = |state: &crate::reference::State<u64>| {
+                let mut after = state.entries.range((passed, Bound::Unbounded));
+                after.next().map(|(key, value)| (*key, *value))
+            };
+            let (key, value) = next(&map.lock())?;
+            gap();
+            if map.lock().entries.contains_key(&key) {
+                return Some((key, value));
+            }
+            passed = Bound::Excluded(key);
+        }
+    }
+}
+
+/// The first entry is looked up, and then removed whatever has come before it meanwhile. Found by
+/// `ends::histories`.
+#[derive(Debug)]
+pub struct PopInTwoSteps;
+impl Mistake for PopInTwoSteps {
+    fn pop_first(map: &Map, guard: &Guard) -> Option<(u64, u64)> {
+        loop {
+            let (key, _) = map.first(guard)?;
+            gap();
+            if let Ok(Some(value)) = map.remove(key, guard) {
+                return Some((key, value));
+            }
+        }
     }
 }
 
