@@ -4,7 +4,9 @@
 //! Every mistake is one that real structures make. A [`Mistake`] overrides the verbs it gets
 //! wrong; the rest is [`LockedMap`]'s.
 
+pub mod lists;
 pub mod mistakes;
+pub mod slips;
 
 use crate::reference::{LockedCursor, LockedMap};
 use silvics::{

@@ -14,6 +14,7 @@
 //! | [`ends`] | a first or last entry that never was one, two pops of one entry: any history of the whole map that no order explains |
 //! | [`memory`] | leaks under churn, by upserts and by threads that end; a drop that keeps something |
 //! | [`limit`] | an operation that memory running out leaves half done; memory that is not found again |
+//! | [`faults`] | an operation that a failed or panicking allocation leaves half done; a lock, a pin or an object kept on unwinding (placed on [`faulty`]) |
 //! | [`guards`] | trust in a guard of another domain |
 //! | [`lookups`] | lookups that write or allocate (own process) |
 //!
@@ -45,6 +46,10 @@ pub mod cursors;
 #[cfg(feature = "suite")]
 pub mod ends;
 mod failure;
+#[cfg(feature = "suite")]
+pub mod faults;
+#[cfg(feature = "suite")]
+pub mod faulty;
 #[cfg(feature = "suite")]
 mod grid;
 #[cfg(feature = "suite")]

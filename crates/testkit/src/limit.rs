@@ -229,7 +229,7 @@ pub fn limit_among_threads<I: Subject>() -> Outcome {
             let mut rng = Rng::new(size::seed(), thread);
             let mut balance = Balance::new();
             for _ in 0..operations / THREADS {
-                write_or_be_refused(&index, &mut rng, &mut balance)?;
+                write_or_be_refused(&index, &mut rng, 60_000, &mut balance)?;
             }
             Ok(balance)
         })?;
@@ -239,9 +239,14 @@ pub fn limit_among_threads<I: Subject>() -> Outcome {
     Ok(())
 }
 
-/// One write, entered in `balance` if it succeeds.
-fn write_or_be_refused<I: Subject>(index: &I, rng: &mut Rng, balance: &mut Balance) -> Outcome {
-    let n = rng.below(60_000);
+/// One write to a key below `keys`, entered in `balance` if it succeeds.
+pub(crate) fn write_or_be_refused<I: Subject>(
+    index: &I,
+    rng: &mut Rng,
+    keys: u64,
+    balance: &mut Balance,
+) -> Outcome {
+    let n = rng.below(keys);
     let owned = nth::<I>(n);
     let (key, value) = (lend::<I>(&owned), tagged(n, rng.word()));
     let view = index.pin();

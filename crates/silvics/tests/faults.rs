@@ -1,0 +1,9 @@
+//! Every structure while its allocations fail or panic.
+
+use silvics::{BronsonTree, NatarajanTree, SkipList};
+use silvics_testkit::{fault_suite, faulty::Faulty};
+
+fault_suite!(occ_avl, BronsonTree<Faulty>);
+fault_suite!(edge_ext_lf, NatarajanTree<Faulty>);
+fault_suite!(skiplist_u64, SkipList<u64, Faulty>, scans);
+fault_suite!(skiplist_bytes, SkipList<[u8], Faulty>, scans);

@@ -1,0 +1,304 @@
+//! A skip list whose scans make one mistake with what they hold: references and pins. Each is
+//! found by the property named beside it.
+
+use crate::faulty::Faulty;
+use silvics::{
+    AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, KeyRef, Options, OrderedIndex,
+    OrderedScan, PoolStats, SkipList, TryInsertError, Violation,
+};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+/// Which mistake is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// None: the properties must hold.
+    None,
+    /// See [`LeakyRange`].
+    LeakyRange,
+    /// See [`LeakyRangeRev`].
+    LeakyRangeRev,
+    /// See [`PinnedRange`].
+    PinnedRange,
+    /// See [`PinnedByUnwinding`].
+    PinnedByUnwinding,
+    /// See [`PinningCursor`].
+    PinningCursor,
+    /// See [`ChainedCursor`].
+    ChainedCursor,
+    /// See [`ForgottenCursor`].
+    ForgottenCursor,
+    /// See [`PinnedRemove`].
+    PinnedRemove,
+}
+
+/// A mistake as a type.
+pub trait Slip: Send + Sync + 'static {
+    /// Which one.
+    const KIND: Kind;
+}
+
+macro_rules! slips {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug)]
+            pub struct $name;
+            impl Slip for $name {
+                const KIND: Kind = Kind::$name;
+            }
+        )*
+    };
+}
+
+/// No mistake.
+#[derive(Debug)]
+pub struct NoSlip;
+impl Slip for NoSlip {
+    const KIND: Kind = Kind::None;
+}
+
+slips! {
+    /// A range that is dropped before its end keeps a reference to the entry it was to give next.
+    /// Found by `reclaim::unfinished_scans`.
+    LeakyRange,
+    /// The same of a descending range, which keeps the entry it gave last. Found by
+    /// `reclaim::unfinished_scans`.
+    LeakyRangeRev,
+    /// A range that is dropped before its end leaves a pin behind. Found by
+    /// `reclaim::scans_under_churn` and `reclaim::unfinished_scans`.
+    PinnedRange,
+    /// A range that is dropped by unwinding leaves a pin behind. Found by
+    /// `faults::user_panics_in_scans`.
+    PinnedByUnwinding,
+    /// A cursor stays pinned between its moves. Found by `reclaim::parked_cursors`.
+    PinningCursor,
+    /// A cursor keeps every entry it has stood at. Found by `reclaim::parked_cursors`.
+    ChainedCursor,
+    /// A dropped cursor keeps its entry. Found by `reclaim::unfinished_scans`.
+    ForgottenCursor,
+    /// A removal leaves a pin behind. Found by `reclaim::garbage_under_a_held_pin`.
+    PinnedRemove,
+}
+
+type List = SkipList<u64, Faulty>;
+
+/// A skip list with mistake `S`.
+pub struct SlippingList<S: Slip> {
+    list: Arc<List>,
+    slip: PhantomData<S>,
+}
+
+impl<S: Slip> fmt::Debug for SlippingList<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SlippingList({:?})", S::KIND)
+    }
+}
+
+/// Keeps a reference to the first entry from `key` on, for good.
+fn leak_reference(list: &Arc<List>, key: u64) {
+    let mut cursor = list.cursor();
+    cursor.seek(key);
+    std::mem::forget(cursor);
+}
+
+impl<S: Slip> OrderedIndex for SlippingList<S> {
+    type Key = u64;
+
+    fn with_options(options: &Options) -> Result<Self, AllocError> {
+        Ok(Self { list: Arc::new(List::with_options(options)?), slip: PhantomData })
+    }
+    fn domain(&self) -> &Domain {
+        self.list.domain()
+    }
+    fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
+        self.list.get(key, guard)
+    }
+    fn try_insert(&self, key: u64, value: u64, guard: &Guard) -> Result<(), TryInsertError> {
+        self.list.try_insert(key, value, guard)
+    }
+    fn insert(&self, key: u64, value: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        self.list.insert(key, value, guard)
+    }
+    fn remove(&self, key: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        if S::KIND == Kind::PinnedRemove {
+            std::mem::forget(self.domain().pin());
+        }
+        self.list.remove(key, guard)
+    }
+    fn compare_exchange(
+        &self,
+        key: u64,
+        expected: Option<u64>,
+        new: Option<u64>,
+        guard: &Guard,
+    ) -> Result<(), CompareExchangeError> {
+        self.list.compare_exchange(key, expected, new, guard)
+    }
+    fn len(&self) -> usize {
+        self.list.len()
+    }
+    fn bytes(&self) -> usize {
+        self.list.bytes()
+    }
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        self.list.pool_stats()
+    }
+}
+
+impl<S: Slip> Check for SlippingList<S> {
+    fn check(&mut self) -> Result<usize, Violation> {
+        match Arc::get_mut(&mut self.list) {
+            Some(list) => list.check(),
+            None => Ok(self.list.len()), // a leaked cursor shares it
+        }
+    }
+}
+
+/// A range of [`SlippingList`] in either direction.
+pub struct SlippingRange<'g, S: Slip> {
+    inner: Box<dyn Iterator<Item = (u64, u64)> + 'g>,
+    list: &'g Arc<List>,
+    descending: bool,
+    last: u64,
+    ended: bool,
+    slip: PhantomData<S>,
+}
+
+impl<S: Slip> fmt::Debug for SlippingRange<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SlippingRange({:?})", S::KIND)
+    }
+}
+
+impl<S: Slip> Iterator for SlippingRange<'_, S> {
+    type Item = (u64, u64);
+
+    fn next(&mut self) -> Option<(u64, u64)> {
+        let entry = self.inner.next();
+        self.ended = entry.is_none();
+        self.last = entry.map_or(self.last, |(key, _)| key);
+        entry
+    }
+}
+
+impl<S: Slip> Drop for SlippingRange<'_, S> {
+    fn drop(&mut self) {
+        match S::KIND {
+            Kind::LeakyRange if !self.ended && !self.descending => {
+                leak_reference(self.list, self.last);
+            }
+            Kind::LeakyRangeRev if !self.ended && self.descending => {
+                leak_reference(self.list, self.last);
+            }
+            Kind::PinnedRange if !self.ended => std::mem::forget(self.list.domain().pin()),
+            Kind::PinnedByUnwinding if std::thread::panicking() => {
+                std::mem::forget(self.list.domain().pin());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl<S: Slip> OrderedScan for SlippingList<S> {
+    type Range<'g> = SlippingRange<'g, S>;
+    type RangeRev<'g> = SlippingRange<'g, S>;
+    type Cursor = SlippingCursor<S>;
+
+    fn range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+    ) -> Self::Range<'g> {
+        let inner = Box::new(self.list.range(range, guard));
+        let list = &self.list;
+        SlippingRange { inner, list, descending: false, last: 0, ended: false, slip: PhantomData }
+    }
+    fn range_rev<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+    ) -> Self::RangeRev<'g> {
+        let inner = Box::new(self.list.range_rev(range, guard));
+        let list = &self.list;
+        SlippingRange { inner, list, descending: true, last: 0, ended: false, slip: PhantomData }
+    }
+    fn cursor(self: &Arc<Self>) -> SlippingCursor<S> {
+        SlippingCursor {
+            index: Arc::clone(self),
+            inner: Some(self.list.cursor()),
+            past: Vec::new(),
+            pin: Pin(None),
+        }
+    }
+}
+
+/// A pin that moves between threads, as none may.
+struct Pin(Option<Guard>);
+
+// SAFETY: against the contract of guards; the properties that meet it move no cursor.
+unsafe impl Send for Pin {}
+
+/// A cursor of [`SlippingList`].
+pub struct SlippingCursor<S: Slip> {
+    index: Arc<SlippingList<S>>,
+    inner: Option<<List as OrderedScan>::Cursor>,
+    /// Cursors at entries this one has stood at.
+    past: Vec<<List as OrderedScan>::Cursor>,
+    pin: Pin,
+}
+
+impl<S: Slip> fmt::Debug for SlippingCursor<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SlippingCursor({:?}, {} pasts)", S::KIND, self.past.len())
+    }
+}
+
+impl<S: Slip> SlippingCursor<S> {
+    fn go(&mut self, to: impl FnOnce(&mut <List as OrderedScan>::Cursor) -> bool) -> bool {
+        if S::KIND == Kind::ChainedCursor
+            && let Some(key) = self.key()
+        {
+            let mut past = self.index.list.cursor();
+            past.seek(key);
+            self.past.push(past);
+        }
+        if S::KIND == Kind::PinningCursor {
+            self.pin.0 = Some(self.index.domain().pin());
+        }
+        self.inner.as_mut().is_some_and(to)
+    }
+}
+
+impl<S: Slip> Drop for SlippingCursor<S> {
+    fn drop(&mut self) {
+        if S::KIND == Kind::ForgottenCursor {
+            std::mem::forget(self.inner.take());
+        }
+    }
+}
+
+impl<S: Slip> Cursor for SlippingCursor<S> {
+    type Key = u64;
+
+    fn seek(&mut self, key: u64) -> bool {
+        self.go(|cursor| cursor.seek(key))
+    }
+    fn seek_rev(&mut self, key: u64) -> bool {
+        self.go(|cursor| cursor.seek_rev(key))
+    }
+    fn next(&mut self) -> bool {
+        self.go(Cursor::next)
+    }
+    fn prev(&mut self) -> bool {
+        self.go(Cursor::prev)
+    }
+    fn key(&self) -> Option<u64> {
+        self.inner.as_ref().and_then(Cursor::key)
+    }
+    fn value(&self) -> Option<u64> {
+        self.inner.as_ref().and_then(Cursor::value)
+    }
+}

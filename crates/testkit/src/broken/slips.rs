@@ -1,0 +1,371 @@
+//! An index whose objects come from [`Faulty`](crate::faulty::Faulty), with one mistake each that
+//! shows only when an allocation fails or user code unwinds. Each is found by the property of
+//! [`crate::faults`] named beside it.
+
+use crate::faulty::FaultySlots;
+use silvics::{
+    AllocError, Check, CompareExchangeError, Domain, Guard, Options, OrderedIndex, PoolStats,
+    TryInsertError, Violation,
+};
+use silvics_pool::{Config, SlotAlloc};
+use silvics_sync::{Mutex, MutexGuard};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// Which mistake is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// None: the properties must hold.
+    None,
+    /// See [`LeaksSpare`].
+    LeaksSpare,
+    /// See [`LinksFirst`].
+    LinksFirst,
+    /// See [`KeepsLock`].
+    KeepsLock,
+    /// See [`KeepsPin`].
+    KeepsPin,
+    /// See [`FreesTwice`].
+    FreesTwice,
+    /// See [`GivesUpAtOnce`].
+    GivesUpAtOnce,
+    /// See [`LeaksOnUnwind`].
+    LeaksOnUnwind,
+    /// See [`LeaksRoot`].
+    LeaksRoot,
+    /// See [`LeaksAtDrop`].
+    LeaksAtDrop,
+    /// See [`WritesFreed`].
+    WritesFreed,
+    /// See [`PinningLookup`].
+    PinningLookup,
+}
+
+/// A mistake as a type.
+pub trait Slip: Send + Sync + 'static {
+    /// Which one.
+    const KIND: Kind;
+}
+
+macro_rules! slips {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug)]
+            pub struct $name;
+            impl Slip for $name {
+                const KIND: Kind = Kind::$name;
+            }
+        )*
+    };
+}
+
+/// No mistake.
+#[derive(Debug)]
+pub struct NoSlip;
+impl Slip for NoSlip {
+    const KIND: Kind = Kind::None;
+}
+
+slips! {
+    /// An insertion whose second allocation fails forgets its first object. Found by `nth_fails`
+    /// and `among_threads`.
+    LeaksSpare,
+    /// An insertion links its entry before its second allocation. Found by `nth_fails`,
+    /// `nth_panics` and `among_threads`.
+    LinksFirst,
+    /// Unwinding leaves the lock behind. Found by `nth_panics`.
+    KeepsLock,
+    /// Unwinding leaves a pin behind. Found by `nth_panics`.
+    KeepsPin,
+    /// An insertion whose second allocation fails frees its first object twice. Found by
+    /// `nth_fails`.
+    FreesTwice,
+    /// A writer that gets no memory does not try again. Found by `nth_fails`.
+    GivesUpAtOnce,
+    /// Failure frees the first object, unwinding does not. Found by `nth_panics` and
+    /// `among_threads`.
+    LeaksOnUnwind,
+    /// A creation whose second allocation fails forgets its first object. Found by `creation`.
+    LeaksRoot,
+    /// Dropping the index forgets its root. Found by `nth_fails`.
+    LeaksAtDrop,
+    /// A failed insertion writes to the object it has freed. Found by `nth_fails`.
+    WritesFreed,
+    /// A lookup leaves a pin behind. Found by `user_panics`.
+    PinningLookup,
+}
+
+type Leaf = [u64; 2];
+
+#[derive(Clone, Copy)]
+struct Entry {
+    leaf: NonNull<Leaf>,
+    router: Option<NonNull<u64>>,
+}
+
+// SAFETY: the objects are touched under the lock only.
+unsafe impl Send for Entry {}
+
+/// A `BTreeMap` under one lock whose entries take two objects each, as an external tree's do.
+pub struct FaultyMap<S: Slip> {
+    entries: Mutex<BTreeMap<u64, Entry>>,
+    root: Entry,
+    leaves: FaultySlots<Leaf>,
+    routers: FaultySlots<u64>,
+    domain: Domain,
+    config: Config,
+    slip: PhantomData<S>,
+}
+
+// SAFETY: the root is only freed, when the map is dropped.
+unsafe impl<S: Slip> Send for FaultyMap<S> {}
+// SAFETY: as above.
+unsafe impl<S: Slip> Sync for FaultyMap<S> {}
+
+impl<S: Slip> fmt::Debug for FaultyMap<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FaultyMap({:?})", S::KIND)
+    }
+}
+
+/// The lock, or a pin, which mistaken maps do not give back when they unwind.
+struct Kept<T> {
+    inner: ManuallyDrop<T>,
+    on_unwind: bool,
+}
+
+impl<T> Kept<T> {
+    fn new(inner: T, on_unwind: bool) -> Self {
+        Self { inner: ManuallyDrop::new(inner), on_unwind }
+    }
+}
+
+impl<T> Drop for Kept<T> {
+    fn drop(&mut self) {
+        if !(self.on_unwind && std::thread::panicking()) {
+            // SAFETY: dropped once, here.
+            unsafe { ManuallyDrop::drop(&mut self.inner) };
+        }
+    }
+}
+
+impl<T: Deref> Deref for Kept<T> {
+    type Target = T::Target;
+    fn deref(&self) -> &T::Target {
+        &self.inner
+    }
+}
+impl<T: DerefMut> DerefMut for Kept<T> {
+    fn deref_mut(&mut self) -> &mut T::Target {
+        &mut self.inner
+    }
+}
+
+/// The first object of an insertion, until it is linked.
+struct Spare<'m, S: Slip> {
+    map: &'m FaultyMap<S>,
+    leaf: Option<NonNull<Leaf>>,
+}
+
+impl<S: Slip> Drop for Spare<'_, S> {
+    fn drop(&mut self) {
+        let Some(leaf) = self.leaf else { return };
+        let kept = match S::KIND {
+            Kind::LeaksSpare => true,
+            Kind::LeaksOnUnwind => std::thread::panicking(),
+            _ => false,
+        };
+        if kept {
+            return;
+        }
+        // SAFETY: never linked, freed once; the mistakes are found before the memory is reused.
+        unsafe {
+            self.map.leaves.free(leaf);
+            match S::KIND {
+                Kind::FreesTwice => self.map.leaves.free(leaf),
+                Kind::WritesFreed => leaf.write([0; 2]),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl<S: Slip> FaultyMap<S> {
+    fn lock(&self) -> Kept<MutexGuard<'_, BTreeMap<u64, Entry>>> {
+        Kept::new(self.entries.lock(), S::KIND == Kind::KeepsLock)
+    }
+
+    /// A new object, at the second attempt if need be.
+    fn alloc<T: Send + 'static>(
+        &self,
+        slots: &FaultySlots<T>,
+        value: T,
+    ) -> Result<NonNull<T>, AllocError> {
+        let object = match slots.alloc() {
+            Err(_) if S::KIND != Kind::GivesUpAtOnce => {
+                self.domain.flush();
+                slots.alloc()?
+            }
+            first => first?,
+        };
+        // SAFETY: fresh, and ours alone.
+        unsafe { object.write(value) };
+        Ok(object)
+    }
+
+    /// Brings `key` from the state found to what `wanted` makes of it; returns the state found.
+    fn update(
+        &self,
+        key: u64,
+        wanted: impl FnOnce(Option<u64>) -> Option<u64>,
+    ) -> Result<Option<u64>, AllocError> {
+        let pin = (S::KIND == Kind::KeepsPin).then(|| Kept::new(self.domain.pin(), true));
+        let mut entries = self.lock();
+        let found = entries.get(&key).copied();
+        // SAFETY: linked entries are initialised, and not freed under the lock.
+        let present = found.map(|entry| unsafe { entry.leaf.read() }[1]);
+        match (found, wanted(present)) {
+            (None, Some(value)) => {
+                let leaf = self.alloc(&self.leaves, [key, value])?;
+                let mut spare = Spare { map: self, leaf: Some(leaf) };
+                if S::KIND == Kind::LinksFirst {
+                    spare.leaf = None;
+                    entries.insert(key, Entry { leaf, router: None });
+                }
+                let router = Some(self.alloc(&self.routers, key)?);
+                spare.leaf = None;
+                entries.insert(key, Entry { leaf, router });
+            }
+            (Some(old), Some(value)) if present != Some(value) => {
+                let leaf = self.alloc(&self.leaves, [key, value])?;
+                entries.insert(key, Entry { leaf, router: old.router });
+                // SAFETY: unlinked above, and all access is under the lock.
+                unsafe { self.leaves.free(old.leaf) };
+            }
+            (Some(old), None) => {
+                entries.remove(&key);
+                self.free(old);
+            }
+            _ => {}
+        }
+        drop((entries, pin));
+        Ok(present)
+    }
+
+    fn free(&self, entry: Entry) {
+        // SAFETY: unlinked by the caller, who has the lock or the map.
+        unsafe {
+            self.leaves.free(entry.leaf);
+            if let Some(router) = entry.router {
+                self.routers.free(router);
+            }
+        }
+    }
+}
+
+impl<S: Slip> OrderedIndex for FaultyMap<S> {
+    type Key = u64;
+
+    fn with_options(options: &Options) -> Result<Self, AllocError> {
+        let config = Config::new(options.pages, options.memory_limit);
+        let leaves: FaultySlots<Leaf> = FaultySlots::new("leaf", &config);
+        let routers: FaultySlots<u64> = FaultySlots::new("router", &config);
+        let leaf = leaves.alloc()?;
+        let root = match unwinding_too(|| routers.alloc()) {
+            Ok(router) => Entry { leaf, router: Some(router) },
+            Err(failed) => {
+                if S::KIND != Kind::LeaksRoot {
+                    // SAFETY: allocated above, seen by nobody.
+                    unsafe { leaves.free(leaf) };
+                }
+                return failed.map_or_else(|panic| std::panic::resume_unwind(panic), Err);
+            }
+        };
+        Ok(Self {
+            entries: Mutex::new(BTreeMap::new()),
+            root,
+            leaves,
+            routers,
+            domain: options.domain.clone().unwrap_or_default(),
+            config,
+            slip: PhantomData,
+        })
+    }
+    fn domain(&self) -> &Domain {
+        &self.domain
+    }
+    fn get(&self, key: u64, _: &Guard) -> Option<u64> {
+        if S::KIND == Kind::PinningLookup {
+            std::mem::forget(self.domain.pin());
+        }
+        let entries = self.lock();
+        // SAFETY: as in `update`.
+        entries.get(&key).map(|entry| unsafe { entry.leaf.read() }[1])
+    }
+    fn try_insert(&self, key: u64, value: u64, _: &Guard) -> Result<(), TryInsertError> {
+        match self.update(key, |present| present.or(Some(value)))? {
+            None => Ok(()),
+            Some(present) => Err(TryInsertError::Occupied(present)),
+        }
+    }
+    fn insert(&self, key: u64, value: u64, _: &Guard) -> Result<Option<u64>, AllocError> {
+        self.update(key, |_| Some(value))
+    }
+    fn remove(&self, key: u64, _: &Guard) -> Result<Option<u64>, AllocError> {
+        self.update(key, |_| None)
+    }
+    fn compare_exchange(
+        &self,
+        key: u64,
+        expected: Option<u64>,
+        new: Option<u64>,
+        _: &Guard,
+    ) -> Result<(), CompareExchangeError> {
+        let found = self.update(key, |present| if present == expected { new } else { present })?;
+        if found == expected { Ok(()) } else { Err(CompareExchangeError::Mismatch(found)) }
+    }
+    fn len(&self) -> usize {
+        self.lock().len()
+    }
+    fn bytes(&self) -> usize {
+        self.config.budget.held()
+    }
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        vec![self.leaves.stats(), self.routers.stats()]
+    }
+}
+
+type Panic = Box<dyn std::any::Any + Send>;
+
+/// Calls `alloc`, with a panic as another kind of failure.
+fn unwinding_too<T>(
+    alloc: impl FnOnce() -> Result<T, AllocError>,
+) -> Result<T, Result<AllocError, Panic>> {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(alloc)) {
+        Ok(result) => result.map_err(Ok),
+        Err(panic) => Err(Err(panic)),
+    }
+}
+
+impl<S: Slip> Check for FaultyMap<S> {
+    fn check(&mut self) -> Result<usize, Violation> {
+        Ok(self.len())
+    }
+}
+
+impl<S: Slip> Drop for FaultyMap<S> {
+    fn drop(&mut self) {
+        let entries = std::mem::take(&mut *self.entries.lock());
+        for entry in entries.into_values() {
+            self.free(entry);
+        }
+        if S::KIND != Kind::LeaksAtDrop {
+            self.free(self.root);
+        }
+    }
+}

@@ -1,0 +1,613 @@
+//! Property: an operation that gets no memory, or is unwound by a panic, has not happened. The
+//! index is as it was, its locks are free, and no object is lost or freed twice.
+//!
+//! The index must be placed on [`Faulty`](crate::faulty::Faulty), which knows each object:
+//! [`crate::fault_suite!`] declares the tests.
+
+use crate::crew::together;
+use crate::failure::ensure;
+use crate::faulty::{Ledger, Plan, Ran, strike, under, unwinding};
+use crate::key_sum::{Balance, settle_accounts};
+use crate::keys::{lend, nth};
+use crate::limit::write_or_be_refused;
+use crate::memory::follows;
+use crate::reference::{counts, same_content};
+use crate::rng::Rng;
+use crate::{Failure, Outcome, ScanSubject, Subject, size};
+use silvics::{
+    AllocError, CompareExchangeError, Cursor, Domain, Guard, NatarajanTree, Options, OrderedIndex,
+    OwnedKey, Shared, TryInsertError,
+};
+use std::collections::BTreeMap;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+/// An index, the ledger of its objects, and its domain.
+#[derive(Debug)]
+pub(crate) struct Recorded<I> {
+    pub(crate) index: Arc<I>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) domain: Domain,
+}
+
+impl<I: Subject> Recorded<I> {
+    /// An empty index.
+    pub(crate) fn new() -> Result<Self, Failure> {
+        let domain = Domain::new();
+        let options = Options { domain: Some(domain.clone()), ..Options::default() };
+        let (index, ledger) = Ledger::record(|| I::with_options(&options));
+        Ok(Self { index: Arc::new(index?), ledger, domain })
+    }
+
+    /// Exclusive access, which no cursor may share.
+    pub(crate) fn exclusive(&mut self) -> Result<&mut I, Failure> {
+        Arc::get_mut(&mut self.index).ok_or_else(|| Failure::new("the index is kept by something"))
+    }
+
+    /// Drops the index: nothing may be left of it.
+    pub(crate) fn end(self) -> Outcome {
+        let Self { index, ledger, domain } = self;
+        drop(index);
+        nothing_left(&ledger, &domain)
+    }
+}
+
+/// Flushes the domain, which nobody pins, of an index that is gone: all its objects are free, and
+/// were freed once.
+fn nothing_left(ledger: &Ledger, domain: &Domain) -> Outcome {
+    let mut rounds = 0;
+    // A flush runs a limited number of batches.
+    while !ledger.live().is_empty() && rounds < 10_000 {
+        domain.flush();
+        rounds += 1;
+    }
+    let live = ledger.live();
+    ensure!(live.is_empty(), "the index is gone and left objects behind: {live:?}");
+    ledger.audit()
+}
+
+/// A state operations are tried in: the keys inserted, by number and in order, and those of them
+/// removed again. All numbers are even.
+#[derive(Clone, Debug)]
+struct State {
+    name: &'static str,
+    inserted: Vec<u64>,
+    removed: Vec<u64>,
+}
+
+impl State {
+    /// What makes trees rotate, routing nodes stay and towers grow.
+    fn all() -> Vec<Self> {
+        let state = |name, inserted: &[u64], removed: &[u64]| Self {
+            name,
+            inserted: inserted.to_vec(),
+            removed: removed.to_vec(),
+        };
+        let ascending = |keys: u64| -> Vec<u64> { (1..=keys).map(|n| 2 * n).collect() };
+        let full = [16, 8, 24, 4, 12, 20, 28];
+        let scattered: Vec<u64> = (1..64).map(|n| 2 * crate::rng::scattered(n, 64)).collect();
+        let mut states = vec![
+            state("empty", &[], &[]),
+            state("one key", &[16], &[]),
+            state("emptied", &[16, 8], &[8, 16]),
+            state("about to rotate", &ascending(2), &[]),
+            state("about to rotate twice", &[16, 8], &[]),
+            state("a routing node", &full, &[8]),
+            state("a routing node at the root", &full[..3], &[16]),
+            state("many keys, ascending", &ascending(7), &[]),
+            state("many keys", &scattered, &[]),
+            state("many keys, a third removed", &scattered, &scattered[..20]),
+        ];
+        states.truncate(size::pick(states.len(), states.len(), 6));
+        states
+    }
+
+    /// Keys present and absent: the extreme ones, some between, those removed.
+    fn targets(&self) -> Vec<u64> {
+        let mut sorted = self.inserted.clone();
+        sorted.sort_unstable();
+        let (Some(&low), Some(&high)) = (sorted.first(), sorted.last()) else {
+            return vec![1];
+        };
+        let middle = sorted[sorted.len() / 2];
+        let mut targets = vec![low - 1, low, middle, middle + 1, high, high + 1];
+        targets.extend(self.removed.iter().take(2));
+        targets.extend(self.inserted.first());
+        targets.sort_unstable();
+        targets.dedup();
+        targets
+    }
+}
+
+/// A writing verb with its values.
+#[derive(Clone, Copy, Debug)]
+enum Verb {
+    TryInsert(u64),
+    Insert(u64),
+    Remove,
+    CompareExchange(Option<u64>, Option<u64>),
+}
+
+/// A value no key has.
+const OTHER: u64 = u64::MAX - 1;
+
+impl Verb {
+    /// Every verb and form on a key in state `present`, matching it or not.
+    fn all(present: Option<u64>) -> [Self; 9] {
+        let exchange = Self::CompareExchange;
+        let held = present.or(Some(OTHER));
+        [
+            Self::TryInsert(7),
+            Self::Insert(8),
+            Self::Remove,
+            exchange(None, Some(9)),
+            exchange(held, Some(10)),
+            exchange(held, held),
+            exchange(held, None),
+            exchange(None, None),
+            exchange(Some(OTHER - 1), Some(11)),
+        ]
+    }
+
+    /// The state it leaves a key in that it finds in `present`.
+    fn after(self, present: Option<u64>) -> Option<u64> {
+        match self {
+            Self::TryInsert(value) => present.or(Some(value)),
+            Self::Insert(value) => Some(value),
+            Self::Remove => None,
+            Self::CompareExchange(expected, new) if expected == present => new,
+            Self::CompareExchange(..) => present,
+        }
+    }
+
+    /// Calls it; the state it says it found.
+    fn call<I: Subject>(
+        self,
+        index: &I,
+        key: &OwnedKey<I>,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError> {
+        let key = lend::<I>(key);
+        match self {
+            Self::TryInsert(value) => match index.try_insert(key, value, guard) {
+                Ok(()) => Ok(None),
+                Err(TryInsertError::Occupied(found)) => Ok(Some(found)),
+                Err(TryInsertError::Alloc(error)) => Err(error),
+                Err(error) => unreachable!("{error}"),
+            },
+            Self::Insert(value) => index.insert(key, value, guard),
+            Self::Remove => index.remove(key, guard),
+            Self::CompareExchange(expected, new) => {
+                match index.compare_exchange(key, expected, new, guard) {
+                    Ok(()) => Ok(expected),
+                    Err(CompareExchangeError::Mismatch(found)) => Ok(found),
+                    Err(CompareExchangeError::Alloc(error)) => Err(error),
+                    Err(error) => unreachable!("{error}"),
+                }
+            }
+        }
+    }
+}
+
+/// One operation in one state.
+#[derive(Debug)]
+struct Case<I: Subject> {
+    recorded: Recorded<I>,
+    model: BTreeMap<OwnedKey<I>, u64>,
+    key: OwnedKey<I>,
+    verb: Verb,
+    /// The state of `key`, here and in what the operation finds.
+    present: Option<u64>,
+}
+
+impl<I: Subject> Case<I> {
+    fn new(state: &State, target: u64, verb: Verb) -> Result<Self, Failure> {
+        let recorded = Recorded::<I>::new()?;
+        let mut model = BTreeMap::new();
+        let view = recorded.index.pin();
+        for &n in &state.inserted {
+            view.insert(lend::<I>(&nth::<I>(n)), n)?;
+            model.insert(nth::<I>(n), n);
+        }
+        for &n in &state.removed {
+            view.remove(lend::<I>(&nth::<I>(n)))?;
+            model.remove(&nth::<I>(n));
+        }
+        drop(view);
+        let key = nth::<I>(target);
+        let present = model.get(&key).copied();
+        Ok(Self { recorded, model, key, verb, present })
+    }
+
+    /// Does it under a guard, the given one or one of its own, that unwinding drops.
+    fn operate(&self, held: Option<&Guard>) -> Result<Option<u64>, AllocError> {
+        let index = &*self.recorded.index;
+        match held {
+            Some(guard) => self.verb.call(index, &self.key, guard),
+            None => self.verb.call(index, &self.key, &index.domain().pin()),
+        }
+    }
+
+    /// The operation takes effect.
+    fn happened(&mut self, said: Result<Option<u64>, AllocError>, when: &str) -> Outcome {
+        let (verb, present) = (self.verb, self.present);
+        ensure!(said == Ok(present), "{verb:?} {when} gives {said:?}, wanted {present:?}");
+        match verb.after(present) {
+            Some(value) => self.model.insert(self.key.clone(), value),
+            None => self.model.remove(&self.key),
+        };
+        Ok(())
+    }
+
+    /// All is as the model says, on a thread that has no lock yet; then the operation, if it has
+    /// not happened; then every verb on another key.
+    fn verify(mut self, mark: u64, happened: bool) -> Result<Self, Failure> {
+        if !happened {
+            let kept = self.recorded.ledger.live_since(mark);
+            ensure!(kept.is_empty(), "an operation that did not happen keeps {kept:?}");
+            same_content(self.recorded.exclusive()?, &self.model)
+                .map_err(|f| f.at("after an operation that did not happen"))?;
+            let said = self.operate(None);
+            self.happened(said, "again, with memory,")?;
+        }
+        same_content(self.recorded.exclusive()?, &self.model)?;
+        // Beside the target, where a lock that is still held would be needed.
+        for n in [0, 3, 1000] {
+            let key = nth::<I>(n);
+            if self.model.contains_key(&key) || key == self.key {
+                continue;
+            }
+            let mut present = None;
+            let index = &*self.recorded.index;
+            for verb in Verb::all(Some(8)).into_iter().chain([Verb::Remove]) {
+                let said = verb.call(index, &key, &index.domain().pin());
+                ensure!(said == Ok(present), "{verb:?} on key {n} gives {said:?} afterwards");
+                present = verb.after(present);
+            }
+        }
+        same_content(self.recorded.exclusive()?, &self.model)?;
+        Ok(self)
+    }
+}
+
+/// Calls `work` on another thread and waits for it, but not for ever: a lock that nobody gives
+/// back is a failure too.
+fn elsewhere<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    /// Far more than any of this takes on a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let (send, receive) = mpsc::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let result = work();
+        drop(send);
+        result
+    });
+    if let Err(mpsc::RecvTimeoutError::Timeout) = receive.recv_timeout(PATIENCE) {
+        return Err(Failure::new("another thread waits for ever: a lock was not given back"));
+    }
+    // Until it is gone altogether: a thread that ends pins each domain once more.
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Tries every verb in every state with the n-th allocation under each plan, for every n there is.
+fn nth_allocations<I: Subject>(
+    plans: &[fn(u64) -> Plan],
+    judge: impl Fn(&mut Case<I>, Ran<Result<Option<u64>, AllocError>>) -> Result<bool, Failure>,
+) -> Outcome {
+    let mut struck = 0usize;
+    for state in State::all() {
+        for target in state.targets() {
+            let present = Case::<I>::new(&state, target, Verb::Remove)?.present;
+            for verb in Verb::all(present) {
+                for (at, plan) in plans.iter().enumerate() {
+                    for n in 1.. {
+                        let case = Case::<I>::new(&state, target, verb)?;
+                        let outer = (at + n as usize).is_multiple_of(2);
+                        let faults = one(case, plan(n), outer, &judge).map_err(|f| {
+                            let at = (state.name, verb, target, plan(n));
+                            f.at(format_args!("{}: {:?} of key {}, {:?}", at.0, at.1, at.2, at.3))
+                        })?;
+                        struck += usize::from(faults);
+                        if !faults {
+                            break; // fewer than n allocations
+                        }
+                    }
+                }
+            }
+        }
+    }
+    ensure!(struck > 0, "no operation met an allocation: the index is not on `Faulty`");
+    Ok(())
+}
+
+/// One case under one plan, with or without a guard that outlives the operation; whether it met
+/// the plan's allocation.
+fn one<I: Subject>(
+    mut case: Case<I>,
+    plan: Plan,
+    outer: bool,
+    judge: &impl Fn(&mut Case<I>, Ran<Result<Option<u64>, AllocError>>) -> Result<bool, Failure>,
+) -> Result<bool, Failure> {
+    let mark = case.recorded.ledger.mark();
+    let held = outer.then(|| case.recorded.domain.pin());
+    let ran = under(plan, || case.operate(held.as_ref()));
+    let happened = if ran.faults == 0 {
+        let said = ran.outcome.ok_or_else(|| Failure::new("unwound without a reason"))?;
+        case.happened(said, "with memory")?;
+        true
+    } else {
+        judge(&mut case, ran)?
+    };
+    let faults = ran.faults > 0;
+    let case = elsewhere(move || case.verify(mark, happened))?;
+    drop(held);
+    unpinned(&case.recorded.domain)?;
+    case.recorded.end()?;
+    Ok(faults)
+}
+
+/// The n-th allocation of an operation fails, for every n: it says so, and has not happened. If
+/// only one attempt fails, the operation tries again and succeeds.
+pub fn nth_fails<I: Subject>() -> Outcome {
+    nth_allocations::<I>(&[Plan::FailFrom], |_, ran| match ran.outcome {
+        Some(Err(_)) => Ok(false),
+        other => Err(Failure::new(format!("without memory it gives {other:?}"))),
+    })?;
+    nth_allocations::<I>(&[Plan::FailOnce], |case, ran| match ran.outcome {
+        Some(said) => case.happened(said, "with one failed attempt").map(|()| true),
+        None => Err(Failure::new("it unwound")),
+    })
+}
+
+/// The n-th allocation of an operation panics, at once or in the second attempt, for every n: the
+/// operation unwinds and has not happened.
+pub fn nth_panics<I: Subject>() -> Outcome {
+    nth_allocations::<I>(&[Plan::Panic, Plan::FailThenPanic], |_, ran| match ran.outcome {
+        None => Ok(false),
+        Some(said) => Err(Failure::new(format!("a panic was swallowed, and it gives {said:?}"))),
+    })
+}
+
+/// The n-th allocation of `with_options` fails or panics, for every n: there is no index, and
+/// nothing is left.
+pub fn creation<I: Subject>() -> Outcome {
+    let plans: [fn(u64) -> Plan; 3] = [Plan::FailFrom, Plan::Panic, Plan::FailThenPanic];
+    let mut struck = 0usize;
+    for plan in plans {
+        for n in 1.. {
+            let domain = Domain::new();
+            let options = Options { domain: Some(domain.clone()), ..Options::default() };
+            let (ran, ledger) = Ledger::record(|| under(plan(n), || I::with_options(&options)));
+            let place = |f: Failure| f.at(format_args!("{:?} of with_options", plan(n)));
+            match (ran.faults, ran.outcome) {
+                (0, Some(Ok(index))) => {
+                    drop(index);
+                    nothing_left(&ledger, &domain).map_err(place)?;
+                    break;
+                }
+                (0, Some(Err(error))) => return Err(place(error.into())),
+                (_, Some(Ok(_))) => return Err(place(Failure::new("there is an index"))),
+                (_, Some(Err(_)) | None) => struck += 1,
+            }
+            nothing_left(&ledger, &domain).map_err(place)?;
+            unpinned(&domain).map_err(place)?;
+        }
+    }
+    // An index that allocates only later has nothing to fail here.
+    let first =
+        Ledger::record(|| under(Plan::FailFrom(1), || I::with_options(&Options::default())));
+    ensure!((struck > 0) == first.0.outcome.is_some_and(|o| o.is_err()), "it fails now and then");
+    Ok(())
+}
+
+/// Threads write while many of their allocations fail or panic: what succeeded is there, what did
+/// not is not, and nothing is lost.
+pub fn among_threads<I: Subject>() -> Outcome {
+    const THREADS: usize = 2;
+    let operations = size::pick(200_000, 60_000, 120);
+    for (round, (fail, panic)) in [(20, 0), (0, 20), (30, 10)].into_iter().enumerate() {
+        for keys in [4, 300, 20_000] {
+            let mut recorded = Recorded::<I>::new()?;
+            let index = &*recorded.index;
+            let results = together(THREADS, |thread, _| {
+                let mut rng = Rng::new(size::seed(), 8 * round + thread);
+                let (mut balance, mut faults) = (Balance::new(), 0);
+                for _ in 0..operations / THREADS / 3 {
+                    let plan = Plan::Sometimes { seed: rng.word(), fail, panic };
+                    let ran =
+                        under(plan, || write_or_be_refused(index, &mut rng, keys, &mut balance));
+                    faults += ran.faults;
+                    ran.outcome.unwrap_or(Ok(()))?;
+                }
+                Ok((balance, faults))
+            })?;
+            let faults: u64 = results.iter().map(|(_, faults)| faults).sum();
+            ensure!(faults > 0, "no allocation was met: the index is not on `Faulty`");
+            let balances = results.into_iter().map(|(balance, _)| balance).collect();
+            let place = |f: Failure| {
+                f.at(format_args!("{fail} % failed, {panic} % panicked, keys below {keys}"))
+            };
+            settle_accounts(recorded.exclusive()?, balances).map_err(place)?;
+            unpinned(&recorded.domain).map_err(place)?;
+            recorded.end().map_err(place)?;
+        }
+    }
+    Ok(())
+}
+
+/// Fails if anybody, the calling thread included, pins the domain: what another index of that
+/// domain retires is not freed then.
+pub(crate) fn unpinned(domain: &Domain) -> Outcome {
+    use crate::memory::{UNSEALED, live_slots, settle};
+    let options = Options { domain: Some(domain.clone()), ..Options::default() };
+    let canary = NatarajanTree::<Shared>::with_options(&options)?;
+    let retired = 3 * UNSEALED;
+    for value in 0..=retired as u64 {
+        canary.pin().insert(1, value)?;
+    }
+    let before = live_slots(&canary);
+    let left = settle(&canary);
+    ensure!(
+        left <= 3 + UNSEALED,
+        "somebody pins the domain: of {before} objects, {retired} of them retired, {left} stay"
+    );
+    Ok(())
+}
+
+/// An index with keys `0..keys`, each its own value.
+fn filled<I: Subject>(keys: u64) -> Result<I, Failure> {
+    let index = I::with_options(&Options::default())?;
+    for n in 0..keys {
+        index.pin().insert(lend::<I>(&nth::<I>(n)), n)?;
+    }
+    Ok(index)
+}
+
+/// After user code has unwound: no pin is left, every key can be written by another thread, and
+/// what that retires is freed.
+fn goes_on<I: Subject>(index: &mut Arc<I>, keys: u64) -> Outcome {
+    unpinned(index.domain())?;
+    let shared = Arc::clone(index);
+    elsewhere(move || {
+        for n in 0..keys {
+            let key = nth::<I>(n);
+            let view = shared.pin();
+            let removed = view.remove(lend::<I>(&key))?;
+            ensure!(removed == Some(n), "key {n}: remove gives {removed:?}");
+            let added = view.try_insert(lend::<I>(&key), n);
+            ensure!(added == Ok(()), "key {n}: try_insert gives {added:?}");
+            let replaced = view.insert(lend::<I>(&key), n)?;
+            ensure!(replaced == Some(n), "key {n}: insert gives {replaced:?}");
+        }
+        Ok(())
+    })?;
+    unpinned(index.domain())?;
+    let index = Arc::get_mut(index).ok_or_else(|| Failure::new("the index is kept"))?;
+    follows(index, keys as usize, 2)?;
+    counts(index, keys as usize)
+}
+
+/// User code panics between lookups under a guard, its own or one that goes on.
+pub fn user_panics<I: Subject>() -> Outcome {
+    let keys = size::pick(600, 600, 90) as u64;
+    let mut index = Arc::new(filled::<I>(keys)?);
+    for (at, stop) in [0, 1, keys / 2, keys - 1].into_iter().enumerate() {
+        let outer = (at % 2 == 0).then(|| index.domain().pin());
+        let done = unwinding(|| {
+            let inner = index.domain().pin();
+            let guard = outer.as_ref().unwrap_or(&inner);
+            for n in 0..keys {
+                let owned = [n, n + keys].map(nth::<I>);
+                let lent: Vec<_> = owned.iter().map(lend::<I>).collect();
+                let mut found = [None; 2];
+                index.get_many(&lent, &mut found, guard);
+                if n == stop || found != [Some(n), None] {
+                    strike();
+                }
+            }
+        });
+        ensure!(done.is_none(), "nobody panicked");
+        if let Some(guard) = outer {
+            let found = index.get(lend::<I>(&nth::<I>(stop)), &guard);
+            ensure!(found == Some(stop), "get gives {found:?} under a guard that has gone on");
+        }
+        goes_on(&mut index, keys).map_err(|f| f.at(format_args!("unwound at key {stop}")))?;
+    }
+    Ok(())
+}
+
+/// User code panics in the middle of a range, a descending range, and between the moves of a
+/// cursor, under a guard of its own or one that goes on.
+pub fn user_panics_in_scans<I: ScanSubject>() -> Outcome {
+    let keys = size::pick(600, 600, 90) as u64;
+    let mut index = Arc::new(filled::<I>(keys)?);
+    for (at, stop) in [0, 1, keys / 2, keys - 1].into_iter().enumerate() {
+        for (kind, name) in ["range", "range_rev", "cursor"].into_iter().enumerate() {
+            let outer = (at % 2 == 0).then(|| index.domain().pin());
+            let mut seen = 0;
+            let mut entry = |_| {
+                seen += 1;
+                if seen > stop {
+                    strike();
+                }
+            };
+            let done = unwinding(|| {
+                let inner = outer.is_none().then(|| index.domain().pin());
+                let guard = outer.as_ref().or(inner.as_ref());
+                match (kind, guard) {
+                    (0, Some(guard)) => {
+                        index.range(.., guard).map(|(_, value)| value).for_each(&mut entry);
+                    }
+                    (1, Some(guard)) => {
+                        index.range_rev(.., guard).map(|(_, value)| value).for_each(&mut entry);
+                    }
+                    _ => {
+                        let mut cursor = index.cursor();
+                        while cursor.next() {
+                            entry(cursor.value().unwrap_or(u64::MAX));
+                        }
+                    }
+                }
+            });
+            ensure!(done.is_none() && seen == stop + 1, "{name} gives {seen} entries, not {stop}");
+            if let Some(guard) = outer {
+                let (up, down) =
+                    (index.range(.., &guard).count(), index.range_rev(.., &guard).count());
+                ensure!(
+                    up == keys as usize && down == up,
+                    "{up} entries up and {down} down, of {keys}, under a guard that has gone on"
+                );
+            }
+            goes_on(&mut index, keys)
+                .map_err(|f| f.at(format_args!("{name} unwound at entry {stop}")))?;
+        }
+    }
+    // A cursor that is not dropped goes on from where it stood.
+    let mut cursor = index.cursor();
+    let done = unwinding(|| {
+        cursor.seek(lend::<I>(&nth::<I>(keys / 2)));
+        strike();
+    });
+    ensure!(done.is_none() && cursor.value() == Some(keys / 2), "the cursor lost its place");
+    ensure!(cursor.next() && cursor.value() == Some(keys / 2 + 1), "the cursor does not go on");
+    drop(cursor);
+    goes_on(&mut index, keys)
+}
+
+/// Declares a module of tests for an index type over [`Faulty`](crate::faulty::Faulty); with
+/// `scans` for one that has ranges and cursors:
+///
+/// ```
+/// use silvics::{NatarajanTree, SkipList};
+/// use silvics_testkit::{fault_suite, faulty::Faulty};
+///
+/// fault_suite!(edge_ext_lf, NatarajanTree<Faulty>);
+/// fault_suite!(skiplist_u64, SkipList<u64, Faulty>, scans);
+/// # fn main() {} // nothing runs here: the tests belong to a test binary
+/// ```
+#[macro_export]
+macro_rules! fault_suite {
+    ($name:ident, $index:ty) => {
+        $crate::fault_suite!(@module $name, $index,);
+    };
+    ($name:ident, $index:ty, scans) => {
+        $crate::fault_suite!(@module $name, $index,
+            user_panics_in_scans: faults::user_panics_in_scans,
+        );
+    };
+    (@module $name:ident, $index:ty, $($test:ident: $file:ident::$property:ident,)*) => {
+        mod $name {
+            #[allow(unused_imports, clippy::wildcard_imports)]
+            use super::*;
+            $crate::index_suite!(@tests $index,
+                nth_allocation_fails: faults::nth_fails,
+                nth_allocation_panics: faults::nth_panics,
+                creation_fails: faults::creation,
+                faults_among_threads: faults::among_threads,
+                user_panics: faults::user_panics,
+                $($test: $file::$property,)*
+            );
+        }
+    };
+}

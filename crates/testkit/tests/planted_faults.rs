@@ -1,0 +1,55 @@
+//! What fails or unwinds at the wrong moment is found: every mistake of `broken::slips` and
+//! `broken::lists` is refuted by the property named beside it, and for the right reason.
+
+use silvics_testkit::broken::lists::{self, SlippingList};
+use silvics_testkit::broken::slips::{self, FaultyMap};
+use silvics_testkit::reference::LockedMap;
+use silvics_testkit::{Outcome, fault_suite, faults};
+
+fault_suite!(no_mistake, FaultyMap<slips::NoSlip>);
+fault_suite!(no_mistake_in_a_list, SlippingList<lists::NoSlip>, scans);
+
+/// Declares that a property refutes a mistake, with this in its reason.
+macro_rules! found {
+    ($($test:ident: $index:ty, by $file:ident::$property:ident, $reason:literal;)*) => {
+        $(
+            #[test]
+            fn $test() {
+                let outcome: Outcome = $file::$property::<$index>();
+                let failure = outcome.expect_err("the mistake passes");
+                assert!(failure.reason().contains($reason), "for another reason: {failure}");
+                println!("found: {failure}");
+            }
+        )*
+    };
+}
+
+found! {
+    a_spare_leaked: FaultyMap<slips::LeaksSpare>, by faults::nth_fails, "keeps {\"leaf\": 1}";
+    a_spare_leaked_among_threads: FaultyMap<slips::LeaksSpare>,
+        by faults::among_threads, "left objects behind";
+    a_spare_leaked_by_a_panic: FaultyMap<slips::LeaksOnUnwind>,
+        by faults::nth_panics, "keeps {\"leaf\": 1}";
+    a_spare_leaked_by_a_panic_among_threads: FaultyMap<slips::LeaksOnUnwind>,
+        by faults::among_threads, "0 % failed, 20 % panicked";
+    an_entry_linked_too_early: FaultyMap<slips::LinksFirst>,
+        by faults::nth_fails, "did not happen";
+    an_entry_linked_before_a_panic: FaultyMap<slips::LinksFirst>,
+        by faults::nth_panics, "did not happen";
+    an_entry_linked_too_early_among_threads: FaultyMap<slips::LinksFirst>,
+        by faults::among_threads, "inserted";
+    a_lock_kept: FaultyMap<slips::KeepsLock>, by faults::nth_panics, "a lock was not given back";
+    a_pin_kept: FaultyMap<slips::KeepsPin>, by faults::nth_panics, "pins the domain";
+    a_pin_kept_among_threads: FaultyMap<slips::PinningLookup>,
+        by faults::user_panics, "pins the domain";
+    a_double_free: FaultyMap<slips::FreesTwice>, by faults::nth_fails, "freed twice";
+    a_write_after_free: FaultyMap<slips::WritesFreed>, by faults::nth_fails, "was written to";
+    no_second_attempt: FaultyMap<slips::GivesUpAtOnce>,
+        by faults::nth_fails, "with one failed attempt";
+    a_root_leaked: FaultyMap<slips::LeaksRoot>, by faults::creation, "left objects behind";
+    a_root_leaked_at_drop: FaultyMap<slips::LeaksAtDrop>,
+        by faults::nth_fails, "left objects behind";
+    a_pin_kept_by_unwinding: SlippingList<lists::PinnedByUnwinding>,
+        by faults::user_panics_in_scans, "pins the domain";
+    another_placement: LockedMap<u64>, by faults::nth_fails, "is not on `Faulty`";
+}
