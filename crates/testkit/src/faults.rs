@@ -11,7 +11,8 @@ use crate::key_sum::{Balance, settle_accounts};
 use crate::keys::{lend, nth};
 use crate::limit::write_or_be_refused;
 use crate::memory::follows;
-use crate::reference::{counts, same_content};
+use crate::reference::same_content;
+use crate::rest::counts;
 use crate::rng::Rng;
 use crate::{Failure, Outcome, ScanSubject, Subject, size};
 use silvics::{
@@ -594,6 +595,8 @@ macro_rules! fault_suite {
     ($name:ident, $index:ty, scans) => {
         $crate::fault_suite!(@module $name, $index,
             user_panics_in_scans: faults::user_panics_in_scans,
+            parked_cursors: reclaim::parked_cursors,
+            unfinished_scans: reclaim::unfinished_scans,
         );
     };
     (@module $name:ident, $index:ty, $($test:ident: $file:ident::$property:ident,)*) => {

@@ -31,11 +31,13 @@ macro_rules! index_suite {
     ($name:ident, $index:ty) => {
         $crate::index_suite!(@module $name, $index,
             held_guards_keep: memory::held_guards_keep,
+            garbage_under_a_held_pin: reclaim::garbage_under_a_held_pin,
         );
     };
     ($name:ident, $index:ty, scans) => {
         $crate::index_suite!(@scans $name, $index,
             held_guards_keep: memory::held_guards_keep,
+            garbage_under_a_held_pin: reclaim::garbage_under_a_held_pin,
         );
     };
     ($name:ident, $index:ty, reference) => {
@@ -51,6 +53,7 @@ macro_rules! index_suite {
             cursors_under_writers: cursors::under_writers,
             cursors_sent_and_parked: cursors::sent_and_parked,
             scan_histories: histories::scan_histories,
+            scans_under_churn: reclaim::scans_under_churn,
             foreign_guards_on_scans: guards::foreign_scans,
             $($test: $file::$property,)*
         );

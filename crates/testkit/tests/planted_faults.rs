@@ -4,10 +4,16 @@
 use silvics_testkit::broken::lists::{self, SlippingList};
 use silvics_testkit::broken::slips::{self, FaultyMap};
 use silvics_testkit::reference::LockedMap;
-use silvics_testkit::{Outcome, fault_suite, faults};
+use silvics_testkit::{Outcome, fault_suite, faults, holds, reclaim};
 
 fault_suite!(no_mistake, FaultyMap<slips::NoSlip>);
 fault_suite!(no_mistake_in_a_list, SlippingList<lists::NoSlip>, scans);
+
+#[test]
+fn no_mistake_in_the_collectors_bounds() {
+    holds(reclaim::scans_under_churn::<SlippingList<lists::NoSlip>>());
+    holds(reclaim::garbage_under_a_held_pin::<SlippingList<lists::NoSlip>>());
+}
 
 /// Declares that a property refutes a mistake, with this in its reason.
 macro_rules! found {
@@ -52,4 +58,22 @@ found! {
     a_pin_kept_by_unwinding: SlippingList<lists::PinnedByUnwinding>,
         by faults::user_panics_in_scans, "pins the domain";
     another_placement: LockedMap<u64>, by faults::nth_fails, "is not on `Faulty`";
+    a_range_that_keeps_an_entry: SlippingList<lists::LeakyRange>,
+        by reclaim::unfinished_scans, "objects";
+    a_range_rev_that_keeps_an_entry: SlippingList<lists::LeakyRangeRev>,
+        by reclaim::unfinished_scans, "objects";
+    a_range_that_keeps_a_pin: SlippingList<lists::PinnedRange>,
+        by reclaim::unfinished_scans, "pins the domain";
+    a_range_that_keeps_a_pin_under_churn: SlippingList<lists::PinnedRange>,
+        by reclaim::scans_under_churn, "objects are in use";
+    a_cursor_forgotten: SlippingList<lists::ForgottenCursor>,
+        by reclaim::unfinished_scans, "objects";
+    a_cursor_that_keeps_a_pin: SlippingList<lists::PinningCursor>,
+        by reclaim::parked_cursors, "pins the domain";
+    a_cursor_that_keeps_its_past: SlippingList<lists::ChainedCursor>,
+        by reclaim::parked_cursors, "objects";
+    a_removal_that_keeps_a_pin: SlippingList<lists::PinnedRemove>,
+        by reclaim::garbage_under_a_held_pin, "pins after the guard is gone";
+    objects_freed_under_a_pin: LockedMap<u64>,
+        by reclaim::garbage_under_a_held_pin, "freed under a guard";
 }

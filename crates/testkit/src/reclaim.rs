@@ -1,0 +1,416 @@
+//! Property: garbage is bounded, and what scans and cursors hold is what they say.
+//!
+//! The bounds are those of [`silvics::domain`]: while pins are short, garbage is what was retired
+//! during some two epochs and what is unsealed; under a held pin it is all that is retired; and
+//! after that pin it is gone within a stated number of pins, or of flushes.
+//!
+//! The last two properties count objects exactly and so ask for an index on
+//! [`Faulty`](crate::faulty::Faulty), whose refusals make a thread seal what it has retired.
+
+use crate::crew::together;
+use crate::failure::ensure;
+use crate::faults::{Recorded, unpinned};
+use crate::faulty::{Plan, under};
+use crate::keys::{lend, nth, own};
+use crate::memory::{UNSEALED, extra_slots, live_slots, settle};
+use crate::{Failure, Outcome, ScanSubject, Subject, size};
+use silvics::{Cursor, KeyRef, Options, OwnedKey, TryInsertError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The collector works at every so many pins of a thread …
+const INTERVAL: usize = 128;
+/// … and runs so many batches.
+const STEPS: usize = 8;
+/// The steps of the epoch between the end of a pin and that of the last garbage it protected. The
+/// collector takes at most one each time it works.
+const EPOCHS: usize = 2;
+
+/// A thread scans in all ways, each time under a pin of its own, while another inserts, replaces
+/// and removes. From time to time both stop: then the garbage is at most what was retired since
+/// the last stop but one.
+///
+/// Why: a pin taken after a stop sees the epoch of that moment or a later one, so that the first
+/// batch sealed afterwards moves the epoch on, whatever the scanner does. So the epoch moves at
+/// least once between two stops, and twice moved it lets go what was sealed before; each further
+/// batch sealed runs [`STEPS`] of those.
+pub fn scans_under_churn<I: ScanSubject>() -> Outcome {
+    /// Inserts, upserts and removals between two stops: enough to seal some batches.
+    const BURST: u64 = 4 * UNSEALED as u64;
+    /// The entries present.
+    const WINDOW: u64 = 100;
+    /// An upsert retires at most one object, a removal two; so each pool gets at most one of each.
+    const RETIRED: usize = 3 * BURST as usize;
+    let index = Arc::new(I::with_options(&Options::default())?);
+    let empty = live_slots(&*index);
+    let bursts = size::pick(800, 300, 4) as u64;
+    let most = empty + 2 * WINDOW as usize + 2 * RETIRED + extra_slots(&*index, 3);
+    let worst = together(2, |thread, crew| {
+        let mut worst = 0;
+        for burst in 0..bursts {
+            crew.meet()?;
+            if thread == 0 {
+                worst = worst.max(live_slots(&*index));
+                ensure!(
+                    worst <= most,
+                    "{worst} objects are in use for {WINDOW} entries after {burst} bursts of scans \
+                     and churn, at most {most} expected: {RETIRED} may be retired in a burst"
+                );
+            }
+            crew.meet()?;
+            for at in 0..if thread == 0 { BURST } else { 24 } {
+                if thread == 0 {
+                    churn_step(&*index, burst * BURST + at, WINDOW)?;
+                } else {
+                    scan(&index, at)?;
+                }
+            }
+        }
+        Ok(worst)
+    })?;
+    let retired = bursts as usize * RETIRED;
+    println!("at most {} objects at a stop, of {retired} retired; bound {most}", worst[0]);
+    Ok(())
+}
+
+/// Inserts one key, replaces its value, and removes the one that is `window` older.
+fn churn_step<I: Subject>(index: &I, at: u64, window: u64) -> Outcome {
+    let key = |n: u64| nth::<I>(n.reverse_bits() >> 40);
+    let added = index.pin().try_insert(lend::<I>(&key(at)), at);
+    ensure!(added == Ok(()), "try_insert of a new key gives {added:?}");
+    let old = index.pin().insert(lend::<I>(&key(at)), !at)?;
+    ensure!(old == Some(at), "insert gives {old:?}");
+    if let Some(old) = at.checked_sub(window) {
+        let removed = index.pin().remove(lend::<I>(&key(old)))?;
+        ensure!(removed == Some(!old), "remove gives {removed:?}");
+    }
+    Ok(())
+}
+
+/// One scan of some kind, under a short pin.
+fn scan<I: ScanSubject>(index: &Arc<I>, at: u64) -> Outcome {
+    let mut values: Vec<u64> = Vec::new();
+    let guard = index.domain().pin();
+    match at % 5 {
+        0 => values.extend(index.range(.., &guard).map(|(_, value)| value)),
+        1 => values.extend(index.range_rev(.., &guard).map(|(_, value)| value)),
+        2 => values.extend(index.range(.., &guard).take(7).map(|(_, value)| value)),
+        3 => values.extend(index.range_rev(.., &guard).take(7).map(|(_, value)| value)),
+        _ => {
+            drop(guard);
+            let mut cursor = index.cursor();
+            while values.len() < 20 && cursor.next() {
+                values.extend(cursor.value());
+            }
+        }
+    }
+    let distinct: BTreeSet<_> = values.iter().collect();
+    ensure!(distinct.len() == values.len(), "an entry was given twice: {values:?}");
+    Ok(())
+}
+
+/// Under a held pin nothing is freed, and the objects in use grow with what is retired; the figures
+/// are printed. When the pin is gone, all that was sealed is freed within the pins of one thread
+/// that the domain promises, or within so many flushes.
+pub fn garbage_under_a_held_pin<I: Subject>() -> Outcome {
+    const PARTS: u64 = 4;
+    let keys = size::pick(16_000, 6000, 400) as u64;
+    let empty = live_slots(&I::with_options(&Options::default())?);
+    for flushed in [false, true] {
+        let index = I::with_options(&Options::default())?;
+        let key = |n: u64| nth::<I>(n.reverse_bits() >> 40);
+        for n in 0..keys {
+            index.pin().insert(lend::<I>(&key(n)), n)?;
+        }
+        let mut live = settle(&index);
+        println!("{keys} entries: {live} objects, {} bytes", index.bytes());
+        let held = index.domain().pin();
+        for part in 0..PARTS {
+            together(1, |_, _| {
+                for n in part * keys / PARTS..(part + 1) * keys / PARTS {
+                    let replaced = index.pin().insert(lend::<I>(&key(n)), !n)?;
+                    ensure!(replaced == Some(n), "insert gives {replaced:?}");
+                    let removed = index.pin().remove(lend::<I>(&key(n)))?;
+                    ensure!(removed == Some(!n), "remove gives {removed:?}");
+                }
+                index.domain().flush();
+                Ok(())
+            })?;
+            let (before, now) = (live, live_slots(&index));
+            ensure!(now >= before, "{} objects were freed under a guard", before - now);
+            live = now;
+            let gone = (part + 1) * keys / PARTS;
+            println!("{gone} replaced and removed: {live} objects, {} bytes", index.bytes());
+        }
+        drop(held);
+        let batches = (live - empty) / UNSEALED + index.pool_stats().len();
+        let unsealed = empty + extra_slots(&index, 1 + PARTS as usize);
+        let (name, most, step): (_, _, &dyn Fn()) = if flushed {
+            // A flush works three times.
+            let most = (batches.div_ceil(STEPS) + EPOCHS).div_ceil(3);
+            ("flushes", most, &|| index.domain().flush())
+        } else {
+            let most = INTERVAL * (batches.div_ceil(STEPS) + EPOCHS);
+            ("pins", most, &|| drop(index.domain().pin()))
+        };
+        let mut steps = 0;
+        while steps < most && live_slots(&index) > unsealed {
+            step();
+            steps += 1;
+        }
+        let left = live_slots(&index);
+        ensure!(
+            left <= unsealed,
+            "{left} objects are left {steps} {name} after the guard is gone: {most} should do for \
+             {batches} batches, and {unsealed} may be left"
+        );
+        println!("free after {steps} {name} of at most {most}, for some {batches} batches");
+    }
+    Ok(())
+}
+
+type Live = BTreeMap<&'static str, usize>;
+
+/// The objects of an index that has never had more than these many entries.
+fn plain<I: Subject>(entries: usize) -> Result<Live, Failure> {
+    let recorded = Recorded::<I>::new()?;
+    for n in 0..entries as u64 {
+        recorded.index.pin().insert(lend::<I>(&nth::<I>(n)), n)?;
+    }
+    Ok(recorded.ledger.live())
+}
+
+/// Frees all garbage, which only the calling thread may have made, and gives the objects left.
+fn settled<I: Subject>(recorded: &Recorded<I>) -> Result<Live, Failure> {
+    let index = &*recorded.index;
+    let absent = nth::<I>(u64::MAX);
+    let insert = |index: &I| index.pin().try_insert(lend::<I>(&absent), 0);
+    let other = I::with_options(&Options::default())?;
+    other.pin().insert(lend::<I>(&nth::<I>(0)), 0)?;
+    // An insertion that is refused its n-th object seals the garbage of that object's pool.
+    let objects = under(Plan::FailFrom(u64::MAX), || insert(&other)).met;
+    for n in 1..=objects {
+        let refused = under(Plan::FailFrom(n), || insert(index)).outcome;
+        ensure!(
+            matches!(refused, Some(Err(TryInsertError::Alloc(_)))),
+            "an insertion without memory gives {refused:?}"
+        );
+    }
+    settle(index);
+    Ok(recorded.ledger.live())
+}
+
+fn total(live: &Live) -> usize {
+    live.values().sum()
+}
+
+/// Cursors stay parked at entries that are replaced or removed, for many rounds of churn: each
+/// still answers, holds no more than one object, and no pin; and lets it go when it moves.
+pub fn parked_cursors<I: ScanSubject>() -> Outcome {
+    let (keys, rounds) = (size::pick(60, 60, 10) as u64, size::pick(60, 40, 4) as u64);
+    let mut recorded = Recorded::<I>::new()?;
+    let empty = plain::<I>(0)?;
+    let mut parked: Vec<(I::Cursor, OwnedKey<I>, u64)> = Vec::new();
+    for round in 0..rounds {
+        let index = &recorded.index;
+        for n in 0..keys {
+            index.pin().insert(lend::<I>(&nth::<I>(n)), round << 32 | n)?;
+        }
+        let at = round * 7 % keys;
+        let here = nth::<I>(at);
+        let mut arrivals = [index.cursor(), index.cursor(), index.cursor()];
+        arrivals[0].seek(lend::<I>(&here));
+        while arrivals[1].key().map(own::<I>).as_ref() != Some(&here) && arrivals[1].next() {}
+        arrivals[2].seek_rev(lend::<I>(&nth::<I>(keys)));
+        while arrivals[2].key().map(own::<I>).as_ref() != Some(&here) && arrivals[2].prev() {}
+        parked.extend(arrivals.map(|cursor| (cursor, here.clone(), round << 32 | at)));
+        for n in 0..keys {
+            if (n + round).is_multiple_of(2) {
+                index.pin().insert(lend::<I>(&nth::<I>(n)), 0)?;
+            }
+            index.pin().remove(lend::<I>(&nth::<I>(n)))?;
+        }
+        for (cursor, key, value) in &parked {
+            let found = (cursor.key().map(own::<I>), cursor.value());
+            ensure!(
+                found.0.as_ref() == Some(key) && found.1 == Some(*value),
+                "a cursor parked at a removed entry answers {:?}, wanted {value}",
+                found.1
+            );
+        }
+        unpinned(&recorded.domain)?;
+        // Three cursors stand at one node each round.
+        let (live, most) = (settled(&recorded)?, total(&empty) + 1 + round as usize);
+        ensure!(
+            total(&live) <= most,
+            "round {round}: {live:?} objects are in use, at most {most} expected: {empty:?} when \
+             empty, and one for each entry that cursors stand at"
+        );
+    }
+    // Who moves away holds what it came to.
+    for (at, (cursor, ..)) in parked.iter_mut().enumerate() {
+        let moved = if at % 2 == 0 { cursor.next() } else { cursor.prev() };
+        ensure!(!moved, "a cursor moved to an entry of an empty index");
+    }
+    let live = settled(&recorded)?;
+    ensure!(live == empty, "all cursors are outside, and {live:?} objects are in use");
+    for n in 0..keys {
+        recorded.index.pin().insert(lend::<I>(&nth::<I>(n)), n)?;
+    }
+    for (at, (cursor, ..)) in parked.iter_mut().enumerate() {
+        cursor.seek(lend::<I>(&nth::<I>(at as u64 % keys)));
+    }
+    let (live, full) = (settled(&recorded)?, plain::<I>(keys as usize)?);
+    ensure!(live == full, "cursors at present entries, and {live:?} objects instead of {full:?}");
+    drop(parked);
+    crate::rest::counts(recorded.exclusive()?, keys as usize)?;
+    recorded.end()
+}
+
+/// How scans can end, or fail to.
+const UNFINISHED: [&str; 18] = [
+    "a range dropped half-way",
+    "a range never advanced",
+    "a range whose entries are removed as it gives them",
+    "a range whose entries are removed before it gives them",
+    "a range half-way, then without its entries",
+    "a range collected and inserted back",
+    "a range around an absent key, which is then inserted",
+    "a range_rev dropped half-way",
+    "a range_rev never advanced",
+    "a range_rev whose entries are removed as it gives them",
+    "a range_rev half-way, then without its entries",
+    "a range_rev collected and inserted back",
+    "ranges from both ends that meet",
+    "a cursor never moved",
+    "a cursor dropped at an entry",
+    "a cursor dropped at an entry that is removed",
+    "a cursor to the last entry, back to the first, which is removed",
+    "a cursor that removes what it stands at",
+];
+
+/// Scans that are dropped at any point, or whose entries are written meanwhile, keep nothing: the
+/// objects in use are those of the entries, by kind. Leaks of this sort went unnoticed in
+/// `crossbeam-skiplist` for years (issues 671, 1178; pull request 736).
+pub fn unfinished_scans<I: ScanSubject>() -> Outcome {
+    let (keys, rounds) = (size::pick(80, 80, 12) as u64, size::pick(12, 8, 2));
+    let mut recorded = Recorded::<I>::new()?;
+    for round in 0..rounds {
+        for (number, name) in UNFINISHED.into_iter().enumerate() {
+            for n in 0..keys {
+                recorded.index.pin().insert(lend::<I>(&nth::<I>(n)), n)?;
+            }
+            let place = |f: Failure| f.at(format_args!("{name}, round {round}"));
+            unfinished(&recorded.index, number, keys).map_err(place)?;
+            unpinned(&recorded.domain).map_err(place)?;
+            let (live, wanted) = (settled(&recorded)?, plain::<I>(recorded.index.len())?);
+            ensure!(
+                live == wanted,
+                "{name}, round {round}: {live:?} objects are in use, the entries take {wanted:?}"
+            );
+        }
+    }
+    let left = recorded.index.len();
+    crate::rest::counts(recorded.exclusive()?, left)?;
+    recorded.end()
+}
+
+/// One of [`UNFINISHED`].
+fn unfinished<I: ScanSubject>(index: &Arc<I>, number: usize, keys: u64) -> Outcome {
+    let guard = index.domain().pin();
+    let middle = keys as usize / 2;
+    let remove = |key: KeyRef<'_, I>| -> Outcome {
+        let removed = index.remove(key, &guard)?;
+        ensure!(removed.is_some(), "a key that a scan gave is not there");
+        Ok(())
+    };
+    let remove_all = || -> Outcome {
+        for n in 0..keys {
+            index.remove(lend::<I>(&nth::<I>(n)), &guard)?;
+        }
+        Ok(())
+    };
+    let cursor_at = |n: u64| {
+        let mut cursor = index.cursor();
+        cursor.seek(lend::<I>(&nth::<I>(n)));
+        cursor
+    };
+    let (from, to) = (nth::<I>(1), nth::<I>(keys - 1));
+    let within = lend::<I>(&from)..lend::<I>(&to);
+    match number {
+        0 => drop(index.range(.., &guard).nth(middle)),
+        1 => drop(index.range(.., &guard)),
+        2 => index.range(.., &guard).try_for_each(|(key, _)| remove(key))?,
+        3 => {
+            let mut range = index.range(.., &guard);
+            range.next();
+            remove_all()?;
+            ensure!(range.count() < keys as usize, "a range gives entries long gone");
+        }
+        4 => {
+            let mut range = index.range(.., &guard);
+            range.nth(middle);
+            remove_all()?;
+            drop(range);
+        }
+        5 | 11 => {
+            let kept: Vec<_> = if number == 5 {
+                index.range(within, &guard).map(|(key, value)| (own::<I>(key), value)).collect()
+            } else {
+                index.range_rev(within, &guard).map(|(key, value)| (own::<I>(key), value)).collect()
+            };
+            ensure!(kept.len() == keys as usize - 2, "{} entries in the range", kept.len());
+            for (key, value) in &kept {
+                index.insert(lend::<I>(key), !value, &guard)?;
+            }
+        }
+        6 => {
+            let around = [middle as u64 - 1, middle as u64, middle as u64 + 1].map(nth::<I>);
+            let [low, hole, high] = [0, 1, 2].map(|at| lend::<I>(&around[at]));
+            remove(hole)?;
+            ensure!(index.range(low..high, &guard).count() == 1, "the range around a hole");
+            index.insert(hole, 1, &guard)?;
+        }
+        7 => drop(index.range_rev(.., &guard).nth(middle)),
+        8 => drop(index.range_rev(.., &guard)),
+        9 => index.range_rev(.., &guard).try_for_each(|(key, _)| remove(key))?,
+        10 => {
+            let mut range = index.range_rev(.., &guard);
+            range.nth(middle);
+            remove_all()?;
+            drop(range);
+        }
+        12 => {
+            let (mut up, mut down) = (index.range(.., &guard), index.range_rev(.., &guard));
+            while let (Some((low, _)), Some((high, _))) = (up.next(), down.next())
+                && low < high
+            {
+                remove(low)?;
+                remove(high)?;
+            }
+        }
+        13 => drop(index.cursor()),
+        14 => drop(cursor_at(keys / 2)),
+        15 => {
+            let cursor = cursor_at(keys / 2);
+            remove_all()?;
+            drop(cursor);
+        }
+        16 => {
+            let mut cursor = cursor_at(keys - 1);
+            while cursor.prev() {}
+            cursor.next();
+            let first = nth::<I>(0);
+            remove(lend::<I>(&first))?;
+            drop(cursor);
+        }
+        _ => {
+            let mut cursor = index.cursor();
+            while cursor.next() {
+                let here = cursor.key().map(own::<I>);
+                here.map_or(Ok(()), |key| remove(lend::<I>(&key)))?;
+            }
+        }
+    }
+    Ok(())
+}
