@@ -93,7 +93,7 @@ pub(crate) struct ThreadCache<const CLASSES: usize> {
 
 impl<const CLASSES: usize> Default for ThreadCache<CLASSES> {
     fn default() -> Self {
-        Self { classes: [const { Magazine::new() }; CLASSES] }
+        Self { classes: std::array::from_fn(|_| Magazine::new()) }
     }
 }
 

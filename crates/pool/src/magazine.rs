@@ -62,7 +62,7 @@ unsafe impl Send for Magazine {}
 unsafe impl Sync for Magazine {}
 
 impl Magazine {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let owned = Owned { slots: Vec::new(), run: Run::EMPTY };
         let (len, taken) = (AtomicUsize::new(0), AtomicI64::new(0));
         Self { owned: UnsafeCell::new(owned), len, taken }

@@ -17,9 +17,14 @@
 //! |---|---|---|---|---|
 //! | `words[w]` | `free`, `give_back` fetch-or | `AcqRel` | `take` swap | the last use of a slot happens before its next one; who finds the word empty comes after the `fetch-and` before the swap that emptied it |
 //! | `words[w]` | `take` swap | `AcqRel` | all fetch-ors since the last swap | as above; RMWs continue the release sequence |
-//! | `summary` | `free`, `give_back` fetch-or | `SeqCst` | `settle` load | with `listed`: either the freer sees the slab unlisted and lists it, or the drainer sees the bit |
+//! | `summary` | `free`, `give_back` fetch-or | Relaxed | – | `free` swaps `listed` after it, which releases it, or leaves that to who set an earlier bit; `give_back` is the drainer's own |
 //! | `summary` | `take` fetch-and | Relaxed | – | cleared before the word is swapped, which releases it: who then finds the word empty sets it again (S2) |
-//! | `listed` | `free` swap, `settle` store and swap | `SeqCst` | `summary` | as above |
+//! | `summary` | `take`, `settle` load | Relaxed | – | a stale look ends the draining early; the last one in `settle` comes behind the swap of `listed` |
+//! | `listed` | `free` swap | `AcqRel` | `settle` swap | of two swaps the later sees the earlier: a freer that comes first has its bit seen (S3), one that comes second sees the slab unlisted and lists it |
+//! | `listed` | `settle` swap | `AcqRel` | `free` swap | as above |
+//!
+//! # Checked by
+//! `loom_tests`, in every execution under the C11 model, with weaker twins that it must catch.
 
 use silvics_sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::ptr::null_mut;
@@ -51,6 +56,7 @@ pub(crate) struct Slab {
 /// A slab has at most this many slots: one summary word of bitmap words.
 pub(crate) const MAX_SLOTS: usize = 64 * 64;
 
+#[cfg(not(silvics_loom))] // whose atomics are larger
 const _: () = assert!(size_of::<Slab>() == 32);
 
 impl Slab {
@@ -74,7 +80,7 @@ impl Slab {
     pub(crate) fn free(&self, words: &[AtomicU64], word: usize, bits: u64) -> Listing {
         let before = words[word].fetch_or(bits, Ordering::AcqRel);
         debug_assert_eq!(before & bits, 0, "slots {bits:b} of word {word} freed twice (S1)");
-        if before != 0 || self.summary.fetch_or(1 << word, Ordering::SeqCst) != 0 {
+        if before != 0 || self.summary.fetch_or(1 << word, Ordering::Relaxed) != 0 {
             return Listing::Known;
         }
         self.list_unless_listed()
@@ -100,7 +106,7 @@ impl Slab {
     /// drained, so `settle` will find them.
     pub(crate) fn give_back(&self, words: &[AtomicU64], word: usize, bits: u64) {
         if words[word].fetch_or(bits, Ordering::AcqRel) == 0 {
-            self.summary.fetch_or(1 << word, Ordering::SeqCst);
+            self.summary.fetch_or(1 << word, Ordering::Relaxed);
         }
     }
 
@@ -109,15 +115,16 @@ impl Slab {
         if self.summary.load(Ordering::Relaxed) != 0 {
             return Listing::Wanted; // still listed by its flag, so nobody else lists it
         }
-        self.listed.store(false, Ordering::SeqCst);
-        if self.summary.load(Ordering::SeqCst) == 0 {
+        // A swap, not a store: it acquires what a freer released that still saw the slab listed.
+        self.listed.swap(false, Ordering::AcqRel);
+        if self.summary.load(Ordering::Relaxed) == 0 {
             return Listing::Known;
         }
         self.list_unless_listed()
     }
 
     fn list_unless_listed(&self) -> Listing {
-        if self.listed.swap(true, Ordering::SeqCst) { Listing::Known } else { Listing::Wanted }
+        if self.listed.swap(true, Ordering::AcqRel) { Listing::Known } else { Listing::Wanted }
     }
 }
 
@@ -150,19 +157,20 @@ impl SlabList {
     }
 }
 
+#[cfg(test)]
+fn slab() -> Slab {
+    Slab {
+        summary: AtomicU64::new(0),
+        listed: AtomicBool::new(false),
+        class: AtomicU32::new(0),
+        next: AtomicPtr::new(null_mut()),
+        first: AtomicPtr::new(null_mut()),
+    }
+}
+
 #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
 mod tests {
     use super::*;
-
-    fn slab() -> Slab {
-        Slab {
-            summary: AtomicU64::new(0),
-            listed: AtomicBool::new(false),
-            class: AtomicU32::new(0),
-            next: AtomicPtr::new(null_mut()),
-            first: AtomicPtr::new(null_mut()),
-        }
-    }
 
     #[test]
     fn the_first_freed_slot_lists_the_slab_and_later_ones_do_not() {
@@ -178,5 +186,339 @@ mod tests {
         assert_eq!(slab.take(&words), None);
         assert_eq!(slab.settle(), Listing::Known);
         assert_eq!(slab.free(&words, 0, 1), Listing::Wanted);
+    }
+}
+
+/// The path of a freed slot to its next owner, in every execution:
+/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics-pool --lib loom`.
+#[cfg(all(test, silvics_loom))]
+mod loom_tests {
+    use super::*;
+    use loom::thread;
+    use silvics_sync::Mutex;
+    use silvics_sync::cell::UnsafeCell;
+    use std::sync::Arc;
+
+    /// With at most three preemptions: two would miss the weaker twins that lose a slot while it
+    /// is drained.
+    fn explore(test: impl Fn() + Sync + Send + 'static) {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(test);
+    }
+
+    /// The slab's part of the protocol, or a weaker one's.
+    trait Bits: Send + Sync + 'static {
+        fn free(&self, word: usize, bits: u64) -> Listing;
+        fn take(&self) -> Option<(usize, u64)>;
+        fn give_back(&self, word: usize, bits: u64);
+        fn settle(&self) -> Listing;
+    }
+
+    struct Real {
+        slab: Slab,
+        words: [AtomicU64; 2],
+    }
+
+    impl Real {
+        fn new() -> Self {
+            Self { slab: slab(), words: [AtomicU64::new(0), AtomicU64::new(0)] }
+        }
+    }
+
+    impl Bits for Real {
+        fn free(&self, word: usize, bits: u64) -> Listing {
+            self.slab.free(&self.words, word, bits)
+        }
+        fn take(&self) -> Option<(usize, u64)> {
+            self.slab.take(&self.words)
+        }
+        fn give_back(&self, word: usize, bits: u64) {
+            self.slab.give_back(&self.words, word, bits);
+        }
+        fn settle(&self) -> Listing {
+            self.slab.settle()
+        }
+    }
+
+    /// What one seeded weakening changes.
+    #[derive(Clone, Copy)]
+    struct Weakening {
+        /// The RMWs of a word.
+        word: Ordering,
+        /// The RMWs of `listed`.
+        listed: Ordering,
+        /// Whether `settle` looks at the summary after it has taken the slab off the list.
+        looks_again: bool,
+        /// Whether the slot's bit comes before the summary's.
+        word_first: bool,
+    }
+
+    const SOUND: Weakening = Weakening {
+        word: Ordering::AcqRel,
+        listed: Ordering::AcqRel,
+        looks_again: true,
+        word_first: true,
+    };
+
+    /// The same protocol, with a weakening.
+    struct Weak {
+        real: Real,
+        weakening: Weakening,
+    }
+
+    impl Weak {
+        fn list_unless_listed(&self) -> Listing {
+            let listed = self.real.slab.listed.swap(true, self.weakening.listed);
+            if listed { Listing::Known } else { Listing::Wanted }
+        }
+    }
+
+    impl Bits for Weak {
+        fn free(&self, word: usize, bits: u64) -> Listing {
+            let (words, summary) = (&self.real.words, &self.real.slab.summary);
+            let known = if self.weakening.word_first {
+                words[word].fetch_or(bits, self.weakening.word) != 0
+                    || summary.fetch_or(1 << word, Ordering::Relaxed) != 0
+            } else {
+                let known = summary.fetch_or(1 << word, Ordering::Relaxed) != 0;
+                words[word].fetch_or(bits, self.weakening.word) != 0 || known
+            };
+            if known { Listing::Known } else { self.list_unless_listed() }
+        }
+        fn take(&self) -> Option<(usize, u64)> {
+            let (words, summary) = (&self.real.words, &self.real.slab.summary);
+            loop {
+                let bits = summary.load(Ordering::Relaxed);
+                if bits == 0 {
+                    return None;
+                }
+                let word = bits.trailing_zeros() as usize;
+                summary.fetch_and(!(1 << word), Ordering::Relaxed);
+                let bits = words[word].swap(0, self.weakening.word);
+                if bits != 0 {
+                    return Some((word, bits));
+                }
+            }
+        }
+        fn give_back(&self, word: usize, bits: u64) {
+            self.real.give_back(word, bits);
+        }
+        fn settle(&self) -> Listing {
+            let slab = &self.real.slab;
+            if slab.summary.load(Ordering::Relaxed) != 0 {
+                return Listing::Wanted;
+            }
+            slab.listed.swap(false, self.weakening.listed);
+            if !self.weakening.looks_again || slab.summary.load(Ordering::Relaxed) == 0 {
+                return Listing::Known;
+            }
+            self.list_unless_listed()
+        }
+    }
+
+    /// Slots by number, of two bitmap words.
+    const SLOTS: [(usize, u64); 3] = [(0, 1), (0, 2), (1, 1)];
+
+    /// A class with one slab.
+    struct Class<B> {
+        bits: B,
+        /// Whether the slab is on the list.
+        list: Mutex<bool>,
+        /// What a slot's owner writes to it: how often it was owned.
+        slots: [UnsafeCell<u32>; 3],
+    }
+
+    // SAFETY: a slot's content is touched by its owner only; loom checks that.
+    unsafe impl<B: Sync> Sync for Class<B> {}
+    // SAFETY: as above.
+    unsafe impl<B: Send> Send for Class<B> {}
+
+    impl<B: Bits> Class<B> {
+        fn new(bits: B) -> Arc<Self> {
+            let slots = std::array::from_fn(|_| UnsafeCell::new(0));
+            Arc::new(Self { bits, list: Mutex::new(false), slots })
+        }
+
+        fn list(&self, listing: Listing) {
+            if listing == Listing::Wanted {
+                let was = std::mem::replace(&mut *self.list.lock(), true);
+                assert!(!was, "listed twice");
+            }
+        }
+
+        /// Its owner's last use of a slot, and its way back.
+        fn free(&self, slot: usize) {
+            // SAFETY: the caller owns the slot.
+            self.slots[slot].with_mut(|owned| unsafe { *owned += 1 });
+            let (word, bits) = SLOTS[slot];
+            self.list(self.bits.free(word, bits));
+        }
+
+        /// Takes slots off the slab if it is listed, as `refill_from_freed` does: `most` at most.
+        fn refill(&self, most: usize) -> Vec<usize> {
+            let mut taken = Vec::new();
+            if !std::mem::take(&mut *self.list.lock()) {
+                return taken;
+            }
+            while taken.len() < most {
+                let Some((word, mut bits)) = self.bits.take() else { break };
+                while bits != 0 {
+                    if taken.len() == most {
+                        self.bits.give_back(word, bits);
+                        break;
+                    }
+                    let bit = bits & bits.wrapping_neg();
+                    let slot = SLOTS.iter().position(|s| *s == (word, bit));
+                    let slot = slot.expect("a slot that was freed");
+                    // SAFETY: taken, so ours.
+                    self.slots[slot].with_mut(|owned| unsafe { *owned += 1 });
+                    taken.push(slot);
+                    bits &= bits - 1;
+                }
+            }
+            self.list(self.bits.settle());
+            taken
+        }
+
+        /// All threads have ended: with what they took, every slot of `freed` is found once.
+        fn all_found(&self, mut taken: Vec<usize>, freed: usize) {
+            loop {
+                let more = self.refill(SLOTS.len());
+                if more.is_empty() {
+                    break;
+                }
+                taken.extend(more);
+            }
+            taken.sort_unstable();
+            assert!(taken.windows(2).all(|pair| pair[0] != pair[1]), "a slot was given out twice");
+            assert_eq!(taken.len(), freed, "a freed slot is lost");
+        }
+    }
+
+    fn spawn<B: Bits, T: 'static>(
+        class: &Arc<Class<B>>,
+        work: impl FnOnce(&Class<B>) -> T + 'static,
+    ) -> thread::JoinHandle<T> {
+        let class = Arc::clone(class);
+        thread::spawn(move || work(&class))
+    }
+
+    /// One thread frees two slots, another refills; `slots` says which.
+    fn freed_while_refilled<B: Bits>(
+        bits: impl Fn() -> B + Sync + Send + 'static,
+        slots: [usize; 2],
+    ) {
+        explore(move || {
+            let class = Class::new(bits());
+            let freer = spawn(&class, move |class| slots.map(|slot| class.free(slot)));
+            let mut taken = class.refill(3);
+            taken.extend(class.refill(3));
+            freer.join().unwrap();
+            class.all_found(taken, 2);
+        });
+    }
+
+    #[test]
+    fn slots_of_one_word_freed_while_others_refill() {
+        freed_while_refilled(Real::new, [0, 1]);
+    }
+
+    #[test]
+    fn slots_of_two_words_freed_while_others_refill() {
+        freed_while_refilled(Real::new, [0, 2]);
+    }
+
+    #[test]
+    fn two_threads_free_and_one_refills() {
+        for slots in [[0, 1], [0, 2]] {
+            explore(move || {
+                let class = Class::new(Real::new());
+                let [one, other] = slots.map(|slot| spawn(&class, move |class| class.free(slot)));
+                let taken = class.refill(3);
+                one.join().unwrap();
+                other.join().unwrap();
+                class.all_found(taken, 2);
+            });
+        }
+    }
+
+    #[test]
+    fn two_threads_refill_and_one_frees() {
+        explore(|| {
+            let class = Class::new(Real::new());
+            class.free(0);
+            let other = spawn(&class, |class| class.refill(3));
+            let freer = spawn(&class, |class| class.free(2));
+            let mut taken = class.refill(3);
+            taken.extend(other.join().unwrap());
+            freer.join().unwrap();
+            class.all_found(taken, 2);
+        });
+    }
+
+    #[test]
+    fn what_does_not_fit_is_given_back() {
+        for freed in [1, 2] {
+            explore(move || {
+                let class = Class::new(Real::new());
+                class.free(0);
+                class.free(if freed == 1 { 2 } else { 1 });
+                let freer = spawn(&class, move |class| class.free(freed));
+                let taken = class.refill(1);
+                freer.join().unwrap();
+                class.all_found(taken, 3);
+            });
+        }
+    }
+
+    #[test]
+    fn a_slot_goes_round_while_another_comes() {
+        explore(|| {
+            let class = Class::new(Real::new());
+            class.free(0);
+            let freer = spawn(&class, |class| class.free(1));
+            let mut kept = class.refill(1);
+            if let Some(slot) = kept.pop() {
+                class.free(slot);
+            }
+            freer.join().unwrap();
+            class.all_found(kept, 2);
+        });
+    }
+
+    fn weak(weakening: Weakening) -> impl Fn() -> Weak + Sync + Send {
+        move || Weak { real: Real::new(), weakening }
+    }
+
+    /// The twin of what follows: unweakened, it passes.
+    #[test]
+    fn the_unweakened_twin_is_sound() {
+        freed_while_refilled(weak(SOUND), [0, 1]);
+        freed_while_refilled(weak(SOUND), [0, 2]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn relaxed_words_are_caught() {
+        freed_while_refilled(weak(Weakening { word: Ordering::Relaxed, ..SOUND }), [0, 1]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a freed slot is lost")]
+    fn a_relaxed_listing_is_caught() {
+        freed_while_refilled(weak(Weakening { listed: Ordering::Relaxed, ..SOUND }), [0, 2]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a freed slot is lost")]
+    fn a_settlement_without_a_second_look_is_caught() {
+        freed_while_refilled(weak(Weakening { looks_again: false, ..SOUND }), [0, 2]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a freed slot is lost")]
+    fn a_summary_before_its_word_is_caught() {
+        freed_while_refilled(weak(Weakening { word_first: false, ..SOUND }), [0, 1]);
     }
 }
