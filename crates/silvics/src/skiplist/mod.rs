@@ -63,8 +63,8 @@
 //! | `next[level]` | `try_link`, success | `SeqCst` | `next` | publishes; as above |
 //! | `next[level]` | `try_link`, failure | Relaxed | – | the loser reads again through `next` |
 //! | own `next` before linking | `set_next_unshared` | Relaxed | – | private until the CAS that publishes it |
-//! | `references` | `try_refer` | Relaxed | – | the guard keeps the node meanwhile; a count publishes nothing |
-//! | `references` | `unrefer` | `AcqRel` | itself | all uses through other references precede the retirement |
+//! | `references` | `try_add` | Relaxed | – | the guard keeps the node meanwhile; a count publishes nothing |
+//! | `references` | `give_up` | `AcqRel` | itself | all uses through other references precede the retirement |
 //! | `references` | `height` | Relaxed | – | these bits never change |
 //! | fence in `take`/`replace` and `build_tower` | between marks and second descent, links and look | `SeqCst` | each other | at least one of the two sees the other's writes, and unlinks |
 //! | `height` (of the list) | load, raise | Relaxed | – | a stale height costs levels, never keys |
@@ -91,13 +91,14 @@
 //!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which walks I2 to I5;
-//! the hints by enumeration in `key.rs`.
+//! the hints by enumeration in `key.rs`; the references in every execution in `references.rs`.
 
 mod check;
 mod cursor;
 pub mod key;
 mod node;
 mod ops;
+mod references;
 mod scan;
 mod seek;
 

@@ -1,8 +1,9 @@
 //! Nodes, and every access to their words.
 
 use super::key::SkipKey;
+use super::references::{Dropped, References};
 use silvics_layout::{Field, NodeLayout};
-use silvics_sync::atomic::{AtomicU32, Ordering};
+use silvics_sync::atomic::Ordering;
 use silvics_sync::tagged::{AtomicTagged, Tagged};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -19,13 +20,6 @@ pub(super) const MAX_HEIGHT: usize = 48;
 /// ```
 /// Never a value; only pointers to it exist, with the provenance of the whole allocation.
 pub struct Node<K: ?Sized>(PhantomData<K>);
-
-/// `references << 6 | (height - 1)`.
-const HEIGHT_BITS: u32 = 6;
-const HEIGHT_MASK: u32 = (1 << HEIGHT_BITS) - 1;
-const ONE_REFERENCE: u32 = 1 << HEIGHT_BITS;
-
-const _: () = assert!(MAX_HEIGHT <= 1 << HEIGHT_BITS);
 
 /// Bytes of a link.
 const LINK: usize = 8;
@@ -67,7 +61,6 @@ impl<K: SkipKey + ?Sized> Node<K> {
         height: usize,
     ) -> NodeRef<'g, K> {
         debug_assert!((1..=MAX_HEIGHT).contains(&height));
-        let references = AtomicU32::new((height as u32) << HEIGHT_BITS | (height as u32 - 1));
         // SAFETY: the caller's promise; tower and body lie within the node.
         unsafe {
             let tower = memory.cast::<AtomicLink<K>>();
@@ -76,7 +69,7 @@ impl<K: SkipKey + ?Sized> Node<K> {
             }
             let node = memory.byte_add(LINK * height).cast::<Self>();
             node.byte_add(K::VALUE).cast::<u64>().write(value);
-            node.byte_add(K::VALUE + 8).cast::<AtomicU32>().write(references);
+            node.byte_add(K::VALUE + 8).cast::<References>().write(References::new(height));
             K::write(node, key);
             NodeRef { node, marker: PhantomData }
         }
@@ -118,14 +111,6 @@ impl<K: ?Sized> PartialEq for NodeRef<'_, K> {
     }
 }
 
-/// Whether dropping a reference was the last one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "the last reference must retire the node"]
-pub(super) enum Dropped {
-    Last,
-    Others,
-}
-
 impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
     /// # Safety
     /// The node is initialised and not reclaimed as long as `'g` lasts.
@@ -145,7 +130,7 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
     }
 
     #[inline(always)]
-    fn references_word(self) -> &'g AtomicU32 {
+    fn references_word(self) -> &'g References {
         // SAFETY: I1, and the type's promise.
         unsafe { self.node.byte_add(K::VALUE + 8).cast().as_ref() }
     }
@@ -163,33 +148,23 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
 
     #[inline(always)]
     pub(super) fn height(self) -> usize {
-        (self.references_word().load(Ordering::Relaxed) & HEIGHT_MASK) as usize + 1
+        self.references_word().height()
     }
 
     /// The references that keep the node: levels it is linked in, or is to be, and cursors.
     pub(super) fn references(self) -> u32 {
-        self.references_word().load(Ordering::Relaxed) >> HEIGHT_BITS
+        self.references_word().count()
     }
 
     /// Takes a reference, unless the last one is gone already.
     #[must_use]
     pub(super) fn try_refer(self) -> bool {
-        self.references_word()
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
-                if word > u32::MAX / 2 {
-                    std::process::abort(); // 2^25 forgotten cursors, as `Arc` does
-                }
-                (word > HEIGHT_MASK).then_some(word + ONE_REFERENCE)
-            })
-            .is_ok()
+        self.references_word().try_add()
     }
 
     /// Gives `count` references up.
     pub(super) fn unrefer(self, count: usize) -> Dropped {
-        let given = ONE_REFERENCE * count as u32;
-        let before = self.references_word().fetch_sub(given, Ordering::AcqRel);
-        debug_assert!(before >= given);
-        if before - given <= HEIGHT_MASK { Dropped::Last } else { Dropped::Others }
+        self.references_word().give_up(count)
     }
 
     #[inline(always)]

@@ -2,7 +2,8 @@
 
 use super::SkipList;
 use super::key::SkipKey;
-use super::node::{Dropped, Link, MAX_HEIGHT, NodeRef};
+use super::node::{Link, MAX_HEIGHT, NodeRef};
+use super::references::Dropped;
 use crate::domain::Guard;
 use silvics_pool::Placement;
 use silvics_sync::atomic::Ordering as Memory;
