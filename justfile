@@ -12,6 +12,7 @@ test:
 # Every execution of the small pieces under the C11 memory model.
 loom:
     RUSTFLAGS="--cfg silvics_loom" cargo test --release --target-dir target/loom -p silvics-sync --test loom
+    RUSTFLAGS="--cfg silvics_loom" cargo test --release --target-dir target/loom -p silvics-pool -p silvics --lib loom
 
 # The long runs: churn of 100 M pairs in constant memory, long histories.
 stress:

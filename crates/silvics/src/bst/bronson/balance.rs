@@ -281,3 +281,152 @@ impl<P: Placement> BronsonTree<P> {
         visits([Visit::of(node), Visit::of(near), Visit::of(inner), Visit::above(parent, top)])
     }
 }
+
+/// A search beside a rotation, in every execution:
+/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+#[cfg(all(test, silvics_loom))]
+mod loom_tests {
+    use super::super::node::Version;
+    use super::*;
+    use loom::thread;
+    use silvics_pool::Pooled;
+    use std::ptr::null_mut;
+    use std::sync::Arc;
+
+    /// Holder, its child 30, below that 20 (right: 25), and below that 10.
+    struct Tree {
+        holder: Node,
+        node: Node,
+        near: Node,
+        inner: Node,
+        outer: Node,
+    }
+
+    impl Tree {
+        fn new() -> Arc<Self> {
+            let node = |key| Node::new(key, Some(key), null_mut());
+            let tree = Arc::new(Self {
+                holder: Node::new(0, None, null_mut()),
+                node: node(30),
+                near: node(20),
+                inner: node(25),
+                outer: node(10),
+            });
+            let link = |parent: &Node, side, child: &Node| {
+                let parent = parent.lock();
+                parent.set_child(side, Some(child));
+                parent.adopt(Some(child));
+            };
+            link(&tree.holder, Side::RIGHT, &tree.node);
+            link(&tree.node, Side::LEFT, &tree.near);
+            link(&tree.near, Side::RIGHT, &tree.inner);
+            link(&tree.near, Side::LEFT, &tree.outer);
+            tree
+        }
+
+        /// The step of `descend`, as its documentation has it.
+        fn finds(&self, key: u64) -> bool {
+            'restart: loop {
+                let (mut node, mut version, mut side) = (&self.holder, Version::STILL, Side::RIGHT);
+                loop {
+                    // SAFETY: nodes live as long as the tree.
+                    let Some(child) = (unsafe { node.child(side) }) else {
+                        if node.has_shrunk_since(version) {
+                            continue 'restart;
+                        }
+                        return false;
+                    };
+                    if child.key() == key {
+                        return true;
+                    }
+                    let child_version = child.version();
+                    // SAFETY: as above.
+                    let again = unsafe { node.child(side) };
+                    if child_version.is_shrinking() {
+                        child.wait_while_shrinking();
+                    } else if again.is_some_and(|c| std::ptr::eq(c, child)) {
+                        if node.has_shrunk_since(version) {
+                            continue 'restart;
+                        }
+                        (node, version, side) = (child, child_version, Side::of(key, child.key()));
+                        continue;
+                    }
+                    if node.has_shrunk_since(version) {
+                        continue 'restart;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A search for each key that a rotation moves others around, beside the rotation.
+    fn found_beside(rotate: fn(&Tree), keys: &'static [u64]) {
+        for &key in keys {
+            let mut model = loom::model::Builder::new();
+            model.preemption_bound = Some(3);
+            model.check(move || {
+                let tree = Tree::new();
+                let writer = {
+                    let tree = Arc::clone(&tree);
+                    thread::spawn(move || rotate(&tree))
+                };
+                assert!(tree.finds(key), "key {key} is not found");
+                writer.join().unwrap();
+                assert!(tree.finds(key), "key {key} is gone");
+            });
+        }
+    }
+
+    fn rotate(tree: &Tree) {
+        let (holder, node, near) = (tree.holder.lock(), tree.node.lock(), tree.near.lock());
+        let rotation = Rotation { heavy: Side::LEFT, far_height: 0, near: &tree.near };
+        let visits = BronsonTree::<Pooled>::rotate(&holder, &node, &near, &rotation);
+        assert_eq!(visits.into_iter().flatten().count(), 3);
+    }
+
+    fn rotate_twice(tree: &Tree) {
+        let (holder, node) = (tree.holder.lock(), tree.node.lock());
+        let (near, inner) = (tree.near.lock(), tree.inner.lock());
+        let rotation = Rotation { heavy: Side::LEFT, far_height: 0, near: &tree.near };
+        let visits = BronsonTree::<Pooled>::rotate_twice(&holder, &node, &near, &inner, &rotation);
+        assert_eq!(visits.into_iter().flatten().count(), 4);
+    }
+
+    #[test]
+    fn a_search_beside_a_rotation_finds_every_key() {
+        found_beside(rotate, &[10, 20, 25, 30]);
+    }
+
+    #[test]
+    fn a_search_beside_a_double_rotation_finds_every_key() {
+        found_beside(rotate_twice, &[10, 20, 25, 30]);
+    }
+
+    /// The links of a rotation, without the versions.
+    #[test]
+    #[should_panic(expected = "is not found")]
+    fn a_rotation_without_versions_is_caught() {
+        let rotate = |tree: &Tree| {
+            let (holder, node, near) = (tree.holder.lock(), tree.node.lock(), tree.near.lock());
+            node.set_child(Side::LEFT, Some(&tree.inner));
+            near.set_child(Side::RIGHT, Some(&tree.node));
+            holder.set_child(Side::RIGHT, Some(&tree.near));
+        };
+        found_beside(rotate, &[10, 20]);
+    }
+
+    /// The move is counted before the links have moved.
+    #[test]
+    #[should_panic(expected = "is not found")]
+    fn a_move_counted_too_early_is_caught() {
+        let rotate = |tree: &Tree| {
+            let (holder, node, near) = (tree.holder.lock(), tree.node.lock(), tree.near.lock());
+            node.begin_shrink();
+            node.end_shrink();
+            node.set_child(Side::LEFT, Some(&tree.inner));
+            near.set_child(Side::RIGHT, Some(&tree.node));
+            holder.set_child(Side::RIGHT, Some(&tree.near));
+        };
+        found_beside(rotate, &[10, 20]);
+    }
+}

@@ -84,7 +84,8 @@
 //! are not used. Routing nodes add less than one per entry.
 //!
 //! # Checked by
-//! The conformance suite (`tests/conformance.rs`), and [`Check::check`], which walks I1, I2, I4, I5.
+//! The conformance suite (`tests/conformance.rs`); [`Check::check`], which walks I1, I2, I4, I5; reads
+//! beside writes and rotations, in every execution, in `node.rs` and `balance.rs`.
 
 mod balance;
 mod check;

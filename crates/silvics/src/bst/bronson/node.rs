@@ -316,3 +316,123 @@ mod tests {
         assert_eq!(PRESENCE & (UNLINKED | SHRINKING | SHRINK_STEP), 0);
     }
 }
+
+/// Value and presence in every execution:
+/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+#[cfg(all(test, silvics_loom))]
+mod loom_tests {
+    use super::*;
+    use loom::thread;
+    use std::sync::Arc;
+
+    /// A writer takes a node through `states`; a reader looks twice, and never sees one that is not
+    /// among them, nor goes back.
+    fn seen_in_order(
+        states: &'static [Option<u64>],
+        write: fn(&Node),
+        read: fn(&Node) -> Option<u64>,
+    ) {
+        loom::model(move || {
+            let node = Arc::new(Node::new(5, states[0], null_mut()));
+            let writer = {
+                let node = Arc::clone(&node);
+                thread::spawn(move || write(&node))
+            };
+            let seen = [(); 2].map(|()| {
+                let state = read(&node);
+                states.iter().position(|s| *s == state).expect("a state that never was")
+            });
+            assert!(seen[0] <= seen[1], "{:?} after {:?}", states[seen[1]], states[seen[0]]);
+            writer.join().unwrap();
+            assert_eq!(node.state(), states.last().copied().flatten());
+        });
+    }
+
+    const REINSERTED: &[Option<u64>] = &[Some(1), None, Some(2)];
+
+    fn reinsert(node: &Node) {
+        let node = node.lock();
+        node.make_absent();
+        node.make_present(2);
+    }
+
+    #[test]
+    fn a_removal_and_an_insertion_are_seen_in_order() {
+        seen_in_order(REINSERTED, reinsert, Node::state);
+    }
+
+    #[test]
+    fn an_update_is_seen_after_an_insertion_and_before_a_removal() {
+        let insert_and_update = |node: &Node| {
+            let node = node.lock();
+            node.make_present(1);
+            node.set_value(2);
+        };
+        seen_in_order(&[None, Some(1), Some(2)], insert_and_update, Node::state);
+        let update_and_remove = |node: &Node| {
+            let node = node.lock();
+            node.set_value(2);
+            node.make_absent();
+        };
+        seen_in_order(&[Some(1), Some(2), None], update_and_remove, Node::state);
+    }
+
+    #[test]
+    fn who_only_passes_sees_no_change() {
+        loom::model(|| {
+            let node = Arc::new(Node::new(5, Some(1), null_mut()));
+            let writer = {
+                let node = Arc::clone(&node);
+                thread::spawn(move || reinsert(&node))
+            };
+            let version = node.version();
+            assert!(!node.has_shrunk_since(version));
+            writer.join().unwrap();
+            assert!(!node.has_shrunk_since(version));
+        });
+    }
+
+    /// The reader with a weaker load of the value.
+    fn state_by_relaxed_load(node: &Node) -> Option<u64> {
+        loop {
+            let before = node.version();
+            if !before.is_present() {
+                return None;
+            }
+            let value = node.value.load(Ordering::Relaxed);
+            let after = node.version.load(Ordering::Relaxed);
+            if (after ^ before.0) & PRESENCE == 0 {
+                return Some(value);
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "None after Some(2)")]
+    fn a_relaxed_load_of_the_value_is_caught() {
+        seen_in_order(REINSERTED, reinsert, state_by_relaxed_load);
+    }
+
+    #[test]
+    #[should_panic(expected = "None after Some(2)")]
+    fn a_relaxed_store_of_the_value_is_caught() {
+        let write = |node: &Node| {
+            let node = node.lock();
+            node.make_absent();
+            node.0.value.store(2, Ordering::Relaxed);
+            node.set_version(|word| step_presence(word) | PRESENT);
+        };
+        seen_in_order(REINSERTED, write, Node::state);
+    }
+
+    /// The reader that looks at presence once.
+    #[test]
+    #[should_panic(expected = "after")]
+    fn a_single_look_at_presence_is_caught() {
+        let read = |node: &Node| {
+            let present = node.version().is_present();
+            present.then(|| node.value.load(Ordering::Acquire))
+        };
+        seen_in_order(REINSERTED, reinsert, read);
+    }
+}

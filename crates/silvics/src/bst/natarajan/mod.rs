@@ -68,7 +68,8 @@
 //! internal nodes and no leaf have theirs in two lines.
 //!
 //! # Checked by
-//! The conformance suite (`tests/conformance.rs`), and [`Check::check`], which walks I1 to I3.
+//! The conformance suite (`tests/conformance.rs`); [`Check::check`], which walks I1 to I3; the
+//! transitions of an edge, in every execution, in `node.rs`.
 
 mod check;
 mod node;
