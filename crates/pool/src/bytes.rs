@@ -99,7 +99,16 @@ impl BytesPool {
     /// `size` bytes, uninitialised, 8-byte aligned and the caller's alone.
     #[inline]
     pub fn alloc(&self, size: usize) -> Result<NonNull<u8>, AllocError> {
-        if size <= LARGEST { self.core.alloc(class_of(size)) } else { self.alloc_large(size) }
+        if size > LARGEST {
+            return self.alloc_large(size);
+        }
+        let object = self.core.alloc(class_of(size))?;
+        #[cfg(silvics_poison)]
+        // SAFETY: a free slot of a class with room for `size` bytes.
+        unsafe {
+            crate::poison::hand_out(object, size);
+        }
+        Ok(object)
     }
 
     /// Takes an object back.
@@ -109,6 +118,11 @@ impl BytesPool {
     #[inline]
     pub unsafe fn free(&self, object: NonNull<u8>, size: usize) {
         if size <= LARGEST {
+            #[cfg(silvics_poison)]
+            // SAFETY: the caller's promise.
+            unsafe {
+                crate::poison::free(object, size);
+            }
             // SAFETY: the caller's promise.
             unsafe { self.core.free(class_of(size), object) };
         } else {

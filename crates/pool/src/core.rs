@@ -398,6 +398,11 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
         let first = growth.granule.wrapping_add(start);
         let slab = Self::slab(growth.granule, index);
         slab.open(class, first);
+        #[cfg(silvics_poison)]
+        // SAFETY: the slab's slots, which nobody has yet.
+        unsafe {
+            crate::poison::free(NonNull::new_unchecked(first), slots * size);
+        }
         growth.next_slab += 1;
         Ok(Run { next: first, end: first.wrapping_add(slots * size) })
     }

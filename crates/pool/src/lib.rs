@@ -36,6 +36,8 @@ mod error;
 mod magazine;
 mod pages;
 mod placement;
+#[cfg(silvics_poison)]
+mod poison;
 mod slab;
 mod typed;
 

@@ -2,6 +2,8 @@
 
 use crate::AllocError;
 use std::fmt;
+#[cfg(silvics_poison)]
+use std::ptr::NonNull;
 
 /// The size of a huge page, and of a granule: the unit in which pools grow.
 pub const HUGE_PAGE: usize = 2 << 20;
@@ -106,6 +108,11 @@ pub(crate) enum Collapse {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        #[cfg(silvics_poison)]
+        if let Some(start) = NonNull::new(self.start) {
+            // SAFETY: the mapping is nobody's any more.
+            unsafe { crate::poison::forget(start, self.len) };
+        }
         // SAFETY: made by `os::map` with this length, and unmapped once.
         unsafe { os::unmap(self.start, self.len) };
     }
@@ -140,7 +147,7 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 /// Linux and other unixes: `mmap`.
-#[cfg(unix)]
+#[cfg(all(unix, not(miri)))]
 mod os {
     use super::{Collapse, Fallback, HUGE_PAGE, Mapping, Pages};
     use crate::AllocError;
@@ -310,8 +317,8 @@ mod os {
     }
 }
 
-/// Everywhere else: the global allocator, aligned.
-#[cfg(not(unix))]
+/// Everywhere else, and under Miri, which cannot unmap in parts: the global allocator, aligned.
+#[cfg(any(not(unix), miri))]
 mod os {
     use super::{Collapse, Fallback, HUGE_PAGE, Mapping, Pages};
     use crate::AllocError;

@@ -41,7 +41,13 @@ impl<T> Pool<T> {
     /// A slot, uninitialised and the caller's alone.
     #[inline]
     pub fn alloc(&self) -> Result<NonNull<T>, AllocError> {
-        self.core.alloc(0).map(NonNull::cast)
+        let slot = self.core.alloc(0)?;
+        #[cfg(silvics_poison)]
+        // SAFETY: a free slot, `size_of::<T>()` bytes or larger.
+        unsafe {
+            crate::poison::hand_out(slot, size_of::<T>());
+        }
+        Ok(slot.cast())
     }
 
     /// Takes a slot back, without dropping what is in it.
@@ -50,6 +56,11 @@ impl<T> Pool<T> {
     /// It came from this pool, is taken back once, and is used by nobody any more.
     #[inline]
     pub unsafe fn free(&self, slot: NonNull<T>) {
+        #[cfg(silvics_poison)]
+        // SAFETY: the caller's promise.
+        unsafe {
+            crate::poison::free(slot.cast(), size_of::<T>());
+        }
         // SAFETY: the caller's promise.
         unsafe { self.core.free(0, slot.cast()) };
     }

@@ -28,6 +28,7 @@
 //! | setting | does |
 //! |---|---|
 //! | build profile, Miri | choose the amount of work ([`size`]) |
+//! | `SILVICS_HALVINGS`, when compiled | halves the amount of work so many times |
 //! | `SILVICS_CHURN_PAIRS` | insert/remove pairs of the churn properties |
 //! | `SILVICS_SEED` | other random numbers |
 //! | `PROPTEST_CASES` | has no effect: the cases are chosen by [`size`] |

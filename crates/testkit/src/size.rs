@@ -1,16 +1,26 @@
 //! How much work each property does: full size in release builds, less in debug builds, and a
-//! handful of steps under Miri, which runs some thousand times slower.
+//! handful of steps under Miri, which runs some thousand times slower. Builds for the tools between
+//! (`.ci/sanitize`) halve the amounts as often as `SILVICS_HALVINGS` says when the testkit is
+//! compiled.
 
 /// The number that fits the build.
 pub const fn pick(release: usize, debug: usize, miri: usize) -> usize {
     if cfg!(miri) {
-        miri
-    } else if cfg!(debug_assertions) {
-        debug
-    } else {
-        release
+        return miri;
     }
+    let full = if cfg!(debug_assertions) { debug } else { release };
+    // Halved, powers of two stay such.
+    let halved = full >> HALVINGS;
+    if halved < miri { miri } else { halved }
 }
+
+const HALVINGS: u32 = match option_env!("SILVICS_HALVINGS") {
+    Some(text) => match u32::from_str_radix(text, 10) {
+        Ok(halvings) if halvings < 32 => halvings,
+        _ => panic!("SILVICS_HALVINGS is how often to halve the work: a number from 0 to 31"),
+    },
+    None => 0,
+};
 
 /// The insert/remove pairs of the churn properties, if `SILVICS_CHURN_PAIRS` says so.
 pub fn churn_pairs() -> Option<usize> {
