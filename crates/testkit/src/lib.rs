@@ -49,6 +49,8 @@ pub mod cursors;
 pub mod ends;
 mod failure;
 #[cfg(feature = "suite")]
+pub mod fuzz;
+#[cfg(feature = "suite")]
 pub mod faults;
 #[cfg(feature = "suite")]
 pub mod faulty;

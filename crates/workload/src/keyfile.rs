@@ -107,15 +107,16 @@ impl std::error::Error for KeyFileError {
 
 /// Reads a file of lines.
 pub fn read_lines(path: &Path) -> Result<KeyFile<ByteKeys>, KeyFileError> {
-    lines_from(&std::fs::read(path)?)
+    parse_lines(&std::fs::read(path)?)
 }
 
 /// Reads a SOSD file.
 pub fn read_sosd(path: &Path) -> Result<KeyFile<WordKeys>, KeyFileError> {
-    sosd_from(BufReader::with_capacity(1 << 20, File::open(path)?))
+    parse_sosd(BufReader::with_capacity(1 << 20, File::open(path)?))
 }
 
-fn lines_from(text: &[u8]) -> Result<KeyFile<ByteKeys>, KeyFileError> {
+/// Reads the content of a file of lines.
+pub fn parse_lines(text: &[u8]) -> Result<KeyFile<ByteKeys>, KeyFileError> {
     if text.is_empty() {
         return Err(KeyFileError::Empty);
     }
@@ -133,7 +134,8 @@ fn lines_from(text: &[u8]) -> Result<KeyFile<ByteKeys>, KeyFileError> {
     Ok(KeyFile { keys, duplicates, unsorted_at })
 }
 
-fn sosd_from(mut reader: impl Read) -> Result<KeyFile<WordKeys>, KeyFileError> {
+/// Reads the content of a SOSD file.
+pub fn parse_sosd(mut reader: impl Read) -> Result<KeyFile<WordKeys>, KeyFileError> {
     let mut header = Vec::new();
     reader.by_ref().take(8).read_to_end(&mut header)?;
     let Ok(header) = <[u8; 8]>::try_from(&header[..]) else {
@@ -215,7 +217,7 @@ mod tests {
 
     #[test]
     fn lines_are_bytes_as_they_are() {
-        let file = lines_from(b"b\r\na\0a\n\xff\xfe\n \n\n").unwrap();
+        let file = parse_lines(b"b\r\na\0a\n\xff\xfe\n \n\n").unwrap();
         let expected: [&[u8]; 5] = [b"", b" ", b"a\0a", b"b\r", b"\xff\xfe"];
         assert_eq!(keys(&file), expected);
         assert_eq!(file.duplicates, 0);
@@ -224,15 +226,15 @@ mod tests {
 
     #[test]
     fn a_last_line_needs_no_newline() {
-        assert_eq!(keys(&lines_from(b"a\nb").unwrap()), keys(&lines_from(b"a\nb\n").unwrap()));
-        assert_eq!(keys(&lines_from(b"\n").unwrap()), [b""]);
+        assert_eq!(keys(&parse_lines(b"a\nb").unwrap()), keys(&parse_lines(b"a\nb\n").unwrap()));
+        assert_eq!(keys(&parse_lines(b"\n").unwrap()), [b""]);
     }
 
     #[test]
     fn duplicates_are_dropped_and_counted_and_are_no_disorder() {
-        let file = lines_from(b"a\na\nb\nb\nb\nc\n").unwrap();
+        let file = parse_lines(b"a\na\nb\nb\nb\nc\n").unwrap();
         assert_eq!((file.keys.len(), file.duplicates, file.unsorted_at), (3, 3, None));
-        let file = sosd_from(&sosd(5, &[3, 1, 3, 1, 2])[..]).unwrap();
+        let file = parse_sosd(&sosd(5, &[3, 1, 3, 1, 2])[..]).unwrap();
         assert_eq!((file.keys.len(), file.duplicates, file.unsorted_at), (3, 2, Some(2)));
         assert_eq!([0, 1, 2].map(|position| file.keys.key(position)), [1, 2, 3]);
     }
@@ -241,7 +243,7 @@ mod tests {
     fn the_longest_line_is_known_by_its_number() {
         let long = vec![b'x'; 64 << 10];
         let text = [b"zz\n".as_slice(), &long, b"\na\n", &long, b"\n"].concat();
-        let file = lines_from(&text).unwrap();
+        let file = parse_lines(&text).unwrap();
         let expected = Longest { bytes: 64 << 10, line: Some(2) };
         assert_eq!(file.keys.longest(), expected);
         assert_eq!(file.duplicates, 1);
@@ -249,23 +251,23 @@ mod tests {
 
     #[test]
     fn empty_files_are_refused() {
-        assert!(matches!(lines_from(b""), Err(KeyFileError::Empty)));
-        assert!(matches!(sosd_from(&[][..]), Err(KeyFileError::Empty)));
-        assert!(matches!(sosd_from(&sosd(0, &[])[..]), Err(KeyFileError::Empty)));
+        assert!(matches!(parse_lines(b""), Err(KeyFileError::Empty)));
+        assert!(matches!(parse_sosd(&[][..]), Err(KeyFileError::Empty)));
+        assert!(matches!(parse_sosd(&sosd(0, &[])[..]), Err(KeyFileError::Empty)));
     }
 
     #[test]
     fn a_count_that_does_not_fit_is_refused() {
-        let short = sosd_from(&sosd(3, &[1, 2])[..]).unwrap_err();
+        let short = parse_sosd(&sosd(3, &[1, 2])[..]).unwrap_err();
         assert!(matches!(short, KeyFileError::Count { count: 3, bytes: 24 }));
-        let long = sosd_from(&sosd(1, &[1, 2])[..]).unwrap_err();
+        let long = parse_sosd(&sosd(1, &[1, 2])[..]).unwrap_err();
         assert!(matches!(long, KeyFileError::Count { count: 1, bytes: 24 }));
-        let huge = sosd_from(&sosd(u64::MAX, &[1])[..]).unwrap_err();
+        let huge = parse_sosd(&sosd(u64::MAX, &[1])[..]).unwrap_err();
         assert!(matches!(huge, KeyFileError::Count { bytes: 16, .. }));
         let odd = [sosd(1, &[1]), vec![0; 3]].concat();
-        let odd = sosd_from(&odd[..]).unwrap_err();
+        let odd = parse_sosd(&odd[..]).unwrap_err();
         assert!(matches!(odd, KeyFileError::Count { count: 1, bytes: 19 }));
-        let stub = sosd_from(&[1, 2, 3][..]).unwrap_err();
+        let stub = parse_sosd(&[1, 2, 3][..]).unwrap_err();
         assert!(matches!(stub, KeyFileError::NoHeader { bytes: 3 }));
     }
 
@@ -303,7 +305,7 @@ mod tests {
                 .map(|line| line.into_iter().filter(|&byte| byte != b'\n').collect())
                 .collect();
             let text = lines.iter().flat_map(|line| [line, &b"\n"[..]].concat()).collect::<Vec<u8>>();
-            let file = lines_from(&text).unwrap();
+            let file = parse_lines(&text).unwrap();
             let expected: BTreeSet<Vec<u8>> = lines.iter().cloned().collect();
             prop_assert_eq!(file.duplicates, lines.len() - expected.len());
             prop_assert_eq!(file.unsorted_at.is_none(), lines.is_sorted());
@@ -312,7 +314,7 @@ mod tests {
 
         #[test]
         fn words_come_back_sorted_and_distinct(words in prop::collection::vec(0_u64..100, 1..100)) {
-            let file = sosd_from(&sosd(words.len() as u64, &words)[..]).unwrap();
+            let file = parse_sosd(&sosd(words.len() as u64, &words)[..]).unwrap();
             let found: Vec<u64> = (0..file.keys.len() as u32).map(|p| file.keys.key(p)).collect();
             let expected: BTreeSet<u64> = words.iter().copied().collect();
             prop_assert!(found.iter().eq(&expected));
@@ -320,8 +322,8 @@ mod tests {
 
         #[test]
         fn no_file_panics(bytes: Vec<u8>) {
-            let _ = sosd_from(&bytes[..]);
-            let _ = lines_from(&bytes);
+            let _ = parse_sosd(&bytes[..]);
+            let _ = parse_lines(&bytes);
         }
     }
 }
