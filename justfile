@@ -18,6 +18,26 @@ loom:
 stress:
     SILVICS_CHURN_PAIRS=100000000 cargo test --release -p silvics --test conformance -- --ignored --test-threads 2
 
+# AddressSanitizer and LeakSanitizer, which must first find planted bugs.
+asan:
+    .ci/sanitize asan
+
+# ThreadSanitizer, in the same way.
+tsan:
+    .ci/sanitize tsan
+
+# Valgrind's memcheck, in the same way.
+valgrind:
+    .ci/sanitize valgrind
+
+# Miri, in the same way.
+miri:
+    .ci/sanitize miri
+
+# Each fuzz target for a minute, after it has found a planted bug. Needs cargo-fuzz (fuzz/README.md).
+fuzz seconds="60":
+    .ci/fuzz {{seconds}}
+
 # The default comparison.
 bench:
     cargo run --release -- bench
