@@ -20,6 +20,8 @@ pub struct Chosen {
     explicit_variant: bool,
     /// Whether it was named itself, not its group.
     pub named: bool,
+    /// The mistake to be planted in it.
+    pub canary: Option<Canary>,
 }
 
 impl fmt::Debug for Chosen {
@@ -31,7 +33,9 @@ impl fmt::Debug for Chosen {
 impl Chosen {
     /// As it was named.
     pub fn name(&self) -> String {
-        if self.explicit_variant {
+        if let Some(canary) = self.canary {
+            format!("{CANARY}{}", canary.name())
+        } else if self.explicit_variant {
             format!("{}:{}", self.entry.name, self.variant.name)
         } else {
             self.entry.name.clone()
@@ -104,6 +108,10 @@ pub fn select(
     mixes: &[Mix],
 ) -> Result<(Vec<Chosen>, Vec<String>), Error> {
     let chosen = resolve(text)?;
+    if let Some(broken) = chosen.iter().find(|chosen| chosen.canary.is_some()) {
+        let problem = format!("`{}` is broken on purpose: name it to `silvics verify`", broken.name());
+        return Err(Error::value("--index", problem));
+    }
     let mut notes = Vec::new();
     let mut kept = Vec::new();
     for candidate in chosen {
@@ -160,6 +168,9 @@ fn suits(candidate: &Chosen, key_type: KeyType, mixes: &[Mix]) -> Result<(), Err
 /// The indexes an item of the list names.
 fn named(item: &str) -> Result<Vec<Chosen>, Error> {
     let all = catalogue::all();
+    if let Some(name) = item.strip_prefix(CANARY) {
+        return Ok(vec![with_canary(name)?]);
+    }
     let group: Vec<Chosen> = all
         .iter()
         .filter(|entry| item == "all" || entry.groups.contains(&item))
@@ -168,6 +179,7 @@ fn named(item: &str) -> Result<Vec<Chosen>, Error> {
             variant: &entry.variants[0],
             explicit_variant: false,
             named: false,
+            canary: None,
         })
         .collect();
     if !group.is_empty() {
@@ -179,6 +191,7 @@ fn named(item: &str) -> Result<Vec<Chosen>, Error> {
             variant: &entry.variants[0],
             explicit_variant: false,
             named: true,
+            canary: None,
         }]);
     }
     // The colon before a variant is the last one: names of peers have one, too.
@@ -197,7 +210,54 @@ fn with_variant(entry: &'static Entry, name: &str) -> Result<Chosen, Error> {
             format!("`{}` has no variant `{name}`: choose {}", entry.name, variants.join(" or "));
         return Err(Error::value("--index", problem));
     };
-    Ok(Chosen { entry, variant, explicit_variant: true, named: true })
+    Ok(Chosen { entry, variant, explicit_variant: true, named: true, canary: None })
+}
+
+/// What the name of a planted mistake begins with.
+const CANARY: &str = "canary:";
+
+/// A mistake of `silvics::canary`, where there are any.
+#[cfg(feature = "canaries")]
+pub use silvics::canary::Canary;
+/// A mistake that can be planted: there is none without the feature `canaries`.
+#[cfg(not(feature = "canaries"))]
+#[derive(Clone, Copy)]
+pub enum Canary {}
+
+#[cfg(not(feature = "canaries"))]
+impl Canary {
+    fn name(self) -> &'static str {
+        match self {}
+    }
+}
+
+/// Makes the mistake from now on in all of our indexes, or none.
+pub fn plant(canary: Option<Canary>) {
+    #[cfg(feature = "canaries")]
+    silvics::canary::plant(canary);
+    #[cfg(not(feature = "canaries"))]
+    let _: Option<Canary> = canary;
+}
+
+/// The index a mistake belongs to, with that mistake.
+#[cfg(feature = "canaries")]
+fn with_canary(name: &str) -> Result<Chosen, Error> {
+    let Some(&canary) = Canary::ALL.iter().find(|canary| canary.name() == name) else {
+        let names: Vec<&str> = Canary::ALL.iter().map(|canary| canary.name()).collect();
+        let problem = format!("`{CANARY}{name}` is no canary: choose {}", names.join(", "));
+        return Err(Error::value("--index", problem));
+    };
+    let mut chosen = named(canary.index())?.swap_remove(0);
+    chosen.canary = Some(canary);
+    Ok(chosen)
+}
+
+#[cfg(not(feature = "canaries"))]
+fn with_canary(name: &str) -> Result<Chosen, Error> {
+    let problem = format!(
+        "`{CANARY}{name}` needs a build that can plant mistakes: add --features canaries to cargo run"
+    );
+    Err(Error::value("--index", problem))
 }
 
 fn unknown(item: &str) -> Error {

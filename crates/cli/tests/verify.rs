@@ -111,6 +111,10 @@ fn values_that_make_no_sense() {
     #[cfg(feature = "peers")]
     refuses(&["--index", "peers"], &["--index", "`peers`", "name another index"]);
     refuses(&["--index", "occ-avl", "--key-type", "bytes"], &["`occ-avl`", "byte keys"]);
+    #[cfg(not(feature = "canaries"))]
+    refuses(&["--index", "canary:x"], &["`canary:x`", "--features canaries"]);
+    #[cfg(feature = "canaries")]
+    refuses(&["--index", "canary:x"], &["`canary:x` is no canary", "missing-help"]);
     refuses(&["--mix", "50/50/1"], &["--mix", "sum to 100"]);
     refuses(&["--threads", "0"], &["--threads", "`0`", "from 1 to 256"]);
     refuses(&["--seconds", "never"], &["--seconds", "`never`"]);

@@ -9,6 +9,7 @@ use crate::interrupt;
 use crate::keys::KeyType;
 use crate::machine::Machine;
 use crate::progress::{self, Progress};
+use crate::select;
 use plan::{Plan, Target};
 use report::{Checked, Report, Row};
 use silvics_testkit::TestKey;
@@ -72,7 +73,9 @@ fn record(args: &VerifyArgs) -> Result<u8, Error> {
     for target in &plan.targets {
         progress.doing(format!("{} {}", target.index, target.place.name()));
         let begun = Instant::now();
+        select::plant(target.canary);
         let recorded = (target.verify)(&plan.recorded(target), &clock);
+        select::plant(None);
         let wrong = recorded.found.is_some();
         if let (Some(found), Some(output)) = (&recorded.found, &schedule) {
             let schedule = plan.schedule(target, found.history);

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::flags::{list, number, parse, seconds, seed, single};
 use crate::keys::KeyType;
 use crate::place::{self, Place};
-use crate::select::{self, Chosen};
+use crate::select::{self, Canary, Chosen};
 use serde::{Deserialize, Serialize};
 use silvics::{Options, Pages};
 use silvics_testkit::verify;
@@ -21,6 +21,8 @@ pub struct Target {
     pub place: Place,
     pub key_type: KeyType,
     pub verify: Verify,
+    /// The mistake to be planted in it.
+    pub canary: Option<Canary>,
 }
 
 /// What to record.
@@ -198,7 +200,8 @@ fn targets(
             }
             targets.extend(places.iter().filter_map(|&place| {
                 let verify = candidate.verify(place, key_type)?;
-                Some(Target { index: candidate.name(), place, key_type, verify })
+                let (index, canary) = (candidate.name(), candidate.canary);
+                Some(Target { index, place, key_type, verify, canary })
             }));
         }
     }

@@ -1,0 +1,49 @@
+//! Mistakes planted in our structures are found by `silvics verify`, told in a few lines, and found
+//! again in the files it writes.
+#![cfg(feature = "canaries")]
+
+mod common;
+
+use common::{Files, run, stderr, stdout};
+use serde_json::Value;
+
+/// Runs `silvics verify`; its exit code and result.
+fn verify(args: &[&str]) -> (Option<i32>, Value) {
+    let output = run(&[&["verify", "--format", "json"], args].concat());
+    let value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{args:?}: {e}: {}{}", stdout(&output), stderr(&output)));
+    (output.status.code(), value)
+}
+
+/// Seconds in which each must be found.
+const BUDGET: &str = "60";
+
+/// The mistake is found as a history, by its calls.
+fn found_in_a_history(name: &str) {
+    let files = Files::new();
+    let (history, schedule) = (files.write("history", ""), files.write("schedule", ""));
+    let index = format!("canary:{name}");
+    let args = ["--index", &index, "--seconds", BUDGET];
+    let (code, report) = verify(&[&args[..], &["--history", &history, "--schedule", &schedule]].concat());
+    assert_eq!(code, Some(1), "{name} was not found: {report}");
+    let rows = report["by_index"].as_array().unwrap();
+    let wrong = &rows.last().unwrap()["violation"];
+    println!("canary {name} verify {:.1} s\n{}", report["seconds"], wrong["text"].as_str().unwrap());
+    let calls = wrong["calls"].as_array().unwrap_or_else(|| panic!("no calls: {wrong}"));
+    assert!((1..=12).contains(&calls.len()), "not short: {wrong}");
+
+    let (code, checked) = verify(&["--check", &history]);
+    assert_eq!((code, checked["verdict"].as_str()), (Some(1), Some("violation")), "{checked}");
+    let (code, again) = verify(&["--replay", &schedule, "--seconds", BUDGET]);
+    assert_eq!(code, Some(1), "{name} was not found again: {again}");
+}
+
+/// The mistake is found by what the index holds at rest.
+fn found_at_rest(name: &str, what: &str) {
+    let (code, report) = verify(&["--index", &format!("canary:{name}"), "--seconds", BUDGET]);
+    assert_eq!(code, Some(1), "{name} was not found: {report}");
+    let rows = report["by_index"].as_array().unwrap();
+    let text = rows.last().unwrap()["violation"]["text"].as_str().unwrap().to_owned();
+    println!("canary {name} verify {:.1} s\n{text}", report["seconds"]);
+    assert!(text.contains(what), "{text}");
+}

@@ -1,0 +1,225 @@
+//! Writes the figures of the last long run into docs/trust.md:
+//! `cargo run -p silvics-testkit --example trust -- target/trust docs/trust.md`.
+//!
+//! The folder holds what the jobs of `just stress` printed, one file each; a job without a file did
+//! not run, and the table says so. What stands between the two marks of the page is replaced.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{env, fs};
+
+const BEGIN: &str = "<!-- figures: written by `just trust` -->\n";
+const END: &str = "<!-- end of figures -->";
+
+/// The columns: what a job calls a structure, and its heading.
+const STRUCTURES: [(&str, &str); 4] = [
+    ("edge-ext-lf u64", "edge-ext-lf"),
+    ("occ-avl u64", "occ-avl"),
+    ("skiplist u64", "skiplist, `u64`"),
+    ("skiplist bytes", "skiplist, bytes"),
+];
+
+type Cells = BTreeMap<String, String>;
+
+/// What the jobs printed.
+struct Logs(PathBuf);
+
+impl Logs {
+    fn read(&self, job: &str) -> Option<String> {
+        fs::read_to_string(self.0.join(job)).ok()
+    }
+
+    /// The lines of a job that begin with `word`, in words.
+    fn lines(&self, job: &str, word: &str) -> Vec<Vec<String>> {
+        let text = self.read(job).unwrap_or_default();
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        text.lines().map(words).filter(|w| w.first().is_some_and(|f| f == word)).collect()
+    }
+}
+
+/// A number with its thousands apart.
+fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Operations and histories per structure, over its placements.
+fn histories(logs: &Logs) -> Option<(Cells, String)> {
+    let report: Value = serde_json::from_str(&logs.read("verify.json")?).ok()?;
+    let mut sums: BTreeMap<String, [u64; 3]> = BTreeMap::new();
+    for row in report["by_index"].as_array()? {
+        let name = format!("{} {}", row["index"].as_str()?, row["key_type"].as_str()?);
+        let sum = sums.entry(name).or_default();
+        for (sum, field) in sum.iter_mut().zip(["operations", "histories", "violations"]) {
+            *sum += row[field].as_u64()?;
+        }
+    }
+    let cell = |[operations, histories, violations]: [u64; 3]| {
+        format!("{} calls, {} histories: {violations} wrong", count(operations), count(histories))
+    };
+    let cells = sums.into_iter().map(|(name, sum)| (name, cell(sum))).collect();
+    let run = format!(
+        "seed {}, threads {}, mix {}, clock {}, {:.0} s",
+        report["seed"], report["threads"], report["mix"], report["clock"], report["seconds"].as_f64()?
+    );
+    Some((cells, run))
+}
+
+/// Schedules per structure: `schedules STRUCTURE KEYS SCENARIO random N pct N …`.
+fn schedules(logs: &Logs, word: &str, unit: &str) -> Option<Cells> {
+    logs.read("schedules.txt")?;
+    let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for line in logs.lines("schedules.txt", word) {
+        let [_, structure, keys, _, figures @ ..] = &line[..] else { continue };
+        let sum = sums.entry(format!("{structure} {keys}")).or_default();
+        sum.0 += 1;
+        sum.1 += figures.iter().filter_map(|word| word.parse::<u64>().ok()).sum::<u64>();
+    }
+    let cell = |(scenarios, figures)| format!("{} {unit} of {scenarios} scenarios", count(figures));
+    Some(sums.into_iter().map(|(name, sum)| (name, cell(sum))).collect())
+}
+
+/// Passed tests whose module names the structure, in the output of `cargo test`.
+fn tests(logs: &Logs, job: &str, of: impl Fn(&str) -> bool) -> Option<Cells> {
+    let text = logs.read(job)?;
+    let mut sums: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    for line in text.lines() {
+        let Some((name, outcome)) =
+            line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "))
+        else {
+            continue;
+        };
+        let Some((module, test)) = name.split_once("::") else { continue };
+        if !of(test) || outcome.starts_with("ignored") {
+            continue;
+        }
+        let structure = match module {
+            module if module.starts_with("edge_ext_lf") => "edge-ext-lf u64",
+            module if module.starts_with("occ_avl") => "occ-avl u64",
+            module if module.starts_with("skiplist_u64") => "skiplist u64",
+            module if module.starts_with("skiplist_bytes") => "skiplist bytes",
+            _ => continue,
+        };
+        let sum = sums.entry(structure.into()).or_default();
+        sum[usize::from(!outcome.starts_with("ok"))] += 1;
+    }
+    let cell = |[passed, failed]: [u64; 2]| match failed {
+        0 => format!("{passed} tests"),
+        _ => format!("{passed} tests, {failed} FAIL"),
+    };
+    Some(sums.into_iter().map(|(name, sum)| (name, cell(sum))).collect())
+}
+
+/// A row of the table.
+fn row(page: &mut String, property: &str, by: &str, cells: Option<&Cells>) {
+    let _ = write!(page, "| {property} | {by} |");
+    for (name, _) in STRUCTURES {
+        let cell = match cells {
+            None => "not run",
+            Some(cells) => cells.get(name).map_or("–", String::as_str),
+        };
+        let _ = write!(page, " {cell} |");
+    }
+    page.push('\n');
+}
+
+fn table(logs: &Logs) -> String {
+    let mut page = String::from("| property | checked by |");
+    for (_, heading) in STRUCTURES {
+        let _ = write!(page, " {heading} |");
+    }
+    let _ = writeln!(page, "\n|{}", "---|".repeat(2 + STRUCTURES.len()));
+    let histories = histories(logs);
+    let cells = histories.as_ref().map(|(cells, _)| cells);
+    row(&mut page, "linearizable", "`silvics verify`, real threads", cells);
+    let explored = schedules(logs, "schedules", "schedules");
+    row(&mut page, "linearizable, nothing freed too early or twice", "shuttle", explored.as_ref());
+    let stops = schedules(logs, "stops", "stops");
+    row(&mut page, "others go on when a thread stops", "shuttle, stops", stops.as_ref());
+    for (property, by, job) in [
+        ("the contract, alone and among threads", "suite", "suite.txt"),
+        ("an allocation that fails or unwinds has not happened", "faults", "faults.txt"),
+        ("no data race", "ThreadSanitizer", "tsan.txt"),
+        ("no invalid access, no leak", "AddressSanitizer, LeakSanitizer", "asan.txt"),
+        ("no invalid access, no leak", "valgrind", "valgrind.txt"),
+        ("no undefined behaviour", "Miri", "miri.txt"),
+    ] {
+        row(&mut page, property, by, tests(logs, job, |_| true).as_ref());
+    }
+    if let Some((_, run)) = histories {
+        let _ = writeln!(page, "\n`silvics verify`: {run}.");
+    }
+    page.push_str(&canaries(logs));
+    page.push_str(&others(logs));
+    page
+}
+
+/// The planted mistakes: `canary NAME …` in the words of the job.
+fn canaries(logs: &Logs) -> String {
+    let mut page = String::from("\n| planted mistake | found by |\n|---|---|\n");
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for job in ["schedules.txt", "canaries.txt"] {
+        for line in logs.lines(job, "canary") {
+            if let [_, name, how @ ..] = &line[..] {
+                found.entry(name.clone()).or_default().push(how.join(" "));
+            }
+        }
+    }
+    if found.is_empty() {
+        return "\nThe planted mistakes were not run.\n".into();
+    }
+    for (name, how) in found {
+        let _ = writeln!(page, "| `{name}` | {} |", how.join("; "));
+    }
+    page
+}
+
+/// Loom and fuzzing, which are not by structure.
+fn others(logs: &Logs) -> String {
+    let mut page = String::new();
+    if let Some(text) = logs.read("loom.txt") {
+        let passed = text.lines().filter(|l| l.starts_with("test ") && l.ends_with("ok")).count();
+        let _ = writeln!(page, "\nLoom: {passed} models of small pieces, each explored whole within its bound.");
+    }
+    for line in logs.lines("fuzz.txt", "fuzz") {
+        let _ = writeln!(page, "\nFuzzing: {}.", line[1..].join(" "));
+    }
+    page
+}
+
+fn write(folder: &Path, page: &Path) -> Result<(), String> {
+    let text = fs::read_to_string(page).map_err(|e| format!("{}: {e}", page.display()))?;
+    let missing = || format!("{} lacks the marks for its figures", page.display());
+    let (before, rest) = text.split_once(BEGIN).ok_or_else(missing)?;
+    let (_, after) = rest.split_once(END).ok_or_else(missing)?;
+    let logs = Logs(folder.to_owned());
+    let run = logs.read("run.txt").unwrap_or_default();
+    let figures = format!("{}\n\n{}", run.trim(), table(&logs));
+    let text = format!("{before}{BEGIN}\n{}\n\n{END}{after}", figures.trim());
+    fs::write(page, text).map_err(|e| format!("{}: {e}", page.display()))
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let [folder, page] = &args[..] else {
+        eprintln!("trust: name the folder of the jobs' output and the page");
+        return ExitCode::from(2);
+    };
+    match write(Path::new(folder), Path::new(page)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("trust: {problem}");
+            ExitCode::from(2)
+        }
+    }
+}
