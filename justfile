@@ -14,6 +14,16 @@ loom:
     RUSTFLAGS="--cfg silvics_loom" cargo test --release --target-dir target/loom -p silvics-sync --test loom
     RUSTFLAGS="--cfg silvics_loom" cargo test --release --target-dir target/loom -p silvics-pool -p silvics --lib loom
 
+# Whole structures in many orders, on a machine without other work about twenty minutes; `just
+# schedules 2000` is what CI runs. A failure prints its schedule; SILVICS_SCHEDULE_FILE=folder
+# writes it to a file there, SILVICS_REPLAY=file plays that again (name the test).
+shuttle: (schedules "100000")
+
+# The same with so many schedules per scenario and scheduler, and every canary.
+schedules count:
+    RUSTFLAGS="--cfg silvics_shuttle" SILVICS_SCHEDULES={{count}} cargo test --release --target-dir target/shuttle \
+        -p silvics -p silvics-testkit --features silvics/canaries --lib --test schedules --test canaries
+
 # The long runs: churn of 100 M pairs in constant memory, long histories.
 stress:
     SILVICS_CHURN_PAIRS=100000000 cargo test --release -p silvics --test conformance -- --ignored --test-threads 2

@@ -109,7 +109,8 @@ pub fn select(
 ) -> Result<(Vec<Chosen>, Vec<String>), Error> {
     let chosen = resolve(text)?;
     if let Some(broken) = chosen.iter().find(|chosen| chosen.canary.is_some()) {
-        let problem = format!("`{}` is broken on purpose: name it to `silvics verify`", broken.name());
+        let problem =
+            format!("`{}` is broken on purpose: name it to `silvics verify`", broken.name());
         return Err(Error::value("--index", problem));
     }
     let mut notes = Vec::new();

@@ -24,11 +24,16 @@ fn found_in_a_history(name: &str) {
     let (history, schedule) = (files.write("history", ""), files.write("schedule", ""));
     let index = format!("canary:{name}");
     let args = ["--index", &index, "--seconds", BUDGET];
-    let (code, report) = verify(&[&args[..], &["--history", &history, "--schedule", &schedule]].concat());
+    let (code, report) =
+        verify(&[&args[..], &["--history", &history, "--schedule", &schedule]].concat());
     assert_eq!(code, Some(1), "{name} was not found: {report}");
     let rows = report["by_index"].as_array().unwrap();
     let wrong = &rows.last().unwrap()["violation"];
-    println!("canary {name} verify {:.1} s\n{}", report["seconds"], wrong["text"].as_str().unwrap());
+    println!(
+        "canary {name} verify {:.1} s\n{}",
+        report["seconds"],
+        wrong["text"].as_str().unwrap()
+    );
     let calls = wrong["calls"].as_array().unwrap_or_else(|| panic!("no calls: {wrong}"));
     assert!((1..=12).contains(&calls.len()), "not short: {wrong}");
 

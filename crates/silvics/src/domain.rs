@@ -31,6 +31,9 @@
 //! * D5: a batch cell is touched only by the thread whose index it has (P1 of
 //!   `silvics_sync::per_thread`), or under exclusive access to the index.
 //!
+//! # Under `--cfg silvics_shuttle`
+//! `model_epoch` stands in for the collector and runs a call the moment nothing holds it back.
+//!
 //! # Bounds
 //! While pins are short, a thread's garbage is its unsealed batches plus what the collector has
 //! not yet run, some two epochs' worth. Under a held pin garbage grows with what is retired.
@@ -43,6 +46,9 @@
 //! thread's, still protects: a thread that removes and inserts at the limit under one long pin
 //! gets an error that the next pin would not.
 
+#[cfg(silvics_shuttle)]
+use crate::model_epoch as epoch;
+#[cfg(not(silvics_shuttle))]
 use crossbeam_epoch as epoch;
 use silvics_pool::Budget;
 use silvics_sync::Mutex;
@@ -247,8 +253,8 @@ pub(crate) unsafe trait Reclaim: Send + Sync + 'static {
     unsafe fn reclaim(&self, object: NonNull<u8>);
 }
 
-/// A batch is sealed at this many objects …
-pub const BATCH_OBJECTS: usize = 64;
+/// A batch is sealed at this many objects (one under a model checker, to see each at once) …
+pub const BATCH_OBJECTS: usize = if cfg!(silvics_shuttle) { 1 } else { 64 };
 /// … or at this many bytes, whichever comes first.
 pub const BATCH_BYTES: usize = 256 << 10;
 

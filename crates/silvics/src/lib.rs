@@ -1,11 +1,18 @@
 //! Ordered in-memory indexes for many cores, with their memory layout under the user's control.
 
 pub mod bst;
+#[cfg(feature = "canaries")]
+pub mod canary;
+#[cfg(not(feature = "canaries"))]
+#[allow(unreachable_pub)] // public with the feature
+mod canary;
 pub mod domain;
 pub mod error;
 pub mod index;
 pub mod key;
 mod memory;
+#[cfg(silvics_shuttle)]
+mod model_epoch;
 pub mod skiplist;
 mod update;
 

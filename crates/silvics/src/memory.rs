@@ -187,7 +187,8 @@ impl<P: Placement> Blobs<P> {
     }
 }
 
-#[cfg(test)]
+// Real threads, and batches of real size.
+#[cfg(all(test, not(silvics_shuttle)))]
 mod tests {
     use super::*;
     use silvics_pool::{Pooled, Shared};

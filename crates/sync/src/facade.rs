@@ -6,13 +6,13 @@
 
 /// Atomic types, fences and orderings.
 pub mod atomic {
-    #[cfg(silvics_loom)]
-    pub use loom::sync::atomic::{
+    #[cfg(all(silvics_shuttle, not(silvics_loom)))]
+    pub use crate::model::atomic::{
         AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
         Ordering, fence,
     };
-    #[cfg(all(silvics_shuttle, not(silvics_loom)))]
-    pub use shuttle::sync::atomic::{
+    #[cfg(silvics_loom)]
+    pub use loom::sync::atomic::{
         AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
         Ordering, fence,
     };
@@ -20,6 +20,19 @@ pub mod atomic {
     pub use std::sync::atomic::{
         AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
         Ordering, fence,
+    };
+}
+
+/// The machine's own atomics, for what no model is to see.
+pub(crate) mod machine {
+    pub(crate) use std::sync::atomic::AtomicU8;
+    #[cfg(not(silvics_shuttle))]
+    pub(crate) use std::sync::atomic::Ordering;
+    #[cfg(silvics_shuttle)]
+    pub use std::sync::atomic::Ordering;
+    #[cfg(silvics_shuttle)]
+    pub(crate) use std::sync::atomic::{
+        AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, fence,
     };
 }
 
@@ -62,49 +75,57 @@ pub mod cell {
 
 /// Spinning.
 pub mod hint {
+    #[cfg(all(silvics_shuttle, not(silvics_loom)))]
+    pub use crate::model::yield_now as spin_loop;
     #[cfg(silvics_loom)]
     pub use loom::hint::spin_loop;
-    #[cfg(all(silvics_shuttle, not(silvics_loom)))]
-    pub use shuttle::hint::spin_loop;
     #[cfg(not(any(silvics_loom, silvics_shuttle)))]
     pub use std::hint::spin_loop;
 }
 
 /// Threads.
 pub mod thread {
+    #[cfg(all(silvics_shuttle, not(silvics_loom)))]
+    pub use crate::model::yield_now;
     #[cfg(silvics_loom)]
     pub use loom::thread::{JoinHandle, spawn, yield_now};
     #[cfg(all(silvics_shuttle, not(silvics_loom)))]
-    pub use shuttle::thread::{JoinHandle, spawn, yield_now};
+    pub use shuttle::thread::{JoinHandle, spawn};
     #[cfg(not(any(silvics_loom, silvics_shuttle)))]
     pub use std::thread::{JoinHandle, spawn, yield_now};
 }
 
-#[cfg(silvics_loom)]
-use loom::sync as blocking;
 #[cfg(all(silvics_shuttle, not(silvics_loom)))]
-use shuttle::sync as blocking;
-#[cfg(not(any(silvics_loom, silvics_shuttle)))]
-use std::sync as blocking;
+pub use crate::model::{Mutex, MutexGuard};
 
-pub use blocking::MutexGuard;
+#[cfg(any(silvics_loom, not(silvics_shuttle)))]
+mod mutex {
+    #[cfg(silvics_loom)]
+    use loom::sync as blocking;
+    #[cfg(not(silvics_loom))]
+    use std::sync as blocking;
 
-/// A blocking mutex for slow paths, without poisoning: what it protects is left consistent by
-/// every path that can unwind.
-#[derive(Debug, Default)]
-pub struct Mutex<T>(blocking::Mutex<T>);
+    pub use blocking::MutexGuard;
 
-impl<T> Mutex<T> {
-    /// A mutex protecting `value`.
-    pub fn new(value: T) -> Self {
-        Self(blocking::Mutex::new(value))
-    }
+    /// A blocking mutex for slow paths, without poisoning: what it protects is left consistent by
+    /// every path that can unwind.
+    #[derive(Debug, Default)]
+    pub struct Mutex<T>(blocking::Mutex<T>);
 
-    /// Locks it, blocking the thread while another holds it.
-    pub fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    impl<T> Mutex<T> {
+        /// A mutex protecting `value`.
+        pub fn new(value: T) -> Self {
+            Self(blocking::Mutex::new(value))
+        }
+
+        /// Locks it, blocking the thread while another holds it.
+        pub fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        }
     }
 }
+#[cfg(any(silvics_loom, not(silvics_shuttle)))]
+pub use mutex::{Mutex, MutexGuard};
 
 /// Declares thread-local variables that loom and shuttle know of.
 ///

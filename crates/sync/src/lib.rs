@@ -7,7 +7,7 @@
 //! |---|---|
 //! | default | `std` |
 //! | `--cfg silvics_loom` | `loom`, which explores every execution of the C11 model |
-//! | `--cfg silvics_shuttle` | `shuttle`, which explores random sequentially consistent schedules |
+//! | `--cfg silvics_shuttle` | `std`, each operation behind a scheduling point of `shuttle`, which explores sequentially consistent schedules |
 //!
 //! On top of that facade stand the field's usual pieces:
 //!
@@ -16,25 +16,17 @@
 //! * [`tagged`]: a pointer with mark bits in its low bits, and room for a hint in its high ones;
 //! * [`backoff`]: how a thread waits;
 //! * [`per_thread`]: dense thread indexes and one padded cell per thread;
-//! * [`counter`]: a counter striped over those cells.
+//! * [`counter`]: a counter striped over those cells;
+//! * [`model`]: what structures and tests tell the model checkers.
 
 pub mod backoff;
 pub mod counter;
 mod facade;
 pub mod lock;
+pub mod model;
 pub mod per_thread;
 pub mod tagged;
 pub mod version;
 
 pub use crossbeam_utils::CachePadded;
 pub use facade::{Mutex, MutexGuard, atomic, cell, hint, thread};
-
-/// What the facade's macros need of the model in use.
-#[cfg(any(silvics_loom, silvics_shuttle))]
-#[doc(hidden)]
-pub mod model {
-    #[cfg(silvics_loom)]
-    pub use loom::{lazy_static, thread_local};
-    #[cfg(all(silvics_shuttle, not(silvics_loom)))]
-    pub use shuttle::{lazy_static, thread_local};
-}

@@ -18,6 +18,7 @@
 
 use crate::CachePadded;
 use crate::atomic::{AtomicPtr, Ordering};
+#[cfg(not(silvics_shuttle))]
 use std::cell::Cell;
 
 /// The index of a thread among the living ones.
@@ -32,7 +33,9 @@ impl ThreadIndex {
     }
 }
 
+#[cfg(not(silvics_shuttle))]
 const UNASSIGNED: u32 = u32::MAX;
+#[cfg(not(silvics_shuttle))]
 const GONE: u32 = u32::MAX - 1;
 
 #[cfg(not(any(silvics_loom, silvics_shuttle)))]
@@ -79,7 +82,7 @@ mod registry {
     }
 }
 
-#[cfg(any(silvics_loom, silvics_shuttle))]
+#[cfg(all(silvics_loom, not(silvics_shuttle)))]
 mod registry {
     use std::cell::Cell;
 
@@ -98,13 +101,21 @@ mod registry {
     }
 }
 
+/// The calling task's index: one more than its number in the execution, or 0 outside of one.
+#[cfg(silvics_shuttle)]
+pub fn thread_index() -> Option<ThreadIndex> {
+    Some(ThreadIndex(crate::model::task().map_or(0, |task| task as u32 + 1)))
+}
+
 /// The calling thread's index; `None` once the thread's local variables have been torn down.
+#[cfg(not(silvics_shuttle))]
 #[inline]
 pub fn thread_index() -> Option<ThreadIndex> {
     let index = registry::INDEX.with(Cell::get);
     if index < GONE { Some(ThreadIndex(index)) } else { assign(index) }
 }
 
+#[cfg(not(silvics_shuttle))]
 #[cold]
 fn assign(index: u32) -> Option<ThreadIndex> {
     if index == GONE {

@@ -70,7 +70,11 @@ fn histories(logs: &Logs) -> Option<(Cells, String)> {
     let cells = sums.into_iter().map(|(name, sum)| (name, cell(sum))).collect();
     let run = format!(
         "seed {}, threads {}, mix {}, clock {}, {:.0} s",
-        report["seed"], report["threads"], report["mix"], report["clock"], report["seconds"].as_f64()?
+        report["seed"],
+        report["threads"],
+        report["mix"],
+        report["clock"],
+        report["seconds"].as_f64()?
     );
     Some((cells, run))
 }
@@ -189,7 +193,10 @@ fn others(logs: &Logs) -> String {
     let mut page = String::new();
     if let Some(text) = logs.read("loom.txt") {
         let passed = text.lines().filter(|l| l.starts_with("test ") && l.ends_with("ok")).count();
-        let _ = writeln!(page, "\nLoom: {passed} models of small pieces, each explored whole within its bound.");
+        let _ = writeln!(
+            page,
+            "\nLoom: {passed} models of small pieces, each explored whole within its bound."
+        );
     }
     for line in logs.lines("fuzz.txt", "fuzz") {
         let _ = writeln!(page, "\nFuzzing: {}.", line[1..].join(" "));

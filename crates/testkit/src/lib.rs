@@ -32,64 +32,75 @@
 //! | `SILVICS_CHURN_PAIRS` | insert/remove pairs of the churn properties |
 //! | `SILVICS_SEED` | other random numbers |
 //! | `PROPTEST_CASES` | has no effect: the cases are chosen by [`size`] |
+//!
+//! Under `--cfg silvics_shuttle` threads are not real, and the properties above are absent. What is
+//! left is what [`linearizable`] needs, and `schedules`, which runs small scenarios in many orders.
 
-// Threads here are real ones; under a model checker there is nothing to test.
-#![cfg(not(any(silvics_loom, silvics_shuttle)))]
-#![cfg_attr(not(feature = "suite"), allow(dead_code))] // helpers that only the suite uses
+#![cfg(not(silvics_loom))]
+// Helpers that only the suite uses.
+#![cfg_attr(
+    any(silvics_shuttle, not(feature = "suite")),
+    allow(dead_code, unused_macros, unused_imports)
+)]
 
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod broken;
 pub mod clock;
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod counting;
+#[cfg(not(silvics_shuttle))]
 mod crew;
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod cursors;
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod ends;
 mod failure;
-#[cfg(feature = "suite")]
-pub mod fuzz;
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod faults;
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod faulty;
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
+pub mod fuzz;
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 mod grid;
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod guards;
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod histories;
 pub mod history;
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod key_sum;
 mod keys;
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod limit;
 pub mod linearizable;
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod lookups;
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod memory;
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod presence;
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod ranges;
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod reclaim;
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod reference;
 mod rest;
 mod rng;
-#[cfg(feature = "suite")]
+#[cfg(silvics_shuttle)]
+pub mod schedules;
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod sequential;
 pub mod size;
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 mod suite;
+#[cfg(not(silvics_shuttle))]
 pub mod trace;
+#[cfg(not(silvics_shuttle))]
 pub mod verify;
 
 pub use failure::{Failure, Outcome};
 pub use keys::{ScanSubject, Subject, TestKey};
-#[cfg(feature = "suite")]
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub use suite::holds;

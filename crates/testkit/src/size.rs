@@ -27,6 +27,11 @@ pub fn churn_pairs() -> Option<usize> {
     number("SILVICS_CHURN_PAIRS")
 }
 
+/// The schedules per scenario and scheduler, if `SILVICS_SCHEDULES` says so.
+pub fn schedules() -> Option<usize> {
+    number("SILVICS_SCHEDULES")
+}
+
 /// The seed of every random choice that proptest does not make: `SILVICS_SEED`, or a constant.
 pub fn seed() -> u64 {
     number("SILVICS_SEED").map_or(0x5117_1c5e, |n| n as u64)

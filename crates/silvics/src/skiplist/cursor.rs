@@ -7,6 +7,7 @@
 use super::SkipList;
 use super::key::SkipKey;
 use super::node::{Node, NodeRef};
+use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::index::{Cursor, OrderedIndex};
 use silvics_pool::{Placement, Pooled};
@@ -155,7 +156,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Cursor for SkipCursor<K, P> {
                 let onward = node.next(0);
                 // Only an unmarked link says what follows now; a frozen one may lead to nodes
                 // reclaimed long ago.
-                if !onward.is_marked() {
+                if !onward.is_marked() || planted(Canary::CursorFollowsFrozenLink) {
                     let mut next = onward.node();
                     if let Ok(at) = Self::refer_first(&mut next) {
                         return self.stand(at, &guard);

@@ -18,6 +18,7 @@
 
 use super::node::{Node, NodeRef};
 use crate::key::Key;
+use silvics_sync::model::touch;
 use std::cmp::Ordering;
 use std::ptr::NonNull;
 
@@ -141,7 +142,7 @@ impl SkipKey for u64 {
     #[inline(always)]
     fn read(node: NodeRef<'_, u64>) -> u64 {
         // SAFETY: I1, the key was written before the node could be reached and never changes.
-        unsafe { node.as_ptr().cast::<u64>().read() }
+        unsafe { touch(node.as_ptr()).cast::<u64>().read() }
     }
 
     #[inline(always)]
@@ -266,7 +267,7 @@ impl SkipKey for [u8] {
         // SAFETY: I1, the key was written before the node could be reached and never changes; the
         // node lives as long as `'g`.
         unsafe {
-            let mut at = node.as_ptr().byte_add(Self::BODY).cast::<u8>();
+            let mut at = touch(node.as_ptr()).byte_add(Self::BODY).cast::<u8>();
             let mut len = usize::from(at.read());
             let mut bits = 7;
             while len >> bits != 0 {

@@ -91,7 +91,9 @@
 //!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which walks I2 to I5;
-//! the hints by enumeration in `key.rs`; the references in every execution in `references.rs`.
+//! schedules (`tests/schedules.rs`: I3, I4, I6, every linearization point, and lock-freedom with a
+//! stopped thread), which must find the mistakes of `canary.rs`; the hints by enumeration in
+//! `key.rs`; the references in every execution in `references.rs`.
 
 mod check;
 mod cursor;

@@ -2,8 +2,10 @@
 
 use super::key::SkipKey;
 use super::references::{Dropped, References};
+use crate::canary::{Canary, planted};
 use silvics_layout::{Field, NodeLayout};
 use silvics_sync::atomic::Ordering;
+use silvics_sync::model::touch;
 use silvics_sync::tagged::{AtomicTagged, Tagged};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -143,7 +145,7 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
     #[inline(always)]
     pub(super) fn value(self) -> u64 {
         // SAFETY: I1, and the type's promise.
-        unsafe { self.node.byte_add(K::VALUE).cast::<u64>().read() }
+        unsafe { touch(self.as_ptr()).byte_add(K::VALUE).cast::<u64>().read() }
     }
 
     #[inline(always)]
@@ -189,7 +191,7 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
     #[inline]
     #[must_use]
     pub(super) fn try_link(self, level: usize, current: Link<'_, K>, new: Link<'_, K>) -> bool {
-        debug_assert!(!current.is_marked());
+        debug_assert!(!current.is_marked() || planted(Canary::UpdateReplacesRemoved));
         self.link(level)
             .0
             .compare_exchange(current.word, new.word, Ordering::SeqCst, Ordering::Relaxed)

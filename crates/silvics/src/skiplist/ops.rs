@@ -4,11 +4,14 @@ use super::SkipList;
 use super::key::SkipKey;
 use super::node::{Link, MAX_HEIGHT, Marked, Node, NodeRef, node_bytes};
 use super::seek::Splice;
+use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::update::{Step, Update};
 use silvics_pool::{AllocError, Placement};
 use silvics_sync::atomic::{Ordering as Memory, fence};
+#[cfg(not(silvics_shuttle))]
 use silvics_sync::per_thread::thread_index;
+#[cfg(not(silvics_shuttle))]
 use std::cell::Cell;
 
 impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
@@ -81,10 +84,12 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         let same_key = K::hint(K::shorten(node.key()), K::shorten(node.key()));
         loop {
             let onward = old.next(0);
-            if onward.is_marked() {
+            if onward.is_marked() && !planted(Canary::UpdateReplacesRemoved) {
                 return false;
             }
-            node.set_next_unshared(0, onward); // its hint is relative to the same key
+            let successor =
+                if planted(Canary::UpdateReplacesRemoved) { onward.unmarked() } else { onward };
+            node.set_next_unshared(0, successor); // its hint is relative to the same key
             if old.try_link(0, onward, Link::to(node, same_key).marked()) {
                 break; // LP(insert, compare_exchange: replaced)
             }
@@ -174,7 +179,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         // If the remover's second descent missed one of our links, its fence came before this one,
         // and its marks are seen here.
         fence(Memory::SeqCst);
-        if node.next(height - 1).is_marked() {
+        if node.next(height - 1).is_marked() && !planted(Canary::TowerLinkedAfterRemoval) {
             self.seek(node.key(), 0, splice, guard);
         }
     }
@@ -192,7 +197,12 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
     }
 }
 
+/// Chosen by the schedule, so that a replay builds the same towers.
+#[cfg(silvics_shuttle)]
+use silvics_sync::model::random;
+
 /// Marsaglia's xorshift64*, one stream per thread.
+#[cfg(not(silvics_shuttle))]
 fn random() -> u64 {
     silvics_sync::thread_local! {
         static STATE: Cell<u64> = Cell::new(0);

@@ -3,6 +3,7 @@
 //! A reference is a level that links the node, or that its builder is still to link, or a cursor
 //! that stands at it (I4). Who gives the last one up retires the node; nobody takes one after that.
 
+use crate::canary::{Canary, planted};
 use silvics_sync::atomic::{AtomicU32, Ordering};
 
 /// `references << 6 | (height - 1)`.
@@ -65,6 +66,10 @@ impl References {
         let given = ONE * count as u32;
         let before = self.word.fetch_sub(given, Ordering::AcqRel);
         debug_assert!(before >= given);
+        if planted(Canary::RetiredWhileLinked) {
+            let first = before >> HEIGHT_BITS == (before & HEIGHT_MASK) + 1;
+            return if first { Dropped::Last } else { Dropped::Others };
+        }
         if before - given <= HEIGHT_MASK { Dropped::Last } else { Dropped::Others }
     }
 }

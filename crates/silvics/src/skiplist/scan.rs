@@ -4,6 +4,7 @@ use super::SkipList;
 use super::key::SkipKey;
 use super::node::NodeRef;
 use super::seek::Found;
+use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use silvics_pool::{Placement, Pooled};
 use silvics_sync::atomic::Ordering as Memory;
@@ -96,6 +97,12 @@ impl<'g, K: SkipKey + ?Sized, P: Placement> Iterator for Range<'g, K, P> {
             // nodes that have come between since were not there throughout.
             self.next = onward.node();
             if onward.is_marked() {
+                while planted(Canary::ScanSkipsReplacement)
+                    && let Some(next) = self.next
+                    && next.key() == node.key()
+                {
+                    self.next = next.next(0).node();
+                }
                 continue;
             }
             let key = node.key();

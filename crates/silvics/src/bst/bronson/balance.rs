@@ -7,6 +7,7 @@
 
 use super::BronsonTree;
 use super::node::{Held, Node, Side};
+use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use silvics_pool::Placement;
 
@@ -89,6 +90,7 @@ impl<P: Placement> BronsonTree<P> {
             if let Some(child) = child
                 && !child.version().is_unlinked()
                 && !child.is_child_of(&held)
+                && !planted(Canary::DamageLost)
             {
                 drop(held);
                 // SAFETY: nodes in this loop were reached under the guard.

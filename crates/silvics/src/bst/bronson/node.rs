@@ -1,5 +1,6 @@
 //! The node, and every access to its words.
 
+use crate::canary::{Canary, planted};
 use silvics_layout::{Field, NodeLayout};
 use silvics_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use silvics_sync::backoff::Backoff;
@@ -174,7 +175,7 @@ impl Node {
             }
             let value = self.value.load(Ordering::Acquire); // LP(get, found)
             let after = self.version.load(Ordering::Relaxed); // Relaxed: behind the Acquire above
-            if (after ^ before.0) & PRESENCE == 0 {
+            if (after ^ before.0) & PRESENCE == 0 || planted(Canary::PresenceUnvalidated) {
                 return Some(value);
             }
         }
@@ -240,17 +241,23 @@ impl Held<'_> {
     /// The node has left the tree.
     pub(super) fn set_unlinked(&self) {
         debug_assert!(!self.version().is_present());
-        self.set_version(|word| word | UNLINKED);
+        if !planted(Canary::UnlinkKeepsVersion) {
+            self.set_version(|word| word | UNLINKED);
+        }
     }
 
     /// A rotation that moves the node down begins: searches wait or restart.
     pub(super) fn begin_shrink(&self) {
-        self.set_version(|word| word | SHRINKING);
+        if !planted(Canary::RotationKeepsVersion) {
+            self.set_version(|word| word | SHRINKING);
+        }
     }
 
     /// It is over.
     pub(super) fn end_shrink(&self) {
-        self.set_version(|word| (word & !SHRINKING).wrapping_add(SHRINK_STEP));
+        if !planted(Canary::RotationKeepsVersion) {
+            self.set_version(|word| (word & !SHRINKING).wrapping_add(SHRINK_STEP));
+        }
     }
 
     /// Sets the child on `side`. The store is a Release: who sees it sees the version that was

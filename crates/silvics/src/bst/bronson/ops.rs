@@ -3,6 +3,7 @@
 use super::BronsonTree;
 use super::balance::Visit;
 use super::node::{Node, Side, Version};
+use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::update::{Step, Update};
 use silvics_pool::{AllocError, Placement};
@@ -15,6 +16,12 @@ enum Found<'g> {
     Node { parent: &'g Node, node: &'g Node },
     /// Below `parent`, which had no child on `side` while its version was `version`.
     Nothing { parent: &'g Node, version: Version, side: Side },
+}
+
+/// Whether what was read below `node` since `version` may belong to another place by now.
+#[inline(always)]
+fn has_moved(node: &Node, version: Version) -> bool {
+    !planted(Canary::DescentUnvalidated) && node.has_shrunk_since(version)
 }
 
 /// Something has changed: descend again.
@@ -32,7 +39,7 @@ impl<P: Placement> BronsonTree<P> {
             loop {
                 // SAFETY: `node` was reached under the guard.
                 let Some(child) = (unsafe { node.child(side) }) else {
-                    if node.has_shrunk_since(version) {
+                    if has_moved(node, version) {
                         break;
                     }
                     return Found::Nothing { parent: node, version, side };
@@ -48,13 +55,13 @@ impl<P: Placement> BronsonTree<P> {
                 } else if !child_version.is_unlinked()
                     && again.is_some_and(|c| std::ptr::eq(c, child))
                 {
-                    if node.has_shrunk_since(version) {
+                    if has_moved(node, version) {
                         break;
                     }
                     (node, version, side) = (child, child_version, Side::of(key, child.key()));
                     continue;
                 }
-                if node.has_shrunk_since(version) {
+                if has_moved(node, version) {
                     break;
                 }
             }
@@ -123,7 +130,10 @@ impl<P: Placement> BronsonTree<P> {
             let parent = parent.lock();
             // SAFETY: reached under the guard.
             let occupied = unsafe { parent.child(side) }.is_some();
-            if occupied || parent.has_shrunk_since(version) {
+            if occupied && planted(Canary::CountedOnFailure) {
+                self.len.add(1);
+            }
+            if occupied || !planted(Canary::AttachUnvalidated) && parent.has_shrunk_since(version) {
                 return Err(Restart);
             }
             // SAFETY: ours alone until the next line links it.

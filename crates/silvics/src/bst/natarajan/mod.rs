@@ -69,7 +69,9 @@
 //!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`Check::check`], which walks I1 to I3; the
-//! transitions of an edge, in every execution, in `node.rs`.
+//! transitions of an edge, in every execution, in `node.rs`; schedules (`tests/schedules.rs`: I4,
+//! I5, every linearization point, and lock-freedom with a stopped thread), which must find the
+//! mistakes of `canary.rs`.
 
 mod check;
 mod node;

@@ -2,6 +2,7 @@
 
 use super::NatarajanTree;
 use super::node::{AtomicEdge, Child, Edge, Inner, Leaf};
+use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::update::{Step, Update};
 use silvics_pool::{AllocError, Placement};
@@ -83,8 +84,12 @@ impl<P: Placement> NatarajanTree<P> {
                 (Step::Take, Some(_)) => self.take(&record, key, guard),
                 (Step::Put(value), Some(_)) => {
                     let leaf = spare.leaf(key, value, guard)?;
-                    let replaced =
-                        record.leaf_edge.try_replace(record.edge.clean(), Edge::to_leaf(leaf)); // LP(insert, compare_exchange: replaced)
+                    let clean = if planted(Canary::UpsertResurrects) {
+                        record.edge
+                    } else {
+                        record.edge.clean()
+                    };
+                    let replaced = record.leaf_edge.try_replace(clean, Edge::to_leaf(leaf)); // LP(insert, compare_exchange: replaced)
                     if replaced {
                         spare.leaf = None;
                         // SAFETY: the edge no longer leads to the old leaf (I4).
@@ -97,7 +102,9 @@ impl<P: Placement> NatarajanTree<P> {
             if done {
                 return Ok(state);
             }
-            self.help(&record, key, guard);
+            if !planted(Canary::MissingHelp) {
+                self.help(&record, key, guard);
+            }
         }
     }
 
@@ -119,7 +126,8 @@ impl<P: Placement> NatarajanTree<P> {
             if new_is_left { (key, [leaf, other]) } else { (record.leaf.key, [other, leaf]) };
         let inner = Inner { key: routing, children: children.map(AtomicEdge::new) };
         let inner = spare.inner(inner, guard)?;
-        let grown = record.leaf_edge.try_replace(other, Edge::to_inner(inner)); // LP(insert of an absent key)
+        let current = if planted(Canary::InsertIgnoresMark) { record.edge } else { other };
+        let grown = record.leaf_edge.try_replace(current, Edge::to_inner(inner)); // LP(insert of an absent key)
         if grown {
             (spare.leaf, spare.inner) = (None, None);
             self.len.add(1);
@@ -134,6 +142,10 @@ impl<P: Placement> NatarajanTree<P> {
             return false;
         }
         self.len.add(-1);
+        if planted(Canary::RetiredBeforeUnlink) {
+            // SAFETY: none: that is the mistake.
+            unsafe { self.leaves.retire(record.edge.leaf_ptr(), guard) };
+        }
         if self.cleanup(record, key, guard) {
             return true;
         }
@@ -164,7 +176,11 @@ impl<P: Placement> NatarajanTree<P> {
         let side = usize::from(key > parent.key);
         // If the edge to our leaf is not flagged, the sibling is the one being removed.
         let keep = if parent.children[side].load().is_flagged() { 1 - side } else { side };
-        let sibling = parent.children[keep].tag();
+        let sibling = if planted(Canary::SiblingNotTagged) {
+            parent.children[keep].load()
+        } else {
+            parent.children[keep].tag()
+        };
         let cut = record.ancestor.try_replace(record.successor.clean(), sibling.untagged()); // LP(remove)
         if cut {
             // SAFETY: the swing made the chain unreachable, and only one thread's swing can (I4).
@@ -179,7 +195,7 @@ impl<P: Placement> NatarajanTree<P> {
     /// # Safety
     /// They are unreachable, and the caller is the only one to retire them.
     unsafe fn retire_chain(&self, top: NonNull<Inner>, parent: &Inner, keep: usize, guard: &Guard) {
-        let mut node = top;
+        let mut node = if planted(Canary::ChainLeaked) { NonNull::from(parent) } else { top };
         loop {
             // SAFETY: not yet retired, and the guard is still held.
             let inner = unsafe { node.as_ref() };
@@ -187,11 +203,20 @@ impl<P: Placement> NatarajanTree<P> {
             let at_parent = std::ptr::eq(inner, parent);
             // Above the parent the path goes on through the internal child (I3).
             let on = if at_parent { keep } else { usize::from(edges[0].is_leaf()) };
-            debug_assert!(edges[1 - on].is_flagged() && edges[on].is_tagged());
+            debug_assert!(
+                edges[1 - on].is_flagged() && edges[on].is_tagged() || cfg!(feature = "canaries")
+            );
             // SAFETY: the caller's promise.
             unsafe {
-                self.leaves.retire(edges[1 - on].leaf_ptr(), guard);
-                self.inners.retire(node, guard);
+                if planted(Canary::FreedAtOnce) {
+                    self.leaves.free(edges[1 - on].leaf_ptr());
+                    self.inners.free(node);
+                } else {
+                    if !planted(Canary::RetiredBeforeUnlink) {
+                        self.leaves.retire(edges[1 - on].leaf_ptr(), guard);
+                    }
+                    self.inners.retire(node, guard);
+                }
             }
             if at_parent {
                 return;

@@ -1,0 +1,141 @@
+//! Planted mistakes in the real structures: what keeps the tests honest.
+//!
+//! A canary is one small mistake of a kind that real code has made, compiled in by the feature
+//! `canaries` and switched on by [`plant`], one at a time for the whole process. Every canary must
+//! be caught by a schedule scenario within a stated number of schedules (`tests/canaries.rs`);
+//! other tests may hold themselves to those they claim to catch.
+//!
+//! Without the feature, [`planted`] is a constant and nothing of this is compiled.
+
+#[cfg(feature = "canaries")]
+use silvics_sync::model::Setting;
+
+/// Declares the canaries of each index.
+macro_rules! canaries {
+    ($($index:literal: $($(#[doc = $doc:literal])* $canary:ident $name:literal;)*)*) => {
+        /// A mistake that can be planted.
+        #[non_exhaustive]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Canary {
+            $($($(#[doc = $doc])* $canary,)*)*
+        }
+
+        #[cfg(feature = "canaries")]
+        impl Canary {
+            /// All of them.
+            pub const ALL: &[Self] = &[$($(Self::$canary,)*)*];
+
+            /// Its name, in kebab case.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($(Self::$canary => $name,)*)*
+                }
+            }
+
+            /// The catalogue name of the index it sits in.
+            pub fn index(self) -> &'static str {
+                match self {
+                    $($(Self::$canary => $index,)*)*
+                }
+            }
+        }
+    };
+}
+
+canaries! {
+    "edge-ext-lf":
+    /// The edge to the sibling is read, not tagged, before the ancestor's edge swings to the
+    /// sibling: what is inserted at that edge in between is cut off. The step that ports of the
+    /// paper's `cleanup` drop, as its CAS succeeds without it.
+    SiblingNotTagged "sibling-not-tagged";
+    /// An insert takes a marked edge as it is, marks and all, for the one to replace, and so wipes
+    /// out the flag of a removal under way: comparing the whole word where the child is meant.
+    InsertIgnoresMark "insert-ignores-mark";
+    /// An operation that meets a marked edge tries again without finishing the removal: correct
+    /// as long as the remover runs, and not lock-free.
+    MissingHelp "missing-help";
+    /// What a removal cuts out is freed at once instead of retired: a sequential program's habit.
+    FreedAtOnce "freed-at-once";
+    /// A removal retires the leaf when it has flagged its edge. The leaf can still be reached by
+    /// threads that pin later: retirement tied to the logical removal instead of the physical one.
+    RetiredBeforeUnlink "retired-before-unlink";
+    /// An upsert replaces a leaf whose edge is flagged: both it and the remover report the old
+    /// value, and the key lives on.
+    UpsertResurrects "upsert-resurrects";
+    /// Of a chain that one CAS cuts out only the last node and its leaf are retired; the removals
+    /// that others had begun further up leak theirs. As published benchmark code does.
+    ChainLeaked "chain-leaked";
+
+    "occ-avl":
+    /// The descent does not look again at the version of the node it leaves: a rotation that moves
+    /// the node down in between hides the key.
+    DescentUnvalidated "descent-unvalidated";
+    /// A node that is unlinked does not say so in its version: inserts go below it, or into it.
+    UnlinkKeepsVersion "unlink-keeps-version";
+    /// A rotation moves nodes down without marking them and counting the move.
+    RotationKeepsVersion "rotation-keeps-version";
+    /// An insert does not look again, under the lock, whether its place has moved.
+    AttachUnvalidated "attach-unvalidated";
+    /// A lookup reads a value after its presence and does not look at the presence again: it
+    /// returns what is being inserted before it is.
+    PresenceUnvalidated "presence-unvalidated";
+    /// Repair comes to the node above a height that has changed and does not look whether a
+    /// rotation has moved the child below another, whose height is then never set right.
+    DamageLost "damage-lost";
+    /// An insert that finds its place taken is counted before it gives up.
+    CountedOnFailure "counted-on-failure";
+
+    "skiplist":
+    /// Whoever builds a tower does not look, when it is done, whether the node was removed
+    /// meanwhile: the node stays linked on an upper level for good. What the fences in `take` and
+    /// `build_tower` are for.
+    TowerLinkedAfterRemoval "tower-linked-after-removal";
+    /// The first to unlink a node from some level retires it, while other levels still lead to it.
+    RetiredWhileLinked "retired-while-linked";
+    /// A scan that meets a removed node goes on behind its key, and so behind the node that has
+    /// replaced it: a key that is present throughout is missed.
+    ScanSkipsReplacement "scan-skips-replacement";
+    /// A cursor at a removed node follows that node's frozen link, without a guard that is as old
+    /// as the link, to where it led when the node was removed.
+    CursorFollowsFrozenLink "cursor-follows-frozen-link";
+    /// An upsert puts its node behind one that is removed already: the frozen link changes.
+    UpdateReplacesRemoved "update-replaces-removed";
+}
+
+/// What is planted: 0 for nothing, else one more than the canary's number.
+#[cfg(feature = "canaries")]
+static PLANTED: Setting = Setting::new(0);
+
+/// Plants one canary, or none, in all indexes of this process. Only while no operation is under
+/// way.
+#[cfg(feature = "canaries")]
+pub fn plant(canary: Option<Canary>) {
+    PLANTED.set(canary.map_or(0, |canary| canary as u8 + 1));
+}
+
+/// Whether this mistake is to be made.
+#[cfg(feature = "canaries")]
+#[inline]
+pub(crate) fn planted(canary: Canary) -> bool {
+    PLANTED.get() == canary as u8 + 1
+}
+
+/// Whether this mistake is to be made: never in this build.
+#[cfg(not(feature = "canaries"))]
+#[inline(always)]
+pub(crate) const fn planted(_canary: Canary) -> bool {
+    false
+}
+
+#[cfg(all(test, feature = "canaries"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_canary_has_a_name_of_its_own() {
+        for (at, canary) in Canary::ALL.iter().enumerate() {
+            assert!(Canary::ALL[..at].iter().all(|other| other.name() != canary.name()));
+            assert!(canary.name().chars().all(|c| c.is_ascii_lowercase() || c == '-'));
+        }
+    }
+}

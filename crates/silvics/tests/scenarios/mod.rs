@@ -1,0 +1,238 @@
+//! The scenarios of `schedules.rs` and `canaries.rs`: as small as the situations allow that they
+//! are to bring about, since the number of orders grows with every step.
+
+use silvics_testkit::schedules::Scenario;
+use silvics_testkit::schedules::Step::{
+    Any, Exchange, Get, GetMany, Insert, Range, RangeRev, Remove, TryInsert, Walk, WalkRev,
+};
+
+/// For every structure.
+pub(crate) const COMMON: &[Scenario] = &[
+    Scenario {
+        name: "one-key",
+        keys: 1,
+        before: &[],
+        tasks: &[
+            &[TryInsert(0, 1), Remove(0)],
+            &[Insert(0, 2), Get(0), Exchange(0, Some(2), Some(3))],
+            &[Exchange(0, None, Some(4)), Remove(0)],
+        ],
+    },
+    Scenario {
+        name: "update-beside-removal",
+        keys: 2,
+        before: &[Insert(0, 1), Insert(1, 2)],
+        tasks: &[
+            &[Insert(1, 3), Get(1)],
+            &[Remove(1), Get(1)],
+            &[Exchange(1, Some(2), Some(4)), Exchange(1, Some(3), None)],
+        ],
+    },
+    Scenario {
+        name: "insert-beside-removal",
+        keys: 4,
+        before: &[Insert(1, 1), Insert(2, 2)],
+        tasks: &[&[Remove(1), Get(3)], &[TryInsert(3, 3), Get(3)], &[Insert(0, 4), GetMany(0, 3)]],
+    },
+    Scenario {
+        name: "neighbours-removed",
+        keys: 4,
+        before: &[Insert(2, 1), Insert(1, 2), Insert(3, 3), Insert(0, 4)],
+        tasks: &[&[Remove(1), Get(2)], &[Remove(2), Insert(1, 5)], &[Remove(3), Get(0), Get(1)]],
+    },
+    Scenario {
+        name: "emptied-and-refilled",
+        keys: 2,
+        before: &[Insert(0, 1)],
+        tasks: &[
+            &[Remove(0), Insert(1, 2), Remove(1)],
+            &[TryInsert(0, 3), Remove(1), TryInsert(1, 4)],
+        ],
+    },
+    Scenario {
+        name: "any-of-three",
+        keys: 3,
+        before: &[Insert(1, 1), Insert(0, 2)],
+        tasks: &[&[Any, Any, Any, Any], &[Any, Any, Any, Any]],
+    },
+    Scenario {
+        name: "any-of-five",
+        keys: 5,
+        before: &[Insert(3, 1), Insert(1, 2), Insert(4, 3)],
+        tasks: &[&[Any, Any, Any], &[Any, Any, Any], &[Any, Any, Any]],
+    },
+];
+
+/// For the AVL tree: rotations beside everything else.
+pub(crate) const ROTATIONS: &[Scenario] = &[
+    Scenario {
+        // The insert of 2 moves 0 down.
+        name: "single-rotation",
+        keys: 4,
+        before: &[Insert(0, 1), Insert(1, 2)],
+        tasks: &[&[Insert(2, 3), Insert(3, 4)], &[Get(1), Get(0)], &[Insert(1, 5), Get(2)]],
+    },
+    Scenario {
+        // The insert of 2 moves 4 and 0 down.
+        name: "double-rotation",
+        keys: 6,
+        before: &[Insert(4, 1), Insert(0, 2)],
+        tasks: &[&[Insert(2, 3)], &[Get(0), Get(4)], &[TryInsert(3, 4), TryInsert(1, 5)]],
+    },
+    Scenario {
+        name: "ascending-inserts",
+        keys: 6,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3)],
+        tasks: &[&[Insert(3, 4), Insert(4, 5)], &[Remove(0), Get(2)], &[Get(2), Insert(5, 6)]],
+    },
+    Scenario {
+        // The removal of 0 makes 1 move below 3.
+        name: "removal-rotates",
+        keys: 6,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(3, 3), Insert(4, 4)],
+        tasks: &[&[Remove(0)], &[Get(3), Get(1)], &[Insert(2, 5), Remove(1)]],
+    },
+    Scenario {
+        // 1 becomes a routing node, is used again, or unlinked with one of its children.
+        name: "routing-node",
+        keys: 3,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
+        tasks: &[&[Remove(1), Remove(0)], &[Insert(1, 4), Get(1)], &[Remove(2), TryInsert(1, 5)]],
+    },
+    Scenario {
+        // A routing node loses its value and gets another beside lookups.
+        name: "routing-node-refilled",
+        keys: 3,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
+        tasks: &[
+            &[Get(1), Get(1), Get(1), Get(1), Get(1)],
+            &[Remove(1), Insert(1, 4), Remove(1), Insert(1, 5)],
+        ],
+    },
+    Scenario {
+        // Attaching below a node that is being unlinked.
+        name: "attach-below-unlinked",
+        keys: 4,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
+        tasks: &[&[Remove(2), Get(3)], &[Insert(3, 4), Get(3)], &[Remove(3), Insert(2, 5)]],
+    },
+    Scenario {
+        // The insert of 9 rotates at 2 and gives it the child 4, which grows meanwhile.
+        name: "moved-while-growing",
+        keys: 10,
+        before: &[Insert(2, 1), Insert(0, 2), Insert(6, 3), Insert(4, 4), Insert(8, 5)],
+        tasks: &[&[Insert(3, 6)], &[Insert(9, 7)]],
+    },
+    Scenario {
+        name: "damage-on-two-sides",
+        keys: 8,
+        before: &[
+            Insert(4, 1),
+            Insert(2, 2),
+            Insert(6, 3),
+            Insert(1, 4),
+            Insert(3, 5),
+            Insert(5, 6),
+            Insert(7, 7),
+        ],
+        tasks: &[
+            &[Remove(1), Remove(3), Insert(0, 8)],
+            &[Remove(5), Remove(7), Get(6)],
+            &[Remove(4), Remove(2), Get(3)],
+        ],
+    },
+];
+
+/// For the external tree: several flagged leaves under one ancestor, cut out at once.
+pub(crate) const CHAINS: &[Scenario] = &[
+    Scenario {
+        name: "chain-cut-at-once",
+        keys: 5,
+        before: &[Insert(4, 1), Insert(3, 2), Insert(2, 3), Insert(1, 4), Insert(0, 5)],
+        tasks: &[&[Remove(1), Get(1)], &[Remove(2), Get(4)], &[Remove(3), Remove(0)]],
+    },
+    Scenario {
+        name: "growth-below-a-chain",
+        keys: 6,
+        before: &[Insert(1, 1), Insert(3, 2), Insert(5, 3)],
+        tasks: &[&[Remove(3), Remove(1)], &[Insert(4, 4), Get(4)], &[Insert(2, 5), Insert(0, 6)]],
+    },
+    Scenario {
+        name: "both-leaves-of-a-parent",
+        keys: 3,
+        before: &[Insert(0, 1), Insert(1, 2)],
+        tasks: &[&[Remove(0), Get(1)], &[Remove(1), Get(0)], &[TryInsert(2, 3), Insert(0, 4)]],
+    },
+];
+
+/// For the skip list: towers.
+pub(crate) const TOWERS: &[Scenario] = &[
+    Scenario {
+        name: "tower-beside-removal",
+        keys: 4,
+        before: &[Insert(0, 1), Insert(3, 2)],
+        tasks: &[&[Insert(1, 3)], &[Remove(1), Get(3)], &[Insert(2, 4), Remove(1)]],
+    },
+    Scenario {
+        name: "towers-in-a-row",
+        keys: 5,
+        before: &[Insert(0, 1)],
+        tasks: &[&[Insert(1, 2), Insert(4, 3)], &[Insert(2, 4), Remove(4)], &[Remove(2), Get(4)]],
+    },
+    Scenario {
+        name: "replaced-node-replaced",
+        keys: 3,
+        before: &[Insert(1, 1), Insert(0, 2)],
+        tasks: &[
+            &[Insert(1, 3), Insert(1, 4)],
+            &[Insert(1, 5), Remove(0)],
+            &[Remove(1), Get(1), TryInsert(2, 6)],
+        ],
+    },
+    Scenario {
+        name: "reader-beside-removal",
+        keys: 4,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3), Insert(3, 4)],
+        tasks: &[&[Remove(1), Remove(2)], &[Get(2), Get(3), Get(1)], &[Remove(0)]],
+    },
+];
+
+/// For structures with scans.
+pub(crate) const SCANS: &[Scenario] = &[
+    Scenario {
+        name: "range-beside-updates",
+        keys: 4,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3), Insert(3, 4)],
+        tasks: &[&[Range(0, 3), Range(1, 2)], &[Insert(1, 5), Insert(2, 6)], &[Insert(1, 7)]],
+    },
+    Scenario {
+        name: "range-beside-removals",
+        keys: 5,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3), Insert(4, 4)],
+        tasks: &[&[Range(0, 4)], &[Remove(1), TryInsert(1, 5)], &[Remove(2), Insert(3, 6)]],
+    },
+    Scenario {
+        name: "reverse-range",
+        keys: 5,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3), Insert(3, 4)],
+        tasks: &[&[RangeRev(0, 4)], &[Remove(2), Insert(4, 5)], &[Insert(1, 6), Remove(3)]],
+    },
+    Scenario {
+        name: "cursor-beside-removals",
+        keys: 5,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3), Insert(3, 4)],
+        tasks: &[&[Walk(0, 4)], &[Remove(1), Remove(2), Insert(1, 5)], &[Insert(2, 6), Remove(3)]],
+    },
+    Scenario {
+        name: "cursor-backwards",
+        keys: 5,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3), Insert(3, 4)],
+        tasks: &[&[WalkRev(4, 4)], &[Remove(2), Insert(2, 5)], &[Remove(1), Insert(4, 6)]],
+    },
+    Scenario {
+        name: "cursors-beside-anything",
+        keys: 4,
+        before: &[Insert(1, 1), Insert(2, 2)],
+        tasks: &[&[Walk(1, 3)], &[WalkRev(2, 2), Any], &[Any, Any, Any]],
+    },
+];

@@ -1,0 +1,195 @@
+//! Every structure in many orders: see `silvics_testkit::schedules`. Runs with
+//! `just shuttle`, or
+//! `RUSTFLAGS="--cfg silvics_shuttle" cargo test --release -p silvics --test schedules`.
+#![cfg(silvics_shuttle)]
+
+mod scenarios;
+
+use scenarios::{CHAINS, COMMON, ROTATIONS, SCANS, TOWERS};
+use silvics::{BronsonTree, NatarajanTree, SkipList};
+use silvics_testkit::schedules::Step::{
+    Exchange, Get, Insert, Range, RangeRev, Remove, TryInsert, Walk,
+};
+use silvics_testkit::schedules::{Act, Model, Scenario, Stops, explore, points, scans, stops};
+use silvics_testkit::{ScanSubject, Subject};
+
+/// Schedules of a scenario and scheduler, unless `SILVICS_SCHEDULES` says otherwise.
+const SCHEDULES: usize = 2000;
+
+fn explore_all<I: Subject>(structure: &str, lists: &[&'static [Scenario]], act: Act<I>) {
+    for scenario in lists.iter().copied().flatten() {
+        explore(structure, scenario, act, SCHEDULES);
+    }
+}
+
+#[test]
+fn edge_ext_lf() {
+    explore_all::<NatarajanTree<Model>>("edge-ext-lf", &[COMMON, CHAINS], points);
+}
+
+#[test]
+fn occ_avl() {
+    explore_all::<BronsonTree<Model>>("occ-avl", &[COMMON, ROTATIONS], points);
+}
+
+fn skiplist<I: ScanSubject>(structure: &str) {
+    explore_all::<I>(structure, &[COMMON, TOWERS, SCANS], scans);
+}
+
+#[test]
+fn skiplist_u64() {
+    skiplist::<SkipList<u64, Model>>("skiplist");
+}
+
+#[test]
+fn skiplist_bytes() {
+    skiplist::<SkipList<[u8], Model>>("skiplist-bytes");
+}
+
+/// The pools themselves: their magazines, bitmaps and lists are part of every schedule. What they
+/// hand out twice shows as a broken structure.
+#[test]
+fn pools() {
+    for scenario in COMMON {
+        let schedules = SCHEDULES / 10;
+        explore::<NatarajanTree>("edge-ext-lf:pooled", scenario, points, schedules);
+        explore::<SkipList<[u8]>>("skiplist-bytes:pooled", scenario, points, schedules);
+    }
+}
+
+/// Writers that stop: all verbs, on the keys that the other task needs.
+const STOPS: &[Stops] = &[
+    Stops {
+        name: "remove",
+        keys: 5,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3), Insert(3, 4)],
+        victim: Remove(1),
+        other: &[
+            Get(1),
+            Remove(0),
+            Insert(1, 5),
+            Remove(2),
+            TryInsert(2, 6),
+            Exchange(1, Some(5), None),
+            Insert(4, 7),
+            Remove(1),
+            Insert(0, 8),
+        ],
+    },
+    Stops {
+        name: "insert",
+        keys: 4,
+        before: &[Insert(0, 1), Insert(2, 2)],
+        victim: Insert(1, 3),
+        other: &[
+            Get(1),
+            Remove(1),
+            TryInsert(1, 4),
+            Insert(1, 5),
+            Remove(0),
+            Remove(2),
+            Insert(3, 6),
+            Remove(1),
+            Insert(0, 7),
+        ],
+    },
+    Stops {
+        name: "update",
+        keys: 3,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3)],
+        victim: Insert(1, 4),
+        other: &[
+            Get(1),
+            Insert(1, 5),
+            Remove(1),
+            Remove(0),
+            Insert(1, 6),
+            Exchange(2, Some(3), Some(7)),
+            Remove(2),
+        ],
+    },
+    Stops {
+        name: "exchange",
+        keys: 3,
+        before: &[Insert(0, 1), Insert(1, 2)],
+        victim: Exchange(1, Some(2), None),
+        other: &[Remove(0), Insert(1, 5), Remove(1), Insert(2, 6), Get(1)],
+    },
+];
+
+/// A lookup that stops, which nobody may wait for.
+const LOOKUPS: &[Stops] = &[Stops {
+    name: "get",
+    keys: 4,
+    before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
+    victim: Get(0),
+    other: &[Remove(1), Insert(3, 4), Remove(0), Remove(2), Insert(1, 5), Insert(0, 6)],
+}];
+
+/// Scans that stop.
+const SCAN_STOPS: &[Stops] = &[
+    Stops {
+        name: "range",
+        keys: 4,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3)],
+        victim: Range(0, 3),
+        other: &[Remove(1), Insert(2, 4), Insert(1, 5), Remove(0), Range(0, 3), Remove(2)],
+    },
+    Stops {
+        name: "reverse-range",
+        keys: 4,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3)],
+        victim: RangeRev(0, 3),
+        other: &[Remove(1), Insert(2, 4), Insert(1, 5), Remove(0), RangeRev(0, 3), Remove(2)],
+    },
+    Stops {
+        name: "cursor",
+        keys: 4,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3)],
+        victim: Walk(0, 3),
+        other: &[Remove(1), Insert(2, 4), Insert(1, 5), Remove(0), Walk(0, 3), Remove(2)],
+    },
+];
+
+/// Whatever a stopped task leaves behind, the other finishes without it.
+fn others_finish<I: Subject>(structure: &str, victims: &'static [Stops], act: Act<I>) {
+    for victim in victims {
+        let places = stops::<I>(structure, victim, act).unwrap_or_else(|(n, reason)| {
+            panic!("{}: stopped at {n}, the other does not finish: {reason}", victim.name)
+        });
+        assert!(places > 5, "{}: only {places} places to stop at", victim.name);
+    }
+}
+
+#[test]
+fn edge_ext_lf_is_lock_free() {
+    others_finish::<NatarajanTree<Model>>("edge-ext-lf", STOPS, points);
+    others_finish::<NatarajanTree<Model>>("edge-ext-lf", LOOKUPS, points);
+}
+
+fn skiplist_is_lock_free<I: ScanSubject>(structure: &str) {
+    others_finish::<I>(structure, STOPS, scans);
+    others_finish::<I>(structure, LOOKUPS, scans);
+    others_finish::<I>(structure, SCAN_STOPS, scans);
+}
+
+#[test]
+fn skiplist_u64_is_lock_free() {
+    skiplist_is_lock_free::<SkipList<u64, Model>>("skiplist");
+}
+
+#[test]
+fn skiplist_bytes_is_lock_free() {
+    skiplist_is_lock_free::<SkipList<[u8], Model>>("skiplist-bytes");
+}
+
+/// Its writers take locks, and the same test says so; nobody waits for its lookups.
+#[test]
+fn occ_avl_blocks_for_writers_only() {
+    others_finish::<BronsonTree<Model>>("occ-avl", LOOKUPS, points);
+    for victim in STOPS {
+        let (at, reason) = stops::<BronsonTree<Model>>("occ-avl", victim, points)
+            .expect_err("a task that stops under a lock must hold the other up");
+        assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
+    }
+}

@@ -1,0 +1,284 @@
+//! Small scenarios on whole structures, in many orders: `--cfg silvics_shuttle`.
+//!
+//! A [`Scenario`] is a few calls before, and a few tasks with a few calls each. [`explore`] plays it
+//! once per schedule, with every atomic operation of the structure as a scheduling point
+//! (`silvics_sync::model`), nodes in the [`Model`] placement, and a collector that frees as early as
+//! it may. Each schedule must end with
+//!
+//! * a linearizable history;
+//! * a structure whose `check` passes, whose `len` is right, and which drops every object it
+//!   allocated, once;
+//! * no access to freed memory on the way.
+//!
+//! Each schedule also chooses whether a task pins once or per call.
+//!
+//! Schedulers are shuttle's random walk, and PCT (Burckhardt et al., ASPLOS 2010), which runs the
+//! task of the highest priority and changes priorities at few places: it finds what takes a long
+//! delay at one certain place.
+//!
+//! | setting | does |
+//! |---|---|
+//! | `SILVICS_SCHEDULES` | schedules per scenario and scheduler |
+//! | `SILVICS_SEED` | other schedules |
+//! | `SILVICS_SCHEDULE_FILE` | a folder where the schedule of a failure is written, instead of being printed |
+//! | `SILVICS_REPLAY` | a file with such a schedule, which [`explore`] plays instead of its own: name the one test it is for |
+
+mod placement;
+mod progress;
+mod scenario;
+
+pub use placement::Model;
+pub use progress::{Stops, stops};
+pub use scenario::{Act, Log, Scenario, Step, points, scans};
+
+use crate::history::Event;
+use crate::{Subject, linearizable, size};
+use scenario::points as act_points;
+use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
+use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
+use silvics::{Guard, Options};
+use silvics_sync::{model, thread};
+use std::cell::Cell;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+/// More steps than any terminating schedule of a scenario takes.
+const MAX_STEPS: usize = 50_000;
+
+/// Numbers of priority changes PCT is run with, plus one. Most mistakes need two or three.
+const DEPTHS: [usize; 3] = [2, 3, 5];
+
+std::thread_local! {
+    /// Schedules begun on this operating system thread.
+    static PLAYED: Cell<usize> = const { Cell::new(0) };
+}
+
+fn config(persistence: FailurePersistence) -> Config {
+    let mut config = Config::new();
+    config.stack_size = 256 << 10;
+    config.max_steps = MaxSteps::FailAfter(MAX_STEPS);
+    config.failure_persistence = persistence;
+    config
+}
+
+/// How failing schedules are kept.
+fn persistence() -> FailurePersistence {
+    match std::env::var_os("SILVICS_SCHEDULE_FILE") {
+        Some(folder) => {
+            std::fs::create_dir_all(&folder).expect("SILVICS_SCHEDULE_FILE: a folder to write to");
+            FailurePersistence::File(Some(folder.into()))
+        }
+        None => FailurePersistence::Print,
+    }
+}
+
+/// Tells a collecting script, past the test harness's capture.
+pub fn report(line: &str) {
+    // A closed pipe is no reason to fail.
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}
+
+/// Plays `scenario` in `SILVICS_SCHEDULES` orders, or so many, of each scheduler.
+///
+/// # Panics
+/// If a schedule fails: the reason, with how to replay it.
+pub fn explore<I: Subject>(
+    structure: &str,
+    scenario: &'static Scenario,
+    act: Act<I>,
+    schedules: usize,
+) {
+    if let Some(file) = std::env::var_os("SILVICS_REPLAY") {
+        replay(scenario, act, file.as_ref());
+        return;
+    }
+    let schedules = size::schedules().unwrap_or(schedules);
+    let config = config(persistence());
+    let mut counts = [0; 2];
+    for (kind, scheduler) in schedulers(schedules) {
+        let runner = Runner::new(scheduler, config.clone());
+        counts[kind] += runner.run(move || play(scenario, act));
+    }
+    let [random, pct] = counts;
+    report(&format!("schedules {structure} {} random {random} pct {pct}", scenario.name));
+}
+
+/// Plays one schedule of `scenario` again, from the file that a failure has written.
+///
+/// # Panics
+/// If the file holds no schedule, and as the schedule does.
+pub fn replay<I: Subject>(scenario: &'static Scenario, act: Act<I>, file: &Path) {
+    let replay = ReplayScheduler::new_from_file(file).expect("a file with a schedule");
+    Runner::new(replay, config(FailurePersistence::None)).run(move || play(scenario, act));
+}
+
+/// The first schedule that fails, among `schedules` of each scheduler and scenario.
+#[derive(Debug)]
+pub struct Found {
+    /// How many schedules it took, this one included.
+    pub schedules: usize,
+    /// The scenario.
+    pub scenario: &'static Scenario,
+    /// What was wrong.
+    pub reason: String,
+}
+
+/// Looks for a schedule that fails, `schedules` of each scheduler and scenario, in turns. Writes it
+/// to `folder`, if one is given.
+pub fn hunt<I: Subject>(
+    scenarios: &[&'static [Scenario]],
+    act: Act<I>,
+    schedules: usize,
+    folder: Option<&Path>,
+) -> Option<Found> {
+    let persistence = folder.map_or(FailurePersistence::None, |folder| {
+        FailurePersistence::File(Some(folder.to_owned()))
+    });
+    let before = PLAYED.get();
+    let mut round = 60;
+    let mut done = 0;
+    // Rounds that grow, so that no scenario waits for all schedules of another.
+    while done < schedules {
+        for scenario in scenarios.iter().copied().flatten() {
+            for (_, scheduler) in seeded(size::seed().wrapping_add(done as u64), round) {
+                let runner = Runner::new(scheduler, config(persistence.clone()));
+                let outcome = catch_unwind(AssertUnwindSafe(|| {
+                    runner.run(move || play(scenario, act));
+                }));
+                if let Err(payload) = outcome {
+                    let (schedules, reason) = (PLAYED.get() - before, message(&*payload));
+                    return Some(Found { schedules, scenario, reason });
+                }
+            }
+        }
+        done += round;
+        round *= 2;
+    }
+    None
+}
+
+fn message(payload: &(dyn std::any::Any + Send)) -> String {
+    payload
+        .downcast_ref::<String>()
+        .cloned()
+        .or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+        .unwrap_or_else(|| "a panic without words".to_owned())
+}
+
+/// The schedulers of a run: 0 is random, 1 is PCT.
+fn schedulers(schedules: usize) -> Vec<(usize, Box<dyn Scheduler + Send>)> {
+    seeded(size::seed(), schedules)
+}
+
+fn seeded(seed: u64, schedules: usize) -> Vec<(usize, Box<dyn Scheduler + Send>)> {
+    let mut all: Vec<(usize, Box<dyn Scheduler + Send>)> =
+        vec![(0, Box::new(RandomScheduler::new_from_seed(seed, schedules)))];
+    for (at, depth) in DEPTHS.into_iter().enumerate() {
+        let share = schedules / DEPTHS.len() + usize::from(at < schedules % DEPTHS.len());
+        if share > 0 {
+            all.push((1, Box::new(PctScheduler::new_from_seed(seed, depth, share))));
+        }
+    }
+    all
+}
+
+/// How a task pins, chosen by the schedule.
+#[derive(Clone, Copy)]
+enum Pins {
+    PerCall,
+    Once,
+    Repin,
+}
+
+impl Pins {
+    fn choose() -> Self {
+        match model::below(3) {
+            0 => Self::PerCall,
+            1 => Self::Once,
+            _ => Self::Repin,
+        }
+    }
+}
+
+/// Makes a task's calls.
+fn run_task<I: Subject>(index: &Arc<I>, log: &mut Log, steps: &[Step], act: Act<I>) {
+    let pins = Pins::choose();
+    let mut guard: Option<Guard> = None;
+    for &step in steps {
+        if let Pins::PerCall = pins {
+            guard = None;
+        }
+        let mut pinned = guard.take().unwrap_or_else(|| index.domain().pin());
+        if let Pins::Repin = pins {
+            pinned.repin();
+        }
+        act(index, log, step, &pinned);
+        guard = Some(pinned);
+    }
+}
+
+/// Starts a schedule: a fresh index after the calls of `before`.
+fn begin<I: Subject>(keys: u64, before: &[Step], act: Act<I>) -> (Arc<I>, Log) {
+    PLAYED.set(PLAYED.get() + 1);
+    model::stop::reset();
+    placement::reset();
+    scenario::reset();
+    model::sequential(|| {
+        let index = Arc::new(I::with_options(&Options::default()).expect("memory"));
+        let mut log = Log::new(0, keys);
+        run_task(&index, &mut log, before, act);
+        (index, log)
+    })
+}
+
+/// Ends a schedule, whose tasks are done: everything that must hold then.
+fn end<I: Subject>(index: Arc<I>, mut log: Log, tasks: Vec<Log>) {
+    model::sequential(|| {
+        let keys = log.seen_keys();
+        let mut present = 0;
+        {
+            let guard = index.domain().pin();
+            for key in 0..keys {
+                act_points(&index, &mut log, Step::Get(key), &guard);
+                present += usize::from(log.last_found());
+            }
+        }
+        let mut events: Vec<Event<u64>> = log.events;
+        events.extend(tasks.into_iter().flat_map(|task| task.events));
+        if let Err(failure) = linearizable::check(&events, |_| None, u64::to_string) {
+            panic!("{failure}");
+        }
+        let mut index = Arc::into_inner(index).expect("the tasks are done");
+        match index.check() {
+            Ok(entries) => assert_eq!(entries, present, "check counts other entries than lookups"),
+            Err(violation) => panic!("check: {violation}"),
+        }
+        assert_eq!(index.len(), present, "len differs from what lookups find");
+        drop(index);
+        let left = placement::live();
+        assert!(left.is_empty(), "leaked: {}", left.join(", "));
+    });
+}
+
+/// One schedule of a scenario.
+fn play<I: Subject>(scenario: &'static Scenario, act: Act<I>) {
+    let (index, log) = begin(scenario.keys, scenario.before, act);
+    let tasks: Vec<_> = scenario
+        .tasks
+        .iter()
+        .enumerate()
+        .map(|(at, &steps)| {
+            let index = Arc::clone(&index);
+            thread::spawn(move || {
+                let mut log = Log::new(at + 1, scenario.keys);
+                run_task(&index, &mut log, steps, act);
+                log
+            })
+        })
+        .collect();
+    let logs = tasks.into_iter().map(|task| task.join().expect("a task's panic ends the schedule"));
+    let logs = logs.collect();
+    end(index, log, logs);
+}

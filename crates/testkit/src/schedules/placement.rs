@@ -1,0 +1,223 @@
+//! Where objects live under the model: one allocation each, never handed out twice in a schedule.
+
+use silvics_pool::{AllocError, BytesAlloc, Config, Placement, PoolStats, SlotAlloc};
+use silvics_sync::model::freed;
+use std::alloc::Layout;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// Objects of the global allocator that are poisoned and kept when they are freed, until the
+/// schedule ends: a later access is found ([`freed`]), as are a second free and a leak.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Model;
+
+impl Placement for Model {
+    const NAME: &'static str = "model";
+    type Slots<T: Send + 'static> = ModelSlots<T>;
+    type Bytes = ModelBytes;
+}
+
+/// What fresh memory holds: no plausible pointer, count or key.
+const FRESH: u8 = 0xA5;
+/// What freed memory holds: an odd address far beyond user space, all marks set.
+const POISON: u8 = 0xDF;
+
+/// The objects of the execution on this operating system thread.
+#[derive(Default)]
+struct Ledger {
+    live: BTreeMap<usize, (NonNull<u8>, Layout, &'static str)>,
+    freed: BTreeMap<usize, (NonNull<u8>, Layout, &'static str)>,
+}
+
+std::thread_local! {
+    static LEDGER: RefCell<Ledger> = RefCell::default();
+}
+
+/// Gives all memory back, that of a failed schedule included.
+#[allow(clippy::disallowed_methods)] // this is a placement
+pub(super) fn reset() {
+    freed::clear();
+    let ledger = LEDGER.take();
+    for (object, layout, _) in ledger.live.into_values().chain(ledger.freed.into_values()) {
+        // SAFETY: allocated by `alloc` with this layout. The schedule is over: what could refer to
+        // the object is gone, or on a stack that is never run again.
+        unsafe { std::alloc::dealloc(object.as_ptr(), layout) };
+    }
+}
+
+/// The objects not freed, as `kind at address`.
+pub(super) fn live() -> Vec<String> {
+    LEDGER.with_borrow(|ledger| {
+        ledger.live.iter().map(|(at, (.., kind))| format!("{kind} at {at:#x}")).collect()
+    })
+}
+
+#[allow(clippy::disallowed_methods)] // this is a placement
+fn alloc(layout: Layout, kind: &'static str) -> Result<NonNull<u8>, AllocError> {
+    // SAFETY: no layout of an object here is empty.
+    let object = NonNull::new(unsafe { std::alloc::alloc(layout) });
+    let object = object.ok_or(AllocError::System { requested: layout.size() })?;
+    // SAFETY: fresh memory of that size.
+    unsafe { object.write_bytes(FRESH, layout.size()) };
+    LEDGER.with_borrow_mut(|ledger| {
+        ledger.live.insert(object.as_ptr().addr(), (object, layout, kind));
+    });
+    Ok(object)
+}
+
+/// # Panics
+/// If the object is not live.
+fn free(object: NonNull<u8>, layout: Layout) {
+    let at = object.as_ptr().addr();
+    let known = LEDGER.with_borrow_mut(|ledger| match ledger.live.remove(&at) {
+        Some(entry) => {
+            ledger.freed.insert(at, entry);
+            Ok(entry)
+        }
+        None => Err(ledger.freed.get(&at).copied()),
+    });
+    if std::thread::panicking() {
+        return; // the schedule has failed already
+    }
+    match known {
+        Ok((_, allocated, kind)) => {
+            assert_eq!(allocated, layout, "free of an object of kind {kind} as of another");
+            // SAFETY: a live object of that size; D1 of the domain: nobody reads it any more, or
+            // `freed` finds him.
+            unsafe { object.write_bytes(POISON, layout.size()) };
+            freed::insert(at, layout.size());
+        }
+        Err(Some((.., kind))) => panic!("double free: the {kind} at {at:#x}"),
+        Err(None) => panic!("free of {at:#x}, which was never allocated"),
+    }
+}
+
+fn stats(kind: &'static str, config: &Config) -> PoolStats {
+    PoolStats {
+        kind,
+        live_slots: 0,
+        live_bytes: 0,
+        regions: Vec::new(),
+        pages: config.pages,
+        fallback: None,
+    }
+}
+
+/// Objects of one type. Their number is the ledger's, not in the statistics.
+#[derive(Debug)]
+pub struct ModelSlots<T> {
+    kind: &'static str,
+    config: Config,
+    marker: PhantomData<fn() -> T>,
+}
+
+impl<T: Send + 'static> SlotAlloc<T> for ModelSlots<T> {
+    const RELEASES_WHOLE: bool = false;
+
+    fn new(kind: &'static str, config: &Config) -> Self {
+        const { assert!(size_of::<T>() > 0) };
+        Self { kind, config: config.clone(), marker: PhantomData }
+    }
+    fn alloc(&self) -> Result<NonNull<T>, AllocError> {
+        alloc(Layout::new::<T>(), self.kind).map(NonNull::cast)
+    }
+    unsafe fn free(&self, object: NonNull<T>) {
+        free(object.cast(), Layout::new::<T>());
+    }
+    fn stats(&self) -> PoolStats {
+        stats(self.kind, &self.config)
+    }
+}
+
+/// Objects of any size.
+#[derive(Debug)]
+pub struct ModelBytes {
+    kind: &'static str,
+    config: Config,
+}
+
+impl ModelBytes {
+    fn layout(size: usize) -> Result<Layout, AllocError> {
+        Layout::from_size_align(size.max(1), 8).map_err(|_| AllocError::System { requested: size })
+    }
+}
+
+impl BytesAlloc for ModelBytes {
+    const RELEASES_WHOLE: bool = false;
+
+    fn new(kind: &'static str, config: &Config) -> Self {
+        Self { kind, config: config.clone() }
+    }
+    fn alloc(&self, size: usize) -> Result<NonNull<u8>, AllocError> {
+        alloc(Self::layout(size)?, self.kind)
+    }
+    unsafe fn free(&self, object: NonNull<u8>, size: usize) {
+        let layout = Self::layout(size).expect("it was allocated with this size");
+        free(object, layout);
+    }
+    fn stats(&self) -> PoolStats {
+        stats(self.kind, &self.config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots() -> ModelSlots<u64> {
+        reset();
+        SlotAlloc::new("word", &Config::default())
+    }
+
+    #[test]
+    fn what_is_not_freed_is_named() {
+        let slots = slots();
+        let object = slots.alloc().unwrap();
+        assert_eq!(live(), [format!("word at {:#x}", object.as_ptr().addr())]);
+        // SAFETY: allocated above.
+        unsafe { slots.free(object) };
+        assert!(live().is_empty());
+    }
+
+    #[test]
+    fn freed_memory_is_kept_poisoned_and_known() {
+        let slots = slots();
+        let object = slots.alloc().unwrap();
+        // SAFETY: allocated above.
+        unsafe { slots.free(object) };
+        let last = object.as_ptr().addr() + 7;
+        assert!(freed::contains(last) && !freed::contains(last + 1));
+        // SAFETY: freed memory is kept until `reset`.
+        assert_eq!(unsafe { object.read() }, u64::from_ne_bytes([POISON; 8]));
+        reset();
+        assert!(!freed::contains(last));
+    }
+
+    #[test]
+    #[should_panic(expected = "double free: the word")]
+    fn a_second_free_is_found() {
+        let slots = slots();
+        let object = slots.alloc().unwrap();
+        for _ in 0..2 {
+            // SAFETY: the second time it is not: that is what must be found.
+            unsafe { slots.free(object) };
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "use after free")]
+    fn an_atomic_operation_on_freed_memory_is_found() {
+        reset();
+        let slots: ModelSlots<silvics_sync::atomic::AtomicU64> =
+            SlotAlloc::new("atomic", &Config::default());
+        let object = slots.alloc().unwrap();
+        // SAFETY: fresh memory; freed memory is kept until `reset`, so that it can be read.
+        unsafe {
+            object.write(1.into());
+            slots.free(object);
+            object.as_ref().load(silvics_sync::atomic::Ordering::Relaxed);
+        }
+    }
+}

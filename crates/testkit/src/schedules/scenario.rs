@@ -1,0 +1,272 @@
+//! Small concurrent programs, and what their tasks do and see.
+
+use crate::history::{Event, Op};
+use crate::keys::{lend, nth, own};
+use crate::{ScanSubject, Subject};
+use silvics::{CompareExchangeError, Cursor, Guard, OwnedKey, TryInsertError};
+use silvics_sync::model;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// A call of a task. Keys are numbers, as [`crate::TestKey::nth`] takes them.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    /// `get(key)`
+    Get(u64),
+    /// `get_many(keys)`, the keys from the first to the last
+    GetMany(u64, u64),
+    /// `try_insert(key, value)`
+    TryInsert(u64, u64),
+    /// `insert(key, value)`
+    Insert(u64, u64),
+    /// `remove(key)`
+    Remove(u64),
+    /// `compare_exchange(key, expected, new)`
+    Exchange(u64, Option<u64>, Option<u64>),
+    /// A point operation on one of the scenario's keys that the schedule chooses.
+    Any,
+    /// An ascending range over the keys from the first to the last.
+    Range(u64, u64),
+    /// The same, descending.
+    RangeRev(u64, u64),
+    /// A cursor that seeks the key and goes on this many times.
+    Walk(u64, usize),
+    /// The same, backwards.
+    WalkRev(u64, usize),
+}
+
+/// A program of a few tasks.
+#[derive(Debug)]
+pub struct Scenario {
+    /// What it is about, in kebab case.
+    pub name: &'static str,
+    /// All keys in it are below this.
+    pub keys: u64,
+    /// Calls before the tasks start.
+    pub before: &'static [Step],
+    /// What each task calls.
+    pub tasks: &'static [&'static [Step]],
+}
+
+/// Makes the call of a step and records it.
+pub type Act<I> = fn(&Arc<I>, &mut Log, Step, &Guard);
+
+std::thread_local! {
+    static NOW: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A stamp. The tasks of an execution take turns, so counting needs no scheduling point.
+fn stamp() -> u64 {
+    NOW.replace(NOW.get() + 1)
+}
+
+/// Starts the stamps of a schedule.
+pub(super) fn reset() {
+    NOW.set(0);
+}
+
+/// What one task has done and seen.
+#[derive(Debug)]
+pub struct Log {
+    thread: usize,
+    keys: u64,
+    /// The state each key was last seen in: what a random compare-exchange expects.
+    seen: Vec<Option<u64>>,
+    written: u64,
+    pub(super) events: Vec<Event<u64>>,
+}
+
+impl Log {
+    pub(super) fn new(thread: usize, keys: u64) -> Self {
+        Self { thread, keys, seen: vec![None; keys as usize], written: 0, events: Vec::new() }
+    }
+
+    /// How many keys there may be.
+    pub(super) fn seen_keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// Whether the last call found its key.
+    pub(super) fn last_found(&self) -> bool {
+        self.events.last().is_some_and(|event| op_state(event.op).is_some())
+    }
+
+    fn push(&mut self, key: u64, start: u64, op: Op) {
+        self.seen[key as usize] = match op {
+            Op::Get { found } => found,
+            op => op.effect(op_state(op)),
+        };
+        self.events.push(Event { thread: self.thread, key, start, end: stamp(), op });
+    }
+
+    /// Several answers of one call.
+    fn push_all(&mut self, start: u64, found: impl IntoIterator<Item = (u64, Option<u64>)>) {
+        let end = stamp();
+        for (key, found) in found {
+            self.seen[key as usize] = found;
+            let op = Op::Get { found };
+            self.events.push(Event { thread: self.thread, key, start, end, op });
+        }
+    }
+
+    /// A value nobody else writes.
+    fn fresh(&mut self) -> u64 {
+        self.written += 1;
+        1_000_000 * (self.thread as u64 + 1) + self.written
+    }
+
+    /// A point operation chosen by the schedule.
+    fn any(&mut self) -> Step {
+        let key = model::below(self.keys);
+        match model::below(12) {
+            0..=2 => Step::Get(key),
+            3 => Step::TryInsert(key, self.fresh()),
+            4..=5 => Step::Insert(key, self.fresh()),
+            6..=8 => Step::Remove(key),
+            9 => Step::Exchange(key, self.seen[key as usize], None),
+            _ => Step::Exchange(key, self.seen[key as usize], Some(self.fresh())),
+        }
+    }
+}
+
+/// The state `op` found, as far as its answer says.
+fn op_state(op: Op) -> Option<u64> {
+    match op {
+        Op::Get { found } => found,
+        Op::TryInsert { outcome, .. } => outcome.err(),
+        Op::Insert { old, .. } | Op::Remove { old } => old,
+        Op::CompareExchange { expected, outcome, .. } => outcome.err().unwrap_or(expected),
+    }
+}
+
+/// The point operations.
+///
+/// # Panics
+/// On a step that needs scans: a mistake in the scenario.
+pub fn points<I: Subject>(index: &Arc<I>, log: &mut Log, step: Step, guard: &Guard) {
+    let step = if matches!(step, Step::Any) { log.any() } else { step };
+    let key = |n: u64| nth::<I>(n);
+    let start = stamp();
+    match step {
+        Step::Get(n) => {
+            let found = index.get(lend::<I>(&key(n)), guard);
+            log.push(n, start, Op::Get { found });
+        }
+        Step::GetMany(first, last) => {
+            let keys: Vec<_> = (first..=last).map(key).collect();
+            let lent: Vec<_> = keys.iter().map(lend::<I>).collect();
+            let mut found = vec![None; keys.len()];
+            index.get_many(&lent, &mut found, guard);
+            log.push_all(start, (first..=last).zip(found));
+        }
+        Step::TryInsert(n, value) => {
+            let outcome = match index.try_insert(lend::<I>(&key(n)), value, guard) {
+                Ok(()) => Ok(()),
+                Err(TryInsertError::Occupied(present)) => Err(present),
+                Err(error) => panic!("try_insert: {error}"),
+            };
+            log.push(n, start, Op::TryInsert { value, outcome });
+        }
+        Step::Insert(n, value) => {
+            let old = index.insert(lend::<I>(&key(n)), value, guard).expect("memory");
+            log.push(n, start, Op::Insert { value, old });
+        }
+        Step::Remove(n) => {
+            let old = index.remove(lend::<I>(&key(n)), guard).expect("memory");
+            log.push(n, start, Op::Remove { old });
+        }
+        Step::Exchange(n, expected, new) => {
+            let key = key(n);
+            let outcome = match index.compare_exchange(lend::<I>(&key), expected, new, guard) {
+                Ok(()) => Ok(()),
+                Err(CompareExchangeError::Mismatch(found)) => Err(found),
+                Err(error) => panic!("compare_exchange: {error}"),
+            };
+            log.push(n, start, Op::CompareExchange { expected, new, outcome });
+        }
+        Step::Any => unreachable!("chosen above"),
+        step => panic!("{step:?} is not a point operation"),
+    }
+}
+
+/// All operations of an index with ranges. What a scan says of a key, seen or not, is what a lookup
+/// of the key during the scan might have said.
+pub fn scans<I: ScanSubject>(index: &Arc<I>, log: &mut Log, step: Step, guard: &Guard) {
+    match step {
+        Step::Range(first, last) => {
+            let (low, high) = (nth::<I>(first), nth::<I>(last));
+            let start = stamp();
+            let range = index.range(lend::<I>(&low)..=lend::<I>(&high), guard);
+            let seen: Vec<_> = range.map(|(k, v)| (number::<I>(&own::<I>(k), log), v)).collect();
+            assert!(seen.is_sorted_by(|a, b| a.0 < b.0), "a range in this order: {seen:?}");
+            record(log, start, first, last, &seen);
+        }
+        Step::RangeRev(first, last) => {
+            let (low, high) = (nth::<I>(first), nth::<I>(last));
+            let start = stamp();
+            let range = index.range_rev(lend::<I>(&low)..=lend::<I>(&high), guard);
+            let seen: Vec<_> = range.map(|(k, v)| (number::<I>(&own::<I>(k), log), v)).collect();
+            assert!(seen.is_sorted_by(|a, b| a.0 > b.0), "a reverse range in this order: {seen:?}");
+            record(log, start, first, last, &seen);
+        }
+        Step::Walk(from, moves) => {
+            let mut cursor = index.cursor();
+            let mut first = from;
+            for at in 0..=moves {
+                let start = stamp();
+                let found =
+                    if at == 0 { cursor.seek(lend::<I>(&nth::<I>(from))) } else { cursor.next() };
+                let seen = stand::<I>(&cursor, found, log);
+                let last = seen.map_or(log.keys - 1, |(n, _)| n);
+                assert!(last >= first || seen.is_none(), "a cursor went from {first} to {last}");
+                record(log, start, first, last, seen.as_slice());
+                first = last + 1;
+                if !found {
+                    break;
+                }
+            }
+        }
+        Step::WalkRev(from, moves) => {
+            let mut cursor = index.cursor();
+            let mut last = from;
+            for at in 0..=moves {
+                let start = stamp();
+                let found = if at == 0 {
+                    cursor.seek_rev(lend::<I>(&nth::<I>(from)))
+                } else {
+                    cursor.prev()
+                };
+                let seen = stand::<I>(&cursor, found, log);
+                let first = seen.map_or(0, |(n, _)| n);
+                assert!(last >= first, "a cursor went back from {last} to {first}");
+                record(log, start, first, last, seen.as_slice());
+                if !found || first == 0 {
+                    break;
+                }
+                last = first - 1;
+            }
+        }
+        point => points(index, log, point, guard),
+    }
+}
+
+/// The entry a cursor has moved to.
+fn stand<I: ScanSubject>(cursor: &I::Cursor, found: bool, log: &Log) -> Option<(u64, u64)> {
+    let entry = cursor.key().map(|key| number::<I>(&own::<I>(key), log)).zip(cursor.value());
+    assert_eq!(entry.is_some(), found, "a cursor's move and its key differ");
+    entry
+}
+
+/// The number of a key.
+fn number<I: Subject>(key: &OwnedKey<I>, log: &Log) -> u64 {
+    (0..log.keys).find(|n| nth::<I>(*n) == *key).expect("a scan saw a key nobody has inserted")
+}
+
+/// Records that of the keys from `first` to `last` exactly those in `seen` were seen.
+fn record(log: &mut Log, start: u64, first: u64, last: u64, seen: &[(u64, u64)]) {
+    for (key, _) in seen {
+        assert!((first..=last).contains(key), "{key} is not in {first}..={last}");
+    }
+    let found = |key: u64| seen.iter().find(|(k, _)| *k == key).map(|(_, value)| *value);
+    log.push_all(start, (first..=last).map(|key| (key, found(key))));
+}
