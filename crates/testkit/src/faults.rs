@@ -271,20 +271,24 @@ impl<I: Subject> Case<I> {
     }
 }
 
+/// Far more than a few operations take on a busy machine …
+const PATIENCE: Duration = Duration::from_secs(10);
+/// … and than a run of threads takes.
+const LONG_PATIENCE: Duration = Duration::from_secs(300);
+
 /// Calls `work` on another thread and waits for it, but not for ever: a lock that nobody gives
 /// back is a failure too.
 fn elsewhere<T: Send + 'static>(
+    patience: Duration,
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    /// Far more than any of this takes on a busy machine.
-    const PATIENCE: Duration = Duration::from_secs(10);
     let (send, receive) = mpsc::channel::<()>();
     let thread = std::thread::spawn(move || {
         let result = work();
         drop(send);
         result
     });
-    if let Err(mpsc::RecvTimeoutError::Timeout) = receive.recv_timeout(PATIENCE) {
+    if let Err(mpsc::RecvTimeoutError::Timeout) = receive.recv_timeout(patience) {
         return Err(Failure::new("another thread waits for ever: a lock was not given back"));
     }
     // Until it is gone altogether: a thread that ends pins each domain once more.
@@ -341,7 +345,7 @@ fn one<I: Subject>(
         judge(&mut case, ran)?
     };
     let faults = ran.faults > 0;
-    let case = elsewhere(move || case.verify(mark, happened))?;
+    let case = elsewhere(PATIENCE, move || case.verify(mark, happened))?;
     drop(held);
     unpinned(&case.recorded.domain)?;
     case.recorded.end()?;
@@ -405,6 +409,10 @@ pub fn creation<I: Subject>() -> Outcome {
 /// Threads write while many of their allocations fail or panic: what succeeded is there, what did
 /// not is not, and nothing is lost.
 pub fn among_threads<I: Subject>() -> Outcome {
+    elsewhere(LONG_PATIENCE, writers_among_faults::<I>)
+}
+
+fn writers_among_faults<I: Subject>() -> Outcome {
     const THREADS: usize = 2;
     let operations = size::pick(200_000, 60_000, 120);
     for (round, (fail, panic)) in [(20, 0), (0, 20), (30, 10)].into_iter().enumerate() {
@@ -470,7 +478,7 @@ fn filled<I: Subject>(keys: u64) -> Result<I, Failure> {
 fn goes_on<I: Subject>(index: &mut Arc<I>, keys: u64) -> Outcome {
     unpinned(index.domain())?;
     let shared = Arc::clone(index);
-    elsewhere(move || {
+    elsewhere(PATIENCE, move || {
         for n in 0..keys {
             let key = nth::<I>(n);
             let view = shared.pin();
