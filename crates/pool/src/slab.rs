@@ -24,7 +24,8 @@
 //! | `listed` | `settle` swap | `AcqRel` | `free` swap | as above |
 //!
 //! # Checked by
-//! `loom_tests`, in every execution under the C11 model, with weaker twins that it must catch.
+//! `loom_tests`, in every execution under the C11 model with at most three preemptions, with weaker
+//! twins that it must catch.
 
 use silvics_sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::ptr::null_mut;
@@ -189,7 +190,7 @@ mod tests {
     }
 }
 
-/// The path of a freed slot to its next owner, in every execution:
+/// The path of a freed slot to its next owner, in every execution with few preemptions:
 /// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics-pool --lib loom`.
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {

@@ -284,7 +284,7 @@ impl<P: Placement> BronsonTree<P> {
     }
 }
 
-/// A search beside a rotation, in every execution:
+/// A search beside a rotation, in every execution with at most three preemptions:
 /// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
