@@ -33,7 +33,7 @@ const EPOCHS: usize = 2;
 /// Why: a pin taken after a stop sees the epoch of that moment or a later one, so that the first
 /// batch sealed afterwards moves the epoch on, whatever the scanner does. So the epoch moves at
 /// least once between two stops, and twice moved it lets go what was sealed before; each further
-/// batch sealed runs [`STEPS`] of those.
+/// batch sealed runs eight of those.
 pub fn scans_under_churn<I: ScanSubject>() -> Outcome {
     /// Inserts, upserts and removals between two stops: enough to seal some batches.
     const BURST: u64 = 4 * UNSEALED as u64;
