@@ -37,10 +37,11 @@
 //! # Bounds
 //! While pins are short, a thread's garbage is its unsealed batches plus what the collector has
 //! not yet run, some two epochs' worth. Under a held pin garbage grows with what is retired.
-//! Afterwards every sealed batch is run within 128 pins of any thread (the collector's interval)
-//! times the number of sealed batches over 8 (how many it runs at a time), or by
-//! [`Domain::flush`]. The collector itself allocates a few KiB per sealed batch from the global
-//! allocator, outside the pools' limits.
+//! Afterwards b sealed batches are run within 128 (⌈b/8⌉ + 2) pins of any thread, or within
+//! ⌈(⌈b/8⌉ + 2) / 3⌉ calls of [`Domain::flush`]: the collector looks every 128 pins, runs eight
+//! batches at a time, and moves the epoch by one, of which the last batch needs two. The collector
+//! itself allocates a few KiB per sealed batch from the global allocator, outside the pools'
+//! limits.
 //!
 //! A writer that meets its index's limit flushes once. That frees nothing its own pin, or another
 //! thread's, still protects: a thread that removes and inserts at the limit under one long pin
