@@ -22,7 +22,7 @@ shuttle: (schedules "100000")
 # The same with so many schedules per scenario and scheduler, and every canary.
 schedules count:
     RUSTFLAGS="--cfg silvics_shuttle" SILVICS_SCHEDULES={{count}} cargo test --release --target-dir target/shuttle \
-        -p silvics -p silvics-testkit --features silvics/canaries --lib --test schedules --test canaries
+        -p silvics -p silvics-testkit --features silvics/canaries --lib --test schedules --test canaries --test replays
 
 # The long runs: churn of 100 M pairs in constant memory, long histories.
 stress:

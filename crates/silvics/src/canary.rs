@@ -5,7 +5,7 @@
 //! be caught by a schedule scenario within a stated number of schedules (`tests/canaries.rs`);
 //! other tests may hold themselves to those they claim to catch.
 //!
-//! Without the feature, [`planted`] is a constant and nothing of this is compiled.
+//! Without the feature, `planted` is a constant and nothing of this is compiled.
 
 #[cfg(feature = "canaries")]
 use silvics_sync::model::Setting;
@@ -82,6 +82,9 @@ canaries! {
     /// Repair comes to the node above a height that has changed and does not look whether a
     /// rotation has moved the child below another, whose height is then never set right.
     DamageLost "damage-lost";
+    /// Repair lets go of a node to lock its parent first and does not look, when it has both,
+    /// whether that still is its parent: it rotates at the wrong place.
+    RepairsBelowOldParent "repairs-below-old-parent";
     /// An insert that finds its place taken is counted before it gives up.
     CountedOnFailure "counted-on-failure";
 

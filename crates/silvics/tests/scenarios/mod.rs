@@ -124,6 +124,30 @@ pub(crate) const ROTATIONS: &[Scenario] = &[
         tasks: &[&[Insert(3, 6)], &[Insert(9, 7)]],
     },
     Scenario {
+        // The insert of 19 rotates at 4 and gives it the child 8, which loses its balance meanwhile.
+        name: "moved-while-unbalanced",
+        keys: 20,
+        before: &[
+            Insert(4, 1),
+            Insert(2, 2),
+            Insert(12, 3),
+            Insert(1, 4),
+            Insert(8, 5),
+            Insert(16, 6),
+            Insert(6, 7),
+            Insert(14, 8),
+            Insert(18, 9),
+        ],
+        tasks: &[&[Insert(5, 10)], &[Insert(19, 11)]],
+    },
+    Scenario {
+        // The insert of 5 lifts 4 above 2 and 6, beside lookups of 4 that stand at 2.
+        name: "double-rotation-of-the-present",
+        keys: 9,
+        before: &[Insert(6, 1), Insert(2, 2), Insert(8, 3), Insert(1, 4), Insert(4, 5)],
+        tasks: &[&[Insert(5, 6)], &[Get(4), Get(4), Get(4)]],
+    },
+    Scenario {
         name: "damage-on-two-sides",
         keys: 8,
         before: &[
@@ -222,6 +246,12 @@ pub(crate) const SCANS: &[Scenario] = &[
         keys: 5,
         before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3), Insert(3, 4)],
         tasks: &[&[Walk(0, 4)], &[Remove(1), Remove(2), Insert(1, 5)], &[Insert(2, 6), Remove(3)]],
+    },
+    Scenario {
+        name: "cursor-at-a-replaced-key",
+        keys: 3,
+        before: &[Insert(1, 1), Insert(2, 2)],
+        tasks: &[&[Walk(1, 1)], &[Insert(1, 3), Insert(1, 4), Insert(1, 5)]],
     },
     Scenario {
         name: "cursor-backwards",

@@ -15,7 +15,7 @@
 //!   scheduling points.
 //!
 //! All of this is state of the operating system thread, and so of one execution at a time; a
-//! [`freed::clear`](self) between schedules is the test's part. Outside of an execution the facade
+//! `freed::clear` between schedules is the test's part. Outside of an execution the facade
 //! works as in a default build.
 //!
 //! # In every build

@@ -1,6 +1,9 @@
 //! Progress while one task stands still for good.
 
-use super::{Act, Log, MAX_STEPS, Step, begin, config, end, message, report, run_task};
+use super::{
+    Act, Log, MAX_STEPS, Step, begin, config, end, keep_failures, message, persistence, report,
+    run_task,
+};
 use crate::{Subject, size};
 use shuttle::scheduler::RandomScheduler;
 use shuttle::{FailurePersistence, Runner};
@@ -42,6 +45,7 @@ pub fn stops<I: Subject>(
     act: Act<I>,
 ) -> Result<u64, (u64, String)> {
     let schedules = size::schedules().map_or(SCHEDULES, |s| (s / 50).max(SCHEDULES));
+    keep_failures(persistence());
     for n in 1.. {
         REACHED.set(false);
         let random = RandomScheduler::new_from_seed(size::seed().wrapping_add(n), schedules);

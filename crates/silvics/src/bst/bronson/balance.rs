@@ -115,7 +115,9 @@ impl<P: Placement> BronsonTree<P> {
                 Condition::Unbalanced | Condition::Superfluous => drop(held),
             }
             let parent = parent.lock();
-            if parent.version().is_unlinked() || !node.is_child_of(&parent) {
+            if parent.version().is_unlinked()
+                || !node.is_child_of(&parent) && !planted(Canary::RepairsBelowOldParent)
+            {
                 next = Some(Visit { node, child: None }); // it has moved: look again
                 continue;
             }
