@@ -229,7 +229,7 @@ mod ours {
         I: OrderedIndex<Key: TestKey> + Check + 'static,
         S: ScanBy<I, Recorded: Scans<I>>,
     {
-        |plan, clock| verify::<I, _>(plan, clock, S::RECORDED, interrupt::pending)
+        |plan, clock| verify::<I, _>(plan, clock, S::RECORDED, interrupt::pending_beat)
     }
 
     fn make<I, S>() -> Make<I::Key>

@@ -1,6 +1,6 @@
 //! Ctrl-C: a run stops at the next opportunity and what is finished is printed.
 
-use silvics_sync::atomic::{AtomicBool, Ordering};
+use silvics_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 static PENDING: AtomicBool = AtomicBool::new(false);
 
@@ -21,4 +21,18 @@ pub fn catch() {
 #[inline]
 pub fn pending() -> bool {
     PENDING.load(Ordering::Relaxed)
+}
+
+/// How often somebody has asked, which tells that the work goes on.
+static BEATS: AtomicU64 = AtomicU64::new(0);
+
+/// The same, and counts that it was asked.
+pub fn pending_beat() -> bool {
+    BEATS.fetch_add(1, Ordering::Relaxed);
+    pending()
+}
+
+/// How often [`pending_beat`] was called.
+pub fn beats() -> u64 {
+    BEATS.load(Ordering::Relaxed)
 }

@@ -52,3 +52,26 @@ fn found_at_rest(name: &str, what: &str) {
     println!("canary {name} verify {:.1} s\n{text}", report["seconds"]);
     assert!(text.contains(what), "{text}");
 }
+
+#[test]
+fn wrong_answers_are_found_in_histories() {
+    for name in [
+        "insert-ignores-mark",
+        "descent-unvalidated",
+        "rotation-keeps-version",
+        "attach-unvalidated",
+        "scan-skips-replacement",
+    ] {
+        found_in_a_history(name);
+    }
+}
+
+#[test]
+fn a_wrong_count_is_found_at_rest() {
+    found_at_rest("counted-on-failure", "len is");
+}
+
+#[test]
+fn a_scan_out_of_order_is_found_at_once() {
+    found_at_rest("cursor-follows-frozen-link", "a scan");
+}

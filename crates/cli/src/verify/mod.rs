@@ -4,6 +4,7 @@ mod plan;
 mod report;
 
 use crate::args::{Format, VerifyArgs};
+use crate::catalogue::Verify;
 use crate::error::Error;
 use crate::interrupt;
 use crate::keys::KeyType;
@@ -16,10 +17,12 @@ use silvics_testkit::TestKey;
 use silvics_testkit::clock::Clock;
 use silvics_testkit::linearizable::Verdict;
 use silvics_testkit::trace::{self, TraceKey};
-use silvics_testkit::verify::History;
+use silvics_testkit::verify::{self, Found, History, Numbers, Wrong};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 /// Something is not linearizable.
 const WRONG: u8 = 1;
@@ -65,7 +68,7 @@ fn record(args: &VerifyArgs) -> Result<u8, Error> {
     let schedule = args.schedule.as_deref().map(|path| Output::new("--schedule", path));
     let (history, schedule) = (history.transpose()?, schedule.transpose()?);
     interrupt::catch();
-    let clock = Clock::new();
+    let clock = Arc::new(Clock::new());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut report = Report::new(&plan, &clock, Machine::this(cores));
     let progress = Progress::new(plan.targets.len());
@@ -74,7 +77,7 @@ fn record(args: &VerifyArgs) -> Result<u8, Error> {
         progress.doing(format!("{} {}", target.index, target.place.name()));
         let begun = Instant::now();
         select::plant(target.canary);
-        let recorded = (target.verify)(&plan.recorded(target), &clock);
+        let recorded = watch(target.verify, plan.recorded(target), &clock, STUCK);
         select::plant(None);
         let wrong = recorded.found.is_some();
         if let (Some(found), Some(output)) = (&recorded.found, &schedule) {
@@ -104,6 +107,48 @@ fn record(args: &VerifyArgs) -> Result<u8, Error> {
         (false, false) if undecided => UNDECIDED,
         (false, false) => 0,
     })
+}
+
+/// Histories take some milliseconds: if none has ended for so long, some call never returns.
+const STUCK: Duration = Duration::from_secs(15);
+
+/// Records on a thread of its own, and gives up if that gets stuck. Its threads then stay behind.
+fn watch(
+    verify: Verify,
+    plan: verify::Plan,
+    clock: &Arc<Clock>,
+    stuck: Duration,
+) -> verify::Report {
+    let (threads, numbers) = (plan.threads.clone(), plan.numbers);
+    let first = interrupt::beats(); // there is one before each history
+    let mut beats = (first, Instant::now());
+    let (send, receive) = channel();
+    let clock = Arc::clone(clock);
+    let thread = std::thread::spawn(move || {
+        let _ = send.send(verify(&plan, &clock)); // nobody listens once it was given up
+    });
+    loop {
+        match receive.recv_timeout(Duration::from_millis(100)) {
+            Ok(report) => return report,
+            Err(RecvTimeoutError::Disconnected) => match thread.join() {
+                Err(panic) => std::panic::resume_unwind(panic),
+                Ok(_) => return verify::Report::default(),
+            },
+            Err(RecvTimeoutError::Timeout) if interrupt::beats() != beats.0 => {
+                beats = (interrupt::beats(), Instant::now());
+            }
+            Err(RecvTimeoutError::Timeout) if beats.1.elapsed() >= stuck => break,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+    let what = format!("no history has ended for {stuck:?}: a call never returns");
+    let history = match numbers {
+        Numbers::All => beats.0.saturating_sub(first + 1),
+        Numbers::Only(number) => number,
+    };
+    let threads = threads[(history % threads.len() as u64) as usize];
+    let found = Found { history, threads, what: Wrong::Other(what) };
+    verify::Report { found: Some(found), ..verify::Report::default() }
 }
 
 /// A history as JSON lines.
@@ -154,5 +199,26 @@ impl Output {
         })?;
         progress::note(&format!("{} is in `{}`", self.flag, self.path.display()));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_never_returns_is_told() {
+        fn never(_: &verify::Plan, _: &Clock) -> verify::Report {
+            interrupt::pending_beat();
+            loop {
+                std::thread::park();
+            }
+        }
+        let plan = verify::Plan { threads: vec![2, 3], ..verify::Plan::default() };
+        let stuck = Duration::from_millis(300);
+        let report = watch(never, plan, &Arc::new(Clock::counter()), stuck);
+        let found = report.found.unwrap();
+        assert_eq!((found.history, found.threads), (0, 2));
+        assert!(found.what.to_string().contains("300ms: a call never returns"), "{}", found.what);
     }
 }
