@@ -132,7 +132,7 @@ fn watch(
             Ok(report) => return report,
             Err(RecvTimeoutError::Disconnected) => match thread.join() {
                 Err(panic) => std::panic::resume_unwind(panic),
-                Ok(_) => return verify::Report::default(),
+                Ok(()) => return verify::Report::default(),
             },
             Err(RecvTimeoutError::Timeout) if interrupt::beats() != beats.0 => {
                 beats = (interrupt::beats(), Instant::now());
