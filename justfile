@@ -24,9 +24,13 @@ schedules count:
     RUSTFLAGS="--cfg silvics_shuttle" SILVICS_SCHEDULES={{count}} cargo test --release --target-dir target/shuttle \
         -p silvics -p silvics-testkit --features silvics/canaries --lib --test schedules --test canaries --test replays
 
-# The long runs: churn of 100 M pairs in constant memory, long histories.
-stress:
-    SILVICS_CHURN_PAIRS=100000000 cargo test --release -p silvics --test conformance -- --ignored --test-threads 2
+# Everything that can refute the structures, for twenty minutes; its figures for docs/trust.md.
+stress: && trust
+    .ci/stress
+
+# The figures of the last long run, into docs/trust.md.
+trust:
+    cargo run -p silvics-testkit --example trust -- target/trust docs/trust.md
 
 # AddressSanitizer and LeakSanitizer, which must first find planted bugs.
 asan:
@@ -47,6 +51,10 @@ miri:
 # Each fuzz target for a minute, after it has found a planted bug. Needs cargo-fuzz (fuzz/README.md).
 fuzz seconds="60":
     .ci/fuzz {{seconds}}
+
+# Histories of real threads, checked while they are recorded.
+verify seconds="60":
+    cargo run --release -- verify --seconds {{seconds}}
 
 # The default comparison.
 bench:

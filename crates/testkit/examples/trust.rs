@@ -79,18 +79,30 @@ fn histories(logs: &Logs) -> Option<(Cells, String)> {
     Some((cells, run))
 }
 
-/// Schedules per structure: `schedules STRUCTURE KEYS SCENARIO random N pct N …`.
-fn schedules(logs: &Logs, word: &str, unit: &str) -> Option<Cells> {
+/// The column of a structure as schedules name it: `skiplist-bytes`, `occ-avl:pooled`.
+fn column(structure: &str) -> &'static str {
+    match structure.split(':').next().unwrap_or_default() {
+        "edge-ext-lf" => "edge-ext-lf u64",
+        "occ-avl" => "occ-avl u64",
+        "skiplist" => "skiplist u64",
+        "skiplist-bytes" => "skiplist bytes",
+        _ => "",
+    }
+}
+
+/// Sums over scenarios: `schedules STRUCTURE SCENARIO random N pct N`, `progress STRUCTURE VERB
+/// stops N`.
+fn schedules(logs: &Logs, word: &str, told: impl Fn(u64, u64) -> String) -> Option<Cells> {
     logs.read("schedules.txt")?;
-    let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let mut sums: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for line in logs.lines("schedules.txt", word) {
-        let [_, structure, keys, _, figures @ ..] = &line[..] else { continue };
-        let sum = sums.entry(format!("{structure} {keys}")).or_default();
+        let [_, structure, _, figures @ ..] = &line[..] else { continue };
+        let sum = sums.entry(column(structure)).or_default();
         sum.0 += 1;
         sum.1 += figures.iter().filter_map(|word| word.parse::<u64>().ok()).sum::<u64>();
     }
-    let cell = |(scenarios, figures)| format!("{} {unit} of {scenarios} scenarios", count(figures));
-    Some(sums.into_iter().map(|(name, sum)| (name, cell(sum))).collect())
+    let cell = |(name, (lines, figures)): (&str, _)| (name.to_owned(), told(lines, figures));
+    Some(sums.into_iter().map(cell).collect())
 }
 
 /// Passed tests whose module names the structure, in the output of `cargo test`.
@@ -146,10 +158,13 @@ fn table(logs: &Logs) -> String {
     let histories = histories(logs);
     let cells = histories.as_ref().map(|(cells, _)| cells);
     row(&mut page, "linearizable", "`silvics verify`, real threads", cells);
-    let explored = schedules(logs, "schedules", "schedules");
-    row(&mut page, "linearizable, nothing freed too early or twice", "shuttle", explored.as_ref());
-    let stops = schedules(logs, "stops", "stops");
-    row(&mut page, "others go on when a thread stops", "shuttle, stops", stops.as_ref());
+    let explored = schedules(logs, "schedules", |scenarios, figures| {
+        format!("{} schedules of {scenarios} scenarios", count(figures))
+    });
+    row(&mut page, "linearizable; freed once, not too early", "shuttle", explored.as_ref());
+    let stops =
+        schedules(logs, "progress", |verbs, stops| format!("{stops} stops in {verbs} verbs"));
+    row(&mut page, "others go on when a thread stops", "shuttle, a thread stopped", stops.as_ref());
     for (property, by, job) in [
         ("the contract, alone and among threads", "suite", "suite.txt"),
         ("an allocation that fails or unwinds has not happened", "faults", "faults.txt"),
@@ -168,22 +183,34 @@ fn table(logs: &Logs) -> String {
     page
 }
 
-/// The planted mistakes: `canary NAME …` in the words of the job.
+/// The planted mistakes: `canary INDEX NAME schedules N scenario NAME seconds S: …` of the
+/// schedules, `canary NAME verify S s` of `silvics verify`.
 fn canaries(logs: &Logs) -> String {
-    let mut page = String::from("\n| planted mistake | found by |\n|---|---|\n");
-    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for job in ["schedules.txt", "canaries.txt"] {
-        for line in logs.lines(job, "canary") {
-            if let [_, name, how @ ..] = &line[..] {
-                found.entry(name.clone()).or_default().push(how.join(" "));
-            }
+    let mut found: BTreeMap<String, [Option<String>; 3]> = BTreeMap::new();
+    for line in logs.lines("canaries.txt", "canary") {
+        if let [_, index, name, _, schedules, _, scenario, ..] = &line[..] {
+            let row = found.entry(name.clone()).or_default();
+            row[0] = Some(index.clone());
+            row[1] = Some(format!("{schedules} schedules, `{scenario}`"));
+        }
+    }
+    for line in logs.lines("planted.txt", "canary") {
+        if let [_, name, _, seconds, ..] = &line[..]
+            && let Ok(seconds) = seconds.parse::<f64>()
+        {
+            found.entry(name.clone()).or_default()[2] = Some(format!("{seconds:.2} s"));
         }
     }
     if found.is_empty() {
         return "\nThe planted mistakes were not run.\n".into();
     }
-    for (name, how) in found {
-        let _ = writeln!(page, "| `{name}` | {} |", how.join("; "));
+    let mut page = String::from(
+        "\n| planted mistake | in | found by schedules after | by `silvics verify` within |\n|---|---|---|---|\n",
+    );
+    for (name, [index, schedules, verify]) in found {
+        let cell = |text: Option<String>| text.unwrap_or_else(|| "–".into());
+        let (index, schedules, verify) = (cell(index), cell(schedules), cell(verify));
+        let _ = writeln!(page, "| `{name}` | {index} | {schedules} | {verify} |");
     }
     page
 }

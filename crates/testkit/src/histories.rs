@@ -26,11 +26,6 @@ pub fn histories<I: Subject>() -> Outcome {
     hold::<I, _>(HISTORIES, Mix::default(), NoScans)
 }
 
-/// The same for some minutes.
-pub fn long_histories<I: Subject>() -> Outcome {
-    hold::<I, _>(100 * HISTORIES, Mix::default(), NoScans)
-}
-
 /// The same with ranges and cursors among them: what a scan saw of a key must be what a lookup of
 /// it might have seen.
 pub fn scan_histories<I: ScanSubject>() -> Outcome {

@@ -83,7 +83,6 @@ macro_rules! index_suite {
             );
             $crate::index_suite!(@long $index,
                 long_churn: memory::long_churn,
-                long_histories: histories::long_histories,
             );
         }
     };

@@ -48,7 +48,7 @@ fn decode(data: &[u8]) -> Vec<Event> {
         let start = clocks[thread] + u64::from(bytes[0] / 3 % 8);
         let end = start + 1 + u64::from(bytes[3] % 16);
         clocks[thread] = end + 1;
-        let state = |bits: u8| (bits % 4 != 0).then_some(u64::from(bits % 4));
+        let state = |bits: u8| Some(u64::from(bits % 4)).filter(|&value| value > 0);
         let (value, a, b) = (u64::from(bytes[1] >> 6), state(bytes[2]), state(bytes[2] >> 2));
         let outcome = |failed: Option<u64>| if bytes[2] >> 7 == 0 { Ok(()) } else { Err(failed) };
         let op = match bytes[1] % 5 {
