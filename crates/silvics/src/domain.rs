@@ -373,6 +373,30 @@ impl<R: Reclaim> Retired<R> {
         unsafe { guard.inner.defer_unchecked(move || batch.run(&*pool)) };
         guard.inner.flush();
     }
+
+    /// Reclaims what is retired, sealed or not, but for the sealed batches that a guard protects.
+    pub(crate) fn drain(&mut self) {
+        /// A flush moves the epoch unless a thread is pinned, if only for a moment.
+        const IDLE: usize = 8;
+        let mut idle = 0;
+        let mut held = Arc::strong_count(&self.pool); // by sealed batches among others (D3)
+        while idle < IDLE {
+            self.domain.flush();
+            let left = Arc::strong_count(&self.pool);
+            idle = if left < held { 0 } else { idle + 1 };
+            held = left;
+        }
+        self.reclaim_unsealed();
+    }
+
+    fn reclaim_unsealed(&mut self) {
+        for cell in self.cells.iter() {
+            // SAFETY: exclusive access (D5).
+            let batch = cell.0.with_mut(|batch| unsafe { &mut *batch }.take());
+            // SAFETY: readers borrow the index, so none is left.
+            unsafe { batch.run(&*self.pool) };
+        }
+    }
 }
 
 impl<R: Reclaim> Drop for Retired<R> {
@@ -380,14 +404,8 @@ impl<R: Reclaim> Drop for Retired<R> {
         // Sealed batches hold the pool, and nobody may pin this domain again: run them now, unless
         // another thread's guard is in the way.
         self.domain.flush();
-        if self.pool.releases_whole() {
-            return;
-        }
-        for cell in self.cells.iter() {
-            // SAFETY: exclusive access (D5).
-            let batch = cell.0.with_mut(|batch| unsafe { &mut *batch }.take());
-            // SAFETY: readers borrow the index, so none is left.
-            unsafe { batch.run(&*self.pool) };
+        if !self.pool.releases_whole() {
+            self.reclaim_unsealed();
         }
     }
 }

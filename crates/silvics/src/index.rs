@@ -211,6 +211,26 @@ pub trait Check {
     /// Walks the whole structure and verifies every invariant of its module docs by number.
     /// Exclusive access makes it quiescent. Returns the number of entries found. O(n).
     fn check(&mut self) -> Result<usize, Violation>;
+
+    /// The objects that can be reached from the structure: per kind, as its `NodeLayout` names it,
+    /// how many, in the order of [`OrderedIndex::pool_stats`]. Sentinels, heads and routing nodes
+    /// count. Found by the same walk, and fails as [`Check::check`] does. O(n).
+    ///
+    /// After [`Check::settle`] these are the live objects, exactly: a live object that is not
+    /// reached has leaked.
+    fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation>;
+
+    /// Reclaims everything this index has retired, whichever thread did. Exclusive access means
+    /// that no operation, range or cursor of it is left; so only a guard of its domain can hold
+    /// something back, on whatever thread: what was sealed while it was there.
+    fn settle(&mut self);
+}
+
+/// What the walk of a quiescent structure has found.
+pub(crate) struct Walked {
+    pub(crate) entries: usize,
+    /// See [`Check::reachable`].
+    pub(crate) objects: Vec<(&'static str, usize)>,
 }
 
 /// An index with a guard of its domain: the verbs without the guard.

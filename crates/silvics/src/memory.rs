@@ -84,6 +84,11 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
         unsafe { self.retired.retire(node.cast(), size_of::<T>(), guard) };
     }
 
+    /// Reclaims what is retired, but for what a guard protects.
+    pub(crate) fn settle(&mut self) {
+        self.retired.drain();
+    }
+
     pub(crate) fn stats(&self) -> PoolStats {
         self.slots.0.stats()
     }
@@ -182,6 +187,11 @@ impl<P: Placement> Blobs<P> {
         };
     }
 
+    /// Reclaims what is retired, but for what a guard protects.
+    pub(crate) fn settle(&mut self) {
+        self.retired.drain();
+    }
+
     pub(crate) fn stats(&self) -> PoolStats {
         self.bytes.bytes.stats()
     }
@@ -245,6 +255,30 @@ mod tests {
         assert_eq!(pool.strong_count(), 0, "nothing but the index referred to that batch");
         go_on.send(()).unwrap();
         other.join().unwrap();
+    }
+
+    #[test]
+    fn settling_runs_other_threads_batches_but_not_what_a_guard_protects() {
+        const SEALED: usize = 3 * crate::domain::BATCH_OBJECTS;
+        let domain = Domain::new();
+        let mut nodes = nodes::<Pooled>(&domain);
+        let retire_elsewhere = |nodes: &Nodes<_, _>, count| {
+            std::thread::scope(|scope| {
+                scope.spawn(|| retire(nodes, &domain, count)).join().unwrap();
+            });
+        };
+        retire_elsewhere(&nodes, 50 * SEALED + 3);
+        retire(&nodes, &domain, 5);
+        nodes.settle();
+        assert_eq!(nodes.stats().live_slots, 0);
+
+        let guard = domain.pin();
+        retire_elsewhere(&nodes, SEALED);
+        nodes.settle();
+        assert_eq!(nodes.stats().live_slots, SEALED, "a guard is held");
+        drop(guard);
+        nodes.settle();
+        assert_eq!(nodes.stats().live_slots, 0);
     }
 
     #[test]

@@ -158,6 +158,10 @@ impl<M: Mistake> Check for Broken<M> {
     fn check(&mut self) -> Result<usize, Violation> {
         Ok(self.map.lock().entries.len())
     }
+    fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
+        Ok(vec![("entry", self.map.lock().entries.len())])
+    }
+    fn settle(&mut self) {}
 }
 
 impl<M: Mistake> OrderedScan for Broken<M> {
@@ -303,4 +307,8 @@ impl Check for WritingLookup {
     fn check(&mut self) -> Result<usize, Violation> {
         self.map.check()
     }
+    fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
+        Ok(vec![("lookups", 1)])
+    }
+    fn settle(&mut self) {}
 }

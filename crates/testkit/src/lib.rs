@@ -12,7 +12,7 @@
 //! | [`histories`] | a stale read, a lost update, a compare-exchange that is none: any history of a key that no order explains ([`linearizable`]) |
 //! | [`ranges`], [`cursors`] | entries skipped, doubled or out of order under writers; cursors that lose their place or hold a pin |
 //! | [`ends`] | a first or last entry that never was one, two pops of one entry: any history of the whole map that no order explains |
-//! | [`memory`] | leaks under churn, by upserts and by threads that end; a drop that keeps something |
+//! | [`memory`] | leaks under churn, by upserts and by threads that end; a single live object that nothing reaches; a drop that keeps something |
 //! | [`reclaim`] | garbage that grows while pins are short, or stays after a long one; scans and cursors that keep objects or pins |
 //! | [`limit`] | an operation that memory running out leaves half done; memory that is not found again |
 //! | [`faults`] | an operation that a failed or panicking allocation leaves half done; a lock, a pin or an object kept on unwinding (placed on [`faulty`]) |

@@ -1,15 +1,21 @@
 //! Property: memory comes back. Churn, upserts and short-lived threads run in constant memory;
-//! what is retired is freed; dropping an index returns everything.
+//! what is retired is freed, and no object is left that the index does not reach; dropping an index
+//! returns everything.
 
 use crate::crew::together;
 use crate::failure::ensure;
+use crate::grid::{Grid, among_writers};
 use crate::key_sum::{Balance, random_write};
 use crate::keys::{TestKey, lend, nth};
+use crate::reclaim::{UNFINISHED, unfinished};
 use crate::rest::counts;
 use crate::rng::{Rng, scattered};
-use crate::{Failure, Outcome, Subject, size};
-use silvics::{Domain, Options, OrderedIndex, OwnedKey, Pages};
+use crate::sequential::{random_step, step};
+use crate::{Failure, Outcome, ScanSubject, Subject, size};
+use silvics::{Cursor, Domain, Options, OrderedIndex, OwnedKey, Pages};
 use silvics_sync::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A thread holds back at most this many retired objects of each pool.
 pub const UNSEALED: usize = silvics::domain::BATCH_OBJECTS;
@@ -131,7 +137,21 @@ fn churn_pair<I: Subject>(
 /// leaf or node, and an inner node), beside what an empty index has and what `threads` threads
 /// hold back. And `bytes()` covers them.
 pub(crate) fn follows<I: Subject>(index: &I, entries: usize, threads: usize) -> Outcome {
-    let (live, extra) = (settle(index), extra_slots(index, threads));
+    in_proportion(index, settle(index), entries, extra_slots(index, threads))
+}
+
+/// The live objects of an index that nobody uses are those it reaches, kind by kind and exactly;
+/// and they follow its entries.
+pub(crate) fn exact<I: Subject>(index: &mut I) -> Outcome {
+    index.settle();
+    let live: Vec<_> = index.pool_stats().iter().map(|p| (p.kind, p.live_slots)).collect();
+    let reached = index.reachable()?;
+    ensure!(live == reached, "{live:?} objects are live, {reached:?} can be reached");
+    in_proportion(index, live_slots(index), index.len(), 0)
+}
+
+/// At least one object and at most two for each entry, beside what an empty index has and `extra`.
+fn in_proportion<I: Subject>(index: &I, live: usize, entries: usize, extra: usize) -> Outcome {
     let empty = live_slots(&I::with_options(&Options::default())?);
     ensure!(
         live >= entries && live <= empty + 2 * entries + extra,
@@ -144,34 +164,143 @@ pub(crate) fn follows<I: Subject>(index: &I, entries: usize, threads: usize) -> 
     Ok(())
 }
 
-/// The objects in use follow the entries through growth, replacement and removal.
-pub fn objects_follow_entries<I: Subject>() -> Outcome {
+/// When nobody uses an index and what it has retired is reclaimed, the objects it holds are exactly
+/// those it reaches, sentinels and routing nodes included: after random work of one thread, of
+/// several, and when it is empty again.
+pub fn live_objects_are_reachable<I: Subject>() -> Outcome {
+    for range in [40, 20_000] {
+        live_after_one_thread::<I>(range)
+            .map_err(|f| f.at(format_args!("one thread, keys below {range}")))?;
+    }
+    for range in [4, 200, 20_000] {
+        live_after_threads::<I>(range)
+            .map_err(|f| f.at(format_args!("several threads, keys below {range}")))?;
+    }
     let mut index = I::with_options(&Options::default())?;
-    let keys = size::pick(20_000, 8000, 100) as u64;
-    let follows = |index: &I, entries: u64, when: &str| {
-        follows(index, entries as usize, 1).map_err(|f| f.at(when))
-    };
-    let key = |n: u64| nth::<I>(n.reverse_bits() >> 40);
-    for n in 0..keys {
-        index.pin().insert(lend::<I>(&key(n)), n)?;
+    for present in [true, false] {
+        for key in &<I::Key as TestKey>::extremes() {
+            let (view, key) = (index.pin(), lend::<I>(key));
+            let found = if present { view.insert(key, 1)? } else { view.remove(key)? };
+            ensure!(found == (!present).then_some(1), "a write gives {found:?}");
+        }
+        exact(&mut index).map_err(|f| f.at("extreme keys"))?;
     }
-    follows(&index, keys, "grown")?;
-    for n in 0..keys {
-        index.pin().insert(lend::<I>(&key(n)), !n)?;
-        let swapped = index.pin().compare_exchange(lend::<I>(&key(n)), Some(!n), Some(n));
-        ensure!(swapped == Ok(()), "compare_exchange gives {swapped:?}");
+    Ok(())
+}
+
+fn live_after_one_thread<I: Subject>(range: u64) -> Outcome {
+    const PARTS: usize = 8;
+    let mut rng = Rng::new(size::seed(), range as usize);
+    let mut index = I::with_options(&Options::default())?;
+    let mut model = BTreeMap::new();
+    for part in 0..PARTS {
+        let growing = part < PARTS / 2;
+        for _ in 0..size::pick(30_000, 10_000, 20) {
+            let one = random_step::<I>(&mut rng, range, if growing { 60 } else { 25 });
+            step(&index, &mut model, &one, &index.domain().pin())?;
+        }
+        exact(&mut index).map_err(|f| f.at(format_args!("part {part} of {PARTS}")))?;
     }
-    follows(&index, keys, "replaced")?;
-    for n in keys / 4..keys {
-        index.pin().remove(lend::<I>(&key(n)))?;
+    for key in model.keys() {
+        index.pin().remove(lend::<I>(key))?;
     }
-    follows(&index, keys / 4, "shrunk")?;
-    for n in 0..keys / 4 {
-        let gone = index.pin().compare_exchange(lend::<I>(&key(n)), Some(n), None);
-        ensure!(gone == Ok(()), "compare_exchange to absent gives {gone:?}");
+    counts(&mut index, 0)?;
+    exact(&mut index).map_err(|f| f.at("emptied"))
+}
+
+fn live_after_threads<I: Subject>(range: u64) -> Outcome {
+    const THREADS: usize = 3;
+    let mut index = I::with_options(&Options::default())?;
+    for round in 0..size::pick(20, 12, 2) {
+        together(THREADS, |thread, _| {
+            let mut rng = Rng::new(size::seed(), round * THREADS + thread);
+            let mut balance = Balance::new();
+            let mut guard = index.domain().pin();
+            for _ in 0..size::pick(10_000, 4000, 20) {
+                random_write(&index, &mut rng, range, &guard, &mut balance)?;
+                if rng.percent(20) {
+                    guard.repin();
+                }
+            }
+            Ok(())
+        })?;
+        exact(&mut index).map_err(|f| f.at(format_args!("round {round}")))?;
     }
-    follows(&index, 0, "emptied")?;
-    counts(&mut index, 0)
+    together(THREADS, |thread, _| {
+        // Two threads go for each key.
+        for n in (0..range).filter(|n| (n / 2) as usize % THREADS != thread) {
+            index.pin().remove(lend::<I>(&nth::<I>(n)))?;
+        }
+        Ok(())
+    })?;
+    counts(&mut index, 0)?;
+    exact(&mut index).map_err(|f| f.at("emptied"))
+}
+
+/// The same after scans: ranges dropped half-way and cursors dropped anywhere, alone, in every way
+/// that [`crate::reclaim::unfinished_scans`] knows, and beside writers.
+pub fn live_objects_after_scans<I: ScanSubject>() -> Outcome {
+    fn alone<I>(index: &mut Arc<I>) -> Result<&mut I, Failure> {
+        Arc::get_mut(index).ok_or_else(|| Failure::new("the index is kept by something"))
+    }
+    let keys = size::pick(200, 100, 12) as u64;
+    let mut index = Arc::new(I::with_options(&Options::default())?);
+    for (number, name) in UNFINISHED.into_iter().enumerate() {
+        for n in 0..keys {
+            index.pin().insert(lend::<I>(&nth::<I>(n)), n)?;
+        }
+        unfinished(&index, number, keys).map_err(|f| f.at(name))?;
+        exact(alone(&mut index)?).map_err(|f| f.at(name))?;
+    }
+    for keys in [4, keys] {
+        let mut index = Arc::new(I::with_options(&Options::default())?);
+        let grid = Grid::plant(&*index, keys)?;
+        among_writers(&*index, &grid, |rng| {
+            let mut parked = Vec::new();
+            for _ in 0..size::pick(20_000, 6000, 10) {
+                leave_a_scan(&index, keys, rng, &mut parked);
+            }
+            Ok(())
+        })?;
+        exact(alone(&mut index)?).map_err(|f| f.at(format_args!("{keys} keys, beside writers")))?;
+    }
+    Ok(())
+}
+
+/// Begins a scan and drops it, or leaves its cursor among those `parked`.
+fn leave_a_scan<I: ScanSubject>(
+    index: &Arc<I>,
+    keys: u64,
+    rng: &mut Rng,
+    parked: &mut Vec<I::Cursor>,
+) {
+    const PARKED: u64 = 8;
+    let start = nth::<I>(rng.below(keys));
+    let steps = rng.below(keys / 2) as usize;
+    let guard = index.domain().pin();
+    match rng.below(4) {
+        0 => drop(index.range(lend::<I>(&start).., &guard).nth(steps)),
+        1 => drop(index.range_rev(..lend::<I>(&start), &guard).nth(steps)),
+        way => {
+            drop(guard);
+            let mut cursor = index.cursor();
+            if way == 2 {
+                cursor.seek(lend::<I>(&start));
+                for _ in 0..steps {
+                    cursor.next();
+                }
+            } else {
+                cursor.seek_rev(lend::<I>(&start));
+                for _ in 0..steps {
+                    cursor.prev();
+                }
+            }
+            parked.push(cursor);
+            if parked.len() as u64 > PARKED {
+                parked.swap_remove(rng.below(PARKED) as usize);
+            }
+        }
+    }
 }
 
 /// Many short threads insert and remove: what they leave behind does not add up.

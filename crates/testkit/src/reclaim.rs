@@ -268,7 +268,7 @@ pub fn parked_cursors<I: ScanSubject>() -> Outcome {
 }
 
 /// How scans can end, or fail to.
-const UNFINISHED: [&str; 18] = [
+pub(crate) const UNFINISHED: [&str; 18] = [
     "a range dropped half-way",
     "a range never advanced",
     "a range whose entries are removed as it gives them",
@@ -316,7 +316,7 @@ pub fn unfinished_scans<I: ScanSubject>() -> Outcome {
 }
 
 /// One of [`UNFINISHED`].
-fn unfinished<I: ScanSubject>(index: &Arc<I>, number: usize, keys: u64) -> Outcome {
+pub(crate) fn unfinished<I: ScanSubject>(index: &Arc<I>, number: usize, keys: u64) -> Outcome {
     let guard = index.domain().pin();
     let middle = keys as usize / 2;
     let remove = |key: KeyRef<'_, I>| -> Outcome {

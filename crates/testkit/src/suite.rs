@@ -53,6 +53,7 @@ macro_rules! index_suite {
             cursors_under_writers: cursors::under_writers,
             cursors_sent_and_parked: cursors::sent_and_parked,
             scan_histories: histories::scan_histories,
+            live_objects_after_scans: memory::live_objects_after_scans,
             scans_under_churn: reclaim::scans_under_churn,
             foreign_guards_on_scans: guards::foreign_scans,
             $($test: $file::$property,)*
@@ -71,7 +72,7 @@ macro_rules! index_suite {
                 presence_under_writers: presence::under_writers,
                 histories: histories::histories,
                 churn: memory::churn,
-                objects_follow_entries: memory::objects_follow_entries,
+                live_objects_are_reachable: memory::live_objects_are_reachable,
                 threads_that_end: memory::threads_that_end,
                 dropped_with_garbage_elsewhere: memory::dropped_with_garbage_elsewhere,
                 memory_limits: limit::limits,

@@ -4,15 +4,18 @@
 use silvics_testkit::broken::lists::{self, SlippingList};
 use silvics_testkit::broken::slips::{self, FaultyMap};
 use silvics_testkit::reference::LockedMap;
-use silvics_testkit::{Outcome, fault_suite, faults, holds, reclaim};
+use silvics_testkit::{Outcome, fault_suite, faults, holds, memory, reclaim};
 
 fault_suite!(no_mistake, FaultyMap<slips::NoSlip>);
 fault_suite!(no_mistake_in_a_list, SlippingList<lists::NoSlip>, scans);
 
 #[test]
-fn no_mistake_in_the_collectors_bounds() {
+fn no_mistake_in_what_is_live() {
     holds(reclaim::scans_under_churn::<SlippingList<lists::NoSlip>>());
     holds(reclaim::garbage_under_a_held_pin::<SlippingList<lists::NoSlip>>());
+    holds(memory::live_objects_are_reachable::<SlippingList<lists::NoSlip>>());
+    holds(memory::live_objects_after_scans::<SlippingList<lists::NoSlip>>());
+    holds(memory::live_objects_are_reachable::<FaultyMap<slips::NoSlip>>());
 }
 
 /// Declares that a property refutes a mistake, with this in its reason.
@@ -72,6 +75,16 @@ found! {
         by reclaim::parked_cursors, "pins the domain";
     a_cursor_that_keeps_its_past: SlippingList<lists::ChainedCursor>,
         by reclaim::parked_cursors, "objects";
+    a_reference_lost: SlippingList<lists::LostReference>,
+        by memory::live_objects_are_reachable, "can be reached";
+    a_range_that_keeps_an_entry_at_rest: SlippingList<lists::LeakyRange>,
+        by memory::live_objects_after_scans, "can be reached";
+    a_range_rev_that_keeps_an_entry_at_rest: SlippingList<lists::LeakyRangeRev>,
+        by memory::live_objects_after_scans, "can be reached";
+    a_range_that_keeps_a_pin_at_rest: SlippingList<lists::PinnedRange>,
+        by memory::live_objects_after_scans, "can be reached";
+    a_cursor_forgotten_at_rest: SlippingList<lists::ForgottenCursor>,
+        by memory::live_objects_after_scans, "can be reached";
     a_removal_that_keeps_a_pin: SlippingList<lists::PinnedRemove>,
         by reclaim::garbage_under_a_held_pin, "pins after the guard is gone";
     objects_freed_under_a_pin: LockedMap<u64>,

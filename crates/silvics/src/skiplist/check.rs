@@ -2,8 +2,9 @@
 
 use super::SkipList;
 use super::key::SkipKey;
-use super::node::{MAX_HEIGHT, NodeRef};
+use super::node::{INTEGER_NODE, MAX_HEIGHT, NodeRef};
 use crate::error::Violation;
+use crate::index::Walked;
 use silvics_pool::Placement;
 use std::collections::HashMap;
 
@@ -14,7 +15,7 @@ fn violation<T>(invariant: &'static str, detail: String) -> Result<T, Violation>
 impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
     /// Walks every level: keys ascend strictly (I2), no link is marked (I3), hints are right (I5),
     /// and each node is linked on exactly the levels its references, less the cursors', count (I4).
-    pub(super) fn check_quiescent(&mut self) -> Result<usize, Violation> {
+    pub(super) fn check_quiescent(&mut self) -> Result<Walked, Violation> {
         let mut links: HashMap<usize, usize> = HashMap::new();
         let mut entries = 0;
         for level in 0..MAX_HEIGHT {
@@ -44,7 +45,8 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         if counted != entries as i64 {
             return violation("len", format!("{entries} entries, {counted} counted"));
         }
-        Ok(entries)
+        // The head is a node too.
+        Ok(Walked { entries, objects: vec![(INTEGER_NODE.kind, entries + 1)] })
     }
 
     fn check_references(&self, links: &HashMap<usize, usize>) -> Result<(), Violation> {

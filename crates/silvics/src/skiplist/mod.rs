@@ -278,7 +278,15 @@ impl<K: SkipKey + ?Sized, P: Placement> OrderedScan for SkipList<K, P> {
 
 impl<K: SkipKey + ?Sized, P: Placement> Check for SkipList<K, P> {
     fn check(&mut self) -> Result<usize, Violation> {
-        self.check_quiescent()
+        Ok(self.check_quiescent()?.entries)
+    }
+
+    fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
+        Ok(self.check_quiescent()?.objects)
+    }
+
+    fn settle(&mut self) {
+        self.nodes.settle();
     }
 }
 

@@ -6,6 +6,7 @@ use silvics::{
     AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, KeyRef, Options, OrderedIndex,
     OrderedScan, PoolStats, SkipList, TryInsertError, Violation,
 };
+use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
@@ -32,6 +33,8 @@ pub enum Kind {
     ForgottenCursor,
     /// See [`PinnedRemove`].
     PinnedRemove,
+    /// See [`LostReference`].
+    LostReference,
 }
 
 /// A mistake as a type.
@@ -62,13 +65,14 @@ impl Slip for NoSlip {
 
 slips! {
     /// A range that is dropped before its end keeps a reference to the entry it was to give next.
-    /// Found by `reclaim::unfinished_scans`.
+    /// Found by `reclaim::unfinished_scans` and `memory::live_objects_after_scans`.
     LeakyRange,
     /// The same of a descending range, which keeps the entry it gave last. Found by
-    /// `reclaim::unfinished_scans`.
+    /// `reclaim::unfinished_scans` and `memory::live_objects_after_scans`.
     LeakyRangeRev,
     /// A range that is dropped before its end leaves a pin behind. Found by
-    /// `reclaim::scans_under_churn` and `reclaim::unfinished_scans`.
+    /// `reclaim::scans_under_churn`, `reclaim::unfinished_scans` and
+    /// `memory::live_objects_after_scans`.
     PinnedRange,
     /// A range that is dropped by unwinding leaves a pin behind. Found by
     /// `faults::user_panics_in_scans`.
@@ -77,10 +81,14 @@ slips! {
     PinningCursor,
     /// A cursor keeps every entry it has stood at. Found by `reclaim::parked_cursors`.
     ChainedCursor,
-    /// A dropped cursor keeps its entry. Found by `reclaim::unfinished_scans`.
+    /// A dropped cursor keeps its entry. Found by `reclaim::unfinished_scans` and
+    /// `memory::live_objects_after_scans`.
     ForgottenCursor,
     /// A removal leaves a pin behind. Found by `reclaim::garbage_under_a_held_pin`.
     PinnedRemove,
+    /// One removal in a hundred forgets one of the references that the node's tower holds. Found by
+    /// `memory::live_objects_are_reachable`.
+    LostReference,
 }
 
 type List = SkipList<u64, Faulty>;
@@ -88,6 +96,7 @@ type List = SkipList<u64, Faulty>;
 /// A skip list with mistake `S`.
 pub struct SlippingList<S: Slip> {
     list: Arc<List>,
+    removals: AtomicUsize,
     slip: PhantomData<S>,
 }
 
@@ -101,14 +110,30 @@ impl<S: Slip> fmt::Debug for SlippingList<S> {
 fn leak_reference(list: &Arc<List>, key: u64) {
     let mut cursor = list.cursor();
     cursor.seek(key);
+    forget(list, cursor);
+}
+
+/// Forgets the reference that `cursor` holds to its entry, though not the one to `list`.
+fn forget(list: &Arc<List>, cursor: <List as OrderedScan>::Cursor) {
     std::mem::forget(cursor);
+    // SAFETY: the handle was the cursor's, which nobody will use.
+    unsafe { Arc::decrement_strong_count(Arc::as_ptr(list)) };
+}
+
+impl<S: Slip> SlippingList<S> {
+    /// The list, which no cursor may share.
+    fn exclusive(&mut self) -> Result<&mut List, Violation> {
+        let shared = || Violation { invariant: "exclusive", detail: "a cursor is left".into() };
+        Arc::get_mut(&mut self.list).ok_or_else(shared)
+    }
 }
 
 impl<S: Slip> OrderedIndex for SlippingList<S> {
     type Key = u64;
 
     fn with_options(options: &Options) -> Result<Self, AllocError> {
-        Ok(Self { list: Arc::new(List::with_options(options)?), slip: PhantomData })
+        let list = Arc::new(List::with_options(options)?);
+        Ok(Self { list, removals: AtomicUsize::new(0), slip: PhantomData })
     }
     fn domain(&self) -> &Domain {
         self.list.domain()
@@ -125,6 +150,12 @@ impl<S: Slip> OrderedIndex for SlippingList<S> {
     fn remove(&self, key: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
         if S::KIND == Kind::PinnedRemove {
             std::mem::forget(self.domain().pin());
+        }
+        if S::KIND == Kind::LostReference
+            && self.list.get(key, guard).is_some()
+            && self.removals.fetch_add(1, Ordering::Relaxed) % 100 == 99
+        {
+            leak_reference(&self.list, key);
         }
         self.list.remove(key, guard)
     }
@@ -150,9 +181,14 @@ impl<S: Slip> OrderedIndex for SlippingList<S> {
 
 impl<S: Slip> Check for SlippingList<S> {
     fn check(&mut self) -> Result<usize, Violation> {
-        match Arc::get_mut(&mut self.list) {
-            Some(list) => list.check(),
-            None => Ok(self.list.len()), // a leaked cursor shares it
+        self.exclusive()?.check()
+    }
+    fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
+        self.exclusive()?.reachable()
+    }
+    fn settle(&mut self) {
+        if let Ok(list) = self.exclusive() {
+            list.settle();
         }
     }
 }
@@ -275,7 +311,7 @@ impl<S: Slip> SlippingCursor<S> {
 impl<S: Slip> Drop for SlippingCursor<S> {
     fn drop(&mut self) {
         if S::KIND == Kind::ForgottenCursor {
-            std::mem::forget(self.inner.take());
+            self.inner.take().into_iter().for_each(|cursor| forget(&self.index.list, cursor));
         }
     }
 }

@@ -356,6 +356,12 @@ impl<S: Slip> Check for FaultyMap<S> {
     fn check(&mut self) -> Result<usize, Violation> {
         Ok(self.len())
     }
+    fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
+        let entries = self.lock();
+        let routers = entries.values().filter(|entry| entry.router.is_some()).count();
+        Ok(vec![("leaf", entries.len() + 1), ("router", routers + 1)]) // with the root's
+    }
+    fn settle(&mut self) {}
 }
 
 impl<S: Slip> Drop for FaultyMap<S> {

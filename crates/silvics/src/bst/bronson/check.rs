@@ -1,8 +1,9 @@
 //! Verifies the invariants of a quiescent tree.
 
 use super::BronsonTree;
-use super::node::{Node, Side};
+use super::node::{NODE, Node, Side};
 use crate::error::Violation;
+use crate::index::Walked;
 use silvics_pool::Placement;
 
 fn violation<T>(invariant: &'static str, detail: String) -> Result<T, Violation> {
@@ -20,15 +21,16 @@ struct Open<'a> {
 impl<P: Placement> BronsonTree<P> {
     /// Walks the tree: order (I2), parents (I1), no marks left, heights and balance exact and no
     /// superfluous routing node (I5: all damage is repaired).
-    pub(super) fn check_quiescent(&mut self) -> Result<usize, Violation> {
-        let mut entries = 0;
+    pub(super) fn check_quiescent(&mut self) -> Result<Walked, Violation> {
         let holder = self.holder();
+        let (mut entries, mut nodes) = (0, 1); // the holder
         let mut open = Vec::new();
         // SAFETY: exclusive access, so nothing is reclaimed.
         if let Some(root) = unsafe { holder.child(Side::RIGHT) } {
             open.push(Open { node: root, parent: holder, low: None, high: None });
         }
         while let Some(Open { node, parent, low, high }) = open.pop() {
+            nodes += 1;
             let key = node.key();
             if low.is_some_and(|l| key <= l) || high.is_some_and(|h| key >= h) {
                 return violation("I2", format!("node {key} outside ({low:?}, {high:?})"));
@@ -66,6 +68,6 @@ impl<P: Placement> BronsonTree<P> {
         if counted != entries as i64 {
             return violation("len", format!("{entries} entries, {counted} counted"));
         }
-        Ok(entries)
+        Ok(Walked { entries, objects: vec![(NODE.kind, nodes)] })
     }
 }

@@ -213,7 +213,15 @@ impl<P: Placement> OrderedIndex for BronsonTree<P> {
 
 impl<P: Placement> Check for BronsonTree<P> {
     fn check(&mut self) -> Result<usize, Violation> {
-        self.check_quiescent()
+        Ok(self.check_quiescent()?.entries)
+    }
+
+    fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
+        Ok(self.check_quiescent()?.objects)
+    }
+
+    fn settle(&mut self) {
+        self.nodes.settle();
     }
 }
 

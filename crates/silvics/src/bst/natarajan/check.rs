@@ -1,8 +1,9 @@
 //! Verifies the invariants of a quiescent tree.
 
-use super::node::{Child, Edge};
+use super::node::{Child, Edge, INNER, LEAF};
 use super::{NatarajanTree, Placement};
 use crate::error::Violation;
+use crate::index::Walked;
 
 fn violation<T>(invariant: &'static str, detail: String) -> Result<T, Violation> {
     Err(Violation { invariant, detail })
@@ -11,7 +12,7 @@ fn violation<T>(invariant: &'static str, detail: String) -> Result<T, Violation>
 impl<P: Placement> NatarajanTree<P> {
     /// Walks the tree left to right: every leaf must be within the bounds its path gives (I2), no
     /// edge marked (I3: operations finish what they mark), and the counts must agree.
-    pub(super) fn check_quiescent(&mut self) -> Result<usize, Violation> {
+    pub(super) fn check_quiescent(&mut self) -> Result<Walked, Violation> {
         let (mut leaves, mut inners, mut sentinels) = (0usize, 0usize, 0usize);
         // An edge with the bounds of its subtree: above `low` (exclusive), up to `high`.
         let mut open: Vec<(Edge, Option<u64>, Option<u64>)> = vec![(self.root.load(), None, None)];
@@ -51,6 +52,7 @@ impl<P: Placement> NatarajanTree<P> {
         if counted != leaves as i64 {
             return violation("len", format!("{leaves} leaves, {counted} counted"));
         }
-        Ok(leaves)
+        let objects = vec![(INNER.kind, inners), (LEAF.kind, leaves + sentinels)];
+        Ok(Walked { entries: leaves, objects })
     }
 }

@@ -193,7 +193,16 @@ impl<P: Placement> OrderedIndex for NatarajanTree<P> {
 
 impl<P: Placement> Check for NatarajanTree<P> {
     fn check(&mut self) -> Result<usize, Violation> {
-        self.check_quiescent()
+        Ok(self.check_quiescent()?.entries)
+    }
+
+    fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
+        Ok(self.check_quiescent()?.objects)
+    }
+
+    fn settle(&mut self) {
+        self.inners.settle();
+        self.leaves.settle();
     }
 }
 
