@@ -117,8 +117,8 @@ pub struct BenchArgs {
 #[derive(Args, Debug)]
 #[command(allow_negative_numbers = true, args_override_self = true)]
 pub struct VerifyArgs {
-    /// Which of our indexes: names of `silvics list`, NAME:VARIANT, or the groups all, bst
-    /// [default: all]
+    /// Which of our indexes: names of `silvics list`, NAME:VARIANT, or the groups all, ours,
+    /// bst [default: all]
     #[arg(long, value_name = "NAME,…")]
     pub index: Option<String>,
 
@@ -136,7 +136,8 @@ pub struct VerifyArgs {
     pub key_type: Option<String>,
 
     /// Lookups, inserts, removals and scans in percent; scans are lookups where an index has none.
-    /// Each share is spread over the verbs of its kind [default: 38/32/28/2]
+    /// Each share is spread over the verbs of its kind; threads that sweep over keys insert and remove
+    /// in turns [default: 38/32/28/2]
     #[arg(long, value_name = "L/I/R[/S]")]
     pub mix: Option<String>,
 

@@ -45,6 +45,8 @@ pub enum Error {
     },
     /// Memory could not be had for another reason.
     Alloc { index: String, error: AllocError },
+    /// Memory could not be had while histories were recorded.
+    Exhausted { index: String, problem: String },
     /// An index gave a wrong answer.
     Wrong { index: String, what: String },
     /// A thread that drove an index panicked.
@@ -113,6 +115,10 @@ impl fmt::Display for Error {
                 memory_limit(f, index, *limit, *done, *keys, *loading)
             }
             Self::Alloc { index, error } => write!(f, "--index: `{index}` has no memory: {error}"),
+            Self::Exhausted { index, problem } => write!(
+                f,
+                "--index: `{index}` could not go on ({problem}): record fewer threads or free memory"
+            ),
             Self::Wrong { index, what } => write!(
                 f,
                 "`{index}` gave a wrong answer ({what}): its figures mean nothing, report the error \

@@ -49,7 +49,7 @@ fn found_at_rest(name: &str, what: &str) {
     assert_eq!(code, Some(1), "{name} was not found: {report}");
     let rows = report["by_index"].as_array().unwrap();
     let text = rows.last().unwrap()["violation"]["text"].as_str().unwrap().to_owned();
-    println!("canary {name} verify {:.1} s\n{text}", report["seconds"]);
+    println!("canary {name} verify {} s\n{text}", report["seconds"]);
     assert!(text.contains(what), "{text}");
 }
 

@@ -145,6 +145,8 @@ fn files_that_cannot_be_used() {
     refuses(&["--replay", &missing], &["--replay", "cannot be read"]);
     refuses(&["--replay", &path, "--seed", "2"], &["--replay and --seed"]);
     refuses(&["--check", &path, "--replay", &path], &["--check and --replay"]);
+    refuses(&["--check", &path, "--seconds", "1"], &["--check and --seconds"]);
+    refuses(&["--history", &path, "--schedule", &path], &["--history and --schedule"]);
     refuses(&["--history", &format!("{missing}/x")], &["--history", "there is no folder"]);
 }
 

@@ -10,9 +10,10 @@
 //! among them (invariant TSC; Intel SDM volume 3, 18.17.1) and [`Clock::new`] has seen it so; else
 //! one counter that all threads increment, whose line they then share.
 //!
-//! `RDTSC` is ordered with nothing. A start stamp is followed by `LFENCE`, so that no load of the
-//! call comes before it. An end stamp is preceded by `MFENCE` and `LFENCE`: the call's stores have
-//! left the store buffer and its loads have their values.
+//! `RDTSC` is ordered with nothing. A start stamp stands between two `LFENCE`: it is taken after
+//! whatever came before, and no load of the call comes before it. An end stamp is preceded by
+//! `MFENCE` and `LFENCE`: the call's stores have left the store buffer and its loads have their
+//! values.
 
 use silvics_sync::CachePadded;
 use silvics_sync::atomic::{AtomicU64, Ordering};
@@ -146,6 +147,7 @@ mod tsc {
     pub(super) fn start() -> u64 {
         // SAFETY: every x86-64 processor has them.
         unsafe {
+            _mm_lfence();
             let stamp = _rdtsc();
             _mm_lfence();
             stamp

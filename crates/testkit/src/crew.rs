@@ -81,7 +81,9 @@ pub(crate) fn together<T: Send>(
     };
     let results: Vec<Result<T, Failure>> = std::thread::scope(|scope| {
         let one = &one;
+        let abort = AbortOnDrop(&crew); // a thread that cannot be had must not be waited for
         let threads: Vec<_> = (0..size).map(|thread| scope.spawn(move || one(thread))).collect();
+        std::mem::forget(abort);
         let unwound = |panic| std::panic::resume_unwind(panic);
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(unwound)).collect()
     });

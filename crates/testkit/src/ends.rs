@@ -130,7 +130,7 @@ pub fn histories<I: Subject + OrderedEnds>() -> Outcome {
             Verdict::Undecided { .. } => undecided += 1,
         }
     }
-    ensure!(2 * undecided < HISTORIES, "{undecided} of {HISTORIES} histories are undecided");
+    ensure!(undecided == 0, "{undecided} of {HISTORIES} histories are undecided");
     Ok(())
 }
 

@@ -5,7 +5,11 @@ use std::fmt;
 
 /// Why a property does not hold: a sentence, with the evidence below it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Failure(String);
+pub struct Failure {
+    reason: String,
+    /// Whether memory could not be had, which is nobody's mistake.
+    exhaustion: bool,
+}
 
 /// What every property returns.
 pub type Outcome = Result<(), Failure>;
@@ -13,31 +17,36 @@ pub type Outcome = Result<(), Failure>;
 impl Failure {
     /// A failure for this reason.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self(reason.into())
+        Self { reason: reason.into(), exhaustion: false }
     }
 
     /// The same failure, with where it was met in front.
     #[must_use]
     pub fn at(self, place: impl fmt::Display) -> Self {
-        Self(format!("{place}: {}", self.0))
+        Self { reason: format!("{place}: {}", self.reason), ..self }
     }
 
     /// The reason.
     pub fn reason(&self) -> &str {
-        &self.0
+        &self.reason
+    }
+
+    /// Whether memory could not be had: the property was not refuted.
+    pub fn is_exhaustion(&self) -> bool {
+        self.exhaustion
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.reason)
     }
 }
 
 /// As it is displayed: `unwrap` prints a history as lines, not as one escaped string.
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.reason)
     }
 }
 
@@ -45,13 +54,13 @@ impl std::error::Error for Failure {}
 
 impl From<Violation> for Failure {
     fn from(violation: Violation) -> Self {
-        Self(format!("check: {violation}"))
+        Self::new(format!("check: {violation}"))
     }
 }
 
 impl From<AllocError> for Failure {
     fn from(error: AllocError) -> Self {
-        Self(format!("unexpected allocation failure: {error}"))
+        Self { reason: format!("unexpected allocation failure: {error}"), exhaustion: true }
     }
 }
 

@@ -217,6 +217,7 @@ impl<'a, I: Subject> Recorder<'a, I> {
         let outcome = match result {
             Ok(()) => Ok(()),
             Err(TryInsertError::Occupied(present)) => Err(present),
+            Err(TryInsertError::Alloc(error)) => return Err(error.into()),
             Err(error) => return Err(Failure::new(format!("try_insert: {error}"))),
         };
         self.push(key, start, end, Op::TryInsert { value, outcome });
@@ -258,6 +259,7 @@ impl<'a, I: Subject> Recorder<'a, I> {
         let outcome = match result {
             Ok(()) => Ok(()),
             Err(CompareExchangeError::Mismatch(found)) => Err(found),
+            Err(CompareExchangeError::Alloc(error)) => return Err(error.into()),
             Err(error) => return Err(Failure::new(format!("compare_exchange: {error}"))),
         };
         self.push(key, start, end, Op::CompareExchange { expected, new, outcome });

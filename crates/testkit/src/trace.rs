@@ -13,8 +13,10 @@
 //! | `type` | `invoke`; then `ok`, `fail` (it returned and has changed nothing, because the state was another one) or `info` (it never returned: it may have taken effect or not) |
 //! | `f` | a verb of the table below |
 //! | `key` | a whole number below 2^64, or a string of lower-case hexadecimal digits, two per byte; the same kind throughout. None for the verbs of the ends |
-//! | `value` | see below |
-//! | `time` | a whole number; lines of equal time are simultaneous |
+//! | `value` | see below; null or left out where there is none, but never left out of `ok` and `fail` |
+//! | `time` | a whole number below 2^64 - 1; lines of equal time are simultaneous |
+//!
+//! Other fields are ignored.
 //!
 //! | `f` | invoked with | `ok` | `fail` |
 //! |---|---|---|---|
@@ -25,10 +27,11 @@
 //! | `compare_exchange` | `[expected, new]`, null for absent | null | the state found |
 //! | `first`, `last`, `pop_first`, `pop_last` | – | `[key, value]`, or null if there is none | – |
 //!
-//! The index is empty at the start. A range appears as one `get` per key it covers, all with its
-//! times: that is its guarantee. These are the events of Jepsen and Knossos
-//! (`:process :type :f :value :time`), with the key beside the value as independent registers, and
-//! the call and return events of Porcupine (`ClientId`, `Kind`, `Id`, `Value`).
+//! The index is empty at the start. A range or a batch of lookups appears as one `get` per key it
+//! covers, all with its times: that is its guarantee. So a process may have several calls open at
+//! once, but never two on one key: foreign checkers take a file apart by key first, as
+//! linearizability allows. Then these are the events of Jepsen and Knossos (`:process :type :f
+//! :value :time`), and the call and return events of Porcupine (`ClientId`, `Kind`, `Id`, `Value`).
 
 use crate::history::{Event, Op};
 use crate::linearizable::ordered::{self, EndVerb, OrderedEvent, OrderedOp};
@@ -104,9 +107,15 @@ struct Line<'a> {
     f: std::borrow::Cow<'a, str>,
     #[serde(default)]
     key: Value,
-    #[serde(default)]
-    value: Value,
+    /// `None` if there is none; null is a value.
+    #[serde(default, deserialize_with = "present")]
+    value: Option<Value>,
     time: u64,
+}
+
+/// Tells null from nothing.
+fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
 }
 
 /// Writes the calls of `threads` on keys that `key` names.
@@ -116,9 +125,17 @@ pub fn write(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut lines: Vec<(u64, bool, u64, &Event)> = Vec::new();
-    for (id, event) in (0..).zip(threads.iter().flatten()) {
-        lines.push((event.start, false, id, event));
-        lines.push((event.end, true, id, event));
+    let mut id = 0;
+    for thread in threads {
+        // A thread's clock may stand still between two calls, which do not overlap for that.
+        let mut ends: HashMap<u32, u64> = HashMap::new();
+        for event in thread {
+            let earliest = ends.get(&event.key).map_or(0, |end| end + 1);
+            lines.push((event.start.max(earliest), false, id, event));
+            lines.push((event.end.max(earliest), true, id, event));
+            ends.insert(event.key, event.end.max(earliest));
+            id += 1;
+        }
     }
     // Of simultaneous lines, invocations first: the calls overlap.
     lines.sort_by_key(|&(time, completes, id, _)| (time, completes, id));
@@ -131,7 +148,7 @@ pub fn write(
             kind: if completes { kind } else { Kind::Invoke },
             f: f.into(),
             key: key(event.key).to_json(),
-            value: if completes { completed } else { invoked },
+            value: Some(if completes { completed } else { invoked }),
             time: time - begun,
         };
         serde_json::to_writer(&mut *out, &line)?;
@@ -222,6 +239,9 @@ pub fn read(text: &[u8]) -> Result<Trace, TraceError> {
             return Err(wrong("is cut short: the file does not end with a whole line".into()));
         };
         let line: Line<'_> = serde_json::from_slice(raw).map_err(|error| wrong(no_line(&error)))?;
+        if line.time == PENDING {
+            return Err(wrong(format!("time {PENDING} is out of range: times are below it")));
+        }
         if line.time < last {
             let problem = format!("time {} after {last}: lines go by time, sort them", line.time);
             return Err(wrong(problem));
@@ -243,7 +263,7 @@ pub fn read(text: &[u8]) -> Result<Trace, TraceError> {
                     line.process
                 )));
             }
-            let op = verb.op(key, &line.value, None).map_err(wrong)?;
+            let op = verb.op(key, line.value.as_ref().unwrap_or(&Value::Null)).map_err(wrong)?;
             call.insert(Some(Invoked { line: number, at: events.len() }));
             let (thread, start) = (line.process, line.time);
             events.push(OrderedEvent { thread, start, end: PENDING, op });
@@ -264,8 +284,10 @@ pub fn read(text: &[u8]) -> Result<Trace, TraceError> {
         }
         if line.kind != Kind::Info {
             let event = &mut events[invoked.at];
-            let completed = (line.kind, &line.value);
-            event.op = verb.completed(&event.op, completed, words).map_err(wrong)?;
+            let Some(value) = &line.value else {
+                return Err(wrong("the value is missing: write null where there is none".into()));
+            };
+            event.op = verb.completed(&event.op, (line.kind, value), &mut words).map_err(wrong)?;
             event.end = line.time;
         }
     }
@@ -299,14 +321,21 @@ fn key_of(
     words: &mut Option<bool>,
 ) -> Result<Option<TraceKey>, String> {
     if matches!(verb, Verb::End(_)) {
-        return Ok(None);
+        let none = line.key.is_null();
+        return if none { Ok(None) } else { Err(format!("`{}` takes no key", line.f)) };
     }
     let key = TraceKey::of(&line.key).ok_or_else(|| bad_key(&line.key))?;
-    let word = matches!(key, TraceKey::Word(_));
-    if *words.get_or_insert(word) != word {
-        return Err("keys are numbers or strings, the same throughout".into());
-    }
+    same_kind(&key, words)?;
     Ok(Some(key))
+}
+
+fn same_kind(key: &TraceKey, words: &mut Option<bool>) -> Result<(), String> {
+    let word = matches!(key, TraceKey::Word(_));
+    if *words.get_or_insert(word) == word {
+        Ok(())
+    } else {
+        Err("keys are numbers or strings, the same throughout".into())
+    }
 }
 
 fn bad_key(key: &Value) -> String {
@@ -367,14 +396,15 @@ impl Verb {
 
     /// The call as invoked. It has no answer yet: what it holds for one is that of a call that took
     /// effect.
-    fn op(
-        self,
-        key: Option<TraceKey>,
-        value: &Value,
-        found: Option<(TraceKey, u64)>,
-    ) -> Result<OrderedOp<TraceKey>, String> {
+    fn op(self, key: Option<TraceKey>, value: &Value) -> Result<OrderedOp<TraceKey>, String> {
+        let takes_nothing = matches!(self, Self::End(_) | Self::Get | Self::Remove);
+        if takes_nothing && !value.is_null() {
+            return Err(format!("{value} is not null: this operation takes no value"));
+        }
         let op = match self {
-            Self::End(verb) => return Ok(OrderedOp::End { verb, found }),
+            Self::End(verb) => {
+                return Ok(OrderedOp::End { verb, found: Some((TraceKey::Word(0), 0)) });
+            }
             Self::Get => Op::Get { found: None },
             Self::TryInsert => Op::TryInsert { value: word(value)?, outcome: Ok(()) },
             Self::Insert => Op::Insert { value: word(value)?, old: None },
@@ -395,16 +425,14 @@ impl Verb {
         self,
         invoked: &OrderedOp<TraceKey>,
         (kind, value): (Kind, &Value),
-        words: Option<bool>,
+        words: &mut Option<bool>,
     ) -> Result<OrderedOp<TraceKey>, String> {
         let ok = kind == Kind::Ok;
         match invoked {
             OrderedOp::End { verb, .. } if ok => {
                 let found = entry(value)?;
-                if let (Some(words), Some((key, _))) = (words, &found)
-                    && words != matches!(key, TraceKey::Word(_))
-                {
-                    return Err("keys are numbers or strings, the same throughout".into());
+                if let Some((key, _)) = &found {
+                    same_kind(key, words)?;
                 }
                 Ok(OrderedOp::End { verb: *verb, found })
             }

@@ -11,7 +11,7 @@ use crate::keys::KeyType;
 use crate::machine::Machine;
 use crate::progress::{self, Progress};
 use crate::select;
-use plan::{Plan, Target};
+use plan::{Plan, Schedule, Target};
 use report::{Checked, Report, Row};
 use silvics_testkit::TestKey;
 use silvics_testkit::clock::Clock;
@@ -40,8 +40,11 @@ pub fn verify(args: &VerifyArgs) -> Result<u8, Error> {
 /// Checks the history in a file.
 fn check(path: &Path, args: &VerifyArgs) -> Result<u8, Error> {
     plan::alone("--check", args)?;
-    let others =
-        [("--replay", &args.replay), ("--history", &args.history)].map(|(f, p)| (f, p.is_some()));
+    let others = [
+        ("--replay", args.replay.is_some()),
+        ("--history", args.history.is_some()),
+        ("--seconds", args.seconds.is_some()),
+    ];
     if let Some((other, _)) = others.into_iter().find(|(_, given)| *given) {
         let remedy = "one reads a history, the other makes some";
         return Err(Error::Conflict { flag: "--check", other, remedy });
@@ -64,42 +67,46 @@ fn check(path: &Path, args: &VerifyArgs) -> Result<u8, Error> {
 /// Records histories and checks them.
 fn record(args: &VerifyArgs) -> Result<u8, Error> {
     let plan = Plan::new(args)?;
-    let history = args.history.as_deref().map(|path| Output::new("--history", path));
-    let schedule = args.schedule.as_deref().map(|path| Output::new("--schedule", path));
-    let (history, schedule) = (history.transpose()?, schedule.transpose()?);
+    let history = args.history.as_deref().map(|path| Output::new("--history", path)).transpose()?;
+    let schedule =
+        args.schedule.as_deref().map(|path| Output::new("--schedule", path)).transpose()?;
+    if args.history.is_some() && args.history == args.schedule {
+        let remedy = "both would be written to one file: name two";
+        return Err(Error::Conflict { flag: "--history", other: "--schedule", remedy });
+    }
     interrupt::catch();
     let clock = Arc::new(Clock::new());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut report = Report::new(&plan, &clock, Machine::this(cores));
     let progress = Progress::new(plan.targets.len());
-    let mut last = None;
+    // The last history, or the wrong one, and what makes the wrong one again.
+    let (mut last, mut again) = (None, None);
     for target in &plan.targets {
         progress.doing(format!("{} {}", target.index, target.place.name()));
         let begun = Instant::now();
         select::plant(target.canary);
         let recorded = watch(target.verify, plan.recorded(target), &clock, STUCK);
         select::plant(None);
-        let wrong = recorded.found.is_some();
-        if let (Some(found), Some(output)) = (&recorded.found, &schedule) {
-            let schedule = plan.schedule(target, found.history);
-            let mut text = serde_json::to_vec_pretty(&schedule)
-                .map_err(|e| output.error(format!("cannot be written: {e}")))?;
-            text.push(b'\n');
-            output.write(&text)?;
+        if let Some(problem) = recorded.exhausted {
+            return Err(Error::Exhausted { index: target.index.clone(), problem });
         }
+        again = recorded.found.as_ref().map(|found| plan.schedule(target, found.history));
         report.rows.push(Row::of(target, &recorded, begun.elapsed()));
         progress.step();
-        last = recorded.last.map(|history| (target, history)).or(last);
-        if wrong || interrupt::pending() {
+        last = recorded.last.map(|history| (target, history));
+        if again.is_some() || interrupt::pending() {
             break;
         }
     }
     drop(progress);
-    if let (Some(output), Some((target, last))) = (&history, &last) {
-        output.write(&lines(target, last).map_err(|e| output.error(format!("failed: {e}")))?)?;
-    }
     report.sum(interrupt::pending());
     report.print(plan.format)?;
+    // What was found is told by now, and counts for more than a file that cannot be written.
+    let written = write_files(history.as_ref(), last.as_ref(), schedule.as_ref(), again.as_ref());
+    match (report.violations > 0, written) {
+        (true, Err(error)) => progress::note(&error.to_string()),
+        (_, written) => written?,
+    }
     let undecided = report.undecided > 0;
     Ok(match (report.violations > 0, report.interrupted) {
         (true, _) => WRONG,
@@ -107,6 +114,33 @@ fn record(args: &VerifyArgs) -> Result<u8, Error> {
         (false, false) if undecided => UNDECIDED,
         (false, false) => 0,
     })
+}
+
+/// Writes the history and the schedule that were asked for, if there are such.
+fn write_files(
+    history: Option<&Output>,
+    last: Option<&(&Target, History)>,
+    schedule: Option<&Output>,
+    again: Option<&Schedule>,
+) -> Result<(), Error> {
+    match (history, last) {
+        (Some(output), Some((target, last))) => {
+            let lines = lines(target, last);
+            output.write(&lines.map_err(|e| output.error(format!("cannot be written: {e}")))?)?;
+        }
+        (Some(output), None) => {
+            let (flag, path) = (output.flag, output.path.display());
+            progress::note(&format!("{flag}: the calls are lost, `{path}` is as it was"));
+        }
+        (None, _) => {}
+    }
+    if let (Some(output), Some(again)) = (schedule, again) {
+        let mut text = serde_json::to_vec_pretty(again)
+            .map_err(|e| output.error(format!("cannot be written: {e}")))?;
+        text.push(b'\n');
+        output.write(&text)?;
+    }
+    Ok(())
 }
 
 /// Histories take some milliseconds: if none has ended for so long, some call never returns.
@@ -181,6 +215,10 @@ impl Output {
             let problem = format!("cannot be written: there is no folder `{}`", folder.display());
             return Err(output.error(problem));
         }
+        let beside = output.beside();
+        fs::write(&beside, b"")
+            .and_then(|()| fs::remove_file(&beside))
+            .map_err(|e| output.error(format!("cannot be written: {e}")))?;
         Ok(output)
     }
 
@@ -188,17 +226,28 @@ impl Output {
         Error::File { flag: self.flag, path: self.path.clone(), problem }
     }
 
-    /// Writes beside it first, then moves.
+    /// Writes beside it first, then moves; what is no plain file is written to as it is.
     fn write(&self, bytes: &[u8]) -> Result<(), Error> {
-        let mut beside = self.path.clone().into_os_string();
-        beside.push(".part");
-        let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, &self.path));
-        written.map_err(|e| {
-            let _ = fs::remove_file(&beside);
-            self.error(format!("cannot be written: {e}"))
-        })?;
+        let special = fs::symlink_metadata(&self.path).is_ok_and(|found| !found.is_file());
+        let written = if special {
+            fs::write(&self.path, bytes)
+        } else {
+            let beside = self.beside();
+            let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, &self.path));
+            if written.is_err() {
+                let _ = fs::remove_file(&beside);
+            }
+            written
+        };
+        written.map_err(|e| self.error(format!("cannot be written: {e}")))?;
         progress::note(&format!("{} is in `{}`", self.flag, self.path.display()));
         Ok(())
+    }
+
+    fn beside(&self) -> PathBuf {
+        let mut beside = self.path.clone().into_os_string();
+        beside.push(".part");
+        beside.into()
     }
 }
 

@@ -1,7 +1,9 @@
 //! History files, from any bytes; and the checker, against every order of few calls.
 
 use crate::history::{Event, Op};
-use crate::linearizable::{Verdict, judge};
+use crate::linearizable::{
+    BUDGET, Call, Refusal, Register, Verdict, is_unexplained, judge, judge_key, lanes,
+};
 use crate::trace::{self, TraceKey};
 
 /// Calls of a decoded history: their orders can still be tried one by one.
@@ -28,6 +30,7 @@ pub fn run(data: &[u8]) {
     if let Verdict::Violation(violation) = &verdict {
         assert!((1..=events.len()).contains(&violation.calls.len()), "{violation}");
     }
+    reported(&events);
 
     let mut text = Vec::new();
     let key = |key: u32| TraceKey::Bytes(key.to_be_bytes().into());
@@ -37,6 +40,26 @@ pub fn run(data: &[u8]) {
     });
     assert_eq!(file.events.len(), events.len());
     assert_eq!(matches!(file.judge(), Verdict::Linearizable), wanted);
+}
+
+/// What a report shows is not explained either.
+fn reported(events: &[Event]) {
+    let call = |event: &Event| Call {
+        thread: event.thread,
+        start: event.start,
+        end: event.end,
+        op: event.op,
+    };
+    let all = lanes(events.iter().map(call).collect());
+    let all: Vec<&[Call<Op>]> = all.iter().map(Vec::as_slice).collect();
+    if let Err(Refusal::Unexplained(bad)) = judge_key(&all, None) {
+        let mut budget = BUDGET;
+        let shown = lanes(bad.calls.clone());
+        assert!(
+            is_unexplained::<Register>(&shown, &bad.states, &mut budget),
+            "{events:#?}\n{bad:#?}"
+        );
+    }
 }
 
 /// Calls of up to three threads on one key, four bytes each.

@@ -30,8 +30,8 @@
 //!
 //! # Complexity
 //! A segment of n calls of t threads costs O(n t) where one way leads on, and at worst the number
-//! of configurations, (n/t)^t times the states. That is bounded by [`BUDGET`]; past it the answer is
-//! *undecided*, which is not *linearizable*.
+//! of configurations, (n/t)^t times the states. That is bounded by [`BUDGET`], and t by 64; past them the
+//! answer is *undecided*, which is not *linearizable*.
 
 pub mod ordered;
 mod search;
@@ -39,7 +39,7 @@ mod search;
 use crate::failure::{Failure, Outcome};
 use crate::history::{Event, Op};
 use search::Object;
-pub(crate) use search::{Call, PENDING, Refusal, States, Unexplained, follow};
+pub(crate) use search::{Call, PENDING, Refusal, States, Unexplained, follow, is_unexplained};
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Display, Write};
 
@@ -338,6 +338,24 @@ mod tests {
         let events = [event(0, 0, 1, get(Some(1))), other];
         assert_eq!(check(&events, |k| Some(*k), u64::to_string), Ok(()));
         assert!(check(&events, |_| Some(1), u64::to_string).is_err());
+    }
+
+    #[test]
+    fn a_call_that_begins_where_another_ends_overlaps_it() {
+        let events = [
+            event(0, 0, 3, get(None)),
+            event(1, 0, 5, get(Some(1))),
+            event(2, 5, 10, insert(1, Some(7))), // the wrong one
+        ];
+        let failure = verdict(&events).unwrap_err();
+        assert!(failure.reason().contains("insert 1 → replaced 7"), "{failure}");
+    }
+
+    #[test]
+    fn too_many_calls_at_once_are_undecided() {
+        let events: Vec<_> = (0..65).map(|n| event(n, 0, 9, insert(n as u64, None))).collect();
+        let verdict = judge(&events, |_| None, u64::to_string);
+        assert!(matches!(verdict, Verdict::Undecided { .. }), "{verdict:?}");
     }
 
     #[test]

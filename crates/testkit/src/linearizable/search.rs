@@ -43,6 +43,9 @@ impl<O> Call<O> {
     }
 }
 
+/// Calls under way at once beyond which no order is searched.
+const LANES_MAX: usize = 64;
+
 /// States an object may be in, few and distinct.
 pub(crate) type States<S> = SmallVec<[S; 2]>;
 
@@ -76,6 +79,9 @@ pub(crate) fn follow<B: Object>(
 ) -> Result<(), Refusal<B>> {
     let mut rest: Lanes<'_, B::Op> = lanes.iter().copied().collect();
     while let Some(segment) = next_segment(&mut rest) {
+        if segment.len() > LANES_MAX {
+            return Err(Refusal::Undecided);
+        }
         let reached = match &segment[..] {
             [[only]] if !only.is_pending() => alone::<B>(only, states),
             _ => explore::<B>(&segment, states, budget).ok_or(Refusal::Undecided)?,
@@ -163,6 +169,8 @@ fn explore<B: Object>(
                 after.map(|after| (lane, after))
             });
             let mut ways: SmallVec<[(usize, B::State); 8]> = ways.collect();
+            // What is kept of a way on is as long as there are lanes.
+            *budget = budget.checked_sub((ways.len() * lanes.len() / 8) as u64)?;
             let Some((lane, after)) = ways.pop() else { break };
             if ways.is_empty() {
                 done[lane] += 1;
@@ -208,8 +216,8 @@ fn take_idle<B: Object>(lanes: &[&[Call<B::Op>]], done: &mut Done, state: &B::St
     }
 }
 
-/// What is left to try on the way to a short report.
-const SHORTENING: u64 = 1 << 20;
+/// Configurations visited on the way to a short report.
+const SHORTENING: u64 = 1 << 21;
 
 /// The calls up to the earliest moment at which no order explains them, without those that changed
 /// nothing and are not needed for that.
@@ -217,15 +225,17 @@ const SHORTENING: u64 = 1 << 20;
 /// Both steps are sound: a prefix of an explained history is explained, and so is one without a
 /// call that changed nothing.
 fn shorten<B: Object>(segment: &[&[Call<B::Op>]], states: &States<B::State>) -> Unexplained<B> {
+    let mut budget = SHORTENING;
+    let mut is_bad = |lanes: &[Vec<Call<B::Op>>]| is_unexplained::<B>(lanes, states, &mut budget);
     let mut ends: Vec<u64> = segment.iter().flat_map(|lane| lane.iter().map(|c| c.end)).collect();
     ends.sort_unstable();
-    let good = ends.partition_point(|&cut| !is_unexplained::<B>(&prefix(segment, cut), states));
+    let good = ends.partition_point(|&cut| !is_bad(&prefix(segment, cut)));
     let mut lanes = prefix(segment, ends[good.min(ends.len() - 1)]);
     for lane in 0..lanes.len() {
         for at in (0..lanes[lane].len()).rev() {
             if B::changed_nothing(&lanes[lane][at].op) {
                 let call = lanes[lane].remove(at);
-                if !is_unexplained::<B>(&lanes, states) {
+                if !is_bad(&lanes) {
                     lanes[lane].insert(at, call);
                 }
             }
@@ -237,16 +247,23 @@ fn shorten<B: Object>(segment: &[&[Call<B::Op>]], states: &States<B::State>) -> 
 }
 
 /// Whether there is certainly no order.
-fn is_unexplained<B: Object>(lanes: &[Vec<Call<B::Op>>], states: &States<B::State>) -> bool {
+pub(crate) fn is_unexplained<B: Object>(
+    lanes: &[Vec<Call<B::Op>>],
+    states: &States<B::State>,
+    budget: &mut u64,
+) -> bool {
     let lanes: Lanes<'_, B::Op> = lanes.iter().map(Vec::as_slice).collect();
-    let mut budget = SHORTENING;
-    explore::<B>(&lanes, states, &mut budget).is_some_and(|reached| reached.is_empty())
+    let reached = explore::<B>(&lanes, states, budget);
+    if reached.is_none() {
+        *budget = 0; // what is left to try stays as it is
+    }
+    reached.is_some_and(|reached| reached.is_empty())
 }
 
-/// The calls that had started at stamp `cut`; those that had not ended are pending.
+/// The calls that had started by stamp `cut`, which overlap those that end there; those that had not ended are pending.
 fn prefix<O: Clone>(lanes: &[&[Call<O>]], cut: u64) -> Vec<Vec<Call<O>>> {
     let started = |lane: &&[Call<O>]| {
-        let calls = lane.iter().filter(|call| call.start < cut);
+        let calls = lane.iter().filter(|call| call.start <= cut);
         calls
             .map(|call| Call {
                 end: if call.end <= cut { call.end } else { PENDING },

@@ -13,7 +13,8 @@
 //! the guarantee of [`silvics::OrderedScan`]. Its order is checked at once.
 //!
 //! A history follows from the seed and its number, as far as threads can repeat themselves: the same
-//! calls are made, and meet in new ways. [`Numbers::Only`] makes one again and again.
+//! verbs on the same keys, which meet in new ways (what a compare-exchange expects is what its thread
+//! has seen). [`Numbers::Only`] makes one again and again.
 
 mod judge;
 mod scans;
@@ -21,7 +22,7 @@ mod traffic;
 
 pub use scans::{AllScans, NoScans, Scans};
 
-use crate::clock::{Clock, Source};
+use crate::clock::Clock;
 use crate::crew::together;
 use crate::history::{Event, Recorder};
 use crate::keys::{nth, show};
@@ -40,7 +41,9 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 use traffic::{Caller, KEYS, ROUNDS, TURNS};
 
-/// Calls out of a hundred.
+/// Calls out of a hundred, where threads choose at random. Where they sweep over keys, a pass inserts
+/// and the next one removes: there inserts and removals share what is not a lookup or scan, unless
+/// one of them is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mix {
     /// `get` and `get_many`.
@@ -125,8 +128,11 @@ pub struct Report {
     pub checking: Duration,
     /// What was found wrong: the search ends there.
     pub found: Option<Found>,
-    /// The events of the last history checked, or of the one that is wrong.
+    /// The last history checked, or the wrong one, unless its calls are lost with a thread that
+    /// could not go on.
     pub last: Option<History>,
+    /// Why no more could be recorded: memory could not be had.
+    pub exhausted: Option<String>,
 }
 
 /// A wrong history.
@@ -174,7 +180,8 @@ pub fn keys<I: Subject>() -> Vec<OwnedKey<I>> {
     (0..u64::from(KEYS)).map(nth::<I>).collect()
 }
 
-/// Records and checks as `plan` says, or until `stop`.
+/// Records and checks as `plan` says, or until `stop`, which is asked before each history is recorded
+/// and before it is checked.
 pub fn verify<I: Subject, S: Scans<I>>(
     plan: &Plan,
     clock: &Clock,
@@ -188,7 +195,9 @@ pub fn verify<I: Subject, S: Scans<I>>(
     std::thread::scope(|scope| {
         let judge = scope.spawn(|| {
             let receive = receive; // gone with the judge
-            check_all::<I>(&receive, &keys, &found, &spare)
+            check_all::<I>(&receive, &keys, &found, &spare, || {
+                stop();
+            })
         });
         let begun = Instant::now();
         let over = |done: u64| match plan.until {
@@ -217,6 +226,7 @@ struct Recorded {
     /// Its calls, unless some thread could not go on.
     history: Option<History>,
     found: Option<Found>,
+    exhausted: Option<String>,
 }
 
 /// Checks what comes until the sender is gone.
@@ -225,15 +235,22 @@ fn check_all<I: Subject>(
     keys: &[OwnedKey<I>],
     found: &AtomicBool,
     spare: &Mutex<Vec<Vec<Event>>>,
+    beat: impl Fn(),
 ) -> Report {
     let mut report = Report::default();
     let mut judge = Judge::new(KEYS as usize);
     while report.found.is_none()
+        && report.exhausted.is_none()
         && let Ok(recorded) = receive.recv()
     {
-        report.histories += 1;
+        report.exhausted = recorded.exhausted;
         report.found = recorded.found;
-        let Some(history) = recorded.history else { continue };
+        let Some(history) = recorded.history else {
+            report.last = None;
+            continue;
+        };
+        report.histories += 1;
+        beat();
         let begun = Instant::now();
         match judge.judge(&history.threads, |key| show::<I>(&keys[key])) {
             Ok(judged) => {
@@ -282,13 +299,20 @@ fn record<I: Subject, S: Scans<I>>(
         look_up_all(&*index, clock, keys, history);
         at_rest(&mut index, history)
     });
-    let wrong = match catch_unwind(recording) {
-        Ok(Ok(())) => None,
-        Ok(Err(failure)) => Some(failure.reason().to_owned()),
-        Err(panic) => Some(format!("a call panicked: {}", told(&*panic))),
-    };
+    let (mut exhausted, mut wrong) = (None, None);
+    match catch_unwind(recording) {
+        Ok(Ok(())) => {}
+        Ok(Err(failure)) if failure.is_exhaustion() => {
+            (exhausted, history) = (Some(failure.reason().to_owned()), None);
+        }
+        Ok(Err(failure)) => wrong = Some(failure.reason().to_owned()),
+        Err(panic) => {
+            wrong = Some(format!("a call panicked: {}", told(&*panic)));
+            history = None; // not all of it is there
+        }
+    }
     let found = wrong.map(|why| Found { history: number, threads, what: Wrong::Other(why) });
-    Recorded { history, found }
+    Recorded { history, found, exhausted }
 }
 
 /// Looks up every key, as one more round of the first thread.
@@ -319,10 +343,4 @@ fn told(panic: &(dyn Any + Send)) -> &str {
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("without a message")
-}
-
-/// The clock's source, for reports.
-pub fn clock_name(clock: &Clock) -> &'static str {
-    let source: Source = clock.source();
-    source.name()
 }
