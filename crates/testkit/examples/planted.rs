@@ -1,10 +1,15 @@
 //! Bugs for the tools that must find them: `planted NAME` commits the one of that name.
 //!
 //! `.ci/sanitize` runs them before it believes a tool that has nothing to say about the structures.
-//! `none` does the same things rightly, and no tool may object.
+//! `none` does the same things rightly, and no tool may object; nor to `histories`, a few of every
+//! structure in each placement.
 
+use silvics::{BronsonTree, NatarajanTree, Pooled, Shared, SkipList};
 use silvics_pool::{BytesPool, Config, Pool};
 use silvics_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use silvics_testkit::Subject;
+use silvics_testkit::clock::Clock;
+use silvics_testkit::verify::{AllScans, NoScans, Plan, Scans, Until, verify};
 use std::cell::UnsafeCell;
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -20,6 +25,7 @@ fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();
     match name.as_str() {
         "none" => none(),
+        "histories" => histories(),
         "race" => race(),
         "publication" => publication(),
         "leak" => leak(),
@@ -30,7 +36,7 @@ fn main() -> ExitCode {
         "pooled-double-free" => pooled_double_free(),
         _ => {
             eprintln!(
-                "planted: no bug is called `{name}`: name none, race, publication, leak, \
+                "planted: no bug is called `{name}`: name none, histories, race, publication, leak, \
                  use-after-free, pooled-race, pooled-use-after-free, pooled-overflow or \
                  pooled-double-free"
             );
@@ -39,6 +45,29 @@ fn main() -> ExitCode {
     }
     println!("planted: `{name}` ran to its end");
     ExitCode::SUCCESS
+}
+
+/// Records and checks some histories of every structure.
+fn histories() {
+    fn of<I: Subject, S: Scans<I>>(scans: S) {
+        let plan = Plan { until: Until::Histories(10), ..Plan::default() };
+        let report = verify::<I, S>(&plan, &Clock::new(), scans, || false);
+        assert!(
+            report.found.is_none(),
+            "{}",
+            report.found.map_or(String::new(), |f| f.what.to_string())
+        );
+        assert_eq!(report.histories, 10);
+        println!("{}: {} operations", std::any::type_name::<I>(), report.operations);
+    }
+    of::<NatarajanTree<Pooled>, _>(NoScans);
+    of::<NatarajanTree<Shared>, _>(NoScans);
+    of::<BronsonTree<Pooled>, _>(NoScans);
+    of::<BronsonTree<Shared>, _>(NoScans);
+    of::<SkipList<u64, Pooled>, _>(AllScans);
+    of::<SkipList<u64, Shared>, _>(AllScans);
+    of::<SkipList<[u8], Pooled>, _>(AllScans);
+    of::<SkipList<[u8], Shared>, _>(AllScans);
 }
 
 /// Runs both at once. They wait for each other spinning: a sleeper would take longer to wake than

@@ -5,7 +5,7 @@
 //! A *history* is everything that happens to one index between its creation and its drop: some
 //! thousand calls of several threads on a few keys (`traffic` says which), each stamped
 //! before and after ([`crate::clock`]). At its end, with all threads joined, every key is looked
-//! up, [`OrderedIndex::len`] must be the number found, and the structure's own check must hold.
+//! up, [`silvics::OrderedIndex::len`] must be the number found, and the structure's own check must hold.
 //! While the next history is recorded, another thread checks the calls on each key
 //! ([`crate::linearizable`]).
 //!
