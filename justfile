@@ -4,6 +4,12 @@
 check:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
+    cargo clippy -p silvics-cli --no-default-features --features canaries --all-targets -- -D warnings
+    RUSTFLAGS="--cfg silvics_shuttle" cargo clippy --target-dir target/shuttle -p silvics -p silvics-testkit \
+        --features silvics/canaries --lib --test schedules --test canaries --test replays -- -D warnings
+    RUSTFLAGS="--cfg silvics_loom" cargo clippy --release --target-dir target/loom -p silvics-sync -p silvics-pool \
+        -p silvics --lib --tests -- -D warnings
+    RUSTFLAGS="--cfg silvics_poison --cfg silvics_poison_asan" cargo clippy --target-dir target/poison -p silvics-pool -- -D warnings
 
 # All tests of the gate.
 test:
