@@ -9,7 +9,9 @@ use std::ptr::{NonNull, null_mut};
 
 const SLAB: usize = 16 << 10;
 /// A quarter of a pool's magazines: there is one for each of the classes.
-const MAGAZINE: usize = 16;
+const MAGAZINE: usize = if cfg!(silvics_shuttle) { 2 } else { 16 };
+/// Slots of a run, at most.
+const RUN: usize = if cfg!(silvics_shuttle) { 2 } else { 16 };
 
 /// Bitmaps of smaller slots lie in their slabs: headers with room for them would be twice as large.
 const BITMAPPED: usize = 32;
@@ -86,7 +88,7 @@ impl BytesPool {
     pub fn new(kind: &'static str, config: &Config) -> Self {
         let shapes = std::array::from_fn(|class| {
             let size = size_of_class(class);
-            ClassShape { size, run: (1024 / size).clamp(1, 16) }
+            ClassShape { size, run: (1024 / size).clamp(1, RUN) }
         });
         Self {
             core: Core::new(shapes, 8, BITMAPPED, config),

@@ -66,7 +66,7 @@ const WHOLE_FROM: usize = 16;
 
 /// A magazine grows while frees come in bursts, as from reclamation, but keeps at most this many
 /// slots …
-const MAGAZINE_SLOTS: usize = 4096;
+const MAGAZINE_SLOTS: usize = if cfg!(silvics_shuttle) { 2 } else { 4096 };
 /// … and this many bytes of them.
 const MAGAZINE_BYTES: usize = 256 << 10;
 

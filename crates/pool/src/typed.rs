@@ -6,7 +6,10 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 const SLAB: usize = 64 << 10;
-const MAGAZINE: usize = 64;
+/// In schedules as small as it may be: slots go from task to task.
+const MAGAZINE: usize = if cfg!(silvics_shuttle) { 2 } else { 64 };
+/// Slots of a run, at most.
+const RUN: usize = if cfg!(silvics_shuttle) { 2 } else { SLAB };
 
 /// A pool whose slots hold one `T` each, consecutive in each thread's slabs of 64 KiB.
 ///
@@ -33,7 +36,7 @@ impl<T> Pool<T> {
 
     /// An empty pool of objects called `kind`; nothing is mapped before the first allocation.
     pub fn new(kind: &'static str, config: &Config) -> Self {
-        let shape = ClassShape { size: Self::SIZE, run: SLAB / Self::SIZE };
+        let shape = ClassShape { size: Self::SIZE, run: (SLAB / Self::SIZE).min(RUN) };
         let core = Core::new([shape], align_of::<T>().max(8), shape.size, config);
         Self { core, kind, marker: PhantomData }
     }
