@@ -22,7 +22,8 @@ loom:
 
 # Whole structures in many orders, on a machine without other work about twenty minutes; `just
 # schedules 2000` is what CI runs. A failure prints its schedule; SILVICS_SCHEDULE_FILE=folder
-# writes it to a file there, SILVICS_REPLAY=file plays that again (name the test).
+# writes it to a file there, SILVICS_REPLAY=file SILVICS_SCENARIO=name plays that again: the failure
+# says the name.
 shuttle: (schedules "100000")
 
 # The same with so many schedules per scenario and scheduler, and every canary.

@@ -1,5 +1,5 @@
-//! Every planted mistake must be caught by a schedule: see `silvics::canary` and
-//! `silvics_testkit::schedules`.
+//! Every planted mistake must be caught by a schedule, for its own reason and in time: see
+//! `silvics::canary` and `silvics_testkit::schedules`.
 #![cfg(all(silvics_shuttle, feature = "canaries"))]
 
 mod scenarios;
@@ -7,11 +7,15 @@ mod scenarios;
 use scenarios::{CHAINS, COMMON, ROTATIONS, SCANS, TOWERS};
 use silvics::canary::{Canary, plant};
 use silvics::{BronsonTree, NatarajanTree, SkipList};
-use silvics_testkit::schedules::{Found, Model, hunt, points, report, scans};
+use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
+use silvics_testkit::schedules::{Found, Model, Stops, hunt, hunt_stop, points, report, scans};
 use std::time::Instant;
 
 /// Schedules within which a canary must be caught, per scenario and scheduler.
 const SCHEDULES: usize = 20_000;
+
+/// Seconds within which it must be.
+const SECONDS: f32 = 60.0;
 
 fn catch(canary: Canary) -> Option<Found> {
     match canary.index() {
@@ -23,6 +27,44 @@ fn catch(canary: Canary) -> Option<Found> {
         index => panic!("{canary:?} is in {index}, which has no scenarios"),
     }
 }
+
+/// What must be wrong with a schedule that catches it: one of these, whichever comes first.
+fn reasons(canary: Canary) -> &'static [&'static str] {
+    match canary {
+        // What is cut off together with a live part is freed with it, or by both who cut.
+        Canary::SiblingNotTagged | Canary::InsertIgnoresMark => {
+            &["use after free", "free of an object", "double free", "not linearizable"]
+        }
+        Canary::MissingHelp => &["max_steps"],
+        Canary::FreedAtOnce | Canary::RetiredBeforeUnlink => &["use after free"],
+        Canary::RetiredWhileLinked => &["use after free", "objects are live"],
+        Canary::UpsertResurrects => &["double free", "free of an object", "not linearizable"],
+        Canary::ChainLeaked => &["objects are live"],
+        Canary::DescentUnvalidated
+        | Canary::PresenceUnvalidated
+        | Canary::ScanSkipsReplacement
+        | Canary::UpdateReplacesRemoved => &["not linearizable"],
+        Canary::UnlinkKeepsVersion => &["double free", "use after free", "not linearizable"],
+        Canary::RotationKeepsVersion | Canary::AttachUnvalidated => {
+            &["not linearizable", "check: "]
+        }
+        Canary::DamageLost => &["check: I5"],
+        Canary::RepairsBelowOldParent => &["not linearizable", "check: "],
+        Canary::CountedOnFailure => &["check: len"],
+        Canary::TowerLinkedAfterRemoval => &["check: I3", "use after free"],
+        Canary::CursorFollowsFrozenLink => &["a cursor went", "not linearizable"],
+        _ => panic!("{canary:?} has no reason to be caught for"),
+    }
+}
+
+/// A removal that stops between its flag and its clean-up, beside calls that meet the flag.
+const FLAGGED: Stops = Stops {
+    name: "remove",
+    keys: 3,
+    before: &[Insert(0, 1), Insert(1, 2)],
+    victim: Remove(1),
+    other: &[Get(1), Insert(1, 3), Remove(0), Exchange(1, Some(3), None), Insert(2, 4)],
+};
 
 /// One test: what is planted holds for the whole process.
 #[test]
@@ -36,14 +78,33 @@ fn every_canary_is_caught() {
         let seconds = start.elapsed().as_secs_f32();
         let name = canary.name();
         match found {
-            Some(Found { schedules, scenario, reason }) => report(&format!(
-                "canary {} {name} schedules {schedules} scenario {} seconds {seconds:.2}: {}",
-                canary.index(),
-                scenario.name,
-                reason.lines().next().unwrap_or_default(),
-            )),
+            Some(Found { schedules, scenario, reason }) => {
+                report(&format!(
+                    "canary {} {name} schedules {schedules} scenario {} seconds {seconds:.2}: {}",
+                    canary.index(),
+                    scenario.name,
+                    reason.lines().next().unwrap_or_default(),
+                ));
+                let expected = reasons(canary).iter().any(|expected| reason.contains(expected));
+                assert!(expected, "{name} is caught for another reason: {reason}");
+            }
             None => alive.push(name),
         }
+        assert!(seconds < SECONDS, "{name} takes {seconds} s");
     }
     assert!(alive.is_empty(), "not caught: {}", alive.join(", "));
+    a_removal_that_nobody_finishes_holds_others_up();
+}
+
+/// The progress test finds missing help by itself, not only as the starvation of a schedule.
+fn a_removal_that_nobody_finishes_holds_others_up() {
+    let stops = || hunt_stop::<NatarajanTree<Model>>(&FLAGGED, points);
+    let places = stops().expect("with help the others finish");
+    plant(Some(Canary::MissingHelp));
+    let stuck = stops();
+    plant(None);
+    let (at, reason) = stuck.expect_err("without help somebody waits for the removal");
+    assert!(at <= places, "at {at} of {places} places");
+    assert!(reason.contains("max_steps"), "stopped at {at}: {reason}");
+    report(&format!("canary edge-ext-lf missing-help stops at {at} of {places}"));
 }

@@ -12,8 +12,19 @@ struct Victim {
     left: u64,
     /// Stands at it.
     stopped: bool,
+    /// Another task had a scheduling point meanwhile.
+    passed: bool,
     /// Need not stop any more.
     released: bool,
+}
+
+/// How far a victim has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stop {
+    /// To its n-th scheduling point.
+    pub came: bool,
+    /// It stood there while others went on, and did not just come there after them.
+    pub stood: bool,
 }
 
 std::thread_local! {
@@ -23,12 +34,14 @@ std::thread_local! {
 /// Makes the calling task stop before its `n`-th scheduling point from here, counted from 1.
 pub fn arm(n: u64) {
     let task = super::task().expect("only a task of an execution can stop");
-    VICTIM.set(Some(Victim { task, left: n, stopped: false, released: false }));
+    VICTIM.set(Some(Victim { task, left: n, stopped: false, passed: false, released: false }));
 }
 
-/// Ends the count. Whether the task has come to its n-th scheduling point.
-pub fn disarm() -> bool {
-    VICTIM.take().is_some_and(|victim| victim.left == 0)
+/// Ends the count.
+pub fn disarm() -> Stop {
+    VICTIM
+        .take()
+        .map_or(Stop::default(), |victim| Stop { came: victim.left == 0, stood: victim.passed })
 }
 
 /// Forgets what an earlier schedule left.
@@ -48,7 +61,12 @@ pub fn release(thread: &shuttle::thread::Thread) {
 
 pub(super) fn step() {
     let Some(victim) = VICTIM.get() else { return };
-    if victim.left == 0 || super::task() != Some(victim.task) {
+    if super::task() != Some(victim.task) {
+        let passed = victim.passed || victim.stopped && !victim.released;
+        VICTIM.set(Some(Victim { passed, ..victim }));
+        return;
+    }
+    if victim.left == 0 {
         return;
     }
     let left = victim.left - 1;

@@ -6,9 +6,9 @@
 //! it may. Each schedule must end with
 //!
 //! * a linearizable history;
-//! * a structure whose `check` passes, whose `len` is right, and which drops every object it
-//!   allocated, once;
-//! * no access to freed memory on the way.
+//! * a structure whose `check` passes, whose `len` is right, whose live objects are those it reaches,
+//!   kind by kind, and which drops every object it allocated, once;
+//! * no access to freed memory on the way, and none of it written.
 //!
 //! Each schedule also chooses whether a task pins once or per call.
 //!
@@ -21,14 +21,15 @@
 //! | `SILVICS_SCHEDULES` | schedules per scenario and scheduler |
 //! | `SILVICS_SEED` | other schedules |
 //! | `SILVICS_SCHEDULE_FILE` | a folder where the schedule of a failure is written, instead of being printed |
-//! | `SILVICS_REPLAY` | a file with such a schedule, which [`explore`] plays instead of its own: name the one test it is for |
+//! | `SILVICS_REPLAY` | a file with such a schedule, which is played instead of all others … |
+//! | `SILVICS_SCENARIO` | … by the scenario it is of, and by no other: `structure/scenario`, or `structure/scenario/place` of [`stops`], as the failure says |
 
 mod placement;
 mod progress;
 mod scenario;
 
 pub use placement::Model;
-pub use progress::{Stops, stops};
+pub use progress::{Stops, hunt_stop, stops};
 pub use scenario::{Act, Log, Scenario, Step, points, scans};
 
 use crate::history::Event;
@@ -40,8 +41,8 @@ use silvics::{Guard, Options};
 use silvics_sync::{model, thread};
 use std::cell::Cell;
 use std::io::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::Once;
 
@@ -85,6 +86,23 @@ fn keep_failures(persistence: FailurePersistence) {
     });
 }
 
+/// The schedule to replay, if one is given, and the scenario that it is of.
+fn replaying() -> Option<(PathBuf, String)> {
+    let file = std::env::var_os("SILVICS_REPLAY")?;
+    let name = std::env::var("SILVICS_SCENARIO");
+    Some((
+        file.into(),
+        name.expect("SILVICS_REPLAY needs SILVICS_SCENARIO: the failure says which"),
+    ))
+}
+
+/// Goes with the schedule of a failure, which shuttle has printed or written.
+fn say_how_to_replay(name: &str) {
+    report(&format!(
+        "failed: replay its schedule with SILVICS_REPLAY=file SILVICS_SCENARIO={name}"
+    ));
+}
+
 /// Tells a collecting script, past the test harness's capture.
 pub fn report(line: &str) {
     // A closed pipe is no reason to fail.
@@ -101,8 +119,12 @@ pub fn explore<I: Subject>(
     act: Act<I>,
     schedules: usize,
 ) {
-    if let Some(file) = std::env::var_os("SILVICS_REPLAY") {
-        replay(scenario, act, file.as_ref());
+    let name = format!("{structure}/{}", scenario.name);
+    if let Some((file, wanted)) = replaying() {
+        if wanted == name {
+            report(&format!("replaying {name}"));
+            replay(scenario, act, &file);
+        }
         return;
     }
     keep_failures(persistence());
@@ -111,7 +133,11 @@ pub fn explore<I: Subject>(
     let mut counts = [0; 2];
     for (kind, scheduler) in schedulers(schedules) {
         let runner = Runner::new(scheduler, config.clone());
-        counts[kind] += runner.run(move || play(scenario, act));
+        let outcome = catch_unwind(AssertUnwindSafe(|| runner.run(move || play(scenario, act))));
+        counts[kind] += outcome.unwrap_or_else(|payload| {
+            say_how_to_replay(&name);
+            resume_unwind(payload)
+        });
     }
     let [random, pct] = counts;
     report(&format!("schedules {structure} {} random {random} pct {pct}", scenario.name));
@@ -191,6 +217,8 @@ fn seeded(seed: u64, schedules: usize) -> Vec<(usize, Box<dyn Scheduler + Send>)
     for (at, depth) in DEPTHS.into_iter().enumerate() {
         let share = schedules / DEPTHS.len() + usize::from(at < schedules % DEPTHS.len());
         if share > 0 {
+            // Each other programs, where the schedule chooses them.
+            let seed = seed ^ (at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             all.push((1, Box::new(PctScheduler::new_from_seed(seed, depth, share))));
         }
     }
@@ -269,9 +297,15 @@ fn end<I: Subject>(index: Arc<I>, mut log: Log, tasks: Vec<Log>) {
             Err(violation) => panic!("check: {violation}"),
         }
         assert_eq!(index.len(), present, "len differs from what lookups find");
+        index.settle();
+        let live: Vec<_> = index.pool_stats().iter().map(|p| (p.kind, p.live_slots)).collect();
+        let reached = index.reachable().expect("checked above");
+        assert!(live == reached, "{live:?} objects are live, {reached:?} can be reached");
         drop(index);
         let left = placement::live();
         assert!(left.is_empty(), "leaked: {}", left.join(", "));
+        let written = placement::written();
+        assert!(written.is_empty(), "written after free: {}", written.join(", "));
     });
 }
 

@@ -1,16 +1,16 @@
 //! Progress while one task stands still for good.
 
 use super::{
-    Act, Log, MAX_STEPS, Step, begin, config, end, keep_failures, message, persistence, report,
-    run_task,
+    Act, Log, MAX_STEPS, Step, begin, config, end, keep_failures, message, persistence, replaying,
+    report, run_task, say_how_to_replay,
 };
 use crate::{Subject, size};
-use shuttle::scheduler::RandomScheduler;
+use shuttle::scheduler::{RandomScheduler, ReplayScheduler};
 use shuttle::{FailurePersistence, Runner};
-use silvics_sync::model::stop;
+use silvics_sync::model::stop::{self, Stop};
 use silvics_sync::thread;
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 /// A task that stops, and another that must finish.
@@ -29,37 +29,82 @@ pub struct Stops {
 }
 
 std::thread_local! {
-    /// Whether the victim came to its stop in any schedule of this round.
-    static REACHED: Cell<bool> = const { Cell::new(false) };
+    /// How far the victim has come in any schedule for this place.
+    static STOP: Cell<Stop> = Cell::default();
 }
 
 /// Schedules per place to stop at: the other task may be anywhere when the victim stops.
 const SCHEDULES: usize = 20;
 
+/// Rounds of so many schedules until the victim has stood at the place while the other ran.
+const ROUNDS: u64 = 50;
+
+/// The place at which the victim stopped when the other task could not finish, and what happened.
+type Stuck = (u64, Box<dyn std::any::Any + Send>);
+
 /// Stops the victim before its first scheduling point, its second, and so on until it has none
-/// left. The number of places, or the first at which the other task could not finish, with what
-/// then happened.
-pub fn stops<I: Subject>(
-    structure: &str,
+/// left, at each of them at least once while the other task still runs. The number of places, or
+/// nothing when a failure is replayed.
+///
+/// # Panics
+/// If the other cannot finish: the reason, with how to replay it.
+pub fn stops<I: Subject>(structure: &str, stops: &'static Stops, act: Act<I>) -> Option<u64> {
+    let whole = format!("{structure}/{}", stops.name);
+    if let Some((file, name)) = replaying() {
+        let place = name.strip_prefix(&whole).and_then(|place| place.strip_prefix('/'))?;
+        let n: u64 = place.parse().expect("SILVICS_SCENARIO ends with the place to stop at");
+        let replay = ReplayScheduler::new_from_file(file).expect("a file with a schedule");
+        let runner = Runner::new(replay, config(FailurePersistence::None));
+        report(&format!("replaying {whole}/{n}"));
+        runner.run(move || play(stops, act, n));
+        return None;
+    }
+    match each_place(stops, act, &persistence()) {
+        Ok(places) => {
+            report(&format!("progress {structure} {} stops {places}", stops.name));
+            Some(places)
+        }
+        Err((n, payload)) => {
+            say_how_to_replay(&format!("{whole}/{n}"));
+            resume_unwind(payload)
+        }
+    }
+}
+
+/// The same, where the other may be held up: at which place it was, and what then happened.
+pub fn hunt_stop<I: Subject>(stops: &'static Stops, act: Act<I>) -> Result<u64, (u64, String)> {
+    each_place(stops, act, &FailurePersistence::None).map_err(|(n, what)| (n, message(&*what)))
+}
+
+fn each_place<I: Subject>(
     stops: &'static Stops,
     act: Act<I>,
-) -> Result<u64, (u64, String)> {
+    failures: &FailurePersistence,
+) -> Result<u64, Stuck> {
     let schedules = size::schedules().map_or(SCHEDULES, |s| (s / 50).max(SCHEDULES));
     keep_failures(persistence());
     for n in 1.. {
-        REACHED.set(false);
-        let random = RandomScheduler::new_from_seed(size::seed().wrapping_add(n), schedules);
-        let runner = Runner::new(random, config(FailurePersistence::None));
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            runner.run(move || play(stops, act, n));
-        }));
-        if let Err(payload) = outcome {
-            return Err((n, message(&*payload)));
+        STOP.take();
+        for round in 0..ROUNDS {
+            let seed = size::seed().wrapping_add(n).wrapping_add(round << 32);
+            let random = RandomScheduler::new_from_seed(seed, schedules);
+            let runner = Runner::new(random, config(failures.clone()));
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                runner.run(move || play(stops, act, n));
+            }));
+            if let Err(payload) = outcome {
+                return Err((n, payload));
+            }
+            let Stop { came, stood } = STOP.get();
+            if stood || !came {
+                break;
+            }
         }
-        if !REACHED.get() {
-            report(&format!("progress {structure} {} stops {}", stops.name, n - 1));
+        let Stop { came, stood } = STOP.get();
+        if !came {
             return Ok(n - 1);
         }
+        assert!(stood, "{}: nobody ran while the victim stood at {n}", stops.name);
         assert!((n as usize) < MAX_STEPS, "an operation of {n} steps");
     }
     unreachable!("the numbers do not end")
@@ -73,7 +118,9 @@ fn play<I: Subject>(stops: &'static Stops, act: Act<I>, n: u64) {
             let mut log = Log::new(1, stops.keys);
             stop::arm(n);
             run_task(&index, &mut log, &[stops.victim], act);
-            REACHED.set(stop::disarm() || REACHED.get());
+            let (stop, before) = (stop::disarm(), STOP.get());
+            let (came, stood) = (stop.came || before.came, stop.stood || before.stood);
+            STOP.set(Stop { came, stood });
             log
         })
     };
