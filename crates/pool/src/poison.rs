@@ -91,11 +91,15 @@ mod tool {
         fn __asan_unpoison_memory_region(start: *const c_void, bytes: usize);
     }
 
+    /// # Safety
+    /// It is mapped, and the caller's alone.
     pub(super) unsafe fn poison(memory: NonNull<u8>, bytes: usize) {
         // SAFETY: mapped memory of the caller's, which the runtime shadows.
         unsafe { __asan_poison_memory_region(memory.as_ptr().cast(), bytes) };
     }
 
+    /// # Safety
+    /// As for `poison`.
     pub(super) unsafe fn unpoison(memory: NonNull<u8>, bytes: usize, _defined: bool) {
         // SAFETY: as above.
         unsafe { __asan_unpoison_memory_region(memory.as_ptr().cast(), bytes) };
@@ -113,10 +117,14 @@ mod tool {
     const MAKE_UNDEFINED: u64 = TOOL + 1;
     const MAKE_DEFINED: u64 = TOOL + 2;
 
+    /// # Safety
+    /// It is mapped, and the caller's alone.
     pub(super) unsafe fn poison(memory: NonNull<u8>, bytes: usize) {
         request(MAKE_NO_ACCESS, memory, bytes);
     }
 
+    /// # Safety
+    /// As for `poison`.
     pub(super) unsafe fn unpoison(memory: NonNull<u8>, bytes: usize, defined: bool) {
         request(if defined { MAKE_DEFINED } else { MAKE_UNDEFINED }, memory, bytes);
     }
@@ -147,7 +155,11 @@ mod tool {
 mod tool {
     use std::ptr::NonNull;
 
+    /// # Safety
+    /// None is needed.
     pub(super) unsafe fn poison(_: NonNull<u8>, _: usize) {}
+    /// # Safety
+    /// None is needed.
     pub(super) unsafe fn unpoison(_: NonNull<u8>, _: usize, _: bool) {}
 }
 

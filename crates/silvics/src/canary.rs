@@ -3,7 +3,8 @@
 //! A canary is one small mistake of a kind that real code has made, compiled in by the feature
 //! `canaries` and switched on by [`plant`], one at a time for the whole process. Every canary must
 //! be caught by a schedule scenario within a stated number of schedules (`tests/canaries.rs`);
-//! other tests may hold themselves to those they claim to catch.
+//! other tests may hold themselves to those they claim to catch. Canaries are branches of the real
+//! code, and so here and not in `silvics-testkit`, whose planted mistakes are structures of its own.
 //!
 //! Without the feature, `planted` is a constant and nothing of this is compiled.
 

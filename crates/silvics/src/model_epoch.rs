@@ -11,6 +11,7 @@
 use silvics_sync::model;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
+use std::marker::PhantomData;
 use std::rc::Rc;
 
 /// Shared by a collector, its handles and its guards.
@@ -86,13 +87,15 @@ pub(crate) struct LocalHandle(Shared);
 impl LocalHandle {
     pub(crate) fn pin(&self) -> Guard {
         model::step();
-        Guard { number: self.0.enter(), shared: self.0.share() }
+        Guard { number: self.0.enter(), shared: self.0.share(), stays: PhantomData }
     }
 }
 
 pub(crate) struct Guard {
     number: u64,
     shared: Shared,
+    /// With its task, as a guard of `crossbeam-epoch` stays with its thread.
+    stays: PhantomData<*const ()>,
 }
 
 impl Guard {

@@ -31,6 +31,7 @@ pub(super) enum Dropped {
 
 impl References {
     /// Those of a new node: one for each level it is to be linked in.
+    #[inline]
     pub(super) fn new(height: usize) -> Self {
         Self { word: AtomicU32::new((height as u32) << HEIGHT_BITS | (height as u32 - 1)) }
     }
@@ -42,6 +43,7 @@ impl References {
     }
 
     /// How many there are.
+    #[inline]
     pub(super) fn count(&self) -> u32 {
         self.word.load(Ordering::Relaxed) >> HEIGHT_BITS
     }

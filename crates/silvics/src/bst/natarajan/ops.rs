@@ -206,7 +206,7 @@ impl<P: Placement> NatarajanTree<P> {
             debug_assert!(
                 edges[1 - on].is_flagged() && edges[on].is_tagged() || cfg!(feature = "canaries")
             );
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller's promise. For `FreedAtOnce` there is none: that is the mistake.
             unsafe {
                 if planted(Canary::FreedAtOnce) {
                     self.leaves.free(edges[1 - on].leaf_ptr());
