@@ -564,6 +564,44 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
         (cached.sum::<i64>() + orphans).max(0) as usize
     }
 
+    /// Checks C2 when nobody has the core: the slots opened are as many as those handed out, in
+    /// magazines and runs, in open slabs and in bitmaps.
+    ///
+    /// # Panics
+    /// If slots are lost or in two places.
+    #[cfg(silvics_shuttle)]
+    fn assert_conserved(&self) {
+        let (mut opened, mut free) = ([0; CLASSES], [0; CLASSES]);
+        for mapping in &self.growth.lock().mappings {
+            for at in 0..mapping.len() / HUGE_PAGE * Self::SLABS {
+                let granule = mapping.start().wrapping_add(at / Self::SLABS * HUGE_PAGE);
+                let slab = Self::slab(granule, at % Self::SLABS);
+                if slab.first().is_null() {
+                    continue;
+                }
+                let bytes = SLAB - slab.first().addr() % SLAB;
+                opened[slab.class()] += bytes / self.size(slab.class());
+                let bits = self.words_of(slab).iter().map(|w| w.load(Ordering::Relaxed));
+                free[slab.class()] += bits.map(|w| w.count_ones() as usize).sum::<usize>();
+            }
+        }
+        for (number, class) in self.classes.iter().enumerate() {
+            let slots = |run: Run| (run.end.addr() - run.next.addr()) / class.size;
+            let magazines = self.threads.iter().map(|t| &t.classes[number]);
+            // SAFETY: nobody else has the core.
+            let held = magazines.map(|m| unsafe { m.open(|m| m.len() + slots(*m.run())) });
+            let kept = self.live(number) + held.sum::<usize>() + slots(*class.open.lock());
+            let (opened, marked) = (opened[number], free[number]);
+            assert_eq!(
+                opened,
+                kept + marked,
+                "of the slots of {} bytes {marked} are marked free \
+                and {kept} are elsewhere (C2)",
+                class.size
+            );
+        }
+    }
+
     /// The mapped regions, the pages they are on, and why they are not the wanted ones.
     pub(crate) fn regions(&self) -> (Vec<Region>, Pages, Option<Fallback>) {
         let growth = self.growth.lock();
@@ -582,6 +620,10 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
 
 impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Drop for Core<CLASSES, MAG, SLAB> {
     fn drop(&mut self) {
+        #[cfg(silvics_shuttle)]
+        if !std::thread::panicking() {
+            self.assert_conserved();
+        }
         let magazines = self.threads.iter().flat_map(|t| &t.classes);
         // SAFETY: nobody else has the core.
         let arrays = magazines.map(|m| unsafe { m.bytes() }).sum::<usize>();

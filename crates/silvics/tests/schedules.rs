@@ -48,12 +48,56 @@ fn skiplist_bytes() {
     skiplist::<SkipList<[u8], Model>>("skiplist-bytes");
 }
 
+/// Slots that go from task to task: more are free at first than a magazine holds, and each task
+/// allocates and frees.
+const TURNOVER: &[Scenario] = &[Scenario {
+    name: "slots-change-hands",
+    keys: 8,
+    before: &[
+        Insert(0, 1),
+        Insert(1, 2),
+        Insert(2, 3),
+        Insert(3, 4),
+        Insert(4, 5),
+        Insert(5, 6),
+        Insert(6, 7),
+        Insert(7, 8),
+        Remove(0),
+        Remove(1),
+        Remove(2),
+        Remove(3),
+        Remove(4),
+        Remove(5),
+        Remove(6),
+    ],
+    tasks: &[
+        &[
+            Insert(0, 9),
+            Remove(0),
+            Insert(1, 10),
+            Insert(2, 11),
+            Remove(1),
+            Remove(2),
+            Insert(0, 12),
+        ],
+        &[
+            Insert(4, 13),
+            Insert(5, 14),
+            Remove(4),
+            Remove(5),
+            Insert(6, 15),
+            Remove(7),
+            Insert(4, 16),
+        ],
+    ],
+}];
+
 /// The pools themselves. Their magazines hold two slots in this build, so that slots go from task to
-/// task through bitmaps and lists. One handed out twice shows as a broken structure, one lost as live
-/// but not reached.
+/// task through bitmaps and lists. One handed out twice shows as a broken structure; when a pool is
+/// dropped in this build, it counts its slots, and misses those that were lost.
 #[test]
 fn pools() {
-    for scenario in COMMON {
+    for scenario in [COMMON, TURNOVER].into_iter().flatten() {
         let schedules = SCHEDULES / 10;
         explore::<NatarajanTree>("edge-ext-lf:pooled", scenario, points, schedules);
         explore::<BronsonTree>("occ-avl:pooled", scenario, points, schedules);
