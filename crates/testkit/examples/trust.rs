@@ -191,7 +191,9 @@ fn table(logs: &Logs) -> String {
 fn canaries(logs: &Logs) -> String {
     let mut found: BTreeMap<String, [Option<String>; 3]> = BTreeMap::new();
     for line in logs.lines("canaries.txt", "canary") {
-        if let [_, index, name, _, schedules, _, scenario, ..] = &line[..] {
+        if let [_, index, name, by, schedules, _, scenario, ..] = &line[..]
+            && by == "schedules"
+        {
             let row = found.entry(name.clone()).or_default();
             row[0] = Some(index.clone());
             row[1] = Some(format!("{schedules} schedules, `{scenario}`"));
