@@ -565,13 +565,13 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
     }
 
     /// Checks C2 when nobody has the core: the slots opened are as many as those handed out, in
-    /// magazines and runs, in open slabs and in bitmaps.
+    /// magazines and runs, in open slabs and in the bitmaps of listed ones.
     ///
     /// # Panics
     /// If slots are lost or in two places.
     #[cfg(silvics_shuttle)]
     fn assert_conserved(&self) {
-        let (mut opened, mut free) = ([0; CLASSES], [0; CLASSES]);
+        let mut opened = [0; CLASSES];
         for mapping in &self.growth.lock().mappings {
             for at in 0..mapping.len() / HUGE_PAGE * Self::SLABS {
                 let granule = mapping.start().wrapping_add(at / Self::SLABS * HUGE_PAGE);
@@ -581,8 +581,6 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
                 }
                 let bytes = SLAB - slab.first().addr() % SLAB;
                 opened[slab.class()] += bytes / self.size(slab.class());
-                let bits = self.words_of(slab).iter().map(|w| w.load(Ordering::Relaxed));
-                free[slab.class()] += bits.map(|w| w.count_ones() as usize).sum::<usize>();
             }
         }
         for (number, class) in self.classes.iter().enumerate() {
@@ -591,7 +589,12 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
             // SAFETY: nobody else has the core.
             let held = magazines.map(|m| unsafe { m.open(|m| m.len() + slots(*m.run())) });
             let kept = self.live(number) + held.sum::<usize>() + slots(*class.open.lock());
-            let (opened, marked) = (opened[number], free[number]);
+            let (opened, mut marked) = (opened[number], 0);
+            // SAFETY: C3. What is marked in a slab that nobody has listed is lost (S3).
+            while let Some(slab) = unsafe { class.freed.lock().pop() } {
+                let bits = self.words_of(slab).iter().map(|word| word.load(Ordering::Relaxed));
+                marked += bits.map(|bits| bits.count_ones() as usize).sum::<usize>();
+            }
             assert_eq!(
                 opened,
                 kept + marked,
