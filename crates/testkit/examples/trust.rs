@@ -75,8 +75,8 @@ fn histories(logs: &Logs) -> Option<(Cells, String)> {
         "seed {}, threads {}, mix {}, clock {}, {:.0} s",
         report["seed"],
         report["threads"],
-        report["mix"],
-        report["clock"],
+        report["mix"].as_str()?,
+        report["clock"].as_str()?,
         report["seconds"].as_f64()?
     );
     Some((cells, run))
@@ -179,7 +179,8 @@ fn table(logs: &Logs) -> String {
         row(&mut page, property, by, tests(logs, job, |_| true).as_ref());
     }
     if let Some((_, run)) = histories {
-        let _ = writeln!(page, "\n`silvics verify`: {run}.");
+        let seed = silvics_testkit::size::seed();
+        let _ = writeln!(page, "\n`silvics verify`: {run}. Schedules and suite: seed {seed}.");
     }
     page.push_str(&canaries(logs));
     page.push_str(&others(logs));
