@@ -31,7 +31,7 @@ schedules count:
     RUSTFLAGS="--cfg silvics_shuttle" SILVICS_SCHEDULES={{count}} cargo test --release --target-dir target/shuttle \
         -p silvics -p silvics-testkit --features silvics/canaries --lib --test schedules --test canaries --test replays
 
-# Everything that can refute the structures, for twenty minutes; its figures for docs/trust.md.
+# Most of what can refute the structures, in one long run; its figures for docs/trust.md.
 stress: && trust
     .ci/stress
 
