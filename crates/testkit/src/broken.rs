@@ -4,6 +4,41 @@
 //! Every mistake is one that real structures make. A [`Mistake`] overrides the verbs it gets
 //! wrong; the rest is [`LockedMap`]'s.
 
+/// Declares mistakes as types, for an index that looks at `Slip::KIND` where it may make one.
+macro_rules! slips {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Which mistake is made.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Kind {
+            /// None: the properties must hold.
+            None,
+            $($(#[$doc])* $name,)*
+        }
+
+        /// A mistake as a type.
+        pub trait Slip: Send + Sync + 'static {
+            /// Which one.
+            const KIND: Kind;
+        }
+
+        /// No mistake.
+        #[derive(Debug)]
+        pub struct NoSlip;
+        impl Slip for NoSlip {
+            const KIND: Kind = Kind::None;
+        }
+
+        $(
+            $(#[$doc])*
+            #[derive(Debug)]
+            pub struct $name;
+            impl Slip for $name {
+                const KIND: Kind = Kind::$name;
+            }
+        )*
+    };
+}
+
 pub mod lists;
 pub mod mistakes;
 pub mod slips;

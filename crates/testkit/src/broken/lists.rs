@@ -12,57 +12,6 @@ use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
-/// Which mistake is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// None: the properties must hold.
-    None,
-    /// See [`LeakyRange`].
-    LeakyRange,
-    /// See [`LeakyRangeRev`].
-    LeakyRangeRev,
-    /// See [`PinnedRange`].
-    PinnedRange,
-    /// See [`PinnedByUnwinding`].
-    PinnedByUnwinding,
-    /// See [`PinningCursor`].
-    PinningCursor,
-    /// See [`ChainedCursor`].
-    ChainedCursor,
-    /// See [`ForgottenCursor`].
-    ForgottenCursor,
-    /// See [`PinnedRemove`].
-    PinnedRemove,
-    /// See [`LostReference`].
-    LostReference,
-}
-
-/// A mistake as a type.
-pub trait Slip: Send + Sync + 'static {
-    /// Which one.
-    const KIND: Kind;
-}
-
-macro_rules! slips {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        $(
-            $(#[$doc])*
-            #[derive(Debug)]
-            pub struct $name;
-            impl Slip for $name {
-                const KIND: Kind = Kind::$name;
-            }
-        )*
-    };
-}
-
-/// No mistake.
-#[derive(Debug)]
-pub struct NoSlip;
-impl Slip for NoSlip {
-    const KIND: Kind = Kind::None;
-}
-
 slips! {
     /// A range that is dropped before its end keeps a reference to the entry it was to give next.
     /// Found by `reclaim::unfinished_scans` and `memory::live_objects_after_scans`.

@@ -16,61 +16,6 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Which mistake is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// None: the properties must hold.
-    None,
-    /// See [`LeaksSpare`].
-    LeaksSpare,
-    /// See [`LinksFirst`].
-    LinksFirst,
-    /// See [`KeepsLock`].
-    KeepsLock,
-    /// See [`KeepsPin`].
-    KeepsPin,
-    /// See [`FreesTwice`].
-    FreesTwice,
-    /// See [`GivesUpAtOnce`].
-    GivesUpAtOnce,
-    /// See [`LeaksOnUnwind`].
-    LeaksOnUnwind,
-    /// See [`LeaksRoot`].
-    LeaksRoot,
-    /// See [`LeaksAtDrop`].
-    LeaksAtDrop,
-    /// See [`WritesFreed`].
-    WritesFreed,
-    /// See [`PinningLookup`].
-    PinningLookup,
-}
-
-/// A mistake as a type.
-pub trait Slip: Send + Sync + 'static {
-    /// Which one.
-    const KIND: Kind;
-}
-
-macro_rules! slips {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        $(
-            $(#[$doc])*
-            #[derive(Debug)]
-            pub struct $name;
-            impl Slip for $name {
-                const KIND: Kind = Kind::$name;
-            }
-        )*
-    };
-}
-
-/// No mistake.
-#[derive(Debug)]
-pub struct NoSlip;
-impl Slip for NoSlip {
-    const KIND: Kind = Kind::None;
-}
-
 slips! {
     /// An insertion whose second allocation fails forgets its first object. Found by `nth_fails`
     /// and `among_threads`.

@@ -118,8 +118,6 @@ pub const THREADS_MAX: usize = 256;
 pub struct Report {
     /// Calls whose answers were checked: each lookup of a batch is one, and a scan is one.
     pub operations: u64,
-    /// What they left to check: a scan is as many as the keys it covers.
-    pub events: u64,
     /// Indexes created, driven and dropped.
     pub histories: u64,
     /// Keys of histories whose check was given up; their calls are not in `operations`.
@@ -255,7 +253,6 @@ fn check_all<I: Subject>(
         match judge.judge(&history.threads, |key| show::<I>(&keys[key])) {
             Ok(judged) => {
                 report.undecided += judged.undecided;
-                report.events += judged.events;
                 report.operations += judged.events.saturating_sub(history.parts);
             }
             Err(violation) => {

@@ -8,9 +8,6 @@ use std::sync::Arc;
 
 /// The scans of a history.
 pub trait Scans<I: Subject>: Copy + Send + Sync {
-    /// Whether there are any.
-    const SOME: bool;
-
     /// Scans `count` keys from number `first` on by the verb of that number.
     fn scan(
         self,
@@ -28,8 +25,6 @@ pub trait Scans<I: Subject>: Copy + Send + Sync {
 pub struct NoScans;
 
 impl<I: Subject> Scans<I> for NoScans {
-    const SOME: bool = false;
-
     fn scan(
         self,
         recorder: &mut Recorder<'_, I>,
@@ -49,8 +44,6 @@ impl<I: Subject> Scans<I> for NoScans {
 pub struct AllScans;
 
 impl<I: ScanSubject> Scans<I> for AllScans {
-    const SOME: bool = true;
-
     fn scan(
         self,
         recorder: &mut Recorder<'_, I>,
