@@ -17,8 +17,8 @@ test:
 
 # Every execution of the small pieces under the C11 memory model.
 loom:
-    RUSTFLAGS="--cfg silvics_loom" cargo test --release --target-dir target/loom -p silvics-sync --test loom
-    RUSTFLAGS="--cfg silvics_loom" cargo test --release --target-dir target/loom -p silvics-pool -p silvics --lib loom
+    RUSTFLAGS="--cfg silvics_loom" cargo test --profile model --target-dir target/loom -p silvics-sync --test loom
+    RUSTFLAGS="--cfg silvics_loom" cargo test --profile model --target-dir target/loom -p silvics-pool -p silvics --lib loom
 
 # Whole structures in many orders, on a machine without other work about twenty minutes; `just
 # schedules 2000` is what CI runs. A failure prints its schedule; SILVICS_SCHEDULE_FILE=folder
@@ -28,7 +28,7 @@ shuttle: (schedules "100000")
 
 # The same with so many schedules per scenario and scheduler, and every canary.
 schedules count:
-    RUSTFLAGS="--cfg silvics_shuttle" SILVICS_SCHEDULES={{count}} cargo test --release --target-dir target/shuttle \
+    RUSTFLAGS="--cfg silvics_shuttle" SILVICS_SCHEDULES={{count}} cargo test --profile model --target-dir target/shuttle \
         -p silvics -p silvics-testkit --features silvics/canaries --lib --test schedules --test canaries --test replays
 
 # Most of what can refute the structures, in one long run; its figures for docs/trust.md.

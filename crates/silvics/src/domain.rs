@@ -352,17 +352,17 @@ impl<R: Reclaim> Retired<R> {
         }
     }
 
-    /// Seals this thread's batch, full or not, so that a flush of the domain can run it.
+    /// Seals this thread's batch, full or not, and flushes the domain, which can run it then.
     #[cold]
-    pub(crate) fn seal_own(&self, guard: &Guard) {
-        let Some(cell) = thread_index().and_then(|index| self.cells.get(index)) else {
-            return;
-        };
-        // SAFETY: D5.
-        let batch = cell.0.with_mut(|batch| unsafe { &mut *batch }.take());
-        if !batch.0.is_empty() {
-            self.seal(batch, guard);
+    pub(crate) fn flush(&self, guard: &Guard) {
+        if let Some(cell) = thread_index().and_then(|index| self.cells.get(index)) {
+            // SAFETY: D5.
+            let batch = cell.0.with_mut(|batch| unsafe { &mut *batch }.take());
+            if !batch.0.is_empty() {
+                self.seal(batch, guard);
+            }
         }
+        self.domain.flush();
     }
 
     #[cold]

@@ -17,6 +17,7 @@
 use crate::domain::{Domain, Guard};
 use crate::error::{CompareExchangeError, TryInsertError, Violation};
 use crate::key::Key;
+use crate::update::Update;
 use silvics_pool::{AllocError, Config, Pages, PoolStats};
 use std::ops::RangeBounds;
 use std::sync::Arc;
@@ -59,39 +60,63 @@ pub trait OrderedIndex: Send + Sync + Sized {
     /// The value of `key`. Writes nothing, takes no lock.
     fn get(&self, key: KeyRef<'_, Self>, guard: &Guard) -> Option<u64>;
 
+    /// Brings `key` from the state it is found in to the one that `verb` makes of it, in one step,
+    /// and returns the state found. The writing verbs below are this one, with its linearization
+    /// points.
+    fn update(
+        &self,
+        key: KeyRef<'_, Self>,
+        verb: Update,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError>;
+
     /// Put-if-absent: inserts `key` with `value` unless it is present; the present value comes
     /// back in [`TryInsertError::Occupied`].
+    #[inline]
     fn try_insert(
         &self,
         key: KeyRef<'_, Self>,
         value: u64,
         guard: &Guard,
-    ) -> Result<(), TryInsertError>;
+    ) -> Result<(), TryInsertError> {
+        let found = self.update(key, Update::TryInsert(value), guard)?;
+        found.map_or(Ok(()), |present| Err(TryInsertError::Occupied(present)))
+    }
 
     /// Upsert: `key` has `value` afterwards; returns the value it replaced, `None` if the key was
     /// absent.
+    #[inline]
     fn insert(
         &self,
         key: KeyRef<'_, Self>,
         value: u64,
         guard: &Guard,
-    ) -> Result<Option<u64>, AllocError>;
+    ) -> Result<Option<u64>, AllocError> {
+        self.update(key, Update::Insert(value), guard)
+    }
 
     /// Removes `key` and returns its value, `None` if it was absent. (Some structures allocate to
     /// remove: a descriptor, or a copy of a relocated node.)
-    fn remove(&self, key: KeyRef<'_, Self>, guard: &Guard) -> Result<Option<u64>, AllocError>;
+    #[inline]
+    fn remove(&self, key: KeyRef<'_, Self>, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        self.update(key, Update::Remove, guard)
+    }
 
     /// Brings `key` from state `expected` to state `new` in one step; `None` is the state
     /// *absent*. So `(None, Some(v))` inserts, `(Some(u), Some(v))` replaces, `(Some(u), None)`
     /// removes, and `(None, None)` asserts absence. Any other state found is the error
     /// [`CompareExchangeError::Mismatch`].
+    #[inline]
     fn compare_exchange(
         &self,
         key: KeyRef<'_, Self>,
         expected: Option<u64>,
         new: Option<u64>,
         guard: &Guard,
-    ) -> Result<(), CompareExchangeError>;
+    ) -> Result<(), CompareExchangeError> {
+        let found = self.update(key, Update::CompareExchange { expected, new }, guard)?;
+        if found == expected { Ok(()) } else { Err(CompareExchangeError::Mismatch(found)) }
+    }
 
     /// Looks up every key of `keys`, writing each one's value to the same place in `values`; the
     /// shorter slice decides how many. Each lookup is linearizable, the batch is not one moment.

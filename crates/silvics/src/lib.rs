@@ -14,7 +14,7 @@ mod memory;
 #[cfg(silvics_shuttle)]
 mod model_epoch;
 pub mod skiplist;
-mod update;
+pub mod update;
 
 pub use bst::bronson::BronsonTree;
 pub use bst::natarajan::NatarajanTree;
@@ -26,3 +26,4 @@ pub use index::{
 pub use key::Key;
 pub use silvics_pool::{Pages, Placement, PoolStats, Pooled, Shared};
 pub use skiplist::SkipList;
+pub use update::Update;

@@ -41,15 +41,10 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
     /// A new node holding `value`, not yet reachable. If memory is short, what this thread has
     /// retired is flushed and the attempt repeated once.
     #[inline(always)]
-    pub(crate) fn alloc(
-        &self,
-        value: T,
-        domain: &Domain,
-        guard: &Guard,
-    ) -> Result<NonNull<T>, AllocError> {
+    pub(crate) fn alloc(&self, value: T, guard: &Guard) -> Result<NonNull<T>, AllocError> {
         let slot = match self.slots.0.alloc() {
             Ok(slot) => slot,
-            Err(_) => self.alloc_after_flush(domain, guard)?,
+            Err(_) => self.alloc_after_flush(guard)?,
         };
         // SAFETY: a fresh slot has room for a `T` and is ours alone.
         unsafe { slot.write(value) };
@@ -57,10 +52,14 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
     }
 
     #[cold]
-    fn alloc_after_flush(&self, domain: &Domain, guard: &Guard) -> Result<NonNull<T>, AllocError> {
-        self.retired.seal_own(guard);
-        domain.flush();
+    fn alloc_after_flush(&self, guard: &Guard) -> Result<NonNull<T>, AllocError> {
+        self.retired.flush(guard);
         self.slots.0.alloc()
+    }
+
+    /// No node yet, for an operation that may need one.
+    pub(crate) fn spare(&self) -> Spare<'_, T, P> {
+        Spare { nodes: self, node: None }
     }
 
     /// Frees a node at once.
@@ -91,6 +90,43 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
 
     pub(crate) fn stats(&self) -> PoolStats {
         self.slots.0.stats()
+    }
+}
+
+/// A node made for an operation and not linked yet: kept over retries, freed at the end.
+pub(crate) struct Spare<'n, T: Send + 'static, P: Placement> {
+    nodes: &'n Nodes<T, P>,
+    node: Option<NonNull<T>>,
+}
+
+impl<T: Send + 'static, P: Placement> Spare<'_, T, P> {
+    /// The node, with `value` in it.
+    #[inline(always)]
+    pub(crate) fn filled(&mut self, value: T, guard: &Guard) -> Result<NonNull<T>, AllocError> {
+        if let Some(node) = self.node {
+            // SAFETY: never linked, so still ours alone.
+            unsafe { node.write(value) };
+            return Ok(node);
+        }
+        let node = self.nodes.alloc(value, guard)?;
+        self.node = Some(node);
+        Ok(node)
+    }
+
+    /// The node has been linked: it is the tree's.
+    #[inline(always)]
+    pub(crate) fn linked(&mut self) {
+        self.node = None;
+    }
+}
+
+impl<T: Send + 'static, P: Placement> Drop for Spare<'_, T, P> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(node) = self.node {
+            // SAFETY: never linked.
+            unsafe { self.nodes.free(node) };
+        }
     }
 }
 
@@ -142,27 +178,16 @@ impl<P: Placement> Blobs<P> {
     /// `size` uninitialised bytes. If memory is short, what this thread has retired is flushed and
     /// the attempt repeated once.
     #[inline(always)]
-    pub(crate) fn alloc(
-        &self,
-        size: usize,
-        domain: &Domain,
-        guard: &Guard,
-    ) -> Result<NonNull<u8>, AllocError> {
+    pub(crate) fn alloc(&self, size: usize, guard: &Guard) -> Result<NonNull<u8>, AllocError> {
         match self.bytes.bytes.alloc(size) {
             Ok(object) => Ok(object),
-            Err(_) => self.alloc_after_flush(size, domain, guard),
+            Err(_) => self.alloc_after_flush(size, guard),
         }
     }
 
     #[cold]
-    fn alloc_after_flush(
-        &self,
-        size: usize,
-        domain: &Domain,
-        guard: &Guard,
-    ) -> Result<NonNull<u8>, AllocError> {
-        self.retired.seal_own(guard);
-        domain.flush();
+    fn alloc_after_flush(&self, size: usize, guard: &Guard) -> Result<NonNull<u8>, AllocError> {
+        self.retired.flush(guard);
         self.bytes.bytes.alloc(size)
     }
 
@@ -212,7 +237,7 @@ mod tests {
     fn retire<P: Placement>(nodes: &Nodes<[u64; 4], P>, domain: &Domain, count: usize) {
         let guard = domain.pin();
         for _ in 0..count {
-            let node = nodes.alloc([0; 4], domain, &guard).unwrap();
+            let node = nodes.alloc([0; 4], &guard).unwrap();
             // SAFETY: never linked anywhere, retired once, under the domain's guard.
             unsafe { nodes.retire(node, &guard) };
         }

@@ -1,19 +1,26 @@
 //! The four writing verbs as one: what each wants done with the state it finds.
 
-use crate::error::{CompareExchangeError, TryInsertError};
-
-/// A verb with its arguments.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Update {
+/// A writing verb with its arguments: what [`crate::OrderedIndex::update`] is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// See [`crate::OrderedIndex::try_insert`].
     TryInsert(u64),
+    /// See [`crate::OrderedIndex::insert`].
     Insert(u64),
+    /// See [`crate::OrderedIndex::remove`].
     Remove,
-    CompareExchange { expected: Option<u64>, new: Option<u64> },
+    /// See [`crate::OrderedIndex::compare_exchange`].
+    CompareExchange {
+        /// The state the key must be in; `None` is *absent*.
+        expected: Option<u64>,
+        /// The state it is brought to.
+        new: Option<u64>,
+    },
 }
 
 /// What to do with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     /// Nothing: the operation ends with the state found.
     Keep,
     /// Make it present with this value.
@@ -25,7 +32,7 @@ pub(crate) enum Step {
 impl Update {
     /// What this verb does with a key in `state`.
     #[inline(always)]
-    pub(crate) fn step(self, state: Option<u64>) -> Step {
+    pub fn step(self, state: Option<u64>) -> Step {
         match (self, state) {
             (Self::TryInsert(value), None) | (Self::Insert(value), _) => Step::Put(value),
             (Self::Remove, Some(_)) => Step::Take,
@@ -45,19 +52,6 @@ impl Update {
     pub(crate) fn may_put(self) -> bool {
         !matches!(self, Self::Remove | Self::CompareExchange { new: None, .. })
     }
-}
-
-/// The result of `try_insert`, given the state it found.
-pub(crate) fn try_inserted(found: Option<u64>) -> Result<(), TryInsertError> {
-    found.map_or(Ok(()), |value| Err(TryInsertError::Occupied(value)))
-}
-
-/// The result of `compare_exchange`, given the state it expected and the one it found.
-pub(crate) fn exchanged(
-    expected: Option<u64>,
-    found: Option<u64>,
-) -> Result<(), CompareExchangeError> {
-    if found == expected { Ok(()) } else { Err(CompareExchangeError::Mismatch(found)) }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 //! On top of that facade stand the field's usual pieces:
 //!
 //! * [`lock`]: test-and-set spin lock and ticket lock behind one [`lock::RawLock`];
+//! * [`pthread`]: the C library's mutex, to compare with;
 //! * [`version`]: the optimistic lock (read, validate, upgrade, obsolete);
 //! * [`tagged`]: a pointer with mark bits in its low bits, and room for a hint in its high ones;
 //! * [`backoff`]: how a thread waits;
@@ -25,6 +26,7 @@ mod facade;
 pub mod lock;
 pub mod model;
 pub mod per_thread;
+pub mod pthread;
 pub mod tagged;
 pub mod version;
 

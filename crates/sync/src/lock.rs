@@ -129,79 +129,8 @@ impl RawLock for TicketLock {
     }
 }
 
-/// Test-and-set lock in the lowest bit of a 32-bit word whose other bits belong to the owner: a
-/// node keeps its height beside its lock without another word.
-#[derive(Debug, Default)]
-pub struct LockedWord {
-    word: AtomicU32,
-}
-
-impl LockedWord {
-    const LOCKED: u32 = 1;
-
-    /// An unlocked word holding `payload` (31 bits).
-    pub fn new(payload: u32) -> Self {
-        Self { word: AtomicU32::new(payload << 1) }
-    }
-
-    /// The payload: exact for the owner of the lock, a moment's value for others.
-    #[inline]
-    pub fn payload(&self) -> u32 {
-        // Relaxed: the owner reads its own or its predecessor's write, ordered by the lock;
-        // others use it as a hint.
-        self.word.load(Ordering::Relaxed) >> 1
-    }
-
-    /// Replaces the payload, keeping the lock.
-    ///
-    /// # Safety
-    /// The caller owns the lock: a plain store may then overwrite the whole word, since waiters
-    /// only ever set the bit that is set already.
-    #[inline]
-    pub unsafe fn set_payload(&self, payload: u32) {
-        self.word.store(payload << 1 | Self::LOCKED, Ordering::Relaxed);
-    }
-
-    /// Waits until the caller owns the lock.
-    #[inline]
-    pub fn lock(&self) {
-        let mut backoff = Backoff::new();
-        while !self.try_lock() {
-            backoff.wait_while(|| self.word.load(Ordering::Relaxed) & Self::LOCKED != 0);
-        }
-    }
-
-    /// Takes the lock if nobody owns it.
-    #[inline]
-    #[must_use]
-    pub fn try_lock(&self) -> bool {
-        // As in `SpinLock::try_lock`.
-        #[cfg(silvics_loom)]
-        return self
-            .word
-            .fetch_update(Ordering::Acquire, Ordering::Relaxed, |word| {
-                (word & Self::LOCKED == 0).then_some(word | Self::LOCKED)
-            })
-            .is_ok();
-        #[cfg(not(silvics_loom))]
-        {
-            self.word.fetch_or(Self::LOCKED, Ordering::Acquire) & Self::LOCKED == 0
-        }
-    }
-
-    /// Gives the lock back.
-    ///
-    /// # Safety
-    /// The caller owns the lock.
-    #[inline]
-    pub unsafe fn unlock(&self) {
-        let word = self.word.load(Ordering::Relaxed);
-        self.word.store(word & !Self::LOCKED, Ordering::Release);
-    }
-}
-
 #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::cell::UnsafeCell;
     use std::sync::{Arc, Barrier};
@@ -211,7 +140,7 @@ mod tests {
     unsafe impl<L: RawLock> Sync for Guarded<L> {}
 
     /// Two threads increment an unprotected counter under the lock: a lost update shows.
-    fn excludes<L: RawLock + 'static>() {
+    pub(crate) fn excludes<L: RawLock + 'static>() {
         let shared = Arc::new(Guarded(L::default(), UnsafeCell::new(0)));
         let start = Arc::new(Barrier::new(2));
         let threads: Vec<_> = (0..2)
@@ -246,18 +175,19 @@ mod tests {
         excludes::<TicketLock>();
     }
 
+    pub(crate) fn try_lock_fails_while_owned<L: RawLock>() {
+        let lock = L::default();
+        assert!(lock.try_lock());
+        assert!(!lock.try_lock());
+        // SAFETY: taken above.
+        unsafe { lock.unlock() };
+        assert!(lock.try_lock());
+    }
+
     #[test]
-    fn try_lock_fails_while_owned() {
-        fn check<L: RawLock>() {
-            let lock = L::default();
-            assert!(lock.try_lock());
-            assert!(!lock.try_lock());
-            // SAFETY: taken above.
-            unsafe { lock.unlock() };
-            assert!(lock.try_lock());
-        }
-        check::<SpinLock>();
-        check::<TicketLock>();
+    fn locks_can_be_tried() {
+        try_lock_fails_while_owned::<SpinLock>();
+        try_lock_fails_while_owned::<TicketLock>();
     }
 
     #[test]
@@ -269,21 +199,5 @@ mod tests {
             unsafe { lock.unlock() };
         }
         assert!(lock.try_lock());
-    }
-
-    #[test]
-    fn locked_word_keeps_its_payload() {
-        let word = LockedWord::new(7);
-        assert!(word.try_lock());
-        assert!(!word.try_lock());
-        assert_eq!(word.payload(), 7);
-        // SAFETY: owned since `try_lock`.
-        unsafe {
-            word.set_payload(9);
-            assert!(!word.try_lock());
-            word.unlock();
-        }
-        assert_eq!(word.payload(), 9);
-        assert!(word.try_lock());
     }
 }

@@ -5,7 +5,7 @@
 use loom::thread;
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_sync::cell::UnsafeCell;
-use silvics_sync::lock::{LockedWord, RawLock, SpinLock, TicketLock};
+use silvics_sync::lock::{RawLock, SpinLock, TicketLock};
 use silvics_sync::version::VersionLock;
 use std::sync::Arc;
 
@@ -70,28 +70,6 @@ fn ticket_try_lock_excludes_and_publishes() {
         };
         increment(&shared);
         other.join().unwrap();
-    });
-}
-
-#[test]
-fn locked_word_keeps_the_owners_payload() {
-    explore(|| {
-        let word = Arc::new(LockedWord::new(1));
-        let add = |word: &LockedWord| {
-            word.lock();
-            // SAFETY: locked.
-            unsafe {
-                word.set_payload(word.payload() + 1);
-                word.unlock();
-            }
-        };
-        let other = {
-            let word = Arc::clone(&word);
-            thread::spawn(move || add(&word))
-        };
-        add(&word);
-        other.join().unwrap();
-        assert_eq!(word.payload(), 3);
     });
 }
 

@@ -46,7 +46,7 @@ pub mod slips;
 use crate::reference::{LockedCursor, LockedMap};
 use silvics::{
     AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, KeyRef, Options, OrderedEnds,
-    OrderedIndex, OrderedScan, PoolStats, TryInsertError, Violation,
+    OrderedIndex, OrderedScan, PoolStats, TryInsertError, Update, Violation,
 };
 use silvics_pool::{Config, Pool};
 use silvics_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -155,6 +155,9 @@ impl<M: Mistake> OrderedIndex for Broken<M> {
     }
     fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
         M::get(&self.map, key, guard)
+    }
+    fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        self.map.update(key, verb, guard)
     }
     fn try_insert(&self, key: u64, value: u64, guard: &Guard) -> Result<(), TryInsertError> {
         M::try_insert(&self.map, key, value, guard)
@@ -309,23 +312,8 @@ impl OrderedIndex for WritingLookup {
         counter.fetch_add(1, Ordering::Relaxed);
         self.map.get(key, guard)
     }
-    fn try_insert(&self, key: u64, value: u64, guard: &Guard) -> Result<(), TryInsertError> {
-        self.map.try_insert(key, value, guard)
-    }
-    fn insert(&self, key: u64, value: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.map.insert(key, value, guard)
-    }
-    fn remove(&self, key: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.map.remove(key, guard)
-    }
-    fn compare_exchange(
-        &self,
-        key: u64,
-        expected: Option<u64>,
-        new: Option<u64>,
-        guard: &Guard,
-    ) -> Result<(), CompareExchangeError> {
-        self.map.compare_exchange(key, expected, new, guard)
+    fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        self.map.update(key, verb, guard)
     }
     fn len(&self) -> usize {
         self.map.len()

@@ -4,9 +4,10 @@
 use crate::Outcome;
 use crate::failure::ensure;
 use crate::rest::counts;
+use silvics::update::Step;
 use silvics::{
-    AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, Key, Options, OrderedEnds,
-    OrderedIndex, OrderedScan, Pages, PoolStats, TryInsertError, Violation,
+    AllocError, Check, Cursor, Domain, Guard, Key, Options, OrderedEnds, OrderedIndex, OrderedScan,
+    Pages, PoolStats, Update, Violation,
 };
 use silvics_pool::Budget;
 use silvics_sync::{Mutex, MutexGuard};
@@ -143,61 +144,24 @@ impl<K: Key + ?Sized> OrderedIndex for LockedMap<K> {
         self.lock().entries.get(&K::to_owned(key)).copied()
     }
 
-    fn try_insert(&self, key: K::Ref<'_>, value: u64, guard: &Guard) -> Result<(), TryInsertError> {
-        match self.compare_exchange(key, None, Some(value), guard) {
-            Ok(()) => Ok(()),
-            Err(CompareExchangeError::Mismatch(Some(present))) => {
-                Err(TryInsertError::Occupied(present))
-            }
-            Err(CompareExchangeError::Alloc(error)) => Err(error.into()),
-            Err(other) => unreachable!("{other}"),
-        }
-    }
-
-    fn insert(&self, key: K::Ref<'_>, value: u64, _: &Guard) -> Result<Option<u64>, AllocError> {
-        let mut state = self.lock();
-        let key = K::to_owned(key);
-        if !state.entries.contains_key(&key) {
-            self.admit()?;
-        }
-        Ok(state.entries.insert(key, value))
-    }
-
-    fn remove(&self, key: K::Ref<'_>, _: &Guard) -> Result<Option<u64>, AllocError> {
-        let removed = self.lock().entries.remove(&K::to_owned(key));
-        if removed.is_some() {
-            self.budget.give(ENTRY_BYTES);
-        }
-        Ok(removed)
-    }
-
-    fn compare_exchange(
-        &self,
-        key: K::Ref<'_>,
-        expected: Option<u64>,
-        new: Option<u64>,
-        _: &Guard,
-    ) -> Result<(), CompareExchangeError> {
+    fn update(&self, key: K::Ref<'_>, verb: Update, _: &Guard) -> Result<Option<u64>, AllocError> {
         let mut state = self.lock();
         let key = K::to_owned(key);
         let present = state.entries.get(&key).copied();
-        if present != expected {
-            return Err(CompareExchangeError::Mismatch(present));
-        }
-        match (expected, new) {
-            (_, None) => {
-                if state.entries.remove(&key).is_some() {
-                    self.budget.give(ENTRY_BYTES);
-                }
-            }
-            (old, Some(value)) => {
-                if old.is_none() {
+        match verb.step(present) {
+            Step::Keep => {}
+            Step::Put(value) => {
+                if present.is_none() {
                     self.admit()?;
                 }
                 state.entries.insert(key, value);
             }
+            Step::Take => {
+                state.entries.remove(&key);
+                self.budget.give(ENTRY_BYTES);
+            }
         }
-        Ok(())
+        Ok(present)
     }
 
     fn len(&self) -> usize {

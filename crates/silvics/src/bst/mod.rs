@@ -6,4 +6,8 @@
 //! | `edge-ext-lf` | [`natarajan`] | external | lock-free, marks on edges |
 
 pub mod bronson;
+pub mod build;
 pub mod natarajan;
+mod tree;
+
+pub use tree::{Algorithm, Frame, See, Tree};

@@ -109,10 +109,10 @@ pub use node::{BYTES_NODE, INTEGER_NODE};
 pub use scan::{Range, RangeRev};
 
 use crate::domain::{Domain, Guard};
-use crate::error::{CompareExchangeError, TryInsertError, Violation};
+use crate::error::Violation;
 use crate::index::{Check, KeyRef, Options, OrderedIndex, OrderedScan};
 use crate::memory::Blobs;
-use crate::update::{Update, exchanged, try_inserted};
+use crate::update::Update;
 use key::SkipKey;
 use node::{MAX_HEIGHT, Node, NodeRef, node_bytes};
 use silvics_pool::{AllocError, Budget, Placement, PoolStats, Pooled};
@@ -175,7 +175,7 @@ impl<K: SkipKey + ?Sized, P: Placement> OrderedIndex for SkipList<K, P> {
         let (domain, config) = options.prepare();
         let nodes: Blobs<P> = Blobs::new(INTEGER_NODE.kind, &config, &domain, Node::<K>::extent);
         let bytes = node_bytes::<K>(K::SMALLEST, MAX_HEIGHT);
-        let memory = nodes.alloc(bytes, &domain, &domain.pin())?;
+        let memory = nodes.alloc(bytes, &domain.pin())?;
         // SAFETY: fresh memory of that size.
         let head = unsafe { Node::<K>::init(memory, K::SMALLEST, 0, MAX_HEIGHT) };
         Ok(Self {
@@ -198,37 +198,14 @@ impl<K: SkipKey + ?Sized, P: Placement> OrderedIndex for SkipList<K, P> {
         self.find(key, &guard).map(NodeRef::value)
     }
 
-    fn try_insert(
+    #[inline]
+    fn update(
         &self,
         key: KeyRef<'_, Self>,
-        value: u64,
-        guard: &Guard,
-    ) -> Result<(), TryInsertError> {
-        try_inserted(self.update(key, Update::TryInsert(value), &self.domain.enter(guard))?)
-    }
-
-    fn insert(
-        &self,
-        key: KeyRef<'_, Self>,
-        value: u64,
+        verb: Update,
         guard: &Guard,
     ) -> Result<Option<u64>, AllocError> {
-        self.update(key, Update::Insert(value), &self.domain.enter(guard))
-    }
-
-    fn remove(&self, key: KeyRef<'_, Self>, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.update(key, Update::Remove, &self.domain.enter(guard))
-    }
-
-    fn compare_exchange(
-        &self,
-        key: KeyRef<'_, Self>,
-        expected: Option<u64>,
-        new: Option<u64>,
-        guard: &Guard,
-    ) -> Result<(), CompareExchangeError> {
-        let verb = Update::CompareExchange { expected, new };
-        exchanged(expected, self.update(key, verb, &self.domain.enter(guard))?)
+        self.do_update(key, verb, &self.domain.enter(guard))
     }
 
     fn len(&self) -> usize {

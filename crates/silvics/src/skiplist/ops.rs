@@ -18,7 +18,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
     /// Brings `key` from the state it is found in to the one `verb` wants, and returns the
     /// state found.
     #[inline]
-    pub(super) fn update(
+    pub(super) fn do_update(
         &self,
         key: K::Ref<'_>,
         verb: Update,
@@ -269,7 +269,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         if u32::try_from(bytes).is_err() {
             return Err(AllocError::System { requested: bytes });
         }
-        let memory = self.nodes.alloc(bytes, &self.domain, guard)?;
+        let memory = self.nodes.alloc(bytes, guard)?;
         // SAFETY: fresh memory of that size.
         Ok(unsafe { Node::init(memory, key, value, height) })
     }

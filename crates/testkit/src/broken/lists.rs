@@ -3,8 +3,8 @@
 
 use crate::faulty::Faulty;
 use silvics::{
-    AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, KeyRef, Options, OrderedIndex,
-    OrderedScan, PoolStats, SkipList, TryInsertError, Violation,
+    AllocError, Check, Cursor, Domain, Guard, KeyRef, Options, OrderedIndex, OrderedScan,
+    PoolStats, SkipList, Update, Violation,
 };
 use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::fmt;
@@ -90,32 +90,18 @@ impl<S: Slip> OrderedIndex for SlippingList<S> {
     fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
         self.list.get(key, guard)
     }
-    fn try_insert(&self, key: u64, value: u64, guard: &Guard) -> Result<(), TryInsertError> {
-        self.list.try_insert(key, value, guard)
-    }
-    fn insert(&self, key: u64, value: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.list.insert(key, value, guard)
-    }
-    fn remove(&self, key: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        if S::KIND == Kind::PinnedRemove {
+    fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        if verb == Update::Remove && S::KIND == Kind::PinnedRemove {
             std::mem::forget(self.domain().pin());
         }
-        if S::KIND == Kind::LostReference
+        if verb == Update::Remove
+            && S::KIND == Kind::LostReference
             && self.list.get(key, guard).is_some()
             && self.removals.fetch_add(1, Ordering::Relaxed) % 100 == 99
         {
             leak_reference(&self.list, key);
         }
-        self.list.remove(key, guard)
-    }
-    fn compare_exchange(
-        &self,
-        key: u64,
-        expected: Option<u64>,
-        new: Option<u64>,
-        guard: &Guard,
-    ) -> Result<(), CompareExchangeError> {
-        self.list.compare_exchange(key, expected, new, guard)
+        self.list.update(key, verb, guard)
     }
     fn len(&self) -> usize {
         self.list.len()

@@ -3,9 +3,9 @@
 //! [`crate::faults`] named beside it.
 
 use crate::faulty::FaultySlots;
+use silvics::update::Step;
 use silvics::{
-    AllocError, Check, CompareExchangeError, Domain, Guard, Options, OrderedIndex, PoolStats,
-    TryInsertError, Violation,
+    AllocError, Check, Domain, Guard, Options, OrderedIndex, PoolStats, Update, Violation,
 };
 use silvics_pool::{Config, SlotAlloc};
 use silvics_sync::{Mutex, MutexGuard};
@@ -163,45 +163,6 @@ impl<S: Slip> FaultyMap<S> {
         Ok(object)
     }
 
-    /// Brings `key` from the state found to what `wanted` makes of it; returns the state found.
-    fn update(
-        &self,
-        key: u64,
-        wanted: impl FnOnce(Option<u64>) -> Option<u64>,
-    ) -> Result<Option<u64>, AllocError> {
-        let pin = (S::KIND == Kind::KeepsPin).then(|| Kept::new(self.domain.pin(), true));
-        let mut entries = self.lock();
-        let found = entries.get(&key).copied();
-        // SAFETY: linked entries are initialised, and not freed under the lock.
-        let present = found.map(|entry| unsafe { entry.leaf.read() }[1]);
-        match (found, wanted(present)) {
-            (None, Some(value)) => {
-                let leaf = self.alloc(&self.leaves, [key, value])?;
-                let mut spare = Spare { map: self, leaf: Some(leaf) };
-                if S::KIND == Kind::LinksFirst {
-                    spare.leaf = None;
-                    entries.insert(key, Entry { leaf, router: None });
-                }
-                let router = Some(self.alloc(&self.routers, key)?);
-                spare.leaf = None;
-                entries.insert(key, Entry { leaf, router });
-            }
-            (Some(old), Some(value)) if present != Some(value) => {
-                let leaf = self.alloc(&self.leaves, [key, value])?;
-                entries.insert(key, Entry { leaf, router: old.router });
-                // SAFETY: unlinked above, and all access is under the lock.
-                unsafe { self.leaves.free(old.leaf) };
-            }
-            (Some(old), None) => {
-                entries.remove(&key);
-                self.free(old);
-            }
-            _ => {}
-        }
-        drop((entries, pin));
-        Ok(present)
-    }
-
     fn free(&self, entry: Entry) {
         // SAFETY: unlinked by the caller, who has the lock or the map.
         unsafe {
@@ -252,27 +213,38 @@ impl<S: Slip> OrderedIndex for FaultyMap<S> {
         // SAFETY: as in `update`.
         entries.get(&key).map(|entry| unsafe { entry.leaf.read() }[1])
     }
-    fn try_insert(&self, key: u64, value: u64, _: &Guard) -> Result<(), TryInsertError> {
-        match self.update(key, |present| present.or(Some(value)))? {
-            None => Ok(()),
-            Some(present) => Err(TryInsertError::Occupied(present)),
+    fn update(&self, key: u64, verb: Update, _: &Guard) -> Result<Option<u64>, AllocError> {
+        let pin = (S::KIND == Kind::KeepsPin).then(|| Kept::new(self.domain.pin(), true));
+        let mut entries = self.lock();
+        let found = entries.get(&key).copied();
+        // SAFETY: linked entries are initialised, and not freed under the lock.
+        let present = found.map(|entry| unsafe { entry.leaf.read() }[1]);
+        match (verb.step(present), found) {
+            (Step::Put(value), None) => {
+                let leaf = self.alloc(&self.leaves, [key, value])?;
+                let mut spare = Spare { map: self, leaf: Some(leaf) };
+                if S::KIND == Kind::LinksFirst {
+                    spare.leaf = None;
+                    entries.insert(key, Entry { leaf, router: None });
+                }
+                let router = Some(self.alloc(&self.routers, key)?);
+                spare.leaf = None;
+                entries.insert(key, Entry { leaf, router });
+            }
+            (Step::Put(value), Some(old)) => {
+                let leaf = self.alloc(&self.leaves, [key, value])?;
+                entries.insert(key, Entry { leaf, router: old.router });
+                // SAFETY: unlinked above, and all access is under the lock.
+                unsafe { self.leaves.free(old.leaf) };
+            }
+            (Step::Take, Some(old)) => {
+                entries.remove(&key);
+                self.free(old);
+            }
+            (Step::Keep | Step::Take, _) => {}
         }
-    }
-    fn insert(&self, key: u64, value: u64, _: &Guard) -> Result<Option<u64>, AllocError> {
-        self.update(key, |_| Some(value))
-    }
-    fn remove(&self, key: u64, _: &Guard) -> Result<Option<u64>, AllocError> {
-        self.update(key, |_| None)
-    }
-    fn compare_exchange(
-        &self,
-        key: u64,
-        expected: Option<u64>,
-        new: Option<u64>,
-        _: &Guard,
-    ) -> Result<(), CompareExchangeError> {
-        let found = self.update(key, |present| if present == expected { new } else { present })?;
-        if found == expected { Ok(()) } else { Err(CompareExchangeError::Mismatch(found)) }
+        drop((entries, pin));
+        Ok(present)
     }
     fn len(&self) -> usize {
         self.lock().len()

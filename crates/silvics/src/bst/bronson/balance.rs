@@ -5,7 +5,8 @@
 //! own short locks; others may pass or damage more meanwhile (paper, section 3.6 and figure 9).
 //! Locks are taken from the top down.
 
-use super::BronsonTree;
+use super::Bronson;
+use super::build::{Build, Words};
 use super::node::{Held, Node, Side};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
@@ -22,18 +23,25 @@ enum Condition {
     Superfluous,
 }
 
-fn height(node: Option<&Node>) -> i32 {
+fn height<W: Words>(node: Option<&Node<W>>) -> i32 {
     node.map_or(0, Node::height)
 }
 
 /// # Safety
 /// `node` was reached under the guard.
-unsafe fn children<'g>(node: &Node, _guard: &'g Guard) -> (Option<&'g Node>, Option<&'g Node>) {
+unsafe fn children<'g, W: Words>(
+    node: &Node<W>,
+    _guard: &'g Guard,
+) -> (Option<&'g Node<W>>, Option<&'g Node<W>>) {
     // SAFETY: the caller's promise.
     unsafe { (node.child(Side::LEFT), node.child(Side::RIGHT)) }
 }
 
-fn condition(node: &Node, left: Option<&Node>, right: Option<&Node>) -> Condition {
+fn condition<W: Words>(
+    node: &Node<W>,
+    left: Option<&Node<W>>,
+    right: Option<&Node<W>>,
+) -> Condition {
     if (left.is_none() || right.is_none()) && !node.version().is_present() {
         return Condition::Superfluous;
     }
@@ -46,44 +54,44 @@ fn condition(node: &Node, left: Option<&Node>, right: Option<&Node>) -> Conditio
 }
 
 /// A node to look at, and the child whose change is the reason, if one is.
-#[derive(Clone, Copy)]
-pub(super) struct Visit<'g> {
-    pub(super) node: &'g Node,
-    pub(super) child: Option<&'g Node>,
+pub(super) struct Visit<'g, W: Words> {
+    pub(super) node: &'g Node<W>,
+    pub(super) child: Option<&'g Node<W>>,
 }
 
-impl<'g> Visit<'g> {
-    fn of(node: &Held<'g>) -> Self {
+impl<'g, W: Words> Visit<'g, W> {
+    fn of(node: &Held<'g, W>) -> Self {
         Self { node: node.node(), child: None }
     }
 
-    fn above(parent: &Held<'g>, child: Option<&'g Node>) -> Self {
+    fn above(parent: &Held<'g, W>, child: Option<&'g Node<W>>) -> Self {
         Self { node: parent.node(), child }
     }
 }
 
 /// What to look at after a repair, from the bottom up.
-type Visits<'g> = [Option<Visit<'g>>; 4];
+type Visits<'g, W> = [Option<Visit<'g, W>>; 4];
 
-fn visits<const N: usize>(list: [Visit<'_>; N]) -> Visits<'_> {
-    std::array::from_fn(|at| list.get(at).copied())
+fn visits<W: Words, const N: usize>(list: [Visit<'_, W>; N]) -> Visits<'_, W> {
+    let mut list = list.into_iter();
+    std::array::from_fn(|_| list.next())
 }
 
 /// Children of one node and their heights, as a rotation sees them: `near` is on the heavy side.
-struct Rotation<'g> {
+struct Rotation<'g, W> {
     heavy: Side,
     /// The height of the child on the light side.
     far_height: i32,
-    near: &'g Node,
+    near: &'g Node<W>,
 }
 
-impl<P: Placement> BronsonTree<P> {
+impl<P: Placement, B: Build> Bronson<P, B> {
     /// Repairs damage from a node upwards until none is left that this thread must repair.
     ///
     /// A verdict counts only under the node's lock: whoever changes the height of a child locks
     /// that child's parent after it, so that of two who change two children the later one sees
     /// both. If a rotation has moved the child meanwhile, its new parent is looked at.
-    pub(super) fn repair<'g>(&'g self, visit: Visit<'g>, guard: &'g Guard) {
+    pub(super) fn repair<'g>(&'g self, visit: Visit<'g, B::Words>, guard: &'g Guard) {
         let mut next = Some(visit);
         while let Some(Visit { node, child }) = next {
             let held = node.lock();
@@ -140,10 +148,10 @@ impl<P: Placement> BronsonTree<P> {
     /// locked.
     pub(super) fn unlink<'g>(
         &self,
-        parent: &Held<'_>,
-        node: &Held<'_>,
+        parent: &Held<'_, B::Words>,
+        node: &Held<'_, B::Words>,
         guard: &'g Guard,
-    ) -> Option<&'g Node> {
+    ) -> Option<&'g Node<B::Words>> {
         // SAFETY: locked, and reached under the guard.
         let (left, right) = unsafe { children(node, guard) };
         debug_assert!(left.is_none() || right.is_none());
@@ -157,14 +165,19 @@ impl<P: Placement> BronsonTree<P> {
     }
 
     /// The side of `parent` that `node` is linked on.
-    fn side_of(parent: &Node, node: &Node) -> Side {
+    fn side_of(parent: &Node<B::Words>, node: &Node<B::Words>) -> Side {
         // SAFETY: `parent` is locked and `node` is its child.
         let left = unsafe { parent.child(Side::LEFT) };
         if left.is_some_and(|l| std::ptr::eq(l, node)) { Side::LEFT } else { Side::RIGHT }
     }
 
     /// Repairs a locked node below its locked parent; returns what to look at again.
-    fn rebalance<'g>(&self, parent: &Held<'g>, node: &Held<'g>, guard: &'g Guard) -> Visits<'g> {
+    fn rebalance<'g>(
+        &self,
+        parent: &Held<'g, B::Words>,
+        node: &Held<'g, B::Words>,
+        guard: &'g Guard,
+    ) -> Visits<'g, B::Words> {
         // SAFETY: locked, and reached under the guard.
         let (left, right) = unsafe { children(node, guard) };
         match condition(node, left, right) {
@@ -192,7 +205,11 @@ impl<P: Placement> BronsonTree<P> {
 
     /// Lifts the heavy side of `node` by a single or double rotation; if a double rotation would
     /// leave its lower node unbalanced, has what is wrong below repaired first.
-    fn lift<'g>(parent: &Held<'g>, node: &Held<'g>, rotation: &Rotation<'g>) -> Visits<'g> {
+    fn lift<'g>(
+        parent: &Held<'g, B::Words>,
+        node: &Held<'g, B::Words>,
+        rotation: &Rotation<'g, B::Words>,
+    ) -> Visits<'g, B::Words> {
         let &Rotation { heavy, far_height, near } = rotation;
         let near = near.lock();
         if near.height() - far_height <= 1 {
@@ -219,11 +236,11 @@ impl<P: Placement> BronsonTree<P> {
 
     /// `near` takes the place of `node`, which moves down to the light side.
     fn rotate<'g>(
-        parent: &Held<'g>,
-        node: &Held<'g>,
-        near: &Held<'g>,
-        rotation: &Rotation<'g>,
-    ) -> Visits<'g> {
+        parent: &Held<'g, B::Words>,
+        node: &Held<'g, B::Words>,
+        near: &Held<'g, B::Words>,
+        rotation: &Rotation<'g, B::Words>,
+    ) -> Visits<'g, B::Words> {
         let &Rotation { heavy, far_height, .. } = rotation;
         // SAFETY: all three are locked.
         let (outer, inner) = unsafe { (near.child(heavy), near.child(heavy.other())) };
@@ -248,12 +265,12 @@ impl<P: Placement> BronsonTree<P> {
 
     /// `inner` takes the place of `node`; `node` and `near` become its children.
     fn rotate_twice<'g>(
-        parent: &Held<'g>,
-        node: &Held<'g>,
-        near: &Held<'g>,
-        inner: &Held<'g>,
-        rotation: &Rotation<'g>,
-    ) -> Visits<'g> {
+        parent: &Held<'g, B::Words>,
+        node: &Held<'g, B::Words>,
+        near: &Held<'g, B::Words>,
+        inner: &Held<'g, B::Words>,
+        rotation: &Rotation<'g, B::Words>,
+    ) -> Visits<'g, B::Words> {
         let &Rotation { heavy, far_height, .. } = rotation;
         let light = heavy.other();
         // SAFETY: all four are locked.
@@ -290,11 +307,11 @@ impl<P: Placement> BronsonTree<P> {
 /// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
+    use super::super::build::{Line, Restarting};
     use super::super::node::Version;
     use super::*;
     use loom::thread;
     use silvics_pool::Pooled;
-    use std::ptr::null_mut;
     use std::sync::Arc;
 
     /// Holder, its child 30, below that 20 (right: 25), and below that 10.
@@ -308,9 +325,9 @@ mod loom_tests {
 
     impl Tree {
         fn new() -> Arc<Self> {
-            let node = |key| Node::new(key, Some(key), null_mut());
+            let node = |key| Node::new(key, Some(key));
             let tree = Arc::new(Self {
-                holder: Node::new(0, None, null_mut()),
+                holder: Node::new(0, None),
                 node: node(30),
                 near: node(20),
                 inner: node(25),
@@ -384,7 +401,7 @@ mod loom_tests {
     fn rotate(tree: &Tree) {
         let (holder, node, near) = (tree.holder.lock(), tree.node.lock(), tree.near.lock());
         let rotation = Rotation { heavy: Side::LEFT, far_height: 0, near: &tree.near };
-        let visits = BronsonTree::<Pooled>::rotate(&holder, &node, &near, &rotation);
+        let visits = Bronson::<Pooled>::rotate(&holder, &node, &near, &rotation);
         assert_eq!(visits.into_iter().flatten().count(), 3);
     }
 
@@ -392,7 +409,7 @@ mod loom_tests {
         let (holder, node) = (tree.holder.lock(), tree.node.lock());
         let (near, inner) = (tree.near.lock(), tree.inner.lock());
         let rotation = Rotation { heavy: Side::LEFT, far_height: 0, near: &tree.near };
-        let visits = BronsonTree::<Pooled>::rotate_twice(&holder, &node, &near, &inner, &rotation);
+        let visits = Bronson::<Pooled>::rotate_twice(&holder, &node, &near, &inner, &rotation);
         assert_eq!(visits.into_iter().flatten().count(), 4);
     }
 

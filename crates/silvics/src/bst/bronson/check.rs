@@ -1,36 +1,34 @@
 //! Verifies the invariants of a quiescent tree.
 
-use super::BronsonTree;
-use super::node::{NODE, Node, Side};
+use super::super::tree::{See, violation};
+use super::Bronson;
+use super::build::{Build, Words};
+use super::node::{Node, Side};
 use crate::error::Violation;
-use crate::index::Walked;
 use silvics_pool::Placement;
 
-fn violation<T>(invariant: &'static str, detail: String) -> Result<T, Violation> {
-    Err(Violation { invariant, detail })
-}
-
 /// A node with its depth-first state: the bounds of its subtree, exclusive.
-struct Open<'a> {
-    node: &'a Node,
-    parent: &'a Node,
+struct Open<'a, W> {
+    node: &'a Node<W>,
+    parent: &'a Node<W>,
     low: Option<u64>,
     high: Option<u64>,
 }
 
-impl<P: Placement> BronsonTree<P> {
+impl<P: Placement, B: Build> Bronson<P, B> {
     /// Walks the tree: order (I2), parents (I1), no marks left, heights and balance exact and no
     /// superfluous routing node (I5: all damage is repaired).
-    pub(super) fn check_quiescent(&mut self) -> Result<Walked, Violation> {
+    pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let holder = self.holder();
-        let (mut entries, mut nodes) = (0, 1); // the holder
+        see(&B::Words::NODE, self.holder.cast());
+        let mut entries = 0;
         let mut open = Vec::new();
         // SAFETY: exclusive access, so nothing is reclaimed.
         if let Some(root) = unsafe { holder.child(Side::RIGHT) } {
             open.push(Open { node: root, parent: holder, low: None, high: None });
         }
         while let Some(Open { node, parent, low, high }) = open.pop() {
-            nodes += 1;
+            see(&B::Words::NODE, node.as_non_null().cast());
             let key = node.key();
             if low.is_some_and(|l| key <= l) || high.is_some_and(|h| key >= h) {
                 return violation("I2", format!("node {key} outside ({low:?}, {high:?})"));
@@ -64,10 +62,6 @@ impl<P: Placement> BronsonTree<P> {
                 open.push(Open { node: right, parent: node, low: Some(key), high });
             }
         }
-        let counted = self.len.sum();
-        if counted != entries as i64 {
-            return violation("len", format!("{entries} entries, {counted} counted"));
-        }
-        Ok(Walked { entries, objects: vec![(NODE.kind, nodes)] })
+        self.frame.counted(entries)
     }
 }

@@ -22,15 +22,15 @@
 //! ```
 //!
 //! # Departures
-//! 1. A failed validation restarts at the root; the paper goes back one level by recursion. The
-//!    study found the loop 17 % faster and never saw it restart in read-only runs.
+//! 1. A failed validation restarts at the root; the paper goes back one level by recursion, which
+//!    other builds do as well ([`build`]). The study found the loop 17 % faster and never saw it
+//!    restart in read-only runs.
 //! 2. Values are words, so that "no value" is a bit of the version word, with a counter of its
 //!    changes beside it: a value is read together with its presence by reading the word twice.
 //!    Who only passes a node ignores these bits.
 //! 3. Only shrinking is versioned. Growing hides nothing from a search that is already there; the
 //!    authors' code has dropped it as well.
-//! 4. Lock and height share one word of four bytes; left and right are mirrored by a `Side`, so
-//!    that each rotation is written once.
+//! 4. Left and right are mirrored by a `Side`, so that each rotation is written once.
 //! 5. Upsert and compare-exchange write the value under the node's lock, after seeing that it is
 //!    not unlinked.
 //! 6. A node that has been unlinked is retired to the domain; the paper relies on Java's collector.
@@ -61,7 +61,7 @@
 //! | `version` | store, under the lock | Release | load | `end_shrink` publishes the rotation; `make_present` the value |
 //! | `version` | second load in `state` | Relaxed | – | kept behind the Acquire load of the value |
 //! | `value` | store / load | Release / Acquire | each other | a value written after a removal shows that removal |
-//! | lock | `LockedWord` | Acquire / Release | each other | mutual exclusion |
+//! | lock | `RawLock` | Acquire / Release | each other | mutual exclusion |
 //! | height | load without the node's lock | Relaxed | – | whoever changes it locks the parent after, and looks again |
 //! | fence after an update | `update` | `SeqCst` | itself | its stores are seen before the caller's next load |
 //!
@@ -79,9 +79,9 @@
 //! node on its path, and may restart whenever one did.
 //!
 //! # Complexity and footprint
-//! O(log n): when quiescent the tree is a strict AVL tree over entries and routing nodes. One
-//! [`NODE`] of 64 bytes per entry, a line each, of which a search reads the first 32; the last 12
-//! are not used. Routing nodes add less than one per entry.
+//! O(log n): when quiescent the tree is a strict AVL tree over entries and routing nodes. One node
+//! per entry, as the [`build`] has it: 64 bytes, a line each, of which a search reads the first 32
+//! and the last 11 are not used. Routing nodes add less than one per entry.
 //!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`Check::check`], which walks I1, I2, I4, I5; reads
@@ -90,23 +90,20 @@
 //! mistakes of `canary.rs`.
 
 mod balance;
+pub mod build;
 mod check;
 mod node;
 mod ops;
 
-pub use node::NODE;
-
-use crate::domain::{Domain, Guard};
-use crate::error::{CompareExchangeError, TryInsertError, Violation};
-use crate::index::{Check, Options, OrderedIndex};
+use super::tree::{Algorithm, Frame, See, Tree};
+use crate::domain::Guard;
+use crate::error::Violation;
 use crate::memory::Nodes;
-use crate::update::{Update, exchanged, try_inserted};
+use crate::update::Update;
+use build::{Build, Restarting, Words};
 use node::{Node, Side};
-use silvics_pool::{AllocError, Budget, Placement, PoolStats, Pooled};
-use silvics_sync::counter::StripedCounter;
-use std::fmt;
-use std::ptr::{NonNull, null_mut};
-use std::sync::Arc;
+use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
+use std::ptr::NonNull;
 
 /// The tree of Bronson et al.: see the [module](self).
 ///
@@ -121,113 +118,63 @@ use std::sync::Arc;
 /// assert_eq!(tree.get(3), None);
 /// # Ok::<(), silvics::AllocError>(())
 /// ```
-pub struct BronsonTree<P: Placement = Pooled> {
+pub type BronsonTree<P = Pooled, B = Restarting> = Tree<Bronson<P, B>>;
+
+/// The algorithm of [`BronsonTree`].
+pub struct Bronson<P: Placement, B: Build> {
+    frame: Frame,
     /// Never moves; its right child is the root.
-    holder: NonNull<Node>,
-    domain: Domain,
-    nodes: Nodes<Node, P>,
-    len: StripedCounter<Arc<Budget>>,
-    budget: Arc<Budget>,
+    holder: NonNull<Node<B::Words>>,
+    nodes: Nodes<Node<B::Words>, P>,
 }
 
-// SAFETY: the nodes are the tree's own; they are shared through atomics and freed through the
-// domain.
-unsafe impl<P: Placement> Send for BronsonTree<P> {}
-// SAFETY: as above.
-unsafe impl<P: Placement> Sync for BronsonTree<P> {}
-
-impl<P: Placement> fmt::Debug for BronsonTree<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BronsonTree({} keys, {})", self.len(), P::NAME)
-    }
-}
-
-impl<P: Placement> BronsonTree<P> {
+impl<P: Placement, B: Build> Bronson<P, B> {
     #[inline(always)]
-    fn holder(&self) -> &Node {
+    fn holder(&self) -> &Node<B::Words> {
         // SAFETY: it lives as long as the tree.
         unsafe { self.holder.as_ref() }
     }
 }
 
-impl<P: Placement> OrderedIndex for BronsonTree<P> {
-    type Key = u64;
+// SAFETY: the nodes are the tree's own; they are shared through atomics and freed through the
+// domain.
+unsafe impl<P: Placement, B: Build> Algorithm for Bronson<P, B> {
+    const NAME: &'static str = "BronsonTree";
 
-    fn with_options(options: &Options) -> Result<Self, AllocError> {
-        let (domain, config) = options.prepare();
-        let nodes: Nodes<Node, P> = Nodes::new(NODE.kind, &config, &domain);
-        let holder = nodes.alloc(Node::new(0, None, null_mut()), &domain, &domain.pin())?;
-        Ok(Self {
-            holder,
-            domain,
-            nodes,
-            len: StripedCounter::new(Arc::clone(&config.budget)),
-            budget: config.budget,
-        })
+    fn new(frame: Frame) -> Result<Self, AllocError> {
+        let nodes: Nodes<Node<B::Words>, P> = frame.nodes(&B::Words::NODE);
+        let holder = nodes.alloc(Node::new(0, None), &frame.domain.pin())?;
+        Ok(Self { frame, holder, nodes })
     }
 
-    fn domain(&self) -> &Domain {
-        &self.domain
+    fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
+    #[inline(always)]
+    fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
+        self.lookup(key, guard)
     }
 
     #[inline]
-    fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
-        self.do_get(key, &self.domain.enter(guard))
-    }
-
-    fn try_insert(&self, key: u64, value: u64, guard: &Guard) -> Result<(), TryInsertError> {
-        try_inserted(self.update(key, Update::TryInsert(value), &self.domain.enter(guard))?)
-    }
-
-    fn insert(&self, key: u64, value: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.update(key, Update::Insert(value), &self.domain.enter(guard))
-    }
-
-    fn remove(&self, key: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.update(key, Update::Remove, &self.domain.enter(guard))
-    }
-
-    fn compare_exchange(
-        &self,
-        key: u64,
-        expected: Option<u64>,
-        new: Option<u64>,
-        guard: &Guard,
-    ) -> Result<(), CompareExchangeError> {
-        let verb = Update::CompareExchange { expected, new };
-        exchanged(expected, self.update(key, verb, &self.domain.enter(guard))?)
-    }
-
-    fn len(&self) -> usize {
-        self.len.sum().max(0) as usize
-    }
-
-    fn bytes(&self) -> usize {
-        self.budget.held()
+    fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        self.bring(key, verb, guard)
     }
 
     fn pool_stats(&self) -> Vec<PoolStats> {
         vec![self.nodes.stats()]
     }
-}
 
-impl<P: Placement> Check for BronsonTree<P> {
-    fn check(&mut self) -> Result<usize, Violation> {
-        Ok(self.check_quiescent()?.entries)
-    }
-
-    fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
-        Ok(self.check_quiescent()?.objects)
+    fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
+        self.check_quiescent(see)
     }
 
     fn settle(&mut self) {
         self.nodes.settle();
     }
-}
 
-impl<P: Placement> Drop for BronsonTree<P> {
-    fn drop(&mut self) {
-        if Nodes::<Node, P>::RELEASES_WHOLE {
+    fn free_all(&mut self) {
+        if Nodes::<Node<B::Words>, P>::RELEASES_WHOLE {
             return;
         }
         let mut open = vec![self.holder];

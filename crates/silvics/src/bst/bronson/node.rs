@@ -1,37 +1,17 @@
 //! The node, and every access to its words.
 
+use super::build::Words;
 use crate::canary::{Canary, planted};
-use silvics_layout::{Field, NodeLayout};
-use silvics_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use silvics_sync::atomic::Ordering;
 use silvics_sync::backoff::Backoff;
-use silvics_sync::lock::LockedWord;
+use silvics_sync::lock::RawLock;
 use std::ptr::{NonNull, null_mut};
 
-/// A node: an entry, or, with its value removed but two children, a routing node. What a search
-/// reads comes first; a line each.
-#[repr(C, align(64))]
-pub(super) struct Node {
-    /// Never changes. All of a node is atomic, so that a reference to it allows what the pointer
-    /// it was made of allows, the node's retirement included.
-    key: AtomicU64,
-    version: AtomicU64,
-    children: [AtomicPtr<Node>; 2],
-    value: AtomicU64,
-    parent: AtomicPtr<Node>,
-    /// The lock, and the height as last computed, written by its owner.
-    locked_height: LockedWord,
-}
-
-/// What a search reads of a node.
-pub const NODE: NodeLayout = NodeLayout::of::<Node>(
-    "node",
-    &[Field::new("key", 0, 8), Field::new("version", 8, 8), Field::new("children", 16, 16)],
-    2,
-);
-
-const _: () = assert!(NODE.size == 64 && NODE.search_end() == 32);
-const _: () = assert!(std::mem::offset_of!(Node, version) == 8);
-const _: () = assert!(std::mem::offset_of!(Node, children) == 16);
+/// A node: an entry, or, with its value removed but two children, a routing node. The build says
+/// where its words are. All of them are atomic, so that a reference to it allows what the pointer it
+/// was made of allows, the node's retirement included.
+#[repr(transparent)]
+pub struct Node<W>(W);
 
 /// Removed from the tree for good.
 const UNLINKED: u64 = 1;
@@ -89,42 +69,36 @@ impl Side {
     }
 }
 
-impl Node {
+impl<W: Words> Node<W> {
     /// A node without children that is not linked yet.
-    pub(super) fn new(key: u64, value: Option<u64>, parent: *mut Node) -> Self {
-        Self {
-            key: AtomicU64::new(key),
-            version: AtomicU64::new(if value.is_some() { PRESENT } else { 0 }),
-            children: [AtomicPtr::new(null_mut()), AtomicPtr::new(null_mut())],
-            value: AtomicU64::new(value.unwrap_or(0)),
-            parent: AtomicPtr::new(parent),
-            locked_height: LockedWord::new(1),
-        }
+    pub(super) fn new(key: u64, value: Option<u64>) -> Self {
+        let version = if value.is_some() { PRESENT } else { 0 };
+        Self(W::new(key, version, value.unwrap_or(0)))
     }
 
     #[inline(always)]
     pub(super) fn key(&self) -> u64 {
-        self.key.load(Ordering::Relaxed)
+        self.0.key().load(Ordering::Relaxed)
     }
 
-    pub(super) fn as_ptr(&self) -> *mut Node {
+    pub(super) fn as_ptr(&self) -> *mut Self {
         std::ptr::from_ref(self).cast_mut()
     }
 
-    pub(super) fn as_non_null(&self) -> NonNull<Node> {
+    pub(super) fn as_non_null(&self) -> NonNull<Self> {
         NonNull::from(self)
     }
 
     #[inline(always)]
     pub(super) fn version(&self) -> Version {
-        Version(self.version.load(Ordering::Acquire))
+        Version(self.0.version().load(Ordering::Acquire))
     }
 
     /// Whether the node has moved down or left the tree since `version` was read. All that was
     /// read before this call was read through Acquire loads, which keep this load behind them.
     #[inline(always)]
     pub(super) fn has_shrunk_since(&self, version: Version) -> bool {
-        (self.version.load(Ordering::Acquire) ^ version.0) & !PRESENCE != 0
+        (self.0.version().load(Ordering::Acquire) ^ version.0) & !PRESENCE != 0
     }
 
     /// Waits until a rotation that moves the node down is over.
@@ -141,27 +115,27 @@ impl Node {
     /// # Safety
     /// The node was reached under a guard that lives as long as `'g`, or the tree is quiescent.
     #[inline(always)]
-    pub(super) unsafe fn child<'g>(&self, side: Side) -> Option<&'g Node> {
+    pub(super) unsafe fn child<'g>(&self, side: Side) -> Option<&'g Self> {
         // SAFETY: I1 and I6: children are nodes of the tree, not reclaimed under the guard.
-        unsafe { self.children[side.0].load(Ordering::Acquire).as_ref() }
+        unsafe { self.0.children()[side.0].load(Ordering::Acquire).as_ref() }
     }
 
     /// The parent: a hint unless the caller holds its lock.
     ///
     /// # Safety
     /// As for [`Node::child`].
-    pub(super) unsafe fn parent<'g>(&self) -> Option<&'g Node> {
+    pub(super) unsafe fn parent<'g>(&self) -> Option<&'g Self> {
         // SAFETY: as in `child`.
-        unsafe { self.parent.load(Ordering::Acquire).as_ref() }
+        unsafe { self.0.parent().load(Ordering::Acquire).as_ref() }
     }
 
     /// Whether `parent`, which is locked, is the node's parent.
-    pub(super) fn is_child_of(&self, parent: &Held<'_>) -> bool {
-        std::ptr::eq(self.parent.load(Ordering::Acquire), parent.as_ptr())
+    pub(super) fn is_child_of(&self, parent: &Held<'_, W>) -> bool {
+        std::ptr::eq(self.0.parent().load(Ordering::Acquire), parent.as_ptr())
     }
 
     pub(super) fn has_two_children(&self) -> bool {
-        let [left, right] = &self.children;
+        let [left, right] = self.0.children();
         !left.load(Ordering::Acquire).is_null() && !right.load(Ordering::Acquire).is_null()
     }
 
@@ -173,8 +147,8 @@ impl Node {
             if !before.is_present() {
                 return None; // LP(get, absent)
             }
-            let value = self.value.load(Ordering::Acquire); // LP(get, found)
-            let after = self.version.load(Ordering::Relaxed); // Relaxed: behind the Acquire above
+            let value = self.0.value().load(Ordering::Acquire); // LP(get, found)
+            let after = self.0.version().load(Ordering::Relaxed); // Relaxed: behind the Acquire above
             if (after ^ before.0) & PRESENCE == 0 || planted(Canary::PresenceUnvalidated) {
                 return Some(value);
             }
@@ -182,45 +156,45 @@ impl Node {
     }
 
     pub(super) fn height(&self) -> i32 {
-        self.locked_height.payload().cast_signed()
+        self.0.height().load(Ordering::Relaxed).cast_signed()
     }
 
     /// Takes the node's lock.
-    pub(super) fn lock(&self) -> Held<'_> {
-        self.locked_height.lock();
+    pub(super) fn lock(&self) -> Held<'_, W> {
+        self.0.lock().lock();
         Held(self)
     }
 }
 
 /// A node whose lock the holder owns; dropping it gives the lock back. All changes go through it.
-pub(super) struct Held<'a>(&'a Node);
+pub(super) struct Held<'a, W: Words>(&'a Node<W>);
 
-impl<'a> Held<'a> {
+impl<'a, W: Words> Held<'a, W> {
     /// The node, for as long as it lives, not only as long as it is locked.
-    pub(super) fn node(&self) -> &'a Node {
+    pub(super) fn node(&self) -> &'a Node<W> {
         self.0
     }
 }
 
-impl std::ops::Deref for Held<'_> {
-    type Target = Node;
+impl<W: Words> std::ops::Deref for Held<'_, W> {
+    type Target = Node<W>;
 
-    fn deref(&self) -> &Node {
+    fn deref(&self) -> &Node<W> {
         self.0
     }
 }
 
-impl Held<'_> {
+impl<W: Words> Held<'_, W> {
     fn set_version(&self, change: impl FnOnce(u64) -> u64) {
         // Relaxed load: only the owner of the lock writes the word.
-        let word = self.0.version.load(Ordering::Relaxed);
-        self.0.version.store(change(word), Ordering::Release);
+        let word = self.0.0.version().load(Ordering::Relaxed);
+        self.0.0.version().store(change(word), Ordering::Release);
     }
 
     /// Replaces the value of a present node.
     pub(super) fn set_value(&self, value: u64) {
         debug_assert!(self.version().is_present());
-        self.0.value.store(value, Ordering::Release);
+        self.0.0.value().store(value, Ordering::Release);
     }
 
     /// Gives a node without value one.
@@ -228,7 +202,7 @@ impl Held<'_> {
         debug_assert!(!self.version().is_present() && !self.version().is_unlinked());
         // A reader that sees this value through an old presence sees that presence ended, too:
         // the store that ended it comes before this Release.
-        self.0.value.store(value, Ordering::Release);
+        self.0.0.value().store(value, Ordering::Release);
         self.set_version(|word| step_presence(word) | PRESENT);
     }
 
@@ -262,29 +236,28 @@ impl Held<'_> {
 
     /// Sets the child on `side`. The store is a Release: who sees it sees the version that was
     /// set before.
-    pub(super) fn set_child(&self, side: Side, child: Option<&Node>) {
+    pub(super) fn set_child(&self, side: Side, child: Option<&Node<W>>) {
         let child = child.map_or(null_mut(), Node::as_ptr);
-        self.0.children[side.0].store(child, Ordering::Release);
+        self.0.0.children()[side.0].store(child, Ordering::Release);
     }
 
     /// Sets the parent of `child`, this node or one that is being linked below it. A node's parent
     /// is written under the lock of the node that was its parent so far.
-    pub(super) fn adopt(&self, child: Option<&Node>) {
+    pub(super) fn adopt(&self, child: Option<&Node<W>>) {
         if let Some(child) = child {
-            child.parent.store(self.0.as_ptr(), Ordering::Release);
+            child.0.parent().store(self.0.as_ptr(), Ordering::Release);
         }
     }
 
     pub(super) fn set_height(&self, height: i32) {
-        // SAFETY: we own the lock.
-        unsafe { self.0.locked_height.set_payload(height.cast_unsigned()) };
+        self.0.0.height().store(height.cast_unsigned(), Ordering::Relaxed);
     }
 }
 
-impl Drop for Held<'_> {
+impl<W: Words> Drop for Held<'_, W> {
     fn drop(&mut self) {
         // SAFETY: we own the lock.
-        unsafe { self.0.locked_height.unlock() };
+        unsafe { self.0.0.lock().unlock() };
     }
 }
 
@@ -295,11 +268,14 @@ fn step_presence(word: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::build::Line;
     use super::*;
+
+    type Node = super::Node<Line>;
 
     #[test]
     fn presence_and_shrinking_do_not_disturb_each_other() {
-        let node = Node::new(1, Some(5), null_mut());
+        let node = Node::new(1, Some(5));
         let passed = node.version();
         {
             let held = node.lock();
@@ -328,9 +304,12 @@ mod tests {
 /// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
+    use super::super::build::Line;
     use super::*;
     use loom::thread;
     use std::sync::Arc;
+
+    type Node = super::Node<Line>;
 
     /// A writer takes a node through `states`; a reader looks twice, and never sees one that is not
     /// among them, nor goes back.
@@ -340,7 +319,7 @@ mod loom_tests {
         read: fn(&Node) -> Option<u64>,
     ) {
         loom::model(move || {
-            let node = Arc::new(Node::new(5, states[0], null_mut()));
+            let node = Arc::new(Node::new(5, states[0]));
             let writer = {
                 let node = Arc::clone(&node);
                 thread::spawn(move || write(&node))
@@ -387,7 +366,7 @@ mod loom_tests {
     #[test]
     fn who_only_passes_sees_no_change() {
         loom::model(|| {
-            let node = Arc::new(Node::new(5, Some(1), null_mut()));
+            let node = Arc::new(Node::new(5, Some(1)));
             let writer = {
                 let node = Arc::clone(&node);
                 thread::spawn(move || reinsert(&node))
@@ -406,8 +385,8 @@ mod loom_tests {
             if !before.is_present() {
                 return None;
             }
-            let value = node.value.load(Ordering::Relaxed);
-            let after = node.version.load(Ordering::Relaxed);
+            let value = node.0.value().load(Ordering::Relaxed);
+            let after = node.0.version().load(Ordering::Relaxed);
             if (after ^ before.0) & PRESENCE == 0 {
                 return Some(value);
             }
@@ -426,7 +405,7 @@ mod loom_tests {
         let write = |node: &Node| {
             let node = node.lock();
             node.make_absent();
-            node.0.value.store(2, Ordering::Relaxed);
+            node.0.0.value().store(2, Ordering::Relaxed);
             node.set_version(|word| step_presence(word) | PRESENT);
         };
         seen_in_order(REINSERTED, write, Node::state);
@@ -438,7 +417,7 @@ mod loom_tests {
     fn a_single_look_at_presence_is_caught() {
         let read = |node: &Node| {
             let present = node.version().is_present();
-            present.then(|| node.value.load(Ordering::Acquire))
+            present.then(|| node.0.value().load(Ordering::Acquire))
         };
         seen_in_order(REINSERTED, reinsert, read);
     }

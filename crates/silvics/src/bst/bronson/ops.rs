@@ -1,98 +1,162 @@
 //! The descent and the verbs.
 
-use super::BronsonTree;
+use super::Bronson;
 use super::balance::Visit;
+use super::build::{Build, Words};
 use super::node::{Node, Side, Version};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
+use crate::memory::Spare;
 use crate::update::{Step, Update};
 use silvics_pool::{AllocError, Placement};
 use silvics_sync::atomic::{Ordering, fence};
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 
 /// Where a descent ended.
-enum Found<'g> {
+enum Found<'g, W> {
     /// At the node with the key, last seen below `parent`.
-    Node { parent: &'g Node, node: &'g Node },
+    Node { parent: &'g Node<W>, node: &'g Node<W> },
     /// Below `parent`, which had no child on `side` while its version was `version`.
-    Nothing { parent: &'g Node, version: Version, side: Side },
+    Nothing(Gap<'g, W>),
+}
+
+/// A place without a node.
+struct Gap<'g, W> {
+    parent: &'g Node<W>,
+    version: Version,
+    side: Side,
+}
+
+/// A node on the way, its version when it was reached, and where to go from it.
+type Place<'g, W> = (&'g Node<W>, Version, Side);
+
+/// Where a step leads.
+enum Reached<'g, W> {
+    Place(Place<'g, W>),
+    End(Found<'g, W>),
 }
 
 /// Whether what was read below `node` since `version` may belong to another place by now.
 #[inline(always)]
-fn has_moved(node: &Node, version: Version) -> bool {
+fn has_moved<W: Words>(node: &Node<W>, version: Version) -> bool {
     !planted(Canary::DescentUnvalidated) && node.has_shrunk_since(version)
 }
 
 /// Something has changed: descend again.
 struct Restart;
 
-impl<P: Placement> BronsonTree<P> {
+impl<P: Placement, B: Build> Bronson<P, B> {
     /// Descends hand over hand: a step from `node` to `child` counts only if `child`'s version was
     /// read, then the link to it seen again, then `node` seen not to have shrunk. So at that last
     /// moment the key, if present, was in the subtree of `child` at that version (I3).
     #[inline(always)]
-    fn descend<'g>(&'g self, key: u64, _guard: &'g Guard) -> Found<'g> {
+    fn descend<'g>(&'g self, key: u64, guard: &'g Guard) -> Found<'g, B::Words> {
         loop {
-            let mut node = self.holder();
-            let (mut version, mut side) = (Version::STILL, Side::RIGHT);
-            loop {
-                // SAFETY: `node` was reached under the guard.
-                let Some(child) = (unsafe { node.child(side) }) else {
-                    if has_moved(node, version) {
-                        break;
+            let holder = (self.holder(), Version::STILL, Side::RIGHT);
+            let found = if B::RECURSES {
+                Self::attempt(key, holder, guard)
+            } else {
+                Self::run(key, holder, guard)
+            };
+            if let Some(found) = found {
+                return found;
+            }
+        }
+    }
+
+    /// One step from `node` at `version` to its child on `side`: where that leads, or nothing if
+    /// `node` has moved.
+    #[inline(always)]
+    fn step<'g>(
+        key: u64,
+        (node, version, side): Place<'g, B::Words>,
+        _guard: &'g Guard,
+    ) -> Option<Reached<'g, B::Words>> {
+        loop {
+            // SAFETY: `node` was reached under the guard.
+            let Some(child) = (unsafe { node.child(side) }) else {
+                let gap = Gap { parent: node, version, side };
+                return (!has_moved(node, version)).then_some(Reached::End(Found::Nothing(gap)));
+            };
+            if child.key() == key {
+                return Some(Reached::End(Found::Node { parent: node, node: child }));
+            }
+            let child_version = child.version();
+            // SAFETY: as above.
+            let again = unsafe { node.child(side) };
+            if child_version.is_shrinking() {
+                child.wait_while_shrinking();
+            } else if !child_version.is_unlinked() && again.is_some_and(|c| std::ptr::eq(c, child))
+            {
+                let next = (child, child_version, Side::of(key, child.key()));
+                return (!has_moved(node, version)).then_some(Reached::Place(next));
+            }
+            if has_moved(node, version) {
+                return None;
+            }
+        }
+    }
+
+    /// Goes on from a place to the end, unless a node on the way has moved.
+    #[inline(always)]
+    fn run<'g>(
+        key: u64,
+        mut place: Place<'g, B::Words>,
+        guard: &'g Guard,
+    ) -> Option<Found<'g, B::Words>> {
+        loop {
+            match Self::step(key, place, guard)? {
+                Reached::End(found) => return Some(found),
+                Reached::Place(next) => place = next,
+            }
+        }
+    }
+
+    /// The same by recursion (paper: `attemptGet` and the like): a node that has moved sends the
+    /// search back to the one above it only.
+    fn attempt<'g>(
+        key: u64,
+        place: Place<'g, B::Words>,
+        guard: &'g Guard,
+    ) -> Option<Found<'g, B::Words>> {
+        loop {
+            match Self::step(key, place, guard)? {
+                Reached::End(found) => return Some(found),
+                Reached::Place(next) => {
+                    if let Some(found) = Self::attempt(key, next, guard) {
+                        return Some(found);
                     }
-                    return Found::Nothing { parent: node, version, side };
-                };
-                if child.key() == key {
-                    return Found::Node { parent: node, node: child };
-                }
-                let child_version = child.version();
-                // SAFETY: as above.
-                let again = unsafe { node.child(side) };
-                if child_version.is_shrinking() {
-                    child.wait_while_shrinking();
-                } else if !child_version.is_unlinked()
-                    && again.is_some_and(|c| std::ptr::eq(c, child))
-                {
-                    if has_moved(node, version) {
-                        break;
-                    }
-                    (node, version, side) = (child, child_version, Side::of(key, child.key()));
-                    continue;
-                }
-                if has_moved(node, version) {
-                    break;
                 }
             }
         }
     }
 
     #[inline(always)]
-    pub(super) fn do_get(&self, key: u64, guard: &Guard) -> Option<u64> {
+    pub(super) fn lookup(&self, key: u64, guard: &Guard) -> Option<u64> {
         match self.descend(key, guard) {
             Found::Node { node, .. } => node.state(),
-            Found::Nothing { .. } => None, // LP(get, absent): the load of the empty link
+            Found::Nothing(_) => None, // LP(get, absent): the load of the empty link
         }
     }
 
     /// Brings `key` from the state it is found in to the one `verb` wants, and returns the state
     /// found.
     #[inline]
-    pub(super) fn update<'g>(
+    pub(super) fn bring<'g>(
         &'g self,
         key: u64,
         verb: Update,
         guard: &'g Guard,
     ) -> Result<Option<u64>, AllocError> {
-        let mut spare = Spare { tree: self, node: None };
+        let mut spare = self.nodes.spare();
         loop {
             let done = match self.descend(key, guard) {
-                Found::Nothing { parent, version, side } => match verb.step(None) {
+                Found::Nothing(gap) => match verb.step(None) {
                     Step::Keep | Step::Take => return Ok(None), // LP: the load of the empty link
                     Step::Put(value) => {
-                        let node = spare.node(key, value, guard)?;
-                        self.attach(node, parent, version, side, &mut spare, guard).map(|()| None)
+                        let node = Node::new(key, Some(value));
+                        let node = spare.filled(node, guard)?;
+                        self.attach(node, &gap, &mut spare, guard).map(|()| None)
                     }
                 },
                 Found::Node { parent, node } => {
@@ -119,11 +183,9 @@ impl<P: Placement> BronsonTree<P> {
     /// Links a new node below `parent` on `side`, if that is still empty and `parent` the place.
     fn attach<'g>(
         &'g self,
-        node: NonNull<Node>,
-        parent: &'g Node,
-        version: Version,
-        side: Side,
-        spare: &mut Spare<'_, P>,
+        node: NonNull<Node<B::Words>>,
+        &Gap { parent, version, side }: &Gap<'g, B::Words>,
+        spare: &mut Spare<'_, Node<B::Words>, P>,
         guard: &'g Guard,
     ) -> Result<(), Restart> {
         let visit = {
@@ -131,17 +193,17 @@ impl<P: Placement> BronsonTree<P> {
             // SAFETY: reached under the guard.
             let occupied = unsafe { parent.child(side) }.is_some();
             if occupied && planted(Canary::CountedOnFailure) {
-                self.len.add(1);
+                self.frame.len.add(1);
             }
             if occupied || !planted(Canary::AttachUnvalidated) && parent.has_shrunk_since(version) {
                 return Err(Restart);
             }
             // SAFETY: ours alone until the next line links it.
-            let node: &'g Node = unsafe { node.as_ref() };
+            let node: &'g Node<_> = unsafe { node.as_ref() };
             parent.adopt(Some(node));
             parent.set_child(side, Some(node)); // LP(insert of an absent key)
-            spare.node = None;
-            self.len.add(1);
+            spare.linked();
+            self.frame.len.add(1);
             Visit { node: parent.node(), child: Some(node) }
         };
         self.repair(visit, guard);
@@ -149,7 +211,7 @@ impl<P: Placement> BronsonTree<P> {
     }
 
     /// Changes a node's value or presence in place.
-    fn change_value(&self, node: &Node, verb: Update) -> Result<Option<u64>, Restart> {
+    fn change_value(&self, node: &Node<B::Words>, verb: Update) -> Result<Option<u64>, Restart> {
         let node = node.lock();
         if node.version().is_unlinked() {
             return Err(Restart);
@@ -160,14 +222,14 @@ impl<P: Placement> BronsonTree<P> {
             (Step::Put(value), Some(_)) => node.set_value(value), // LP(insert, compare_exchange: replaced)
             (Step::Put(value), None) => {
                 node.make_present(value); // LP(insert of an absent key that has a routing node)
-                self.len.add(1);
+                self.frame.len.add(1);
             }
             (Step::Take, Some(_)) => {
                 if !node.has_two_children() {
                     return Err(Restart); // can be unlinked by now
                 }
                 node.make_absent(); // LP(remove, leaving a routing node)
-                self.len.add(-1);
+                self.frame.len.add(-1);
             }
         }
         Ok(state)
@@ -176,8 +238,8 @@ impl<P: Placement> BronsonTree<P> {
     /// Takes the value of a node with at most one child and unlinks the node.
     fn remove_node<'g>(
         &'g self,
-        parent: &'g Node,
-        node: &Node,
+        parent: &'g Node<B::Words>,
+        node: &Node<B::Words>,
         verb: Update,
         guard: &'g Guard,
     ) -> Result<Option<u64>, Restart> {
@@ -199,38 +261,11 @@ impl<P: Placement> BronsonTree<P> {
                 return Err(Restart);
             }
             node.make_absent(); // LP(remove)
-            self.len.add(-1);
+            self.frame.len.add(-1);
             let child = self.unlink(&parent, &node, guard);
             (state, Visit { node: parent.node(), child })
         };
         self.repair(visit, guard);
         Ok(state)
-    }
-}
-
-/// A node allocated for an operation and not yet linked: kept over retries, freed at the end.
-struct Spare<'t, P: Placement> {
-    tree: &'t BronsonTree<P>,
-    node: Option<NonNull<Node>>,
-}
-
-impl<P: Placement> Spare<'_, P> {
-    fn node(&mut self, key: u64, value: u64, guard: &Guard) -> Result<NonNull<Node>, AllocError> {
-        if let Some(node) = self.node {
-            return Ok(node); // an operation has one key and one value
-        }
-        let node = Node::new(key, Some(value), null_mut());
-        let node = self.tree.nodes.alloc(node, &self.tree.domain, guard)?;
-        self.node = Some(node);
-        Ok(node)
-    }
-}
-
-impl<P: Placement> Drop for Spare<'_, P> {
-    fn drop(&mut self) {
-        if let Some(node) = self.node {
-            // SAFETY: never linked.
-            unsafe { self.tree.nodes.free(node) };
-        }
     }
 }

@@ -79,17 +79,14 @@ mod ops;
 
 pub use node::{INNER, LEAF};
 
-use crate::domain::{Domain, Guard};
-use crate::error::{CompareExchangeError, TryInsertError, Violation};
-use crate::index::{Check, Options, OrderedIndex};
+use super::tree::{Algorithm, Frame, See, Tree};
+use crate::domain::Guard;
+use crate::error::Violation;
 use crate::memory::Nodes;
-use crate::update::{Update, exchanged, try_inserted};
+use crate::update::Update;
 use node::{AtomicEdge, Child, Edge, Inner, Leaf};
-use silvics_pool::{AllocError, Budget, Placement, PoolStats, Pooled};
-use silvics_sync::counter::StripedCounter;
-use std::fmt;
+use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
 use std::ptr::NonNull;
-use std::sync::Arc;
 
 /// The tree of Natarajan and Mittal: see the [module](self).
 ///
@@ -105,109 +102,58 @@ use std::sync::Arc;
 /// assert_eq!(tree.get(u64::MAX), None);
 /// # Ok::<(), silvics::AllocError>(())
 /// ```
-pub struct NatarajanTree<P: Placement = Pooled> {
+pub type NatarajanTree<P = Pooled> = Tree<Natarajan<P>>;
+
+/// The algorithm of [`NatarajanTree`].
+pub struct Natarajan<P: Placement> {
+    frame: Frame,
     root: AtomicEdge,
     sentinel: NonNull<Leaf>,
-    domain: Domain,
     leaves: Nodes<Leaf, P>,
     inners: Nodes<Inner, P>,
-    len: StripedCounter<Arc<Budget>>,
-    budget: Arc<Budget>,
 }
 
 // SAFETY: the sentinel and all nodes are the tree's own; nodes are shared through atomics and
 // freed through the domain.
-unsafe impl<P: Placement> Send for NatarajanTree<P> {}
-// SAFETY: as above.
-unsafe impl<P: Placement> Sync for NatarajanTree<P> {}
+unsafe impl<P: Placement> Algorithm for Natarajan<P> {
+    const NAME: &'static str = "NatarajanTree";
 
-impl<P: Placement> fmt::Debug for NatarajanTree<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NatarajanTree({} keys, {})", self.len(), P::NAME)
-    }
-}
-
-impl<P: Placement> OrderedIndex for NatarajanTree<P> {
-    type Key = u64;
-
-    fn with_options(options: &Options) -> Result<Self, AllocError> {
-        let (domain, config) = options.prepare();
-        let leaves: Nodes<Leaf, P> = Nodes::new(LEAF.kind, &config, &domain);
-        let sentinel = leaves.alloc(Leaf { key: u64::MAX, value: 0 }, &domain, &domain.pin())?;
-        Ok(Self {
-            root: AtomicEdge::new(Edge::to_leaf(sentinel)),
-            sentinel,
-            inners: Nodes::new(INNER.kind, &config, &domain),
-            domain,
-            leaves,
-            len: StripedCounter::new(Arc::clone(&config.budget)),
-            budget: config.budget,
-        })
+    fn new(frame: Frame) -> Result<Self, AllocError> {
+        let leaves: Nodes<Leaf, P> = frame.nodes(&LEAF);
+        let inners = frame.nodes(&INNER);
+        let sentinel = leaves.alloc(Leaf { key: u64::MAX, value: 0 }, &frame.domain.pin())?;
+        let root = AtomicEdge::new(Edge::to_leaf(sentinel));
+        Ok(Self { frame, root, sentinel, leaves, inners })
     }
 
-    fn domain(&self) -> &Domain {
-        &self.domain
+    fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
+    #[inline(always)]
+    fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
+        self.value_in(self.search(key, guard), key)
     }
 
     #[inline]
-    fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
-        let guard = self.domain.enter(guard);
-        self.value_in(self.search(key, &guard), key)
-    }
-
-    fn try_insert(&self, key: u64, value: u64, guard: &Guard) -> Result<(), TryInsertError> {
-        try_inserted(self.update(key, Update::TryInsert(value), &self.domain.enter(guard))?)
-    }
-
-    fn insert(&self, key: u64, value: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.update(key, Update::Insert(value), &self.domain.enter(guard))
-    }
-
-    fn remove(&self, key: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.update(key, Update::Remove, &self.domain.enter(guard))
-    }
-
-    fn compare_exchange(
-        &self,
-        key: u64,
-        expected: Option<u64>,
-        new: Option<u64>,
-        guard: &Guard,
-    ) -> Result<(), CompareExchangeError> {
-        let verb = Update::CompareExchange { expected, new };
-        exchanged(expected, self.update(key, verb, &self.domain.enter(guard))?)
-    }
-
-    fn len(&self) -> usize {
-        self.len.sum().max(0) as usize
-    }
-
-    fn bytes(&self) -> usize {
-        self.budget.held()
+    fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        self.bring(key, verb, guard)
     }
 
     fn pool_stats(&self) -> Vec<PoolStats> {
         vec![self.inners.stats(), self.leaves.stats()]
     }
-}
 
-impl<P: Placement> Check for NatarajanTree<P> {
-    fn check(&mut self) -> Result<usize, Violation> {
-        Ok(self.check_quiescent()?.entries)
-    }
-
-    fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
-        Ok(self.check_quiescent()?.objects)
+    fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
+        self.check_quiescent(see)
     }
 
     fn settle(&mut self) {
         self.inners.settle();
         self.leaves.settle();
     }
-}
 
-impl<P: Placement> Drop for NatarajanTree<P> {
-    fn drop(&mut self) {
+    fn free_all(&mut self) {
         if Nodes::<Leaf, P>::RELEASES_WHOLE {
             return;
         }

@@ -1,9 +1,10 @@
 //! `seek`, the verbs, and `cleanup`, in the paper's order and with its names.
 
-use super::NatarajanTree;
+use super::Natarajan;
 use super::node::{AtomicEdge, Child, Edge, Inner, Leaf};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
+use crate::memory::Spare;
 use crate::update::{Step, Update};
 use silvics_pool::{AllocError, Placement};
 use std::ptr::NonNull;
@@ -22,7 +23,7 @@ pub(super) struct SeekRecord<'g> {
     leaf: &'g Leaf,
 }
 
-impl<P: Placement> NatarajanTree<P> {
+impl<P: Placement> Natarajan<P> {
     /// The leaf where the search for `key` ends.
     #[inline(always)]
     pub(super) fn search<'g>(&'g self, key: u64, _guard: &'g Guard) -> &'g Leaf {
@@ -68,13 +69,13 @@ impl<P: Placement> NatarajanTree<P> {
     /// Brings `key` from the state it is found in to the one `verb` wants, and returns the
     /// state found.
     #[inline]
-    pub(super) fn update(
+    pub(super) fn bring(
         &self,
         key: u64,
         verb: Update,
         guard: &Guard,
     ) -> Result<Option<u64>, AllocError> {
-        let mut spare = Spare { tree: self, leaf: None, inner: None };
+        let (mut spare_leaf, mut spare_inner) = (self.leaves.spare(), self.inners.spare());
         loop {
             let record = self.seek(key, guard);
             let state = self.value_in(record.leaf, key);
@@ -83,7 +84,7 @@ impl<P: Placement> NatarajanTree<P> {
                 (Step::Keep, _) | (Step::Take, None) => true,
                 (Step::Take, Some(_)) => self.take(&record, key, guard),
                 (Step::Put(value), Some(_)) => {
-                    let leaf = spare.leaf(key, value, guard)?;
+                    let leaf = spare_leaf.filled(Leaf { key, value }, guard)?;
                     let clean = if planted(Canary::UpsertResurrects) {
                         record.edge
                     } else {
@@ -91,13 +92,20 @@ impl<P: Placement> NatarajanTree<P> {
                     };
                     let replaced = record.leaf_edge.try_replace(clean, Edge::to_leaf(leaf)); // LP(insert, compare_exchange: replaced)
                     if replaced {
-                        spare.leaf = None;
+                        spare_leaf.linked();
                         // SAFETY: the edge no longer leads to the old leaf (I4).
                         unsafe { self.leaves.retire(record.edge.leaf_ptr(), guard) };
                     }
                     replaced
                 }
-                (Step::Put(value), None) => self.grow(&record, key, value, &mut spare, guard)?,
+                (Step::Put(value), None) => {
+                    let leaf = spare_leaf.filled(Leaf { key, value }, guard)?;
+                    let grown = self.grow(&record, key, leaf, &mut spare_inner, guard)?;
+                    if grown {
+                        spare_leaf.linked();
+                    }
+                    grown
+                }
             };
             if done {
                 return Ok(state);
@@ -113,11 +121,11 @@ impl<P: Placement> NatarajanTree<P> {
         &self,
         record: &SeekRecord<'_>,
         key: u64,
-        value: u64,
-        spare: &mut Spare<'_, P>,
+        leaf: NonNull<Leaf>,
+        spare: &mut Spare<'_, Inner, P>,
         guard: &Guard,
     ) -> Result<bool, AllocError> {
-        let leaf = Edge::to_leaf(spare.leaf(key, value, guard)?);
+        let leaf = Edge::to_leaf(leaf);
         let other = record.edge.clean();
         // The smaller key goes left and routes (I2); the sentinel is larger than any.
         let new_is_left =
@@ -125,12 +133,12 @@ impl<P: Placement> NatarajanTree<P> {
         let (routing, children) =
             if new_is_left { (key, [leaf, other]) } else { (record.leaf.key, [other, leaf]) };
         let inner = Inner { key: routing, children: children.map(AtomicEdge::new) };
-        let inner = spare.inner(inner, guard)?;
+        let inner = spare.filled(inner, guard)?;
         let current = if planted(Canary::InsertIgnoresMark) { record.edge } else { other };
         let grown = record.leaf_edge.try_replace(current, Edge::to_inner(inner)); // LP(insert of an absent key)
         if grown {
-            (spare.leaf, spare.inner) = (None, None);
-            self.len.add(1);
+            spare.linked();
+            self.frame.len.add(1);
         }
         Ok(grown)
     }
@@ -141,7 +149,7 @@ impl<P: Placement> NatarajanTree<P> {
         if !record.leaf_edge.try_flag(record.edge.clean()) {
             return false;
         }
-        self.len.add(-1);
+        self.frame.len.add(-1);
         if planted(Canary::RetiredBeforeUnlink) {
             // SAFETY: none: that is the mistake.
             unsafe { self.leaves.retire(record.edge.leaf_ptr(), guard) };
@@ -222,51 +230,6 @@ impl<P: Placement> NatarajanTree<P> {
                 return;
             }
             node = edges[on].inner_ptr();
-        }
-    }
-}
-
-/// Nodes allocated for an operation and not yet linked: kept over retries, freed at the end.
-struct Spare<'t, P: Placement> {
-    tree: &'t NatarajanTree<P>,
-    leaf: Option<NonNull<Leaf>>,
-    inner: Option<NonNull<Inner>>,
-}
-
-impl<P: Placement> Spare<'_, P> {
-    fn leaf(&mut self, key: u64, value: u64, guard: &Guard) -> Result<NonNull<Leaf>, AllocError> {
-        if let Some(leaf) = self.leaf {
-            return Ok(leaf); // an operation has one key and one value
-        }
-        let leaf = self.tree.leaves.alloc(Leaf { key, value }, &self.tree.domain, guard)?;
-        self.leaf = Some(leaf);
-        Ok(leaf)
-    }
-
-    fn inner(&mut self, inner: Inner, guard: &Guard) -> Result<NonNull<Inner>, AllocError> {
-        let node = match self.inner {
-            Some(node) => {
-                // SAFETY: never linked, so still ours alone.
-                unsafe { node.write(inner) };
-                node
-            }
-            None => self.tree.inners.alloc(inner, &self.tree.domain, guard)?,
-        };
-        self.inner = Some(node);
-        Ok(node)
-    }
-}
-
-impl<P: Placement> Drop for Spare<'_, P> {
-    fn drop(&mut self) {
-        // SAFETY: what is still here was never linked.
-        unsafe {
-            if let Some(leaf) = self.leaf {
-                self.tree.leaves.free(leaf);
-            }
-            if let Some(inner) = self.inner {
-                self.tree.inners.free(inner);
-            }
         }
     }
 }

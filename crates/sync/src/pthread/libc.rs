@@ -1,0 +1,47 @@
+//! The C library's own.
+
+use crate::lock::RawLock;
+use std::cell::UnsafeCell;
+use std::fmt;
+
+/// A `pthread_mutex_t` of the default kind. It must not be moved once it has been locked.
+pub struct PthreadLock(UnsafeCell<libc::pthread_mutex_t>);
+
+// SAFETY: the C library's functions may be called by any thread.
+unsafe impl Send for PthreadLock {}
+// SAFETY: as above.
+unsafe impl Sync for PthreadLock {}
+
+impl fmt::Debug for PthreadLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PthreadLock").finish_non_exhaustive()
+    }
+}
+
+impl Default for PthreadLock {
+    fn default() -> Self {
+        Self(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER))
+    }
+}
+
+impl RawLock for PthreadLock {
+    #[inline]
+    fn lock(&self) {
+        // SAFETY: initialised, and where it was at its first use. A mutex of this kind fails only
+        // where the C library detects a misuse.
+        let failed = unsafe { libc::pthread_mutex_lock(self.0.get()) };
+        debug_assert_eq!(failed, 0);
+    }
+
+    #[inline]
+    fn try_lock(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { libc::pthread_mutex_trylock(self.0.get()) == 0 }
+    }
+
+    #[inline]
+    unsafe fn unlock(&self) {
+        // SAFETY: as above, and the caller owns it.
+        unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+    }
+}
