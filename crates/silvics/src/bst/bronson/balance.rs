@@ -314,6 +314,9 @@ mod loom_tests {
     use silvics_pool::Pooled;
     use std::sync::Arc;
 
+    type Bronson = super::Bronson<Pooled, Restarting>;
+    type Node = super::Node<Line>;
+
     /// Holder, its child 30, below that 20 (right: 25), and below that 10.
     struct Tree {
         holder: Node,
@@ -401,7 +404,7 @@ mod loom_tests {
     fn rotate(tree: &Tree) {
         let (holder, node, near) = (tree.holder.lock(), tree.node.lock(), tree.near.lock());
         let rotation = Rotation { heavy: Side::LEFT, far_height: 0, near: &tree.near };
-        let visits = Bronson::<Pooled>::rotate(&holder, &node, &near, &rotation);
+        let visits = Bronson::rotate(&holder, &node, &near, &rotation);
         assert_eq!(visits.into_iter().flatten().count(), 3);
     }
 
@@ -409,7 +412,7 @@ mod loom_tests {
         let (holder, node) = (tree.holder.lock(), tree.node.lock());
         let (near, inner) = (tree.near.lock(), tree.inner.lock());
         let rotation = Rotation { heavy: Side::LEFT, far_height: 0, near: &tree.near };
-        let visits = Bronson::<Pooled>::rotate_twice(&holder, &node, &near, &inner, &rotation);
+        let visits = Bronson::rotate_twice(&holder, &node, &near, &inner, &rotation);
         assert_eq!(visits.into_iter().flatten().count(), 4);
     }
 
