@@ -30,6 +30,11 @@ pub enum Verb {
 
 #[derive(Args, Debug)]
 pub struct ListArgs {
+    /// What each index of ours allocates: sizes, size classes, what a search reads, and what the
+    /// ATC'18 study found to be amiss
+    #[arg(long)]
+    pub layout: bool,
+
     /// table, json or csv
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: String,
@@ -39,10 +44,14 @@ pub struct ListArgs {
 // Negative numbers are refused by their flag, in its words; the last of a repeated flag counts.
 #[command(allow_negative_numbers = true, args_override_self = true)]
 pub struct BenchArgs {
-    /// Which indexes: names of `silvics list`, NAME:VARIANT, or the groups ours, bst, peers, all;
-    /// ratios are to the first [default: all]
+    /// Which indexes: names of `silvics list`, NAME:VARIANT, or the groups default, ours, bst (every
+    /// build of every tree), peers, all; ratios are to the first [default: default]
     #[arg(long, value_name = "NAME,…")]
     pub index: Option<String>,
+
+    /// The variant of what is named without one: baseline, fixed, …
+    #[arg(long, value_name = "VARIANT")]
+    pub variant: Option<String>,
 
     /// How many keys are loaded, out of a key space of twice as many: 100k, 1M, …
     /// [default: 1M]
@@ -104,6 +113,11 @@ pub struct BenchArgs {
     /// The most memory each of our indexes may hold: 64M, 1G, …
     #[arg(long, value_name = "BYTES")]
     pub memory_limit: Option<String>,
+
+    /// Nothing that is retired while an index is loaded is used again before it is, as in the ATC'18
+    /// study, whose trees freed nothing
+    #[arg(long)]
+    pub no_reuse: bool,
 
     /// What all random choices follow from
     #[arg(long, value_name = "N", default_value = "1")]

@@ -4,6 +4,7 @@ use crate::bench::subject::{Runner, Subject};
 use crate::contender::Contender;
 use crate::keys::{BenchKey, KeyType};
 use silvics::{AllocError, Options};
+use silvics_layout::NodeLayout;
 use silvics_testkit::clock::Clock;
 use silvics_testkit::verify;
 use std::sync::LazyLock;
@@ -38,6 +39,12 @@ pub struct Variant {
     pub own: Makers,
     /// With everything from the global allocator, where that can be chosen.
     pub shared: Option<Makers>,
+    /// What it allocates: first what a search passes through. Of a peer nothing is known.
+    pub objects: &'static [NodeLayout],
+    /// What the study found to be amiss with it.
+    pub oversights: &'static [&'static str],
+    /// Whether nothing can be written once it is loaded.
+    pub lookups_only: bool,
 }
 
 /// For which key types an index can scan.
@@ -136,56 +143,144 @@ fn boxed<K: BenchKey + ?Sized, C: Contender<Key = K>>(contender: C) -> Box<dyn S
 }
 
 mod ours {
-    use super::Verify;
-    use super::{DEFAULT_VARIANT, Entry, Make, Makers, Ranges, Variant, boxed};
+    use super::{DEFAULT_VARIANT, Entry, Make, Makers, Ranges, Variant, Verify, boxed};
     use crate::interrupt;
     use crate::keys::BenchKey;
-    use crate::ours::{ByRange, NoScans, Ours, ScanBy};
-    use silvics::{BronsonTree, Check, NatarajanTree, OrderedIndex, Pooled, Shared, SkipList};
+    use crate::ours::{ByRange, Freezing, NoScans, Ours, ScanBy};
+    use silvics::bst::bronson::build::{Baseline2, Fixed2, Restarting, Restarting2};
+    use silvics::bst::build::{Baseline, Fixed};
+    use silvics::{
+        BronsonTree, Check, NatarajanTree, Objects, OrderedIndex, Placement, Pooled, Shared,
+        SkipList,
+    };
     use silvics_testkit::TestKey;
     use silvics_testkit::verify::{Scans, verify};
 
     const ORIGIN: &str = concat!("silvics ", env!("CARGO_PKG_VERSION"));
 
     pub(super) fn entries() -> Vec<Entry> {
-        vec![edge_ext_lf(), occ_avl(), skiplist()]
+        vec![edge_ext_lf(), occ_avl(), occ_avl_2(), skiplist()]
+    }
+
+    /// The groups of a tree that the default comparison has.
+    const LEADING: &[&str] = &["ours", "bst", "default"];
+
+    /// A tree of the study: its name, paper, shape and builds.
+    fn tree(
+        name: &str,
+        paper: &'static str,
+        topology: &'static str,
+        sync: &'static str,
+        ranges: Ranges,
+        variants: Vec<Variant>,
+    ) -> Entry {
+        let name = name.into();
+        let (groups, max_key_bytes) = (&["ours", "bst"][..], None);
+        Entry {
+            name,
+            origin: ORIGIN,
+            paper,
+            topology,
+            sync,
+            ranges,
+            groups,
+            max_key_bytes,
+            variants,
+        }
+    }
+
+    const BRONSON: &str = "Bronson, Casper, Chafi and Olukotun, PPoPP 2010";
+    const AVL: &str = "partially external relaxed AVL tree";
+    const OPTIMISTIC: &str = "fine locks, optimistic lookups";
+    const MUTEX: &str = "lock of 40 bytes";
+    const PADDING: &str = "padding";
+    const SCATTERED: &str = "scattered fields";
+
+    fn occ_avl() -> Entry {
+        tree(
+            "occ-avl",
+            BRONSON,
+            AVL,
+            OPTIMISTIC,
+            Ranges::default(),
+            vec![
+                build::<BronsonTree<Pooled, Restarting>, BronsonTree<Shared, Restarting>, NoScans>(
+                    "restarting",
+                    &[],
+                ),
+                build::<BronsonTree<Pooled, Fixed>, BronsonTree<Shared, Fixed>, NoScans>(
+                    "fixed",
+                    &[],
+                ),
+                build::<BronsonTree<Pooled, Baseline>, BronsonTree<Shared, Baseline>, NoScans>(
+                    "baseline",
+                    &[MUTEX, PADDING, SCATTERED],
+                ),
+            ],
+        )
+    }
+
+    fn occ_avl_2() -> Entry {
+        tree(
+            "occ-avl-2",
+            BRONSON,
+            AVL,
+            OPTIMISTIC,
+            Ranges::default(),
+            vec![
+                build::<BronsonTree<Pooled, Fixed2>, BronsonTree<Shared, Fixed2>, NoScans>(
+                    "fixed",
+                    &[],
+                ),
+                build::<BronsonTree<Pooled, Baseline2>, BronsonTree<Shared, Baseline2>, NoScans>(
+                    "baseline",
+                    &[],
+                ),
+                build::<BronsonTree<Pooled, Restarting2>, BronsonTree<Shared, Restarting2>, NoScans>(
+                    "ret",
+                    &[],
+                ),
+                Variant {
+                    name: "unsafe",
+                    own: Makers { word: Some(freezing::<Pooled>()), ..Makers::default() },
+                    shared: Some(Makers { word: Some(freezing::<Shared>()), ..Makers::default() }),
+                    objects: BronsonTree::<Pooled, Restarting2>::OBJECTS,
+                    oversights: &[],
+                    lookups_only: true,
+                },
+            ],
+        )
     }
 
     fn edge_ext_lf() -> Entry {
-        Entry {
-            name: "edge-ext-lf".into(),
-            origin: ORIGIN,
-            paper: "Natarajan and Mittal, PPoPP 2014",
-            topology: "external binary search tree",
-            sync: "lock-free, marks on edges",
-            ranges: Ranges::default(),
-            groups: &["ours", "bst"],
-            max_key_bytes: None,
-            variants: only(
-                words::<NatarajanTree<Pooled>, NoScans>(),
-                words::<NatarajanTree<Shared>, NoScans>(),
-            ),
-        }
-    }
-
-    fn occ_avl() -> Entry {
-        Entry {
-            name: "occ-avl".into(),
-            origin: ORIGIN,
-            paper: "Bronson, Casper, Chafi and Olukotun, PPoPP 2010",
-            topology: "partially external relaxed AVL tree",
-            sync: "fine locks, optimistic lookups",
-            ranges: Ranges::default(),
-            groups: &["ours", "bst"],
-            max_key_bytes: None,
-            variants: only(
-                words::<BronsonTree<Pooled>, NoScans>(),
-                words::<BronsonTree<Shared>, NoScans>(),
-            ),
-        }
+        let entry = tree(
+            "edge-ext-lf",
+            "Natarajan and Mittal, PPoPP 2014",
+            "external binary search tree",
+            "lock-free, marks on edges",
+            Ranges::default(),
+            vec![build::<NatarajanTree<Pooled>, NatarajanTree<Shared>, NoScans>(
+                DEFAULT_VARIANT,
+                &[],
+            )],
+        );
+        Entry { groups: LEADING, ..entry }
     }
 
     fn skiplist() -> Entry {
+        let default = Variant {
+            own: Makers {
+                bytes: Some(make::<SkipList<[u8], Pooled>, ByRange>()),
+                verify_bytes: Some(verifier::<SkipList<[u8], Pooled>, ByRange>()),
+                ..words::<SkipList<u64, Pooled>, ByRange>()
+            },
+            shared: Some(Makers {
+                bytes: Some(make::<SkipList<[u8], Shared>, ByRange>()),
+                verify_bytes: Some(verifier::<SkipList<[u8], Shared>, ByRange>()),
+                ..words::<SkipList<u64, Shared>, ByRange>()
+            }),
+            ..build::<SkipList<u64, Pooled>, SkipList<u64, Shared>, ByRange>(DEFAULT_VARIANT, &[])
+        };
         Entry {
             name: "skiplist".into(),
             origin: ORIGIN,
@@ -193,26 +288,21 @@ mod ours {
             topology: "skip list, keys inline",
             sync: "lock-free",
             ranges: Ranges { word: true, bytes: true },
-            groups: &["ours"],
+            groups: &["ours", "default"],
             max_key_bytes: None,
-            variants: only(
-                Makers {
-                    bytes: Some(make::<SkipList<[u8], Pooled>, ByRange>()),
-                    verify_bytes: Some(verifier::<SkipList<[u8], Pooled>, ByRange>()),
-                    ..words::<SkipList<u64, Pooled>, ByRange>()
-                },
-                Makers {
-                    bytes: Some(make::<SkipList<[u8], Shared>, ByRange>()),
-                    verify_bytes: Some(verifier::<SkipList<[u8], Shared>, ByRange>()),
-                    ..words::<SkipList<u64, Shared>, ByRange>()
-                },
-            ),
+            variants: vec![default],
         }
     }
 
-    /// The variants of an index that has but one.
-    fn only(own: Makers, shared: Makers) -> Vec<Variant> {
-        vec![Variant { name: DEFAULT_VARIANT, own, shared: Some(shared) }]
+    /// A variant over words: `I` with a pool per kind, `J` from the global allocator.
+    fn build<I, J, S>(name: &'static str, oversights: &'static [&'static str]) -> Variant
+    where
+        I: OrderedIndex<Key = u64> + Check + Objects + 'static,
+        J: OrderedIndex<Key = u64> + Check + 'static,
+        S: ScanBy<I, Recorded: Scans<I>> + ScanBy<J, Recorded: Scans<J>>,
+    {
+        let (own, shared) = (words::<I, S>(), Some(words::<J, S>()));
+        Variant { name, own, shared, objects: I::OBJECTS, oversights, lookups_only: false }
     }
 
     fn words<I, S>() -> Makers
@@ -238,6 +328,10 @@ mod ours {
         S: ScanBy<I>,
     {
         |options| Ok(boxed(Ours::<I, S>::new(I::with_options(options)?)))
+    }
+
+    fn freezing<P: Placement>() -> Make<u64> {
+        |options| Ok(boxed(Freezing::<P>::with_options(options)?))
     }
 }
 
@@ -281,9 +375,16 @@ mod peers {
             topology: P::TOPOLOGY,
             sync: P::SYNC,
             ranges,
-            groups: &["peers"],
+            groups: &["peers", "default"],
             max_key_bytes: P::MAX_KEY_BYTES,
-            variants: vec![Variant { name: DEFAULT_VARIANT, own, shared: None }],
+            variants: vec![Variant {
+                name: DEFAULT_VARIANT,
+                own,
+                shared: None,
+                objects: &[],
+                oversights: &[],
+                lookups_only: false,
+            }],
         }
     }
 

@@ -3,7 +3,7 @@
 //! The measuring loop is generic over [`Contender`], so that every call is a direct one; only the
 //! choice of contender goes through a table.
 
-use silvics::{AllocError, Key, PoolStats};
+use silvics::{AllocError, Guard, Key, PoolStats};
 
 /// A built index under measurement.
 pub trait Contender: Send + Sync + Sized + 'static {
@@ -16,6 +16,14 @@ pub trait Contender: Send + Sync + Sized + 'static {
 
     /// A session for the calling thread.
     fn session(&self) -> Self::Session<'_>;
+
+    /// A guard under which nothing that it retires is used again, if it can give one.
+    fn hold(&self) -> Option<Guard> {
+        None
+    }
+
+    /// It has been loaded, and no session is open.
+    fn loaded(&mut self) {}
 
     /// The bytes it holds from the system, if it can tell exactly.
     fn bytes(&self) -> Option<usize> {

@@ -30,6 +30,8 @@ pub enum Error {
     KeyType { index: String, key_type: KeyType },
     /// An index that cannot scan, in a mix with scans.
     NoScans { index: String, key_type: KeyType, mix: Mix },
+    /// An index that takes lookups only, and a mix with writes.
+    LookupsOnly { index: String, mix: Mix },
     /// A key an index cannot take.
     KeyTooLong { index: String, bytes: usize, line: Option<usize>, limit: usize },
     /// Nothing is left to run.
@@ -98,6 +100,11 @@ impl fmt::Display for Error {
                 "--index: `{index}` cannot scan {} keys, but --mix {mix} has scans: leave one of them \
                  out",
                 key_type.name()
+            ),
+            Self::LookupsOnly { index, mix } => write!(
+                f,
+                "--index: `{index}` only looks keys up, but --mix {mix} has writes: leave one of them \
+                 out"
             ),
             Self::KeyTooLong { index, bytes, line, limit } => write!(
                 f,

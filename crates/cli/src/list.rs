@@ -3,6 +3,7 @@
 use crate::args::{Format, ListArgs};
 use crate::catalogue::{self, Entry};
 use crate::error::Error;
+use crate::layout;
 use crate::output;
 use serde::Serialize;
 
@@ -61,6 +62,9 @@ const HEADER: &[&str] =
 /// Prints the catalogue.
 pub fn list(args: &ListArgs) -> Result<(), Error> {
     let format = Format::parse(&args.format)?;
+    if args.layout {
+        return layout::list(format);
+    }
     let indexes: Vec<Item> = catalogue::all().iter().map(Item::of).collect();
     match format {
         Format::Json => output::json(&Catalogue { indexes }),

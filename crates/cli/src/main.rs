@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `args`, `flags`, `select`, `place`, `units` | the command line, its values, and numbers as people write them |
-//! | `catalogue`, `list` | every index there is, and `silvics list` |
+//! | `catalogue`, `list`, `layout` | every index there is, `silvics list`, and what it allocates |
 //! | `contender`, `ours`, `peers` | what the benchmark drives, and the adapters to it |
 //! | `keys` | the types of keys it can drive with |
 //! | `bench` | `silvics bench` |
@@ -23,6 +23,7 @@ mod error;
 mod flags;
 mod interrupt;
 mod keys;
+mod layout;
 mod list;
 mod machine;
 mod memory;

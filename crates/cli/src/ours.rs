@@ -1,8 +1,10 @@
 //! Our own indexes as contenders.
 
 use crate::contender::{Contender, Session};
+use silvics::bst::bronson::build::Restarting2;
 use silvics::{
-    AllocError, Key, KeyRef, OrderedIndex, OrderedScan, Pinned, PoolStats, TryInsertError,
+    AllocError, BronsonTree, FrozenTree, Guard, Key, KeyRef, Options, OrderedIndex, OrderedScan,
+    Pinned, Placement, PoolStats, TryInsertError,
 };
 use silvics_testkit::verify;
 use std::marker::PhantomData;
@@ -87,6 +89,10 @@ impl<I: OrderedIndex + 'static, S: ScanBy<I>> Contender for Ours<I, S> {
         OursSession { pinned: self.index.pin(), scans: PhantomData }
     }
 
+    fn hold(&self) -> Option<Guard> {
+        Some(self.index.domain().pin())
+    }
+
     fn bytes(&self) -> Option<usize> {
         Some(self.index.bytes())
     }
@@ -142,5 +148,100 @@ impl<I: OrderedIndex, S: ScanBy<I>> Session for OursSession<'_, I, S> {
     #[inline]
     fn refresh(&mut self) {
         self.pinned.repin();
+    }
+}
+
+/// `occ-avl-2:unsafe`: a tree that is frozen when it has been loaded.
+pub enum Freezing<P: Placement> {
+    /// It is being loaded.
+    Open(BronsonTree<P, Restarting2>),
+    /// It takes lookups only.
+    Frozen(FrozenTree<P, Restarting2>),
+    /// It is changing hands.
+    Between,
+}
+
+impl<P: Placement> Freezing<P> {
+    /// An empty tree.
+    pub fn with_options(options: &Options) -> Result<Self, AllocError> {
+        BronsonTree::with_options(options).map(Self::Open)
+    }
+}
+
+impl<P: Placement> Contender for Freezing<P> {
+    type Key = u64;
+    type Session<'a> = FreezingSession<'a, P>;
+
+    fn session(&self) -> FreezingSession<'_, P> {
+        match self {
+            Self::Open(tree) => FreezingSession::Open(tree.pin()),
+            Self::Frozen(tree) => FreezingSession::Frozen(tree),
+            Self::Between => unreachable!("`loaded` has ended"),
+        }
+    }
+
+    fn hold(&self) -> Option<Guard> {
+        match self {
+            Self::Open(tree) => Some(tree.domain().pin()),
+            Self::Frozen(_) | Self::Between => None,
+        }
+    }
+
+    fn loaded(&mut self) {
+        *self = match std::mem::replace(self, Self::Between) {
+            Self::Open(tree) => Self::Frozen(tree.freeze()),
+            frozen => frozen,
+        };
+    }
+
+    fn bytes(&self) -> Option<usize> {
+        match self {
+            Self::Open(tree) => Some(tree.bytes()),
+            Self::Frozen(tree) => Some(tree.bytes()),
+            Self::Between => None,
+        }
+    }
+
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        match self {
+            Self::Open(tree) => tree.pool_stats(),
+            Self::Frozen(tree) => tree.pool_stats(),
+            Self::Between => Vec::new(),
+        }
+    }
+}
+
+/// A thread's session with [`Freezing`].
+pub enum FreezingSession<'a, P: Placement> {
+    /// While it is loaded.
+    Open(Pinned<'a, BronsonTree<P, Restarting2>>),
+    /// Afterwards.
+    Frozen(&'a FrozenTree<P, Restarting2>),
+}
+
+impl<P: Placement> Session for FreezingSession<'_, P> {
+    type Key = u64;
+
+    #[inline]
+    fn get(&mut self, key: u64) -> Option<u64> {
+        match self {
+            Self::Open(tree) => tree.get(key),
+            Self::Frozen(tree) => tree.get(key),
+        }
+    }
+
+    fn insert(&mut self, key: u64, value: u64) -> Result<bool, AllocError> {
+        match self {
+            Self::Open(tree) => Ok(tree.insert(key, value)?.is_none()),
+            Self::Frozen(_) => unreachable!("`select` refuses mixes with writes"),
+        }
+    }
+
+    fn remove(&mut self, _key: u64) -> Result<bool, AllocError> {
+        unreachable!("`select` refuses mixes with writes")
+    }
+
+    fn scan(&mut self, _: u64, _: usize, _: &mut impl FnMut(u64, u64)) -> usize {
+        unreachable!("the catalogue says that it cannot scan")
     }
 }

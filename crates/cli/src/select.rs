@@ -63,9 +63,24 @@ impl Chosen {
         }
     }
 
-    /// Whether it can make the operations of a mix with keys of a type.
+    /// Why it cannot make the operations of a mix with keys of a type.
+    fn refuses(&self, mix: Mix, key_type: KeyType) -> Option<Error> {
+        let index = self.name();
+        if self.variant.lookups_only && mix.writes() {
+            return Some(Error::LookupsOnly { index, mix });
+        }
+        let scans = !mix.scans() || self.entry.scans(key_type);
+        (!scans).then_some(Error::NoScans { index, key_type, mix })
+    }
+
+    /// Whether it can.
     pub fn can(&self, mix: Mix, key_type: KeyType) -> bool {
-        self.entry.scans(key_type) || !mix.scans()
+        self.refuses(mix, key_type).is_none()
+    }
+
+    /// An index with one of its variants, named by its group.
+    fn of_group(entry: &'static Entry, variant: &'static Variant, explicit_variant: bool) -> Self {
+        Self { entry, variant, explicit_variant, named: false, canary: None }
     }
 
     /// Whether it takes a key of this length: an error if it was named, else a note.
@@ -87,11 +102,11 @@ impl Chosen {
     }
 }
 
-/// The indexes a list names, each once.
-pub fn resolve(text: &str) -> Result<Vec<Chosen>, Error> {
+/// The indexes a list names, each once. Where no variant is named, it is `variant`, if there is that.
+pub fn resolve(text: &str, variant: Option<&str>) -> Result<Vec<Chosen>, Error> {
     let mut chosen: Vec<Chosen> = Vec::new();
     for item in text.split(',') {
-        for candidate in named(item)? {
+        for candidate in named(item, variant)? {
             match chosen.iter_mut().find(|other| other.name() == candidate.name()) {
                 Some(other) => other.named |= candidate.named,
                 None => chosen.push(candidate),
@@ -104,10 +119,11 @@ pub fn resolve(text: &str) -> Result<Vec<Chosen>, Error> {
 /// Reads `--index` for a benchmark; the notes say what was left out.
 pub fn select(
     text: &str,
+    variant: Option<&str>,
     key_type: KeyType,
     mixes: &[Mix],
 ) -> Result<(Vec<Chosen>, Vec<String>), Error> {
-    let chosen = resolve(text)?;
+    let chosen = resolve(text, variant)?;
     if let Some(broken) = chosen.iter().find(|chosen| chosen.canary.is_some()) {
         let problem =
             format!("`{}` is broken on purpose: name it to `silvics verify`", broken.name());
@@ -125,12 +141,10 @@ pub fn select(
     if kept.is_empty() {
         return Err(Error::Nothing { indexes: text.into(), why: "can do what is asked" });
     }
-    // Of a group, what cannot scan still runs the mixes without scans.
+    // Of a group, what cannot scan or write still runs the other mixes.
     for candidate in &kept {
-        for &mix in mixes.iter().filter(|&&mix| !candidate.can(mix, key_type)) {
-            let index = candidate.name();
-            notes.push(left_out(&Error::NoScans { index, key_type, mix }));
-        }
+        let refused = mixes.iter().filter_map(|&mix| candidate.refuses(mix, key_type));
+        notes.extend(refused.map(|error| left_out(&error)));
     }
     Ok((kept, notes))
 }
@@ -142,6 +156,9 @@ fn left_out(error: &Error) -> String {
         }
         Error::NoScans { index, key_type, mix } => {
             format!("`{index}` cannot scan {} keys: left out of --mix {mix}", key_type.name())
+        }
+        Error::LookupsOnly { index, mix } => {
+            format!("`{index}` only looks keys up: left out of --mix {mix}")
         }
         other => other.to_string(),
     }
@@ -157,36 +174,51 @@ fn suits(candidate: &Chosen, key_type: KeyType, mixes: &[Mix]) -> Result<(), Err
     if !takes {
         return Err(Error::KeyType { index, key_type });
     }
-    let mut cannot = mixes.iter().filter(|&&mix| !candidate.can(mix, key_type));
-    match cannot.next() {
-        Some(&mix) if candidate.named || mixes.iter().all(|&mix| !candidate.can(mix, key_type)) => {
-            Err(Error::NoScans { index, key_type, mix })
-        }
+    let mut refused = mixes.iter().filter_map(|&mix| candidate.refuses(mix, key_type));
+    match refused.next() {
+        Some(error) if candidate.named || 1 + refused.count() == mixes.len() => Err(error),
         _ => Ok(()),
     }
 }
 
+/// The group that means every variant of its members: the trees of the study.
+const EVERY_BUILD: &str = "bst";
+
 /// The indexes an item of the list names.
-fn named(item: &str) -> Result<Vec<Chosen>, Error> {
+fn named(item: &str, variant: Option<&str>) -> Result<Vec<Chosen>, Error> {
     let all = catalogue::all();
     if let Some(name) = item.strip_prefix(CANARY) {
         return Ok(vec![with_canary(name)?]);
     }
-    let group: Vec<Chosen> = all
-        .iter()
-        .filter(|entry| item == "all" || entry.groups.contains(&item))
-        .map(|entry| Chosen {
-            entry,
-            variant: &entry.variants[0],
-            explicit_variant: false,
-            named: false,
-            canary: None,
-        })
-        .collect();
-    if !group.is_empty() {
-        return Ok(group);
+    let members = || all.iter().filter(|entry| item == "all" || entry.groups.contains(&item));
+    let of_group: Vec<Chosen> = match variant {
+        None => members()
+            .flat_map(|entry| {
+                let builds = if item == EVERY_BUILD { entry.variants.len() } else { 1 };
+                let variants = entry.variants[..builds].iter();
+                variants.map(move |variant| Chosen::of_group(entry, variant, builds > 1))
+            })
+            .collect(),
+        Some(name) => members()
+            .filter_map(|entry| Some((entry, entry.variants.iter().find(|v| v.name == name)?)))
+            .map(|(entry, variant)| Chosen::of_group(entry, variant, true))
+            .collect(),
+    };
+    if members().next().is_some() {
+        return match variant {
+            Some(name) if of_group.is_empty() => Err(Error::value(
+                "--variant",
+                format!(
+                    "nothing in `{item}` has a variant `{name}`: `silvics list` shows what there is"
+                ),
+            )),
+            _ => Ok(of_group),
+        };
     }
     if let Some(entry) = all.iter().find(|entry| entry.name == item) {
+        if let Some(variant) = variant {
+            return with_variant("--variant", entry, variant).map(|chosen| vec![chosen]);
+        }
         return Ok(vec![Chosen {
             entry,
             variant: &entry.variants[0],
@@ -199,17 +231,17 @@ fn named(item: &str) -> Result<Vec<Chosen>, Error> {
     if let Some((name, variant)) = item.rsplit_once(':')
         && let Some(entry) = all.iter().find(|entry| entry.name == name)
     {
-        return with_variant(entry, variant).map(|chosen| vec![chosen]);
+        return with_variant("--index", entry, variant).map(|chosen| vec![chosen]);
     }
     Err(unknown(item))
 }
 
-fn with_variant(entry: &'static Entry, name: &str) -> Result<Chosen, Error> {
+fn with_variant(flag: &'static str, entry: &'static Entry, name: &str) -> Result<Chosen, Error> {
     let Some(variant) = entry.variants.iter().find(|variant| variant.name == name) else {
         let variants: Vec<&str> = entry.variants.iter().map(|variant| variant.name).collect();
         let problem =
             format!("`{}` has no variant `{name}`: choose {}", entry.name, variants.join(" or "));
-        return Err(Error::value("--index", problem));
+        return Err(Error::value(flag, problem));
     };
     Ok(Chosen { entry, variant, explicit_variant: true, named: true, canary: None })
 }
@@ -248,7 +280,7 @@ fn with_canary(name: &str) -> Result<Chosen, Error> {
         let problem = format!("`{CANARY}{name}` is no canary: choose {}", names.join(", "));
         return Err(Error::value("--index", problem));
     };
-    let mut chosen = named(canary.index())?.swap_remove(0);
+    let mut chosen = named(canary.index(), None)?.swap_remove(0);
     chosen.canary = Some(canary);
     Ok(chosen)
 }
@@ -262,7 +294,7 @@ fn with_canary(name: &str) -> Result<Chosen, Error> {
 }
 
 fn unknown(item: &str) -> Error {
-    const GROUPS: [&str; 4] = ["all", "ours", "bst", "peers"];
+    const GROUPS: [&str; 5] = ["all", "default", "ours", "bst", "peers"];
     let names = catalogue::all().iter().map(|entry| entry.name.as_str());
     let close = names
         .chain(GROUPS)

@@ -129,8 +129,20 @@ fn what_a_named_index_cannot_do() {
         &["--index", "`occ-avl` takes no byte keys", "--key-type"],
     );
     refuses_plain(
-        &["--index", "edge-ext-lf", "--mix", "100/0/0,90/0/0/10"],
-        &["--index", "`edge-ext-lf` cannot scan", "--mix 90/0/0/10"],
+        &["--index", "occ-avl", "--mix", "100/0/0,90/0/0/10"],
+        &["--index", "`occ-avl` cannot scan", "--mix 90/0/0/10"],
+    );
+    refuses_plain(
+        &["--index", "occ-avl-2:unsafe", "--mix", "100/0/0,90/5/5"],
+        &["--index", "`occ-avl-2:unsafe` only looks keys up", "--mix 90/5/5"],
+    );
+    refuses_plain(
+        &["--index", "skiplist", "--variant", "baseline"],
+        &["--variant", "`skiplist` has no variant `baseline`: choose default"],
+    );
+    refuses_plain(
+        &["--index", "peers", "--variant", "baseline"],
+        &["--variant", "nothing in `peers` has a variant `baseline`", "silvics list"],
     );
     refuses_plain(
         &["--index", "bst", "--key-type", "bytes"],

@@ -41,12 +41,22 @@ fn all_our_indexes_are_recorded_and_checked() {
         })
         .collect();
     names.sort();
-    let mut wanted: Vec<String> = ["edge-ext-lf", "occ-avl", "skiplist"]
-        .iter()
-        .flat_map(|index| ["pooled", "shared"].map(|place| format!("{index} {place} u64")))
-        .chain(["pooled", "shared"].map(|place| format!("skiplist {place} bytes")))
-        .collect();
+    let catalogue = run(&["list", "--format", "json"]);
+    let catalogue: Value = serde_json::from_slice(&catalogue.stdout).unwrap();
+    let strings = |list: &Value| -> Vec<String> {
+        list.as_array().unwrap().iter().map(|item| item.as_str().unwrap().into()).collect()
+    };
+    let mut wanted = Vec::new();
+    for index in catalogue["indexes"].as_array().unwrap() {
+        let name = index["name"].as_str().unwrap();
+        let placements = strings(&index["placements"]);
+        for place in placements.iter().filter(|_| !name.starts_with("peer:")) {
+            wanted
+                .extend(strings(&index["keys"]).iter().map(|key| format!("{name} {place} {key}")));
+        }
+    }
     wanted.sort();
+    assert!(wanted.len() > 8 && wanted.contains(&"skiplist shared bytes".to_owned()));
     assert_eq!(names, wanted);
     for total in ["operations", "histories"] {
         let sum: u64 = rows.iter().map(|row| row[total].as_u64().unwrap()).sum();
@@ -110,6 +120,7 @@ fn values_that_make_no_sense() {
     refuses(&["--index", "peer:scc"], &["--index", "`peer:scc`", "name an index of ours"]);
     #[cfg(feature = "peers")]
     refuses(&["--index", "peers"], &["--index", "`peers`", "name another index"]);
+    refuses(&["--index", "occ-avl-2:unsafe"], &["`occ-avl-2:unsafe` only looks keys up"]);
     refuses(&["--index", "occ-avl", "--key-type", "bytes"], &["`occ-avl`", "byte keys"]);
     #[cfg(not(feature = "canaries"))]
     refuses(&["--index", "canary:x"], &["`canary:x`", "--features canaries"]);

@@ -12,12 +12,17 @@
 //!
 //! const NODE: NodeLayout = NodeLayout::of::<Node>("node", &[
 //!     Field::new("key", 0, 8),
-//!     Field::new("left, right", 8, 16),
+//!     Field::one_of("left, right", 8, 16, 2),
 //! ], 2);
 //! const _: () = assert!(NODE.size == 32 && NODE.search_end() == 24);
 //! // 32-byte slots start at 0 or 32 within a line: a search never crosses one.
 //! assert_eq!(NODE.straddling(64), (0, 2));
+//! assert_eq!(NODE.lines_per_visit(NODE.size, 64), 1.0);
 //! ```
+
+mod class;
+
+pub use class::study_class;
 
 /// A part of an object that a search reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +33,27 @@ pub struct Field {
     pub offset: usize,
     /// Its length in bytes.
     pub bytes: usize,
+    /// Of how many equal parts a visit reads one, each as often as the others.
+    pub choices: usize,
 }
 
 impl Field {
-    /// `bytes` bytes from `offset`.
+    /// `bytes` bytes from `offset`, all of which a visit reads.
     pub const fn new(name: &'static str, offset: usize, bytes: usize) -> Self {
-        Self { name, offset, bytes }
+        Self::one_of(name, offset, bytes, 1)
+    }
+
+    /// `bytes` bytes from `offset`, of whose `choices` equal parts a visit reads one.
+    pub const fn one_of(name: &'static str, offset: usize, bytes: usize, choices: usize) -> Self {
+        assert!(choices > 0 && bytes.is_multiple_of(choices));
+        Self { name, offset, bytes, choices }
+    }
+
+    /// The first and the last byte of a part.
+    const fn part(&self, choice: usize) -> (usize, usize) {
+        let bytes = self.bytes / self.choices;
+        let first = self.offset + choice * bytes;
+        (first, first + bytes - 1)
     }
 }
 
@@ -84,6 +104,45 @@ impl NodeLayout {
         start
     }
 
+    /// The bytes that searches read.
+    pub fn hot_bytes(&self) -> usize {
+        self.search.iter().map(|field| field.bytes).sum()
+    }
+
+    /// The lines of `line` bytes that one visit of a search touches, on average over objects that lie
+    /// `stride` bytes apart from a line's start on.
+    pub fn lines_per_visit(&self, stride: usize, line: usize) -> f64 {
+        let (mut lines, mut starts, mut offset) = (0.0, 0, 0);
+        loop {
+            lines += self.lines_at(offset, line);
+            starts += 1;
+            offset = (offset + stride) % line;
+            if offset == 0 {
+                return lines / f64::from(starts);
+            }
+        }
+    }
+
+    /// The lines of `line` bytes that one visit touches of an object that starts `offset` bytes after
+    /// a line's start: the mean over what it may choose to read.
+    pub fn lines_at(&self, offset: usize, line: usize) -> f64 {
+        let ways: usize = self.search.iter().map(|field| field.choices).product();
+        let mut touched = 0;
+        for way in 0..ways {
+            let mut choice = way;
+            let mut lines = Vec::new();
+            for field in self.search {
+                let (first, last) = field.part(choice % field.choices);
+                choice /= field.choices;
+                lines.extend((offset + first) / line..=(offset + last) / line);
+            }
+            lines.sort_unstable();
+            lines.dedup();
+            touched += lines.len();
+        }
+        touched as f64 / ways as f64
+    }
+
     /// Of objects laid end to end from a line's start, how many of how many have search bytes in
     /// two lines of `line` bytes: the share after which the pattern repeats.
     pub const fn straddling(&self, line: usize) -> (usize, usize) {
@@ -121,9 +180,21 @@ mod tests {
     }
 
     #[test]
+    fn the_word_that_crosses_is_read_every_other_time() {
+        // As above: 1 1/8 lines for each visit of a 48-byte node.
+        const SEARCH: &[Field] = &[Field::new("key", 0, 8), Field::one_of("children", 8, 16, 2)];
+        let lines = |size: usize| layout(size, SEARCH).lines_per_visit(size, 64).to_string();
+        assert_eq!(lines(48), "1.125");
+        assert_eq!((lines(64), lines(32)), ("1".into(), "1".into()));
+        assert_eq!(lines(24), "1.1875"); // one crosses at the children, one at the right child
+        assert_eq!(layout(48, SEARCH).hot_bytes(), 24);
+    }
+
+    #[test]
     fn the_search_span_covers_scattered_fields() {
         const SEARCH: &[Field] = &[Field::new("version", 104, 8), Field::new("key", 8, 8)];
         let layout = layout(112, SEARCH);
         assert_eq!((layout.search_start(), layout.search_end()), (8, 112));
+        assert_eq!(layout.lines_at(0, 64).to_string(), "2");
     }
 }

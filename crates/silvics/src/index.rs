@@ -18,6 +18,7 @@ use crate::domain::{Domain, Guard};
 use crate::error::{CompareExchangeError, TryInsertError, Violation};
 use crate::key::Key;
 use crate::update::Update;
+use silvics_layout::NodeLayout;
 use silvics_pool::{AllocError, Config, Pages, PoolStats};
 use std::ops::RangeBounds;
 use std::sync::Arc;
@@ -229,6 +230,12 @@ pub trait Cursor: Send {
     fn key(&self) -> Option<<Self::Key as Key>::Ref<'_>>;
     /// The value of the entry it stands at, as of the last move.
     fn value(&self) -> Option<u64>;
+}
+
+/// The kinds of objects that an index allocates.
+pub trait Objects {
+    /// Their layouts: first the kind that a search passes through.
+    const OBJECTS: &'static [NodeLayout];
 }
 
 /// Verification of a quiescent structure.

@@ -16,12 +16,13 @@ mod model_epoch;
 pub mod skiplist;
 pub mod update;
 
-pub use bst::bronson::BronsonTree;
+pub use bst::bronson::{BronsonTree, FrozenTree};
 pub use bst::natarajan::NatarajanTree;
 pub use domain::{Domain, Guard};
 pub use error::{AllocError, CompareExchangeError, TryInsertError, Violation};
 pub use index::{
-    Check, Cursor, KeyRef, Options, OrderedEnds, OrderedIndex, OrderedScan, OwnedKey, Pinned,
+    Check, Cursor, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan, OwnedKey,
+    Pinned,
 };
 pub use key::Key;
 pub use silvics_pool::{Pages, Placement, PoolStats, Pooled, Shared};

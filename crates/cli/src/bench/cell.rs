@@ -231,12 +231,12 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             memory_limit: self.plan.memory_limit,
             domain: None,
         };
-        let subject = make(&options).map_err(|error| {
+        let mut subject = make(&options).map_err(|error| {
             let failure = Failure::Alloc { error, done: 0 };
             self.stop(chosen, failure, true)
         })?;
         let load = subject
-            .load(self.traffic, self.crew)
+            .load(self.traffic, self.plan.reuse, self.crew)
             .map_err(|failure| self.stop(chosen, failure, true))?;
         let mut ledger = Ledger::default();
         ledger.book(&load.tally);

@@ -16,8 +16,9 @@
 //! | `plan` | what is to be run |
 //! | `cell` | the rounds of one cell |
 //! | `subject`, `worker` | one contender: load, run, check; the loops |
-//! | `stats`, `report` | what comes out |
+//! | `stats`, `builds`, `report` | what comes out |
 
+mod builds;
 mod cell;
 mod plan;
 mod render;
@@ -62,6 +63,7 @@ pub fn bench(args: &BenchArgs) -> Result<bool, Error> {
         }
     }
     report.interrupted = interrupt::pending();
+    report.builds = builds::ratios(&report.results);
     report.print(plan.format)?;
     Ok(report.interrupted)
 }

@@ -1,5 +1,6 @@
 //! What is to be run: the command line, checked.
 
+use super::subject::Reuse;
 use crate::args::{BenchArgs, Format};
 use crate::error::Error;
 use crate::flags::{THREADS_MAX, list, number, parse, seconds, seed, single};
@@ -26,6 +27,7 @@ pub struct Plan {
     pub time: Duration,
     pub rounds: usize,
     pub memory_limit: Option<usize>,
+    pub reuse: Reuse,
     pub seed: u64,
     pub format: Format,
     /// What the user should know beforehand.
@@ -75,13 +77,15 @@ impl Plan {
             time: single("--seconds", &args.seconds, seconds)?,
             rounds: single("--rounds", &args.rounds, |text| number(text, 1, 10_000))?,
             memory_limit: args.memory_limit.as_deref().map(memory_limit).transpose()?,
+            reuse: if args.no_reuse { Reuse::No } else { Reuse::Yes },
             seed: single("--seed", &args.seed, seed)?,
             format: Format::parse(&args.format)?,
             mixes,
             notes: Vec::new(),
         };
-        let names = args.index.as_deref().unwrap_or("all");
-        let (chosen, notes) = select::select(names, key_type, &plan.mixes)?;
+        let names = args.index.as_deref().unwrap_or("default");
+        let (chosen, notes) =
+            select::select(names, args.variant.as_deref(), key_type, &plan.mixes)?;
         plan.chosen = chosen;
         plan.notes = notes;
         plan.say_what_has_no_effect(args, cores)?;
@@ -98,6 +102,9 @@ impl Plan {
         if args.memory_limit.is_some() && peers {
             let note = "--memory-limit holds for our indexes only, peers take no limit";
             self.notes.push(note.into());
+        }
+        if args.no_reuse && peers {
+            self.notes.push("--no-reuse holds for our indexes only".into());
         }
         if let Some(&most) = self.threads.iter().max()
             && most > cores

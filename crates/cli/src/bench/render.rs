@@ -37,6 +37,7 @@ impl Report {
                 .count();
             let (rows, others) = rest.split_at(same);
             _ = write!(text, "\n{heading}\n{}\n", table(rows, busy.is_some()));
+            text.push_str(&self.builds_of(first));
             rest = others;
         }
         if self.interrupted {
@@ -53,6 +54,24 @@ impl Report {
                  the last columns: operations per second of processor time, as if waiting took none.",
                 100.0 * share
             );
+        }
+        text
+    }
+
+    /// What the fixed builds gain in the configuration of a row.
+    fn builds_of(&self, row: &Row) -> String {
+        let mut text = String::new();
+        let of = self.builds.iter().filter(|build| {
+            (build.cell, build.threads, &build.mix, build.batch)
+                == (row.key.cell, row.threads, &row.mix, row.batch)
+        });
+        for build in of {
+            let [ratio, ends] = median_and_ends(Some(build.ratio));
+            let name = match &build.index {
+                Some(name) => name.clone(),
+                None => format!("geometric mean of {} trees", build.trees),
+            };
+            _ = writeln!(text, "fixed / baseline, {name}: {ratio} ({ends})");
         }
         text
     }

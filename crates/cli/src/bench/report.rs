@@ -1,7 +1,9 @@
 //! What a benchmark found, as data. `render` writes it.
 
+use super::builds::BuildRatio;
 use super::plan::{Plan, Source};
 use super::stats::{self, Interval};
+use super::subject::Reuse;
 use crate::machine::Machine;
 use crate::select::Chosen;
 use serde::Serialize;
@@ -15,6 +17,8 @@ pub struct Report {
     /// How fast the contenders took the keys that are present at the start.
     pub loads: Vec<LoadRow>,
     pub results: Vec<Row>,
+    /// What mending the study's oversights gains, where both builds of a tree were measured.
+    pub builds: Vec<BuildRatio>,
     /// Whether the user ended it early. What was finished is in the results.
     pub interrupted: bool,
     /// Cells begun so far.
@@ -40,6 +44,8 @@ pub struct Config {
     pub placement: Vec<&'static str>,
     pub pages: Vec<String>,
     pub memory_limit: Option<usize>,
+    /// Whether what the load retired could be used again before it ended.
+    pub reuse: bool,
     pub seed: u64,
     /// The probability that an interval covers the median.
     pub interval_coverage: f64,
@@ -170,6 +176,7 @@ impl Report {
             placement: distinct(plan.places.iter().map(|place| place.name())),
             pages: distinct(plan.places.iter().map(|place| place.pages())),
             memory_limit: plan.memory_limit,
+            reuse: plan.reuse == Reuse::Yes,
             seed: plan.seed,
             interval_coverage: stats::coverage(plan.rounds),
         };
@@ -178,6 +185,7 @@ impl Report {
             config,
             loads: Vec::new(),
             results: Vec::new(),
+            builds: Vec::new(),
             interrupted: false,
             cells: 0,
         }

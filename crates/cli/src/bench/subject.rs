@@ -35,6 +35,14 @@ pub struct Traffic<K: BenchKey + ?Sized> {
     pub choice: Choice,
 }
 
+/// Whether what a load retires may be used again before it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    Yes,
+    /// As in the ATC'18 study, whose trees never freed anything.
+    No,
+}
+
 /// What is measured in one run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunSpec {
@@ -110,8 +118,9 @@ pub enum Failure {
 
 /// A contender that can be measured.
 pub trait Subject<K: BenchKey + ?Sized>: Send + Sync {
-    /// Loads the keys that are present at the start.
-    fn load(&self, traffic: &Traffic<K>, crew: &Crew) -> Result<Outcome, Failure>;
+    /// Loads the keys that are present at the start. Once.
+    fn load(&mut self, traffic: &Traffic<K>, reuse: Reuse, crew: &Crew)
+    -> Result<Outcome, Failure>;
     /// Makes one run.
     fn run(&self, traffic: &Traffic<K>, spec: &RunSpec, crew: &Crew) -> Result<Outcome, Failure>;
     /// Checks what is in it against the ledger, while nobody writes. `scans` says whether it can.
@@ -332,7 +341,13 @@ where
     K: BenchKey + ?Sized,
     C: Contender<Key = K>,
 {
-    fn load(&self, traffic: &Traffic<K>, crew: &Crew) -> Result<Outcome, Failure> {
+    fn load(
+        &mut self,
+        traffic: &Traffic<K>,
+        reuse: Reuse,
+        crew: &Crew,
+    ) -> Result<Outcome, Failure> {
+        let held = (reuse == Reuse::No).then(|| self.0.hold());
         let done = AtomicUsize::new(0);
         let result = crew.timed(crew.threads, None, |share, gate| {
             lap(gate, || {
@@ -344,6 +359,8 @@ where
                 result.map(|()| (tally, traffic.choice.start()))
             })
         });
+        drop(held);
+        self.0.loaded();
         // One thread tells of its failure; the report is about all.
         result.map_err(|failure| match failure {
             Failure::Alloc { error, .. } => {

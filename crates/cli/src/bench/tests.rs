@@ -3,7 +3,7 @@
 use super::cell::Cell;
 use super::plan::Plan;
 use super::report::Report;
-use super::subject::{Crew, Failure, Ledger, RunSpec, Runner, Subject, Traffic};
+use super::subject::{Crew, Failure, Ledger, Reuse, RunSpec, Runner, Subject, Traffic};
 use crate::args::{Cli, Verb};
 use crate::catalogue::{DEFAULT_VARIANT, Entry, Make, Makers, Ranges, Variant};
 use crate::contender::{Contender, Session};
@@ -122,13 +122,13 @@ fn traffic<K: BenchKey + ?Sized>(dist: Dist, len: usize) -> Traffic<K> {
 
 /// A load, runs of every mix, and the check at the end, as in a cell.
 fn drive<K: BenchKey + ?Sized>(
-    subject: &dyn Subject<K>,
+    subject: &mut dyn Subject<K>,
     traffic: &Traffic<K>,
     mixes: &[&str],
     scans: bool,
 ) -> Result<Ledger, Failure> {
     let crew = Crew::new();
-    let load = subject.load(traffic, &crew)?;
+    let load = subject.load(traffic, Reuse::Yes, &crew)?;
     let mut ledger = Ledger::default();
     ledger.book(&load.tally);
     assert_eq!(load.tally.ops, traffic.choice.present() as u64);
@@ -167,7 +167,7 @@ fn a_right_index_passes_with_every_distribution() {
         Dist::Latest,
     ] {
         let traffic = traffic::<u64>(dist, 2000);
-        let ledger = drive(&Model::with(Fault::None), &traffic, &MIXES, true).unwrap();
+        let ledger = drive(&mut Model::with(Fault::None), &traffic, &MIXES, true).unwrap();
         assert!((0..=2000).contains(&ledger.keys), "{dist}: {ledger:?}");
     }
 }
@@ -176,18 +176,18 @@ fn a_right_index_passes_with_every_distribution() {
 fn our_index_passes_with_words_and_bytes() {
     let options = Options { pages: Pages::Small, ..Options::default() };
     let words = SkipList::<u64>::with_options(&options).unwrap();
-    let words = Runner::new(Ours::<_, ByRange>::new(words));
-    drive(&words, &traffic::<u64>(Dist::Sparse, 2000), &MIXES, true).unwrap();
+    let mut words = Runner::new(Ours::<_, ByRange>::new(words));
+    drive(&mut words, &traffic::<u64>(Dist::Sparse, 2000), &MIXES, true).unwrap();
     let bytes = SkipList::<[u8]>::with_options(&options).unwrap();
-    let bytes = Runner::new(Ours::<_, ByRange>::new(bytes));
-    drive(&bytes, &traffic::<[u8]>(Dist::Uniform, 2000), &MIXES, true).unwrap();
+    let mut bytes = Runner::new(Ours::<_, ByRange>::new(bytes));
+    drive(&mut bytes, &traffic::<[u8]>(Dist::Uniform, 2000), &MIXES, true).unwrap();
     assert!(Subject::<[u8]>::bytes(&bytes).unwrap() > 0);
 }
 
 #[test]
 fn one_key_is_enough() {
     for dist in [Dist::Uniform, Dist::Disjoint, Dist::Latest, Dist::Sequential] {
-        drive(&Model::with(Fault::None), &traffic::<u64>(dist, 1), &MIXES, true).unwrap();
+        drive(&mut Model::with(Fault::None), &traffic::<u64>(dist, 1), &MIXES, true).unwrap();
     }
 }
 
@@ -205,7 +205,7 @@ fn every_fault_is_caught() {
         (Fault::SkipsFirst, "a scan of everything"),
     ] {
         let traffic = traffic::<u64>(Dist::Uniform, 2000);
-        match drive(&Model::with(fault), &traffic, &MIXES, true) {
+        match drive(&mut Model::with(fault), &traffic, &MIXES, true) {
             Err(Failure::Wrong(what)) => assert!(what.contains(told), "{fault:?}: {what}"),
             other => panic!("{fault:?} was not caught: {other:?}"),
         }
@@ -215,7 +215,7 @@ fn every_fault_is_caught() {
 #[test]
 fn a_panic_is_no_result() {
     let traffic = traffic::<u64>(Dist::Uniform, 2000);
-    let result = drive(&Model::with(Fault::Panics), &traffic, &MIXES, true);
+    let result = drive(&mut Model::with(Fault::Panics), &traffic, &MIXES, true);
     assert!(matches!(result, Err(Failure::Panicked)), "{result:?}");
 }
 
@@ -225,9 +225,9 @@ fn runs_of_the_same_number_make_the_same_operations() {
     let crew = Crew::new();
     let loads: Vec<Ledger> = (0..2)
         .map(|_| {
-            let subject = Model::with(Fault::None);
+            let mut subject = Model::with(Fault::None);
             let mut ledger = Ledger::default();
-            ledger.book(&subject.load(&traffic, &crew).unwrap().tally);
+            ledger.book(&subject.load(&traffic, Reuse::No, &crew).unwrap().tally);
             ledger
         })
         .collect();
@@ -277,7 +277,14 @@ fn a_wrong_peer_has_no_rows_and_ends_the_run_if_it_was_named() {
         ranges: Ranges::default(),
         groups: &["peers"],
         max_key_bytes: None,
-        variants: vec![Variant { name: DEFAULT_VARIANT, own, shared: None }],
+        variants: vec![Variant {
+            name: DEFAULT_VARIANT,
+            own,
+            shared: None,
+            objects: &[],
+            oversights: &[],
+            lookups_only: false,
+        }],
     }));
     let mut wrong = plan.chosen[1];
     (wrong.entry, wrong.variant) = (entry, &entry.variants[0]);

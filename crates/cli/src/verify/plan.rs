@@ -168,11 +168,18 @@ fn pages(place: Place) -> Pages {
 
 /// Of what is named, our indexes: others do not tell enough of their answers.
 fn ours(text: &str) -> Result<Vec<Chosen>, Error> {
-    let chosen = select::resolve(text)?;
+    let chosen = select::resolve(text, None)?;
     if let Some(peer) = chosen.iter().find(|chosen| chosen.named && chosen.entry.is_peer()) {
         let problem = format!(
             "`{}` is a peer, whose answers do not tell enough to be checked: name an index of ours",
             peer.name()
+        );
+        return Err(Error::value("--index", problem));
+    }
+    if let Some(frozen) = chosen.iter().find(|c| c.named && c.variant.lookups_only) {
+        let problem = format!(
+            "`{}` only looks keys up, so there is nothing to check: name another variant",
+            frozen.name()
         );
         return Err(Error::value("--index", problem));
     }

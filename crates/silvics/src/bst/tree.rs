@@ -3,7 +3,7 @@
 
 use crate::domain::{Domain, Guard};
 use crate::error::Violation;
-use crate::index::{Check, Options, OrderedIndex};
+use crate::index::{Check, Objects, Options, OrderedIndex};
 use crate::memory::Nodes;
 use crate::update::Update;
 use silvics_layout::NodeLayout;
@@ -24,6 +24,8 @@ pub struct Tree<A: Algorithm>(A);
 pub unsafe trait Algorithm: Sized + 'static {
     /// The tree's name, for `Debug`.
     const NAME: &'static str;
+    /// See [`Objects`].
+    const OBJECTS: &'static [NodeLayout];
 
     /// An empty tree.
     fn new(frame: Frame) -> Result<Self, AllocError>;
@@ -136,6 +138,27 @@ impl<A: Algorithm> OrderedIndex for Tree<A> {
     fn pool_stats(&self) -> Vec<PoolStats> {
         self.0.pool_stats()
     }
+}
+
+impl<A: Algorithm> Tree<A> {
+    /// The algorithm.
+    #[inline(always)]
+    pub(super) fn algorithm(&self) -> &A {
+        &self.0
+    }
+
+    /// Shows `see` every object that can be reached, sentinels and routing nodes included: its layout
+    /// and its address. Verifies the tree on the way, as [`Check::check`] does. O(n).
+    pub fn census(
+        &mut self,
+        mut see: impl FnMut(&'static NodeLayout, usize),
+    ) -> Result<usize, Violation> {
+        self.0.walk(&mut |layout, object| see(layout, object.addr().get()))
+    }
+}
+
+impl<A: Algorithm> Objects for Tree<A> {
+    const OBJECTS: &'static [NodeLayout] = A::OBJECTS;
 }
 
 impl<A: Algorithm> Check for Tree<A> {

@@ -16,8 +16,9 @@
 //!   has to compare bytes, it does so beyond the prefix it knows to be common: every byte of the
 //!   target is looked at about once. Keys that have 255 bytes or more in common have hint 0.
 
-use super::node::{Node, NodeRef};
+use super::node::{BYTES_NODE, INTEGER_NODE, Node, NodeRef};
 use crate::key::Key;
+use silvics_layout::NodeLayout;
 use silvics_sync::model::touch;
 use std::cmp::Ordering;
 use std::ptr::NonNull;
@@ -29,6 +30,9 @@ pub trait SkipKey: Key + private::Sealed {
     /// Where the value is in a node; its references follow.
     #[doc(hidden)]
     const VALUE: usize;
+    /// The smallest node.
+    #[doc(hidden)]
+    const NODE: NodeLayout;
     /// The level on which nodes are some eight entries apart.
     #[doc(hidden)]
     const RUN_LEVEL: usize;
@@ -121,6 +125,7 @@ pub struct IntegerProbe {
 }
 
 impl SkipKey for u64 {
+    const NODE: NodeLayout = INTEGER_NODE;
     const VALUE: usize = 8;
     const BODY: usize = 24;
     const SECOND_LEVEL: u16 = percent(60);
@@ -233,6 +238,7 @@ impl<'k> BytesProbe<'k> {
 }
 
 impl SkipKey for [u8] {
+    const NODE: NodeLayout = BYTES_NODE;
     const VALUE: usize = 0;
     const BODY: usize = 12;
     const SECOND_LEVEL: u16 = percent(23);

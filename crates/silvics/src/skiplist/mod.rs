@@ -110,11 +110,12 @@ pub use scan::{Range, RangeRev};
 
 use crate::domain::{Domain, Guard};
 use crate::error::Violation;
-use crate::index::{Check, KeyRef, Options, OrderedIndex, OrderedScan};
+use crate::index::{Check, KeyRef, Objects, Options, OrderedIndex, OrderedScan};
 use crate::memory::Blobs;
 use crate::update::Update;
 use key::SkipKey;
 use node::{MAX_HEIGHT, Node, NodeRef, node_bytes};
+use silvics_layout::NodeLayout;
 use silvics_pool::{AllocError, Budget, Placement, PoolStats, Pooled};
 use silvics_sync::atomic::AtomicUsize;
 use silvics_sync::counter::StripedCounter;
@@ -251,6 +252,10 @@ impl<K: SkipKey + ?Sized, P: Placement> OrderedScan for SkipList<K, P> {
     fn cursor(self: &Arc<Self>) -> SkipCursor<K, P> {
         SkipCursor::new(Arc::clone(self))
     }
+}
+
+impl<K: SkipKey + ?Sized, P: Placement> Objects for SkipList<K, P> {
+    const OBJECTS: &'static [NodeLayout] = &[K::NODE];
 }
 
 impl<K: SkipKey + ?Sized, P: Placement> Check for SkipList<K, P> {

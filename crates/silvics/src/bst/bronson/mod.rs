@@ -92,8 +92,11 @@
 mod balance;
 pub mod build;
 mod check;
+mod frozen;
 mod node;
 mod ops;
+
+pub use frozen::FrozenTree;
 
 use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
@@ -102,6 +105,7 @@ use crate::memory::Nodes;
 use crate::update::Update;
 use build::{Build, Restarting, Words};
 use node::{Node, Side};
+use silvics_layout::NodeLayout;
 use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
 use std::ptr::NonNull;
 
@@ -140,6 +144,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
 // domain.
 unsafe impl<P: Placement, B: Build> Algorithm for Bronson<P, B> {
     const NAME: &'static str = "BronsonTree";
+    const OBJECTS: &'static [NodeLayout] = &[B::Words::NODE];
 
     fn new(frame: Frame) -> Result<Self, AllocError> {
         let nodes: Nodes<Node<B::Words>, P> = frame.nodes(&B::Words::NODE);

@@ -85,6 +85,7 @@ use crate::error::Violation;
 use crate::memory::Nodes;
 use crate::update::Update;
 use node::{AtomicEdge, Child, Edge, Inner, Leaf};
+use silvics_layout::NodeLayout;
 use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
 use std::ptr::NonNull;
 
@@ -117,6 +118,7 @@ pub struct Natarajan<P: Placement> {
 // freed through the domain.
 unsafe impl<P: Placement> Algorithm for Natarajan<P> {
     const NAME: &'static str = "NatarajanTree";
+    const OBJECTS: &'static [NodeLayout] = &[INNER, LEAF];
 
     fn new(frame: Frame) -> Result<Self, AllocError> {
         let leaves: Nodes<Leaf, P> = frame.nodes(&LEAF);

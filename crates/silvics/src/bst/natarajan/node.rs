@@ -20,9 +20,10 @@ pub(super) struct Leaf {
     pub(super) value: u64,
 }
 
+const SEARCH: &[Field] = &[Field::new("key", 0, 8), Field::one_of("children", 8, 16, 2)];
+
 /// What a search reads of an internal node.
-pub const INNER: NodeLayout =
-    NodeLayout::of::<Inner>("inner", &[Field::new("key", 0, 8), Field::new("children", 8, 16)], 2);
+pub const INNER: NodeLayout = NodeLayout::of::<Inner>("inner", SEARCH, 2);
 /// What a search reads of a leaf.
 pub const LEAF: NodeLayout =
     NodeLayout::of::<Leaf>("leaf", &[Field::new("key", 0, 8), Field::new("value", 8, 8)], 0);

@@ -1,0 +1,85 @@
+//! What mending the study's oversights gains: each tree's `fixed` build against its `baseline`.
+//!
+//! As with all ratios, runs of the same round are compared. The geometric mean over the trees is
+//! taken round by round as well, so that its interval is one of rounds.
+
+use super::report::Row;
+use super::stats::Interval;
+use serde::Serialize;
+
+/// The ratio of one tree, or of all of them, in one configuration.
+#[derive(Debug, Serialize)]
+pub struct BuildRatio {
+    pub cell: usize,
+    /// The tree; null for the geometric mean over the trees.
+    pub index: Option<String>,
+    /// How many trees it is over.
+    pub trees: usize,
+    pub threads: usize,
+    pub mix: String,
+    pub batch: usize,
+    /// `fixed` over `baseline`.
+    pub ratio: Interval,
+}
+
+/// The ratios of all trees of which both builds were measured, and after those of a configuration
+/// their geometric mean.
+pub fn ratios(rows: &[Row]) -> Vec<BuildRatio> {
+    let mut found = Vec::new();
+    let mut rest = rows;
+    while let Some(first) = rest.first() {
+        let same = rest.iter().take_while(|row| alike(row, first)).count();
+        let (config, others) = rest.split_at(same);
+        found.extend(of_config(config));
+        rest = others;
+    }
+    found
+}
+
+/// Whether two rows are of one configuration.
+fn alike(a: &Row, b: &Row) -> bool {
+    (a.key.cell, a.threads, &a.mix, a.batch) == (b.key.cell, b.threads, &b.mix, b.batch)
+}
+
+fn of_config(rows: &[Row]) -> Vec<BuildRatio> {
+    let mut found = Vec::new();
+    let mut logarithms: Vec<Vec<f64>> = Vec::new();
+    let build = |index: &str, variant| {
+        rows.iter().find(|row| row.key.variant == variant && tree_of(row) == index)
+    };
+    for fixed in rows.iter().filter(|row| row.key.variant == "fixed") {
+        let Some(baseline) = build(tree_of(fixed), "baseline") else { continue };
+        let pairs = fixed.samples.iter().zip(&baseline.samples);
+        let samples: Vec<f64> = pairs.map(|(fixed, baseline)| fixed / baseline).collect();
+        logarithms.push(samples.iter().map(|ratio| ratio.ln()).collect());
+        found.extend(ratio(fixed, Some(tree_of(fixed).into()), 1, &samples));
+    }
+    let trees = logarithms.len();
+    if trees > 1 {
+        let rounds = logarithms.iter().map(Vec::len).min().unwrap_or(0);
+        let mean = |round: usize| logarithms.iter().map(|tree| tree[round]).sum::<f64>();
+        let samples: Vec<f64> =
+            (0..rounds).map(|round| (mean(round) / trees as f64).exp()).collect();
+        found.extend(ratio(&rows[0], None, trees, &samples));
+    }
+    found
+}
+
+fn ratio(row: &Row, index: Option<String>, trees: usize, samples: &[f64]) -> Option<BuildRatio> {
+    Some(BuildRatio {
+        cell: row.key.cell,
+        index,
+        trees,
+        threads: row.threads,
+        mix: row.mix.clone(),
+        batch: row.batch,
+        ratio: Interval::of(samples)?,
+    })
+}
+
+/// The name of a row's index without its variant.
+fn tree_of(row: &Row) -> &str {
+    let suffix = row.key.variant.len() + 1;
+    let (name, end) = row.key.index.split_at(row.key.index.len().saturating_sub(suffix));
+    if end.strip_prefix(':') == Some(row.key.variant) { name } else { &row.key.index }
+}

@@ -1,0 +1,82 @@
+//! A tree that nobody can change any more: lookups without versions.
+//!
+//! The study's `occ-avl-2-unsafe` left the version reads out of a tree that others could have
+//! written to (Arbel-Raviv, Brown and Morrison, USENIX ATC 2018, section 3.2), to see what they
+//! cost. Here the type makes it safe: whoever freezes a tree gives it up.
+
+use super::build::{Build, Restarting};
+use super::node::Side;
+use super::{Bronson, BronsonTree};
+use crate::bst::tree::Tree;
+use crate::index::OrderedIndex;
+use silvics_pool::{Placement, PoolStats, Pooled};
+use std::fmt;
+
+/// A [`BronsonTree`] that takes lookups only.
+///
+/// ```
+/// use silvics::{BronsonTree, Options, OrderedIndex};
+///
+/// let tree: BronsonTree = BronsonTree::with_options(&Options::default())?;
+/// tree.pin().insert(3, 30)?;
+/// let frozen = tree.freeze();
+/// assert_eq!((frozen.get(3), frozen.get(4)), (Some(30), None));
+/// assert_eq!(frozen.thaw().pin().remove(3)?, Some(30));
+/// # Ok::<(), silvics::AllocError>(())
+/// ```
+pub struct FrozenTree<P: Placement = Pooled, B: Build = Restarting>(BronsonTree<P, B>);
+
+impl<P: Placement, B: Build> Tree<Bronson<P, B>> {
+    /// Gives the tree up for one that takes lookups only, which need no guard and read no version.
+    pub fn freeze(self) -> FrozenTree<P, B> {
+        FrozenTree(self)
+    }
+}
+
+impl<P: Placement, B: Build> FrozenTree<P, B> {
+    /// The value of `key`. O(log n).
+    #[inline]
+    pub fn get(&self, key: u64) -> Option<u64> {
+        let mut node = self.0.algorithm().holder();
+        let mut side = Side::RIGHT;
+        // SAFETY: nobody but this type has the tree, so nothing is unlinked while it is borrowed.
+        while let Some(child) = unsafe { node.child(side) } {
+            if child.key() == key {
+                return child.state();
+            }
+            (node, side) = (child, Side::of(key, child.key()));
+        }
+        None
+    }
+
+    /// The number of keys.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// See [`OrderedIndex::bytes`].
+    pub fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    /// See [`OrderedIndex::pool_stats`].
+    pub fn pool_stats(&self) -> Vec<PoolStats> {
+        self.0.pool_stats()
+    }
+
+    /// The tree, which takes writes again.
+    pub fn thaw(self) -> BronsonTree<P, B> {
+        self.0
+    }
+}
+
+impl<P: Placement, B: Build> fmt::Debug for FrozenTree<P, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FrozenTree({} keys)", self.len())
+    }
+}

@@ -1,0 +1,102 @@
+//! The layouts that the trees describe are those of their nodes in memory, and cost what they say.
+
+use silvics::bst::bronson::Bronson;
+use silvics::bst::bronson::build::{Baseline2, Restarting, Restarting2};
+use silvics::bst::build::{Baseline, Fixed};
+use silvics::bst::natarajan::Natarajan;
+use silvics::bst::{Algorithm, Tree};
+use silvics::{BronsonTree, Check, Options, OrderedIndex, Pooled};
+
+/// A line of a cache.
+const LINE: usize = 64;
+
+/// Keys in no order, so that trees without balance stay flat.
+fn fill<I: OrderedIndex<Key = u64>>(index: &I, keys: u64) {
+    let view = index.pin();
+    for n in 0..keys {
+        let key = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        assert_eq!(view.insert(key, n), Ok(None));
+    }
+}
+
+/// What the objects of one kind were found to be.
+#[derive(Default)]
+struct Found {
+    objects: usize,
+    lines: f64,
+    most: f64,
+}
+
+/// Counts the lines that a visit touches over the addresses of all nodes of a tree, and compares
+/// them with what the layout says: `wanted` on average, kind by kind, exactly where every node takes
+/// one line.
+#[allow(clippy::float_cmp)] // ones add up exactly
+fn lines<A: Algorithm>(wanted: &[f64]) {
+    let mut tree: Tree<A> = Tree::with_options(&Options::default()).unwrap();
+    fill(&tree, 60_000);
+    let mut found: Vec<Found> = A::OBJECTS.iter().map(|_| Found::default()).collect();
+    tree.census(|layout, address| {
+        let kind = A::OBJECTS.iter().position(|of| of.kind == layout.kind).unwrap();
+        assert_eq!(address % layout.align, 0);
+        let lines = layout.lines_at(address % LINE, LINE);
+        found[kind].objects += 1;
+        found[kind].lines += lines;
+        found[kind].most = found[kind].most.max(lines);
+    })
+    .unwrap();
+    for ((layout, found), wanted) in A::OBJECTS.iter().zip(found).zip(wanted) {
+        let (kind, mean) = (layout.kind, found.lines / found.objects as f64);
+        assert!(found.objects >= 60_000 || layout.edges == 0, "{}: {kind}", A::NAME);
+        assert_eq!(layout.lines_per_visit(layout.size, LINE), *wanted, "{}: {kind}", A::NAME);
+        assert!((mean - wanted).abs() < 0.01, "{}: {kind}: {mean} lines", A::NAME);
+        assert!(*wanted > 1.0 || found.most == 1.0, "{}: {kind}: {} lines", A::NAME, found.most);
+    }
+}
+
+#[test]
+fn a_visit_touches_the_lines_that_the_layout_says() {
+    lines::<Bronson<Pooled, Restarting>>(&[1.0]);
+    lines::<Bronson<Pooled, Fixed>>(&[1.0]);
+    lines::<Bronson<Pooled, Baseline>>(&[2.5]);
+    lines::<Bronson<Pooled, Baseline2>>(&[1.0]);
+    lines::<Natarajan<Pooled>>(&[1.1875, 1.0]);
+}
+
+/// The bytes of a tree are those of its objects, and at most 3 % of pools.
+fn bytes<A: Algorithm>() {
+    let mut tree: Tree<A> = Tree::with_options(&Options::default()).unwrap();
+    fill(&tree, 1_000_000);
+    tree.settle();
+    let mut objects = 0;
+    tree.census(|layout, _| objects += layout.size).unwrap();
+    let held = tree.bytes();
+    let overhead = held as f64 / objects as f64 - 1.0;
+    assert!((0.0..=0.03).contains(&overhead), "{}: {held} bytes for {objects}", A::NAME);
+}
+
+#[test]
+fn pools_add_three_percent_at_most() {
+    bytes::<Bronson<Pooled, Fixed>>();
+    bytes::<Natarajan<Pooled>>();
+}
+
+/// Lookups in a frozen tree are those of the tree.
+#[test]
+fn a_frozen_tree_answers_as_before() {
+    let tree: BronsonTree<Pooled, Restarting2> =
+        BronsonTree::with_options(&Options::default()).unwrap();
+    fill(&tree, 1000);
+    let view = tree.pin();
+    for key in (0..1000u64).step_by(3).map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15)) {
+        assert!(view.remove(key).unwrap().is_some());
+    }
+    let keys: Vec<u64> = (0..2000u64).map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+    let wanted: Vec<Option<u64>> = keys.iter().map(|key| view.get(*key)).collect();
+    drop(view);
+    let frozen = tree.freeze();
+    assert_eq!(keys.iter().map(|key| frozen.get(*key)).collect::<Vec<_>>(), wanted);
+    assert_eq!((frozen.len(), frozen.get(u64::MAX)), (666, None));
+    let mut thawed = frozen.thaw();
+    assert_eq!(thawed.check(), Ok(666));
+    assert_eq!(thawed.pin().insert(u64::MAX, 7), Ok(None));
+}
