@@ -147,8 +147,11 @@ mod ours {
     use crate::interrupt;
     use crate::keys::BenchKey;
     use crate::ours::{ByRange, Freezing, NoScans, Ours, ScanBy};
-    use silvics::bst::bronson::build::{Baseline2, Fixed2, Restarting, Restarting2};
+    use silvics::bst::bronson::build::{
+        self as bronson, Baseline2, Fixed2, Restarting, Restarting2,
+    };
     use silvics::bst::build::{Baseline, Fixed};
+    use silvics::bst::natarajan::build as natarajan;
     use silvics::{
         BronsonTree, Check, NatarajanTree, Objects, OrderedIndex, Placement, Pooled, Shared,
         SkipList,
@@ -159,7 +162,7 @@ mod ours {
     const ORIGIN: &str = concat!("silvics ", env!("CARGO_PKG_VERSION"));
 
     pub(super) fn entries() -> Vec<Entry> {
-        vec![edge_ext_lf(), occ_avl(), occ_avl_2(), skiplist()]
+        vec![edge_ext_lf(), edge_ext_lf_2(), occ_avl(), occ_avl_2(), skiplist()]
     }
 
     /// The groups of a tree that the default comparison has.
@@ -197,74 +200,68 @@ mod ours {
     const SCATTERED: &str = "scattered fields";
 
     fn occ_avl() -> Entry {
-        tree(
-            "occ-avl",
-            BRONSON,
-            AVL,
-            OPTIMISTIC,
-            Ranges::default(),
-            vec![
-                build::<BronsonTree<Pooled, Restarting>, BronsonTree<Shared, Restarting>, NoScans>(
-                    "restarting",
-                    &[],
-                ),
-                build::<BronsonTree<Pooled, Fixed>, BronsonTree<Shared, Fixed>, NoScans>(
-                    "fixed",
-                    &[],
-                ),
-                build::<BronsonTree<Pooled, Baseline>, BronsonTree<Shared, Baseline>, NoScans>(
-                    "baseline",
-                    &[MUTEX, PADDING, SCATTERED],
-                ),
-            ],
-        )
+        let variants = vec![
+            bronson::<Restarting>("restarting", &[]),
+            bronson::<Fixed>("fixed", &[]),
+            bronson::<Baseline>("baseline", &[MUTEX, PADDING, SCATTERED]),
+        ];
+        let none = Ranges::default();
+        Entry { groups: LEADING, ..tree("occ-avl", BRONSON, AVL, OPTIMISTIC, none, variants) }
     }
 
     fn occ_avl_2() -> Entry {
-        tree(
-            "occ-avl-2",
-            BRONSON,
-            AVL,
-            OPTIMISTIC,
-            Ranges::default(),
-            vec![
-                build::<BronsonTree<Pooled, Fixed2>, BronsonTree<Shared, Fixed2>, NoScans>(
-                    "fixed",
-                    &[],
-                ),
-                build::<BronsonTree<Pooled, Baseline2>, BronsonTree<Shared, Baseline2>, NoScans>(
-                    "baseline",
-                    &[],
-                ),
-                build::<BronsonTree<Pooled, Restarting2>, BronsonTree<Shared, Restarting2>, NoScans>(
-                    "ret",
-                    &[],
-                ),
-                Variant {
-                    name: "unsafe",
-                    own: Makers { word: Some(freezing::<Pooled>()), ..Makers::default() },
-                    shared: Some(Makers { word: Some(freezing::<Shared>()), ..Makers::default() }),
-                    objects: BronsonTree::<Pooled, Restarting2>::OBJECTS,
-                    oversights: &[],
-                    lookups_only: true,
-                },
-            ],
-        )
+        let variants = vec![
+            bronson::<Fixed2>("fixed", &[]),
+            bronson::<Baseline2>("baseline", &[]),
+            bronson::<Restarting2>("ret", &[]),
+            Variant {
+                name: "unsafe",
+                own: Makers { word: Some(freezing::<Pooled>()), ..Makers::default() },
+                shared: Some(Makers { word: Some(freezing::<Shared>()), ..Makers::default() }),
+                objects: BronsonTree::<Pooled, Restarting2>::OBJECTS,
+                oversights: &[],
+                lookups_only: true,
+            },
+        ];
+        tree("occ-avl-2", BRONSON, AVL, OPTIMISTIC, Ranges::default(), variants)
     }
 
+    fn bronson<B: bronson::Build>(
+        name: &'static str,
+        oversights: &'static [&'static str],
+    ) -> Variant {
+        build::<BronsonTree<Pooled, B>, BronsonTree<Shared, B>, NoScans>(name, oversights)
+    }
+
+    const NATARAJAN: &str = "Natarajan and Mittal, PPoPP 2014";
+    const EXTERNAL: &str = "external binary search tree";
+    const EDGES: &str = "lock-free, marks on edges";
+
     fn edge_ext_lf() -> Entry {
-        let entry = tree(
-            "edge-ext-lf",
-            "Natarajan and Mittal, PPoPP 2014",
-            "external binary search tree",
-            "lock-free, marks on edges",
-            Ranges::default(),
-            vec![build::<NatarajanTree<Pooled>, NatarajanTree<Shared>, NoScans>(
-                DEFAULT_VARIANT,
-                &[],
-            )],
-        );
-        Entry { groups: LEADING, ..entry }
+        let variants = vec![
+            natarajan::<natarajan::Compact>("compact", &[]),
+            natarajan::<natarajan::Fixed>("fixed", &[]),
+            natarajan::<natarajan::Baseline>("baseline", &[]),
+            natarajan::<natarajan::Shifted>("shifted", &[]),
+            natarajan::<natarajan::Collocated>("collocated", &[]),
+        ];
+        let none = Ranges::default();
+        Entry { groups: LEADING, ..tree("edge-ext-lf", NATARAJAN, EXTERNAL, EDGES, none, variants) }
+    }
+
+    fn edge_ext_lf_2() -> Entry {
+        let variants = vec![
+            natarajan::<natarajan::Fixed2>("fixed", &[]),
+            natarajan::<natarajan::Baseline2>("baseline", &[PADDING]),
+        ];
+        tree("edge-ext-lf-2", NATARAJAN, EXTERNAL, EDGES, Ranges::default(), variants)
+    }
+
+    fn natarajan<B: natarajan::Build>(
+        name: &'static str,
+        oversights: &'static [&'static str],
+    ) -> Variant {
+        build::<NatarajanTree<Pooled, B>, NatarajanTree<Shared, B>, NoScans>(name, oversights)
     }
 
     fn skiplist() -> Entry {

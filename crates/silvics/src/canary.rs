@@ -33,7 +33,7 @@ macro_rules! canaries {
                 }
             }
 
-            /// The catalogue name of the index it sits in.
+            /// The catalogue name of the index it sits in, with the build if it is of that alone.
             pub fn index(self) -> &'static str {
                 match self {
                     $($(Self::$canary => $index,)*)*
@@ -66,6 +66,11 @@ canaries! {
     /// Of a chain that one CAS cuts out only the last node and its leaf are retired; the removals
     /// that others had begun further up leak theirs. As published benchmark code does.
     ChainLeaked "chain-leaked";
+
+    "edge-ext-lf:collocated":
+    /// The block that a leaf and an internal node share is retired with each of them instead of with
+    /// the second to die.
+    BlockRetiredByHalves "block-retired-by-halves";
 
     "occ-avl":
     /// The descent does not look again at the version of the node it leaves: a rotation that moves

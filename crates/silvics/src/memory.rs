@@ -5,8 +5,8 @@ use silvics_pool::{AllocError, BytesAlloc, Config, Placement, PoolStats, SlotAll
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Objects of type `T`.
-pub(crate) struct Nodes<T: Send + 'static, P: Placement> {
+/// Objects of type `T`. Public only as far as builds of trees name what holds their nodes.
+pub struct Nodes<T: Send + 'static, P: Placement> {
     slots: Arc<Slots<T, P>>,
     retired: Retired<Slots<T, P>>,
 }

@@ -5,6 +5,7 @@
 mod scenarios;
 
 use scenarios::{CHAINS, COMMON, ROTATIONS, SCANS, TOWERS};
+use silvics::bst::natarajan::build::Collocated;
 use silvics::canary::{Canary, plant};
 use silvics::{BronsonTree, NatarajanTree, SkipList};
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
@@ -20,6 +21,10 @@ const SECONDS: f32 = 60.0;
 fn catch(canary: Canary) -> Option<Found> {
     match canary.index() {
         "edge-ext-lf" => hunt::<NatarajanTree<Model>>(&[CHAINS, COMMON], points, SCHEDULES, None),
+        "edge-ext-lf:collocated" => {
+            let lists = &[CHAINS, COMMON];
+            hunt::<NatarajanTree<Model, Collocated>>(lists, points, SCHEDULES, None)
+        }
         "occ-avl" => hunt::<BronsonTree<Model>>(&[ROTATIONS, COMMON], points, SCHEDULES, None),
         "skiplist" => {
             hunt::<SkipList<u64, Model>>(&[TOWERS, SCANS, COMMON], scans, SCHEDULES, None)
@@ -53,6 +58,7 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
         Canary::CountedOnFailure => &["check: len"],
         Canary::TowerLinkedAfterRemoval => &["check: I3", "use after free"],
         Canary::CursorFollowsFrozenLink => &["a cursor went", "not linearizable"],
+        Canary::BlockRetiredByHalves => &["use after free", "double free"],
         _ => panic!("{canary:?} has no reason to be caught for"),
     }
 }

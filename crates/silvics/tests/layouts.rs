@@ -3,7 +3,7 @@
 use silvics::bst::bronson::Bronson;
 use silvics::bst::bronson::build::{Baseline2, Restarting, Restarting2};
 use silvics::bst::build::{Baseline, Fixed};
-use silvics::bst::natarajan::Natarajan;
+use silvics::bst::natarajan::{Natarajan, build as natarajan};
 use silvics::bst::{Algorithm, Tree};
 use silvics::{BronsonTree, Check, Options, OrderedIndex, Pooled};
 
@@ -59,7 +59,10 @@ fn a_visit_touches_the_lines_that_the_layout_says() {
     lines::<Bronson<Pooled, Fixed>>(&[1.0]);
     lines::<Bronson<Pooled, Baseline>>(&[2.5]);
     lines::<Bronson<Pooled, Baseline2>>(&[1.0]);
-    lines::<Natarajan<Pooled>>(&[1.1875, 1.0]);
+    lines::<Natarajan<Pooled, natarajan::Compact>>(&[1.1875, 1.0]);
+    lines::<Natarajan<Pooled, natarajan::Fixed>>(&[1.0]);
+    lines::<Natarajan<Pooled, natarajan::Collocated>>(&[1.0]);
+    lines::<Natarajan<Pooled, natarajan::Baseline2>>(&[1.0]);
 }
 
 /// The bytes of a tree are those of its objects, and at most 3 % of pools.
@@ -77,7 +80,8 @@ fn bytes<A: Algorithm>() {
 #[test]
 fn pools_add_three_percent_at_most() {
     bytes::<Bronson<Pooled, Fixed>>();
-    bytes::<Natarajan<Pooled>>();
+    bytes::<Natarajan<Pooled, natarajan::Compact>>();
+    bytes::<Natarajan<Pooled, natarajan::Fixed>>();
 }
 
 /// Lookups in a frozen tree are those of the tree.

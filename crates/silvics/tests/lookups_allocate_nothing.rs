@@ -1,5 +1,6 @@
 //! Lookups and scans allocate nothing: counted by the global allocator of this process.
 
+use silvics::bst::natarajan::build::Fixed2;
 use silvics::{BronsonTree, NatarajanTree, Pooled, Shared, SkipList};
 use silvics_testkit::counting::Counting;
 use silvics_testkit::{holds, lookups};
@@ -17,6 +18,7 @@ fn occ_avl() {
 fn edge_ext_lf() {
     holds(lookups::allocate_nothing::<NatarajanTree<Pooled>>());
     holds(lookups::allocate_nothing::<NatarajanTree<Shared>>());
+    holds(lookups::allocate_nothing::<NatarajanTree<Pooled, Fixed2>>());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! "No shared write on a lookup": every pooled structure is read with its regions write-protected.
 //! A process of its own, since a write ends it.
 
+use silvics::bst::natarajan::build::{Collocated, Fixed2};
 use silvics::{BronsonTree, NatarajanTree, Pooled, SkipList};
 use silvics_testkit::{broken, holds, lookups};
 
@@ -14,6 +15,8 @@ fn occ_avl() {
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn edge_ext_lf() {
     holds(lookups::write_nothing::<NatarajanTree<Pooled>>());
+    holds(lookups::write_nothing::<NatarajanTree<Pooled, Fixed2>>());
+    holds(lookups::write_nothing::<NatarajanTree<Pooled, Collocated>>());
 }
 
 #[test]

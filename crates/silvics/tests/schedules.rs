@@ -6,6 +6,7 @@
 mod scenarios;
 
 use scenarios::{CHAINS, COMMON, ROTATIONS, SCANS, TOWERS};
+use silvics::bst::natarajan::build::{Collocated, Fixed2};
 use silvics::{BronsonTree, NatarajanTree, SkipList};
 use silvics_testkit::schedules::Step::{
     Exchange, Get, GetMany, Insert, Range, RangeRev, Remove, TryInsert, Walk, WalkRev,
@@ -27,6 +28,19 @@ fn explore_all<I: Subject>(structure: &str, lists: &[&'static [Scenario]], act: 
 #[test]
 fn edge_ext_lf() {
     explore_all::<NatarajanTree<Model>>("edge-ext-lf", &[COMMON, CHAINS], points);
+}
+
+/// Two nodes in one object.
+#[test]
+fn edge_ext_lf_collocated() {
+    let lists = &[COMMON, CHAINS];
+    explore_all::<NatarajanTree<Model, Collocated>>("edge-ext-lf:collocated", lists, points);
+}
+
+/// Lookups that keep a record, nodes of one kind.
+#[test]
+fn edge_ext_lf_2() {
+    explore_all::<NatarajanTree<Model, Fixed2>>("edge-ext-lf-2", &[COMMON, CHAINS], points);
 }
 
 #[test]

@@ -19,3 +19,7 @@ pub struct Baseline;
 /// With those oversights mended.
 #[derive(Debug)]
 pub struct Fixed;
+
+/// As small as the algorithm allows: inner nodes and leaves are kinds of their own.
+#[derive(Debug)]
+pub struct Compact;

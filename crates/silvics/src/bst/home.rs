@@ -1,9 +1,18 @@
 //! Where the inner nodes and leaves of an external tree live.
+//!
+//! A [`Home`] has a pool for each kind of node, or one for both. What an operation does with nodes
+//! is [`Objects`]: it makes a leaf, or a leaf and the inner node that it comes with, and gives up
+//! either. In a home each node is an object ([`Each`]); in [`Blocks`] such a pair is.
 
 use super::tree::Frame;
-use crate::memory::Nodes;
+use crate::canary::{Canary, planted};
+use crate::domain::Guard;
+use crate::memory::{Nodes, Spare};
 use silvics_layout::NodeLayout;
-use silvics_pool::{Placement, PoolStats};
+use silvics_pool::{AllocError, Placement, PoolStats};
+use silvics_sync::atomic::{AtomicU64, Ordering};
+use std::mem::{MaybeUninit, offset_of};
+use std::ptr::NonNull;
 
 /// The pools of an external tree with inner nodes `I` and leaves `L`.
 pub trait Home<I: Send + 'static, L: Send + 'static, P: Placement>: Send + Sync + 'static {
@@ -68,5 +77,436 @@ impl<N: Send + 'static, P: Placement> Home<N, N, P> for Alike<N, P> {
     }
     fn settle(&mut self) {
         self.nodes.settle();
+    }
+}
+
+/// The memory of an external tree with inner nodes `I` and leaves `L`, as its operations see it.
+pub trait Objects<I: Send + 'static, L: Send + 'static, P: Placement>:
+    Sized + Send + Sync + 'static
+{
+    /// Whether dropping it releases every node without a walk of the tree.
+    const RELEASES_WHOLE: bool;
+    /// Nodes made for an operation.
+    type Spare<'h>: Fresh<I, L>
+    where
+        Self: 'h;
+
+    /// Pools for objects of these layouts: those that inner nodes and leaves are, or live in.
+    fn new(frame: &Frame, inner: &NodeLayout, leaf: &NodeLayout) -> Self;
+
+    /// No nodes yet, for an operation that may need some.
+    fn spare(&self) -> Self::Spare<'_>;
+
+    /// Retires an inner node.
+    ///
+    /// # Safety
+    /// It came from here, is unlinked for new readers, is retired once, and `guard` is of the
+    /// tree's domain.
+    unsafe fn retire_inner(&self, inner: NonNull<I>, guard: &Guard);
+
+    /// Retires a leaf.
+    ///
+    /// # Safety
+    /// As for [`Objects::retire_inner`].
+    unsafe fn retire_leaf(&self, leaf: NonNull<L>, guard: &Guard);
+
+    /// Frees an inner node at once.
+    ///
+    /// # Safety
+    /// It came from here, is not retired, is freed once, and no thread can reach it.
+    unsafe fn free_inner(&self, inner: NonNull<I>);
+
+    /// Frees a leaf at once.
+    ///
+    /// # Safety
+    /// As for [`Objects::free_inner`].
+    unsafe fn free_leaf(&self, leaf: NonNull<L>);
+
+    /// Where an inner node of the quiescent tree lives.
+    fn inner_lives(&self, inner: NonNull<I>) -> Lives;
+
+    /// Where a leaf of the quiescent tree lives.
+    fn leaf_lives(&self, leaf: NonNull<L>) -> Lives;
+
+    /// What the pools hold.
+    fn stats(&self) -> Vec<PoolStats>;
+
+    /// Reclaims what is retired.
+    fn settle(&mut self);
+}
+
+/// Nodes made for an operation and not linked yet: kept over attempts, freed at the end.
+pub trait Fresh<I, L> {
+    /// A leaf.
+    fn leaf(&mut self, leaf: L, guard: &Guard) -> Result<NonNull<L>, AllocError>;
+
+    /// A leaf, and the inner node that `inner` makes of it.
+    fn pair(
+        &mut self,
+        leaf: L,
+        inner: impl FnOnce(NonNull<L>) -> I,
+        guard: &Guard,
+    ) -> Result<NonNull<I>, AllocError>;
+
+    /// What `leaf` gave last is the tree's.
+    fn leaf_linked(&mut self);
+
+    /// What `pair` gave last is the tree's.
+    fn pair_linked(&mut self);
+}
+
+/// Where a node of a quiescent tree lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lives {
+    /// In this object, which it stands for.
+    In(NonNull<u8>),
+    /// In an object that the inner node in it stands for.
+    BesideInner,
+    /// Nowhere: it counts as retired.
+    Nowhere,
+}
+
+/// Each node is an object of its home.
+pub struct Each<H>(H);
+
+/// A leaf and an inner node, each an object.
+pub struct Two<'h, I: Send + 'static, L: Send + 'static, P: Placement> {
+    leaf: Spare<'h, L, P>,
+    inner: Spare<'h, I, P>,
+}
+
+impl<I: Send + 'static, L: Send + 'static, P: Placement> Fresh<I, L> for Two<'_, I, L, P> {
+    #[inline(always)]
+    fn leaf(&mut self, leaf: L, guard: &Guard) -> Result<NonNull<L>, AllocError> {
+        self.leaf.filled(leaf, guard)
+    }
+    #[inline(always)]
+    fn pair(
+        &mut self,
+        leaf: L,
+        inner: impl FnOnce(NonNull<L>) -> I,
+        guard: &Guard,
+    ) -> Result<NonNull<I>, AllocError> {
+        let leaf = self.leaf.filled(leaf, guard)?;
+        self.inner.filled(inner(leaf), guard)
+    }
+    #[inline(always)]
+    fn leaf_linked(&mut self) {
+        self.leaf.linked();
+    }
+    #[inline(always)]
+    fn pair_linked(&mut self) {
+        self.leaf.linked();
+        self.inner.linked();
+    }
+}
+
+impl<I: Send + 'static, L: Send + 'static, P: Placement, H: Home<I, L, P>> Objects<I, L, P>
+    for Each<H>
+{
+    const RELEASES_WHOLE: bool = Nodes::<I, P>::RELEASES_WHOLE && Nodes::<L, P>::RELEASES_WHOLE;
+    type Spare<'h>
+        = Two<'h, I, L, P>
+    where
+        Self: 'h;
+
+    fn new(frame: &Frame, inner: &NodeLayout, leaf: &NodeLayout) -> Self {
+        Self(H::new(frame, inner, leaf))
+    }
+    #[inline(always)]
+    fn spare(&self) -> Two<'_, I, L, P> {
+        Two { leaf: self.0.leaves().spare(), inner: self.0.inners().spare() }
+    }
+    #[inline(always)]
+    unsafe fn retire_inner(&self, inner: NonNull<I>, guard: &Guard) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.inners().retire(inner, guard) };
+    }
+    #[inline(always)]
+    unsafe fn retire_leaf(&self, leaf: NonNull<L>, guard: &Guard) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.leaves().retire(leaf, guard) };
+    }
+    unsafe fn free_inner(&self, inner: NonNull<I>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.inners().free(inner) };
+    }
+    unsafe fn free_leaf(&self, leaf: NonNull<L>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.leaves().free(leaf) };
+    }
+    fn inner_lives(&self, inner: NonNull<I>) -> Lives {
+        Lives::In(inner.cast())
+    }
+    fn leaf_lives(&self, leaf: NonNull<L>) -> Lives {
+        Lives::In(leaf.cast())
+    }
+    fn stats(&self) -> Vec<PoolStats> {
+        self.0.stats()
+    }
+    fn settle(&mut self) {
+        self.0.settle();
+    }
+}
+
+/// A leaf and the inner node made with it: one object, a line.
+///
+/// Both halves live and die on their own: the leaf may be replaced or removed while the inner node
+/// still routes, or the other way round. The block is retired by whoever retires the second half,
+/// with that half: all who could reach the first one have been there longer. A leaf made alone, by an
+/// update, has a block whose other half is dead from the start.
+///
+/// What it costs: a line for each pair of nodes, and for a node that has outlived its other half or
+/// never had one. So a key takes 64 bytes as long as keys only come, and up to 128 after updates
+/// and removals. Retiring a node writes to its block.
+#[repr(C, align(64))]
+pub struct Block<I, L> {
+    inner: MaybeUninit<I>,
+    leaf: L,
+    live: Halves,
+}
+
+/// The halves of a block that are not dead.
+struct Halves(AtomicU64);
+
+#[derive(Clone, Copy)]
+enum Half {
+    Inner = 1,
+    Leaf = 2,
+}
+
+impl Halves {
+    fn both() -> Self {
+        Self(AtomicU64::new(Half::Inner as u64 | Half::Leaf as u64))
+    }
+
+    fn leaf_alone() -> Self {
+        Self(AtomicU64::new(Half::Leaf as u64))
+    }
+
+    /// `half` dies; whether it was the last.
+    #[must_use]
+    fn die(&self, half: Half) -> bool {
+        // AcqRel: all uses of the half that died first come before the block is freed.
+        let before = self.0.fetch_and(!(half as u64), Ordering::AcqRel);
+        debug_assert!(before & half as u64 != 0 || cfg!(feature = "canaries"), "it dies twice");
+        before & !(half as u64) == 0
+    }
+
+    /// Whether `half` is not dead, in a quiescent tree.
+    fn has(&self, half: Half) -> bool {
+        self.0.load(Ordering::Relaxed) & half as u64 != 0
+    }
+}
+
+impl<I, L> Block<I, L> {
+    /// Where the leaf is.
+    pub const LEAF: usize = offset_of!(Self, leaf);
+
+    fn inner(block: NonNull<Self>) -> NonNull<I> {
+        const { assert!(offset_of!(Self, inner) == 0) };
+        block.cast()
+    }
+
+    fn leaf(block: NonNull<Self>) -> NonNull<L> {
+        // SAFETY: within the block.
+        unsafe { block.byte_add(Self::LEAF) }.cast()
+    }
+
+    fn of_inner(inner: NonNull<I>) -> NonNull<Self> {
+        inner.cast()
+    }
+
+    /// # Safety
+    /// `leaf` came from `Self::leaf`.
+    unsafe fn of_leaf(leaf: NonNull<L>) -> NonNull<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { leaf.byte_sub(Self::LEAF) }.cast()
+    }
+}
+
+/// Leaves and the inner nodes made with them share a line: see [`Block`].
+pub struct Blocks<I: Send + 'static, L: Send + 'static, P: Placement> {
+    blocks: Nodes<Block<I, L>, P>,
+}
+
+/// A block.
+pub struct One<'h, I: Send + 'static, L: Send + 'static, P: Placement>(Spare<'h, Block<I, L>, P>);
+
+impl<I: Send + 'static, L: Send + 'static, P: Placement> Fresh<I, L> for One<'_, I, L, P> {
+    fn leaf(&mut self, leaf: L, guard: &Guard) -> Result<NonNull<L>, AllocError> {
+        let block = Block { inner: MaybeUninit::uninit(), leaf, live: Halves::leaf_alone() };
+        self.0.filled(block, guard).map(Block::leaf)
+    }
+    fn pair(
+        &mut self,
+        leaf: L,
+        inner: impl FnOnce(NonNull<L>) -> I,
+        guard: &Guard,
+    ) -> Result<NonNull<I>, AllocError> {
+        let block = Block { inner: MaybeUninit::uninit(), leaf, live: Halves::both() };
+        let block = self.0.filled(block, guard)?;
+        let made = Block::inner(block);
+        // SAFETY: not linked yet, so ours alone.
+        unsafe { made.write(inner(Block::leaf(block))) };
+        Ok(made)
+    }
+    fn leaf_linked(&mut self) {
+        self.0.linked();
+    }
+    fn pair_linked(&mut self) {
+        self.0.linked();
+    }
+}
+
+impl<I: Send + 'static, L: Send + 'static, P: Placement> Blocks<I, L, P> {
+    /// A half dies; the block, if it was the last.
+    ///
+    /// # Safety
+    /// The half is alive, and dies once.
+    unsafe fn without(block: NonNull<Block<I, L>>, half: Half) -> Option<NonNull<Block<I, L>>> {
+        // SAFETY: one half of the block is alive, so the block is.
+        let last = unsafe { block.as_ref() }.live.die(half);
+        (last || planted(Canary::BlockRetiredByHalves)).then_some(block)
+    }
+
+    /// Where a half lives that stands for its block, if that is so.
+    fn lives(block: NonNull<Block<I, L>>, half: Half) -> Lives {
+        // SAFETY: the tree is quiescent and reaches a node in the block.
+        let live = &unsafe { block.as_ref() }.live;
+        match half {
+            _ if !live.has(half) => Lives::Nowhere,
+            Half::Leaf if live.has(Half::Inner) => Lives::BesideInner,
+            _ => Lives::In(block.cast()),
+        }
+    }
+}
+
+impl<I: Send + 'static, L: Send + 'static, P: Placement> Objects<I, L, P> for Blocks<I, L, P> {
+    const RELEASES_WHOLE: bool = Nodes::<Block<I, L>, P>::RELEASES_WHOLE;
+    type Spare<'h>
+        = One<'h, I, L, P>
+    where
+        Self: 'h;
+
+    fn new(frame: &Frame, inner: &NodeLayout, _leaf: &NodeLayout) -> Self {
+        Self { blocks: frame.nodes(inner) }
+    }
+    fn spare(&self) -> One<'_, I, L, P> {
+        One(self.blocks.spare())
+    }
+    unsafe fn retire_inner(&self, inner: NonNull<I>, guard: &Guard) {
+        // SAFETY: the caller's promise. The other half has been unlinked, too, if it was the last.
+        unsafe {
+            if let Some(block) = Self::without(Block::of_inner(inner), Half::Inner) {
+                self.blocks.retire(block, guard);
+            }
+        }
+    }
+    unsafe fn retire_leaf(&self, leaf: NonNull<L>, guard: &Guard) {
+        // SAFETY: as in `retire_inner`; leaves are those of blocks.
+        unsafe {
+            if let Some(block) = Self::without(Block::of_leaf(leaf), Half::Leaf) {
+                self.blocks.retire(block, guard);
+            }
+        }
+    }
+    unsafe fn free_inner(&self, inner: NonNull<I>) {
+        // SAFETY: as in `retire_inner`.
+        unsafe {
+            if let Some(block) = Self::without(Block::of_inner(inner), Half::Inner) {
+                self.blocks.free(block);
+            }
+        }
+    }
+    unsafe fn free_leaf(&self, leaf: NonNull<L>) {
+        // SAFETY: as in `retire_leaf`.
+        unsafe {
+            if let Some(block) = Self::without(Block::of_leaf(leaf), Half::Leaf) {
+                self.blocks.free(block);
+            }
+        }
+    }
+    fn inner_lives(&self, inner: NonNull<I>) -> Lives {
+        Self::lives(Block::of_inner(inner), Half::Inner)
+    }
+    fn leaf_lives(&self, leaf: NonNull<L>) -> Lives {
+        // SAFETY: leaves are those of blocks.
+        Self::lives(unsafe { Block::of_leaf(leaf) }, Half::Leaf)
+    }
+    fn stats(&self) -> Vec<PoolStats> {
+        vec![self.blocks.stats()]
+    }
+    fn settle(&mut self) {
+        self.blocks.settle();
+    }
+}
+
+/// The halves of a block in every execution:
+/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+#[cfg(all(test, silvics_loom))]
+mod loom_tests {
+    use super::*;
+    use loom::thread;
+    use silvics_sync::cell::UnsafeCell;
+    use std::sync::Arc;
+
+    struct Shared {
+        live: Halves,
+        /// Stands for what was read in the halves: whoever frees the block must come after.
+        halves: [UnsafeCell<u32>; 2],
+    }
+    // SAFETY: each half is touched by its own thread until it dies; loom checks the rest.
+    unsafe impl Sync for Shared {}
+    // SAFETY: as above.
+    unsafe impl Send for Shared {}
+
+    fn both_die(die: fn(&Halves, Half) -> bool) {
+        loom::model(move || {
+            let halves = [UnsafeCell::new(0), UnsafeCell::new(0)];
+            let shared = Arc::new(Shared { live: Halves::both(), halves });
+            let ends = |shared: &Shared, half: Half| {
+                let own = &shared.halves[half as usize - 1];
+                // SAFETY: the half is this thread's until it dies.
+                own.with_mut(|used| unsafe { *used += 1 });
+                let last = die(&shared.live, half);
+                if last {
+                    for half in &shared.halves {
+                        // SAFETY: both are dead.
+                        assert_eq!(half.with_mut(|used| unsafe { *used }), 1);
+                    }
+                }
+                last
+            };
+            let other = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || ends(&shared, Half::Leaf))
+            };
+            let (one, other) = (ends(&shared, Half::Inner), other.join().unwrap());
+            assert!(one != other, "the block is freed once");
+        });
+    }
+
+    #[test]
+    fn who_kills_the_second_half_frees_the_block_after_all_uses() {
+        both_die(Halves::die);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn a_relaxed_death_is_caught() {
+        both_die(|live, half| {
+            live.0.fetch_and(!(half as u64), Ordering::Relaxed) & !(half as u64) == 0
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "the block is freed once")]
+    fn a_death_by_load_and_store_is_caught() {
+        both_die(|live, half| {
+            let left = live.0.load(Ordering::Acquire) & !(half as u64);
+            live.0.store(left, Ordering::Release);
+            left == 0
+        });
     }
 }

@@ -7,7 +7,6 @@
 
 pub mod bronson;
 pub mod build;
-#[allow(dead_code)] // until a tree has a policy of homes
 mod home;
 pub mod natarajan;
 mod tree;

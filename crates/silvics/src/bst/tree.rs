@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// A binary search tree: the algorithm `A`, which this gives the contract's verbs, counts and
 /// checks. The aliases in [`crate::bst`] name the trees.
-pub struct Tree<A: Algorithm>(A);
+pub struct Tree<A: Algorithm>(pub(super) A);
 
 /// An algorithm of a tree. Guards it is given are of the tree's domain.
 ///

@@ -1,17 +1,23 @@
 //! Verifies the invariants of a quiescent tree.
 
+use super::super::home::{Lives, Objects};
 use super::super::tree::{See, violation};
 use super::Natarajan;
-use super::node::{Child, Edge, INNER, LEAF};
+use super::build::{Build, InnerWords, LeafWords};
+use super::node::{Child, Edge};
 use crate::error::Violation;
 use silvics_pool::Placement;
 use std::ptr::NonNull;
 
-impl<P: Placement> Natarajan<P> {
+impl<P: Placement, B: Build> Natarajan<P, B> {
     /// Walks the tree left to right: every leaf must be within the bounds its path gives (I2), no
-    /// edge marked (I3: operations finish what they mark), and the counts must agree.
+    /// edge marked (I3: operations finish what they mark), no node retired (I4), and the counts must
+    /// agree.
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let (mut leaves, mut inners, mut sentinels) = (0usize, 0usize, 0usize);
+        for filler in self.fillers.into_iter().flatten() {
+            self.show_leaf(filler, see)?;
+        }
         // An edge with the bounds of its subtree: above `low` (exclusive), up to `high`.
         let mut open: Vec<(Edge, Option<u64>, Option<u64>)> = vec![(self.root.load(), None, None)];
         while let Some((edge, low, high)) = open.pop() {
@@ -19,29 +25,31 @@ impl<P: Placement> Natarajan<P> {
                 return violation("I3", format!("a quiescent tree has the marked edge {edge:?}"));
             }
             // SAFETY: exclusive access, so nothing is reclaimed.
-            match unsafe { edge.child() } {
-                Child::Leaf(leaf) if std::ptr::eq(leaf, self.sentinel.as_ptr()) => {
-                    sentinels += 1;
-                    see(&LEAF, self.sentinel.cast());
-                    if high.is_some() {
-                        return violation("I2", "the sentinel is not the rightmost leaf".into());
-                    }
-                }
+            match unsafe { edge.child::<B>() } {
                 Child::Leaf(leaf) => {
+                    self.show_leaf(edge.leaf_ptr(), see)?;
+                    if std::ptr::eq(leaf, self.sentinel.as_ptr()) {
+                        sentinels += 1;
+                        if high.is_some() {
+                            return violation(
+                                "I2",
+                                "the sentinel is not the rightmost leaf".into(),
+                            );
+                        }
+                        continue;
+                    }
                     leaves += 1;
-                    see(&LEAF, NonNull::from(leaf).cast());
-                    let fits =
-                        low.is_none_or(|l| leaf.key > l) && high.is_none_or(|h| leaf.key <= h);
-                    if !fits {
-                        let detail = format!("leaf {} outside ({low:?}, {high:?}]", leaf.key);
-                        return violation("I2", detail);
+                    let key = leaf.key();
+                    if low.is_some_and(|l| key <= l) || high.is_some_and(|h| key > h) {
+                        return violation("I2", format!("leaf {key} outside ({low:?}, {high:?}]"));
                     }
                 }
                 Child::Inner(inner) => {
                     inners += 1;
-                    see(&INNER, NonNull::from(inner).cast());
-                    open.push((inner.children[1].load(), Some(inner.key), high));
-                    open.push((inner.children[0].load(), low, Some(inner.key)));
+                    self.show_inner(edge.inner_ptr(), see)?;
+                    let key = inner.key();
+                    open.push((inner.children()[1].load(), Some(key), high));
+                    open.push((inner.children()[0].load(), low, Some(key)));
                 }
             }
         }
@@ -50,5 +58,23 @@ impl<P: Placement> Natarajan<P> {
             return violation("I1", detail);
         }
         self.frame.counted(leaves)
+    }
+
+    fn show_inner(&self, inner: NonNull<B::Inner>, see: &mut See<'_>) -> Result<(), Violation> {
+        match self.objects.inner_lives(inner) {
+            Lives::In(object) => see(&B::INNER, object),
+            Lives::BesideInner => {}
+            Lives::Nowhere => return violation("I4", format!("{inner:?} is retired and linked")),
+        }
+        Ok(())
+    }
+
+    fn show_leaf(&self, leaf: NonNull<B::Leaf>, see: &mut See<'_>) -> Result<(), Violation> {
+        match self.objects.leaf_lives(leaf) {
+            Lives::In(object) => see(&B::LEAF, object),
+            Lives::BesideInner => {}
+            Lives::Nowhere => return violation("I4", format!("{leaf:?} is retired and linked")),
+        }
+        Ok(())
     }
 }

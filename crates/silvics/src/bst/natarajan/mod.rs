@@ -2,7 +2,7 @@
 //!
 //! # Source
 //! Natarajan and Mittal, "Fast concurrent lock-free binary search trees", PPoPP 2014: section 3
-//! and algorithms 1 to 4. The study's `edge-ext-lf`.
+//! and algorithms 1 to 4. The study's `edge-ext-lf` and, after ASCYLIB, `edge-ext-lf-2`.
 //!
 //! # Algorithm
 //! Entries are leaves; internal nodes only route. Every edge carries two marks: *flag* (the leaf at
@@ -24,7 +24,8 @@
 //!    infinite key: the paper's ∞ keys shrink to one sentinel leaf, known by its address, and all
 //!    2^64 keys are legal. The paper's nodes R and S shrink to one root edge.
 //! 2. Internal nodes and leaves are different types, 24 and 16 bytes instead of 32 for both, in
-//!    pools of their own; a third bit of the edge tells which its child is.
+//!    pools of their own; a third bit of the edge tells which its child is. Other builds have them
+//!    as they were published, and more ([`build`]).
 //! 3. The seek record holds edges instead of nodes.
 //! 4. Upsert and compare-exchange, which the paper does not have: leaves are immutable, and an
 //!    update replaces the leaf by a CAS on the very edge that removal flags. Whichever comes first
@@ -64,29 +65,35 @@
 //!
 //! # Complexity and footprint
 //! O(depth); the tree is not balanced: random keys give an expected depth of 2 ln n, sorted keys a
-//! path of n nodes. 40 bytes a key: [`INNER`] 24, [`LEAF`] 16. A search reads whole nodes; 2 of 8
-//! internal nodes and no leaf have theirs in two lines.
+//! path of n nodes. 40 bytes a key: [`build::INNER`] 24, [`build::LEAF`] 16. A search reads whole
+//! nodes; 2 of 8 internal nodes and no leaf have theirs in two lines. Other builds: [`build`].
 //!
 //! # Checked by
-//! The conformance suite (`tests/conformance.rs`); [`Check::check`], which walks I1 to I3; the
-//! transitions of an edge, in every execution, in `node.rs`; schedules (`tests/schedules.rs`: I4,
-//! I5, every linearization point, and lock-freedom with a stopped thread), which must find the
-//! mistakes of `canary.rs`.
+//! The conformance suite (`tests/conformance.rs`, `tests/external.rs`); [`Check::check`], which walks
+//! I1 to I4; the transitions of an edge, in every execution, in `node.rs`, and those of a block of two
+//! nodes in `home.rs`; schedules (`tests/schedules.rs`: I4, I5, every linearization point,
+//! and lock-freedom with a stopped thread), which must find the mistakes of `canary.rs`.
+//!
+//! [`Check::check`]: crate::Check::check
 
+pub mod build;
 mod check;
 mod node;
 mod ops;
+#[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
+mod tests;
 
-pub use node::{INNER, LEAF};
-
+use super::build::Compact;
+use super::home::{Fresh, Objects};
 use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
 use crate::error::Violation;
-use crate::memory::Nodes;
 use crate::update::Update;
-use node::{AtomicEdge, Child, Edge, Inner, Leaf};
+use build::{Build, InnerWords, LeafWords};
+use node::{AtomicEdge, Child, Edge};
 use silvics_layout::NodeLayout;
 use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
+use std::hint::black_box;
 use std::ptr::NonNull;
 
 /// The tree of Natarajan and Mittal: see the [module](self).
@@ -103,29 +110,54 @@ use std::ptr::NonNull;
 /// assert_eq!(tree.get(u64::MAX), None);
 /// # Ok::<(), silvics::AllocError>(())
 /// ```
-pub type NatarajanTree<P = Pooled> = Tree<Natarajan<P>>;
+pub type NatarajanTree<P = Pooled, B = Compact> = Tree<Natarajan<P, B>>;
 
 /// The algorithm of [`NatarajanTree`].
-pub struct Natarajan<P: Placement> {
+pub struct Natarajan<P: Placement, B: Build> {
     frame: Frame,
     root: AtomicEdge,
-    sentinel: NonNull<Leaf>,
-    leaves: Nodes<Leaf, P>,
-    inners: Nodes<Inner, P>,
+    sentinel: NonNull<B::Leaf>,
+    objects: B::Objects<P>,
+    /// Nodes that nothing leads to: see [`Build::FILLERS`].
+    fillers: [Option<NonNull<B::Leaf>>; MOST_FILLERS],
+}
+
+const MOST_FILLERS: usize = 2;
+
+impl<P: Placement, B: Build> Natarajan<P, B> {
+    #[inline(always)]
+    fn is_sentinel(&self, leaf: &B::Leaf) -> bool {
+        std::ptr::eq(leaf, self.sentinel.as_ptr())
+    }
 }
 
 // SAFETY: the sentinel and all nodes are the tree's own; nodes are shared through atomics and
 // freed through the domain.
-unsafe impl<P: Placement> Algorithm for Natarajan<P> {
+unsafe impl<P: Placement, B: Build> Algorithm for Natarajan<P, B> {
     const NAME: &'static str = "NatarajanTree";
-    const OBJECTS: &'static [NodeLayout] = &[INNER, LEAF];
+    const OBJECTS: &'static [NodeLayout] = B::KINDS;
 
     fn new(frame: Frame) -> Result<Self, AllocError> {
-        let leaves: Nodes<Leaf, P> = frame.nodes(&LEAF);
-        let inners = frame.nodes(&INNER);
-        let sentinel = leaves.alloc(Leaf { key: u64::MAX, value: 0 }, &frame.domain.pin())?;
+        const { assert!(B::FILLERS <= MOST_FILLERS) };
+        let objects = B::Objects::<P>::new(&frame, &B::INNER, &B::LEAF);
+        let (sentinel, fillers) = {
+            let guard = frame.domain.pin();
+            let leaf = || B::Leaf::new(u64::MAX, 0);
+            let mut spare = objects.spare();
+            let mut spares = [(); MOST_FILLERS].map(|()| objects.spare());
+            let sentinel = spare.leaf(leaf(), &guard)?;
+            let mut fillers = [None; MOST_FILLERS];
+            for (filler, spare) in fillers.iter_mut().zip(&mut spares).take(B::FILLERS) {
+                *filler = Some(spare.leaf(leaf(), &guard)?);
+            }
+            spare.leaf_linked();
+            for spare in &mut spares {
+                spare.leaf_linked();
+            }
+            (sentinel, fillers)
+        };
         let root = AtomicEdge::new(Edge::to_leaf(sentinel));
-        Ok(Self { frame, root, sentinel, leaves, inners })
+        Ok(Self { frame, root, sentinel, objects, fillers })
     }
 
     fn frame(&self) -> &Frame {
@@ -134,7 +166,13 @@ unsafe impl<P: Placement> Algorithm for Natarajan<P> {
 
     #[inline(always)]
     fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
-        self.value_in(self.search(key, guard), key)
+        let leaf = if B::RECORDS {
+            // The compiler would else see that the record is not used, and not keep it.
+            black_box(self.seek(key, guard)).leaf
+        } else {
+            self.search(key, guard)
+        };
+        self.value_in(leaf, key)
     }
 
     #[inline]
@@ -143,7 +181,7 @@ unsafe impl<P: Placement> Algorithm for Natarajan<P> {
     }
 
     fn pool_stats(&self) -> Vec<PoolStats> {
-        vec![self.inners.stats(), self.leaves.stats()]
+        self.objects.stats()
     }
 
     fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
@@ -151,23 +189,26 @@ unsafe impl<P: Placement> Algorithm for Natarajan<P> {
     }
 
     fn settle(&mut self) {
-        self.inners.settle();
-        self.leaves.settle();
+        self.objects.settle();
     }
 
     fn free_all(&mut self) {
-        if Nodes::<Leaf, P>::RELEASES_WHOLE {
+        if B::Objects::<P>::RELEASES_WHOLE {
             return;
+        }
+        for filler in self.fillers.into_iter().flatten() {
+            // SAFETY: nothing leads to it.
+            unsafe { self.objects.free_leaf(filler) };
         }
         let mut edges = vec![self.root.load()];
         while let Some(edge) = edges.pop() {
             // SAFETY: exclusive access; each node has one edge to it, and is freed once.
             unsafe {
-                match edge.child() {
-                    Child::Leaf(_) => self.leaves.free(edge.leaf_ptr()),
+                match edge.child::<B>() {
+                    Child::Leaf(_) => self.objects.free_leaf(edge.leaf_ptr()),
                     Child::Inner(inner) => {
-                        edges.extend(inner.children.iter().map(AtomicEdge::load));
-                        self.inners.free(edge.inner_ptr());
+                        edges.extend(inner.children().iter().map(AtomicEdge::load));
+                        self.objects.free_inner(edge.inner_ptr());
                     }
                 }
             }

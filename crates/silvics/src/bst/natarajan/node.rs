@@ -1,36 +1,10 @@
-//! Nodes, and the edge word with all its transitions.
+//! The edge word with all its transitions.
 
-use silvics_layout::{Field, NodeLayout};
+use super::build::Build;
 use silvics_sync::atomic::Ordering;
 use silvics_sync::model::touch;
 use silvics_sync::tagged::{AtomicTagged, Tagged};
 use std::ptr::NonNull;
-
-/// An internal node: routes keys at most `key` to the left.
-#[repr(C)]
-pub(super) struct Inner {
-    pub(super) key: u64,
-    pub(super) children: [AtomicEdge; 2],
-}
-
-/// A leaf: an entry. Never changed once it can be reached; an update replaces it.
-#[repr(C)]
-pub(super) struct Leaf {
-    pub(super) key: u64,
-    pub(super) value: u64,
-}
-
-const SEARCH: &[Field] = &[Field::new("key", 0, 8), Field::one_of("children", 8, 16, 2)];
-
-/// What a search reads of an internal node.
-pub const INNER: NodeLayout = NodeLayout::of::<Inner>("inner", SEARCH, 2);
-/// What a search reads of a leaf.
-pub const LEAF: NodeLayout =
-    NodeLayout::of::<Leaf>("leaf", &[Field::new("key", 0, 8), Field::new("value", 8, 8)], 0);
-
-const _: () = assert!(INNER.size == 24 && INNER.search_end() == 24);
-const _: () = assert!(LEAF.size == 16 && LEAF.search_end() == 16);
-const _: () = assert!(std::mem::offset_of!(Inner, children) == 8);
 
 /// The leaf this edge leads to is being removed.
 const FLAG: usize = 1;
@@ -41,20 +15,25 @@ const IS_LEAF: usize = 4;
 
 /// The value of an edge: a child and the edge's marks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Edge(Tagged<Inner>);
+pub struct Edge(Tagged<u8>);
 
 /// Where an edge leads.
-pub(super) enum Child<'g> {
-    Inner(&'g Inner),
-    Leaf(&'g Leaf),
+pub(super) enum Child<'g, B: Build> {
+    Inner(&'g B::Inner),
+    Leaf(&'g B::Leaf),
 }
 
 impl Edge {
-    pub(super) fn to_inner(inner: NonNull<Inner>) -> Self {
-        Self(Tagged::new(inner.as_ptr()))
+    /// That of a leaf which is an object with room for children: never followed.
+    pub(super) const NONE: Self = Self(Tagged::null());
+
+    #[inline(always)]
+    pub(super) fn to_inner<I>(inner: NonNull<I>) -> Self {
+        Self(Tagged::new(inner.as_ptr().cast()))
     }
 
-    pub(super) fn to_leaf(leaf: NonNull<Leaf>) -> Self {
+    #[inline(always)]
+    pub(super) fn to_leaf<L>(leaf: NonNull<L>) -> Self {
         Self(Tagged::new(leaf.as_ptr().cast()).with_tag(IS_LEAF))
     }
 
@@ -93,41 +72,42 @@ impl Edge {
         self.clean() == other.clean()
     }
 
-    pub(super) fn inner_ptr(self) -> NonNull<Inner> {
+    pub(super) fn inner_ptr<I>(self) -> NonNull<I> {
         debug_assert!(!self.is_leaf());
         // SAFETY: I1, edges are never null.
-        unsafe { NonNull::new_unchecked(self.0.pointer()) }
+        unsafe { NonNull::new_unchecked(self.0.pointer()) }.cast()
     }
 
-    pub(super) fn leaf_ptr(self) -> NonNull<Leaf> {
+    pub(super) fn leaf_ptr<L>(self) -> NonNull<L> {
         debug_assert!(self.is_leaf());
         // SAFETY: I1, edges are never null.
-        unsafe { NonNull::new_unchecked(self.0.pointer().cast()) }
+        unsafe { NonNull::new_unchecked(self.0.pointer()) }.cast()
     }
 
     /// Follows the edge.
     ///
     /// # Safety
-    /// It was loaded from a reachable edge, or one of a node read so, under a guard that lives as
-    /// long as `'g`; or the tree is quiescent.
+    /// It is an edge of a tree of this build; it was loaded from a reachable edge, or one of a node
+    /// read so, under a guard that lives as long as `'g`; or the tree is quiescent.
     #[inline(always)]
-    pub(super) unsafe fn child<'g>(self) -> Child<'g> {
+    pub(super) unsafe fn child<'g, B: Build>(self) -> Child<'g, B> {
         // SAFETY: I1 and I5: the child is initialised and not reclaimed under the guard; the bit
         // says which kind it is.
         unsafe {
             if self.is_leaf() {
-                Child::Leaf(&*touch(self.0.pointer().cast::<Leaf>()))
+                Child::Leaf(&*touch(self.0.pointer().cast::<B::Leaf>()))
             } else {
-                Child::Inner(&*touch(self.0.pointer()))
+                Child::Inner(&*touch(self.0.pointer().cast::<B::Inner>()))
             }
         }
     }
 }
 
 /// An edge in memory. Every access of the protocol is here.
-pub(super) struct AtomicEdge(AtomicTagged<Inner>);
+pub struct AtomicEdge(AtomicTagged<u8>);
 
 impl AtomicEdge {
+    #[inline(always)]
     pub(super) fn new(edge: Edge) -> Self {
         Self(AtomicTagged::new(edge.0))
     }
@@ -180,7 +160,7 @@ mod loom_tests {
     /// Edges to leaves that are told apart by their address.
     fn leaves<const N: usize>() -> [Edge; N] {
         std::array::from_fn(|at| {
-            let address = std::ptr::without_provenance_mut(64 * (at + 1));
+            let address = std::ptr::without_provenance_mut::<u64>(64 * (at + 1));
             Edge::to_leaf(NonNull::new(address).unwrap())
         })
     }

@@ -1,49 +1,52 @@
 //! `seek`, the verbs, and `cleanup`, in the paper's order and with its names.
 
+use super::super::home::{Fresh, Objects};
 use super::Natarajan;
-use super::node::{AtomicEdge, Child, Edge, Inner, Leaf};
+use super::build::{Build, InnerWords, LeafWords};
+use super::node::{AtomicEdge, Child, Edge};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
-use crate::memory::Spare;
 use crate::update::{Step, Update};
 use silvics_pool::{AllocError, Placement};
 use std::ptr::NonNull;
 
 /// Where a descent ended (paper: `SeekRecord`), as edges instead of nodes.
-pub(super) struct SeekRecord<'g> {
+pub(super) struct SeekRecord<'g, B: Build> {
     /// The last edge on the path that was not tagged, above the parent …
     ancestor: &'g AtomicEdge,
     /// … and what it held: the top of the chain that a removal cuts out.
     successor: Edge,
     /// The leaf's parent; none while the sentinel leaf is all there is.
-    parent: Option<&'g Inner>,
+    parent: Option<&'g B::Inner>,
     /// The edge to the leaf, and what it held.
     leaf_edge: &'g AtomicEdge,
     edge: Edge,
-    leaf: &'g Leaf,
+    pub(super) leaf: &'g B::Leaf,
 }
 
-impl<P: Placement> Natarajan<P> {
+impl<P: Placement, B: Build> Natarajan<P, B> {
     /// The leaf where the search for `key` ends.
     #[inline(always)]
-    pub(super) fn search<'g>(&'g self, key: u64, _guard: &'g Guard) -> &'g Leaf {
+    pub(super) fn search<'g>(&'g self, key: u64, _guard: &'g Guard) -> &'g B::Leaf {
         let mut edge = self.root.load();
         loop {
             // SAFETY: read from a reachable edge under the guard.
-            match unsafe { edge.child() } {
+            match unsafe { edge.child::<B>() } {
                 Child::Leaf(leaf) => return leaf,
-                Child::Inner(inner) => edge = inner.children[usize::from(key > inner.key)].load(),
+                Child::Inner(inner) => {
+                    edge = inner.children()[usize::from(key > inner.key())].load();
+                }
             }
         }
     }
 
-    fn seek<'g>(&'g self, key: u64, _guard: &'g Guard) -> SeekRecord<'g> {
+    pub(super) fn seek<'g>(&'g self, key: u64, _guard: &'g Guard) -> SeekRecord<'g, B> {
         let edge = self.root.load();
         let (mut ancestor, mut successor, mut parent) = (&self.root, edge, None);
         let (mut leaf_edge, mut edge) = (&self.root, edge);
         loop {
             // SAFETY: as in `search`.
-            match unsafe { edge.child() } {
+            match unsafe { edge.child::<B>() } {
                 Child::Leaf(leaf) => {
                     return SeekRecord { ancestor, successor, parent, leaf_edge, edge, leaf };
                 }
@@ -52,7 +55,7 @@ impl<P: Placement> Natarajan<P> {
                         (ancestor, successor) = (leaf_edge, edge);
                     }
                     parent = Some(inner);
-                    leaf_edge = &inner.children[usize::from(key > inner.key)];
+                    leaf_edge = &inner.children()[usize::from(key > inner.key())];
                     edge = leaf_edge.load();
                 }
             }
@@ -61,9 +64,9 @@ impl<P: Placement> Natarajan<P> {
 
     /// The leaf's value if it is the key's.
     #[inline(always)]
-    pub(super) fn value_in(&self, leaf: &Leaf, key: u64) -> Option<u64> {
-        let found = leaf.key == key && !std::ptr::eq(leaf, self.sentinel.as_ptr());
-        found.then_some(leaf.value)
+    pub(super) fn value_in(&self, leaf: &B::Leaf, key: u64) -> Option<u64> {
+        let found = leaf.key() == key && !self.is_sentinel(leaf);
+        found.then_some(leaf.value())
     }
 
     /// Brings `key` from the state it is found in to the one `verb` wants, and returns the
@@ -75,7 +78,7 @@ impl<P: Placement> Natarajan<P> {
         verb: Update,
         guard: &Guard,
     ) -> Result<Option<u64>, AllocError> {
-        let (mut spare_leaf, mut spare_inner) = (self.leaves.spare(), self.inners.spare());
+        let mut spare = self.objects.spare();
         loop {
             let record = self.seek(key, guard);
             let state = self.value_in(record.leaf, key);
@@ -84,28 +87,9 @@ impl<P: Placement> Natarajan<P> {
                 (Step::Keep, _) | (Step::Take, None) => true,
                 (Step::Take, Some(_)) => self.take(&record, key, guard),
                 (Step::Put(value), Some(_)) => {
-                    let leaf = spare_leaf.filled(Leaf { key, value }, guard)?;
-                    let clean = if planted(Canary::UpsertResurrects) {
-                        record.edge
-                    } else {
-                        record.edge.clean()
-                    };
-                    let replaced = record.leaf_edge.try_replace(clean, Edge::to_leaf(leaf)); // LP(insert, compare_exchange: replaced)
-                    if replaced {
-                        spare_leaf.linked();
-                        // SAFETY: the edge no longer leads to the old leaf (I4).
-                        unsafe { self.leaves.retire(record.edge.leaf_ptr(), guard) };
-                    }
-                    replaced
+                    self.replace(&record, key, value, &mut spare, guard)?
                 }
-                (Step::Put(value), None) => {
-                    let leaf = spare_leaf.filled(Leaf { key, value }, guard)?;
-                    let grown = self.grow(&record, key, leaf, &mut spare_inner, guard)?;
-                    if grown {
-                        spare_leaf.linked();
-                    }
-                    grown
-                }
+                (Step::Put(value), None) => self.grow(&record, key, value, &mut spare, guard)?,
             };
             if done {
                 return Ok(state);
@@ -116,28 +100,51 @@ impl<P: Placement> Natarajan<P> {
         }
     }
 
+    /// Puts a new leaf in the place of the one found, which has the same key.
+    fn replace(
+        &self,
+        record: &SeekRecord<'_, B>,
+        key: u64,
+        value: u64,
+        spare: &mut impl Fresh<B::Inner, B::Leaf>,
+        guard: &Guard,
+    ) -> Result<bool, AllocError> {
+        let leaf = spare.leaf(B::Leaf::new(key, value), guard)?;
+        let ignored = planted(Canary::UpsertResurrects);
+        let clean = if ignored { record.edge } else { record.edge.clean() };
+        let replaced = record.leaf_edge.try_replace(clean, Edge::to_leaf(leaf)); // LP(insert, compare_exchange: replaced)
+        if replaced {
+            spare.leaf_linked();
+            // SAFETY: the edge no longer leads to the old leaf (I4).
+            unsafe { self.objects.retire_leaf(record.edge.leaf_ptr(), guard) };
+        }
+        Ok(replaced)
+    }
+
     /// Puts a new leaf beside the one found, under a new internal node.
     fn grow(
         &self,
-        record: &SeekRecord<'_>,
+        record: &SeekRecord<'_, B>,
         key: u64,
-        leaf: NonNull<Leaf>,
-        spare: &mut Spare<'_, Inner, P>,
+        value: u64,
+        spare: &mut impl Fresh<B::Inner, B::Leaf>,
         guard: &Guard,
     ) -> Result<bool, AllocError> {
-        let leaf = Edge::to_leaf(leaf);
         let other = record.edge.clean();
-        // The smaller key goes left and routes (I2); the sentinel is larger than any.
-        let new_is_left =
-            std::ptr::eq(record.leaf, self.sentinel.as_ptr()) || key < record.leaf.key;
-        let (routing, children) =
-            if new_is_left { (key, [leaf, other]) } else { (record.leaf.key, [other, leaf]) };
-        let inner = Inner { key: routing, children: children.map(AtomicEdge::new) };
-        let inner = spare.filled(inner, guard)?;
+        let beside = |leaf| {
+            let leaf = Edge::to_leaf(leaf);
+            // The smaller key goes left and routes (I2); the sentinel is larger than any.
+            if self.is_sentinel(record.leaf) || key < record.leaf.key() {
+                B::Inner::new(key, [leaf, other])
+            } else {
+                B::Inner::new(record.leaf.key(), [other, leaf])
+            }
+        };
+        let inner = spare.pair(B::Leaf::new(key, value), beside, guard)?;
         let current = if planted(Canary::InsertIgnoresMark) { record.edge } else { other };
         let grown = record.leaf_edge.try_replace(current, Edge::to_inner(inner)); // LP(insert of an absent key)
         if grown {
-            spare.linked();
+            spare.pair_linked();
             self.frame.len.add(1);
         }
         Ok(grown)
@@ -145,14 +152,14 @@ impl<P: Placement> Natarajan<P> {
 
     /// Removes the leaf found: flags its edge (paper: injection), then cuts it out (cleanup).
     /// False if the flag could not be set.
-    fn take(&self, record: &SeekRecord<'_>, key: u64, guard: &Guard) -> bool {
+    fn take(&self, record: &SeekRecord<'_, B>, key: u64, guard: &Guard) -> bool {
         if !record.leaf_edge.try_flag(record.edge.clean()) {
             return false;
         }
         self.frame.len.add(-1);
         if planted(Canary::RetiredBeforeUnlink) {
             // SAFETY: none: that is the mistake.
-            unsafe { self.leaves.retire(record.edge.leaf_ptr(), guard) };
+            unsafe { self.objects.retire_leaf(record.edge.leaf_ptr(), guard) };
         }
         if self.cleanup(record, key, guard) {
             return true;
@@ -168,7 +175,7 @@ impl<P: Placement> Natarajan<P> {
     }
 
     /// If the edge to the leaf found is marked, finishes the removal that marked it.
-    fn help(&self, record: &SeekRecord<'_>, key: u64, guard: &Guard) {
+    fn help(&self, record: &SeekRecord<'_, B>, key: u64, guard: &Guard) {
         let edge = record.leaf_edge.load();
         if edge.same_child(record.edge) && edge != edge.clean() {
             self.cleanup(record, key, guard);
@@ -177,17 +184,18 @@ impl<P: Placement> Natarajan<P> {
 
     /// Cuts a flagged leaf and its parent out (paper: `cleanup`): freezes the edge to the sibling,
     /// then swings the ancestor's edge from the successor to the sibling. True if this call did.
-    fn cleanup(&self, record: &SeekRecord<'_>, key: u64, guard: &Guard) -> bool {
+    fn cleanup(&self, record: &SeekRecord<'_, B>, key: u64, guard: &Guard) -> bool {
         let Some(parent) = record.parent else {
             return false;
         };
-        let side = usize::from(key > parent.key);
+        let side = usize::from(key > parent.key());
+        let children = parent.children();
         // If the edge to our leaf is not flagged, the sibling is the one being removed.
-        let keep = if parent.children[side].load().is_flagged() { 1 - side } else { side };
+        let keep = if children[side].load().is_flagged() { 1 - side } else { side };
         let sibling = if planted(Canary::SiblingNotTagged) {
-            parent.children[keep].load()
+            children[keep].load()
         } else {
-            parent.children[keep].tag()
+            children[keep].tag()
         };
         let cut = record.ancestor.try_replace(record.successor.clean(), sibling.untagged()); // LP(remove)
         if cut {
@@ -202,12 +210,18 @@ impl<P: Placement> Natarajan<P> {
     ///
     /// # Safety
     /// They are unreachable, and the caller is the only one to retire them.
-    unsafe fn retire_chain(&self, top: NonNull<Inner>, parent: &Inner, keep: usize, guard: &Guard) {
+    unsafe fn retire_chain(
+        &self,
+        top: NonNull<B::Inner>,
+        parent: &B::Inner,
+        keep: usize,
+        guard: &Guard,
+    ) {
         let mut node = if planted(Canary::ChainLeaked) { NonNull::from(parent) } else { top };
         loop {
             // SAFETY: not yet retired, and the guard is still held.
             let inner = unsafe { node.as_ref() };
-            let edges = [inner.children[0].load(), inner.children[1].load()];
+            let edges = [inner.children()[0].load(), inner.children()[1].load()];
             let at_parent = std::ptr::eq(inner, parent);
             // Above the parent the path goes on through the internal child (I3).
             let on = if at_parent { keep } else { usize::from(edges[0].is_leaf()) };
@@ -217,13 +231,13 @@ impl<P: Placement> Natarajan<P> {
             // SAFETY: the caller's promise. For `FreedAtOnce` there is none: that is the mistake.
             unsafe {
                 if planted(Canary::FreedAtOnce) {
-                    self.leaves.free(edges[1 - on].leaf_ptr());
-                    self.inners.free(node);
+                    self.objects.free_leaf(edges[1 - on].leaf_ptr());
+                    self.objects.free_inner(node);
                 } else {
                     if !planted(Canary::RetiredBeforeUnlink) {
-                        self.leaves.retire(edges[1 - on].leaf_ptr(), guard);
+                        self.objects.retire_leaf(edges[1 - on].leaf_ptr(), guard);
                     }
-                    self.inners.retire(node, guard);
+                    self.objects.retire_inner(node, guard);
                 }
             }
             if at_parent {
