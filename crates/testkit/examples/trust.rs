@@ -14,14 +14,6 @@ use std::{env, fs};
 const BEGIN: &str = "<!-- figures: written by `just trust` -->\n";
 const END: &str = "<!-- end of figures -->";
 
-/// The columns: what a job calls a structure, and its heading.
-const STRUCTURES: [(&str, &str); 4] = [
-    ("edge-ext-lf u64", "edge-ext-lf"),
-    ("occ-avl u64", "occ-avl"),
-    ("skiplist u64", "skiplist, `u64`"),
-    ("skiplist bytes", "skiplist, bytes"),
-];
-
 type Cells = BTreeMap<String, String>;
 
 /// What the jobs printed.
@@ -68,7 +60,8 @@ fn histories(logs: &Logs) -> Option<(Cells, String)> {
         }
     }
     let cell = |[operations, histories, violations]: [u64; 3]| {
-        format!("{} calls, {} histories: {violations} wrong", count(operations), count(histories))
+        let wrong = if violations == 0 { String::new() } else { format!(", {violations} WRONG") };
+        format!("{} calls in {}{wrong}", count(operations), count(histories))
     };
     let cells = sums.into_iter().map(|(name, sum)| (name, cell(sum))).collect();
     let run = format!(
@@ -82,14 +75,12 @@ fn histories(logs: &Logs) -> Option<(Cells, String)> {
     Some((cells, run))
 }
 
-/// The column of a structure as schedules name it: `skiplist-bytes`, `occ-avl:pooled`.
-fn column(structure: &str) -> &'static str {
-    match structure.split(':').next().unwrap_or_default() {
-        "edge-ext-lf" => "edge-ext-lf u64",
-        "occ-avl" => "occ-avl u64",
-        "skiplist" => "skiplist u64",
-        "skiplist-bytes" => "skiplist bytes",
-        _ => "",
+/// A structure as schedules name it, `skiplist-bytes` or `occ-avl:pooled`, with its type of keys.
+fn with_keys(structure: &str) -> String {
+    let name = structure.split(':').next().unwrap_or_default();
+    match name.strip_suffix("-bytes") {
+        Some(name) => format!("{name} bytes"),
+        None => format!("{name} u64"),
     }
 }
 
@@ -97,86 +88,86 @@ fn column(structure: &str) -> &'static str {
 /// stops N`.
 fn schedules(logs: &Logs, word: &str, told: impl Fn(u64, u64) -> String) -> Option<Cells> {
     logs.read("schedules.txt")?;
-    let mut sums: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for line in logs.lines("schedules.txt", word) {
         let [_, structure, _, figures @ ..] = &line[..] else { continue };
-        let sum = sums.entry(column(structure)).or_default();
+        let sum = sums.entry(with_keys(structure)).or_default();
         sum.0 += 1;
         sum.1 += figures.iter().filter_map(|word| word.parse::<u64>().ok()).sum::<u64>();
     }
-    let cell = |(name, (lines, figures)): (&str, _)| (name.to_owned(), told(lines, figures));
+    let cell = |(name, (lines, figures))| (name, told(lines, figures));
     Some(sums.into_iter().map(cell).collect())
 }
 
-/// Passed tests whose module names the structure, in the output of `cargo test`.
-fn tests(logs: &Logs, job: &str, of: impl Fn(&str) -> bool) -> Option<Cells> {
+/// The structure whose name, and type of keys, a module of tests begins with: `occ_avl_2_fixed_pooled`.
+fn of_module<'s>(module: &str, structures: &'s [String]) -> Option<&'s String> {
+    let module = module.replace('_', "-");
+    let begins = |structure: &&String| {
+        let (name, keys) = structure.split_once(' ').unwrap_or((structure, ""));
+        module.starts_with(name) && (keys == "u64" || module.contains(keys))
+    };
+    structures.iter().filter(begins).max_by_key(|structure| structure.len())
+}
+
+/// Passed tests whose module names a structure, in the output of `cargo test`.
+fn tests(logs: &Logs, job: &str, structures: &[String]) -> Option<Cells> {
     let text = logs.read(job).filter(|text| !text.contains("SKIPPED"))?;
-    let mut sums: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    let mut sums: BTreeMap<&String, [u64; 2]> = BTreeMap::new();
     for line in text.lines() {
         let Some((name, outcome)) =
             line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "))
         else {
             continue;
         };
-        let Some((module, test)) = name.split_once("::") else { continue };
-        if !of(test) || outcome.starts_with("ignored") {
+        let structure = name.split_once("::").and_then(|(module, _)| of_module(module, structures));
+        let Some(structure) = structure.filter(|_| !outcome.starts_with("ignored")) else {
             continue;
-        }
-        let structure = match module {
-            module if module.starts_with("edge_ext_lf") => "edge-ext-lf u64",
-            module if module.starts_with("occ_avl") => "occ-avl u64",
-            module if module.starts_with("skiplist_u64") => "skiplist u64",
-            module if module.starts_with("skiplist_bytes") => "skiplist bytes",
-            _ => continue,
         };
-        let sum = sums.entry(structure.into()).or_default();
-        sum[usize::from(!outcome.starts_with("ok"))] += 1;
+        sums.entry(structure).or_default()[usize::from(!outcome.starts_with("ok"))] += 1;
     }
     let cell = |[passed, failed]: [u64; 2]| match failed {
-        0 => format!("{passed} tests"),
-        _ => format!("{passed} tests, {failed} FAIL"),
+        0 => passed.to_string(),
+        _ => format!("{passed}, {failed} FAIL"),
     };
-    Some(sums.into_iter().map(|(name, sum)| (name, cell(sum))).collect())
+    Some(sums.into_iter().map(|(name, sum)| (name.clone(), cell(sum))).collect())
 }
 
-/// A row of the table.
-fn row(page: &mut String, property: &str, by: &str, cells: Option<&Cells>) {
-    let _ = write!(page, "| {property} | {by} |");
-    for (name, _) in STRUCTURES {
-        let cell = match cells {
-            None => "not run",
-            Some(cells) => cells.get(name).map_or("–", String::as_str),
-        };
-        let _ = write!(page, " {cell} |");
-    }
-    page.push('\n');
-}
+/// The jobs that run tests: a column's heading, and the file.
+const TESTS: [(&str, &str); 6] = [
+    ("suite", "suite.txt"),
+    ("churn", "churn.txt"),
+    ("faults", "faults.txt"),
+    ("TSan", "tsan.txt"),
+    ("ASan", "asan.txt"),
+    ("valgrind", "valgrind.txt"),
+];
 
 fn table(logs: &Logs) -> String {
-    let mut page = String::from("| property | checked by |");
-    for (_, heading) in STRUCTURES {
+    let histories = histories(logs);
+    let cells = histories.as_ref().map(|(cells, _)| cells.clone());
+    let structures: Vec<String> = cells.iter().flat_map(Cells::keys).cloned().collect();
+    let schedules_of = |figure: u64, of: u64| format!("{} of {of} scenarios", count(figure));
+    let mut columns = vec![
+        ("histories", cells),
+        ("schedules", schedules(logs, "schedules", |scenarios, n| schedules_of(n, scenarios))),
+        ("stops", schedules(logs, "progress", |verbs, stops| format!("{stops} in {verbs} verbs"))),
+    ];
+    columns.extend(TESTS.map(|(heading, job)| (heading, tests(logs, job, &structures))));
+    let mut page = String::from("| structure |");
+    for (heading, _) in &columns {
         let _ = write!(page, " {heading} |");
     }
-    let _ = writeln!(page, "\n|{}", "---|".repeat(2 + STRUCTURES.len()));
-    let histories = histories(logs);
-    let cells = histories.as_ref().map(|(cells, _)| cells);
-    row(&mut page, "linearizable", "`silvics verify`, real threads", cells);
-    let explored = schedules(logs, "schedules", |scenarios, figures| {
-        format!("{} schedules of {scenarios} scenarios", count(figures))
-    });
-    row(&mut page, "linearizable; freed once, not too early", "shuttle", explored.as_ref());
-    let stops =
-        schedules(logs, "progress", |verbs, stops| format!("{stops} stops in {verbs} verbs"));
-    row(&mut page, "others go on when a thread stops", "shuttle, a thread stopped", stops.as_ref());
-    for (property, by, job) in [
-        ("the contract, alone and among threads", "suite", "suite.txt"),
-        ("constant memory in 20 M insertions and removals", "suite, churn", "churn.txt"),
-        ("an allocation that fails or unwinds has not happened", "faults", "faults.txt"),
-        ("no data race", "ThreadSanitizer", "tsan.txt"),
-        ("no invalid access, no leak", "AddressSanitizer, LeakSanitizer", "asan.txt"),
-        ("no invalid access, no leak", "valgrind", "valgrind.txt"),
-    ] {
-        row(&mut page, property, by, tests(logs, job, |_| true).as_ref());
+    let _ = writeln!(page, "\n|{}", "---|".repeat(1 + columns.len()));
+    for structure in &structures {
+        let _ = write!(page, "| {structure} |");
+        for (_, cells) in &columns {
+            let cell = match cells {
+                None => "not run",
+                Some(cells) => cells.get(structure).map_or("–", String::as_str),
+            };
+            let _ = write!(page, " {cell} |");
+        }
+        page.push('\n');
     }
     if let Some((_, run)) = histories {
         let seed = silvics_testkit::size::seed();
