@@ -168,6 +168,9 @@ mod ours {
     /// The groups of a tree that the default comparison has.
     const LEADING: &[&str] = &["ours", "bst", "default"];
 
+    /// Scans of words.
+    const WORDS: Ranges = Ranges { word: true, bytes: false };
+
     /// A tree of the study: its name, paper, shape and builds.
     fn tree(
         name: &str,
@@ -245,8 +248,10 @@ mod ours {
             natarajan::<natarajan::Shifted>("shifted", &[]),
             natarajan::<natarajan::Collocated>("collocated", &[]),
         ];
-        let none = Ranges::default();
-        Entry { groups: LEADING, ..tree("edge-ext-lf", NATARAJAN, EXTERNAL, EDGES, none, variants) }
+        Entry {
+            groups: LEADING,
+            ..tree("edge-ext-lf", NATARAJAN, EXTERNAL, EDGES, WORDS, variants)
+        }
     }
 
     fn edge_ext_lf_2() -> Entry {
@@ -254,14 +259,14 @@ mod ours {
             natarajan::<natarajan::Fixed2>("fixed", &[]),
             natarajan::<natarajan::Baseline2>("baseline", &[PADDING]),
         ];
-        tree("edge-ext-lf-2", NATARAJAN, EXTERNAL, EDGES, Ranges::default(), variants)
+        tree("edge-ext-lf-2", NATARAJAN, EXTERNAL, EDGES, WORDS, variants)
     }
 
     fn natarajan<B: natarajan::Build>(
         name: &'static str,
         oversights: &'static [&'static str],
     ) -> Variant {
-        build::<NatarajanTree<Pooled, B>, NatarajanTree<Shared, B>, NoScans>(name, oversights)
+        build::<NatarajanTree<Pooled, B>, NatarajanTree<Shared, B>, ByRange>(name, oversights)
     }
 
     fn skiplist() -> Entry {

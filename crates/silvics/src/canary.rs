@@ -66,6 +66,12 @@ canaries! {
     /// Of a chain that one CAS cuts out only the last node and its leaf are retired; the removals
     /// that others had begun further up leak theirs. As published benchmark code does.
     ChainLeaked "chain-leaked";
+    /// A scan that meets a frozen edge takes everything below for removed, like the edge's node: but
+    /// one of the node's two subtrees has moved up.
+    ScanTakesFrozenForGone "scan-takes-frozen-for-gone";
+    /// A scan trusts that what is to the right of its place has larger keys: but a subtree that has
+    /// moved up gets keys to its left that the scan has passed.
+    ScanForgetsItsPlace "scan-forgets-its-place";
 
     "edge-ext-lf:collocated":
     /// The block that a leaf and an internal node share is retired with each of them instead of with

@@ -4,7 +4,7 @@
 
 mod scenarios;
 
-use scenarios::{CHAINS, COMMON, ROTATIONS, SCANS, TOWERS};
+use scenarios::{CHAINS, COMMON, PROMOTIONS, ROTATIONS, SCANS, TOWERS};
 use silvics::bst::natarajan::build::Collocated;
 use silvics::canary::{Canary, plant};
 use silvics::{BronsonTree, NatarajanTree, SkipList};
@@ -19,6 +19,9 @@ const SCHEDULES: usize = 20_000;
 const SECONDS: f32 = 60.0;
 
 fn catch(canary: Canary) -> Option<Found> {
+    if matches!(canary, Canary::ScanTakesFrozenForGone | Canary::ScanForgetsItsPlace) {
+        return hunt::<NatarajanTree<Model>>(&[PROMOTIONS, SCANS], scans, SCHEDULES, None);
+    }
     match canary.index() {
         "edge-ext-lf" => hunt::<NatarajanTree<Model>>(&[CHAINS, COMMON], points, SCHEDULES, None),
         "edge-ext-lf:collocated" => {
@@ -58,6 +61,8 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
         Canary::CountedOnFailure => &["check: len"],
         Canary::TowerLinkedAfterRemoval => &["check: I3", "use after free"],
         Canary::CursorFollowsFrozenLink => &["a cursor went", "not linearizable"],
+        Canary::ScanTakesFrozenForGone => &["not linearizable"],
+        Canary::ScanForgetsItsPlace => &["range in this order", "max_steps"],
         Canary::BlockRetiredByHalves => &["use after free", "double free"],
         _ => panic!("{canary:?} has no reason to be caught for"),
     }

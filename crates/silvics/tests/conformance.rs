@@ -6,8 +6,8 @@ use silvics_testkit::index_suite;
 index_suite!(occ_avl_pooled, BronsonTree<Pooled>);
 index_suite!(occ_avl_shared, BronsonTree<Shared>);
 
-index_suite!(edge_ext_lf_pooled, NatarajanTree<Pooled>);
-index_suite!(edge_ext_lf_shared, NatarajanTree<Shared>);
+index_suite!(edge_ext_lf_pooled, NatarajanTree<Pooled>, scans);
+index_suite!(edge_ext_lf_shared, NatarajanTree<Shared>, scans);
 
 index_suite!(skiplist_u64_pooled, SkipList<u64, Pooled>, scans);
 index_suite!(skiplist_u64_shared, SkipList<u64, Shared>, scans);

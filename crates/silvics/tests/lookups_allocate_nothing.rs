@@ -22,6 +22,12 @@ fn edge_ext_lf() {
 }
 
 #[test]
+fn scans_of_external_trees() {
+    holds(lookups::scans_allocate_nothing::<NatarajanTree<Pooled>>());
+    holds(lookups::scans_allocate_nothing::<NatarajanTree<Shared>>());
+}
+
+#[test]
 fn skiplist() {
     holds(lookups::allocate_nothing::<SkipList<u64, Pooled>>());
     holds(lookups::allocate_nothing::<SkipList<[u8], Pooled>>());

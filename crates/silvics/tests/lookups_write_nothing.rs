@@ -21,6 +21,12 @@ fn edge_ext_lf() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
+fn scans_of_external_trees() {
+    holds(lookups::scans_write_nothing::<NatarajanTree<Pooled>>());
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn skiplist() {
     holds(lookups::write_nothing::<SkipList<u64, Pooled>>());
     holds(lookups::write_nothing::<SkipList<[u8], Pooled>>());

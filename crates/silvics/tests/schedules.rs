@@ -5,7 +5,7 @@
 
 mod scenarios;
 
-use scenarios::{CHAINS, COMMON, ROTATIONS, SCANS, TOWERS};
+use scenarios::{CHAINS, COMMON, PROMOTIONS, ROTATIONS, SCANS, TOWERS};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
 use silvics::{BronsonTree, NatarajanTree, SkipList};
 use silvics_testkit::schedules::Step::{
@@ -27,7 +27,8 @@ fn explore_all<I: Subject>(structure: &str, lists: &[&'static [Scenario]], act: 
 
 #[test]
 fn edge_ext_lf() {
-    explore_all::<NatarajanTree<Model>>("edge-ext-lf", &[COMMON, CHAINS], points);
+    let lists = &[COMMON, CHAINS, SCANS, PROMOTIONS];
+    explore_all::<NatarajanTree<Model>>("edge-ext-lf", lists, scans);
 }
 
 /// Two nodes in one object.
@@ -265,6 +266,7 @@ fn others_finish<I: Subject>(structure: &str, victims: &'static [Stops], act: Ac
 fn edge_ext_lf_is_lock_free() {
     others_finish::<NatarajanTree<Model>>("edge-ext-lf", STOPS, points);
     others_finish::<NatarajanTree<Model>>("edge-ext-lf", LOOKUPS, points);
+    others_finish::<NatarajanTree<Model>>("edge-ext-lf", SCAN_STOPS, scans);
 }
 
 fn skiplist_is_lock_free<I: ScanSubject>(structure: &str) {

@@ -9,6 +9,9 @@ pub mod bronson;
 pub mod build;
 mod home;
 pub mod natarajan;
+mod scan;
 mod tree;
+pub mod walk;
 
+pub use scan::{Keys, Ordered, TreeCursor};
 pub use tree::{Algorithm, Frame, See, Tree};

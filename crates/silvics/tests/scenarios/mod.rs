@@ -266,3 +266,40 @@ pub(crate) const SCANS: &[Scenario] = &[
         tasks: &[&[Walk(1, 3)], &[WalkRev(2, 2), Any], &[Any, Any, Any]],
     },
 ];
+
+/// For the scans of external trees: subtrees that move up while a scan passes.
+pub(crate) const PROMOTIONS: &[Scenario] = &[
+    Scenario {
+        // The sibling of 1 moves up and gets 0 below it: behind a scan that has seen 1.
+        name: "promoted-sibling-grows",
+        keys: 3,
+        before: &[Insert(1, 1), Insert(2, 2)],
+        tasks: &[&[Range(0, 2)], &[Remove(1), Insert(0, 3)]],
+    },
+    Scenario {
+        // The sibling of 2 moves up and gets 2 again.
+        name: "promoted-sibling-grows-backwards",
+        keys: 3,
+        before: &[Insert(2, 1), Insert(1, 2), Insert(0, 3)],
+        tasks: &[&[RangeRev(0, 2)], &[Remove(2), Insert(2, 4)]],
+    },
+    Scenario {
+        // More edges are pending than a walk keeps in this build.
+        name: "walk-begins-again",
+        keys: 6,
+        before: &[Insert(5, 1), Insert(4, 2), Insert(3, 3), Insert(2, 4), Insert(0, 5)],
+        tasks: &[&[Range(0, 5)], &[Remove(2), Insert(1, 6)], &[Remove(4), Insert(4, 7)]],
+    },
+    Scenario {
+        name: "walk-begins-again-backwards",
+        keys: 6,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3), Insert(3, 4), Insert(5, 5)],
+        tasks: &[&[RangeRev(0, 5)], &[Remove(3), Insert(4, 6)], &[Remove(1), Insert(1, 7)]],
+    },
+    Scenario {
+        name: "cursors-beside-promotions",
+        keys: 4,
+        before: &[Insert(1, 1), Insert(2, 2), Insert(3, 3)],
+        tasks: &[&[Walk(0, 3)], &[WalkRev(3, 3)], &[Remove(1), Insert(0, 4), Remove(2)]],
+    },
+];

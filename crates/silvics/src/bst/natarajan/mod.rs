@@ -61,7 +61,8 @@
 //!
 //! # Progress and reclamation
 //! Lock-free; lookups are wait-free but for the depth of the tree. Nodes are retired to the domain
-//! by the thread that unlinked them. No operation leaves a marked edge behind it.
+//! by the thread that unlinked them. No operation leaves a marked edge behind it. Ranges and cursors
+//! are those of external trees: [`walk`](super::walk).
 //!
 //! # Complexity and footprint
 //! O(depth); the tree is not balanced: random keys give an expected depth of 2 ln n, sorted keys a
@@ -71,7 +72,7 @@
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`, `tests/external.rs`); [`Check::check`], which walks
 //! I1 to I4; the transitions of an edge, in every execution, in `node.rs`, and those of a block of two
-//! nodes in `home.rs`; schedules (`tests/schedules.rs`: I4, I5, every linearization point,
+//! nodes in `home.rs`; schedules (`tests/schedules.rs`: I4, I5, every linearization point, the scans,
 //! and lock-freedom with a stopped thread), which must find the mistakes of `canary.rs`.
 //!
 //! [`Check::check`]: crate::Check::check
@@ -80,6 +81,7 @@ pub mod build;
 mod check;
 mod node;
 mod ops;
+mod scan;
 #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
 mod tests;
 
@@ -108,6 +110,12 @@ use std::ptr::NonNull;
 /// assert_eq!(tree.get(u64::MAX), Some(2));
 /// assert_eq!(tree.remove(u64::MAX)?, Some(2));
 /// assert_eq!(tree.get(u64::MAX), None);
+///
+/// for key in [30, 10, 20] {
+///     tree.insert(key, key + 1)?;
+/// }
+/// assert!(tree.range(15..).eq([(20, 21), (30, 31)]));
+/// assert!(tree.range_rev(..=20).eq([(20, 21), (10, 11)]));
 /// # Ok::<(), silvics::AllocError>(())
 /// ```
 pub type NatarajanTree<P = Pooled, B = Compact> = Tree<Natarajan<P, B>>;
