@@ -179,13 +179,17 @@ impl<I: Subject> AtLimit<I> {
         let mut removed = Vec::new();
         for key in keys {
             let old = self.model[&key];
-            match self.index.pin().remove(lend::<I>(&key)) {
-                Ok(Some(found)) if found == old => {
-                    self.model.remove(&key);
-                    removed.push(key);
+            // Some structures allocate to remove, and may have to wait for garbage as below.
+            for _ in 0..4 {
+                match self.index.pin().remove(lend::<I>(&key)) {
+                    Ok(Some(found)) if found == old => {
+                        self.model.remove(&key);
+                        removed.push(key);
+                        break;
+                    }
+                    Err(_) => {}
+                    other => return Err(Failure::new(format!("remove gives {other:?}"))),
                 }
-                Err(_) => {} // some structures allocate to remove
-                other => return Err(Failure::new(format!("remove gives {other:?}"))),
             }
         }
         settle(&self.index);
