@@ -78,6 +78,28 @@ canaries! {
     /// the second to die.
     BlockRetiredByHalves "block-retired-by-halves";
 
+    "ext-lf":
+    /// An insert takes the leaf found as the sibling of its own instead of a copy: when the new leaf is
+    /// removed, the old one is the parent's child again, and a helper of the insert that comes late puts
+    /// the insert's node there once more.
+    LeafNotCopied "leaf-not-copied";
+    /// The flag is taken away without counting: an operation that has read the word before claims the
+    /// node though its edges have changed. What the last descriptor in a clean word is for in the paper.
+    FlagNotCounted "flag-not-counted";
+    /// A deletion flags the grandparent and does not mark the parent, whose other child may change
+    /// meanwhile: what is inserted there goes with the parent.
+    ParentNotMarked "parent-not-marked";
+    /// An upsert replaces the leaf without a flag, by a CAS on the edge that suffices in trees whose
+    /// removals mark edges: here the leaf's parent may be marked already.
+    UpdateUnflagged "update-unflagged";
+    /// Whoever helps an insert retires its descriptor, and not only the one who took it out of the
+    /// word.
+    HelperRetires "helper-retires";
+    /// The descriptor of a deletion that gives up is forgotten. As published benchmark code does.
+    BacktrackLeaks "backtrack-leaks";
+    /// An operation that meets a claimed node tries again without helping: not lock-free.
+    ClaimNotHelped "claim-not-helped";
+
     "occ-avl":
     /// The descent does not look again at the version of the node it leaves: a rotation that moves
     /// the node down in between hides the key.

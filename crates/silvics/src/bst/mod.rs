@@ -4,9 +4,12 @@
 //! |---|---|---|---|
 //! | `occ-avl` | [`bronson`] | partially external, relaxed AVL | fine locks, optimistic lookups |
 //! | `edge-ext-lf` | [`natarajan`] | external | lock-free, marks on edges |
+//! | `ext-lf` | [`ellen`] | external | lock-free, descriptors |
 
 pub mod bronson;
 pub mod build;
+mod claim;
+pub mod ellen;
 mod home;
 pub mod natarajan;
 mod scan;

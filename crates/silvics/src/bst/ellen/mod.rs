@@ -1,0 +1,216 @@
+//! Lock-free external binary search tree whose operations leave descriptors.
+//!
+//! # Source
+//! Ellen, Fatourou, Ruppert and van Breugel, "Non-blocking binary search trees", PODC 2010: sections
+//! 3 and 4, figures 7 to 9. The study's `ext-lf`, which took the code of ASCYLIB; that was read for
+//! its node and for what it does with memory.
+//!
+//! # Algorithm
+//! Entries are leaves; internal nodes only route. Each internal node has an update word, by which an
+//! operation claims it: a state beside a pointer to the operation's descriptor (Info record), with
+//! which any thread can finish it.
+//! ```text
+//! Search(k):  descend to a leaf l, keeping its parent p and grandparent gp, and what their update
+//!             words were before the edge taken from them was read
+//! Insert(k):  Search; p clean, or help and start again
+//!             CAS(p.update: clean → IFLAG)
+//!             CAS(p's edge: l → new internal node over {copy of l, new leaf});  p.update: IFLAG → clean
+//! Delete(k):  Search; gp and p clean, or help and start again
+//!             CAS(gp.update: clean → DFLAG)
+//!             CAS(p.update: clean → MARK); if p has changed: gp.update: DFLAG → clean, start again
+//!             CAS(gp's edge: p → sibling of l);  gp.update: DFLAG → clean
+//! ```
+//! What follows the first CAS is in the descriptor, and is done by whoever comes across it.
+//!
+//! # Departures
+//! 1. A clean word holds a count instead of the last descriptor (`claim.rs`), and a descriptor what the
+//!    word was before. So a descriptor can be retired as soon as it has been taken out of the word; in
+//!    the paper, and in ASCYLIB, it lives until the next operation claims the node.
+//! 2. Routing is by `key ≤ node.key` goes left, where a node's key is the *smaller* of the two leaves
+//!    it was made over (paper: `<` and the larger). So no node needs an infinite key, and all 2^64
+//!    keys are legal: the root's is the largest there is, and everything is on its left. Of the paper's
+//!    sentinels ∞1 and ∞2 one is left, the right end of the tree, and that is no object: an edge with
+//!    a count, which takes the place of the copy that an insert makes of a leaf (I5).
+//! 3. Upsert and compare-exchange, which the paper does not have, are inserts whose new child is a
+//!    leaf. The flag on the parent excludes inserts beside it, other updates, and the removal of the
+//!    leaf or of the parent, as each of them needs that word. It was clean when the edge was read, and
+//!    nobody had claimed it since (C1): so the leaf replaced is the one whose value is returned.
+//! 4. A deletion that cannot mark the parent takes its flag back and starts again. The paper helps
+//!    what stands in the way first, by recursion as deep as operations wait for each other; here the
+//!    next search comes across it. Still lock-free: of the nodes that are claimed again and again
+//!    without any operation coming to its end, take the deepest. Who claims it finds nothing below
+//!    that changes, and so comes to its end.
+//! 5. Lookups keep no record. Those of the build `baseline` do, as published ([`build`]).
+//! 6. An edge tells what it leads to: an internal node, a leaf, or the end.
+//! 7. Inserts keep what they have made over attempts, a published descriptor excepted.
+//!
+//! # Invariants
+//! * I1: an edge to a node is never null and its bits tell its child's type; the child was
+//!   initialised before the edge was set.
+//! * I2: all keys in a node's left subtree are at most its key, all in its right subtree larger.
+//! * I3: the root has everything on its left. The rightmost edge, and it alone, is the end. So each
+//!   leaf has a parent and a grandparent.
+//! * I4: a node's edges change only while its word is flagged, by the steps of that flag's descriptor;
+//!   those of a marked node never do.
+//! * I5: an edge never leads to the same child twice. What it leads to next is fresh (an insert's
+//!   node, with a copy of the leaf it replaces; an update's leaf; the end with a larger count), or was
+//!   deeper in the tree, and nothing that an edge has led to ever is below it again. So the step of a
+//!   descriptor is made once, however many threads try.
+//! * I6: a descriptor is linked by at most two words: the first claimed, until it is released, and the
+//!   marked parent's. The thread whose release succeeds (C3) retires the descriptor and what its step
+//!   has unlinked: the old leaf, or the leaf and the marked parent. By then no word that a thread can
+//!   still come to holds the descriptor: the parent is unlinked. Who came to it before has a guard from
+//!   before, and may help in vain.
+//! * I7: what can be reached under a guard, through edges, words and descriptors, is not reclaimed
+//!   under it.
+//!
+//! A step is made on what was seen: a claim succeeds only if the word has been clean, with one count,
+//! since before the edge was read (C1, and `Place` reads in this order), so that the edge was still the
+//! same (I4). It stays so until the step is made, by I4. A deletion's parent was seen clean before the
+//! edge to the leaf was read; if it is marked, with that count, its edges have not changed either. If
+//! it can not be marked, its word has moved on, and it will never be (C1): so all who help agree on
+//! what becomes of a deletion.
+//!
+//! # Memory ordering
+//! | word | site | ordering | pairs with | why |
+//! |---|---|---|---|---|
+//! | edge | `load` | `SeqCst` | every successful CAS | the child is initialised (I1); linearization points of different keys are in one order |
+//! | edge | `try_replace`, success | `SeqCst` | `load` | publishes the new child; as above |
+//! | edge | `try_replace`, failure | Relaxed | – | another thread has done it |
+//! | update | all | `SeqCst` | each other | see `claim.rs` |
+//!
+//! # Linearization points
+//! | method, outcome | point |
+//! |---|---|
+//! | `get`; all that change nothing | the load of the edge to the leaf found, or, if that edge was already cut off, the moment it was |
+//! | `try_insert`, `insert`, `compare_exchange` to a value | the CAS on the edge in `help_insert`, possibly a helper's |
+//! | `remove`, `compare_exchange` to absent | the CAS on the edge in `help_marked`, possibly a helper's |
+//!
+//! # Progress and reclamation
+//! Lock-free; lookups are wait-free but for the depth of the tree. Nodes and descriptors are retired to
+//! the domain by I6. No operation leaves a claimed node behind it. Helping allocates nothing.
+//!
+//! # Complexity and footprint
+//! O(depth); the tree is not balanced: random keys give an expected depth of 2 ln n, sorted keys a
+//! path of n nodes. 48 bytes a key, as the [`build`] has it, and 64 for the descriptor of each write
+//! under way. An insert allocates four objects and retires two.
+//!
+//! # Checked by
+//! The conformance suite (`tests/conformance.rs`); [`Check::check`](crate::Check::check), which walks
+//! I2 to I4; the claims in every execution, in `claim.rs`; schedules (`tests/schedules.rs`: I5 to I7,
+//! every linearization point, and lock-freedom with a stopped thread), which must find the mistakes of
+//! `canary.rs`.
+
+pub mod build;
+mod check;
+mod node;
+mod ops;
+
+use super::build::Compact;
+use super::home::Home;
+use super::tree::{Algorithm, Frame, See, Tree};
+use crate::domain::Guard;
+use crate::error::Violation;
+use crate::memory::Nodes;
+use crate::update::Update;
+use build::{Build, InnerWords};
+use node::{Child, DESCRIPTOR, Descriptor, Edge};
+use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
+use std::ptr::NonNull;
+
+/// The tree of Ellen et al.: see the [module](self).
+///
+/// ```
+/// use silvics::{EllenTree, Options, OrderedIndex};
+///
+/// let tree: EllenTree = EllenTree::with_options(&Options::default())?;
+/// let tree = tree.pin();
+/// assert_eq!(tree.try_insert(u64::MAX, 1), Ok(()));
+/// assert_eq!(tree.compare_exchange(u64::MAX, Some(1), Some(2)), Ok(()));
+/// assert_eq!(tree.get(u64::MAX), Some(2));
+/// assert_eq!(tree.remove(u64::MAX)?, Some(2));
+/// assert_eq!(tree.get(u64::MAX), None);
+/// # Ok::<(), silvics::AllocError>(())
+/// ```
+pub type EllenTree<P = Pooled, B = Compact> = Tree<Ellen<P, B>>;
+
+/// The algorithm of [`EllenTree`].
+pub struct Ellen<P: Placement, B: Build> {
+    frame: Frame,
+    /// Never claimed for removal.
+    root: NonNull<B::Inner>,
+    home: B::Home<P>,
+    descriptors: Nodes<Descriptor, P>,
+}
+
+impl<P: Placement, B: Build> Ellen<P, B> {
+    #[inline(always)]
+    fn root(&self) -> &B::Inner {
+        // SAFETY: it lives as long as the tree.
+        unsafe { self.root.as_ref() }
+    }
+}
+
+// SAFETY: the nodes are the tree's own; they are shared through atomics and freed through the
+// domain.
+unsafe impl<P: Placement, B: Build> Algorithm for Ellen<P, B> {
+    const NAME: &'static str = "EllenTree";
+
+    fn new(frame: Frame) -> Result<Self, AllocError> {
+        let home = B::Home::<P>::new(&frame, &B::INNER, &B::LEAF);
+        let descriptors = frame.nodes(&DESCRIPTOR);
+        let root = B::Inner::new(u64::MAX, [Edge::END; 2]);
+        let root = home.inners().alloc(root, &frame.domain.pin())?;
+        Ok(Self { frame, root, home, descriptors })
+    }
+
+    fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
+    #[inline(always)]
+    fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
+        self.find(key, guard)
+    }
+
+    #[inline]
+    fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        self.bring(key, verb, guard)
+    }
+
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        let mut stats = self.home.stats();
+        stats.push(self.descriptors.stats());
+        stats
+    }
+
+    fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
+        self.check_quiescent(see)
+    }
+
+    fn settle(&mut self) {
+        self.home.settle();
+        self.descriptors.settle();
+    }
+
+    fn free_all(&mut self) {
+        if Nodes::<B::Inner, P>::RELEASES_WHOLE && Nodes::<B::Leaf, P>::RELEASES_WHOLE {
+            return;
+        }
+        let mut edges = vec![self.root().children()[0].load()];
+        // SAFETY: exclusive access; each node has one edge to it, and is freed once.
+        unsafe {
+            while let Some(edge) = edges.pop() {
+                match edge.child::<B>() {
+                    Child::End => {}
+                    Child::Leaf(_) => self.home.leaves().free(edge.leaf_ptr::<B>()),
+                    Child::Inner(inner) => {
+                        edges.extend(inner.children().iter().map(node::AtomicEdge::load));
+                        self.home.inners().free(edge.inner_ptr::<B>());
+                    }
+                }
+            }
+            self.home.inners().free(self.root);
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! `search`, the verbs, and helping, in the paper's order and with its names.
+
+use super::Ellen;
+use super::build::{Build, InnerWords, LeafWords};
+use super::node::{Child, DFLAG, Descriptor, Edge, IFLAG, MARK, UpdateWord};
+use crate::bst::claim::{Claim, Clean, State};
+use crate::bst::home::Home;
+use crate::canary::{Canary, planted};
+use crate::domain::Guard;
+use crate::memory::Spare;
+use crate::update::{Step, Update};
+use silvics_pool::{AllocError, Placement};
+use silvics_sync::model::touch;
+use std::hint::black_box;
+use std::ptr::NonNull;
+
+/// A node on the way, and what was read in it, in this order: so the edge is as it was when the
+/// word was seen clean, or later (C1).
+struct Place<'g, B: Build> {
+    node: &'g B::Inner,
+    update: State<Descriptor>,
+    side: usize,
+    edge: Edge,
+}
+
+impl<B: Build> Clone for Place<'_, B> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B: Build> Copy for Place<'_, B> {}
+
+impl<'g, B: Build> Place<'g, B> {
+    #[inline(always)]
+    fn at(node: &'g B::Inner, key: u64) -> Self {
+        let update = node.update().0.load();
+        let side = side(node, key);
+        Self { node, update, side, edge: node.children()[side].load() }
+    }
+}
+
+/// Where a descent ended. While the tree is empty the root is its own child's grandparent; there is
+/// nothing to delete then.
+struct SeekRecord<'g, B: Build> {
+    grandparent: Place<'g, B>,
+    parent: Place<'g, B>,
+    /// The leaf; none at the right end.
+    leaf: Option<&'g B::Leaf>,
+}
+
+/// Objects made for an operation.
+struct Spares<'t, P: Placement, B: Build> {
+    leaf: Spare<'t, B::Leaf, P>,
+    sibling: Spare<'t, B::Leaf, P>,
+    inner: Spare<'t, B::Inner, P>,
+    descriptor: Spare<'t, Descriptor, P>,
+}
+
+/// Where `key` is routed to: at the root, whose key is the largest there is, to the left.
+#[inline(always)]
+fn side<N: InnerWords>(node: &N, key: u64) -> usize {
+    usize::from(key > node.key())
+}
+
+/// The leaf's value if it is the key's.
+#[inline(always)]
+fn value_in<L: LeafWords>(leaf: &L, key: u64) -> Option<u64> {
+    (leaf.key() == key).then(|| leaf.value())
+}
+
+impl<P: Placement, B: Build> Ellen<P, B> {
+    /// Descends to a leaf, keeping the last two internal nodes with what their words were.
+    #[inline(always)]
+    fn search<'g>(&'g self, key: u64, _guard: &'g Guard) -> SeekRecord<'g, B> {
+        let mut parent = Place::at(self.root(), key);
+        let mut grandparent = parent;
+        loop {
+            // SAFETY: read from a reachable edge under the guard.
+            let leaf = match unsafe { parent.edge.child::<B>() } {
+                Child::Inner(inner) => {
+                    (grandparent, parent) = (parent, Place::at(inner, key));
+                    continue;
+                }
+                Child::Leaf(leaf) => Some(leaf),
+                Child::End => None,
+            };
+            return SeekRecord { grandparent, parent, leaf };
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn find(&self, key: u64, guard: &Guard) -> Option<u64> {
+        if B::RECORDS {
+            // As the record is there for somebody else, it has to be complete.
+            let record = black_box(self.search(key, guard));
+            return record.leaf.and_then(|leaf| value_in(leaf, key));
+        }
+        let mut edge = self.root().children()[0].load();
+        loop {
+            // LP(get): the load of the edge to the leaf.
+            // SAFETY: as in `search`.
+            match unsafe { edge.child::<B>() } {
+                Child::Inner(inner) => edge = inner.children()[side(inner, key)].load(),
+                Child::Leaf(leaf) => return value_in(leaf, key),
+                Child::End => return None,
+            }
+        }
+    }
+
+    /// Brings `key` from the state it is found in to the one `verb` wants, and returns the
+    /// state found.
+    #[inline]
+    pub(super) fn bring(
+        &self,
+        key: u64,
+        verb: Update,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError> {
+        let mut spares = Spares {
+            leaf: self.home.leaves().spare(),
+            sibling: self.home.leaves().spare(),
+            inner: self.home.inners().spare(),
+            descriptor: self.descriptors.spare(),
+        };
+        loop {
+            let record = self.search(key, guard);
+            let state = record.leaf.and_then(|leaf| value_in(leaf, key));
+            let done = match (verb.step(state), state) {
+                // LP(kept): the load of the edge to the leaf.
+                (Step::Keep, _) | (Step::Take, None) => true,
+                (Step::Take, Some(_)) => self.delete(&record, &mut spares, guard)?,
+                (Step::Put(value), Some(_)) => {
+                    self.replace(&record, key, value, &mut spares, guard)?
+                }
+                (Step::Put(value), None) => self.insert(&record, key, value, &mut spares, guard)?,
+            };
+            if done {
+                return Ok(state);
+            }
+        }
+    }
+
+    /// The word's count if the node is clean; else helps whoever has claimed it.
+    fn clean(&self, update: State<Descriptor>, guard: &Guard) -> Option<Clean> {
+        match update {
+            State::Clean(clean) => Some(clean),
+            State::Claimed(claim) => {
+                if !planted(Canary::ClaimNotHelped) {
+                    self.help(claim, guard);
+                }
+                None
+            }
+        }
+    }
+
+    /// Puts a new leaf beside the one found, under a new internal node. The one found is copied: it
+    /// must not come back to the parent's edge (I5).
+    fn insert(
+        &self,
+        record: &SeekRecord<'_, B>,
+        key: u64,
+        value: u64,
+        spares: &mut Spares<'_, P, B>,
+        guard: &Guard,
+    ) -> Result<bool, AllocError> {
+        let Some(before) = self.clean(record.parent.update, guard) else {
+            return Ok(false);
+        };
+        let leaf = Edge::to_leaf(spares.leaf.filled(B::Leaf::new(key, value), guard)?);
+        // The smaller key goes left and routes (I2); the right end is larger than any.
+        let (routing, children) = match record.leaf {
+            None => (key, [leaf, record.parent.edge.next_end()]),
+            Some(other) => {
+                let copy = B::Leaf::new(other.key(), other.value());
+                let sibling = if planted(Canary::LeafNotCopied) {
+                    record.parent.edge
+                } else {
+                    Edge::to_leaf(spares.sibling.filled(copy, guard)?)
+                };
+                if key < other.key() {
+                    (key, [leaf, sibling])
+                } else {
+                    (other.key(), [sibling, leaf])
+                }
+            }
+        };
+        let inner = spares.inner.filled(B::Inner::new(routing, children), guard)?;
+        let new = Edge::to_inner(inner);
+        let inserted = self.flag_parent(&record.parent, before, new, spares, guard)?;
+        if inserted {
+            spares.leaf.linked();
+            spares.inner.linked();
+            if record.leaf.is_some() {
+                spares.sibling.linked();
+            }
+            self.frame.len.add(1);
+        }
+        Ok(inserted)
+    }
+
+    /// Replaces the leaf found by another with its key: an insert whose new child is a leaf.
+    fn replace(
+        &self,
+        record: &SeekRecord<'_, B>,
+        key: u64,
+        value: u64,
+        spares: &mut Spares<'_, P, B>,
+        guard: &Guard,
+    ) -> Result<bool, AllocError> {
+        let Some(before) = self.clean(record.parent.update, guard) else {
+            return Ok(false);
+        };
+        let leaf = spares.leaf.filled(B::Leaf::new(key, value), guard)?;
+        let replaced = if planted(Canary::UpdateUnflagged) {
+            let edge = &record.parent.node.children()[record.parent.side];
+            let replaced = edge.try_replace(record.parent.edge, Edge::to_leaf(leaf));
+            if replaced {
+                // SAFETY: none if the parent is being removed: that is the mistake.
+                unsafe {
+                    self.home.leaves().retire(record.parent.edge.leaf_ptr::<B>(), guard);
+                }
+            }
+            replaced
+        } else {
+            self.flag_parent(&record.parent, before, Edge::to_leaf(leaf), spares, guard)?
+        };
+        if replaced {
+            spares.leaf.linked();
+        }
+        Ok(replaced)
+    }
+
+    /// Flags the parent for the replacement of its edge by `new` (paper: iflag), and has it done.
+    /// False if something else came first, which has been helped.
+    fn flag_parent(
+        &self,
+        parent: &Place<'_, B>,
+        before: Clean,
+        new: Edge,
+        spares: &mut Spares<'_, P, B>,
+        guard: &Guard,
+    ) -> Result<bool, AllocError> {
+        let op = Descriptor {
+            word: NonNull::from(parent.node.update()),
+            before,
+            edge: NonNull::from(&parent.node.children()[parent.side]),
+            old: parent.edge,
+            new,
+            parent_before: Clean::FIRST,
+            leaf_side: 0,
+        };
+        let op = spares.descriptor.filled(op, guard)?;
+        match parent.node.update().0.try_claim(before, Claim::new(IFLAG, op)) {
+            Ok(()) => {
+                spares.descriptor.linked();
+                self.help_insert(op, guard);
+                Ok(true)
+            }
+            Err(seen) => {
+                self.clean(seen, guard);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Removes the leaf found, and its parent with it. False if something else came first.
+    fn delete(
+        &self,
+        record: &SeekRecord<'_, B>,
+        spares: &mut Spares<'_, P, B>,
+        guard: &Guard,
+    ) -> Result<bool, AllocError> {
+        let (grandparent, parent) = (&record.grandparent, &record.parent);
+        let Some(before) = self.clean(grandparent.update, guard) else {
+            return Ok(false);
+        };
+        let Some(parent_before) = self.clean(parent.update, guard) else {
+            return Ok(false);
+        };
+        let op = Descriptor {
+            word: NonNull::from(grandparent.node.update()),
+            before,
+            edge: NonNull::from(&grandparent.node.children()[grandparent.side]),
+            old: grandparent.edge,
+            new: Edge::END,
+            parent_before,
+            leaf_side: parent.side,
+        };
+        let op = spares.descriptor.filled(op, guard)?;
+        match grandparent.node.update().0.try_claim(before, Claim::new(DFLAG, op)) {
+            Ok(()) => {
+                spares.descriptor.linked();
+                let deleted = self.help_delete(op, guard);
+                if deleted {
+                    self.frame.len.add(-1);
+                }
+                Ok(deleted)
+            }
+            Err(seen) => {
+                self.clean(seen, guard);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Does what is left to do for the operation that has claimed a node.
+    fn help(&self, claim: Claim<Descriptor>, guard: &Guard) {
+        match claim.flag {
+            IFLAG => self.help_insert(claim.descriptor, guard),
+            DFLAG => {
+                self.help_delete(claim.descriptor, guard);
+            }
+            MARK => self.help_marked(claim.descriptor, guard),
+        }
+    }
+
+    /// Replaces the edge, then takes the flag away. Whoever does the latter retires what has been
+    /// replaced.
+    fn help_insert(&self, descriptor: NonNull<Descriptor>, guard: &Guard) {
+        // SAFETY: it was in the parent's word under the guard (I7).
+        let op = unsafe { &*touch(descriptor.as_ptr()) };
+        // SAFETY: the parent is not retired before it is unflagged.
+        unsafe { op.edge.as_ref() }.try_replace(op.old, op.new); // LP(insert, compare_exchange: put)
+        if Self::unflag(Claim::new(IFLAG, descriptor), op) {
+            // SAFETY: I6: the old leaf is linked nowhere, the descriptor in no word, and no other
+            // thread has taken the flag away (C3).
+            unsafe {
+                if op.old.is_leaf() && !(planted(Canary::LeafNotCopied) && !op.new.is_leaf()) {
+                    self.home.leaves().retire(op.old.leaf_ptr::<B>(), guard);
+                }
+                self.descriptors.retire(descriptor, guard);
+            }
+        } else if planted(Canary::HelperRetires) {
+            // SAFETY: none: that is the mistake.
+            unsafe { self.descriptors.retire(descriptor, guard) };
+        }
+    }
+
+    /// Marks the parent and goes on to remove it, or takes the grandparent's flag back if the parent
+    /// has changed. Whether the leaf is removed.
+    fn help_delete(&self, descriptor: NonNull<Descriptor>, guard: &Guard) -> bool {
+        // SAFETY: as in `help_insert`.
+        let op = unsafe { &*touch(descriptor.as_ptr()) };
+        // SAFETY: the parent was linked when the grandparent was flagged, and is not retired before
+        // that is unflagged.
+        let parent = unsafe { &*touch(op.old.inner_ptr::<B>().as_ptr()) };
+        let mark = Claim::new(MARK, descriptor);
+        if planted(Canary::ParentNotMarked) || parent.update().0.claim(op.parent_before, mark) {
+            self.help_marked(descriptor, guard);
+            return true;
+        }
+        if Self::unflag(Claim::new(DFLAG, descriptor), op) && !planted(Canary::BacktrackLeaks) {
+            // SAFETY: I6: the descriptor is in no word.
+            unsafe { self.descriptors.retire(descriptor, guard) };
+        }
+        false
+    }
+
+    /// Lets the leaf's sibling take the parent's place, then takes the grandparent's flag away.
+    /// Whoever does the latter retires the parent and the leaf.
+    fn help_marked(&self, descriptor: NonNull<Descriptor>, guard: &Guard) {
+        // SAFETY: as in `help_delete`; or it was in the word of the marked parent, which was reached
+        // under the guard, and is retired together with it.
+        let op = unsafe { &*touch(descriptor.as_ptr()) };
+        // SAFETY: as in `help_delete`.
+        let parent = unsafe { &*touch(op.old.inner_ptr::<B>().as_ptr()) };
+        // The marked parent's edges do not change any more (I4).
+        let sibling = parent.children()[1 - op.leaf_side].load();
+        // SAFETY: the grandparent is not retired before it is unflagged; if it has been since, then
+        // not before a guard from before.
+        unsafe { op.edge.as_ref() }.try_replace(op.old, sibling); // LP(remove)
+        if Self::unflag(Claim::new(DFLAG, descriptor), op) {
+            let leaf = parent.children()[op.leaf_side].load();
+            // SAFETY: I6: parent and leaf are linked nowhere, no word that can still be reached
+            // holds the descriptor, and no other thread has taken the flag away (C3).
+            unsafe {
+                self.home.leaves().retire(leaf.leaf_ptr::<B>(), guard);
+                self.home.inners().retire(op.old.inner_ptr::<B>(), guard);
+                self.descriptors.retire(descriptor, guard);
+            }
+        }
+    }
+
+    /// Takes the operation's flag away from the node that it claimed first. Whether this call did.
+    fn unflag(flag: Claim<Descriptor>, op: &Descriptor) -> bool {
+        // SAFETY: as for the edge in `help_marked`: it is the same node's.
+        let UpdateWord(word) = unsafe { op.word.as_ref() };
+        if planted(Canary::FlagNotCounted) {
+            return word.release_to(flag, op.before);
+        }
+        word.release(flag, op.before)
+    }
+}
