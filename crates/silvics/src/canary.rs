@@ -100,6 +100,24 @@ canaries! {
     /// An operation that meets a claimed node tries again without helping: not lock-free.
     ClaimNotHelped "claim-not-helped";
 
+    "int-lf":
+    /// A search that ends at a null link does not look again at the node where it went right last: a
+    /// relocation there has lifted the key over its head. The check that the paper's `find` ends with.
+    RelocationUnseen "relocation-unseen";
+    /// A relocation does not claim the successor: what becomes of it meanwhile is lost, its removal or
+    /// another value.
+    SuccessorNotClaimed "successor-not-claimed";
+    /// An upsert puts a copy in the node's place and does not mark the node: what is inserted below it
+    /// between the copying and then is cut off.
+    UpdateUnmarked "update-unmarked";
+    /// All null links are alike: a helper of an insertion that comes late links the node again when it
+    /// has been removed. What the paper marks null links for.
+    NullNotCounted "null-not-counted";
+    /// A relocation that gives up forgets the second part of its descriptor.
+    FailedRelocationLeaks "failed-relocation-leaks";
+    /// An operation that meets a claimed node tries again without helping: not lock-free.
+    ClaimedNodeNotHelped "claimed-node-not-helped";
+
     "occ-avl":
     /// The descent does not look again at the version of the node it leaves: a rotation that moves
     /// the node down in between hides the key.

@@ -18,6 +18,7 @@ pub mod update;
 
 pub use bst::bronson::{BronsonTree, FrozenTree};
 pub use bst::ellen::EllenTree;
+pub use bst::howley::HowleyTree;
 pub use bst::natarajan::NatarajanTree;
 pub use domain::{Domain, Guard};
 pub use error::{AllocError, CompareExchangeError, TryInsertError, Violation};

@@ -5,12 +5,14 @@
 //! | `occ-avl` | [`bronson`] | partially external, relaxed AVL | fine locks, optimistic lookups |
 //! | `edge-ext-lf` | [`natarajan`] | external | lock-free, marks on edges |
 //! | `ext-lf` | [`ellen`] | external | lock-free, descriptors |
+//! | `int-lf` | [`howley`] | internal | lock-free, descriptors |
 
 pub mod bronson;
 pub mod build;
 mod claim;
 pub mod ellen;
 mod home;
+pub mod howley;
 pub mod natarajan;
 mod scan;
 mod tree;

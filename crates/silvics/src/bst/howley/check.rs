@@ -1,0 +1,60 @@
+//! Verifies the invariants of a quiescent tree.
+
+use super::super::tree::{See, violation};
+use super::Howley;
+use super::build::Build;
+use super::node::{LEFT, Link, Node, RIGHT};
+use crate::bst::claim::State;
+use crate::error::Violation;
+use silvics_pool::Placement;
+use std::fmt;
+
+impl<P: Placement, B: Build> Howley<P, B> {
+    /// Walks the tree: order (I2), nothing on the root's left (I3), no node claimed (I4, I6: operations
+    /// finish what they claim), null links no younger than their node's word (I5), and the count.
+    pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
+        let root = self.root();
+        see(&Node::<B>::NODE, self.root.cast());
+        Self::check_node(root, format_args!("the root"))?;
+        if !root.children[LEFT].load().is_null() {
+            return violation("I3", "there is something on the root's left".into());
+        }
+        let mut entries = 0;
+        // A link with the bounds of its subtree, exclusive.
+        let mut open: Vec<(Link<B>, Option<u64>, Option<u64>)> =
+            vec![(root.children[RIGHT].load(), None, None)];
+        while let Some((link, low, high)) = open.pop() {
+            // SAFETY: exclusive access, so nothing is reclaimed.
+            let Some(node) = (unsafe { link.node() }) else {
+                continue;
+            };
+            entries += 1;
+            see(&Node::<B>::NODE, link.node_ptr().cast());
+            let key = node.key;
+            if low.is_some_and(|l| key <= l) || high.is_some_and(|h| key >= h) {
+                return violation("I2", format!("node {key} outside ({low:?}, {high:?})"));
+            }
+            Self::check_node(node, format_args!("node {key}"))?;
+            open.push((node.children[RIGHT].load(), Some(key), high));
+            open.push((node.children[LEFT].load(), low, Some(key)));
+        }
+        self.frame.counted(entries)
+    }
+
+    fn check_node(node: &Node<B>, name: fmt::Arguments<'_>) -> Result<(), Violation> {
+        let clean = match node.op.load() {
+            State::Clean(clean) => clean,
+            State::Claimed(claim) => {
+                return violation("I4", format!("a quiescent tree has {name} claimed: {claim:?}"));
+            }
+        };
+        for link in node.links() {
+            if link.is_null() && link.emptied_at() > clean.count() {
+                let detail =
+                    format!("{name} at {clean:?} has a link emptied {}", link.emptied_at());
+                return violation("I5", detail);
+            }
+        }
+        Ok(())
+    }
+}
