@@ -151,10 +151,11 @@ mod ours {
         self as bronson, Baseline2, Fixed2, Restarting, Restarting2,
     };
     use silvics::bst::build::{Baseline, Fixed};
+    use silvics::bst::ellen::build as ellen;
     use silvics::bst::natarajan::build as natarajan;
     use silvics::{
-        BronsonTree, Check, NatarajanTree, Objects, OrderedIndex, Placement, Pooled, Shared,
-        SkipList,
+        BronsonTree, Check, EllenTree, HowleyTree, NatarajanTree, Objects, OrderedIndex, Placement,
+        Pooled, Shared, SkipList,
     };
     use silvics_testkit::TestKey;
     use silvics_testkit::verify::{Scans, verify};
@@ -162,7 +163,7 @@ mod ours {
     const ORIGIN: &str = concat!("silvics ", env!("CARGO_PKG_VERSION"));
 
     pub(super) fn entries() -> Vec<Entry> {
-        vec![edge_ext_lf(), edge_ext_lf_2(), occ_avl(), occ_avl_2(), skiplist()]
+        vec![edge_ext_lf(), edge_ext_lf_2(), occ_avl(), occ_avl_2(), ext_lf(), int_lf(), skiplist()]
     }
 
     /// The groups of a tree that the default comparison has.
@@ -268,6 +269,36 @@ mod ours {
     ) -> Variant {
         build::<NatarajanTree<Pooled, B>, NatarajanTree<Shared, B>, ByRange>(name, oversights)
     }
+
+    const HEAVY: &str = "heavy traversal";
+
+    fn ext_lf() -> Entry {
+        let variants = vec![
+            ellen::<ellen::Compact>("compact", &[]),
+            ellen::<ellen::Fixed>("fixed", &[]),
+            ellen::<ellen::Baseline>("baseline", &[PADDING, HEAVY]),
+        ];
+        let paper = "Ellen, Fatourou, Ruppert and van Breugel, PODC 2010";
+        tree("ext-lf", paper, EXTERNAL, "lock-free, descriptors", WORDS, variants)
+    }
+
+    fn ellen<B: ellen::Build>(name: &'static str, oversights: &'static [&'static str]) -> Variant {
+        build::<EllenTree<Pooled, B>, EllenTree<Shared, B>, ByRange>(name, oversights)
+    }
+
+    fn int_lf() -> Entry {
+        let variants = vec![
+            build::<HowleyTree<Pooled, Fixed>, HowleyTree<Shared, Fixed>, NoScans>("fixed", &[]),
+            build::<HowleyTree<Pooled, Baseline>, HowleyTree<Shared, Baseline>, NoScans>(
+                "baseline",
+                &[PADDING],
+            ),
+        ];
+        let (paper, sync) = ("Howley and Jones, SPAA 2012", "lock-free, descriptors");
+        tree("int-lf", paper, INTERNAL, sync, Ranges::default(), variants)
+    }
+
+    const INTERNAL: &str = "internal binary search tree";
 
     fn skiplist() -> Entry {
         let default = Variant {

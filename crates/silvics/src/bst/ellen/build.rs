@@ -6,8 +6,8 @@
 //! | [`Fixed`] | `ext-lf:fixed` | [`Slim`] for both | 80 | keep nothing |
 //! | [`Baseline`] | `ext-lf:baseline` | [`Line`] for both | 128 | keep the record |
 
-use super::node::{AtomicEdge, Edge, UpdateWord};
-use crate::bst::build::{Baseline, Compact, Fixed};
+use super::node::{AtomicEdge, DESCRIPTOR, Edge, UpdateWord};
+pub use crate::bst::build::{Baseline, Compact, Fixed};
 use crate::bst::home::{Alike, Apart, Home};
 use silvics_layout::{Field, NodeLayout};
 use silvics_pool::Placement;
@@ -25,6 +25,8 @@ pub trait Build: 'static {
     const INNER: NodeLayout;
     /// The layout of a leaf.
     const LEAF: NodeLayout;
+    /// The kinds of objects, internal nodes first.
+    const KINDS: &'static [NodeLayout] = &[Self::INNER, DESCRIPTOR];
     /// Where both live.
     type Home<P: Placement>: Home<Self::Inner, Self::Leaf, P>;
     /// Whether a lookup descends as an update does, keeping a record.
@@ -59,6 +61,7 @@ impl Build for Compact {
     type Leaf = Leaf;
     const INNER: NodeLayout = INNER;
     const LEAF: NodeLayout = LEAF;
+    const KINDS: &'static [NodeLayout] = &[INNER, LEAF, DESCRIPTOR];
     type Home<P: Placement> = Apart<Inner, Leaf, P>;
     const RECORDS: bool = false;
 }
@@ -96,7 +99,7 @@ pub const INNER: NodeLayout = NodeLayout::of::<Inner>(
     "inner",
     &[
         Field::new("key", offset_of!(Inner, key), 8),
-        Field::new("children", offset_of!(Inner, children), 16),
+        Field::one_of("children", offset_of!(Inner, children), 16, 2),
     ],
     2,
 );
@@ -166,7 +169,7 @@ macro_rules! both {
                 "node",
                 &[
                     Field::new("key", offset_of!(Self, key), 8),
-                    Field::new("children", offset_of!(Self, children), 16),
+                    Field::one_of("children", offset_of!(Self, children), 16, 2),
                 ],
                 2,
             );

@@ -105,6 +105,7 @@ pub mod build;
 mod check;
 mod node;
 mod ops;
+mod scan;
 
 use super::build::Compact;
 use super::home::Home;
@@ -115,6 +116,7 @@ use crate::memory::Nodes;
 use crate::update::Update;
 use build::{Build, InnerWords};
 use node::{Child, DESCRIPTOR, Descriptor, Edge};
+use silvics_layout::NodeLayout;
 use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
 use std::ptr::NonNull;
 
@@ -155,6 +157,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
 // domain.
 unsafe impl<P: Placement, B: Build> Algorithm for Ellen<P, B> {
     const NAME: &'static str = "EllenTree";
+    const OBJECTS: &'static [NodeLayout] = B::KINDS;
 
     fn new(frame: Frame) -> Result<Self, AllocError> {
         let home = B::Home::<P>::new(&frame, &B::INNER, &B::LEAF);

@@ -142,6 +142,7 @@ use crate::memory::Nodes;
 use crate::update::Update;
 use build::Build;
 use node::{Descriptor, Link, Node, RIGHT};
+use silvics_layout::NodeLayout;
 use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
 use std::ptr::NonNull;
 
@@ -182,6 +183,7 @@ impl<P: Placement, B: Build> Howley<P, B> {
 // domain.
 unsafe impl<P: Placement, B: Build> Algorithm for Howley<P, B> {
     const NAME: &'static str = "HowleyTree";
+    const OBJECTS: &'static [NodeLayout] = &[Node::<B>::NODE, Descriptor::<B>::LAYOUT];
 
     fn new(frame: Frame) -> Result<Self, AllocError> {
         let nodes: Nodes<Node<B>, P> = frame.nodes(&Node::<B>::NODE);
