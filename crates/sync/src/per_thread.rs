@@ -216,6 +216,16 @@ impl<T: Default, A: Account> PerThread<T, A> {
         installed.map(|(cells, _)| unsafe { &**cells.add(at) })
     }
 
+    /// Makes the cells of the first `threads` indexes ahead, as far as the account admits them and
+    /// memory can be had.
+    pub fn prepare(&self, threads: u32) {
+        for index in 0..threads {
+            if self.get_or_make(ThreadIndex(index)).is_none() {
+                return;
+            }
+        }
+    }
+
     /// The cells made so far, of living and ended threads alike.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.buckets.iter().enumerate().flat_map(|(bucket, cells)| {
@@ -366,6 +376,14 @@ mod tests {
             assert_eq!(account.0.load(Ordering::Relaxed), 2 * cell);
         }
         assert_eq!(account.0.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn cells_can_be_made_ahead() {
+        let table = PerThread::<AtomicUsize>::new(());
+        table.prepare(5);
+        assert!((0..7).all(|index| table.get(ThreadIndex(index)).is_some()), "whole buckets");
+        assert!(table.get(ThreadIndex(7)).is_none());
     }
 
     #[test]

@@ -3,9 +3,11 @@
 #![cfg(silvics_loom)]
 
 use loom::thread;
-use silvics_sync::atomic::{AtomicU64, Ordering};
+use silvics_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use silvics_sync::cell::UnsafeCell;
 use silvics_sync::lock::{RawLock, SpinLock, TicketLock};
+use silvics_sync::per_thread::Account;
+use silvics_sync::rcu::RcuDomain;
 use silvics_sync::version::VersionLock;
 use std::sync::Arc;
 
@@ -123,4 +125,204 @@ fn a_validation_without_fence_is_caught() {
         }
         writer.join().unwrap();
     });
+}
+
+/// What a writer and a reader need of read-copy-update.
+trait Rcu: Send + Sync + 'static {
+    fn read(&self, read: impl FnOnce());
+    fn synchronize(&self);
+}
+
+impl<A: Account + Send + Sync + 'static> Rcu for RcuDomain<A> {
+    fn read(&self, read: impl FnOnce()) {
+        let _section = RcuDomain::read(self);
+        read();
+    }
+    fn synchronize(&self) {
+        RcuDomain::synchronize(self);
+    }
+}
+
+/// Admits nothing: readers count in the shared word.
+struct Refusing;
+
+impl Account for Refusing {
+    fn admit(&self, _bytes: usize) -> bool {
+        false
+    }
+    fn refund(&self, _bytes: usize) {}
+}
+
+/// Two cells, and which of them counts.
+struct Cells(AtomicUsize, [UnsafeCell<u64>; 2]);
+// SAFETY: a cell is written when nobody reads it any more; loom checks that.
+unsafe impl Sync for Cells {}
+// SAFETY: as above.
+unsafe impl Send for Cells {}
+
+/// A writer moves readers from the first cell on to the second, waits, and overwrites the first.
+fn who_has_waited_may_overwrite<R: Rcu>(make: fn() -> R, sections: usize) {
+    explore(move || {
+        let cells = [UnsafeCell::new(0), UnsafeCell::new(1)];
+        let shared = Arc::new((make(), Cells(AtomicUsize::new(0), cells)));
+        let reader = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let (rcu, Cells(at, cells)) = &*shared;
+                for _ in 0..sections {
+                    rcu.read(|| {
+                        let at = at.load(Ordering::Acquire);
+                        // SAFETY: in the section in which it counted.
+                        assert_eq!(cells[at].with(|cell| unsafe { *cell }), at as u64);
+                    });
+                }
+            })
+        };
+        let (rcu, Cells(at, cells)) = &*shared;
+        at.store(1, Ordering::Release);
+        rcu.synchronize();
+        // SAFETY: nobody reads it any more: that is what is checked.
+        cells[0].with_mut(|cell| unsafe { *cell = 7 });
+        reader.join().unwrap();
+    });
+}
+
+/// A section that sees what was written after the wait sees what was written before it, in
+/// whatever order it looks.
+fn no_section_spans_a_wait<R: Rcu>(make: fn() -> R) {
+    for before_first in [true, false] {
+        explore(move || {
+            let shared = Arc::new((make(), AtomicU64::new(0), AtomicU64::new(0)));
+            let reader = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    let (rcu, before, after) = &*shared;
+                    let (mut first, mut second) = (before, after);
+                    if !before_first {
+                        (first, second) = (after, before);
+                    }
+                    let mut seen = (0, 0);
+                    rcu.read(|| {
+                        seen = (first.load(Ordering::Relaxed), second.load(Ordering::Relaxed));
+                    });
+                    if !before_first {
+                        seen = (seen.1, seen.0);
+                    }
+                    assert!(seen != (0, 1), "a section spans the wait");
+                })
+            };
+            let (rcu, before, after) = &*shared;
+            before.store(1, Ordering::Relaxed);
+            rcu.synchronize();
+            after.store(1, Ordering::Relaxed);
+            reader.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn who_has_waited_for_readers_may_overwrite() {
+    who_has_waited_may_overwrite(|| RcuDomain::new(()), 2);
+}
+
+#[test]
+fn who_has_waited_for_strangers_may_overwrite() {
+    who_has_waited_may_overwrite(|| RcuDomain::new(Refusing), 1);
+}
+
+#[test]
+fn no_read_section_spans_a_wait() {
+    no_section_spans_a_wait(|| RcuDomain::new(()));
+}
+
+#[test]
+fn no_strangers_section_spans_a_wait() {
+    no_section_spans_a_wait(|| RcuDomain::new(Refusing));
+}
+
+/// Two writers wait at once, and neither for the other.
+#[test]
+fn two_wait_at_once() {
+    explore(|| {
+        let cells = || Cells(AtomicUsize::new(0), [UnsafeCell::new(0), UnsafeCell::new(1)]);
+        let shared = Arc::new((RcuDomain::new(()), [cells(), cells()]));
+        let write = |shared: &(RcuDomain, [Cells; 2]), writer: usize| {
+            let Cells(at, cells) = &shared.1[writer];
+            at.store(1, Ordering::Release);
+            shared.0.synchronize();
+            // SAFETY: nobody reads it any more.
+            cells[0].with_mut(|cell| unsafe { *cell = 7 });
+        };
+        let other = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || write(&shared, 1))
+        };
+        let reader = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let _section = shared.0.read();
+                for Cells(at, cells) in &shared.1 {
+                    let at = at.load(Ordering::Acquire);
+                    // SAFETY: in the section in which it counted.
+                    assert_eq!(cells[at].with(|cell| unsafe { *cell }), at as u64);
+                }
+            })
+        };
+        write(&shared, 0);
+        other.join().unwrap();
+        reader.join().unwrap();
+    });
+}
+
+/// A reader's line with the orderings to be doubted.
+struct Twin {
+    line: AtomicU64,
+    fences: bool,
+    leave: Ordering,
+}
+
+impl Twin {
+    fn new(fences: bool, leave: Ordering) -> Self {
+        Self { line: AtomicU64::new(0), fences, leave }
+    }
+
+    fn fence(&self) {
+        if self.fences {
+            loom::sync::atomic::fence(Ordering::SeqCst);
+        }
+    }
+}
+
+impl Rcu for Twin {
+    fn read(&self, read: impl FnOnce()) {
+        self.line.store(1, Ordering::Release);
+        self.fence();
+        read();
+        self.line.store(2, self.leave);
+    }
+    fn synchronize(&self) {
+        self.fence();
+        let seen = self.line.load(Ordering::Acquire);
+        while seen == 1 && self.line.load(Ordering::Acquire) == 1 {
+            thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn the_twin_is_one() {
+    who_has_waited_may_overwrite(|| Twin::new(true, Ordering::Release), 1);
+    no_section_spans_a_wait(|| Twin::new(true, Ordering::Release));
+}
+
+#[test]
+#[should_panic(expected = "a section spans the wait")]
+fn a_reader_that_enters_without_fence_is_caught() {
+    no_section_spans_a_wait(|| Twin::new(false, Ordering::Release));
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_reader_that_leaves_relaxed_is_caught() {
+    who_has_waited_may_overwrite(|| Twin::new(true, Ordering::Relaxed), 1);
 }
