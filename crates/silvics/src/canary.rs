@@ -140,6 +140,24 @@ canaries! {
     /// An insert that finds its place taken is counted before it gives up.
     CountedOnFailure "counted-on-failure";
 
+    "log-int":
+    /// A removed node leaves the list before it leaves the tree, as published: the node that its
+    /// frozen link leads to can be reclaimed while it can still be found, and when its key is
+    /// inserted again, lookups find the old node.
+    ListBeforeTree "list-before-tree";
+    /// An insert sets the link that leads back to its node before the one that leads to it, as
+    /// published code does: who comes from behind finds the key before it is there.
+    LinkedBackwardsFirst "linked-backwards-first";
+    /// An insert puts its node behind one that was removed before its interval was locked.
+    AttachedBehindRemoved "attached-behind-removed";
+    /// An upsert does not look, under the lock, whether the node has been removed.
+    UpdateOfRemoved "update-of-removed";
+    /// A removal that has locked its node's parent does not look whether it still is that.
+    ParentUnvalidated "parent-unvalidated";
+    /// A descending scan goes where the link to the predecessor leads and trusts it: an insertion
+    /// that has not set it yet is missed.
+    BackwardLinkTrusted "backward-link-trusted";
+
     "skiplist":
     /// Whoever builds a tower does not look, when it is done, whether the node was removed
     /// meanwhile: the node stays linked on an upper level for good. What the fences in `take` and

@@ -3,6 +3,7 @@
 use silvics::bst::bronson::Bronson;
 use silvics::bst::bronson::build::{Baseline2, Restarting, Restarting2};
 use silvics::bst::build::{Baseline, Fixed};
+use silvics::bst::drachsler::Drachsler;
 use silvics::bst::natarajan::{Natarajan, build as natarajan};
 use silvics::bst::{Algorithm, Tree};
 use silvics::{BronsonTree, Check, Options, OrderedIndex, Pooled};
@@ -63,6 +64,8 @@ fn a_visit_touches_the_lines_that_the_layout_says() {
     lines::<Natarajan<Pooled, natarajan::Fixed>>(&[1.0]);
     lines::<Natarajan<Pooled, natarajan::Collocated>>(&[1.0]);
     lines::<Natarajan<Pooled, natarajan::Baseline2>>(&[1.0]);
+    lines::<Drachsler<Pooled, Fixed>>(&[1.1875]);
+    lines::<Drachsler<Pooled, Baseline>>(&[1.5]);
 }
 
 /// The bytes of a tree are those of its objects, and at most 3 % of pools.
@@ -80,6 +83,7 @@ fn bytes<A: Algorithm>() {
 #[test]
 fn pools_add_three_percent_at_most() {
     bytes::<Bronson<Pooled, Fixed>>();
+    bytes::<Drachsler<Pooled, Fixed>>();
     bytes::<Natarajan<Pooled, natarajan::Compact>>();
     bytes::<Natarajan<Pooled, natarajan::Fixed>>();
 }

@@ -5,9 +5,9 @@
 
 mod scenarios;
 
-use scenarios::{CHAINS, COMMON, PROMOTIONS, ROTATIONS, SCANS, TOWERS};
+use scenarios::{CHAINS, COMMON, ORDERINGS, PROMOTIONS, ROTATIONS, SCANS, TOWERS};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
-use silvics::{BronsonTree, NatarajanTree, SkipList};
+use silvics::{BronsonTree, DrachslerTree, NatarajanTree, SkipList};
 use silvics_testkit::schedules::Step::{
     Exchange, Get, GetMany, Insert, Range, RangeRev, Remove, TryInsert, Walk, WalkRev,
 };
@@ -47,6 +47,12 @@ fn edge_ext_lf_2() {
 #[test]
 fn occ_avl() {
     explore_all::<BronsonTree<Model>>("occ-avl", &[COMMON, ROTATIONS], points);
+}
+
+#[test]
+fn log_int() {
+    let lists = [COMMON, ORDERINGS, SCANS];
+    explore_all::<DrachslerTree<Model>>("log-int", &lists, scans);
 }
 
 fn skiplist<I: ScanSubject>(structure: &str) {
@@ -116,6 +122,7 @@ fn pools() {
         let schedules = SCHEDULES / 10;
         explore::<NatarajanTree>("edge-ext-lf:pooled", scenario, points, schedules);
         explore::<BronsonTree>("occ-avl:pooled", scenario, points, schedules);
+        explore::<DrachslerTree>("log-int:pooled", scenario, points, schedules);
         explore::<SkipList<u64>>("skiplist:pooled", scenario, points, schedules);
         explore::<SkipList<[u8]>>("skiplist-bytes:pooled", scenario, points, schedules);
     }
@@ -291,6 +298,18 @@ fn occ_avl_blocks_for_writers_only() {
     others_finish::<BronsonTree<Model>>("occ-avl", LOOKUPS, points);
     for victim in STOPS {
         let (at, reason) = hunt_stop::<BronsonTree<Model>>(victim, points)
+            .expect_err("a task that stops under a lock must hold the other up");
+        assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
+    }
+}
+
+/// Its writers take locks, and nobody waits for its lookups and scans.
+#[test]
+fn log_int_blocks_for_writers_only() {
+    others_finish::<DrachslerTree<Model>>("log-int", LOOKUPS, scans);
+    others_finish::<DrachslerTree<Model>>("log-int", SCAN_STOPS, scans);
+    for victim in STOPS {
+        let (at, reason) = hunt_stop::<DrachslerTree<Model>>(victim, scans)
             .expect_err("a task that stops under a lock must hold the other up");
         assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
     }

@@ -6,10 +6,12 @@
 //! | `edge-ext-lf` | [`natarajan`] | external | lock-free, marks on edges |
 //! | `ext-lf` | [`ellen`] | external | lock-free, descriptors |
 //! | `int-lf` | [`howley`] | internal | lock-free, descriptors |
+//! | `log-int` | [`drachsler`] | internal, and an ordered list | fine locks, lock-free lookups |
 
 pub mod bronson;
 pub mod build;
 mod claim;
+pub mod drachsler;
 pub mod ellen;
 mod home;
 pub mod howley;

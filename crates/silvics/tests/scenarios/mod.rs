@@ -189,6 +189,72 @@ pub(crate) const CHAINS: &[Scenario] = &[
     },
 ];
 
+/// For the tree over an ordered list: what leaves the one and still is in the other.
+pub(crate) const ORDERINGS: &[Scenario] = &[
+    Scenario {
+        // 2 takes the place of 1, from below 4, which leaves it meanwhile.
+        name: "successor-loses-its-parent",
+        keys: 6,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(5, 3), Insert(4, 4), Insert(2, 5)],
+        tasks: &[&[Remove(1)], &[Remove(4)], &[Get(3), Get(2)]],
+    },
+    Scenario {
+        // 2 leaves from below 5, which leaves from above it; they have no neighbour in common.
+        name: "parent-removed",
+        keys: 7,
+        before: &[Insert(6, 1), Insert(5, 2), Insert(2, 3), Insert(3, 4)],
+        tasks: &[&[Remove(2)], &[Remove(5)], &[Get(3), Get(2)]],
+    },
+    Scenario {
+        // Who looks for 4 ends at 3, below 2, and needs its neighbour 5, which is far above.
+        name: "neighbour-far-above",
+        keys: 6,
+        before: &[Insert(5, 1), Insert(1, 2), Insert(2, 3), Insert(3, 4)],
+        tasks: &[&[Remove(3)], &[Remove(5)], &[Get(4)]],
+    },
+    Scenario {
+        // The key of a node with two children comes back, below another.
+        name: "removed-and-inserted-again",
+        keys: 3,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
+        tasks: &[&[Remove(1)], &[Insert(1, 4), Get(1)], &[Get(1), Get(2)]],
+    },
+    Scenario {
+        // Seen from behind first, or from before it.
+        name: "insert-seen-from-both-sides",
+        keys: 3,
+        before: &[Insert(0, 1), Insert(2, 2)],
+        tasks: &[&[Insert(1, 3)], &[Get(1), RangeRev(0, 2), Get(1)]],
+    },
+    Scenario {
+        // The range comes from 2, the lookup from 0.
+        name: "insert-seen-from-behind",
+        keys: 3,
+        before: &[Insert(2, 1), Insert(0, 2)],
+        tasks: &[&[Insert(1, 3)], &[RangeRev(0, 2), Get(1)]],
+    },
+    Scenario {
+        name: "attach-behind-removed",
+        keys: 4,
+        before: &[Insert(1, 1), Insert(3, 2)],
+        tasks: &[&[Remove(1), Get(2)], &[Insert(2, 3), Get(2)], &[Remove(3), Insert(0, 4)]],
+    },
+    Scenario {
+        // The successor of 1 is 3, or 2 below it.
+        name: "successor-inserted",
+        keys: 5,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(4, 3), Insert(3, 4)],
+        tasks: &[&[Remove(1), Get(4)], &[Insert(2, 5), Get(2)], &[Remove(3), Get(0)]],
+    },
+    Scenario {
+        // Each is the other's neighbour, parent or successor.
+        name: "removals-of-neighbours",
+        keys: 5,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(3, 3), Insert(2, 4), Insert(4, 5)],
+        tasks: &[&[Remove(1), Get(2)], &[Remove(2), Get(3)], &[Remove(3), Insert(1, 6)]],
+    },
+];
+
 /// For the skip list: towers.
 pub(crate) const TOWERS: &[Scenario] = &[
     Scenario {

@@ -1,0 +1,367 @@
+//! The search, the verbs, and the locks of a removal, in the paper's order and with its names.
+
+use super::Drachsler;
+use super::build::{Build, Words};
+use super::node::{Held, Node, Side};
+use crate::canary::{Canary, planted};
+use crate::domain::Guard;
+use crate::memory::Spare;
+use crate::update::{Step, Update};
+use silvics_pool::{AllocError, Placement};
+use silvics_sync::atomic::{Ordering as Memory, fence};
+use silvics_sync::backoff::Backoff;
+use std::cmp::Ordering;
+use std::ptr::NonNull;
+
+/// Where a key belongs in the list.
+pub(super) enum Place<'g, W> {
+    /// At the node that has it, removed or not.
+    Node(&'g Node<W>),
+    /// Between two nodes of which one followed the other.
+    Gap { pred: &'g Node<W>, succ: &'g Node<W> },
+}
+
+/// Something has changed: search again.
+struct Restart;
+
+/// A node to be removed and its parent, locked in the tree.
+struct TreeLocks<'g, W: Words> {
+    parent: Held<'g, W>,
+    node: Held<'g, W>,
+    heir: Heir<'g, W>,
+}
+
+/// What takes the place of a node that is removed.
+enum Heir<'g, W: Words> {
+    /// Its only child, if it has one.
+    Child(Option<&'g Node<W>>),
+    /// The one that follows it, from below its right child.
+    Successor {
+        /// Its children.
+        children: [&'g Node<W>; 2],
+        /// The successor's parent, locked, unless that is the node itself.
+        above: Option<Held<'g, W>>,
+        /// The successor, locked.
+        succ: Held<'g, W>,
+    },
+}
+
+impl<P: Placement, B: Build> Drachsler<P, B> {
+    /// How a node's place is to that of `key`: the ends of the list come before and after all keys.
+    #[inline(always)]
+    pub(super) fn order(&self, node: &Node<B::Words>, key: u64) -> Ordering {
+        if node.is(self.tail()) {
+            Ordering::Greater
+        } else if node.is(self.head()) {
+            Ordering::Less
+        } else {
+            node.key().cmp(&key)
+        }
+    }
+
+    /// The node with the key if it lies on the way, else the last one on it; the tail in an empty
+    /// tree.
+    #[inline(always)]
+    fn search<'g>(&'g self, key: u64, _guard: &'g Guard) -> &'g Node<B::Words> {
+        let mut node = self.tail();
+        // SAFETY: under the guard, from the tail on.
+        let mut next = unsafe { node.child(Side::LEFT) };
+        while let Some(child) = next {
+            node = child;
+            if child.key() == key {
+                break;
+            }
+            // SAFETY: as above.
+            next = unsafe { child.child(Side::of(key, child.key())) };
+        }
+        node
+    }
+
+    /// Follows the list from where a search has ended to the place of the key.
+    #[inline(always)]
+    fn follow<'g>(
+        &'g self,
+        key: u64,
+        mut node: &'g Node<B::Words>,
+        _guard: &'g Guard,
+    ) -> Place<'g, B::Words> {
+        while self.order(node, key).is_gt() {
+            // SAFETY: in the tree during this operation, and so in the list (I3), or reached from
+            // such a node.
+            node = unsafe { node.pred() };
+        }
+        while self.order(node, key).is_lt() {
+            // SAFETY: as above.
+            let succ = unsafe { node.succ() }; // LP(get, absent)
+            if self.order(succ, key).is_gt() {
+                return Place::Gap { pred: node, succ };
+            }
+            node = succ;
+        }
+        Place::Node(node)
+    }
+
+    /// Where the key belongs.
+    #[inline(always)]
+    pub(super) fn locate<'g>(&'g self, key: u64, guard: &'g Guard) -> Place<'g, B::Words> {
+        self.follow(key, self.search(key, guard), guard)
+    }
+
+    #[inline(always)]
+    pub(super) fn lookup(&self, key: u64, guard: &Guard) -> Option<u64> {
+        match self.locate(key, guard) {
+            Place::Node(node) => node.state(),
+            Place::Gap { .. } => None,
+        }
+    }
+
+    /// Brings `key` from the state it is found in to the one `verb` wants, and returns the state
+    /// found.
+    #[inline]
+    pub(super) fn bring<'g>(
+        &'g self,
+        key: u64,
+        verb: Update,
+        guard: &'g Guard,
+    ) -> Result<Option<u64>, AllocError> {
+        let mut spare = self.nodes.spare();
+        loop {
+            let last = self.search(key, guard);
+            let (state, found, pred) = match self.follow(key, last, guard) {
+                Place::Gap { pred, .. } => (None, None, pred),
+                // SAFETY: reached under the guard.
+                Place::Node(node) => (node.state(), Some(node), unsafe { node.pred() }),
+            };
+            let done = match (verb.step(state), state.and(found)) {
+                (Step::Keep, _) | (Step::Take, None) => return Ok(state), // LP: as of `get`
+                (Step::Put(value), None) => {
+                    let node = spare.filled(Node::new(key, value), guard)?;
+                    self.attach(node, key, pred, last, &mut spare, guard).map(|()| None)
+                }
+                (Step::Put(_), Some(node)) => Self::change_value(node, verb),
+                (Step::Take, Some(node)) => self.remove(node, verb, guard),
+            };
+            if let Ok(state) = done {
+                // The caller's next load must not come before the stores of this operation have
+                // reached the others: two threads that write one key and read the other's could
+                // else both see the old state.
+                fence(Memory::SeqCst);
+                return Ok(state);
+            }
+        }
+    }
+
+    /// Puts a new node behind `pred`, if that still is its place: into the list, then below one of
+    /// its neighbours there.
+    fn attach<'g>(
+        &'g self,
+        node: NonNull<Node<B::Words>>,
+        key: u64,
+        pred: &'g Node<B::Words>,
+        last: &'g Node<B::Words>,
+        spare: &mut Spare<'_, Node<B::Words>, P>,
+        guard: &'g Guard,
+    ) -> Result<(), Restart> {
+        let interval = pred.lock_succ();
+        // SAFETY: reached under the guard.
+        let succ = unsafe { interval.succ() };
+        let gone = interval.is_marked() && !planted(Canary::AttachedBehindRemoved);
+        if gone || !self.order(succ, key).is_gt() {
+            return Err(Restart);
+        }
+        debug_assert!(self.order(pred, key).is_lt());
+        let (parent, side) = Self::choose_parent(pred, succ, last, guard);
+        // SAFETY: ours alone until it is linked.
+        let node: &'g Node<_> = unsafe { node.as_ref() };
+        node.lay(pred, succ, &parent);
+        let behind = node.lock_succ();
+        interval.insert(&behind, succ);
+        spare.linked();
+        drop((interval, behind));
+        parent.set_child(side, Some(node));
+        drop(parent);
+        self.frame.len.add(1);
+        Ok(())
+    }
+
+    /// Of two neighbours in the list, `pred` locked there, the one below which a node between them
+    /// belongs, locked, and the side. At rest exactly one of the two places is free; both may seem
+    /// taken while one of the two is moved, which its lock tells the end of.
+    fn choose_parent<'g>(
+        pred: &'g Node<B::Words>,
+        succ: &'g Node<B::Words>,
+        last: &'g Node<B::Words>,
+        _guard: &'g Guard,
+    ) -> (Held<'g, B::Words>, Side) {
+        let mut candidate = if last.is(succ) { succ } else { pred };
+        loop {
+            let (side, other) =
+                if candidate.is(pred) { (Side::RIGHT, succ) } else { (Side::LEFT, pred) };
+            let held = candidate.lock_tree();
+            // SAFETY: reached under the guard.
+            if unsafe { held.child(side) }.is_none() {
+                return (held, side);
+            }
+            candidate = other;
+        }
+    }
+
+    /// Replaces a node's value, if it is not removed yet.
+    fn change_value(node: &Node<B::Words>, verb: Update) -> Result<Option<u64>, Restart> {
+        let interval = node.lock_succ();
+        if interval.is_marked() && !planted(Canary::UpdateOfRemoved) {
+            return Err(Restart);
+        }
+        let state = Some(interval.value());
+        match verb.step(state) {
+            Step::Keep => {}
+            Step::Put(value) => interval.set_value(value), // LP(insert, compare_exchange: replaced)
+            Step::Take => return Err(Restart),
+        }
+        Ok(state)
+    }
+
+    /// Removes a node: marks it, then takes it out of the tree and out of the list.
+    fn remove<'g>(
+        &'g self,
+        node: &'g Node<B::Words>,
+        verb: Update,
+        guard: &'g Guard,
+    ) -> Result<Option<u64>, Restart> {
+        // SAFETY: reached under the guard.
+        let before = unsafe { node.pred() }.lock_succ();
+        // SAFETY: as above.
+        if before.is_marked() || !unsafe { before.succ() }.is(node) {
+            return Err(Restart);
+        }
+        let interval = node.lock_succ(); // in the list, and not marked: that takes both locks
+        let state = Some(interval.value());
+        match verb.step(state) {
+            Step::Take => {}
+            Step::Keep => return Ok(state),
+            Step::Put(_) => return Err(Restart),
+        }
+        let locks = Self::acquire_tree_locks(node, guard);
+        interval.mark(); // LP(remove)
+        self.frame.len.add(-1);
+        if planted(Canary::ListBeforeTree) {
+            before.unlink(&interval);
+            drop((before, interval));
+            Self::remove_from_tree(locks, guard);
+        } else {
+            Self::remove_from_tree(locks, guard);
+            before.unlink(&interval);
+            drop((before, interval));
+        }
+        // SAFETY: neither tree nor list lead to it any more (I3, I5), and only its remover does
+        // this: it is marked once, under its lock.
+        unsafe { self.nodes.retire(node.as_non_null(), guard) };
+        Ok(state)
+    }
+
+    /// Locks what the removal of `node`, which is locked in the list, changes in the tree. Upwards
+    /// by waiting, downwards only by trying: who holds a node's lock waits for none below it.
+    fn acquire_tree_locks<'g>(
+        node: &'g Node<B::Words>,
+        guard: &'g Guard,
+    ) -> TreeLocks<'g, B::Words> {
+        let mut backoff = Backoff::new();
+        loop {
+            let held = node.lock_tree();
+            let parent = Self::lock_parent(node, guard);
+            let heir = match Self::children(node, guard) {
+                (Some(left), Some(right)) => Self::try_lock_successor(node, [left, right], guard),
+                (child, None) | (None, child) => Some(Heir::Child(child)),
+            };
+            if let Some(heir) = heir {
+                return TreeLocks { parent, node: held, heir };
+            }
+            drop((held, parent));
+            backoff.wait();
+        }
+    }
+
+    /// Locks a node's parent.
+    fn lock_parent<'g>(node: &Node<B::Words>, _guard: &'g Guard) -> Held<'g, B::Words> {
+        loop {
+            // SAFETY: reached under the guard.
+            let parent: &'g Node<_> = unsafe { node.parent() };
+            let held = parent.lock_tree();
+            // SAFETY: as above.
+            if unsafe { node.parent() }.is(parent) || planted(Canary::ParentUnvalidated) {
+                return held;
+            }
+        }
+    }
+
+    /// Locks the successor of `node`, which is locked in list and tree, and the successor's parent.
+    fn try_lock_successor<'g>(
+        node: &'g Node<B::Words>,
+        children: [&'g Node<B::Words>; 2],
+        _guard: &'g Guard,
+    ) -> Option<Heir<'g, B::Words>> {
+        // SAFETY: all that is met here was in the list or tree during this operation (I6).
+        let (succ, above): (&'g Node<_>, &'g Node<_>) =
+            unsafe { (node.succ(), node.succ().parent()) };
+        let above = if above.is(node) {
+            None
+        } else {
+            let held = above.try_lock_tree()?;
+            // SAFETY: as above.
+            if !unsafe { succ.parent() }.is(above) {
+                return None;
+            }
+            Some(held)
+        };
+        Some(Heir::Successor { children, above, succ: succ.try_lock_tree()? })
+    }
+
+    fn children<'g>(
+        node: &Node<B::Words>,
+        _guard: &'g Guard,
+    ) -> (Option<&'g Node<B::Words>>, Option<&'g Node<B::Words>>) {
+        // SAFETY: reached under the guard.
+        unsafe { (node.child(Side::LEFT), node.child(Side::RIGHT)) }
+    }
+
+    /// Takes a node out of the tree. Its own links stay, for those who stand at it.
+    fn remove_from_tree<'g>(locks: TreeLocks<'g, B::Words>, guard: &'g Guard) {
+        let TreeLocks { parent, node, heir } = locks;
+        let (left, _) = Self::children(&parent, guard);
+        let place = if left.is_some_and(|left| left.is(&node)) { Side::LEFT } else { Side::RIGHT };
+        match heir {
+            Heir::Child(child) => parent.adopt(place, child),
+            Heir::Successor { children: [left, right], above, succ } => {
+                let (nothing, onward) = Self::children(&succ, guard);
+                debug_assert!(nothing.is_none() || cfg!(feature = "canaries"));
+                // The successor leaves its place before it leads to what is above that: a search
+                // could go in circles.
+                if let Some(above) = above {
+                    above.adopt(Side::LEFT, onward);
+                    succ.adopt(Side::RIGHT, Some(right));
+                }
+                succ.adopt(Side::LEFT, Some(left));
+                parent.adopt(place, Some(&succ));
+            }
+        }
+    }
+
+    /// The node before an entry in the list, wherever the link that leads back comes from: the last
+    /// one that is followed by nothing smaller than the entry.
+    pub(super) fn before<'g>(
+        &'g self,
+        node: &'g Node<B::Words>,
+        _guard: &'g Guard,
+    ) -> &'g Node<B::Words> {
+        // SAFETY: in the list at some moment since the scan began (I6).
+        let mut before = unsafe { node.pred() };
+        loop {
+            // SAFETY: as above.
+            let next = unsafe { before.succ() };
+            if self.order(next, node.key()).is_ge() || planted(Canary::BackwardLinkTrusted) {
+                return before;
+            }
+            before = next;
+        }
+    }
+}
