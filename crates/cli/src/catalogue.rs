@@ -144,9 +144,8 @@ fn boxed<K: BenchKey + ?Sized, C: Contender<Key = K>>(contender: C) -> Box<dyn S
 
 mod ours {
     use super::{DEFAULT_VARIANT, Entry, Make, Makers, Ranges, Variant, Verify, boxed};
-    use crate::interrupt;
     use crate::keys::BenchKey;
-    use crate::ours::{ByRange, Freezing, NoScans, Ours, ScanBy};
+    use crate::ours::{ByRange, Freezing, NoScans, Ours, Recorded, ScanBy};
     use silvics::bst::bronson::build::{
         self as bronson, Baseline2, Fixed2, Restarting, Restarting2,
     };
@@ -154,11 +153,9 @@ mod ours {
     use silvics::bst::ellen::build as ellen;
     use silvics::bst::natarajan::build as natarajan;
     use silvics::{
-        BronsonTree, Check, EllenTree, HowleyTree, NatarajanTree, Objects, OrderedIndex, Placement,
-        Pooled, Shared, SkipList,
+        BronsonTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Objects, OrderedIndex,
+        Placement, Pooled, Shared, SkipList,
     };
-    use silvics_testkit::TestKey;
-    use silvics_testkit::verify::{Scans, verify};
 
     const ORIGIN: &str = concat!("silvics ", env!("CARGO_PKG_VERSION"));
 
@@ -298,6 +295,21 @@ mod ours {
         tree("int-lf", paper, INTERNAL, sync, Ranges::default(), variants)
     }
 
+    fn log_int() -> Entry {
+        let variants = vec![
+            build::<DrachslerTree<Pooled, Fixed>, DrachslerTree<Shared, Fixed>, ByRange>(
+                "fixed",
+                &[],
+            ),
+            build::<DrachslerTree<Pooled, Baseline>, DrachslerTree<Shared, Baseline>, ByRange>(
+                "baseline",
+                &[PADDING, SCATTERED],
+            ),
+        ];
+        let (paper, sync) = ("Drachsler, Vechev and Yahav, PPoPP 2014", "fine locks, ordered list");
+        tree("log-int", paper, INTERNAL, sync, WORDS, variants)
+    }
+
     const INTERNAL: &str = "internal binary search tree";
 
     fn skiplist() -> Entry {
@@ -330,9 +342,9 @@ mod ours {
     /// A variant over words: `I` with a pool per kind, `J` from the global allocator.
     fn build<I, J, S>(name: &'static str, oversights: &'static [&'static str]) -> Variant
     where
-        I: OrderedIndex<Key = u64> + Check + Objects + 'static,
-        J: OrderedIndex<Key = u64> + Check + 'static,
-        S: ScanBy<I, Recorded: Scans<I>> + ScanBy<J, Recorded: Scans<J>>,
+        I: OrderedIndex<Key = u64> + Objects + 'static,
+        J: OrderedIndex<Key = u64> + 'static,
+        S: ScanBy<I> + Recorded<I> + ScanBy<J> + Recorded<J>,
     {
         let (own, shared) = (words::<I, S>(), Some(words::<J, S>()));
         Variant { name, own, shared, objects: I::OBJECTS, oversights, lookups_only: false }
@@ -340,19 +352,15 @@ mod ours {
 
     fn words<I, S>() -> Makers
     where
-        I: OrderedIndex<Key = u64> + Check + 'static,
-        S: ScanBy<I, Recorded: Scans<I>>,
+        I: OrderedIndex<Key = u64> + 'static,
+        S: ScanBy<I> + Recorded<I>,
     {
         let (word, verify_word) = (Some(make::<I, S>()), Some(verifier::<I, S>()));
         Makers { word, verify_word, ..Makers::default() }
     }
 
-    fn verifier<I, S>() -> Verify
-    where
-        I: OrderedIndex<Key: TestKey> + Check + 'static,
-        S: ScanBy<I, Recorded: Scans<I>>,
-    {
-        |plan, clock| verify::<I, _>(plan, clock, S::RECORDED, interrupt::pending_beat)
+    fn verifier<I, S: Recorded<I>>() -> Verify {
+        S::verify
     }
 
     fn make<I, S>() -> Make<I::Key>

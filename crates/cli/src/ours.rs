@@ -1,12 +1,16 @@
 //! Our own indexes as contenders.
 
 use crate::contender::{Contender, Session};
+use crate::interrupt;
 use silvics::bst::bronson::build::Restarting2;
 use silvics::{
-    AllocError, BronsonTree, FrozenTree, Guard, Key, KeyRef, Options, OrderedIndex, OrderedScan,
-    Pinned, Placement, PoolStats, TryInsertError,
+    AllocError, BronsonTree, Check, FrozenTree, Guard, Key, KeyRef, Options, OrderedIndex,
+    OrderedScan, Pinned, Placement, PoolStats, TryInsertError,
 };
-use silvics_testkit::verify;
+use silvics_testkit::TestKey;
+use silvics_testkit::clock::Clock;
+use silvics_testkit::erased::{self, Erased, ErasedScan};
+use silvics_testkit::verify::{self, verify};
 use std::marker::PhantomData;
 use std::ops::Bound::{Included, Unbounded};
 
@@ -26,11 +30,6 @@ impl<I, S> Ours<I, S> {
 
 /// How an index scans.
 pub trait ScanBy<I: OrderedIndex>: 'static {
-    /// The scans of its recorded histories.
-    const RECORDED: Self::Recorded;
-    /// Their type.
-    type Recorded;
-
     /// See [`Session::scan`].
     fn scan(
         pinned: &Pinned<'_, I>,
@@ -40,13 +39,17 @@ pub trait ScanBy<I: OrderedIndex>: 'static {
     ) -> usize;
 }
 
+/// How histories of an index are recorded and checked: with its type erased, so that this is
+/// compiled once for all indexes that scan alike.
+pub trait Recorded<I>: 'static {
+    /// See [`verify`].
+    fn verify(plan: &verify::Plan, clock: &Clock) -> verify::Report;
+}
+
 /// Not at all: the catalogue says so, and nothing calls it.
 pub struct NoScans;
 
 impl<I: OrderedIndex> ScanBy<I> for NoScans {
-    const RECORDED: verify::NoScans = verify::NoScans;
-    type Recorded = verify::NoScans;
-
     fn scan(
         _pinned: &Pinned<'_, I>,
         _from: KeyRef<'_, I>,
@@ -57,13 +60,28 @@ impl<I: OrderedIndex> ScanBy<I> for NoScans {
     }
 }
 
+impl<I: OrderedIndex<Key: TestKey> + Check + 'static> Recorded<I> for NoScans {
+    fn verify(plan: &verify::Plan, clock: &Clock) -> verify::Report {
+        erased::run(erased::points::<I>(), || {
+            let stop = interrupt::pending_beat;
+            verify::<Erased<I::Key>, _>(plan, clock, verify::NoScans, stop)
+        })
+    }
+}
+
 /// By [`OrderedScan::range`].
 pub struct ByRange;
 
-impl<I: OrderedScan> ScanBy<I> for ByRange {
-    const RECORDED: verify::AllScans = verify::AllScans;
-    type Recorded = verify::AllScans;
+impl<I: OrderedScan<Key: TestKey> + Check + 'static> Recorded<I> for ByRange {
+    fn verify(plan: &verify::Plan, clock: &Clock) -> verify::Report {
+        erased::run(erased::scans::<I>(), || {
+            let stop = interrupt::pending_beat;
+            verify::<ErasedScan<I::Key>, _>(plan, clock, verify::AllScans, stop)
+        })
+    }
+}
 
+impl<I: OrderedScan> ScanBy<I> for ByRange {
     #[inline]
     fn scan(
         pinned: &Pinned<'_, I>,

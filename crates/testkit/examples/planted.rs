@@ -4,12 +4,15 @@
 //! `none` does the same things rightly, and no tool may object; nor to `histories`, a few of every
 //! structure in each placement.
 
-use silvics::{BronsonTree, NatarajanTree, Pooled, Shared, SkipList};
+use silvics::{
+    BronsonTree, Check, NatarajanTree, OrderedIndex, OrderedScan, Pooled, Shared, SkipList,
+};
 use silvics_pool::{BytesPool, Config, Pool};
 use silvics_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use silvics_testkit::Subject;
 use silvics_testkit::clock::Clock;
+use silvics_testkit::erased::{Erased, ErasedScan, points, run, scans};
 use silvics_testkit::verify::{AllScans, NoScans, Plan, Scans, Until, verify};
+use silvics_testkit::{Subject, TestKey};
 use std::cell::UnsafeCell;
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -49,25 +52,33 @@ fn main() -> ExitCode {
 
 /// Records and checks some histories of every structure.
 fn histories() {
-    fn of<I: Subject, S: Scans<I>>(scans: S) {
+    fn some<E: Subject, S: Scans<E>>(name: &str, scans: S) {
         let plan = Plan { until: Until::Histories(10), ..Plan::default() };
-        let report = verify::<I, S>(&plan, &Clock::new(), scans, || false);
+        let report = verify::<E, S>(&plan, &Clock::new(), scans, || false);
         assert!(
             report.found.is_none(),
             "{}",
             report.found.map_or(String::new(), |f| f.what.to_string())
         );
         assert_eq!(report.histories, 10);
-        println!("{}: {} operations", std::any::type_name::<I>(), report.operations);
+        println!("{name}: {} operations", report.operations);
     }
-    of::<NatarajanTree<Pooled>, _>(NoScans);
-    of::<NatarajanTree<Shared>, _>(NoScans);
-    of::<BronsonTree<Pooled>, _>(NoScans);
-    of::<BronsonTree<Shared>, _>(NoScans);
-    of::<SkipList<u64, Pooled>, _>(AllScans);
-    of::<SkipList<u64, Shared>, _>(AllScans);
-    of::<SkipList<[u8], Pooled>, _>(AllScans);
-    of::<SkipList<[u8], Shared>, _>(AllScans);
+    fn of<I: OrderedIndex<Key: TestKey> + Check + 'static>() {
+        let name = std::any::type_name::<I>();
+        run(points::<I>(), || some::<Erased<I::Key>, _>(name, NoScans));
+    }
+    fn scanned<I: OrderedScan<Key: TestKey> + Check + 'static>() {
+        let name = std::any::type_name::<I>();
+        run(scans::<I>(), || some::<ErasedScan<I::Key>, _>(name, AllScans));
+    }
+    of::<NatarajanTree<Pooled>>();
+    of::<NatarajanTree<Shared>>();
+    of::<BronsonTree<Pooled>>();
+    of::<BronsonTree<Shared>>();
+    scanned::<SkipList<u64, Pooled>>();
+    scanned::<SkipList<u64, Shared>>();
+    scanned::<SkipList<[u8], Pooled>>();
+    scanned::<SkipList<[u8], Shared>>();
 }
 
 /// Runs both at once. They wait for each other spinning: a sleeper would take longer to wake than

@@ -5,6 +5,7 @@
 //! [`crate::fault_suite!`] declares the tests.
 
 use crate::crew::together;
+use crate::erased::chosen;
 use crate::failure::ensure;
 use crate::faulty::{Ledger, Plan, Ran, strike, under, unwinding};
 use crate::key_sum::{Balance, settle_accounts};
@@ -283,8 +284,9 @@ fn elsewhere<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let (send, receive) = mpsc::channel::<()>();
+    let chosen = chosen();
     let thread = std::thread::spawn(move || {
-        let result = work();
+        let result = chosen.within(work);
         drop(send);
         result
     });
@@ -611,12 +613,14 @@ macro_rules! fault_suite {
         mod $name {
             #[allow(unused_imports, clippy::wildcard_imports)]
             use super::*;
-            $crate::index_suite!(@tests $index,
+            $crate::index_suite!(@tests $index, points,
                 nth_allocation_fails: faults::nth_fails,
                 nth_allocation_panics: faults::nth_panics,
                 creation_fails: faults::creation,
                 faults_among_threads: faults::among_threads,
                 user_panics: faults::user_panics,
+            );
+            $crate::index_suite!(@tests $index, scans,
                 $($test: $file::$property,)*
             );
         }

@@ -1,7 +1,8 @@
 //! The conformance suite every index of silvics runs, whatever its topology and placement.
 //!
 //! A property is a generic function that returns an [`Outcome`]; [`index_suite!`] declares a test
-//! per property for an index type. Two properties need a process of their own and are called from
+//! per property for an index type, which it erases ([`erased`]), so that the suite is compiled once
+//! for all of them. Two properties need a process of their own and are called from
 //! small test files instead.
 //!
 //! | property | refutes |
@@ -54,6 +55,8 @@ mod crew;
 pub mod cursors;
 #[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod ends;
+#[cfg(not(silvics_shuttle))]
+pub mod erased;
 mod failure;
 #[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod faults;
@@ -103,4 +106,4 @@ pub mod verify;
 pub use failure::{Failure, Outcome};
 pub use keys::{ScanSubject, Subject, TestKey};
 #[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub use suite::holds;
+pub use suite::{compiled, holds};

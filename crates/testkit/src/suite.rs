@@ -13,6 +13,66 @@ pub fn holds(outcome: Outcome) {
     }
 }
 
+/// Declares the functions that the suite's tests call: properties of erased indexes, which are not
+/// generic and so compiled here, once, and not for every index and test binary.
+macro_rules! compiled {
+    ($form:ident, $erased:ident: $($file:ident: $($property:ident)*;)*) => {
+        pub mod $form {
+            $(
+                pub mod $file {
+                    use crate::Outcome;
+                    use crate::erased::$erased;
+
+                    /// The properties in this file, for a type of keys.
+                    pub trait Suite {
+                        $(fn $property() -> Outcome;)*
+                    }
+                    impl Suite for u64 {
+                        $(
+                            fn $property() -> Outcome {
+                                crate::$file::$property::<$erased<u64>>()
+                            }
+                        )*
+                    }
+                    impl Suite for [u8] {
+                        $(
+                            fn $property() -> Outcome {
+                                crate::$file::$property::<$erased<[u8]>>()
+                            }
+                        )*
+                    }
+                }
+            )*
+        }
+    };
+}
+
+/// What [`index_suite!`] and [`crate::fault_suite!`] call, by the maker it needs, file and property.
+#[doc(hidden)]
+pub mod compiled {
+    compiled! { points, Erased:
+        sequential: oracle oracle_long orders extremes;
+        key_sum: key_sum;
+        presence: under_writers;
+        histories: histories;
+        memory: churn long_churn live_objects_are_reachable threads_that_end
+            dropped_with_garbage_elsewhere held_guards_keep;
+        limit: limits limit_among_threads;
+        guards: foreign foreign_garbage shared;
+        reclaim: garbage_under_a_held_pin;
+        faults: nth_fails nth_panics creation among_threads user_panics;
+    }
+    compiled! { scans, ErasedScan:
+        ranges: oracle syntax under_writers under_a_held_guard;
+        cursors: oracle under_writers sent_and_parked;
+        histories: scan_histories;
+        memory: live_objects_after_scans;
+        reclaim: scans_under_churn parked_cursors unfinished_scans;
+        guards: foreign_scans;
+        faults: user_panics_in_scans;
+    }
+}
+
 /// Declares a module of tests, one per property, for an index type:
 ///
 /// ```
@@ -25,26 +85,27 @@ pub fn holds(outcome: Outcome) {
 ///
 /// With `scans` the type is an [`silvics::OrderedScan`], whose properties are added. The key type
 /// is the index's. (`reference` is for [`crate::reference::LockedMap`], which scans but has no
-/// nodes that a guard could keep.)
+/// nodes that a guard could keep.) The properties run on the type erased ([`crate::erased`]): a
+/// further line costs next to nothing to compile.
 #[macro_export]
 macro_rules! index_suite {
     ($name:ident, $index:ty) => {
-        $crate::index_suite!(@module $name, $index,
+        $crate::index_suite!(@module $name, $index, [
             held_guards_keep: memory::held_guards_keep,
             garbage_under_a_held_pin: reclaim::garbage_under_a_held_pin,
-        );
+        ], []);
     };
     ($name:ident, $index:ty, scans) => {
-        $crate::index_suite!(@scans $name, $index,
+        $crate::index_suite!(@scans $name, $index, [
             held_guards_keep: memory::held_guards_keep,
             garbage_under_a_held_pin: reclaim::garbage_under_a_held_pin,
-        );
+        ]);
     };
     ($name:ident, $index:ty, reference) => {
-        $crate::index_suite!(@scans $name, $index,);
+        $crate::index_suite!(@scans $name, $index, []);
     };
-    (@scans $name:ident, $index:ty, $($test:ident: $file:ident::$property:ident,)*) => {
-        $crate::index_suite!(@module $name, $index,
+    (@scans $name:ident, $index:ty, $points:tt) => {
+        $crate::index_suite!(@module $name, $index, $points, [
             ranges_as_the_oracle: ranges::oracle,
             ranges_in_every_syntax: ranges::syntax,
             ranges_under_writers: ranges::under_writers,
@@ -56,14 +117,13 @@ macro_rules! index_suite {
             live_objects_after_scans: memory::live_objects_after_scans,
             scans_under_churn: reclaim::scans_under_churn,
             foreign_guards_on_scans: guards::foreign_scans,
-            $($test: $file::$property,)*
-        );
+        ]);
     };
-    (@module $name:ident, $index:ty, $($test:ident: $file:ident::$property:ident,)*) => {
+    (@module $name:ident, $index:ty, [$($points:tt)*], [$($scans:tt)*]) => {
         mod $name {
             #[allow(unused_imports, clippy::wildcard_imports)]
             use super::*;
-            $crate::index_suite!(@tests $index,
+            $crate::index_suite!(@tests $index, points,
                 oracle: sequential::oracle,
                 oracle_long: sequential::oracle_long,
                 insertion_orders: sequential::orders,
@@ -80,28 +140,44 @@ macro_rules! index_suite {
                 foreign_guards: guards::foreign,
                 foreign_guards_keep_no_garbage: guards::foreign_garbage,
                 guards_shared_by_indexes: guards::shared,
-                $($test: $file::$property,)*
+                $($points)*
             );
-            $crate::index_suite!(@long $index,
+            $crate::index_suite!(@tests $index, scans, $($scans)*);
+            $crate::index_suite!(@long $index, points,
                 long_churn: memory::long_churn,
             );
         }
     };
-    (@tests $index:ty, $($test:ident: $file:ident::$property:ident,)*) => {
+    (@tests $index:ty, $form:ident, $($test:ident: $file:ident::$property:ident,)*) => {
         $(
             #[test]
             fn $test() {
-                $crate::holds($crate::$file::$property::<$index>());
+                $crate::index_suite!(@holds $index, $form, $file::$property);
             }
         )*
     };
-    (@long $index:ty, $($test:ident: $file:ident::$property:ident,)*) => {
+    (@long $index:ty, $form:ident, $($test:ident: $file:ident::$property:ident,)*) => {
         $(
             #[test]
             #[ignore = "runs for minutes: just stress"]
             fn $test() {
-                $crate::holds($crate::$file::$property::<$index>());
+                $crate::index_suite!(@holds $index, $form, $file::$property);
             }
         )*
+    };
+    (@holds $index:ty, $form:ident, $file:ident::$property:ident) => {
+        $crate::holds($crate::outcome!($index, $form::$file::$property));
+    };
+}
+
+/// What a property of the suite says of an index type, erased: `outcome!(Type, points::file::name)`,
+/// or `scans` for a property that needs ranges.
+#[macro_export]
+macro_rules! outcome {
+    ($index:ty, $form:ident::$file:ident::$property:ident) => {
+        $crate::erased::run(
+            $crate::erased::$form::<$index>(),
+            <$crate::erased::KeyOf<$index> as $crate::compiled::$form::$file::Suite>::$property,
+        )
     };
 }

@@ -1,30 +1,32 @@
 //! What fails or unwinds at the wrong moment is found: every mistake of `broken::slips` and
-//! `broken::lists` is refuted by the property named beside it, and for the right reason.
+//! `broken::lists` is refuted by the property named beside it, and for the right reason; on the
+//! erased index, as the suite runs.
 
 use silvics_testkit::broken::lists::{self, SlippingList};
 use silvics_testkit::broken::slips::{self, FaultyMap};
 use silvics_testkit::reference::LockedMap;
-use silvics_testkit::{Outcome, fault_suite, faults, holds, memory, reclaim};
+use silvics_testkit::{fault_suite, faults, holds, outcome, reclaim};
 
 fault_suite!(no_mistake, FaultyMap<slips::NoSlip>);
 fault_suite!(no_mistake_in_a_list, SlippingList<lists::NoSlip>, scans);
 
 #[test]
 fn no_mistake_in_what_is_live() {
-    holds(reclaim::scans_under_churn::<SlippingList<lists::NoSlip>>());
-    holds(reclaim::garbage_under_a_held_pin::<SlippingList<lists::NoSlip>>());
-    holds(memory::live_objects_are_reachable::<SlippingList<lists::NoSlip>>());
-    holds(memory::live_objects_after_scans::<SlippingList<lists::NoSlip>>());
-    holds(memory::live_objects_are_reachable::<FaultyMap<slips::NoSlip>>());
+    type List = SlippingList<lists::NoSlip>;
+    holds(outcome!(List, scans::reclaim::scans_under_churn));
+    holds(outcome!(List, points::reclaim::garbage_under_a_held_pin));
+    holds(outcome!(List, points::memory::live_objects_are_reachable));
+    holds(outcome!(List, scans::memory::live_objects_after_scans));
+    holds(outcome!(FaultyMap<slips::NoSlip>, points::memory::live_objects_are_reachable));
 }
 
 /// Declares that a property refutes a mistake, with this in its reason.
 macro_rules! found {
-    ($($test:ident: $index:ty, by $file:ident::$property:ident, $reason:literal;)*) => {
+    ($($test:ident: $index:ty, by $form:ident::$file:ident::$property:ident, $reason:literal;)*) => {
         $(
             #[test]
             fn $test() {
-                let outcome: Outcome = $file::$property::<$index>();
+                let outcome = outcome!($index, $form::$file::$property);
                 let failure = outcome.expect_err("the mistake passes");
                 assert!(failure.reason().contains($reason), "for another reason: {failure}");
                 println!("found: {failure}");
@@ -34,59 +36,67 @@ macro_rules! found {
 }
 
 found! {
-    a_spare_leaked: FaultyMap<slips::LeaksSpare>, by faults::nth_fails, "keeps {\"leaf\": 1}";
+    a_spare_leaked: FaultyMap<slips::LeaksSpare>, by points::faults::nth_fails, "keeps {\"leaf\": 1}";
     a_spare_leaked_among_threads: FaultyMap<slips::LeaksSpare>,
-        by faults::among_threads, "left objects behind";
+        by points::faults::among_threads, "left objects behind";
     a_spare_leaked_by_a_panic: FaultyMap<slips::LeaksOnUnwind>,
-        by faults::nth_panics, "keeps {\"leaf\": 1}";
+        by points::faults::nth_panics, "keeps {\"leaf\": 1}";
     a_spare_leaked_by_a_panic_among_threads: FaultyMap<slips::LeaksOnUnwind>,
-        by faults::among_threads, "0 % failed, 20 % panicked";
+        by points::faults::among_threads, "0 % failed, 20 % panicked";
     an_entry_linked_too_early: FaultyMap<slips::LinksFirst>,
-        by faults::nth_fails, "did not happen";
+        by points::faults::nth_fails, "did not happen";
     an_entry_linked_before_a_panic: FaultyMap<slips::LinksFirst>,
-        by faults::nth_panics, "did not happen";
+        by points::faults::nth_panics, "did not happen";
     an_entry_linked_too_early_among_threads: FaultyMap<slips::LinksFirst>,
-        by faults::among_threads, "inserted";
-    a_lock_kept: FaultyMap<slips::KeepsLock>, by faults::nth_panics, "a lock was not given back";
-    a_pin_kept: FaultyMap<slips::KeepsPin>, by faults::nth_panics, "pins the domain";
+        by points::faults::among_threads, "inserted";
+    a_lock_kept: FaultyMap<slips::KeepsLock>, by points::faults::nth_panics, "a lock was not given back";
+    a_pin_kept: FaultyMap<slips::KeepsPin>, by points::faults::nth_panics, "pins the domain";
     a_pin_kept_among_threads: FaultyMap<slips::PinningLookup>,
-        by faults::user_panics, "pins the domain";
-    a_double_free: FaultyMap<slips::FreesTwice>, by faults::nth_fails, "freed twice";
-    a_write_after_free: FaultyMap<slips::WritesFreed>, by faults::nth_fails, "was written to";
+        by points::faults::user_panics, "pins the domain";
+    a_double_free: FaultyMap<slips::FreesTwice>, by points::faults::nth_fails, "freed twice";
+    a_write_after_free: FaultyMap<slips::WritesFreed>, by points::faults::nth_fails, "was written to";
     no_second_attempt: FaultyMap<slips::GivesUpAtOnce>,
-        by faults::nth_fails, "with one failed attempt";
-    a_root_leaked: FaultyMap<slips::LeaksRoot>, by faults::creation, "left objects behind";
+        by points::faults::nth_fails, "with one failed attempt";
+    a_root_leaked: FaultyMap<slips::LeaksRoot>, by points::faults::creation, "left objects behind";
     a_root_leaked_at_drop: FaultyMap<slips::LeaksAtDrop>,
-        by faults::nth_fails, "left objects behind";
+        by points::faults::nth_fails, "left objects behind";
     a_pin_kept_by_unwinding: SlippingList<lists::PinnedByUnwinding>,
-        by faults::user_panics_in_scans, "pins the domain";
-    another_placement: LockedMap<u64>, by faults::nth_fails, "is not on `Faulty`";
+        by scans::faults::user_panics_in_scans, "pins the domain";
+    another_placement: LockedMap<u64>, by points::faults::nth_fails, "is not on `Faulty`";
     a_range_that_keeps_an_entry: SlippingList<lists::LeakyRange>,
-        by reclaim::unfinished_scans, "objects";
+        by scans::reclaim::unfinished_scans, "objects";
     a_range_rev_that_keeps_an_entry: SlippingList<lists::LeakyRangeRev>,
-        by reclaim::unfinished_scans, "objects";
+        by scans::reclaim::unfinished_scans, "objects";
     a_range_that_keeps_a_pin: SlippingList<lists::PinnedRange>,
-        by reclaim::unfinished_scans, "pins the domain";
+        by scans::reclaim::unfinished_scans, "pins the domain";
     a_range_that_keeps_a_pin_under_churn: SlippingList<lists::PinnedRange>,
-        by reclaim::scans_under_churn, "objects are in use";
+        by scans::reclaim::scans_under_churn, "objects are in use";
     a_cursor_forgotten: SlippingList<lists::ForgottenCursor>,
-        by reclaim::unfinished_scans, "objects";
+        by scans::reclaim::unfinished_scans, "objects";
     a_cursor_that_keeps_a_pin: SlippingList<lists::PinningCursor>,
-        by reclaim::parked_cursors, "pins the domain";
+        by scans::reclaim::parked_cursors, "pins the domain";
     a_cursor_that_keeps_its_past: SlippingList<lists::ChainedCursor>,
-        by reclaim::parked_cursors, "objects";
+        by scans::reclaim::parked_cursors, "objects";
     a_reference_lost: SlippingList<lists::LostReference>,
-        by memory::live_objects_are_reachable, "can be reached";
+        by points::memory::live_objects_are_reachable, "can be reached";
     a_range_that_keeps_an_entry_at_rest: SlippingList<lists::LeakyRange>,
-        by memory::live_objects_after_scans, "can be reached";
+        by scans::memory::live_objects_after_scans, "can be reached";
     a_range_rev_that_keeps_an_entry_at_rest: SlippingList<lists::LeakyRangeRev>,
-        by memory::live_objects_after_scans, "can be reached";
+        by scans::memory::live_objects_after_scans, "can be reached";
     a_range_that_keeps_a_pin_at_rest: SlippingList<lists::PinnedRange>,
-        by memory::live_objects_after_scans, "can be reached";
+        by scans::memory::live_objects_after_scans, "can be reached";
     a_cursor_forgotten_at_rest: SlippingList<lists::ForgottenCursor>,
-        by memory::live_objects_after_scans, "can be reached";
+        by scans::memory::live_objects_after_scans, "can be reached";
     a_removal_that_keeps_a_pin: SlippingList<lists::PinnedRemove>,
-        by reclaim::garbage_under_a_held_pin, "pins after the guard is gone";
+        by points::reclaim::garbage_under_a_held_pin, "pins after the guard is gone";
     objects_freed_under_a_pin: LockedMap<u64>,
-        by reclaim::garbage_under_a_held_pin, "freed under a guard";
+        by points::reclaim::garbage_under_a_held_pin, "freed under a guard";
+}
+
+#[test]
+fn slips_are_found_in_an_index_as_it_is() {
+    let leaked = faults::nth_fails::<FaultyMap<slips::LeaksSpare>>().unwrap_err();
+    assert!(leaked.reason().contains("keeps {\"leaf\": 1}"), "{leaked}");
+    let kept = reclaim::unfinished_scans::<SlippingList<lists::LeakyRange>>().unwrap_err();
+    assert!(kept.reason().contains("objects"), "{kept}");
 }

@@ -1,12 +1,13 @@
 //! Any calls on any index, against `BTreeMap`.
 
 use super::input::Input;
+use crate::erased::{self, Erased, ErasedScan};
 use crate::keys::{TestKey, lend, nth, own, show};
 use crate::reference::{Move, Position, step, within};
 use crate::{ScanSubject, Subject};
 use silvics::{
-    AllocError, BronsonTree, CompareExchangeError, Cursor, Guard, Key, NatarajanTree, Options,
-    OwnedKey, Pages, Pooled, Shared, SkipList, TryInsertError,
+    AllocError, BronsonTree, Check, CompareExchangeError, Cursor, Guard, Key, NatarajanTree,
+    Options, OrderedIndex, OrderedScan, OwnedKey, Pages, Pooled, Shared, SkipList, TryInsertError,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -23,18 +24,34 @@ pub fn run(data: &[u8]) {
     if std::env::var_os("SILVICS_FUZZ_PLANT").is_some() {
         use crate::broken::{Broken, mistakes::BlindExchange};
         input.byte();
-        return scans::<Broken<BlindExchange>>(&mut input);
+        return with_scans::<Broken<BlindExchange>>(&mut input);
     }
     match input.byte() % 8 {
-        0 => points::<BronsonTree<Pooled>>(&mut input),
-        1 => points::<BronsonTree<Shared>>(&mut input),
-        2 => points::<NatarajanTree<Pooled>>(&mut input),
-        3 => points::<NatarajanTree<Shared>>(&mut input),
-        4 => scans::<SkipList<u64, Pooled>>(&mut input),
-        5 => scans::<SkipList<u64, Shared>>(&mut input),
-        6 => scans::<SkipList<[u8], Pooled>>(&mut input),
-        _ => scans::<SkipList<[u8], Shared>>(&mut input),
+        0 => with_points::<BronsonTree<Pooled>>(&mut input),
+        1 => with_points::<BronsonTree<Shared>>(&mut input),
+        2 => with_points::<NatarajanTree<Pooled>>(&mut input),
+        3 => with_points::<NatarajanTree<Shared>>(&mut input),
+        4 => with_scans::<SkipList<u64, Pooled>>(&mut input),
+        5 => with_scans::<SkipList<u64, Shared>>(&mut input),
+        6 => with_scans::<SkipList<[u8], Pooled>>(&mut input),
+        _ => with_scans::<SkipList<[u8], Shared>>(&mut input),
     }
+}
+
+/// The calls on an index of this type, erased.
+fn with_points<I>(input: &mut Input<'_>)
+where
+    I: OrderedIndex<Key: Decode> + Check + 'static,
+{
+    erased::run(erased::points::<I>(), || points::<Erased<I::Key>>(input));
+}
+
+/// The same with ranges and cursors.
+fn with_scans<I>(input: &mut Input<'_>)
+where
+    I: OrderedScan<Key: Decode> + Check + 'static,
+{
+    erased::run(erased::scans::<I>(), || scans::<ErasedScan<I::Key>>(input));
 }
 
 /// How a key type's keys are decoded.
