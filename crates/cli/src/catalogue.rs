@@ -152,15 +152,26 @@ mod ours {
     use silvics::bst::build::{Baseline, Fixed};
     use silvics::bst::ellen::build as ellen;
     use silvics::bst::natarajan::build as natarajan;
+    use silvics::bst::ticket::build as ticket;
     use silvics::{
         BronsonTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Objects, OrderedIndex,
-        Placement, Pooled, Shared, SkipList,
+        Placement, Pooled, Shared, SkipList, TicketTree,
     };
 
     const ORIGIN: &str = concat!("silvics ", env!("CARGO_PKG_VERSION"));
 
     pub(super) fn entries() -> Vec<Entry> {
-        vec![edge_ext_lf(), edge_ext_lf_2(), occ_avl(), occ_avl_2(), ext_lf(), int_lf(), skiplist()]
+        vec![
+            edge_ext_lf(),
+            edge_ext_lf_2(),
+            ticket_tree(),
+            ext_lf(),
+            occ_avl(),
+            occ_avl_2(),
+            log_int(),
+            int_lf(),
+            skiplist(),
+        ]
     }
 
     /// The groups of a tree that the default comparison has.
@@ -265,6 +276,23 @@ mod ours {
         oversights: &'static [&'static str],
     ) -> Variant {
         build::<NatarajanTree<Pooled, B>, NatarajanTree<Shared, B>, ByRange>(name, oversights)
+    }
+
+    fn ticket_tree() -> Entry {
+        let variants = vec![
+            ticket::<ticket::Compact>("compact", &[]),
+            ticket::<ticket::Fixed>("fixed", &[]),
+            ticket::<ticket::Baseline>("baseline", &[PADDING]),
+        ];
+        let paper = "David, Guerraoui and Trigonakis, ASPLOS 2015";
+        tree("ticket", paper, EXTERNAL, "versioned locks on edges", WORDS, variants)
+    }
+
+    fn ticket<B: ticket::Build>(
+        name: &'static str,
+        oversights: &'static [&'static str],
+    ) -> Variant {
+        build::<TicketTree<Pooled, B>, TicketTree<Shared, B>, ByRange>(name, oversights)
     }
 
     const HEAVY: &str = "heavy traversal";

@@ -158,6 +158,24 @@ canaries! {
     /// that has not set it yet is missed.
     BackwardLinkTrusted "backward-link-trusted";
 
+    "ticket":
+    /// The version of an edge's lock is read after the edge: the lock can be taken though the edge has
+    /// changed in between.
+    VersionReadLate "version-read-late";
+    /// A removal takes the lock of the edge to its leaf alone: what is put below the sibling's edge
+    /// meanwhile goes with the parent.
+    SiblingUnlocked "sibling-unlocked";
+    /// A removal gives the locks of the node back that it has cut out, and others link below it.
+    RemovedUnlocked "removed-unlocked";
+    /// An upsert takes the lock of its edge at whatever version it finds, and replaces a leaf that may
+    /// be another one by then.
+    UpsertUnvalidated "upsert-unvalidated";
+    /// A removal retires the leaf and forgets its parent.
+    ParentLeaked "parent-leaked";
+    /// Versions have too few bits: an edge that has changed often enough counts as unchanged. As in the
+    /// authors' code, with 1 bit instead of 16.
+    VersionTooShort "version-too-short";
+
     "skiplist":
     /// Whoever builds a tower does not look, when it is done, whether the node was removed
     /// meanwhile: the node stays linked on an upper level for good. What the fences in `take` and

@@ -4,10 +4,10 @@
 
 mod scenarios;
 
-use scenarios::{CHAINS, COMMON, ORDERINGS, PROMOTIONS, ROTATIONS, SCANS, TOWERS};
+use scenarios::{CHAINS, COMMON, LOCKED_EDGES, ORDERINGS, PROMOTIONS, ROTATIONS, SCANS, TOWERS};
 use silvics::bst::natarajan::build::Collocated;
 use silvics::canary::{Canary, plant};
-use silvics::{BronsonTree, DrachslerTree, NatarajanTree, SkipList};
+use silvics::{BronsonTree, DrachslerTree, NatarajanTree, SkipList, TicketTree};
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
 use silvics_testkit::schedules::{Found, Model, Stops, hunt, hunt_stop, points, report, scans};
 use std::time::Instant;
@@ -32,6 +32,7 @@ fn catch(canary: Canary) -> Option<Found> {
         "log-int" => {
             hunt::<DrachslerTree<Model>>(&[ORDERINGS, SCANS, COMMON], scans, SCHEDULES, None)
         }
+        "ticket" => hunt::<TicketTree<Model>>(&[LOCKED_EDGES, COMMON], points, SCHEDULES, None),
         "skiplist" => {
             hunt::<SkipList<u64, Model>>(&[TOWERS, SCANS, COMMON], scans, SCHEDULES, None)
         }
@@ -77,6 +78,15 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
         Canary::ScanTakesFrozenForGone => &["not linearizable"],
         Canary::ScanForgetsItsPlace => &["range in this order", "max_steps"],
         Canary::BlockRetiredByHalves => &["use after free", "double free"],
+        // What is put below a removed node is lost, or freed with it.
+        Canary::SiblingUnlocked | Canary::RemovedUnlocked => {
+            &["not linearizable", "use after free", "objects are live"]
+        }
+        // Two threads unlink one leaf, or one undoes what the other has done.
+        Canary::VersionReadLate | Canary::VersionTooShort | Canary::UpsertUnvalidated => {
+            &["not linearizable", "double free", "use after free", "free of an object"]
+        }
+        Canary::ParentLeaked => &["objects are live"],
         _ => panic!("{canary:?} has no reason to be caught for"),
     }
 }

@@ -1,7 +1,7 @@
 //! Every structure while its allocations fail or panic.
 
 use silvics::bst::natarajan::build::{Collocated, Shifted};
-use silvics::{BronsonTree, NatarajanTree, SkipList};
+use silvics::{BronsonTree, NatarajanTree, SkipList, TicketTree};
 use silvics_testkit::{fault_suite, faulty::Faulty};
 
 fault_suite!(occ_avl, BronsonTree<Faulty>);
@@ -11,3 +11,4 @@ fault_suite!(edge_ext_lf_shifted, NatarajanTree<Faulty, Shifted>, scans);
 fault_suite!(edge_ext_lf_collocated, NatarajanTree<Faulty, Collocated>);
 fault_suite!(skiplist_u64, SkipList<u64, Faulty>, scans);
 fault_suite!(skiplist_bytes, SkipList<[u8], Faulty>, scans);
+fault_suite!(ticket, TicketTree<Faulty>, scans);

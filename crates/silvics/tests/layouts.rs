@@ -5,6 +5,7 @@ use silvics::bst::bronson::build::{Baseline2, Restarting, Restarting2};
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::drachsler::Drachsler;
 use silvics::bst::natarajan::{Natarajan, build as natarajan};
+use silvics::bst::ticket::{Ticket, build as ticket};
 use silvics::bst::{Algorithm, Tree};
 use silvics::{BronsonTree, Check, Options, OrderedIndex, Pooled};
 
@@ -64,6 +65,9 @@ fn a_visit_touches_the_lines_that_the_layout_says() {
     lines::<Natarajan<Pooled, natarajan::Fixed>>(&[1.0]);
     lines::<Natarajan<Pooled, natarajan::Collocated>>(&[1.0]);
     lines::<Natarajan<Pooled, natarajan::Baseline2>>(&[1.0]);
+    lines::<Ticket<Pooled, ticket::Compact>>(&[1.0, 1.0]);
+    lines::<Ticket<Pooled, Fixed>>(&[1.1875]);
+    lines::<Ticket<Pooled, Baseline>>(&[1.0]);
     lines::<Drachsler<Pooled, Fixed>>(&[1.1875]);
     lines::<Drachsler<Pooled, Baseline>>(&[1.5]);
 }
@@ -86,6 +90,7 @@ fn pools_add_three_percent_at_most() {
     bytes::<Drachsler<Pooled, Fixed>>();
     bytes::<Natarajan<Pooled, natarajan::Compact>>();
     bytes::<Natarajan<Pooled, natarajan::Fixed>>();
+    bytes::<Ticket<Pooled, ticket::Compact>>();
 }
 
 /// Lookups in a frozen tree are those of the tree.

@@ -1,7 +1,7 @@
 //! Lookups and scans allocate nothing: counted by the global allocator of this process.
 
 use silvics::bst::natarajan::build::Fixed2;
-use silvics::{BronsonTree, NatarajanTree, Pooled, Shared, SkipList};
+use silvics::{BronsonTree, NatarajanTree, Pooled, Shared, SkipList, TicketTree};
 use silvics_testkit::counting::Counting;
 use silvics_testkit::{holds, lookups};
 
@@ -22,7 +22,14 @@ fn edge_ext_lf() {
 }
 
 #[test]
+fn ticket() {
+    holds(lookups::allocate_nothing::<TicketTree<Pooled>>());
+    holds(lookups::allocate_nothing::<TicketTree<Shared>>());
+}
+
+#[test]
 fn scans_of_external_trees() {
+    holds(lookups::scans_allocate_nothing::<TicketTree<Pooled>>());
     holds(lookups::scans_allocate_nothing::<NatarajanTree<Pooled>>());
     holds(lookups::scans_allocate_nothing::<NatarajanTree<Shared>>());
 }

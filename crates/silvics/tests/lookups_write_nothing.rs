@@ -2,7 +2,7 @@
 //! A process of its own, since a write ends it.
 
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
-use silvics::{BronsonTree, NatarajanTree, Pooled, SkipList};
+use silvics::{BronsonTree, NatarajanTree, Pooled, SkipList, TicketTree};
 use silvics_testkit::{broken, holds, lookups};
 
 #[test]
@@ -21,7 +21,14 @@ fn edge_ext_lf() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
+fn ticket() {
+    holds(lookups::write_nothing::<TicketTree<Pooled>>());
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn scans_of_external_trees() {
+    holds(lookups::scans_write_nothing::<TicketTree<Pooled>>());
     holds(lookups::scans_write_nothing::<NatarajanTree<Pooled>>());
 }
 

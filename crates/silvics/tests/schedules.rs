@@ -5,9 +5,9 @@
 
 mod scenarios;
 
-use scenarios::{CHAINS, COMMON, ORDERINGS, PROMOTIONS, ROTATIONS, SCANS, TOWERS};
+use scenarios::{CHAINS, COMMON, LOCKED_EDGES, ORDERINGS, PROMOTIONS, ROTATIONS, SCANS, TOWERS};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
-use silvics::{BronsonTree, DrachslerTree, NatarajanTree, SkipList};
+use silvics::{BronsonTree, DrachslerTree, NatarajanTree, SkipList, TicketTree};
 use silvics_testkit::schedules::Step::{
     Exchange, Get, GetMany, Insert, Range, RangeRev, Remove, TryInsert, Walk, WalkRev,
 };
@@ -42,6 +42,12 @@ fn edge_ext_lf_collocated() {
 #[test]
 fn edge_ext_lf_2() {
     explore_all::<NatarajanTree<Model, Fixed2>>("edge-ext-lf-2", &[COMMON, CHAINS], points);
+}
+
+#[test]
+fn ticket() {
+    let lists = &[COMMON, CHAINS, LOCKED_EDGES, SCANS, PROMOTIONS];
+    explore_all::<TicketTree<Model>>("ticket", lists, scans);
 }
 
 #[test]
@@ -123,6 +129,7 @@ fn pools() {
         explore::<NatarajanTree>("edge-ext-lf:pooled", scenario, points, schedules);
         explore::<BronsonTree>("occ-avl:pooled", scenario, points, schedules);
         explore::<DrachslerTree>("log-int:pooled", scenario, points, schedules);
+        explore::<TicketTree>("ticket:pooled", scenario, points, schedules);
         explore::<SkipList<u64>>("skiplist:pooled", scenario, points, schedules);
         explore::<SkipList<[u8]>>("skiplist-bytes:pooled", scenario, points, schedules);
     }
@@ -310,6 +317,18 @@ fn log_int_blocks_for_writers_only() {
     others_finish::<DrachslerTree<Model>>("log-int", SCAN_STOPS, scans);
     for victim in STOPS {
         let (at, reason) = hunt_stop::<DrachslerTree<Model>>(victim, scans)
+            .expect_err("a task that stops under a lock must hold the other up");
+        assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
+    }
+}
+
+/// The same of another tree with locks.
+#[test]
+fn ticket_blocks_for_writers_only() {
+    others_finish::<TicketTree<Model>>("ticket", LOOKUPS, points);
+    others_finish::<TicketTree<Model>>("ticket", SCAN_STOPS, scans);
+    for victim in STOPS {
+        let (at, reason) = hunt_stop::<TicketTree<Model>>(victim, points)
             .expect_err("a task that stops under a lock must hold the other up");
         assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
     }

@@ -3,8 +3,9 @@
 //! | name | module | topology | synchronisation |
 //! |---|---|---|---|
 //! | `occ-avl` | [`bronson`] | partially external, relaxed AVL | fine locks, optimistic lookups |
-//! | `edge-ext-lf` | [`natarajan`] | external | lock-free, marks on edges |
+//! | `edge-ext-lf`, `edge-ext-lf-2` | [`natarajan`] | external | lock-free, marks on edges |
 //! | `ext-lf` | [`ellen`] | external | lock-free, descriptors |
+//! | `ticket` | [`ticket`] | external | a versioned lock per edge |
 //! | `int-lf` | [`howley`] | internal | lock-free, descriptors |
 //! | `log-int` | [`drachsler`] | internal, and an ordered list | fine locks, lock-free lookups |
 
@@ -17,6 +18,7 @@ mod home;
 pub mod howley;
 pub mod natarajan;
 mod scan;
+pub mod ticket;
 mod tree;
 pub mod walk;
 

@@ -369,3 +369,38 @@ pub(crate) const PROMOTIONS: &[Scenario] = &[
         tasks: &[&[Walk(0, 3)], &[WalkRev(3, 3)], &[Remove(1), Insert(0, 4), Remove(2)]],
     },
 ];
+
+/// For the external tree with locks: updates that meet at an edge, or at two of one node.
+pub(crate) const LOCKED_EDGES: &[Scenario] = &[
+    Scenario {
+        // The removal of 1 takes both edges of the node above 1 and 2.
+        name: "growth-beside-the-removed",
+        keys: 4,
+        before: &[Insert(0, 1), Insert(2, 2), Insert(1, 3)],
+        tasks: &[&[Remove(1)], &[Insert(3, 4), Get(3)], &[Insert(2, 5), Get(2)]],
+    },
+    Scenario {
+        // Each removal wants an edge that the other takes for good.
+        name: "removals-in-a-row",
+        keys: 4,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3), Insert(3, 4)],
+        tasks: &[&[Remove(1), Get(2)], &[Remove(2), Get(1)], &[Remove(3), TryInsert(1, 5)]],
+    },
+    Scenario {
+        // The edge changes, and changes back to the same leaf.
+        name: "edge-changes-and-comes-back",
+        keys: 3,
+        before: &[Insert(1, 1)],
+        tasks: &[&[Insert(0, 2), Get(0)], &[Insert(2, 3), Remove(2)], &[Insert(1, 4), Remove(1)]],
+    },
+    Scenario {
+        name: "updates-of-one-edge",
+        keys: 2,
+        before: &[Insert(0, 1), Insert(1, 2)],
+        tasks: &[
+            &[Insert(1, 3), Exchange(1, Some(3), Some(4))],
+            &[Exchange(1, Some(2), Some(5)), Remove(0)],
+            &[Insert(1, 6), Get(1)],
+        ],
+    },
+];

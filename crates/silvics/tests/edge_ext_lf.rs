@@ -1,4 +1,4 @@
-//! The conformance suite of `silvics-testkit` on the builds of the external trees.
+//! The conformance suite of `silvics-testkit` on the builds of `edge-ext-lf` beside the default one.
 
 use silvics::bst::build::Fixed;
 use silvics::bst::natarajan::build::{Baseline2, Collocated, Fixed2, Shifted};

@@ -1,0 +1,81 @@
+//! Verifies the invariants of a quiescent tree.
+
+use super::super::home::{Lives, Objects};
+use super::super::tree::{See, violation};
+use super::Ticket;
+use super::build::{Build, InnerWords, LeafWords};
+use super::node::{Child, Edge};
+use super::state::Side;
+use crate::error::Violation;
+use silvics_layout::NodeLayout;
+use silvics_pool::Placement;
+
+impl<P: Placement, B: Build> Ticket<P, B> {
+    /// Walks the tree left to right: every leaf must be within the bounds its path gives (I2), no
+    /// lock taken (I4), no node retired (I5), and the counts must agree.
+    pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
+        let (mut leaves, mut inners, mut sentinels) = (0usize, 0usize, 0usize);
+        Self::check_locks(&self.holder)?;
+        // An edge with the bounds of its subtree: above `low` (exclusive), up to `high`.
+        let mut open: Vec<(Edge, Option<u64>, Option<u64>)> =
+            vec![(self.root().load(), None, None)];
+        while let Some((edge, low, high)) = open.pop() {
+            if edge == Edge::NONE {
+                return violation("I1", format!("a null edge between {low:?} and {high:?}"));
+            }
+            // SAFETY: exclusive access, so nothing is reclaimed.
+            match unsafe { edge.child::<B>() } {
+                Child::Leaf(leaf) => {
+                    show(self.objects.leaf_lives(edge.leaf_ptr()), &B::LEAF, see)?;
+                    if self.is_sentinel(leaf) {
+                        sentinels += 1;
+                        if high.is_some() {
+                            return violation(
+                                "I2",
+                                "the sentinel is not the rightmost leaf".into(),
+                            );
+                        }
+                        continue;
+                    }
+                    leaves += 1;
+                    let key = leaf.key();
+                    if low.is_some_and(|l| key <= l) || high.is_some_and(|h| key > h) {
+                        return violation("I2", format!("leaf {key} outside ({low:?}, {high:?}]"));
+                    }
+                }
+                Child::Inner(inner) => {
+                    inners += 1;
+                    show(self.objects.inner_lives(edge.inner_ptr()), &B::INNER, see)?;
+                    Self::check_locks(inner)?;
+                    let (key, [left, right]) = (inner.key(), inner.children());
+                    open.push((right.load(), Some(key), high));
+                    open.push((left.load(), low, Some(key)));
+                }
+            }
+        }
+        if sentinels != 1 || inners != leaves {
+            let detail = format!("{leaves} leaves, {inners} internal nodes, {sentinels} sentinels");
+            return violation("I1", detail);
+        }
+        self.frame.counted(leaves)
+    }
+
+    fn check_locks(inner: &B::Inner) -> Result<(), Violation> {
+        let seen = inner.locks().look();
+        if seen.is_taken(Side::LEFT) || seen.is_taken(Side::RIGHT) {
+            let detail = format!("node {} of a quiescent tree is locked: {seen:?}", inner.key());
+            return violation("I4", detail);
+        }
+        Ok(())
+    }
+}
+
+/// Shows the object a node lives in.
+fn show(lives: Lives, layout: &'static NodeLayout, see: &mut See<'_>) -> Result<(), Violation> {
+    match lives {
+        Lives::In(object) => see(layout, object),
+        Lives::BesideInner => {}
+        Lives::Nowhere => return violation("I5", format!("a retired {} is linked", layout.kind)),
+    }
+    Ok(())
+}
