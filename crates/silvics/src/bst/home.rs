@@ -465,7 +465,7 @@ mod loom_tests {
         loom::model(move || {
             let halves = [UnsafeCell::new(0), UnsafeCell::new(0)];
             let shared = Arc::new(Shared { live: Halves::both(), halves });
-            let ends = |shared: &Shared, half: Half| {
+            let ends = move |shared: &Shared, half: Half| {
                 let own = &shared.halves[half as usize - 1];
                 // SAFETY: the half is this thread's until it dies.
                 own.with_mut(|used| unsafe { *used += 1 });
