@@ -171,13 +171,14 @@ pub fn garbage_under_a_held_pin<I: Subject>() -> Outcome {
 
 type Live = BTreeMap<&'static str, usize>;
 
-/// The objects of an index that has never had more than these many entries.
+/// The objects of an index that has never had more than these many entries, but for the garbage of
+/// their insertion.
 fn plain<I: Subject>(entries: usize) -> Result<Live, Failure> {
     let recorded = Recorded::<I>::new()?;
     for n in 0..entries as u64 {
         recorded.index.pin().insert(lend::<I>(&nth::<I>(n)), n)?;
     }
-    Ok(recorded.ledger.live())
+    settled(&recorded)
 }
 
 /// Frees all garbage, which only the calling thread may have made, and gives the objects left.
