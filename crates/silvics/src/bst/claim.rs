@@ -186,3 +186,157 @@ impl<D> AtomicClaim<D> {
         self.swing(claim.word(), without_provenance_mut(clean.0)).is_ok()
     }
 }
+
+/// The claims in every execution:
+/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+#[cfg(all(test, silvics_loom))]
+mod loom_tests {
+    use super::*;
+    use loom::thread;
+    use silvics_sync::atomic::AtomicU64;
+    use silvics_sync::cell::UnsafeCell;
+    use std::sync::Arc;
+
+    /// A descriptor that says where the link is to lead.
+    #[repr(align(64))]
+    struct Descriptor(UnsafeCell<u64>);
+
+    /// A node with one link.
+    struct Node {
+        word: AtomicClaim<Descriptor>,
+        link: AtomicU64,
+        descriptors: [Descriptor; 2],
+    }
+    // SAFETY: descriptors are written before they are published, and read by those who have seen them
+    // in the word; loom checks that.
+    unsafe impl Sync for Node {}
+    // SAFETY: as above.
+    unsafe impl Send for Node {}
+
+    impl Node {
+        fn new() -> Arc<Self> {
+            let descriptors = [(); 2].map(|()| Descriptor(UnsafeCell::new(0)));
+            Arc::new(Self { word: AtomicClaim::new(), link: AtomicU64::new(0), descriptors })
+        }
+
+        fn claim(&self, at: usize, to: u64) -> Claim<Descriptor> {
+            // SAFETY: each is filled by one thread, which has not published it yet.
+            self.descriptors[at].0.with_mut(|content| unsafe { *content = to });
+            Claim::new(Flag::One, NonNull::from(&self.descriptors[at]))
+        }
+
+        /// Does what the descriptor says, as a helper or the owner. Whether this call released the node.
+        fn help(&self, claim: Claim<Descriptor>, before: Clean) -> bool {
+            // SAFETY: seen in the word, or the thread's own.
+            let to = unsafe { claim.descriptor.as_ref() }.0.with(|content| unsafe { *content });
+            // Relaxed: the word's orderings have to do.
+            let seen = (to - 1, Ordering::Relaxed, Ordering::Relaxed);
+            let _ = self.link.compare_exchange(seen.0, to, seen.1, seen.2);
+            self.word.release(claim, before)
+        }
+    }
+
+    fn spawn<T: 'static>(
+        node: &Arc<Node>,
+        work: impl FnOnce(&Node) -> T + 'static,
+    ) -> thread::JoinHandle<T> {
+        let node = Arc::clone(node);
+        thread::spawn(move || work(&node))
+    }
+
+    /// C1: one thread changes the link under a claim; another reads word and link and claims the node
+    /// for what it has read.
+    fn what_was_read_is_so(release: fn(&Node, Claim<Descriptor>, Clean)) {
+        loom::model(move || {
+            let node = Node::new();
+            let other = spawn(&node, move |node| {
+                let claim = node.claim(0, 1);
+                if node.word.try_claim(Clean::FIRST, claim).is_ok() {
+                    node.link.store(1, Ordering::Relaxed);
+                    release(node, claim, Clean::FIRST);
+                }
+            });
+            if let State::Clean(clean) = node.word.load() {
+                let link = node.link.load(Ordering::Relaxed);
+                if node.word.try_claim(clean, node.claim(1, 2)).is_ok() {
+                    assert_eq!(node.link.load(Ordering::Relaxed), link, "the link has changed");
+                }
+            }
+            other.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_claim_is_for_what_was_read() {
+        what_was_read_is_so(|node, claim, before| {
+            assert!(node.word.release(claim, before));
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "the link has changed")]
+    fn a_release_that_does_not_count_is_caught() {
+        what_was_read_is_so(|node, claim, before| {
+            node.word.release_to(claim, before);
+        });
+    }
+
+    /// C2, C3: whoever helps, the step is made once, and one release succeeds.
+    #[test]
+    fn one_of_all_who_help_releases_the_node() {
+        loom::model(|| {
+            let node = Node::new();
+            let helper = |node: &Node| match node.word.load() {
+                State::Claimed(claim) => node.help(claim, Clean::FIRST),
+                State::Clean(_) => false,
+            };
+            let helpers = [spawn(&node, helper), spawn(&node, helper)];
+            let claim = node.claim(0, 1);
+            assert!(node.word.try_claim(Clean::FIRST, claim).is_ok());
+            let mut releases = usize::from(node.help(claim, Clean::FIRST));
+            for helper in helpers {
+                releases += usize::from(helper.join().unwrap());
+            }
+            assert_eq!(releases, 1);
+            assert!(node.word.is(Clean::FIRST.next()) && !node.word.claim(Clean::FIRST, claim));
+            assert_eq!(node.link.load(Ordering::Relaxed), 1);
+        });
+    }
+
+    /// Two claims of one node exclude each other, whoever makes them.
+    #[test]
+    fn a_node_is_claimed_for_one_descriptor() {
+        loom::model(|| {
+            let node = Node::new();
+            let other = spawn(&node, |node| node.word.claim(Clean::FIRST, node.claim(0, 1)));
+            let own = node.word.try_claim(Clean::FIRST, node.claim(1, 1)).is_ok();
+            assert!(own != other.join().unwrap());
+        });
+    }
+
+    /// Who meets a claim reads its descriptor.
+    fn published(load: fn(&AtomicClaim<Descriptor>) -> State<Descriptor>) {
+        loom::model(move || {
+            let node = Node::new();
+            let owner =
+                spawn(&node, |node| node.word.try_claim(Clean::FIRST, node.claim(0, 1)).is_ok());
+            if let State::Claimed(claim) = load(&node.word) {
+                // SAFETY: seen in the word.
+                let to = unsafe { claim.descriptor.as_ref() }.0.with(|content| unsafe { *content });
+                assert_eq!(to, 1);
+            }
+            assert!(owner.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn who_meets_a_claim_sees_its_descriptor_initialised() {
+        published(AtomicClaim::load);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn a_relaxed_load_is_caught() {
+        published(|word| State::of(word.0.load(Ordering::Relaxed)));
+    }
+}
