@@ -104,6 +104,11 @@ canaries! {
     /// A search that ends at a null link does not look again at the node where it went right last: a
     /// relocation there has lifted the key over its head. The check that the paper's `find` ends with.
     RelocationUnseen "relocation-unseen";
+    /// The same search trusts that node though it has left the tree: the relocation was above it.
+    LeavingNodeTrusted "leaving-node-trusted";
+    /// The same search trusts that node though a copy has taken its place: it was the copy that was
+    /// relocated.
+    CopyNotFollowed "copy-not-followed";
     /// A relocation does not claim the successor: what becomes of it meanwhile is lost, its removal or
     /// another value.
     SuccessorNotClaimed "successor-not-claimed";
@@ -113,6 +118,10 @@ canaries! {
     /// All null links are alike: a helper of an insertion that comes late links the node again when it
     /// has been removed. What the paper marks null links for.
     NullNotCounted "null-not-counted";
+    /// Who helps a relocation takes the successor's parent from the descriptor, as its owner may, who
+    /// has come to it: it may have left the tree, and been retired, before the helper's guard. What
+    /// any descriptor invites that refers to nodes its operation has not claimed yet.
+    SuccessorsParentTrusted "successors-parent-trusted";
     /// A relocation that gives up forgets the second part of its descriptor.
     FailedRelocationLeaks "failed-relocation-leaks";
     /// An operation that meets a claimed node tries again without helping: not lock-free.

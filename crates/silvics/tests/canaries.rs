@@ -4,10 +4,15 @@
 
 mod scenarios;
 
-use scenarios::{CHAINS, COMMON, LOCKED_EDGES, ORDERINGS, PROMOTIONS, ROTATIONS, SCANS, TOWERS};
+use scenarios::{
+    CHAINS, COMMON, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
+    ROTATIONS, SCANS, TOWERS,
+};
 use silvics::bst::natarajan::build::Collocated;
 use silvics::canary::{Canary, plant};
-use silvics::{BronsonTree, DrachslerTree, NatarajanTree, SkipList, TicketTree};
+use silvics::{
+    BronsonTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, SkipList, TicketTree,
+};
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
 use silvics_testkit::schedules::{Found, Model, Stops, hunt, hunt_stop, points, report, scans};
 use std::time::Instant;
@@ -28,6 +33,11 @@ fn catch(canary: Canary) -> Option<Found> {
             let lists = &[CHAINS, COMMON];
             hunt::<NatarajanTree<Model, Collocated>>(lists, points, SCHEDULES, None)
         }
+        "ext-lf" => hunt::<EllenTree<Model>>(&[FLAGS, CHAINS, COMMON], points, SCHEDULES, None),
+        "int-lf" if canary == Canary::SuccessorsParentTrusted => {
+            hunt::<HowleyTree<Model>>(&[LATE_HELPERS], points, SCHEDULES, None)
+        }
+        "int-lf" => hunt::<HowleyTree<Model>>(&[RELOCATIONS, COMMON], points, SCHEDULES, None),
         "occ-avl" => hunt::<BronsonTree<Model>>(&[ROTATIONS, COMMON], points, SCHEDULES, None),
         "log-int" => {
             hunt::<DrachslerTree<Model>>(&[ORDERINGS, SCANS, COMMON], scans, SCHEDULES, None)
@@ -87,6 +97,30 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
             &["not linearizable", "double free", "use after free", "free of an object"]
         }
         Canary::ParentLeaked => &["objects are live"],
+        // An edge goes back to what it was, to a leaf or node that is removed a second time.
+        Canary::LeafNotCopied | Canary::FlagNotCounted => {
+            &["use after free", "free of an object", "double free", "not linearizable", "check: "]
+        }
+        // What is at the parent's other edge is cut off, or freed with the parent.
+        Canary::ParentNotMarked | Canary::UpdateUnflagged => &[
+            "use after free",
+            "free of an object",
+            "double free",
+            "not linearizable",
+            "objects are",
+        ],
+        Canary::HelperRetires => &["double free", "use after free"],
+        Canary::BacktrackLeaks | Canary::FailedRelocationLeaks => &["objects are live"],
+        Canary::ClaimNotHelped | Canary::ClaimedNodeNotHelped => &["max_steps"],
+        Canary::RelocationUnseen | Canary::LeavingNodeTrusted | Canary::CopyNotFollowed => {
+            &["not linearizable"]
+        }
+        Canary::SuccessorsParentTrusted => &["use after free"],
+        Canary::SuccessorNotClaimed => {
+            &["not linearizable", "double free", "use after free", "check: ", "objects are live"]
+        }
+        Canary::UpdateUnmarked => &["not linearizable", "objects are live", "use after free"],
+        Canary::NullNotCounted => &["use after free", "not linearizable", "double free", "check: "],
         _ => panic!("{canary:?} has no reason to be caught for"),
     }
 }

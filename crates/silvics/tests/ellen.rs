@@ -4,9 +4,9 @@ use silvics::bst::build::{Baseline, Fixed};
 use silvics::{EllenTree, Pooled, Shared};
 use silvics_testkit::index_suite;
 
-index_suite!(ext_lf_pooled, EllenTree<Pooled>);
-index_suite!(ext_lf_shared, EllenTree<Shared>);
-index_suite!(ext_lf_fixed_pooled, EllenTree<Pooled, Fixed>);
-index_suite!(ext_lf_fixed_shared, EllenTree<Shared, Fixed>);
-index_suite!(ext_lf_baseline_pooled, EllenTree<Pooled, Baseline>);
-index_suite!(ext_lf_baseline_shared, EllenTree<Shared, Baseline>);
+index_suite!(ext_lf_pooled, EllenTree<Pooled>, scans);
+index_suite!(ext_lf_shared, EllenTree<Shared>, scans);
+index_suite!(ext_lf_fixed_pooled, EllenTree<Pooled, Fixed>, scans);
+index_suite!(ext_lf_fixed_shared, EllenTree<Shared, Fixed>, scans);
+index_suite!(ext_lf_baseline_pooled, EllenTree<Pooled, Baseline>, scans);
+index_suite!(ext_lf_baseline_shared, EllenTree<Shared, Baseline>, scans);

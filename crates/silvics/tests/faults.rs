@@ -1,7 +1,7 @@
 //! Every structure while its allocations fail or panic.
 
 use silvics::bst::natarajan::build::{Collocated, Shifted};
-use silvics::{BronsonTree, NatarajanTree, SkipList, TicketTree};
+use silvics::{BronsonTree, EllenTree, HowleyTree, NatarajanTree, SkipList, TicketTree};
 use silvics_testkit::{fault_suite, faulty::Faulty};
 
 fault_suite!(occ_avl, BronsonTree<Faulty>);
@@ -9,6 +9,8 @@ fault_suite!(edge_ext_lf, NatarajanTree<Faulty>, scans);
 fault_suite!(edge_ext_lf_shifted, NatarajanTree<Faulty, Shifted>, scans);
 // Not `scans`: those count objects, and how many blocks entries take depends on their history.
 fault_suite!(edge_ext_lf_collocated, NatarajanTree<Faulty, Collocated>);
+fault_suite!(ext_lf, EllenTree<Faulty>, scans);
+fault_suite!(int_lf, HowleyTree<Faulty>);
 fault_suite!(skiplist_u64, SkipList<u64, Faulty>, scans);
 fault_suite!(skiplist_bytes, SkipList<[u8], Faulty>, scans);
 fault_suite!(ticket, TicketTree<Faulty>, scans);

@@ -1,7 +1,9 @@
 //! Lookups and scans allocate nothing: counted by the global allocator of this process.
 
 use silvics::bst::natarajan::build::Fixed2;
-use silvics::{BronsonTree, NatarajanTree, Pooled, Shared, SkipList, TicketTree};
+use silvics::{
+    BronsonTree, EllenTree, HowleyTree, NatarajanTree, Pooled, Shared, SkipList, TicketTree,
+};
 use silvics_testkit::counting::Counting;
 use silvics_testkit::{holds, lookups};
 
@@ -32,6 +34,19 @@ fn scans_of_external_trees() {
     holds(lookups::scans_allocate_nothing::<TicketTree<Pooled>>());
     holds(lookups::scans_allocate_nothing::<NatarajanTree<Pooled>>());
     holds(lookups::scans_allocate_nothing::<NatarajanTree<Shared>>());
+    holds(lookups::scans_allocate_nothing::<EllenTree<Pooled>>());
+}
+
+#[test]
+fn ext_lf() {
+    holds(lookups::allocate_nothing::<EllenTree<Pooled>>());
+    holds(lookups::allocate_nothing::<EllenTree<Shared>>());
+}
+
+#[test]
+fn int_lf() {
+    holds(lookups::allocate_nothing::<HowleyTree<Pooled>>());
+    holds(lookups::allocate_nothing::<HowleyTree<Shared>>());
 }
 
 #[test]

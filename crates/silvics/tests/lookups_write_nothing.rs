@@ -1,8 +1,9 @@
 //! "No shared write on a lookup": every pooled structure is read with its regions write-protected.
 //! A process of its own, since a write ends it.
 
+use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
-use silvics::{BronsonTree, NatarajanTree, Pooled, SkipList, TicketTree};
+use silvics::{BronsonTree, EllenTree, HowleyTree, NatarajanTree, Pooled, SkipList, TicketTree};
 use silvics_testkit::{broken, holds, lookups};
 
 #[test]
@@ -30,6 +31,22 @@ fn ticket() {
 fn scans_of_external_trees() {
     holds(lookups::scans_write_nothing::<TicketTree<Pooled>>());
     holds(lookups::scans_write_nothing::<NatarajanTree<Pooled>>());
+    holds(lookups::scans_write_nothing::<EllenTree<Pooled>>());
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no memory protection")]
+fn ext_lf() {
+    holds(lookups::write_nothing::<EllenTree<Pooled>>());
+    holds(lookups::write_nothing::<EllenTree<Pooled, Fixed>>());
+    holds(lookups::write_nothing::<EllenTree<Pooled, Baseline>>());
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no memory protection")]
+fn int_lf() {
+    holds(lookups::write_nothing::<HowleyTree<Pooled>>());
+    holds(lookups::write_nothing::<HowleyTree<Pooled, Baseline>>());
 }
 
 #[test]

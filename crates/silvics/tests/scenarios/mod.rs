@@ -404,3 +404,198 @@ pub(crate) const LOCKED_EDGES: &[Scenario] = &[
         ],
     },
 ];
+/// For external trees whose operations flag a parent and a grandparent.
+pub(crate) const FLAGS: &[Scenario] = &[
+    Scenario {
+        // Each removal's grandparent is the parent of the next one: flags and marks meet.
+        name: "removals-in-a-row",
+        keys: 4,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3), Insert(3, 4)],
+        tasks: &[&[Remove(1), Get(2)], &[Remove(2), Get(3)], &[Remove(3), Get(1)]],
+    },
+    Scenario {
+        // An insert at the parent that a removal is about to mark.
+        name: "insert-at-a-marked-parent",
+        keys: 4,
+        before: &[Insert(0, 1), Insert(2, 2)],
+        tasks: &[&[Remove(2), Get(1)], &[TryInsert(1, 3), Get(1)], &[Insert(3, 4), Remove(0)]],
+    },
+    Scenario {
+        // The insert of 3 helps that of 1 at their parent, and comes late: 1 is gone again.
+        name: "late-helper-of-an-insert",
+        keys: 4,
+        before: &[Insert(0, 1), Insert(2, 2)],
+        tasks: &[&[Insert(1, 3), Remove(1), Get(1)], &[Insert(3, 4), Get(1)]],
+    },
+    Scenario {
+        name: "update-at-a-marked-parent",
+        keys: 3,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3)],
+        tasks: &[
+            &[Remove(0), Get(1)],
+            &[Insert(1, 4), Insert(1, 5)],
+            &[Exchange(1, Some(4), Some(6)), Remove(1)],
+        ],
+    },
+    Scenario {
+        // The words of few nodes are claimed and released over and over.
+        name: "words-used-again",
+        keys: 2,
+        before: &[Insert(0, 1)],
+        tasks: &[
+            &[Insert(1, 2), Remove(1), Insert(1, 3)],
+            &[Insert(1, 4), Remove(1)],
+            &[Remove(1)],
+        ],
+    },
+    Scenario {
+        name: "right-end",
+        keys: 3,
+        before: &[],
+        tasks: &[
+            &[Insert(0, 1), Remove(0)],
+            &[Insert(1, 2), Remove(1), Insert(1, 3)],
+            &[TryInsert(2, 4), Get(0), Remove(2)],
+        ],
+    },
+];
+
+/// For the internal tree: successors that are lifted to where a removed node was.
+pub(crate) const RELOCATIONS: &[Scenario] = &[
+    Scenario {
+        // The removal of 1 lifts 2, its child.
+        name: "successor-is-child",
+        keys: 4,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
+        tasks: &[&[Remove(1), Get(2)], &[Get(2), Remove(2)], &[Insert(3, 4), Insert(2, 5)]],
+    },
+    Scenario {
+        // The removal of 1 lifts 2 over 4, beside those who look for 2 below 4.
+        name: "successor-lifted",
+        keys: 6,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(4, 3), Insert(2, 4), Insert(5, 5)],
+        tasks: &[&[Remove(1), Get(1)], &[Get(2), Get(2)], &[Insert(2, 6), Get(2)]],
+    },
+    Scenario {
+        // What comes between 1 and 2, and below 2, while 2 is lifted.
+        name: "growth-at-the-successor",
+        keys: 8,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(6, 3), Insert(4, 4)],
+        tasks: &[
+            &[Remove(1), Get(4)],
+            &[TryInsert(3, 5), Get(3)],
+            &[TryInsert(5, 6), Remove(4), Get(5)],
+        ],
+    },
+    Scenario {
+        // Two relocations, the lower of which is at the successor's parent of the upper.
+        name: "relocation-below-a-relocation",
+        keys: 9,
+        before: &[
+            Insert(1, 1),
+            Insert(0, 2),
+            Insert(6, 3),
+            Insert(3, 4),
+            Insert(8, 5),
+            Insert(7, 6),
+            Insert(4, 7),
+        ],
+        tasks: &[&[Remove(1), Get(3)], &[Remove(6), Get(7)], &[Remove(3), Get(4)]],
+    },
+    Scenario {
+        // The same place is relocated again and again, beside a search that went right there.
+        name: "relocated-twice",
+        keys: 6,
+        before: &[
+            Insert(1, 1),
+            Insert(0, 2),
+            Insert(5, 3),
+            Insert(3, 4),
+            Insert(2, 5),
+            Insert(4, 6),
+        ],
+        tasks: &[&[Remove(1), Remove(2)], &[Get(3), Get(2)], &[Get(3), Get(4)]],
+    },
+    Scenario {
+        // The node that a search went right at last is removed, then the one above relocated.
+        name: "last-right-turn-removed",
+        keys: 6,
+        before: &[
+            Insert(1, 1),
+            Insert(0, 2),
+            Insert(5, 3),
+            Insert(2, 4),
+            Insert(4, 5),
+            Insert(3, 6),
+        ],
+        tasks: &[&[Remove(2), Remove(1)], &[Get(3), Get(3)], &[Get(3)]],
+    },
+    Scenario {
+        // The node that a search went right at last is updated, then its copy relocated.
+        name: "last-right-turn-updated",
+        keys: 6,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(5, 3), Insert(2, 4), Insert(3, 5)],
+        tasks: &[&[Insert(1, 6), Remove(1)], &[Get(2), Get(2)], &[Get(2)]],
+    },
+    Scenario {
+        name: "successor-and-parent-removed",
+        keys: 8,
+        before: &[
+            Insert(1, 1),
+            Insert(0, 2),
+            Insert(6, 3),
+            Insert(4, 4),
+            Insert(3, 5),
+            Insert(7, 6),
+        ],
+        tasks: &[
+            &[Remove(1), Get(3)],
+            &[Remove(4), Remove(3)],
+            &[Insert(4, 7), Insert(2, 8), Get(1)],
+        ],
+    },
+    Scenario {
+        name: "updates-beside-a-relocation",
+        keys: 4,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(3, 3), Insert(2, 4)],
+        tasks: &[
+            &[Remove(1), Insert(1, 5)],
+            &[Insert(2, 6), Exchange(2, Some(6), Some(7))],
+            &[Insert(1, 8), Insert(3, 9)],
+        ],
+    },
+    Scenario {
+        // A link that is emptied and filled over and over.
+        name: "link-used-again",
+        keys: 2,
+        before: &[Insert(0, 1)],
+        tasks: &[
+            &[Insert(1, 2), Remove(1)],
+            &[Insert(1, 3), Remove(1)],
+            &[TryInsert(1, 4), Get(1), Remove(1)],
+        ],
+    },
+    Scenario {
+        // A copy takes a node's place while others go below it.
+        name: "growth-below-an-update",
+        keys: 4,
+        before: &[Insert(1, 1)],
+        tasks: &[&[Insert(1, 2), Get(0)], &[Insert(0, 3), Get(0)], &[Insert(2, 4), Remove(0)]],
+    },
+    Scenario {
+        name: "anything-among-six",
+        keys: 6,
+        before: &[Insert(2, 1), Insert(0, 2), Insert(4, 3), Insert(3, 4), Insert(5, 5)],
+        tasks: &[&[Any, Any, Any], &[Any, Any, Any], &[Any, Any]],
+    },
+];
+
+/// For the internal tree: a relocation of which a thread learns that has not been there when it began.
+pub(crate) const LATE_HELPERS: &[Scenario] = &[Scenario {
+    // 4, the parent of the successor 3, goes when the removal of 1 has begun; who has removed it comes
+    // to the removal of 1 later, under another guard.
+    name: "successors-parent-gone",
+    keys: 7,
+    before: &[Insert(1, 1), Insert(0, 2), Insert(6, 3), Insert(4, 4), Insert(3, 5)],
+    tasks: &[&[Remove(1)], &[Remove(4), TryInsert(0, 7), Get(0), TryInsert(0, 7)]],
+}];

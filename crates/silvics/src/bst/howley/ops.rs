@@ -81,22 +81,29 @@ impl<P: Placement, B: Build> Howley<P, B> {
                 }
             }
         }
-        if planted(Canary::RelocationUnseen) {
-            return None;
-        }
         match last_right.op.load() {
             // LP(get, absent): the load of the null link. The node is linked, where it was.
             State::Clean(_) => None,
-            State::Claimed(claim) if claim.flag == CHILDCAS => None,
-            State::Claimed(_) => self.lookup_with_care(key, guard),
+            State::Claimed(_) if planted(Canary::RelocationUnseen) => None,
+            State::Claimed(_) => self.lookup_with_care(key, last_right, guard),
         }
     }
 
-    /// A lookup that has met an operation under way.
+    /// Goes on with a lookup that has come to a null link, and has met an operation under way.
     #[cold]
-    fn lookup_with_care(&self, key: u64, _guard: &Guard) -> Option<u64> {
+    fn lookup_with_care<'g>(
+        &'g self,
+        key: u64,
+        mut last_right: &'g Node<B>,
+        _guard: &'g Guard,
+    ) -> Option<u64> {
         loop {
-            let mut last_right = self.root();
+            match Self::stand(last_right, key) {
+                Stand::Here => return None, // LP(get, absent): the load of the null link
+                Stand::Decided(found) => return found,
+                Stand::Gone => {}
+            }
+            last_right = self.root();
             let mut link = last_right.children[RIGHT].load();
             // SAFETY: as in `lookup`.
             while let Some(node) = unsafe { link.node() } {
@@ -112,11 +119,6 @@ impl<P: Placement, B: Build> Howley<P, B> {
                 }
                 link = node.children[side].load();
             }
-            match Self::stand(last_right, key) {
-                Stand::Here => return None, // LP(get, absent): the load of the null link
-                Stand::Decided(found) => return found,
-                Stand::Gone => {} // meanwhile: look again
-            }
         }
     }
 
@@ -130,7 +132,8 @@ impl<P: Placement, B: Build> Howley<P, B> {
             let op = unsafe { &*touch(claim.descriptor.as_ptr()) };
             let copy = match claim.flag {
                 CHILDCAS => return Stand::Here,
-                MARK if op.is_copy() => op.new,
+                MARK if op.is_copy() && !planted(Canary::CopyNotFollowed) => op.new,
+                MARK if op.is_copy() || planted(Canary::LeavingNodeTrusted) => return Stand::Here,
                 MARK => return Stand::Gone,
                 RELOCATE => {
                     // SAFETY: I8, and a relocation has a second part (I6).
@@ -505,6 +508,10 @@ impl<P: Placement, B: Build> Howley<P, B> {
         op2: &Descriptor<B>,
         _guard: &'g Guard,
     ) -> Option<&'g Node<B>> {
+        if planted(Canary::SuccessorsParentTrusted) {
+            // SAFETY: none: that is the mistake.
+            return Some(unsafe { &*touch(op2.parent.as_ptr()) });
+        }
         let (mut node, mut side) = (dest, RIGHT);
         while !std::ptr::eq(op2.parent.as_ptr(), node) {
             // SAFETY: read from a reachable node under the guard.
