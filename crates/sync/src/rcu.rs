@@ -3,7 +3,7 @@
 //!
 //! # Source
 //! Arbel and Attiya, "Concurrent updates with RCU: search tree as an example", PODC 2014: the RCU
-//! they made for their tree, whose waiters do not wait for each other; Desnoyers, McKenney, Stern,
+//! they made for their tree, whose waiters do not wait for each other; Desnoyers, `McKenney`, Stern,
 //! Dagenais and Walpole, "User-level implementations of read-copy update", IEEE TPDS 2012, for the
 //! guarantee and the fences.
 //!
