@@ -185,6 +185,23 @@ canaries! {
     /// authors' code, with 1 bit instead of 16.
     VersionTooShort "version-too-short";
 
+    "citrus":
+    /// A removal takes the successor out from below its copy without waiting for the lookups that
+    /// have passed the place before the copy was there.
+    GraceSkipped "grace-skipped";
+    /// An insert that finds its place empty again does not look whether it was in between: the key
+    /// may have come there, been copied further up, and been taken out.
+    TagIgnored "tag-ignored";
+    /// The tag is read when the read section is over, and vouches for nothing that came before.
+    TagReadLate "tag-read-late";
+    /// The successor's value is read for its copy before the successor is locked: an update in
+    /// between is lost.
+    ValueCopiedEarly "value-copied-early";
+    /// An upsert does not look, under the lock, whether the node has been removed or copied.
+    UpdateOfMarked "update-of-marked";
+    /// The successor is retired when its copy is there, while it still can be reached.
+    SuccessorRetiredEarly "successor-retired-early";
+
     "skiplist":
     /// Whoever builds a tower does not look, when it is done, whether the node was removed
     /// meanwhile: the node stays linked on an upper level for good. What the fences in `take` and

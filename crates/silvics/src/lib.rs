@@ -17,6 +17,7 @@ pub mod skiplist;
 pub mod update;
 
 pub use bst::bronson::{BronsonTree, FrozenTree};
+pub use bst::citrus::CitrusTree;
 pub use bst::drachsler::DrachslerTree;
 pub use bst::ellen::EllenTree;
 pub use bst::howley::HowleyTree;

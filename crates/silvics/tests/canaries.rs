@@ -5,13 +5,14 @@
 mod scenarios;
 
 use scenarios::{
-    CHAINS, COMMON, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
+    CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
     ROTATIONS, SCANS, TOWERS,
 };
 use silvics::bst::natarajan::build::Collocated;
 use silvics::canary::{Canary, plant};
 use silvics::{
-    BronsonTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, SkipList, TicketTree,
+    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, SkipList,
+    TicketTree,
 };
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
 use silvics_testkit::schedules::{Found, Model, Stops, hunt, hunt_stop, points, report, scans};
@@ -39,6 +40,7 @@ fn catch(canary: Canary) -> Option<Found> {
         }
         "int-lf" => hunt::<HowleyTree<Model>>(&[RELOCATIONS, COMMON], points, SCHEDULES, None),
         "occ-avl" => hunt::<BronsonTree<Model>>(&[ROTATIONS, COMMON], points, SCHEDULES, None),
+        "citrus" => hunt::<CitrusTree<Model>>(&[COPIES, COMMON], points, SCHEDULES, None),
         "log-int" => {
             hunt::<DrachslerTree<Model>>(&[ORDERINGS, SCANS, COMMON], scans, SCHEDULES, None)
         }
@@ -73,6 +75,12 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
         Canary::DamageLost => &["check: I5"],
         Canary::RepairsBelowOldParent => &["not linearizable", "check: "],
         Canary::CountedOnFailure => &["check: len"],
+        Canary::GraceSkipped | Canary::ValueCopiedEarly | Canary::UpdateOfMarked => {
+            &["not linearizable"]
+        }
+        // The key is there twice.
+        Canary::TagIgnored | Canary::TagReadLate => &["check: I4", "not linearizable"],
+        Canary::SuccessorRetiredEarly => &["use after free"],
         Canary::ListBeforeTree => &["use after free", "not linearizable"],
         Canary::LinkedBackwardsFirst | Canary::UpdateOfRemoved | Canary::BackwardLinkTrusted => {
             &["not linearizable"]

@@ -6,13 +6,14 @@
 mod scenarios;
 
 use scenarios::{
-    CHAINS, COMMON, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
+    CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
     ROTATIONS, SCANS, TOWERS,
 };
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
 use silvics::{
-    BronsonTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, SkipList, TicketTree,
+    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, SkipList,
+    TicketTree,
 };
 use silvics_testkit::schedules::Step::{
     Exchange, Get, GetMany, Insert, Range, RangeRev, Remove, TryInsert, Walk, WalkRev,
@@ -59,6 +60,11 @@ fn ticket() {
 #[test]
 fn occ_avl() {
     explore_all::<BronsonTree<Model>>("occ-avl", &[COMMON, ROTATIONS], points);
+}
+
+#[test]
+fn citrus() {
+    explore_all::<CitrusTree<Model>>("citrus", &[COMMON, COPIES], points);
 }
 
 #[test]
@@ -155,6 +161,7 @@ fn pools() {
         explore::<EllenTree>("ext-lf:pooled", scenario, points, schedules);
         explore::<HowleyTree>("int-lf:pooled", scenario, points, schedules);
         explore::<BronsonTree>("occ-avl:pooled", scenario, points, schedules);
+        explore::<CitrusTree>("citrus:pooled", scenario, points, schedules);
         explore::<DrachslerTree>("log-int:pooled", scenario, points, schedules);
         explore::<TicketTree>("ticket:pooled", scenario, points, schedules);
         explore::<SkipList<u64>>("skiplist:pooled", scenario, points, schedules);
@@ -419,6 +426,45 @@ fn ticket_blocks_for_writers_only() {
     for victim in STOPS {
         let (at, reason) = hunt_stop::<TicketTree<Model>>(victim, points)
             .expect_err("a task that stops under a lock must hold the other up");
+        assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
+    }
+}
+
+/// Lookups that stop, beside updates that copy no node: for these nobody has to wait.
+const UNCOPIED: &[Stops] = &[
+    Stops {
+        name: "get-beside-splices",
+        keys: 5,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
+        victim: Get(0),
+        other: &[
+            Insert(1, 4),
+            Remove(0),
+            Insert(4, 5),
+            Remove(1),
+            Exchange(4, Some(5), Some(6)),
+            Insert(3, 7),
+            Remove(4),
+            Get(3),
+        ],
+    },
+    Stops {
+        name: "get-many-beside-splices",
+        keys: 4,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
+        victim: GetMany(0, 2),
+        other: &[Remove(2), Remove(1), Insert(3, 4), TryInsert(0, 5), Remove(0), Insert(2, 6)],
+    },
+];
+
+/// A lookup that stops in its descent holds up who removes a node with two children, and nobody
+/// else. Writers that stop hold up others, as their locks do.
+#[test]
+fn citrus_blocks_for_writers_and_copies_only() {
+    others_finish::<CitrusTree<Model>>("citrus", UNCOPIED, points);
+    for victim in LOOKUPS.iter().chain(STOPS) {
+        let (at, reason) = hunt_stop::<CitrusTree<Model>>(victim, points)
+            .expect_err("a task that stops in a descent or under a lock must hold the other up");
         assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
     }
 }

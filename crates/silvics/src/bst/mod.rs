@@ -8,9 +8,11 @@
 //! | `ticket` | [`ticket`] | external | a versioned lock per edge |
 //! | `int-lf` | [`howley`] | internal | lock-free, descriptors |
 //! | `log-int` | [`drachsler`] | internal, and an ordered list | fine locks, lock-free lookups |
+//! | `citrus` | [`citrus`] | internal | fine locks, lookups announced to removers |
 
 pub mod bronson;
 pub mod build;
+pub mod citrus;
 mod claim;
 pub mod drachsler;
 pub mod ellen;

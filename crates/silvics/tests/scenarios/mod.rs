@@ -255,6 +255,67 @@ pub(crate) const ORDERINGS: &[Scenario] = &[
     },
 ];
 
+/// For the tree that copies successors: what is there twice.
+pub(crate) const COPIES: &[Scenario] = &[
+    Scenario {
+        // 2 is copied to the place of 1, from below 3.
+        name: "successor-copied",
+        keys: 4,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(3, 3), Insert(2, 4)],
+        tasks: &[&[Remove(1)], &[Get(2), Get(2)], &[Get(3), Get(2), Get(0)]],
+    },
+    Scenario {
+        // The same, where the successor is the right child.
+        name: "right-child-copied",
+        keys: 4,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3), Insert(3, 4)],
+        tasks: &[&[Remove(1)], &[Get(2), Insert(2, 5), Get(2)], &[Remove(3), Get(2)]],
+    },
+    Scenario {
+        // Its value is replaced meanwhile.
+        name: "copied-while-updated",
+        keys: 4,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(3, 3), Insert(2, 4)],
+        tasks: &[&[Remove(1)], &[Insert(2, 5), Get(2)], &[Exchange(2, Some(5), Some(6)), Get(2)]],
+    },
+    Scenario {
+        // 2 comes to a place that an insert has found empty, is copied, and gone from there.
+        name: "empty-again",
+        keys: 4,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(3, 3)],
+        tasks: &[&[TryInsert(2, 4), Get(2)], &[Insert(2, 5), Remove(1)], &[Remove(2), Get(2)]],
+    },
+    Scenario {
+        // Behind the copy and before what is copied.
+        name: "inserts-around-a-copy",
+        keys: 9,
+        before: &[Insert(2, 1), Insert(0, 2), Insert(8, 3), Insert(6, 4)],
+        tasks: &[&[Remove(2)], &[Insert(4, 5), Get(4)], &[Insert(7, 6), Remove(6), Get(7)]],
+    },
+    Scenario {
+        // Each remover has its own successor, and both wait.
+        name: "two-copies-at-once",
+        keys: 7,
+        before: &[
+            Insert(3, 1),
+            Insert(1, 2),
+            Insert(5, 3),
+            Insert(0, 4),
+            Insert(2, 5),
+            Insert(4, 6),
+            Insert(6, 7),
+        ],
+        tasks: &[&[Remove(1), Get(2)], &[Remove(5), Get(6)], &[Remove(3), Get(4)]],
+    },
+    Scenario {
+        // The copy is the next to be removed, and its successor.
+        name: "copies-of-copies",
+        keys: 5,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(3, 3), Insert(2, 4), Insert(4, 5)],
+        tasks: &[&[Remove(1), Remove(3)], &[Remove(2), Get(3)], &[Get(4), Get(3)]],
+    },
+];
+
 /// For the skip list: towers.
 pub(crate) const TOWERS: &[Scenario] = &[
     Scenario {
