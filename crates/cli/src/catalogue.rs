@@ -154,8 +154,8 @@ mod ours {
     use silvics::bst::natarajan::build as natarajan;
     use silvics::bst::ticket::build as ticket;
     use silvics::{
-        BronsonTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Objects, OrderedIndex,
-        Placement, Pooled, Shared, SkipList, TicketTree,
+        BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Objects,
+        OrderedIndex, Placement, Pooled, Shared, SkipList, TicketTree,
     };
 
     const ORIGIN: &str = concat!("silvics ", env!("CARGO_PKG_VERSION"));
@@ -169,6 +169,7 @@ mod ours {
             occ_avl(),
             occ_avl_2(),
             log_int(),
+            citrus(),
             int_lf(),
             skiplist(),
         ]
@@ -336,6 +337,18 @@ mod ours {
         ];
         let (paper, sync) = ("Drachsler, Vechev and Yahav, PPoPP 2014", "fine locks, ordered list");
         tree("log-int", paper, INTERNAL, sync, WORDS, variants)
+    }
+
+    fn citrus() -> Entry {
+        let variants = vec![
+            build::<CitrusTree<Pooled, Fixed>, CitrusTree<Shared, Fixed>, NoScans>("fixed", &[]),
+            build::<CitrusTree<Pooled, Baseline>, CitrusTree<Shared, Baseline>, NoScans>(
+                "baseline",
+                &[MUTEX],
+            ),
+        ];
+        let (paper, sync) = ("Arbel and Attiya, PODC 2014", "fine locks, RCU");
+        tree("citrus", paper, INTERNAL, sync, Ranges::default(), variants)
     }
 
     const INTERNAL: &str = "internal binary search tree";

@@ -12,12 +12,12 @@ const LINE: usize = 64;
 
 #[derive(Serialize)]
 struct Layouts {
-    builds: Vec<Layout>,
+    builds: Vec<Build>,
 }
 
 /// One build of one index; the figures are those of the kind that a search passes through.
 #[derive(Serialize)]
-struct Layout {
+struct Build {
     name: &'static str,
     build: &'static str,
     node_bytes: usize,
@@ -25,12 +25,12 @@ struct Layout {
     hot_bytes: usize,
     lines_per_visit: f64,
     oversights: &'static [&'static str],
-    kinds: Vec<Object>,
+    kinds: Vec<Kind>,
 }
 
 /// A kind of object.
 #[derive(Serialize)]
-struct Object {
+struct Kind {
     kind: &'static str,
     /// Of an object; of the smallest where there are several sizes.
     bytes: usize,
@@ -48,7 +48,7 @@ struct Object {
     edges: usize,
 }
 
-impl Object {
+impl Kind {
     fn of(layout: &NodeLayout) -> Self {
         let class = study_class(layout.size);
         Self {
@@ -75,9 +75,9 @@ impl Object {
     }
 }
 
-impl Layout {
+impl Build {
     fn of(entry: &'static Entry, variant: &'static Variant) -> Option<Self> {
-        let kinds: Vec<Object> = variant.objects.iter().map(Object::of).collect();
+        let kinds: Vec<Kind> = variant.objects.iter().map(Kind::of).collect();
         let node = kinds.first()?;
         Some(Self {
             name: &entry.name,
@@ -116,11 +116,11 @@ const HEADER: &[&str] = &[
 
 /// Prints the layouts.
 pub fn list(format: Format) -> Result<(), Error> {
-    let builds: Vec<Layout> = catalogue::all()
+    let builds: Vec<Build> = catalogue::all()
         .iter()
-        .flat_map(|entry| entry.variants.iter().filter_map(|variant| Layout::of(entry, variant)))
+        .flat_map(|entry| entry.variants.iter().filter_map(|variant| Build::of(entry, variant)))
         .collect();
-    let records = || builds.iter().flat_map(Layout::records);
+    let records = || builds.iter().flat_map(Build::records);
     match format {
         Format::Csv => output::csv(HEADER, records()),
         Format::Table => {

@@ -1,7 +1,10 @@
 //! Every structure while its allocations fail or panic.
 
 use silvics::bst::natarajan::build::{Collocated, Shifted};
-use silvics::{BronsonTree, EllenTree, HowleyTree, NatarajanTree, SkipList, TicketTree};
+use silvics::{
+    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, SkipList,
+    TicketTree,
+};
 use silvics_testkit::{fault_suite, faulty::Faulty};
 
 fault_suite!(occ_avl, BronsonTree<Faulty>);
@@ -11,6 +14,8 @@ fault_suite!(edge_ext_lf_shifted, NatarajanTree<Faulty, Shifted>, scans);
 fault_suite!(edge_ext_lf_collocated, NatarajanTree<Faulty, Collocated>);
 fault_suite!(ext_lf, EllenTree<Faulty>, scans);
 fault_suite!(int_lf, HowleyTree<Faulty>);
+fault_suite!(log_int, DrachslerTree<Faulty>, scans);
+fault_suite!(citrus, CitrusTree<Faulty>);
 fault_suite!(skiplist_u64, SkipList<u64, Faulty>, scans);
 fault_suite!(skiplist_bytes, SkipList<[u8], Faulty>, scans);
 fault_suite!(ticket, TicketTree<Faulty>, scans);

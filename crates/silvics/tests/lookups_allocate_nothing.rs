@@ -2,7 +2,8 @@
 
 use silvics::bst::natarajan::build::Fixed2;
 use silvics::{
-    BronsonTree, EllenTree, HowleyTree, NatarajanTree, Pooled, Shared, SkipList, TicketTree,
+    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled, Shared,
+    SkipList, TicketTree,
 };
 use silvics_testkit::counting::Counting;
 use silvics_testkit::{holds, lookups};
@@ -27,6 +28,21 @@ fn edge_ext_lf() {
 fn ticket() {
     holds(lookups::allocate_nothing::<TicketTree<Pooled>>());
     holds(lookups::allocate_nothing::<TicketTree<Shared>>());
+}
+
+#[test]
+fn log_int() {
+    holds(lookups::allocate_nothing::<DrachslerTree<Pooled>>());
+    holds(lookups::allocate_nothing::<DrachslerTree<Shared>>());
+    holds(lookups::scans_allocate_nothing::<DrachslerTree<Pooled>>());
+    holds(lookups::scans_allocate_nothing::<DrachslerTree<Shared>>());
+}
+
+/// The lines in which its lookups announce themselves were made with the tree.
+#[test]
+fn citrus() {
+    holds(lookups::allocate_nothing::<CitrusTree<Pooled>>());
+    holds(lookups::allocate_nothing::<CitrusTree<Shared>>());
 }
 
 #[test]

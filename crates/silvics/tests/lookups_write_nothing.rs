@@ -3,7 +3,10 @@
 
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
-use silvics::{BronsonTree, EllenTree, HowleyTree, NatarajanTree, Pooled, SkipList, TicketTree};
+use silvics::{
+    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled, SkipList,
+    TicketTree,
+};
 use silvics_testkit::{broken, holds, lookups};
 
 #[test]
@@ -24,6 +27,20 @@ fn edge_ext_lf() {
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn ticket() {
     holds(lookups::write_nothing::<TicketTree<Pooled>>());
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no memory protection")]
+fn log_int() {
+    holds(lookups::write_nothing::<DrachslerTree<Pooled>>());
+    holds(lookups::scans_write_nothing::<DrachslerTree<Pooled>>());
+}
+
+/// What its lookups write is each thread's own, and in no region.
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no memory protection")]
+fn citrus() {
+    holds(lookups::write_nothing::<CitrusTree<Pooled>>());
 }
 
 #[test]

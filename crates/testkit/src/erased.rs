@@ -7,7 +7,7 @@
 //!
 //! What `with_options` makes is the choice of the calling thread: [`run`] sets it for as long as a
 //! piece of work takes, and the threads that the testkit starts take over the choice of the thread
-//! that starts them (`chosen`). Nothing is shared by a process, so that tests of different indexes
+//! that starts them ([`chosen`]). Nothing is shared by a process, so that tests of different indexes
 //! run side by side.
 //!
 //! ```
@@ -200,14 +200,11 @@ pub struct ErasedScan<K: Key + ?Sized> {
     index: Arc<dyn AnyScan<K>>,
 }
 
-/// Makes an index, as [`OrderedIndex::with_options`] does.
-type Make<I> = fn(&Options) -> Result<I, AllocError>;
-
 /// What makes an [`Erased`].
-pub struct Points<K: Key + ?Sized>(Make<Box<dyn AnyIndex<K>>>);
+pub struct Points<K: Key + ?Sized>(fn(&Options) -> Result<Box<dyn AnyIndex<K>>, AllocError>);
 
 /// What makes an [`ErasedScan`].
-pub struct Scans<K: Key + ?Sized>(Make<Arc<dyn AnyScan<K>>>);
+pub struct Scans<K: Key + ?Sized>(fn(&Options) -> Result<Arc<dyn AnyScan<K>>, AllocError>);
 
 /// Makes indexes of type `I`.
 pub fn points<I: OrderedIndex + Check + 'static>() -> Points<I::Key> {
