@@ -136,7 +136,7 @@ pub(super) const MARK: Flag = Flag::Three;
 /// What is to be done for an operation (paper: Info record), once the node's word holds it.
 ///
 /// It refers to the word and the edge within the node, not to the node. The paper has a type for
-/// inserts, IInfo, and one for deletions, DInfo.
+/// inserts, `IInfo`, and one for deletions, `DInfo`.
 #[repr(C, align(64))]
 pub(super) struct Descriptor {
     /// The word that is claimed first: the parent's, or for a deletion the grandparent's …

@@ -326,7 +326,8 @@ impl<P: Placement, B: Build> Ellen<P, B> {
             // SAFETY: I6: the old leaf is linked nowhere, the descriptor in no word, and no other
             // thread has taken the flag away (C3).
             unsafe {
-                if op.old.is_leaf() && !(planted(Canary::LeafNotCopied) && !op.new.is_leaf()) {
+                let kept = planted(Canary::LeafNotCopied) && !op.new.is_leaf();
+                if op.old.is_leaf() && !kept {
                     self.home.leaves().retire(op.old.leaf_ptr::<B>(), guard);
                 }
                 self.descriptors.retire(descriptor, guard);

@@ -70,8 +70,11 @@
 //! * I8: what can be reached under a guard, through links, words, and descriptors, is not reclaimed
 //!   under it, with one exception: the second part of a relocation refers to the successor and its
 //!   parent, which may leave the tree as long as they are not claimed. Its owner's guard keeps them,
-//!   as long as the owner is about it. Another thread comes to them by itself: from dest, which is claimed,
-//!   to the right, and then left as far as it goes.
+//!   as long as the owner is about it. Another thread comes to them by itself: from dest, which is
+//!   claimed, to the right, and then to the left as far as it has to. If it meets that parent's address
+//!   and finds afterwards that nothing is decided yet, the owner's guard was there throughout, and so it
+//!   is that parent and not a later node in its memory. If it does not meet it, the parent has been
+//!   claimed by others since the owner saw it: the relocation fails, or is over.
 //!
 //! # Why lookups need not help
 //! A lookup of k reads links, and sees nodes that were in the tree at some moment since it began: the
@@ -120,8 +123,9 @@
 //!
 //! # Complexity and footprint
 //! O(depth); the tree is not balanced: random keys give an expected depth of 2 ln n, sorted keys a
-//! path of n nodes. One node per entry, of 40 bytes, and 64 for each descriptor of the writes under way. A
-//! search reads the first 24 bytes of a node, and the value of the one that it finds.
+//! path of n nodes. One node per entry, of 40 bytes, and 64 for each descriptor of the writes under
+//! way: under a held pin not only removals, but inserts and updates as well leave garbage. A search
+//! reads the first 24 bytes of a node, and the value of the one that it finds.
 //!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`Check::check`](crate::Check::check), which walks

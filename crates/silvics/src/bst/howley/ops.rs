@@ -67,11 +67,8 @@ impl<P: Placement, B: Build> Howley<P, B> {
     pub(super) fn lookup(&self, key: u64, guard: &Guard) -> Option<u64> {
         let mut last_right = self.root();
         let mut link = last_right.children[RIGHT].load();
-        loop {
-            // SAFETY: read from a reachable node under the guard.
-            let Some(node) = (unsafe { link.node() }) else {
-                break;
-            };
+        // SAFETY: read from a reachable node under the guard.
+        while let Some(node) = unsafe { link.node() } {
             match key.cmp(&node.key) {
                 Ordering::Equal => return Some(node.value), // LP(get, found): the load of the link
                 Ordering::Less => link = node.children[LEFT].load(),
@@ -179,11 +176,8 @@ impl<P: Placement, B: Build> Howley<P, B> {
             };
             let mut place = Place::at(root, before, RIGHT);
             let mut last_right = (root, before);
-            loop {
-                // SAFETY: read from a reachable node under the guard.
-                let Some(node) = (unsafe { place.link.node() }) else {
-                    break;
-                };
+            // SAFETY: read from a reachable node under the guard.
+            while let Some(node) = unsafe { place.link.node() } {
                 let before = match node.op.load() {
                     State::Clean(before) => before,
                     State::Claimed(claim) => {
