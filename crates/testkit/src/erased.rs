@@ -200,11 +200,14 @@ pub struct ErasedScan<K: Key + ?Sized> {
     index: Arc<dyn AnyScan<K>>,
 }
 
+/// A constructor of one type of index, as a `T`.
+type Make<T> = fn(&Options) -> Result<T, AllocError>;
+
 /// What makes an [`Erased`].
-pub struct Points<K: Key + ?Sized>(fn(&Options) -> Result<Box<dyn AnyIndex<K>>, AllocError>);
+pub struct Points<K: Key + ?Sized>(Make<Box<dyn AnyIndex<K>>>);
 
 /// What makes an [`ErasedScan`].
-pub struct Scans<K: Key + ?Sized>(fn(&Options) -> Result<Arc<dyn AnyScan<K>>, AllocError>);
+pub struct Scans<K: Key + ?Sized>(Make<Arc<dyn AnyScan<K>>>);
 
 /// Makes indexes of type `I`.
 pub fn points<I: OrderedIndex + Check + 'static>() -> Points<I::Key> {
