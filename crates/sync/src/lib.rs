@@ -18,6 +18,7 @@
 //! * [`backoff`]: how a thread waits;
 //! * [`per_thread`]: dense thread indexes and one padded cell per thread;
 //! * [`counter`]: a counter striped over those cells;
+//! * [`stamp`]: numbers that are given out once;
 //! * [`rcu`]: readers that announce themselves there, and writers that wait for them;
 //! * [`model`]: what structures and tests tell the model checkers.
 
@@ -29,6 +30,7 @@ pub mod model;
 pub mod per_thread;
 pub mod pthread;
 pub mod rcu;
+pub mod stamp;
 pub mod tagged;
 pub mod version;
 
