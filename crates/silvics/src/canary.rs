@@ -127,6 +127,31 @@ canaries! {
     /// An operation that meets a claimed node tries again without helping: not lock-free.
     ClaimedNodeNotHelped "claimed-node-not-helped";
 
+    "edge-int-lf":
+    /// A search that has missed its key believes it, whatever became of the anchor meanwhile: a key
+    /// that moves up is missed.
+    AnchorUnchecked "anchor-unchecked";
+    /// An edge that is empty again looks as it did when it was empty before: an insert that has been
+    /// asleep puts its key where it would have belonged then.
+    EmptyEdgeReused "empty-edge-reused";
+    /// The copy of an update takes the right edge as it is, without freezing it first: what is
+    /// inserted there meanwhile is lost with the old node.
+    OpenEdgeCopied "open-edge-copied";
+    /// An upsert that has announced its copy takes for granted that the copy comes, though a removal
+    /// may have decided otherwise.
+    FateTakenForGranted "fate-taken-for-granted";
+    /// The right edge of a successor is not frozen before it is moved up: what is inserted there
+    /// meanwhile is cut off.
+    SuccessorLeftOpen "successor-left-open";
+    /// The successor is cut out before the copy has its pair: for a while its key is nowhere.
+    PromotedTooLate "promoted-too-late";
+    /// Nobody retires the successor.
+    SuccessorLeaked "successor-leaked";
+    /// A removal retires its node when the node is decided to go, while others can still come to it.
+    RetiredAtClaim "retired-at-claim";
+    /// An operation that meets a marked edge tries again without helping.
+    MarkNotHelped "mark-not-helped";
+
     "occ-avl":
     /// The descent does not look again at the version of the node it leaves: a rotation that moves
     /// the node down in between hides the key.

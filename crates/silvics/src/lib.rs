@@ -22,6 +22,7 @@ pub use bst::drachsler::DrachslerTree;
 pub use bst::ellen::EllenTree;
 pub use bst::howley::HowleyTree;
 pub use bst::natarajan::NatarajanTree;
+pub use bst::ramachandran::RamachandranTree;
 pub use bst::ticket::TicketTree;
 pub use domain::{Domain, Guard};
 pub use error::{AllocError, CompareExchangeError, TryInsertError, Violation};

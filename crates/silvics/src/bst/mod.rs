@@ -7,6 +7,7 @@
 //! | `ext-lf` | [`ellen`] | external | lock-free, descriptors |
 //! | `ticket` | [`ticket`] | external | a versioned lock per edge |
 //! | `int-lf` | [`howley`] | internal | lock-free, descriptors |
+//! | `edge-int-lf` | [`ramachandran`] | internal | lock-free, marks on edges |
 //! | `log-int` | [`drachsler`] | internal, and an ordered list | fine locks, lock-free lookups |
 //! | `citrus` | [`citrus`] | internal | fine locks, lookups announced to removers |
 
@@ -19,6 +20,7 @@ pub mod ellen;
 mod home;
 pub mod howley;
 pub mod natarajan;
+pub mod ramachandran;
 mod scan;
 pub mod ticket;
 mod tree;

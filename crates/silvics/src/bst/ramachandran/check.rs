@@ -1,0 +1,60 @@
+//! Verifies the invariants of a quiescent tree.
+
+use super::super::tree::{See, violation};
+use super::Ramachandran;
+use super::build::Build;
+use super::node::{Edge, NODE, Node};
+use crate::error::Violation;
+use silvics_pool::Placement;
+use std::ptr::NonNull;
+
+/// A subtree to be walked: the edge to it, and the bounds of its keys, exclusive.
+struct Open {
+    edge: Edge,
+    low: Option<u64>,
+    high: Option<u64>,
+}
+
+impl<P: Placement, B: Build> Ramachandran<P, B> {
+    /// Walks the tree: order (I2), no edge marked and no draft among the nodes (I1, I3: operations
+    /// finish what they decide), no copy announced that did not come.
+    pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
+        let mut entries = 0;
+        let mut open = vec![Open { edge: self.root.load(), low: None, high: None }];
+        while let Some(Open { edge, low, high }) = open.pop() {
+            if edge.is_marked() {
+                return violation("I3", format!("a quiescent tree has the marked edge {edge:?}"));
+            }
+            // SAFETY: exclusive access, so nothing is reclaimed.
+            let Some(node) = (unsafe { edge.child() }) else {
+                continue;
+            };
+            see(&NODE, NonNull::from(node).cast());
+            entries += 1;
+            let key = node.key();
+            if low.is_some_and(|low| key <= low) || high.is_some_and(|high| key >= high) {
+                return violation("I2", format!("node {key} outside ({low:?}, {high:?})"));
+            }
+            if node.is_announced() {
+                return violation("I3", format!("node {key} waits for a copy"));
+            }
+            open.push(Open { edge: node.right().load(), low: Some(key), high });
+            open.push(Open { edge: node.left().load(), low, high: Some(key) });
+        }
+        self.frame.counted(entries)
+    }
+
+    /// Every node, each once.
+    pub(super) fn linked(&self) -> Vec<NonNull<Node>> {
+        let mut nodes = Vec::new();
+        let mut open = vec![self.root.load()];
+        while let Some(edge) = open.pop() {
+            // SAFETY: only called with exclusive access.
+            if let Some(node) = unsafe { edge.child() } {
+                open.extend([node.left().load(), node.right().load()]);
+                nodes.push(NonNull::from(node));
+            }
+        }
+        nodes
+    }
+}
