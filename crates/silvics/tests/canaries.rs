@@ -7,11 +7,14 @@ mod scenarios;
 use scenarios::{
     CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
     ROTATIONS, SCANS, TOWERS,
+    CHAINS, COMMON, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
+    ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
 };
 use silvics::bst::natarajan::build::Collocated;
 use silvics::canary::{Canary, plant};
 use silvics::{
     BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, SkipList,
+    BronsonTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, RamachandranTree, SkipList,
     TicketTree,
 };
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
@@ -39,6 +42,9 @@ fn catch(canary: Canary) -> Option<Found> {
             hunt::<HowleyTree<Model>>(&[LATE_HELPERS], points, SCHEDULES, None)
         }
         "int-lf" => hunt::<HowleyTree<Model>>(&[RELOCATIONS, COMMON], points, SCHEDULES, None),
+        "edge-int-lf" => {
+            hunt::<RamachandranTree<Model>>(&[SUCCESSIONS, COMMON], points, SCHEDULES, None)
+        }
         "occ-avl" => hunt::<BronsonTree<Model>>(&[ROTATIONS, COMMON], points, SCHEDULES, None),
         "citrus" => hunt::<CitrusTree<Model>>(&[COPIES, COMMON], points, SCHEDULES, None),
         "log-int" => {
@@ -64,6 +70,16 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
         Canary::RetiredWhileLinked => &["use after free", "objects are live"],
         Canary::UpsertResurrects => &["double free", "free of an object", "not linearizable"],
         Canary::ChainLeaked => &["objects are live"],
+        Canary::EmptyEdgeReused => &["not linearizable", "check: I2"],
+        Canary::AnchorUnchecked | Canary::PromotedTooLate => &["not linearizable"],
+        // What is cut off with the old node, or the successor, is lost, or freed by who removes it.
+        Canary::OpenEdgeCopied | Canary::SuccessorLeftOpen => {
+            &["not linearizable", "objects are live", "use after free", "double free", "check: "]
+        }
+        Canary::FateTakenForGranted => &["not linearizable", "objects are live"],
+        Canary::SuccessorLeaked => &["objects are live"],
+        Canary::RetiredAtClaim => &["use after free"],
+        Canary::MarkNotHelped => &["max_steps"],
         Canary::DescentUnvalidated
         | Canary::PresenceUnvalidated
         | Canary::ScanSkipsReplacement

@@ -8,11 +8,14 @@ mod scenarios;
 use scenarios::{
     CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
     ROTATIONS, SCANS, TOWERS,
+    CHAINS, COMMON, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
+    ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
 };
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
 use silvics::{
     BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, SkipList,
+    BronsonTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, RamachandranTree, SkipList,
     TicketTree,
 };
 use silvics_testkit::schedules::Step::{
@@ -92,6 +95,18 @@ fn int_lf() {
     explore_all::<HowleyTree<Model>>("int-lf", lists, points);
 }
 
+#[test]
+fn edge_int_lf() {
+    explore_all::<RamachandranTree<Model>>("edge-int-lf", &[COMMON, SUCCESSIONS], points);
+}
+
+/// Its lookups are another search.
+#[test]
+fn edge_int_lf_baseline() {
+    let moved: &'static [Scenario] = &SUCCESSIONS[..5];
+    explore_all::<RamachandranTree<Model, Baseline>>("edge-int-lf:baseline", &[moved], points);
+}
+
 fn skiplist<I: ScanSubject>(structure: &str) {
     explore_all::<I>(structure, &[COMMON, TOWERS, SCANS], scans);
 }
@@ -164,6 +179,7 @@ fn pools() {
         explore::<CitrusTree>("citrus:pooled", scenario, points, schedules);
         explore::<DrachslerTree>("log-int:pooled", scenario, points, schedules);
         explore::<TicketTree>("ticket:pooled", scenario, points, schedules);
+        explore::<RamachandranTree>("edge-int-lf:pooled", scenario, points, schedules);
         explore::<SkipList<u64>>("skiplist:pooled", scenario, points, schedules);
         explore::<SkipList<[u8]>>("skiplist-bytes:pooled", scenario, points, schedules);
     }
@@ -266,6 +282,49 @@ const LOOKUPS: &[Stops] = &[
         before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
         victim: GetMany(0, 2),
         other: &[Remove(1), Insert(3, 4), Remove(0), Remove(2), Insert(1, 5), Insert(0, 6)],
+    },
+];
+
+/// Writers that stop with a node whose key moves up, or that has the right child only, or the left
+/// one only: whatever the victim has marked, the other comes by.
+const SUCCESSION_STOPS: &[Stops] = &[
+    Stops {
+        name: "promotion",
+        keys: 6,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(5, 3), Insert(3, 4), Insert(4, 5)],
+        victim: Remove(1),
+        other: &[
+            Get(3),
+            Get(2),
+            Insert(2, 6),
+            Insert(3, 7),
+            Remove(3),
+            Remove(5),
+            Remove(0),
+            TryInsert(1, 8),
+            Remove(4),
+        ],
+    },
+    Stops {
+        name: "promotion-of-the-right-child",
+        keys: 4,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
+        victim: Exchange(1, Some(1), None),
+        other: &[Get(2), Insert(3, 4), Remove(0), Remove(2), Insert(2, 5), Remove(1), Insert(1, 6)],
+    },
+    Stops {
+        name: "left-child-only",
+        keys: 4,
+        before: &[Insert(3, 1), Insert(1, 2), Insert(0, 3)],
+        victim: Remove(1),
+        other: &[Insert(2, 4), Get(1), Remove(0), Insert(1, 5), Remove(3), Remove(1)],
+    },
+    Stops {
+        name: "update-of-two-children",
+        keys: 5,
+        before: &[Insert(3, 1), Insert(1, 2), Insert(0, 3), Insert(2, 4)],
+        victim: Insert(1, 5),
+        other: &[Get(1), Remove(2), Insert(1, 6), Remove(3), Insert(2, 7), Remove(1), Remove(0)],
     },
 ];
 
@@ -377,6 +436,13 @@ fn int_lf_is_lock_free() {
     others_finish::<HowleyTree<Model>>("int-lf", STOPS, points);
     others_finish::<HowleyTree<Model>>("int-lf", RELOCATION_STOPS, points);
     others_finish::<HowleyTree<Model>>("int-lf", LOOKUPS, points);
+}
+
+#[test]
+fn edge_int_lf_is_lock_free() {
+    others_finish::<RamachandranTree<Model>>("edge-int-lf", STOPS, points);
+    others_finish::<RamachandranTree<Model>>("edge-int-lf", SUCCESSION_STOPS, points);
+    others_finish::<RamachandranTree<Model>>("edge-int-lf", LOOKUPS, points);
 }
 
 fn skiplist_is_lock_free<I: ScanSubject>(structure: &str) {

@@ -295,6 +295,90 @@ pub(crate) const COPIES: &[Scenario] = &[
     Scenario {
         // Each remover has its own successor, and both wait.
         name: "two-copies-at-once",
+/// For the internal tree with marks on edges: keys that move up, beside everything that meets them.
+pub(crate) const SUCCESSIONS: &[Scenario] = &[
+    Scenario {
+        // The removal of 1 moves 3 up, past lookups that have passed 1.
+        name: "promotion-past-lookups",
+        keys: 6,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(5, 3), Insert(3, 4)],
+        tasks: &[&[Remove(1)], &[Get(3), Get(3)], &[Get(4), Get(3), Get(1)]],
+    },
+    Scenario {
+        // An insert of 2 on its way to the empty edge left of 5, where 3 comes and moves up: then 2
+        // belongs left of 3.
+        name: "edge-empty-again",
+        keys: 6,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(5, 3)],
+        tasks: &[&[Insert(2, 4), Get(2)], &[Insert(3, 5), Remove(1), Get(2)]],
+    },
+    Scenario {
+        name: "growth-around-a-successor",
+        keys: 6,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(5, 3), Insert(3, 4)],
+        tasks: &[&[Remove(1), Get(3)], &[Insert(4, 5), Get(4)], &[Insert(2, 6), Get(2)]],
+    },
+    Scenario {
+        name: "successor-removed",
+        keys: 6,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(5, 3), Insert(3, 4)],
+        tasks: &[&[Remove(1), Get(1)], &[Remove(3), Get(3)], &[TryInsert(3, 5), Get(3)]],
+    },
+    Scenario {
+        name: "successor-updated",
+        keys: 6,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(5, 3), Insert(3, 4)],
+        tasks: &[
+            &[Remove(1), Get(3)],
+            &[Insert(3, 5), Exchange(3, Some(5), Some(6))],
+            &[Get(3), Insert(1, 7)],
+        ],
+    },
+    Scenario {
+        // The successor is the right child itself.
+        name: "right-child-moves-up",
+        keys: 4,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
+        tasks: &[&[Remove(1), Get(2)], &[Remove(2), Insert(3, 4)], &[Insert(1, 5), Get(2)]],
+    },
+    Scenario {
+        // 1 has one child when its removal looks, or two, or none.
+        name: "children-come-and-go",
+        keys: 3,
+        before: &[Insert(1, 1), Insert(0, 2)],
+        tasks: &[&[Remove(1), Get(0)], &[Insert(2, 3), Remove(2)], &[Remove(0), Insert(0, 4)]],
+    },
+    Scenario {
+        // The copy for 1 is not needed, if 0 or 2 is gone first.
+        name: "copy-in-vain",
+        keys: 3,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
+        tasks: &[&[Remove(1), Get(1)], &[Remove(0), Get(2)], &[Remove(2), TryInsert(1, 4)]],
+    },
+    Scenario {
+        // 1 has a right edge only: reserved, while its left child goes and comes.
+        name: "reserved-edge",
+        keys: 4,
+        before: &[Insert(2, 1), Insert(1, 2), Insert(0, 3)],
+        tasks: &[&[Remove(1), Get(1)], &[Remove(0), Insert(1, 4)], &[Insert(1, 5), Remove(2)]],
+    },
+    Scenario {
+        // On the way to the successor of 1 everything is being removed.
+        name: "nodes-above-a-successor-removed",
+        keys: 9,
+        before: &[
+            Insert(1, 1),
+            Insert(0, 2),
+            Insert(8, 3),
+            Insert(6, 4),
+            Insert(4, 5),
+            Insert(3, 6),
+        ],
+        tasks: &[&[Remove(1), Get(3)], &[Remove(6), Remove(8)], &[Remove(4), Insert(2, 7)]],
+    },
+    Scenario {
+        // Each has two children, and the successors are each other's.
+        name: "promotions-in-a-row",
         keys: 7,
         before: &[
             Insert(3, 1),
@@ -313,6 +397,23 @@ pub(crate) const COPIES: &[Scenario] = &[
         keys: 5,
         before: &[Insert(1, 1), Insert(0, 2), Insert(3, 3), Insert(2, 4), Insert(4, 5)],
         tasks: &[&[Remove(1), Remove(3)], &[Remove(2), Get(3)], &[Get(4), Get(3)]],
+        tasks: &[&[Remove(3), Get(5)], &[Remove(5), Remove(1)], &[Remove(4), Get(6), Get(2)]],
+    },
+    Scenario {
+        name: "update-beside-growth",
+        keys: 3,
+        before: &[Insert(1, 1)],
+        tasks: &[
+            &[Insert(1, 2), Exchange(1, Some(2), Some(3))],
+            &[Insert(2, 4), Get(2)],
+            &[TryInsert(0, 5), Get(0), Get(2)],
+        ],
+    },
+    Scenario {
+        name: "any-of-seven",
+        keys: 7,
+        before: &[Insert(3, 1), Insert(1, 2), Insert(5, 3), Insert(0, 4), Insert(4, 5)],
+        tasks: &[&[Any, Any, Any], &[Any, Any, Any], &[Any, Any, Any]],
     },
 ];
 
