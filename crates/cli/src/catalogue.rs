@@ -156,6 +156,8 @@ mod ours {
     use silvics::{
         BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Objects,
         OrderedIndex, Placement, Pooled, Shared, SkipList, TicketTree,
+        BronsonTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Objects, OrderedIndex,
+        Placement, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
     };
 
     const ORIGIN: &str = concat!("silvics ", env!("CARGO_PKG_VERSION"));
@@ -171,6 +173,7 @@ mod ours {
             log_int(),
             citrus(),
             int_lf(),
+            edge_int_lf(),
             skiplist(),
         ]
     }
@@ -322,6 +325,21 @@ mod ours {
         ];
         let (paper, sync) = ("Howley and Jones, SPAA 2012", "lock-free, descriptors");
         tree("int-lf", paper, INTERNAL, sync, Ranges::default(), variants)
+    }
+
+    fn edge_int_lf() -> Entry {
+        let variants = vec![
+            build::<RamachandranTree<Pooled, Fixed>, RamachandranTree<Shared, Fixed>, NoScans>(
+                "fixed",
+                &[],
+            ),
+            build::<RamachandranTree<Pooled, Baseline>, RamachandranTree<Shared, Baseline>, NoScans>(
+                "baseline",
+                &[HEAVY],
+            ),
+        ];
+        let paper = "Ramachandran and Mittal, ICDCN 2015";
+        tree("edge-int-lf", paper, INTERNAL, EDGES, Ranges::default(), variants)
     }
 
     fn log_int() -> Entry {

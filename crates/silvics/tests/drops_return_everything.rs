@@ -1,10 +1,7 @@
 //! Dropping an index returns everything: its regions are unmapped, and the heap is where it was.
 //! One test in a process of its own, so that nobody else maps or allocates meanwhile.
 
-use silvics::{
-    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled, Shared,
-    SkipList,
-};
+use silvics::{BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled, RamachandranTree, Shared, SkipList};
 use silvics_testkit::counting::{Counting, live_bytes};
 use silvics_testkit::memory::{
     dropping_and_flushing_returns_everything, dropping_returns_everything,
@@ -35,6 +32,8 @@ fn dropping_returns_regions_and_heap() {
     returned::<EllenTree<Shared>>("ext-lf shared");
     returned::<HowleyTree<Pooled>>("int-lf pooled");
     returned::<HowleyTree<Shared>>("int-lf shared");
+    returned::<RamachandranTree<Pooled>>("edge-int-lf pooled");
+    returned::<RamachandranTree<Shared>>("edge-int-lf shared");
     returned::<SkipList<u64, Pooled>>("skiplist u64 pooled");
     returned::<SkipList<u64, Shared>>("skiplist u64 shared");
     returned::<SkipList<[u8], Pooled>>("skiplist bytes pooled");

@@ -8,6 +8,7 @@ use silvics::bst::drachsler::Drachsler;
 use silvics::bst::ellen::Ellen;
 use silvics::bst::howley::Howley;
 use silvics::bst::natarajan::{Natarajan, build as natarajan};
+use silvics::bst::ramachandran::Ramachandran;
 use silvics::bst::ticket::{Ticket, build as ticket};
 use silvics::bst::{Algorithm, Tree};
 use silvics::{BronsonTree, Check, Options, OrderedIndex, Pooled};
@@ -81,6 +82,7 @@ fn a_visit_touches_the_lines_that_the_layout_says() {
     lines::<Ellen<Pooled, Baseline>>(&[1.0]);
     lines::<Howley<Pooled, Fixed>>(&[1.1875]);
     lines::<Howley<Pooled, Baseline>>(&[1.0]);
+    lines::<Ramachandran<Pooled, Fixed>>(&[1.1875]);
     lines::<Drachsler<Pooled, Fixed>>(&[1.1875]);
     lines::<Drachsler<Pooled, Baseline>>(&[1.5]);
 }

@@ -1,9 +1,12 @@
 //! Lookups and scans allocate nothing: counted by the global allocator of this process.
 
+use silvics::bst::build::Baseline;
 use silvics::bst::natarajan::build::Fixed2;
 use silvics::{
     BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled, Shared,
     SkipList, TicketTree,
+    BronsonTree, EllenTree, HowleyTree, NatarajanTree, Pooled, RamachandranTree, Shared, SkipList,
+    TicketTree,
 };
 use silvics_testkit::counting::Counting;
 use silvics_testkit::{holds, lookups};
@@ -63,6 +66,12 @@ fn ext_lf() {
 fn int_lf() {
     holds(lookups::allocate_nothing::<HowleyTree<Pooled>>());
     holds(lookups::allocate_nothing::<HowleyTree<Shared>>());
+}
+
+#[test]
+fn edge_int_lf() {
+    holds(lookups::allocate_nothing::<RamachandranTree<Pooled>>());
+    holds(lookups::allocate_nothing::<RamachandranTree<Pooled, Baseline>>());
 }
 
 #[test]

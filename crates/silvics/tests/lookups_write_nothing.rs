@@ -5,6 +5,7 @@ use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
 use silvics::{
     BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled, SkipList,
+    BronsonTree, EllenTree, HowleyTree, NatarajanTree, Pooled, RamachandranTree, SkipList,
     TicketTree,
 };
 use silvics_testkit::{broken, holds, lookups};
@@ -64,6 +65,13 @@ fn ext_lf() {
 fn int_lf() {
     holds(lookups::write_nothing::<HowleyTree<Pooled>>());
     holds(lookups::write_nothing::<HowleyTree<Pooled, Baseline>>());
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no memory protection")]
+fn edge_int_lf() {
+    holds(lookups::write_nothing::<RamachandranTree<Pooled>>());
+    holds(lookups::write_nothing::<RamachandranTree<Pooled, Baseline>>());
 }
 
 #[test]
