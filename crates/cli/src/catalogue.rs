@@ -155,9 +155,7 @@ mod ours {
     use silvics::bst::ticket::build as ticket;
     use silvics::{
         BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Objects,
-        OrderedIndex, Placement, Pooled, Shared, SkipList, TicketTree,
-        BronsonTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Objects, OrderedIndex,
-        Placement, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
+        OrderedIndex, Placement, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
     };
 
     const ORIGIN: &str = concat!("silvics ", env!("CARGO_PKG_VERSION"));

@@ -6,16 +6,13 @@ mod scenarios;
 
 use scenarios::{
     CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
-    ROTATIONS, SCANS, TOWERS,
-    CHAINS, COMMON, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
     ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
 };
 use silvics::bst::natarajan::build::Collocated;
 use silvics::canary::{Canary, plant};
 use silvics::{
-    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, SkipList,
-    BronsonTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, RamachandranTree, SkipList,
-    TicketTree,
+    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, RamachandranTree,
+    SkipList, TicketTree,
 };
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
 use silvics_testkit::schedules::{Found, Model, Stops, hunt, hunt_stop, points, report, scans};

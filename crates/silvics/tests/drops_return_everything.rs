@@ -1,7 +1,10 @@
 //! Dropping an index returns everything: its regions are unmapped, and the heap is where it was.
 //! One test in a process of its own, so that nobody else maps or allocates meanwhile.
 
-use silvics::{BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled, RamachandranTree, Shared, SkipList};
+use silvics::{
+    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled,
+    RamachandranTree, Shared, SkipList,
+};
 use silvics_testkit::counting::{Counting, live_bytes};
 use silvics_testkit::memory::{
     dropping_and_flushing_returns_everything, dropping_returns_everything,

@@ -3,9 +3,8 @@
 use silvics::bst::build::Baseline;
 use silvics::bst::natarajan::build::{Collocated, Shifted};
 use silvics::{
-    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, SkipList,
-    TicketTree,
-    BronsonTree, EllenTree, HowleyTree, NatarajanTree, RamachandranTree, SkipList, TicketTree,
+    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, RamachandranTree,
+    SkipList, TicketTree,
 };
 use silvics_testkit::{fault_suite, faulty::Faulty};
 

@@ -3,10 +3,8 @@
 use silvics::bst::build::Baseline;
 use silvics::bst::natarajan::build::Fixed2;
 use silvics::{
-    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled, Shared,
-    SkipList, TicketTree,
-    BronsonTree, EllenTree, HowleyTree, NatarajanTree, Pooled, RamachandranTree, Shared, SkipList,
-    TicketTree,
+    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled,
+    RamachandranTree, Shared, SkipList, TicketTree,
 };
 use silvics_testkit::counting::Counting;
 use silvics_testkit::{holds, lookups};

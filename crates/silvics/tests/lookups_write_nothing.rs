@@ -4,9 +4,8 @@
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
 use silvics::{
-    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled, SkipList,
-    BronsonTree, EllenTree, HowleyTree, NatarajanTree, Pooled, RamachandranTree, SkipList,
-    TicketTree,
+    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled,
+    RamachandranTree, SkipList, TicketTree,
 };
 use silvics_testkit::{broken, holds, lookups};
 

@@ -7,16 +7,13 @@ mod scenarios;
 
 use scenarios::{
     CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
-    ROTATIONS, SCANS, TOWERS,
-    CHAINS, COMMON, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
     ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
 };
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
 use silvics::{
-    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, SkipList,
-    BronsonTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, RamachandranTree, SkipList,
-    TicketTree,
+    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, RamachandranTree,
+    SkipList, TicketTree,
 };
 use silvics_testkit::schedules::Step::{
     Exchange, Get, GetMany, Insert, Range, RangeRev, Remove, TryInsert, Walk, WalkRev,

@@ -3,7 +3,7 @@
 //!
 //! # Source
 //! Arbel and Attiya, "Concurrent updates with RCU: search tree as an example", PODC 2014: the RCU
-//! they made for their tree, whose waiters do not wait for each other; Desnoyers, McKenney, Stern,
+//! they made for their tree, whose waiters do not wait for each other; Desnoyers, `McKenney`, Stern,
 //! Dagenais and Walpole, "User-level implementations of read-copy update", IEEE TPDS 2012, for the
 //! guarantee and the fences.
 //!
@@ -42,7 +42,7 @@
 //!   [`crate::per_thread`]).
 //! * R2: a line's word is odd exactly while its thread is in a section, and never the same in two.
 //! * R3: a stranger counts in the half that was current when it came, until it leaves.
-//! * R4: who has [`Strangers::turn`] finds the half that is not current empty.
+//! * R4: who has `Strangers::turn` finds the half that is not current empty.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |

@@ -295,6 +295,27 @@ pub(crate) const COPIES: &[Scenario] = &[
     Scenario {
         // Each remover has its own successor, and both wait.
         name: "two-copies-at-once",
+        keys: 7,
+        before: &[
+            Insert(3, 1),
+            Insert(1, 2),
+            Insert(5, 3),
+            Insert(0, 4),
+            Insert(2, 5),
+            Insert(4, 6),
+            Insert(6, 7),
+        ],
+        tasks: &[&[Remove(1), Get(2)], &[Remove(5), Get(6)], &[Remove(3), Get(4)]],
+    },
+    Scenario {
+        // The copy is the next to be removed, and its successor.
+        name: "copies-of-copies",
+        keys: 5,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(3, 3), Insert(2, 4), Insert(4, 5)],
+        tasks: &[&[Remove(1), Remove(3)], &[Remove(2), Get(3)], &[Get(4), Get(3)]],
+    },
+];
+
 /// For the internal tree with marks on edges: keys that move up, beside everything that meets them.
 pub(crate) const SUCCESSIONS: &[Scenario] = &[
     Scenario {
@@ -389,14 +410,6 @@ pub(crate) const SUCCESSIONS: &[Scenario] = &[
             Insert(4, 6),
             Insert(6, 7),
         ],
-        tasks: &[&[Remove(1), Get(2)], &[Remove(5), Get(6)], &[Remove(3), Get(4)]],
-    },
-    Scenario {
-        // The copy is the next to be removed, and its successor.
-        name: "copies-of-copies",
-        keys: 5,
-        before: &[Insert(1, 1), Insert(0, 2), Insert(3, 3), Insert(2, 4), Insert(4, 5)],
-        tasks: &[&[Remove(1), Remove(3)], &[Remove(2), Get(3)], &[Get(4), Get(3)]],
         tasks: &[&[Remove(3), Get(5)], &[Remove(5), Remove(1)], &[Remove(4), Get(6), Get(2)]],
     },
     Scenario {
