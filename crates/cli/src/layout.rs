@@ -12,12 +12,12 @@ const LINE: usize = 64;
 
 #[derive(Serialize)]
 struct Layouts {
-    builds: Vec<Build>,
+    builds: Vec<Layout>,
 }
 
 /// One build of one index; the figures are those of the kind that a search passes through.
 #[derive(Serialize)]
-struct Build {
+struct Layout {
     name: &'static str,
     build: &'static str,
     node_bytes: usize,
@@ -25,12 +25,12 @@ struct Build {
     hot_bytes: usize,
     lines_per_visit: f64,
     oversights: &'static [&'static str],
-    kinds: Vec<Kind>,
+    kinds: Vec<Object>,
 }
 
 /// A kind of object.
 #[derive(Serialize)]
-struct Kind {
+struct Object {
     kind: &'static str,
     /// Of an object; of the smallest where there are several sizes.
     bytes: usize,
@@ -48,7 +48,7 @@ struct Kind {
     edges: usize,
 }
 
-impl Kind {
+impl Object {
     fn of(layout: &NodeLayout) -> Self {
         let class = study_class(layout.size);
         Self {
@@ -75,9 +75,9 @@ impl Kind {
     }
 }
 
-impl Build {
+impl Layout {
     fn of(entry: &'static Entry, variant: &'static Variant) -> Option<Self> {
-        let kinds: Vec<Kind> = variant.objects.iter().map(Kind::of).collect();
+        let kinds: Vec<Object> = variant.objects.iter().map(Object::of).collect();
         let node = kinds.first()?;
         Some(Self {
             name: &entry.name,
@@ -116,11 +116,11 @@ const HEADER: &[&str] = &[
 
 /// Prints the layouts.
 pub fn list(format: Format) -> Result<(), Error> {
-    let builds: Vec<Build> = catalogue::all()
+    let builds: Vec<Layout> = catalogue::all()
         .iter()
-        .flat_map(|entry| entry.variants.iter().filter_map(|variant| Build::of(entry, variant)))
+        .flat_map(|entry| entry.variants.iter().filter_map(|variant| Layout::of(entry, variant)))
         .collect();
-    let records = || builds.iter().flat_map(Build::records);
+    let records = || builds.iter().flat_map(Layout::records);
     match format {
         Format::Csv => output::csv(HEADER, records()),
         Format::Table => {

@@ -7,7 +7,7 @@
 //!
 //! What `with_options` makes is the choice of the calling thread: [`run`] sets it for as long as a
 //! piece of work takes, and the threads that the testkit starts take over the choice of the thread
-//! that starts them ([`chosen`]). Nothing is shared by a process, so that tests of different indexes
+//! that starts them (`chosen`). Nothing is shared by a process, so that tests of different indexes
 //! run side by side.
 //!
 //! ```

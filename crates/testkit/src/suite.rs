@@ -47,7 +47,7 @@ macro_rules! compiled {
     };
 }
 
-/// What [`index_suite!`] and [`crate::fault_suite!`] call, by the maker it needs, file and property.
+/// What [`crate::index_suite!`] and [`crate::fault_suite!`] call, by the maker it needs, file and property.
 #[doc(hidden)]
 pub mod compiled {
     compiled! { points, Erased:

@@ -84,7 +84,7 @@
 //! and the last 11 are not used. Routing nodes add less than one per entry.
 //!
 //! # Checked by
-//! The conformance suite (`tests/conformance.rs`); [`Check::check`], which walks I1, I2, I4, I5; reads
+//! The conformance suite (`tests/conformance.rs`); [`Check::check`](crate::Check::check), which walks I1, I2, I4, I5; reads
 //! beside writes and rotations, in every execution, in `node.rs` and `balance.rs`; schedules
 //! (`tests/schedules.rs`: I3, I6, the repair of I5, every linearization point), which must find the
 //! mistakes of `canary.rs`.

@@ -118,7 +118,7 @@ impl<P: Placement, B: Build> Citrus<P, B> {
                             } else {
                                 None
                             };
-                            self.remove(link, verb, blank, &mut spare, guard)
+                            self.remove(&link, verb, blank, &mut spare, guard)
                         }
                     }
                 }
@@ -173,7 +173,7 @@ impl<P: Placement, B: Build> Citrus<P, B> {
     /// must be there.
     fn remove<'g>(
         &'g self,
-        link: Link<'g, B::Words>,
+        link: &Link<'g, B::Words>,
         verb: Update,
         blank: Blank<B::Words>,
         spare: &mut Spare<'_, Node<B::Words>, P>,

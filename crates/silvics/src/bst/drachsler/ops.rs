@@ -46,6 +46,9 @@ enum Heir<'g, W: Words> {
     },
 }
 
+/// Left and right.
+type Children<'g, W> = (Option<&'g Node<W>>, Option<&'g Node<W>>);
+
 impl<P: Placement, B: Build> Drachsler<P, B> {
     /// How a node's place is to that of `key`: the ends of the list come before and after all keys.
     #[inline(always)]
@@ -316,10 +319,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         Some(Heir::Successor { children, above, succ: succ.try_lock_tree()? })
     }
 
-    fn children<'g>(
-        node: &Node<B::Words>,
-        _guard: &'g Guard,
-    ) -> (Option<&'g Node<B::Words>>, Option<&'g Node<B::Words>>) {
+    fn children<'g>(node: &Node<B::Words>, _guard: &'g Guard) -> Children<'g, B::Words> {
         // SAFETY: reached under the guard.
         unsafe { (node.child(Side::LEFT), node.child(Side::RIGHT)) }
     }
