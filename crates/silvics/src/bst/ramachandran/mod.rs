@@ -114,7 +114,7 @@
 //! 8 nodes have these in two lines, and in the study's of 48 bytes 1 of 4.
 //!
 //! # Checked by
-//! The conformance suite (`tests/conformance.rs`); [`Check::check`], which walks I1 to I3; the
+//! The conformance suite (`tests/conformance.rs`); [`Check::check`](crate::Check::check), which walks I1 to I3; the
 //! transitions of a node's words, in every execution, in `node.rs`; schedules
 //! (`tests/schedules.rs`: I4 to I7, every linearization point, and lock-freedom with a stopped
 //! thread), which must find the mistakes of `canary.rs`.
