@@ -63,6 +63,8 @@ fn found_at_rest(name: &str, what: &str) {
 fn wrong_answers_are_found_in_histories() {
     for name in [
         "insert-ignores-mark",
+        "scan-takes-frozen-for-gone",
+        "version-read-late",
         "descent-unvalidated",
         "rotation-keeps-version",
         "attach-unvalidated",

@@ -9,7 +9,17 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 fn start(args: &[&str]) -> Child {
-    let bench = ["bench", "--index", "ours", "--keys", "1k", "--mix", "100/0/0", "--rounds", "500"];
+    let bench = [
+        "bench",
+        "--index",
+        "edge-ext-lf,occ-avl,skiplist",
+        "--keys",
+        "1k",
+        "--mix",
+        "100/0/0",
+        "--rounds",
+        "500",
+    ];
     command(&[&bench, args].concat())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

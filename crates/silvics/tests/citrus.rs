@@ -1,16 +1,9 @@
-//! The conformance suite of `silvics-testkit` on the tree of Arbel and Attiya, and what its removers
-//! wait for.
+//! What the removers of the tree of Arbel and Attiya wait for.
 
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::citrus::build::Build;
 use silvics::{Check, CitrusTree, Options, OrderedIndex, Pooled, Shared};
-use silvics_testkit::index_suite;
 use std::sync::Barrier;
-
-index_suite!(citrus_pooled, CitrusTree<Pooled, Fixed>);
-index_suite!(citrus_shared, CitrusTree<Shared, Fixed>);
-index_suite!(citrus_baseline_pooled, CitrusTree<Pooled, Baseline>);
-index_suite!(citrus_baseline_shared, CitrusTree<Shared, Baseline>);
 
 /// Threads that hold one guard each throughout, and under it insert and remove nodes with two
 /// children, so that they wait for each other's descents and never for a guard.
