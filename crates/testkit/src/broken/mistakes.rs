@@ -194,6 +194,7 @@ impl Mistake for PopInTwoSteps {
 pub struct LostPlace;
 impl Mistake for LostPlace {
     fn next(cursor: &mut LockedCursor<u64>) -> bool {
+        gap();
         if let Position::At(key, _) = cursor.at
             && !cursor.map.lock().entries.contains_key(&key)
         {
