@@ -217,9 +217,286 @@ impl<W: Words> Held<'_, W> {
     }
 }
 
+impl<W: Words> Held<'_, W> {
+    /// Puts a successor in the place of the child on `side`, over that one's children. It comes from
+    /// below `above`, unless that is the child itself.
+    pub(super) fn adopt_successor(
+        &self,
+        side: Side,
+        succ: &Self,
+        [left, right]: [&Node<W>; 2],
+        above: Option<&Self>,
+    ) {
+        debug_assert!(
+            succ.0.0.children()[0].load(Ordering::Relaxed).is_null() || cfg!(feature = "canaries"),
+            "a successor has nothing before it"
+        );
+        if let Some(above) = above {
+            // The successor leaves its place before it leads to what is above that: a search could
+            // go in circles.
+            // SAFETY: under the lock; the caller's guard keeps what it leads to (I6).
+            let onward = unsafe { succ.child(Side::RIGHT) };
+            above.adopt(Side::LEFT, onward);
+            succ.adopt(Side::RIGHT, Some(right));
+        }
+        succ.adopt(Side::LEFT, Some(left));
+        self.adopt(side, Some(succ));
+    }
+}
+
 impl<W: Words> Drop for Held<'_, W> {
     fn drop(&mut self) {
         // SAFETY: we own the lock.
         unsafe { self.0.0.tree_lock().unlock() };
+    }
+}
+
+/// List, tree and values in every execution:
+/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+#[cfg(all(test, silvics_loom))]
+mod loom_tests {
+    use super::super::build::Packed;
+    use super::*;
+    use loom::thread;
+    use silvics_sync::atomic::AtomicU64;
+    use std::sync::Arc;
+
+    type Node = super::Node<Packed>;
+
+    /// The ends of a list, and two nodes to come between them.
+    struct List {
+        head: Node,
+        first: Node,
+        second: Node,
+        tail: Node,
+    }
+
+    impl List {
+        fn new() -> Arc<Self> {
+            let node = |key| Node::new(key, 0);
+            let list = Self { head: node(0), first: node(1), second: node(2), tail: node(3) };
+            list.head.lay(&list.head, &list.tail, &list.head);
+            list.tail.lay(&list.head, &list.tail, &list.head);
+            Arc::new(list)
+        }
+
+        /// As in `attach`.
+        fn insert_first(&self) {
+            let interval = self.head.lock_succ();
+            self.first.lay(&self.head, &self.tail, &self.head);
+            let behind = self.first.lock_succ();
+            interval.insert(&behind, &self.tail);
+        }
+    }
+
+    fn leads_to(link: &silvics_sync::atomic::AtomicPtr<Node>, node: &Node) -> bool {
+        std::ptr::eq(link.load(Ordering::Acquire), node)
+    }
+
+    /// Who meets a new node, from before it or from behind, meets one that has its neighbours, and
+    /// is in the list for all others.
+    fn met_beside(insert: fn(&List)) {
+        loom::model(move || {
+            let list = List::new();
+            let writer = {
+                let list = Arc::clone(&list);
+                thread::spawn(move || insert(&list))
+            };
+            let List { head, first, tail, .. } = &*list;
+            if leads_to(tail.0.pred(), first) {
+                assert!(leads_to(head.0.succ(), first), "found from behind only");
+            }
+            if leads_to(head.0.succ(), first) {
+                let neighbours = leads_to(first.0.pred(), head) && leads_to(first.0.succ(), tail);
+                assert!(neighbours, "a node without neighbours");
+            }
+            writer.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn who_meets_a_new_node_meets_one_in_the_list() {
+        met_beside(List::insert_first);
+    }
+
+    #[test]
+    #[should_panic(expected = "found from behind only")]
+    fn a_link_back_that_comes_first_is_caught() {
+        met_beside(|list| {
+            list.first.lay(&list.head, &list.tail, &list.head);
+            list.tail.0.pred().store(list.first.as_ptr(), Ordering::Release);
+            list.head.0.succ().store(list.first.as_ptr(), Ordering::Release);
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "a node without neighbours")]
+    fn a_link_by_a_relaxed_store_is_caught() {
+        met_beside(|list| {
+            list.first.lay(&list.head, &list.tail, &list.head);
+            list.head.0.succ().store(list.first.as_ptr(), Ordering::Relaxed);
+            list.tail.0.pred().store(list.first.as_ptr(), Ordering::Release);
+        });
+    }
+
+    /// Another insertion goes behind the new node as soon as it can.
+    fn followed_at_once(insert: fn(&List)) {
+        loom::model(move || {
+            let list = List::new();
+            let writer = {
+                let list = Arc::clone(&list);
+                thread::spawn(move || insert(&list))
+            };
+            let List { head, first, second, tail } = &*list;
+            let there = leads_to(head.0.succ(), first);
+            if there {
+                let interval = first.lock_succ();
+                second.lay(first, tail, head);
+                let behind = second.lock_succ();
+                interval.insert(&behind, tail);
+            }
+            writer.join().unwrap();
+            let last = if there { second } else { first };
+            assert!(leads_to(tail.0.pred(), last), "a link leads back past a node");
+            assert!(leads_to(last.0.succ(), tail));
+        });
+    }
+
+    #[test]
+    fn insertions_in_a_row_leave_no_link_behind() {
+        followed_at_once(List::insert_first);
+    }
+
+    #[test]
+    #[should_panic(expected = "a link leads back past a node")]
+    fn a_new_node_that_is_not_locked_is_caught() {
+        followed_at_once(|list| {
+            let _interval = list.head.lock_succ();
+            list.first.lay(&list.head, &list.tail, &list.head);
+            list.head.0.succ().store(list.first.as_ptr(), Ordering::Release);
+            list.tail.0.pred().store(list.first.as_ptr(), Ordering::Release);
+        });
+    }
+
+    /// An update and a removal are seen in this order, and with a removal what its thread did before.
+    fn seen_in_order(mark: fn(&Interval<'_, Packed>)) {
+        const STATES: [Option<u64>; 3] = [Some(1), Some(2), None];
+        loom::model(move || {
+            let shared = Arc::new((Node::new(5, 1), AtomicU64::new(0)));
+            let writer = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    let (node, other) = &*shared;
+                    other.store(1, Ordering::Relaxed);
+                    let interval = node.lock_succ();
+                    interval.set_value(2);
+                    mark(&interval);
+                })
+            };
+            let (node, other) = &*shared;
+            let seen = [(); 2].map(|()| {
+                let state = node.state();
+                let before = other.load(Ordering::Relaxed);
+                assert!(state.is_some() || before == 1, "a removal without what came before it");
+                STATES.iter().position(|s| *s == state).expect("a state that never was")
+            });
+            assert!(seen[0] <= seen[1], "{:?} after {:?}", STATES[seen[1]], STATES[seen[0]]);
+            writer.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn an_update_and_a_removal_are_seen_in_order() {
+        seen_in_order(|interval| interval.mark());
+    }
+
+    #[test]
+    #[should_panic(expected = "a removal without what came before it")]
+    fn a_relaxed_mark_is_caught() {
+        seen_in_order(|interval| interval.0.0.marked().store(true, Ordering::Relaxed));
+    }
+
+    /// 10 over 5 and 30, 20 left of 30, 25 right of 20.
+    struct Tree {
+        tail: Node,
+        node: Node,
+        left: Node,
+        right: Node,
+        succ: Node,
+        onward: Node,
+    }
+
+    impl Tree {
+        fn new() -> Arc<Self> {
+            let node = |key| Node::new(key, 0);
+            let tree = Arc::new(Self {
+                tail: node(u64::MAX),
+                node: node(10),
+                left: node(5),
+                right: node(30),
+                succ: node(20),
+                onward: node(25),
+            });
+            let link = |parent: &Node, side, child: &Node| {
+                parent.lock_tree().adopt(side, Some(child));
+            };
+            link(&tree.tail, Side::LEFT, &tree.node);
+            link(&tree.node, Side::LEFT, &tree.left);
+            link(&tree.node, Side::RIGHT, &tree.right);
+            link(&tree.right, Side::LEFT, &tree.succ);
+            link(&tree.succ, Side::RIGHT, &tree.onward);
+            tree
+        }
+
+        /// As `search`, with an end.
+        fn search(&self, key: u64) {
+            let (mut node, mut side) = (&self.tail, Side::LEFT);
+            for _ in 0..8 {
+                // SAFETY: nodes live as long as the tree.
+                let Some(child) = (unsafe { node.child(side) }) else { return };
+                if child.key() == key {
+                    return;
+                }
+                (node, side) = (child, Side::of(key, child.key()));
+            }
+            panic!("the search for {key} goes in circles");
+        }
+    }
+
+    /// Searches beside the removal of 10, in which 20 moves.
+    fn searched_beside(remove: fn(&Tree)) {
+        for key in [7, 20, 22, 25] {
+            loom::model(move || {
+                let tree = Tree::new();
+                let writer = {
+                    let tree = Arc::clone(&tree);
+                    thread::spawn(move || remove(&tree))
+                };
+                tree.search(key);
+                writer.join().unwrap();
+                tree.search(key);
+            });
+        }
+    }
+
+    #[test]
+    fn a_search_beside_a_successor_that_moves_comes_to_an_end() {
+        searched_beside(|tree| {
+            let (node, parent) = (tree.node.lock_tree(), tree.tail.lock_tree());
+            let (above, succ) = (tree.right.lock_tree(), tree.succ.lock_tree());
+            let children = [&tree.left, &tree.right];
+            parent.adopt_successor(Side::LEFT, &succ, children, Some(&above));
+            drop(node);
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "goes in circles")]
+    fn a_successor_that_leads_up_from_its_old_place_is_caught() {
+        searched_beside(|tree| {
+            let (above, succ) = (tree.right.lock_tree(), tree.succ.lock_tree());
+            succ.adopt(Side::RIGHT, Some(&tree.right));
+            above.adopt(Side::LEFT, Some(&tree.onward));
+        });
     }
 }

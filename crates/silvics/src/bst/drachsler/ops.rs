@@ -331,17 +331,8 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         let place = if left.is_some_and(|left| left.is(&node)) { Side::LEFT } else { Side::RIGHT };
         match heir {
             Heir::Child(child) => parent.adopt(place, child),
-            Heir::Successor { children: [left, right], above, succ } => {
-                let (nothing, onward) = Self::children(&succ, guard);
-                debug_assert!(nothing.is_none() || cfg!(feature = "canaries"));
-                // The successor leaves its place before it leads to what is above that: a search
-                // could go in circles.
-                if let Some(above) = above {
-                    above.adopt(Side::LEFT, onward);
-                    succ.adopt(Side::RIGHT, Some(right));
-                }
-                succ.adopt(Side::LEFT, Some(left));
-                parent.adopt(place, Some(&succ));
+            Heir::Successor { children, above, succ } => {
+                parent.adopt_successor(place, &succ, children, above.as_ref());
             }
         }
     }
