@@ -1,8 +1,7 @@
 //! Every index the command knows.
 
-use crate::bench::subject::{Runner, Subject};
-use crate::contender::Contender;
-use crate::keys::{BenchKey, KeyType};
+use crate::bench::subject::Subject;
+use crate::keys::KeyType;
 use silvics::{AllocError, Options};
 use silvics_layout::NodeLayout;
 use silvics_testkit::clock::Clock;
@@ -73,7 +72,7 @@ pub struct Makers {
 pub type Verify = fn(&verify::Plan, &Clock) -> verify::Report;
 
 /// A constructor.
-pub type Make<K> = fn(&Options) -> Result<Box<dyn Subject<K>>, AllocError>;
+pub type Make<K> = fn(&Options) -> Result<Subject<K>, AllocError>;
 
 /// The name of the only variant of an index without any.
 pub const DEFAULT_VARIANT: &str = "default";
@@ -137,13 +136,9 @@ pub fn all() -> &'static [Entry] {
     &ALL
 }
 
-/// Boxes a contender.
-fn boxed<K: BenchKey + ?Sized, C: Contender<Key = K>>(contender: C) -> Box<dyn Subject<K>> {
-    Box::new(Runner::new(contender))
-}
-
 mod ours {
-    use super::{DEFAULT_VARIANT, Entry, Make, Makers, Ranges, Variant, Verify, boxed};
+    use super::{DEFAULT_VARIANT, Entry, Make, Makers, Ranges, Variant, Verify};
+    use crate::bench::subject::Subject;
     use crate::keys::BenchKey;
     use crate::ours::{ByRange, Freezing, NoScans, Ours, Recorded, ScanBy};
     use silvics::bst::bronson::build::{
@@ -425,17 +420,18 @@ mod ours {
         I: OrderedIndex<Key: BenchKey> + 'static,
         S: ScanBy<I>,
     {
-        |options| Ok(boxed(Ours::<I, S>::new(I::with_options(options)?)))
+        |options| Ok(Subject::of(Ours::<I, S>::new(I::with_options(options)?)))
     }
 
     fn freezing<P: Placement>() -> Make<u64> {
-        |options| Ok(boxed(Freezing::<P>::with_options(options)?))
+        |options| Ok(Subject::of(Freezing::<P>::with_options(options)?))
     }
 }
 
 #[cfg(feature = "peers")]
 mod peers {
-    use super::{DEFAULT_VARIANT, Entry, Make, Makers, Ranges, Variant, boxed};
+    use super::{DEFAULT_VARIANT, Entry, Make, Makers, Ranges, Variant};
+    use crate::bench::subject::Subject;
     use crate::keys::BenchKey;
     use crate::peers::{
         BtreeMapRwLock, ConcurrentMap, Congee, CrossbeamSkiplist, Ferntree, Masstree, Peer,
@@ -487,7 +483,7 @@ mod peers {
     }
 
     fn make<P: Peer<Key: BenchKey>>() -> Make<P::Key> {
-        |_| Ok(boxed(P::default()))
+        |_| Ok(Subject::of(P::default()))
     }
 }
 

@@ -5,7 +5,8 @@
 //! structure in each placement.
 
 use silvics::{
-    BronsonTree, Check, NatarajanTree, OrderedIndex, OrderedScan, Pooled, Shared, SkipList,
+    BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
+    OrderedIndex, OrderedScan, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
 };
 use silvics_pool::{BytesPool, Config, Pool};
 use silvics_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -71,10 +72,22 @@ fn histories() {
         let name = std::any::type_name::<I>();
         run(scans::<I>(), || some::<ErasedScan<I::Key>, _>(name, AllScans));
     }
-    of::<NatarajanTree<Pooled>>();
-    of::<NatarajanTree<Shared>>();
     of::<BronsonTree<Pooled>>();
     of::<BronsonTree<Shared>>();
+    scanned::<NatarajanTree<Pooled>>();
+    scanned::<NatarajanTree<Shared>>();
+    of::<RamachandranTree<Pooled>>();
+    of::<RamachandranTree<Shared>>();
+    scanned::<DrachslerTree<Pooled>>();
+    scanned::<DrachslerTree<Shared>>();
+    of::<CitrusTree<Pooled>>();
+    of::<CitrusTree<Shared>>();
+    of::<HowleyTree<Pooled>>();
+    of::<HowleyTree<Shared>>();
+    scanned::<TicketTree<Pooled>>();
+    scanned::<TicketTree<Shared>>();
+    scanned::<EllenTree<Pooled>>();
+    scanned::<EllenTree<Shared>>();
     scanned::<SkipList<u64, Pooled>>();
     scanned::<SkipList<u64, Shared>>();
     scanned::<SkipList<[u8], Pooled>>();

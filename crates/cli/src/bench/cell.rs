@@ -57,7 +57,7 @@ struct Config {
 /// A contender in a cell.
 struct Slot<K: BenchKey + ?Sized> {
     chosen: Chosen,
-    subject: Box<dyn Subject<K>>,
+    subject: Subject<K>,
     ledger: Ledger,
     window: Window,
     footprint: Footprint,
@@ -240,7 +240,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             .map_err(|failure| self.stop(chosen, failure, true))?;
         let mut ledger = Ledger::default();
         ledger.book(&load.tally);
-        let footprint = self.footprint(&*subject, before);
+        let footprint = self.footprint(&subject, before);
         if let Some(reason) = &footprint.fallback {
             let note = format!("`{}` on --pages {}: {reason}", chosen.name(), self.place.pages());
             self.progress.note(&note);
@@ -257,7 +257,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         }))
     }
 
-    fn footprint(&self, subject: &dyn Subject<K>, before: Option<Resident>) -> Footprint {
+    fn footprint(&self, subject: &Subject<K>, before: Option<Resident>) -> Footprint {
         let grown = || Some(Resident::now()?.since(before?));
         let grown_bytes = grown().map(|grown| grown.bytes).filter(|&bytes| bytes > 0);
         alloc::settle();

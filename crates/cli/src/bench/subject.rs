@@ -1,4 +1,4 @@
-//! A contender with its benchmark loops compiled for it, behind one table of calls.
+//! A contender under measurement: threads, clocks, and the checks of its answers.
 //!
 //! # Definitions
 //! * A *load* inserts the keys that are present at the start, from all threads at once.
@@ -15,7 +15,7 @@
 //! 4. The key-sum rule, at the end: a lookup of every key of the key space, and a scan of
 //!    everything where there are scans, find as many keys as the ledger says, with the same sum.
 
-use super::worker::{self, Tally};
+use super::worker::{self, Driven, Loops, Tally};
 use crate::contender::Contender;
 use crate::interrupt;
 use crate::keys::BenchKey;
@@ -116,27 +116,6 @@ pub enum Failure {
     Panicked,
 }
 
-/// A contender that can be measured.
-pub trait Subject<K: BenchKey + ?Sized>: Send + Sync {
-    /// Loads the keys that are present at the start. Once.
-    fn load(&mut self, traffic: &Traffic<K>, reuse: Reuse, crew: &Crew)
-    -> Result<Outcome, Failure>;
-    /// Makes one run.
-    fn run(&self, traffic: &Traffic<K>, spec: &RunSpec, crew: &Crew) -> Result<Outcome, Failure>;
-    /// Checks what is in it against the ledger, while nobody writes. `scans` says whether it can.
-    fn verify(
-        &self,
-        traffic: &Traffic<K>,
-        ledger: Ledger,
-        scans: bool,
-        crew: &Crew,
-    ) -> Result<(), Failure>;
-    /// See [`Contender::bytes`].
-    fn bytes(&self) -> Option<usize>;
-    /// See [`Contender::pool_stats`].
-    fn pool_stats(&self) -> Vec<PoolStats>;
-}
-
 /// The cores that threads are pinned to: thread t to core t, round and round.
 #[derive(Clone, Debug)]
 pub struct Crew {
@@ -187,7 +166,7 @@ impl Crew {
         &self,
         threads: usize,
         time: Option<Duration>,
-        work: impl Fn(Share, &Gate) -> Result<Lap, Failure> + Sync,
+        work: &(dyn Fn(Share, &Gate) -> Result<Lap, Failure> + Sync),
     ) -> Result<Outcome, Failure> {
         let gate = Gate::new(threads);
         let laps = self.work(
@@ -310,7 +289,7 @@ fn thread_cpu_time() -> Option<Duration> {
 /// Times `work` on this thread, from when all threads are there.
 fn lap(
     gate: &Gate,
-    work: impl FnOnce() -> Result<(Tally, Window), Failure>,
+    work: &mut dyn FnMut() -> Result<(Tally, Window), Failure>,
 ) -> Result<Lap, Failure> {
     gate.pass();
     let (start, cpu_before) = (Instant::now(), thread_cpu_time());
@@ -326,22 +305,18 @@ fn lap(
     })
 }
 
-/// A contender with the loops that drive it.
-pub struct Runner<C>(C);
+/// A contender under measurement. Its own are the loops that are measured ([`Loops`]); what makes
+/// threads and checks answers is the same code for all.
+pub struct Subject<K: BenchKey + ?Sized>(Box<dyn Loops<K>>);
 
-impl<C> Runner<C> {
+impl<K: BenchKey + ?Sized> Subject<K> {
     /// Puts a contender to the test.
-    pub fn new(contender: C) -> Self {
-        Self(contender)
+    pub fn of(contender: impl Contender<Key = K>) -> Self {
+        Self(Box::new(Driven(contender)))
     }
-}
 
-impl<K, C> Subject<K> for Runner<C>
-where
-    K: BenchKey + ?Sized,
-    C: Contender<Key = K>,
-{
-    fn load(
+    /// Loads the keys that are present at the start. Once.
+    pub fn load(
         &mut self,
         traffic: &Traffic<K>,
         reuse: Reuse,
@@ -349,12 +324,10 @@ where
     ) -> Result<Outcome, Failure> {
         let held = (reuse == Reuse::No).then(|| self.0.hold());
         let done = AtomicUsize::new(0);
-        let result = crew.timed(crew.threads, None, |share, gate| {
-            lap(gate, || {
+        let result = crew.timed(crew.threads, None, &|share, gate| {
+            lap(gate, &mut || {
                 let part = traffic.choice.load_part(share);
-                let mut session = self.0.session();
-                let result = worker::load(&mut session, &traffic.space, part, &gate.stop);
-                let (tally, result) = result;
+                let (tally, result) = self.0.load(&traffic.space, part, &gate.stop);
                 done.fetch_add(tally.inserted as usize, Ordering::Relaxed);
                 result.map(|()| (tally, traffic.choice.start()))
             })
@@ -370,13 +343,17 @@ where
         })
     }
 
-    fn run(&self, traffic: &Traffic<K>, spec: &RunSpec, crew: &Crew) -> Result<Outcome, Failure> {
-        let outcome = crew.timed(spec.threads, Some(spec.time), |share, gate| {
+    /// Makes one run.
+    pub fn run(
+        &self,
+        traffic: &Traffic<K>,
+        spec: &RunSpec,
+        crew: &Crew,
+    ) -> Result<Outcome, Failure> {
+        let outcome = crew.timed(spec.threads, Some(spec.time), &|share, gate| {
             let mut stream = traffic.choice.stream(spec.mix, spec.number, share, spec.window);
-            lap(gate, || {
-                let mut session = self.0.session();
-                let tally =
-                    worker::run(&mut session, &traffic.space, &mut stream, spec, &gate.stop)?;
+            lap(gate, &mut || {
+                let tally = self.0.run(&traffic.space, &mut stream, spec, &gate.stop)?;
                 Ok((tally, stream.window()))
             })
         })?;
@@ -386,20 +363,17 @@ where
         Ok(outcome)
     }
 
-    fn verify(
+    /// Checks what is in it against the ledger, while nobody writes. `scans` says whether it can.
+    pub fn verify(
         &self,
         traffic: &Traffic<K>,
         ledger: Ledger,
         scans: bool,
         crew: &Crew,
     ) -> Result<(), Failure> {
-        let found = crew.work(
-            crew.threads,
-            |share| worker::look_up_all(&mut self.0.session(), &traffic.space, share),
-            || {},
-        )?;
+        let look_up = |share| worker::look_up_all(&mut *self.0.calls(), &traffic.space, share);
         let (mut looked_up, mut least) = (Ledger::default(), None);
-        for part in found {
+        for part in crew.work(crew.threads, look_up, || {})? {
             let (tally, found) = part?;
             looked_up.book(&tally);
             least = least.into_iter().chain(found).min();
@@ -408,7 +382,7 @@ where
         if scans {
             // From the least key there is: some peers look for a long time for what is before it.
             let from = least.unwrap_or_else(|| K::to_owned(K::shorten(K::LEAST)));
-            let scan = |_| worker::scan_all::<K, _>(&mut self.0.session(), from.clone());
+            let scan = |_| worker::scan_all(&mut *self.0.calls(), from.clone());
             for tally in crew.work(1, scan, || {})? {
                 let mut scanned = Ledger::default();
                 scanned.book(&tally?);
@@ -418,11 +392,13 @@ where
         Ok(())
     }
 
-    fn bytes(&self) -> Option<usize> {
+    /// See [`Contender::bytes`].
+    pub fn bytes(&self) -> Option<usize> {
         self.0.bytes()
     }
 
-    fn pool_stats(&self) -> Vec<PoolStats> {
+    /// See [`Contender::pool_stats`].
+    pub fn pool_stats(&self) -> Vec<PoolStats> {
         self.0.pool_stats()
     }
 }

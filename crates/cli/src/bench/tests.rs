@@ -3,7 +3,7 @@
 use super::cell::Cell;
 use super::plan::Plan;
 use super::report::Report;
-use super::subject::{Crew, Failure, Ledger, Reuse, RunSpec, Runner, Subject, Traffic};
+use super::subject::{Crew, Failure, Ledger, Reuse, RunSpec, Subject, Traffic};
 use crate::args::{Cli, Verb};
 use crate::catalogue::{DEFAULT_VARIANT, Entry, Make, Makers, Ranges, Variant};
 use crate::contender::{Contender, Session};
@@ -52,9 +52,9 @@ struct Model {
 }
 
 impl Model {
-    fn with(fault: Fault) -> Runner<Self> {
+    fn with(fault: Fault) -> Subject<u64> {
         let map = Mutex::default();
-        Runner::new(Self { map, fault })
+        Subject::of(Self { map, fault })
     }
 
     fn errs(&self, fault: Fault, key: u64) -> bool {
@@ -122,7 +122,7 @@ fn traffic<K: BenchKey + ?Sized>(dist: Dist, len: usize) -> Traffic<K> {
 
 /// A load, runs of every mix, and the check at the end, as in a cell.
 fn drive<K: BenchKey + ?Sized>(
-    subject: &mut dyn Subject<K>,
+    subject: &mut Subject<K>,
     traffic: &Traffic<K>,
     mixes: &[&str],
     scans: bool,
@@ -176,12 +176,12 @@ fn a_right_index_passes_with_every_distribution() {
 fn our_index_passes_with_words_and_bytes() {
     let options = Options { pages: Pages::Small, ..Options::default() };
     let words = SkipList::<u64>::with_options(&options).unwrap();
-    let mut words = Runner::new(Ours::<_, ByRange>::new(words));
+    let mut words = Subject::of(Ours::<_, ByRange>::new(words));
     drive(&mut words, &traffic::<u64>(Dist::Sparse, 2000), &MIXES, true).unwrap();
     let bytes = SkipList::<[u8]>::with_options(&options).unwrap();
-    let mut bytes = Runner::new(Ours::<_, ByRange>::new(bytes));
+    let mut bytes = Subject::of(Ours::<_, ByRange>::new(bytes));
     drive(&mut bytes, &traffic::<[u8]>(Dist::Uniform, 2000), &MIXES, true).unwrap();
-    assert!(Subject::<[u8]>::bytes(&bytes).unwrap() > 0);
+    assert!(bytes.bytes().unwrap() > 0);
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn a_wrong_peer_has_no_rows_and_ends_the_run_if_it_was_named() {
     let Verb::Bench(args) = cli.verb else { unreachable!("the verb is bench") };
     let crew = Crew::new();
     let mut plan = Plan::new(&args, crew.threads).unwrap();
-    let make: Make<u64> = |_| Ok(Box::new(Model::with(Fault::Overlooks)));
+    let make: Make<u64> = |_| Ok(Model::with(Fault::Overlooks));
     let own = Makers { word: Some(make), ..Makers::default() };
     let entry: &'static Entry = Box::leak(Box::new(Entry {
         name: "peer:wrong".into(),

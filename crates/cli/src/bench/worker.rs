@@ -1,9 +1,12 @@
-//! The loops that drive a contender: one thread's share of a load, a run and a check.
+//! The loops that drive a contender: one thread's share of a load, a run and a check. The first two
+//! are measured, and compiled for each contender so that every call is a direct one; a check makes
+//! its calls through a table.
 
 use super::subject::{Failure, RunSpec};
-use crate::contender::Session;
+use crate::contender::{Contender, Session};
 use crate::interrupt;
 use crate::keys::BenchKey;
+use silvics::{Guard, Key, PoolStats};
 use silvics_sync::atomic::{AtomicBool, Ordering};
 use silvics_workload::{BLOCK_OPS, Block, LoadPart, Op, Share, Stream};
 use std::hint::black_box;
@@ -40,8 +43,108 @@ impl Tally {
     }
 }
 
-/// Inserts the keys of a part. What was done counts even if not all could be.
-pub(super) fn load<K: BenchKey + ?Sized, S: Session<Key = K>>(
+/// A contender with the loops compiled for it.
+pub(super) struct Driven<C>(pub(super) C);
+
+/// One thread's share of what is measured, and the calls that are not.
+pub(super) trait Loops<K: BenchKey + ?Sized>: Send + Sync {
+    /// Inserts the keys of a part. What was done counts even if not all could be.
+    fn load(
+        &self,
+        space: &K::Space,
+        part: LoadPart,
+        stop: &AtomicBool,
+    ) -> (Tally, Result<(), Failure>);
+    /// Makes operations until `stop` is raised.
+    fn run(
+        &self,
+        space: &K::Space,
+        stream: &mut Stream<'_>,
+        spec: &RunSpec,
+        stop: &AtomicBool,
+    ) -> Result<Tally, Failure>;
+    /// A session whose calls are not measured.
+    fn calls(&self) -> Box<dyn Calls<K> + '_>;
+    /// See [`Contender::hold`].
+    fn hold(&self) -> Option<Guard>;
+    /// See [`Contender::loaded`].
+    fn loaded(&mut self);
+    /// See [`Contender::bytes`].
+    fn bytes(&self) -> Option<usize>;
+    /// See [`Contender::pool_stats`].
+    fn pool_stats(&self) -> Vec<PoolStats>;
+}
+
+impl<K: BenchKey + ?Sized, C: Contender<Key = K>> Loops<K> for Driven<C> {
+    fn load(
+        &self,
+        space: &K::Space,
+        part: LoadPart,
+        stop: &AtomicBool,
+    ) -> (Tally, Result<(), Failure>) {
+        load(&mut self.0.session(), space, part, stop)
+    }
+
+    fn run(
+        &self,
+        space: &K::Space,
+        stream: &mut Stream<'_>,
+        spec: &RunSpec,
+        stop: &AtomicBool,
+    ) -> Result<Tally, Failure> {
+        run(&mut self.0.session(), space, stream, spec, stop)
+    }
+
+    fn calls(&self) -> Box<dyn Calls<K> + '_> {
+        Box::new(self.0.session())
+    }
+
+    fn hold(&self) -> Option<Guard> {
+        self.0.hold()
+    }
+
+    fn loaded(&mut self) {
+        self.0.loaded();
+    }
+
+    fn bytes(&self) -> Option<usize> {
+        self.0.bytes()
+    }
+
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        self.0.pool_stats()
+    }
+}
+
+/// A [`Session`] behind a table of calls.
+pub(super) trait Calls<K: BenchKey + ?Sized> {
+    /// See [`Session::get`].
+    fn get(&mut self, key: K::Ref<'_>) -> Option<u64>;
+    /// See [`Session::scan`].
+    fn scan(&mut self, from: K::Ref<'_>, limit: usize, visit: Visit<'_, K>) -> usize;
+    /// See [`Session::refresh`].
+    fn refresh(&mut self);
+}
+
+type Visit<'a, K> = &'a mut dyn FnMut(<K as Key>::Ref<'_>, u64);
+
+impl<K: BenchKey + ?Sized, S: Session<Key = K>> Calls<K> for S {
+    fn get(&mut self, key: K::Ref<'_>) -> Option<u64> {
+        Session::get(self, key)
+    }
+
+    #[inline(never)]
+    fn scan(&mut self, from: K::Ref<'_>, limit: usize, mut visit: Visit<'_, K>) -> usize {
+        Session::scan(self, from, limit, &mut visit)
+    }
+
+    fn refresh(&mut self) {
+        Session::refresh(self);
+    }
+}
+
+/// Inserts the keys of a part.
+fn load<K: BenchKey + ?Sized, S: Session<Key = K>>(
     session: &mut S,
     space: &K::Space,
     mut part: LoadPart,
@@ -87,7 +190,7 @@ pub(super) fn load<K: BenchKey + ?Sized, S: Session<Key = K>>(
 }
 
 /// Makes operations until `stop` is raised.
-pub(super) fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
+fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
     session: &mut S,
     space: &K::Space,
     stream: &mut Stream<'_>,
@@ -143,12 +246,21 @@ struct Driver<'a, K: BenchKey + ?Sized, S> {
 impl<K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'_, K, S> {
     #[inline(always)]
     fn step(&mut self, op: Op, position: u32) -> Result<(), Failure> {
-        let key = K::key(self.space, position);
         match op {
             Op::Lookup => {
-                let found = self.session.get(key);
-                self.look(found, position)?;
+                let found = self.session.get(K::key(self.space, position));
+                self.look(found, position)
             }
+            _ => self.step_other(op, position),
+        }
+    }
+
+    /// Not in line: the loops over single operations and over batches share it.
+    #[inline(never)]
+    fn step_other(&mut self, op: Op, position: u32) -> Result<(), Failure> {
+        let key = K::key(self.space, position);
+        match op {
+            Op::Lookup => unreachable!("lookups are in line"),
             Op::Insert => {
                 let value = K::value(self.space, position);
                 if self.session.insert(key, value).map_err(out_of_memory)? {
@@ -185,7 +297,7 @@ impl<K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'_, K, S> {
     #[inline]
     fn step_batch(&mut self, op: Op, positions: &[u32]) -> Result<(), Failure> {
         if op != Op::Lookup {
-            return positions.iter().try_for_each(|&position| self.step(op, position));
+            return positions.iter().try_for_each(|&position| self.step_other(op, position));
         }
         self.keys.clear();
         self.keys.extend(positions.iter().map(|&position| K::key(self.space, position)));
@@ -201,7 +313,8 @@ impl<K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'_, K, S> {
         let limit = self.scan_length;
         if self.scans.is_multiple_of(16) {
             let mut check = ScanCheck::<K>::new(from);
-            let count = self.session.scan(from, limit, &mut |key, value| check.visit(key, value));
+            let visit = &mut |key: K::Ref<'_>, value| check.visit(key, value);
+            let count = Calls::scan(self.session, from, limit, visit);
             self.tally.scanned += check.finish(count, limit)?;
             return Ok(());
         }
@@ -286,8 +399,8 @@ impl<K: BenchKey + ?Sized> ScanCheck<K> {
 
 /// Looks up this share of the key space; what is found counts as inserted. In ascending order,
 /// since neighbours are found faster. Also gives the least key found.
-pub(super) fn look_up_all<K: BenchKey + ?Sized, S: Session<Key = K>>(
-    session: &mut S,
+pub(super) fn look_up_all<K: BenchKey + ?Sized>(
+    session: &mut dyn Calls<K>,
     space: &K::Space,
     share: Share,
 ) -> Result<(Tally, Option<K::Owned>), Failure> {
@@ -327,8 +440,8 @@ pub(super) fn look_up_all<K: BenchKey + ?Sized, S: Session<Key = K>>(
 }
 
 /// Scans everything from a key on; what is seen counts as inserted.
-pub(super) fn scan_all<K: BenchKey + ?Sized, S: Session<Key = K>>(
-    session: &mut S,
+pub(super) fn scan_all<K: BenchKey + ?Sized>(
+    session: &mut dyn Calls<K>,
     mut from: K::Owned,
 ) -> Result<Tally, Failure> {
     /// Entries read at a time; each part but the first starts with the last of the one before.
