@@ -149,6 +149,9 @@ canaries! {
     SuccessorLeaked "successor-leaked";
     /// A removal retires its node when the node is decided to go, while others can still come to it.
     RetiredAtClaim "retired-at-claim";
+    /// A helper takes a marked edge for a sign that its owner has a fate. It may be reserved only:
+    /// the owner is cut out with a left edge that is open.
+    ReservedTakenForFate "reserved-taken-for-fate";
     /// An operation that meets a marked edge tries again without helping.
     MarkNotHelped "mark-not-helped";
 

@@ -12,7 +12,8 @@
 //! * **Guards.** Nodes are read under a [`Guard`] of the index's [`Domain`]; pin once for many
 //!   operations, and for at most some milliseconds, since nothing retired meanwhile can be freed.
 //!   A guard of another domain is harmless: the operation pins its own.
-//! * **Lookups write nothing** that another thread could read.
+//! * **Lookups write nothing** that another thread could read. The one exception is `citrus`, whose
+//!   lookups say in a line of their own thread's that they are under way ([`crate::bst::citrus`]).
 
 use crate::domain::{Domain, Guard};
 use crate::error::{CompareExchangeError, TryInsertError, Violation};
@@ -58,7 +59,7 @@ pub trait OrderedIndex: Send + Sync + Sized {
     /// The domain whose guards its operations take.
     fn domain(&self) -> &Domain;
 
-    /// The value of `key`. Writes nothing, takes no lock.
+    /// The value of `key`. Writes nothing (`citrus`: a line of its own), takes no lock.
     fn get(&self, key: KeyRef<'_, Self>, guard: &Guard) -> Option<u64>;
 
     /// Brings `key` from the state it is found in to the one that `verb` makes of it, in one step,

@@ -6,7 +6,7 @@ mod scenarios;
 
 use scenarios::{
     CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
-    ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
+    RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
 };
 use silvics::bst::natarajan::build::Collocated;
 use silvics::canary::{Canary, plant};
@@ -39,6 +39,9 @@ fn catch(canary: Canary) -> Option<Found> {
             hunt::<HowleyTree<Model>>(&[LATE_HELPERS], points, SCHEDULES, None)
         }
         "int-lf" => hunt::<HowleyTree<Model>>(&[RELOCATIONS, COMMON], points, SCHEDULES, None),
+        "edge-int-lf" if canary == Canary::ReservedTakenForFate => {
+            hunt::<RamachandranTree<Model>>(&[RESERVATIONS], points, SCHEDULES, None)
+        }
         "edge-int-lf" => {
             hunt::<RamachandranTree<Model>>(&[SUCCESSIONS, COMMON], points, SCHEDULES, None)
         }
@@ -76,6 +79,10 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
         Canary::FateTakenForGranted => &["not linearizable", "objects are live"],
         Canary::SuccessorLeaked => &["objects are live"],
         Canary::RetiredAtClaim => &["use after free"],
+        // What is cut off stays, is lost, or goes twice.
+        Canary::ReservedTakenForFate => {
+            &["not linearizable", "use after free", "double free", "check: ", "objects are live"]
+        }
         Canary::MarkNotHelped => &["max_steps"],
         Canary::DescentUnvalidated
         | Canary::PresenceUnvalidated

@@ -3,7 +3,7 @@
 
 use silvics::{
     BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled,
-    RamachandranTree, Shared, SkipList,
+    RamachandranTree, Shared, SkipList, TicketTree,
 };
 use silvics_testkit::counting::{Counting, live_bytes};
 use silvics_testkit::memory::{
@@ -31,6 +31,8 @@ fn dropping_returns_regions_and_heap() {
     returned::<DrachslerTree<Shared>>("log-int shared");
     returned::<CitrusTree<Pooled>>("citrus pooled");
     returned::<CitrusTree<Shared>>("citrus shared");
+    returned::<TicketTree<Pooled>>("ticket pooled");
+    returned::<TicketTree<Shared>>("ticket shared");
     returned::<EllenTree<Pooled>>("ext-lf pooled");
     returned::<EllenTree<Shared>>("ext-lf shared");
     returned::<HowleyTree<Pooled>>("int-lf pooled");

@@ -71,6 +71,7 @@ fn a_visit_touches_the_lines_that_the_layout_says() {
     lines::<Natarajan<Pooled, natarajan::Compact>>(&[1.1875, 1.0]);
     lines::<Natarajan<Pooled, natarajan::Fixed>>(&[1.0]);
     lines::<Natarajan<Pooled, natarajan::Collocated>>(&[1.0]);
+    lines::<Natarajan<Pooled, natarajan::Fixed2>>(&[1.0]);
     lines::<Natarajan<Pooled, natarajan::Baseline2>>(&[1.0]);
     lines::<Ticket<Pooled, ticket::Compact>>(&[1.0, 1.0]);
     lines::<Ticket<Pooled, Fixed>>(&[1.1875]);
@@ -102,12 +103,18 @@ fn bytes<A: Algorithm>() {
 #[test]
 fn pools_add_three_percent_at_most() {
     bytes::<Bronson<Pooled, Fixed>>();
-    bytes::<Citrus<Pooled, Fixed>>();
-    bytes::<Drachsler<Pooled, Fixed>>();
-    bytes::<Ellen<Pooled, Compact>>();
+    bytes::<Bronson<Pooled, Baseline2>>();
     bytes::<Natarajan<Pooled, natarajan::Compact>>();
     bytes::<Natarajan<Pooled, natarajan::Fixed>>();
+    bytes::<Natarajan<Pooled, natarajan::Fixed2>>();
+    bytes::<Ramachandran<Pooled, Fixed>>();
+    bytes::<Drachsler<Pooled, Fixed>>();
+    bytes::<Citrus<Pooled, Fixed>>();
+    bytes::<Howley<Pooled, Fixed>>();
     bytes::<Ticket<Pooled, ticket::Compact>>();
+    bytes::<Ticket<Pooled, Fixed>>();
+    bytes::<Ellen<Pooled, Compact>>();
+    bytes::<Ellen<Pooled, Fixed>>();
 }
 
 /// Lookups in a frozen tree are those of the tree.

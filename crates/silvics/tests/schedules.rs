@@ -7,7 +7,7 @@ mod scenarios;
 
 use scenarios::{
     CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
-    ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
+    RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
 };
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
@@ -94,7 +94,11 @@ fn int_lf() {
 
 #[test]
 fn edge_int_lf() {
-    explore_all::<RamachandranTree<Model>>("edge-int-lf", &[COMMON, SUCCESSIONS], points);
+    explore_all::<RamachandranTree<Model>>(
+        "edge-int-lf",
+        &[COMMON, SUCCESSIONS, RESERVATIONS],
+        points,
+    );
 }
 
 /// Its lookups are another search.

@@ -17,8 +17,8 @@
 //!   lock, waits for nobody, and writes to no line but its own. Sections are short: somebody may be
 //!   waiting for their end. They do not nest.
 //! * A writer changes something, calls [`RcuDomain::synchronize`], and then knows that no section is
-//!   left that may have begun before the change. Any number of writers may wait at once. A thread
-//!   must not call it inside a section of its own: it would wait for itself.
+//!   left that may have begun before the change. Any number of writers may wait at once; for
+//!   strangers (departure 3) they take turns. A thread must not call it inside a section of its own: it would wait for itself.
 //!
 //! The guarantee (of the literature): for each section and each `synchronize`, either the section's
 //! end happens before the return, or what was written before the call is seen by all of the section's
@@ -35,7 +35,7 @@
 //! 3. A thread whose line cannot be had, because memory has run out or its local variables are gone,
 //!    reads as a *stranger*: strangers are counted in one shared word, by halves. Who waits for them
 //!    makes those who come later count in the other half, so that he waits only for those who were
-//!    there.
+//!    there when his turn came.
 //!
 //! # Invariants
 //! * R1: a line is written by the thread whose index it has, one at a time (P1 and P2 of
@@ -57,7 +57,8 @@
 //! # Progress
 //! `read` is wait-free but for strangers, whose CAS is lock-free. `synchronize` waits for readers
 //! that were inside when it began, for as long as they stay: a reader that is preempted inside holds
-//! it up. It does not wait for readers who come later.
+//! it up. It does not wait for readers who come later; but while there are strangers it waits for its
+//! turn behind other writers, in no order.
 //!
 //! # Checked by
 //! The tests below; `tests/loom.rs`: every execution of readers beside a writer, in which weaker

@@ -477,7 +477,7 @@ fn dropping<I: Subject>(heap: impl Fn() -> usize, domain: &dyn Fn() -> Option<Do
 
 /// Leaves entries, free objects, sealed and unsealed garbage behind, after a fight over few keys.
 fn busy<I: Subject>(index: &I) -> Outcome {
-    let keys = size::pick(1 << 15, 1 << 13, 64) as u64;
+    let keys = size::pick(1 << 15, 1 << 12, 64) as u64;
     let work = |thread: u64| -> Outcome {
         for n in (0..keys).map(|at| scattered(at, keys)) {
             index.pin().insert(lend::<I>(&nth::<I>(2 * n + thread)), n)?;
@@ -492,7 +492,7 @@ fn busy<I: Subject>(index: &I) -> Outcome {
     together(3, |thread, _| {
         let mut rng = Rng::new(size::seed(), thread);
         let mut balance = Balance::new();
-        for _ in 0..size::pick(200_000, 30_000, 60) {
+        for _ in 0..size::pick(200_000, 8000, 60) {
             random_write(index, &mut rng, 6, &index.domain().pin(), &mut balance)?;
         }
         Ok(())

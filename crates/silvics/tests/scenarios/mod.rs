@@ -316,6 +316,24 @@ pub(crate) const COPIES: &[Scenario] = &[
     },
 ];
 
+/// For edges that are reserved before their node has a fate.
+pub(crate) const RESERVATIONS: &[Scenario] = &[
+    Scenario {
+        // Two carry out the removal of 2; the one that comes late meets a reserved edge.
+        name: "reserved-before-fate",
+        keys: 3,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
+        tasks: &[&[Remove(2)], &[Remove(2), Remove(0), Get(0)], &[Remove(1)]],
+    },
+    Scenario {
+        // The same beside an update of the node with the reserved edge.
+        name: "update-before-fate",
+        keys: 3,
+        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
+        tasks: &[&[Remove(2)], &[Remove(2), Insert(1, 4), Get(1)], &[Remove(1)]],
+    },
+];
+
 /// For the internal tree with marks on edges: keys that move up, beside everything that meets them.
 pub(crate) const SUCCESSIONS: &[Scenario] = &[
     Scenario {

@@ -65,6 +65,9 @@
 //! | height | load without the node's lock | Relaxed | – | whoever changes it locks the parent after, and looks again |
 //! | fence after an update | `update` | `SeqCst` | itself | its stores are seen before the caller's next load |
 //!
+//! That two lookups of different keys are not seen in two orders by two threads is not in this table:
+//! x86-64 and `AArch64` show every store to all others at once, which C11 does not ask for.
+//!
 //! # Linearization points
 //! | method, outcome | point |
 //! |---|---|

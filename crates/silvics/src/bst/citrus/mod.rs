@@ -52,7 +52,8 @@
 //! * I3: a key is in two nodes only while a remover puts a copy of one in place of another: both are
 //!   locked and have the same value meanwhile.
 //! * I4: keys left of a node are smaller, right of it larger, but for the successor below its copy.
-//! * I5: a link that has become empty has another tag.
+//! * I5: a link that has become empty has another tag, of 32 bits: an insert would have to sleep, and
+//!   keep as many retired nodes from being freed, while one link becomes empty 2^32 times.
 //! * I6: what a descent meets was in the tree at some moment since it began, and so is not reclaimed
 //!   under its guard: the holder always is; from a node in the tree a link leads to another; and from
 //!   one that has left the tree, which was during the descent, to one that was in it then (I2).
@@ -118,7 +119,8 @@
 //! until the successor is gone.
 //!
 //! # Progress and reclamation
-//! Lookups take no lock, wait for nobody and never start again; their length is bounded by the nodes
+//! Lookups take no lock, wait for nobody and never start again; they write to the line of their own
+//! thread, once when they begin and once when they end; their length is bounded by the nodes
 //! and the updates beside them. Updates are deadlock-free. A removal of a node with two children waits
 //! for all descents that were under way, with up to five nodes locked: one that is preempted in the
 //! middle holds it up, and with it the updates of those nodes. Nodes are retired by their remover.
@@ -131,7 +133,8 @@
 //! on most machines; those of the first 31 threads are made with the tree.
 //!
 //! # Checked by
-//! The conformance suite (`tests/citrus.rs`), there also removers whose callers hold guards throughout;
+//! The conformance suite (`tests/conformance.rs`); removers whose callers hold guards throughout
+//! (`tests/citrus.rs`);
 //! [`crate::Check::check`], which walks I2 and I4; the words of a node in every execution, in
 //! `node.rs`; schedules (`tests/schedules.rs`: I3, I5, I6, every linearization point, and who waits for
 //! a stopped lookup), which must find the mistakes of `canary.rs`.

@@ -125,7 +125,8 @@
 //! O(depth); the tree is not balanced: random keys give an expected depth of 2 ln n, sorted keys a
 //! path of n nodes. One node per entry, of 40 bytes, and 64 for each descriptor of the writes under
 //! way: under a held pin not only removals, but inserts and updates as well leave garbage. A search
-//! reads the first 24 bytes of a node, and the value of the one that it finds.
+//! reads the first 24 bytes of a node, and the value of the one that it finds; if it finds none, the
+//! operation's word of the node where it went right last.
 //!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`Check::check`](crate::Check::check), which walks

@@ -239,7 +239,11 @@ impl<B: Build> Descriptor<B> {
     /// The parent is not reclaimed.
     pub(super) unsafe fn replace_link(&self) {
         // SAFETY: the caller's promise.
-        let parent = unsafe { &*touch(self.parent.as_ptr()) };
+        self.replace_link_of(unsafe { &*touch(self.parent.as_ptr()) });
+    }
+
+    /// The same, for a node at the parent's address.
+    pub(super) fn replace_link_of(&self, parent: &Node<B>) {
         parent.children[usize::from(self.side)].try_replace(self.old, self.new);
     }
 

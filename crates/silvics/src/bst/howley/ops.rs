@@ -149,7 +149,7 @@ impl<P: Placement, B: Build> Howley<P, B> {
                 }
             };
             // SAFETY: I8: once the operation has succeeded the copy is the tree's, and it is not
-            // retired before the node whose place it takes.
+            // unlinked before the node whose place it takes; our guard is older than that.
             let Some(copy) = (unsafe { copy.node() }) else {
                 return Stand::Here;
             };
@@ -470,8 +470,8 @@ impl<P: Placement, B: Build> Howley<P, B> {
         }
         if let Some(parent) = parent.filter(|_| !is_child) {
             if succeeded {
-                // SAFETY: it is in hand.
-                unsafe { op2.replace_link() };
+                // Not by the descriptor's own pointer: a late helper's may lead to what was there before.
+                op2.replace_link_of(parent);
             }
             // By this call or another one.
             let _ = parent.op.release(claim, op2.before);

@@ -70,7 +70,7 @@
 //! nodes; 2 of 8 internal nodes and no leaf have theirs in two lines. Other builds: [`build`].
 //!
 //! # Checked by
-//! The conformance suite (`tests/conformance.rs`, `tests/edge_ext_lf.rs`); [`Check::check`], which walks
+//! The conformance suite (`tests/conformance.rs`); [`Check::check`], which walks
 //! I1 to I4; the transitions of an edge, in every execution, in `node.rs`, and those of a block of two
 //! nodes in `home.rs`; schedules (`tests/schedules.rs`: I4, I5, every linearization point, the scans,
 //! and lock-freedom with a stopped thread), which must find the mistakes of `canary.rs`.

@@ -27,7 +27,7 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         }
     }
 
-    /// Carries out the fate of `node` (paper: `helpTargetNode`, `helpSuccessorNode`). When this
+    /// Carries out the fate of `node`, which has one (paper: `helpTargetNode`, `helpSuccessorNode`). When this
     /// returns the node has left the tree. `place` is where it was last seen.
     pub(super) fn help_target<'g>(
         &'g self,
@@ -36,6 +36,7 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         guard: &'g Guard,
     ) {
         let left = node.left().load();
+        debug_assert!(left.is_marked() || cfg!(feature = "canaries"), "no fate to carry out");
         // SAFETY: the node was reached under the guard.
         if let Some(target) = unsafe { left.promoted_for() } {
             // The target leaves after its successor.
@@ -177,13 +178,17 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
     }
 
     /// If the edge at `place` is marked, gets the operation that has marked it out of the way; not
-    /// that on `node`, which is the caller's.
+    /// that on `node`, which is the caller's. A right edge may be reserved before its owner has a
+    /// fate.
     fn clear<'g>(&'g self, place: Place<'g>, node: &Node, guard: &'g Guard) {
         if let Some(owner) = place.owner
             && place.edge.load().is_marked()
             && !std::ptr::eq(owner, node)
         {
-            self.help_target(owner, None, guard);
+            if planted(Canary::ReservedTakenForFate) {
+                return self.help_target(owner, None, guard);
+            }
+            self.help(owner, guard);
         }
     }
 

@@ -102,7 +102,8 @@
 //! key between the anchor's and the pair's, nor comes one.
 //!
 //! # Progress and reclamation
-//! Lock-free. A lookup descends again only if its anchor has a fate and is not the former one: others
+//! Lock-free, but for one in 65 535 of a thread's stamps, which takes a lock for a few
+//! instructions. A lookup descends again only if its anchor has a fate and is not the former one: others
 //! have finished something in between. No operation leaves a mark behind it. Helping follows
 //! obstacles upwards (the owner of the marked edge to a node) and, for a node without successor, into
 //! its right subtree, whose obstacles never lead above the node's right edge, which is open as long:
