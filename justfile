@@ -29,7 +29,7 @@ shuttle: (schedules "100000")
 # The same with so many schedules per scenario and scheduler, and every canary.
 schedules count:
     RUSTFLAGS="--cfg silvics_shuttle" SILVICS_SCHEDULES={{count}} cargo test --profile model --target-dir target/shuttle \
-        -p silvics -p silvics-testkit --features silvics/canaries --lib --test schedules --test canaries --test replays
+        -p silvics -p silvics-testkit --no-default-features --features silvics/canaries --lib --test schedules --test canaries --test replays
 
 # Most of what can refute the structures, in one long run; its figures for docs/trust.md.
 stress: && trust

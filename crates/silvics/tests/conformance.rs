@@ -9,7 +9,7 @@ use silvics::{
     BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled,
     RamachandranTree, Shared, SkipList, TicketTree,
 };
-use silvics_testkit::index_suite;
+use silvics_testkit::{holds, index_suite, outcome};
 
 index_suite!(occ_avl_pooled, BronsonTree<Pooled>);
 index_suite!(occ_avl_shared, BronsonTree<Shared>);
@@ -73,3 +73,35 @@ index_suite!(skiplist_u64_pooled, SkipList<u64, Pooled>, scans);
 index_suite!(skiplist_u64_shared, SkipList<u64, Shared>, scans);
 index_suite!(skiplist_bytes_pooled, SkipList<[u8], Pooled>, scans);
 index_suite!(skiplist_bytes_shared, SkipList<[u8], Shared>, scans);
+
+/// Constant memory over a million pairs (`just stress`: a hundred million) in a build of each.
+macro_rules! long_churn {
+    ($($name:ident: $index:ty,)*) => {
+        $(
+            mod $name {
+                #[allow(clippy::wildcard_imports)]
+                use super::*;
+
+                #[test]
+                fn long() {
+                    holds(outcome!($index, points::memory::long_churn));
+                }
+            }
+        )*
+    };
+}
+
+long_churn! {
+    occ_avl_churn: BronsonTree,
+    occ_avl_2_churn: BronsonTree<Pooled, bronson::Baseline2>,
+    edge_ext_lf_churn: NatarajanTree,
+    edge_ext_lf_2_churn: NatarajanTree<Pooled, natarajan::Fixed2>,
+    edge_int_lf_churn: RamachandranTree,
+    log_int_churn: DrachslerTree,
+    citrus_churn: CitrusTree,
+    int_lf_churn: HowleyTree,
+    ticket_churn: TicketTree,
+    ext_lf_churn: EllenTree,
+    skiplist_u64_churn: SkipList<u64>,
+    skiplist_bytes_churn: SkipList<[u8]>,
+}

@@ -2,22 +2,25 @@
 //! One test in a process of its own, so that nobody else maps or allocates meanwhile.
 
 use silvics::{
-    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled,
-    RamachandranTree, Shared, SkipList, TicketTree,
+    BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
+    OrderedIndex, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
 };
 use silvics_testkit::counting::{Counting, live_bytes};
+use silvics_testkit::erased::{Erased, points, run};
 use silvics_testkit::memory::{
     dropping_and_flushing_returns_everything, dropping_returns_everything,
 };
-use silvics_testkit::{Subject, holds};
+use silvics_testkit::{TestKey, holds};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn returned<I: Subject>(name: &str) {
-    let flushed = dropping_and_flushing_returns_everything::<I>(live_bytes);
+fn returned<I: OrderedIndex<Key: TestKey> + Check + 'static>(name: &str) {
+    let flushed = run(points::<I>(), || {
+        dropping_and_flushing_returns_everything::<Erased<I::Key>>(live_bytes)
+    });
     holds(flushed.map_err(|f| f.at(format_args!("{name}, domain flushed after the drop"))));
-    let own = dropping_returns_everything::<I>(live_bytes);
+    let own = run(points::<I>(), || dropping_returns_everything::<Erased<I::Key>>(live_bytes));
     holds(own.map_err(|f| f.at(format_args!("{name}, domain of its own"))));
 }
 

@@ -4,35 +4,41 @@
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
 use silvics::{
-    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled,
-    RamachandranTree, SkipList, TicketTree,
+    BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
+    OrderedIndex, Pooled, RamachandranTree, SkipList, TicketTree,
 };
-use silvics_testkit::{broken, holds, lookups};
+use silvics_testkit::erased::{Erased, points, run};
+use silvics_testkit::{TestKey, broken, holds, lookups};
+
+/// Compiled once for all: what erasing a type adds would be found, too.
+fn write_nothing<I: OrderedIndex<Key: TestKey> + Check + 'static>() {
+    holds(run(points::<I>(), lookups::write_nothing::<Erased<I::Key>>));
+}
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn occ_avl() {
-    holds(lookups::write_nothing::<BronsonTree<Pooled>>());
+    write_nothing::<BronsonTree<Pooled>>();
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn edge_ext_lf() {
-    holds(lookups::write_nothing::<NatarajanTree<Pooled>>());
-    holds(lookups::write_nothing::<NatarajanTree<Pooled, Fixed2>>());
-    holds(lookups::write_nothing::<NatarajanTree<Pooled, Collocated>>());
+    write_nothing::<NatarajanTree<Pooled>>();
+    write_nothing::<NatarajanTree<Pooled, Fixed2>>();
+    write_nothing::<NatarajanTree<Pooled, Collocated>>();
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn ticket() {
-    holds(lookups::write_nothing::<TicketTree<Pooled>>());
+    write_nothing::<TicketTree<Pooled>>();
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn log_int() {
-    holds(lookups::write_nothing::<DrachslerTree<Pooled>>());
+    write_nothing::<DrachslerTree<Pooled>>();
     holds(lookups::scans_write_nothing::<DrachslerTree<Pooled>>());
 }
 
@@ -40,7 +46,7 @@ fn log_int() {
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn citrus() {
-    holds(lookups::write_nothing::<CitrusTree<Pooled>>());
+    write_nothing::<CitrusTree<Pooled>>();
 }
 
 #[test]
@@ -54,30 +60,30 @@ fn scans_of_external_trees() {
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn ext_lf() {
-    holds(lookups::write_nothing::<EllenTree<Pooled>>());
-    holds(lookups::write_nothing::<EllenTree<Pooled, Fixed>>());
-    holds(lookups::write_nothing::<EllenTree<Pooled, Baseline>>());
+    write_nothing::<EllenTree<Pooled>>();
+    write_nothing::<EllenTree<Pooled, Fixed>>();
+    write_nothing::<EllenTree<Pooled, Baseline>>();
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn int_lf() {
-    holds(lookups::write_nothing::<HowleyTree<Pooled>>());
-    holds(lookups::write_nothing::<HowleyTree<Pooled, Baseline>>());
+    write_nothing::<HowleyTree<Pooled>>();
+    write_nothing::<HowleyTree<Pooled, Baseline>>();
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn edge_int_lf() {
-    holds(lookups::write_nothing::<RamachandranTree<Pooled>>());
-    holds(lookups::write_nothing::<RamachandranTree<Pooled, Baseline>>());
+    write_nothing::<RamachandranTree<Pooled>>();
+    write_nothing::<RamachandranTree<Pooled, Baseline>>();
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn skiplist() {
-    holds(lookups::write_nothing::<SkipList<u64, Pooled>>());
-    holds(lookups::write_nothing::<SkipList<[u8], Pooled>>());
+    write_nothing::<SkipList<u64, Pooled>>();
+    write_nothing::<SkipList<[u8], Pooled>>();
 }
 
 #[test]
@@ -96,7 +102,7 @@ const PLANTED: &str = "SILVICS_PLANTED_WRITE";
 #[cfg_attr(miri, ignore = "runs a child process")]
 fn a_planted_write_is_fatal() {
     if std::env::var_os(PLANTED).is_some() {
-        holds(lookups::write_nothing::<broken::WritingLookup>());
+        write_nothing::<broken::WritingLookup>();
     } else {
         holds(lookups::dies_by_signal("a_planted_write_is_fatal", PLANTED));
     }

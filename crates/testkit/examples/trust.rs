@@ -133,10 +133,9 @@ fn tests(logs: &Logs, job: &str, structures: &[String]) -> Option<Cells> {
 }
 
 /// The jobs that run tests: a column's heading, and the file.
-const TESTS: [(&str, &str); 7] = [
+const TESTS: [(&str, &str); 6] = [
     ("suite", "suite.txt"),
     ("churn", "churn.txt"),
-    ("100 M pairs", "churn-full.txt"),
     ("faults", "faults.txt"),
     ("TSan", "tsan.txt"),
     ("ASan", "asan.txt"),

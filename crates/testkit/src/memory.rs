@@ -60,12 +60,12 @@ fn churn_key<I: Subject>(at: usize, thread: usize, threads: usize) -> OwnedKey<I
 /// Threads insert new keys and remove old ones, some replaced in between: `bytes()` stays where it
 /// was after the warm-up, and in the end all objects are free.
 pub fn churn<I: Subject>() -> Outcome {
-    churn_of::<I>(size::churn_pairs().unwrap_or(size::pick(1_000_000, 1_000_000, 600)))
+    churn_of::<I>(size::churn_pairs().unwrap_or(size::pick(1_000_000, 250_000, 600)))
 }
 
-/// The same with a hundred million pairs.
+/// The same with a million pairs in every build.
 pub fn long_churn<I: Subject>() -> Outcome {
-    churn_of::<I>(size::churn_pairs().unwrap_or(100_000_000))
+    churn_of::<I>(size::churn_pairs().unwrap_or(size::pick(1_000_000, 1_000_000, 600)))
 }
 
 fn churn_of<I: Subject>(pairs: usize) -> Outcome {

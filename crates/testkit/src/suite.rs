@@ -143,23 +143,11 @@ macro_rules! index_suite {
                 $($points)*
             );
             $crate::index_suite!(@tests $index, scans, $($scans)*);
-            $crate::index_suite!(@long $index, points,
-                long_churn: memory::long_churn,
-            );
         }
     };
     (@tests $index:ty, $form:ident, $($test:ident: $file:ident::$property:ident,)*) => {
         $(
             #[test]
-            fn $test() {
-                $crate::index_suite!(@holds $index, $form, $file::$property);
-            }
-        )*
-    };
-    (@long $index:ty, $form:ident, $($test:ident: $file:ident::$property:ident,)*) => {
-        $(
-            #[test]
-            #[ignore = "runs for minutes: just stress"]
             fn $test() {
                 $crate::index_suite!(@holds $index, $form, $file::$property);
             }
