@@ -60,9 +60,9 @@ pub(crate) struct ClassShape {
 const MAX_REGION_GRANULES: usize = 32;
 
 /// A core's first granules grow slab by slab on small pages, and move to huge ones when full: a
-/// hundred small pools must not take a huge page each. From here on a granule is at most 6 % of
-/// the core, and is backed as a whole at once.
-const WHOLE_FROM: usize = 16;
+/// hundred small pools must not take a huge page each, and no pool hold much more than its slots.
+/// From here on a granule is less than 3 % of the core, and is backed as a whole at once.
+const WHOLE_FROM: usize = 34;
 
 /// A magazine grows while frees come in bursts, as from reclamation, but keeps at most this many
 /// slots …

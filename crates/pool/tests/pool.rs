@@ -325,15 +325,15 @@ fn the_limit_covers_large_objects() {
     assert!(pool.alloc(900 << 10).is_ok());
 }
 
-/// Past 32 MiB granules are backed whole at once, unless the limit leaves no room for that.
+/// Past 68 MiB granules are backed whole at once, unless the limit leaves no room for that.
 #[test]
 fn large_pools_take_whole_granules_within_their_limit() {
     type Large = [u64; 1024];
-    for limit in [None, Some((34 << 20) + (700 << 10))] {
+    for limit in [None, Some((72 << 20) + (700 << 10))] {
         let config = Config::new(Pages::Thp, limit);
         let pool = Pool::<Large>::new("large", &config);
         let (mut slots, mut before, mut steps) = (Vec::new(), 0, 0);
-        while slots.len() < 40 << 7
+        while slots.len() < 80 << 7
             && let Ok(slot) = pool.alloc()
         {
             // SAFETY: a fresh slot.
@@ -351,7 +351,7 @@ fn large_pools_take_whole_granules_within_their_limit() {
         }
         match limit {
             None => {
-                assert_eq!(slots.len(), 40 << 7);
+                assert_eq!(slots.len(), 80 << 7);
                 assert_eq!(steps > 0, pool.stats().pages == Pages::Thp, "{steps} whole granules");
             }
             Some(limit) => {

@@ -6,19 +6,22 @@
 //!
 //! # Algorithm
 //! A thread *pins* a domain before it reads nodes and unpins when it holds none any more. A node
-//! that has been unlinked is *retired*: it goes into the calling thread's batch of the index
+//! that has been unlinked is *retired*: it goes into the calling thread's batch of the node's pool
 //! (`Retired`). A full batch is *sealed*: one deferred call, holding one reference to the pool,
 //! is handed to the collector together with the current epoch. Once every thread pinned at that
 //! moment has unpinned, the collector runs the call on some thread, and the slots go back to the
 //! pool.
 //!
 //! # Departures from `crossbeam-epoch` as usually used
-//! 1. Batches are ours, per index and thread, and the collector sees one call per batch. A call
+//! 1. Batches are ours, per pool and thread, and the collector sees one call per batch. A call
 //!    per object would need a reference to the pool in each, a shared write per removal, to keep
 //!    the pool alive until its last retired slot has run.
 //! 2. A sealed batch is flushed into the collector's global queue at once. So an unsealed batch is
 //!    reachable only through the index, whose drop takes it along, and a thread that goes idle
-//!    holds back at most [`BATCH_OBJECTS`] objects of each index, never somebody's pool.
+//!    holds back less than [`BATCH_OBJECTS`] objects of each pool, never somebody's pool.
+//! 3. An index that is dropped runs what is sealed. What a guard still protects is run when the
+//!    guard is gone and a thread comes by: one that pins, makes or flushes a domain for the first
+//!    time, or drops an index (`ORPHANS`).
 //!
 //! # Invariants
 //! * D1: an object is in a batch only after it was unlinked for new readers, and once.
@@ -72,7 +75,49 @@ pub struct Domain {
 struct Inner {
     collector: epoch::Collector,
     identity: Identity,
+    batches: Batches,
 }
+
+/// Held by each sealed batch that has not run, so that they are counted.
+type Batches = Arc<()>;
+
+/// How many batches are sealed and have not run.
+fn unrun(batches: &Batches) -> usize {
+    Arc::strong_count(batches) - 1
+}
+
+/// Calls `flush` until nothing more is run by it: guards protect what is left.
+fn settle(batches: &Batches, flush: impl Fn()) {
+    /// A flush moves the epoch unless a thread is pinned, if only for a moment.
+    const IDLE: usize = 8;
+    let (mut idle, mut left) = (0, unrun(batches));
+    while left > 0 && idle < IDLE {
+        flush();
+        let now = unrun(batches);
+        idle = if now < left { 0 } else { idle + 1 };
+        left = now;
+    }
+}
+
+/// The collectors of domains that are gone, with batches that guards protected then.
+#[cfg(not(silvics_shuttle))]
+static ORPHANS: LazyLock<Mutex<Vec<(epoch::Collector, Batches)>>> = LazyLock::new(Mutex::default);
+
+/// Runs what can be run of batches whose domain is gone.
+#[cfg(not(silvics_shuttle))]
+fn run_orphans() {
+    let orphans = std::mem::take(&mut *ORPHANS.lock());
+    for (collector, batches) in orphans {
+        settle(&batches, || collector.register().pin().flush());
+        if unrun(&batches) > 0 {
+            ORPHANS.lock().push((collector, batches));
+        }
+    }
+}
+
+/// The model's collector runs everything in time, and lives no longer than an execution.
+#[cfg(silvics_shuttle)]
+fn run_orphans() {}
 
 /// A slot in every thread's table of handles, reused after the domain is gone, and a number that
 /// never is.
@@ -93,6 +138,10 @@ std::thread_local! {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        #[cfg(not(silvics_shuttle))]
+        if unrun(&self.batches) > 0 {
+            ORPHANS.lock().push((self.collector.clone(), Arc::clone(&self.batches)));
+        }
         IDENTITIES.lock().0.push(self.identity.slot);
     }
 }
@@ -112,6 +161,7 @@ impl fmt::Debug for Domain {
 impl Domain {
     /// A domain that shares nothing with others.
     pub fn new() -> Self {
+        run_orphans();
         let identity = {
             let mut identities = IDENTITIES.lock();
             identities.2 += 1;
@@ -121,7 +171,8 @@ impl Domain {
             });
             Identity { slot, serial: identities.2 }
         };
-        Self { inner: Arc::new(Inner { collector: epoch::Collector::new(), identity }) }
+        let collector = epoch::Collector::new();
+        Self { inner: Arc::new(Inner { collector, identity, batches: Batches::default() }) }
     }
 
     /// Pins the domain for this thread: what is retired from now on stays readable until the
@@ -143,6 +194,7 @@ impl Domain {
     /// Registers this thread, keeping the handle if its table still exists.
     #[cold]
     fn register(&self) -> epoch::Guard {
+        run_orphans();
         let Identity { slot, serial } = self.inner.identity;
         let handle = self.inner.collector.register();
         let guard = handle.pin();
@@ -187,13 +239,18 @@ impl Domain {
         }
     }
 
-    /// Runs what can be run: pushes the epoch on and collects, a few times. What other threads'
-    /// guards still protect stays, as do their unsealed batches.
+    /// Runs what can be run: pushes the epoch on and collects, a few times. What guards still
+    /// protect stays, as do unsealed batches.
     pub fn flush(&self) {
         // Garbage of epoch e may go once the epoch is e + 2; a third round runs what is left.
         for _ in 0..3 {
             self.pin().inner.flush();
         }
+    }
+
+    /// Flushes until guards protect what is left of all that is sealed.
+    fn settle(&self) {
+        settle(&self.inner.batches, || self.flush());
     }
 }
 
@@ -368,24 +425,21 @@ impl<R: Reclaim> Retired<R> {
     #[cold]
     fn seal(&self, batch: Sealed, guard: &Guard) {
         let pool = Arc::clone(&self.pool); // D3
-        // SAFETY: by D1 and D2 no guard taken later can reach the objects, and the call runs only
-        // after all earlier ones are gone. `Reclaim` allows any thread; the pool is `'static`.
-        unsafe { guard.inner.defer_unchecked(move || batch.run(&*pool)) };
+        let counted = Arc::clone(&self.domain.inner.batches);
+        let run = move || {
+            // SAFETY: by D1 and D2 no guard taken later can reach the objects, and the call runs only
+            // after all earlier ones are gone.
+            unsafe { batch.run(&*pool) };
+            drop((pool, counted));
+        };
+        // SAFETY: `Reclaim` allows any thread; the pool is `'static`.
+        unsafe { guard.inner.defer_unchecked(run) };
         guard.inner.flush();
     }
 
     /// Reclaims what is retired, sealed or not, but for the sealed batches that a guard protects.
     pub(crate) fn drain(&mut self) {
-        /// A flush moves the epoch unless a thread is pinned, if only for a moment.
-        const IDLE: usize = 8;
-        let mut idle = 0;
-        let mut held = Arc::strong_count(&self.pool); // by sealed batches among others (D3)
-        while idle < IDLE {
-            self.domain.flush();
-            let left = Arc::strong_count(&self.pool);
-            idle = if left < held { 0 } else { idle + 1 };
-            held = left;
-        }
+        self.domain.settle();
         self.reclaim_unsealed();
     }
 
@@ -402,8 +456,9 @@ impl<R: Reclaim> Retired<R> {
 impl<R: Reclaim> Drop for Retired<R> {
     fn drop(&mut self) {
         // Sealed batches hold the pool, and nobody may pin this domain again: run them now, unless
-        // another thread's guard is in the way.
-        self.domain.flush();
+        // a guard is in the way.
+        self.domain.settle();
+        run_orphans();
         if !self.pool.releases_whole() {
             self.reclaim_unsealed();
         }

@@ -39,7 +39,7 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
     }
 
     /// A new node holding `value`, not yet reachable. If memory is short, what this thread has
-    /// retired is flushed and the attempt repeated once.
+    /// retired into this pool is flushed and the attempt repeated once.
     #[inline(always)]
     pub(crate) fn alloc(&self, value: T, guard: &Guard) -> Result<NonNull<T>, AllocError> {
         let slot = match self.slots.0.alloc() {
@@ -175,8 +175,8 @@ impl<P: Placement> Blobs<P> {
         Self { bytes, retired }
     }
 
-    /// `size` uninitialised bytes. If memory is short, what this thread has retired is flushed and
-    /// the attempt repeated once.
+    /// `size` uninitialised bytes. If memory is short, what this thread has retired into this pool
+    /// is flushed and the attempt repeated once.
     #[inline(always)]
     pub(crate) fn alloc(&self, size: usize, guard: &Guard) -> Result<NonNull<u8>, AllocError> {
         match self.bytes.bytes.alloc(size) {

@@ -59,6 +59,7 @@ fn catch(canary: Canary) -> Option<Found> {
 }
 
 /// What must be wrong with a schedule that catches it: one of these, whichever comes first.
+#[allow(clippy::match_same_arms)] // index by index
 fn reasons(canary: Canary) -> &'static [&'static str] {
     match canary {
         // What is cut off together with a live part is freed with it, or by both who cut.

@@ -1,15 +1,42 @@
-//! A regression test with a process of its own: other tests would map the same addresses again.
+//! Regression tests with a process of their own, and one at a time: other tests would map the same
+//! addresses again.
 
-use silvics::{BronsonTree, Domain, Options, OrderedIndex};
+use silvics::{BronsonTree, Domain, NatarajanTree, Options, OrderedIndex};
+use silvics_pool::Region;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn regions(index: &impl OrderedIndex) -> Vec<Region> {
+    index.pool_stats().into_iter().flat_map(|pool| pool.regions).collect()
+}
+
+/// Whether the first page of any is mapped.
+fn mapped(regions: &[Region]) -> bool {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let ranges: Vec<_> = maps
+        .lines()
+        .filter_map(|line| {
+            let (from, rest) = line.split_once('-')?;
+            let to = rest.split_once(' ')?.0;
+            Some(usize::from_str_radix(from, 16).ok()?..usize::from_str_radix(to, 16).ok()?)
+        })
+        .collect();
+    regions.iter().any(|region| ranges.iter().any(|r| r.contains(&region.start.addr().get())))
+}
 
 /// Symptom: a dropped index kept all its memory if some of it had been retired. Cause: the last
 /// sealed batch, which holds the pool, sat in a collector that nobody would pin again. Prevented
 /// by: dropping an index flushes its domain.
 #[test]
 fn a_dropped_index_leaves_nothing_to_its_domain() {
+    let _alone = alone();
     let domain = Domain::new();
     let options = Options { domain: Some(domain.clone()), ..Options::default() };
-    let regions: Vec<_> = {
+    let regions = {
         let index: BronsonTree = BronsonTree::with_options(&options).expect("memory");
         for key in 0..10_000 {
             index.insert(key, key, &domain.pin()).expect("memory");
@@ -17,16 +44,63 @@ fn a_dropped_index_leaves_nothing_to_its_domain() {
         for key in 0..100 {
             index.remove(key, &domain.pin()).expect("memory");
         }
-        index.pool_stats().into_iter().flat_map(|s| s.regions).collect()
+        regions(&index)
     };
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    for region in regions {
-        let start = region.start.addr().get();
-        let mapped = maps.lines().filter_map(|line| {
-            let (from, rest) = line.split_once('-')?;
-            let to = rest.split_once(' ')?.0;
-            Some(usize::from_str_radix(from, 16).ok()?..usize::from_str_radix(to, 16).ok()?)
-        });
-        assert!(!mapped.into_iter().any(|range| range.contains(&start)), "still mapped");
+    assert!(!mapped(&regions), "still mapped");
+}
+
+/// An index in which one pin has retired many batches.
+fn much_retired() -> NatarajanTree {
+    let index: NatarajanTree = NatarajanTree::with_options(&Options::default()).expect("memory");
+    let view = index.pin();
+    for key in 0..100_000u64 {
+        view.insert(key.reverse_bits(), key).expect("memory");
     }
+    for key in 0..100_000u64 {
+        view.remove(key.reverse_bits()).expect("memory");
+    }
+    drop(view);
+    index
+}
+
+/// Symptom: the same, after removals under one long pin. Cause: a flush runs some batches, and there
+/// were more. Prevented by: sealed batches are counted, and a drop flushes until guards protect what
+/// is left.
+#[test]
+fn a_dropped_index_leaves_no_backlog() {
+    let _alone = alone();
+    let index = much_retired();
+    let regions = regions(&index);
+    drop(index);
+    assert!(!mapped(&regions), "still mapped");
+}
+
+/// Symptom: the same, if another thread's guard outlived the index. Cause: nobody pins the domain
+/// after that guard. Prevented by: the collector is put on a list, and run when a thread comes by.
+#[test]
+fn what_a_guard_protected_goes_after_it() {
+    let _alone = alone();
+    let index = much_retired();
+    let regions = regions(&index);
+    let domain = index.domain().clone();
+    let (pinned, to_pin) = mpsc::channel();
+    let (go, gone) = mpsc::channel::<()>();
+    let holder = std::thread::spawn(move || {
+        let guard = domain.pin();
+        drop(domain);
+        pinned.send(()).unwrap();
+        gone.recv().unwrap();
+        drop(guard);
+    });
+    to_pin.recv().unwrap();
+    for key in 0..1000u64 {
+        index.pin().insert(key, key).expect("memory");
+        index.pin().remove(key).expect("memory");
+    }
+    drop(index);
+    assert!(mapped(&regions), "the guard protects what was removed after it");
+    go.send(()).unwrap();
+    holder.join().unwrap();
+    drop(Domain::new());
+    assert!(!mapped(&regions), "still mapped");
 }

@@ -62,6 +62,12 @@ fn occ_avl() {
     explore_all::<BronsonTree<Model>>("occ-avl", &[COMMON, ROTATIONS], points);
 }
 
+/// The descent that goes back level by level.
+#[test]
+fn occ_avl_recursive() {
+    explore_all::<BronsonTree<Model, Fixed>>("occ-avl:fixed", &[ROTATIONS], points);
+}
+
 #[test]
 fn citrus() {
     explore_all::<CitrusTree<Model>>("citrus", &[COMMON, COPIES], points);

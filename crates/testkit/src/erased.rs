@@ -26,9 +26,8 @@
 //! * The index is dropped with its `Erased`; with ranges, with the last of the handles to it and
 //!   its cursors. A cursor keeps what it is a cursor of, so that `Arc::get_mut` tells what it would
 //!   tell of the index itself.
-//! * A call costs an indirect jump; a range and a cursor a box. So what counts allocations or times
-//!   them ([`crate::lookups`], [`crate::memory::dropping_returns_everything`], benchmarks) takes the
-//!   index as it is.
+//! * A call costs an indirect jump; a range and a cursor a box. So what counts the allocations of
+//!   scans ([`crate::lookups`]) and what is timed takes the index as it is.
 
 use silvics::{
     AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, Key, KeyRef, Options,

@@ -29,7 +29,7 @@
 //! # Memory ordering
 //! | site | ordering | pairs with | why |
 //! |---|---|---|---|
-//! | `load`; `try_claim` that fails | `SeqCst` | every successful CAS | the descriptor is initialised; links read behind a clean word are no older than it (C1) |
+//! | `load`, `is`; claims that fail | `SeqCst` | every successful CAS | the descriptor is initialised; links read behind a clean word are no older than it (C1) |
 //! | all CASes, success | `SeqCst` | `load` | publishes the descriptor; the links changed under a claim are seen by who sees it released |
 
 use silvics_sync::atomic::{AtomicPtr, Ordering};

@@ -53,7 +53,8 @@
 //! is the same in a mirror.
 //!
 //! # Progress and complexity
-//! A walk never waits. Without writers, O(depth) for the first entry, then O(1) on average.
+//! A walk never waits. Without writers, O(depth) for the first entry, then O(1) on average; in trees
+//! with paths of more edges than are kept, O(depth) once in so many entries.
 //!
 //! # Checked by
 //! The suite's `ranges` and `cursors`; schedules of `scenarios::SCANS`, where few edges are kept, so that

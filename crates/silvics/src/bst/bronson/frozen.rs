@@ -1,4 +1,4 @@
-//! A tree that nobody can change any more: lookups without versions.
+//! A tree that nobody can change any more: descents without versions.
 //!
 //! The study's `occ-avl-2-unsafe` left the version reads out of a tree that others could have
 //! written to (Arbel-Raviv, Brown and Morrison, USENIX ATC 2018, section 3.2), to see what they
@@ -27,7 +27,7 @@ use std::fmt;
 pub struct FrozenTree<P: Placement = Pooled, B: Build = Restarting>(BronsonTree<P, B>);
 
 impl<P: Placement, B: Build> Tree<Bronson<P, B>> {
-    /// Gives the tree up for one that takes lookups only, which need no guard and read no version.
+    /// Gives the tree up for one that takes lookups only, which need no guard and read no version on their way.
     pub fn freeze(self) -> FrozenTree<P, B> {
         FrozenTree(self)
     }

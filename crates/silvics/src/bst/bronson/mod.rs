@@ -45,7 +45,8 @@
 //! * I1: links are changed only under the lock of the node they belong to, parents only under the
 //!   lock of the parent so far. An unlinked node has no link to it.
 //! * I2: keys left of a node are smaller, right of it larger.
-//! * I3: a node's key range never shrinks while its version, less presence, stays the same.
+//! * I3: a node's key range never shrinks while its version, less presence, stays the same. (A
+//!   version counts to 2^31 moves, presence to 2^30 changes: no operation lasts as long.)
 //! * I4: an unlinked node has no value and never gets one again.
 //! * I5: damage (a wrong height, an imbalance above one, a routing node with fewer than two
 //!   children) exists only while some thread is on its way to repair it.
@@ -63,7 +64,7 @@
 //! | `value` | store / load | Release / Acquire | each other | a value written after a removal shows that removal |
 //! | lock | `RawLock` | Acquire / Release | each other | mutual exclusion |
 //! | height | load without the node's lock | Relaxed | – | whoever changes it locks the parent after, and looks again |
-//! | fence after an update | `update` | `SeqCst` | itself | its stores are seen before the caller's next load |
+//! | fence after an update | `bring` | `SeqCst` | itself | its stores are seen before the caller's next load |
 //!
 //! That two lookups of different keys are not seen in two orders by two threads is not in this table:
 //! x86-64 and `AArch64` show every store to all others at once, which C11 does not ask for.

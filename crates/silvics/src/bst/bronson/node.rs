@@ -8,7 +8,7 @@ use silvics_sync::lock::RawLock;
 use std::ptr::{NonNull, null_mut};
 
 /// A node: an entry, or, with its value removed but two children, a routing node. The build says
-/// where its words are. All of them are atomic, so that a reference to it allows what the pointer it
+/// where its words are. All that it uses are atomic, so that a reference to it allows what the pointer it
 /// was made of allows, the node's retirement included.
 #[repr(transparent)]
 pub struct Node<W>(W);

@@ -18,6 +18,9 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         if let State::Claimed(claim) = self.root().update().0.load() {
             return violation("I4", format!("the root of a quiescent tree is claimed: {claim:?}"));
         }
+        if self.root().children()[1].load() != Edge::END {
+            return violation("I3", "something is on the right of the root".into());
+        }
         // An edge with the bounds of its subtree: above `low` (exclusive), up to `high`.
         let mut open: Vec<(Edge, Option<u64>, Option<u64>)> =
             vec![(self.root().children()[0].load(), None, None)];

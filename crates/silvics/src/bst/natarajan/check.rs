@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 
 impl<P: Placement, B: Build> Natarajan<P, B> {
     /// Walks the tree left to right: every leaf must be within the bounds its path gives (I2), no
-    /// edge marked (I3: operations finish what they mark), no node retired (I4), and the counts must
+    /// edge marked (I3: operations finish what they mark), no half of a block retired (I4), and the counts must
     /// agree.
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let (mut leaves, mut inners, mut sentinels) = (0usize, 0usize, 0usize);

@@ -38,8 +38,8 @@
 //!   before the edge was set.
 //! * I2: all keys in a node's left subtree are at most its key, all in its right subtree larger.
 //!   The sentinel leaf is the rightmost leaf and counts as larger than every key.
-//! * I3: a flagged edge leads to a leaf and never changes again; a tagged edge never changes
-//!   again. A node with a tagged edge has a flagged one beside it.
+//! * I3: a flagged edge leads to a leaf and never leads elsewhere, nor loses its flag; it may
+//!   be tagged beside it. A tagged edge never changes again. A node with a tagged edge has a flagged one beside it.
 //! * I4: a node becomes unreachable by exactly one successful CAS: a leaf by the replacement of its
 //!   edge, or a whole chain by one `cleanup`. That CAS's thread alone retires it.
 //! * I5: what can be reached under a guard is not reclaimed under it.
@@ -71,7 +71,7 @@
 //!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`Check::check`], which walks
-//! I1 to I4; the transitions of an edge, in every execution, in `node.rs`, and those of a block of two
+//! I1 to I3, and that no half of a block is retired; the transitions of an edge, in every execution, in `node.rs`, and those of a block of two
 //! nodes in `home.rs`; schedules (`tests/schedules.rs`: I4, I5, every linearization point, the scans,
 //! and lock-freedom with a stopped thread), which must find the mistakes of `canary.rs`.
 //!

@@ -12,7 +12,7 @@ use silvics_pool::Placement;
 
 impl<P: Placement, B: Build> Ticket<P, B> {
     /// Walks the tree left to right: every leaf must be within the bounds its path gives (I2), no
-    /// lock taken (I4), no node retired (I5), and the counts must agree.
+    /// lock taken (I4), and the counts must agree.
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let (mut leaves, mut inners, mut sentinels) = (0usize, 0usize, 0usize);
         Self::check_locks(&self.holder)?;

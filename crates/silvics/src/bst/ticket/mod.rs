@@ -88,7 +88,7 @@
 //! builds: [`build`].
 //!
 //! # Checked by
-//! The conformance suite (`tests/conformance.rs`); [`Check::check`], which walks I1, I2, I4, I5; the locks
+//! The conformance suite (`tests/conformance.rs`); [`Check::check`], which walks I1, I2, I4; the locks
 //! in every execution, in `state.rs`; schedules (`tests/schedules.rs`: I3, I6, every linearization
 //! point, the scans, and that only writers wait), which must find the mistakes of `canary.rs`.
 //!
