@@ -475,6 +475,9 @@ fn filled<I: Subject>(keys: u64) -> Result<I, Failure> {
     Ok(index)
 }
 
+/// So often an index goes on at most: each time another thread may keep what it has not sealed.
+const GOES_ON: usize = 16;
+
 /// After user code has unwound: no pin is left, every key can be written by another thread, and
 /// what that retires is freed.
 fn goes_on<I: Subject>(index: &mut Arc<I>, keys: u64) -> Outcome {
@@ -495,7 +498,7 @@ fn goes_on<I: Subject>(index: &mut Arc<I>, keys: u64) -> Outcome {
     })?;
     unpinned(index.domain())?;
     let index = Arc::get_mut(index).ok_or_else(|| Failure::new("the index is kept"))?;
-    follows(index, keys as usize, 2)?;
+    follows(index, keys as usize, 1 + GOES_ON)?;
     counts(index, keys as usize)
 }
 
