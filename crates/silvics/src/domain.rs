@@ -86,12 +86,10 @@ fn unrun(batches: &Batches) -> usize {
     Arc::strong_count(batches) - 1
 }
 
-/// Calls `flush` until nothing more is run by it: guards protect what is left.
-fn settle(batches: &Batches, flush: impl Fn()) {
-    /// A flush moves the epoch unless a thread is pinned, if only for a moment.
-    const IDLE: usize = 8;
+/// Calls `flush` until so many calls have run nothing: guards protect what is left.
+fn settle(batches: &Batches, calls: usize, flush: impl Fn()) {
     let (mut idle, mut left) = (0, unrun(batches));
-    while left > 0 && idle < IDLE {
+    while left > 0 && idle < calls {
         flush();
         let now = unrun(batches);
         idle = if now < left { 0 } else { idle + 1 };
@@ -103,12 +101,20 @@ fn settle(batches: &Batches, flush: impl Fn()) {
 #[cfg(not(silvics_shuttle))]
 static ORPHANS: LazyLock<Mutex<Vec<(epoch::Collector, Batches)>>> = LazyLock::new(Mutex::default);
 
-/// Runs what can be run of batches whose domain is gone.
+/// Runs what can be run of batches whose domain is gone; of a few domains, in turn, for a guard that
+/// is never dropped would cost every passer-by.
 #[cfg(not(silvics_shuttle))]
 fn run_orphans() {
-    let orphans = std::mem::take(&mut *ORPHANS.lock());
+    const DOMAINS: usize = 2;
+    let orphans: Vec<_> = {
+        let mut all = ORPHANS.lock();
+        let some = all.len().min(DOMAINS);
+        all.drain(..some).collect()
+    };
     for (collector, batches) in orphans {
-        settle(&batches, || collector.register().pin().flush());
+        let handle = collector.register();
+        // The first moves the epoch, and so does the second, if nothing is pinned.
+        settle(&batches, 3, || handle.pin().flush());
         if unrun(&batches) > 0 {
             ORPHANS.lock().push((collector, batches));
         }
@@ -250,7 +256,8 @@ impl Domain {
 
     /// Flushes until guards protect what is left of all that is sealed.
     fn settle(&self) {
-        settle(&self.inner.batches, || self.flush());
+        // A flush moves the epoch unless a thread is pinned, if only for a moment.
+        settle(&self.inner.batches, 8, || self.flush());
     }
 }
 

@@ -222,7 +222,7 @@ impl<I: Subject> AtLimit<I> {
 pub fn limit_among_threads<I: Subject>() -> Outcome {
     const THREADS: usize = 2;
     let base = I::with_options(&Options::default())?.bytes();
-    let operations = size::pick(600_000, 150_000, 200);
+    let operations = size::pick(600_000, 75_000, 200);
     for room in [2 << 10, 40 << 10, 3 << 19] {
         let options =
             Options { memory_limit: Some(base + room), pages: Pages::Small, ..Options::default() };

@@ -60,7 +60,7 @@ fn churn_key<I: Subject>(at: usize, thread: usize, threads: usize) -> OwnedKey<I
 /// Threads insert new keys and remove old ones, some replaced in between: `bytes()` stays where it
 /// was after the warm-up, and in the end all objects are free.
 pub fn churn<I: Subject>() -> Outcome {
-    churn_of::<I>(size::churn_pairs().unwrap_or(size::pick(1_000_000, 250_000, 600)))
+    churn_of::<I>(size::churn_pairs().unwrap_or(size::pick(1_000_000, 100_000, 600)))
 }
 
 /// The same with a million pairs in every build.
@@ -308,7 +308,7 @@ pub fn threads_that_end<I: Subject>() -> Outcome {
     const AT_ONCE: usize = 4;
     let options = Options { pages: Pages::Small, ..Options::default() };
     let mut index = I::with_options(&options)?;
-    let rounds = size::pick(500, 300, 3);
+    let rounds = size::pick(500, 150, 3);
     let mut warm = 0;
     for round in 0..rounds {
         together(AT_ONCE, |thread, _| {

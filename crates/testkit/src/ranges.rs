@@ -147,7 +147,7 @@ fn both<'g, I: ScanSubject>(
 /// Scans in both directions, whole and cut short, while others write: over one key that is
 /// replaced all the time, over a few, and over many.
 pub fn under_writers<I: ScanSubject>() -> Outcome {
-    let scans = size::pick(10_000, 4000, 4);
+    let scans = size::pick(10_000, 2000, 4);
     for (keys, scans) in [(1, 60 * scans), (16, 10 * scans), (600, scans)] {
         let mut index = I::with_options(&Options::default())?;
         let grid = Grid::plant(&index, keys)?;

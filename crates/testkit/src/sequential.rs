@@ -163,7 +163,7 @@ fn get_many<I: Subject>(
 
 /// Runs short random programs, shrinking one that fails.
 pub fn oracle<I: Subject>() -> Outcome {
-    let mut runner = TestRunner::new(config(size::pick(1000, 300, 4)));
+    let mut runner = TestRunner::new(config(size::pick(1000, 150, 4)));
     let longest = size::pick(400, 200, 24);
     let programs = proptest::collection::vec(steps::<I::Key>(), 1..longest);
     let result = runner.run(&programs, |program| {
