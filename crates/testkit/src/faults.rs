@@ -475,12 +475,10 @@ fn filled<I: Subject>(keys: u64) -> Result<I, Failure> {
     Ok(index)
 }
 
-/// So often an index goes on at most: each time another thread may keep what it has not sealed.
-const GOES_ON: usize = 16;
-
 /// After user code has unwound: no pin is left, every key can be written by another thread, and
-/// what that retires is freed.
-fn goes_on<I: Subject>(index: &mut Arc<I>, keys: u64) -> Outcome {
+/// what that retires is freed, but for the batches of that thread, the caller, and the threads of
+/// `before` earlier calls.
+fn goes_on<I: Subject>(index: &mut Arc<I>, keys: u64, before: usize) -> Outcome {
     unpinned(index.domain())?;
     let shared = Arc::clone(index);
     elsewhere(PATIENCE, move || {
@@ -498,7 +496,7 @@ fn goes_on<I: Subject>(index: &mut Arc<I>, keys: u64) -> Outcome {
     })?;
     unpinned(index.domain())?;
     let index = Arc::get_mut(index).ok_or_else(|| Failure::new("the index is kept"))?;
-    follows(index, keys as usize, 1 + GOES_ON)?;
+    follows(index, keys as usize, 2 + before)?;
     counts(index, keys as usize)
 }
 
@@ -526,7 +524,7 @@ pub fn user_panics<I: Subject>() -> Outcome {
             let found = index.get(lend::<I>(&nth::<I>(stop)), &guard);
             ensure!(found == Some(stop), "get gives {found:?} under a guard that has gone on");
         }
-        goes_on(&mut index, keys).map_err(|f| f.at(format_args!("unwound at key {stop}")))?;
+        goes_on(&mut index, keys, at).map_err(|f| f.at(format_args!("unwound at key {stop}")))?;
     }
     Ok(())
 }
@@ -573,7 +571,7 @@ pub fn user_panics_in_scans<I: ScanSubject>() -> Outcome {
                     "{up} entries up and {down} down, of {keys}, under a guard that has gone on"
                 );
             }
-            goes_on(&mut index, keys)
+            goes_on(&mut index, keys, 3 * at + kind)
                 .map_err(|f| f.at(format_args!("{name} unwound at entry {stop}")))?;
         }
     }
@@ -586,7 +584,7 @@ pub fn user_panics_in_scans<I: ScanSubject>() -> Outcome {
     ensure!(done.is_none() && cursor.value() == Some(keys / 2), "the cursor lost its place");
     ensure!(cursor.next() && cursor.value() == Some(keys / 2 + 1), "the cursor does not go on");
     drop(cursor);
-    goes_on(&mut index, keys)
+    goes_on(&mut index, keys, 12)
 }
 
 /// Declares a module of tests for an index type over [`Faulty`](crate::faulty::Faulty); with
