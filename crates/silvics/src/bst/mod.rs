@@ -22,6 +22,7 @@ pub mod howley;
 pub mod natarajan;
 pub mod ramachandran;
 mod scan;
+mod side;
 pub mod ticket;
 mod tree;
 pub mod walk;

@@ -5,9 +5,10 @@
 //! own short locks; others may pass or damage more meanwhile (paper, section 3.6 and figure 9).
 //! Locks are taken from the top down.
 
+use super::super::side::Side;
 use super::Bronson;
 use super::build::{Build, Words};
-use super::node::{Held, Node, Side};
+use super::node::{Held, Node};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use silvics_pool::Placement;

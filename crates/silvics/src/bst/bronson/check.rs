@@ -1,9 +1,10 @@
 //! Verifies the invariants of a quiescent tree.
 
+use super::super::side::Side;
 use super::super::tree::{See, violation};
 use super::Bronson;
 use super::build::{Build, Words};
-use super::node::{Node, Side};
+use super::node::Node;
 use crate::error::Violation;
 use silvics_pool::Placement;
 

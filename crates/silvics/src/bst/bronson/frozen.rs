@@ -4,8 +4,8 @@
 //! written to (Arbel-Raviv, Brown and Morrison, USENIX ATC 2018, section 3.2), to see what they
 //! cost. Here the type makes it safe: whoever freezes a tree gives it up.
 
+use super::super::side::Side;
 use super::build::{Build, Restarting};
-use super::node::Side;
 use super::{Bronson, BronsonTree};
 use crate::bst::tree::Tree;
 use crate::index::OrderedIndex;

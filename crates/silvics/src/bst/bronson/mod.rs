@@ -102,13 +102,14 @@ mod ops;
 
 pub use frozen::FrozenTree;
 
+use super::side::Side;
 use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
 use crate::error::Violation;
 use crate::memory::Nodes;
 use crate::update::Update;
 use build::{Build, Restarting, Words};
-use node::{Node, Side};
+use node::Node;
 use silvics_layout::NodeLayout;
 use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
 use std::ptr::NonNull;

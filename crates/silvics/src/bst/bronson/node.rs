@@ -1,5 +1,6 @@
 //! The node, and every access to its words.
 
+use super::super::side::Side;
 use super::build::Words;
 use crate::canary::{Canary, planted};
 use silvics_sync::atomic::Ordering;
@@ -47,25 +48,6 @@ impl Version {
     #[inline(always)]
     pub(super) fn is_present(self) -> bool {
         self.0 & PRESENT != 0
-    }
-}
-
-/// Which child.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Side(usize);
-
-impl Side {
-    pub(super) const LEFT: Self = Self(0);
-    pub(super) const RIGHT: Self = Self(1);
-
-    /// Where `key` lies below a node with `node_key`, from which it differs.
-    #[inline(always)]
-    pub(super) fn of(key: u64, node_key: u64) -> Self {
-        Self(usize::from(key > node_key))
-    }
-
-    pub(super) fn other(self) -> Self {
-        Self(1 - self.0)
     }
 }
 
@@ -117,7 +99,13 @@ impl<W: Words> Node<W> {
     #[inline(always)]
     pub(super) unsafe fn child<'g>(&self, side: Side) -> Option<&'g Self> {
         // SAFETY: I1 and I6: children are nodes of the tree, not reclaimed under the guard.
-        unsafe { self.0.children()[side.0].load(Ordering::Acquire).as_ref() }
+        unsafe { side.load(self.0.children(), |link| link.load(Ordering::Acquire)).as_ref() }
+    }
+
+    /// Whether the child is `node` (I3: seen again, after its version).
+    #[inline(always)]
+    pub(super) fn leads_to(&self, side: Side, node: &Self) -> bool {
+        std::ptr::eq(self.0.children()[side].load(Ordering::Acquire), node)
     }
 
     /// The parent: a hint unless the caller holds its lock.
@@ -238,7 +226,7 @@ impl<W: Words> Held<'_, W> {
     /// set before.
     pub(super) fn set_child(&self, side: Side, child: Option<&Node<W>>) {
         let child = child.map_or(null_mut(), Node::as_ptr);
-        self.0.0.children()[side.0].store(child, Ordering::Release);
+        self.0.0.children()[side].store(child, Ordering::Release);
     }
 
     /// Sets the parent of `child`, this node or one that is being linked below it. A node's parent

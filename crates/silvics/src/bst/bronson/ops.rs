@@ -1,9 +1,10 @@
 //! The descent and the verbs.
 
+use super::super::side::Side;
 use super::Bronson;
 use super::balance::Visit;
 use super::build::{Build, Words};
-use super::node::{Node, Side, Version};
+use super::node::{Node, Version};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::memory::Spare;
@@ -82,12 +83,10 @@ impl<P: Placement, B: Build> Bronson<P, B> {
                 return Some(Reached::End(Found::Node { parent: node, node: child }));
             }
             let child_version = child.version();
-            // SAFETY: as above.
-            let again = unsafe { node.child(side) };
+            let is_still_there = node.leads_to(side, child);
             if child_version.is_shrinking() {
                 child.wait_while_shrinking();
-            } else if !child_version.is_unlinked() && again.is_some_and(|c| std::ptr::eq(c, child))
-            {
+            } else if !child_version.is_unlinked() && is_still_there {
                 let next = (child, child_version, Side::of(key, child.key()));
                 return (!has_moved(node, version)).then_some(Reached::Place(next));
             }

@@ -145,13 +145,14 @@ mod node;
 mod ops;
 
 use super::build::Fixed;
+use super::side::Side;
 use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
 use crate::error::Violation;
 use crate::memory::Nodes;
 use crate::update::Update;
 use build::{Build, Words};
-use node::{Node, Side};
+use node::Node;
 use silvics_layout::NodeLayout;
 use silvics_pool::{AllocError, Budget, Placement, PoolStats, Pooled};
 use silvics_sync::rcu::RcuDomain;

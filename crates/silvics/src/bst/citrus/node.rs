@@ -1,5 +1,6 @@
 //! The node, and every access to its words.
 
+use super::super::side::Side;
 use super::build::Words;
 use crate::canary::{Canary, planted};
 use silvics_sync::atomic::Ordering;
@@ -10,21 +11,6 @@ use std::ptr::{NonNull, null_mut};
 /// to it allows what the pointer it was made of allows, the node's retirement included.
 #[repr(transparent)]
 pub struct Node<W>(W);
-
-/// Which child.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Side(usize);
-
-impl Side {
-    pub(super) const LEFT: Self = Self(0);
-    pub(super) const RIGHT: Self = Self(1);
-
-    /// Where `key` lies below a node with `node_key`, from which it differs.
-    #[inline(always)]
-    pub(super) fn of(key: u64, node_key: u64) -> Self {
-        Self(usize::from(key > node_key))
-    }
-}
 
 /// How often a child had been taken away when somebody looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +62,7 @@ impl<W: Words> Node<W> {
     #[inline(always)]
     pub(super) unsafe fn child<'g>(&self, side: Side) -> Option<&'g Self> {
         // SAFETY: I6, children are nodes of the tree, not reclaimed under the guard.
-        unsafe { self.0.children()[side.0].load(Ordering::Acquire).as_ref() }
+        unsafe { side.load(self.0.children(), |link| link.load(Ordering::Acquire)).as_ref() }
     }
 
     /// Both children.
@@ -89,14 +75,14 @@ impl<W: Words> Node<W> {
     }
 
     pub(super) fn has_two_children(&self) -> bool {
-        let is_there = |side: Side| !self.0.children()[side.0].load(Ordering::Relaxed).is_null();
+        let is_there = |side: Side| !self.0.children()[side].load(Ordering::Relaxed).is_null();
         is_there(Side::LEFT) && is_there(Side::RIGHT)
     }
 
     /// How often the child on `side` has been taken away. Loads of the child that come after see it
     /// at least as it was then.
     pub(super) fn tag(&self, side: Side) -> Tag {
-        Tag(self.0.tags()[side.0].load(Ordering::Acquire))
+        Tag(self.0.tags()[side].load(Ordering::Acquire))
     }
 
     /// Whether the node has left the tree: certain under its lock.
@@ -125,24 +111,24 @@ impl<W: Words> std::ops::Deref for Held<'_, W> {
 impl<W: Words> Held<'_, W> {
     /// Whether this node is in the tree and `child` is its child on `side` (paper: `validate`).
     pub(super) fn leads_to(&self, side: Side, child: &Node<W>) -> bool {
-        let now = self.0.0.children()[side.0].load(Ordering::Relaxed); // Relaxed: under the lock
+        let now = self.0.0.children()[side].load(Ordering::Relaxed); // Relaxed: under the lock
         !self.is_marked() && std::ptr::eq(now, child)
     }
 
     /// Whether this node is in the tree and has had no child on `side` since `tag` was read (paper:
     /// `validate`).
     pub(super) fn is_open(&self, side: Side, tag: Tag) -> bool {
-        let now = self.0.0.children()[side.0].load(Ordering::Relaxed); // Relaxed: under the lock
+        let now = self.0.0.children()[side].load(Ordering::Relaxed); // Relaxed: under the lock
         let same = self.tag(side) == tag || planted(Canary::TagIgnored);
         !self.is_marked() && now.is_null() && same
     }
 
     /// Sets the child on `side`; counts it if that takes a child away (paper: `incrementTag`).
     pub(super) fn set_child(&self, side: Side, child: Option<&Node<W>>) {
-        let tag = &self.0.0.tags()[side.0];
+        let tag = &self.0.0.tags()[side];
         let count = tag.load(Ordering::Relaxed); // Relaxed: under the lock
         let word = child.map_or(null_mut(), Node::as_ptr);
-        self.0.0.children()[side.0].store(word, Ordering::Release);
+        self.0.0.children()[side].store(word, Ordering::Release);
         if child.is_none() {
             tag.store(count.wrapping_add(1), Ordering::Release);
         }

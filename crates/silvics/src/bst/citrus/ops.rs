@@ -1,8 +1,9 @@
 //! The search and the verbs, in the paper's order.
 
+use super::super::side::Side;
 use super::Citrus;
 use super::build::{Build, Words};
-use super::node::{Held, Node, Side, Tag};
+use super::node::{Held, Node, Tag};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::memory::Spare;

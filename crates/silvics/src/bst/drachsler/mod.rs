@@ -146,13 +146,14 @@ mod scan;
 pub use scan::{Range, RangeRev};
 
 use super::build::Fixed;
+use super::side::Side;
 use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
 use crate::error::Violation;
 use crate::memory::Nodes;
 use crate::update::Update;
 use build::{Build, Words};
-use node::{Node, Side};
+use node::Node;
 use silvics_layout::NodeLayout;
 use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
 use std::ptr::NonNull;

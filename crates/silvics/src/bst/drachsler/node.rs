@@ -1,5 +1,6 @@
 //! The node, and every access to its words.
 
+use super::super::side::Side;
 use super::build::Words;
 use crate::canary::{Canary, planted};
 use silvics_sync::atomic::Ordering;
@@ -11,21 +12,6 @@ use std::ptr::{NonNull, null_mut};
 /// node's retirement included.
 #[repr(transparent)]
 pub struct Node<W>(W);
-
-/// Which child.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Side(usize);
-
-impl Side {
-    pub(super) const LEFT: Self = Self(0);
-    pub(super) const RIGHT: Self = Self(1);
-
-    /// Where `key` lies below a node with `node_key`, from which it differs.
-    #[inline(always)]
-    pub(super) fn of(key: u64, node_key: u64) -> Self {
-        Self(usize::from(key > node_key))
-    }
-}
 
 impl<W: Words> Node<W> {
     /// A node that leads nowhere yet.
@@ -58,7 +44,7 @@ impl<W: Words> Node<W> {
     #[inline(always)]
     pub(super) unsafe fn child<'g>(&self, side: Side) -> Option<&'g Self> {
         // SAFETY: I6, children are nodes of the tree, not reclaimed under the guard.
-        unsafe { self.0.children()[side.0].load(Ordering::Acquire).as_ref() }
+        unsafe { side.load(self.0.children(), |link| link.load(Ordering::Acquire)).as_ref() }
     }
 
     /// The node before it in the list, at least as far back as the last one whose insertion or
@@ -205,7 +191,7 @@ impl<W: Words> Held<'_, W> {
     /// Sets the child on `side`.
     pub(super) fn set_child(&self, side: Side, child: Option<&Node<W>>) {
         let child = child.map_or(null_mut(), Node::as_ptr);
-        self.0.0.children()[side.0].store(child, Ordering::Release);
+        self.0.0.children()[side].store(child, Ordering::Release);
     }
 
     /// Sets the child on `side` and makes this its parent. The one it had is locked.

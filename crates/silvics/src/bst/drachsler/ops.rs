@@ -1,8 +1,9 @@
 //! The search, the verbs, and the locks of a removal, in the paper's order and with its names.
 
+use super::super::side::Side;
 use super::Drachsler;
 use super::build::{Build, Words};
-use super::node::{Held, Node, Side};
+use super::node::{Held, Node};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::memory::Spare;

@@ -1,5 +1,6 @@
 //! Edges, the update word's flags, and the descriptor.
 
+use super::super::side::Side;
 use super::build::Build;
 use crate::bst::claim::{AtomicClaim, Clean, Flag};
 use silvics_layout::NodeLayout;
@@ -152,7 +153,7 @@ pub(super) struct Descriptor {
     /// For a deletion, the parent's word …
     pub(super) parent_before: Clean,
     /// … and which of its children the leaf is.
-    pub(super) leaf_side: usize,
+    pub(super) leaf_side: Side,
 }
 
 // SAFETY: it is shared as what it refers to is: through atomics, and never written once published.

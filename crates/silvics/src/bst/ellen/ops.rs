@@ -1,8 +1,9 @@
 //! `search`, the verbs, and helping, in the paper's order and with its names.
 
+use super::super::side::Side;
 use super::Ellen;
 use super::build::{Build, InnerWords, LeafWords};
-use super::node::{Child, DFLAG, Descriptor, Edge, IFLAG, MARK, UpdateWord};
+use super::node::{AtomicEdge, Child, DFLAG, Descriptor, Edge, IFLAG, MARK, UpdateWord};
 use crate::bst::claim::{Claim, Clean, State};
 use crate::bst::home::Home;
 use crate::canary::{Canary, planted};
@@ -19,7 +20,7 @@ use std::ptr::NonNull;
 struct Place<'g, B: Build> {
     node: &'g B::Inner,
     update: State<Descriptor>,
-    side: usize,
+    side: Side,
     edge: Edge,
 }
 
@@ -35,8 +36,8 @@ impl<'g, B: Build> Place<'g, B> {
     #[inline(always)]
     fn at(node: &'g B::Inner, key: u64) -> Self {
         let update = node.update().0.load();
-        let side = side(node, key);
-        Self { node, update, side, edge: node.children()[side].load() }
+        let side = Side::of(key, node.key());
+        Self { node, update, side, edge: side.load(node.children(), AtomicEdge::load) }
     }
 }
 
@@ -55,12 +56,6 @@ struct Spares<'t, P: Placement, B: Build> {
     sibling: Spare<'t, B::Leaf, P>,
     inner: Spare<'t, B::Inner, P>,
     descriptor: Spare<'t, Descriptor, P>,
-}
-
-/// Where `key` is routed to: at the root, whose key is the largest there is, to the left.
-#[inline(always)]
-fn side<N: InnerWords>(node: &N, key: u64) -> usize {
-    usize::from(key > node.key())
 }
 
 /// The leaf's value if it is the key's.
@@ -96,12 +91,14 @@ impl<P: Placement, B: Build> Ellen<P, B> {
             let record = black_box(self.search(key, guard));
             return record.leaf.and_then(|leaf| value_in(leaf, key));
         }
-        let mut edge = self.root().children()[0].load();
+        let mut edge = self.root().children()[Side::LEFT].load();
         loop {
             // LP(get): the load of the edge to the leaf.
             // SAFETY: as in `search`.
             match unsafe { edge.child::<B>() } {
-                Child::Inner(inner) => edge = inner.children()[side(inner, key)].load(),
+                Child::Inner(inner) => {
+                    edge = Side::of(key, inner.key()).load(inner.children(), AtomicEdge::load);
+                }
                 Child::Leaf(leaf) => return value_in(leaf, key),
                 Child::End => return None,
             }
@@ -248,7 +245,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
             old: parent.edge,
             new,
             parent_before: Clean::FIRST,
-            leaf_side: 0,
+            leaf_side: Side::LEFT,
         };
         let op = spares.descriptor.filled(op, guard)?;
         match parent.node.update().0.try_claim(before, Claim::new(IFLAG, op)) {
@@ -367,7 +364,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         // SAFETY: as in `help_delete`.
         let parent = unsafe { &*touch(op.old.inner_ptr::<B>().as_ptr()) };
         // The marked parent's edges do not change any more (I4).
-        let sibling = parent.children()[1 - op.leaf_side].load();
+        let sibling = parent.children()[op.leaf_side.other()].load();
         // SAFETY: the grandparent is not retired before it is unflagged; if it has been since, then
         // not before a guard from before.
         unsafe { op.edge.as_ref() }.try_replace(op.old, sibling); // LP(remove)

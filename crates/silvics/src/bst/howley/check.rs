@@ -1,9 +1,10 @@
 //! Verifies the invariants of a quiescent tree.
 
+use super::super::side::Side;
 use super::super::tree::{See, violation};
 use super::Howley;
 use super::build::Build;
-use super::node::{LEFT, Link, Node, RIGHT};
+use super::node::{Link, Node};
 use crate::bst::claim::State;
 use crate::error::Violation;
 use silvics_pool::Placement;
@@ -16,13 +17,13 @@ impl<P: Placement, B: Build> Howley<P, B> {
         let root = self.root();
         see(&Node::<B>::NODE, self.root.cast());
         Self::check_node(root, format_args!("the root"))?;
-        if !root.children[LEFT].load().is_null() {
+        if !root.children[Side::LEFT].load().is_null() {
             return violation("I3", "there is something on the root's left".into());
         }
         let mut entries = 0;
         // A link with the bounds of its subtree, exclusive.
         let mut open: Vec<(Link<B>, Option<u64>, Option<u64>)> =
-            vec![(root.children[RIGHT].load(), None, None)];
+            vec![(root.children[Side::RIGHT].load(), None, None)];
         while let Some((link, low, high)) = open.pop() {
             // SAFETY: exclusive access, so nothing is reclaimed.
             let Some(node) = (unsafe { link.node() }) else {
@@ -35,8 +36,8 @@ impl<P: Placement, B: Build> Howley<P, B> {
                 return violation("I2", format!("node {key} outside ({low:?}, {high:?})"));
             }
             Self::check_node(node, format_args!("node {key}"))?;
-            open.push((node.children[RIGHT].load(), Some(key), high));
-            open.push((node.children[LEFT].load(), low, Some(key)));
+            open.push((node.children[Side::RIGHT].load(), Some(key), high));
+            open.push((node.children[Side::LEFT].load(), low, Some(key)));
         }
         self.frame.counted(entries)
     }

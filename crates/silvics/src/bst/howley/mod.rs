@@ -140,13 +140,14 @@ mod node;
 mod ops;
 
 use super::build::Fixed;
+use super::side::Side;
 use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
 use crate::error::Violation;
 use crate::memory::Nodes;
 use crate::update::Update;
 use build::Build;
-use node::{Descriptor, Link, Node, RIGHT};
+use node::{Descriptor, Link, Node};
 use silvics_layout::NodeLayout;
 use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
 use std::ptr::NonNull;
@@ -228,7 +229,7 @@ unsafe impl<P: Placement, B: Build> Algorithm for Howley<P, B> {
         if Nodes::<Node<B>, P>::RELEASES_WHOLE {
             return;
         }
-        let mut links = vec![self.root().children[RIGHT].load()];
+        let mut links = vec![self.root().children[Side::RIGHT].load()];
         // SAFETY: exclusive access; each node has one link to it, and is freed once.
         unsafe {
             while let Some(link) = links.pop() {

@@ -1,5 +1,6 @@
 //! Nodes, links, the op word's flags, and the descriptor.
 
+use super::super::side::Side;
 use super::build::Build;
 use crate::bst::claim::{AtomicClaim, Clean, Flag};
 use silvics_layout::{Field, NodeLayout};
@@ -21,9 +22,6 @@ pub(super) struct Node<B: Build> {
     align: [B::Align; 0],
 }
 
-pub(super) const LEFT: usize = 0;
-pub(super) const RIGHT: usize = 1;
-
 impl<B: Build> Node<B> {
     /// What a search reads of it.
     pub(super) const NODE: NodeLayout = NodeLayout::of::<Self>(
@@ -41,9 +39,15 @@ impl<B: Build> Node<B> {
         Self { key, children, op: AtomicClaim::new(), value, align: [] }
     }
 
+    /// Where the link on that side leads, for a descent.
+    #[inline(always)]
+    pub(super) fn follow(&self, side: Side) -> Link<B> {
+        side.load(&self.children, AtomicLink::load)
+    }
+
     /// Left and right as they are now.
     pub(super) fn links(&self) -> [Link<B>; 2] {
-        [self.children[LEFT].load(), self.children[RIGHT].load()]
+        self.children.each_ref().map(AtomicLink::load)
     }
 }
 
@@ -166,7 +170,7 @@ pub(super) struct Descriptor<B: Build> {
     /// For a relocation, how the successor goes from where it was.
     second: Option<NonNull<Descriptor<B>>>,
     /// Which link.
-    side: u8,
+    side: Side,
     /// Whether the new child takes the old one's place, children included, and is not one of them.
     is_copy: bool,
     /// Of a relocation.
@@ -191,7 +195,7 @@ impl<B: Build> Descriptor<B> {
     /// For the replacement of `old`, a link of `parent`, by `new`.
     pub(super) fn new(
         (parent, before): (&Node<B>, Clean),
-        side: usize,
+        side: Side,
         (old, old_before): (Link<B>, Clean),
         new: Link<B>,
     ) -> Self {
@@ -202,7 +206,7 @@ impl<B: Build> Descriptor<B> {
             new,
             old_before,
             second: None,
-            side: side as u8,
+            side,
             is_copy: false,
             state: AtomicU8::new(ONGOING),
         }
@@ -244,7 +248,7 @@ impl<B: Build> Descriptor<B> {
 
     /// The same, for a node at the parent's address.
     pub(super) fn replace_link_of(&self, parent: &Node<B>) {
-        parent.children[usize::from(self.side)].try_replace(self.old, self.new);
+        parent.children[self.side].try_replace(self.old, self.new);
     }
 
     /// Whether it is not decided what becomes of the relocation. Then its owner is still about it.

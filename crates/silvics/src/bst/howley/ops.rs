@@ -1,8 +1,9 @@
 //! `find`, the verbs, and helping, in the paper's order and with its names.
 
+use super::super::side::Side;
 use super::Howley;
 use super::build::Build;
-use super::node::{CHILDCAS, Descriptor, LEFT, Link, MARK, Node, RELOCATE, RIGHT};
+use super::node::{CHILDCAS, Descriptor, Link, MARK, Node, RELOCATE};
 use crate::bst::claim::{Claim, Clean, State};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
@@ -11,6 +12,7 @@ use crate::update::{Step, Update};
 use silvics_pool::{AllocError, Placement};
 use silvics_sync::model::touch;
 use std::cmp::Ordering;
+use std::hint::select_unpredictable;
 use std::ptr::NonNull;
 
 /// A node on the way that nobody had claimed, and what was read in it, in this order: so the link is
@@ -18,14 +20,14 @@ use std::ptr::NonNull;
 struct Place<'g, B: Build> {
     node: &'g Node<B>,
     before: Clean,
-    side: usize,
+    side: Side,
     link: Link<B>,
 }
 
 impl<'g, B: Build> Place<'g, B> {
     #[inline(always)]
-    fn at(node: &'g Node<B>, before: Clean, side: usize) -> Self {
-        Self { node, before, side, link: node.children[side].load() }
+    fn at(node: &'g Node<B>, before: Clean, side: Side) -> Self {
+        Self { node, before, side, link: node.follow(side) }
     }
 
     /// An operation that replaces the link by `new`, when its child's word, if it has one, was
@@ -66,17 +68,15 @@ impl<P: Placement, B: Build> Howley<P, B> {
     #[inline(always)]
     pub(super) fn lookup(&self, key: u64, guard: &Guard) -> Option<u64> {
         let mut last_right = self.root();
-        let mut link = last_right.children[RIGHT].load();
+        let mut link = last_right.children[Side::RIGHT].load();
         // SAFETY: read from a reachable node under the guard.
         while let Some(node) = unsafe { link.node() } {
-            match key.cmp(&node.key) {
-                Ordering::Equal => return Some(node.value), // LP(get, found): the load of the link
-                Ordering::Less => link = node.children[LEFT].load(),
-                Ordering::Greater => {
-                    last_right = node;
-                    link = node.children[RIGHT].load();
-                }
+            if node.key == key {
+                return Some(node.value); // LP(get, found): the load of the link
             }
+            let side = Side::of(key, node.key);
+            last_right = select_unpredictable(side == Side::RIGHT, node, last_right);
+            link = node.follow(side);
         }
         match last_right.op.load() {
             // LP(get, absent): the load of the null link. The node is linked, where it was.
@@ -101,20 +101,19 @@ impl<P: Placement, B: Build> Howley<P, B> {
                 Stand::Gone => {}
             }
             last_right = self.root();
-            let mut link = last_right.children[RIGHT].load();
+            let mut link = last_right.children[Side::RIGHT].load();
             // SAFETY: as in `lookup`.
             while let Some(node) = unsafe { link.node() } {
-                let side = match key.cmp(&node.key) {
-                    Ordering::Equal => return Some(node.value), // LP(get, found)
-                    Ordering::Less => LEFT,
-                    Ordering::Greater => RIGHT,
-                };
+                if node.key == key {
+                    return Some(node.value); // LP(get, found)
+                }
+                let side = Side::of(key, node.key);
                 // A node on its way out does not count: what went wrong with it has gone wrong
                 // before, and shows above.
-                if side == RIGHT && !matches!(Self::stand(node, key), Stand::Gone) {
+                if side == Side::RIGHT && !matches!(Self::stand(node, key), Stand::Gone) {
                     last_right = node;
                 }
-                link = node.children[side].load();
+                link = node.follow(side);
             }
         }
     }
@@ -174,7 +173,7 @@ impl<P: Placement, B: Build> Howley<P, B> {
                     continue;
                 }
             };
-            let mut place = Place::at(root, before, RIGHT);
+            let mut place = Place::at(root, before, Side::RIGHT);
             let mut last_right = (root, before);
             // SAFETY: read from a reachable node under the guard.
             while let Some(node) = unsafe { place.link.node() } {
@@ -185,14 +184,14 @@ impl<P: Placement, B: Build> Howley<P, B> {
                         continue 'retry;
                     }
                 };
-                match key.cmp(&node.key) {
-                    Ordering::Equal => return Found::Node { pred: place, node, before },
-                    Ordering::Less => place = Place::at(node, before, LEFT),
-                    Ordering::Greater => {
-                        place = Place::at(node, before, RIGHT);
-                        last_right = (node, before);
-                    }
+                if node.key == key {
+                    return Found::Node { pred: place, node, before };
                 }
+                let side = Side::of(key, node.key);
+                if side == Side::RIGHT {
+                    last_right = (node, before);
+                }
+                place = Place::at(node, before, side);
             }
             let (node, before) = last_right;
             if node.op.is(before) || planted(Canary::RelocationUnseen) {
@@ -337,7 +336,7 @@ impl<P: Placement, B: Build> Howley<P, B> {
         spares: &mut Spares<'_, P, B>,
         guard: &Guard,
     ) -> Result<bool, AllocError> {
-        let mut parent = Place { node, before, side: RIGHT, link: right };
+        let mut parent = Place { node, before, side: Side::RIGHT, link: right };
         let (successor, successor_before) = loop {
             // SAFETY: read from a reachable node under the guard.
             let Some(child) = (unsafe { parent.link.node() }) else {
@@ -350,7 +349,7 @@ impl<P: Placement, B: Build> Howley<P, B> {
                     return Ok(false);
                 }
             };
-            let next = Place::at(child, before, LEFT);
+            let next = Place::at(child, before, Side::LEFT);
             if next.link.is_null() {
                 break (child, before);
             }
@@ -358,7 +357,7 @@ impl<P: Placement, B: Build> Howley<P, B> {
         };
         let is_child = std::ptr::eq(parent.node, node);
         // The successor leaves its right child behind.
-        let after = successor.children[RIGHT].load();
+        let after = successor.children[Side::RIGHT].load();
         let links = adopted([left, if is_child { after } else { right }]);
         let copy = spares.node.filled(Node::new(successor.key, successor.value, links), guard)?;
         let new = if after.is_null() { emptied(parent.before) } else { after };
@@ -506,11 +505,11 @@ impl<P: Placement, B: Build> Howley<P, B> {
             // SAFETY: none: that is the mistake.
             return Some(unsafe { &*touch(op2.parent.as_ptr()) });
         }
-        let (mut node, mut side) = (dest, RIGHT);
+        let (mut node, mut side) = (dest, Side::RIGHT);
         while !std::ptr::eq(op2.parent.as_ptr(), node) {
             // SAFETY: read from a reachable node under the guard.
             node = unsafe { node.children[side].load().node() }?;
-            side = LEFT;
+            side = Side::LEFT;
         }
         Some(node)
     }

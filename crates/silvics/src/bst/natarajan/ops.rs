@@ -1,6 +1,7 @@
 //! `seek`, the verbs, and `cleanup`, in the paper's order and with its names.
 
 use super::super::home::{Fresh, Objects};
+use super::super::side::Side;
 use super::Natarajan;
 use super::build::{Build, InnerWords, LeafWords};
 use super::node::{AtomicEdge, Child, Edge};
@@ -34,7 +35,7 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
             match unsafe { edge.child::<B>() } {
                 Child::Leaf(leaf) => return leaf,
                 Child::Inner(inner) => {
-                    edge = inner.children()[usize::from(key > inner.key())].load();
+                    edge = Side::of(key, inner.key()).load(inner.children(), AtomicEdge::load);
                 }
             }
         }
@@ -55,8 +56,9 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
                         (ancestor, successor) = (leaf_edge, edge);
                     }
                     parent = Some(inner);
-                    leaf_edge = &inner.children()[usize::from(key > inner.key())];
-                    edge = leaf_edge.load();
+                    let side = Side::of(key, inner.key());
+                    leaf_edge = &inner.children()[side];
+                    edge = side.load(inner.children(), AtomicEdge::load);
                 }
             }
         }
@@ -188,10 +190,10 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
         let Some(parent) = record.parent else {
             return false;
         };
-        let side = usize::from(key > parent.key());
+        let side = Side::of(key, parent.key());
         let children = parent.children();
         // If the edge to our leaf is not flagged, the sibling is the one being removed.
-        let keep = if children[side].load().is_flagged() { 1 - side } else { side };
+        let keep = if children[side].load().is_flagged() { side.other() } else { side };
         let sibling = if planted(Canary::SiblingNotTagged) {
             children[keep].load()
         } else {
@@ -214,28 +216,30 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
         &self,
         top: NonNull<B::Inner>,
         parent: &B::Inner,
-        keep: usize,
+        keep: Side,
         guard: &Guard,
     ) {
         let mut node = if planted(Canary::ChainLeaked) { NonNull::from(parent) } else { top };
         loop {
             // SAFETY: not yet retired, and the guard is still held.
             let inner = unsafe { node.as_ref() };
-            let edges = [inner.children()[0].load(), inner.children()[1].load()];
+            let edges = inner.children().each_ref().map(AtomicEdge::load);
             let at_parent = std::ptr::eq(inner, parent);
             // Above the parent the path goes on through the internal child (I3).
-            let on = if at_parent { keep } else { usize::from(edges[0].is_leaf()) };
+            let inner_child = if edges[Side::LEFT].is_leaf() { Side::RIGHT } else { Side::LEFT };
+            let on = if at_parent { keep } else { inner_child };
             debug_assert!(
-                edges[1 - on].is_flagged() && edges[on].is_tagged() || cfg!(feature = "canaries")
+                edges[on.other()].is_flagged() && edges[on].is_tagged()
+                    || cfg!(feature = "canaries")
             );
             // SAFETY: the caller's promise. For `FreedAtOnce` there is none: that is the mistake.
             unsafe {
                 if planted(Canary::FreedAtOnce) {
-                    self.objects.free_leaf(edges[1 - on].leaf_ptr());
+                    self.objects.free_leaf(edges[on.other()].leaf_ptr());
                     self.objects.free_inner(node);
                 } else {
                     if !planted(Canary::RetiredBeforeUnlink) {
-                        self.objects.retire_leaf(edges[1 - on].leaf_ptr(), guard);
+                        self.objects.retire_leaf(edges[on.other()].leaf_ptr(), guard);
                     }
                     self.objects.retire_inner(node, guard);
                 }

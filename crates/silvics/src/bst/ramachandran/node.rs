@@ -1,5 +1,6 @@
 //! The node, and its words: two edges with their marks, and the word that announces a copy.
 
+use super::super::side::Side;
 use crate::canary::{Canary, planted};
 use silvics_layout::{Field, NodeLayout};
 use silvics_sync::atomic::{AtomicU64, Ordering};
@@ -34,21 +35,6 @@ const _: () = {
     assert!(NODE.straddling(64).0 == 2 && NODE.straddling(64).1 == 8);
     assert!(offset_of!(Node, value) == 24 && offset_of!(Node, copy) == 32);
 };
-
-/// Which edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Side(usize);
-
-impl Side {
-    pub(super) const LEFT: Self = Self(0);
-    pub(super) const RIGHT: Self = Self(1);
-
-    /// Where `key` lies below a node with `node_key`, from which it differs.
-    #[inline(always)]
-    pub(super) fn of(key: u64, node_key: u64) -> Self {
-        Self(usize::from(key > node_key))
-    }
-}
 
 /// What an edge is marked with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -290,7 +276,13 @@ impl Node {
 
     #[inline(always)]
     pub(super) fn edge(&self, side: Side) -> &AtomicEdge {
-        &self.edges[side.0]
+        &self.edges[side]
+    }
+
+    /// What the edge holds, for a descent.
+    #[inline(always)]
+    pub(super) fn follow(&self, side: Side) -> Edge {
+        side.load(&self.edges, AtomicEdge::load)
     }
 
     #[inline(always)]

@@ -1,8 +1,9 @@
 //! `seek` and the verbs, with the paper's names; what they have decided is carried out in `help.rs`.
 
+use super::super::side::Side;
 use super::Ramachandran;
 use super::build::Build;
-use super::node::{AtomicEdge, Draft, Edge, Mark, Node, Side};
+use super::node::{AtomicEdge, Draft, Edge, Mark, Node};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::memory::Spare;
@@ -144,7 +145,7 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
                 anchor = Some(node);
             }
             recorder.step(node, side);
-            edge = node.edge(side).load();
+            edge = node.follow(side);
         }
     }
 

@@ -1,11 +1,11 @@
 //! Verifies the invariants of a quiescent tree.
 
 use super::super::home::{Lives, Objects};
+use super::super::side::Side;
 use super::super::tree::{See, violation};
 use super::Ticket;
 use super::build::{Build, InnerWords, LeafWords};
 use super::node::{Child, Edge};
-use super::state::Side;
 use crate::error::Violation;
 use silvics_layout::NodeLayout;
 use silvics_pool::Placement;

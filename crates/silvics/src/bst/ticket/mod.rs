@@ -103,6 +103,7 @@ mod state;
 
 use super::build::Compact;
 use super::home::{Fresh, Objects};
+use super::side::Side;
 use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
 use crate::error::Violation;
@@ -111,7 +112,6 @@ use build::{Build, InnerWords, LeafWords};
 use node::{AtomicEdge, Child, Edge};
 use silvics_layout::NodeLayout;
 use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
-use state::Side;
 use std::ptr::NonNull;
 
 /// BST-TK, the tree of David, Guerraoui and Trigonakis: see the [module](self).

@@ -1,7 +1,8 @@
 //! Edges, and the places on the way of an update where it may take locks.
 
+use super::super::side::Side;
 use super::build::{Build, InnerWords};
-use super::state::{Seen, Side};
+use super::state::Seen;
 use crate::canary::{Canary, planted};
 use silvics_sync::atomic::Ordering;
 use silvics_sync::model::touch;
@@ -106,11 +107,11 @@ impl<'g, B: Build> Place<'g, B> {
     #[inline(always)]
     pub(super) fn look(node: &'g B::Inner, side: Side) -> Self {
         if planted(Canary::VersionReadLate) {
-            let edge = node.children()[side.index()].load();
+            let edge = node.children()[side].load();
             return Self { node, side, seen: node.locks().look(), edge };
         }
         let seen = node.locks().look();
-        Self { node, side, seen, edge: node.children()[side.index()].load() }
+        Self { node, side, seen, edge: side.load(node.children(), AtomicEdge::load) }
     }
 
     /// Takes the edge's lock if the edge has not changed since.
@@ -131,7 +132,7 @@ pub(super) struct Held<'a, B: Build> {
 impl<B: Build> Held<'_, B> {
     /// Changes the edge.
     pub(super) fn set(&mut self, edge: Edge) {
-        self.node.children()[self.side.index()].store(edge);
+        self.node.children()[self.side].store(edge);
         self.changed = true;
     }
 }

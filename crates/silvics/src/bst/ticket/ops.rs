@@ -1,10 +1,10 @@
 //! The descents and the verbs, in the paper's order.
 
 use super::super::home::{Fresh, Objects};
+use super::super::side::Side;
 use super::Ticket;
 use super::build::{Build, InnerWords, LeafWords};
-use super::node::{Child, Edge, Place};
-use super::state::Side;
+use super::node::{AtomicEdge, Child, Edge, Place};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::update::{Step, Update};
@@ -30,7 +30,7 @@ impl<P: Placement, B: Build> Ticket<P, B> {
             match unsafe { edge.child::<B>() } {
                 Child::Leaf(leaf) => return leaf,
                 Child::Inner(inner) => {
-                    edge = inner.children()[Side::of(key, inner.key()).index()].load();
+                    edge = Side::of(key, inner.key()).load(inner.children(), AtomicEdge::load);
                 }
             }
         }
@@ -156,7 +156,7 @@ impl<P: Placement, B: Build> Ticket<P, B> {
         if !taken {
             return false;
         }
-        let sibling = parent.node.children()[parent.side.other().index()].load();
+        let sibling = parent.node.children()[parent.side.other()].load();
         edge.set(sibling); // LP(remove)
         drop(edge);
         if planted(Canary::RemovedUnlocked) {

@@ -1,34 +1,12 @@
 //! The locks of a node: two versions in one word, with all their transitions.
 
+use super::super::side::Side;
 use crate::canary::{Canary, planted};
 use silvics_sync::atomic::{AtomicU64, Ordering};
 
-/// Which of a node's edges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Side(usize);
-
-impl Side {
-    pub(super) const LEFT: Self = Self(0);
-    pub(super) const RIGHT: Self = Self(1);
-
-    /// Where the search for `key` goes on from a node with `node_key` (I2).
-    #[inline(always)]
-    pub(super) fn of(key: u64, node_key: u64) -> Self {
-        Self(usize::from(key > node_key))
-    }
-
-    pub(super) fn other(self) -> Self {
-        Self(1 - self.0)
-    }
-
-    #[inline(always)]
-    pub(super) fn index(self) -> usize {
-        self.0
-    }
-
-    fn shift(self) -> u32 {
-        32 * self.0 as u32
-    }
+/// Where the lock of that edge is in the word.
+fn shift(side: Side) -> u32 {
+    32 * side.index() as u32
 }
 
 /// The lowest bit of each half tells whether that lock is taken, the others are its version. So a
@@ -47,7 +25,7 @@ pub(super) struct Seen(u64);
 
 impl Seen {
     fn half(self, side: Side) -> u32 {
-        (self.0 >> side.shift()) as u32
+        (self.0 >> shift(side)) as u32
     }
 
     /// Whether the lock was taken: then the edge may be about to change, or never will.
@@ -75,7 +53,7 @@ impl Locks {
     pub(super) fn try_take(&self, side: Side, seen: Seen) -> bool {
         let mut now = seen;
         while !now.is_taken(side) && now.agrees(seen, side) {
-            let taken = now.0 + (u64::from(TAKEN) << side.shift());
+            let taken = now.0 + (u64::from(TAKEN) << shift(side));
             match self.0.compare_exchange(now.0, taken, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(other) => now = Seen(other), // the other half alone may have changed
@@ -103,7 +81,7 @@ impl Locks {
         debug_assert!(half & TAKEN != 0, "given back without being taken");
         let free = if changed { half.wrapping_add(1) } else { half - 1 };
         // So that a version which begins again at zero does not carry into the other half.
-        let difference = u64::from(free).wrapping_sub(u64::from(half)) << side.shift();
+        let difference = u64::from(free).wrapping_sub(u64::from(half)) << shift(side);
         self.0.fetch_add(difference, Ordering::Release);
     }
 }
@@ -154,7 +132,7 @@ mod tests {
     #[test]
     fn versions_begin_again_without_carrying() {
         for side in SIDES {
-            let last = u64::from(u32::MAX - 1) << side.shift();
+            let last = u64::from(u32::MAX - 1) << shift(side);
             let locks = Locks(AtomicU64::new(last));
             assert!(locks.try_take(side, locks.look()));
             // SAFETY: taken above.
@@ -189,18 +167,18 @@ mod loom_tests {
     impl Node {
         fn touch(&self, side: Side) {
             // SAFETY: the caller owns the lock.
-            self.owned[side.index()].with_mut(|cell| unsafe { *cell += 1 });
+            self.owned[side].with_mut(|cell| unsafe { *cell += 1 });
         }
 
         /// An update: reads version and edge, in this order, and adds one to the edge if it can take
         /// its lock.
         fn update(&self, side: Side, take: fn(&Locks, Side, Seen) -> bool) -> bool {
             let seen = self.locks.look();
-            let edge = self.edges[side.index()].load(Ordering::SeqCst);
+            let edge = self.edges[side].load(Ordering::SeqCst);
             let taken = take(&self.locks, side, seen);
             if taken {
                 self.touch(side);
-                self.edges[side.index()].store(edge + 1, Ordering::SeqCst);
+                self.edges[side].store(edge + 1, Ordering::SeqCst);
                 // SAFETY: taken above.
                 unsafe { self.locks.give_back(side, true) };
             }
