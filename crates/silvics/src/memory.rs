@@ -72,6 +72,29 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
         unsafe { self.slots.0.free(node) };
     }
 
+    /// Frees the nodes that are reached from `root`, unless dropping this does so: `links` of a node
+    /// leads to others.
+    ///
+    /// # Safety
+    /// Nobody else has them; each is one of these, not retired, and led to once.
+    pub(crate) unsafe fn free_all<const N: usize>(
+        &self,
+        root: NonNull<T>,
+        links: impl Fn(&T) -> [Option<NonNull<T>>; N],
+    ) {
+        if Self::RELEASES_WHOLE {
+            return;
+        }
+        let mut open = vec![root];
+        while let Some(node) = open.pop() {
+            // SAFETY: the caller's promise.
+            unsafe {
+                open.extend(links(node.as_ref()).into_iter().flatten());
+                self.free(node);
+            }
+        }
+    }
+
     /// Retires a node: it is freed when no guard can see it any more.
     ///
     /// # Safety

@@ -17,6 +17,7 @@ pub mod citrus;
 mod claim;
 pub mod drachsler;
 pub mod ellen;
+pub mod external;
 mod home;
 pub mod howley;
 pub mod natarajan;

@@ -184,18 +184,11 @@ unsafe impl<P: Placement, B: Build> Algorithm for Bronson<P, B> {
     }
 
     fn free_all(&mut self) {
-        if Nodes::<Node<B::Words>, P>::RELEASES_WHOLE {
-            return;
-        }
-        let mut open = vec![self.holder];
-        while let Some(node) = open.pop() {
-            // SAFETY: exclusive access; each node is linked once, and is freed once.
-            unsafe {
-                for side in [Side::LEFT, Side::RIGHT] {
-                    open.extend(node.as_ref().child(side).map(NonNull::from));
-                }
-                self.nodes.free(node);
-            }
+        // SAFETY: exclusive access; each node is linked once.
+        unsafe {
+            self.nodes.free_all(self.holder, |node| {
+                [Side::LEFT, Side::RIGHT].map(|side| node.child(side).map(NonNull::from))
+            });
         }
     }
 }

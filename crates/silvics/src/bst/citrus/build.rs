@@ -64,7 +64,7 @@ macro_rules! words {
                 "node",
                 &[
                     Field::new("key", offset_of!(Self, key), 8),
-                    Field::one_of("children", offset_of!(Self, children), 16, 2),
+                    Field::new("children", offset_of!(Self, children), 16),
                 ],
                 2,
             );

@@ -2,9 +2,10 @@
 
 use super::super::tree::{See, violation};
 use super::Ellen;
-use super::build::{Build, InnerWords, LeafWords};
+use super::build::Build;
 use super::node::{Child, Edge};
 use crate::bst::claim::State;
+use crate::bst::external::{InnerWords, LeafWords};
 use crate::error::Violation;
 use silvics_pool::Placement;
 
@@ -15,7 +16,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let (mut leaves, mut inners, mut ends) = (0usize, 0usize, 0usize);
         see(&B::INNER, self.root.cast());
-        if let State::Claimed(claim) = self.root().update().0.load() {
+        if let State::Claimed(claim) = self.root().control().0.load() {
             return violation("I4", format!("the root of a quiescent tree is claimed: {claim:?}"));
         }
         if self.root().children()[1].load() != Edge::END {
@@ -45,7 +46,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
                     inners += 1;
                     see(&B::INNER, edge.inner_ptr::<B>().cast());
                     let key = inner.key();
-                    if let State::Claimed(claim) = inner.update().0.load() {
+                    if let State::Claimed(claim) = inner.control().0.load() {
                         let detail =
                             format!("a quiescent tree has the claimed node {key}: {claim:?}");
                         return violation("I4", detail);

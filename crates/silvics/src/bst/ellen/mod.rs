@@ -109,13 +109,14 @@ mod ops;
 mod scan;
 
 use super::build::Compact;
+use super::external::InnerWords;
 use super::home::Home;
 use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
 use crate::error::Violation;
 use crate::memory::Nodes;
 use crate::update::Update;
-use build::{Build, InnerWords};
+use build::Build;
 use node::{Child, DESCRIPTOR, Descriptor, Edge};
 use silvics_layout::NodeLayout;
 use silvics_pool::{AllocError, Placement, PoolStats, Pooled};

@@ -3,6 +3,7 @@
 use super::super::side::Side;
 use super::build::Build;
 use crate::bst::claim::{AtomicClaim, Clean, Flag};
+use crate::bst::external::EdgeCell;
 use silvics_layout::NodeLayout;
 use silvics_sync::atomic::{AtomicPtr, Ordering};
 use silvics_sync::model::touch;
@@ -100,11 +101,17 @@ impl Edge {
 /// An edge in memory. Every access of the protocol is here.
 pub struct AtomicEdge(AtomicPtr<u8>);
 
-impl AtomicEdge {
-    pub(super) fn new(edge: Edge) -> Self {
+impl EdgeCell for AtomicEdge {
+    type Edge = Edge;
+    const NONE: Edge = Edge::END;
+
+    #[inline(always)]
+    fn new(edge: Edge) -> Self {
         Self(AtomicPtr::new(edge.0))
     }
+}
 
+impl AtomicEdge {
     #[inline(always)]
     pub(super) fn load(&self) -> Edge {
         Edge(self.0.load(Ordering::SeqCst))
@@ -121,8 +128,8 @@ impl AtomicEdge {
 /// The word of an internal node that operations claim.
 pub struct UpdateWord(pub(super) AtomicClaim<Descriptor>);
 
-impl UpdateWord {
-    pub(super) fn new() -> Self {
+impl Default for UpdateWord {
+    fn default() -> Self {
         Self(AtomicClaim::new())
     }
 }

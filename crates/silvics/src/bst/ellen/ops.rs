@@ -2,9 +2,10 @@
 
 use super::super::side::Side;
 use super::Ellen;
-use super::build::{Build, InnerWords, LeafWords};
+use super::build::Build;
 use super::node::{AtomicEdge, Child, DFLAG, Descriptor, Edge, IFLAG, MARK, UpdateWord};
 use crate::bst::claim::{Claim, Clean, State};
+use crate::bst::external::{InnerWords, LeafWords};
 use crate::bst::home::Home;
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
@@ -35,7 +36,7 @@ impl<B: Build> Copy for Place<'_, B> {}
 impl<'g, B: Build> Place<'g, B> {
     #[inline(always)]
     fn at(node: &'g B::Inner, key: u64) -> Self {
-        let update = node.update().0.load();
+        let update = node.control().0.load();
         let side = Side::of(key, node.key());
         Self { node, update, side, edge: side.load(node.children(), AtomicEdge::load) }
     }
@@ -239,7 +240,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         guard: &Guard,
     ) -> Result<bool, AllocError> {
         let op = Descriptor {
-            word: NonNull::from(parent.node.update()),
+            word: NonNull::from(parent.node.control()),
             before,
             edge: NonNull::from(&parent.node.children()[parent.side]),
             old: parent.edge,
@@ -248,7 +249,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
             leaf_side: Side::LEFT,
         };
         let op = spares.descriptor.filled(op, guard)?;
-        match parent.node.update().0.try_claim(before, Claim::new(IFLAG, op)) {
+        match parent.node.control().0.try_claim(before, Claim::new(IFLAG, op)) {
             Ok(()) => {
                 spares.descriptor.linked();
                 self.help_insert(op, guard);
@@ -276,7 +277,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
             return Ok(false);
         };
         let op = Descriptor {
-            word: NonNull::from(grandparent.node.update()),
+            word: NonNull::from(grandparent.node.control()),
             before,
             edge: NonNull::from(&grandparent.node.children()[grandparent.side]),
             old: grandparent.edge,
@@ -285,7 +286,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
             leaf_side: parent.side,
         };
         let op = spares.descriptor.filled(op, guard)?;
-        match grandparent.node.update().0.try_claim(before, Claim::new(DFLAG, op)) {
+        match grandparent.node.control().0.try_claim(before, Claim::new(DFLAG, op)) {
             Ok(()) => {
                 spares.descriptor.linked();
                 let deleted = self.help_delete(op, guard);
@@ -344,7 +345,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         // that is unflagged.
         let parent = unsafe { &*touch(op.old.inner_ptr::<B>().as_ptr()) };
         let mark = Claim::new(MARK, descriptor);
-        if planted(Canary::ParentNotMarked) || parent.update().0.claim(op.parent_before, mark) {
+        if planted(Canary::ParentNotMarked) || parent.control().0.claim(op.parent_before, mark) {
             self.help_marked(descriptor, guard);
             return true;
         }

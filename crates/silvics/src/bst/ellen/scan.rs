@@ -2,8 +2,9 @@
 
 use super::super::walk::{Below, External};
 use super::Ellen;
-use super::build::{Build, InnerWords, LeafWords};
+use super::build::Build;
 use super::node::{AtomicEdge, Child};
+use crate::bst::external::{InnerWords, LeafWords};
 use crate::domain::Guard;
 use silvics_pool::Placement;
 

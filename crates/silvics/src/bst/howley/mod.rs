@@ -140,7 +140,6 @@ mod node;
 mod ops;
 
 use super::build::Fixed;
-use super::side::Side;
 use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
 use crate::error::Violation;
@@ -226,19 +225,11 @@ unsafe impl<P: Placement, B: Build> Algorithm for Howley<P, B> {
     }
 
     fn free_all(&mut self) {
-        if Nodes::<Node<B>, P>::RELEASES_WHOLE {
-            return;
-        }
-        let mut links = vec![self.root().children[Side::RIGHT].load()];
-        // SAFETY: exclusive access; each node has one link to it, and is freed once.
+        // SAFETY: exclusive access; each node has one link to it.
         unsafe {
-            while let Some(link) = links.pop() {
-                if let Some(node) = link.node() {
-                    links.extend(node.links());
-                    self.nodes.free(link.node_ptr());
-                }
-            }
-            self.nodes.free(self.root);
+            self.nodes.free_all(self.root, |node| {
+                node.links().map(|link| (!link.is_null()).then(|| link.node_ptr()))
+            });
         }
     }
 }

@@ -20,20 +20,20 @@
 //! has made the tree are not. Other threads' slabs begin at a line in either build. [`Collocated`]
 //! leaves nothing to luck: see [`Block`].
 
-use super::node::{AtomicEdge, Edge};
+use super::node::AtomicEdge;
 pub use crate::bst::build::{Compact, Fixed};
+use crate::bst::external::{self, Either, HalfLine, InnerWords, Leaf, LeafWords, Word};
 pub use crate::bst::home::Block;
 use crate::bst::home::{Alike, Apart, Blocks, Each, Objects};
 use silvics_layout::{Field, NodeLayout};
 use silvics_pool::Placement;
-use std::mem::offset_of;
 
 /// A build of the tree.
 pub trait Build: 'static {
     /// Its name in the catalogue.
     const NAME: &'static str;
     /// An internal node.
-    type Inner: InnerWords;
+    type Inner: InnerWords<Cell = AtomicEdge>;
     /// A leaf.
     type Leaf: LeafWords;
     /// The object that an internal node is, or lives in.
@@ -50,33 +50,13 @@ pub trait Build: 'static {
     const RECORDS: bool = false;
 }
 
-/// An internal node: routes keys at most its key to the left.
-pub trait InnerWords: Sized + Send + Sync + 'static {
-    /// One that is not linked yet.
-    fn new(key: u64, children: [Edge; 2]) -> Self;
-    /// The largest key on the left.
-    fn key(&self) -> u64;
-    /// Left and right.
-    fn children(&self) -> &[AtomicEdge; 2];
-}
-
-/// A leaf: an entry. Never changed once it can be reached; an update replaces it.
-pub trait LeafWords: Sized + Send + Sync + 'static {
-    /// One that is not linked yet.
-    fn new(key: u64, value: u64) -> Self;
-    /// The key.
-    fn key(&self) -> u64;
-    /// The value.
-    fn value(&self) -> u64;
-}
-
 impl Build for Compact {
     const NAME: &'static str = "compact";
     type Inner = Inner;
     type Leaf = Leaf;
-    const INNER: NodeLayout = INNER;
-    const LEAF: NodeLayout = LEAF;
-    const KINDS: &'static [NodeLayout] = &[INNER, LEAF];
+    const INNER: NodeLayout = Inner::LAYOUT;
+    const LEAF: NodeLayout = Leaf::LAYOUT;
+    const KINDS: &'static [NodeLayout] = &[Self::INNER, Self::LEAF];
     type Objects<P: Placement> = Each<Apart<Inner, Leaf, P>>;
 }
 
@@ -84,8 +64,8 @@ impl Build for Fixed {
     const NAME: &'static str = "fixed";
     type Inner = Half;
     type Leaf = Half;
-    const INNER: NodeLayout = Half::NODE;
-    const LEAF: NodeLayout = Half::NODE;
+    const INNER: NodeLayout = Half::LAYOUT;
+    const LEAF: NodeLayout = Half::LAYOUT;
     type Objects<P: Placement> = Each<Alike<Half, P>>;
     const FILLERS: usize = 1;
 }
@@ -101,8 +81,8 @@ impl Build for Shifted {
     const NAME: &'static str = "shifted";
     type Inner = Half;
     type Leaf = Half;
-    const INNER: NodeLayout = Half::NODE;
-    const LEAF: NodeLayout = Half::NODE;
+    const INNER: NodeLayout = Half::LAYOUT;
+    const LEAF: NodeLayout = Half::LAYOUT;
     type Objects<P: Placement> = Each<Alike<Half, P>>;
     const FILLERS: usize = Fixed::FILLERS + 1;
 }
@@ -128,8 +108,8 @@ impl Build for Baseline2 {
     const NAME: &'static str = "baseline";
     type Inner = Line;
     type Leaf = Line;
-    const INNER: NodeLayout = Line::NODE;
-    const LEAF: NodeLayout = Line::NODE;
+    const INNER: NodeLayout = Line::LAYOUT;
+    const LEAF: NodeLayout = Line::LAYOUT;
     type Objects<P: Placement> = Each<Alike<Line, P>>;
     const RECORDS: bool = true;
 }
@@ -142,153 +122,38 @@ impl Build for Fixed2 {
     const NAME: &'static str = "fixed";
     type Inner = Half;
     type Leaf = Half;
-    const INNER: NodeLayout = Half::NODE;
-    const LEAF: NodeLayout = Half::NODE;
+    const INNER: NodeLayout = Half::LAYOUT;
+    const LEAF: NodeLayout = Half::LAYOUT;
     type Objects<P: Placement> = Each<Alike<Half, P>>;
     const FILLERS: usize = Fixed::FILLERS;
     const RECORDS: bool = true;
 }
 
 /// An internal node alone.
-#[repr(C)]
-pub struct Inner {
-    key: u64,
-    children: [AtomicEdge; 2],
-}
-
-/// What a search reads of it.
-pub const INNER: NodeLayout = NodeLayout::of::<Inner>(
-    "inner",
-    &[
-        Field::new("key", offset_of!(Inner, key), 8),
-        Field::one_of("children", offset_of!(Inner, children), 16, 2),
-    ],
-    2,
-);
-
-impl InnerWords for Inner {
-    #[inline(always)]
-    fn new(key: u64, children: [Edge; 2]) -> Self {
-        Self { key, children: children.map(AtomicEdge::new) }
-    }
-    #[inline(always)]
-    fn key(&self) -> u64 {
-        self.key
-    }
-    #[inline(always)]
-    fn children(&self) -> &[AtomicEdge; 2] {
-        &self.children
-    }
-}
-
-/// A leaf alone.
-#[repr(C)]
-pub struct Leaf {
-    key: u64,
-    value: u64,
-}
-
-/// What a search reads of it.
-pub const LEAF: NodeLayout = NodeLayout::of::<Leaf>(
-    "leaf",
-    &[Field::new("key", offset_of!(Leaf, key), 8), Field::new("value", offset_of!(Leaf, value), 8)],
-    0,
-);
-
-impl LeafWords for Leaf {
-    #[inline(always)]
-    fn new(key: u64, value: u64) -> Self {
-        Self { key, value }
-    }
-    #[inline(always)]
-    fn key(&self) -> u64 {
-        self.key
-    }
-    #[inline(always)]
-    fn value(&self) -> u64 {
-        self.value
-    }
-}
+pub type Inner = external::Inner<AtomicEdge, (), Word>;
+/// Either kind in half a line.
+pub type Half = Either<AtomicEdge, (), HalfLine>;
+/// Either kind, padded to a line.
+pub type Line = Either<AtomicEdge, (), external::Line>;
 
 /// What a search reads of an internal node and a leaf in one object.
 pub const BLOCK: NodeLayout = NodeLayout::of::<Block<Inner, Leaf>>(
     "block",
     &[
-        Field::new("key", offset_of!(Inner, key), 8),
-        Field::one_of("children", offset_of!(Inner, children), 16, 2),
+        Field::new("key", 0, 8),
+        Field::new("children", 8, 16),
         Field::new("leaf", Block::<Inner, Leaf>::LEAF, 16),
     ],
     2,
 );
 
-/// Declares where the words of a node are that is an internal node or a leaf: a leaf's children
-/// are never followed, an internal node's value never read.
-macro_rules! either {
-    ($(#[$doc:meta])* $name:ident, [$($field:ident: $type:ty,)*]) => {
-        $(#[$doc])*
-        pub struct $name {
-            $($field: $type,)*
-        }
-
-        impl $name {
-            /// What a search reads of it.
-            pub const NODE: NodeLayout = NodeLayout::of::<Self>(
-                "node",
-                &[
-                    Field::new("key", offset_of!(Self, key), 8),
-                    Field::one_of("children", offset_of!(Self, children), 16, 2),
-                ],
-                2,
-            );
-        }
-
-        impl InnerWords for $name {
-            #[inline(always)]
-            fn new(key: u64, children: [Edge; 2]) -> Self {
-                Self { key, children: children.map(AtomicEdge::new), value: 0 }
-            }
-            #[inline(always)]
-            fn key(&self) -> u64 {
-                self.key
-            }
-            #[inline(always)]
-            fn children(&self) -> &[AtomicEdge; 2] {
-                &self.children
-            }
-        }
-
-        impl LeafWords for $name {
-            #[inline(always)]
-            fn new(key: u64, value: u64) -> Self {
-                Self { key, children: [Edge::NONE; 2].map(AtomicEdge::new), value }
-            }
-            #[inline(always)]
-            fn key(&self) -> u64 {
-                self.key
-            }
-            #[inline(always)]
-            fn value(&self) -> u64 {
-                self.value
-            }
-        }
-    };
-}
-
-either! {
-    /// Either kind in half a line, what a search reads first.
-    #[repr(C, align(32))]
-    Half, [key: u64, children: [AtomicEdge; 2], value: u64,]
-}
-
-either! {
-    /// Either kind, padded to a line.
-    #[repr(C, align(64))]
-    Line, [key: u64, value: u64, children: [AtomicEdge; 2],]
-}
-
-const _: () = assert!(INNER.size == 24 && INNER.search_end() == 24);
-const _: () = assert!(LEAF.size == 16 && LEAF.search_end() == 16);
-const _: () = assert!(BLOCK.size == 64 && BLOCK.search_end() == 40);
-const _: () = assert!(Half::NODE.size == 32 && Half::NODE.search_end() == 24);
-const _: () = assert!(Half::NODE.straddling(64).0 == 0);
-const _: () = assert!(Line::NODE.size == 64 && Line::NODE.search_end() == 32);
+const _: () = {
+    assert!(Inner::LAYOUT.size == 24 && Inner::LAYOUT.search_end() == 24);
+    assert!(Leaf::LAYOUT.size == 16 && Leaf::LAYOUT.search_end() == 16);
+    // The inner node is at the block's start.
+    assert!(Inner::LAYOUT.search[0].bytes == 8 && Inner::LAYOUT.search[1].offset == 8);
+    assert!(BLOCK.size == 64 && BLOCK.search_end() == 40);
+    assert!(Half::LAYOUT.size == 32 && Half::LAYOUT.search_end() == 24);
+    assert!(Half::LAYOUT.straddling(64).0 == 0);
+    assert!(Line::LAYOUT.size == 64 && Line::LAYOUT.search_end() == 24);
+};

@@ -1,13 +1,12 @@
 //! Verifies the invariants of a quiescent tree.
 
-use super::super::home::{Lives, Objects};
+use super::super::home::Objects;
 use super::super::tree::{See, violation};
 use super::Natarajan;
-use super::build::{Build, InnerWords, LeafWords};
-use super::node::{Child, Edge};
+use super::build::Build;
+use crate::bst::external::{Child, Edge, InnerWords, LeafWords, show};
 use crate::error::Violation;
 use silvics_pool::Placement;
-use std::ptr::NonNull;
 
 impl<P: Placement, B: Build> Natarajan<P, B> {
     /// Walks the tree left to right: every leaf must be within the bounds its path gives (I2), no
@@ -16,7 +15,7 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let (mut leaves, mut inners, mut sentinels) = (0usize, 0usize, 0usize);
         for filler in self.fillers.into_iter().flatten() {
-            self.show_leaf(filler, see)?;
+            show(self.objects.leaf_lives(filler), &B::LEAF, "I4", see)?;
         }
         // An edge with the bounds of its subtree: above `low` (exclusive), up to `high`.
         let mut open: Vec<(Edge, Option<u64>, Option<u64>)> = vec![(self.root.load(), None, None)];
@@ -25,9 +24,9 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
                 return violation("I3", format!("a quiescent tree has the marked edge {edge:?}"));
             }
             // SAFETY: exclusive access, so nothing is reclaimed.
-            match unsafe { edge.child::<B>() } {
+            match unsafe { edge.child::<B::Inner, B::Leaf>() } {
                 Child::Leaf(leaf) => {
-                    self.show_leaf(edge.leaf_ptr(), see)?;
+                    show(self.objects.leaf_lives(edge.leaf_ptr()), &B::LEAF, "I4", see)?;
                     if std::ptr::eq(leaf, self.sentinel.as_ptr()) {
                         sentinels += 1;
                         if high.is_some() {
@@ -46,10 +45,10 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
                 }
                 Child::Inner(inner) => {
                     inners += 1;
-                    self.show_inner(edge.inner_ptr(), see)?;
-                    let key = inner.key();
-                    open.push((inner.children()[1].load(), Some(key), high));
-                    open.push((inner.children()[0].load(), low, Some(key)));
+                    show(self.objects.inner_lives(edge.inner_ptr()), &B::INNER, "I4", see)?;
+                    let (key, [left, right]) = (inner.key(), inner.children());
+                    open.push((right.load(), Some(key), high));
+                    open.push((left.load(), low, Some(key)));
                 }
             }
         }
@@ -58,23 +57,5 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
             return violation("I1", detail);
         }
         self.frame.counted(leaves)
-    }
-
-    fn show_inner(&self, inner: NonNull<B::Inner>, see: &mut See<'_>) -> Result<(), Violation> {
-        match self.objects.inner_lives(inner) {
-            Lives::In(object) => see(&B::INNER, object),
-            Lives::BesideInner => {}
-            Lives::Nowhere => return violation("I4", format!("{inner:?} is retired and linked")),
-        }
-        Ok(())
-    }
-
-    fn show_leaf(&self, leaf: NonNull<B::Leaf>, see: &mut See<'_>) -> Result<(), Violation> {
-        match self.objects.leaf_lives(leaf) {
-            Lives::In(object) => see(&B::LEAF, object),
-            Lives::BesideInner => {}
-            Lives::Nowhere => return violation("I4", format!("{leaf:?} is retired and linked")),
-        }
-        Ok(())
     }
 }

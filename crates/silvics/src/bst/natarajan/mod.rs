@@ -66,7 +66,7 @@
 //!
 //! # Complexity and footprint
 //! O(depth); the tree is not balanced: random keys give an expected depth of 2 ln n, sorted keys a
-//! path of n nodes. 40 bytes a key: [`build::INNER`] 24, [`build::LEAF`] 16. A search reads whole
+//! path of n nodes. 40 bytes a key: [`build::Inner`] 24, [`Leaf`](super::external::Leaf) 16. A search reads whole
 //! nodes; 2 of 8 internal nodes and no leaf have theirs in two lines. Other builds: [`build`].
 //!
 //! # Checked by
@@ -86,13 +86,14 @@ mod scan;
 mod tests;
 
 use super::build::Compact;
+use super::external::{self, Edge, EdgeCell, LeafWords};
 use super::home::{Fresh, Objects};
 use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
 use crate::error::Violation;
 use crate::update::Update;
-use build::{Build, InnerWords, LeafWords};
-use node::{AtomicEdge, Child, Edge};
+use build::Build;
+use node::AtomicEdge;
 use silvics_layout::NodeLayout;
 use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
 use std::hint::black_box;
@@ -208,18 +209,7 @@ unsafe impl<P: Placement, B: Build> Algorithm for Natarajan<P, B> {
             // SAFETY: nothing leads to it.
             unsafe { self.objects.free_leaf(filler) };
         }
-        let mut edges = vec![self.root.load()];
-        while let Some(edge) = edges.pop() {
-            // SAFETY: exclusive access; each node has one edge to it, and is freed once.
-            unsafe {
-                match edge.child::<B>() {
-                    Child::Leaf(_) => self.objects.free_leaf(edge.leaf_ptr()),
-                    Child::Inner(inner) => {
-                        edges.extend(inner.children().iter().map(AtomicEdge::load));
-                        self.objects.free_inner(edge.inner_ptr());
-                    }
-                }
-            }
-        }
+        // SAFETY: exclusive access; each node has one edge to it.
+        unsafe { external::free_all(self.root.load(), &self.objects, AtomicEdge::load) };
     }
 }

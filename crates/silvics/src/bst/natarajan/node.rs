@@ -1,117 +1,58 @@
 //! The edge word with all its transitions.
 
-use super::build::Build;
+use crate::bst::external::{Edge, EdgeCell};
 use silvics_sync::atomic::Ordering;
-use silvics_sync::model::touch;
-use silvics_sync::tagged::{AtomicTagged, Tagged};
-use std::ptr::NonNull;
+use silvics_sync::tagged::AtomicTagged;
 
 /// The leaf this edge leads to is being removed.
 const FLAG: usize = 1;
 /// The edge is frozen: its tail is being removed, its head moves up.
 const TAG: usize = 2;
-/// The edge leads to a leaf.
-const IS_LEAF: usize = 4;
-
-/// The value of an edge: a child and the edge's marks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Edge(Tagged<u8>);
-
-/// Where an edge leads.
-pub(super) enum Child<'g, B: Build> {
-    Inner(&'g B::Inner),
-    Leaf(&'g B::Leaf),
-}
+/// Both marks.
+const MARKS: usize = FLAG | TAG;
 
 impl Edge {
-    /// That of a leaf which is an object with room for children: never followed.
-    pub(super) const NONE: Self = Self(Tagged::null());
-
-    #[inline(always)]
-    pub(super) fn to_inner<I>(inner: NonNull<I>) -> Self {
-        Self(Tagged::new(inner.as_ptr().cast()))
-    }
-
-    #[inline(always)]
-    pub(super) fn to_leaf<L>(leaf: NonNull<L>) -> Self {
-        Self(Tagged::new(leaf.as_ptr().cast()).with_tag(IS_LEAF))
-    }
-
-    #[inline(always)]
-    pub(super) fn is_leaf(self) -> bool {
-        self.0.tag() & IS_LEAF != 0
-    }
-
     #[inline(always)]
     pub(super) fn is_flagged(self) -> bool {
-        self.0.tag() & FLAG != 0
+        self.has(FLAG)
     }
 
     #[inline(always)]
     pub(super) fn is_tagged(self) -> bool {
-        self.0.tag() & TAG != 0
+        self.has(TAG)
     }
 
     /// The same child on an unmarked edge.
     #[inline(always)]
     pub(super) fn clean(self) -> Self {
-        Self(self.0.with_tag(self.0.tag() & IS_LEAF))
+        self.without(MARKS)
     }
 
     /// The same child and flag on an edge that is not frozen.
     pub(super) fn untagged(self) -> Self {
-        Self(self.0.with_tag(self.0.tag() & !TAG))
-    }
-
-    fn with(self, mark: usize) -> Self {
-        Self(self.0.with_tag(self.0.tag() | mark))
+        self.without(TAG)
     }
 
     /// Whether both lead to the same child, whatever their marks.
     pub(super) fn same_child(self, other: Self) -> bool {
         self.clean() == other.clean()
     }
-
-    pub(super) fn inner_ptr<I>(self) -> NonNull<I> {
-        debug_assert!(!self.is_leaf());
-        // SAFETY: I1, edges are never null.
-        unsafe { NonNull::new_unchecked(self.0.pointer()) }.cast()
-    }
-
-    pub(super) fn leaf_ptr<L>(self) -> NonNull<L> {
-        debug_assert!(self.is_leaf());
-        // SAFETY: I1, edges are never null.
-        unsafe { NonNull::new_unchecked(self.0.pointer()) }.cast()
-    }
-
-    /// Follows the edge.
-    ///
-    /// # Safety
-    /// It is an edge of a tree of this build; it was loaded from a reachable edge, or one of a node
-    /// read so, under a guard that lives as long as `'g`; or the tree is quiescent.
-    #[inline(always)]
-    pub(super) unsafe fn child<'g, B: Build>(self) -> Child<'g, B> {
-        // SAFETY: I1 and I5: the child is initialised and not reclaimed under the guard; the bit
-        // says which kind it is.
-        unsafe {
-            if self.is_leaf() {
-                Child::Leaf(&*touch(self.0.pointer().cast::<B::Leaf>()))
-            } else {
-                Child::Inner(&*touch(self.0.pointer().cast::<B::Inner>()))
-            }
-        }
-    }
 }
 
 /// An edge in memory. Every access of the protocol is here.
 pub struct AtomicEdge(AtomicTagged<u8>);
 
-impl AtomicEdge {
+impl EdgeCell for AtomicEdge {
+    type Edge = Edge;
+    const NONE: Edge = Edge::NONE;
+
     #[inline(always)]
-    pub(super) fn new(edge: Edge) -> Self {
+    fn new(edge: Edge) -> Self {
         Self(AtomicTagged::new(edge.0))
     }
+}
 
+impl AtomicEdge {
     #[inline(always)]
     pub(super) fn load(&self) -> Edge {
         Edge(self.0.load(Ordering::SeqCst))
@@ -155,6 +96,7 @@ mod loom_tests {
     use super::*;
     use loom::thread;
     use silvics_sync::cell::UnsafeCell;
+    use std::ptr::NonNull;
     use std::sync::Arc;
 
     /// Edges to leaves that are told apart by their address.

@@ -3,8 +3,9 @@
 use super::super::home::{Fresh, Objects};
 use super::super::side::Side;
 use super::Natarajan;
-use super::build::{Build, InnerWords, LeafWords};
-use super::node::{AtomicEdge, Child, Edge};
+use super::build::Build;
+use super::node::AtomicEdge;
+use crate::bst::external::{Child, Edge, InnerWords, LeafWords};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::update::{Step, Update};
@@ -32,7 +33,7 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
         let mut edge = self.root.load();
         loop {
             // SAFETY: read from a reachable edge under the guard.
-            match unsafe { edge.child::<B>() } {
+            match unsafe { edge.child::<B::Inner, B::Leaf>() } {
                 Child::Leaf(leaf) => return leaf,
                 Child::Inner(inner) => {
                     edge = Side::of(key, inner.key()).load(inner.children(), AtomicEdge::load);
@@ -47,7 +48,7 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
         let (mut leaf_edge, mut edge) = (&self.root, edge);
         loop {
             // SAFETY: as in `search`.
-            match unsafe { edge.child::<B>() } {
+            match unsafe { edge.child::<B::Inner, B::Leaf>() } {
                 Child::Leaf(leaf) => {
                     return SeekRecord { ancestor, successor, parent, leaf_edge, edge, leaf };
                 }

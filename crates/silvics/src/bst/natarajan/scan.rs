@@ -2,8 +2,9 @@
 
 use super::super::walk::{Below, External};
 use super::Natarajan;
-use super::build::{Build, InnerWords, LeafWords};
-use super::node::{AtomicEdge, Child};
+use super::build::Build;
+use super::node::AtomicEdge;
+use crate::bst::external::{Child, InnerWords, LeafWords};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use silvics_pool::Placement;
@@ -26,7 +27,7 @@ unsafe impl<P: Placement, B: Build> External for Natarajan<P, B> {
             return Below::Sentinel;
         }
         // SAFETY: the caller's promise.
-        match unsafe { edge.child::<B>() } {
+        match unsafe { edge.child::<B::Inner, B::Leaf>() } {
             Child::Inner(inner) => {
                 let [left, right] = inner.children();
                 Below::Inner { split: inner.key(), left, right }

@@ -1,8 +1,9 @@
 //! Where leaves lie beside their parents: the study's section 3.2.4, as facts about addresses.
 
-use super::build::{Build, Collocated, Compact, Fixed, InnerWords, Shifted};
-use super::node::{AtomicEdge, Child, Edge};
+use super::build::{Build, Collocated, Compact, Fixed, Shifted};
+use super::node::AtomicEdge;
 use super::{Natarajan, NatarajanTree};
+use crate::bst::external::{Child, Edge, InnerWords};
 use crate::{Options, OrderedIndex};
 use silvics_pool::{Pages, Placement, Pooled};
 
@@ -54,7 +55,7 @@ fn beside<P: Placement, B: Build>(tree: &Natarajan<P, B>) -> Beside {
     let mut open: Vec<Edge> = vec![tree.root.load()];
     while let Some(edge) = open.pop() {
         // SAFETY: nobody else has the tree.
-        let Child::Inner(inner) = (unsafe { edge.child::<B>() }) else { continue };
+        let Child::Inner(inner) = (unsafe { edge.child::<B::Inner, B::Leaf>() }) else { continue };
         let children = inner.children().each_ref().map(AtomicEdge::load);
         open.extend(children);
         let leaves = children.iter().filter(|child| child.is_leaf());

@@ -1,13 +1,12 @@
 //! Verifies the invariants of a quiescent tree.
 
-use super::super::home::{Lives, Objects};
+use super::super::home::Objects;
 use super::super::side::Side;
 use super::super::tree::{See, violation};
 use super::Ticket;
-use super::build::{Build, InnerWords, LeafWords};
-use super::node::{Child, Edge};
+use super::build::Build;
+use crate::bst::external::{Child, Edge, InnerWords, LeafWords, show};
 use crate::error::Violation;
-use silvics_layout::NodeLayout;
 use silvics_pool::Placement;
 
 impl<P: Placement, B: Build> Ticket<P, B> {
@@ -24,9 +23,9 @@ impl<P: Placement, B: Build> Ticket<P, B> {
                 return violation("I1", format!("a null edge between {low:?} and {high:?}"));
             }
             // SAFETY: exclusive access, so nothing is reclaimed.
-            match unsafe { edge.child::<B>() } {
+            match unsafe { edge.child::<B::Inner, B::Leaf>() } {
                 Child::Leaf(leaf) => {
-                    show(self.objects.leaf_lives(edge.leaf_ptr()), &B::LEAF, see)?;
+                    show(self.objects.leaf_lives(edge.leaf_ptr()), &B::LEAF, "I5", see)?;
                     if self.is_sentinel(leaf) {
                         sentinels += 1;
                         if high.is_some() {
@@ -45,7 +44,7 @@ impl<P: Placement, B: Build> Ticket<P, B> {
                 }
                 Child::Inner(inner) => {
                     inners += 1;
-                    show(self.objects.inner_lives(edge.inner_ptr()), &B::INNER, see)?;
+                    show(self.objects.inner_lives(edge.inner_ptr()), &B::INNER, "I5", see)?;
                     Self::check_locks(inner)?;
                     let (key, [left, right]) = (inner.key(), inner.children());
                     open.push((right.load(), Some(key), high));
@@ -61,21 +60,11 @@ impl<P: Placement, B: Build> Ticket<P, B> {
     }
 
     fn check_locks(inner: &B::Inner) -> Result<(), Violation> {
-        let seen = inner.locks().look();
+        let seen = inner.control().look();
         if seen.is_taken(Side::LEFT) || seen.is_taken(Side::RIGHT) {
             let detail = format!("node {} of a quiescent tree is locked: {seen:?}", inner.key());
             return violation("I4", detail);
         }
         Ok(())
     }
-}
-
-/// Shows the object a node lives in.
-fn show(lives: Lives, layout: &'static NodeLayout, see: &mut See<'_>) -> Result<(), Violation> {
-    match lives {
-        Lives::In(object) => see(layout, object),
-        Lives::BesideInner => {}
-        Lives::Nowhere => return violation("I5", format!("a retired {} is linked", layout.kind)),
-    }
-    Ok(())
 }

@@ -84,7 +84,7 @@
 //!
 //! # Complexity and footprint
 //! O(depth); the tree is not balanced: random keys give an expected depth of 2 ln n, sorted keys a
-//! path of n nodes. 48 bytes a key: [`build::INNER`] 32, two to a line, and [`build::LEAF`] 16. Other
+//! path of n nodes. 48 bytes a key: [`build::Inner`] 32, two to a line, and [`Leaf`](super::external::Leaf) 16. Other
 //! builds: [`build`].
 //!
 //! # Checked by
@@ -102,14 +102,15 @@ mod scan;
 mod state;
 
 use super::build::Compact;
+use super::external::{self, Edge, InnerWords, LeafWords};
 use super::home::{Fresh, Objects};
 use super::side::Side;
 use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
 use crate::error::Violation;
 use crate::update::Update;
-use build::{Build, InnerWords, LeafWords};
-use node::{AtomicEdge, Child, Edge};
+use build::Build;
+use node::AtomicEdge;
 use silvics_layout::NodeLayout;
 use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
 use std::ptr::NonNull;
@@ -200,18 +201,7 @@ unsafe impl<P: Placement, B: Build> Algorithm for Ticket<P, B> {
         if B::Objects::<P>::RELEASES_WHOLE {
             return;
         }
-        let mut edges = vec![self.root().load()];
-        while let Some(edge) = edges.pop() {
-            // SAFETY: exclusive access; each node has one edge to it, and is freed once.
-            unsafe {
-                match edge.child::<B>() {
-                    Child::Leaf(_) => self.objects.free_leaf(edge.leaf_ptr()),
-                    Child::Inner(inner) => {
-                        edges.extend(inner.children().iter().map(AtomicEdge::load));
-                        self.objects.free_inner(edge.inner_ptr());
-                    }
-                }
-            }
-        }
+        // SAFETY: exclusive access; each node has one edge to it.
+        unsafe { external::free_all(self.root().load(), &self.objects, AtomicEdge::load) };
     }
 }

@@ -3,8 +3,9 @@
 use super::super::home::{Fresh, Objects};
 use super::super::side::Side;
 use super::Ticket;
-use super::build::{Build, InnerWords, LeafWords};
-use super::node::{AtomicEdge, Child, Edge, Place};
+use super::build::Build;
+use super::node::{AtomicEdge, Place};
+use crate::bst::external::{Child, Edge, InnerWords, LeafWords};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::update::{Step, Update};
@@ -27,7 +28,7 @@ impl<P: Placement, B: Build> Ticket<P, B> {
         let mut edge = self.root().load();
         loop {
             // SAFETY: read from a reachable edge under the guard.
-            match unsafe { edge.child::<B>() } {
+            match unsafe { edge.child::<B::Inner, B::Leaf>() } {
                 Child::Leaf(leaf) => return leaf,
                 Child::Inner(inner) => {
                     edge = Side::of(key, inner.key()).load(inner.children(), AtomicEdge::load);
@@ -42,7 +43,7 @@ impl<P: Placement, B: Build> Ticket<P, B> {
         let mut parent = Place { ..grandparent };
         loop {
             // SAFETY: as in `search`.
-            match unsafe { parent.edge.child::<B>() } {
+            match unsafe { parent.edge.child::<B::Inner, B::Leaf>() } {
                 Child::Leaf(leaf) => return SeekRecord { grandparent, parent, leaf },
                 Child::Inner(inner) => {
                     let next = Place::look(inner, Side::of(key, inner.key()));
@@ -102,7 +103,7 @@ impl<P: Placement, B: Build> Ticket<P, B> {
         let leaf = spare.leaf(B::Leaf::new(key, value), guard)?;
         let mut place = Place { ..record.parent };
         if planted(Canary::UpsertUnvalidated) {
-            place.seen = place.node.locks().look();
+            place.seen = place.node.control().look();
         }
         let Some(mut edge) = place.hold() else { return Ok(false) };
         edge.set(Edge::to_leaf(leaf)); // LP(insert, compare_exchange: replaced)
@@ -146,7 +147,7 @@ impl<P: Placement, B: Build> Ticket<P, B> {
     fn take(&self, record: &SeekRecord<'_, B>, guard: &Guard) -> bool {
         let SeekRecord { grandparent, parent, .. } = record;
         let Some(mut edge) = grandparent.hold() else { return false };
-        let locks = parent.node.locks();
+        let locks = parent.node.control();
         // For good: nothing must be linked below the parent any more (I4).
         let taken = if planted(Canary::SiblingUnlocked) {
             locks.try_take(parent.side, parent.seen)

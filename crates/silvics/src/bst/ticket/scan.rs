@@ -2,8 +2,9 @@
 
 use super::super::walk::{Below, External};
 use super::Ticket;
-use super::build::{Build, InnerWords, LeafWords};
-use super::node::{AtomicEdge, Child};
+use super::build::Build;
+use super::node::AtomicEdge;
+use crate::bst::external::{Child, InnerWords, LeafWords};
 use crate::domain::Guard;
 use silvics_pool::Placement;
 
@@ -21,7 +22,7 @@ unsafe impl<P: Placement, B: Build> External for Ticket<P, B> {
     #[inline(always)]
     unsafe fn follow<'g>(&'g self, edge: &'g AtomicEdge, _: &'g Guard) -> Below<'g, AtomicEdge> {
         // SAFETY: the caller's promise.
-        match unsafe { edge.load().child::<B>() } {
+        match unsafe { edge.load().child::<B::Inner, B::Leaf>() } {
             Child::Inner(inner) => {
                 let [left, right] = inner.children();
                 Below::Inner { split: inner.key(), left, right }

@@ -1,0 +1,365 @@
+//! The nodes of external trees: a leaf is an entry, an internal node routes.
+//!
+//! | type | what it is | bytes |
+//! |---|---|---|
+//! | [`Inner`] | an internal node alone | 24, and its control word |
+//! | [`Leaf`] | a leaf alone | 16 |
+//! | [`Either`] | an internal node or a leaf, as published implementations have it | 32, and the control word |
+//!
+//! A tree chooses its [`EdgeCell`]; the word by which operations control an internal node, `()` where
+//! the edges are enough; and, with `A`, what its nodes are aligned to. What a search reads, the key
+//! and the edges, comes first in each.
+
+use super::home::{Lives, Objects};
+use super::tree::{See, violation};
+use crate::error::Violation;
+use silvics_layout::{Field, NodeLayout};
+use silvics_pool::Placement;
+use silvics_sync::model::touch;
+use silvics_sync::tagged::Tagged;
+use std::mem::offset_of;
+use std::ptr::NonNull;
+
+/// An edge in memory.
+pub trait EdgeCell: Send + Sync + 'static {
+    /// What it holds.
+    type Edge: Copy;
+    /// Held by edges of leaves that are objects with room for children: never followed.
+    const NONE: Self::Edge;
+
+    /// One that holds `edge`.
+    fn new(edge: Self::Edge) -> Self;
+}
+
+/// An internal node: routes keys at most its key to the left.
+pub trait InnerWords: Sized + Send + Sync + 'static {
+    /// Its edges.
+    type Cell: EdgeCell;
+    /// What operations control it by.
+    type Control;
+
+    /// One that is not linked yet.
+    fn new(key: u64, children: [<Self::Cell as EdgeCell>::Edge; 2]) -> Self;
+    /// The largest key on the left.
+    fn key(&self) -> u64;
+    /// Left and right.
+    fn children(&self) -> &[Self::Cell; 2];
+    /// The control word.
+    fn control(&self) -> &Self::Control;
+}
+
+/// A leaf: an entry. Never changed once it can be reached; an update replaces it.
+pub trait LeafWords: Sized + Send + Sync + 'static {
+    /// One that is not linked yet.
+    fn new(key: u64, value: u64) -> Self;
+    /// The key.
+    fn key(&self) -> u64;
+    /// The value.
+    fn value(&self) -> u64;
+}
+
+/// Aligned to a word.
+#[derive(Debug)]
+#[repr(align(8))]
+pub struct Word;
+
+/// Aligned to half a line.
+#[derive(Debug)]
+#[repr(align(32))]
+pub struct HalfLine;
+
+/// Aligned to a line, and so padded to it.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct Line;
+
+/// An internal node alone.
+#[repr(C)]
+pub struct Inner<E, C, A> {
+    key: u64,
+    children: [E; 2],
+    control: C,
+    align: [A; 0],
+}
+
+impl<E, C, A> Inner<E, C, A> {
+    /// What a search reads of it.
+    pub const LAYOUT: NodeLayout = NodeLayout::of::<Self>(
+        "inner",
+        &[
+            Field::new("key", offset_of!(Self, key), 8),
+            Field::new("children", offset_of!(Self, children), 16),
+        ],
+        2,
+    );
+}
+
+impl<E, C, A> InnerWords for Inner<E, C, A>
+where
+    E: EdgeCell,
+    C: Default + Send + Sync + 'static,
+    A: Send + Sync + 'static,
+{
+    type Cell = E;
+    type Control = C;
+
+    #[inline(always)]
+    fn new(key: u64, children: [E::Edge; 2]) -> Self {
+        Self { key, children: children.map(E::new), control: C::default(), align: [] }
+    }
+    #[inline(always)]
+    fn key(&self) -> u64 {
+        self.key
+    }
+    #[inline(always)]
+    fn children(&self) -> &[E; 2] {
+        &self.children
+    }
+    #[inline(always)]
+    fn control(&self) -> &C {
+        &self.control
+    }
+}
+
+/// A leaf alone.
+#[repr(C)]
+pub struct Leaf {
+    key: u64,
+    value: u64,
+}
+
+impl Leaf {
+    /// What a search reads of it.
+    pub const LAYOUT: NodeLayout = NodeLayout::of::<Self>(
+        "leaf",
+        &[
+            Field::new("key", offset_of!(Self, key), 8),
+            Field::new("value", offset_of!(Self, value), 8),
+        ],
+        0,
+    );
+}
+
+impl LeafWords for Leaf {
+    #[inline(always)]
+    fn new(key: u64, value: u64) -> Self {
+        Self { key, value }
+    }
+    #[inline(always)]
+    fn key(&self) -> u64 {
+        self.key
+    }
+    #[inline(always)]
+    fn value(&self) -> u64 {
+        self.value
+    }
+}
+
+/// An internal node or a leaf: a leaf's children and control word are never used, nor an internal
+/// node's value.
+#[repr(C)]
+pub struct Either<E, C, A> {
+    key: u64,
+    children: [E; 2],
+    control: C,
+    value: u64,
+    align: [A; 0],
+}
+
+impl<E, C, A> Either<E, C, A> {
+    /// What a search reads of an internal node. Of a leaf it reads key and value.
+    pub const LAYOUT: NodeLayout = NodeLayout::of::<Self>(
+        "node",
+        &[
+            Field::new("key", offset_of!(Self, key), 8),
+            Field::new("children", offset_of!(Self, children), 16),
+        ],
+        2,
+    );
+}
+
+impl<E: EdgeCell, C: Default, A> Either<E, C, A> {
+    #[inline(always)]
+    fn of(key: u64, children: [E::Edge; 2], value: u64) -> Self {
+        Self { key, children: children.map(E::new), control: C::default(), value, align: [] }
+    }
+}
+
+impl<E, C, A> InnerWords for Either<E, C, A>
+where
+    E: EdgeCell,
+    C: Default + Send + Sync + 'static,
+    A: Send + Sync + 'static,
+{
+    type Cell = E;
+    type Control = C;
+
+    #[inline(always)]
+    fn new(key: u64, children: [E::Edge; 2]) -> Self {
+        Self::of(key, children, 0)
+    }
+    #[inline(always)]
+    fn key(&self) -> u64 {
+        self.key
+    }
+    #[inline(always)]
+    fn children(&self) -> &[E; 2] {
+        &self.children
+    }
+    #[inline(always)]
+    fn control(&self) -> &C {
+        &self.control
+    }
+}
+
+impl<E, C, A> LeafWords for Either<E, C, A>
+where
+    E: EdgeCell,
+    C: Default + Send + Sync + 'static,
+    A: Send + Sync + 'static,
+{
+    #[inline(always)]
+    fn new(key: u64, value: u64) -> Self {
+        Self::of(key, [E::NONE; 2], value)
+    }
+    #[inline(always)]
+    fn key(&self) -> u64 {
+        self.key
+    }
+    #[inline(always)]
+    fn value(&self) -> u64 {
+        self.value
+    }
+}
+
+/// Where an edge leads.
+pub enum Child<'g, I, L> {
+    /// To an internal node.
+    Inner(&'g I),
+    /// To a leaf.
+    Leaf(&'g L),
+}
+
+/// The edge leads to a leaf.
+const IS_LEAF: usize = 4;
+
+/// The value of an edge that is never null: a child, which kind it is, and what the tree marks edges
+/// with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Edge(pub(super) Tagged<u8>);
+
+impl Edge {
+    /// Of leaves that are objects with room for children: never followed.
+    pub const NONE: Self = Self(Tagged::null());
+
+    /// To an internal node.
+    #[inline(always)]
+    pub fn to_inner<I>(inner: NonNull<I>) -> Self {
+        Self(Tagged::new(inner.as_ptr().cast()))
+    }
+
+    /// To a leaf.
+    #[inline(always)]
+    pub fn to_leaf<L>(leaf: NonNull<L>) -> Self {
+        Self(Tagged::new(leaf.as_ptr().cast()).with_tag(IS_LEAF))
+    }
+
+    /// Whether it leads to a leaf.
+    #[inline(always)]
+    pub fn is_leaf(self) -> bool {
+        self.0.tag() & IS_LEAF != 0
+    }
+
+    /// Whether all of `mark` is set; a mark is made of the lowest two bits.
+    #[inline(always)]
+    pub(super) fn has(self, mark: usize) -> bool {
+        self.0.tag() & mark == mark
+    }
+
+    /// The same with `mark`.
+    pub(super) fn with(self, mark: usize) -> Self {
+        Self(self.0.with_tag(self.0.tag() | mark))
+    }
+
+    /// The same without `mark`.
+    #[inline(always)]
+    pub(super) fn without(self, mark: usize) -> Self {
+        Self(self.0.with_tag(self.0.tag() & !mark))
+    }
+
+    /// The internal node it leads to.
+    pub fn inner_ptr<I>(self) -> NonNull<I> {
+        debug_assert!(!self.is_leaf());
+        // SAFETY: edges that lead somewhere are not null.
+        unsafe { NonNull::new_unchecked(self.0.pointer()) }.cast()
+    }
+
+    /// The leaf it leads to.
+    pub fn leaf_ptr<L>(self) -> NonNull<L> {
+        debug_assert!(self.is_leaf());
+        // SAFETY: edges that lead somewhere are not null.
+        unsafe { NonNull::new_unchecked(self.0.pointer()) }.cast()
+    }
+
+    /// Follows the edge.
+    ///
+    /// # Safety
+    /// It is an edge of a tree with these nodes; it was loaded from a reachable edge, or one of a node
+    /// read so, under a guard that lives as long as `'g`; or the tree is quiescent.
+    #[inline(always)]
+    pub unsafe fn child<'g, I, L>(self) -> Child<'g, I, L> {
+        // SAFETY: the child is initialised, and not reclaimed under the guard; the bit says which
+        // kind it is.
+        unsafe {
+            if self.is_leaf() {
+                Child::Leaf(&*touch(self.0.pointer().cast::<L>()))
+            } else {
+                Child::Inner(&*touch(self.0.pointer().cast::<I>()))
+            }
+        }
+    }
+}
+
+/// Frees all nodes from `root` on.
+///
+/// # Safety
+/// They are objects of `objects` and not retired, one edge leads to each, and nobody else has them.
+pub(super) unsafe fn free_all<I, L, P, O>(root: Edge, objects: &O, load: impl Fn(&I::Cell) -> Edge)
+where
+    I: InnerWords,
+    L: LeafWords,
+    P: Placement,
+    O: Objects<I, L, P>,
+{
+    let mut edges = vec![root];
+    while let Some(edge) = edges.pop() {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match edge.child::<I, L>() {
+                Child::Leaf(_) => objects.free_leaf(edge.leaf_ptr()),
+                Child::Inner(inner) => {
+                    edges.extend(inner.children().iter().map(&load));
+                    objects.free_inner(edge.inner_ptr());
+                }
+            }
+        }
+    }
+}
+
+/// Shows the object in which a node lives that is reached by an edge; `invariant` says that it is
+/// not retired.
+pub(super) fn show(
+    lives: Lives,
+    layout: &'static NodeLayout,
+    invariant: &'static str,
+    see: &mut See<'_>,
+) -> Result<(), Violation> {
+    match lives {
+        Lives::In(object) => see(layout, object),
+        Lives::BesideInner => {}
+        Lives::Nowhere => {
+            return violation(invariant, format!("a retired {} is linked", layout.kind));
+        }
+    }
+    Ok(())
+}
