@@ -37,14 +37,14 @@ impl<P: Placement, B: Build> FrozenTree<P, B> {
     /// The value of `key`. O(log n).
     #[inline]
     pub fn get(&self, key: u64) -> Option<u64> {
-        let mut node = self.0.algorithm().holder();
-        let mut side = Side::RIGHT;
         // SAFETY: nobody but this type has the tree, so nothing is unlinked while it is borrowed.
-        while let Some(child) = unsafe { node.child(side) } {
-            if child.key() == key {
-                return child.state();
+        let mut next = unsafe { self.0.algorithm().holder().child(Side::RIGHT) };
+        while let Some(node) = next {
+            if node.key() == key {
+                return node.state();
             }
-            (node, side) = (child, Side::of(key, child.key()));
+            // SAFETY: as above.
+            next = unsafe { node.follow(Side::of(key, node.key())) };
         }
         None
     }

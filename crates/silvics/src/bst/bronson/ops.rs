@@ -28,8 +28,30 @@ struct Gap<'g, W> {
     side: Side,
 }
 
-/// A node on the way, its version when it was reached, and where to go from it.
-type Place<'g, W> = (&'g Node<W>, Version, Side);
+/// A node on the way, its version when it was reached, where to go from it, and where that led
+/// after the version was read.
+struct Place<'g, W> {
+    node: &'g Node<W>,
+    version: Version,
+    side: Side,
+    next: Option<&'g Node<W>>,
+}
+
+impl<W> Clone for Place<'_, W> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<W> Copy for Place<'_, W> {}
+
+impl<'g, W: Words> Place<'g, W> {
+    #[inline(always)]
+    fn at(node: &'g Node<W>, version: Version, side: Side, _guard: &'g Guard) -> Self {
+        // SAFETY: `node` was reached under the guard.
+        Self { node, version, side, next: unsafe { node.follow(side) } }
+    }
+}
 
 /// Where a step leads.
 enum Reached<'g, W> {
@@ -53,9 +75,10 @@ impl<P: Placement, B: Build> Bronson<P, B> {
     #[inline(always)]
     fn descend<'g>(&'g self, key: u64, guard: &'g Guard) -> Found<'g, B::Words> {
         loop {
-            let holder = (self.holder(), Version::STILL, Side::RIGHT);
+            let holder = Place::at(self.holder(), Version::STILL, Side::RIGHT, guard);
             let found = if B::RECURSES {
-                Self::attempt(key, holder, guard)
+                let Place { node, version, side, next } = holder;
+                Self::attempt(key, node, version, side, next, guard)
             } else {
                 Self::run(key, holder, guard)
             };
@@ -65,17 +88,15 @@ impl<P: Placement, B: Build> Bronson<P, B> {
         }
     }
 
-    /// One step from `node` at `version` to its child on `side`: where that leads, or nothing if
-    /// `node` has moved.
+    /// One step: where a place leads, or nothing if its node has moved.
     #[inline(always)]
     fn step<'g>(
         key: u64,
-        (node, version, side): Place<'g, B::Words>,
-        _guard: &'g Guard,
+        Place { node, version, side, mut next }: Place<'g, B::Words>,
+        guard: &'g Guard,
     ) -> Option<Reached<'g, B::Words>> {
         loop {
-            // SAFETY: `node` was reached under the guard.
-            let Some(child) = (unsafe { node.child(side) }) else {
+            let Some(child) = next else {
                 let gap = Gap { parent: node, version, side };
                 return (!has_moved(node, version)).then_some(Reached::End(Found::Nothing(gap)));
             };
@@ -87,12 +108,14 @@ impl<P: Placement, B: Build> Bronson<P, B> {
             if child_version.is_shrinking() {
                 child.wait_while_shrinking();
             } else if !child_version.is_unlinked() && is_still_there {
-                let next = (child, child_version, Side::of(key, child.key()));
-                return (!has_moved(node, version)).then_some(Reached::Place(next));
+                let place = Place::at(child, child_version, Side::of(key, child.key()), guard);
+                return (!has_moved(node, version)).then_some(Reached::Place(place));
             }
             if has_moved(node, version) {
                 return None;
             }
+            // SAFETY: `node` was reached under the guard.
+            next = unsafe { node.child(side) };
         }
     }
 
@@ -112,21 +135,28 @@ impl<P: Placement, B: Build> Bronson<P, B> {
     }
 
     /// The same by recursion (paper: `attemptGet` and the like): a node that has moved sends the
-    /// search back to the one above it only.
+    /// search back to the one above it only. The place comes in registers, part by part: through
+    /// memory, the next node's address would be some cycles late at each level.
     fn attempt<'g>(
         key: u64,
-        place: Place<'g, B::Words>,
+        node: &'g Node<B::Words>,
+        version: Version,
+        side: Side,
+        mut next: Option<&'g Node<B::Words>>,
         guard: &'g Guard,
     ) -> Option<Found<'g, B::Words>> {
         loop {
-            match Self::step(key, place, guard)? {
+            match Self::step(key, Place { node, version, side, next }, guard)? {
                 Reached::End(found) => return Some(found),
-                Reached::Place(next) => {
-                    if let Some(found) = Self::attempt(key, next, guard) {
-                        return Some(found);
+                Reached::Place(Place { node, version, side, next }) => {
+                    let found = Self::attempt(key, node, version, side, next, guard);
+                    if found.is_some() {
+                        return found;
                     }
                 }
             }
+            // SAFETY: `node` was reached under the guard.
+            next = unsafe { node.child(side) };
         }
     }
 

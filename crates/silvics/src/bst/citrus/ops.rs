@@ -61,7 +61,7 @@ impl<P: Placement, B: Build> Citrus<P, B> {
                     break node;
                 }
                 // SAFETY: as above.
-                next = unsafe { node.child(Side::of(key, node.key())) };
+                next = unsafe { node.follow(Side::of(key, node.key())) };
             }
         };
         Some(found.value())
@@ -71,18 +71,21 @@ impl<P: Placement, B: Build> Citrus<P, B> {
     fn search<'g>(&'g self, key: u64, _guard: &'g Guard) -> Found<'g, B::Words> {
         let _section = self.rcu.read();
         let (mut parent, mut side) = (self.holder(), Side::RIGHT);
+        // SAFETY: under the guard, from the holder on.
+        let mut next = unsafe { parent.child(side) };
         loop {
-            // SAFETY: under the guard, from the holder on.
-            if let Some(node) = unsafe { parent.child(side) } {
+            while let Some(node) = next {
                 if node.key() == key {
                     return Found::Node(Link { parent, side, node });
                 }
                 (parent, side) = (node, Side::of(key, node.key()));
-                continue;
+                // SAFETY: as above.
+                next = unsafe { parent.follow(side) };
             }
             let tag = parent.tag(side);
             // SAFETY: as above. It is this look that the tag is as old as.
-            if unsafe { parent.child(side) }.is_none() {
+            next = unsafe { parent.child(side) };
+            if next.is_none() {
                 return Found::Nothing { parent, side, tag };
             }
         }

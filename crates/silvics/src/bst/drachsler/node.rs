@@ -44,6 +44,16 @@ impl<W: Words> Node<W> {
     #[inline(always)]
     pub(super) unsafe fn child<'g>(&self, side: Side) -> Option<&'g Self> {
         // SAFETY: I6, children are nodes of the tree, not reclaimed under the guard.
+        unsafe { self.0.children()[side].load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The same for a descent, which has just compared keys.
+    ///
+    /// # Safety
+    /// As for [`Node::child`].
+    #[inline(always)]
+    pub(super) unsafe fn follow<'g>(&self, side: Side) -> Option<&'g Self> {
+        // SAFETY: as in `child`.
         unsafe { side.load(self.0.children(), |link| link.load(Ordering::Acquire)).as_ref() }
     }
 

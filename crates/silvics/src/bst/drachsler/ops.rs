@@ -76,7 +76,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
                 break;
             }
             // SAFETY: as above.
-            next = unsafe { child.child(Side::of(key, child.key())) };
+            next = unsafe { child.follow(Side::of(key, child.key())) };
         }
         node
     }
