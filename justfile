@@ -6,9 +6,10 @@ check:
     cargo clippy --workspace --all-targets -- -D warnings
     cargo clippy -p silvics-cli --no-default-features --features canaries --all-targets -- -D warnings
     RUSTFLAGS="--cfg silvics_shuttle" cargo clippy --target-dir target/shuttle -p silvics -p silvics-testkit \
-        --features silvics/canaries --lib --test schedules --test canaries --test replays -- -D warnings
-    RUSTFLAGS="--cfg silvics_loom" cargo clippy --release --target-dir target/loom -p silvics-sync -p silvics-pool \
-        -p silvics --lib --tests -- -D warnings
+        --no-default-features --features silvics/canaries --lib --test schedules --test canaries --test replays -- -D warnings
+    RUSTFLAGS="--cfg silvics_loom" cargo clippy --profile test --target-dir target/loom -p silvics-sync -p silvics-pool \
+        -p silvics --lib -- -D warnings
+    RUSTFLAGS="--cfg silvics_loom" cargo clippy --target-dir target/loom -p silvics-sync --test loom -- -D warnings
     RUSTFLAGS="--cfg silvics_poison --cfg silvics_poison_asan" cargo clippy --target-dir target/poison -p silvics-pool -- -D warnings
 
 # All tests of the gate.

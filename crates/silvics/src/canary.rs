@@ -159,6 +159,9 @@ canaries! {
     /// The descent does not look again at the version of the node it leaves: a rotation that moves
     /// the node down in between hides the key.
     DescentUnvalidated "descent-unvalidated";
+    /// The descent loads a node's link before the node's version: a rotation that moves the node down
+    /// and one that brings it back leave a link from in between beside a version from afterwards.
+    NextReadEarly "next-read-early";
     /// A node that is unlinked does not say so in its version: inserts go below it, or into it.
     UnlinkKeepsVersion "unlink-keeps-version";
     /// A rotation moves nodes down without marking them and counting the move.

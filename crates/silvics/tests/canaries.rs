@@ -6,7 +6,7 @@ mod scenarios;
 
 use scenarios::{
     CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
-    RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
+    RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
 };
 use silvics::bst::natarajan::build::Collocated;
 use silvics::canary::{Canary, plant};
@@ -44,6 +44,9 @@ fn catch(canary: Canary) -> Option<Found> {
         }
         "edge-int-lf" => {
             hunt::<RamachandranTree<Model>>(&[SUCCESSIONS, COMMON], points, SCHEDULES, None)
+        }
+        "occ-avl" if canary == Canary::NextReadEarly => {
+            hunt::<BronsonTree<Model>>(&[TURNS], points, SCHEDULES, None)
         }
         "occ-avl" => hunt::<BronsonTree<Model>>(&[ROTATIONS, COMMON], points, SCHEDULES, None),
         "citrus" => hunt::<CitrusTree<Model>>(&[COPIES, COMMON], points, SCHEDULES, None),
@@ -86,6 +89,7 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
         }
         Canary::MarkNotHelped => &["max_steps"],
         Canary::DescentUnvalidated
+        | Canary::NextReadEarly
         | Canary::PresenceUnvalidated
         | Canary::ScanSkipsReplacement
         | Canary::UpdateReplacesRemoved => &["not linearizable"],

@@ -7,7 +7,7 @@ mod scenarios;
 
 use scenarios::{
     CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
-    RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
+    RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
 };
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
@@ -59,7 +59,7 @@ fn ticket() {
 
 #[test]
 fn occ_avl() {
-    explore_all::<BronsonTree<Model>>("occ-avl", &[COMMON, ROTATIONS], points);
+    explore_all::<BronsonTree<Model>>("occ-avl", &[COMMON, ROTATIONS, TURNS], points);
 }
 
 /// The descent that goes back level by level.

@@ -120,7 +120,7 @@ fn a_validation_without_fence_is_caught() {
         let a = shared.1.load(Ordering::Relaxed);
         let b = shared.2.load(Ordering::Relaxed);
         let after = shared.0.load(Ordering::Acquire);
-        if before == after && before % 2 == 0 {
+        if before == after && before.is_multiple_of(2) {
             assert_eq!(a, b, "torn");
         }
         writer.join().unwrap();

@@ -39,9 +39,9 @@ pub fn scans_under_churn<I: ScanSubject>() -> Outcome {
     const BURST: u64 = 4 * UNSEALED as u64;
     /// The entries present.
     const WINDOW: u64 = 100;
-    /// Of one pool: an upsert retires at most one object and a removal two, or each verb one
-    /// descriptor.
-    const RETIRED: usize = 3 * BURST as usize;
+    /// Of one pool: an insert (where it puts a copy in a leaf's place) and an upsert retire at most one
+    /// object each and a removal two, or each verb one descriptor.
+    const RETIRED: usize = 4 * BURST as usize;
     let index = Arc::new(I::with_options(&Options::default())?);
     let empty = live_slots(&*index);
     let bursts = size::pick(800, 300, 4) as u64;

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`Inner`] | an internal node alone | 24, and its control word |
 //! | [`Leaf`] | a leaf alone | 16 |
-//! | [`Either`] | an internal node or a leaf, as published implementations have it | 32, and the control word |
+//! | [`Either`] | an internal node or a leaf, as published implementations have it (theirs have the value behind the key) | 32, and the control word |
 //!
 //! A tree chooses its [`EdgeCell`]; the word by which operations control an internal node, `()` where
 //! the edges are enough; and, with `A`, what its nodes are aligned to. What a search reads, the key
@@ -57,21 +57,6 @@ pub trait LeafWords: Sized + Send + Sync + 'static {
     /// The value.
     fn value(&self) -> u64;
 }
-
-/// Aligned to a word.
-#[derive(Debug)]
-#[repr(align(8))]
-pub struct Word;
-
-/// Aligned to half a line.
-#[derive(Debug)]
-#[repr(align(32))]
-pub struct HalfLine;
-
-/// Aligned to a line, and so padded to it.
-#[derive(Debug)]
-#[repr(align(64))]
-pub struct Line;
 
 /// An internal node alone.
 #[repr(C)]
@@ -233,7 +218,7 @@ where
 }
 
 /// Where an edge leads.
-pub enum Child<'g, I, L> {
+pub(super) enum Child<'g, I, L> {
     /// To an internal node.
     Inner(&'g I),
     /// To a leaf.
@@ -242,6 +227,8 @@ pub enum Child<'g, I, L> {
 
 /// The edge leads to a leaf.
 const IS_LEAF: usize = 4;
+/// What trees mark edges with.
+const MARKS: usize = 3;
 
 /// The value of an edge that is never null: a child, which kind it is, and what the tree marks edges
 /// with.
@@ -249,24 +236,26 @@ const IS_LEAF: usize = 4;
 pub struct Edge(pub(super) Tagged<u8>);
 
 impl Edge {
-    /// Of leaves that are objects with room for children: never followed.
-    pub const NONE: Self = Self(Tagged::null());
+    /// Of leaves that are objects with room for children, and of a holder: never followed.
+    pub(super) const NONE: Self = Self(Tagged::null());
 
     /// To an internal node.
     #[inline(always)]
-    pub fn to_inner<I>(inner: NonNull<I>) -> Self {
+    pub(super) fn to_inner<I>(inner: NonNull<I>) -> Self {
+        const { assert!(align_of::<I>() > MARKS | IS_LEAF) };
         Self(Tagged::new(inner.as_ptr().cast()))
     }
 
     /// To a leaf.
     #[inline(always)]
-    pub fn to_leaf<L>(leaf: NonNull<L>) -> Self {
+    pub(super) fn to_leaf<L>(leaf: NonNull<L>) -> Self {
+        const { assert!(align_of::<L>() > MARKS | IS_LEAF) };
         Self(Tagged::new(leaf.as_ptr().cast()).with_tag(IS_LEAF))
     }
 
     /// Whether it leads to a leaf.
     #[inline(always)]
-    pub fn is_leaf(self) -> bool {
+    pub(super) fn is_leaf(self) -> bool {
         self.0.tag() & IS_LEAF != 0
     }
 
@@ -288,16 +277,16 @@ impl Edge {
     }
 
     /// The internal node it leads to.
-    pub fn inner_ptr<I>(self) -> NonNull<I> {
+    pub(super) fn inner_ptr<I>(self) -> NonNull<I> {
         debug_assert!(!self.is_leaf());
-        // SAFETY: edges that lead somewhere are not null.
+        // SAFETY: I1 of its tree: an edge that leads somewhere is not null.
         unsafe { NonNull::new_unchecked(self.0.pointer()) }.cast()
     }
 
     /// The leaf it leads to.
-    pub fn leaf_ptr<L>(self) -> NonNull<L> {
+    pub(super) fn leaf_ptr<L>(self) -> NonNull<L> {
         debug_assert!(self.is_leaf());
-        // SAFETY: edges that lead somewhere are not null.
+        // SAFETY: I1 of its tree: an edge that leads somewhere is not null.
         unsafe { NonNull::new_unchecked(self.0.pointer()) }.cast()
     }
 
@@ -307,9 +296,9 @@ impl Edge {
     /// It is an edge of a tree with these nodes; it was loaded from a reachable edge, or one of a node
     /// read so, under a guard that lives as long as `'g`; or the tree is quiescent.
     #[inline(always)]
-    pub unsafe fn child<'g, I, L>(self) -> Child<'g, I, L> {
-        // SAFETY: the child is initialised, and not reclaimed under the guard; the bit says which
-        // kind it is.
+    pub(super) unsafe fn child<'g, I, L>(self) -> Child<'g, I, L> {
+        // SAFETY: I1 of its tree: the child is initialised, and not reclaimed under the guard; the
+        // bit says which kind it is.
         unsafe {
             if self.is_leaf() {
                 Child::Leaf(&*touch(self.0.pointer().cast::<L>()))

@@ -11,6 +11,7 @@
 //! | `log-int` | [`drachsler`] | internal, and an ordered list | fine locks, lock-free lookups |
 //! | `citrus` | [`citrus`] | internal | fine locks, lookups announced to removers |
 
+pub mod align;
 pub mod bronson;
 pub mod build;
 pub mod citrus;

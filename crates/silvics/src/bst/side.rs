@@ -1,4 +1,4 @@
-//! Left and right, and the step of every descent.
+//! Left and right, and the step of descents to a key.
 
 use std::hint::select_unpredictable;
 use std::ops::Index;

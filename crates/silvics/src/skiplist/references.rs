@@ -173,7 +173,7 @@ mod loom_tests {
                 let node = Arc::clone(&node);
                 thread::spawn(move || work(&node))
             };
-            let others = [spawn(|node| node.visit()), spawn(|node| node.give_up(1))];
+            let others = [spawn(Node::visit), spawn(|node| node.give_up(1))];
             node.give_up(1);
             for other in others {
                 other.join().unwrap();

@@ -107,6 +107,16 @@ pub(crate) const ROTATIONS: &[Scenario] = &[
     },
 ];
 
+/// For the AVL tree: two rotations within one step of a descent.
+pub(crate) const TURNS: &[Scenario] = &[Scenario {
+    // The insert of 0 lifts 1 above 2, the removal of 0 lifts 2 back above 1, which is there
+    // throughout.
+    name: "turned-and-turned-back",
+    keys: 4,
+    before: &[Insert(2, 1), Insert(1, 2)],
+    tasks: &[&[Insert(0, 3), Insert(3, 4), Remove(0)], &[Get(1)]],
+}];
+
 /// For the tree over an ordered list: what leaves the one and still is in the other.
 pub(crate) const ORDERINGS: &[Scenario] = &[
     Scenario {

@@ -39,7 +39,9 @@
 //!    damage can be lost, in sequential runs where the lower of two damaged nodes is repaired
 //!    without a change of height, and in concurrent ones where two children change at once
 //!    (both found by `check`).
-//! 8. A new node is allocated before any lock is taken, so that failure leaves nothing to undo.
+//! 8. A node's link is loaded as soon as its version has been read, before the step to the node is
+//!    validated, so that the next node is on its way by then (`step` in `ops.rs`).
+//! 9. A new node is allocated before any lock is taken, so that failure leaves nothing to undo.
 //!
 //! # Invariants
 //! * I1: links are changed only under the lock of the node they belong to, parents only under the

@@ -70,8 +70,10 @@ struct Restart;
 
 impl<P: Placement, B: Build> Bronson<P, B> {
     /// Descends hand over hand: a step from `node` to `child` counts only if `child`'s version was
-    /// read, then the link to it seen again, then `node` seen not to have shrunk. So at that last
-    /// moment the key, if present, was in the subtree of `child` at that version (I3).
+    /// read, then the link to it seen again, then `node` seen not to have shrunk. So when the link was
+    /// seen again the key, if present, was in the subtree of `child` at that version (I3). `child`'s own
+    /// link is loaded in between, after its version: the next step counts only if `child` has not
+    /// shrunk by its end, and so not before that load.
     #[inline(always)]
     fn descend<'g>(&'g self, key: u64, guard: &'g Guard) -> Found<'g, B::Words> {
         loop {
@@ -103,12 +105,15 @@ impl<P: Placement, B: Build> Bronson<P, B> {
             if child.key() == key {
                 return Some(Reached::End(Found::Node { parent: node, node: child }));
             }
+            let early = planted(Canary::NextReadEarly)
+                .then(|| Place::at(child, Version::STILL, Side::of(key, child.key()), guard).next);
             let child_version = child.version();
             let is_still_there = node.leads_to(side, child);
             if child_version.is_shrinking() {
                 child.wait_while_shrinking();
             } else if !child_version.is_unlinked() && is_still_there {
-                let place = Place::at(child, child_version, Side::of(key, child.key()), guard);
+                let mut place = Place::at(child, child_version, Side::of(key, child.key()), guard);
+                place.next = early.unwrap_or(place.next);
                 return (!has_moved(node, version)).then_some(Reached::Place(place));
             }
             if has_moved(node, version) {

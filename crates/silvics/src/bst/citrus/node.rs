@@ -275,7 +275,7 @@ mod loom_tests {
 
     #[test]
     fn a_lookup_beside_a_copy_finds_the_key() {
-        found_beside(|rcu| rcu.synchronize());
+        found_beside(RcuDomain::synchronize);
     }
 
     #[test]
@@ -292,7 +292,7 @@ mod loom_tests {
                 let tree = Arc::clone(&tree);
                 thread::spawn(move || {
                     if tree.insert_successor() {
-                        tree.replace(|rcu| rcu.synchronize());
+                        tree.replace(RcuDomain::synchronize);
                     }
                 })
             };

@@ -403,6 +403,7 @@ mod loom_tests {
 
     #[test]
     fn an_update_and_a_removal_are_seen_in_order() {
+        #[allow(clippy::redundant_closure_for_method_calls)] // the method is of one lifetime
         seen_in_order(|interval| interval.mark());
     }
 

@@ -7,8 +7,9 @@
 //! | [`Baseline`] | `ext-lf:baseline` | [`Line`] for both | 128 | keep the record |
 
 use super::node::{AtomicEdge, DESCRIPTOR, UpdateWord};
+use crate::bst::align;
 pub use crate::bst::build::{Baseline, Compact, Fixed};
-use crate::bst::external::{self, Either, HalfLine, InnerWords, Leaf, LeafWords, Word};
+use crate::bst::external::{self, Either, InnerWords, Leaf, LeafWords};
 use crate::bst::home::{Alike, Apart, Home};
 use silvics_layout::NodeLayout;
 use silvics_pool::Placement;
@@ -65,11 +66,11 @@ impl Build for Baseline {
 }
 
 /// An internal node alone: two in a line.
-pub type Inner = external::Inner<AtomicEdge, UpdateWord, HalfLine>;
+pub type Inner = external::Inner<AtomicEdge, UpdateWord, align::HalfLine>;
 /// Either kind: five words.
-pub type Slim = Either<AtomicEdge, UpdateWord, Word>;
+pub type Slim = Either<AtomicEdge, UpdateWord, align::Word>;
 /// The same, padded to a line.
-pub type Line = Either<AtomicEdge, UpdateWord, external::Line>;
+pub type Line = Either<AtomicEdge, UpdateWord, align::Line>;
 
 // Loom's atomics have sizes of their own.
 #[cfg(not(silvics_loom))]

@@ -11,6 +11,7 @@
 //! owe most of their gain to this, as they are of another size class. In a pool per kind neither
 //! build's nodes have strangers between them.
 
+use crate::bst::align;
 use crate::bst::build::{Baseline, Fixed};
 
 /// A build of the tree.
@@ -23,17 +24,13 @@ pub trait Build: Sized + 'static {
 
 impl Build for Fixed {
     const NAME: &'static str = "fixed";
-    type Align = u64;
+    type Align = align::Word;
 }
 
 impl Build for Baseline {
     const NAME: &'static str = "baseline";
-    type Align = Line;
+    type Align = align::Line;
 }
-
-/// A cache line.
-#[repr(align(64))]
-pub struct Line;
 
 // Loom's atomics have sizes of their own.
 #[cfg(not(silvics_loom))]

@@ -21,8 +21,9 @@
 //! leaves nothing to luck: see [`Block`].
 
 use super::node::AtomicEdge;
+use crate::bst::align;
 pub use crate::bst::build::{Compact, Fixed};
-use crate::bst::external::{self, Either, HalfLine, InnerWords, Leaf, LeafWords, Word};
+use crate::bst::external::{self, Either, InnerWords, Leaf, LeafWords};
 pub use crate::bst::home::Block;
 use crate::bst::home::{Alike, Apart, Blocks, Each, Objects};
 use silvics_layout::{Field, NodeLayout};
@@ -130,28 +131,24 @@ impl Build for Fixed2 {
 }
 
 /// An internal node alone.
-pub type Inner = external::Inner<AtomicEdge, (), Word>;
+pub type Inner = external::Inner<AtomicEdge, (), align::Word>;
 /// Either kind in half a line.
-pub type Half = Either<AtomicEdge, (), HalfLine>;
+pub type Half = Either<AtomicEdge, (), align::HalfLine>;
 /// Either kind, padded to a line.
-pub type Line = Either<AtomicEdge, (), external::Line>;
+pub type Line = Either<AtomicEdge, (), align::Line>;
 
-/// What a search reads of an internal node and a leaf in one object.
-pub const BLOCK: NodeLayout = NodeLayout::of::<Block<Inner, Leaf>>(
-    "block",
-    &[
-        Field::new("key", 0, 8),
-        Field::new("children", 8, 16),
-        Field::new("leaf", Block::<Inner, Leaf>::LEAF, 16),
-    ],
-    2,
-);
+/// What a search reads of an internal node, which comes first, and a leaf in one object.
+pub const BLOCK: NodeLayout = NodeLayout::of::<Block<Inner, Leaf>>("block", BLOCK_SEARCH, 2);
+
+const BLOCK_SEARCH: &[Field] = &[
+    Inner::LAYOUT.search[0],
+    Inner::LAYOUT.search[1],
+    Field::new("leaf", Block::<Inner, Leaf>::LEAF, 16),
+];
 
 const _: () = {
     assert!(Inner::LAYOUT.size == 24 && Inner::LAYOUT.search_end() == 24);
     assert!(Leaf::LAYOUT.size == 16 && Leaf::LAYOUT.search_end() == 16);
-    // The inner node is at the block's start.
-    assert!(Inner::LAYOUT.search[0].bytes == 8 && Inner::LAYOUT.search[1].offset == 8);
     assert!(BLOCK.size == 64 && BLOCK.search_end() == 40);
     assert!(Half::LAYOUT.size == 32 && Half::LAYOUT.search_end() == 24);
     assert!(Half::LAYOUT.straddling(64).0 == 0);

@@ -179,7 +179,7 @@ mod loom_tests {
                     replace(edge, old, new);
                 })
             };
-            let helper = spawn(&edge, move |edge| tag(edge));
+            let helper = spawn(&edge, tag);
             if load(&edge).same_child(new) {
                 // SAFETY: the edge led to it.
                 assert_eq!(content.0.with(|content| unsafe { *content }), 1);

@@ -11,8 +11,9 @@
 
 use super::node::AtomicEdge;
 use super::state::Locks;
+use crate::bst::align;
 pub use crate::bst::build::{Baseline, Compact, Fixed};
-use crate::bst::external::{self, Either, HalfLine, InnerWords, Leaf, LeafWords, Word};
+use crate::bst::external::{self, Either, InnerWords, Leaf, LeafWords};
 use crate::bst::home::{Alike, Apart, Each, Objects};
 use silvics_layout::NodeLayout;
 use silvics_pool::Placement;
@@ -64,11 +65,11 @@ impl Build for Baseline {
 }
 
 /// An internal node alone: half a line.
-pub type Inner = external::Inner<AtomicEdge, Locks, HalfLine>;
+pub type Inner = external::Inner<AtomicEdge, Locks, align::HalfLine>;
 /// Either kind, what a search reads first.
-pub type Node = Either<AtomicEdge, Locks, Word>;
+pub type Node = Either<AtomicEdge, Locks, align::Word>;
 /// Either kind, padded to a line.
-pub type Line = Either<AtomicEdge, Locks, external::Line>;
+pub type Line = Either<AtomicEdge, Locks, align::Line>;
 
 const _: () = {
     assert!(Inner::LAYOUT.size == 32 && Inner::LAYOUT.search_end() == 24);

@@ -144,7 +144,7 @@ impl<P: Placement, B: Build> Ticket<P, B> {
     /// The edge to the root.
     #[inline(always)]
     fn root(&self) -> &AtomicEdge {
-        &self.holder.children()[Side::LEFT.index()]
+        &self.holder.children()[Side::LEFT]
     }
 
     #[inline(always)]
