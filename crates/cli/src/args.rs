@@ -102,7 +102,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "R", default_value = "5")]
     pub rounds: String,
 
-    /// Where nodes of our indexes live: pooled (pools of their own), shared (the global allocator)
+    /// Where nodes of our indexes live: pooled (pools of their own), shared (the global
+    /// allocator), size-class (a heap with the size classes of the ATC'18 study)
     #[arg(long, value_name = "PLACEMENT,…", default_value = "pooled")]
     pub placement: String,
 
@@ -136,8 +137,8 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "NAME,…")]
     pub index: Option<String>,
 
-    /// Where nodes live: pooled (pools of their own), shared (the global allocator)
-    /// [default: pooled,shared]
+    /// Where nodes live: pooled (pools of their own), shared (the global allocator), size-class (a
+    /// heap with the size classes of the ATC'18 study) [default: pooled,shared,size-class]
     #[arg(long, value_name = "PLACEMENT,…")]
     pub placement: Option<String>,
 

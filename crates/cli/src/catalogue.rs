@@ -119,7 +119,7 @@ impl Entry {
         let can_share = self.variants.iter().any(|variant| variant.shared.is_some());
         match (self.is_peer(), can_share) {
             (true, _) => vec!["own"],
-            (false, true) => vec!["pooled", "shared"],
+            (false, true) => vec!["pooled", "shared", "size-class"],
             (false, false) => vec!["pooled"],
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::error::Error;
 use crate::flags::list;
-use silvics::Pages;
+use silvics::{Heap, Options, Pages, SizeClassHeap};
+use std::sync::Arc;
 
 /// Where the nodes of our indexes live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub enum Place {
     Pooled(Pages),
     /// The global allocator, on whatever pages it has.
     Shared,
+    /// A size-class heap of the index's own, on these pages.
+    SizeClass(Pages),
 }
 
 impl Place {
@@ -19,15 +22,28 @@ impl Place {
         match self {
             Self::Pooled(_) => "pooled",
             Self::Shared => "shared",
+            Self::SizeClass(_) => "size-class",
         }
     }
 
     /// The pages' name.
     pub fn pages(self) -> String {
         match self {
-            Self::Pooled(pages) => pages.to_string(),
+            Self::Pooled(pages) | Self::SizeClass(pages) => pages.to_string(),
             Self::Shared => SYSTEM_PAGES.into(),
         }
+    }
+}
+
+impl Place {
+    /// How an index is set up that lives there.
+    pub fn options(self, memory_limit: Option<usize>) -> Options {
+        let (pages, heap): (_, Option<Arc<dyn Heap>>) = match self {
+            Self::Pooled(pages) => (pages, None),
+            Self::Shared => (Pages::Small, None),
+            Self::SizeClass(pages) => (pages, Some(Arc::new(SizeClassHeap::new(pages)))),
+        };
+        Options { pages, memory_limit, domain: None, heap }
     }
 }
 
@@ -46,7 +62,8 @@ pub fn read(placement: &str, pages: &str) -> Result<Vec<Place>, Error> {
     let places = list("--placement", placement, |text| match text {
         "pooled" => Ok(pages.iter().copied().map(Place::Pooled).collect()),
         "shared" => Ok(vec![Place::Shared]),
-        _ => Err(format!("`{text}` is no placement: choose pooled or shared")),
+        "size-class" => Ok(pages.iter().copied().map(Place::SizeClass).collect()),
+        _ => Err(format!("`{text}` is no placement: choose pooled, shared or size-class")),
     })?;
     let places: Vec<Place> = places.concat();
     Ok(places)

@@ -45,7 +45,7 @@ impl Chosen {
     /// Its constructor, in a place, for a type of keys.
     pub fn make<K: BenchKey + ?Sized>(&self, place: Place) -> Option<Make<K>> {
         let makers: Option<Makers> = match place {
-            Place::Shared if !self.entry.is_peer() => self.variant.shared,
+            Place::Shared | Place::SizeClass(_) if !self.entry.is_peer() => self.variant.shared,
             _ => Some(self.variant.own),
         };
         K::make(&makers?)
@@ -54,7 +54,7 @@ impl Chosen {
     /// What records its histories, in a place, for a type of keys.
     pub fn verify(&self, place: Place, key_type: KeyType) -> Option<Verify> {
         let makers = match place {
-            Place::Shared => self.variant.shared?,
+            Place::Shared | Place::SizeClass(_) => self.variant.shared?,
             Place::Pooled(_) => self.variant.own,
         };
         match key_type {

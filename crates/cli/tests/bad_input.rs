@@ -46,7 +46,10 @@ fn names_of_peers() {
 
 #[test]
 fn placements_and_pages() {
-    refuses(&["--placement", "heap"], &["--placement", "`heap`", "choose pooled or shared"]);
+    refuses(
+        &["--placement", "heap"],
+        &["--placement", "`heap`", "choose pooled, shared or size-class"],
+    );
     refuses(&["--pages", "2m"], &["--pages", "`2m`", "choose 4k, thp or hugetlb"]);
 }
 

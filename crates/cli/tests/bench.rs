@@ -166,7 +166,7 @@ fn placements_and_pages_multiply() {
         "--mix",
         "90/5/5",
         "--placement",
-        "pooled,shared",
+        "pooled,shared,size-class",
         "--pages",
         "4k,thp",
     ]);
@@ -174,7 +174,13 @@ fn placements_and_pages_multiply() {
         .iter()
         .map(|row| (row["placement"].as_str().unwrap(), row["pages"].as_str().unwrap()))
         .collect();
-    let expected = [("pooled", "4k"), ("pooled", "thp"), ("shared", "system")];
+    let expected = [
+        ("pooled", "4k"),
+        ("pooled", "thp"),
+        ("shared", "system"),
+        ("size-class", "4k"),
+        ("size-class", "thp"),
+    ];
     assert_eq!(places, expected.map(|place| [place; 2]).concat());
     for row in rows(&result) {
         assert_sound(row, 2);

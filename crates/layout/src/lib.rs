@@ -21,8 +21,10 @@
 //! ```
 
 mod class;
+mod facts;
 
 pub use class::study_class;
+pub use facts::{Census, Facts, SetHash, Sets};
 
 /// A part of an object that a search reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,14 +113,20 @@ impl NodeLayout {
     /// The lines of `line` bytes that one visit touches of an object that starts `offset` bytes after
     /// a line's start.
     pub fn lines_at(&self, offset: usize, line: usize) -> usize {
+        self.lines_read(offset, line).len()
+    }
+
+    /// The numbers of the lines of `line` bytes in which an object at `address` has bytes that a
+    /// search reads.
+    pub(crate) fn lines_read(&self, address: usize, line: usize) -> Vec<usize> {
         let mut lines = Vec::new();
         for field in self.search {
-            let (first, last) = (offset + field.offset, offset + field.offset + field.bytes - 1);
-            lines.extend(first / line..=last / line);
+            let first = address + field.offset;
+            lines.extend(first / line..=(first + field.bytes - 1) / line);
         }
         lines.sort_unstable();
         lines.dedup();
-        lines.len()
+        lines
     }
 
     /// Of objects laid end to end from a line's start, how many of how many have search bytes in

@@ -27,12 +27,14 @@
 //! ```
 //!
 //! [`Placement`] makes the choice a type: [`Pooled`] structures keep a pool per object kind,
-//! [`Shared`] ones take everything from the global allocator, for comparison.
+//! [`Shared`] ones take everything from one [`Heap`], for comparison: the program's global allocator, or
+//! one with the size classes of the study.
 
 mod budget;
 mod bytes;
 mod core;
 mod error;
+mod heap;
 mod magazine;
 mod pages;
 mod placement;
@@ -44,6 +46,7 @@ mod typed;
 pub use budget::Budget;
 pub use bytes::BytesPool;
 pub use error::AllocError;
+pub use heap::{Global, Heap, SizeClassHeap};
 pub use pages::{Fallback, HUGE_PAGE, Pages, Region, set_read_only};
 pub use placement::{BytesAlloc, Placement, Pooled, Shared, SharedBytes, SharedSlots, SlotAlloc};
 pub use typed::Pool;
@@ -57,6 +60,8 @@ pub struct Config {
     pub pages: Pages,
     /// What it may hold, shared with the other pools of the same index.
     pub budget: Arc<Budget>,
+    /// Where [`Shared`] objects come from.
+    pub heap: Arc<dyn Heap>,
 }
 
 impl Default for Config {
@@ -68,7 +73,7 @@ impl Default for Config {
 impl Config {
     /// Pools on `pages` that together hold at most `limit` bytes.
     pub fn new(pages: Pages, limit: Option<usize>) -> Self {
-        Self { pages, budget: Arc::new(Budget::new(limit)) }
+        Self { pages, budget: Arc::new(Budget::new(limit)), heap: Arc::new(Global) }
     }
 }
 

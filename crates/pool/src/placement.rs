@@ -69,7 +69,7 @@ impl Placement for Pooled {
     type Bytes = BytesPool;
 }
 
-/// The global allocator for everything, as most libraries do it.
+/// One [`Heap`](crate::Heap) for everything, as most libraries do it: [`Config::heap`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shared;
 
@@ -119,7 +119,7 @@ impl BytesAlloc for BytesPool {
     }
 }
 
-/// Objects of any size from the global allocator, counted one by one: each allocation writes the
+/// Objects of any size from a heap, counted one by one: each allocation writes the
 /// shared count, which is part of what [`Pooled`] saves.
 pub struct SharedBytes {
     kind: &'static str,
@@ -129,12 +129,9 @@ pub struct SharedBytes {
 }
 
 impl SharedBytes {
-    #[allow(clippy::disallowed_methods)] // this is the placement that uses it
     fn alloc_layout(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         self.config.budget.take(layout.size())?;
-        // SAFETY: no layout of an object here is empty.
-        let object = NonNull::new(unsafe { std::alloc::alloc(layout) });
-        let error = match object {
+        let error = match self.config.heap.alloc(self.kind, layout) {
             Some(object) if addressable(object.as_ptr().wrapping_add(layout.size() & !7)) => {
                 self.live.fetch_add(1, Ordering::Relaxed);
                 self.live_bytes.fetch_add(layout.size(), Ordering::Relaxed);
@@ -142,7 +139,7 @@ impl SharedBytes {
             }
             Some(object) => {
                 // SAFETY: allocated above.
-                unsafe { std::alloc::dealloc(object.as_ptr(), layout) };
+                unsafe { self.config.heap.free(self.kind, object, layout) };
                 AllocError::Address
             }
             None => AllocError::System { requested: layout.size() },
@@ -153,10 +150,9 @@ impl SharedBytes {
 
     /// # Safety
     /// `object` came from `alloc_layout(layout)`.
-    #[allow(clippy::disallowed_methods)] // as above
     unsafe fn free_layout(&self, object: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's promise.
-        unsafe { std::alloc::dealloc(object.as_ptr(), layout) };
+        unsafe { self.config.heap.free(self.kind, object, layout) };
         self.live.fetch_sub(1, Ordering::Relaxed);
         self.live_bytes.fetch_sub(layout.size(), Ordering::Relaxed);
         self.config.budget.give(layout.size());
@@ -198,7 +194,7 @@ impl BytesAlloc for SharedBytes {
     }
 }
 
-/// Objects of one type from the global allocator.
+/// Objects of one type from a heap.
 pub struct SharedSlots<T> {
     bytes: SharedBytes,
     marker: PhantomData<fn() -> T>,

@@ -20,7 +20,7 @@ use crate::error::{CompareExchangeError, TryInsertError, Violation};
 use crate::key::Key;
 use crate::update::Update;
 use silvics_layout::NodeLayout;
-use silvics_pool::{AllocError, Config, Pages, PoolStats};
+use silvics_pool::{AllocError, Config, Heap, Pages, PoolStats};
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
@@ -39,12 +39,19 @@ pub struct Options {
     pub memory_limit: Option<usize>,
     /// The domain it reclaims through; `None` for one of its own.
     pub domain: Option<Domain>,
+    /// Where its objects come from if it is placed in [`Shared`](crate::Shared); `None` for the global
+    /// allocator. Pools have memory of their own.
+    pub heap: Option<Arc<dyn Heap>>,
 }
 
 impl Options {
     /// The domain to use, and the pools' configuration.
     pub(crate) fn prepare(&self) -> (Domain, Config) {
-        (self.domain.clone().unwrap_or_default(), Config::new(self.pages, self.memory_limit))
+        let mut config = Config::new(self.pages, self.memory_limit);
+        if let Some(heap) = &self.heap {
+            config.heap = Arc::clone(heap);
+        }
+        (self.domain.clone().unwrap_or_default(), config)
     }
 }
 

@@ -31,6 +31,6 @@ pub use index::{
     Pinned,
 };
 pub use key::Key;
-pub use silvics_pool::{Pages, Placement, PoolStats, Pooled, Shared};
+pub use silvics_pool::{Heap, Pages, Placement, PoolStats, Pooled, Shared, SizeClassHeap};
 pub use skiplist::SkipList;
 pub use update::Update;

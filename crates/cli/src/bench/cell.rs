@@ -11,7 +11,7 @@ use crate::memory::{self, Resident};
 use crate::place::{Place, SYSTEM_PAGES};
 use crate::progress::Progress;
 use crate::select::Chosen;
-use silvics::{AllocError, Options};
+use silvics::AllocError;
 use silvics_workload::{Mix, Window};
 use std::time::Duration;
 
@@ -223,14 +223,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         };
         alloc::trim();
         let before = Resident::now();
-        let options = Options {
-            pages: match self.place {
-                Place::Pooled(pages) => pages,
-                Place::Shared => silvics::Pages::default(),
-            },
-            memory_limit: self.plan.memory_limit,
-            domain: None,
-        };
+        let options = self.place.options(self.plan.memory_limit);
         let mut subject = make(&options).map_err(|error| {
             let failure = Failure::Alloc { error, done: 0 };
             self.stop(chosen, failure, true)

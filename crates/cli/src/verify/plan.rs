@@ -8,7 +8,6 @@ use crate::keys::KeyType;
 use crate::place::{self, Place};
 use crate::select::{self, Canary, Chosen};
 use serde::{Deserialize, Serialize};
-use silvics::{Options, Pages};
 use silvics_testkit::verify;
 use silvics_workload::{Mix, Op};
 use std::fs;
@@ -73,7 +72,7 @@ impl Plan {
             };
             let texts = Texts {
                 index: or(&args.index, "all"),
-                placement: or(&args.placement, "pooled,shared"),
+                placement: or(&args.placement, "pooled,shared,size-class"),
                 pages: or(&args.pages, "4k"),
                 key_type: args.key_type.clone(),
                 mix: or(&args.mix, "38/32/28/2"),
@@ -140,7 +139,7 @@ impl Plan {
             seed: self.seed,
             numbers: self.only.map_or(verify::Numbers::All, verify::Numbers::Only),
             until: verify::Until::Elapsed(self.time / self.targets.len() as u32),
-            options: Options { pages: pages(target.place), ..Options::default() },
+            options: target.place.options(None),
         }
     }
 
@@ -149,20 +148,13 @@ impl Plan {
         Schedule {
             index: target.index.clone(),
             placement: target.place.name().into(),
-            pages: pages(target.place).to_string(),
+            pages: target.place.options(None).pages.to_string(),
             key_type: target.key_type.name().into(),
             mix: self.mix.to_string(),
             threads: self.threads.clone(),
             seed: self.seed,
             history: number,
         }
-    }
-}
-
-fn pages(place: Place) -> Pages {
-    match place {
-        Place::Pooled(pages) => pages,
-        Place::Shared => Pages::Small,
     }
 }
 

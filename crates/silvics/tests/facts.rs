@@ -1,0 +1,96 @@
+//! What the ATC'18 study found about where nodes lie, as facts about the addresses of real trees: in
+//! one heap for all kinds, as programs have it, and in a pool per kind. docs/experiments.md has the
+//! numbers (bst/1.4, bst/1.5).
+
+use silvics::bst::build::{Baseline, Fixed};
+use silvics::bst::citrus::Citrus;
+use silvics::bst::howley::Howley;
+use silvics::bst::natarajan::Natarajan;
+use silvics::bst::{Algorithm, Tree};
+use silvics::{Options, OrderedIndex, Pages, Pooled, Shared, SizeClassHeap};
+use silvics_layout::{Census, Facts, SetHash, Sets};
+use std::alloc::Layout;
+use std::sync::Arc;
+
+const KEYS: u64 = 100_000;
+
+/// A second-level cache of 2 MiB: fewer sets than there are nodes.
+const SETS: Sets = Sets { line: 64, sets: 2048, hash: SetHash::Modulo };
+
+/// A tree of random keys, inserted by one thread that reuses nothing.
+fn prefilled<A: Algorithm>(options: &Options, mut between: impl FnMut(u64)) -> Census {
+    let mut tree: Tree<A> = Tree::with_options(options).unwrap();
+    let held = tree.pin();
+    for n in 0..KEYS {
+        assert_eq!(held.insert(n.wrapping_mul(0x9E37_79B9_7F4A_7C15), n), Ok(None));
+        between(n);
+    }
+    drop(held);
+    let mut census = Census::default();
+    tree.census(|layout, address| census.add(layout, address)).unwrap();
+    census
+}
+
+fn in_one_heap() -> (Arc<SizeClassHeap>, Options) {
+    let heap = Arc::new(SizeClassHeap::new(Pages::Small));
+    (Arc::clone(&heap), Options { heap: Some(heap), ..Options::default() })
+}
+
+fn of<A: Algorithm>(options: &Options) -> Facts {
+    prefilled::<A>(options, |_| {}).facts("node", &SETS)
+}
+
+/// bst/1.4: of nodes in blocks of 48 bytes one in four straddles, of 32 and 64 bytes none.
+#[test]
+fn a_quarter_of_the_nodes_in_48_byte_blocks_straddle() {
+    let quarter = 0.245..=0.255;
+    let straddling = of::<Citrus<Shared, Fixed>>(&in_one_heap().1).straddling;
+    assert!(quarter.contains(&straddling), "citrus: {straddling}");
+    let straddling = of::<Howley<Shared, Fixed>>(&in_one_heap().1).straddling;
+    assert!(quarter.contains(&straddling), "int-lf: {straddling}");
+    for straddling in [
+        of::<Natarajan<Shared, Fixed>>(&in_one_heap().1).straddling,
+        of::<Howley<Shared, Baseline>>(&in_one_heap().1).straddling,
+    ] {
+        assert!(straddling.abs() < f64::EPSILON, "{straddling}");
+    }
+}
+
+/// bst/1.5: nodes and descriptors of one class take turns, so nodes use half of the sets, and no line
+/// that is fetched beside one is of use; noise between them covers the sets and helps little; pools
+/// of their own mend both.
+#[test]
+fn nodes_between_descriptors_use_half_of_the_sets() {
+    let mixed = of::<Howley<Shared, Baseline>>(&in_one_heap().1);
+    assert!((mixed.set_coverage - 0.5).abs() < 0.001, "{mixed:?}");
+    assert!(mixed.useful_neighbours < 0.001, "{mixed:?}");
+    assert!(mixed.strides[&128] * 100 > mixed.objects * 95, "{:?}", mixed.strides);
+
+    let (heap, options) = in_one_heap();
+    let noise = |n: u64| {
+        // Zero to three blocks of the nodes' class, in no order; they stay where they are.
+        for _ in 0..(n.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 62) {
+            use silvics::Heap;
+            assert!(heap.alloc("noise", Layout::from_size_align(64, 8).unwrap()).is_some());
+        }
+    };
+    let noisy = prefilled::<Howley<Shared, Baseline>>(&options, noise).facts("node", &SETS);
+    assert!(noisy.set_coverage > 0.99, "{noisy:?}");
+    assert!(1.0 - noisy.useful_neighbours >= 0.4, "{noisy:?}");
+
+    let segregated = of::<Howley<Pooled, Baseline>>(&Options::default());
+    assert!(segregated.set_coverage >= 0.99, "{segregated:?}");
+    assert!(segregated.useful_neighbours >= 0.9, "{segregated:?}");
+    assert!(segregated.pages * 5 > segregated.page_runs * 5 * 5, "{segregated:?}");
+}
+
+/// What all kinds of one class share, pools do not: pages and regions.
+#[test]
+fn pools_hold_nodes_on_fewer_pages() {
+    let (mixed, segregated) = (
+        of::<Howley<Shared, Fixed>>(&in_one_heap().1),
+        of::<Howley<Pooled, Fixed>>(&Options::default()),
+    );
+    assert!(mixed.pages > segregated.pages, "{} pages, {}", mixed.pages, segregated.pages);
+    assert!(mixed.page_runs > 5 * segregated.page_runs, "{mixed:?} {segregated:?}");
+}
