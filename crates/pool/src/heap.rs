@@ -4,21 +4,7 @@
 //! allocator, or one that is given at run time. Which objects then lie side by side is the heap's
 //! doing. [`SizeClassHeap`] is the deterministic one, on which that can be asserted.
 //!
-//! # The size-class heap
-//! A model of what the allocators of its time have in common (Arbel-Raviv, Brown and Morrison, USENIX
-//! ATC 2018, section 2; jemalloc, tcmalloc), without what is particular to one:
-//! ```text
-//! alloc(size): class = the study's class of that size
-//!              the thread's newest free block of the class, or
-//!              the next block of the class's run, or
-//!              the first block of a new run: the thread's next pages, one of 4 KiB for small classes
-//! free(block): it becomes the thread's newest free block of its class
-//! ```
-//! So objects of one class follow one another whatever their kind, runs of different classes take
-//! turns, and who frees a block gets it next. Every thread has memory of its own; memory goes back to
-//! the system when the heap is dropped.
-//!
-//! *Invariants*: H1: a block is free, or was given out by `alloc` once since it was. H2: a block lies
+//! *Invariants* of [`SizeClassHeap`]: H1: a block is free, or was given out by `alloc` once since it was. H2: a block lies
 //! within a run of its class, at a multiple of the class from the run's start, which is page aligned.
 //! H3: a free block's first word leads to the next one of its thread and class.
 
@@ -79,7 +65,20 @@ const LARGEST: usize = HUGE_PAGE;
 /// 8, 16 to 128, 192 to 512, 1024 to 2 MiB.
 const CLASSES: usize = 1 + 8 + 6 + 12;
 
-/// A deterministic heap with the size classes of the ATC'18 study: see the [module](self).
+/// A deterministic heap with the size classes of the ATC'18 study.
+///
+/// A model of what the allocators of its time have in common (Arbel-Raviv, Brown and Morrison, USENIX
+/// ATC 2018, section 2; jemalloc, tcmalloc), without what is particular to one:
+/// ```text
+/// alloc(size): class = the study's class of that size
+///              the thread's newest free block of the class, or
+///              the next block of the class's run, or
+///              the first block of a new run: the thread's next pages, one of 4 KiB for small classes
+/// free(block): it becomes the thread's newest free block of its class
+/// ```
+/// So objects of one class follow one another whatever their kind, runs of different classes take
+/// turns, and who frees a block gets it next. Every thread has memory of its own; memory goes back to
+/// the system when the heap is dropped.
 ///
 /// ```
 /// use silvics_pool::{Heap, Pages, SizeClassHeap};
