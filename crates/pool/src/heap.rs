@@ -59,6 +59,9 @@ unsafe impl Heap for Global {
 
 const PAGE: usize = 4096;
 
+/// Of a mapping: so many that patterns of blocks go on for long. Address space only, until touched.
+const GRANULES: usize = if cfg!(all(unix, not(miri))) { 512 } else { 1 };
+
 /// The largest class; what is larger is refused.
 const LARGEST: usize = HUGE_PAGE;
 
@@ -195,7 +198,7 @@ impl Shelf {
     fn run(&mut self, bytes: usize, pages: Pages) -> Option<*mut u8> {
         if self.left < bytes {
             self.mappings.try_reserve(1).ok()?;
-            let mapping = Mapping::new(1, pages).ok()?;
+            let mapping = Mapping::new(GRANULES, pages).or_else(|_| Mapping::new(1, pages)).ok()?;
             if pages != Pages::Small {
                 mapping.advise(mapping.start(), mapping.len(), true);
             }

@@ -1,13 +1,15 @@
 //! What the ATC'18 study found about where nodes lie, as facts about the addresses of real trees: in
 //! one heap for all kinds, as programs have it, and in a pool per kind. docs/experiments.md has the
-//! numbers (bst/1.4, bst/1.5).
+//! numbers (bst/1.4 to 1.6).
 
+use silvics::bst::bronson::Bronson;
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::citrus::Citrus;
 use silvics::bst::howley::Howley;
 use silvics::bst::natarajan::Natarajan;
+use silvics::bst::natarajan::build::Baseline2;
 use silvics::bst::{Algorithm, Tree};
-use silvics::{Options, OrderedIndex, Pages, Pooled, Shared, SizeClassHeap};
+use silvics::{Heap, Options, OrderedIndex, Pages, Pooled, Shared, SizeClassHeap};
 use silvics_layout::{Census, Facts, SetHash, Sets};
 use std::alloc::Layout;
 use std::sync::Arc;
@@ -37,7 +39,11 @@ fn in_one_heap() -> (Arc<SizeClassHeap>, Options) {
 }
 
 fn of<A: Algorithm>(options: &Options) -> Facts {
-    prefilled::<A>(options, |_| {}).facts("node", &SETS)
+    of_in::<A>(options, &SETS)
+}
+
+fn of_in<A: Algorithm>(options: &Options, sets: &Sets) -> Facts {
+    prefilled::<A>(options, |_| {}).facts("node", sets)
 }
 
 /// bst/1.4: of nodes in blocks of 48 bytes one in four straddles, of 32 and 64 bytes none.
@@ -70,7 +76,6 @@ fn nodes_between_descriptors_use_half_of_the_sets() {
     let noise = |n: u64| {
         // Zero to three blocks of the nodes' class, in no order; they stay where they are.
         for _ in 0..(n.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 62) {
-            use silvics::Heap;
             assert!(heap.alloc("noise", Layout::from_size_align(64, 8).unwrap()).is_some());
         }
     };
@@ -82,6 +87,34 @@ fn nodes_between_descriptors_use_half_of_the_sets() {
     assert!(segregated.set_coverage >= 0.99, "{segregated:?}");
     assert!(segregated.useful_neighbours >= 0.9, "{segregated:?}");
     assert!(segregated.pages * 5 > segregated.page_runs * 5 * 5, "{segregated:?}");
+}
+
+/// A last-level cache of 30 MiB in twelve slices, 20 ways, as the model has it.
+const SLICED: Sets = Sets { line: 64, sets: 24_576, hash: SetHash::Slices(12) };
+
+/// Nodes between the rows and wrappers of a database, all of 64 bytes, in one heap.
+fn in_a_database<A: Algorithm>() -> Census {
+    let (heap, options) = in_one_heap();
+    prefilled::<A>(&options, |_| {
+        for kind in ["row", "wrapper"] {
+            assert!(heap.alloc(kind, Layout::from_size_align(64, 8).unwrap()).is_some());
+        }
+    })
+}
+
+/// bst/1.6: a node every 192 bytes uses a third of a sliced cache, two nodes every 256 all of it.
+#[test]
+fn a_node_every_three_lines_uses_a_third_of_a_sliced_cache() {
+    let three = in_a_database::<Bronson<Shared, Fixed>>().facts("node", &SLICED);
+    assert!(three.strides[&192] * 100 >= three.objects * 95, "{:?}", three.strides);
+    assert!((three.set_coverage - 1.0 / 3.0).abs() < 0.02, "{three:?}");
+    let whole = in_a_database::<Bronson<Shared, Fixed>>().facts("node", &SETS);
+    assert!(whole.set_coverage > 0.99, "a cache without slices hides it: {whole:?}");
+    let four = in_a_database::<Natarajan<Shared, Baseline2>>().facts("node", &SLICED);
+    assert!(four.strides[&64] * 100 >= four.objects * 45, "{:?}", four.strides);
+    assert!(four.set_coverage > 0.9, "{four:?}");
+    let segregated = of_in::<Bronson<Pooled, Fixed>>(&Options::default(), &SLICED);
+    assert!(segregated.set_coverage > 0.9, "{segregated:?}");
 }
 
 /// What all kinds of one class share, pools do not: pages and regions.
