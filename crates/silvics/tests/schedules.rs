@@ -19,7 +19,7 @@ use silvics_testkit::schedules::Step::{
     Exchange, Get, GetMany, Insert, Range, RangeRev, Remove, TryInsert, Walk, WalkRev,
 };
 use silvics_testkit::schedules::{
-    Act, Model, Scenario, Stops, explore, hunt_stop, points, scans, stops,
+    Act, Model, Scenario, Step, Stops, explore, hunt_stop, points, scans, stops,
 };
 use silvics_testkit::{ScanSubject, Subject};
 
@@ -540,4 +540,54 @@ fn citrus_blocks_for_writers_and_copies_only() {
             .expect_err("a task that stops in a descent or under a lock must hold the other up");
         assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
     }
+}
+
+/// Lookups alone, beside others, and beside an insertion that makes 1 and 0 move down.
+const fn lookups(victim: Step) -> [Stops; 3] {
+    const BEFORE: &[Step] = &[Insert(1, 1), Insert(0, 2), Insert(2, 3), Insert(3, 4), Insert(4, 5)];
+    const OTHERS: [&[Step]; 3] = [&[], &[Get(1), Get(0), Get(5)], &[Insert(5, 6)]];
+    let [alone, beside, rotating] = OTHERS;
+    [
+        Stops { name: "lookup", keys: 6, before: BEFORE, victim, other: alone },
+        Stops { name: "lookup", keys: 6, before: BEFORE, victim, other: beside },
+        Stops { name: "lookup", keys: 6, before: BEFORE, victim, other: rotating },
+    ]
+}
+static FOUND: [Stops; 3] = lookups(Get(0));
+static MISSED: [Stops; 3] = lookups(Get(5));
+static MANY: [Stops; 3] = lookups(GetMany(0, 5));
+
+/// How many accesses the victim makes at most, in any schedule.
+fn accesses<I: Subject>(stops: &'static Stops) -> u64 {
+    match hunt_stop::<I>(stops, points) {
+        Ok(places) => places,
+        Err((at, reason)) => panic!("at {at}: {reason}"),
+    }
+}
+
+/// While nobody writes no lookup starts again: it makes as many accesses beside others as alone.
+#[test]
+fn lookups_beside_lookups_never_restart() {
+    fn holds<I: Subject>(structure: &str) {
+        for [alone, beside, _] in [&FOUND, &MISSED] {
+            let counts = [alone, beside].map(accesses::<I>);
+            assert_eq!(counts[0], counts[1], "{structure}, {:?}", alone.victim);
+        }
+    }
+    holds::<NatarajanTree<Model>>("edge-ext-lf");
+    holds::<NatarajanTree<Model, Fixed2>>("edge-ext-lf-2");
+    holds::<TicketTree<Model>>("ticket");
+    holds::<EllenTree<Model>>("ext-lf");
+    holds::<EllenTree<Model, Baseline>>("ext-lf:baseline");
+    holds::<HowleyTree<Model>>("int-lf");
+    holds::<RamachandranTree<Model>>("edge-int-lf");
+    holds::<RamachandranTree<Model, Baseline>>("edge-int-lf:baseline");
+    holds::<DrachslerTree<Model>>("log-int");
+    holds::<CitrusTree<Model>>("citrus");
+    holds::<BronsonTree<Model>>("occ-avl");
+    holds::<BronsonTree<Model, Fixed>>("occ-avl:fixed");
+    // What is counted does grow beside a writer.
+    let [alone, _, rotating] = &MANY;
+    let counts = [alone, rotating].map(accesses::<BronsonTree<Model>>);
+    assert!(counts[1] > counts[0], "{counts:?}");
 }

@@ -29,12 +29,15 @@ pub struct Stop {
 
 std::thread_local! {
     static VICTIM: Cell<Option<Victim>> = const { Cell::new(None) };
+    /// The others are done, perhaps before the victim has begun.
+    static RELEASED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Makes the calling task stop before its `n`-th scheduling point from here, counted from 1.
 pub fn arm(n: u64) {
     let task = super::task().expect("only a task of an execution can stop");
-    VICTIM.set(Some(Victim { task, left: n, stopped: false, passed: false, released: false }));
+    let released = RELEASED.get();
+    VICTIM.set(Some(Victim { task, left: n, stopped: false, passed: false, released }));
 }
 
 /// Ends the count.
@@ -47,10 +50,12 @@ pub fn disarm() -> Stop {
 /// Forgets what an earlier schedule left.
 pub fn reset() {
     VICTIM.set(None);
+    RELEASED.set(false);
 }
 
 /// Lets the victim, whose thread this is, go on, if it stands or when it would.
 pub fn release(thread: &shuttle::thread::Thread) {
+    RELEASED.set(true);
     if let Some(victim) = VICTIM.get() {
         VICTIM.set(Some(Victim { released: true, ..victim }));
         if victim.stopped {
