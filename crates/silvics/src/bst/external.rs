@@ -10,6 +10,7 @@
 //! the edges are enough; and, with `A`, what its nodes are aligned to. What a search reads, the key
 //! and the edges, comes first in each.
 
+use super::align;
 use super::home::{Lives, Objects};
 use super::tree::{See, violation};
 use crate::error::Violation;
@@ -144,30 +145,17 @@ impl LeafWords for Leaf {
 /// node's value.
 #[repr(C)]
 pub struct Either<E, C, A> {
-    key: u64,
-    children: [E; 2],
-    control: C,
+    inner: Inner<E, C, align::Word>,
     value: u64,
     align: [A; 0],
 }
 
 impl<E, C, A> Either<E, C, A> {
     /// What a search reads of an internal node. Of a leaf it reads key and value.
-    pub const LAYOUT: NodeLayout = NodeLayout::of::<Self>(
-        "node",
-        &[
-            Field::new("key", offset_of!(Self, key), 8),
-            Field::new("children", offset_of!(Self, children), 16),
-        ],
-        2,
-    );
-}
-
-impl<E: EdgeCell, C: Default, A> Either<E, C, A> {
-    #[inline(always)]
-    fn of(key: u64, children: [E::Edge; 2], value: u64) -> Self {
-        Self { key, children: children.map(E::new), control: C::default(), value, align: [] }
-    }
+    pub const LAYOUT: NodeLayout = {
+        assert!(offset_of!(Self, inner) == 0);
+        NodeLayout::of::<Self>("node", Inner::<E, C, align::Word>::LAYOUT.search, 2)
+    };
 }
 
 impl<E, C, A> InnerWords for Either<E, C, A>
@@ -181,19 +169,19 @@ where
 
     #[inline(always)]
     fn new(key: u64, children: [E::Edge; 2]) -> Self {
-        Self::of(key, children, 0)
+        Self { inner: Inner::new(key, children), value: 0, align: [] }
     }
     #[inline(always)]
     fn key(&self) -> u64 {
-        self.key
+        self.inner.key
     }
     #[inline(always)]
     fn children(&self) -> &[E; 2] {
-        &self.children
+        &self.inner.children
     }
     #[inline(always)]
     fn control(&self) -> &C {
-        &self.control
+        &self.inner.control
     }
 }
 
@@ -205,11 +193,11 @@ where
 {
     #[inline(always)]
     fn new(key: u64, value: u64) -> Self {
-        Self::of(key, [E::NONE; 2], value)
+        Self { inner: Inner::new(key, [E::NONE; 2]), value, align: [] }
     }
     #[inline(always)]
     fn key(&self) -> u64 {
-        self.key
+        self.inner.key
     }
     #[inline(always)]
     fn value(&self) -> u64 {

@@ -35,8 +35,8 @@ impl Side {
     /// What the link on this side holds, for a descent.
     ///
     /// Both links are loaded, and one is selected without a jump, so that neither waits for the
-    /// comparison of keys. A node of 24 or 40 bytes often has its key in one line and a link in the
-    /// next: then both lines come at the same time, where a link chosen before it is loaded would
+    /// comparison of keys. Two of eight nodes of 24 or 40 bytes have their key in one line and a link in
+    /// the next: then both lines come at the same time, where a link chosen before it is loaded would
     /// have the second miss begin when the first is over. A node within a line spares the load's few
     /// cycles.
     ///
