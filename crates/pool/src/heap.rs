@@ -4,9 +4,9 @@
 //! allocator, or one that is given at run time. Which objects then lie side by side is the heap's
 //! doing. [`SizeClassHeap`] is the deterministic one, on which that can be asserted.
 //!
-//! *Invariants* of [`SizeClassHeap`]: H1: a block is free, or was given out by `alloc` once since it was. H2: a block lies
-//! within a run of its class, at a multiple of the class from the run's start, which is page aligned.
-//! H3: a free block's first word leads to the next one of its thread and class.
+//! *Invariants* of [`SizeClassHeap`]: H1: a block is free, or was given out by `alloc` once since it
+//! was. H2: a block lies within a run of its class, at a multiple of the class from the run's start,
+//! which is page aligned. H3: a free block's first word leads to the next one of its thread and class.
 
 use crate::pages::Mapping;
 use crate::{HUGE_PAGE, Pages};
@@ -21,11 +21,13 @@ use std::ptr::{NonNull, null_mut};
 /// An allocator of objects of every kind and size, chosen at run time.
 ///
 /// # Safety
-/// `alloc` gives memory of that layout that is nobody else's until `free` takes it back. All threads
-/// may call both.
+/// `alloc` gives memory of that layout that is nobody else's until `free` takes it back, or the heap is
+/// dropped. All threads may call both.
 pub unsafe trait Heap: fmt::Debug + Send + Sync + 'static {
-    /// Its name on the command line.
-    fn name(&self) -> &'static str;
+    /// How many bytes an object takes of it, as far as it knows.
+    fn bytes(&self, layout: Layout) -> usize {
+        layout.size()
+    }
 
     /// Memory for an object called `kind`; `None` if there is none. The layout is not empty.
     fn alloc(&self, kind: &'static str, layout: Layout) -> Option<NonNull<u8>>;
@@ -44,9 +46,6 @@ pub struct Global;
 #[allow(clippy::disallowed_methods)] // this is what uses it
 // SAFETY: what the standard library promises of it.
 unsafe impl Heap for Global {
-    fn name(&self) -> &'static str {
-        "shared"
-    }
     fn alloc(&self, _kind: &'static str, layout: Layout) -> Option<NonNull<u8>> {
         // SAFETY: the layout is not empty.
         NonNull::new(unsafe { std::alloc::alloc(layout) })
@@ -62,7 +61,7 @@ const PAGE: usize = 4096;
 /// Of a mapping: so many that patterns of blocks go on for long. Address space only, until touched.
 const GRANULES: usize = if cfg!(all(unix, not(miri))) { 512 } else { 1 };
 
-/// The largest class; what is larger is refused.
+/// The largest class; what is larger comes from the global allocator.
 const LARGEST: usize = HUGE_PAGE;
 
 /// 8, 16 to 128, 192 to 512, 1024 to 2 MiB.
@@ -80,7 +79,8 @@ const CLASSES: usize = 1 + 8 + 6 + 12;
 /// free(block): it becomes the thread's newest free block of its class
 /// ```
 /// So objects of one class follow one another whatever their kind, runs of different classes take
-/// turns, and who frees a block gets it next. Every thread has memory of its own; memory goes back to
+/// turns, and who frees a block gets it next. Blocks above 2 MiB are left to the global allocator. Every
+/// thread has memory of its own; memory goes back to
 /// the system when the heap is dropped.
 ///
 /// ```
@@ -214,17 +214,20 @@ impl Shelf {
 
 // SAFETY: H1 and H2.
 unsafe impl Heap for SizeClassHeap {
-    fn name(&self) -> &'static str {
-        "size-class"
+    fn bytes(&self, layout: Layout) -> usize {
+        class_of(layout).map_or(layout.size(), |(bytes, _)| bytes)
     }
 
-    fn alloc(&self, _kind: &'static str, layout: Layout) -> Option<NonNull<u8>> {
-        let (bytes, index) = class_of(layout)?;
+    fn alloc(&self, kind: &'static str, layout: Layout) -> Option<NonNull<u8>> {
+        let Some((bytes, index)) = class_of(layout) else { return Global.alloc(kind, layout) };
         self.with(|shelf| shelf.alloc(bytes, index, self.pages))
     }
 
-    unsafe fn free(&self, _kind: &'static str, object: NonNull<u8>, layout: Layout) {
-        let Some((_, index)) = class_of(layout) else { return };
+    unsafe fn free(&self, kind: &'static str, object: NonNull<u8>, layout: Layout) {
+        let Some((_, index)) = class_of(layout) else {
+            // SAFETY: the caller's promise: `alloc` took it from there.
+            return unsafe { Global.free(kind, object, layout) };
+        };
         // Without a table for this thread the block is lost until the heap is dropped.
         let _ = self.with(|shelf| {
             let class = &mut shelf.classes[index];
@@ -280,7 +283,16 @@ mod tests {
         }
         assert_eq!(heap.alloc("node", of), Some(blocks[7]));
         assert_eq!(heap.alloc("node", of), Some(blocks[4]));
-        assert!(heap.alloc("huge", layout(LARGEST + 1, 8)).is_none());
+        assert_eq!(
+            [40, 41, LARGEST + 1].map(|size| heap.bytes(layout(size, 8))),
+            [48, 48, LARGEST + 1]
+        );
+        let huge = heap.alloc("huge", layout(LARGEST + 1, 8)).unwrap();
+        // SAFETY: allocated above, with room for it; used no more afterwards.
+        unsafe {
+            huge.as_ptr().write_bytes(1, LARGEST + 1);
+            heap.free("huge", huge, layout(LARGEST + 1, 8));
+        }
     }
 
     #[test]

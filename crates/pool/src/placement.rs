@@ -130,7 +130,8 @@ pub struct SharedBytes {
 
 impl SharedBytes {
     fn alloc_layout(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        self.config.budget.take(layout.size())?;
+        let bytes = self.config.heap.bytes(layout);
+        self.config.budget.take(bytes)?;
         let error = match self.config.heap.alloc(self.kind, layout) {
             Some(object) if addressable(object.as_ptr().wrapping_add(layout.size() & !7)) => {
                 self.live.fetch_add(1, Ordering::Relaxed);
@@ -144,7 +145,7 @@ impl SharedBytes {
             }
             None => AllocError::System { requested: layout.size() },
         };
-        self.config.budget.give(layout.size());
+        self.config.budget.give(bytes);
         Err(error)
     }
 
@@ -155,7 +156,7 @@ impl SharedBytes {
         unsafe { self.config.heap.free(self.kind, object, layout) };
         self.live.fetch_sub(1, Ordering::Relaxed);
         self.live_bytes.fetch_sub(layout.size(), Ordering::Relaxed);
-        self.config.budget.give(layout.size());
+        self.config.budget.give(self.config.heap.bytes(layout));
     }
 
     fn layout(size: usize) -> Result<Layout, AllocError> {
