@@ -89,8 +89,10 @@ fn nodes_between_descriptors_use_half_of_the_sets() {
     assert!(segregated.pages > 5 * segregated.page_runs, "{segregated:?}");
 }
 
-/// A last-level cache of 30 MiB in twelve slices, 20 ways, as the model has it.
-const SLICED: Sets = Sets { line: 64, sets: 24_576, hash: SetHash::Slices(12) };
+/// A cache in twelve slices, with so few sets that the nodes would fill each many times over. (Where
+/// they would fill it four times, as in 30 MiB, it is by their addresses whether the model's fold of
+/// address bits leaves some out: 0.83 to 1 of the sets, from run to run.)
+const SLICED: Sets = Sets { line: 64, sets: 12 * 256, hash: SetHash::Slices(12) };
 
 /// Nodes between the rows and wrappers of a database, all of 64 bytes, in one heap.
 fn in_a_database<A: Algorithm>() -> Census {
@@ -107,14 +109,14 @@ fn in_a_database<A: Algorithm>() -> Census {
 fn a_node_every_three_lines_uses_a_third_of_a_sliced_cache() {
     let three = in_a_database::<Bronson<Shared, Fixed>>().facts("node", &SLICED);
     assert!(three.strides[&192] * 100 >= three.objects * 95, "{:?}", three.strides);
-    assert!((three.set_coverage - 1.0 / 3.0).abs() < 0.02, "{three:?}");
+    assert!((three.set_coverage - 1.0 / 3.0).abs() < 0.01, "{three:?}");
     let whole = in_a_database::<Bronson<Shared, Fixed>>().facts("node", &SETS);
     assert!(whole.set_coverage > 0.99, "a cache without slices hides it: {whole:?}");
     let four = in_a_database::<Natarajan<Shared, Baseline2>>().facts("node", &SLICED);
     assert!(four.strides[&64] * 100 >= four.objects * 45, "{:?}", four.strides);
-    assert!(four.set_coverage > 0.9, "{four:?}");
+    assert!(four.set_coverage > 0.99, "{four:?}");
     let segregated = of_in::<Bronson<Pooled, Fixed>>(&Options::default(), &SLICED);
-    assert!(segregated.set_coverage > 0.9, "{segregated:?}");
+    assert!(segregated.set_coverage > 0.99, "{segregated:?}");
 }
 
 /// What all kinds of one class share, pools do not: pages and regions.
