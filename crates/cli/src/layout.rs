@@ -59,7 +59,7 @@ impl Object {
             hot_bytes: layout.hot_bytes(),
             lines_per_visit: layout.lines_per_visit(layout.size, LINE),
             lines_per_visit_in_class: layout.lines_per_visit(class, LINE),
-            edges: layout.edges,
+            edges: layout.edges(),
         }
     }
 

@@ -175,7 +175,7 @@ mod tests {
     const SETS: Sets = Sets { line: 64, sets: 2048, hash: SetHash::Modulo };
 
     const fn layout(kind: &'static str, size: usize, search: &'static [Field]) -> NodeLayout {
-        NodeLayout { kind, size, align: 8, search, edges: 2 }
+        NodeLayout { kind, size, align: 8, search, found: &[] }
     }
 
     const HOT: &[Field] = &[Field::new("key, children", 0, 24)];

@@ -5,26 +5,25 @@
 //! that one description.
 //!
 //! ```
-//! use silvics_layout::{Field, NodeLayout};
+//! use silvics_layout::{Described, describe};
 //!
 //! #[repr(C)]
-//! struct Node { key: u64, left: usize, right: usize, value: u64 }
+//! struct Node { key: u64, children: [usize; 2], value: u64 }
+//! describe!(Node, "node", search: [key], links: [children; 2], found: [key, value]);
 //!
-//! const NODE: NodeLayout = NodeLayout::of::<Node>("node", &[
-//!     Field::new("key", 0, 8),
-//!     Field::new("left, right", 8, 16),
-//! ], 2);
-//! const _: () = assert!(NODE.size == 32 && NODE.search_end() == 24);
+//! const _: () = assert!(Node::LAYOUT.size == 32 && Node::LAYOUT.search_end() == 24);
 //! // 32-byte slots start at 0 or 32 within a line: a search never crosses one.
-//! assert_eq!(NODE.straddling(64), (0, 2));
-//! assert_eq!(NODE.lines_per_visit(NODE.size, 64), 1.0);
+//! assert_eq!(Node::LAYOUT.straddling(64), (0, 2));
+//! assert_eq!(Node::LAYOUT.lines_per_visit(Node::LAYOUT.size, 64), 1.0);
 //! ```
 
 mod class;
 mod facts;
+pub mod record;
 
 pub use class::study_class;
 pub use facts::{Census, Facts, SetHash, Sets};
+pub use record::Read;
 
 /// A part of an object that a search reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,12 +34,20 @@ pub struct Field {
     pub offset: usize,
     /// Its length in bytes.
     pub bytes: usize,
+    /// Of how many pointers of one size it is made, of which a search follows one; 0 if it is something
+    /// else.
+    pub links: usize,
 }
 
 impl Field {
-    /// `bytes` bytes from `offset`.
+    /// `bytes` bytes from `offset` that are no links.
     pub const fn new(name: &'static str, offset: usize, bytes: usize) -> Self {
-        Self { name, offset, bytes }
+        Self { name, offset, bytes, links: 0 }
+    }
+
+    /// `links` pointers from `offset`.
+    pub const fn links(name: &'static str, offset: usize, links: usize) -> Self {
+        Self { name, offset, bytes: links * size_of::<usize>(), links }
     }
 }
 
@@ -53,17 +60,73 @@ pub struct NodeLayout {
     pub size: usize,
     /// Its alignment in bytes.
     pub align: usize,
-    /// What a search reads of an object it passes through, in the order it reads it.
+    /// What a search reads of an object it passes through, in the order it reads it. Links are loaded
+    /// together, so that none waits for the comparison of keys, though one is followed.
     pub search: &'static [Field],
-    /// Pointers to other objects of the structure that a search may follow; for objects of several
-    /// sizes, of the smallest.
-    pub edges: usize,
+    /// What a search reads of an object in which it ends.
+    pub found: &'static [Field],
+}
+
+/// A type whose layout is described. [`describe!`] implements it.
+pub trait Described {
+    /// The description.
+    const LAYOUT: NodeLayout;
+}
+
+/// Describes a type: the name of its kind; the fields that a search reads of objects it passes
+/// through, those that are `links` and how many pointers each holds, and the fields that it reads of
+/// the object in which it ends.
+///
+/// Implements [`Described`]; see the [crate](crate) for an example.
+#[macro_export]
+macro_rules! describe {
+    ($type:ty, $kind:literal, search: [$($field:ident),*], links: [$($link:ident; $count:literal),*],
+     found: [$($found:ident),*]) => {
+        impl $crate::Described for $type {
+            const LAYOUT: $crate::NodeLayout = $crate::NodeLayout::of::<Self>(
+                $kind,
+                &[
+                    $($crate::Field::new(
+                        stringify!($field),
+                        ::core::mem::offset_of!(Self, $field),
+                        $crate::field_bytes(|object: &Self| &object.$field),
+                    ),)*
+                    $($crate::Field::links(
+                        stringify!($link),
+                        ::core::mem::offset_of!(Self, $link),
+                        $count,
+                    ),)*
+                ],
+                &[$($crate::Field::new(
+                    stringify!($found),
+                    ::core::mem::offset_of!(Self, $found),
+                    $crate::field_bytes(|object: &Self| &object.$found),
+                ),)*],
+            );
+        }
+    };
+}
+
+/// The bytes of a field, named by a function that borrows it.
+#[doc(hidden)]
+pub const fn field_bytes<T, F>(_field: fn(&T) -> &F) -> usize {
+    size_of::<F>()
 }
 
 impl NodeLayout {
-    /// The layout of `T`.
-    pub const fn of<T>(kind: &'static str, search: &'static [Field], edges: usize) -> Self {
-        Self { kind, size: size_of::<T>(), align: align_of::<T>(), search, edges }
+    /// The layout of `T`: what a search reads of objects it passes through, and of one it ends in.
+    pub const fn of<T>(
+        kind: &'static str,
+        search: &'static [Field],
+        found: &'static [Field],
+    ) -> Self {
+        Self { kind, size: size_of::<T>(), align: align_of::<T>(), search, found }
+    }
+
+    /// Pointers to other objects of the structure that a search may follow; for objects of several
+    /// sizes, of the smallest.
+    pub fn edges(&self) -> usize {
+        self.search.iter().map(|field| field.links).sum()
     }
 
     /// One past the last byte a search reads.
@@ -116,6 +179,25 @@ impl NodeLayout {
         self.lines_read(offset, line).len()
     }
 
+    /// The lines of `line` bytes that hold what a search needs of an object at that offset in a line: of
+    /// the links the one that it follows, on average over all of them.
+    pub fn lines_needed(&self, offset: usize, line: usize) -> f64 {
+        let links = self.edges().max(1);
+        let lines = |link| {
+            let mut lines: Vec<usize> = self
+                .parts(link)
+                .filter(|(.., needed)| *needed)
+                .flat_map(|(start, bytes, _)| {
+                    (offset + start) / line..=(offset + start + bytes - 1) / line
+                })
+                .collect();
+            lines.sort_unstable();
+            lines.dedup();
+            lines.len()
+        };
+        (0..links).map(lines).sum::<usize>() as f64 / links as f64
+    }
+
     /// The numbers of the lines of `line` bytes in which an object at `address` has bytes that a
     /// search reads.
     pub(crate) fn lines_read(&self, address: usize, line: usize) -> Vec<usize> {
@@ -152,7 +234,7 @@ mod tests {
     use super::*;
 
     const fn layout(size: usize, search: &'static [Field]) -> NodeLayout {
-        NodeLayout { kind: "node", size, align: 8, search, edges: 2 }
+        NodeLayout { kind: "node", size, align: 8, search, found: &[] }
     }
 
     #[test]
@@ -172,6 +254,33 @@ mod tests {
         assert_eq!((lines(48), lines(24)), ("1.25".into(), "1.25".into()));
         assert_eq!((lines(64), lines(32)), ("1".into(), "1".into()));
         assert_eq!(layout(48, SEARCH).hot_bytes(), 24);
+    }
+
+    #[test]
+    fn one_visit_in_eight_needs_two_lines_of_a_48_byte_node() {
+        const SEARCH: &[Field] = &[Field::new("key", 0, 8), Field::links("children", 8, 2)];
+        let (node, starts) = (layout(48, SEARCH), [0, 16, 32, 48]);
+        let lines = starts.map(|start| node.lines_needed(start, 64));
+        assert_eq!(lines.map(|lines| lines.to_string()), ["1", "1", "1", "1.5"]);
+        assert_eq!((node.edges(), node.hot_bytes()), (2, 24));
+    }
+
+    #[repr(C)]
+    struct Mine {
+        lock: u32,
+        key: u32,
+        next: [usize; 3],
+    }
+    describe!(Mine, "mine", search: [key], links: [next; 3], found: [key, lock]);
+
+    #[test]
+    fn a_type_is_described_by_its_fields() {
+        const MINE: NodeLayout = Mine::LAYOUT;
+        assert_eq!((MINE.kind, MINE.size, MINE.align, MINE.edges()), ("mine", 32, 8, 3));
+        assert_eq!(MINE.search, [Field::new("key", 4, 4), Field::links("next", 8, 3)]);
+        assert_eq!(MINE.found, [Field::new("key", 4, 4), Field::new("lock", 0, 4)]);
+        let mine = Mine { lock: 1, key: 2, next: [0; 3] };
+        assert_eq!((mine.lock, mine.key, mine.next), (1, 2, [0; 3]));
     }
 
     #[test]

@@ -48,7 +48,9 @@ pub use bytes::BytesPool;
 pub use error::AllocError;
 pub use heap::{Global, Heap, SizeClassHeap};
 pub use pages::{Fallback, HUGE_PAGE, Pages, Region, set_read_only};
-pub use placement::{BytesAlloc, Placement, Pooled, Shared, SharedBytes, SharedSlots, SlotAlloc};
+pub use placement::{
+    BytesAlloc, Placement, Pooled, Recorded, Shared, SharedBytes, SharedSlots, SlotAlloc,
+};
 pub use typed::Pool;
 
 use std::sync::Arc;

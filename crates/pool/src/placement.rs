@@ -1,6 +1,7 @@
 //! Where a structure's objects live, as a type.
 
 use crate::{AllocError, BytesPool, Config, Pool, PoolStats};
+use silvics_layout::{Read, record};
 use silvics_sync::atomic::{AtomicUsize, Ordering};
 use silvics_sync::tagged::addressable;
 use std::alloc::Layout;
@@ -57,6 +58,11 @@ pub trait Placement: Send + Sync + Sized + 'static {
     type Slots<T: Send + 'static>: SlotAlloc<T>;
     /// Where objects of many sizes live.
     type Bytes: BytesAlloc;
+
+    /// Told what a step of an operation reads. Nothing, for which nothing is compiled, but where it is
+    /// [`Recorded`].
+    #[inline(always)]
+    fn saw<R: IntoIterator<Item = Read>>(_reads: impl FnOnce() -> R) {}
 }
 
 /// A pool per object kind: the default.
@@ -77,6 +83,21 @@ impl Placement for Shared {
     const NAME: &'static str = "shared";
     type Slots<T: Send + 'static> = SharedSlots<T>;
     type Bytes = SharedBytes;
+}
+
+/// Objects live where they do with `P`, and what operations read is recorded
+/// ([`silvics_layout::record`]).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recorded<P>(PhantomData<P>);
+
+impl<P: Placement> Placement for Recorded<P> {
+    const NAME: &'static str = P::NAME;
+    type Slots<T: Send + 'static> = P::Slots<T>;
+    type Bytes = P::Bytes;
+
+    fn saw<R: IntoIterator<Item = Read>>(reads: impl FnOnce() -> R) {
+        record::report(reads());
+    }
 }
 
 impl<T: Send + 'static> SlotAlloc<T> for Pool<T> {

@@ -244,6 +244,14 @@ pub trait Cursor: Send {
 pub trait Objects {
     /// Their layouts: first the kind that a search passes through.
     const OBJECTS: &'static [NodeLayout];
+
+    /// Shows `see` every object that can be reached, sentinels, heads and routing nodes included: its
+    /// layout and the address from which that counts. Verifies the structure on the way, as
+    /// [`Check::check`] does, and returns the number of entries. O(n).
+    fn census(
+        &mut self,
+        see: &mut dyn FnMut(&'static NodeLayout, usize),
+    ) -> Result<usize, Violation>;
 }
 
 /// Verification of a quiescent structure.

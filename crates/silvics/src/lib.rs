@@ -31,6 +31,8 @@ pub use index::{
     Pinned,
 };
 pub use key::Key;
-pub use silvics_pool::{Heap, Pages, Placement, PoolStats, Pooled, Shared, SizeClassHeap};
+pub use silvics_pool::{
+    Heap, Pages, Placement, PoolStats, Pooled, Recorded, Shared, SizeClassHeap,
+};
 pub use skiplist::SkipList;
 pub use update::Update;

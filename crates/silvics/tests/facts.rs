@@ -9,7 +9,7 @@ use silvics::bst::howley::Howley;
 use silvics::bst::natarajan::Natarajan;
 use silvics::bst::natarajan::build::Baseline2;
 use silvics::bst::{Algorithm, Tree};
-use silvics::{Heap, Options, OrderedIndex, Pages, Pooled, Shared, SizeClassHeap};
+use silvics::{Heap, Objects, Options, OrderedIndex, Pages, Pooled, Shared, SizeClassHeap};
 use silvics_layout::{Census, Facts, SetHash, Sets};
 use std::alloc::Layout;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn prefilled<A: Algorithm>(options: &Options, mut between: impl FnMut(u64)) -> C
     }
     drop(held);
     let mut census = Census::default();
-    tree.census(|layout, address| census.add(layout, address)).unwrap();
+    tree.census(&mut |layout, address| census.add(layout, address)).unwrap();
     census
 }
 

@@ -11,7 +11,7 @@ use silvics::bst::natarajan::{Natarajan, build as natarajan};
 use silvics::bst::ramachandran::Ramachandran;
 use silvics::bst::ticket::{Ticket, build as ticket};
 use silvics::bst::{Algorithm, Tree};
-use silvics::{BronsonTree, Check, Options, OrderedIndex, Pooled};
+use silvics::{BronsonTree, Check, Objects, Options, OrderedIndex, Pooled};
 
 /// A line of a cache.
 const LINE: usize = 64;
@@ -44,7 +44,7 @@ fn lines<A: Algorithm>(wanted: &[f64]) {
     let mut tree: Tree<A> = Tree::with_options(&Options::default()).unwrap();
     fill(&tree, 60_000);
     let mut found: Vec<Found> = A::OBJECTS.iter().map(|_| Found::default()).collect();
-    tree.census(|layout, address| {
+    tree.census(&mut |layout, address| {
         let kind = A::OBJECTS.iter().position(|of| of.kind == layout.kind).unwrap();
         assert_eq!(address % layout.align, 0);
         let lines = layout.lines_at(address % LINE, LINE);
@@ -55,7 +55,7 @@ fn lines<A: Algorithm>(wanted: &[f64]) {
     .unwrap();
     for ((layout, found), wanted) in A::OBJECTS.iter().zip(found).zip(wanted) {
         let (kind, mean) = (layout.kind, found.lines as f64 / found.objects as f64);
-        assert!(found.objects >= 60_000 || layout.edges == 0, "{}: {kind}", A::NAME);
+        assert!(found.objects >= 60_000 || layout.edges() == 0, "{}: {kind}", A::NAME);
         assert_eq!(layout.lines_per_visit(layout.size, LINE), *wanted, "{}: {kind}", A::NAME);
         assert!((mean - wanted).abs() < 0.01, "{}: {kind}: {mean} lines", A::NAME);
         assert!(*wanted > 1.0 || found.most == 1, "{}: {kind}: {} lines", A::NAME, found.most);
@@ -94,7 +94,7 @@ fn bytes<A: Algorithm>() {
     fill(&tree, 1_000_000);
     tree.settle();
     let mut objects = 0;
-    tree.census(|layout, _| objects += layout.size).unwrap();
+    tree.census(&mut |layout, _| objects += layout.size).unwrap();
     let held = tree.bytes();
     let overhead = held as f64 / objects as f64 - 1.0;
     assert!((0.0..=0.03).contains(&overhead), "{}: {held} bytes for {objects}", A::NAME);

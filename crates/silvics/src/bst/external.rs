@@ -38,6 +38,8 @@ pub trait InnerWords: Sized + Send + Sync + 'static {
     type Cell: EdgeCell;
     /// What operations control it by.
     type Control;
+    /// What a search reads of it.
+    const INNER: NodeLayout;
 
     /// One that is not linked yet.
     fn new(key: u64, children: [<Self::Cell as EdgeCell>::Edge; 2]) -> Self;
@@ -51,6 +53,9 @@ pub trait InnerWords: Sized + Send + Sync + 'static {
 
 /// A leaf: an entry. Never changed once it can be reached; an update replaces it.
 pub trait LeafWords: Sized + Send + Sync + 'static {
+    /// What a search reads of it.
+    const LEAF: NodeLayout;
+
     /// One that is not linked yet.
     fn new(key: u64, value: u64) -> Self;
     /// The key.
@@ -74,9 +79,9 @@ impl<E, C, A> Inner<E, C, A> {
         "inner",
         &[
             Field::new("key", offset_of!(Self, key), 8),
-            Field::new("children", offset_of!(Self, children), 16),
+            Field::links("children", offset_of!(Self, children), 2),
         ],
-        2,
+        &[],
     );
 }
 
@@ -88,6 +93,7 @@ where
 {
     type Cell = E;
     type Control = C;
+    const INNER: NodeLayout = Self::LAYOUT;
 
     #[inline(always)]
     fn new(key: u64, children: [E::Edge; 2]) -> Self {
@@ -122,11 +128,16 @@ impl Leaf {
             Field::new("key", offset_of!(Self, key), 8),
             Field::new("value", offset_of!(Self, value), 8),
         ],
-        0,
+        &[
+            Field::new("key", offset_of!(Self, key), 8),
+            Field::new("value", offset_of!(Self, value), 8),
+        ],
     );
 }
 
 impl LeafWords for Leaf {
+    const LEAF: NodeLayout = Self::LAYOUT;
+
     #[inline(always)]
     fn new(key: u64, value: u64) -> Self {
         Self { key, value }
@@ -151,10 +162,16 @@ pub struct Either<E, C, A> {
 }
 
 impl<E, C, A> Either<E, C, A> {
-    /// What a search reads of an internal node. Of a leaf it reads key and value.
+    const ENTRY: &'static [Field] = &[
+        Field::new("key", offset_of!(Inner<E, C, align::Word>, key), 8),
+        Field::new("value", offset_of!(Self, value), 8),
+    ];
+
+    /// What a search reads of an internal node that it passes, and of a leaf.
     pub const LAYOUT: NodeLayout = {
         assert!(offset_of!(Self, inner) == 0);
-        NodeLayout::of::<Self>("node", Inner::<E, C, align::Word>::LAYOUT.search, 2)
+        let inner = Inner::<E, C, align::Word>::LAYOUT;
+        NodeLayout::of::<Self>("node", inner.search, Self::ENTRY)
     };
 }
 
@@ -166,6 +183,7 @@ where
 {
     type Cell = E;
     type Control = C;
+    const INNER: NodeLayout = Self::LAYOUT;
 
     #[inline(always)]
     fn new(key: u64, children: [E::Edge; 2]) -> Self {
@@ -191,6 +209,8 @@ where
     C: Default + Send + Sync + 'static,
     A: Send + Sync + 'static,
 {
+    const LEAF: NodeLayout = Self::LAYOUT;
+
     #[inline(always)]
     fn new(key: u64, value: u64) -> Self {
         Self { inner: Inner::new(key, [E::NONE; 2]), value, align: [] }

@@ -146,19 +146,17 @@ impl<A: Algorithm> Tree<A> {
     pub(super) fn algorithm(&self) -> &A {
         &self.0
     }
-
-    /// Shows `see` every object that can be reached, sentinels and routing nodes included: its layout
-    /// and its address. Verifies the tree on the way, as [`Check::check`] does. O(n).
-    pub fn census(
-        &mut self,
-        mut see: impl FnMut(&'static NodeLayout, usize),
-    ) -> Result<usize, Violation> {
-        self.0.walk(&mut |layout, object| see(layout, object.addr().get()))
-    }
 }
 
 impl<A: Algorithm> Objects for Tree<A> {
     const OBJECTS: &'static [NodeLayout] = A::OBJECTS;
+
+    fn census(
+        &mut self,
+        see: &mut dyn FnMut(&'static NodeLayout, usize),
+    ) -> Result<usize, Violation> {
+        self.0.walk(&mut |layout, object| see(layout, object.addr().get()))
+    }
 }
 
 impl<A: Algorithm> Check for Tree<A> {

@@ -5,6 +5,7 @@ use super::key::SkipKey;
 use super::node::{INTEGER_NODE, MAX_HEIGHT, NodeRef};
 use crate::error::Violation;
 use crate::index::Walked;
+use silvics_layout::NodeLayout;
 use silvics_pool::Placement;
 use std::collections::HashMap;
 
@@ -15,7 +16,12 @@ fn violation<T>(invariant: &'static str, detail: String) -> Result<T, Violation>
 impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
     /// Walks every level: keys ascend strictly (I2), no link is marked (I3), hints are right (I5),
     /// and each node is linked on exactly the levels its references, less the cursors', count (I4).
-    pub(super) fn check_quiescent(&mut self) -> Result<Walked, Violation> {
+    /// Shows `see` the nodes.
+    pub(super) fn check_quiescent(
+        &mut self,
+        see: &mut dyn FnMut(&'static NodeLayout, usize),
+    ) -> Result<Walked, Violation> {
+        see(&K::NODE, self.head().layout_start().addr());
         let mut links: HashMap<usize, usize> = HashMap::new();
         let mut entries = 0;
         for level in 0..MAX_HEIGHT {
@@ -36,7 +42,10 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
                     return violation("I5", detail);
                 }
                 *links.entry(next.as_ptr().addr()).or_default() += 1;
-                entries += usize::from(level == 0);
+                if level == 0 {
+                    see(&K::NODE, next.layout_start().addr());
+                    entries += 1;
+                }
                 node = next;
             }
         }

@@ -256,15 +256,22 @@ impl<K: SkipKey + ?Sized, P: Placement> OrderedScan for SkipList<K, P> {
 
 impl<K: SkipKey + ?Sized, P: Placement> Objects for SkipList<K, P> {
     const OBJECTS: &'static [NodeLayout] = &[K::NODE];
+
+    fn census(
+        &mut self,
+        see: &mut dyn FnMut(&'static NodeLayout, usize),
+    ) -> Result<usize, Violation> {
+        Ok(self.check_quiescent(see)?.entries)
+    }
 }
 
 impl<K: SkipKey + ?Sized, P: Placement> Check for SkipList<K, P> {
     fn check(&mut self) -> Result<usize, Violation> {
-        Ok(self.check_quiescent()?.entries)
+        Ok(self.check_quiescent(&mut |_, _| ())?.entries)
     }
 
     fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
-        Ok(self.check_quiescent()?.objects)
+        Ok(self.check_quiescent(&mut |_, _| ())?.objects)
     }
 
     fn settle(&mut self) {

@@ -3,6 +3,7 @@
 use super::key::SkipKey;
 use super::references::{Dropped, References};
 use crate::canary::{Canary, planted};
+use silvics_layout::record::{Read, Why};
 use silvics_layout::{Field, NodeLayout};
 use silvics_sync::atomic::Ordering;
 use silvics_sync::model::touch;
@@ -32,14 +33,19 @@ pub const INTEGER_NODE: NodeLayout = NodeLayout {
     kind: "node",
     size: 32,
     align: 8,
-    search: &[Field::new("tower", 0, 8), Field::new("key", 8, 8)],
-    edges: 1,
+    search: &[Field::links("tower", 0, 1), Field::new("key", 8, 8)],
+    found: &[Field::new("key", 8, 8), Field::new("value", 16, 8)],
 };
 
 /// The smallest node with a byte-string key: height 1, empty key. The key comes last, and is read
 /// only where the hints do not decide.
-pub const BYTES_NODE: NodeLayout =
-    NodeLayout { kind: "node", size: 21, align: 8, search: &[Field::new("tower", 0, 8)], edges: 1 };
+pub const BYTES_NODE: NodeLayout = NodeLayout {
+    kind: "node",
+    size: 21,
+    align: 8,
+    search: &[Field::links("tower", 0, 1)],
+    found: &[Field::new("length, key", 20, 1), Field::new("value", 8, 8)],
+};
 
 const _: () = assert!(INTEGER_NODE.size == LINK + u64::BODY);
 const _: () = assert!(BYTES_NODE.size == LINK + <[u8]>::BODY + 1);
@@ -185,6 +191,35 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
     /// Sets a link of a node nobody else can reach yet.
     pub(super) fn set_next_unshared(self, level: usize, link: Link<'_, K>) {
         self.link(level).0.store(link.word, Ordering::Relaxed);
+    }
+
+    /// Where the parts of a node are counted from in its layout: at its lowest link.
+    pub(super) fn layout_start(self) -> *const u8 {
+        self.as_ptr().cast_const().cast::<u8>().wrapping_sub(LINK)
+    }
+
+    /// What a search reads of a node that it comes to at `level`.
+    pub(super) fn passed(self, level: usize) -> impl Iterator<Item = Read> {
+        let layout: &'static NodeLayout = &K::NODE;
+        let start = self.layout_start();
+        let link = layout.read(start, (LINK * level).wrapping_neg(), LINK, Why::Step);
+        let others = layout.search.iter().filter(|field| field.links == 0);
+        let rest =
+            others.map(move |field| layout.read(start, field.offset, field.bytes, Why::Step));
+        std::iter::once(link).chain(rest)
+    }
+
+    /// What it reads in addition of a node whose key it compares to its own.
+    pub(super) fn looked_at(self) -> Option<Read> {
+        let (layout, bytes): (&'static NodeLayout, _) =
+            (&K::NODE, K::body_bytes(self.key()) - K::BODY);
+        (bytes > 0).then(|| layout.read(self.layout_start(), LINK + K::BODY, bytes, Why::Step))
+    }
+
+    /// What it reads of the node that it ends in.
+    pub(super) fn ended(self) -> impl Iterator<Item = Read> {
+        let layout: &'static NodeLayout = &K::NODE;
+        layout.ended(self.layout_start())
     }
 
     /// Replaces an unmarked link.

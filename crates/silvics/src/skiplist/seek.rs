@@ -84,7 +84,10 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         guard: &'g Guard,
     ) -> Option<NodeRef<'g, K>> {
         match self.search::<true, 0>(target, 0, &mut [], guard) {
-            Found::Present(node) => Some(node),
+            Found::Present(node) => {
+                P::saw(|| node.ended());
+                Some(node)
+            }
             Found::Absent { .. } => None,
         }
     }
@@ -115,6 +118,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
                     break;
                 }
                 let Some(next) = link.node() else { break };
+                P::saw(|| next.passed(level));
                 let after = next.next(level);
                 if after.is_marked() {
                     return self.search_past_marks::<STOP, TRAIL>(target, floor, trail, guard);
@@ -122,6 +126,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
                 if guess == Ordering::Less {
                     K::pass(&mut probe, next);
                 } else {
+                    P::saw(|| next.looked_at());
                     match K::look(&mut probe, link.hint(), next) {
                         Ordering::Less => {}
                         Ordering::Equal if STOP => {
@@ -225,6 +230,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
                     break;
                 }
                 let Some(next) = link.node() else { break };
+                P::saw(|| next.passed(level));
                 let after = next.next(level);
                 if after.is_marked() {
                     link = self.unlink(level, pred, link, next, after, guard)?;
@@ -233,6 +239,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
                 if guess == Ordering::Less {
                     K::pass(&mut probe, next);
                 } else {
+                    P::saw(|| next.looked_at());
                     match K::look(&mut probe, link.hint(), next) {
                         Ordering::Less => {}
                         Ordering::Greater => break,

@@ -91,6 +91,11 @@ pub trait Words: Sized + Send + Sync + 'static {
     fn lock(&self) -> &Self::Lock;
 }
 
+/// Which of the fields that a search reads the version is.
+pub(super) const VERSION: usize = 1;
+/// Which the links are.
+pub(super) const CHILDREN: usize = 2;
+
 /// Declares where the words of a node are.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident, $lock:ty, [$($field:ident: $type:ty,)*]) => {
@@ -105,9 +110,13 @@ macro_rules! words {
                 &[
                     Field::new("key", offset_of!(Self, key), 8),
                     Field::new("version", offset_of!(Self, version), 8),
-                    Field::new("children", offset_of!(Self, children), 16),
+                    Field::links("children", offset_of!(Self, children), 2),
                 ],
-                2,
+                &[
+                    Field::new("key", offset_of!(Self, key), 8),
+                    Field::new("version", offset_of!(Self, version), 8),
+                    Field::new("value", offset_of!(Self, value), 8),
+                ],
             );
             type Lock = $lock;
 

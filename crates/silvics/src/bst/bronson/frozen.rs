@@ -5,12 +5,14 @@
 //! cost. Here the type makes it safe: whoever freezes a tree gives it up.
 
 use super::super::side::Side;
-use super::build::{Build, Restarting};
+use super::build::{Build, Restarting, VERSION, Words};
 use super::{Bronson, BronsonTree};
 use crate::bst::tree::Tree;
 use crate::index::OrderedIndex;
+use silvics_layout::NodeLayout;
 use silvics_pool::{Placement, PoolStats, Pooled};
 use std::fmt;
+use std::ptr::NonNull;
 
 /// A [`BronsonTree`] that takes lookups only.
 ///
@@ -41,10 +43,17 @@ impl<P: Placement, B: Build> FrozenTree<P, B> {
         let mut next = unsafe { self.0.algorithm().holder().child(Side::RIGHT) };
         while let Some(node) = next {
             if node.key() == key {
+                P::saw(|| B::Words::NODE.ended(node));
                 return node.state();
             }
+            let side = Side::of(key, node.key());
+            P::saw(|| {
+                let layout: &'static NodeLayout = &B::Words::NODE;
+                let version = NonNull::from(node).addr().get() + layout.search[VERSION].offset;
+                layout.passed(node, side.index()).filter(move |read| read.address != version)
+            });
             // SAFETY: as above.
-            next = unsafe { node.follow(Side::of(key, node.key())) };
+            next = unsafe { node.follow(side) };
         }
         None
     }

@@ -3,12 +3,14 @@
 use super::super::side::Side;
 use super::Bronson;
 use super::balance::Visit;
-use super::build::{Build, Words};
+use super::build::{Build, CHILDREN, VERSION, Words};
 use super::node::{Node, Version};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::memory::Spare;
 use crate::update::{Step, Update};
+use silvics_layout::NodeLayout;
+use silvics_layout::record::{Read, Why};
 use silvics_pool::{AllocError, Placement};
 use silvics_sync::atomic::{Ordering, fence};
 use std::ptr::NonNull;
@@ -103,6 +105,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
                 return (!has_moved(node, version)).then_some(Reached::End(Found::Nothing(gap)));
             };
             if child.key() == key {
+                P::saw(|| B::Words::NODE.ended(child));
                 return Some(Reached::End(Found::Node { parent: node, node: child }));
             }
             let early = planted(Canary::NextReadEarly)
@@ -112,7 +115,9 @@ impl<P: Placement, B: Build> Bronson<P, B> {
             if child_version.is_shrinking() {
                 child.wait_while_shrinking();
             } else if !child_version.is_unlinked() && is_still_there {
-                let mut place = Place::at(child, child_version, Side::of(key, child.key()), guard);
+                let child_side = Side::of(key, child.key());
+                P::saw(|| Self::step_reads(node, side, child, child_side));
+                let mut place = Place::at(child, child_version, child_side, guard);
                 place.next = early.unwrap_or(place.next);
                 return (!has_moved(node, version)).then_some(Reached::Place(place));
             }
@@ -122,6 +127,21 @@ impl<P: Placement, B: Build> Bronson<P, B> {
             // SAFETY: `node` was reached under the guard.
             next = unsafe { node.child(side) };
         }
+    }
+
+    /// What a step reads: of the child all that a search does, of the node it comes from the link and
+    /// the version again.
+    fn step_reads(
+        node: &Node<B::Words>,
+        side: Side,
+        child: &Node<B::Words>,
+        child_side: Side,
+    ) -> impl Iterator<Item = Read> {
+        let layout: &'static NodeLayout = &B::Words::NODE;
+        let link = layout.search[CHILDREN].offset + side.index() * size_of::<usize>();
+        let again = [link, layout.search[VERSION].offset];
+        let passed = layout.passed(child, child_side.index());
+        passed.chain(again.map(|offset| layout.read(node, offset, size_of::<u64>(), Why::Again)))
     }
 
     /// Goes on from a place to the end, unless a node on the way has moved.

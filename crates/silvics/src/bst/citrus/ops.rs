@@ -58,10 +58,13 @@ impl<P: Placement, B: Build> Citrus<P, B> {
             loop {
                 let node = next?; // LP(get, absent): the load of the empty link
                 if node.key() == key {
+                    P::saw(|| B::Words::NODE.ended(node));
                     break node;
                 }
+                let side = Side::of(key, node.key());
+                P::saw(|| B::Words::NODE.passed(node, side.index()));
                 // SAFETY: as above.
-                next = unsafe { node.follow(Side::of(key, node.key())) };
+                next = unsafe { node.follow(side) };
             }
         };
         Some(found.value())
@@ -76,9 +79,11 @@ impl<P: Placement, B: Build> Citrus<P, B> {
         loop {
             while let Some(node) = next {
                 if node.key() == key {
+                    P::saw(|| B::Words::NODE.ended(node));
                     return Found::Node(Link { parent, side, node });
                 }
                 (parent, side) = (node, Side::of(key, node.key()));
+                P::saw(|| B::Words::NODE.passed(node, side.index()));
                 // SAFETY: as above.
                 next = unsafe { parent.follow(side) };
             }

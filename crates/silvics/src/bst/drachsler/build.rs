@@ -71,9 +71,12 @@ macro_rules! words {
                 "node",
                 &[
                     Field::new("key", offset_of!(Self, key), 8),
-                    Field::new("children", offset_of!(Self, children), 16),
+                    Field::links("children", offset_of!(Self, children), 2),
                 ],
-                2,
+                &[
+                    Field::new("key", offset_of!(Self, key), 8),
+                    Field::new("value", offset_of!(Self, value), 8),
+                ],
             );
 
             fn new(key: u64, value: u64) -> Self {

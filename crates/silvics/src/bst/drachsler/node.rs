@@ -3,7 +3,9 @@
 use super::super::side::Side;
 use super::build::Words;
 use crate::canary::{Canary, planted};
-use silvics_sync::atomic::Ordering;
+use silvics_layout::NodeLayout;
+use silvics_layout::record::{Read, Why};
+use silvics_sync::atomic::{AtomicPtr, Ordering};
 use silvics_sync::lock::RawLock;
 use std::ptr::{NonNull, null_mut};
 
@@ -76,6 +78,19 @@ impl<W: Words> Node<W> {
     pub(super) unsafe fn succ<'g>(&self) -> &'g Self {
         // SAFETY: as in `pred`.
         unsafe { &*self.0.succ().load(Ordering::Acquire) }
+    }
+
+    /// What a search reads that goes on along the list.
+    pub(super) fn neighbour_read(&self, word: fn(&W) -> &AtomicPtr<Self>) -> Read {
+        let offset = std::ptr::from_ref(word(&self.0)).addr() - std::ptr::from_ref(self).addr();
+        let layout: &'static NodeLayout = &W::NODE;
+        layout.read(self, offset, size_of::<usize>(), Why::Step)
+    }
+
+    /// What it reads of a node there to see whether that is the place.
+    pub(super) fn key_read(&self) -> Read {
+        let layout: &'static NodeLayout = &W::NODE;
+        layout.read(self, layout.search[0].offset, size_of::<u64>(), Why::Step)
     }
 
     /// The parent: a hint unless the caller holds its tree lock.

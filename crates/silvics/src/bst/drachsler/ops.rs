@@ -73,10 +73,13 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         while let Some(child) = next {
             node = child;
             if child.key() == key {
+                P::saw(|| B::Words::NODE.ended(child));
                 break;
             }
+            let side = Side::of(key, child.key());
+            P::saw(|| B::Words::NODE.passed(child, side.index()));
             // SAFETY: as above.
-            next = unsafe { child.follow(Side::of(key, child.key())) };
+            next = unsafe { child.follow(side) };
         }
         node
     }
@@ -90,13 +93,17 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         _guard: &'g Guard,
     ) -> Place<'g, B::Words> {
         while self.order(node, key).is_gt() {
+            P::saw(|| [node.neighbour_read(Words::pred)]);
             // SAFETY: in the tree during this operation, and so in the list (I3), or reached from
             // such a node.
             node = unsafe { node.pred() };
+            P::saw(|| [node.key_read()]);
         }
         while self.order(node, key).is_lt() {
+            P::saw(|| [node.neighbour_read(Words::succ)]);
             // SAFETY: as above.
             let succ = unsafe { node.succ() }; // LP(get, absent)
+            P::saw(|| [succ.key_read()]);
             if self.order(succ, key).is_gt() {
                 return Place::Gap { pred: node, succ };
             }

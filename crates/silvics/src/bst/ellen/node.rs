@@ -167,7 +167,7 @@ pub(super) struct Descriptor {
 unsafe impl Send for Descriptor {}
 
 /// A search does not read it.
-pub(super) const DESCRIPTOR: NodeLayout = NodeLayout::of::<Descriptor>("descriptor", &[], 0);
+pub(super) const DESCRIPTOR: NodeLayout = NodeLayout::of::<Descriptor>("descriptor", &[], &[]);
 
 // Loom's atomics have sizes of their own.
 #[cfg(not(silvics_loom))]

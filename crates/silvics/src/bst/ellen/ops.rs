@@ -76,9 +76,13 @@ impl<P: Placement, B: Build> Ellen<P, B> {
             let leaf = match unsafe { parent.edge.child::<B>() } {
                 Child::Inner(inner) => {
                     (grandparent, parent) = (parent, Place::at(inner, key));
+                    P::saw(|| B::Inner::INNER.passed(inner, Side::of(key, inner.key()).index()));
                     continue;
                 }
-                Child::Leaf(leaf) => Some(leaf),
+                Child::Leaf(leaf) => {
+                    P::saw(|| B::Leaf::LEAF.ended(leaf));
+                    Some(leaf)
+                }
                 Child::End => None,
             };
             return SeekRecord { grandparent, parent, leaf };
@@ -98,9 +102,14 @@ impl<P: Placement, B: Build> Ellen<P, B> {
             // SAFETY: as in `search`.
             match unsafe { edge.child::<B>() } {
                 Child::Inner(inner) => {
-                    edge = Side::of(key, inner.key()).load(inner.children(), AtomicEdge::load);
+                    let side = Side::of(key, inner.key());
+                    P::saw(|| B::Inner::INNER.passed(inner, side.index()));
+                    edge = side.load(inner.children(), AtomicEdge::load);
                 }
-                Child::Leaf(leaf) => return value_in(leaf, key),
+                Child::Leaf(leaf) => {
+                    P::saw(|| B::Leaf::LEAF.ended(leaf));
+                    return value_in(leaf, key);
+                }
                 Child::End => return None,
             }
         }

@@ -3,6 +3,7 @@
 use super::super::side::Side;
 use super::build::Build;
 use crate::bst::claim::{AtomicClaim, Clean, Flag};
+use silvics_layout::record::{Read, Why};
 use silvics_layout::{Field, NodeLayout};
 use silvics_sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use silvics_sync::model::touch;
@@ -28,9 +29,12 @@ impl<B: Build> Node<B> {
         "node",
         &[
             Field::new("key", offset_of!(Self, key), 8),
-            Field::new("children", offset_of!(Self, children), 16),
+            Field::links("children", offset_of!(Self, children), 2),
         ],
-        2,
+        &[
+            Field::new("key", offset_of!(Self, key), 8),
+            Field::new("value", offset_of!(Self, value), 8),
+        ],
     );
 
     /// One that is not linked yet.
@@ -43,6 +47,12 @@ impl<B: Build> Node<B> {
     #[inline(always)]
     pub(super) fn follow(&self, side: Side) -> Link<B> {
         side.load(&self.children, AtomicLink::load)
+    }
+
+    /// What a search reads of the node where it went right last, if it finds nothing.
+    pub(super) fn op_read(&self) -> Read {
+        let layout: &'static NodeLayout = &Self::NODE;
+        layout.read(self, offset_of!(Self, op), size_of::<usize>(), Why::Again)
     }
 
     /// Left and right as they are now.
@@ -190,7 +200,7 @@ const FAILED: u8 = 2;
 
 impl<B: Build> Descriptor<B> {
     /// A search does not read it.
-    pub(super) const LAYOUT: NodeLayout = NodeLayout::of::<Self>("descriptor", &[], 0);
+    pub(super) const LAYOUT: NodeLayout = NodeLayout::of::<Self>("descriptor", &[], &[]);
 
     /// For the replacement of `old`, a link of `parent`, by `new`.
     pub(super) fn new(

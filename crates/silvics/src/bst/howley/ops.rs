@@ -72,12 +72,15 @@ impl<P: Placement, B: Build> Howley<P, B> {
         // SAFETY: read from a reachable node under the guard.
         while let Some(node) = unsafe { link.node() } {
             if node.key == key {
+                P::saw(|| Node::<B>::NODE.ended(node));
                 return Some(node.value); // LP(get, found): the load of the link
             }
             let side = Side::of(key, node.key);
+            P::saw(|| Node::<B>::NODE.passed(node, side.index()));
             last_right = select_unpredictable(side == Side::RIGHT, node, last_right);
             link = node.follow(side);
         }
+        P::saw(|| [last_right.op_read()]);
         match last_right.op.load() {
             // LP(get, absent): the load of the null link. The node is linked, where it was.
             State::Clean(_) => None,
@@ -185,15 +188,18 @@ impl<P: Placement, B: Build> Howley<P, B> {
                     }
                 };
                 if node.key == key {
+                    P::saw(|| Node::<B>::NODE.ended(node));
                     return Found::Node { pred: place, node, before };
                 }
                 let side = Side::of(key, node.key);
+                P::saw(|| Node::<B>::NODE.passed(node, side.index()));
                 if side == Side::RIGHT {
                     last_right = (node, before);
                 }
                 place = Place::at(node, before, side);
             }
             let (node, before) = last_right;
+            P::saw(|| [node.op_read()]);
             if node.op.is(before) || planted(Canary::RelocationUnseen) {
                 return Found::Nothing(place);
             }

@@ -138,13 +138,12 @@ pub type Half = Either<AtomicEdge, (), align::HalfLine>;
 pub type Line = Either<AtomicEdge, (), align::Line>;
 
 /// What a search reads of an internal node, which comes first, and a leaf in one object.
-pub const BLOCK: NodeLayout = NodeLayout::of::<Block<Inner, Leaf>>("block", BLOCK_SEARCH, 2);
+pub const BLOCK: NodeLayout =
+    NodeLayout::of::<Block<Inner, Leaf>>("block", BLOCK_SEARCH, &[BLOCK_LEAF]);
 
-const BLOCK_SEARCH: &[Field] = &[
-    Inner::LAYOUT.search[0],
-    Inner::LAYOUT.search[1],
-    Field::new("leaf", Block::<Inner, Leaf>::LEAF, 16),
-];
+const BLOCK_SEARCH: &[Field] = &[Inner::LAYOUT.search[0], Inner::LAYOUT.search[1], BLOCK_LEAF];
+
+const BLOCK_LEAF: Field = Field::new("leaf", Block::<Inner, Leaf>::LEAF, 16);
 
 const _: () = {
     assert!(Inner::LAYOUT.size == 24 && Inner::LAYOUT.search_end() == 24);

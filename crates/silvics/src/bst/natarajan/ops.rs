@@ -34,9 +34,14 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
         loop {
             // SAFETY: read from a reachable edge under the guard.
             match unsafe { edge.child::<B::Inner, B::Leaf>() } {
-                Child::Leaf(leaf) => return leaf,
+                Child::Leaf(leaf) => {
+                    P::saw(|| B::Leaf::LEAF.ended(leaf));
+                    return leaf;
+                }
                 Child::Inner(inner) => {
-                    edge = Side::of(key, inner.key()).load(inner.children(), AtomicEdge::load);
+                    let side = Side::of(key, inner.key());
+                    P::saw(|| B::Inner::INNER.passed(inner, side.index()));
+                    edge = side.load(inner.children(), AtomicEdge::load);
                 }
             }
         }
@@ -50,6 +55,7 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
             // SAFETY: as in `search`.
             match unsafe { edge.child::<B::Inner, B::Leaf>() } {
                 Child::Leaf(leaf) => {
+                    P::saw(|| B::Leaf::LEAF.ended(leaf));
                     return SeekRecord { ancestor, successor, parent, leaf_edge, edge, leaf };
                 }
                 Child::Inner(inner) => {
@@ -58,6 +64,7 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
                     }
                     parent = Some(inner);
                     let side = Side::of(key, inner.key());
+                    P::saw(|| B::Inner::INNER.passed(inner, side.index()));
                     leaf_edge = &inner.children()[side];
                     edge = side.load(inner.children(), AtomicEdge::load);
                 }

@@ -2,6 +2,7 @@
 
 use super::super::side::Side;
 use crate::canary::{Canary, planted};
+use silvics_layout::record::{Read, Why};
 use silvics_layout::{Field, NodeLayout};
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_sync::stamp::{STAMP_BITS, stamp};
@@ -24,8 +25,11 @@ pub(super) struct Node {
 }
 
 /// What a search reads of a node.
-pub const NODE: NodeLayout =
-    NodeLayout::of::<Node>("node", &[Field::new("key", 0, 8), Field::new("edges", 8, 16)], 2);
+pub const NODE: NodeLayout = NodeLayout::of::<Node>(
+    "node",
+    &[Field::new("key", 0, 8), Field::links("edges", 8, 2)],
+    &[Field::new("key", 0, 8), Field::new("value", 24, 8)],
+);
 
 // The same in both builds: the study found only the traversal to mend. (Loom's atomics have sizes of
 // their own.)
@@ -304,6 +308,11 @@ impl Node {
     #[inline(always)]
     pub(super) fn has_fate(&self) -> bool {
         self.left().load().is_marked()
+    }
+
+    /// What [`Self::has_fate`] reads.
+    pub(super) fn fate_read(&self) -> Read {
+        NODE.read(self, offset_of!(Self, edges), size_of::<usize>(), Why::Again)
     }
 
     /// Gives it this fate unless it has one, and returns the one it has.

@@ -3,7 +3,7 @@
 use super::super::side::Side;
 use super::Ramachandran;
 use super::build::Build;
-use super::node::{AtomicEdge, Draft, Edge, Mark, Node};
+use super::node::{AtomicEdge, Draft, Edge, Mark, NODE, Node};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::memory::Spare;
@@ -138,9 +138,11 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
             };
             let node_key = node.key();
             if node_key == key {
+                P::saw(|| NODE.ended(node));
                 return End::Node(node);
             }
             let side = Side::of(key, node_key);
+            P::saw(|| NODE.passed(node, side.index()));
             if side == Side::RIGHT {
                 anchor = Some(node);
             }
@@ -159,11 +161,16 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         match self.descend(key, &mut recorder, guard) {
             End::Node(node) => Sought::Node(node, recorder),
             End::Empty { edge, anchor: None } => Sought::Absent(edge, recorder),
-            End::Empty { edge, anchor: Some(anchor) } => match anchor.anchored(key) {
-                Anchored::Stays => Sought::Absent(edge, recorder),
-                Anchored::Promoted(state) => Sought::Promoted { anchor, state },
-                Anchored::Unsure => self.seek_again(key, start, (anchor, edge, recorder), guard),
-            },
+            End::Empty { edge, anchor: Some(anchor) } => {
+                P::saw(|| [anchor.fate_read()]);
+                match anchor.anchored(key) {
+                    Anchored::Stays => Sought::Absent(edge, recorder),
+                    Anchored::Promoted(state) => Sought::Promoted { anchor, state },
+                    Anchored::Unsure => {
+                        self.seek_again(key, start, (anchor, edge, recorder), guard)
+                    }
+                }
+            }
         }
     }
 

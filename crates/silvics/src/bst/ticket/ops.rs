@@ -29,9 +29,14 @@ impl<P: Placement, B: Build> Ticket<P, B> {
         loop {
             // SAFETY: read from a reachable edge under the guard.
             match unsafe { edge.child::<B::Inner, B::Leaf>() } {
-                Child::Leaf(leaf) => return leaf,
+                Child::Leaf(leaf) => {
+                    P::saw(|| B::Leaf::LEAF.ended(leaf));
+                    return leaf;
+                }
                 Child::Inner(inner) => {
-                    edge = Side::of(key, inner.key()).load(inner.children(), AtomicEdge::load);
+                    let side = Side::of(key, inner.key());
+                    P::saw(|| B::Inner::INNER.passed(inner, side.index()));
+                    edge = side.load(inner.children(), AtomicEdge::load);
                 }
             }
         }
@@ -44,9 +49,14 @@ impl<P: Placement, B: Build> Ticket<P, B> {
         loop {
             // SAFETY: as in `search`.
             match unsafe { parent.edge.child::<B::Inner, B::Leaf>() } {
-                Child::Leaf(leaf) => return SeekRecord { grandparent, parent, leaf },
+                Child::Leaf(leaf) => {
+                    P::saw(|| B::Leaf::LEAF.ended(leaf));
+                    return SeekRecord { grandparent, parent, leaf };
+                }
                 Child::Inner(inner) => {
-                    let next = Place::look(inner, Side::of(key, inner.key()));
+                    let side = Side::of(key, inner.key());
+                    P::saw(|| B::Inner::INNER.passed(inner, side.index()));
+                    let next = Place::look(inner, side);
                     grandparent = std::mem::replace(&mut parent, next);
                 }
             }
