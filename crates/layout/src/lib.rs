@@ -17,13 +17,19 @@
 //! assert_eq!(Node::LAYOUT.lines_per_visit(Node::LAYOUT.size, 64), 1.0);
 //! ```
 
+mod census;
 mod class;
 mod facts;
+mod paths;
 pub mod record;
+mod sets;
 
+pub use census::{Census, KindId};
 pub use class::study_class;
-pub use facts::{Census, Facts, SetHash, Sets};
+pub use facts::{Facts, Shares};
+pub use paths::{Collocation, Paths};
 pub use record::Read;
+pub use sets::{SetHash, Sets};
 
 /// A part of an object that a search reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +77,11 @@ pub struct NodeLayout {
 pub trait Described {
     /// The description.
     const LAYOUT: NodeLayout;
+
+    /// The same as a reference.
+    fn layout() -> &'static NodeLayout {
+        &Self::LAYOUT
+    }
 }
 
 /// Describes a type: the name of its kind; the fields that a search reads of objects it passes
@@ -176,7 +187,14 @@ impl NodeLayout {
     /// The lines of `line` bytes that one visit touches of an object that starts `offset` bytes after
     /// a line's start.
     pub fn lines_at(&self, offset: usize, line: usize) -> usize {
-        self.lines_read(offset, line).len()
+        let mut lines = Vec::new();
+        for field in self.search {
+            let first = offset + field.offset;
+            lines.extend(first / line..=(first + field.bytes - 1) / line);
+        }
+        lines.sort_unstable();
+        lines.dedup();
+        lines.len()
     }
 
     /// The lines of `line` bytes that hold what a search needs of an object at that offset in a line: of
@@ -196,19 +214,6 @@ impl NodeLayout {
             lines.len()
         };
         (0..links).map(lines).sum::<usize>() as f64 / links as f64
-    }
-
-    /// The numbers of the lines of `line` bytes in which an object at `address` has bytes that a
-    /// search reads.
-    pub(crate) fn lines_read(&self, address: usize, line: usize) -> Vec<usize> {
-        let mut lines = Vec::new();
-        for field in self.search {
-            let first = address + field.offset;
-            lines.extend(first / line..=(first + field.bytes - 1) / line);
-        }
-        lines.sort_unstable();
-        lines.dedup();
-        lines
     }
 
     /// Of objects laid end to end from a line's start, how many of how many have search bytes in

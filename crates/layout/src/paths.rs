@@ -1,0 +1,216 @@
+//! What lookups pass on their way, from recorded reads.
+//!
+//! # Source
+//! Arbel-Raviv, Brown and Morrison, USENIX ATC 2018, sections 3.2 (lines per visit) and 3.3 (parents that
+//! share a line with a child).
+
+use crate::record::{Read, Why};
+use std::collections::HashMap;
+
+/// The lines of a cache that visits touch, and how far apart an object is from the one that a lookup
+/// comes from.
+#[derive(Clone, Debug, Default)]
+pub struct Paths {
+    lookups: usize,
+    visits: usize,
+    reads: usize,
+    /// Per object that was passed: visits, lines read, and lines needed in them.
+    passed: HashMap<usize, [u32; 3]>,
+    /// Per object from which lookups came to the object they ended in: how near that was at best.
+    last_steps: HashMap<usize, Nearness>,
+}
+
+/// How near two objects are, the nearest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Nearness {
+    SameLine,
+    /// In the other line of an aligned pair.
+    SamePair,
+    /// In the next line or the one before, of another pair.
+    NextPair,
+    Far,
+}
+
+/// How many objects have the object in which a lookup ends near them, of those from which lookups come
+/// to one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collocation {
+    /// All of them.
+    pub parents: usize,
+    /// In the line where the parent is read first.
+    pub same_line: usize,
+    /// In none of the former, but in the other line of an aligned pair, which is fetched with it.
+    pub same_pair: usize,
+    /// In none of the former, but in the line before or after: of another pair.
+    pub next_pair: usize,
+}
+
+/// The bytes of a line.
+const LINE: usize = 64;
+
+/// The lines of a read.
+fn lines(read: &Read) -> std::ops::RangeInclusive<usize> {
+    read.address / LINE..=(read.address + read.bytes - 1) / LINE
+}
+
+fn distinct_lines<'r>(reads: impl Iterator<Item = &'r Read>) -> u32 {
+    let mut all: Vec<usize> = reads.flat_map(lines).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.len() as u32
+}
+
+impl Paths {
+    /// Adds what one lookup has read.
+    pub fn add(&mut self, reads: &[Read]) {
+        self.lookups += 1;
+        self.reads += reads.len();
+        let mut parent: Option<&Read> = None;
+        let steps = || reads.iter().filter(|read| read.why != Why::Again);
+        let mut rest: Vec<&Read> = steps().collect();
+        while let Some(first) = rest.first().copied() {
+            let of_object = rest.iter().take_while(|read| read.object == first.object).count();
+            let visit: Vec<&Read> = rest.drain(..of_object).collect();
+            self.visits += 1;
+            if first.why == Why::Found {
+                if let Some(parent) = parent {
+                    let near = nearness(parent.address / LINE, first.address / LINE);
+                    let nearest = self.last_steps.entry(parent.object).or_insert(near);
+                    *nearest = near.min(*nearest);
+                }
+            } else {
+                let loaded = distinct_lines(visit.iter().copied());
+                let needed =
+                    distinct_lines(visit.iter().copied().filter(|read| read.why == Why::Step));
+                let [visits, all, chosen] = self.passed.entry(first.object).or_default();
+                *visits += 1;
+                *all += loaded;
+                *chosen += needed;
+            }
+            parent = Some(first);
+        }
+    }
+
+    /// The objects that a lookup visits, on average.
+    pub fn visits_per_lookup(&self) -> f64 {
+        self.visits as f64 / self.lookups.max(1) as f64
+    }
+
+    /// The reads that a lookup makes of each object, on average.
+    pub fn reads_per_visit(&self) -> f64 {
+        self.reads as f64 / self.visits.max(1) as f64
+    }
+
+    /// The lines that a visit reads of an object it passes, on average over the objects: where every
+    /// visit misses, the misses.
+    pub fn lines_per_visit(&self) -> f64 {
+        self.per_visit(|[_, loaded, _]| loaded)
+    }
+
+    /// The same for what it needs: of links the one that it follows.
+    pub fn lines_needed(&self) -> f64 {
+        self.per_visit(|[.., needed]| needed)
+    }
+
+    fn per_visit(&self, count: impl Fn([u32; 3]) -> u32) -> f64 {
+        let of_objects = self.passed.values();
+        let sum: f64 = of_objects.map(|all| f64::from(count(*all)) / f64::from(all[0])).sum();
+        sum / self.passed.len().max(1) as f64
+    }
+
+    /// Where the objects lie in which lookups ended, as seen from those before.
+    pub fn collocation(&self) -> Collocation {
+        let count = |near| self.last_steps.values().filter(|nearest| **nearest == near).count();
+        Collocation {
+            parents: self.last_steps.len(),
+            same_line: count(Nearness::SameLine),
+            same_pair: count(Nearness::SamePair),
+            next_pair: count(Nearness::NextPair),
+        }
+    }
+}
+
+/// Of two lines, by number.
+fn nearness(a: usize, b: usize) -> Nearness {
+    match a.abs_diff(b) {
+        0 => Nearness::SameLine,
+        1 if a ^ b == 1 => Nearness::SamePair,
+        1 => Nearness::NextPair,
+        _ => Nearness::Far,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Field, NodeLayout};
+
+    static NODE: NodeLayout = NodeLayout {
+        kind: "node",
+        size: 48,
+        align: 8,
+        search: &[Field::new("key", 0, 8), Field::links("children", 8, 2)],
+        found: &[Field::new("key", 0, 8)],
+    };
+
+    fn at(address: usize) -> *const u8 {
+        std::ptr::without_provenance(address)
+    }
+
+    /// A lookup that goes right everywhere.
+    fn path(objects: &[usize]) -> Vec<Read> {
+        let (last, passed) = objects.split_last().unwrap();
+        let passed = passed.iter().flat_map(|address| NODE.passed(at(*address), 1));
+        passed.chain(NODE.ended(at(*last))).collect()
+    }
+
+    #[test]
+    fn lines_are_counted_per_object_and_visit() {
+        let mut paths = Paths::default();
+        // The second one has its right link in the next line; the first is passed twice as often.
+        paths.add(&path(&[0x1000, 0x1030, 0x4000]));
+        paths.add(&path(&[0x1000, 0x2000]));
+        let rounded = |value: f64| format!("{value:.3}");
+        assert_eq!(rounded(paths.visits_per_lookup()), "2.500");
+        assert_eq!(rounded(paths.reads_per_visit()), "2.200");
+        assert_eq!(
+            (rounded(paths.lines_per_visit()), rounded(paths.lines_needed())),
+            ("1.500".into(), "1.500".into())
+        );
+        // To the left: what is needed lies in one line.
+        let left: Vec<Read> = NODE.passed(at(0x1030), 0).chain(NODE.ended(at(0x5000))).collect();
+        paths.add(&left);
+        assert_eq!(
+            (rounded(paths.lines_per_visit()), rounded(paths.lines_needed())),
+            ("1.500".into(), "1.250".into())
+        );
+    }
+
+    #[test]
+    fn the_nearest_end_counts() {
+        let mut paths = Paths::default();
+        for (parent, end) in [
+            (0x1000, 0x1020), // one line
+            (0x2000, 0x2040), // the other line of the pair …
+            (0x2000, 0x9000), // … and far away
+            (0x3040, 0x3080), // the next pair
+            (0x4000, 0x8000),
+        ] {
+            paths.add(&path(&[0x100_000, parent, end]));
+        }
+        let found = Collocation { parents: 4, same_line: 1, same_pair: 1, next_pair: 1 };
+        assert_eq!(paths.collocation(), found);
+    }
+
+    #[test]
+    fn what_is_read_again_is_no_visit() {
+        let mut reads = path(&[0x1000, 0x2000]);
+        reads.insert(3, NODE.read(at(0x5000), 0, 8, Why::Again));
+        let mut paths = Paths::default();
+        paths.add(&reads);
+        assert_eq!(
+            format!("{:.1} {:.1}", paths.visits_per_lookup(), paths.reads_per_visit()),
+            "2.0 2.5"
+        );
+    }
+}
