@@ -20,6 +20,7 @@
 mod census;
 mod class;
 mod facts;
+mod model;
 mod paths;
 pub mod record;
 mod sets;
@@ -27,6 +28,9 @@ mod sets;
 pub use census::{Census, KindId};
 pub use class::study_class;
 pub use facts::{Facts, Shares};
+pub use model::{
+    Cache, Counts, Entries, Inclusion, Level, Machine, MachineError, Model, PageSize, Reached, Tlb,
+};
 pub use paths::{Collocation, Paths};
 pub use record::Read;
 pub use sets::{SetHash, Sets};

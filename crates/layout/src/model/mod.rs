@@ -1,0 +1,244 @@
+//! A deterministic model of the caches and translations between one core and memory.
+//!
+//! # Source
+//! The terms, and what a model has to show, are those of Arbel-Raviv, Brown and Morrison, USENIX ATC
+//! 2018 (sections 3.2 and 3.3), and of Wong et al. on translations; each machine names the source of
+//! its numbers (`presets.rs`).
+//!
+//! # Algorithm
+//! ```text
+//! read(line): L1 hit                    -> L1
+//!             L2 hit                    -> fill L1
+//!             LLC hit                   -> fill L2, L1; prefetch(line ^ 1)
+//!             else                      -> fill LLC, L2, L1; prefetch(line ^ 1)
+//! prefetch(line): unless L1 or L2 holds it, fill LLC and L2 with it
+//! ```
+//! An exclusive level is not filled on the way up: a line that hits leaves it, and what the level above
+//! evicts fills it. What an inclusive level evicts leaves the levels above. Each set is in true LRU order.
+//! A line's translation is looked up once per read of the line, in both levels of translations.
+//!
+//! # Departures from machines
+//! 1. Replacement is true LRU; processors come close at best, and large last levels least.
+//! 2. Sets depend on virtual addresses, as [`Sets`](crate::Sets) says.
+//! 3. One core and reads alone: no writes, no instructions, no page tables in the caches.
+//! 4. Of the prefetchers the one that completes pairs of lines, always and at once: no streams.
+//!
+//! # Invariants
+//! M1: a line is once in a cache at most (`Lru`, R2): a level is filled after it missed, or as an
+//! exclusive level with a line that was in the level above, and so not here.
+//! M2: what L1 and L2 hold, an inclusive LLC holds; what L1 holds, an inclusive L2 holds. The levels are
+//! filled from the last to the first, and evict as they are.
+//!
+//! # Complexity
+//! A read costs a scan of a set per level it reaches, some nanoseconds in L1; the tags take an eighth
+//! of the size of the caches. Nothing is allocated after `new`.
+//!
+//! # Checked by
+//! Answers computed by hand for every mechanism (`tests.rs`).
+
+mod cache;
+mod machine;
+mod presets;
+#[cfg(test)]
+mod tests;
+mod tlb;
+
+pub use machine::{Cache, Entries, Inclusion, Level, Machine, MachineError, Tlb};
+pub use tlb::PageSize;
+
+use cache::Lines;
+use std::ops::Sub;
+use tlb::{Translation, Translations};
+
+/// The caches and translations of a [`Machine`], with what they hold.
+///
+/// ```
+/// use silvics_layout::{Level, Machine, Model, PageSize, Reached};
+///
+/// let mut model = Model::new(&Machine::named("haswell")?)?;
+/// assert_eq!(model.read(0x1000, 24, PageSize::Small), Reached::Memory);
+/// // The other line of the pair was fetched with it.
+/// assert_eq!(model.read(0x1040, 24, PageSize::Small), Reached::Cache(Level::L2));
+/// let before = model.counts();
+/// assert_eq!(model.read(0x1000, 24, PageSize::Small), Reached::Cache(Level::L1));
+/// assert_eq!((model.counts() - before).l1_misses, 0);
+/// # Ok::<(), silvics_layout::MachineError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Model {
+    line_bits: u32,
+    adjacent_line: bool,
+    l1: Lines,
+    l2: Lines,
+    llc: Lines,
+    translations: Translations,
+    counts: Counts,
+}
+
+/// How far a read had to go, ordered by distance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reached {
+    /// To a cache.
+    Cache(Level),
+    /// Past all of them.
+    Memory,
+}
+
+/// What has happened in a model. The difference of two is what happened in between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Calls of [`Model::read`].
+    pub reads: u64,
+    /// Lines they touched; each was translated once.
+    pub lines: u64,
+    /// Of these, lines that were not in L1,
+    pub l1_misses: u64,
+    /// nor in L2,
+    pub l2_misses: u64,
+    /// nor in the last level: read from memory.
+    pub llc_misses: u64,
+    /// Lines brought into L2 because they are the other one of a pair.
+    pub prefetched: u64,
+    /// Of these, lines that were read before L2, or the last level if it was filled as well, evicted
+    /// them.
+    pub prefetched_used: u64,
+    /// Translations that were not in the first level,
+    pub tlb_misses: u64,
+    /// nor in the second: walks of the page table.
+    pub page_walks: u64,
+}
+
+impl Sub for Counts {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            reads: self.reads - before.reads,
+            lines: self.lines - before.lines,
+            l1_misses: self.l1_misses - before.l1_misses,
+            l2_misses: self.l2_misses - before.l2_misses,
+            llc_misses: self.llc_misses - before.llc_misses,
+            prefetched: self.prefetched - before.prefetched,
+            prefetched_used: self.prefetched_used - before.prefetched_used,
+            tlb_misses: self.tlb_misses - before.tlb_misses,
+            page_walks: self.page_walks - before.page_walks,
+        }
+    }
+}
+
+impl Model {
+    /// Empty caches of a machine, or what is wrong with its geometry.
+    pub fn new(machine: &Machine) -> Result<Self, MachineError> {
+        machine.check()?;
+        Ok(Self {
+            line_bits: machine.line.trailing_zeros(),
+            adjacent_line: machine.adjacent_line,
+            l1: Lines::new(machine, Level::L1),
+            l2: Lines::new(machine, Level::L2),
+            llc: Lines::new(machine, Level::Llc),
+            translations: Translations::new(machine.tlb),
+            counts: Counts::default(),
+        })
+    }
+
+    /// Reads `bytes` bytes from `address` on, at least one, in memory mapped by pages of that size:
+    /// each line they span, in order. Tells how far the furthest of them was.
+    #[inline]
+    pub fn read(&mut self, address: usize, bytes: usize, page: PageSize) -> Reached {
+        self.counts.reads += 1;
+        let last = address.saturating_add(bytes.saturating_sub(1)) >> self.line_bits;
+        let mut furthest = Reached::Cache(Level::L1);
+        for line in address >> self.line_bits..=last {
+            self.counts.lines += 1;
+            match self.translations.translate(line << self.line_bits, page) {
+                Translation::First => {}
+                Translation::Second => self.counts.tlb_misses += 1,
+                Translation::Walked => {
+                    self.counts.tlb_misses += 1;
+                    self.counts.page_walks += 1;
+                }
+            }
+            if self.l1.hit(line).is_none() {
+                furthest = furthest.max(self.miss(line));
+            }
+        }
+        furthest
+    }
+
+    /// What has happened since `new`.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Brings a line into L1 that is not there: from where.
+    fn miss(&mut self, line: usize) -> Reached {
+        self.counts.l1_misses += 1;
+        if let Some(prefetched) = self.l2.find(line) {
+            if prefetched {
+                self.counts.prefetched_used += 1;
+                self.llc.unmark(line);
+            }
+            self.fill_l1(line);
+            return Reached::Cache(Level::L2);
+        }
+        self.counts.l2_misses += 1;
+        let reached = if let Some(prefetched) = self.llc.find(line) {
+            self.counts.prefetched_used += u64::from(prefetched);
+            Reached::Cache(Level::Llc)
+        } else {
+            self.counts.llc_misses += 1;
+            if self.llc.inclusion != Inclusion::Exclusive {
+                self.fill_llc(line, false);
+            }
+            Reached::Memory
+        };
+        if self.l2.inclusion != Inclusion::Exclusive {
+            self.fill_l2(line, false);
+        }
+        self.fill_l1(line);
+        if self.adjacent_line {
+            self.prefetch(line ^ 1);
+        }
+        reached
+    }
+
+    /// Brings a line into L2 that nobody has asked for.
+    fn prefetch(&mut self, line: usize) {
+        if self.l1.holds(line) || self.l2.holds(line) {
+            return;
+        }
+        self.counts.prefetched += 1;
+        if self.llc.find(line).is_none() && self.llc.inclusion != Inclusion::Exclusive {
+            self.fill_llc(line, true);
+        }
+        self.fill_l2(line, true);
+    }
+
+    fn fill_l1(&mut self, line: usize) {
+        if let Some((victim, _)) = self.l1.insert(line, false)
+            && self.l2.inclusion == Inclusion::Exclusive
+        {
+            self.fill_l2(victim, false);
+        }
+    }
+
+    fn fill_l2(&mut self, line: usize, prefetched: bool) {
+        if let Some((victim, unused)) = self.l2.insert(line, prefetched) {
+            if self.l2.inclusion == Inclusion::Inclusive {
+                self.l1.remove(victim);
+            }
+            if self.llc.inclusion == Inclusion::Exclusive {
+                self.fill_llc(victim, unused);
+            }
+        }
+    }
+
+    fn fill_llc(&mut self, line: usize, prefetched: bool) {
+        if let Some((victim, _)) = self.llc.insert(line, prefetched)
+            && self.llc.inclusion == Inclusion::Inclusive
+        {
+            self.l2.remove(victim);
+            self.l1.remove(victim);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Two levels of address translations.
+
+use super::cache::Lru;
+use super::machine::{Entries, Tlb};
+
+/// What a page of memory is mapped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PageSize {
+    /// 4 KiB.
+    Small,
+    /// 2 MiB.
+    Huge,
+}
+
+/// Where a translation was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Translation {
+    First,
+    Second,
+    /// In neither level: by a walk of the page table.
+    Walked,
+}
+
+/// A table of translations, by page numbers with the size of the page below them.
+#[derive(Clone, Debug)]
+struct Table(Lru);
+
+impl Table {
+    fn new(Entries { entries, ways }: Entries) -> Self {
+        Self(Lru::new(entries / ways, ways))
+    }
+
+    #[inline]
+    fn hit(&mut self, key: usize) -> bool {
+        self.0.hit(self.0.modulo(key >> 1), key).is_some()
+    }
+
+    fn insert(&mut self, key: usize) {
+        self.0.insert(self.0.modulo(key >> 1), key, false);
+    }
+}
+
+/// A level, which may have no table for a page size.
+#[derive(Clone, Debug)]
+enum Tables {
+    Split { small: Table, huge: Table },
+    Small(Table),
+    Shared(Table),
+}
+
+impl Tables {
+    fn new(tlb: Tlb) -> Self {
+        match tlb {
+            Tlb::Split { small, huge } => {
+                Self::Split { small: Table::new(small), huge: Table::new(huge) }
+            }
+            Tlb::Small(table) => Self::Small(Table::new(table)),
+            Tlb::Shared(table) => Self::Shared(Table::new(table)),
+        }
+    }
+
+    #[inline]
+    fn of(&mut self, page: PageSize) -> Option<&mut Table> {
+        match (self, page) {
+            (Self::Split { small: table, .. } | Self::Small(table), PageSize::Small)
+            | (Self::Split { huge: table, .. }, PageSize::Huge)
+            | (Self::Shared(table), _) => Some(table),
+            (Self::Small(_), PageSize::Huge) => None,
+        }
+    }
+}
+
+/// Both levels. What a walk finds fills both, what the second holds the first; they evict without
+/// regard to each other.
+#[derive(Clone, Debug)]
+pub(super) struct Translations {
+    first: Tables,
+    second: Tables,
+}
+
+impl Translations {
+    pub(super) fn new([first, second]: [Tlb; 2]) -> Self {
+        Self { first: Tables::new(first), second: Tables::new(second) }
+    }
+
+    /// Translates an address.
+    #[inline]
+    pub(super) fn translate(&mut self, address: usize, page: PageSize) -> Translation {
+        let key = match page {
+            PageSize::Small => address >> 12 << 1,
+            PageSize::Huge => address >> 21 << 1 | 1,
+        };
+        if self.first.of(page).is_some_and(|table| table.hit(key)) {
+            return Translation::First;
+        }
+        let mut found = Translation::Walked;
+        if let Some(table) = self.second.of(page) {
+            if table.hit(key) {
+                found = Translation::Second;
+            } else {
+                table.insert(key);
+            }
+        }
+        if let Some(table) = self.first.of(page) {
+            table.insert(key);
+        }
+        found
+    }
+}
