@@ -1,6 +1,6 @@
 //! Machines as data.
 
-use super::presets;
+use super::{host, presets};
 use crate::{SetHash, Sets};
 use std::fmt;
 
@@ -92,6 +92,8 @@ pub enum Level {
 pub enum MachineError {
     /// There is no machine of that name.
     Unknown(String),
+    /// This machine's processor and system do not tell what its caches are.
+    Host,
     /// A machine that cannot be.
     Geometry {
         /// The machine's name.
@@ -109,12 +111,23 @@ const BYTES_MAX: usize = 4 << 30;
 const ENTRIES_MAX: usize = 1 << 20;
 
 impl Machine {
-    /// The names [`Machine::named`] knows.
-    pub const NAMES: [&'static str; 7] =
-        ["haswell", "abu-dhabi", "i7-2630qm", "i7-4770", "sapphire-rapids", "zen4", "graviton3"];
+    /// The names [`Machine::named`] knows; `host` is the machine it is called on.
+    pub const NAMES: [&'static str; 8] = [
+        "haswell",
+        "abu-dhabi",
+        "i7-2630qm",
+        "i7-4770",
+        "sapphire-rapids",
+        "zen4",
+        "graviton3",
+        "host",
+    ];
 
     /// The machine of that name.
     pub fn named(name: &str) -> Result<Self, MachineError> {
+        if name == "host" {
+            return host::machine();
+        }
         let preset = presets::ALL.iter().find(|machine| machine.name == name);
         preset.copied().ok_or_else(|| MachineError::Unknown(name.into()))
     }
@@ -207,6 +220,12 @@ impl fmt::Display for MachineError {
                 let [names @ .., last] = Machine::NAMES;
                 write!(f, "`{name}` is no machine: choose {} or {last}", names.join(", "))
             }
+            Self::Host => write!(
+                f,
+                "neither the processor nor the system tells three levels of caches of this \
+                 machine: choose one by name, such as {}",
+                Machine::NAMES[0]
+            ),
             Self::Geometry { machine, part, problem } => {
                 write!(f, "{part} of machine `{machine}` {problem}")
             }
@@ -230,18 +249,18 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_a_machine_there_is_a_model_of() {
-        for name in Machine::NAMES {
+    fn every_name_but_host_is_a_machine_there_is_a_model_of() {
+        for name in Machine::NAMES.iter().filter(|name| **name != "host") {
             let machine = Machine::named(name).unwrap();
-            assert_eq!(machine.name, name);
+            assert_eq!(machine.name, *name);
             assert_eq!(refusal(&machine), "");
             assert!(!machine.source.is_empty());
         }
-        assert_eq!(presets::ALL.len(), Machine::NAMES.len());
+        assert_eq!(presets::ALL.len() + 1, Machine::NAMES.len());
         assert_eq!(
             Machine::named("Haswell").unwrap_err().to_string(),
             "`Haswell` is no machine: choose haswell, abu-dhabi, i7-2630qm, i7-4770, \
-             sapphire-rapids, zen4 or graviton3"
+             sapphire-rapids, zen4, graviton3 or host"
         );
     }
 

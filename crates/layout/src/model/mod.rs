@@ -37,6 +37,9 @@
 //! Answers computed by hand for every mechanism (`tests.rs`).
 
 mod cache;
+#[cfg(target_arch = "x86_64")]
+mod cpuid;
+mod host;
 mod machine;
 mod presets;
 #[cfg(test)]
