@@ -34,7 +34,8 @@
 //! of the size of the caches. Nothing is allocated after `new`.
 //!
 //! # Checked by
-//! Answers computed by hand for every mechanism (`tests.rs`).
+//! Answers computed by hand for every mechanism (`tests.rs`), and cachegrind for misses as a whole
+//! (`tests/cachegrind.rs`).
 
 mod cache;
 #[cfg(target_arch = "x86_64")]
