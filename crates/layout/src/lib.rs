@@ -23,6 +23,7 @@ mod facts;
 mod paths;
 pub mod record;
 mod sets;
+mod trace;
 
 pub use census::{Census, KindId};
 pub use class::study_class;
@@ -30,6 +31,7 @@ pub use facts::{Facts, Shares};
 pub use paths::{Collocation, Paths};
 pub use record::Read;
 pub use sets::{SetHash, Sets};
+pub use trace::{LineFault, Trace, TraceError, TraceKind, TraceObject};
 
 /// A part of an object that a search reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
