@@ -24,6 +24,7 @@ mod model;
 mod paths;
 pub mod record;
 mod sets;
+mod trace;
 
 pub use census::{Census, KindId};
 pub use class::study_class;
@@ -34,6 +35,7 @@ pub use model::{
 pub use paths::{Collocation, Paths};
 pub use record::Read;
 pub use sets::{SetHash, Sets};
+pub use trace::{LineFault, Trace, TraceError, TraceKind, TraceObject};
 
 /// A part of an object that a search reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

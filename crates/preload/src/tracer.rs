@@ -1,0 +1,548 @@
+//! What is traced, and the state of it.
+//!
+//! # Order
+//! All events go through one buffer under one lock. An allocation is written after the memory was
+//! got, a free before it is given back, and a `realloc` happens under the lock; so of two events of
+//! one address, the one that happened first is written first, whichever threads they are of.
+//!
+//! # No way back into itself
+//! A thread that is inside is marked by a `pthread_setspecific` value, and what it allocates there is
+//! passed on untraced. Not by a `thread_local!`: reaching one can make the loader allocate (after a
+//! `dlopen`, to enlarge the thread's table), which would come back here before the mark is read. A
+//! key made this early has its place in the thread's own control block.
+//!
+//! # Memory ordering
+//!
+//! | word | site | ordering | pairs with | why |
+//! |---|---|---|---|---|
+//! | `PHASE` | `ready`, `begin` loads | Acquire | `begin` stores | the next definitions and the key are there |
+//! | `PHASE` | `begin` exchanges | AcqRel / Acquire | `begin` stores | one thread does each step, behind the one before |
+//! | `PHASE` | `begin` stores | Release | `ready` | publishes what the step set up |
+//! | `TRACING` | `enter` | Acquire | `start` | key and depth are set; an old value costs an event or a lock |
+//! | `TRACING` | stores | Release | `enter` | as above |
+//! | `TRACING` | other loads | Relaxed | – | under the lock, as the stores are, or in a child with one thread |
+//! | `KEY`, `DEPTH` | all | Relaxed | – | set before `TRACING`, and not changed then |
+//! | `OWNER` | all | Relaxed | – | changed in a child that has one thread |
+
+use crate::file::{File, Identity, Refused, errno, set_errno};
+use crate::lock::Locked;
+use crate::name;
+use crate::next;
+use crate::sites::{DEPTH_MAX, Frames, Mapped, Sites};
+use crate::text::Text;
+use libc::{c_char, c_int, c_void};
+use silvics_sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::ffi::CStr;
+
+/// The bytes of the buffer: what a program loses that is killed.
+const BUFFER: usize = 64 << 10;
+/// The longest path, with its closing zero.
+const PATH_MAX: usize = 4096;
+/// The longest line of an event: a short word, an address and a size.
+const EVENT_MAX: usize = 80;
+const _: () = assert!(name::NAME_MAX + EVENT_MAX < BUFFER);
+
+const NEW: u32 = 0;
+const RESOLVING: u32 = 1;
+const RESOLVED: u32 = 2;
+const STARTING: u32 = 3;
+const STARTED: u32 = 4;
+
+static PHASE: AtomicU32 = AtomicU32::new(NEW);
+static TRACING: AtomicBool = AtomicBool::new(false);
+static KEY: AtomicU32 = AtomicU32::new(0);
+static DEPTH: AtomicUsize = AtomicUsize::new(1);
+/// The process whose events the buffer holds.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
+static STATE: Locked<State> = Locked::new(State {
+    text: Text::new([0; BUFFER]),
+    sites: Sites::new(),
+    file: None,
+    pattern: Text::new([0; PATH_MAX]),
+    stderr: None,
+    ending: false,
+});
+
+/// The one writer of a process.
+struct State {
+    text: Text<[u8; BUFFER]>,
+    sites: Sites,
+    /// `None` in a child that has not written yet.
+    file: Option<File>,
+    /// The path, with `%p` in it as it was given.
+    pattern: Text<[u8; PATH_MAX]>,
+    /// What standard error was at the start: nothing is said to anything else.
+    stderr: Option<Identity>,
+    /// Every event is written at once: nothing may run after it.
+    ending: bool,
+}
+
+unsafe extern "C" {
+    static environ: *const *const c_char;
+}
+
+/// Whether the next definitions are known. The first call looks them up and starts the trace.
+pub(crate) fn ready() -> bool {
+    PHASE.load(Ordering::Acquire) == STARTED || begin()
+}
+
+#[cold]
+fn begin() -> bool {
+    let step =
+        |from, to| PHASE.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok();
+    if step(NEW, RESOLVING) {
+        next::resolve_all();
+        PHASE.store(RESOLVED, Ordering::Release);
+    }
+    // SAFETY: the loader's variable, null until the C library has begun: then the next call tries.
+    let has_environment = unsafe { !(&raw const environ).read().is_null() };
+    if has_environment && step(RESOLVED, STARTING) {
+        let saved = errno();
+        start();
+        set_errno(saved);
+        PHASE.store(STARTED, Ordering::Release);
+    }
+    PHASE.load(Ordering::Acquire) >= RESOLVED
+}
+
+/// Why a program runs untraced.
+enum Refusal<'a> {
+    NoPath,
+    LongPath,
+    Depth(&'a [u8]),
+    NoKey,
+    File(Refused),
+}
+
+/// Opens the file that the environment names, if it names one.
+fn start() {
+    let Some(path) = variable(c"SILVICS_TRACE") else { return };
+    // SAFETY: nobody is inside before the phase is STARTED.
+    unsafe {
+        STATE.with(|state| {
+            state.stderr = Identity::of(2);
+            match state.start(path) {
+                Ok(()) => {}
+                Err(refusal) => state.say_why(&refusal, path),
+            }
+        });
+    }
+}
+
+fn variable(name: &CStr) -> Option<&'static [u8]> {
+    // SAFETY: a C string; the environment's value is copied or parsed before the program runs on.
+    unsafe {
+        let value = libc::getenv(name.as_ptr());
+        (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes())
+    }
+}
+
+/// From 1 to [`DEPTH_MAX`], in decimal.
+fn parse_depth(value: &[u8]) -> Option<usize> {
+    let depth = match value {
+        [digit @ b'0'..=b'9'] => usize::from(digit - b'0'),
+        [b'1', digit @ b'0'..=b'9'] => 10 + usize::from(digit - b'0'),
+        _ => 0,
+    };
+    (1..=DEPTH_MAX).contains(&depth).then_some(depth)
+}
+
+impl State {
+    fn start(&mut self, path: &[u8]) -> Result<(), Refusal<'static>> {
+        let depth = match variable(c"SILVICS_TRACE_DEPTH") {
+            None => 1,
+            Some(value) => parse_depth(value).ok_or(Refusal::Depth(value))?,
+        };
+        self.set_pattern(path)?;
+        let mut key = 0;
+        // SAFETY: no destructor, so that marks stay while other destructors allocate.
+        if unsafe { libc::pthread_key_create(&raw mut key, None) } != 0 {
+            return Err(Refusal::NoKey);
+        }
+        KEY.store(key, Ordering::Relaxed);
+        DEPTH.store(depth, Ordering::Relaxed);
+        OWNER.store(process(), Ordering::Relaxed);
+        self.file = Some(self.open().map_err(Refusal::File)?);
+        self.begin_file();
+        // libgcc allocates when it unwinds for the first time.
+        name::frames(0, depth);
+        TRACING.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Keeps the path, from the root on, because the program may change its folder.
+    fn set_pattern(&mut self, path: &[u8]) -> Result<(), Refusal<'static>> {
+        if path.is_empty() {
+            return Err(Refusal::NoPath);
+        }
+        self.pattern.clear();
+        if !path.starts_with(b"/") {
+            let mut folder = [0_u8; PATH_MAX];
+            // SAFETY: room for what the call fills in.
+            if unsafe { libc::getcwd(folder.as_mut_ptr().cast(), folder.len()) }.is_null() {
+                return Err(Refusal::File(Refused::System(errno())));
+            }
+            let end = folder.iter().position(|byte| *byte == 0).unwrap_or(0);
+            self.pattern.push(folder.get(..end).unwrap_or_default());
+            self.pattern.push(b"/");
+        }
+        self.pattern.push(path);
+        // Room for ten digits instead of each `%p`, and for the zero.
+        let names = self.pattern.written().windows(2).filter(|pair| *pair == b"%p").count();
+        if self.pattern.room() <= 8 * names { Err(Refusal::LongPath) } else { Ok(()) }
+    }
+
+    fn own_file_per_process(&self) -> bool {
+        self.pattern.written().windows(2).any(|pair| pair == b"%p")
+    }
+
+    fn open(&self) -> Result<File, Refused> {
+        let mut path = Text::new([0_u8; PATH_MAX]);
+        let mut rest = self.pattern.written();
+        while let [first, others @ ..] = rest {
+            rest = if let [b'p', others @ ..] = others
+                && *first == b'%'
+            {
+                path.push_decimal(process() as usize);
+                others
+            } else {
+                path.push(&[*first]);
+                others
+            };
+        }
+        path.push(&[0]);
+        let path = CStr::from_bytes_with_nul(path.written());
+        File::create(path.map_err(|_| Refused::System(libc::EINVAL))?)
+    }
+
+    fn begin_file(&mut self) {
+        self.text.push(b"# silvics-preload: process ");
+        self.text.push_decimal(process() as usize);
+        self.text.push(b", frames ");
+        self.text.push_decimal(DEPTH.load(Ordering::Relaxed));
+        self.text.push(b"\n");
+    }
+
+    fn make_room(&mut self, bytes: usize) {
+        if self.text.room() < bytes {
+            self.flush();
+        }
+    }
+
+    fn allocation(&mut self, site: usize, address: usize, size: usize) {
+        self.make_room(EVENT_MAX);
+        self.text.push(b"k");
+        self.text.push_decimal(site);
+        self.text.push(b" ");
+        self.text.push_hex(address);
+        self.text.push(b" ");
+        self.text.push_decimal(size);
+        self.end_line();
+    }
+
+    fn free(&mut self, address: usize) {
+        self.make_room(EVENT_MAX);
+        self.text.push(b"- ");
+        self.text.push_hex(address);
+        self.end_line();
+    }
+
+    fn end_line(&mut self) {
+        self.text.push(b"\n");
+        if self.ending {
+            self.flush();
+        }
+    }
+
+    /// The number of a site that may have been declared by another thread meanwhile.
+    fn declare<B>(&mut self, frames: &Frames, name: &Text<B>) -> Option<usize>
+    where
+        B: AsRef<[u8]> + AsMut<[u8]>,
+    {
+        if let Some(site) = self.sites.find(frames) {
+            return Some(site);
+        }
+        let Some(site) = self.sites.add(*frames) else {
+            self.end(libc::ENOMEM);
+            return None;
+        };
+        self.make_room(name::NAME_MAX + EVENT_MAX);
+        self.text.push(b"kind ");
+        self.text.push(name.written());
+        self.text.push(b" short k");
+        self.text.push_decimal(site);
+        self.end_line();
+        Some(site)
+    }
+
+    fn flush(&mut self) {
+        // A child whose fork called no handler.
+        if OWNER.load(Ordering::Relaxed) != process() {
+            return self.leave_parent();
+        }
+        if self.file.is_none() && TRACING.load(Ordering::Relaxed) {
+            match self.open() {
+                Ok(file) => self.file = Some(file),
+                Err(Refused::System(error)) => self.end(error),
+                Err(Refused::NotRegular | Refused::Busy) => self.end(libc::EBUSY),
+            }
+        }
+        let lines = self.text.written();
+        if let Some(Err(error)) = self.file.as_mut().map(|file| file.append(lines)) {
+            self.end(error);
+        }
+        self.text.clear();
+    }
+
+    /// In a child: forgets what is the parent's, and goes on with a file of its own or not at all.
+    fn leave_parent(&mut self) {
+        OWNER.store(process(), Ordering::Relaxed);
+        self.text.clear();
+        self.file = None;
+        self.sites = Sites::new();
+        self.ending = false;
+        if self.own_file_per_process() {
+            self.begin_file();
+        } else {
+            TRACING.store(false, Ordering::Release);
+        }
+    }
+
+    /// Ends the trace with what was written so far.
+    fn end(&mut self, error: c_int) {
+        TRACING.store(false, Ordering::Release);
+        self.file = None;
+        let mut text = Text::new([0_u8; 512]);
+        text.push(b"silvics-preload: the trace ends early because it cannot be written (");
+        push_error(&mut text, error);
+        text.push(b"): what it holds is whole; remove the cause and run the program again\n");
+        self.say(&text);
+    }
+
+    fn say_why(&self, refusal: &Refusal<'_>, path: &[u8]) {
+        /// A value, or its first bytes.
+        fn push_shown(text: &mut Text<[u8; 512]>, value: &[u8]) {
+            text.push_clean(value.get(..value.len().min(200)).unwrap_or_default());
+        }
+        let mut text = Text::new([0; 512]);
+        text.push(b"silvics-preload: the program runs untraced: ");
+        match refusal {
+            Refusal::NoPath => text.push(b"SILVICS_TRACE is empty: name the file to write to"),
+            Refusal::LongPath => {
+                text.push(b"SILVICS_TRACE is too long: name a file by a shorter path");
+            }
+            Refusal::Depth(value) => {
+                text.push(b"SILVICS_TRACE_DEPTH is `");
+                push_shown(&mut text, value);
+                text.push(b"`: give a number of frames from 1 to 16, or none");
+            }
+            Refusal::NoKey => text.push(b"there are no thread-specific keys left: load it first"),
+            Refusal::File(refused) => {
+                text.push(b"SILVICS_TRACE is `");
+                push_shown(&mut text, path);
+                text.push(b"`, which ");
+                match refused {
+                    Refused::System(error) => {
+                        text.push(b"cannot be written (");
+                        push_error(&mut text, *error);
+                        text.push(b"): name a file that can");
+                    }
+                    Refused::NotRegular => text.push(b"is no regular file: name one"),
+                    // A parent's child, most of the time, and nothing that anybody did wrong.
+                    Refused::Busy => return,
+                }
+            }
+        }
+        text.push(b"\n");
+        self.say(&text);
+    }
+
+    fn say<const N: usize>(&self, text: &Text<[u8; N]>) {
+        if self.stderr.is_some() && Identity::of(2) == self.stderr {
+            let text = text.written();
+            // SAFETY: readable bytes. What standard error does not take is lost.
+            unsafe { libc::syscall(libc::SYS_write, 2, text.as_ptr(), text.len()) };
+        }
+    }
+}
+
+fn push_error<const N: usize>(text: &mut Text<[u8; N]>, error: c_int) {
+    let mut message = [0_u8; 128];
+    // SAFETY: room for what the call fills in.
+    let failed = unsafe { libc::strerror_r(error, message.as_mut_ptr().cast(), message.len()) };
+    match CStr::from_bytes_until_nul(&message) {
+        Ok(message) if failed == 0 => text.push(message.to_bytes()),
+        _ => {
+            text.push(b"error ");
+            text.push_decimal(error as usize);
+        }
+    }
+}
+
+fn process() -> u32 {
+    // SAFETY: always succeeds.
+    unsafe { libc::getpid() as u32 }
+}
+
+/// The frames of a call that returns to `caller`.
+fn frames(caller: usize) -> Frames {
+    let saved = errno();
+    let frames = name::frames(caller, DEPTH.load(Ordering::Relaxed));
+    set_errno(saved);
+    frames
+}
+
+/// A thread that is inside the tracer. The error number is the next definitions' to set.
+pub(crate) struct Inside(());
+
+/// Marks the thread, unless nothing is traced or it is inside already.
+pub(crate) fn enter() -> Option<Inside> {
+    if !TRACING.load(Ordering::Acquire) {
+        return None;
+    }
+    let key = KEY.load(Ordering::Relaxed);
+    // SAFETY: the key was made before tracing began.
+    unsafe {
+        if !libc::pthread_getspecific(key).is_null() {
+            return None;
+        }
+        let saved = errno();
+        let failed = libc::pthread_setspecific(key, (&raw const TRACING).cast());
+        set_errno(saved);
+        (failed == 0).then_some(Inside(()))
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        // SAFETY: as above; a null value needs no memory.
+        unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), std::ptr::null()) };
+    }
+}
+
+impl Inside {
+    /// Calls `f` with the state, and keeps the error number.
+    #[expect(clippy::unused_self, reason = "whoever has one is inside")]
+    fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+        let saved = errno();
+        // SAFETY: `self` is the thread's only one, and nothing below calls this again.
+        let result = unsafe { STATE.with(f) };
+        set_errno(saved);
+        result
+    }
+
+    fn declared(&self, frames: &Frames) -> Option<usize> {
+        let saved = errno();
+        // Outside the lock: naming takes the loader's.
+        // SAFETY: zeros are bytes.
+        let scratch = unsafe { Mapped::<u8>::zeros(name::NAME_MAX) };
+        let site = scratch.and_then(|scratch| {
+            let mut name = Text::new(scratch);
+            name::write(frames, &mut name);
+            self.with(|state| state.declare(frames, &name))
+        });
+        set_errno(saved);
+        site
+    }
+
+    /// Writes an allocation that has happened, by the call that returns to `caller`.
+    pub(crate) fn allocated(&self, caller: usize, at: *const c_void, size: usize) {
+        let frames = frames(caller);
+        let known = self.with(|state| {
+            let site = state.sites.find(&frames);
+            site.map(|site| state.allocation(site, at.addr(), size))
+        });
+        if known.is_none()
+            && let Some(site) = self.declared(&frames)
+        {
+            self.with(|state| state.allocation(site, at.addr(), size));
+        }
+    }
+
+    /// Writes a free that is about to happen.
+    pub(crate) fn freed(&self, at: *const c_void) {
+        self.with(|state| state.free(at.addr()));
+    }
+
+    /// Moves an object by `realloc`, which returns its new place, and writes it.
+    pub(crate) fn moved(
+        &self,
+        caller: usize,
+        old: *mut c_void,
+        size: usize,
+        realloc: impl FnOnce() -> *mut c_void,
+    ) -> *mut c_void {
+        let frames = frames(caller);
+        let known = self.with(|state| state.sites.find(&frames));
+        let Some(site) = known.or_else(|| self.declared(&frames)) else { return realloc() };
+        let before = errno();
+        let (new, after) = self.with(|state| {
+            set_errno(0);
+            let new = realloc();
+            let after = errno();
+            // Without a new place the old one is free where there was nothing to keep.
+            if !new.is_null() || (size == 0 && after != libc::ENOMEM) {
+                state.free(old.addr());
+            }
+            if !new.is_null() {
+                state.allocation(site, new.addr(), size);
+            }
+            (new, after)
+        });
+        set_errno(if after == 0 { before } else { after });
+        new
+    }
+}
+
+/// Writes what is in the buffer, because nothing of this program may come after.
+pub(crate) fn finish(ending: bool) {
+    // Not in a `vfork` child, which shares its parent's memory, and not in a signal handler that
+    // interrupted a write.
+    if OWNER.load(Ordering::Relaxed) == process()
+        && let Some(inside) = enter()
+    {
+        inside.with(|state| {
+            state.flush();
+            state.ending = ending;
+        });
+    }
+}
+
+extern "C" fn before_fork() {
+    STATE.lock();
+}
+
+extern "C" fn in_parent() {
+    STATE.unlock();
+}
+
+extern "C" fn in_child() {
+    // SAFETY: the child has one thread, which has no reference to the state outside `with`.
+    unsafe {
+        STATE.renew();
+        if TRACING.load(Ordering::Relaxed) {
+            STATE.with(State::leave_parent);
+        }
+    }
+}
+
+extern "C" fn load() {
+    ready();
+    // SAFETY: handlers that live as long as this object, which is never unloaded.
+    unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
+}
+
+extern "C" fn unload() {
+    finish(true);
+}
+
+// SAFETY: the loader calls what stands in these sections, once, when the object's libraries are
+// ready and before they go.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOAD: extern "C" fn() = load;
+// SAFETY: as above.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static UNLOAD: extern "C" fn() = unload;

@@ -1,0 +1,238 @@
+//! A program of which the tests know what it allocates: `silvics-preload-known WHAT`.
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn main() {
+    let what = std::env::args().nth(1).unwrap_or_default();
+    match what.as_str() {
+        "verbs" => linux::verbs(),
+        "sites" => linux::sites(),
+        "threads" => linux::threads(),
+        "fork" => linux::fork(),
+        "exit-now" => linux::exit_now(),
+        "exec" => linux::exec(),
+        "errno" => linux::errno(),
+        "cancel" => linux::cancel(),
+        "close" => linux::close(),
+        "killed" => linux::killed(),
+        other => panic!("nothing known is called `{other}`"),
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn main() {}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod linux {
+    use std::ffi::CString;
+    use std::hint::black_box;
+    use std::sync::mpsc;
+
+    /// An address that may go to another thread.
+    struct Block(*mut libc::c_void);
+    // SAFETY: memory of the C library, which any thread may free.
+    unsafe impl Send for Block {}
+
+    #[inline(never)]
+    fn get(size: usize) -> Block {
+        // SAFETY: any size may be asked for.
+        let at = black_box(unsafe { libc::malloc(size) });
+        assert!(!at.is_null());
+        Block(at)
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "nobody has the block afterwards")]
+    fn free(block: Block) {
+        // SAFETY: from `get` or a sibling, and freed once.
+        unsafe { libc::free(black_box(block.0)) };
+    }
+
+    fn resized(block: &Block, size: usize) -> Block {
+        // SAFETY: as above.
+        Block(black_box(unsafe { libc::realloc(block.0, size) }))
+    }
+
+    /// Each verb with a size of its own, some freed.
+    pub(super) fn verbs() {
+        let kept: Vec<Block> = (0..100).map(|_| get(7_001)).collect();
+        (0..50).map(|_| get(7_003)).for_each(free);
+        // SAFETY: sizes and alignments as the C library's manual asks.
+        unsafe {
+            black_box(libc::calloc(7, 1_001)).cast::<u8>().write(1);
+            black_box(libc::memalign(64, 7_009));
+            black_box(libc::aligned_alloc(128, 7_040));
+            let mut at = std::ptr::null_mut();
+            assert_eq!(libc::posix_memalign(&raw mut at, 4096, 7_013), 0);
+            assert_eq!(black_box(at).addr() % 4096, 0);
+            assert!(libc::posix_memalign(&raw mut at, 3, 7_019) != 0);
+            assert!(black_box(libc::malloc(usize::MAX / 2)).is_null());
+            assert!(black_box(libc::calloc(usize::MAX / 2, 3)).is_null());
+            let text = CString::new(vec![b'x'; 7_026]).expect("no zero in it");
+            black_box(libc::strdup(text.as_ptr()));
+        }
+        let moved = (0..20).map(|_| resized(&get(7_039), 7_043));
+        let moved: Vec<Block> = moved.map(|block| resized(&block, 70_000)).collect();
+        let fresh = resized(&Block(std::ptr::null_mut()), 7_057);
+        assert!(resized(&get(7_069), 0).0.is_null());
+        black_box((kept, moved, fresh));
+    }
+
+    #[inline(never)]
+    fn wrapper(size: usize) -> Block {
+        black_box(get(size))
+    }
+
+    #[inline(never)]
+    fn first() -> Block {
+        black_box(wrapper(7_001))
+    }
+
+    #[inline(never)]
+    fn second() -> Block {
+        black_box(wrapper(7_003))
+    }
+
+    /// Two callers of one wrapper of `malloc`.
+    pub(super) fn sites() {
+        for _ in 0..black_box(10) {
+            black_box((first(), second()));
+        }
+    }
+
+    /// Four threads in a ring: each allocates, moves, and frees what its neighbour sends.
+    pub(super) fn threads() {
+        const THREADS: usize = 4;
+        let (senders, receivers): (Vec<_>, Vec<_>) =
+            (0..THREADS).map(|_| mpsc::sync_channel::<Block>(64)).unzip();
+        std::thread::scope(|scope| {
+            for (at, receiver) in receivers.into_iter().enumerate() {
+                let sender = senders[(at + 1) % THREADS].clone();
+                scope.spawn(move || {
+                    for round in 0..20_000_usize {
+                        // Few sizes, so that freed addresses are soon used again.
+                        let mut block = get(16 + 16 * (round % 3));
+                        if round % 7 == 0 {
+                            block = resized(&block, 24 + 32 * (round % 5));
+                        }
+                        let unsent = sender.try_send(block).err();
+                        if let Some(mpsc::TrySendError::Full(block)) = unsent {
+                            free(block);
+                        }
+                        receiver.try_iter().for_each(free);
+                    }
+                });
+            }
+        });
+    }
+
+    /// A child that allocates, frees something of its parent's, and ends.
+    pub(super) fn fork() {
+        let before: Vec<Block> = (0..10).map(|_| get(7_001)).collect();
+        // SAFETY: this process has one thread.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            for block in before {
+                free(block);
+            }
+            black_box((0..30).map(|_| get(7_003)).collect::<Vec<Block>>());
+            std::process::exit(0);
+        }
+        let mut status = 0;
+        // SAFETY: waits for the child.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0);
+        let after: Vec<Block> = (0..20).map(|_| get(7_009)).collect();
+        println!("{child}");
+        black_box((before, after));
+    }
+
+    pub(super) fn exit_now() {
+        black_box(get(7_001));
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(3) };
+    }
+
+    /// Becomes a program that is not traced.
+    pub(super) fn exec() {
+        black_box(get(7_001));
+        let path = c"/bin/true";
+        let (arguments, environment) = ([path.as_ptr(), std::ptr::null()], [std::ptr::null()]);
+        // SAFETY: C strings in lists that end with null.
+        unsafe { libc::execve(path.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
+        panic!("/bin/true is not there");
+    }
+
+    /// Error numbers are as without the tracer: kept by success, set by failure.
+    pub(super) fn errno() {
+        // SAFETY: the C library's word of this thread.
+        let errno = || unsafe { *libc::__errno_location() };
+        for size in (0..20_000).map(|at| 16 + at % 50) {
+            // SAFETY: as above.
+            unsafe { *libc::__errno_location() = 1234 };
+            let block = get(size);
+            assert_eq!(errno(), 1234);
+            let block = resized(&block, 2 * size);
+            assert_eq!(errno(), 1234);
+            free(block);
+            assert_eq!(errno(), 1234);
+        }
+        // SAFETY: any size may be asked for.
+        assert!(black_box(unsafe { libc::malloc(usize::MAX / 2) }).is_null());
+        assert_eq!(errno(), libc::ENOMEM);
+        let block = get(100);
+        // SAFETY: as above, and from `get`.
+        unsafe {
+            *libc::__errno_location() = 0;
+            assert!(black_box(libc::realloc(block.0, usize::MAX / 2)).is_null());
+        }
+        assert_eq!(errno(), libc::ENOMEM);
+        free(block);
+    }
+
+    /// A thread that is asked to end goes on to where the C library says that it may.
+    pub(super) fn cancel() {
+        extern "C" fn busy(done: *mut libc::c_void) -> *mut libc::c_void {
+            for round in 0..100_000 {
+                free(get(16 + round % 50));
+            }
+            // SAFETY: the caller's, which waits.
+            unsafe { done.cast::<bool>().write(true) };
+            std::ptr::null_mut()
+        }
+        let (mut thread, mut done) = (0, false);
+        // SAFETY: the thread ends before `done` does.
+        unsafe {
+            let start = libc::pthread_create(
+                &raw mut thread,
+                std::ptr::null(),
+                busy,
+                (&raw mut done).cast(),
+            );
+            assert_eq!((start, libc::pthread_cancel(thread)), (0, 0));
+            assert_eq!(libc::pthread_join(thread, std::ptr::null_mut()), 0);
+        }
+        assert!(black_box(done));
+    }
+
+    /// Closes every descriptor, and opens a file in the place of each.
+    pub(super) fn close() {
+        black_box(get(7_001));
+        for fd in 3..1024 {
+            // SAFETY: descriptors of this program, which has none that it needs.
+            unsafe { libc::close(fd) };
+        }
+        let path = CString::new(std::env::args().nth(2).expect("a path")).expect("no zero in it");
+        // SAFETY: a C string.
+        while unsafe { libc::open(path.as_ptr(), libc::O_WRONLY) } < 1000 {}
+        for _ in 0..10_000 {
+            free(get(7_003));
+        }
+    }
+
+    pub(super) fn killed() {
+        for _ in 0..10_000 {
+            free(get(7_003));
+        }
+        // SAFETY: ends this process.
+        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    }
+}
