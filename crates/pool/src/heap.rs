@@ -2,7 +2,15 @@
 //!
 //! Structures placed in [`Shared`](crate::Shared) take their objects from a heap: the program's global
 //! allocator, or one that is given at run time. Which objects then lie side by side is the heap's
-//! doing. [`SizeClassHeap`] is the deterministic one, on which that can be asserted.
+//! doing. [`SizeClassHeap`] is the deterministic one, on which that can be asserted. The general
+//! allocators of the literature are heaps behind features of their names.
+//!
+//! | heap | feature | kinds | [`Heap::bytes`] |
+//! |---|---|---|---|
+//! | [`Global`] | | mixed | the size asked for |
+//! | [`SizeClassHeap`] | | mixed | exact |
+//! | `Jemalloc` | `jemalloc` | mixed | exact |
+//! | `SegregatedJemalloc` | `jemalloc` | an arena each | exact |
 //!
 //! *Invariants* of [`SizeClassHeap`]: H1: a block is free, or was given out by `alloc` once since it
 //! was. H2: a block lies within a run of its class, at a multiple of the class from the run's start,
@@ -17,6 +25,13 @@ use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ptr::{NonNull, null_mut};
+
+#[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
+pub(crate) mod jemalloc;
+#[cfg(all(test, not(any(silvics_loom, silvics_shuttle, miri))))]
+mod promises;
+#[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
+pub(crate) mod segregated;
 
 /// An allocator of objects of every kind and size, chosen at run time.
 ///

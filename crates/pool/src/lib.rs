@@ -27,8 +27,9 @@
 //! ```
 //!
 //! [`Placement`] makes the choice a type: [`Pooled`] structures keep a pool per object kind,
-//! [`Shared`] ones take everything from one [`Heap`], for comparison: the program's global allocator, or
-//! one with the size classes of the study.
+//! [`Shared`] ones take everything from one [`Heap`], for comparison: the program's global allocator,
+//! one with the size classes of the study, or, behind a feature, jemalloc, also with an arena per kind of
+//! object.
 
 mod budget;
 mod bytes;
@@ -47,6 +48,8 @@ pub use budget::Budget;
 pub use bytes::BytesPool;
 pub use error::AllocError;
 pub use heap::{Global, Heap, SizeClassHeap};
+#[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
+pub use heap::{jemalloc::Jemalloc, segregated::SegregatedJemalloc};
 pub use pages::{Fallback, HUGE_PAGE, Pages, Region, set_read_only};
 pub use placement::{
     BytesAlloc, Placement, Pooled, Recorded, Shared, SharedBytes, SharedSlots, SlotAlloc,
