@@ -11,6 +11,7 @@
 //! | [`SizeClassHeap`] | | mixed | exact |
 //! | `Jemalloc` | `jemalloc` | mixed | exact |
 //! | `SegregatedJemalloc` | `jemalloc` | an arena each | exact |
+//! | `Mimalloc` | `mimalloc` | mixed | exact up to 512 KiB, then of what is touched |
 //!
 //! *Invariants* of [`SizeClassHeap`]: H1: a block is free, or was given out by `alloc` once since it
 //! was. H2: a block lies within a run of its class, at a multiple of the class from the run's start,
@@ -28,6 +29,8 @@ use std::ptr::{NonNull, null_mut};
 
 #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 pub(crate) mod jemalloc;
+#[cfg(feature = "mimalloc")]
+pub(crate) mod mimalloc;
 #[cfg(all(test, not(any(silvics_loom, silvics_shuttle, miri))))]
 mod promises;
 #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]

@@ -28,8 +28,8 @@
 //!
 //! [`Placement`] makes the choice a type: [`Pooled`] structures keep a pool per object kind,
 //! [`Shared`] ones take everything from one [`Heap`], for comparison: the program's global allocator,
-//! one with the size classes of the study, or, behind a feature, jemalloc, also with an arena per kind of
-//! object.
+//! one with the size classes of the study, or, behind features of their names, jemalloc (also with an
+//! arena per kind of object) and mimalloc.
 
 mod budget;
 mod bytes;
@@ -47,6 +47,8 @@ mod typed;
 pub use budget::Budget;
 pub use bytes::BytesPool;
 pub use error::AllocError;
+#[cfg(feature = "mimalloc")]
+pub use heap::mimalloc::Mimalloc;
 pub use heap::{Global, Heap, SizeClassHeap};
 #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 pub use heap::{jemalloc::Jemalloc, segregated::SegregatedJemalloc};

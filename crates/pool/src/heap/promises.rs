@@ -1,6 +1,6 @@
 //! What is promised of every allocator taken in as a heap.
 
-#![cfg(any(feature = "jemalloc"))]
+#![cfg(any(feature = "jemalloc", feature = "mimalloc"))]
 
 use super::{Heap, PAGE};
 use std::alloc::Layout;
@@ -235,4 +235,26 @@ mod jemalloc {
         .unwrap();
         assert_eq!(Arc::strong_count(&heap), 1, "the last moments have come");
     }
+}
+
+#[cfg(feature = "mimalloc")]
+#[test]
+fn mimalloc_keeps_its_promises() {
+    use crate::Mimalloc;
+    keeps_its_promises(&Mimalloc, |object| {
+        // SAFETY: an object of mimalloc's.
+        let usable = unsafe { libmimalloc_sys::mi_usable_size(object.as_ptr().cast()) };
+        (usable <= 512 << 10).then_some(usable)
+    });
+    let of = layout(600_000, 64);
+    let object = Object::new(&Mimalloc, of, 1);
+    // SAFETY: as above.
+    let usable = unsafe { libmimalloc_sys::mi_usable_size(object.0.as_ptr().cast()) };
+    let bytes = Mimalloc.bytes(of);
+    assert!((bytes..=bytes + bytes / 8).contains(&usable), "{usable} for {bytes}");
+    object.free(&Mimalloc, 1);
+    recycles_what_others_free(&Mimalloc);
+    threads_share(&Mimalloc);
+    let of = layout(100, 1 << 16);
+    Object::new(&Mimalloc, of, 1).free(&Mimalloc, 1); // by the global allocator
 }
