@@ -12,6 +12,7 @@
 //! | `Jemalloc` | `jemalloc` | mixed | exact |
 //! | `SegregatedJemalloc` | `jemalloc` | an arena each | exact |
 //! | `Mimalloc` | `mimalloc` | mixed | exact up to 512 KiB, then of what is touched |
+//! | `Tcmalloc` | `tcmalloc` | mixed | exact but for sampled objects |
 //!
 //! *Invariants* of [`SizeClassHeap`]: H1: a block is free, or was given out by `alloc` once since it
 //! was. H2: a block lies within a run of its class, at a multiple of the class from the run's start,
@@ -35,6 +36,8 @@ pub(crate) mod mimalloc;
 mod promises;
 #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 pub(crate) mod segregated;
+#[cfg(all(feature = "tcmalloc", target_os = "linux"))]
+pub(crate) mod tcmalloc;
 
 /// An allocator of objects of every kind and size, chosen at run time.
 ///

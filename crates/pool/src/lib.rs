@@ -29,7 +29,7 @@
 //! [`Placement`] makes the choice a type: [`Pooled`] structures keep a pool per object kind,
 //! [`Shared`] ones take everything from one [`Heap`], for comparison: the program's global allocator,
 //! one with the size classes of the study, or, behind features of their names, jemalloc (also with an
-//! arena per kind of object) and mimalloc.
+//! arena per kind of object), mimalloc and tcmalloc.
 
 mod budget;
 mod bytes;
@@ -49,6 +49,8 @@ pub use bytes::BytesPool;
 pub use error::AllocError;
 #[cfg(feature = "mimalloc")]
 pub use heap::mimalloc::Mimalloc;
+#[cfg(all(feature = "tcmalloc", target_os = "linux"))]
+pub use heap::tcmalloc::Tcmalloc;
 pub use heap::{Global, Heap, SizeClassHeap};
 #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 pub use heap::{jemalloc::Jemalloc, segregated::SegregatedJemalloc};

@@ -1,6 +1,6 @@
 //! What is promised of every allocator taken in as a heap.
 
-#![cfg(any(feature = "jemalloc", feature = "mimalloc"))]
+#![cfg(any(feature = "jemalloc", feature = "mimalloc", feature = "tcmalloc"))]
 
 use super::{Heap, PAGE};
 use std::alloc::Layout;
@@ -257,4 +257,20 @@ fn mimalloc_keeps_its_promises() {
     threads_share(&Mimalloc);
     let of = layout(100, 1 << 16);
     Object::new(&Mimalloc, of, 1).free(&Mimalloc, 1); // by the global allocator
+}
+
+#[cfg(all(feature = "tcmalloc", target_os = "linux"))]
+#[test]
+fn tcmalloc_keeps_its_promises() {
+    use crate::Tcmalloc;
+    unsafe extern "C" {
+        /// Of a sampled object what it would take if it were not.
+        fn MallocExtension_Internal_GetAllocatedSize(object: *const u8) -> usize;
+    }
+    keeps_its_promises(&Tcmalloc, |object| {
+        // SAFETY: an object of tcmalloc's.
+        Some(unsafe { MallocExtension_Internal_GetAllocatedSize(object.as_ptr()) })
+    });
+    recycles_what_others_free(&Tcmalloc);
+    threads_share(&Tcmalloc);
 }
