@@ -10,6 +10,7 @@
 //!   the object's memory is not touched;
 //! * [`Pages`]: huge pages by default, hugetlb or 4 KiB on request, and a report of what was given;
 //! * [`Budget`]: the exact number of bytes held, and a limit past which allocation fails as a value;
+//! * [`Tuning`]: the alignment of slots, the colouring and size of slabs, the growth of regions;
 //! * dropping a pool unmaps it whole.
 //!
 //! ```
@@ -42,6 +43,7 @@ mod placement;
 #[cfg(silvics_poison)]
 mod poison;
 mod slab;
+mod tuning;
 mod typed;
 
 pub use budget::Budget;
@@ -58,6 +60,7 @@ pub use pages::{Fallback, HUGE_PAGE, Pages, Region, set_read_only};
 pub use placement::{
     BytesAlloc, Placement, Pooled, Recorded, Shared, SharedBytes, SharedSlots, SlotAlloc,
 };
+pub use tuning::{Tuning, TuningError};
 pub use typed::Pool;
 
 use std::sync::Arc;
@@ -71,6 +74,8 @@ pub struct Config {
     pub budget: Arc<Budget>,
     /// Where [`Shared`] objects come from.
     pub heap: Arc<dyn Heap>,
+    /// How pools lay out their slots, slabs and regions.
+    pub tuning: Tuning,
 }
 
 impl Default for Config {
@@ -82,7 +87,8 @@ impl Default for Config {
 impl Config {
     /// Pools on `pages` that together hold at most `limit` bytes.
     pub fn new(pages: Pages, limit: Option<usize>) -> Self {
-        Self { pages, budget: Arc::new(Budget::new(limit)), heap: Arc::new(Global) }
+        let budget = Arc::new(Budget::new(limit));
+        Self { pages, budget, heap: Arc::new(Global), tuning: Tuning::default() }
     }
 }
 
