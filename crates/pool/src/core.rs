@@ -37,14 +37,15 @@
 //! `magazine.rs`, or under a lock.
 
 use crate::budget::Budget;
+use crate::growth::Growth;
 use crate::magazine::{Magazine, Open, Run};
-use crate::pages::{Collapse, Fallback, HUGE_PAGE, Mapping, Pages, Region};
+use crate::pages::{Fallback, HUGE_PAGE, Pages, Region};
 use crate::slab::{Listing, MAX_SLOTS, Slab, SlabList};
-use crate::{AllocError, Config, Tuning};
+use crate::{AllocError, Config};
 use silvics_sync::Mutex;
 use silvics_sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use silvics_sync::per_thread::{PerThread, thread_index};
-use std::ptr::{NonNull, null, null_mut};
+use std::ptr::{NonNull, null};
 use std::sync::Arc;
 
 /// What the slots of a class look like.
@@ -55,11 +56,6 @@ pub(crate) struct ClassShape {
     /// Slots a thread takes at once from the class's open slab.
     pub(crate) run: usize,
 }
-
-/// A core's first granules grow slab by slab on small pages, and move to huge ones when full: a
-/// hundred small pools must not take a huge page each, and no pool hold much more than its slots.
-/// From here on a granule is less than 3 % of the core, and is backed as a whole at once.
-const WHOLE_FROM: usize = 34;
 
 /// A magazine grows while frees come in bursts, as from reclamation, but keeps at most this many
 /// slots …
@@ -132,45 +128,6 @@ fn prefetch_for_writing(word: *const AtomicU64) {
     let _ = word;
 }
 
-/// Where the next slab comes from. Under a lock.
-struct Growth {
-    mappings: Vec<Mapping>,
-    /// Granules of the last mapping already in use.
-    used: usize,
-    /// The granule slabs are opened in, and its next free slab.
-    granule: *mut u8,
-    next_slab: usize,
-    /// Whether `granule` is in the budget as a whole.
-    whole: bool,
-    granules: usize,
-    /// Full granules still to be moved to huge pages.
-    small: Vec<NonNull<u8>>,
-    /// Bytes of the budget in regions (C4).
-    taken: usize,
-}
-
-// SAFETY: addresses of granules the mappings own.
-unsafe impl Send for Growth {}
-
-impl Growth {
-    /// Moves the granule, full now, to a huge page if it began on small ones. The budget has all
-    /// its slabs, and with them all of it.
-    ///
-    /// The kernel cannot while another thread touches a page for the first time, as threads do in
-    /// slabs they opened before: such granules wait for the next time.
-    fn collapse(&mut self) {
-        let last = self.mappings.iter().rev().find(|m| m.contains(self.granule));
-        if !self.whole && last.is_some_and(|m| m.pages == Pages::Thp) {
-            self.small.extend(NonNull::new(self.granule)); // `next_granule` has reserved the room
-        }
-        let mappings = &self.mappings;
-        self.small.retain(|granule| {
-            let owner = mappings.iter().find(|m| m.contains(granule.as_ptr()));
-            owner.is_some_and(|m| m.collapse(granule.as_ptr(), HUGE_PAGE) == Collapse::Later)
-        });
-    }
-}
-
 /// An allocator of `CLASSES` size classes with magazines of `MAG` slots at first.
 pub(crate) struct Core<const CLASSES: usize, const MAG: usize> {
     classes: [Class; CLASSES],
@@ -180,8 +137,7 @@ pub(crate) struct Core<const CLASSES: usize, const MAG: usize> {
     orphan_live: [AtomicI64; CLASSES],
     growth: Mutex<Growth>,
     budget: Arc<Budget>,
-    pages: Pages,
-    tuning: Tuning,
+    colouring: bool,
     /// Bytes of a slab, as a power of two.
     slab_log: u32,
     /// The alignment of slots.
@@ -231,19 +187,9 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
             threads: PerThread::new(Arc::clone(&config.budget)),
             orphan: Mutex::new(Magazine::new()),
             orphan_live: std::array::from_fn(|_| AtomicI64::new(0)),
-            growth: Mutex::new(Growth {
-                mappings: Vec::new(),
-                used: 0,
-                granule: null_mut(),
-                next_slab: HUGE_PAGE / slab,
-                whole: false,
-                granules: 0,
-                small: Vec::new(),
-                taken: 0,
-            }),
+            growth: Mutex::new(Growth::new(slab, config)),
             budget: Arc::clone(&config.budget),
-            pages: config.pages,
-            tuning: config.tuning,
+            colouring: config.tuning.colouring,
             slab_log: slab.ilog2(),
             align,
             entries,
@@ -410,82 +356,34 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
 
     /// Opens a new slab for `class`, which has had `before`.
     fn open_slab(&self, class: usize, before: usize) -> Result<Run, AllocError> {
-        let mut growth = self.growth.lock();
-        if growth.next_slab == self.slabs() {
-            self.next_granule(&mut growth)?;
-        }
+        let (granule, index) = self.growth.lock().slab()?;
         let bytes = 1 << self.slab_log;
-        if !growth.whole {
-            self.budget.take(bytes)?;
-            growth.taken += bytes;
-        }
-        let index = growth.next_slab;
         let Class { size, words, .. } = self.classes[class];
         let bitmap = if words > self.words { words * size_of::<AtomicU64>() } else { 0 };
         let end = (index + 1) * bytes;
         let plain = (index * bytes).max(self.header) + bitmap.next_multiple_of(self.align);
-        let coloured = plain + self.colour(growth.granule, before);
+        let coloured = plain + self.colour(granule, before);
         let start = if coloured + size <= end { coloured } else { plain };
         let slots = (end - start) / size;
-        let first = growth.granule.wrapping_add(start);
-        let slab = self.slab(growth.granule, index);
+        let first = granule.wrapping_add(start);
+        let slab = self.slab(granule, index);
         slab.open(class, first);
         #[cfg(silvics_poison)]
         // SAFETY: the slab's slots, which nobody has yet.
         unsafe {
             crate::poison::free(NonNull::new_unchecked(first), slots * size);
         }
-        growth.next_slab += 1;
         Ok(Run { next: first, end: first.wrapping_add(slots * size) })
     }
 
     /// How far in a slab of `granule` begins whose class has had `before`.
     fn colour(&self, granule: *mut u8, before: usize) -> usize {
-        if !self.tuning.colouring {
+        if !self.colouring {
             return 0;
         }
         let step = self.align.max(LINE);
         let colours = ((1 << self.slab_log) / COLOURED / step).max(1);
         (granule.addr() / HUGE_PAGE + before) % colours * step
-    }
-
-    /// Moves on to a fresh granule: the next of the last mapping, or the first of a new one.
-    fn next_granule(&self, growth: &mut Growth) -> Result<(), AllocError> {
-        let failed = AllocError::System { requested: HUGE_PAGE };
-        growth.small.try_reserve(1).map_err(|_| failed)?;
-        let left = growth.mappings.last().is_some_and(|m| growth.used < m.len() / HUGE_PAGE);
-        let fresh = if left { None } else { Some(self.map(growth)?) };
-        let used = if left { growth.used } else { 0 };
-        let mapping = fresh.as_ref().or(growth.mappings.last()).expect("one of the two");
-        let granule = mapping.start().wrapping_add(used * HUGE_PAGE);
-        let whole = match mapping.pages {
-            Pages::Small => false,
-            Pages::Thp => growth.granules >= WHOLE_FROM && self.budget.take(HUGE_PAGE).is_ok(),
-            Pages::HugeTlb => self.budget.take(HUGE_PAGE).map(|()| true)?,
-        };
-        if mapping.pages == Pages::Thp {
-            mapping.advise(granule, HUGE_PAGE, whole);
-        }
-        growth.collapse();
-        growth.mappings.extend(fresh); // `map` has reserved the room
-        growth.taken += if whole { HUGE_PAGE } else { 0 };
-        growth.used = used + 1;
-        growth.granule = granule;
-        growth.next_slab = 0; // with what the header leaves of it
-        growth.whole = whole;
-        growth.granules += 1;
-        Ok(())
-    }
-
-    /// Maps more granules, as many as there are, so that mappings are few; makes room to keep it.
-    fn map(&self, growth: &mut Growth) -> Result<Mapping, AllocError> {
-        let granules = match self.pages {
-            Pages::HugeTlb => 1, // backed as soon as it is mapped
-            _ => self.tuning.region_granules(growth.granules),
-        };
-        let failed = AllocError::System { requested: granules * HUGE_PAGE };
-        growth.mappings.try_reserve(1).map_err(|_| failed)?;
-        Mapping::new(granules, self.pages)
     }
 
     /// Pushes a slot on the caller's own full magazine: the magazine grows, or its older half is
@@ -560,13 +458,13 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// `slot` is a free slot of this core, in no other place (C2).
     unsafe fn place(&self, slot: *mut u8) -> Place {
         let offset = slot.addr() & (HUGE_PAGE - 1);
-        let (granule, index) = (slot.wrapping_sub(offset), offset >> self.slab_log);
-        let slab = self.slab(granule, index);
+        let index = offset >> self.slab_log;
+        let slab = self.slab(slot.wrapping_sub(offset), index);
         let class = &self.classes[slab.class()];
         let within = (slot.addr() - slab.first().addr()) as u64;
         let number = ((within * class.reciprocal) >> 32) as usize;
         debug_assert_eq!(number * class.size, within as usize, "not the start of a slot");
-        let word = &raw const self.words_at(slab, granule, index)[number / 64];
+        let word = &raw const self.words_at(slab, index)[number / 64];
         Place { slab, number, word, bits: 1 << (number % 64) }
     }
 
@@ -588,14 +486,15 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// first slot, whose pointer may go anywhere in the mapping.
     fn words_of(&self, slab: &Slab) -> &[AtomicU64] {
         let offset = slab.first().addr() & (HUGE_PAGE - 1);
-        self.words_at(slab, slab.first().wrapping_sub(offset), offset >> self.slab_log)
+        self.words_at(slab, offset >> self.slab_log)
     }
 
-    /// The same for the slab that is entry `index` of `granule`.
-    fn words_at(&self, slab: &Slab, granule: *mut u8, index: usize) -> &[AtomicU64] {
+    /// The same for a slab that is known to be entry `index` of its granule.
+    fn words_at(&self, slab: &Slab, index: usize) -> &[AtomicU64] {
         let words = self.classes[slab.class()].words;
         let start = if words <= self.words {
             let before = index * self.words * size_of::<AtomicU64>();
+            let granule = slab.first().map_addr(|first| first & !(HUGE_PAGE - 1));
             granule.wrapping_add(self.entries + before)
         } else {
             slab.first().wrapping_sub(words * size_of::<AtomicU64>())
@@ -620,7 +519,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     #[cfg(silvics_shuttle)]
     fn assert_conserved(&self) {
         let mut opened = [0; CLASSES];
-        for mapping in &self.growth.lock().mappings {
+        for mapping in self.growth.lock().mappings() {
             for at in 0..mapping.len() / HUGE_PAGE * self.slabs() {
                 let granule = mapping.start().wrapping_add(at / self.slabs() * HUGE_PAGE);
                 let slab = self.slab(granule, at % self.slabs());
@@ -656,17 +555,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
 
     /// The mapped regions, the pages they are on, and why they are not the wanted ones.
     pub(crate) fn regions(&self) -> (Vec<Region>, Pages, Option<Fallback>) {
-        let growth = self.growth.lock();
-        let regions = growth
-            .mappings
-            .iter()
-            .filter_map(|m| Some(Region { start: NonNull::new(m.start())?, bytes: m.len() }));
-        let last = growth.mappings.last();
-        (
-            regions.collect(),
-            last.map_or(self.pages, |m| m.pages),
-            growth.mappings.iter().find_map(|m| m.fallback.clone()),
-        )
+        self.growth.lock().regions()
     }
 }
 
@@ -681,6 +570,6 @@ impl<const CLASSES: usize, const MAG: usize> Drop for Core<CLASSES, MAG> {
         let arrays = magazines.map(|m| unsafe { m.bytes() }).sum::<usize>();
         // SAFETY: as above.
         let orphan = unsafe { self.orphan.lock().bytes() };
-        self.budget.give(self.growth.lock().taken + arrays + orphan);
+        self.budget.give(self.growth.lock().taken() + arrays + orphan);
     }
 }

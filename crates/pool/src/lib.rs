@@ -36,6 +36,7 @@ mod budget;
 mod bytes;
 mod core;
 mod error;
+mod growth;
 mod heap;
 mod magazine;
 mod pages;
