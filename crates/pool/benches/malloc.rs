@@ -1,20 +1,21 @@
-//! `Pool` beside the system's malloc: `cargo bench -p silvics-pool`.
+//! `Pool` beside other allocators: `cargo bench -p silvics-pool`.
 //!
-//! Each row is one pattern at one number of threads. Pool and malloc take turns round by round in
-//! one process; printed are the medians in nanoseconds per allocate-and-free pair and the median
-//! of the per-round ratios. Objects are 64 bytes; every allocated object has its first word
-//! written, as its user would.
+//! The system's malloc, and with the features `jemalloc`, `mimalloc`, `tcmalloc` those as well, with
+//! thread caches as they come. Each row is one pattern at one number of threads. All take turns round
+//! by round in one process; printed are the medians in nanoseconds per allocate-and-free pair, and behind
+//! each allocator's the median of its per-round ratios to the pool's. Objects are 64 bytes; every
+//! allocated object has its first word written, as its user would.
 //!
 //! | pattern | what one operation is |
 //! |---|---|
 //! | `lifo` | allocate, free it again |
+//! | `remote` | objects allocated by one thread are freed by another, in lists of 1000 |
 //! | `random` | of 1 M live objects, in random order, free one, allocate another |
 //! | `burst` | of 1 M live objects, in random order, free 1000, then allocate 1000 |
-//! | `remote` | objects allocated by one thread are freed by another, in lists of 1000 |
 //! | `random/100` | `random`, but over 100 pools of 10 000 objects, in turn |
 
-use silvics_pool::{Config, Pool};
-use std::alloc::{GlobalAlloc, Layout, System};
+use silvics_pool::{Config, Global, Heap, Pool};
+use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Barrier};
@@ -27,35 +28,40 @@ const ROUNDS: usize = 9;
 const TURN: Duration = Duration::from_millis(200);
 
 /// An allocator of `Object`s; `pool` says from which of several.
-trait Source: Send + Sync {
+trait Source: Send + Sync + 'static {
+    fn new(pools: usize) -> Self;
     fn alloc(&self, pool: usize) -> NonNull<Object>;
     /// # Safety
     /// It came from `alloc(pool)` and is used no more.
     unsafe fn free(&self, pool: usize, object: NonNull<Object>);
 }
 
-struct Malloc;
-
-impl Source for Malloc {
-    fn alloc(&self, _: usize) -> NonNull<Object> {
-        // SAFETY: the layout is not empty.
-        NonNull::new(unsafe { System.alloc(Layout::new::<Object>()) }.cast()).expect("memory")
-    }
-    unsafe fn free(&self, _: usize, object: NonNull<Object>) {
-        // SAFETY: allocated with this layout.
-        unsafe { System.dealloc(object.as_ptr().cast(), Layout::new::<Object>()) };
-    }
-}
-
 struct Pools(Vec<Pool<Object>>);
 
 impl Source for Pools {
+    fn new(pools: usize) -> Self {
+        Self((0..pools).map(|_| Pool::new("object", &Config::default())).collect())
+    }
     fn alloc(&self, pool: usize) -> NonNull<Object> {
         self.0[pool].alloc().expect("memory")
     }
     unsafe fn free(&self, pool: usize, object: NonNull<Object>) {
         // SAFETY: the caller's promise.
         unsafe { self.0[pool].free(object) };
+    }
+}
+
+/// The heaps know of no pools.
+impl<H: Heap + Default> Source for H {
+    fn new(_: usize) -> Self {
+        Self::default()
+    }
+    fn alloc(&self, _: usize) -> NonNull<Object> {
+        Heap::alloc(self, "object", Layout::new::<Object>()).expect("memory").cast()
+    }
+    unsafe fn free(&self, _: usize, object: NonNull<Object>) {
+        // SAFETY: the caller's promise; allocated with this layout.
+        unsafe { Heap::free(self, "object", object.cast(), Layout::new::<Object>()) };
     }
 }
 
@@ -74,25 +80,32 @@ fn random(state: &mut u64) -> usize {
 }
 
 /// A thread's live objects, spread over `pools` pools.
-struct Live {
+struct Live<S: Source> {
+    source: Arc<S>,
     objects: Vec<NonNull<Object>>,
     pools: usize,
     next: usize,
 }
 
 // SAFETY: a thread hands its objects over as a whole.
-unsafe impl Send for Live {}
+unsafe impl<S: Source> Send for Live<S> {}
 
-impl Live {
-    fn new(source: &impl Source, pools: usize, threads: usize, seed: u64) -> Self {
-        let mut objects: Vec<_> = (0..LIVE / threads).map(|at| taken(source, at % pools)).collect();
+impl<S: Source> Live<S> {
+    /// Each thread's share of the live objects.
+    fn all(pools: usize, threads: usize) -> Vec<Self> {
+        let source = Arc::new(S::new(pools));
+        (0..threads as u64).map(|t| Self::new(&source, pools, LIVE / threads, t + 1)).collect()
+    }
+
+    fn new(source: &Arc<S>, pools: usize, count: usize, seed: u64) -> Self {
+        let mut objects: Vec<_> = (0..count).map(|at| taken(&**source, at % pools)).collect();
         // Fisher and Yates, within each pool's places.
         let mut state = seed;
         for at in (pools..objects.len()).rev() {
             let other = at % pools + random(&mut state) % (at / pools + 1) * pools;
             objects.swap(at, other);
         }
-        Self { objects, pools, next: 0 }
+        Self { source: Arc::clone(source), objects, pools, next: 0 }
     }
 
     /// The next `BURST` places, around and around.
@@ -101,11 +114,13 @@ impl Live {
         self.next = start + BURST;
         start..self.next
     }
+}
 
-    fn release(self, source: &impl Source) {
-        for (at, object) in self.objects.into_iter().enumerate() {
+impl<S: Source> Drop for Live<S> {
+    fn drop(&mut self) {
+        for (at, &object) in self.objects.iter().enumerate() {
             // SAFETY: ours, from this pool.
-            unsafe { source.free(at % self.pools, object) };
+            unsafe { self.source.free(at % self.pools, object) };
         }
     }
 }
@@ -146,27 +161,27 @@ fn lifo(source: &impl Source, threads: usize) -> f64 {
     })
 }
 
-fn random_refill(source: &impl Source, live: &mut [Live]) -> f64 {
+fn random_refill<S: Source>(live: &mut [Live<S>]) -> f64 {
     timed(live, |live| {
         for at in live.burst() {
             let pool = at % live.pools;
             // SAFETY: ours, from this pool.
-            unsafe { source.free(pool, live.objects[at]) };
-            live.objects[at] = taken(source, pool);
+            unsafe { live.source.free(pool, live.objects[at]) };
+            live.objects[at] = taken(&*live.source, pool);
         }
         BURST
     })
 }
 
-fn burst_refill(source: &impl Source, live: &mut [Live]) -> f64 {
+fn burst_refill<S: Source>(live: &mut [Live<S>]) -> f64 {
     timed(live, |live| {
         let places = live.burst();
         for at in places.clone() {
             // SAFETY: ours, from this pool.
-            unsafe { source.free(0, live.objects[at]) };
+            unsafe { live.source.free(0, live.objects[at]) };
         }
         for at in places {
-            live.objects[at] = taken(source, 0);
+            live.objects[at] = taken(&*live.source, 0);
         }
         BURST
     })
@@ -177,18 +192,18 @@ struct List(Vec<NonNull<Object>>);
 unsafe impl Send for List {}
 
 /// One thread allocates, another frees; with two threads each does both for the other.
-fn remote(source: &Arc<impl Source + 'static>, threads: usize) -> f64 {
+fn remote(source: &impl Source, threads: usize) -> f64 {
     let start = Barrier::new(2 * threads);
     let rates = std::thread::scope(|scope| {
         let freed: Vec<_> = (0..threads)
             .map(|_| {
                 let (send, receive) = sync_channel::<List>(8);
-                let (start, source) = (&start, source);
+                let start = &start;
                 scope.spawn(move || {
                     start.wait();
                     let began = Instant::now();
                     while began.elapsed() < TURN {
-                        let list = List((0..BURST).map(|_| taken(&**source, 0)).collect());
+                        let list = List((0..BURST).map(|_| taken(source, 0)).collect());
                         send.send(list).expect("the other thread receives");
                     }
                 });
@@ -218,40 +233,67 @@ fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-fn row(pattern: &str, threads: usize, mut round: impl FnMut() -> (f64, f64)) {
-    let times: Vec<_> = (0..ROUNDS).map(|_| round()).collect();
-    let pool = median(times.iter().map(|t| t.0));
-    let malloc = median(times.iter().map(|t| t.1));
-    let ratio = median(times.iter().map(|t| t.1 / t.0));
-    println!("{pattern:<11} {threads:>7} {pool:>9.1} {malloc:>11.1} {ratio:>7.2}");
+/// One turn of an allocator: nanoseconds per operation and thread.
+type Turn = Box<dyn FnMut() -> f64>;
+
+fn turn<S: Source>(pattern: &str, threads: usize) -> Turn {
+    match pattern {
+        "lifo" => {
+            let source = S::new(1);
+            Box::new(move || lifo(&source, threads))
+        }
+        "remote" => {
+            let source = S::new(1);
+            Box::new(move || remote(&source, threads))
+        }
+        "burst" => {
+            let mut live = Live::<S>::all(1, threads);
+            Box::new(move || burst_refill(&mut live))
+        }
+        _ => {
+            let mut live = Live::<S>::all(if pattern == "random" { 1 } else { 100 }, threads);
+            Box::new(move || random_refill(&mut live))
+        }
+    }
+}
+
+/// An allocator's name, and what makes its turns.
+type Contender = (&'static str, fn(&str, usize) -> Turn);
+
+/// The pool first: the others are compared with it.
+const CONTENDERS: &[Contender] = &[
+    ("pool", turn::<Pools>),
+    ("malloc", turn::<Global>),
+    #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
+    ("jemalloc", turn::<silvics_pool::Jemalloc>),
+    #[cfg(feature = "mimalloc")]
+    ("mimalloc", turn::<silvics_pool::Mimalloc>),
+    #[cfg(all(feature = "tcmalloc", target_os = "linux"))]
+    ("tcmalloc", turn::<silvics_pool::Tcmalloc>),
+];
+
+fn row(pattern: &str, threads: usize) {
+    let mut turns: Vec<_> = CONTENDERS.iter().map(|(_, make)| make(pattern, threads)).collect();
+    let rounds: Vec<Vec<f64>> =
+        (0..ROUNDS).map(|_| turns.iter_mut().map(|turn| turn()).collect()).collect();
+    print!("{pattern:<11} {threads:>7} {:>9.1}", median(rounds.iter().map(|round| round[0])));
+    for at in 1..turns.len() {
+        let time = median(rounds.iter().map(|round| round[at]));
+        let ratio = median(rounds.iter().map(|round| round[at] / round[0]));
+        print!(" {time:>12.1} {ratio:>6.2}");
+    }
+    println!();
 }
 
 fn main() {
-    println!("pattern     threads   pool ns   malloc ns   ratio");
+    print!("pattern     threads   pool ns");
+    for (name, _) in &CONTENDERS[1..] {
+        print!(" {:>12}  ratio", format!("{name} ns"));
+    }
+    println!();
     for threads in [1, 2] {
-        let pools = Arc::new(Pools(vec![Pool::new("object", &Config::default())]));
-        let malloc = Arc::new(Malloc);
-        row("lifo", threads, || (lifo(&*pools, threads), lifo(&*malloc, threads)));
-        row("remote", threads, || (remote(&pools, threads), remote(&malloc, threads)));
-        for (pattern, many) in [("random", 1), ("random/100", 100)] {
-            let pools = Pools((0..many).map(|_| Pool::new("object", &Config::default())).collect());
-            let live = |source: &dyn Fn(u64) -> Live| (0..threads as u64).map(source).collect();
-            let mut ours: Vec<_> = live(&|t| Live::new(&pools, many, threads, t + 1));
-            let mut theirs: Vec<_> = live(&|t| Live::new(&*malloc, many, threads, t + 1));
-            row(pattern, threads, || {
-                (random_refill(&pools, &mut ours), random_refill(&*malloc, &mut theirs))
-            });
-            if many == 1 {
-                row("burst", threads, || {
-                    (burst_refill(&pools, &mut ours), burst_refill(&*malloc, &mut theirs))
-                });
-            }
-            for live in ours {
-                live.release(&pools);
-            }
-            for live in theirs {
-                live.release(&*malloc);
-            }
+        for pattern in ["lifo", "remote", "random", "burst", "random/100"] {
+            row(pattern, threads);
         }
     }
 }

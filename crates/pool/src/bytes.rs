@@ -1,12 +1,14 @@
 //! A pool for objects of many sizes.
 
 use crate::core::{ClassShape, Core};
+use crate::slab::MAX_SLOTS;
 use crate::{AllocError, Config, PoolStats};
 use silvics_sync::Mutex;
 use silvics_sync::tagged::addressable;
 use std::alloc::Layout;
 use std::ptr::{NonNull, null_mut};
 
+/// Unless `Tuning` says otherwise.
 const SLAB: usize = 16 << 10;
 /// A quarter of a pool's magazines: there is one for each of the classes.
 const MAGAZINE: usize = if cfg!(silvics_shuttle) { 2 } else { 16 };
@@ -52,15 +54,18 @@ const fn size_of_class(class: usize) -> usize {
 /// A pool for objects of any size: classes of 8 bytes up to 512, then at most 12.5 % slack up to
 /// 4 KiB; larger objects come from the global allocator one by one.
 ///
-/// Objects are 8-byte aligned. The caller says an object's size again when it gives it back. All
-/// classes share the pool's regions, in slabs of 16 KiB; threads take some 16 neighbouring slots of
-/// a class at a time. A slab stays with its class: memory is constant while sizes come and go in
-/// the same proportions, and a pool whose sizes shift keeps what each class needed at its largest.
+/// Objects are 8-byte aligned, or as [`Tuning::slot_align`](crate::Tuning::slot_align) says. The
+/// caller says an object's size again when it gives it back. All classes share the pool's regions, in
+/// slabs of 16 KiB; threads take some 16 neighbouring slots of a class at a time. A slab stays with its
+/// class: memory is constant while sizes come and go in the same proportions, and a pool whose sizes
+/// shift keeps what each class needed at its largest.
 /// An allocation or a free is O(1) amortised, but for large objects. Dropping the pool releases
 /// everything, large objects included, without dropping what is in them.
 pub struct BytesPool {
-    core: Core<CLASSES, MAGAZINE, SLAB>,
+    core: Core<CLASSES, MAGAZINE>,
     large: Mutex<LargeList>,
+    /// Of every object: at least that of `Large`.
+    align: usize,
     budget: std::sync::Arc<crate::Budget>,
     kind: &'static str,
 }
@@ -86,19 +91,22 @@ struct Large {
 impl BytesPool {
     /// An empty pool of objects called `kind`; nothing is mapped before the first allocation.
     pub fn new(kind: &'static str, config: &Config) -> Self {
+        let align = config.tuning.slot_align;
         let shapes = std::array::from_fn(|class| {
-            let size = size_of_class(class);
+            let size = size_of_class(class).next_multiple_of(align);
             ClassShape { size, run: (1024 / size).clamp(1, RUN) }
         });
+        let slab = config.tuning.slab(SLAB, SLAB, MAX_SLOTS * shapes[0].size);
         Self {
-            core: Core::new(shapes, 8, BITMAPPED, config),
+            core: Core::new(shapes, align, slab, BITMAPPED, config),
             large: Mutex::new(LargeList { head: null_mut(), objects: 0, bytes: 0 }),
+            align,
             budget: std::sync::Arc::clone(&config.budget),
             kind,
         }
     }
 
-    /// `size` bytes, uninitialised, 8-byte aligned and the caller's alone.
+    /// `size` bytes, uninitialised, aligned and the caller's alone.
     #[inline]
     pub fn alloc(&self, size: usize) -> Result<NonNull<u8>, AllocError> {
         if size > LARGEST {
@@ -153,28 +161,34 @@ impl BytesPool {
         }
     }
 
+    /// Bytes in front of a large object, the last of which are its header.
+    fn front(&self) -> usize {
+        size_of::<Large>().next_multiple_of(self.align)
+    }
+
     #[cold]
     #[allow(clippy::disallowed_methods)] // this is the pool
     fn alloc_large(&self, size: usize) -> Result<NonNull<u8>, AllocError> {
         let failed = AllocError::System { requested: size };
-        let bytes = size.checked_add(size_of::<Large>()).ok_or(failed)?;
-        let layout = Layout::from_size_align(bytes, align_of::<Large>()).map_err(|_| failed)?;
+        let bytes = size.checked_add(self.front()).ok_or(failed)?;
+        let layout = Layout::from_size_align(bytes, self.align).map_err(|_| failed)?;
         self.budget.take(bytes)?;
         // SAFETY: the layout is not empty.
-        let header = unsafe { std::alloc::alloc(layout) }.cast::<Large>();
-        if header.is_null() || !addressable(header.cast::<u8>().wrapping_add(bytes & !7)) {
+        let start = unsafe { std::alloc::alloc(layout) };
+        if start.is_null() || !addressable(start.wrapping_add(bytes & !7)) {
             self.budget.give(bytes);
-            if header.is_null() {
+            if start.is_null() {
                 return Err(failed);
             }
             // SAFETY: allocated above.
-            unsafe { std::alloc::dealloc(header.cast(), layout) };
+            unsafe { std::alloc::dealloc(start, layout) };
             return Err(AllocError::Address);
         }
         let mut large = self.large.lock();
-        // SAFETY: fresh memory, large enough for the header; the list's headers are alive under
+        // SAFETY: fresh memory, with room for the header in front; the list's headers are alive under
         // its lock.
         unsafe {
+            let header = start.add(self.front()).cast::<Large>().sub(1);
             header.write(Large { next: large.head, previous: null_mut(), bytes });
             if let Some(next) = large.head.as_mut() {
                 next.previous = header;
@@ -212,8 +226,9 @@ impl BytesPool {
     unsafe fn release_large(&self, header: *mut Large, bytes: usize) {
         // SAFETY: the caller's promise.
         unsafe {
-            let layout = Layout::from_size_align_unchecked(bytes, align_of::<Large>());
-            std::alloc::dealloc(header.cast(), layout);
+            let layout = Layout::from_size_align_unchecked(bytes, self.align);
+            let start = header.add(1).cast::<u8>().sub(self.front());
+            std::alloc::dealloc(start, layout);
         }
         self.budget.give(bytes);
     }

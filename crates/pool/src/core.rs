@@ -7,9 +7,9 @@
 //!
 //! # Algorithm
 //! ```text
-//! region  = one mapping of 1, 1, 2, 4, … granules
+//! region  = one mapping of 1, 1, 2, 4, … granules (`Tuning`)
 //! granule = 2 MiB, aligned: header | slab | slab | …
-//! slab    = SLAB bytes of slots of one class
+//! slab    = 64 KiB or so (`Tuning`) of slots of one class: bitmap if not in the header | slots
 //!
 //! alloc:  pop a slot from the thread's magazine; if empty, refill it from
 //!           1. freed slots: take words off listed slabs           (slab.rs)
@@ -37,14 +37,15 @@
 //! `magazine.rs`, or under a lock.
 
 use crate::budget::Budget;
+use crate::growth::Growth;
 use crate::magazine::{Magazine, Open, Run};
-use crate::pages::{Collapse, Fallback, HUGE_PAGE, Mapping, Pages, Region};
+use crate::pages::{Fallback, HUGE_PAGE, Pages, Region};
 use crate::slab::{Listing, MAX_SLOTS, Slab, SlabList};
 use crate::{AllocError, Config};
 use silvics_sync::Mutex;
 use silvics_sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use silvics_sync::per_thread::{PerThread, thread_index};
-use std::ptr::{NonNull, null, null_mut};
+use std::ptr::{NonNull, null};
 use std::sync::Arc;
 
 /// What the slots of a class look like.
@@ -56,19 +57,17 @@ pub(crate) struct ClassShape {
     pub(crate) run: usize,
 }
 
-/// The largest region: 64 MiB. Larger ones would save system calls nobody notices.
-const MAX_REGION_GRANULES: usize = 32;
-
-/// A core's first granules grow slab by slab on small pages, and move to huge ones when full: a
-/// hundred small pools must not take a huge page each, and no pool hold much more than its slots.
-/// From here on a granule is less than 3 % of the core, and is backed as a whole at once.
-const WHOLE_FROM: usize = 34;
-
 /// A magazine grows while frees come in bursts, as from reclamation, but keeps at most this many
 /// slots …
 const MAGAZINE_SLOTS: usize = if cfg!(silvics_shuttle) { 2 } else { 4096 };
 /// … and this many bytes of them.
 const MAGAZINE_BYTES: usize = 256 << 10;
+
+/// Of a slab, what colouring may leave empty at its start: one part in so many.
+const COLOURED: usize = 16;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// Slots whose bits are looked up together, so that their cache misses overlap.
 const PLACES: usize = 32;
@@ -82,8 +81,14 @@ struct Class {
     words: usize,
     /// Slabs with freed slots.
     freed: Mutex<SlabList>,
-    /// The part of the open slab that no thread has yet.
-    open: Mutex<Run>,
+    open: Mutex<OpenSlab>,
+}
+
+struct OpenSlab {
+    /// The part that no thread has yet.
+    rest: Run,
+    /// Slabs of the class there have been, this one included.
+    opened: usize,
 }
 
 /// A thread's magazines, one per class.
@@ -123,48 +128,8 @@ fn prefetch_for_writing(word: *const AtomicU64) {
     let _ = word;
 }
 
-/// Where the next slab comes from. Under a lock.
-struct Growth {
-    mappings: Vec<Mapping>,
-    /// Granules of the last mapping already in use.
-    used: usize,
-    /// The granule slabs are opened in, and its next free slab.
-    granule: *mut u8,
-    next_slab: usize,
-    /// Whether `granule` is in the budget as a whole.
-    whole: bool,
-    granules: usize,
-    /// Full granules still to be moved to huge pages.
-    small: Vec<NonNull<u8>>,
-    /// Bytes of the budget in regions (C4).
-    taken: usize,
-}
-
-// SAFETY: addresses of granules the mappings own.
-unsafe impl Send for Growth {}
-
-impl Growth {
-    /// Moves the granule, full now, to a huge page if it began on small ones. The budget has all
-    /// its slabs, and with them all of it.
-    ///
-    /// The kernel cannot while another thread touches a page for the first time, as threads do in
-    /// slabs they opened before: such granules wait for the next time.
-    fn collapse(&mut self) {
-        let last = self.mappings.iter().rev().find(|m| m.contains(self.granule));
-        if !self.whole && last.is_some_and(|m| m.pages == Pages::Thp) {
-            self.small.extend(NonNull::new(self.granule)); // `next_granule` has reserved the room
-        }
-        let mappings = &self.mappings;
-        self.small.retain(|granule| {
-            let owner = mappings.iter().find(|m| m.contains(granule.as_ptr()));
-            owner.is_some_and(|m| m.collapse(granule.as_ptr(), HUGE_PAGE) == Collapse::Later)
-        });
-    }
-}
-
-/// An allocator of `CLASSES` size classes in slabs of `SLAB` bytes with magazines of `MAG` slots
-/// at first.
-pub(crate) struct Core<const CLASSES: usize, const MAG: usize, const SLAB: usize> {
+/// An allocator of `CLASSES` size classes with magazines of `MAG` slots at first.
+pub(crate) struct Core<const CLASSES: usize, const MAG: usize> {
     classes: [Class; CLASSES],
     threads: PerThread<ThreadCache<CLASSES>, Arc<Budget>>,
     /// For threads whose local variables are gone.
@@ -172,7 +137,13 @@ pub(crate) struct Core<const CLASSES: usize, const MAG: usize, const SLAB: usize
     orphan_live: [AtomicI64; CLASSES],
     growth: Mutex<Growth>,
     budget: Arc<Budget>,
-    pages: Pages,
+    colouring: bool,
+    /// Bytes of a slab, as a power of two.
+    slab_log: u32,
+    /// The alignment of slots.
+    align: usize,
+    /// Bytes of the header's entries, which its bitmaps follow.
+    entries: usize,
     /// Bitmap words the header has for each slab. Slabs that need more have them in front of
     /// their slots.
     words: usize,
@@ -180,54 +151,56 @@ pub(crate) struct Core<const CLASSES: usize, const MAG: usize, const SLAB: usize
     header: usize,
 }
 
-impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MAG, SLAB> {
-    const SLABS: usize = HUGE_PAGE / SLAB;
-
-    /// An empty allocator; `align` (a power of two) is that of every slot. Headers have bitmaps for
-    /// slots of `bitmapped` bytes or more.
+impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
+    /// An empty allocator; `align` is that of every slot, `slab` the bytes of a slab (powers of two).
+    /// Headers have bitmaps for slots of `bitmapped` bytes or more.
     pub(crate) fn new(
         shapes: [ClassShape; CLASSES],
         align: usize,
+        slab: usize,
         bitmapped: usize,
         config: &Config,
     ) -> Self {
-        const { assert!(SLAB.is_power_of_two() && SLAB >= 4096 && SLAB <= HUGE_PAGE) };
         const { assert!(MAG >= 2) };
-        let words = (SLAB / bitmapped).div_ceil(64);
-        let header = Self::SLABS * (size_of::<Slab>() + words * size_of::<AtomicU64>());
-        let header = header.next_multiple_of(align.max(64));
-        assert!(header < SLAB, "the header must leave room in the first slab");
+        assert!(slab.is_power_of_two() && (4096..=HUGE_PAGE).contains(&slab));
+        let words = (slab / bitmapped).div_ceil(64);
+        let entries = HUGE_PAGE / slab * size_of::<Slab>();
+        let header = entries + HUGE_PAGE / slab * words * size_of::<AtomicU64>();
+        let header = header.next_multiple_of(align.max(LINE));
+        assert!(
+            shapes.iter().all(|shape| header + shape.size <= slab),
+            "the header must leave room in the first slab"
+        );
         Self {
             classes: shapes.map(|shape| {
-                assert!(shape.size >= 16 && shape.size % align.min(8) == 0);
-                assert!(SLAB / shape.size <= MAX_SLOTS, "slots too small for one summary word");
+                assert!(shape.size >= 16 && shape.size.is_multiple_of(align));
+                assert!(slab / shape.size <= MAX_SLOTS, "slots too small for one summary word");
                 Class {
                     size: shape.size,
                     reciprocal: (1u64 << 32).div_ceil(shape.size as u64),
                     run: shape.run,
-                    words: (SLAB / shape.size).div_ceil(64),
+                    words: (slab / shape.size).div_ceil(64),
                     freed: Mutex::new(SlabList::new()),
-                    open: Mutex::new(Run::EMPTY),
+                    open: Mutex::new(OpenSlab { rest: Run::EMPTY, opened: 0 }),
                 }
             }),
             threads: PerThread::new(Arc::clone(&config.budget)),
             orphan: Mutex::new(Magazine::new()),
             orphan_live: std::array::from_fn(|_| AtomicI64::new(0)),
-            growth: Mutex::new(Growth {
-                mappings: Vec::new(),
-                used: 0,
-                granule: null_mut(),
-                next_slab: Self::SLABS,
-                whole: false,
-                granules: 0,
-                small: Vec::new(),
-                taken: 0,
-            }),
+            growth: Mutex::new(Growth::new(slab, config)),
             budget: Arc::clone(&config.budget),
-            pages: config.pages,
+            colouring: config.tuning.colouring,
+            slab_log: slab.ilog2(),
+            align,
+            entries,
             words,
             header,
         }
+    }
+
+    /// Slabs of a granule.
+    fn slabs(&self) -> usize {
+        HUGE_PAGE >> self.slab_log
     }
 
     pub(crate) fn size(&self, class: usize) -> usize {
@@ -374,76 +347,43 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
     fn new_run(&self, class: usize) -> Result<Run, AllocError> {
         let shape = &self.classes[class];
         let mut open = shape.open.lock();
-        if open.is_empty() {
-            *open = self.open_slab(class)?;
+        if open.rest.is_empty() {
+            open.rest = self.open_slab(class, open.opened)?;
+            open.opened += 1;
         }
-        Ok(open.split(shape.run, shape.size))
+        Ok(open.rest.split(shape.run, shape.size))
     }
 
-    /// Opens a new slab for `class`.
-    fn open_slab(&self, class: usize) -> Result<Run, AllocError> {
-        let mut growth = self.growth.lock();
-        if growth.next_slab == Self::SLABS {
-            self.next_granule(&mut growth)?;
-        }
-        if !growth.whole {
-            self.budget.take(SLAB)?;
-            growth.taken += SLAB;
-        }
-        let index = growth.next_slab;
+    /// Opens a new slab for `class`, which has had `before`.
+    fn open_slab(&self, class: usize, before: usize) -> Result<Run, AllocError> {
+        let (granule, index) = self.growth.lock().slab()?;
+        let bytes = 1 << self.slab_log;
         let Class { size, words, .. } = self.classes[class];
         let bitmap = if words > self.words { words * size_of::<AtomicU64>() } else { 0 };
-        let start = (index * SLAB).max(self.header) + bitmap;
-        let slots = ((index + 1) * SLAB - start) / size;
-        let first = growth.granule.wrapping_add(start);
-        let slab = Self::slab(growth.granule, index);
+        let end = (index + 1) * bytes;
+        let plain = (index * bytes).max(self.header) + bitmap.next_multiple_of(self.align);
+        let coloured = plain + self.colour(granule, before);
+        let start = if coloured + size <= end { coloured } else { plain };
+        let slots = (end - start) / size;
+        let first = granule.wrapping_add(start);
+        let slab = self.slab(granule, index);
         slab.open(class, first);
         #[cfg(silvics_poison)]
         // SAFETY: the slab's slots, which nobody has yet.
         unsafe {
             crate::poison::free(NonNull::new_unchecked(first), slots * size);
         }
-        growth.next_slab += 1;
         Ok(Run { next: first, end: first.wrapping_add(slots * size) })
     }
 
-    /// Moves on to a fresh granule: the next of the last mapping, or the first of a new one.
-    fn next_granule(&self, growth: &mut Growth) -> Result<(), AllocError> {
-        let failed = AllocError::System { requested: HUGE_PAGE };
-        growth.small.try_reserve(1).map_err(|_| failed)?;
-        let left = growth.mappings.last().is_some_and(|m| growth.used < m.len() / HUGE_PAGE);
-        let fresh = if left { None } else { Some(self.map(growth)?) };
-        let used = if left { growth.used } else { 0 };
-        let mapping = fresh.as_ref().or(growth.mappings.last()).expect("one of the two");
-        let granule = mapping.start().wrapping_add(used * HUGE_PAGE);
-        let whole = match mapping.pages {
-            Pages::Small => false,
-            Pages::Thp => growth.granules >= WHOLE_FROM && self.budget.take(HUGE_PAGE).is_ok(),
-            Pages::HugeTlb => self.budget.take(HUGE_PAGE).map(|()| true)?,
-        };
-        if mapping.pages == Pages::Thp {
-            mapping.advise(granule, HUGE_PAGE, whole);
+    /// How far in a slab of `granule` begins whose class has had `before`.
+    fn colour(&self, granule: *mut u8, before: usize) -> usize {
+        if !self.colouring {
+            return 0;
         }
-        growth.collapse();
-        growth.mappings.extend(fresh); // `map` has reserved the room
-        growth.taken += if whole { HUGE_PAGE } else { 0 };
-        growth.used = used + 1;
-        growth.granule = granule;
-        growth.next_slab = 0; // with what the header leaves of it
-        growth.whole = whole;
-        growth.granules += 1;
-        Ok(())
-    }
-
-    /// Maps more granules, as many as there are, so that mappings are few; makes room to keep it.
-    fn map(&self, growth: &mut Growth) -> Result<Mapping, AllocError> {
-        let granules = match self.pages {
-            Pages::HugeTlb => 1, // backed as soon as it is mapped
-            _ => growth.granules.clamp(1, MAX_REGION_GRANULES),
-        };
-        let failed = AllocError::System { requested: granules * HUGE_PAGE };
-        growth.mappings.try_reserve(1).map_err(|_| failed)?;
-        Mapping::new(granules, self.pages)
+        let step = self.align.max(LINE);
+        let colours = ((1 << self.slab_log) / COLOURED / step).max(1);
+        (granule.addr() / HUGE_PAGE + before) % colours * step
     }
 
     /// Pushes a slot on the caller's own full magazine: the magazine grows, or its older half is
@@ -518,12 +458,13 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
     /// `slot` is a free slot of this core, in no other place (C2).
     unsafe fn place(&self, slot: *mut u8) -> Place {
         let offset = slot.addr() & (HUGE_PAGE - 1);
-        let slab = Self::slab(slot.wrapping_sub(offset), offset / SLAB);
+        let index = offset >> self.slab_log;
+        let slab = self.slab(slot.wrapping_sub(offset), index);
         let class = &self.classes[slab.class()];
         let within = (slot.addr() - slab.first().addr()) as u64;
         let number = ((within * class.reciprocal) >> 32) as usize;
         debug_assert_eq!(number * class.size, within as usize, "not the start of a slot");
-        let word = &raw const self.words_of(slab)[number / 64];
+        let word = &raw const self.words_at(slab, index)[number / 64];
         Place { slab, number, word, bits: 1 << (number % 64) }
     }
 
@@ -534,25 +475,31 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
     }
 
     /// Entry `index` of the header of `granule`.
-    fn slab<'a>(granule: *mut u8, index: usize) -> &'a Slab {
-        debug_assert!(index < Self::SLABS);
-        // SAFETY: the header starts with SLABS entries, zeroed by the system, and zero is a valid
-        // `Slab`; mapped as long as the core (C3), which callers do not outlive.
+    fn slab<'a>(&self, granule: *mut u8, index: usize) -> &'a Slab {
+        debug_assert!(index < self.slabs());
+        // SAFETY: the header starts with an entry for each slab, zeroed by the system, and zero is a
+        // valid `Slab`; mapped as long as the core (C3), which callers do not outlive.
         unsafe { &*granule.cast::<Slab>().add(index) }
     }
 
     /// The bitmap of `slab`, behind the entries or in front of its slots. Found from the slab's
     /// first slot, whose pointer may go anywhere in the mapping.
     fn words_of(&self, slab: &Slab) -> &[AtomicU64] {
-        let (first, words) = (slab.first(), self.classes[slab.class()].words);
+        let offset = slab.first().addr() & (HUGE_PAGE - 1);
+        self.words_at(slab, offset >> self.slab_log)
+    }
+
+    /// The same for a slab that is known to be entry `index` of its granule.
+    fn words_at(&self, slab: &Slab, index: usize) -> &[AtomicU64] {
+        let words = self.classes[slab.class()].words;
         let start = if words <= self.words {
-            let offset = first.addr() & (HUGE_PAGE - 1);
-            let entries = first.wrapping_sub(offset).wrapping_add(Self::SLABS * size_of::<Slab>());
-            entries.wrapping_add(offset / SLAB * self.words * size_of::<AtomicU64>())
+            let before = index * self.words * size_of::<AtomicU64>();
+            let granule = slab.first().map_addr(|first| first & !(HUGE_PAGE - 1));
+            granule.wrapping_add(self.entries + before)
         } else {
-            first.wrapping_sub(words * size_of::<AtomicU64>())
+            slab.first().wrapping_sub(words * size_of::<AtomicU64>())
         };
-        // SAFETY: as in `slab`: SLABS bitmaps of `self.words` words follow the entries, and
+        // SAFETY: as in `slab`: as many bitmaps of `self.words` words follow the entries, and
         // `open_slab` left room for `words` in front of the first slot where they are too few.
         unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), words) }
     }
@@ -572,14 +519,15 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
     #[cfg(silvics_shuttle)]
     fn assert_conserved(&self) {
         let mut opened = [0; CLASSES];
-        for mapping in &self.growth.lock().mappings {
-            for at in 0..mapping.len() / HUGE_PAGE * Self::SLABS {
-                let granule = mapping.start().wrapping_add(at / Self::SLABS * HUGE_PAGE);
-                let slab = Self::slab(granule, at % Self::SLABS);
+        for mapping in self.growth.lock().mappings() {
+            for at in 0..mapping.len() / HUGE_PAGE * self.slabs() {
+                let granule = mapping.start().wrapping_add(at / self.slabs() * HUGE_PAGE);
+                let slab = self.slab(granule, at % self.slabs());
                 if slab.first().is_null() {
                     continue;
                 }
-                let bytes = SLAB - slab.first().addr() % SLAB;
+                let bytes = 1 << self.slab_log;
+                let bytes = bytes - slab.first().addr() % bytes;
                 opened[slab.class()] += bytes / self.size(slab.class());
             }
         }
@@ -588,7 +536,7 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
             let magazines = self.threads.iter().map(|t| &t.classes[number]);
             // SAFETY: nobody else has the core.
             let held = magazines.map(|m| unsafe { m.open(|m| m.len() + slots(*m.run())) });
-            let kept = self.live(number) + held.sum::<usize>() + slots(*class.open.lock());
+            let kept = self.live(number) + held.sum::<usize>() + slots(class.open.lock().rest);
             let (opened, mut marked) = (opened[number], 0);
             // SAFETY: C3. What is marked in a slab that nobody has listed is lost (S3).
             while let Some(slab) = unsafe { class.freed.lock().pop() } {
@@ -607,21 +555,11 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Core<CLASSES, MA
 
     /// The mapped regions, the pages they are on, and why they are not the wanted ones.
     pub(crate) fn regions(&self) -> (Vec<Region>, Pages, Option<Fallback>) {
-        let growth = self.growth.lock();
-        let regions = growth
-            .mappings
-            .iter()
-            .filter_map(|m| Some(Region { start: NonNull::new(m.start())?, bytes: m.len() }));
-        let last = growth.mappings.last();
-        (
-            regions.collect(),
-            last.map_or(self.pages, |m| m.pages),
-            growth.mappings.iter().find_map(|m| m.fallback.clone()),
-        )
+        self.growth.lock().regions()
     }
 }
 
-impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Drop for Core<CLASSES, MAG, SLAB> {
+impl<const CLASSES: usize, const MAG: usize> Drop for Core<CLASSES, MAG> {
     fn drop(&mut self) {
         #[cfg(silvics_shuttle)]
         if !std::thread::panicking() {
@@ -632,6 +570,6 @@ impl<const CLASSES: usize, const MAG: usize, const SLAB: usize> Drop for Core<CL
         let arrays = magazines.map(|m| unsafe { m.bytes() }).sum::<usize>();
         // SAFETY: as above.
         let orphan = unsafe { self.orphan.lock().bytes() };
-        self.budget.give(self.growth.lock().taken + arrays + orphan);
+        self.budget.give(self.growth.lock().taken() + arrays + orphan);
     }
 }

@@ -2,7 +2,17 @@
 //!
 //! Structures placed in [`Shared`](crate::Shared) take their objects from a heap: the program's global
 //! allocator, or one that is given at run time. Which objects then lie side by side is the heap's
-//! doing. [`SizeClassHeap`] is the deterministic one, on which that can be asserted.
+//! doing. [`SizeClassHeap`] is the deterministic one, on which that can be asserted. The general
+//! allocators of the literature are heaps behind features of their names.
+//!
+//! | heap | feature | kinds | [`Heap::bytes`] |
+//! |---|---|---|---|
+//! | [`Global`] | | mixed | the size asked for |
+//! | [`SizeClassHeap`] | | mixed | exact |
+//! | `Jemalloc` | `jemalloc` | mixed | exact |
+//! | `SegregatedJemalloc` | `jemalloc` | an arena each | exact |
+//! | `Mimalloc` | `mimalloc` | mixed | exact up to 512 KiB, then of what is touched |
+//! | `Tcmalloc` | `tcmalloc` | mixed | exact but for sampled objects |
 //!
 //! *Invariants* of [`SizeClassHeap`]: H1: a block is free, or was given out by `alloc` once since it
 //! was. H2: a block lies within a run of its class, at a multiple of the class from the run's start,
@@ -17,6 +27,17 @@ use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ptr::{NonNull, null_mut};
+
+#[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
+pub(crate) mod jemalloc;
+#[cfg(feature = "mimalloc")]
+pub(crate) mod mimalloc;
+#[cfg(all(test, not(any(silvics_loom, silvics_shuttle, miri))))]
+mod promises;
+#[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
+pub(crate) mod segregated;
+#[cfg(all(feature = "tcmalloc", target_os = "linux"))]
+pub(crate) mod tcmalloc;
 
 /// An allocator of objects of every kind and size, chosen at run time.
 ///

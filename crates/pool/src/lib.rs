@@ -10,6 +10,7 @@
 //!   the object's memory is not touched;
 //! * [`Pages`]: huge pages by default, hugetlb or 4 KiB on request, and a report of what was given;
 //! * [`Budget`]: the exact number of bytes held, and a limit past which allocation fails as a value;
+//! * [`Tuning`]: the alignment of slots, the colouring and size of slabs, the growth of regions;
 //! * dropping a pool unmaps it whole.
 //!
 //! ```
@@ -27,13 +28,15 @@
 //! ```
 //!
 //! [`Placement`] makes the choice a type: [`Pooled`] structures keep a pool per object kind,
-//! [`Shared`] ones take everything from one [`Heap`], for comparison: the program's global allocator, or
-//! one with the size classes of the study.
+//! [`Shared`] ones take everything from one [`Heap`], for comparison: the program's global allocator,
+//! one with the size classes of the study, or, behind features of their names, jemalloc (also with an
+//! arena per kind of object), mimalloc and tcmalloc.
 
 mod budget;
 mod bytes;
 mod core;
 mod error;
+mod growth;
 mod heap;
 mod magazine;
 mod pages;
@@ -41,16 +44,24 @@ mod placement;
 #[cfg(silvics_poison)]
 mod poison;
 mod slab;
+mod tuning;
 mod typed;
 
 pub use budget::Budget;
 pub use bytes::BytesPool;
 pub use error::AllocError;
+#[cfg(feature = "mimalloc")]
+pub use heap::mimalloc::Mimalloc;
+#[cfg(all(feature = "tcmalloc", target_os = "linux"))]
+pub use heap::tcmalloc::Tcmalloc;
 pub use heap::{Global, Heap, SizeClassHeap};
+#[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
+pub use heap::{jemalloc::Jemalloc, segregated::SegregatedJemalloc};
 pub use pages::{Fallback, HUGE_PAGE, Pages, Region, set_read_only};
 pub use placement::{
     BytesAlloc, Placement, Pooled, Recorded, Shared, SharedBytes, SharedSlots, SlotAlloc,
 };
+pub use tuning::{Tuning, TuningError};
 pub use typed::Pool;
 
 use std::sync::Arc;
@@ -64,6 +75,8 @@ pub struct Config {
     pub budget: Arc<Budget>,
     /// Where [`Shared`] objects come from.
     pub heap: Arc<dyn Heap>,
+    /// How pools lay out their slots, slabs and regions.
+    pub tuning: Tuning,
 }
 
 impl Default for Config {
@@ -75,7 +88,8 @@ impl Default for Config {
 impl Config {
     /// Pools on `pages` that together hold at most `limit` bytes.
     pub fn new(pages: Pages, limit: Option<usize>) -> Self {
-        Self { pages, budget: Arc::new(Budget::new(limit)), heap: Arc::new(Global) }
+        let budget = Arc::new(Budget::new(limit));
+        Self { pages, budget, heap: Arc::new(Global), tuning: Tuning::default() }
     }
 }
 

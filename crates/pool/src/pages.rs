@@ -250,14 +250,58 @@ mod os {
         if start != libc::MAP_FAILED {
             return Ok(start.cast());
         }
-        let error = Error::last_os_error();
-        let reserved = std::fs::read_to_string("/proc/sys/vm/nr_hugepages").unwrap_or_default();
-        Err(format!(
-            "hugetlb gave no {} MiB ({error}; vm.nr_hugepages is {}): reserve 2 MiB pages with \
-             `sysctl vm.nr_hugepages=N`",
-            len >> 20,
-            reserved.trim()
-        ))
+        Err(shortage(len / HUGE_PAGE, &Error::last_os_error(), |file| {
+            let path = format!("/sys/kernel/mm/hugepages/hugepages-2048kB/{file}");
+            std::fs::read_to_string(path).ok()?.trim().parse().ok()
+        }))
+    }
+
+    /// Why hugetlb gave no `needed` pages, and how to reserve them; `count` reads the system's counts.
+    #[cfg(target_os = "linux")]
+    fn shortage(needed: usize, error: &Error, count: impl Fn(&str) -> Option<usize>) -> String {
+        let (Some(reserved), Some(free)) = (count("nr_hugepages"), count("free_hugepages")) else {
+            return format!("hugetlb has no pages of 2 MiB here ({error}): use thp or 4k");
+        };
+        // Free ones may be promised to others already.
+        let free = free.saturating_sub(count("resv_hugepages").unwrap_or(0));
+        if free >= needed {
+            return format!(
+                "hugetlb refused {needed} of {free} free 2 MiB pages ({error}): raise the hugetlb \
+                 limit of this process's control group, or use thp"
+            );
+        }
+        format!(
+            "of hugetlb pages of 2 MiB this region needs {needed}, and {free} of {reserved} are free \
+             ({error}): reserve them with `sysctl vm.nr_hugepages={}`, and one more for every further \
+             2 MiB",
+            reserved + needed - free
+        )
+    }
+
+    #[cfg(all(test, target_os = "linux", not(any(silvics_loom, silvics_shuttle))))]
+    #[test]
+    fn a_shortage_says_how_many_pages_and_how_to_reserve_them() {
+        let refused = Error::from_raw_os_error(libc::ENOMEM);
+        let with = |counts: [Option<usize>; 3]| {
+            let count = |file: &str| match file {
+                "nr_hugepages" => counts[0],
+                "free_hugepages" => counts[1],
+                _ => counts[2],
+            };
+            shortage(3, &refused, count)
+        };
+        let none = with([Some(0); 3]);
+        assert!(
+            none.starts_with(
+                "of hugetlb pages of 2 MiB this region needs 3, and 0 of 0 are free ("
+            )
+        );
+        assert!(none.contains("`sysctl vm.nr_hugepages=3`"), "{none}");
+        let promised = with([Some(10), Some(4), Some(3)]);
+        assert!(promised.contains("1 of 10 are free"), "{promised}");
+        assert!(promised.contains("`sysctl vm.nr_hugepages=12`"), "{promised}");
+        assert!(with([Some(10), Some(4), None]).contains("3 of 4 free"));
+        assert!(with([None; 3]).contains("use thp or 4k"));
     }
 
     #[cfg(not(target_os = "linux"))]

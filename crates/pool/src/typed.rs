@@ -1,26 +1,31 @@
 //! A pool for one type.
 
 use crate::core::{ClassShape, Core};
+use crate::slab::MAX_SLOTS;
 use crate::{AllocError, Config, PoolStats};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
+/// Unless `Tuning` says otherwise.
 const SLAB: usize = 64 << 10;
+/// Smaller slabs have the bitmaps of slots below this themselves, as there is no room in the header.
+const BITMAPPED: usize = 32;
 /// In schedules as small as it may be: slots go from task to task.
 const MAGAZINE: usize = if cfg!(silvics_shuttle) { 2 } else { 64 };
 /// Slots of a run, at most.
-const RUN: usize = if cfg!(silvics_shuttle) { 2 } else { SLAB };
+const RUN: usize = if cfg!(silvics_shuttle) { 2 } else { MAX_SLOTS };
 
 /// A pool whose slots hold one `T` each, consecutive in each thread's slabs of 64 KiB.
 ///
-/// A slot is `size_of::<T>()` bytes rounded up to its alignment, at least 16. What a `T` needs
-/// beyond its natural alignment (a line to itself, say) is said with `#[repr(align)]` on `T`.
+/// A slot is `size_of::<T>()` bytes rounded up to its alignment, at least 16. What every `T` needs
+/// beyond its natural alignment (a line to itself, say) is said with `#[repr(align)]` on `T`; what one
+/// pool is to have, with [`Tuning`](crate::Tuning).
 /// Dropping the pool unmaps it without dropping the objects in it.
 ///
 /// An allocation or a free is O(1) amortised, touches no other thread's memory but once in 32 calls
 /// or more, and never the object's.
 pub struct Pool<T> {
-    core: Core<1, MAGAZINE, SLAB>,
+    core: Core<1, MAGAZINE>,
     kind: &'static str,
     marker: PhantomData<fn() -> T>,
 }
@@ -36,8 +41,13 @@ impl<T> Pool<T> {
 
     /// An empty pool of objects called `kind`; nothing is mapped before the first allocation.
     pub fn new(kind: &'static str, config: &Config) -> Self {
-        let shape = ClassShape { size: Self::SIZE, run: (SLAB / Self::SIZE).min(RUN) };
-        let core = Core::new([shape], align_of::<T>().max(8), shape.size, config);
+        let tuning = &config.tuning;
+        let align = align_of::<T>().max(tuning.slot_align);
+        let size = Self::SIZE.next_multiple_of(align);
+        let slab = tuning.slab(SLAB, 8 * size, MAX_SLOTS * size);
+        let shape = ClassShape { size, run: (slab / size).min(RUN) };
+        let bitmapped = if slab < SLAB { size.max(BITMAPPED) } else { size };
+        let core = Core::new([shape], align, slab, bitmapped, config);
         Self { core, kind, marker: PhantomData }
     }
 

@@ -1,0 +1,150 @@
+//! Where a core's slabs come from: regions, mapped one after the other, and their granules.
+
+use crate::budget::Budget;
+use crate::pages::{Collapse, Fallback, HUGE_PAGE, Mapping, Pages, Region};
+use crate::{AllocError, Config, Tuning};
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+
+/// A core's first granules grow slab by slab on small pages, and move to huge ones when full: a
+/// hundred small pools must not take a huge page each, and no pool hold much more than its slots.
+/// From here on a granule is less than 3 % of the core, and is backed as a whole at once.
+const WHOLE_FROM: usize = 34;
+
+/// The regions of a core. Under a lock.
+pub(crate) struct Growth {
+    mappings: Vec<Mapping>,
+    /// Granules of the last mapping already in use.
+    used: usize,
+    /// The granule slabs are opened in, and its next free slab.
+    granule: *mut u8,
+    next_slab: usize,
+    /// Whether `granule` is in the budget as a whole.
+    whole: bool,
+    granules: usize,
+    /// Full granules still to be moved to huge pages.
+    small: Vec<NonNull<u8>>,
+    /// Bytes of the budget in regions (C4 of `core.rs`).
+    taken: usize,
+    slab_bytes: usize,
+    pages: Pages,
+    tuning: Tuning,
+    budget: Arc<Budget>,
+}
+
+// SAFETY: addresses of granules the mappings own.
+unsafe impl Send for Growth {}
+
+impl Growth {
+    /// Nothing mapped yet; slabs of `slab_bytes`.
+    pub(crate) fn new(slab_bytes: usize, config: &Config) -> Self {
+        Self {
+            mappings: Vec::new(),
+            used: 0,
+            granule: null_mut(),
+            next_slab: HUGE_PAGE / slab_bytes,
+            whole: false,
+            granules: 0,
+            small: Vec::new(),
+            taken: 0,
+            slab_bytes,
+            pages: config.pages,
+            tuning: config.tuning,
+            budget: Arc::clone(&config.budget),
+        }
+    }
+
+    /// The next slab, in the budget: its granule and its number there.
+    pub(crate) fn slab(&mut self) -> Result<(*mut u8, usize), AllocError> {
+        if self.next_slab == HUGE_PAGE / self.slab_bytes {
+            self.next_granule()?;
+        }
+        if !self.whole {
+            self.budget.take(self.slab_bytes)?;
+            self.taken += self.slab_bytes;
+        }
+        self.next_slab += 1;
+        Ok((self.granule, self.next_slab - 1))
+    }
+
+    /// Moves on to a fresh granule: the next of the last mapping, or the first of a new one.
+    fn next_granule(&mut self) -> Result<(), AllocError> {
+        let failed = AllocError::System { requested: HUGE_PAGE };
+        self.small.try_reserve(1).map_err(|_| failed)?;
+        let left = self.mappings.last().is_some_and(|m| self.used < m.len() / HUGE_PAGE);
+        let fresh = if left { None } else { Some(self.map()?) };
+        let used = if left { self.used } else { 0 };
+        let mapping = fresh.as_ref().or(self.mappings.last()).expect("one of the two");
+        let granule = mapping.start().wrapping_add(used * HUGE_PAGE);
+        let whole = match mapping.pages {
+            Pages::Small => false,
+            Pages::Thp => self.granules >= WHOLE_FROM && self.budget.take(HUGE_PAGE).is_ok(),
+            Pages::HugeTlb => self.budget.take(HUGE_PAGE).map(|()| true)?,
+        };
+        if mapping.pages == Pages::Thp {
+            mapping.advise(granule, HUGE_PAGE, whole);
+        }
+        self.collapse();
+        self.mappings.extend(fresh); // `map` has reserved the room
+        self.taken += if whole { HUGE_PAGE } else { 0 };
+        self.used = used + 1;
+        self.granule = granule;
+        self.next_slab = 0; // with what the header leaves of it
+        self.whole = whole;
+        self.granules += 1;
+        Ok(())
+    }
+
+    /// Maps more granules, as many as there are, so that mappings are few; makes room to keep it.
+    fn map(&mut self) -> Result<Mapping, AllocError> {
+        let granules = match self.pages {
+            Pages::HugeTlb => 1, // backed as soon as it is mapped
+            _ => self.tuning.region_granules(self.granules),
+        };
+        let failed = AllocError::System { requested: granules * HUGE_PAGE };
+        self.mappings.try_reserve(1).map_err(|_| failed)?;
+        Mapping::new(granules, self.pages)
+    }
+
+    /// Moves the granule, full now, to a huge page if it began on small ones. The budget has all
+    /// its slabs, and with them all of it.
+    ///
+    /// The kernel cannot while another thread touches a page for the first time, as threads do in
+    /// slabs they opened before: such granules wait for the next time.
+    fn collapse(&mut self) {
+        let last = self.mappings.iter().rev().find(|m| m.contains(self.granule));
+        if !self.whole && last.is_some_and(|m| m.pages == Pages::Thp) {
+            self.small.extend(NonNull::new(self.granule)); // `next_granule` has reserved the room
+        }
+        let mappings = &self.mappings;
+        self.small.retain(|granule| {
+            let owner = mappings.iter().find(|m| m.contains(granule.as_ptr()));
+            owner.is_some_and(|m| m.collapse(granule.as_ptr(), HUGE_PAGE) == Collapse::Later)
+        });
+    }
+
+    /// Bytes of the budget in regions.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken
+    }
+
+    /// What has been mapped.
+    #[cfg(silvics_shuttle)]
+    pub(crate) fn mappings(&self) -> &[Mapping] {
+        &self.mappings
+    }
+
+    /// The mapped regions, the pages they are on, and why they are not the wanted ones.
+    pub(crate) fn regions(&self) -> (Vec<Region>, Pages, Option<Fallback>) {
+        let regions = self
+            .mappings
+            .iter()
+            .filter_map(|m| Some(Region { start: NonNull::new(m.start())?, bytes: m.len() }));
+        let last = self.mappings.last();
+        (
+            regions.collect(),
+            last.map_or(self.pages, |m| m.pages),
+            self.mappings.iter().find_map(|m| m.fallback.clone()),
+        )
+    }
+}
