@@ -20,6 +20,13 @@ pub enum Verb {
     /// Without flags: our structures and all peers on a million keys, lookups alone and with 10 %
     /// updates, in less than a minute. Flags that take a list multiply.
     Bench(Box<BenchArgs>),
+    /// Explains where an index's objects lie, and what to change
+    ///
+    /// Builds the index, looks at every object and at what lookups read, and answers: which kind of
+    /// object is in which size class, which kinds lie close to each other, and how each spreads over
+    /// the sets of a cache. Then come findings, each with its evidence, its remedy and what a model of
+    /// the machine says that would gain.
+    Inspect(Box<InspectArgs>),
     /// Records what threads do to an index and checks that it is linearizable
     ///
     /// Exits with 0 if everything recorded is, 1 with a short history if something is not, 3 if a
@@ -38,6 +45,36 @@ pub struct ListArgs {
     /// table, json or csv
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: String,
+}
+
+/// Where nodes of our indexes live.
+#[derive(Args, Clone, Debug)]
+pub struct PlaceArgs {
+    /// Where nodes of our indexes live: pooled (pools of their own), shared (the global
+    /// allocator), size-class (a heap with the size classes of the ATC'18 study); with the feature of
+    /// the same name jemalloc, segregated-jemalloc (an arena per kind of object), mimalloc, tcmalloc
+    #[arg(long, value_name = "PLACEMENT,…", default_value = "pooled")]
+    pub placement: String,
+
+    /// Pages of pools and of the size-class heap: 4k, thp (transparent huge pages), hugetlb
+    #[arg(long, value_name = "PAGES,…", default_value = "thp")]
+    pub pages: String,
+
+    /// Objects in pools start at multiples of so many bytes, a power of two from 8 to 4096
+    #[arg(long, value_name = "BYTES")]
+    pub slot_align: Option<String>,
+
+    /// Bytes of a pool's slabs, a power of two from 16K to 2M
+    #[arg(long, value_name = "BYTES")]
+    pub slab: Option<String>,
+
+    /// Bytes of a pool's first region and of its largest, multiples of 2M: 2M-64M
+    #[arg(long, value_name = "FIRST-LARGEST")]
+    pub regions: Option<String>,
+
+    /// A pool's slabs begin at varying lines
+    #[arg(long)]
+    pub colouring: bool,
 }
 
 #[derive(Args, Debug)]
@@ -102,14 +139,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "R", default_value = "5")]
     pub rounds: String,
 
-    /// Where nodes of our indexes live: pooled (pools of their own), shared (the global
-    /// allocator), size-class (a heap with the size classes of the ATC'18 study)
-    #[arg(long, value_name = "PLACEMENT,…", default_value = "pooled")]
-    pub placement: String,
-
-    /// Pages of our pools: 4k, thp (transparent huge pages), hugetlb
-    #[arg(long, value_name = "PAGES,…", default_value = "thp")]
-    pub pages: String,
+    #[command(flatten)]
+    pub place: PlaceArgs,
 
     /// The most memory each of our indexes may hold: 64M, 1G, …
     #[arg(long, value_name = "BYTES")]
@@ -125,6 +156,75 @@ pub struct BenchArgs {
     pub seed: String,
 
     /// table, json or csv
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: String,
+}
+
+#[derive(Args, Debug)]
+#[command(allow_negative_numbers = true, args_override_self = true)]
+pub struct InspectArgs {
+    /// Which of our indexes: a name of `silvics list`, or NAME:VARIANT
+    #[arg(long, value_name = "NAME", default_value = "occ-avl")]
+    pub index: String,
+
+    /// Its variant: baseline, fixed, …
+    #[arg(long, value_name = "VARIANT")]
+    pub variant: Option<String>,
+
+    #[command(flatten)]
+    pub place: PlaceArgs,
+
+    /// How many keys are loaded, by one thread, out of a key space of twice as many
+    #[arg(long, value_name = "N", default_value = "1M")]
+    pub keys: String,
+
+    /// u64, or bytes (8 bytes, big-endian)
+    #[arg(long, value_name = "TYPE", default_value = "u64")]
+    pub key_type: String,
+
+    /// How keys are chosen: uniform, sparse, zipf:EXPONENT, sequential, disjoint, latest
+    #[arg(long, value_name = "DIST", default_value = "uniform")]
+    pub dist: String,
+
+    /// Keys that are removed and inserted again after the load: what is used again lies elsewhere
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub updates: String,
+
+    /// Nothing that is retired during the load is used again before its end
+    #[arg(long)]
+    pub no_reuse: bool,
+
+    /// What a program around the index allocates for each key, from the same heap unless the index has
+    /// pools: NAME:BYTES or NAME:LEAST-MOST, such as row:64,wrapper:64,lock:48,noise:16-256
+    #[arg(long, value_name = "KIND,…")]
+    pub host: Option<String>,
+
+    /// The machine of the model: haswell, abu-dhabi, i7-2630qm, i7-4770, sapphire-rapids, zen4,
+    /// graviton3, host (this one)
+    #[arg(long, value_name = "NAME", default_value = "host")]
+    pub machine: String,
+
+    /// How lines map to the sets of its last level: modulo, slices:N [default: as that machine has it]
+    #[arg(long, value_name = "HASH")]
+    pub set_hash: Option<String>,
+
+    /// The machine does not fetch the other line of a pair
+    #[arg(long)]
+    pub no_prefetch: bool,
+
+    /// Lookups that are recorded and run through the model, after as many that fill its caches
+    #[arg(long, value_name = "N", default_value = "50k")]
+    pub lookups: String,
+
+    /// Applies each remedy, looks again, and measures both in turns
+    #[arg(long)]
+    pub fix: bool,
+
+    /// What all random choices follow from
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: String,
+
+    /// table or json
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: String,
 }

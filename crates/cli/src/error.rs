@@ -51,6 +51,8 @@ pub enum Error {
     Exhausted { index: String, problem: String },
     /// An index gave a wrong answer.
     Wrong { index: String, what: String },
+    /// The user interrupted what gives no result unless it is finished.
+    Interrupted,
     /// A thread that drove an index panicked.
     Panicked { index: String },
     /// The result could not be written.
@@ -70,6 +72,7 @@ impl Error {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Wrong { .. } | Self::Panicked { .. } | Self::Output(_) => ExitCode::from(1),
+            Self::Interrupted => ExitCode::from(crate::interrupt::EXIT_CODE),
             _ => ExitCode::from(2),
         }
     }
@@ -131,6 +134,7 @@ impl fmt::Display for Error {
                 "`{index}` gave a wrong answer ({what}): its figures mean nothing, report the error \
                  to its authors and leave it out"
             ),
+            Self::Interrupted => f.write_str("interrupted before there was a result"),
             Self::Panicked { index } => write!(
                 f,
                 "`{index}` panicked: report the message above to its authors and leave it out"

@@ -1,6 +1,6 @@
 //! The types of keys a benchmark knows.
 
-use crate::catalogue::{Make, Makers};
+use crate::catalogue::{Inspect, Make, Makers};
 use silvics::Key;
 use silvics_workload::{ByteKeys, Dist, Longest, WordKeys, byte_hash, word_value};
 use std::fmt;
@@ -45,6 +45,8 @@ pub trait BenchKey: Key {
 
     /// Its constructor.
     fn make(makers: &Makers) -> Option<Make<Self>>;
+    /// That of an index whose reads are recorded.
+    fn inspect(makers: &Makers) -> Option<Inspect<Self>>;
     /// The generated key space of a distribution.
     fn generate(dist: Dist, len: usize) -> Self::Space;
     /// How many keys a space has.
@@ -84,6 +86,9 @@ impl BenchKey for u64 {
 
     fn make(makers: &Makers) -> Option<Make<u64>> {
         makers.word
+    }
+    fn inspect(makers: &Makers) -> Option<Inspect<u64>> {
+        makers.inspect_word
     }
     fn generate(dist: Dist, len: usize) -> WordKeys {
         words(dist, len)
@@ -133,6 +138,9 @@ impl BenchKey for [u8] {
 
     fn make(makers: &Makers) -> Option<Make<[u8]>> {
         makers.bytes
+    }
+    fn inspect(makers: &Makers) -> Option<Inspect<[u8]>> {
+        makers.inspect_bytes
     }
     fn generate(dist: Dist, len: usize) -> ByteKeys {
         ByteKeys::encoded(&words(dist, len))

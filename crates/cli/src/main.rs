@@ -7,6 +7,7 @@
 //! | `contender`, `ours`, `peers` | what the benchmark drives, and the adapters to it |
 //! | `keys` | the types of keys it can drive with |
 //! | `bench` | `silvics bench` |
+//! | `inspect` | `silvics inspect` |
 //! | `verify` | `silvics verify` |
 //! | `machine`, `memory`, `alloc` | what the system tells about itself and this process |
 //! | `output`, `progress`, `interrupt`, `error` | standard output, standard error, Ctrl-C, failures |
@@ -21,6 +22,7 @@ mod catalogue;
 mod contender;
 mod error;
 mod flags;
+mod inspect;
 mod interrupt;
 mod keys;
 mod layout;
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().verb {
         Verb::List(args) => list::list(&args).map(|()| 0),
         Verb::Bench(args) => bench::bench(&args).map(interrupted),
+        Verb::Inspect(args) => inspect::inspect(&args).map(|()| 0),
         Verb::Verify(args) => verify::verify(&args),
     };
     match result {

@@ -1,70 +1,271 @@
 //! Where the nodes of our indexes live, as the command line names it.
 
+use crate::args::PlaceArgs;
 use crate::error::Error;
-use crate::flags::list;
-use silvics::{Heap, Options, Pages, SizeClassHeap};
+use crate::flags::{list, single};
+use crate::units::parse_bytes;
+use silvics::{Heap, Options, Pages, SizeClassHeap, Tuning};
+use silvics_layout::PageSize;
+use std::alloc::Layout;
 use std::sync::Arc;
 
 /// Where the nodes of our indexes live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Pools on these pages.
-    Pooled(Pages),
+    /// Pools on these pages, laid out like this.
+    Pooled(Pages, Tuning),
     /// The global allocator, on whatever pages it has.
     Shared,
     /// A size-class heap of the index's own, on these pages.
     SizeClass(Pages),
+    /// Another allocator, by its name in [`ALLOCATORS`].
+    Allocator(&'static str),
+}
+
+/// An allocator's name, and what makes a heap of it.
+type Allocator = (&'static str, fn() -> Arc<dyn Heap>);
+
+/// The allocators that this command was built with.
+const ALLOCATORS: &[Allocator] = &[
+    #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
+    ("jemalloc", || Arc::new(silvics_pool::Jemalloc)),
+    #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
+    ("segregated-jemalloc", || Arc::new(silvics_pool::SegregatedJemalloc::new())),
+    #[cfg(feature = "mimalloc")]
+    ("mimalloc", || Arc::new(silvics_pool::Mimalloc)),
+    #[cfg(all(feature = "tcmalloc", target_os = "linux"))]
+    ("tcmalloc", || Arc::new(silvics_pool::Tcmalloc)),
+];
+
+/// The allocators it could have been built with, and the feature each needs.
+const FEATURES: [(&str, &str); 4] = [
+    ("jemalloc", "jemalloc"),
+    ("segregated-jemalloc", "jemalloc"),
+    ("mimalloc", "mimalloc"),
+    ("tcmalloc", "tcmalloc"),
+];
+
+/// The placements of our indexes, by name.
+pub fn names() -> Vec<&'static str> {
+    let allocators = ALLOCATORS.iter().map(|(name, _)| *name);
+    ["pooled", "shared", "size-class"].into_iter().chain(allocators).collect()
 }
 
 impl Place {
     /// The placement's name.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Pooled(_) => "pooled",
+            Self::Pooled(..) => "pooled",
             Self::Shared => "shared",
             Self::SizeClass(_) => "size-class",
+            Self::Allocator(name) => name,
         }
     }
 
     /// The pages' name.
     pub fn pages(self) -> String {
         match self {
-            Self::Pooled(pages) | Self::SizeClass(pages) => pages.to_string(),
-            Self::Shared => SYSTEM_PAGES.into(),
+            Self::Pooled(pages, _) | Self::SizeClass(pages) => pages.to_string(),
+            Self::Shared | Self::Allocator(_) => SYSTEM_PAGES.into(),
         }
     }
-}
 
-impl Place {
+    /// Whether each kind of object has a pool.
+    pub fn is_pooled(self) -> bool {
+        matches!(self, Self::Pooled(..))
+    }
+
     /// How an index is set up that lives there.
     pub fn options(self, memory_limit: Option<usize>) -> Options {
-        let (pages, heap): (_, Option<Arc<dyn Heap>>) = match self {
-            Self::Pooled(pages) => (pages, None),
-            Self::Shared => (Pages::Small, None),
-            Self::SizeClass(pages) => (pages, Some(Arc::new(SizeClassHeap::new(pages)))),
+        let (pages, tuning) = match self {
+            Self::Pooled(pages, tuning) => (pages, tuning),
+            Self::SizeClass(pages) => (pages, Tuning::default()),
+            Self::Shared | Self::Allocator(_) => (Pages::Small, Tuning::default()),
         };
-        Options { pages, memory_limit, domain: None, heap }
+        Options { pages, memory_limit, domain: None, tuning, heap: self.heap() }
+    }
+
+    /// The bytes it takes for an object of so many, 8-byte aligned.
+    pub fn bytes_for(self, bytes: usize) -> usize {
+        let layout = Layout::from_size_align(bytes, 8);
+        match (self, self.heap(), layout) {
+            (Self::Pooled(_, tuning), ..) => bytes.next_multiple_of(tuning.slot_alignment()),
+            (_, Some(heap), Ok(layout)) => heap.bytes(layout),
+            // What the system's allocator takes is its own business.
+            _ => bytes,
+        }
+    }
+
+    /// The pages it is on, if the system gives what is asked for.
+    pub fn page_size(self) -> PageSize {
+        match self {
+            Self::Pooled(pages, _) | Self::SizeClass(pages) if pages != Pages::Small => {
+                PageSize::Huge
+            }
+            _ => PageSize::Small,
+        }
+    }
+
+    /// A new heap for it, if it has one.
+    fn heap(self) -> Option<Arc<dyn Heap>> {
+        match self {
+            Self::Pooled(..) | Self::Shared => None,
+            Self::SizeClass(pages) => Some(Arc::new(SizeClassHeap::new(pages))),
+            Self::Allocator(name) => {
+                let known = ALLOCATORS.iter().find(|(known, _)| *known == name);
+                known.map(|(_, heap)| heap())
+            }
+        }
     }
 }
 
 /// The pages of whoever does not ask for any.
 pub const SYSTEM_PAGES: &str = "system";
 
-/// Reads `--placement` and `--pages`.
-pub fn read(placement: &str, pages: &str) -> Result<Vec<Place>, Error> {
+/// Reads the flags of places where there may be one.
+pub fn read_one(args: &PlaceArgs) -> Result<Place, Error> {
+    let places = read(args)?;
+    if let [place] = places[..] {
+        return Ok(place);
+    }
+    let (placement, pages) = (&args.placement, &args.pages);
+    let problem = format!("`{placement}` on `{pages}` are several: name one of each");
+    Err(Error::value("--placement", problem))
+}
+
+/// Reads the flags of places.
+pub fn read(args: &PlaceArgs) -> Result<Vec<Place>, Error> {
+    let tuning = tuning(args)?;
+    if tuning != Tuning::default() && !args.placement.split(',').any(|place| place == "pooled") {
+        let problem = "pools alone can be tuned: choose pooled, or leave out --slot-align, --slab, \
+                       --regions and --colouring";
+        return Err(Error::value("--placement", problem));
+    }
+    of(&args.placement, &args.pages, tuning)
+}
+
+/// Reads `--placement` and `--pages`, for pools laid out like this.
+pub fn of(placement: &str, pages: &str, tuning: Tuning) -> Result<Vec<Place>, Error> {
     let pages = list("--pages", pages, |text| match text {
         "4k" => Ok(Pages::Small),
         "thp" => Ok(Pages::Thp),
         "hugetlb" => Ok(Pages::HugeTlb),
         _ => Err(format!("`{text}` are no pages: choose 4k, thp or hugetlb")),
     })?;
-    // The global allocator has the pages it has: one cell, whatever pages pools have.
+    // An allocator has the pages it has: one cell, whatever pages pools have.
     let places = list("--placement", placement, |text| match text {
-        "pooled" => Ok(pages.iter().copied().map(Place::Pooled).collect()),
+        "pooled" => Ok(pages.iter().map(|pages| Place::Pooled(*pages, tuning)).collect()),
         "shared" => Ok(vec![Place::Shared]),
         "size-class" => Ok(pages.iter().copied().map(Place::SizeClass).collect()),
-        _ => Err(format!("`{text}` is no placement: choose pooled, shared or size-class")),
+        _ => allocator(text).map(|place| vec![place]),
     })?;
-    let places: Vec<Place> = places.concat();
-    Ok(places)
+    Ok(places.concat())
+}
+
+fn allocator(text: &str) -> Result<Place, String> {
+    if let Some((name, _)) = ALLOCATORS.iter().find(|(name, _)| *name == text) {
+        return Ok(Place::Allocator(name));
+    }
+    if let Some((_, feature)) = FEATURES.iter().find(|(name, _)| *name == text) {
+        return Err(format!(
+            "`{text}` needs a build with that allocator: add --features {feature} to cargo run"
+        ));
+    }
+    Err(format!("`{text}` is no placement: choose {}", names().join(", ")))
+}
+
+/// Reads `--slot-align`, `--slab`, `--regions` and `--colouring`.
+fn tuning(args: &PlaceArgs) -> Result<Tuning, Error> {
+    let bytes = |flag, text: &str| {
+        single(flag, text, |text| {
+            parse_bytes(text).ok_or_else(|| {
+                format!("`{text}` is no number of bytes: write for example 64 or 2M")
+            })
+        })
+    };
+    let mut tuning = Tuning::default().colouring(args.colouring);
+    if let Some(text) = &args.slot_align {
+        let bytes = bytes("--slot-align", text)?;
+        tuning = tuning.slot_align(bytes).map_err(|e| Error::value("--slot-align", e))?;
+    }
+    if let Some(text) = &args.slab {
+        let bytes = bytes("--slab", text)?;
+        tuning = tuning.slab_bytes(bytes).map_err(|error| Error::value("--slab", error))?;
+    }
+    if let Some(text) = &args.regions {
+        let (first, largest) = text.split_once('-').unwrap_or((text, text));
+        let (first, largest) = (bytes("--regions", first)?, bytes("--regions", largest)?);
+        tuning = tuning.regions(first, largest).map_err(|e| Error::value("--regions", e))?;
+    }
+    Ok(tuning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(placement: &str) -> PlaceArgs {
+        PlaceArgs {
+            placement: placement.into(),
+            pages: "4k,thp".into(),
+            slot_align: None,
+            slab: None,
+            regions: None,
+            colouring: false,
+        }
+    }
+
+    #[test]
+    fn places_multiply_where_pages_are_ours_to_choose() {
+        let places = read(&args("pooled,shared,size-class")).unwrap();
+        let names: Vec<_> = places.iter().map(|place| (place.name(), place.pages())).collect();
+        let names: Vec<_> = names.iter().map(|(name, pages)| (*name, pages.as_str())).collect();
+        assert_eq!(
+            names,
+            [
+                ("pooled", "4k"),
+                ("pooled", "thp"),
+                ("shared", "system"),
+                ("size-class", "4k"),
+                ("size-class", "thp")
+            ]
+        );
+        assert!(read_one(&args("pooled")).is_err());
+        let one = read_one(&args("shared")).unwrap();
+        assert_eq!((one, one.page_size()), (Place::Shared, PageSize::Small));
+    }
+
+    #[test]
+    fn every_allocator_it_is_built_with_has_a_name_and_a_feature() {
+        for (name, _) in ALLOCATORS {
+            assert!(FEATURES.iter().any(|(known, _)| known == name), "{name}");
+            let place = read_one(&args(name)).unwrap();
+            assert!(place.options(None).heap.is_some() && !place.is_pooled());
+            assert!(place.bytes_for(41) >= 41);
+        }
+        let missing = FEATURES.iter().find(|(name, _)| ALLOCATORS.iter().all(|of| of.0 != *name));
+        if let Some((name, feature)) = missing {
+            let error = read(&args(name)).unwrap_err().to_string();
+            assert!(error.contains(&format!("--features {feature}")), "{error}");
+        }
+        assert!(read(&args("attic")).unwrap_err().to_string().contains("choose pooled, shared"));
+    }
+
+    #[test]
+    fn pools_are_tuned_or_say_why_not() {
+        let tuned = PlaceArgs { slot_align: Some("64".into()), ..args("pooled") };
+        assert_eq!(read(&tuned).unwrap()[0].bytes_for(40), 64);
+        assert_eq!(Place::SizeClass(Pages::Small).bytes_for(40), 48);
+        let wrong = [
+            PlaceArgs { slot_align: Some("48".into()), ..args("pooled") },
+            PlaceArgs { slab: Some("many".into()), ..args("pooled") },
+            PlaceArgs { regions: Some("2M-1M".into()), ..args("pooled") },
+            PlaceArgs { colouring: true, ..args("shared") },
+        ];
+        let flags = ["--slot-align:", "--slab:", "--regions:", "--placement:"];
+        for (args, flag) in wrong.iter().zip(flags) {
+            let error = read(args).unwrap_err().to_string();
+            assert!(error.starts_with(flag), "{error}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 //! What is named must be able to do what is asked; of a group, what cannot is left out, with a
 //! note.
 
-use crate::catalogue::{self, Entry, Make, Makers, Variant, Verify};
+use crate::catalogue::{self, Entry, Inspect, Make, Makers, Variant, Verify};
 use crate::error::Error;
 use crate::keys::{BenchKey, KeyType};
 use silvics_workload::{Longest, Mix};
@@ -42,21 +42,34 @@ impl Chosen {
         }
     }
 
+    /// What makes it in a place. Peers place their nodes themselves.
+    fn makers(&self, place: Place) -> Option<Makers> {
+        if place.is_pooled() || self.entry.is_peer() {
+            Some(self.variant.own)
+        } else {
+            self.variant.shared
+        }
+    }
+
     /// Its constructor, in a place, for a type of keys.
     pub fn make<K: BenchKey + ?Sized>(&self, place: Place) -> Option<Make<K>> {
-        let makers: Option<Makers> = match place {
-            Place::Shared | Place::SizeClass(_) if !self.entry.is_peer() => self.variant.shared,
-            _ => Some(self.variant.own),
-        };
-        K::make(&makers?)
+        K::make(&self.makers(place)?)
+    }
+
+    /// The constructor of one whose reads are recorded, in a place, for a type of keys.
+    pub fn inspect<K: BenchKey + ?Sized>(&self, place: Place) -> Option<Inspect<K>> {
+        K::inspect(&self.makers(place)?)
+    }
+
+    /// The same index in another of its variants, if it has that.
+    pub fn in_variant(&self, name: &str) -> Option<Self> {
+        let variant = self.entry.variants.iter().find(|variant| variant.name == name)?;
+        Some(Self { variant, explicit_variant: true, ..*self })
     }
 
     /// What records its histories, in a place, for a type of keys.
     pub fn verify(&self, place: Place, key_type: KeyType) -> Option<Verify> {
-        let makers = match place {
-            Place::Shared | Place::SizeClass(_) => self.variant.shared?,
-            Place::Pooled(_) => self.variant.own,
-        };
+        let makers = self.makers(place)?;
         match key_type {
             KeyType::U64 => makers.verify_word,
             KeyType::Bytes => makers.verify_bytes,

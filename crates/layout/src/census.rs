@@ -33,6 +33,8 @@ pub struct Census {
 pub(crate) struct Kind {
     pub(crate) name: String,
     pub(crate) reads: Reads,
+    /// Whether its objects are locks: whoever takes one writes to it.
+    pub(crate) locks: bool,
 }
 
 /// What a search reads of the objects of a kind.
@@ -112,7 +114,7 @@ impl Census {
         });
         let kind = known.unwrap_or_else(|| {
             let reads = Reads::Described(layout);
-            self.kinds.push(Kind { name: layout.kind.into(), reads });
+            self.kinds.push(Kind { name: layout.kind.into(), reads, locks: false });
             self.kinds.len() - 1
         });
         self.push(kind as u32, address, layout.size);
@@ -126,8 +128,13 @@ impl Census {
 
     /// A kind of which searches read these bytes; all, if that is not known.
     pub fn kind(&mut self, name: &str, hot: Option<Vec<Range<usize>>>) -> KindId {
-        self.kinds.push(Kind { name: name.into(), reads: Reads::Hot(hot) });
+        self.kinds.push(Kind { name: name.into(), reads: Reads::Hot(hot), locks: false });
         KindId((self.kinds.len() - 1) as u32)
+    }
+
+    /// The objects of a kind are locks.
+    pub fn are_locks(&mut self, KindId(kind): KindId) {
+        self.kinds[kind as usize].locks = true;
     }
 
     /// Adds an object of any kind and size.

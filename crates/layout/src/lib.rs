@@ -20,9 +20,12 @@
 mod census;
 mod class;
 mod facts;
+pub mod findings;
 mod model;
+mod moves;
 mod paths;
 pub mod record;
+mod replay;
 mod sets;
 mod trace;
 
@@ -32,8 +35,10 @@ pub use facts::{Facts, Shares};
 pub use model::{
     Cache, Counts, Entries, Inclusion, Level, Machine, MachineError, Model, PageSize, Reached, Tlb,
 };
+pub use moves::Moves;
 pub use paths::{Collocation, Paths};
 pub use record::Read;
+pub use replay::Replay;
 pub use sets::{SetHash, Sets};
 pub use trace::{LineFault, Trace, TraceError, TraceKind, TraceObject};
 

@@ -5,7 +5,7 @@
 //! share a line with a child).
 
 use crate::record::{Read, Why};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// The lines of a cache that visits touch, and how far apart an object is from the one that a lookup
 /// comes from.
@@ -15,9 +15,10 @@ pub struct Paths {
     visits: usize,
     reads: usize,
     /// Per object that was passed: visits, lines read, and lines needed in them.
-    passed: HashMap<usize, [u32; 3]>,
-    /// Per object from which lookups came to the object they ended in: how near that was at best.
-    last_steps: HashMap<usize, Nearness>,
+    passed: FxHashMap<usize, [u32; 3]>,
+    /// Per object from which lookups came to the object they ended in: how near that was at best, and
+    /// which was the first.
+    last_steps: FxHashMap<usize, (Nearness, usize)>,
 }
 
 /// How near two objects are, the nearest first.
@@ -53,11 +54,15 @@ fn lines(read: &Read) -> std::ops::RangeInclusive<usize> {
     read.address / LINE..=(read.address + read.bytes - 1) / LINE
 }
 
+/// How many lines these reads touch, if they are reads of one object.
 fn distinct_lines<'r>(reads: impl Iterator<Item = &'r Read>) -> u32 {
-    let mut all: Vec<usize> = reads.flat_map(lines).collect();
-    all.sort_unstable();
-    all.dedup();
-    all.len() as u32
+    // Objects are small: lines from the first one that was met on, a bit for each.
+    let (mut base, mut met) = (None, 0_u128);
+    for line in reads.flat_map(lines) {
+        let base = *base.get_or_insert(line.saturating_sub(64));
+        met |= 1 << line.saturating_sub(base).min(127);
+    }
+    met.count_ones()
 }
 
 impl Paths {
@@ -66,29 +71,51 @@ impl Paths {
         self.lookups += 1;
         self.reads += reads.len();
         let mut parent: Option<&Read> = None;
-        let steps = || reads.iter().filter(|read| read.why != Why::Again);
-        let mut rest: Vec<&Read> = steps().collect();
-        while let Some(first) = rest.first().copied() {
-            let of_object = rest.iter().take_while(|read| read.object == first.object).count();
-            let visit: Vec<&Read> = rest.drain(..of_object).collect();
+        // Reads of one object in a row are a visit, but for those in between that look again.
+        let mut at = 0;
+        while let Some(first) = reads.get(at) {
+            let of_visit = |read: &&Read| read.why == Why::Again || read.object == first.object;
+            let visit = &reads[at..at + reads[at..].iter().take_while(of_visit).count()];
+            at += visit.len().max(1);
+            if first.why == Why::Again {
+                continue;
+            }
             self.visits += 1;
             if first.why == Why::Found {
                 if let Some(parent) = parent {
-                    let near = nearness(parent.address / LINE, first.address / LINE);
-                    let nearest = self.last_steps.entry(parent.object).or_insert(near);
-                    *nearest = near.min(*nearest);
+                    self.end(parent, first);
                 }
             } else {
-                let loaded = distinct_lines(visit.iter().copied());
-                let needed =
-                    distinct_lines(visit.iter().copied().filter(|read| read.why == Why::Step));
+                let loaded = visit.iter().filter(|read| read.why != Why::Again);
+                let needed = visit.iter().filter(|read| read.why == Why::Step);
                 let [visits, all, chosen] = self.passed.entry(first.object).or_default();
                 *visits += 1;
-                *all += loaded;
-                *chosen += needed;
+                *all += distinct_lines(loaded);
+                *chosen += distinct_lines(needed);
             }
             parent = Some(first);
         }
+    }
+
+    /// Adds only where one lookup has ended, and from where it came there.
+    pub fn add_end(&mut self, reads: &[Read]) {
+        let Some(end) = reads.iter().position(|read| read.why == Why::Found) else { return };
+        let end = &reads[end];
+        let before = reads.iter().rev().filter(|read| read.why != Why::Again);
+        let Some(parent) = before.map(|read| read.object).find(|object| *object != end.object)
+        else {
+            return;
+        };
+        let passed = |read: &&Read| read.object == parent && read.why != Why::Again;
+        if let Some(parent) = reads.iter().find(passed) {
+            self.end(parent, end);
+        }
+    }
+
+    fn end(&mut self, parent: &Read, end: &Read) {
+        let near = nearness(parent.address / LINE, end.address / LINE);
+        let (nearest, _) = self.last_steps.entry(parent.object).or_insert((near, end.object));
+        *nearest = near.min(*nearest);
     }
 
     /// The objects that a lookup visits, on average.
@@ -118,9 +145,18 @@ impl Paths {
         sum / self.passed.len().max(1) as f64
     }
 
+    /// Each object from which lookups came to the one they ended in, and the first such one, in the
+    /// order of their addresses.
+    pub(crate) fn last_steps(&self) -> Vec<(usize, usize)> {
+        let steps = self.last_steps.iter().map(|(parent, (_, end))| (*parent, *end));
+        let mut steps: Vec<_> = steps.collect();
+        steps.sort_unstable();
+        steps
+    }
+
     /// Where the objects lie in which lookups ended, as seen from those before.
     pub fn collocation(&self) -> Collocation {
-        let count = |near| self.last_steps.values().filter(|nearest| **nearest == near).count();
+        let count = |near| self.last_steps.values().filter(|ends| ends.0 == near).count();
         Collocation {
             parents: self.last_steps.len(),
             same_line: count(Nearness::SameLine),
@@ -188,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_nearest_end_counts() {
-        let mut paths = Paths::default();
+        let (mut paths, mut ends) = (Paths::default(), Paths::default());
         for (parent, end) in [
             (0x1000, 0x1020), // one line
             (0x2000, 0x2040), // the other line of the pair …
@@ -197,9 +233,10 @@ mod tests {
             (0x4000, 0x8000),
         ] {
             paths.add(&path(&[0x100_000, parent, end]));
+            ends.add_end(&path(&[0x100_000, parent, end]));
         }
         let found = Collocation { parents: 4, same_line: 1, same_pair: 1, next_pair: 1 };
-        assert_eq!(paths.collocation(), found);
+        assert_eq!((paths.collocation(), ends.collocation()), (found, found));
     }
 
     #[test]

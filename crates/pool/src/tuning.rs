@@ -105,6 +105,11 @@ impl Tuning {
         Err(TuningError::Regions { first, largest })
     }
 
+    /// The alignment of slots whose type asks for no more.
+    pub fn slot_alignment(&self) -> usize {
+        self.slot_align
+    }
+
     /// The bytes of a slab that are `default` unless asked otherwise, within these bounds.
     pub(crate) fn slab(&self, default: usize, least: usize, most: usize) -> usize {
         let most = 1 << most.min(HUGE_PAGE).ilog2();

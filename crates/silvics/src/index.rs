@@ -20,7 +20,7 @@ use crate::error::{CompareExchangeError, TryInsertError, Violation};
 use crate::key::Key;
 use crate::update::Update;
 use silvics_layout::NodeLayout;
-use silvics_pool::{AllocError, Config, Heap, Pages, PoolStats};
+use silvics_pool::{AllocError, Config, Heap, Pages, PoolStats, Tuning};
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
@@ -39,6 +39,8 @@ pub struct Options {
     pub memory_limit: Option<usize>,
     /// The domain it reclaims through; `None` for one of its own.
     pub domain: Option<Domain>,
+    /// How its pools lay slots out and grow.
+    pub tuning: Tuning,
     /// Where its objects come from if it is placed in [`Shared`](crate::Shared); `None` for the global
     /// allocator. Pools have memory of their own.
     pub heap: Option<Arc<dyn Heap>>,
@@ -48,6 +50,7 @@ impl Options {
     /// The domain to use, and the pools' configuration.
     pub(crate) fn prepare(&self) -> (Domain, Config) {
         let mut config = Config::new(self.pages, self.memory_limit);
+        config.tuning = self.tuning;
         if let Some(heap) = &self.heap {
             config.heap = Arc::clone(heap);
         }

@@ -32,7 +32,7 @@ pub use index::{
 };
 pub use key::Key;
 pub use silvics_pool::{
-    Heap, Pages, Placement, PoolStats, Pooled, Recorded, Shared, SizeClassHeap,
+    Heap, Pages, Placement, PoolStats, Pooled, Recorded, Shared, SizeClassHeap, Tuning, TuningError,
 };
 pub use skiplist::SkipList;
 pub use update::Update;

@@ -23,7 +23,7 @@ mod cell;
 mod plan;
 mod render;
 mod report;
-mod stats;
+pub mod stats;
 pub mod subject;
 mod worker;
 

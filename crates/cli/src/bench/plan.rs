@@ -68,7 +68,7 @@ impl Plan {
             key_type,
             source,
             dists,
-            places: place::read(&args.placement, &args.pages)?,
+            places: place::read(&args.place)?,
             batches: list("--batch", &args.batch, |item| number(item, 1, BATCH_MAX))?,
             threads,
             scan_length: single("--scan-length", &args.scan_length, |text| {

@@ -343,6 +343,26 @@ impl<K: BenchKey + ?Sized> Subject<K> {
         })
     }
 
+    /// The same by this thread alone, which does something `between` any two inserts.
+    pub fn load_between(
+        &mut self,
+        traffic: &Traffic<K>,
+        reuse: Reuse,
+        mut between: impl FnMut() -> Result<(), AllocError>,
+    ) -> Result<(), AllocError> {
+        let held = (reuse == Reuse::No).then(|| self.0.hold());
+        let (space, mut calls) = (&traffic.space, self.0.calls());
+        for position in traffic.choice.load_part(Share::ALONE) {
+            calls.insert(K::key(space, position), K::value(space, position))?;
+            between()?;
+            calls.refresh();
+        }
+        drop(calls);
+        drop(held);
+        self.0.loaded();
+        Ok(())
+    }
+
     /// Makes one run.
     pub fn run(
         &self,

@@ -6,7 +6,7 @@ use super::subject::{Failure, RunSpec};
 use crate::contender::{Contender, Session};
 use crate::interrupt;
 use crate::keys::BenchKey;
-use silvics::{Guard, Key, PoolStats};
+use silvics::{AllocError, Guard, Key, PoolStats};
 use silvics_sync::atomic::{AtomicBool, Ordering};
 use silvics_workload::{BLOCK_OPS, Block, LoadPart, Op, Share, Stream};
 use std::hint::black_box;
@@ -120,6 +120,8 @@ impl<K: BenchKey + ?Sized, C: Contender<Key = K>> Loops<K> for Driven<C> {
 pub(super) trait Calls<K: BenchKey + ?Sized> {
     /// See [`Session::get`].
     fn get(&mut self, key: K::Ref<'_>) -> Option<u64>;
+    /// See [`Session::insert`].
+    fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError>;
     /// See [`Session::scan`].
     fn scan(&mut self, from: K::Ref<'_>, limit: usize, visit: Visit<'_, K>) -> usize;
     /// See [`Session::refresh`].
@@ -131,6 +133,10 @@ type Visit<'a, K> = &'a mut dyn FnMut(<K as Key>::Ref<'_>, u64);
 impl<K: BenchKey + ?Sized, S: Session<Key = K>> Calls<K> for S {
     fn get(&mut self, key: K::Ref<'_>) -> Option<u64> {
         Session::get(self, key)
+    }
+
+    fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
+        Session::insert(self, key, value)
     }
 
     #[inline(never)]

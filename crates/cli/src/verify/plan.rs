@@ -8,6 +8,7 @@ use crate::keys::KeyType;
 use crate::place::{self, Place};
 use crate::select::{self, Canary, Chosen};
 use serde::{Deserialize, Serialize};
+use silvics::Tuning;
 use silvics_testkit::verify;
 use silvics_workload::{Mix, Op};
 use std::fs;
@@ -110,7 +111,7 @@ impl Plan {
                 _ => Err(format!("`{text}` is no type of keys: choose u64 or bytes")),
             })?,
         };
-        let places = place::read(&texts.placement, &texts.pages)?;
+        let places = place::of(&texts.placement, &texts.pages, Tuning::default())?;
         let chosen = ours(&texts.index)?;
         let targets = targets(&chosen, &places, &key_types, texts.key_type.is_some())?;
         let most = verify::THREADS_MAX;

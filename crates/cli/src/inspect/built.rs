@@ -1,0 +1,142 @@
+//! An index under a workload, with the program around it.
+
+use super::host::Host;
+use super::plan::{Plan, Setup};
+use super::subject::Inspected;
+use crate::bench::subject::Traffic;
+use crate::error::Error;
+use crate::flags::{parse, single};
+use crate::interrupt;
+use crate::keys::BenchKey;
+use silvics::{AllocError, Heap};
+use silvics_layout::Census;
+use silvics_layout::record::Read;
+use silvics_pool::Global;
+use silvics_workload::{Block, Choice, Mix, Share};
+use std::sync::Arc;
+
+/// An index, loaded.
+pub struct Built<'t, K: BenchKey + ?Sized> {
+    traffic: &'t Traffic<K>,
+    index: Box<dyn Inspected<K>>,
+    host: Host,
+    name: String,
+}
+
+/// The keys of an inspection.
+pub fn traffic<K: BenchKey + ?Sized>(plan: &Plan) -> Traffic<K> {
+    let len = 2 * plan.keys;
+    Traffic { space: K::generate(plan.dist, len), choice: Choice::new(plan.dist, len, plan.seed) }
+}
+
+impl Setup {
+    /// What is inspected, as it is named.
+    pub fn name(&self) -> String {
+        self.chosen.name()
+    }
+}
+
+/// The heap of the program around an index that lives there: the index's own, unless it has pools.
+pub fn heap_beside(options: &silvics::Options) -> Arc<dyn Heap> {
+    options.heap.clone().unwrap_or_else(|| Arc::new(Global))
+}
+
+impl<'t, K: BenchKey + ?Sized> Built<'t, K> {
+    /// Builds an index and loads it.
+    pub fn new(plan: &Plan, setup: &Setup, traffic: &'t Traffic<K>) -> Result<Self, Error> {
+        let name = setup.name();
+        let failed = |error: AllocError| Error::Alloc { index: name.clone(), error };
+        let Some(make) = setup.chosen.inspect::<K>(setup.place) else {
+            return Err(Error::KeyType { index: name, key_type: K::TYPE });
+        };
+        let options = setup.place.options(None);
+        let host = Host::new(setup.host.clone(), heap_beside(&options), plan.seed);
+        let index = make(&options).map_err(failed)?;
+        let mut built = Self { traffic, index, host, name: name.clone() };
+        built.load(plan).map_err(failed)?;
+        if interrupt::pending() {
+            return Err(Error::Interrupted);
+        }
+        Ok(built)
+    }
+
+    fn load(&mut self, plan: &Plan) -> Result<(), AllocError> {
+        let held = plan.no_reuse.then(|| self.index.hold());
+        let space = &self.traffic.space;
+        for position in self.traffic.choice.load_part(Share::ALONE) {
+            self.index.insert(K::key(space, position), K::value(space, position))?;
+            self.host.allocate()?;
+        }
+        drop(held);
+        // Keys that are there go, and come again when others have gone.
+        let updated = self.traffic.choice.load_part(Share::ALONE).cycle().take(plan.updates);
+        let mut gone = None;
+        for position in updated {
+            self.index.remove(K::key(space, position))?;
+            if let Some(position) = gone.replace(position) {
+                self.index.insert(K::key(space, position), K::value(space, position))?;
+            }
+        }
+        if let Some(position) = gone {
+            self.index.insert(K::key(space, position), K::value(space, position))?;
+        }
+        Ok(())
+    }
+
+    /// Every object of the index, and those of the program.
+    pub fn census(&mut self) -> Result<Census, Error> {
+        let wrong = |what| Error::Wrong { index: self.name.clone(), what };
+        let mut census = self.index.census().map_err(|violation| wrong(violation.to_string()))?;
+        self.host.census(&mut census);
+        Ok(census)
+    }
+
+    /// Looks up as many of the keys that were loaded, in their order, each once, and shows `see` what each
+    /// lookup reads.
+    pub fn each_key(&self, most: usize, mut see: impl FnMut(&[Read])) -> Result<(), Error> {
+        let mut reads = Vec::new();
+        for position in self.traffic.choice.load_part(Share::ALONE).take(most) {
+            reads.clear();
+            let found = self.index.get(K::key(&self.traffic.space, position), &mut reads);
+            if found != Some(K::value(&self.traffic.space, position)) {
+                let what = format!("key {position} was loaded, and {found:?} was found");
+                return Err(Error::Wrong { index: self.name.clone(), what });
+            }
+            see(&reads);
+        }
+        if interrupt::pending() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// Looks keys up, as the distribution has it, until `count` were there, and shows `see` what each of
+    /// those lookups has read. The same keys each time.
+    pub fn lookups(&self, count: usize, mut see: impl FnMut(&[Read])) -> Result<(), Error> {
+        let (space, choice) = (&self.traffic.space, &self.traffic.choice);
+        let lookups: Mix = single("--lookups", "100/0/0", parse)?;
+        let mut stream = choice.stream(lookups, 0, Share::ALONE, choice.start());
+        let (mut block, mut reads, mut left) = (Block::new(1), Vec::new(), count);
+        while left > 0 && !interrupt::pending() {
+            stream.fill(&mut block);
+            for position in block.positions() {
+                reads.clear();
+                match self.index.get(K::key(space, *position), &mut reads) {
+                    None => {}
+                    Some(value) if value != K::value(space, *position) => {
+                        let what = format!("the value of key {position} is another's");
+                        return Err(Error::Wrong { index: self.name.clone(), what });
+                    }
+                    Some(_) if left == 0 => break,
+                    Some(_) => {
+                        see(&reads);
+                        left -= 1;
+                    }
+                }
+            }
+        }
+        if interrupt::pending() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// The index.
+    pub fn index(&self) -> &dyn Inspected<K> {
+        &*self.index
+    }
+}

@@ -1,0 +1,148 @@
+//! What is so, what is wrong, and what a remedy would gain.
+
+use super::built::Built;
+use super::plan::{Plan, Setup};
+use super::report::{self, Collocated, Config, FindingRow, Kind, ModelRow, Report};
+use crate::bench::subject::Traffic;
+use crate::error::Error;
+use crate::keys::BenchKey;
+use crate::progress::Progress;
+use silvics_layout::findings::{Build, Finding, Remedy, Situation};
+use silvics_layout::{Census, MachineError, PageSize, Paths, Replay};
+
+/// An inspection that is finished.
+pub struct Examined {
+    pub report: Report,
+    pub findings: Vec<Finding>,
+}
+
+/// The lookups whose paths are looked at, at most …
+const PATHS_MAX: usize = 1 << 17;
+/// … and whose ends are: of a million keys each leaf is seen from its parent.
+const ENDS_MAX: usize = 1 << 20;
+
+/// From which share of the cycles on a remedy is worth it.
+const WORTH: f64 = 0.01;
+
+/// Builds an index, looks at it, and judges what it sees.
+pub fn examine<K: BenchKey + ?Sized>(
+    plan: &Plan,
+    setup: &Setup,
+    traffic: &Traffic<K>,
+    progress: &Progress,
+) -> Result<Examined, Error> {
+    progress.doing(format!("{}: load", setup.name()));
+    let mut built = Built::new(plan, setup, traffic)?;
+    progress.step();
+    progress.doing(format!("{}: paths of lookups", setup.name()));
+    let mut paths = Paths::default();
+    let mut looked_up = 0;
+    built.each_key(ENDS_MAX, |reads| {
+        looked_up += 1;
+        if looked_up <= PATHS_MAX { paths.add(reads) } else { paths.add_end(reads) }
+    })?;
+    progress.step();
+    progress.doing(format!("{}: where objects lie", setup.name()));
+    let mut census = built.census()?;
+    let (objects, pages) = (setup.chosen.variant.objects, setup.place.page_size());
+    let builds = other_builds(setup);
+    let machine = &plan.machine;
+    let mut situation = Situation {
+        census: &mut census,
+        machine,
+        pages,
+        paths: Some(&paths),
+        objects,
+        builds: &builds,
+    };
+    let findings = situation.findings();
+    progress.step();
+    progress.doing(format!("{}: model", setup.name()));
+    let (actual, remedied) =
+        replay(plan, &built, &findings, &mut census, &paths, pages).map_err(refused)??;
+    progress.step();
+    let gain = |finding: &Finding| {
+        let (_, replay) = remedied.iter().find(|(remedy, _)| *remedy == finding.remedy)?;
+        let (before, after) = (actual.cycles_per_lookup(), replay.cycles_per_lookup());
+        Some(1.0 - after / before.max(f64::MIN_POSITIVE))
+    };
+    let rows = findings.iter().map(|finding| {
+        let remedy = report::remedy(&finding.remedy, setup);
+        FindingRow::new(finding, remedy, gain(finding))
+    });
+    let worth = |row: &FindingRow| row.predicted_gain.is_none_or(|gain| gain >= WORTH);
+    let (rows, dismissed): (Vec<_>, Vec<_>) = rows.partition(worth);
+    let kept = findings.into_iter().filter(|finding| {
+        rows.iter().any(|row| row.id == finding.id.name() && row.kind == finding.kind)
+    });
+    let kept: Vec<Finding> = kept.collect();
+    let names: Vec<String> = census.kinds().map(str::to_owned).collect();
+    let kinds = names.iter().filter_map(|kind| Kind::of(kind, &mut census, machine, setup));
+    let kinds = kinds.collect();
+    let report = Report {
+        config: Config::new(plan, setup, built.index()),
+        kinds,
+        collocation: Collocated::of(paths.collocation()),
+        model: ModelRow::new(machine, pages, &actual, &paths),
+        findings: rows,
+        dismissed,
+        fixes: Vec::new(),
+    };
+    Ok(Examined { report, findings: kept })
+}
+
+/// Machines are checked when their flag is read.
+fn refused(error: MachineError) -> Error {
+    Error::value("--machine", error)
+}
+
+/// The other builds of an index: the mended one first; none that is worse on purpose.
+fn other_builds(setup: &Setup) -> Vec<Build> {
+    let variants = &setup.chosen.entry.variants;
+    let others = variants.iter().filter(|variant| {
+        variant.name != setup.chosen.variant.name
+            && !variant.lookups_only
+            && !["baseline", "shifted"].contains(&variant.name)
+    });
+    let mut builds: Vec<Build> =
+        others.map(|variant| Build { name: variant.name, objects: variant.objects }).collect();
+    builds.sort_by_key(|build| build.name != "fixed");
+    builds
+}
+
+/// As objects lie, and as each remedy would have them.
+type Replayed = (Replay, Vec<(Remedy, Replay)>);
+
+/// Runs lookups through the model, as objects lie and as each remedy would have them.
+fn replay<K: BenchKey + ?Sized>(
+    plan: &Plan,
+    built: &Built<'_, K>,
+    findings: &[Finding],
+    census: &mut Census,
+    paths: &Paths,
+    pages: PageSize,
+) -> Result<Result<Replayed, Error>, MachineError> {
+    let mut actual = Replay::new(&plan.machine, pages, None)?;
+    let mut remedied: Vec<(Remedy, Replay)> = Vec::new();
+    for finding in findings {
+        if remedied.iter().any(|(remedy, _)| *remedy == finding.remedy) {
+            continue;
+        }
+        if let Some((moves, pages)) = finding.remedied(census, paths, pages) {
+            let replay = Replay::new(&plan.machine, pages, Some(moves))?;
+            remedied.push((finding.remedy.clone(), replay));
+        }
+    }
+    let mut done = 0;
+    let looked_up = built.lookups(2 * plan.lookups, |reads| {
+        let remedied = remedied.iter_mut().map(|(_, replay)| replay);
+        for replay in std::iter::once(&mut actual).chain(remedied) {
+            if done == plan.lookups {
+                replay.warm();
+            }
+            replay.lookup(reads);
+        }
+        done += 1;
+    });
+    Ok(looked_up.map(|()| (actual, remedied)))
+}

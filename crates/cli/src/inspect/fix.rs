@@ -1,0 +1,158 @@
+//! Remedies, applied and measured.
+
+use super::built::heap_beside;
+use super::examine::{Examined, examine};
+use super::host::Host;
+use super::plan::{Plan, Setup};
+use super::report::{self, COLLOCATED, FindingRow, Fix};
+use crate::bench::stats::Interval;
+use crate::bench::subject::{Crew, Failure, Reuse, RunSpec, Subject, Traffic};
+use crate::error::Error;
+use crate::flags::{parse, single};
+use crate::keys::BenchKey;
+use crate::place::Place;
+use crate::progress::Progress;
+use silvics::{Pages, Tuning};
+use silvics_layout::findings::Remedy;
+use silvics_workload::Mix;
+use std::time::Duration;
+
+/// Runs of each index; they take turns, forwards and backwards.
+const PAIRS: usize = 20;
+const RUN: Duration = Duration::from_millis(100);
+
+impl Setup {
+    /// The same with a remedy, if it is one of placement, build or host.
+    fn with(&self, remedy: &Remedy) -> Option<Self> {
+        let pages = match self.place {
+            Place::Pooled(pages, _) | Place::SizeClass(pages) => pages,
+            Place::Shared | Place::Allocator(_) => Pages::Small,
+        };
+        let pooled = |pages, tuning| Self { place: Place::Pooled(pages, tuning), ..self.clone() };
+        match remedy {
+            Remedy::Align(align) => {
+                let tuning = Tuning::default().slot_align(*align).ok()?;
+                Some(pooled(pages, tuning))
+            }
+            Remedy::OwnPool => Some(pooled(pages, Tuning::default())),
+            Remedy::OwnHugePages => Some(pooled(Pages::Thp, Tuning::default())),
+            Remedy::Build(name) => {
+                Some(Self { chosen: self.chosen.in_variant(name)?, ..self.clone() })
+            }
+            Remedy::Collocate => {
+                Some(Self { chosen: self.chosen.in_variant(COLLOCATED)?, ..self.clone() })
+            }
+            Remedy::PadLocks(bytes) => {
+                let mut padded = self.clone();
+                for lock in padded.host.iter_mut().filter(|kind| kind.is_lock()) {
+                    lock.bytes = *bytes..=*bytes;
+                }
+                Some(padded)
+            }
+        }
+    }
+}
+
+/// Applies each remedy of what was found, each alone, and measures what comes of it.
+pub fn fix<K: BenchKey + ?Sized>(
+    plan: &Plan,
+    traffic: &Traffic<K>,
+    before: &Examined,
+    progress: &Progress,
+) -> Result<Vec<Fix>, Error> {
+    let mut remedies: Vec<&Remedy> = Vec::new();
+    for finding in &before.findings {
+        if !remedies.contains(&&finding.remedy) {
+            remedies.push(&finding.remedy);
+        }
+    }
+    let mut fixes = Vec::new();
+    for remedy in remedies {
+        let Some(setup) = plan.subject.with(remedy) else { continue };
+        let after = examine(plan, &setup, traffic, progress)?;
+        let of_remedy = before.findings.iter().filter(|finding| finding.remedy == *remedy);
+        let findings: Vec<&'static str> = of_remedy.map(|finding| finding.id.name()).collect();
+        let left = after.report.findings.iter().filter(|row| findings.contains(&row.id));
+        let predicted = |row: &&FindingRow| findings.contains(&row.id);
+        let predicted = before.report.findings.iter().filter(predicted);
+        let seen = compare(plan, &plan.subject, &setup, traffic, progress)?;
+        fixes.push(Fix {
+            left: left.map(|row| row.id).collect(),
+            remedy: report::remedy(remedy, &plan.subject),
+            predicted_gain: predicted.filter_map(|row| row.predicted_gain).reduce(f64::max),
+            model_gain: 1.0 - after.report.model.cycles / before.report.model.cycles.max(1.0),
+            seen_gain: 1.0 - seen.median,
+            seen_low: 1.0 - seen.high,
+            seen_high: 1.0 - seen.low,
+            pairs: PAIRS,
+            findings,
+        });
+    }
+    Ok(fixes)
+}
+
+/// An index as a program has it, whose reads are not recorded, with the program's objects.
+struct Plain<K: BenchKey + ?Sized> {
+    subject: Subject<K>,
+    _host: Host,
+}
+
+fn plain<K: BenchKey + ?Sized>(
+    plan: &Plan,
+    setup: &Setup,
+    traffic: &Traffic<K>,
+) -> Result<Plain<K>, Error> {
+    let index = setup.name();
+    let failed = |error| Error::Alloc { index: index.clone(), error };
+    let Some(make) = setup.chosen.make::<K>(setup.place) else {
+        return Err(Error::KeyType { index, key_type: K::TYPE });
+    };
+    let options = setup.place.options(None);
+    let mut host = Host::new(setup.host.clone(), heap_beside(&options), plan.seed);
+    let mut subject = make(&options).map_err(failed)?;
+    let reuse = if plan.no_reuse { Reuse::No } else { Reuse::Yes };
+    subject.load_between(traffic, reuse, || host.allocate()).map_err(failed)?;
+    Ok(Plain { subject, _host: host })
+}
+
+/// The time of a lookup in the second over that in the first, run by run.
+fn compare<K: BenchKey + ?Sized>(
+    plan: &Plan,
+    first: &Setup,
+    second: &Setup,
+    traffic: &Traffic<K>,
+    progress: &Progress,
+) -> Result<Interval, Error> {
+    progress.doing(format!("{} and {}: lookups in turns", first.name(), second.name()));
+    let (before, after) = (plain(plan, first, traffic)?, plain(plan, second, traffic)?);
+    let (mix, crew): (Mix, _) = (single("--fix", "100/0/0", parse)?, Crew::new());
+    let run = |of: &Plain<K>, number| {
+        let window = traffic.choice.start();
+        let (threads, scan_length) = (crew.threads, 1);
+        let spec = RunSpec { mix, batch: 1, scan_length, threads, time: RUN, number, window };
+        of.subject.run(traffic, &spec, &crew).map(|outcome| outcome.mops())
+    };
+    let mut ratios = Vec::new();
+    for pair in 0..=PAIRS as u64 {
+        let (a, b) = if pair % 2 == 0 {
+            let a = run(&before, pair);
+            (a, run(&after, pair))
+        } else {
+            let b = run(&after, pair);
+            (run(&before, pair), b)
+        };
+        let failed = |failure| match failure {
+            Failure::Interrupted => Error::Interrupted,
+            Failure::Panicked => Error::Panicked { index: second.name() },
+            Failure::Alloc { error, .. } => Error::Alloc { index: second.name(), error },
+            Failure::Wrong(what) => Error::Wrong { index: second.name(), what },
+        };
+        let (a, b) = (a.map_err(failed)?, b.map_err(failed)?);
+        // The first pair brings both into the caches.
+        if pair > 0 {
+            ratios.push(a / b);
+        }
+    }
+    progress.step();
+    Interval::of(&ratios).ok_or(Error::Interrupted)
+}

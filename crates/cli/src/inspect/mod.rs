@@ -1,0 +1,55 @@
+//! `silvics inspect`.
+//!
+//! # Method
+//! The index is built by one thread, with the objects of a program around it if there are any. Then each
+//! key is looked up once, which shows the paths of lookups; every object is asked where it lies, which
+//! gives facts and findings; and as many lookups as asked for, of keys as the distribution has them, run
+//! through a model of the machine, once as objects lie and once for each finding as its remedy would
+//! have them. Everything but `--fix` is the same in each run, but for where the system maps memory.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `plan` | what is to be inspected |
+//! | `host` | the program around the index |
+//! | `subject`, `built` | the index under a workload |
+//! | `examine` | facts, findings and predictions |
+//! | `fix` | remedies, applied and measured |
+//! | `report`, `render` | what comes out |
+
+mod built;
+mod examine;
+mod fix;
+mod host;
+mod plan;
+mod render;
+mod report;
+mod subject;
+
+pub use subject::Inspected;
+
+use crate::args::InspectArgs;
+use crate::error::Error;
+use crate::interrupt;
+use crate::keys::{BenchKey, KeyType};
+use crate::progress::Progress;
+use plan::Plan;
+
+/// Inspects an index and prints what it is like.
+pub fn inspect(args: &InspectArgs) -> Result<(), Error> {
+    let plan = Plan::new(args)?;
+    interrupt::catch();
+    match plan.key_type {
+        KeyType::U64 => run::<u64>(&plan),
+        KeyType::Bytes => run::<[u8]>(&plan),
+    }
+}
+
+fn run<K: BenchKey + ?Sized>(plan: &Plan) -> Result<(), Error> {
+    let traffic = built::traffic::<K>(plan);
+    let progress = Progress::new(if plan.fix { 14 } else { 4 });
+    let mut examined = examine::examine(plan, &plan.subject, &traffic, &progress)?;
+    if plan.fix {
+        examined.report.fixes = fix::fix(plan, &traffic, &examined, &progress)?;
+    }
+    render::print(&examined.report, plan.format)
+}

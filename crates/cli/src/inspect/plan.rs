@@ -1,0 +1,123 @@
+//! What is to be inspected: the command line, checked.
+
+use super::host::HostKind;
+use crate::args::{Format, InspectArgs};
+use crate::error::Error;
+use crate::flags::{list, number, parse, seed, single};
+use crate::keys::KeyType;
+use crate::place::{self, Place};
+use crate::select::{self, Chosen};
+use silvics_layout::{Machine, SetHash};
+use silvics_workload::{Dist, KEYS_MAX, Mix};
+
+/// An inspection, ready to run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What is inspected.
+    pub subject: Setup,
+    pub key_type: KeyType,
+    pub keys: usize,
+    pub dist: Dist,
+    pub seed: u64,
+    /// Keys that are removed and inserted anew after the load.
+    pub updates: usize,
+    pub no_reuse: bool,
+    /// Lookups that are recorded; as many before fill the caches of the model.
+    pub lookups: usize,
+    pub machine: Machine,
+    pub fix: bool,
+    pub format: Format,
+}
+
+/// What a remedy may change.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub chosen: Chosen,
+    pub place: Place,
+    /// What the program around allocates for each key.
+    pub host: Vec<HostKind>,
+}
+
+impl Plan {
+    /// Reads the flags.
+    pub fn new(args: &InspectArgs) -> Result<Self, Error> {
+        let key_type = match args.key_type.as_str() {
+            "u64" => KeyType::U64,
+            "bytes" => KeyType::Bytes,
+            text => {
+                let problem = format!("`{text}` is no type of keys: choose u64 or bytes");
+                return Err(Error::value("--key-type", problem));
+            }
+        };
+        let keys = single("--keys", &args.keys, |text| number(text, 1, KEYS_MAX / 2))?;
+        let host = match &args.host {
+            Some(text) => list("--host", text, HostKind::parse)?,
+            None => Vec::new(),
+        };
+        Ok(Self {
+            subject: Setup {
+                chosen: chosen(args, key_type)?,
+                place: place::read_one(&args.place)?,
+                host,
+            },
+            key_type,
+            keys,
+            dist: single("--dist", &args.dist, parse)?,
+            seed: single("--seed", &args.seed, seed)?,
+            updates: single("--updates", &args.updates, |text| number(text, 0, KEYS_MAX))?,
+            no_reuse: args.no_reuse,
+            lookups: single("--lookups", &args.lookups, |text| number(text, 1, KEYS_MAX))?,
+            machine: machine(args)?,
+            fix: args.fix,
+            format: Format::parse(&args.format)?,
+        })
+    }
+}
+
+/// The one index that is named.
+fn chosen(args: &InspectArgs, key_type: KeyType) -> Result<Chosen, Error> {
+    let lookups: Mix = single("--index", "100/0/0", parse)?;
+    let (chosen, _) = select::select(&args.index, args.variant.as_deref(), key_type, &[lookups])?;
+    let [chosen] = chosen[..] else {
+        let problem = format!("`{}` are several indexes: name one", args.index);
+        return Err(Error::value("--index", problem));
+    };
+    if chosen.entry.is_peer() {
+        let problem = format!(
+            "`{}` does not tell where its objects lie: name one of ours, or trace its allocations and \
+             read them with --trace",
+            chosen.name()
+        );
+        return Err(Error::value("--index", problem));
+    }
+    if chosen.variant.lookups_only {
+        let problem = format!(
+            "`{}` is the build `ret` without versions: inspect that, its nodes are the same",
+            chosen.name()
+        );
+        return Err(Error::value("--index", problem));
+    }
+    Ok(chosen)
+}
+
+/// Reads `--machine`, `--set-hash` and `--no-prefetch`.
+pub fn machine(args: &InspectArgs) -> Result<Machine, Error> {
+    let mut machine =
+        Machine::named(&args.machine).map_err(|error| Error::value("--machine", error))?;
+    if args.no_prefetch {
+        machine = machine.without_prefetch();
+    }
+    let Some(hash) = &args.set_hash else { return Ok(machine) };
+    let hash = match hash.split_once(':') {
+        None if hash == "modulo" => Some(SetHash::Modulo),
+        Some(("slices", count)) => count.parse().ok().map(SetHash::Slices),
+        _ => None,
+    };
+    let Some(hash) = hash else {
+        let text = args.set_hash.as_deref().unwrap_or_default();
+        let problem =
+            format!("`{text}` maps nothing: choose modulo or slices:N, for example slices:12");
+        return Err(Error::value("--set-hash", problem));
+    };
+    machine.with_llc_hash(hash).map_err(|error| Error::value("--set-hash", error))
+}

@@ -1,0 +1,332 @@
+//! The result of an inspection.
+
+use super::plan::{Plan, Setup};
+use super::subject::Inspected;
+use crate::place::Place;
+use serde::Serialize;
+use silvics_layout::findings::{Finding, Remedy};
+use silvics_layout::{
+    Census, Collocation, Counts, Level, Machine, PageSize, Paths, Replay, SetHash, Shares,
+    study_class,
+};
+use std::collections::BTreeMap;
+
+/// All that an inspection has found out.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub config: Config,
+    /// Those of the index first.
+    pub kinds: Vec<Kind>,
+    /// Nothing if no lookups were recorded.
+    pub collocation: Collocated,
+    pub model: ModelRow,
+    /// What is wrong, and worth a remedy.
+    pub findings: Vec<FindingRow>,
+    /// What would be wrong elsewhere: its remedy would not pay here.
+    pub dismissed: Vec<FindingRow>,
+    /// With `--fix`, what came of the remedies.
+    pub fixes: Vec<Fix>,
+}
+
+/// What was inspected.
+#[derive(Debug, Serialize)]
+pub struct Config {
+    pub index: String,
+    pub placement: &'static str,
+    pub pages: String,
+    pub keys: usize,
+    pub key_type: &'static str,
+    pub dist: String,
+    pub updates: usize,
+    pub no_reuse: bool,
+    pub host: Vec<String>,
+    pub seed: u64,
+    /// What the index holds from the system, exactly.
+    pub bytes: usize,
+    pub bytes_per_key: f64,
+}
+
+impl Config {
+    pub fn new<K: crate::keys::BenchKey + ?Sized>(
+        plan: &Plan,
+        setup: &Setup,
+        index: &dyn Inspected<K>,
+    ) -> Self {
+        let host = setup.host.iter().map(|kind| {
+            let (least, most) = (kind.bytes.start(), kind.bytes.end());
+            let bytes = if least == most { least.to_string() } else { format!("{least}-{most}") };
+            format!("{}:{bytes}", kind.name)
+        });
+        Self {
+            index: setup.name(),
+            placement: setup.place.name(),
+            pages: setup.place.pages(),
+            keys: plan.keys,
+            key_type: plan.key_type.name(),
+            dist: plan.dist.to_string(),
+            updates: plan.updates,
+            no_reuse: plan.no_reuse,
+            host: host.collect(),
+            seed: plan.seed,
+            bytes: index.bytes(),
+            bytes_per_key: index.bytes() as f64 / index.len().max(1) as f64,
+        }
+    }
+}
+
+/// Where the objects of a kind lie.
+#[derive(Debug, Serialize)]
+pub struct Kind {
+    #[serde(rename = "kind")]
+    pub name: String,
+    pub objects: usize,
+    /// Of one, on average.
+    pub bytes: f64,
+    /// What its place takes for one, on average.
+    pub class: f64,
+    /// What the allocator of the study would.
+    pub study_class: usize,
+    /// The bytes that a search reads.
+    pub hot_bytes: f64,
+    /// The share of objects with such bytes in two lines.
+    pub straddle_share: f64,
+    /// Lines that a visit reads, and those it needs: of links the one that it follows.
+    pub lines_per_visit: f64,
+    pub lines_needed: f64,
+    /// The share of the sets of each cache that they map to.
+    pub set_coverage: f64,
+    pub set_coverage_l1: f64,
+    pub set_coverage_l2: f64,
+    /// The share of the last level's that as many lines anywhere would.
+    pub set_coverage_expected: f64,
+    /// Of the lines that are fetched beside those read, the share that holds something to read.
+    pub neighbour_useful_share: f64,
+    /// What lines read, their neighbours and pages hold, in shares of their bytes.
+    pub in_lines: BTreeMap<String, f64>,
+    pub in_neighbours: BTreeMap<String, f64>,
+    pub in_pages: BTreeMap<String, f64>,
+    /// Bytes between an object and the next of the kind, and how often; the sixteen most frequent.
+    pub stride_histogram: BTreeMap<usize, usize>,
+    /// At which byte of a line objects start, and how many.
+    pub offsets: BTreeMap<usize, usize>,
+    pub pages_4k: usize,
+    pub regions_2m: usize,
+    /// The mean length of runs of neighbouring pages.
+    pub page_run: f64,
+}
+
+/// The strides that are told.
+const STRIDES: usize = 16;
+
+impl Kind {
+    /// What there is to say of the objects of a kind, if there are any.
+    pub fn of(kind: &str, census: &mut Census, machine: &Machine, setup: &Setup) -> Option<Self> {
+        let facts = census.facts(kind, &machine.sets(Level::Llc))?;
+        let coverage = |census: &mut Census, level| census.coverage(kind, &machine.sets(level));
+        let (l1, l2) = (coverage(census, Level::L1), coverage(census, Level::L2));
+        let mut strides: Vec<(usize, usize)> = facts.strides.into_iter().collect();
+        strides.sort_by_key(|(stride, count)| (std::cmp::Reverse(*count), *stride));
+        strides.truncate(STRIDES);
+        let bytes = facts.bytes.ceil() as usize;
+        Some(Self {
+            name: kind.into(),
+            objects: facts.objects,
+            bytes: facts.bytes,
+            class: setup.place.bytes_for(bytes) as f64,
+            study_class: study_class(bytes),
+            hot_bytes: facts.hot_bytes,
+            straddle_share: facts.straddling,
+            lines_per_visit: facts.lines_per_visit,
+            lines_needed: facts.lines_needed,
+            set_coverage: facts.set_coverage,
+            set_coverage_l1: l1,
+            set_coverage_l2: l2,
+            set_coverage_expected: facts.expected_coverage,
+            neighbour_useful_share: facts.useful_neighbours,
+            in_lines: shares(facts.in_lines),
+            in_neighbours: shares(facts.in_neighbours),
+            in_pages: shares(facts.in_pages),
+            stride_histogram: strides.into_iter().collect(),
+            offsets: facts.offsets,
+            pages_4k: facts.pages,
+            regions_2m: facts.regions,
+            page_run: facts.pages as f64 / facts.page_runs.max(1) as f64,
+        })
+    }
+
+    /// The most frequent stride, and its share.
+    pub fn usual_stride(&self) -> Option<(usize, f64)> {
+        let (stride, count) = self.stride_histogram.iter().max_by_key(|(_, count)| **count)?;
+        Some((*stride, *count as f64 / self.objects.saturating_sub(1).max(1) as f64))
+    }
+}
+
+/// Shares by kind, with what searches read under `(searched)` and the rest under `(nothing)`.
+fn shares(shares: Shares) -> BTreeMap<String, f64> {
+    let of_kinds: f64 = shares.kinds.iter().map(|(_, share)| share).sum();
+    if shares.kinds.is_empty() {
+        return BTreeMap::new();
+    }
+    let mut all: BTreeMap<String, f64> = shares.kinds.into_iter().collect();
+    all.insert(SEARCHED.into(), shares.searched);
+    all.insert(NOTHING.into(), (1.0 - of_kinds).max(0.0));
+    all
+}
+
+/// The key of the share that searches read.
+pub const SEARCHED: &str = "(searched)";
+/// The key of the share that belongs to no object of the census.
+pub const NOTHING: &str = "(nothing)";
+
+/// Where lookups end, as seen from the object before: shares of the objects they come from.
+#[derive(Debug, Serialize)]
+pub struct Collocated {
+    pub parents: usize,
+    pub same_line: f64,
+    pub same_pair: f64,
+    pub next_pair: f64,
+}
+
+impl Collocated {
+    pub fn of(found: Collocation) -> Self {
+        let share = |part: usize| part as f64 / found.parents.max(1) as f64;
+        Self {
+            parents: found.parents,
+            same_line: share(found.same_line),
+            same_pair: share(found.same_pair),
+            next_pair: share(found.next_pair),
+        }
+    }
+}
+
+/// What the model says of a lookup, on average.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelRow {
+    pub machine: &'static str,
+    pub source: &'static str,
+    pub llc_sets: usize,
+    pub llc_hash: String,
+    pub adjacent_line_prefetch: bool,
+    pub page_size: &'static str,
+    pub lookups: u64,
+    pub visits: f64,
+    pub reads_per_visit: f64,
+    /// On average over the objects that lookups pass.
+    pub lines_per_visit: f64,
+    pub lines_needed: f64,
+    pub lines: f64,
+    pub l1_misses: f64,
+    pub l2_misses: f64,
+    pub llc_misses: f64,
+    pub prefetched: f64,
+    pub prefetched_used: f64,
+    pub tlb_misses: f64,
+    pub page_walks: f64,
+    /// Until every read has come, one object after the other.
+    pub cycles: f64,
+    /// Lines read from memory, by kind.
+    pub memory_reads: BTreeMap<&'static str, f64>,
+}
+
+impl ModelRow {
+    pub fn new(machine: &Machine, pages: PageSize, replay: &Replay, paths: &Paths) -> Self {
+        let (counts, lookups): (Counts, _) = (replay.counts(), replay.lookups().max(1) as f64);
+        let each = |count: u64| count as f64 / lookups;
+        let reads = replay.memory_reads().iter();
+        Self {
+            machine: machine.name,
+            source: machine.source,
+            llc_sets: machine.sets(Level::Llc).sets,
+            llc_hash: match machine.llc.hash {
+                SetHash::Modulo => "modulo".into(),
+                SetHash::Slices(slices) => format!("slices:{slices}"),
+            },
+            adjacent_line_prefetch: machine.adjacent_line,
+            page_size: match pages {
+                PageSize::Small => "4 KiB",
+                PageSize::Huge => "2 MiB",
+            },
+            lookups: replay.lookups(),
+            visits: paths.visits_per_lookup(),
+            reads_per_visit: paths.reads_per_visit(),
+            lines_per_visit: paths.lines_per_visit(),
+            lines_needed: paths.lines_needed(),
+            lines: each(counts.lines),
+            l1_misses: each(counts.l1_misses),
+            l2_misses: each(counts.l2_misses),
+            llc_misses: each(counts.llc_misses),
+            prefetched: each(counts.prefetched),
+            prefetched_used: each(counts.prefetched_used),
+            tlb_misses: each(counts.tlb_misses),
+            page_walks: each(counts.page_walks),
+            cycles: replay.cycles_per_lookup(),
+            memory_reads: reads.map(|(kind, count)| (*kind, each(*count))).collect(),
+        }
+    }
+}
+
+/// A finding.
+#[derive(Clone, Debug, Serialize)]
+pub struct FindingRow {
+    pub id: &'static str,
+    pub kind: String,
+    pub evidence: String,
+    pub remedy: String,
+    /// The share of the model's cycles per lookup that the remedy would save; nothing where lookups do not
+    /// show it.
+    pub predicted_gain: Option<f64>,
+}
+
+impl FindingRow {
+    pub fn new(finding: &Finding, remedy: String, predicted_gain: Option<f64>) -> Self {
+        let (id, evidence) = (finding.id.name(), finding.evidence.clone());
+        Self { id, kind: finding.kind.clone(), evidence, remedy, predicted_gain }
+    }
+}
+
+/// A remedy as flags of this command and types of the library.
+pub fn remedy(remedy: &Remedy, setup: &Setup) -> String {
+    match remedy {
+        Remedy::Align(align) => {
+            format!("--placement pooled --slot-align {align} (`Tuning::slot_align` of its pool)")
+        }
+        Remedy::OwnPool => format!(
+            "--placement pooled --pages {} (`silvics_pool::Pool` or `BytesPool` for the kind)",
+            match setup.place {
+                Place::Shared | Place::Allocator(_) => "4k".into(),
+                place => place.pages(),
+            }
+        ),
+        Remedy::OwnHugePages => {
+            "--placement pooled --pages thp (a `silvics_pool::Pool` on `Pages::Thp`)".into()
+        }
+        Remedy::Build(name) => format!("--variant {name}"),
+        Remedy::Collocate => match setup.chosen.in_variant(COLLOCATED) {
+            Some(_) => format!("--variant {COLLOCATED}"),
+            None => "allocate both in one block, as edge-ext-lf:collocated does".into(),
+        },
+        Remedy::PadLocks(bytes) => format!("--host lock:{bytes}: locks of {bytes} bytes"),
+    }
+}
+
+/// The variant whose leaves share a line with their parents.
+pub const COLLOCATED: &str = "collocated";
+
+/// What came of a remedy.
+#[derive(Debug, Serialize)]
+pub struct Fix {
+    /// The findings it is the remedy of.
+    pub findings: Vec<&'static str>,
+    pub remedy: String,
+    /// The largest gain predicted for them.
+    pub predicted_gain: Option<f64>,
+    /// The gain the model sees in the index as it was built again.
+    pub model_gain: f64,
+    /// The gain in time per lookup, with its interval, from pairs of runs in turns.
+    pub seen_gain: f64,
+    pub seen_low: f64,
+    pub seen_high: f64,
+    pub pairs: usize,
+    /// Findings that are still there.
+    pub left: Vec<&'static str>,
+}

@@ -1,0 +1,64 @@
+//! An index under inspection: any of ours whose reads are recorded.
+
+use crate::keys::BenchKey;
+use silvics::{AllocError, Check, Guard, Objects, OrderedIndex, TryInsertError, Violation};
+use silvics_layout::Census;
+use silvics_layout::record::{self, Read};
+
+/// An index whose reads are recorded, whatever its type.
+pub trait Inspected<K: BenchKey + ?Sized> {
+    /// Inserts a key unless it is there.
+    fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<(), AllocError>;
+    /// Removes a key.
+    fn remove(&self, key: K::Ref<'_>) -> Result<bool, AllocError>;
+    /// Looks a key up, and adds what that reads to `reads`.
+    fn get(&self, key: K::Ref<'_>, reads: &mut Vec<Read>) -> Option<u64>;
+    /// Every object that can be reached, after what is retired has been reclaimed.
+    fn census(&mut self) -> Result<Census, Violation>;
+    /// See [`OrderedIndex::bytes`].
+    fn bytes(&self) -> usize;
+    /// See [`OrderedIndex::len`].
+    fn len(&self) -> usize;
+    /// Keeps what is retired from being used again as long as it lives.
+    fn hold(&self) -> Guard;
+}
+
+impl<I> Inspected<I::Key> for I
+where
+    I: OrderedIndex<Key: BenchKey> + Objects + Check,
+{
+    fn insert(&self, key: <I::Key as silvics::Key>::Ref<'_>, value: u64) -> Result<(), AllocError> {
+        match self.pin().try_insert(key, value) {
+            Err(TryInsertError::Alloc(error)) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn remove(&self, key: <I::Key as silvics::Key>::Ref<'_>) -> Result<bool, AllocError> {
+        Ok(self.pin().remove(key)?.is_some())
+    }
+
+    fn get(&self, key: <I::Key as silvics::Key>::Ref<'_>, reads: &mut Vec<Read>) -> Option<u64> {
+        let pinned = self.pin();
+        record::of(reads, || pinned.get(key))
+    }
+
+    fn census(&mut self) -> Result<Census, Violation> {
+        self.settle();
+        let mut census = Census::default();
+        Objects::census(self, &mut |layout, address| census.add(layout, address))?;
+        Ok(census)
+    }
+
+    fn bytes(&self) -> usize {
+        OrderedIndex::bytes(self)
+    }
+
+    fn len(&self) -> usize {
+        OrderedIndex::len(self)
+    }
+
+    fn hold(&self) -> Guard {
+        self.domain().pin()
+    }
+}
