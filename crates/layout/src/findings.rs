@@ -19,7 +19,7 @@
 //! replaying lookups in both answers it for a machine. A smaller node may lie across lines, and aligning
 //! it may make it too large for a cache.
 
-use crate::census::{Census, Kind, Object};
+use crate::census::{Census, Object};
 use crate::facts::Facts;
 use crate::{Level, Machine, Moves, NodeLayout, PageSize, Paths, SetHash, Tlb};
 use std::fmt;
@@ -144,6 +144,9 @@ const BESIDE: (f64, f64) = (0.5, 0.1);
 const SHARED_LOCKS: f64 = 0.1;
 /// How many times the pages that objects would fill are too many.
 const SCATTERED: f64 = 1.5;
+
+/// The bytes of a line, as [`Paths`] counts them.
+const LINE: usize = 64;
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
@@ -435,18 +438,10 @@ impl Finding {
                 let size = |kind: &str, bytes| if kind == self.kind { to.size } else { bytes };
                 Moves::apart(census, size).built(vec![(from, to)])
             }
-            Remedy::Collocate => Moves::beside_parents(census, paths, self.half_line(census)?),
+            Remedy::Collocate => Moves::beside_parents(census, paths, LINE),
             Remedy::PadLocks(_) => return None,
         };
         Some((moves, pages))
-    }
-
-    /// What the kind takes, if two of them fit a line.
-    fn half_line(&self, census: &Census) -> Option<usize> {
-        let number = census.kinds.iter().position(|kind: &Kind| kind.name == self.kind)?;
-        let of_kind = census.objects.iter().filter(|object| object.kind as usize == number);
-        let most = of_kind.map(|object| object.bytes as usize).max()?;
-        (most <= 32).then_some(32)
     }
 }
 

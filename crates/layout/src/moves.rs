@@ -33,28 +33,27 @@ impl Moves {
             next[kind] += stride(&kinds[kind].name, object.bytes as usize);
             (object.address, start)
         });
-        let starts: Vec<(usize, usize)> = moved.collect();
+        Self::new(moved.collect())
+    }
+
+    /// Every object a few bytes further on: as few of a line's as bring most of the objects in which
+    /// lookups end into the line of that from which they come.
+    pub fn beside_parents(census: &mut Census, paths: &Paths, line: usize) -> Self {
+        let steps = paths.last_steps();
+        let together = |shift: usize| {
+            let line_of = |object: usize| (object + shift) / line;
+            steps.iter().filter(|(parent, end)| line_of(*parent) == line_of(*end)).count()
+        };
+        let shifts = (0..line).step_by(size_of::<usize>());
+        let shift = shifts.rev().max_by_key(|shift| together(*shift)).unwrap_or(0);
+        let (_, objects) = census.sorted();
+        let starts = objects.iter().map(|object| (object.address, object.address + shift));
+        Self::new(starts.collect())
+    }
+
+    fn new(starts: Vec<(usize, usize)>) -> Self {
         let at = starts.iter().zip(0..).map(|((old, _), at)| (*old, at)).collect();
         Self { starts, at, builds: Vec::new() }
-    }
-
-    /// Each object in which a lookup ended in half a line, beside that from which it came, whose other
-    /// child it is at most; all others apart, in as many bytes.
-    pub fn beside_parents(census: &mut Census, paths: &Paths, bytes: usize) -> Self {
-        let mut moves = Self::apart(census, |_, _| bytes);
-        let blocks = FIRST + NEXT_KIND * census.kinds.len();
-        for (number, (parent, end)) in paths.last_steps().into_iter().enumerate() {
-            let block = blocks + number * 2 * bytes;
-            moves.put(parent, block);
-            moves.put(end, block + bytes);
-        }
-        moves
-    }
-
-    fn put(&mut self, old: usize, new: usize) {
-        if let Some(at) = self.at.get(&old) {
-            self.starts[*at as usize].1 = new;
-        }
     }
 
     /// The same for objects that look like those of another build, kind by kind.
@@ -166,20 +165,23 @@ mod tests {
     }
 
     #[test]
-    fn ends_move_to_where_lookups_come_from() {
+    fn all_move_as_far_as_brings_ends_to_where_lookups_come_from() {
         let (mut census, mut paths) = (Census::default(), Paths::default());
-        let nodes = [0x1000, 0x1020, 0x1040, 0x1060, 0x1080];
-        for address in nodes {
-            census.add(&FIXED, address);
+        // Pairs of half a line each that lie across lines, but for the last one.
+        let pairs: Vec<(usize, usize)> =
+            (0..10).map(|n| (0x1020 + n * 64, 0x1040 + n * 64)).chain([(0x8000, 0x8020)]).collect();
+        for (end, parent) in &pairs {
+            census.add(&FIXED, *end);
+            census.add(&FIXED, *parent);
+            let path = FIXED.passed(at(*parent), 0).chain(FIXED.ended(at(*end)));
+            paths.add(&path.collect::<Vec<_>>());
         }
-        for end in [2, 3] {
-            let path = [nodes[0], nodes[4]].into_iter().flat_map(|node| FIXED.passed(at(node), 0));
-            paths.add(&path.chain(FIXED.ended(at(nodes[end]))).collect::<Vec<_>>());
-        }
-        let moves = Moves::beside_parents(&mut census, &paths, 32);
-        let to = |node: usize| moves.address(&FIXED.read(at(node), 0, 8, crate::record::Why::Step));
-        assert_eq!(to(nodes[4]) + 32, to(nodes[2]), "the first that was met");
-        assert_eq!(to(nodes[4]) % 64, 0);
-        assert_eq!((to(nodes[0]), to(nodes[3])), (FIRST, FIRST + 3 * 32));
+        let moves = Moves::beside_parents(&mut census, &paths, 64);
+        let to = |node: usize| moves.address(&FIXED.read(at(node), 8, 8, crate::record::Why::Step));
+        assert!(pairs[..10].iter().all(|(end, parent)| to(*end) / 64 == to(*parent) / 64));
+        assert_eq!(to(0x1020), 0x1020 + 32 + 8);
+        let (lucky, none) = (pairs[10], &mut Census::default());
+        assert_ne!(to(lucky.0) / 64, to(lucky.1) / 64);
+        assert!(Moves::beside_parents(none, &Paths::default(), 64).starts.is_empty());
     }
 }

@@ -1,6 +1,7 @@
 //! An index under a workload, with the program around it.
 
 use super::host::Host;
+use super::logged::Logged;
 use super::plan::{Plan, Setup};
 use super::subject::Inspected;
 use crate::bench::subject::Traffic;
@@ -20,6 +21,8 @@ pub struct Built<'t, K: BenchKey + ?Sized> {
     traffic: &'t Traffic<K>,
     index: Box<dyn Inspected<K>>,
     host: Host,
+    /// The heap of both, unless the index has pools.
+    heap: Option<Arc<Logged>>,
     name: String,
 }
 
@@ -49,10 +52,16 @@ impl<'t, K: BenchKey + ?Sized> Built<'t, K> {
         let Some(make) = setup.chosen.inspect::<K>(setup.place) else {
             return Err(Error::KeyType { index: name, key_type: K::TYPE });
         };
-        let options = setup.place.options(None);
-        let host = Host::new(setup.host.clone(), heap_beside(&options), plan.seed);
+        let mut options = setup.place.options(None);
+        let beside = heap_beside(&options);
+        let heap = (!setup.place.is_pooled()).then(|| Arc::new(Logged::new(Arc::clone(&beside))));
+        if let Some(heap) = &heap {
+            options.heap = Some(Arc::clone(heap) as Arc<dyn Heap>);
+        }
+        let beside = options.heap.clone().unwrap_or(beside);
+        let host = Host::new(setup.host.clone(), beside, plan.seed);
         let index = make(&options).map_err(failed)?;
-        let mut built = Self { traffic, index, host, name: name.clone() };
+        let mut built = Self { traffic, index, host, heap, name: name.clone() };
         built.load(plan).map_err(failed)?;
         if interrupt::pending() {
             return Err(Error::Interrupted);
@@ -83,11 +92,14 @@ impl<'t, K: BenchKey + ?Sized> Built<'t, K> {
         Ok(())
     }
 
-    /// Every object of the index, and those of the program.
+    /// Every object of the index, those of the program, and what was there before and is free.
     pub fn census(&mut self) -> Result<Census, Error> {
         let wrong = |what| Error::Wrong { index: self.name.clone(), what };
         let mut census = self.index.census().map_err(|violation| wrong(violation.to_string()))?;
         self.host.census(&mut census);
+        if let Some(heap) = &self.heap {
+            heap.census(&mut census);
+        }
         Ok(census)
     }
 

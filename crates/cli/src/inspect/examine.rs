@@ -13,6 +13,7 @@ use silvics_layout::{Census, MachineError, PageSize, Paths, Replay};
 /// An inspection that is finished.
 pub struct Examined {
     pub report: Report,
+    /// Those of the report, in its order.
     pub findings: Vec<Finding>,
 }
 
@@ -20,9 +21,6 @@ pub struct Examined {
 const PATHS_MAX: usize = 1 << 17;
 /// … and whose ends are: of a million keys each leaf is seen from its parent.
 const ENDS_MAX: usize = 1 << 20;
-
-/// From which share of the cycles on a remedy is worth it.
-const WORTH: f64 = 0.01;
 
 /// Builds an index, looks at it, and judges what it sees.
 pub fn examine<K: BenchKey + ?Sized>(
@@ -66,16 +64,15 @@ pub fn examine<K: BenchKey + ?Sized>(
         let (before, after) = (actual.cycles_per_lookup(), replay.cycles_per_lookup());
         Some(1.0 - after / before.max(f64::MIN_POSITIVE))
     };
-    let rows = findings.iter().map(|finding| {
-        let remedy = report::remedy(&finding.remedy, setup);
-        FindingRow::new(finding, remedy, gain(finding))
-    });
-    let worth = |row: &FindingRow| row.predicted_gain.is_none_or(|gain| gain >= WORTH);
-    let (rows, dismissed): (Vec<_>, Vec<_>) = rows.partition(worth);
-    let kept = findings.into_iter().filter(|finding| {
-        rows.iter().any(|row| row.id == finding.id.name() && row.kind == finding.kind)
-    });
-    let kept: Vec<Finding> = kept.collect();
+    let mut found: Vec<(FindingRow, Finding)> = findings
+        .into_iter()
+        .map(|finding| {
+            let remedy = report::remedy(&finding.remedy, setup);
+            (FindingRow::new(&finding, remedy, gain(&finding)), finding)
+        })
+        .collect();
+    found.sort_by_key(|(row, _)| !row.pays);
+    let (rows, findings): (Vec<_>, Vec<_>) = found.into_iter().unzip();
     let names: Vec<String> = census.kinds().map(str::to_owned).collect();
     let kinds = names.iter().filter_map(|kind| Kind::of(kind, &mut census, machine, setup));
     let kinds = kinds.collect();
@@ -85,10 +82,9 @@ pub fn examine<K: BenchKey + ?Sized>(
         collocation: Collocated::of(paths.collocation()),
         model: ModelRow::new(machine, pages, &actual, &paths),
         findings: rows,
-        dismissed,
         fixes: Vec::new(),
     };
-    Ok(Examined { report, findings: kept })
+    Ok(Examined { report, findings })
 }
 
 /// Machines are checked when their flag is read.

@@ -53,7 +53,7 @@ impl Setup {
     }
 }
 
-/// Applies each remedy of what was found, each alone, and measures what comes of it.
+/// Applies each remedy that pays, each alone, and measures what comes of it.
 pub fn fix<K: BenchKey + ?Sized>(
     plan: &Plan,
     traffic: &Traffic<K>,
@@ -61,7 +61,8 @@ pub fn fix<K: BenchKey + ?Sized>(
     progress: &Progress,
 ) -> Result<Vec<Fix>, Error> {
     let mut remedies: Vec<&Remedy> = Vec::new();
-    for finding in &before.findings {
+    let rows = before.report.findings.iter().zip(&before.findings);
+    for (_, finding) in rows.filter(|(row, _)| row.pays) {
         if !remedies.contains(&&finding.remedy) {
             remedies.push(&finding.remedy);
         }

@@ -10,7 +10,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `plan` | what is to be inspected |
-//! | `host` | the program around the index |
+//! | `host`, `logged` | the program around the index, and the heap they share |
 //! | `subject`, `built` | the index under a workload |
 //! | `examine` | facts, findings and predictions |
 //! | `fix` | remedies, applied and measured |
@@ -20,6 +20,7 @@ mod built;
 mod examine;
 mod fix;
 mod host;
+mod logged;
 mod plan;
 mod render;
 mod report;

@@ -214,29 +214,21 @@ fn gain(row: &FindingRow) -> String {
 }
 
 fn findings(text: &mut String, report: &Report) {
-    if report.findings.is_empty() {
-        text.push_str("\nNo findings.\n");
+    let (paying, others): (Vec<_>, Vec<_>) = report.findings.iter().partition(|row| row.pays);
+    if paying.is_empty() {
+        text.push_str("\nNo findings that a remedy would pay for.\n");
     }
-    for row in &report.findings {
+    for row in paying {
+        let FindingRow { id, kind, evidence, remedy, .. } = row;
+        let gain = gain(row);
+        let _ = write!(text, "\n{id} ({kind}): {evidence}.\n  remedy: {remedy}; {gain}\n");
+    }
+    for row in others {
+        let FindingRow { id, kind, evidence, remedy, .. } = row;
+        let gain = gain(row);
         let _ = write!(
             text,
-            "\n{} ({}): {}.\n  remedy: {}; {}\n",
-            row.id,
-            row.kind,
-            row.evidence,
-            row.remedy,
-            gain(row)
-        );
-    }
-    for row in &report.dismissed {
-        let _ = write!(
-            text,
-            "\nno finding: {} ({}): {}; but {} would not pay here ({}).\n",
-            row.id,
-            row.kind,
-            row.evidence,
-            row.remedy,
-            gain(row)
+            "\n{id} ({kind}): {evidence}.\n  the remedy would not pay here: {remedy}; {gain}\n"
         );
     }
 }

@@ -20,10 +20,8 @@ pub struct Report {
     /// Nothing if no lookups were recorded.
     pub collocation: Collocated,
     pub model: ModelRow,
-    /// What is wrong, and worth a remedy.
+    /// What is wrong; first that of which the remedy pays.
     pub findings: Vec<FindingRow>,
-    /// What would be wrong elsewhere: its remedy would not pay here.
-    pub dismissed: Vec<FindingRow>,
     /// With `--fix`, what came of the remedies.
     pub fixes: Vec<Fix>,
 }
@@ -275,12 +273,23 @@ pub struct FindingRow {
     /// The share of the model's cycles per lookup that the remedy would save; nothing where lookups do not
     /// show it.
     pub predicted_gain: Option<f64>,
+    /// Whether that is a hundredth at least, or not known.
+    pub pays: bool,
 }
+
+/// From which share of the cycles on a remedy pays.
+const PAYS: f64 = 0.01;
 
 impl FindingRow {
     pub fn new(finding: &Finding, remedy: String, predicted_gain: Option<f64>) -> Self {
-        let (id, evidence) = (finding.id.name(), finding.evidence.clone());
-        Self { id, kind: finding.kind.clone(), evidence, remedy, predicted_gain }
+        Self {
+            id: finding.id.name(),
+            kind: finding.kind.clone(),
+            evidence: finding.evidence.clone(),
+            remedy,
+            predicted_gain,
+            pays: predicted_gain.is_none_or(|gain| gain >= PAYS),
+        }
     }
 }
 

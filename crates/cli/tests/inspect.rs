@@ -1,0 +1,257 @@
+//! `silvics inspect`, as a user calls it: what the ATC'18 study found is found by name in what it
+//! looked at, and not in what mends it.
+
+mod common;
+
+use common::{run, stderr, stdout};
+use serde_json::Value;
+
+/// The result as JSON, of a few keys.
+fn inspect(args: &str) -> Value {
+    let little = ["inspect", "--lookups", "4k", "--format", "json"];
+    let args: Vec<&str> = little.into_iter().chain(args.split_whitespace()).collect();
+    let output = run(&args);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
+    serde_json::from_slice(&output.stdout).expect("standard output is JSON and nothing else")
+}
+
+/// The findings about a kind, by name.
+fn found(result: &Value, kind: &str) -> Vec<String> {
+    let findings = result["findings"].as_array().expect("a list").iter();
+    let of_kind = findings.filter(|finding| finding["kind"] == kind);
+    of_kind.map(|finding| finding["id"].as_str().expect("a name").to_owned()).collect()
+}
+
+fn kind<'r>(result: &'r Value, name: &str) -> &'r Value {
+    let kinds = result["kinds"].as_array().expect("a list");
+    kinds.iter().find(|kind| kind["kind"] == name).expect("a kind of that name")
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// Checks that a finding is there with the first arguments and not with the second, and gives both
+/// results.
+#[track_caller]
+fn mended(id: &str, baseline: &str, fixed: &str) -> [Value; 2] {
+    let kind = if id == "lock-false-sharing" { "lock" } else { "node" };
+    let results = [baseline, fixed].map(inspect);
+    let [before, after] = results.each_ref().map(|result| found(result, kind));
+    assert!(before.iter().any(|found| found == id), "{baseline}: {before:?}");
+    assert!(after.iter().all(|found| found != id), "{fixed}: {after:?}");
+    results
+}
+
+#[test]
+fn half_of_the_sets_is_found_by_name() {
+    let [before, after] = mended(
+        "set-underutilization",
+        "--index int-lf --variant baseline --placement size-class --no-reuse --keys 30k --machine haswell",
+        "--index int-lf --variant fixed --placement pooled --keys 30k --machine haswell",
+    );
+    let node = kind(&before, "node");
+    assert!((number(&node["set_coverage_l2"]) - 0.5).abs() < 0.005, "{node}");
+    assert!(number(&node["stride_histogram"]["128"]) > 29_000.0);
+    assert!(number(&node["neighbour_useful_share"]) < 0.01);
+    let descriptors = number(&node["in_neighbours"]["descriptor (free)"]);
+    assert!(descriptors > 0.99, "the neighbours are told by name: {node}");
+    assert!(found(&before, "node").contains(&"useless-neighbours".into()));
+    assert!(found(&before, "node").contains(&"oversized-node".into()));
+    let node = kind(&after, "node");
+    assert!(number(&node["set_coverage_l2"]) > 0.99 && number(&node["set_coverage_l1"]) > 0.99);
+    assert!(number(&node["neighbour_useful_share"]) > 0.9);
+    let others = ["useless-neighbours", "oversized-node"];
+    assert!(found(&after, "node").iter().all(|id| !others.contains(&id.as_str())));
+    let misses = |result: &Value| number(&result["model"]["l2_misses"]);
+    assert!(misses(&before) > 1.25 * misses(&after));
+}
+
+#[test]
+fn noise_covers_the_sets_and_leaves_useless_neighbours() {
+    let noisy = "--index int-lf:baseline --placement size-class --no-reuse --keys 30k --machine haswell \
+                 --host noise:16-256";
+    let result = inspect(noisy);
+    let node = kind(&result, "node");
+    assert!(number(&node["set_coverage_l2"]) > 0.9, "{node}");
+    assert!(number(&node["neighbour_useful_share"]) <= 0.6, "{node}");
+    assert!(found(&result, "node").contains(&"useless-neighbours".into()));
+}
+
+#[test]
+fn straddling_is_found_and_mended_by_alignment() {
+    let [before, after] = mended(
+        "straddling",
+        "--index citrus:fixed --placement size-class --keys 30k --machine haswell",
+        "--index citrus:fixed --placement pooled --slot-align 64 --keys 30k --machine haswell",
+    );
+    let node = kind(&before, "node");
+    assert!((number(&node["straddle_share"]) - 0.25).abs() < 0.005);
+    assert!((number(&node["lines_needed"]) - 1.125).abs() < 0.01);
+    assert_eq!(number(&node["class"]).to_string(), "48");
+    let node = kind(&after, "node");
+    assert_eq!(
+        (number(&node["straddle_share"]).to_string(), number(&node["class"])),
+        ("0".into(), 64.0)
+    );
+}
+
+#[test]
+fn strides_that_slices_do_not_hide_are_found() {
+    let host = "--host row:64,wrapper:64 --machine haswell --keys 60k";
+    let [before, _] = mended(
+        "sliced-stride",
+        &format!("--index occ-avl:fixed --placement size-class {host}"),
+        &format!("--index occ-avl:fixed --placement pooled {host}"),
+    );
+    let node = kind(&before, "node");
+    assert!(number(&node["stride_histogram"]["192"]) > 57_000.0);
+    let of_expected = number(&node["set_coverage"]) / number(&node["set_coverage_expected"]);
+    assert!(of_expected < 0.45, "about a third: {node}");
+    // Two nodes for each key: a line every four.
+    let external =
+        inspect(&format!("--index edge-ext-lf-2:baseline --placement size-class {host}"));
+    assert!(found(&external, "node").iter().all(|id| id != "sliced-stride"));
+}
+
+#[test]
+fn lost_collocation_is_found() {
+    let [before, after] = mended(
+        "lost-collocation",
+        "--index edge-ext-lf:shifted --placement size-class --keys 30k --machine haswell",
+        "--index edge-ext-lf:fixed --placement size-class --keys 30k --machine haswell",
+    );
+    let shifted = &before["collocation"];
+    assert!(number(&shifted["same_line"]) < 0.001);
+    let near = number(&shifted["same_pair"]) + number(&shifted["next_pair"]);
+    assert!((near - 0.75).abs() < 0.03, "{shifted}");
+    assert!((number(&after["collocation"]["same_line"]) - 0.75).abs() < 0.03);
+}
+
+#[test]
+fn other_builds_are_the_remedy_of_size_and_order() {
+    for id in ["oversized-node", "scattered-fields"] {
+        mended(
+            id,
+            "--index occ-avl:baseline --keys 20k --machine haswell",
+            "--index occ-avl:fixed --keys 20k --machine haswell",
+        );
+    }
+}
+
+#[test]
+fn pages_are_scattered_between_rows_and_not_in_pools() {
+    let host = "--host row:64,wrapper:64,lock:192,value:32 --machine haswell --keys 60k";
+    let [before, after] = mended(
+        "scattered-pages",
+        &format!("--index edge-int-lf:fixed --placement size-class --pages 4k {host}"),
+        &format!("--index edge-int-lf:fixed --placement pooled --pages thp {host}"),
+    );
+    let [before, after] = [&before, &after].map(|result| kind(result, "node").clone());
+    assert!(
+        number(&before["regions_2m"]) >= 2.0 * number(&after["regions_2m"]),
+        "{before} {after}"
+    );
+    assert!(number(&after["page_run"]) >= 5.0 * number(&before["page_run"]), "{before} {after}");
+}
+
+#[test]
+fn locks_that_share_lines_are_found() {
+    mended(
+        "lock-false-sharing",
+        "--index occ-avl --placement size-class --keys 5k --host lock:48 --machine haswell",
+        "--index occ-avl --placement size-class --keys 5k --host lock:192 --machine haswell",
+    );
+}
+
+#[test]
+fn remedies_are_applied_and_measured() {
+    let result = inspect(
+        "--index int-lf:baseline --placement size-class --no-reuse --keys 20k --machine i7-4770 --fix",
+    );
+    let fixes = result["fixes"].as_array().expect("a list");
+    assert!(!fixes.is_empty());
+    for fix in fixes {
+        assert!(!fix["findings"].as_array().expect("a list").is_empty(), "{fix}");
+        assert!(fix["left"].as_array().expect("a list").is_empty(), "{fix}");
+        assert!(
+            number(&fix["predicted_gain"]) >= 0.01 && number(&fix["model_gain"]) < 1.0,
+            "{fix}"
+        );
+        assert!(number(&fix["seen_low"]) <= number(&fix["seen_gain"]), "{fix}");
+        assert!(number(&fix["pairs"]) >= 10.0);
+    }
+}
+
+#[test]
+fn skip_lists_and_byte_keys_are_inspected_and_updates_made() {
+    let words = inspect("--index skiplist --keys 20k --machine zen4 --updates 30k --pages 4k");
+    assert_eq!(number(&kind(&words, "node")["objects"]).to_string(), "20001", "and the head");
+    assert_eq!(words["config"]["updates"], 30_000);
+    let bytes = inspect("--index skiplist --key-type bytes --keys 20k --machine graviton3");
+    assert!(number(&bytes["model"]["visits"]) > 5.0);
+    assert_eq!(bytes["model"]["machine"], "graviton3");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_result() {
+    let once = || {
+        let result =
+            inspect("--index ticket --keys 20k --machine haswell --seed 7 --set-hash modulo");
+        (result["findings"].clone(), result["model"]["l1_misses"].clone())
+    };
+    assert_eq!(once(), once());
+}
+
+#[test]
+fn people_get_three_answers() {
+    let output = run(&[
+        "inspect",
+        "--index",
+        "int-lf:baseline",
+        "--keys",
+        "5k",
+        "--lookups",
+        "1k",
+        "--machine",
+        "haswell",
+    ]);
+    let text = stdout(&output);
+    for part in [
+        "Which kind is in which size class?",
+        "Who lives close to it?",
+        "How does it spread over sets and pages?",
+        "What would haswell make of it?",
+        "oversized-node (node): objects have 64 bytes",
+        "remedy: --variant fixed",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn bad_input_is_one_sentence() {
+    for (args, flag, word) in [
+        ("--machine pdp11", "--machine:", "haswell"),
+        ("--set-hash sometimes", "--set-hash:", "slices:12"),
+        ("--machine haswell --set-hash slices:7", "--set-hash:", "slices"),
+        ("--index peer:congee", "--index:", "--trace"),
+        ("--index bst", "--index:", "several"),
+        ("--index occ-avl-2:unsafe", "--index:", "ret"),
+        ("--index citrus --key-type bytes", "--index:", "byte"),
+        ("--host row", "--host:", "row:64"),
+        ("--placement pooled,shared", "--placement:", "one of each"),
+        ("--placement shared --slot-align 64", "--placement:", "pooled"),
+        ("--slot-align 65", "--slot-align:", "power of two"),
+        ("--keys 0", "--keys:", "whole number"),
+        ("--format csv --keys 1k", "--format:", "json"),
+    ] {
+        let args: Vec<&str> = ["inspect"].into_iter().chain(args.split_whitespace()).collect();
+        let output = run(&args);
+        let (error, text) = (stderr(&output), stdout(&output));
+        assert_eq!((output.status.code(), text.as_str()), (Some(2), ""), "{args:?}: {error}");
+        let sentence = error.trim_start_matches("error: ");
+        assert!(sentence.starts_with(flag) && sentence.contains(word), "{args:?}: {error}");
+        assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+    }
+}
