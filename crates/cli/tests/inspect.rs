@@ -255,3 +255,42 @@ fn bad_input_is_one_sentence() {
         assert_eq!(error.trim_end().lines().count(), 1, "{error}");
     }
 }
+
+/// The same on the allocator that the study used.
+#[cfg(feature = "jemalloc")]
+mod jemalloc {
+    use super::*;
+
+    #[test]
+    fn a_quarter_straddle_and_half_of_the_sets_stay_empty() {
+        let citrus =
+            inspect("--index citrus:fixed --placement jemalloc --keys 30k --machine haswell");
+        let node = kind(&citrus, "node");
+        assert!((number(&node["straddle_share"]) - 0.25).abs() < 0.005, "{node}");
+        assert!(found(&citrus, "node").contains(&"straddling".into()));
+        let [before, after] = mended(
+            "set-underutilization",
+            "--index int-lf:baseline --placement jemalloc --no-reuse --keys 30k --machine haswell",
+            "--index int-lf:baseline --placement segregated-jemalloc --no-reuse --keys 30k --machine haswell",
+        );
+        let node = kind(&before, "node");
+        assert!((number(&node["set_coverage_l2"]) - 0.5).abs() < 0.01, "{node}");
+        assert!(number(&kind(&after, "node")["set_coverage_l2"]) > 0.99);
+        assert!(number(&kind(&after, "node")["neighbour_useful_share"]) > 0.9);
+    }
+
+    #[test]
+    fn nodes_lie_three_lines_apart_and_leaves_beside_their_parents() {
+        let database = "--host row:64,wrapper:64 --placement jemalloc --keys 30k --machine haswell";
+        let node = inspect(&format!("--index occ-avl:fixed {database}"));
+        let strides = &kind(&node, "node")["stride_histogram"];
+        assert!(number(&strides["192"]) > 28_500.0, "{strides}");
+        let [before, after] = mended(
+            "lost-collocation",
+            "--index edge-ext-lf:shifted --placement jemalloc --keys 30k --machine haswell",
+            "--index edge-ext-lf:fixed --placement jemalloc --keys 30k --machine haswell",
+        );
+        assert!(number(&before["collocation"]["same_line"]) < 0.01);
+        assert!((number(&after["collocation"]["same_line"]) - 0.75).abs() < 0.03);
+    }
+}

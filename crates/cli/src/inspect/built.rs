@@ -103,11 +103,13 @@ impl<'t, K: BenchKey + ?Sized> Built<'t, K> {
         Ok(census)
     }
 
-    /// Looks up as many of the keys that were loaded, in their order, each once, and shows `see` what each
-    /// lookup reads.
+    /// Looks up the keys that were loaded, each once, or so many of them, spread over the load, and shows
+    /// `see` what each lookup reads.
     pub fn each_key(&self, most: usize, mut see: impl FnMut(&[Read])) -> Result<(), Error> {
         let mut reads = Vec::new();
-        for position in self.traffic.choice.load_part(Share::ALONE).take(most) {
+        let keys = self.traffic.choice.load_part(Share::ALONE);
+        let step = keys.len().div_ceil(most).max(1);
+        for position in keys.step_by(step) {
             reads.clear();
             let found = self.index.get(K::key(&self.traffic.space, position), &mut reads);
             if found != Some(K::value(&self.traffic.space, position)) {

@@ -19,7 +19,7 @@ pub struct Examined {
 
 /// The lookups whose paths are looked at, at most …
 const PATHS_MAX: usize = 1 << 17;
-/// … and whose ends are: of a million keys each leaf is seen from its parent.
+/// … and those whose ends are: of a million keys each leaf is seen from its parent.
 const ENDS_MAX: usize = 1 << 20;
 
 /// Builds an index, looks at it, and judges what it sees.
@@ -34,11 +34,8 @@ pub fn examine<K: BenchKey + ?Sized>(
     progress.step();
     progress.doing(format!("{}: paths of lookups", setup.name()));
     let mut paths = Paths::default();
-    let mut looked_up = 0;
-    built.each_key(ENDS_MAX, |reads| {
-        looked_up += 1;
-        if looked_up <= PATHS_MAX { paths.add(reads) } else { paths.add_end(reads) }
-    })?;
+    built.lookups(PATHS_MAX, |reads| paths.add(reads))?;
+    built.each_key(ENDS_MAX, |reads| paths.add_end(reads))?;
     progress.step();
     progress.doing(format!("{}: where objects lie", setup.name()));
     let mut census = built.census()?;
