@@ -42,6 +42,11 @@ pub use replay::Replay;
 pub use sets::{SetHash, Sets};
 pub use trace::{LineFault, Trace, TraceError, TraceKind, TraceObject};
 
+/// The examples of that page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/layout.md")]
+struct LayoutPage;
+
 /// A part of an object that a search reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
