@@ -151,6 +151,11 @@ pub struct BenchArgs {
     #[arg(long)]
     pub no_reuse: bool,
 
+    /// Counts cycles, instructions, misses of the last-level cache and of the TLB, page walks, page
+    /// faults and context switches per operation, as far as the system lets this process (Linux)
+    #[arg(long)]
+    pub counters: bool,
+
     /// What all random choices follow from
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: String,
