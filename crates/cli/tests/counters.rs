@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{bench, bench_json, stderr};
+use common::{bench, bench_json, run, stderr, stdout};
 use serde_json::Value;
 
 const EVENTS: [&str; 7] = [
@@ -79,6 +79,32 @@ fn assert_figures_or_reasons(counters: &Value, refused: &str) {
             assert!(!from_the_start.contains(event), "{event}: {refused}");
         }
     }
+}
+
+#[test]
+fn remedies_are_counted_before_and_after() {
+    let args = ["inspect", "--index", "occ-avl:baseline", "--keys", "2k", "--lookups", "2k"];
+    let fix = ["--fix", "--counters", "--format", "json"];
+    let output = run(&[&args[..], &fix].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let refused = result["config"]["counters_refused"].as_str().unwrap_or_default();
+    let fixes = result["fixes"].as_array().unwrap();
+    assert!(!fixes.is_empty(), "the baseline has oversights");
+    for fix in fixes {
+        assert_figures_or_reasons(&fix["counters_before"], refused);
+        assert_figures_or_reasons(&fix["counters_after"], refused);
+    }
+}
+
+#[test]
+fn counters_without_a_measurement_are_an_error() {
+    let output = run(&["inspect", "--keys", "1k", "--counters"]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()));
+    assert_eq!(
+        stderr(&output),
+        "error: --counters: only what --fix measures is counted: add it, or leave this out\n"
+    );
 }
 
 /// A thread that can open nothing has its reason told, and its run no figure.
