@@ -151,6 +151,11 @@ pub struct BenchArgs {
     #[arg(long)]
     pub no_reuse: bool,
 
+    /// Counts cycles, instructions, misses of the last-level cache and of the TLB, page walks, page
+    /// faults and context switches per operation, as far as the system lets this process (Linux)
+    #[arg(long)]
+    pub counters: bool,
+
     /// What all random choices follow from
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: String,
@@ -162,6 +167,7 @@ pub struct BenchArgs {
 
 #[derive(Args, Debug)]
 #[command(allow_negative_numbers = true, args_override_self = true)]
+#[allow(clippy::struct_excessive_bools)] // flags are independent of each other
 pub struct InspectArgs {
     /// Which of our indexes: a name of `silvics list`, or NAME:VARIANT
     #[arg(long, value_name = "NAME", default_value = "occ-avl")]
@@ -219,6 +225,10 @@ pub struct InspectArgs {
     /// Applies each remedy, looks again, and measures both in turns
     #[arg(long)]
     pub fix: bool,
+
+    /// With --fix, counts cycles, misses and so on per lookup before and after, as `bench` does
+    #[arg(long)]
+    pub counters: bool,
 
     /// What all random choices follow from
     #[arg(long, value_name = "N", default_value = "1")]

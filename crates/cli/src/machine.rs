@@ -70,7 +70,8 @@ impl Machine {
     }
 }
 
-fn read(path: &str) -> Option<String> {
+/// The text of a file, without the space around it.
+pub fn read(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.trim().to_owned())
 }
@@ -83,11 +84,16 @@ fn field(path: &str, name: &str) -> Option<String> {
     Some(value.trim().to_owned())
 }
 
+/// What the kernel says of the first processor under a name.
+pub fn cpuinfo(name: &str) -> Option<String> {
+    field("/proc/cpuinfo", name)
+}
+
 fn cpu() -> Option<String> {
     // Arm kernels give numbers instead of a name.
-    field("/proc/cpuinfo", "model name").or_else(|| {
-        let part = field("/proc/cpuinfo", "CPU part")?;
-        let implementer = field("/proc/cpuinfo", "CPU implementer")?;
+    cpuinfo("model name").or_else(|| {
+        let part = cpuinfo("CPU part")?;
+        let implementer = cpuinfo("CPU implementer")?;
         Some(format!("implementer {implementer} part {part}"))
     })
 }

@@ -10,6 +10,7 @@
 //! | `inspect` | `silvics inspect` |
 //! | `verify` | `silvics verify` |
 //! | `machine`, `memory`, `alloc` | what the system tells about itself and this process |
+//! | `counters` | the counters of processor and system, around what is measured |
 //! | `output`, `progress`, `interrupt`, `error` | standard output, standard error, Ctrl-C, failures |
 
 // Nothing of a program can be reached from outside: `pub` means for the other modules.
@@ -20,6 +21,7 @@ mod args;
 mod bench;
 mod catalogue;
 mod contender;
+mod counters;
 mod error;
 mod flags;
 mod inspect;

@@ -3,8 +3,9 @@
 use super::plan::Plan;
 use super::report::{Footprint, LoadRow, Report, Row, RowKey};
 use super::stats::Interval;
-use super::subject::{Crew, Failure, Ledger, Outcome, RunSpec, Subject, Traffic};
+use super::subject::{Crew, Failure, Ledger, Outcome, RunSpec, Subject, Traffic, counted};
 use crate::alloc;
+use crate::counters::PerOp;
 use crate::error::Error;
 use crate::keys::BenchKey;
 use crate::memory::{self, Resident};
@@ -358,6 +359,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             cpu_share: interval(cpu_share).map(|share| share.median),
             cpu_mops: interval(cpu_mops),
             cpu_ratio: interval(cpu_ratios),
+            counters: PerOp::of(counted(outcomes)),
             checked: slot.checked,
         })
     }

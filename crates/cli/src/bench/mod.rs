@@ -50,6 +50,7 @@ pub fn bench(args: &BenchArgs) -> Result<bool, Error> {
     for note in &plan.notes {
         progress::note(note);
     }
+    let crew = crew.counting(plan.counters);
     let mut report = Report::new(&plan, Machine::this(crew.threads));
     interrupt::catch();
     match plan.key_type {
@@ -64,6 +65,9 @@ pub fn bench(args: &BenchArgs) -> Result<bool, Error> {
     }
     report.interrupted = interrupt::pending();
     report.builds = builds::ratios(&report.results);
+    if let Some(counters) = &crew.counters {
+        report.config.counted = counters.tell();
+    }
     report.print(plan.format)?;
     Ok(report.interrupted)
 }

@@ -28,6 +28,8 @@ pub struct Plan {
     pub rounds: usize,
     pub memory_limit: Option<usize>,
     pub reuse: Reuse,
+    /// Whether events are counted.
+    pub counters: bool,
     pub seed: u64,
     pub format: Format,
     /// What the user should know beforehand.
@@ -78,6 +80,7 @@ impl Plan {
             rounds: single("--rounds", &args.rounds, |text| number(text, 1, 10_000))?,
             memory_limit: args.memory_limit.as_deref().map(memory_limit).transpose()?,
             reuse: if args.no_reuse { Reuse::No } else { Reuse::Yes },
+            counters: args.counters,
             seed: single("--seed", &args.seed, seed)?,
             format: Format::parse(&args.format)?,
             mixes,

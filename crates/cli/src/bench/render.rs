@@ -3,6 +3,7 @@
 use super::report::{Report, Row};
 use super::stats::Interval;
 use crate::args::Format;
+use crate::counters::{Event, PerOp};
 use crate::error::Error;
 use crate::machine::plural;
 use crate::output;
@@ -99,6 +100,12 @@ impl Report {
              statistics); ratio: median of the rounds' ratios to the first row",
             100.0 * config.interval_coverage
         );
+        if let Some(counters) = &config.counted.counters {
+            let counters = counters.iter().map(|(name, used)| format!("{name} is {used}"));
+            let counters: Vec<String> = counters.collect();
+            let counters = if counters.is_empty() { "nothing".into() } else { counters.join(", ") };
+            _ = writeln!(text, "counted per operation (op) or million of them (Mop): {counters}");
+        }
         if let Some(file) = &config.key_file {
             _ = writeln!(
                 text,
@@ -148,6 +155,8 @@ fn table(rows: &[Row], busy: bool) -> String {
     if busy {
         header.extend(["Mops/CPU s", "ratio", "interval"]);
     }
+    let counted = PerOp::known(rows.iter().filter_map(|row| row.counters.as_ref()));
+    header.extend(counted.iter().map(|event| event.heading()));
     let mut table = output::table(&header);
     for row in rows {
         let mut cells = cells(row);
@@ -155,6 +164,10 @@ fn table(rows: &[Row], busy: bool) -> String {
             cells.push(row.cpu_mops.map_or(NOTHING.into(), |mops| figure(mops.median)));
             cells.extend(median_and_ends(row.cpu_ratio));
         }
+        let counts = counted.iter().map(|&event| (event, row.counters.and_then(|c| c.get(event))));
+        cells.extend(
+            counts.map(|(event, count)| count.map_or(NOTHING.into(), |count| event.shown(count))),
+        );
         table.add_row(cells);
     }
     for column in table.column_iter_mut().skip(3) {
@@ -240,6 +253,13 @@ const CSV_HEADER: &[&str] = &[
     "cpu_share",
     "cpu_mops",
     "cpu_ratio",
+    "cycles_per_op",
+    "instructions_per_op",
+    "llc_misses_per_op",
+    "dtlb_misses_per_op",
+    "page_walks_per_op",
+    "page_faults_per_op",
+    "context_switches_per_op",
     "checked",
     "allocator",
     "seconds",
@@ -255,6 +275,7 @@ fn csv_record(report: &Report, row: &Row) -> Vec<String> {
     }
     let (key, footprint, config) = (&row.key, &row.footprint, &report.config);
     let samples: Vec<String> = row.samples.iter().map(ToString::to_string).collect();
+    let count = |event| or_empty(row.counters.and_then(|counters| counters.get(event)));
     vec![
         key.cell.to_string(),
         key.index.clone(),
@@ -287,6 +308,13 @@ fn csv_record(report: &Report, row: &Row) -> Vec<String> {
         or_empty(row.cpu_share),
         or_empty(row.cpu_mops.map(|mops| mops.median)),
         or_empty(row.cpu_ratio.map(|ratio| ratio.median)),
+        count(Event::Cycles),
+        count(Event::Instructions),
+        count(Event::LlcMisses),
+        count(Event::DtlbMisses),
+        count(Event::PageWalks),
+        count(Event::PageFaults),
+        count(Event::ContextSwitches),
         row.checked.to_string(),
         key.allocator.into(),
         config.seconds.to_string(),

@@ -4,6 +4,7 @@ use super::builds::BuildRatio;
 use super::plan::{Plan, Source};
 use super::stats::{self, Interval};
 use super::subject::Reuse;
+use crate::counters::{Counted, PerOp};
 use crate::machine::Machine;
 use crate::select::Chosen;
 use serde::Serialize;
@@ -46,6 +47,8 @@ pub struct Config {
     pub memory_limit: Option<usize>,
     /// Whether what the load retired could be used again before it ended.
     pub reuse: bool,
+    #[serde(flatten)]
+    pub counted: Counted,
     pub seed: u64,
     /// The probability that an interval covers the median.
     pub interval_coverage: f64,
@@ -140,6 +143,8 @@ pub struct Row {
     pub cpu_mops: Option<Interval>,
     /// The rounds' ratios to the first named index in that measure.
     pub cpu_ratio: Option<Interval>,
+    /// With `--counters`, what was counted per operation, over all rounds.
+    pub counters: Option<PerOp>,
     /// Whether the index was found to hold what it must.
     pub checked: bool,
 }
@@ -177,6 +182,7 @@ impl Report {
             pages: distinct(plan.places.iter().map(|place| place.pages())),
             memory_limit: plan.memory_limit,
             reuse: plan.reuse == Reuse::Yes,
+            counted: Counted::default(),
             seed: plan.seed,
             interval_coverage: stats::coverage(plan.rounds),
         };

@@ -17,6 +17,7 @@
 
 use super::worker::{self, Driven, Loops, Tally};
 use crate::contender::Contender;
+use crate::counters::{Counters, Counts, Open};
 use crate::interrupt;
 use crate::keys::BenchKey;
 use core_affinity::CoreId;
@@ -24,6 +25,7 @@ use silvics::{AllocError, PoolStats};
 use silvics_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use silvics_workload::{Choice, Mix, Share, Window};
 use std::any::Any;
+use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
@@ -68,6 +70,8 @@ pub struct Outcome {
     pub cpu_seconds: Option<f64>,
     /// The same over their wall time: below 1 where they waited, or something else took the cores.
     pub cpu_share: Option<f64>,
+    /// What was counted, if that was asked for.
+    pub counts: Option<Counts>,
     /// Where `latest` has come to.
     pub window: Window,
 }
@@ -84,6 +88,11 @@ impl Outcome {
         let seconds = self.cpu_seconds.filter(|&seconds| seconds > 0.0)?;
         Some(self.tally.ops as f64 / seconds / 1e6)
     }
+}
+
+/// What runs counted, with their operations.
+pub fn counted(outcomes: &[Outcome]) -> impl Iterator<Item = (Counts, u64)> {
+    outcomes.iter().filter_map(|outcome| Some((outcome.counts?, outcome.tally.ops)))
 }
 
 /// What must be in an index.
@@ -122,6 +131,8 @@ pub struct Crew {
     cores: Vec<CoreId>,
     /// Threads that load and check.
     pub threads: usize,
+    /// What is read around each run.
+    pub counters: Option<Arc<Counters>>,
 }
 
 impl Crew {
@@ -132,7 +143,13 @@ impl Crew {
             0 => thread::available_parallelism().map_or(1, usize::from),
             cores => cores,
         };
-        Self { cores, threads }
+        Self { cores, threads, counters: None }
+    }
+
+    /// The same, whose runs are counted if that is `wanted`.
+    pub fn counting(self, wanted: bool) -> Self {
+        let counters = wanted.then(|| Arc::new(Counters::of_this_system()));
+        Self { counters, ..self }
     }
 
     /// Runs `work` on pinned threads, and `meanwhile` on this one.
@@ -245,6 +262,7 @@ struct Lap {
     start: Instant,
     end: Instant,
     cpu: Option<Duration>,
+    counts: Option<Counts>,
     window: Window,
 }
 
@@ -258,6 +276,7 @@ impl Outcome {
         let end = laps.iter().map(|lap| lap.end).max();
         let wall: f64 = laps.iter().map(|lap| (lap.end - lap.start).as_secs_f64()).sum();
         let cpu: Option<Duration> = laps.iter().map(|lap| lap.cpu).sum();
+        let counts: Option<Vec<Counts>> = laps.iter().map(|lap| lap.counts).collect();
         let window = laps.iter().map(|lap| lap.window).reduce(Window::join);
         let (Some(start), Some(end), Some(window)) = (start, end, window) else {
             unreachable!("there is at least one thread");
@@ -268,6 +287,7 @@ impl Outcome {
             seconds: (end - start).as_secs_f64().max(1e-9),
             cpu_seconds: cpu.map(|cpu| cpu.as_secs_f64() / laps.len() as f64),
             cpu_share: cpu.map(|cpu| (cpu.as_secs_f64() / wall.max(1e-9)).min(1.0)),
+            counts: counts.and_then(|counts| counts.into_iter().reduce(Counts::join)),
             window,
         }
     }
@@ -286,21 +306,28 @@ fn thread_cpu_time() -> Option<Duration> {
     None
 }
 
-/// Times `work` on this thread, from when all threads are there.
+/// Times `work` on this thread, from when all threads are there, and counts what it does.
 fn lap(
     gate: &Gate,
+    counters: Option<&Counters>,
     work: &mut dyn FnMut() -> Result<(Tally, Window), Failure>,
 ) -> Result<Lap, Failure> {
+    let mut counted = counters.map(Counters::open);
     gate.pass();
+    if let Some(counted) = &mut counted {
+        counted.start();
+    }
     let (start, cpu_before) = (Instant::now(), thread_cpu_time());
     let result = work();
     let (end, cpu_after) = (Instant::now(), thread_cpu_time());
+    let counts = counted.map(Open::stop);
     let (tally, window) = result.inspect_err(|_| gate.stop.store(true, Ordering::Relaxed))?;
     Ok(Lap {
         tally,
         start,
         end,
         cpu: cpu_before.zip(cpu_after).map(|(before, after)| after.saturating_sub(before)),
+        counts,
         window,
     })
 }
@@ -325,7 +352,7 @@ impl<K: BenchKey + ?Sized> Subject<K> {
         let held = (reuse == Reuse::No).then(|| self.0.hold());
         let done = AtomicUsize::new(0);
         let result = crew.timed(crew.threads, None, &|share, gate| {
-            lap(gate, &mut || {
+            lap(gate, None, &mut || {
                 let part = traffic.choice.load_part(share);
                 let (tally, result) = self.0.load(&traffic.space, part, &gate.stop);
                 done.fetch_add(tally.inserted as usize, Ordering::Relaxed);
@@ -372,7 +399,7 @@ impl<K: BenchKey + ?Sized> Subject<K> {
     ) -> Result<Outcome, Failure> {
         let outcome = crew.timed(spec.threads, Some(spec.time), &|share, gate| {
             let mut stream = traffic.choice.stream(spec.mix, spec.number, share, spec.window);
-            lap(gate, &mut || {
+            lap(gate, crew.counters.as_deref(), &mut || {
                 let tally = self.0.run(&traffic.space, &mut stream, spec, &gate.stop)?;
                 Ok((tally, stream.window()))
             })

@@ -6,7 +6,8 @@ use super::host::Host;
 use super::plan::{Plan, Setup};
 use super::report::{self, COLLOCATED, FindingRow, Fix};
 use crate::bench::stats::Interval;
-use crate::bench::subject::{Crew, Failure, Reuse, RunSpec, Subject, Traffic};
+use crate::bench::subject::{Crew, Failure, Outcome, Reuse, RunSpec, Subject, Traffic, counted};
+use crate::counters::PerOp;
 use crate::error::Error;
 use crate::flags::{parse, single};
 use crate::keys::BenchKey;
@@ -58,6 +59,7 @@ pub fn fix<K: BenchKey + ?Sized>(
     plan: &Plan,
     traffic: &Traffic<K>,
     before: &Examined,
+    crew: &Crew,
     progress: &Progress,
 ) -> Result<Vec<Fix>, Error> {
     let mut remedies: Vec<&Remedy> = Vec::new();
@@ -76,16 +78,18 @@ pub fn fix<K: BenchKey + ?Sized>(
         let left = after.report.findings.iter().filter(|row| findings.contains(&row.id));
         let predicted = |row: &&FindingRow| findings.contains(&row.id);
         let predicted = before.report.findings.iter().filter(predicted);
-        let seen = compare(plan, &plan.subject, &setup, traffic, progress)?;
+        let seen = compare(plan, &setup, traffic, crew, progress)?;
         fixes.push(Fix {
             left: left.map(|row| row.id).collect(),
             remedy: report::remedy(remedy, &plan.subject),
             predicted_gain: predicted.filter_map(|row| row.predicted_gain).reduce(f64::max),
             model_gain: 1.0 - after.report.model.cycles / before.report.model.cycles.max(1.0),
-            seen_gain: 1.0 - seen.median,
-            seen_low: 1.0 - seen.high,
-            seen_high: 1.0 - seen.low,
+            seen_gain: 1.0 - seen.time.median,
+            seen_low: 1.0 - seen.time.high,
+            seen_high: 1.0 - seen.time.low,
             pairs: PAIRS,
+            counters_before: seen.before,
+            counters_after: seen.after,
             findings,
         });
     }
@@ -116,24 +120,34 @@ fn plain<K: BenchKey + ?Sized>(
     Ok(Plain { subject, _host: host })
 }
 
-/// The time of a lookup in the second over that in the first, run by run.
+/// An index with a remedy beside the one without.
+struct Compared {
+    /// The time of a lookup with it over that without, run by run.
+    time: Interval,
+    /// What was counted per lookup.
+    before: Option<PerOp>,
+    after: Option<PerOp>,
+}
+
+/// Looks up in both in turns.
 fn compare<K: BenchKey + ?Sized>(
     plan: &Plan,
-    first: &Setup,
-    second: &Setup,
+    remedied: &Setup,
     traffic: &Traffic<K>,
+    crew: &Crew,
     progress: &Progress,
-) -> Result<Interval, Error> {
+) -> Result<Compared, Error> {
+    let (first, second) = (&plan.subject, remedied);
     progress.doing(format!("{} and {}: lookups in turns", first.name(), second.name()));
     let (before, after) = (plain(plan, first, traffic)?, plain(plan, second, traffic)?);
-    let (mix, crew): (Mix, _) = (single("--fix", "100/0/0", parse)?, Crew::new());
+    let mix: Mix = single("--fix", "100/0/0", parse)?;
     let run = |of: &Plain<K>, number| {
         let window = traffic.choice.start();
         let (threads, scan_length) = (crew.threads, 1);
         let spec = RunSpec { mix, batch: 1, scan_length, threads, time: RUN, number, window };
-        of.subject.run(traffic, &spec, &crew).map(|outcome| outcome.mops())
+        of.subject.run(traffic, &spec, crew)
     };
-    let mut ratios = Vec::new();
+    let (mut runs_before, mut runs_after): (Vec<Outcome>, Vec<Outcome>) = Default::default();
     for pair in 0..=PAIRS as u64 {
         let (a, b) = if pair % 2 == 0 {
             let a = run(&before, pair);
@@ -151,9 +165,16 @@ fn compare<K: BenchKey + ?Sized>(
         let (a, b) = (a.map_err(failed)?, b.map_err(failed)?);
         // The first pair brings both into the caches.
         if pair > 0 {
-            ratios.push(a / b);
+            runs_before.push(a);
+            runs_after.push(b);
         }
     }
     progress.step();
-    Interval::of(&ratios).ok_or(Error::Interrupted)
+    let pairs = runs_before.iter().zip(&runs_after);
+    let ratios: Vec<f64> = pairs.map(|(a, b)| a.mops() / b.mops()).collect();
+    Ok(Compared {
+        time: Interval::of(&ratios).ok_or(Error::Interrupted)?,
+        before: PerOp::of(counted(&runs_before)),
+        after: PerOp::of(counted(&runs_after)),
+    })
 }

@@ -29,6 +29,7 @@ mod subject;
 pub use subject::Inspected;
 
 use crate::args::InspectArgs;
+use crate::bench::subject::Crew;
 use crate::error::Error;
 use crate::interrupt;
 use crate::keys::{BenchKey, KeyType};
@@ -47,10 +48,15 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Error> {
 
 fn run<K: BenchKey + ?Sized>(plan: &Plan) -> Result<(), Error> {
     let traffic = built::traffic::<K>(plan);
+    let crew = Crew::new().counting(plan.counters);
     let progress = Progress::new(if plan.fix { 14 } else { 4 });
     let mut examined = examine::examine(plan, &plan.subject, &traffic, &progress)?;
     if plan.fix {
-        examined.report.fixes = fix::fix(plan, &traffic, &examined, &progress)?;
+        examined.report.fixes = fix::fix(plan, &traffic, &examined, &crew, &progress)?;
+    }
+    drop(progress);
+    if let Some(counters) = &crew.counters {
+        examined.report.config.counted = counters.tell();
     }
     render::print(&examined.report, plan.format)
 }

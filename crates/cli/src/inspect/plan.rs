@@ -26,6 +26,8 @@ pub struct Plan {
     pub lookups: usize,
     pub machine: Machine,
     pub fix: bool,
+    /// Whether events are counted where remedies are measured.
+    pub counters: bool,
     pub format: Format,
 }
 
@@ -41,6 +43,10 @@ pub struct Setup {
 impl Plan {
     /// Reads the flags.
     pub fn new(args: &InspectArgs) -> Result<Self, Error> {
+        if args.counters && !args.fix {
+            let problem = "only what --fix measures is counted: add it, or leave this out";
+            return Err(Error::value("--counters", problem));
+        }
         let key_type = match args.key_type.as_str() {
             "u64" => KeyType::U64,
             "bytes" => KeyType::Bytes,
@@ -69,6 +75,7 @@ impl Plan {
             lookups: single("--lookups", &args.lookups, |text| number(text, 1, KEYS_MAX))?,
             machine: machine(args)?,
             fix: args.fix,
+            counters: args.counters,
             format: Format::parse(&args.format)?,
         })
     }

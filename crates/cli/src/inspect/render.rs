@@ -2,6 +2,7 @@
 
 use super::report::{FindingRow, NOTHING, Report, SEARCHED};
 use crate::args::Format;
+use crate::counters::PerOp;
 use crate::error::Error;
 use crate::output;
 use comfy_table::Table;
@@ -237,10 +238,13 @@ fn fixes(text: &mut String, report: &Report) {
     if report.fixes.is_empty() {
         return;
     }
-    let header = ["remedy", "for", "predicted", "model", "seen", "interval", "left"];
+    let counted = report.fixes.iter().flat_map(|fix| [&fix.counters_before, &fix.counters_after]);
+    let counted = PerOp::known(counted.flatten());
+    let mut header = vec!["remedy", "for", "predicted", "model", "seen", "interval", "left"];
+    header.extend(counted.iter().map(|event| event.heading()));
     let mut table = output::table(&header);
     for fix in &report.fixes {
-        table.add_row([
+        let mut cells = vec![
             fix.remedy.clone(),
             fix.findings.join(", "),
             fix.predicted_gain.map_or_else(|| "-".into(), percent),
@@ -248,7 +252,16 @@ fn fixes(text: &mut String, report: &Report) {
             percent(fix.seen_gain),
             format!("{} to {}", percent(fix.seen_low), percent(fix.seen_high)),
             if fix.left.is_empty() { "-".into() } else { fix.left.join(", ") },
-        ]);
+        ];
+        cells.extend(counted.iter().map(|&event| {
+            let counters = [fix.counters_before, fix.counters_after];
+            let [before, after] = counters.map(|counters| {
+                let count = counters.and_then(|counters| counters.get(event));
+                count.map_or_else(|| "-".into(), |count| event.shown(count))
+            });
+            format!("{before} to {after}")
+        }));
+        table.add_row(cells);
     }
     let pairs = report.fixes[0].pairs;
     let _ = write!(

@@ -2,6 +2,7 @@
 
 use super::plan::{Plan, Setup};
 use super::subject::Inspected;
+use crate::counters::{Counted, PerOp};
 use crate::place::Place;
 use serde::Serialize;
 use silvics_layout::findings::{Finding, Remedy};
@@ -39,6 +40,8 @@ pub struct Config {
     pub no_reuse: bool,
     pub host: Vec<String>,
     pub seed: u64,
+    #[serde(flatten)]
+    pub counted: Counted,
     /// What the index holds from the system, exactly.
     pub bytes: usize,
     pub bytes_per_key: f64,
@@ -66,6 +69,7 @@ impl Config {
             no_reuse: plan.no_reuse,
             host: host.collect(),
             seed: plan.seed,
+            counted: Counted::default(),
             bytes: index.bytes(),
             bytes_per_key: index.bytes() as f64 / index.len().max(1) as f64,
         }
@@ -336,6 +340,9 @@ pub struct Fix {
     pub seen_low: f64,
     pub seen_high: f64,
     pub pairs: usize,
+    /// With `--counters`, what was counted per lookup before and after.
+    pub counters_before: Option<PerOp>,
+    pub counters_after: Option<PerOp>,
     /// Findings that are still there.
     pub left: Vec<&'static str>,
 }
