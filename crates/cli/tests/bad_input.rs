@@ -48,7 +48,7 @@ fn names_of_peers() {
 fn placements_and_pages() {
     refuses(
         &["--placement", "heap"],
-        &["--placement", "`heap`", "choose pooled, shared or size-class"],
+        &["--placement", "`heap`", "choose pooled, shared, size-class"],
     );
     refuses(&["--pages", "2m"], &["--pages", "`2m`", "choose 4k, thp or hugetlb"]);
 }
