@@ -230,6 +230,14 @@ pub struct InspectArgs {
     #[arg(long)]
     pub counters: bool,
 
+    /// Draws the lines, sets and pages where objects lie, into an SVG file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<std::path::PathBuf>,
+
+    /// Writes all of it, with these pictures, into one HTML file that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<std::path::PathBuf>,
+
     /// What all random choices follow from
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: String,

@@ -1,10 +1,13 @@
-//! Standard output carries results and nothing else. A reader who has seen enough (`| head`) is no
-//! error.
+//! Where results go. Standard output carries them and nothing else; a reader who has seen enough
+//! (`| head`) is no error. Files are written whole or not at all.
 
 use crate::error::Error;
+use crate::progress;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
+use std::fs;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 /// Writes text as it is.
 pub fn text(text: &str) -> Result<(), Error> {
@@ -46,5 +49,63 @@ fn write(bytes: &[u8]) -> Result<(), Error> {
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
         _ => Ok(()),
+    }
+}
+
+/// A file that is written whole or not at all.
+#[derive(Clone, Debug)]
+pub struct File {
+    /// The flag that names it.
+    pub flag: &'static str,
+    pub path: PathBuf,
+}
+
+impl File {
+    /// Fails at once if the file could not be written at the end.
+    pub fn new(flag: &'static str, path: &Path) -> Result<Self, Error> {
+        let output = Self { flag, path: path.to_owned() };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        if path.is_dir() {
+            return Err(output.error("is a folder: name a file".into()));
+        }
+        if !folder.is_dir() {
+            let problem = format!("cannot be written: there is no folder `{}`", folder.display());
+            return Err(output.error(problem));
+        }
+        let beside = output.beside();
+        fs::write(&beside, b"")
+            .and_then(|()| fs::remove_file(&beside))
+            .map_err(|e| output.error(format!("cannot be written: {e}")))?;
+        Ok(output)
+    }
+
+    /// What keeps it from being written, as a failure of its flag.
+    pub fn error(&self, problem: String) -> Error {
+        Error::File { flag: self.flag, path: self.path.clone(), problem }
+    }
+
+    /// Writes beside it first, then moves; what is no plain file is written to as it is.
+    pub fn write(&self, bytes: &[u8]) -> Result<(), Error> {
+        let special = fs::symlink_metadata(&self.path).is_ok_and(|found| !found.is_file());
+        let written = if special {
+            fs::write(&self.path, bytes)
+        } else {
+            let beside = self.beside();
+            let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, &self.path));
+            if written.is_err() {
+                let _ = fs::remove_file(&beside);
+            }
+            written
+        };
+        written.map_err(|e| self.error(format!("cannot be written: {e}")))?;
+        progress::note(&format!("{} is in `{}`", self.flag, self.path.display()));
+        Ok(())
+    }
+
+    fn beside(&self) -> PathBuf {
+        let mut beside = self.path.clone().into_os_string();
+        beside.push(".part");
+        beside.into()
     }
 }

@@ -28,6 +28,7 @@ pub mod record;
 mod replay;
 mod sets;
 mod trace;
+pub mod views;
 
 pub use census::{Census, KindId};
 pub use class::study_class;

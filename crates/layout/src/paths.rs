@@ -16,9 +16,16 @@ pub struct Paths {
     reads: usize,
     /// Per object that was passed: visits, lines read, and lines needed in them.
     passed: FxHashMap<usize, [u32; 3]>,
-    /// Per object from which lookups came to the object they ended in: how near that was at best, and
-    /// which was the first.
-    last_steps: FxHashMap<usize, (Nearness, usize)>,
+    /// Of objects from which lookups came to the object they ended in.
+    last_steps: FxHashMap<usize, Ends>,
+}
+
+/// Objects in which lookups ended that came from one object.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    first: usize,
+    nearest: usize,
+    near: Nearness,
 }
 
 /// How near two objects are, the nearest first.
@@ -114,8 +121,11 @@ impl Paths {
 
     fn end(&mut self, parent: &Read, end: &Read) {
         let near = nearness(parent.address / LINE, end.address / LINE);
-        let (nearest, _) = self.last_steps.entry(parent.object).or_insert((near, end.object));
-        *nearest = near.min(*nearest);
+        let new = Ends { first: end.object, nearest: end.object, near };
+        let ends = self.last_steps.entry(parent.object).or_insert(new);
+        if near < ends.near {
+            *ends = Ends { first: ends.first, ..new };
+        }
     }
 
     /// The objects that a lookup visits, on average.
@@ -148,15 +158,20 @@ impl Paths {
     /// Each object from which lookups came to the one they ended in, and the first such one, in the
     /// order of their addresses.
     pub(crate) fn last_steps(&self) -> Vec<(usize, usize)> {
-        let steps = self.last_steps.iter().map(|(parent, (_, end))| (*parent, *end));
+        let steps = self.last_steps.iter().map(|(parent, ends)| (*parent, ends.first));
         let mut steps: Vec<_> = steps.collect();
         steps.sort_unstable();
         steps
     }
 
+    /// Of the objects in which lookups ended that came from this one, the nearest.
+    pub fn nearest_end(&self, parent: usize) -> Option<usize> {
+        self.last_steps.get(&parent).map(|ends| ends.nearest)
+    }
+
     /// Where the objects lie in which lookups ended, as seen from those before.
     pub fn collocation(&self) -> Collocation {
-        let count = |near| self.last_steps.values().filter(|ends| ends.0 == near).count();
+        let count = |near| self.last_steps.values().filter(|ends| ends.near == near).count();
         Collocation {
             parents: self.last_steps.len(),
             same_line: count(Nearness::SameLine),
@@ -237,6 +252,11 @@ mod tests {
         }
         let found = Collocation { parents: 4, same_line: 1, same_pair: 1, next_pair: 1 };
         assert_eq!((paths.collocation(), ends.collocation()), (found, found));
+        paths.add_end(&path(&[0x4000, 0x4020]));
+        let ends = [0x1000, 0x2000, 0x4000, 0x5000].map(|parent| paths.nearest_end(parent));
+        assert_eq!(ends, [Some(0x1020), Some(0x2040), Some(0x4020), None]);
+        let firsts = [(0x1000, 0x1020), (0x2000, 0x2040), (0x3040, 0x3080), (0x4000, 0x8000)];
+        assert_eq!(paths.last_steps(), firsts);
     }
 
     #[test]

@@ -15,6 +15,10 @@ pub struct Examined {
     pub report: Report,
     /// Those of the report, in its order.
     pub findings: Vec<Finding>,
+    /// Every object of the index and of the program around it.
+    pub census: Census,
+    /// What lookups pass.
+    pub paths: Paths,
 }
 
 /// The lookups whose paths are looked at, at most …
@@ -81,7 +85,7 @@ pub fn examine<K: BenchKey + ?Sized>(
         findings: rows,
         fixes: Vec::new(),
     };
-    Ok(Examined { report, findings })
+    Ok(Examined { report, findings, census, paths })
 }
 
 /// Machines are checked when their flag is read.

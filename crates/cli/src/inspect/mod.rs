@@ -15,12 +15,14 @@
 //! | `examine` | facts, findings and predictions |
 //! | `fix` | remedies, applied and measured |
 //! | `report`, `render` | what comes out |
+//! | `picture` | the same as pictures, and as a page |
 
 mod built;
 mod examine;
 mod fix;
 mod host;
 mod logged;
+mod picture;
 mod plan;
 mod render;
 mod report;
@@ -58,5 +60,6 @@ fn run<K: BenchKey + ?Sized>(plan: &Plan) -> Result<(), Error> {
     if let Some(counters) = &crew.counters {
         examined.report.config.counted = counters.tell();
     }
+    picture::write(plan, &mut examined)?;
     render::print(&examined.report, plan.format)
 }

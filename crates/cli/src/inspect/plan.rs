@@ -5,10 +5,12 @@ use crate::args::{Format, InspectArgs};
 use crate::error::Error;
 use crate::flags::{list, number, parse, seed, single};
 use crate::keys::KeyType;
+use crate::output::File;
 use crate::place::{self, Place};
 use crate::select::{self, Chosen};
 use silvics_layout::{Machine, SetHash};
 use silvics_workload::{Dist, KEYS_MAX, Mix};
+use std::path::Path;
 
 /// An inspection, ready to run.
 #[derive(Clone, Debug)]
@@ -28,6 +30,8 @@ pub struct Plan {
     pub fix: bool,
     /// Whether events are counted where remedies are measured.
     pub counters: bool,
+    pub svg: Option<File>,
+    pub html: Option<File>,
     pub format: Format,
 }
 
@@ -55,6 +59,10 @@ impl Plan {
                 return Err(Error::value("--key-type", problem));
             }
         };
+        if args.svg.is_some() && args.svg == args.html {
+            let remedy = "both would be written to one file: name two";
+            return Err(Error::Conflict { flag: "--svg", other: "--html", remedy });
+        }
         let keys = single("--keys", &args.keys, |text| number(text, 1, KEYS_MAX / 2))?;
         let host = match &args.host {
             Some(text) => list("--host", text, HostKind::parse)?,
@@ -76,9 +84,16 @@ impl Plan {
             machine: machine(args)?,
             fix: args.fix,
             counters: args.counters,
+            svg: file("--svg", args.svg.as_deref())?,
+            html: file("--html", args.html.as_deref())?,
             format: Format::parse(&args.format)?,
         })
     }
+}
+
+/// A file that is to be written.
+fn file(flag: &'static str, path: Option<&Path>) -> Result<Option<File>, Error> {
+    path.map(|path| File::new(flag, path)).transpose()
 }
 
 /// The one index that is named.

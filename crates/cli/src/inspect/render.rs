@@ -21,26 +21,35 @@ pub fn print(report: &Report, format: Format) -> Result<(), Error> {
     }
 }
 
-fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
 /// The result for people.
 pub fn text(report: &Report) -> String {
-    let mut text = heading(report);
-    let mut part = |question: &str, table: Table| {
+    let mut text = heading(report) + "\n";
+    for (question, table) in answers(report) {
         let _ = write!(text, "\n{question}\n{table}\n");
-    };
-    part("Which kind is in which size class?", classes(report));
-    part("Who lives close to it? (shares of the bytes there)", neighbours(report));
-    part("How does it spread over sets and pages?", sets(report));
-    part(&model_heading(report), model(report));
+    }
     findings(&mut text, report);
-    fixes(&mut text, report);
+    if let Some((what, table)) = fixes(report) {
+        let _ = write!(text, "\n{what}\n{table}\n");
+    }
     text
 }
 
-fn heading(report: &Report) -> String {
+/// What is asked of a layout, each with its answer.
+pub fn answers(report: &Report) -> [(String, Table); 4] {
+    [
+        ("Which kind is in which size class?".into(), classes(report)),
+        ("Who lives close to it? (shares of the bytes there)".into(), neighbours(report)),
+        ("How does it spread over sets and pages?".into(), sets(report)),
+        (model_heading(report), model(report)),
+    ]
+}
+
+/// What was inspected.
+pub fn heading(report: &Report) -> String {
     let config = &report.config;
     let host = if config.host.is_empty() {
         String::new()
@@ -48,7 +57,7 @@ fn heading(report: &Report) -> String {
         format!(", beside {} for each key", config.host.join(", "))
     };
     format!(
-        "{}, {} on {} pages, {} {} keys ({}){host}: {} bytes, {:.1} per key\n",
+        "{}, {} on {} pages, {} {} keys ({}){host}: {} bytes, {:.1} per key",
         config.index,
         config.placement,
         config.pages,
@@ -207,7 +216,8 @@ fn model(report: &Report) -> Table {
     table
 }
 
-fn gain(row: &FindingRow) -> String {
+/// What a finding's remedy would gain.
+pub fn gain(row: &FindingRow) -> String {
     match row.predicted_gain {
         Some(gain) => format!("predicted gain {}", percent(gain)),
         None => "lookups alone do not show what it costs".into(),
@@ -234,10 +244,9 @@ fn findings(text: &mut String, report: &Report) {
     }
 }
 
-fn fixes(text: &mut String, report: &Report) {
-    if report.fixes.is_empty() {
-        return;
-    }
+/// With `--fix`, what the remedies came to.
+pub fn fixes(report: &Report) -> Option<(String, Table)> {
+    let pairs = report.fixes.first()?.pairs;
     let counted = report.fixes.iter().flat_map(|fix| [&fix.counters_before, &fix.counters_after]);
     let counted = PerOp::known(counted.flatten());
     let mut header = vec!["remedy", "for", "predicted", "model", "seen", "interval", "left"];
@@ -263,10 +272,9 @@ fn fixes(text: &mut String, report: &Report) {
         }));
         table.add_row(cells);
     }
-    let pairs = report.fixes[0].pairs;
-    let _ = write!(
-        text,
-        "\nWhat the remedies came to, each alone: gain in cycles of the model, and in time per lookup \
-         (median of {pairs} pairs of runs in turns)\n{table}\n"
+    let what = format!(
+        "What the remedies came to, each alone: gain in cycles of the model, and in time per lookup \
+         (median of {pairs} pairs of runs in turns)"
     );
+    Some((what, table))
 }

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::interrupt;
 use crate::keys::KeyType;
 use crate::machine::Machine;
+use crate::output::File;
 use crate::progress::{self, Progress};
 use crate::select;
 use plan::{Plan, Schedule, Target};
@@ -19,7 +20,7 @@ use silvics_testkit::linearizable::Verdict;
 use silvics_testkit::trace::{self, TraceKey};
 use silvics_testkit::verify::{self, Found, History, Numbers, Wrong};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -67,9 +68,9 @@ fn check(path: &Path, args: &VerifyArgs) -> Result<u8, Error> {
 /// Records histories and checks them.
 fn record(args: &VerifyArgs) -> Result<u8, Error> {
     let plan = Plan::new(args)?;
-    let history = args.history.as_deref().map(|path| Output::new("--history", path)).transpose()?;
+    let history = args.history.as_deref().map(|path| File::new("--history", path)).transpose()?;
     let schedule =
-        args.schedule.as_deref().map(|path| Output::new("--schedule", path)).transpose()?;
+        args.schedule.as_deref().map(|path| File::new("--schedule", path)).transpose()?;
     if args.history.is_some() && args.history == args.schedule {
         let remedy = "both would be written to one file: name two";
         return Err(Error::Conflict { flag: "--history", other: "--schedule", remedy });
@@ -118,9 +119,9 @@ fn record(args: &VerifyArgs) -> Result<u8, Error> {
 
 /// Writes the history and the schedule that were asked for, if there are such.
 fn write_files(
-    history: Option<&Output>,
+    history: Option<&File>,
     last: Option<&(&Target, History)>,
-    schedule: Option<&Output>,
+    schedule: Option<&File>,
     again: Option<&Schedule>,
 ) -> Result<(), Error> {
     match (history, last) {
@@ -194,61 +195,6 @@ fn lines(target: &Target, history: &History) -> std::io::Result<Vec<u8>> {
     };
     trace::write(&history.threads, key, &mut out)?;
     Ok(out)
-}
-
-/// A file that is written whole or not at all.
-struct Output {
-    flag: &'static str,
-    path: PathBuf,
-}
-
-impl Output {
-    /// Fails at once if the file could not be written at the end.
-    fn new(flag: &'static str, path: &Path) -> Result<Self, Error> {
-        let output = Self { flag, path: path.to_owned() };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        if path.is_dir() {
-            return Err(output.error("is a folder: name a file".into()));
-        }
-        if !folder.is_dir() {
-            let problem = format!("cannot be written: there is no folder `{}`", folder.display());
-            return Err(output.error(problem));
-        }
-        let beside = output.beside();
-        fs::write(&beside, b"")
-            .and_then(|()| fs::remove_file(&beside))
-            .map_err(|e| output.error(format!("cannot be written: {e}")))?;
-        Ok(output)
-    }
-
-    fn error(&self, problem: String) -> Error {
-        Error::File { flag: self.flag, path: self.path.clone(), problem }
-    }
-
-    /// Writes beside it first, then moves; what is no plain file is written to as it is.
-    fn write(&self, bytes: &[u8]) -> Result<(), Error> {
-        let special = fs::symlink_metadata(&self.path).is_ok_and(|found| !found.is_file());
-        let written = if special {
-            fs::write(&self.path, bytes)
-        } else {
-            let beside = self.beside();
-            let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, &self.path));
-            if written.is_err() {
-                let _ = fs::remove_file(&beside);
-            }
-            written
-        };
-        written.map_err(|e| self.error(format!("cannot be written: {e}")))?;
-        progress::note(&format!("{} is in `{}`", self.flag, self.path.display()));
-        Ok(())
-    }
-
-    fn beside(&self) -> PathBuf {
-        let mut beside = self.path.clone().into_os_string();
-        beside.push(".part");
-        beside.into()
-    }
 }
 
 #[cfg(test)]

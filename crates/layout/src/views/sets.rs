@@ -1,0 +1,128 @@
+//! The sets of a cache, as a grid.
+
+use super::COLUMNS;
+use crate::{Census, SetHash, Sets};
+
+/// How many lines read of a kind map to each set of a cache.
+///
+/// Rows run through the sets of a slice in order. Where there are too many, a cell stands for sets that
+/// are a multiple of the row's length apart, all of one slice or of whole ones: so strides that miss some
+/// columns or slices show.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetMap {
+    /// Cells of a row.
+    pub columns: usize,
+    /// The mean number of lines per set of each cell, row by row.
+    pub cells: Vec<f64>,
+    /// Sets per cell.
+    pub group: usize,
+    /// Of how many slices the cache is made.
+    pub slices: usize,
+}
+
+/// Rows that are shown, at most.
+const ROWS: usize = 32;
+
+impl Census {
+    /// Maps the lines read of objects of the kinds of that name. O(n log n).
+    pub fn set_map(&mut self, kind: &str, sets: &Sets) -> SetMap {
+        let slices = match sets.hash {
+            SetHash::Modulo => 1,
+            SetHash::Slices(slices) => slices,
+        };
+        let each = sets.sets / slices;
+        let columns = (1..=COLUMNS.min(each)).rev().find(|n| each.is_multiple_of(*n)).unwrap_or(1);
+        let (rows, of_slice) = (sets.sets / columns, each / columns);
+        // The fewest rows in one that leave no cell with sets of a part of a slice beside others.
+        let whole =
+            |group: &usize| of_slice.is_multiple_of(*group) || group.is_multiple_of(of_slice);
+        let group = (rows.div_ceil(ROWS)..=rows).find(whole).unwrap_or(rows);
+        let mut cells = vec![0.0; rows.div_ceil(group) * columns];
+        let cell = |set: usize| set / columns / group * columns + set % columns;
+        for line in self.lines_read(kind, sets.line) {
+            cells[cell(sets.of(line))] += 1.0;
+        }
+        for (number, lines) in cells.iter_mut().enumerate() {
+            let first = number / columns * group;
+            *lines /= (rows - first).min(group) as f64;
+        }
+        SetMap { columns, cells, group, slices }
+    }
+
+    /// The different lines that are read of objects of the kinds of that name.
+    fn lines_read(&mut self, kind: &str, line: usize) -> Vec<usize> {
+        let (kinds, objects) = self.sorted();
+        let (mut all, mut lines) = (Vec::new(), Vec::new());
+        for object in objects {
+            let of = &kinds[object.kind as usize];
+            if of.name == kind {
+                of.lines(*object, line, &mut lines);
+                all.extend_from_slice(&lines);
+            }
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{COLD, NODE, in_turns};
+    use super::*;
+
+    const fn sets(sets: usize) -> Sets {
+        Sets { line: 64, sets, hash: SetHash::Modulo }
+    }
+
+    #[test]
+    fn every_other_set_is_empty() {
+        // 8192 nodes on every other of 16384 lines.
+        let mut census = in_turns(&[&NODE, &COLD], 8192);
+        for (count, rows, group, lines) in
+            [(64, 1, 1, 256.0), (512, 8, 1, 32.0), (8192, 32, 4, 2.0)]
+        {
+            let map = census.set_map("node", &sets(count));
+            assert_eq!((map.columns, map.cells.len(), map.group), (64, rows * 64, group));
+            assert_eq!(map.slices, 1);
+            for (number, cell) in map.cells.iter().enumerate() {
+                let expected = if number % 2 == 0 { lines } else { 0.0 };
+                assert_eq!(
+                    format!("{cell:.1}"),
+                    format!("{expected:.1}"),
+                    "cell {number} of {count}"
+                );
+            }
+        }
+        let map = census.set_map("leaf", &sets(512));
+        assert!(map.cells.iter().all(|cell| *cell == 0.0), "there are none");
+    }
+
+    #[test]
+    fn slices_that_are_missed_are_empty_rows() {
+        // A stride of three lines reaches four of twelve slices.
+        let mut census = in_turns(&[&NODE, &COLD, &COLD], 100_000);
+        let sliced = Sets { hash: SetHash::Slices(12), ..sets(12 * 2048) };
+        let map = census.set_map("node", &sliced);
+        assert_eq!((map.columns, map.group, map.cells.len()), (64, 16, 24 * 64));
+        let rows: Vec<bool> =
+            map.cells.chunks(64).map(|row| row.iter().any(|c| *c > 0.0)).collect();
+        assert_eq!(rows.iter().filter(|row| **row).count(), 8);
+        // Which slices: all with one remainder by three, four neighbours each.
+        assert!(rows.chunks(8).all(|slices| slices.iter().all(|row| *row == slices[0])));
+    }
+
+    #[test]
+    fn odd_numbers_of_sets_find_their_place() {
+        let mut census = in_turns(&[&NODE], 96 * 100);
+        let map = census.set_map("node", &sets(96));
+        assert_eq!((map.columns, map.cells.len(), map.group), (48, 96, 1));
+        assert!(map.cells.iter().all(|cell| (cell - 100.0).abs() < 1e-9));
+        // 33 slices of one row each: 17 rows, the last of which is half as long.
+        let map = census.set_map("node", &Sets { hash: SetHash::Slices(33), ..sets(33 * 64) });
+        assert_eq!((map.columns, map.cells.len(), map.group), (64, 17 * 64, 2));
+        let lines: f64 = map.cells[..16 * 64].iter().sum::<f64>() * 2.0
+            + map.cells[16 * 64..].iter().sum::<f64>();
+        assert!((lines - 9600.0).abs() < 1e-6, "{lines}");
+    }
+}

@@ -1,0 +1,252 @@
+//! Lines of memory, byte by byte.
+
+use crate::{Census, Paths};
+use std::ops::Range;
+
+/// Memory around typical objects of a kind, as aligned pairs of lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// Bytes of a pair.
+    pub bytes: usize,
+    /// By ascending address. Pairs without objects of the kind are left out where there are many in a
+    /// row.
+    pub pairs: Vec<Pair>,
+}
+
+/// Two lines that are fetched together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// Of its first byte.
+    pub address: usize,
+    /// What lies in it, of all kinds, by ascending address.
+    pub parts: Vec<Part>,
+}
+
+/// The bytes of one object in a pair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its kind's number in [`Census::kinds`].
+    pub kind: usize,
+    /// Its bytes, counted from the pair's first.
+    pub bytes: Range<usize>,
+    /// Those of them that a search reads, by ascending address, none touching another.
+    pub searched: Vec<Range<usize>>,
+    /// Whether the object begins here, and whether it ends here.
+    pub begins: bool,
+    /// See `begins`.
+    pub ends: bool,
+    /// Whether searched bytes of the object lie in more than one line.
+    pub straddles: bool,
+}
+
+/// Windows that are looked at, from one end of the kind's memory to the other.
+const CANDIDATES: usize = 33;
+/// As many pairs in a row without objects of the kind are shown.
+const SHOWN: usize = 2;
+
+/// Which pairs, of ascending numbers, to begin a window of `most` pairs with so that it reaches as far as
+/// most do: of windows over the whole range one with the median span, the nearest to the middle.
+fn typical(pairs: &[usize], most: usize) -> usize {
+    let Some(last) = pairs.len().checked_sub(most) else { return 0 };
+    let (start, middle) = (|n: usize| n * last / (CANDIDATES - 1), CANDIDATES / 2);
+    let span = |n: usize| pairs[start(n) + most - 1] - pairs[start(n)];
+    let mut spans: Vec<usize> = (0..CANDIDATES).map(span).collect();
+    spans.sort_unstable();
+    let usual = (0..CANDIDATES).filter(|n| span(*n) == spans[middle]);
+    usual.min_by_key(|n| n.abs_diff(middle)).map_or(0, start)
+}
+
+/// Ranges in order, those that touch as one.
+fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut merged: Vec<Range<usize>> = Vec::new();
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+impl Window {
+    /// The addresses of objects from which lookups come to the one they end in, and of the nearest such
+    /// one: those of which both begin here, in one pair or in neighbouring ones.
+    pub fn last_steps(&self, paths: &Paths) -> Vec<(usize, usize)> {
+        let begin = |pair: &Pair| {
+            let begin = pair.parts.iter().filter(|part| part.begins);
+            begin.map(|part| pair.address + part.bytes.start).collect::<Vec<_>>()
+        };
+        let begins: Vec<(usize, Vec<usize>)> =
+            self.pairs.iter().map(|pair| (pair.address, begin(pair))).collect();
+        let mut steps = Vec::new();
+        for (at, (_, parents)) in begins.iter().enumerate() {
+            // The rows beside may be further away: what was left out in between is no neighbour.
+            let near = &begins[at.saturating_sub(1)..(at + 2).min(begins.len())];
+            let bytes = self.bytes;
+            let near = near.iter().filter(|pair| pair.0.abs_diff(begins[at].0) <= bytes);
+            let near: Vec<usize> = near.flat_map(|pair| pair.1.iter().copied()).collect();
+            for parent in parents {
+                let end = paths.nearest_end(*parent);
+                steps.extend(end.filter(|end| near.contains(end)).map(|end| (*parent, end)));
+            }
+        }
+        steps
+    }
+}
+
+impl Census {
+    /// At most so many pairs of lines of `line` bytes around typical objects of the kinds of that name;
+    /// none if there are no objects. O(n log n).
+    pub fn window(&mut self, kind: &str, line: usize, most: usize) -> Window {
+        let pair = 2 * line;
+        let (kinds, objects) = self.sorted();
+        let named = |kind_number: u32| kinds[kind_number as usize].name == kind;
+        let of_kind = objects.iter().filter(|object| named(object.kind));
+        let mut held: Vec<usize> =
+            of_kind.flat_map(|object| object.address / pair..=object.last() / pair).collect();
+        held.dedup();
+        let mut shown: Vec<usize> = Vec::new();
+        for number in &held[typical(&held, most)..] {
+            match shown.last() {
+                Some(last) if number - last <= SHOWN + 1 => shown.extend(last + 1..=*number),
+                _ => shown.push(*number),
+            }
+        }
+        shown.truncate(most);
+        let mut lines = Vec::new();
+        let mut in_pair = |number: usize| {
+            let lies = number * pair..(number + 1) * pair;
+            let within = |part: Range<usize>| {
+                part.start.max(lies.start) - lies.start
+                    ..part.end.min(lies.end).max(lies.start) - lies.start
+            };
+            let first = objects.partition_point(|object| object.last() < lies.start);
+            let there = objects[first..].iter().take_while(|object| object.address < lies.end);
+            let parts = there.map(|object| {
+                let (of, mut searched) = (&kinds[object.kind as usize], Vec::new());
+                of.each_read(*object, |part| {
+                    if part.start < lies.end && part.end > lies.start {
+                        searched.push(within(part));
+                    }
+                });
+                let searched = merged(searched);
+                of.lines(*object, line, &mut lines);
+                Part {
+                    kind: object.kind as usize,
+                    bytes: within(object.address..object.last() + 1),
+                    searched,
+                    begins: object.address >= lies.start,
+                    ends: object.last() < lies.end,
+                    straddles: lines.len() > 1,
+                }
+            });
+            Pair { address: lies.start, parts: parts.collect() }
+        };
+        Window { bytes: pair, pairs: shown.into_iter().map(&mut in_pair).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{COLD, NODE, SLIM, START, in_turns};
+    use super::*;
+    use crate::record::Why;
+
+    fn part(kind: usize, bytes: Range<usize>, searched: Range<usize>) -> Part {
+        let searched = Some(searched).filter(|range| !range.is_empty()).into_iter().collect();
+        Part { kind, bytes, searched, begins: true, ends: true, straddles: false }
+    }
+
+    #[test]
+    fn parts_are_exact_to_the_byte() {
+        // The second one has its key in line 0 and a link in line 1; the third lies in both pairs.
+        let window = in_turns(&[&SLIM], 4).window("slim", 64, 8);
+        let [first, second] = &window.pairs[..] else { panic!("{window:?}") };
+        assert_eq!((first.address, second.address), (START, START + 128));
+        assert_eq!(
+            first.parts,
+            [
+                part(0, 0..48, 0..24),
+                Part { straddles: true, ..part(0, 48..96, 48..72) },
+                Part { ends: false, ..part(0, 96..128, 96..120) },
+            ]
+        );
+        let rest = Part { begins: false, ..part(0, 0..16, 0..0) };
+        assert_eq!(second.parts, [rest, part(0, 16..64, 16..40)]);
+    }
+
+    #[test]
+    fn nothing_and_one_object_are_shown_as_they_are() {
+        let mut census = Census::default();
+        assert_eq!(census.window("node", 64, 32).pairs, []);
+        census.add(&NODE, 0x10c0);
+        assert_eq!(census.window("slim", 64, 32).pairs, []);
+        let parts = vec![part(0, 64..128, 64..88)];
+        let pairs = vec![Pair { address: 0x1080, parts }];
+        assert_eq!(census.window("node", 64, 32), Window { bytes: 128, pairs });
+    }
+
+    #[test]
+    fn other_kinds_stand_beside_and_long_gaps_are_left_out() {
+        let mut census = in_turns(&[&NODE, &COLD], 2);
+        census.add(&NODE, START + 5 * 128);
+        let row = census.kind("row", Some(Vec::new()));
+        // It ends in the last pair shown, and begins in none.
+        census.add_sized(row, START + 6 * 128, 3 * 128 + 32);
+        census.add(&NODE, START + 9 * 128 + 64);
+        let addresses = |window: &Window| -> Vec<usize> {
+            window.pairs.iter().map(|pair| (pair.address - START) / 128).collect()
+        };
+        let window = census.window("node", 64, 32);
+        assert_eq!(addresses(&window), [0, 1, 5, 9], "three in a row hold no node");
+        assert_eq!(window.pairs[0].parts[1], part(1, 64..128, 0..0));
+        let rest = Part { begins: false, ..part(2, 0..32, 0..0) };
+        assert_eq!(window.pairs[3].parts[0], rest);
+        census.add(&NODE, START + 3 * 128);
+        let window = census.window("node", 64, 32);
+        assert_eq!(addresses(&window), [0, 1, 2, 3, 4, 5, 9]);
+        assert_eq!(window.pairs[2].parts, []);
+        assert_eq!(addresses(&census.window("node", 64, 3)).len(), 3);
+    }
+
+    #[test]
+    fn ranges_that_touch_are_one() {
+        assert_eq!(merged(vec![32..40, 8..24, 0..8, 36..38, 41..42]), [0..24, 32..40, 41..42]);
+    }
+
+    #[test]
+    fn last_steps_lead_to_neighbours() {
+        let mut census = in_turns(&[&NODE], 8);
+        census.add(&NODE, START + 20 * 128);
+        let mut paths = Paths::default();
+        let at = std::ptr::without_provenance::<u8>;
+        let node = |number: usize| START + number * 64;
+        // In a pair, to the next one, back, too far, and over what is left out.
+        let steps = [(0, 1), (3, 4), (5, 2), (7, 0), (6, 40)];
+        for (parent, end) in steps {
+            let ended = NODE.read(at(node(end)), 0, 8, Why::Found);
+            paths.add(&NODE.passed(at(node(parent)), 0).chain([ended]).collect::<Vec<_>>());
+        }
+        let window = census.window("node", 64, 32);
+        assert_eq!(window.pairs.len(), 5);
+        let near = [(0, 1), (3, 4), (5, 2)].map(|(parent, end)| (node(parent), node(end)));
+        assert_eq!(window.last_steps(&paths), near);
+    }
+
+    #[test]
+    fn the_usual_pattern_is_shown() {
+        // Dense at both ends, one in four pairs in between, where most windows lie.
+        let dense = 0..100;
+        let sparse = (100..2100).map(|n| 100 + (n - 100) * 4);
+        let pairs: Vec<usize> = dense.chain(sparse).chain(9000..9100).collect();
+        let start = typical(&pairs, 32);
+        assert_eq!(pairs[start + 31] - pairs[start], 31 * 4);
+        // Candidate 16 of 0..=32 over 2200 - 32 places.
+        assert_eq!(start, 16 * (2200 - 32) / 32);
+        assert_eq!(
+            (typical(&pairs[..32], 32), typical(&pairs[..5], 32), typical(&[], 32)),
+            (0, 0, 0)
+        );
+    }
+}
