@@ -26,12 +26,13 @@ mod moves;
 mod paths;
 pub mod record;
 mod replay;
+mod runs;
 mod sets;
 mod trace;
 
 pub use census::{Census, KindId};
 pub use class::study_class;
-pub use facts::{Facts, Shares};
+pub use facts::{Facts, Shares, Survey};
 pub use model::{
     Cache, Counts, Entries, Inclusion, Level, Machine, MachineError, Model, PageSize, Reached, Tlb,
 };
