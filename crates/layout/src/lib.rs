@@ -23,6 +23,7 @@ mod facts;
 pub mod findings;
 mod model;
 mod moves;
+mod pagemap;
 mod paths;
 pub mod record;
 mod replay;
@@ -37,6 +38,7 @@ pub use model::{
     Cache, Counts, Entries, Inclusion, Level, Machine, MachineError, Model, PageSize, Reached, Tlb,
 };
 pub use moves::Moves;
+pub use pagemap::{Frames, PagemapError};
 pub use paths::{Collocation, Paths};
 pub use record::Read;
 pub use replay::Replay;
