@@ -1,6 +1,7 @@
 //! The command line. Values are read in `bench/plan.rs`, where each one's error is worded.
 
 use crate::error::Error;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 
 /// Measures ordered in-memory indexes side by side.
@@ -9,6 +10,36 @@ use clap::{Args, Parser, Subcommand};
 pub struct Cli {
     #[command(subcommand)]
     pub verb: Verb,
+}
+
+impl Cli {
+    /// Reads the command line. What is wrong with it ends the process: in clap's words, or of flags that
+    /// exclude each other in one sentence.
+    pub fn read() -> Self {
+        Self::try_parse().unwrap_or_else(|error| match conflict(&error) {
+            Some(sentence) => {
+                eprintln!("error: {sentence}");
+                std::process::exit(error.exit_code())
+            }
+            None => error.exit(),
+        })
+    }
+}
+
+/// Which flags exclude each other, if that is what is wrong.
+fn conflict(error: &clap::Error) -> Option<String> {
+    if error.kind() != ErrorKind::ArgumentConflict {
+        return None;
+    }
+    let flags = |kind| match error.get(kind)? {
+        ContextValue::String(flag) => Some(vec![flag.clone()]),
+        ContextValue::Strings(flags) => Some(flags.clone()),
+        _ => None,
+    };
+    let flags = [flags(ContextKind::InvalidArg)?, flags(ContextKind::PriorArg)?].concat();
+    let names: Vec<&str> = flags.iter().filter_map(|flag| flag.split(' ').next()).collect();
+    let (first, others) = names.split_first()?;
+    Some(format!("{first} and {} exclude each other: leave one out", others.join(", ")))
 }
 
 #[derive(Debug, Subcommand)]
@@ -25,7 +56,7 @@ pub enum Verb {
     /// Builds the index, looks at every object and at what lookups read, and answers: which kind of
     /// object is in which size class, which kinds lie close to each other, and how each spreads over
     /// the sets of a cache. Then come findings, each with its evidence, its remedy and what a model of
-    /// the machine says that would gain.
+    /// the machine says that would gain. With --trace the objects are those of any program.
     Inspect(Box<InspectArgs>),
     /// Records what threads do to an index and checks that it is linearizable
     ///
@@ -165,6 +196,30 @@ pub struct BenchArgs {
     pub format: String,
 }
 
+/// The flags of `silvics inspect` that describe an index, its load or its lookups, and the pictures, which
+/// are of an index.
+const OF_AN_INDEX: [&str; 19] = [
+    "svg",
+    "html",
+    "counters",
+    "index",
+    "variant",
+    "placement",
+    "pages",
+    "slot_align",
+    "slab",
+    "regions",
+    "colouring",
+    "keys",
+    "key_type",
+    "dist",
+    "updates",
+    "no_reuse",
+    "host",
+    "lookups",
+    "fix",
+];
+
 #[derive(Args, Debug)]
 #[command(allow_negative_numbers = true, args_override_self = true)]
 #[allow(clippy::struct_excessive_bools)] // flags are independent of each other
@@ -172,6 +227,12 @@ pub struct InspectArgs {
     /// Which of our indexes: a name of `silvics list`, or NAME:VARIANT
     #[arg(long, value_name = "NAME", default_value = "occ-avl")]
     pub index: String,
+
+    /// Instead of an index, what a program allocated: a trace, as `libsilvics_preload.so` writes it, or
+    /// `-` for standard input; the objects alive at its peak are inspected, in lines and sets of
+    /// --machine
+    #[arg(long, value_name = "FILE", conflicts_with_all = OF_AN_INDEX)]
+    pub trace: Option<std::path::PathBuf>,
 
     /// Its variant: baseline, fixed, …
     #[arg(long, value_name = "VARIANT")]

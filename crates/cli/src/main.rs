@@ -42,12 +42,11 @@ mod units;
 mod verify;
 
 use args::{Cli, Verb};
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let interrupted = |interrupted| if interrupted { interrupt::EXIT_CODE } else { 0 };
-    let result = match Cli::parse().verb {
+    let result = match Cli::read().verb {
         Verb::List(args) => list::list(&args).map(|()| 0),
         Verb::Bench(args) => bench::bench(&args).map(interrupted),
         Verb::Inspect(args) => inspect::inspect(&args).map(|()| 0),

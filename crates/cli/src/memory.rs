@@ -1,7 +1,10 @@
-//! What the system says about this process's memory: `/proc/self/smaps_rollup` and
-//! `/proc/self/smaps` on Linux, nothing elsewhere.
+//! What the system says about this process's memory: `/proc/self/smaps_rollup`, `/proc/self/smaps` and
+//! `/proc/self/pagemap` on Linux, nothing elsewhere.
 
+use silvics_layout::{Frames, PagemapError, Survey};
 use silvics_pool::Region;
+use std::fs::File;
+use std::ops::Range;
 
 /// The memory of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,21 +53,70 @@ impl Resident {
     }
 }
 
-/// The mappings that hold `regions`. (A mapping may hold more: the system joins neighbours. Those
-/// have the same settings, so the share of huge pages says much the same.)
-pub fn of_regions(regions: &[Region]) -> Option<Resident> {
-    let ranges: Vec<(usize, usize)> = regions
-        .iter()
-        .map(|region| {
-            let start = region.start.as_ptr().addr();
-            (start, start + region.bytes)
-        })
-        .collect();
-    if ranges.is_empty() {
-        return None;
+/// The mappings of the process, by ascending address.
+pub struct Mappings(Vec<(Range<usize>, Resident)>);
+
+impl Mappings {
+    /// Those of now, if the system tells.
+    pub fn now() -> Option<Self> {
+        Some(Self::parse(&std::fs::read_to_string("/proc/self/smaps").ok()?))
     }
-    let smaps = std::fs::read_to_string("/proc/self/smaps").ok()?;
-    Some(parse_ranges(&smaps, &ranges))
+
+    fn parse(smaps: &str) -> Self {
+        let mut mappings: Vec<(Range<usize>, Resident)> = Vec::new();
+        for line in smaps.lines() {
+            if let Some((start, end)) = mapping_header(line) {
+                mappings.push((start..end, Resident::default()));
+            } else if let Some((_, resident)) = mappings.last_mut() {
+                resident.add_line(line);
+            }
+        }
+        Self(mappings)
+    }
+
+    /// What the mappings have that hold some of `ranges`, which are disjoint and in ascending order. (A
+    /// mapping may hold more: the system joins neighbours. Those have the same settings, so the share of
+    /// huge pages says much the same.)
+    pub fn holding(&self, ranges: &[Range<usize>]) -> Resident {
+        let mut total = Resident::default();
+        for (mapping, resident) in &self.0 {
+            let first = ranges.partition_point(|range| range.end <= mapping.start);
+            if ranges.get(first).is_some_and(|range| range.start < mapping.end) {
+                total.bytes += resident.bytes;
+                total.huge_bytes += resident.huge_bytes;
+            }
+        }
+        total
+    }
+}
+
+/// The mappings that hold `regions`: see [`Mappings::holding`].
+pub fn of_regions(regions: &[Region]) -> Option<Resident> {
+    let range = |region: &Region| {
+        let start = region.start.as_ptr().addr();
+        start..start + region.bytes
+    };
+    let mut ranges: Vec<Range<usize>> = regions.iter().map(range).collect();
+    ranges.sort_unstable_by_key(|range| range.start);
+    if ranges.is_empty() { None } else { Some(Mappings::now()?.holding(&ranges)) }
+}
+
+/// The frames of the pages on which this process's objects lie.
+pub fn frames(survey: &Survey<'_>) -> Result<Frames, PagemapError> {
+    survey.frames(File::open("/proc/self/pagemap").map_err(PagemapError::Io)?, page_bytes())
+}
+
+/// Bytes of the system's pages.
+fn page_bytes() -> usize {
+    #[cfg(unix)]
+    {
+        // SAFETY: takes a number and touches nothing.
+        let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        if let Some(bytes) = usize::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()) {
+            return bytes;
+        }
+    }
+    4096
 }
 
 /// Start and length of the mappings that were advised to be on huge pages.
@@ -97,19 +149,6 @@ fn parse_total(rollup: &str) -> Option<Resident> {
         total.add_line(line);
     }
     found.then_some(total)
-}
-
-fn parse_ranges(smaps: &str, ranges: &[(usize, usize)]) -> Resident {
-    let mut total = Resident::default();
-    let mut inside = false;
-    for line in smaps.lines() {
-        if let Some((start, end)) = mapping_header(line) {
-            inside = ranges.iter().any(|&(s, e)| start < e && s < end);
-        } else if inside {
-            total.add_line(line);
-        }
-    }
-    total
 }
 
 /// `7f0000000000-7f0000200000 rw-p …`
@@ -145,12 +184,38 @@ Private_Hugetlb:    2048 kB
         assert_eq!(total.huge_bytes, 4096 << 10);
         assert_eq!(parse_total("Name: x\n"), None);
 
-        let first = parse_ranges(SMAPS, &[(0x7f00_0020_0000, 0x7f00_0040_0000)]);
+        let mappings = Mappings::parse(SMAPS);
+        let holding = |start: usize, bytes| mappings.holding(&[0..4096, start..start + bytes]);
+        let first = holding(0x7f00_0020_0000, 2 << 20);
         assert_eq!(first.bytes, 4096 << 10);
         assert_eq!(first.huge_share(), Some(0.5));
-        let last = parse_ranges(SMAPS, &[(0x7f00_0080_0000, 0x7f00_00a0_0000)]);
-        assert_eq!(last.huge_share(), Some(1.0));
-        assert_eq!(parse_ranges(SMAPS, &[(0, 4096)]).huge_share(), None);
+        assert_eq!(holding(0x7f00_0080_0000, 2 << 20).huge_share(), Some(1.0));
+        assert_eq!(holding(0x7f00_0030_0000, 2 << 20).bytes, (4096 + 100) << 10, "both");
+        assert_eq!(mappings.holding(&[]).huge_share(), None);
+        assert_eq!(holding(0x7f00_00a0_0000, 4096).huge_share(), None, "behind the last");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn memory_of_this_process_has_frames_or_none_for_its_user() {
+        let block = vec![1_u8; 1 << 20];
+        let mut census = silvics_layout::Census::default();
+        let kind = census.kind("block", None);
+        census.add_sized(kind, block.as_ptr().addr(), block.len());
+        let hash = silvics_layout::SetHash::Modulo;
+        let sets = silvics_layout::Sets { line: 64, sets: 64, hash };
+        let survey = census.survey(&sets);
+        match frames(&survey) {
+            Ok(frames) => {
+                assert_eq!(survey.pages_absent(0, &frames), 0, "it was written to");
+                // Pages have all of 64 sets, wherever they are.
+                let covered = survey.coverage_physical(0, &sets, &frames);
+                assert!((covered - 1.0).abs() < 1e-9, "{covered}");
+            }
+            Err(refused) => assert!(refused.to_string().starts_with("pagemap refused: ")),
+        }
+        let resident = Mappings::now().unwrap().holding(&survey.pages(0));
+        assert!(resident.bytes >= block.len(), "{resident:?}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Objects: of what kind each is, where it lies, and which of its bytes searches read.
 
+use crate::runs::merge;
 use crate::{Described, NodeLayout};
 use std::ops::Range;
 
@@ -60,6 +61,11 @@ pub(crate) struct Object {
 }
 
 impl Object {
+    /// The first byte behind it.
+    pub(crate) fn end(self) -> usize {
+        self.address + self.bytes as usize
+    }
+
     /// Its last byte.
     pub(crate) fn last(self) -> usize {
         self.address + (self.bytes as usize).saturating_sub(1)
@@ -91,16 +97,17 @@ impl Kind {
     }
 
     /// The numbers of the lines of `line` bytes in which an object has bytes that a search reads, each
-    /// once, in no order, into `lines`.
-    pub(crate) fn lines(&self, object: Object, line: usize, lines: &mut Vec<usize>) {
+    /// once, in ascending order, into `lines`.
+    pub(crate) fn lines(&self, object: Object, line: usize, lines: &mut Vec<Range<usize>>) {
         lines.clear();
         self.each_read(object, |read| {
-            for number in read.start / line..=(read.end - 1) / line {
-                if !lines.contains(&number) || matches!(self.reads, Reads::Hot(None)) {
-                    lines.push(number);
-                }
+            if !read.is_empty() {
+                lines.push(read.start / line..(read.end - 1) / line + 1);
             }
         });
+        if lines.len() > 1 {
+            merge(lines);
+        }
     }
 }
 
@@ -142,7 +149,7 @@ impl Census {
         self.push(kind, address, bytes);
     }
 
-    fn push(&mut self, kind: u32, address: usize, bytes: usize) {
+    pub(crate) fn push(&mut self, kind: u32, address: usize, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.objects.push(Object { kind, bytes, address });
         self.sorted = false;
@@ -205,7 +212,7 @@ mod tests {
         assert_eq!(read, [0x2008..0x2010, 0x2064..0x2078], "what lies beyond the end is not read");
         let mut lines = Vec::new();
         kinds[0].lines(objects[1], 64, &mut lines);
-        assert_eq!(lines, [0x80, 0x81]);
+        assert_eq!(lines, std::slice::from_ref(&(0x80..0x82)));
         assert_eq!((mine.key, mine.next), (1, [0]));
     }
 }

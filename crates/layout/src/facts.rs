@@ -13,8 +13,11 @@
 
 use crate::Sets;
 use crate::census::{Census, Kind, Object, Reads};
+use crate::runs::Runs;
+use rustc_hash::FxHashMap;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::ops::Range;
 
 /// What is so for the objects of one kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,8 +28,16 @@ pub struct Facts {
     pub bytes: f64,
     /// The bytes of one that searches read, on average.
     pub hot_bytes: f64,
-    /// The share of them with searched bytes in more than one line.
+    /// The bytes of the smallest …
+    pub bytes_min: usize,
+    /// … of the largest …
+    pub bytes_max: usize,
+    /// … and of the one in the middle, of which a few large ones say nothing.
+    pub bytes_median: usize,
+    /// The share of them with searched bytes in more than one line …
     pub straddling: f64,
+    /// … though they would fit into one.
+    pub needless: f64,
     /// The lines read per visit, on average.
     pub lines_per_visit: f64,
     /// The lines that hold what a visit needs, on average: of links the one that is followed.
@@ -67,55 +78,44 @@ pub struct Shares {
     pub searched: f64,
 }
 
-/// Sorted numbers, each once.
-fn distinct(numbers: impl IntoIterator<Item = usize>) -> Vec<usize> {
-    let mut numbers: Vec<usize> = numbers.into_iter().collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    numbers
-}
-
 fn share(part: usize, of: usize) -> f64 {
     if of == 0 { 0.0 } else { part as f64 / of as f64 }
 }
 
-/// Ranges that follow each other or are one apart, as one.
-fn runs(sorted: &[usize]) -> usize {
-    sorted.windows(2).filter(|pair| pair[1] != pair[0] + 1).count()
-        + usize::from(!sorted.is_empty())
-}
-
 /// The bytes that two ranges share.
-fn overlap(a: &RangeInclusive<usize>, b: &RangeInclusive<usize>) -> usize {
-    let (first, last) = (*a.start().max(b.start()), *a.end().min(b.end()));
-    (last + 1).saturating_sub(first)
+fn overlap(a: &Range<usize>, b: &Range<usize>) -> usize {
+    a.end.min(b.end).saturating_sub(a.start.max(b.start))
 }
 
-/// What the units of so many bytes with these numbers, in ascending order, hold.
-fn held(units: &[usize], unit: usize, kinds: &[Kind], objects: &[Object]) -> Shares {
-    let (mut bytes, mut searched, mut next) = (vec![0; kinds.len()], 0, 0);
-    for object in objects {
-        while next < units.len() && units[next] < object.address / unit {
-            next += 1;
-        }
-        let kind = &kinds[object.kind as usize];
-        for number in &units[next..] {
-            let lies = number * unit..=number * unit + (unit - 1);
-            if *lies.start() > object.last() {
-                break;
-            }
-            bytes[object.kind as usize] += overlap(&lies, &(object.address..=object.last()));
-            kind.each_read(*object, |part| {
-                searched += overlap(&lies, &(part.start..=part.end - 1));
-            });
-        }
+/// The share of the sets of a cache that `many` lines at most map to.
+pub(crate) fn covered(lines: impl Iterator<Item = usize>, many: usize, sets: &Sets) -> f64 {
+    let numbers = lines.map(|line| sets.of(line));
+    let count = if many < sets.sets {
+        let mut numbers: Vec<usize> = numbers.collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.len()
+    } else {
+        let mut met = vec![false; sets.sets];
+        numbers.filter(|set| !std::mem::replace(&mut met[*set], true)).count()
+    };
+    share(count, sets.sets)
+}
+
+/// How many items from the first on are so, where none is behind one that is not. O(log of that), so that
+/// a walk with short steps stays in a processor's caches.
+fn leading<T>(items: &[T], is_so: impl Fn(&T) -> bool) -> usize {
+    let mut step = 1;
+    while items.get(step - 1).is_some_and(&is_so) {
+        step *= 2;
     }
-    let all = units.len() * unit;
-    let there = kinds.iter().zip(bytes).filter(|(_, bytes)| *bytes > 0);
-    Shares {
-        kinds: there.map(|(kind, bytes)| (kind.name.clone(), share(bytes, all))).collect(),
-        searched: share(searched, all),
-    }
+    let known = step / 2;
+    known + items[known..items.len().min(step)].partition_point(is_so)
+}
+
+/// The pages of `1 << bits` bytes on which objects lie.
+pub(crate) fn pages(objects: &[Object], bits: u32) -> Runs {
+    objects.iter().map(|object| object.address >> bits..(object.last() >> bits) + 1).collect()
 }
 
 /// What is counted object by object.
@@ -124,6 +124,7 @@ struct Counts {
     bytes: usize,
     hot: usize,
     straddling: usize,
+    needless: usize,
     lines: usize,
     needed: f64,
     offsets: BTreeMap<usize, usize>,
@@ -135,13 +136,19 @@ impl Counts {
         let (mut counts, mut lines) = (Self::default(), Vec::new());
         for object in objects {
             kind.lines(*object, line, &mut lines);
-            kind.each_read(*object, |part| counts.hot += part.len());
+            let (mut first, mut end) = (usize::MAX, 0);
+            kind.each_read(*object, |part| {
+                counts.hot += part.len();
+                (first, end) = (first.min(part.start), end.max(part.end));
+            });
+            let count: usize = lines.iter().map(Range::len).sum();
             counts.bytes += object.bytes as usize;
-            counts.straddling += usize::from(lines.len() > 1);
-            counts.lines += lines.len();
+            counts.straddling += usize::from(count > 1);
+            counts.needless += usize::from(count > 1 && end - first <= line);
+            counts.lines += count;
             counts.needed += match kind.reads {
                 Reads::Described(layout) => layout.lines_needed(object.address % line, line),
-                Reads::Hot(_) => lines.len() as f64,
+                Reads::Hot(_) => count as f64,
             };
             *counts.offsets.entry(object.address % line).or_default() += 1;
         }
@@ -152,62 +159,192 @@ impl Counts {
     }
 }
 
-impl Census {
-    /// The lines of so many bytes that are read of objects of a kind, of all if there is none, in
-    /// ascending order.
-    fn read(&mut self, line: usize, of: Option<u32>) -> Vec<usize> {
-        let (kinds, objects) = self.sorted();
-        let (mut all, mut lines) = (Vec::new(), Vec::new());
-        for object in objects.iter().filter(|object| of.is_none_or(|kind| object.kind == kind)) {
-            kinds[object.kind as usize].lines(*object, line, &mut lines);
-            all.extend_from_slice(&lines);
+/// The objects of a census by kind, and facts about them: [`Census::survey`].
+///
+/// Kinds go by their position in [`Census::kinds`].
+#[derive(Debug)]
+pub struct Survey<'a> {
+    pub(crate) kinds: &'a [Kind],
+    /// All, by address.
+    pub(crate) all: &'a [Object],
+    /// The same, each with the first byte behind it and all before it.
+    reach: Vec<(usize, Object)>,
+    /// Kind by kind, each by address …
+    by_kind: Vec<Object>,
+    /// … and where in that list each kind begins, and the last one ends.
+    starts: Vec<usize>,
+    /// The cache that facts are about.
+    sets: Sets,
+    /// The lines read of any object.
+    read: Runs,
+    /// Facts that were asked for.
+    facts: Vec<OnceCell<Facts>>,
+}
+
+impl<'a> Survey<'a> {
+    fn new(kinds: &'a [Kind], all: &'a [Object], sets: Sets) -> Self {
+        let mut starts = vec![0; kinds.len() + 1];
+        for object in all {
+            starts[object.kind as usize + 1] += 1;
         }
-        distinct(all)
+        for kind in 0..kinds.len() {
+            starts[kind + 1] += starts[kind];
+        }
+        let (mut by_kind, mut next) = (all.to_vec(), starts.clone());
+        for object in all {
+            let place = &mut next[object.kind as usize];
+            by_kind[*place] = *object;
+            *place += 1;
+        }
+        let reach = all.iter().scan(0, |reach, object| {
+            *reach = object.end().max(*reach);
+            Some((*reach, *object))
+        });
+        let (reach, read) = (reach.collect(), read(kinds, all, sets.line));
+        let facts = vec![OnceCell::new(); kinds.len()];
+        Self { kinds, all, reach, by_kind, starts, sets, read, facts }
+    }
+
+    /// The objects of a kind by address; none, if there is no such kind.
+    pub(crate) fn objects(&self, kind: usize) -> &[Object] {
+        if kind < self.kinds.len() {
+            &self.by_kind[self.starts[kind]..self.starts[kind + 1]]
+        } else {
+            &[]
+        }
+    }
+
+    /// The bytes of each object of a kind.
+    pub fn sizes(&self, kind: usize) -> impl Iterator<Item = usize> {
+        self.objects(kind).iter().map(|object| object.bytes as usize)
+    }
+
+    /// The addresses of the pages of 4 KiB on which objects of a kind lie, as disjoint ranges in ascending
+    /// order.
+    pub fn pages(&self, kind: usize) -> Vec<Range<usize>> {
+        pages(self.objects(kind), 12).as_slice().iter().map(|run| bytes(run, 1 << 12)).collect()
+    }
+
+    /// The lines read of objects of a kind.
+    pub(crate) fn lines(&self, kind: usize) -> Runs {
+        read(self.kinds, self.objects(kind), self.sets.line)
+    }
+
+    /// The share of the sets of a cache, with lines of the survey's size, that lines read of objects of a
+    /// kind map to.
+    pub fn coverage(&self, kind: usize, sets: &Sets) -> f64 {
+        let lines = self.lines(kind);
+        covered(lines.numbers(), lines.len(), sets)
+    }
+
+    /// What units of so many bytes hold.
+    fn held(&self, units: &Runs, unit: usize) -> Shares {
+        let (mut of_kinds, mut searched, mut next) = (FxHashMap::default(), 0, 0);
+        for run in units.as_slice() {
+            let lies = bytes(run, unit);
+            next += leading(&self.reach[next..], |(reach, _)| *reach <= lies.start);
+            let behind = self.reach[next..].iter().map(|(_, object)| object);
+            for object in behind.take_while(|object| object.address < lies.end) {
+                let there = overlap(&lies, &(object.address..object.end()));
+                if there > 0 {
+                    *of_kinds.entry(object.kind).or_default() += there;
+                    let kind = &self.kinds[object.kind as usize];
+                    kind.each_read(*object, |part| searched += overlap(&lies, &part));
+                }
+            }
+        }
+        let whole = units.len() * unit;
+        let mut of_kinds: Vec<(u32, usize)> = of_kinds.into_iter().collect();
+        of_kinds.sort_unstable();
+        let name = |kind: u32| self.kinds[kind as usize].name.clone();
+        Shares {
+            kinds: of_kinds
+                .iter()
+                .map(|(kind, bytes)| (name(*kind), share(*bytes, whole)))
+                .collect(),
+            searched: share(searched, whole),
+        }
+    }
+
+    /// What is so for the objects of a kind, in the cache of the survey; nothing, if there are none. O(n log
+    /// n) in them and in the objects on their pages, once.
+    pub fn facts(&self, kind: usize) -> Option<&Facts> {
+        let there = !self.objects(kind).is_empty();
+        there.then(|| self.facts[kind].get_or_init(|| self.find(kind)))
+    }
+
+    fn find(&self, kind: usize) -> Facts {
+        let (objects, sets) = (self.objects(kind), &self.sets);
+        let mut sizes: Vec<usize> = self.sizes(kind).collect();
+        let counts = Counts::of(objects, &self.kinds[kind], sets.line);
+        let lines = self.lines(kind);
+        let neighbours = lines.partners();
+        let useless = neighbours.numbers().filter(|line| !self.read.contains(*line)).count();
+        let pages = pages(objects, 12);
+        Facts {
+            objects: objects.len(),
+            bytes: share(counts.bytes, objects.len()),
+            hot_bytes: share(counts.hot, objects.len()),
+            bytes_min: *sizes.iter().min().unwrap_or(&0),
+            bytes_max: *sizes.iter().max().unwrap_or(&0),
+            bytes_median: *sizes.select_nth_unstable(objects.len() / 2).1,
+            straddling: share(counts.straddling, objects.len()),
+            needless: share(counts.needless, objects.len()),
+            lines_per_visit: share(counts.lines, objects.len()),
+            lines_needed: counts.needed / objects.len() as f64,
+            offsets: counts.offsets,
+            strides: counts.strides,
+            set_coverage: covered(lines.numbers(), lines.len(), sets),
+            expected_coverage: 1.0 - (-(lines.len() as f64) / sets.sets as f64).exp(),
+            lines: lines.len(),
+            useful_neighbours: share(lines.len() - useless, lines.len()),
+            in_lines: self.held(&lines, sets.line),
+            in_neighbours: self.held(&neighbours, sets.line),
+            in_pages: self.held(&pages, 1 << 12),
+            regions: pages.shifted(9).len(),
+            page_runs: pages.as_slice().len(),
+            pages: pages.len(),
+        }
+    }
+}
+
+/// The lines read of objects.
+fn read(kinds: &[Kind], objects: &[Object], line: usize) -> Runs {
+    let (mut all, mut lines) = (Vec::new(), Vec::new());
+    for object in objects {
+        kinds[object.kind as usize].lines(*object, line, &mut lines);
+        all.append(&mut lines);
+    }
+    all.into_iter().collect()
+}
+
+/// The addresses of a run of units of so many bytes. (The last unit of all ends a byte early.)
+fn bytes(run: &Range<usize>, unit: usize) -> Range<usize> {
+    run.start * unit..run.end.saturating_mul(unit)
+}
+
+impl Census {
+    /// Prepares facts about all kinds, in a cache of that shape. O(n log n).
+    pub fn survey(&mut self, sets: &Sets) -> Survey<'_> {
+        let (kinds, objects) = self.sorted();
+        Survey::new(kinds, objects, *sets)
+    }
+
+    /// The position of a kind.
+    fn position(&self, kind: &str) -> Option<usize> {
+        self.kinds.iter().position(|of| of.name == kind)
     }
 
     /// The share of the sets of a cache that lines read of objects of that kind map to. O(n log n).
     pub fn coverage(&mut self, kind: &str, sets: &Sets) -> f64 {
-        let kind = self.kinds.iter().position(|of| of.name == kind);
-        let lines = kind.map_or_else(Vec::new, |kind| self.read(sets.line, Some(kind as u32)));
-        share(distinct(lines.iter().map(|line| sets.of(*line))).len(), sets.sets)
+        self.position(kind).map_or(0.0, |kind| self.survey(sets).coverage(kind, sets))
     }
 
-    /// What is so for the objects called `kind`, in a cache of that shape; nothing, if there are none.
-    /// O(n log n).
+    /// What is so for the objects called `kind`, in a cache of that shape; nothing, if there are none. Of
+    /// several kinds a [`survey`](Self::survey) tells faster. O(n log n).
     pub fn facts(&mut self, kind: &str, sets: &Sets) -> Option<Facts> {
-        let number = self.kinds.iter().position(|of| of.name == kind)?;
-        let (mine, all) = (self.read(sets.line, Some(number as u32)), self.read(sets.line, None));
-        let (kinds, objects) = self.sorted();
-        let of_kind = objects.iter().filter(|object| object.kind as usize == number);
-        let of_kind: Vec<Object> = of_kind.copied().collect();
-        let counts = Counts::of(&of_kind, &kinds[number], sets.line);
-        let covered = distinct(mine.iter().map(|line| sets.of(*line))).len();
-        let useful = mine.iter().filter(|line| all.binary_search(&(*line ^ 1)).is_ok()).count();
-        let neighbours = mine.iter().map(|line| line ^ 1);
-        let neighbours = distinct(neighbours.filter(|line| mine.binary_search(line).is_err()));
-        let pages =
-            distinct(of_kind.iter().flat_map(|object| object.address >> 12..=object.last() >> 12));
-        let held = |units: &[usize], unit| held(units, unit, kinds, objects);
-        Some(Facts {
-            objects: of_kind.len(),
-            bytes: share(counts.bytes, of_kind.len()),
-            hot_bytes: share(counts.hot, of_kind.len()),
-            straddling: share(counts.straddling, of_kind.len()),
-            lines_per_visit: share(counts.lines, of_kind.len()),
-            lines_needed: counts.needed / of_kind.len().max(1) as f64,
-            offsets: counts.offsets,
-            strides: counts.strides,
-            set_coverage: share(covered, sets.sets),
-            expected_coverage: 1.0 - (-(mine.len() as f64) / sets.sets as f64).exp(),
-            lines: mine.len(),
-            useful_neighbours: share(useful, mine.len()),
-            in_lines: held(&mine, sets.line),
-            in_neighbours: held(&neighbours, sets.line),
-            in_pages: held(&pages, 1 << 12),
-            regions: distinct(pages.iter().map(|page| page >> 9)).len(),
-            page_runs: runs(&pages),
-            pages: pages.len(),
-        })
+        let kind = self.position(kind)?;
+        self.survey(sets).facts(kind).cloned()
     }
 }
 
@@ -215,6 +352,8 @@ impl Census {
 mod tests {
     use super::*;
     use crate::{Field, NodeLayout, SetHash};
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     const SETS: Sets = Sets { line: 64, sets: 2048, hash: SetHash::Modulo };
 
@@ -299,6 +438,7 @@ mod tests {
         assert_eq!(searched, "0.1872");
         let noise = census.facts("noise", &SETS).unwrap();
         assert_eq!((noise.objects, noise.lines, ratio(noise.bytes)), (2, 65, "2064.0000".into()));
+        assert_eq!((noise.bytes_min, noise.bytes_median, noise.bytes_max), (32, 4096, 4096));
     }
 
     #[test]
@@ -343,5 +483,91 @@ mod tests {
         census.add(&COLD, 3 << 12);
         let facts = census.facts("node", &SETS).unwrap();
         assert_eq!((facts.pages, facts.page_runs, facts.regions), (6, 3, 2));
+    }
+
+    /// Bytes and sets of lines, one by one: what the facts of the first kind must come to.
+    fn by_bytes(objects: &[Object], hot: &[Vec<Range<usize>>]) -> (Vec<usize>, [Shares; 3], usize) {
+        let reads = |object: &Object| {
+            let (start, end) = (object.address, object.end());
+            let hot = hot[object.kind as usize].iter();
+            let parts = hot.map(move |part| start + part.start..(start + part.end).min(end));
+            parts.flatten().collect::<Vec<usize>>()
+        };
+        let lines = |kind: Option<u32>| -> BTreeSet<usize> {
+            let of = objects.iter().filter(|object| kind.is_none_or(|kind| object.kind == kind));
+            of.flat_map(|object| reads(object).into_iter().map(|byte| byte / 64)).collect()
+        };
+        let (mine, all) = (lines(Some(0)), lines(None));
+        let beside: BTreeSet<usize> =
+            mine.iter().map(|line| line ^ 1).filter(|line| !mine.contains(line)).collect();
+        let of_kind = objects.iter().filter(|object| object.kind == 0);
+        let on = of_kind.flat_map(|object| (object.address..object.end()).map(|byte| byte >> 12));
+        let pages: BTreeSet<usize> = on.collect();
+        let shares = |units: &BTreeSet<usize>, unit: usize| {
+            let inside = |byte: &usize| units.contains(&(byte / unit));
+            let part = |bytes: usize| share(bytes, units.len() * unit);
+            let of = |kind: u32| {
+                let objects = objects.iter().filter(|object| object.kind == kind);
+                objects.flat_map(|object| object.address..object.end()).filter(inside).count()
+            };
+            let kinds = (0..3).map(|kind| (format!("kind {kind}"), of(kind)));
+            let there = kinds.filter(|(_, bytes)| *bytes > 0);
+            let searched = objects.iter().flat_map(reads).filter(inside).count();
+            let kinds = there.map(|(kind, bytes)| (kind, part(bytes))).collect();
+            Shares { kinds, searched: part(searched) }
+        };
+        let shares = [shares(&mine, 64), shares(&beside, 64), shares(&pages, 4096)];
+        let useful = mine.iter().filter(|line| all.contains(&(*line ^ 1))).count();
+        (mine.into_iter().collect(), shares, useful)
+    }
+
+    proptest! {
+        #[test]
+        fn facts_are_those_of_each_byte(
+            objects in prop::collection::vec((0..3_u32, 0..30_000_usize, 1..300_usize), 1..60),
+            hot in prop::collection::vec(prop::option::of((0..200_usize, 1..100_usize)), 3),
+        ) {
+            let mut census = Census::default();
+            let whole = |part: &Option<(usize, usize)>| part.map_or_else(
+                || std::iter::once(0..usize::MAX >> 1).collect(),
+                |(start, bytes)| std::iter::once(start..start + bytes).collect(),
+            );
+            let hot: Vec<Vec<Range<usize>>> = hot.iter().map(whole).collect();
+            for (number, hot) in hot.iter().enumerate() {
+                census.kind(&format!("kind {number}"), Some(hot.clone()));
+            }
+            for (kind, address, bytes) in objects {
+                census.push(kind, address, bytes);
+            }
+            let (lines, [in_lines, in_neighbours, in_pages], useful) = by_bytes(&census.objects, &hot);
+            let Some(facts) = census.facts("kind 0", &SETS) else {
+                prop_assert!(census.objects.iter().all(|object| object.kind != 0));
+                return Ok(());
+            };
+            prop_assert_eq!(facts.lines, lines.len());
+            prop_assert_eq!(facts.in_lines, in_lines);
+            prop_assert_eq!(facts.in_neighbours, in_neighbours);
+            prop_assert_eq!(facts.in_pages, in_pages);
+            prop_assert_eq!(ratio(facts.useful_neighbours), ratio(share(useful, lines.len())));
+            let sets: BTreeSet<usize> = lines.iter().map(|line| SETS.of(*line)).collect();
+            prop_assert_eq!(ratio(facts.set_coverage), ratio(share(sets.len(), SETS.sets)));
+        }
+    }
+
+    #[test]
+    fn leading_items_are_counted() {
+        for (len, count) in (0..40).flat_map(|len| (0..=len).map(move |count| (len, count))) {
+            let items: Vec<usize> = (0..len).collect();
+            assert_eq!(leading(&items, |item| *item < count), count, "of {len}");
+        }
+    }
+
+    #[test]
+    fn the_last_bytes_of_all_are_facts_too() {
+        let mut census = Census::default();
+        let high = census.kind("high", None);
+        census.add_sized(high, usize::MAX - 100, 100);
+        let facts = census.facts("high", &SETS).unwrap();
+        assert_eq!((facts.lines, facts.pages, facts.regions, facts.objects), (2, 1, 1, 1));
     }
 }

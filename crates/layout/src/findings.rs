@@ -19,8 +19,11 @@
 //! replaying lookups in both answers it for a machine. A smaller node may lie across lines, and aligning
 //! it may make it too large for a cache.
 
-use crate::census::{Census, Object};
-use crate::facts::Facts;
+#[cfg(test)]
+mod tests;
+
+use crate::census::{Census, Kind, Object, Reads};
+use crate::facts::{Facts, Survey};
 use crate::{Level, Machine, Moves, NodeLayout, PageSize, Paths, SetHash, Tlb};
 use std::fmt;
 
@@ -114,8 +117,8 @@ pub struct Build {
 /// What is to be judged, and by what.
 #[derive(Debug)]
 pub struct Situation<'a> {
-    /// The objects.
-    pub census: &'a mut Census,
+    /// The objects, surveyed for the machine's last level.
+    pub survey: &'a Survey<'a>,
     /// The machine.
     pub machine: &'a Machine,
     /// The pages the objects are on.
@@ -144,6 +147,8 @@ const BESIDE: (f64, f64) = (0.5, 0.1);
 const SHARED_LOCKS: f64 = 0.1;
 /// How many times the pages that objects would fill are too many.
 const SCATTERED: f64 = 1.5;
+/// Of the kinds that lie beside another, so many are named.
+const OTHERS: usize = 4;
 
 /// The bytes of a line, as [`Paths`] counts them.
 const LINE: usize = 64;
@@ -164,25 +169,22 @@ fn translations(machine: &Machine, pages: PageSize) -> usize {
 
 impl Situation<'_> {
     /// All that is wrong, in the order of the table above. O(n log n).
-    pub fn findings(&mut self) -> Vec<Finding> {
-        let kinds: Vec<String> = self.census.kinds().map(str::to_owned).collect();
-        let sets = self.machine.sets(Level::Llc);
+    pub fn findings(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
-        for (number, kind) in kinds.iter().enumerate() {
-            let Some(facts) = self.census.facts(kind, &sets) else { continue };
+        for (number, kind) in self.survey.kinds.iter().enumerate() {
+            let Some(facts) = self.survey.facts(number) else { continue };
             if facts.objects < FEWEST {
                 continue;
             }
-            let locks = self.census.kinds[number].locks;
-            let layout = self.objects.iter().find(|layout| layout.kind == kind);
-            if locks {
-                findings.extend(self.shared_locks(kind));
+            let layout = self.objects.iter().find(|layout| layout.kind == kind.name);
+            if kind.locks {
+                findings.extend(self.shared_locks(number));
             }
-            if facts.hot_bytes > 0.0 && !locks {
-                findings.extend(self.straddling(kind, &facts, layout));
-                findings.extend(self.useless_neighbours(kind, &facts));
-                findings.extend(self.sets(kind, &facts));
-                findings.extend(self.scattered_pages(kind, &facts));
+            if facts.hot_bytes > 0.0 && !kind.locks {
+                findings.extend(self.straddling(kind, facts, layout));
+                findings.extend(self.useless_neighbours(&kind.name, facts));
+                findings.extend(self.sets(number, facts));
+                findings.extend(self.scattered_pages(&kind.name, facts));
             }
             if let Some(layout) = layout {
                 findings.extend(self.oversized(layout));
@@ -196,31 +198,32 @@ impl Situation<'_> {
 
     fn straddling(
         &self,
-        kind: &str,
+        kind: &Kind,
         facts: &Facts,
         layout: Option<&'static NodeLayout>,
     ) -> Option<Finding> {
         let line = self.machine.line;
-        let fits = layout.map_or(facts.bytes, |layout| layout.search_end() as f64) <= line as f64;
-        if facts.straddling < STRADDLING || !fits {
+        let fits = layout.is_none_or(|layout| layout.search_end() <= line);
+        if facts.needless < STRADDLING || !fits {
             return None;
         }
-        let aligned = (facts.bytes.ceil() as usize).next_power_of_two().min(line);
-        Some(Finding::new(
-            Id::Straddling,
-            kind,
+        let aligned = facts.bytes_median.next_power_of_two().min(line);
+        let (share, objects) = (percent(facts.needless), facts.objects);
+        let (bytes, hot, lines) = (facts.bytes, facts.hot_bytes, facts.lines_per_visit);
+        let evidence = if matches!(kind.reads, Reads::Hot(None)) {
             format!(
-                "{} of {} objects of {:.0} bytes have the {:.0} bytes that a search reads in two lines: \
-                 {:.3} lines per visit, {:.3} of them needed",
-                percent(facts.straddling),
-                facts.objects,
-                facts.bytes,
-                facts.hot_bytes,
-                facts.lines_per_visit,
+                "{share} of {objects} objects of {} would fit a line and lie in two: {lines:.3} lines per \
+                 object",
+                facts.sizes()
+            )
+        } else {
+            format!(
+                "{share} of {objects} objects of {bytes:.0} bytes have the {hot:.0} bytes that a search \
+                 reads in two lines: {lines:.3} lines per visit, {:.3} of them needed",
                 facts.lines_needed
-            ),
-            Remedy::Align(aligned),
-        ))
+            )
+        };
+        Some(Finding::new(Id::Straddling, &kind.name, evidence, Remedy::Align(aligned)))
     }
 
     fn useless_neighbours(&self, kind: &str, facts: &Facts) -> Option<Finding> {
@@ -228,9 +231,12 @@ impl Situation<'_> {
             return None;
         }
         let others = facts.in_neighbours.kinds.iter().filter(|(other, _)| other != kind);
-        let others: Vec<String> =
-            others.map(|(other, share)| format!("{other} {}", percent(*share))).collect();
-        let others = if others.is_empty() { "nothing of ours".into() } else { others.join(", ") };
+        let mut others: Vec<&(String, f64)> = others.collect();
+        others.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let told = others.iter().take(OTHERS);
+        let told: Vec<String> =
+            told.map(|(other, share)| format!("{other} {}", percent(*share))).collect();
+        let others = if told.is_empty() { "no other objects".into() } else { told.join(", ") };
         Some(Finding::new(
             Id::UselessNeighbours,
             kind,
@@ -245,12 +251,13 @@ impl Situation<'_> {
     }
 
     /// Too few sets of some cache: of one in slices, or of another.
-    fn sets(&mut self, kind: &str, facts: &Facts) -> Option<Finding> {
+    fn sets(&self, number: usize, facts: &Facts) -> Option<Finding> {
+        let kind = &self.survey.kinds[number].name;
         let (mut reached, mut sliced) = (Vec::new(), None);
         for (name, level) in [("L1", Level::L1), ("L2", Level::L2), ("LLC", Level::Llc)] {
             let sets = self.machine.sets(level);
             let expected = 1.0 - (-(facts.lines as f64) / sets.sets as f64).exp();
-            let coverage = self.census.coverage(kind, &sets);
+            let coverage = self.survey.coverage(number, &sets);
             if coverage > UNDERUTILIZED * expected {
                 continue;
             }
@@ -300,15 +307,13 @@ impl Situation<'_> {
         ))
     }
 
-    fn shared_locks(&mut self, kind: &str) -> Option<Finding> {
+    fn shared_locks(&self, number: usize) -> Option<Finding> {
         let line = self.machine.line;
-        let (kinds, objects) = self.census.sorted();
-        let locks: Vec<&Object> =
-            objects.iter().filter(|object| kinds[object.kind as usize].name == kind).collect();
+        let (kind, locks) = (&self.survey.kinds[number].name, self.survey.objects(number));
         let touch = |a: &Object, b: &Object| a.last() / line == b.address / line;
         let mut shared = vec![false; locks.len()];
         for (at, pair) in locks.windows(2).enumerate() {
-            if touch(pair[0], pair[1]) {
+            if touch(&pair[0], &pair[1]) {
                 (shared[at], shared[at + 1]) = (true, true);
             }
         }
@@ -317,7 +322,7 @@ impl Situation<'_> {
             return None;
         }
         let mut lines: Vec<usize> = Vec::new();
-        for lock in &locks {
+        for lock in locks {
             lines.extend(lock.address / line..=lock.last() / line);
         }
         lines.dedup();
@@ -403,6 +408,15 @@ impl Situation<'_> {
 }
 
 impl Facts {
+    /// Their bytes in words.
+    fn sizes(&self) -> String {
+        let (min, max, median) = (self.bytes_min, self.bytes_max, self.bytes_median);
+        if min == max {
+            return format!("{min} bytes");
+        }
+        format!("{min} to {max} bytes, {median} in the middle,")
+    }
+
     /// The most frequent distance from one object to the next, and how large a share of all it is.
     pub fn usual_stride(&self) -> (usize, f64) {
         let all: usize = self.strides.values().sum();
@@ -442,177 +456,5 @@ impl Finding {
             Remedy::PadLocks(_) => return None,
         };
         Some((moves, pages))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Field;
-    use crate::record::Why;
-
-    const HOT: &[Field] = &[Field::new("key", 0, 8), Field::links("children", 8, 2)];
-    const fn layout(kind: &'static str, size: usize, search: &'static [Field]) -> NodeLayout {
-        NodeLayout { kind, size, align: 8, search, found: search }
-    }
-    static SLIM: [NodeLayout; 1] = [layout("node", 48, HOT)];
-    static LINE: [NodeLayout; 1] = [layout("node", 64, HOT)];
-    static COLD: NodeLayout = layout("descriptor", 64, &[]);
-    static HALF: [NodeLayout; 1] = [layout("node", 32, HOT)];
-    static WIDE: [NodeLayout; 1] = [layout(
-        "node",
-        128,
-        &[Field::new("version", 104, 8), Field::new("key", 0, 8), Field::links("children", 8, 2)],
-    )];
-
-    const START: usize = 1 << 32;
-
-    /// Blocks of these layouts in turns, 100 000 rounds from a huge page's start on.
-    fn in_turns(layouts: &[&'static NodeLayout]) -> Census {
-        let (mut census, mut address) = (Census::default(), START);
-        for _ in 0..100_000 {
-            for layout in layouts {
-                census.add(layout, address);
-                address += layout.size;
-            }
-        }
-        census
-    }
-
-    fn found(
-        census: &mut Census,
-        pages: PageSize,
-        objects: &'static [NodeLayout],
-        builds: &[Build],
-        paths: Option<&Paths>,
-    ) -> Vec<Finding> {
-        let machine = Machine::named("haswell").unwrap();
-        Situation { census, machine: &machine, pages, paths, objects, builds }.findings()
-    }
-
-    fn names(findings: &[Finding]) -> Vec<(&'static str, &str)> {
-        findings.iter().map(|finding| (finding.id.name(), finding.kind.as_str())).collect()
-    }
-
-    /// What there is to say of nodes of a kind in turns with others, on huge pages.
-    fn of(objects: &'static [NodeLayout], others: &[&'static NodeLayout]) -> Vec<Finding> {
-        let layouts: Vec<_> = objects.iter().chain(others.iter().copied()).collect();
-        found(&mut in_turns(&layouts), PageSize::Huge, objects, &[], None)
-    }
-
-    #[test]
-    fn each_layout_is_told_by_its_name() {
-        assert_eq!(names(&of(&LINE, &[])), []);
-        assert_eq!(names(&of(&HALF, &[])), []);
-        let straddling = of(&SLIM, &[]);
-        assert_eq!(names(&straddling), [("straddling", "node")]);
-        assert_eq!(straddling[0].remedy, Remedy::Align(64));
-        assert!(straddling[0].evidence.starts_with("25.0 % of 100000 objects of 48 bytes"));
-        assert!(straddling[0].evidence.contains("1.250 lines per visit, 1.125 of them needed"));
-        let two = of(&LINE, &[&COLD]);
-        assert_eq!(names(&two), [("useless-neighbours", "node"), ("set-underutilization", "node")]);
-        assert!(two[0].evidence.contains("descriptor 100.0 %"), "{}", two[0].evidence);
-        assert!(two[1].evidence.contains("50.0 % of the L1, 50.0 % of the L2 sets"));
-        let three = of(&LINE, &[&COLD, &COLD]);
-        // Every neighbour is of another kind, and the powers of two are prime to three.
-        assert_eq!(names(&three), [("useless-neighbours", "node"), ("sliced-stride", "node")]);
-        assert!(three[1].evidence.contains("33.3 % of the sets of a last level in 12 slices"));
-        assert!(three[1].evidence.contains("100.0 % of them lie 192 bytes behind the last"));
-    }
-
-    #[test]
-    fn pages_are_scattered_or_too_small() {
-        let small =
-            |census: &mut Census| names(&found(census, PageSize::Small, &LINE, &[], None)).len();
-        // 1563 pages, where 512 translations are kept.
-        assert_eq!(small(&mut in_turns(&[&LINE[0]])), 1);
-        let spread = |pages: usize| {
-            let mut census = Census::default();
-            (0..pages)
-                .for_each(|page| census.add(&LINE[0], START + page * 4096 + 64 * (page / 8 % 64)));
-            census
-        };
-        let findings = found(&mut spread(600), PageSize::Small, &LINE, &[], None);
-        assert_eq!(names(&findings), [("useless-neighbours", "node"), ("scattered-pages", "node")]);
-        assert!(
-            findings[1].evidence.contains("600 pages of 4 KiB and would fill 10; runs of 600.0")
-        );
-        assert_eq!(findings[1].remedy, Remedy::OwnHugePages);
-        let few = found(&mut spread(500), PageSize::Small, &LINE, &[], None);
-        assert_eq!(names(&few), [("useless-neighbours", "node")], "translations of all are kept");
-        assert_eq!(names(&found(&mut spread(600), PageSize::Huge, &LINE, &[], None)).len(), 1);
-    }
-
-    #[test]
-    fn other_builds_may_be_smaller_or_denser() {
-        let builds =
-            [Build { name: "large", objects: &WIDE }, Build { name: "fixed", objects: &SLIM }];
-        let mut census = in_turns(&[&WIDE[0]]);
-        let findings = found(&mut census, PageSize::Huge, &WIDE, &builds, None);
-        assert_eq!(names(&findings), [("oversized-node", "node"), ("scattered-fields", "node")]);
-        for finding in &findings {
-            assert_eq!(finding.remedy, Remedy::Build("fixed".into()));
-            let (moves, pages) =
-                finding.remedied(&mut census, &Paths::default(), PageSize::Huge).unwrap();
-            assert_eq!(pages, PageSize::Huge);
-            let at = std::ptr::without_provenance::<u8>(START + 3 * 128);
-            let reads: Vec<_> = WIDE[0].passed(at, 1).map(|read| moves.address(&read)).collect();
-            let first = reads[1];
-            assert_eq!(reads[2..], [first + 8, first + 16], "as the other build has them");
-        }
-        assert_eq!(names(&found(&mut census, PageSize::Huge, &WIDE, &builds[..1], None)), []);
-    }
-
-    #[test]
-    fn locks_share_lines_unless_they_fill_them() {
-        let locks = |bytes: usize| {
-            let mut census = Census::default();
-            let lock = census.kind("lock", None);
-            census.are_locks(lock);
-            (0..1000).for_each(|n| census.add_sized(lock, START + n * bytes, bytes));
-            found(&mut census, PageSize::Small, &[], &[], None)
-        };
-        let findings = locks(48);
-        assert_eq!(names(&findings), [("lock-false-sharing", "lock")]);
-        assert!(
-            findings[0].evidence.starts_with("100.0 % of 1000 share a line with another: 1.33")
-        );
-        assert_eq!(findings[0].remedy, Remedy::PadLocks(64));
-        assert!(locks(64).is_empty() && locks(192).is_empty());
-    }
-
-    #[test]
-    fn collocation_is_lost_by_a_shift() {
-        /// Pairs of leaf and parent, end to end from there on.
-        fn shifted(by: usize) -> (Census, Paths) {
-            let (mut census, mut paths) = (Census::default(), Paths::default());
-            let at = std::ptr::without_provenance::<u8>;
-            for pair in 0..1000 {
-                let (leaf, parent) = (START + by + pair * 64, START + by + pair * 64 + 32);
-                census.add(&HALF[0], leaf);
-                census.add(&HALF[0], parent);
-                let reads =
-                    HALF[0].passed(at(parent), 0).chain([HALF[0].read(at(leaf), 0, 8, Why::Found)]);
-                paths.add(&reads.collect::<Vec<_>>());
-            }
-            (census, paths)
-        }
-        let (mut census, paths) = shifted(0);
-        assert_eq!(names(&found(&mut census, PageSize::Huge, &HALF, &[], Some(&paths))), []);
-        let (mut census, paths) = shifted(32);
-        let findings = found(&mut census, PageSize::Huge, &HALF, &[], Some(&paths));
-        assert_eq!(names(&findings), [("lost-collocation", "node")]);
-        assert!(
-            findings[0].evidence.starts_with("100.0 % of the 1000"),
-            "{}",
-            findings[0].evidence
-        );
-        assert!(findings[0].evidence.contains("50.0 % of those in another pair"));
-        let (moves, _) = findings[0].remedied(&mut census, &paths, PageSize::Huge).unwrap();
-        let line = |object: usize| {
-            let object = std::ptr::without_provenance::<u8>(object);
-            moves.address(&HALF[0].read(object, 0, 8, Why::Step)) / 64
-        };
-        assert_eq!(line(START + 32 + 640), line(START + 32 + 640 + 32));
     }
 }

@@ -23,20 +23,23 @@ mod facts;
 pub mod findings;
 mod model;
 mod moves;
+mod pagemap;
 mod paths;
 pub mod record;
 mod replay;
+mod runs;
 mod sets;
 mod trace;
 pub mod views;
 
 pub use census::{Census, KindId};
 pub use class::study_class;
-pub use facts::{Facts, Shares};
+pub use facts::{Facts, Shares, Survey};
 pub use model::{
     Cache, Counts, Entries, Inclusion, Level, Machine, MachineError, Model, PageSize, Reached, Tlb,
 };
 pub use moves::Moves;
+pub use pagemap::{Frames, PagemapError};
 pub use paths::{Collocation, Paths};
 pub use record::Read;
 pub use replay::Replay;

@@ -24,6 +24,8 @@ mod tests;
 
 pub use error::{LineFault, TraceError};
 
+use crate::Census;
+use crate::runs::merge;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Read};
 use std::ops::Range;
@@ -144,6 +146,20 @@ impl Trace {
             replay.line(text).map_err(at_line)?;
         }
         replay.finish()
+    }
+
+    /// The objects alive at the peak, and the kinds that have any. Of an object of more than 4 GiB the
+    /// first 4 GiB count.
+    pub fn census(&self) -> Census {
+        let mut census = Census::default();
+        let mut ids = vec![None; self.kinds.len()];
+        for object in &self.objects {
+            let kind = &self.kinds[object.kind];
+            let known = &mut ids[object.kind];
+            let id = *known.get_or_insert_with(|| census.kind(&kind.name, kind.hot.clone()));
+            census.add_sized(id, object.address, object.size);
+        }
+        census
     }
 }
 
@@ -269,7 +285,7 @@ impl Replay {
         // An empty part declares, and adds nothing.
         if !part.is_empty() {
             hot.push(part);
-            *hot = merged(std::mem::take(hot));
+            merge(hot);
         }
         Ok(())
     }
@@ -331,17 +347,4 @@ impl Replay {
             overlaps: self.overlaps,
         })
     }
-}
-
-/// The same bytes as disjoint parts in ascending order.
-fn merged(mut parts: Vec<Range<usize>>) -> Vec<Range<usize>> {
-    parts.sort_unstable_by_key(|part| part.start);
-    let mut merged: Vec<Range<usize>> = Vec::with_capacity(parts.len());
-    for part in parts {
-        match merged.last_mut() {
-            Some(last) if part.start <= last.end => last.end = last.end.max(part.end),
-            _ => merged.push(part),
-        }
-    }
-    merged
 }

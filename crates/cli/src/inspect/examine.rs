@@ -6,9 +6,11 @@ use super::report::{self, Collocated, Config, FindingRow, Kind, ModelRow, Report
 use crate::bench::subject::Traffic;
 use crate::error::Error;
 use crate::keys::BenchKey;
+use crate::memory::{self, Mappings, Resident};
 use crate::progress::Progress;
+use silvics::Pages;
 use silvics_layout::findings::{Build, Finding, Remedy, Situation};
-use silvics_layout::{Census, MachineError, PageSize, Paths, Replay};
+use silvics_layout::{Census, Level, Machine, MachineError, PageSize, Paths, Replay, Survey};
 
 /// An inspection that is finished.
 pub struct Examined {
@@ -43,18 +45,9 @@ pub fn examine<K: BenchKey + ?Sized>(
     progress.step();
     progress.doing(format!("{}: where objects lie", setup.name()));
     let mut census = built.census()?;
-    let (objects, pages) = (setup.chosen.variant.objects, setup.place.page_size());
-    let builds = other_builds(setup);
+    let (pages, fallback) = pages(&built, setup, progress);
     let machine = &plan.machine;
-    let mut situation = Situation {
-        census: &mut census,
-        machine,
-        pages,
-        paths: Some(&paths),
-        objects,
-        builds: &builds,
-    };
-    let findings = situation.findings();
+    let (findings, (kinds, physical_note)) = judge(&mut census, machine, setup, &paths, pages);
     progress.step();
     progress.doing(format!("{}: model", setup.name()));
     let (actual, remedied) =
@@ -74,18 +67,88 @@ pub fn examine<K: BenchKey + ?Sized>(
         .collect();
     found.sort_by_key(|(row, _)| !row.pays);
     let (rows, findings): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-    let names: Vec<String> = census.kinds().map(str::to_owned).collect();
-    let kinds = names.iter().filter_map(|kind| Kind::of(kind, &mut census, machine, setup));
-    let kinds = kinds.collect();
     let report = Report {
-        config: Config::new(plan, setup, built.index()),
+        config: Some(Config::new(plan, setup, built.index(), fallback)),
+        trace: None,
         kinds,
-        collocation: Collocated::of(paths.collocation()),
-        model: ModelRow::new(machine, pages, &actual, &paths),
+        physical_note,
+        collocation: Some(Collocated::of(paths.collocation())),
+        model: Some(ModelRow::new(machine, pages, &actual, &paths)),
         findings: rows,
         fixes: Vec::new(),
     };
     Ok(Examined { report, findings, census, paths })
+}
+
+/// The pages that an index is on, and why they are not those that were asked for, if they are not.
+fn pages<K: BenchKey + ?Sized>(
+    built: &Built<'_, K>,
+    setup: &Setup,
+    progress: &Progress,
+) -> (PageSize, Option<String>) {
+    let wanted = setup.place.page_size();
+    let Some(fallback) = built.index().pool_stats().into_iter().find_map(|pool| pool.fallback)
+    else {
+        return (wanted, None);
+    };
+    let (name, reason) = (setup.name(), fallback.reason);
+    progress.note(&format!("`{name}` on --pages {}: {reason}", setup.place.pages()));
+    let given = if fallback.given == Pages::Small { PageSize::Small } else { wanted };
+    (given, Some(reason))
+}
+
+/// What is wrong, and where the objects of each kind lie.
+fn judge(
+    census: &mut Census,
+    machine: &Machine,
+    setup: &Setup,
+    paths: &Paths,
+    pages: PageSize,
+) -> (Vec<Finding>, (Vec<Kind>, Option<String>)) {
+    let names: Vec<String> = census.kinds().map(str::to_owned).collect();
+    let survey = &census.survey(&machine.sets(Level::Llc));
+    let (objects, builds) = (setup.chosen.variant.objects, &other_builds(setup));
+    let situation = Situation { survey, machine, pages, paths: Some(paths), objects, builds };
+    (situation.findings(), kinds(&names, survey, machine, setup))
+}
+
+/// Where the objects of each kind lie, in the address space and in memory, and what is not known of the
+/// latter.
+fn kinds(
+    names: &[String],
+    survey: &Survey<'_>,
+    machine: &Machine,
+    setup: &Setup,
+) -> (Vec<Kind>, Option<String>) {
+    let (frames, mappings) = (memory::frames(survey), Mappings::now());
+    let mut kinds = Vec::new();
+    let mut absent = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        let Some(mut kind) = Kind::of(number, name, survey, machine) else { continue };
+        kind.class = Some(setup.place.bytes_for(kind.bytes.ceil() as usize) as f64);
+        if let Ok(frames) = &frames {
+            let sets = machine.sets(Level::Llc);
+            kind.set_coverage_physical = Some(survey.coverage_physical(number, &sets, frames));
+            let pages = survey.pages_absent(number, frames);
+            kind.pages_absent = Some(pages);
+            if pages > 0 {
+                absent.push(format!("{pages} with `{name}`"));
+            }
+        }
+        let mappings = mappings.as_ref();
+        let resident = mappings.map(|mappings| mappings.holding(&survey.pages(number)));
+        kind.huge_page_share = resident.and_then(Resident::huge_share);
+        kinds.push(kind);
+    }
+    let note = match frames {
+        Err(refused) => Some(refused.to_string()),
+        Ok(_) if absent.is_empty() => None,
+        Ok(_) => Some(format!(
+            "pages that are not in memory, and count for no set there: {}",
+            absent.join(", ")
+        )),
+    };
+    (kinds, note)
 }
 
 /// Machines are checked when their flag is read.

@@ -54,6 +54,11 @@ impl Setup {
     }
 }
 
+/// What the model says of a lookup.
+fn cycles(of: &Examined) -> f64 {
+    of.report.model.as_ref().map_or(0.0, |model| model.cycles)
+}
+
 /// Applies each remedy that pays, each alone, and measures what comes of it.
 pub fn fix<K: BenchKey + ?Sized>(
     plan: &Plan,
@@ -83,7 +88,7 @@ pub fn fix<K: BenchKey + ?Sized>(
             left: left.map(|row| row.id).collect(),
             remedy: report::remedy(remedy, &plan.subject),
             predicted_gain: predicted.filter_map(|row| row.predicted_gain).reduce(f64::max),
-            model_gain: 1.0 - after.report.model.cycles / before.report.model.cycles.max(1.0),
+            model_gain: 1.0 - cycles(&after) / cycles(before).max(1.0),
             seen_gain: 1.0 - seen.time.median,
             seen_low: 1.0 - seen.time.high,
             seen_high: 1.0 - seen.time.low,

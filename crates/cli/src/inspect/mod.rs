@@ -5,7 +5,8 @@
 //! key is looked up once, which shows the paths of lookups; every object is asked where it lies, which
 //! gives facts and findings; and as many lookups as asked for, of keys as the distribution has them, run
 //! through a model of the machine, once as objects lie and once for each finding as its remedy would
-//! have them. Everything but `--fix` is the same in each run, but for where the system maps memory.
+//! have them. Of a trace there are the objects alive at its peak, facts about them and findings, and no
+//! lookups. Everything but `--fix` is the same in each run, but for where the system maps memory.
 //!
 //! | module | holds |
 //! |---|---|
@@ -14,12 +15,14 @@
 //! | `subject`, `built` | the index under a workload |
 //! | `examine` | facts, findings and predictions |
 //! | `fix` | remedies, applied and measured |
+//! | `foreign` | what a trace has of any program |
 //! | `report`, `render` | what comes out |
 //! | `picture` | the same as pictures, and as a page |
 
 mod built;
 mod examine;
 mod fix;
+mod foreign;
 mod host;
 mod logged;
 mod picture;
@@ -30,22 +33,39 @@ mod subject;
 
 pub use subject::Inspected;
 
-use crate::args::InspectArgs;
+use crate::args::{Format, InspectArgs};
 use crate::bench::subject::Crew;
 use crate::error::Error;
 use crate::interrupt;
 use crate::keys::{BenchKey, KeyType};
 use crate::progress::Progress;
 use plan::Plan;
+use std::path::Path;
 
-/// Inspects an index and prints what it is like.
+/// Inspects an index or a trace, and prints what it is like.
 pub fn inspect(args: &InspectArgs) -> Result<(), Error> {
+    if let Some(file) = &args.trace {
+        return inspect_trace(args, file);
+    }
     let plan = Plan::new(args)?;
     interrupt::catch();
     match plan.key_type {
         KeyType::U64 => run::<u64>(&plan),
         KeyType::Bytes => run::<[u8]>(&plan),
     }
+}
+
+fn inspect_trace(args: &InspectArgs, file: &Path) -> Result<(), Error> {
+    let (machine, format) = (plan::machine(args)?, Format::parse(&args.format)?);
+    let progress = Progress::new(2);
+    progress.doing(format!("{}: read", file.display()));
+    let trace = foreign::read(file)?;
+    progress.step();
+    progress.doing(format!("{}: where objects lie", file.display()));
+    let mut census = trace.census();
+    let report = foreign::report(file, &trace, &mut census, &machine);
+    progress.step();
+    render::print(&report, format)
 }
 
 fn run<K: BenchKey + ?Sized>(plan: &Plan) -> Result<(), Error> {
@@ -57,8 +77,8 @@ fn run<K: BenchKey + ?Sized>(plan: &Plan) -> Result<(), Error> {
         examined.report.fixes = fix::fix(plan, &traffic, &examined, &crew, &progress)?;
     }
     drop(progress);
-    if let Some(counters) = &crew.counters {
-        examined.report.config.counted = counters.tell();
+    if let (Some(counters), Some(config)) = (&crew.counters, &mut examined.report.config) {
+        config.counted = counters.tell();
     }
     picture::write(plan, &mut examined)?;
     render::print(&examined.report, plan.format)

@@ -1,13 +1,21 @@
 //! The result as a table or as JSON.
 
-use super::report::{FindingRow, NOTHING, Report, SEARCHED};
+use super::report::{
+    Config, FindingRow, Kind, ModelRow, NOTHING, OTHERS, Report, SEARCHED, Traced,
+};
 use crate::args::Format;
 use crate::counters::PerOp;
 use crate::error::Error;
 use crate::output;
 use comfy_table::Table;
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
+
+/// The kinds that have rows in tables; of more, those of a trace, JSON has all.
+const SHOWN: usize = 20;
+/// The longest name in a table, in characters.
+const NAME_MAX: usize = 56;
 
 /// Prints the result.
 pub fn print(report: &Report, format: Format) -> Result<(), Error> {
@@ -31,6 +39,9 @@ pub fn text(report: &Report) -> String {
     for (question, table) in answers(report) {
         let _ = write!(text, "\n{question}\n{table}\n");
     }
+    if let Some(note) = &report.physical_note {
+        let _ = writeln!(text, "\nPhysical addresses: {note}.");
+    }
     findings(&mut text, report);
     if let Some((what, table)) = fixes(report) {
         let _ = write!(text, "\n{what}\n{table}\n");
@@ -39,18 +50,88 @@ pub fn text(report: &Report) -> String {
 }
 
 /// What is asked of a layout, each with its answer.
-pub fn answers(report: &Report) -> [(String, Table); 4] {
-    [
-        ("Which kind is in which size class?".into(), classes(report)),
-        ("Who lives close to it? (shares of the bytes there)".into(), neighbours(report)),
-        ("How does it spread over sets and pages?".into(), sets(report)),
-        (model_heading(report), model(report)),
-    ]
+pub fn answers(report: &Report) -> Vec<(String, Table)> {
+    let names = &Names::new(report);
+    let mut answers: Vec<(String, Table)> = vec![
+        ("Which kind is in which size class?".into(), classes(report, names)),
+        ("Who lives close to it? (shares of the bytes there)".into(), neighbours(report, names)),
+        ("How does it spread over sets and pages?".into(), sets(report, names)),
+    ];
+    if let Some(row) = &report.model {
+        answers.push((model_heading(row), model(row)));
+    }
+    answers
+}
+
+/// What kinds are called in tables: by their names, or, of a trace, whose names are long, by numbers.
+struct Names<'a>(HashMap<&'a str, usize>);
+
+impl<'a> Names<'a> {
+    fn new(report: &'a Report) -> Self {
+        let kinds = report.kinds.iter().map(|kind| kind.name.as_str());
+        Self(if report.trace.is_some() { kinds.zip(1..).collect() } else { HashMap::new() })
+    }
+
+    fn short<'b>(&self, name: &'b str) -> Cow<'b, str> {
+        self.0.get(name).map_or(Cow::Borrowed(name), |number| format!("#{number}").into())
+    }
+
+    fn long(&self, name: &str) -> String {
+        match self.0.get(name) {
+            Some(number) => format!("#{number} {}", elided(name)),
+            None => name.into(),
+        }
+    }
+
+    /// A sentence in which kinds go by what they are called in tables.
+    fn sentence(&self, text: &str) -> String {
+        let words = text.split(' ').map(|word| {
+            let name = word.trim_start_matches('(');
+            format!("{}{}", &word[..word.len() - name.len()], self.short(name))
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A name without its middle, if it is long.
+fn elided(name: &str) -> Cow<'_, str> {
+    let characters = name.chars().count();
+    if characters <= NAME_MAX {
+        return name.into();
+    }
+    let half = (NAME_MAX - 1) / 2;
+    let (head, tail): (String, String) =
+        (name.chars().take(half).collect(), name.chars().skip(characters - half).collect());
+    format!("{head}…{tail}").into()
+}
+
+fn shown(report: &Report) -> (&[Kind], &[Kind]) {
+    report.kinds.split_at(report.kinds.len().min(SHOWN))
+}
+
+fn traced(trace: &Traced, kinds: usize) -> String {
+    format!(
+        "trace {}: {} events; most bytes were alive after event {}: {} in {} objects of {kinds} kinds; {} \
+         frees of unknown objects, {} objects without a free; lines and sets of {}",
+        trace.file,
+        trace.events,
+        trace.peak_event,
+        trace.peak_bytes,
+        trace.peak_objects,
+        trace.unknown_frees,
+        trace.overlaps,
+        trace.machine
+    )
 }
 
 /// What was inspected.
 pub fn heading(report: &Report) -> String {
-    let config = &report.config;
+    let of_index = report.config.as_ref().map(built);
+    let of_trace = report.trace.as_ref().map(|trace| traced(trace, report.kinds.len()));
+    of_index.into_iter().chain(of_trace).collect()
+}
+
+fn built(config: &Config) -> String {
     let host = if config.host.is_empty() {
         String::new()
     } else {
@@ -69,11 +150,21 @@ pub fn heading(report: &Report) -> String {
     )
 }
 
-fn classes(report: &Report) -> Table {
+/// The class of most objects, and their share if there are others.
+fn study_class(kind: &Kind) -> String {
+    let usual = kind.study_classes.get(&kind.study_class).copied().unwrap_or(0);
+    if usual == kind.objects {
+        return kind.study_class.to_string();
+    }
+    format!("{} ({})", kind.study_class, percent(usual as f64 / kind.objects.max(1) as f64))
+}
+
+fn classes(report: &Report, names: &Names<'_>) -> Table {
     let mut table = output::table(&[
         "kind",
         "objects",
         "bytes",
+        "total",
         "class",
         "class in the study",
         "hot bytes",
@@ -81,24 +172,36 @@ fn classes(report: &Report) -> Table {
         "lines/visit",
         "needed",
     ]);
-    for kind in &report.kinds {
+    let (kinds, others) = shown(report);
+    for kind in kinds {
         table.add_row([
-            kind.name.clone(),
+            names.long(&kind.name),
             kind.objects.to_string(),
             format!("{:.0}", kind.bytes),
-            format!("{:.0}", kind.class),
-            kind.study_class.to_string(),
+            format!("{:.0}", kind.total()),
+            kind.class.map_or_else(|| "-".into(), |class| format!("{class:.0}")),
+            study_class(kind),
             format!("{:.0}", kind.hot_bytes),
             percent(kind.straddle_share),
             format!("{:.3}", kind.lines_per_visit),
             format!("{:.3}", kind.lines_needed),
         ]);
     }
+    if !others.is_empty() {
+        let objects: usize = others.iter().map(|kind| kind.objects).sum();
+        let total: f64 = others.iter().map(Kind::total).sum();
+        let mut row = [const { String::new() }; 10];
+        row[0] = format!("{} other kinds", others.len());
+        row[1] = objects.to_string();
+        row[2] = format!("{:.0}", total / objects.max(1) as f64);
+        row[3] = format!("{total:.0}");
+        table.add_row(row);
+    }
     table
 }
 
 /// Shares of at least a thousandth, the largest first.
-fn shares(shares: &BTreeMap<String, f64>) -> String {
+fn shares(shares: &BTreeMap<String, f64>, names: &Names<'_>) -> String {
     let mut kinds: Vec<(&String, f64)> = shares
         .iter()
         .filter(|(kind, share)| **share >= 0.001 && *kind != SEARCHED)
@@ -109,14 +212,18 @@ fn shares(shares: &BTreeMap<String, f64>) -> String {
         .iter()
         .take(4)
         .map(|(kind, share)| {
-            let kind = if *kind == NOTHING { "nothing" } else { kind };
+            let kind = match kind.as_str() {
+                NOTHING => "nothing".into(),
+                OTHERS => "others".into(),
+                kind => names.short(kind),
+            };
             format!("{kind} {}", percent(*share))
         })
         .collect();
     if kinds.is_empty() { "-".into() } else { kinds.join(", ") }
 }
 
-fn neighbours(report: &Report) -> Table {
+fn neighbours(report: &Report, names: &Names<'_>) -> Table {
     let mut table = output::table(&[
         "kind",
         "its lines hold",
@@ -127,22 +234,22 @@ fn neighbours(report: &Report) -> Table {
         "read of them",
     ]);
     let searched = |shares: &BTreeMap<String, f64>| shares.get(SEARCHED).copied().unwrap_or(0.0);
-    for kind in report.kinds.iter().filter(|kind| kind.hot_bytes > 0.0) {
+    for kind in shown(report).0.iter().filter(|kind| kind.hot_bytes > 0.0) {
         table.add_row([
-            kind.name.clone(),
-            shares(&kind.in_lines),
+            names.short(&kind.name).into_owned(),
+            shares(&kind.in_lines, names),
             percent(searched(&kind.in_lines)),
-            shares(&kind.in_neighbours),
+            shares(&kind.in_neighbours, names),
             percent(kind.neighbour_useful_share),
-            shares(&kind.in_pages),
+            shares(&kind.in_pages, names),
             percent(searched(&kind.in_pages)),
         ]);
     }
     table
 }
 
-fn sets(report: &Report) -> Table {
-    let mut table = output::table(&[
+fn sets(report: &Report, names: &Names<'_>) -> Table {
+    let mut header = vec![
         "kind",
         "L1 sets",
         "L2 sets",
@@ -152,10 +259,17 @@ fn sets(report: &Report) -> Table {
         "4 KiB pages",
         "2 MiB regions",
         "pages in a run",
-    ]);
-    for kind in &report.kinds {
-        table.add_row([
-            kind.name.clone(),
+    ];
+    // Nothing is known of the memory of a program that has ended.
+    let here = report.trace.is_none();
+    if here {
+        header.extend(["LLC sets in memory", "huge pages"]);
+    }
+    let mut table = output::table(&header);
+    let known = |share: Option<f64>| share.map_or_else(|| "-".into(), percent);
+    for kind in shown(report).0 {
+        let mut row = vec![
+            names.short(&kind.name).into_owned(),
             percent(kind.set_coverage_l1),
             percent(kind.set_coverage_l2),
             percent(kind.set_coverage),
@@ -167,13 +281,16 @@ fn sets(report: &Report) -> Table {
             kind.pages_4k.to_string(),
             kind.regions_2m.to_string(),
             format!("{:.1}", kind.page_run),
-        ]);
+        ];
+        if here {
+            row.extend([known(kind.set_coverage_physical), known(kind.huge_page_share)]);
+        }
+        table.add_row(row);
     }
     table
 }
 
-fn model_heading(report: &Report) -> String {
-    let model = &report.model;
+fn model_heading(model: &ModelRow) -> String {
     format!(
         "What would {} make of it? ({} LLC sets by {}, {}adjacent lines fetched, {} pages; per lookup of \
          {})",
@@ -186,8 +303,7 @@ fn model_heading(report: &Report) -> String {
     )
 }
 
-fn model(report: &Report) -> Table {
-    let model = &report.model;
+fn model(model: &ModelRow) -> Table {
     let mut table = output::table(&[
         "objects",
         "lines",
@@ -225,14 +341,25 @@ pub fn gain(row: &FindingRow) -> String {
 }
 
 fn findings(text: &mut String, report: &Report) {
+    let names = &Names::new(report);
     let (paying, others): (Vec<_>, Vec<_>) = report.findings.iter().partition(|row| row.pays);
     if paying.is_empty() {
         text.push_str("\nNo findings that a remedy would pay for.\n");
     }
-    for row in paying {
-        let FindingRow { id, kind, evidence, remedy, .. } = row;
-        let gain = gain(row);
-        let _ = write!(text, "\n{id} ({kind}): {evidence}.\n  remedy: {remedy}; {gain}\n");
+    let shown: HashSet<&str> = shown(report).0.iter().map(|kind| kind.name.as_str()).collect();
+    let of_all = paying.len();
+    let told = |row: &&&FindingRow| report.trace.is_none() || shown.contains(row.kind.as_str());
+    let told: Vec<_> = paying.iter().filter(told).collect();
+    let left = of_all - told.len();
+    for row in told {
+        let (kind, evidence) = (names.long(&row.kind), names.sentence(&row.evidence));
+        // Without lookups there is nothing to say of gains.
+        let gain = if report.model.is_some() { format!("; {}", gain(row)) } else { String::new() };
+        let (id, remedy) = (row.id, &row.remedy);
+        let _ = write!(text, "\n{id} ({kind}): {evidence}.\n  remedy: {remedy}{gain}\n");
+    }
+    if left > 0 {
+        let _ = writeln!(text, "\n{left} findings of kinds with fewer bytes: see --format json.");
     }
     for row in others {
         let FindingRow { id, kind, evidence, remedy, .. } = row;

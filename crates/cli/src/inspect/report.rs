@@ -7,20 +7,27 @@ use crate::place::Place;
 use serde::Serialize;
 use silvics_layout::findings::{Finding, Remedy};
 use silvics_layout::{
-    Census, Collocation, Counts, Level, Machine, PageSize, Paths, Replay, SetHash, Shares,
+    Collocation, Counts, Level, Machine, PageSize, Paths, Replay, SetHash, Shares, Survey,
     study_class,
 };
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// All that an inspection has found out.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    pub config: Config,
-    /// Those of the index first.
+    /// What was built; nothing of a trace.
+    pub config: Option<Config>,
+    /// What was read; nothing of an index.
+    pub trace: Option<Traced>,
+    /// Those of the index first; of a trace those with most bytes first.
     pub kinds: Vec<Kind>,
+    /// Why physical addresses are not known, or what is not in memory.
+    pub physical_note: Option<String>,
     /// Nothing if no lookups were recorded.
-    pub collocation: Collocated,
-    pub model: ModelRow,
+    pub collocation: Option<Collocated>,
+    /// As above.
+    pub model: Option<ModelRow>,
     /// What is wrong; first that of which the remedy pays.
     pub findings: Vec<FindingRow>,
     /// With `--fix`, what came of the remedies.
@@ -42,6 +49,8 @@ pub struct Config {
     pub seed: u64,
     #[serde(flatten)]
     pub counted: Counted,
+    /// Why its memory is not on the pages that were asked for.
+    pub fallback: Option<String>,
     /// What the index holds from the system, exactly.
     pub bytes: usize,
     pub bytes_per_key: f64,
@@ -52,6 +61,7 @@ impl Config {
         plan: &Plan,
         setup: &Setup,
         index: &dyn Inspected<K>,
+        fallback: Option<String>,
     ) -> Self {
         let host = setup.host.iter().map(|kind| {
             let (least, most) = (kind.bytes.start(), kind.bytes.end());
@@ -70,10 +80,30 @@ impl Config {
             host: host.collect(),
             seed: plan.seed,
             counted: Counted::default(),
+            fallback,
             bytes: index.bytes(),
             bytes_per_key: index.bytes() as f64 / index.len().max(1) as f64,
         }
     }
+}
+
+/// The trace that was read.
+#[derive(Debug, Serialize)]
+pub struct Traced {
+    pub file: String,
+    /// Whose sets the report counts.
+    pub machine: &'static str,
+    /// Allocations and frees.
+    pub events: u64,
+    /// The event, counted from 1, after which most bytes were alive …
+    pub peak_event: u64,
+    /// … how many, and in how many objects of a byte or more.
+    pub peak_bytes: usize,
+    pub peak_objects: usize,
+    /// Frees of addresses where no live object began.
+    pub unknown_frees: u64,
+    /// Objects that ended without a free, because a later one was allocated over them.
+    pub overlaps: u64,
 }
 
 /// Where the objects of a kind lie.
@@ -84,10 +114,16 @@ pub struct Kind {
     pub objects: usize,
     /// Of one, on average.
     pub bytes: f64,
-    /// What its place takes for one, on average.
-    pub class: f64,
-    /// What the allocator of the study would.
+    /// Of the smallest, the largest and the one in the middle.
+    pub bytes_min: usize,
+    pub bytes_max: usize,
+    pub bytes_median: usize,
+    /// What its place takes for one, on average; nothing where that is not known.
+    pub class: Option<f64>,
+    /// What the allocator of the study would take for most of them …
     pub study_class: usize,
+    /// … and for how many it would take how much.
+    pub study_classes: BTreeMap<usize, usize>,
     /// The bytes that a search reads.
     pub hot_bytes: f64,
     /// The share of objects with such bytes in two lines.
@@ -101,6 +137,12 @@ pub struct Kind {
     pub set_coverage_l2: f64,
     /// The share of the last level's that as many lines anywhere would.
     pub set_coverage_expected: f64,
+    /// The share of the last level's by where the lines are in memory, if the system tells.
+    pub set_coverage_physical: Option<f64>,
+    /// Pages with objects that are not in memory, if the system tells.
+    pub pages_absent: Option<usize>,
+    /// The share of huge pages in the mappings where the objects lie, if the system tells.
+    pub huge_page_share: Option<f64>,
     /// Of the lines that are fetched beside those read, the share that holds something to read.
     pub neighbour_useful_share: f64,
     /// What lines read, their neighbours and pages hold, in shares of their bytes.
@@ -121,39 +163,55 @@ pub struct Kind {
 const STRIDES: usize = 16;
 
 impl Kind {
-    /// What there is to say of the objects of a kind, if there are any.
-    pub fn of(kind: &str, census: &mut Census, machine: &Machine, setup: &Setup) -> Option<Self> {
-        let facts = census.facts(kind, &machine.sets(Level::Llc))?;
-        let coverage = |census: &mut Census, level| census.coverage(kind, &machine.sets(level));
-        let (l1, l2) = (coverage(census, Level::L1), coverage(census, Level::L2));
-        let mut strides: Vec<(usize, usize)> = facts.strides.into_iter().collect();
-        strides.sort_by_key(|(stride, count)| (std::cmp::Reverse(*count), *stride));
+    /// What addresses say of the objects of a kind, if there are any.
+    pub fn of(number: usize, name: &str, survey: &Survey<'_>, machine: &Machine) -> Option<Self> {
+        let facts = survey.facts(number)?;
+        let coverage = |level| survey.coverage(number, &machine.sets(level));
+        let mut strides: Vec<(usize, usize)> =
+            facts.strides.iter().map(|(stride, count)| (*stride, *count)).collect();
+        strides.sort_by_key(|(stride, count)| (Reverse(*count), *stride));
         strides.truncate(STRIDES);
-        let bytes = facts.bytes.ceil() as usize;
+        let mut study_classes = BTreeMap::new();
+        for bytes in survey.sizes(number) {
+            *study_classes.entry(study_class(bytes)).or_default() += 1;
+        }
+        let usual = study_classes.iter().max_by_key(|(class, count)| (**count, Reverse(**class)));
         Some(Self {
-            name: kind.into(),
+            name: name.into(),
             objects: facts.objects,
             bytes: facts.bytes,
-            class: setup.place.bytes_for(bytes) as f64,
-            study_class: study_class(bytes),
+            bytes_min: facts.bytes_min,
+            bytes_max: facts.bytes_max,
+            bytes_median: facts.bytes_median,
+            class: None,
+            study_class: usual.map_or(0, |(class, _)| *class),
+            study_classes,
             hot_bytes: facts.hot_bytes,
             straddle_share: facts.straddling,
             lines_per_visit: facts.lines_per_visit,
             lines_needed: facts.lines_needed,
             set_coverage: facts.set_coverage,
-            set_coverage_l1: l1,
-            set_coverage_l2: l2,
+            set_coverage_l1: coverage(Level::L1),
+            set_coverage_l2: coverage(Level::L2),
             set_coverage_expected: facts.expected_coverage,
+            set_coverage_physical: None,
+            pages_absent: None,
+            huge_page_share: None,
             neighbour_useful_share: facts.useful_neighbours,
-            in_lines: shares(facts.in_lines),
-            in_neighbours: shares(facts.in_neighbours),
-            in_pages: shares(facts.in_pages),
+            in_lines: shares(&facts.in_lines),
+            in_neighbours: shares(&facts.in_neighbours),
+            in_pages: shares(&facts.in_pages),
             stride_histogram: strides.into_iter().collect(),
-            offsets: facts.offsets,
+            offsets: facts.offsets.clone(),
             pages_4k: facts.pages,
             regions_2m: facts.regions,
             page_run: facts.pages as f64 / facts.page_runs.max(1) as f64,
         })
+    }
+
+    /// The bytes of all its objects.
+    pub fn total(&self) -> f64 {
+        self.bytes * self.objects as f64
     }
 
     /// The most frequent stride, and its share.
@@ -163,13 +221,23 @@ impl Kind {
     }
 }
 
-/// Shares by kind, with what searches read under `(searched)` and the rest under `(nothing)`.
-fn shares(shares: Shares) -> BTreeMap<String, f64> {
-    let of_kinds: f64 = shares.kinds.iter().map(|(_, share)| share).sum();
-    if shares.kinds.is_empty() {
+/// The shares of kinds that are told.
+const SHARES: usize = 16;
+
+/// The largest shares by kind, with what searches read under `(searched)`, other kinds under `(others)`
+/// and the rest under `(nothing)`.
+fn shares(shares: &Shares) -> BTreeMap<String, f64> {
+    let mut of: Vec<&(String, f64)> = shares.kinds.iter().collect();
+    if of.is_empty() {
         return BTreeMap::new();
     }
-    let mut all: BTreeMap<String, f64> = shares.kinds.into_iter().collect();
+    let of_kinds: f64 = of.iter().map(|(_, share)| share).sum();
+    of.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let others = of.split_off(of.len().min(SHARES));
+    let mut all: BTreeMap<String, f64> = of.into_iter().cloned().collect();
+    if !others.is_empty() {
+        all.insert(OTHERS.into(), others.iter().map(|(_, share)| share).sum());
+    }
     all.insert(SEARCHED.into(), shares.searched);
     all.insert(NOTHING.into(), (1.0 - of_kinds).max(0.0));
     all
@@ -179,6 +247,8 @@ fn shares(shares: Shares) -> BTreeMap<String, f64> {
 pub const SEARCHED: &str = "(searched)";
 /// The key of the share that belongs to no object of the census.
 pub const NOTHING: &str = "(nothing)";
+/// The key of the share of the kinds that are not told.
+pub const OTHERS: &str = "(others)";
 
 /// Where lookups end, as seen from the object before: shares of the objects they come from.
 #[derive(Debug, Serialize)]

@@ -1,7 +1,9 @@
 //! An index under inspection: any of ours whose reads are recorded.
 
 use crate::keys::BenchKey;
-use silvics::{AllocError, Check, Guard, Objects, OrderedIndex, TryInsertError, Violation};
+use silvics::{
+    AllocError, Check, Guard, Objects, OrderedIndex, PoolStats, TryInsertError, Violation,
+};
 use silvics_layout::Census;
 use silvics_layout::record::{self, Read};
 
@@ -19,6 +21,8 @@ pub trait Inspected<K: BenchKey + ?Sized> {
     fn bytes(&self) -> usize;
     /// See [`OrderedIndex::len`].
     fn len(&self) -> usize;
+    /// See [`OrderedIndex::pool_stats`].
+    fn pool_stats(&self) -> Vec<PoolStats>;
     /// Keeps what is retired from being used again as long as it lives.
     fn hold(&self) -> Guard;
 }
@@ -56,6 +60,10 @@ where
 
     fn len(&self) -> usize {
         OrderedIndex::len(self)
+    }
+
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        OrderedIndex::pool_stats(self)
     }
 
     fn hold(&self) -> Guard {

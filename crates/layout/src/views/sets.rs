@@ -57,7 +57,7 @@ impl Census {
             let of = &kinds[object.kind as usize];
             if of.name == kind {
                 of.lines(*object, line, &mut lines);
-                all.extend_from_slice(&lines);
+                all.extend(lines.iter().cloned().flatten());
             }
         }
         all.sort_unstable();

@@ -11,7 +11,8 @@ const PAGE_STYLE: &str = include_str!("page.css");
 
 /// The page of a report.
 pub fn page(report: &Report, pictures: &Pictures) -> String {
-    let index = escape(&report.config.index);
+    let index = report.config.as_ref().map_or("a trace", |config| config.index.as_str());
+    let index = escape(index);
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
