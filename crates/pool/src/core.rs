@@ -24,8 +24,8 @@
 //!
 //! # Invariants
 //! * C1: a thread's magazines are opened only by the thread whose index they have (P1 of
-//!   `silvics_sync::per_thread`), the orphans' under its lock, all of them when the core is dropped;
-//!   others may count what they hold.
+//!   `silvics_sync::per_thread`), the orphans' under its lock, all of them by who has the core
+//!   alone; others may count what they hold.
 //! * C2: every slot is in exactly one place: handed out, in one magazine, in one run, in its
 //!   class's open slab, or marked in its slab's bitmap.
 //! * C3: granules stay mapped as long as the core.
@@ -35,6 +35,8 @@
 //! # Memory ordering
 //! `orphan_live` is a count (Relaxed RMWs lose nothing). Everything else shared is in `slab.rs`, in
 //! `magazine.rs`, or under a lock.
+
+mod places;
 
 use crate::budget::Budget;
 use crate::growth::Growth;
@@ -509,48 +511,6 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         let cached = self.threads.iter().map(|t| t.classes[class].live());
         let orphans = self.orphan_live[class].load(Ordering::Relaxed);
         (cached.sum::<i64>() + orphans).max(0) as usize
-    }
-
-    /// Checks C2 when nobody has the core: the slots opened are as many as those handed out, in
-    /// magazines and runs, in open slabs and in the bitmaps of listed ones.
-    ///
-    /// # Panics
-    /// If slots are lost or in two places.
-    #[cfg(silvics_shuttle)]
-    fn assert_conserved(&self) {
-        let mut opened = [0; CLASSES];
-        for mapping in self.growth.lock().mappings() {
-            for at in 0..mapping.len() / HUGE_PAGE * self.slabs() {
-                let granule = mapping.start().wrapping_add(at / self.slabs() * HUGE_PAGE);
-                let slab = self.slab(granule, at % self.slabs());
-                if slab.first().is_null() {
-                    continue;
-                }
-                let bytes = 1 << self.slab_log;
-                let bytes = bytes - slab.first().addr() % bytes;
-                opened[slab.class()] += bytes / self.size(slab.class());
-            }
-        }
-        for (number, class) in self.classes.iter().enumerate() {
-            let slots = |run: Run| (run.end.addr() - run.next.addr()) / class.size;
-            let magazines = self.threads.iter().map(|t| &t.classes[number]);
-            // SAFETY: nobody else has the core.
-            let held = magazines.map(|m| unsafe { m.open(|m| m.len() + slots(*m.run())) });
-            let kept = self.live(number) + held.sum::<usize>() + slots(class.open.lock().rest);
-            let (opened, mut marked) = (opened[number], 0);
-            // SAFETY: C3. What is marked in a slab that nobody has listed is lost (S3).
-            while let Some(slab) = unsafe { class.freed.lock().pop() } {
-                let bits = self.words_of(slab).iter().map(|word| word.load(Ordering::Relaxed));
-                marked += bits.map(|bits| bits.count_ones() as usize).sum::<usize>();
-            }
-            assert_eq!(
-                opened,
-                kept + marked,
-                "of the slots of {} bytes {marked} are marked free \
-                and {kept} are elsewhere (C2)",
-                class.size
-            );
-        }
     }
 
     /// The mapped regions, the pages they are on, and why they are not the wanted ones.

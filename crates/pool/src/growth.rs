@@ -128,10 +128,12 @@ impl Growth {
         self.taken
     }
 
-    /// What has been mapped.
-    #[cfg(silvics_shuttle)]
-    pub(crate) fn mappings(&self) -> &[Mapping] {
-        &self.mappings
+    /// The granules in use: all in which slabs may have been opened.
+    pub(crate) fn granules(&self) -> impl Iterator<Item = *mut u8> {
+        let mapped = self.mappings.iter().flat_map(|mapping| {
+            (0..mapping.len()).step_by(HUGE_PAGE).map(|at| mapping.start().wrapping_add(at))
+        });
+        mapped.take(self.granules) // only the last mapping has others
     }
 
     /// The mapped regions, the pages they are on, and why they are not the wanted ones.

@@ -34,6 +34,12 @@ impl Run {
     pub(crate) fn is_empty(self) -> bool {
         self.next == self.end
     }
+
+    /// Its slots of `size` bytes.
+    pub(crate) fn slots(self, size: usize) -> impl Iterator<Item = *mut u8> {
+        let bytes = self.end.addr() - self.next.addr();
+        (0..bytes).step_by(size).map(move |at| self.next.wrapping_add(at))
+    }
 }
 
 /// What a thread keeps of one class.
@@ -206,10 +212,15 @@ impl Open<'_> {
         true
     }
 
+    /// The slots of its array, oldest first.
+    pub(crate) fn slots(&self) -> &[*mut u8] {
+        // SAFETY: the first `len` places are in use.
+        unsafe { std::slice::from_raw_parts(self.owned.slots.as_ptr(), self.len()) }
+    }
+
     /// The older half of its slots, which `take_older` removes.
     pub(crate) fn older(&self) -> &[*mut u8] {
-        // SAFETY: the first `len` places are in use.
-        unsafe { std::slice::from_raw_parts(self.owned.slots.as_ptr(), self.len().div_ceil(2)) }
+        &self.slots()[..self.len().div_ceil(2)]
     }
 
     pub(crate) fn take_older(&mut self) {

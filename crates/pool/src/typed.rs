@@ -3,6 +3,7 @@
 use crate::core::{ClassShape, Core};
 use crate::slab::MAX_SLOTS;
 use crate::{AllocError, Config, PoolStats};
+use silvics_layout::Census;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -84,5 +85,25 @@ impl<T> Pool<T> {
         let (regions, pages, fallback) = self.core.regions();
         let live_bytes = live_slots * self.core.size(0);
         PoolStats { kind: self.kind, live_slots, live_bytes, regions, pages, fallback }
+    }
+
+    /// The slots handed out and not taken back, retired ones included, each once, in no particular
+    /// order: as many as `stats` counts. Whether there is a `T` in one, its owner knows.
+    ///
+    /// O(slots), live or not, and a sort of the free ones that threads keep at hand, for which it takes 8
+    /// bytes each, outside the budget. Leaves the pool as it is.
+    pub fn live(&mut self) -> impl Iterator<Item = NonNull<T>> {
+        self.core.live_slots().map(|(slot, _)| slot.cast())
+    }
+
+    /// Adds what [`live`](Self::live) finds to `census`, as a new kind with the pool's name: slots, with
+    /// what rounding adds to a `T`, all of whose bytes searches may read. Where it is known which they do
+    /// ([`Described`](silvics_layout::Described)), add the objects one by one, as the
+    /// [crate's example](crate#where-objects-lie) does.
+    pub fn census(&mut self, census: &mut Census) {
+        let kind = census.kind(self.kind, None);
+        for (slot, bytes) in self.core.live_slots() {
+            census.add_sized(kind, slot.addr().get(), bytes);
+        }
     }
 }

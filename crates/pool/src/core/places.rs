@@ -1,0 +1,182 @@
+//! Where the slots of a core are, for who has it alone.
+//!
+//! A slot that is handed out has no mark of its own, so that handing it out writes nothing. It is
+//! known by C2: of the slots of opened slabs those are handed out that are in no other place.
+//!
+//! # Memory ordering
+//! | word | site | ordering | pairs with | why |
+//! |---|---|---|---|---|
+//! | `words[w]` | load | Relaxed | – | nobody else has the core: whatever gave it to the caller alone orders what was done before |
+
+use super::{Class, Core};
+use crate::slab::Slab;
+use silvics_sync::atomic::Ordering;
+use std::ptr::NonNull;
+
+impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
+    /// The slots handed out, each with its bytes: slab by slab, by ascending address in each.
+    pub(crate) fn live_slots(&mut self) -> impl Iterator<Item = (NonNull<u8>, usize)> {
+        let free = [self.in_magazines(), self.in_runs(), self.in_open_slabs()].concat();
+        self.slots_besides(free)
+    }
+
+    /// The slots that are neither marked free nor in `free`.
+    fn slots_besides(&self, mut free: Vec<*mut u8>) -> impl Iterator<Item = (NonNull<u8>, usize)> {
+        free.sort_unstable();
+        self.opened_slabs().flat_map(move |slab| self.slots_of_besides(slab, &free))
+    }
+
+    /// The same of one slab; `free` is sorted.
+    fn slots_of_besides(&self, slab: &Slab, free: &[*mut u8]) -> Vec<(NonNull<u8>, usize)> {
+        let size = self.size(slab.class());
+        let words = self.words_of(slab);
+        let before = free.partition_point(|&slot| slot < slab.first());
+        let mut free = free[before..].iter().copied().peekable();
+        let slots = (0..self.slots_of(slab)).filter_map(|number| {
+            let slot = slab.first().wrapping_add(number * size);
+            let bits = words[number / 64].load(Ordering::Relaxed);
+            let marked = bits >> (number % 64) & 1 == 1;
+            let held = free.next_if_eq(&slot).is_some();
+            debug_assert!(!(marked && held), "a slot in two places (C2)");
+            if marked || held { None } else { Some((NonNull::new(slot)?, size)) }
+        });
+        slots.collect()
+    }
+
+    /// The slots in threads' arrays. The orphans' is empty whenever its lock is free.
+    fn in_magazines(&mut self) -> Vec<*mut u8> {
+        let magazines = self.threads.iter().flat_map(|thread| &thread.classes);
+        // SAFETY: C1: the core is the caller's alone.
+        magazines.flat_map(|magazine| unsafe { magazine.open(|m| m.slots().to_vec()) }).collect()
+    }
+
+    /// The never-used slots that threads have.
+    fn in_runs(&mut self) -> Vec<*mut u8> {
+        let threads =
+            self.threads.iter().flat_map(|thread| thread.classes.iter().zip(&self.classes));
+        threads
+            .flat_map(|(magazine, class)| {
+                // SAFETY: C1: the core is the caller's alone.
+                unsafe { magazine.open(|m| *m.run()) }.slots(class.size)
+            })
+            .collect()
+    }
+
+    /// The never-used slots that no thread has yet.
+    fn in_open_slabs(&self) -> Vec<*mut u8> {
+        let rest = |class: &Class| class.open.lock().rest.slots(class.size);
+        self.classes.iter().flat_map(rest).collect()
+    }
+
+    /// The slabs opened so far.
+    fn opened_slabs(&self) -> impl Iterator<Item = &Slab> {
+        let granules: Vec<*mut u8> = self.growth.lock().granules().collect();
+        let slabs = move |granule| (0..self.slabs()).map(move |at| self.slab(granule, at));
+        granules.into_iter().flat_map(slabs).filter(|slab| !slab.first().is_null())
+    }
+
+    /// How many slots an opened slab has.
+    fn slots_of(&self, slab: &Slab) -> usize {
+        let bytes = 1 << self.slab_log;
+        (bytes - slab.first().addr() % bytes) / self.size(slab.class())
+    }
+
+    /// Checks C2 when nobody has the core: the slots opened are as many as those handed out, in
+    /// magazines and runs, in open slabs and in the bitmaps of listed ones.
+    ///
+    /// # Panics
+    /// If slots are lost or in two places.
+    #[cfg(silvics_shuttle)]
+    pub(super) fn assert_conserved(&self) {
+        let mut opened = [0; CLASSES];
+        for slab in self.opened_slabs() {
+            opened[slab.class()] += self.slots_of(slab);
+        }
+        for (number, class) in self.classes.iter().enumerate() {
+            let slots = |run: crate::magazine::Run| run.slots(class.size).count();
+            let magazines = self.threads.iter().map(|t| &t.classes[number]);
+            // SAFETY: nobody else has the core.
+            let held = magazines.map(|m| unsafe { m.open(|m| m.len() + slots(*m.run())) });
+            let kept = self.live(number) + held.sum::<usize>() + slots(class.open.lock().rest);
+            let (opened, mut marked) = (opened[number], 0);
+            // SAFETY: C3. What is marked in a slab that nobody has listed is lost (S3).
+            while let Some(slab) = unsafe { class.freed.lock().pop() } {
+                let bits = self.words_of(slab).iter().map(|word| word.load(Ordering::Relaxed));
+                marked += bits.map(|bits| bits.count_ones() as usize).sum::<usize>();
+            }
+            assert_eq!(
+                opened,
+                kept + marked,
+                "of the slots of {} bytes {marked} are marked free \
+                and {kept} are elsewhere (C2)",
+                class.size
+            );
+        }
+    }
+}
+
+#[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
+mod tests {
+    use crate::core::{ClassShape, Core};
+    use crate::{Config, Pages, Tuning};
+    use std::collections::BTreeSet;
+    use std::sync::Barrier;
+
+    type Set = BTreeSet<(usize, usize)>;
+
+    fn set(slots: impl Iterator<Item = (std::ptr::NonNull<u8>, usize)>) -> Set {
+        slots.map(|(slot, bytes)| (slot.addr().get(), bytes)).collect()
+    }
+
+    /// Two classes after three threads: slots are marked free and in every place the census has to leave
+    /// out. Were one of them forgotten, its slots would be counted as handed out.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes minutes, as every access of a granule's header does its part")]
+    fn every_place_of_free_slots_counts() {
+        let shapes = [ClassShape { size: 48, run: 100 }, ClassShape { size: 2000, run: 4 }];
+        let tuning = Tuning::default().colouring(true);
+        let config = Config { tuning, ..Config::new(Pages::Small, None) };
+        let mut core = Core::<2, 16>::new(shapes, 16, 16 << 10, 48, &config);
+        let together = Barrier::new(3);
+        let work = |seed: usize| {
+            together.wait(); // as many caches as threads
+            let mut kept = Set::new();
+            for (class, ClassShape { size, .. }) in shapes.into_iter().enumerate() {
+                let slots: Vec<_> = (0..300).map(|_| core.alloc(class).unwrap()).collect();
+                for (at, slot) in slots.into_iter().enumerate() {
+                    if (at * 7919 + seed).is_multiple_of(5) {
+                        kept.insert((slot.addr().get(), size));
+                    } else {
+                        // SAFETY: allocated above, used no more.
+                        unsafe { core.free(class, slot) };
+                    }
+                }
+            }
+            together.wait();
+            kept
+        };
+        let mut kept: Set = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..3).map(|seed| scope.spawn(move || work(seed))).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        // Slots nobody has used yet are left, of a run and of a slab.
+        while core.in_runs().is_empty() || core.in_open_slabs().is_empty() {
+            kept.insert((core.alloc(0).unwrap().addr().get(), 48));
+        }
+        assert_eq!(set(core.live_slots()), kept);
+        assert_eq!(core.live_slots().count(), kept.len(), "each once");
+
+        let places = [core.in_magazines(), core.in_runs(), core.in_open_slabs()];
+        let opened: usize = core.opened_slabs().map(|slab| core.slots_of(slab)).sum();
+        let marked = opened - kept.len() - places.iter().map(Vec::len).sum::<usize>();
+        for (number, place) in places.iter().enumerate() {
+            let others: Vec<_> =
+                places.iter().enumerate().filter(|(at, _)| *at != number).collect();
+            let others = others.into_iter().flat_map(|(_, place)| place).copied().collect();
+            let (found, missed) = (core.slots_besides(others).count(), place.len());
+            assert!(missed > 0, "nothing in place {number}: not tested");
+            assert_eq!(found, kept.len() + missed, "place {number}");
+        }
+        assert!(marked > 0, "nothing is marked free: not tested");
+    }
+}

@@ -1,0 +1,307 @@
+//! What pools show of their slots: those handed out and not taken back, exactly.
+
+use silvics_layout::{Census, Described, SetHash, Sets, describe};
+use silvics_pool::{AllocError, BytesPool, Config, Pages, Pool, Tuning};
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::{Barrier, Mutex};
+
+type Node = [u64; 6];
+
+/// Addresses of what is handed out, with the bytes asked for.
+type Model = BTreeMap<usize, usize>;
+
+/// Either kind of pool, for objects of any size or of one.
+trait Objects: Sync {
+    fn take(&self, bytes: usize) -> NonNull<u8>;
+    /// # Safety
+    /// As for the pool's `free`.
+    unsafe fn give(&self, object: NonNull<u8>, bytes: usize);
+}
+
+impl Objects for Pool<Node> {
+    fn take(&self, _: usize) -> NonNull<u8> {
+        self.alloc().unwrap().cast()
+    }
+    unsafe fn give(&self, object: NonNull<u8>, _: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.free(object.cast()) };
+    }
+}
+
+impl Objects for BytesPool {
+    fn take(&self, bytes: usize) -> NonNull<u8> {
+        self.alloc(bytes).unwrap()
+    }
+    unsafe fn give(&self, object: NonNull<u8>, bytes: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.free(object, bytes) };
+    }
+}
+
+struct Sent(NonNull<u8>, usize);
+// SAFETY: who has it has the object to itself.
+unsafe impl Send for Sent {}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end
+    }
+}
+
+/// Some four in five of the sizes have a slot of few words, and one in 40 no slot at all.
+fn size(random: &mut Random) -> usize {
+    match random.below(40) {
+        0 => 4097 + random.below(20_000),
+        1..8 => 1 + random.below(4096),
+        _ => 1 + random.below(100),
+    }
+}
+
+/// Three threads that end allocate, keep, free what is theirs and what others leave to them, in bursts
+/// that grow magazines and empty them; what stays goes into `model`.
+fn churn(pool: &impl Objects, model: &mut Model, seed: u64) {
+    let left: Mutex<Vec<Sent>> = Mutex::default();
+    left.lock().unwrap().extend(std::mem::take(model).into_iter().map(|(address, bytes)| {
+        Sent(NonNull::new(std::ptr::with_exposed_provenance_mut(address)).unwrap(), bytes)
+    }));
+    let together = Barrier::new(3);
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let (left, together) = (&left, &together);
+            scope.spawn(move || {
+                let mut random = Random(seed * 3 + thread);
+                let mut mine = Vec::new();
+                together.wait();
+                for _ in 0..12 {
+                    for _ in 0..random.below(1500) {
+                        let bytes = size(&mut random);
+                        mine.push(Sent(pool.take(bytes), bytes));
+                    }
+                    for _ in 0..random.below(1500).min(mine.len()) {
+                        let Sent(object, bytes) = mine.swap_remove(random.below(mine.len()));
+                        // SAFETY: taken with these bytes, and this thread's.
+                        unsafe { pool.give(object, bytes) };
+                    }
+                    let mut left = left.lock().unwrap();
+                    let swapped = random.below(300);
+                    let keep = mine.len().saturating_sub(swapped);
+                    let mut sent = mine.split_off(keep);
+                    let take = left.len().saturating_sub(swapped);
+                    mine.extend(left.drain(take..));
+                    left.append(&mut sent);
+                }
+                left.lock().unwrap().extend(mine);
+            });
+        }
+    });
+    for Sent(object, bytes) in left.into_inner().unwrap() {
+        let twice = model.insert(object.as_ptr().expose_provenance(), bytes);
+        assert_eq!(twice, None, "handed out twice");
+    }
+}
+
+/// More frees at once than a magazine takes, so that slots are marked free: of three objects one stays.
+fn burst(pool: &impl Objects, model: &mut Model, bytes: usize) {
+    let objects: Vec<_> = (0..12_000).map(|_| pool.take(bytes)).collect();
+    for (at, object) in objects.into_iter().enumerate() {
+        if at % 3 == 0 {
+            model.insert(object.as_ptr().expose_provenance(), bytes);
+        } else {
+            // SAFETY: taken above with these bytes, used no more.
+            unsafe { pool.give(object, bytes) };
+        }
+    }
+}
+
+fn tunings() -> Vec<Tuning> {
+    let plain = Tuning::default();
+    vec![
+        plain,
+        plain.slot_align(64).unwrap(),
+        plain.slot_align(128).unwrap().colouring(true),
+        plain.colouring(true).slab_bytes(16 << 10).unwrap(),
+        plain.slab_bytes(2 << 20).unwrap().regions(4 << 20, 4 << 20).unwrap(),
+    ]
+}
+
+fn config(tuning: Tuning) -> Config {
+    Config { tuning, ..Config::new(Pages::Small, None) }
+}
+
+fn addresses(model: &Model) -> Vec<usize> {
+    model.keys().copied().collect()
+}
+
+#[test]
+fn a_pool_shows_what_is_handed_out_and_nothing_else() {
+    for (number, tuning) in tunings().into_iter().enumerate() {
+        let mut pool = Pool::<Node>::new("node", &config(tuning));
+        assert_eq!(pool.live().count(), 0, "nothing is mapped");
+        let mut model = Model::new();
+        for round in 0..4 {
+            churn(&pool, &mut model, number as u64 * 10 + round);
+            burst(&pool, &mut model, size_of::<Node>());
+            let mut live: Vec<_> = pool.live().map(|slot| slot.addr().get()).collect();
+            live.sort_unstable();
+            assert!(live == addresses(&model), "round {round} with {tuning:?}");
+            assert_eq!(live.len(), pool.stats().live_slots);
+
+            let mut census = Census::default();
+            pool.census(&mut census);
+            let bytes = 48usize.next_multiple_of(tuning.slot_alignment());
+            assert!(census.objects().all(|(kind, _, size)| (kind, size) == ("node", bytes)));
+            let mut counted: Vec<_> = census.objects().map(|(_, address, _)| address).collect();
+            counted.sort_unstable();
+            assert!(counted == live, "the census has others");
+        }
+        for &slot in model.keys() {
+            let slot = NonNull::new(std::ptr::with_exposed_provenance_mut(slot)).unwrap();
+            // SAFETY: it stayed, and is used no more.
+            unsafe { pool.free(slot) };
+        }
+        assert_eq!(pool.live().count(), 0);
+    }
+}
+
+#[test]
+fn a_pool_of_all_sizes_shows_each_object_with_the_bytes_it_has() {
+    for (number, tuning) in tunings().into_iter().enumerate() {
+        let mut pool = BytesPool::new("bytes", &config(tuning));
+        let mut model = Model::new();
+        for round in 0..3 {
+            churn(&pool, &mut model, 100 + number as u64 * 10 + round);
+            for bytes in [16, 24, 104] {
+                burst(&pool, &mut model, bytes);
+            }
+            assert!(model.values().any(|&bytes| bytes > 4096), "large objects are tested");
+            let live: Model = pool.live().map(|(at, bytes)| (at.addr().get(), bytes)).collect();
+            assert!(addresses(&live) == addresses(&model), "round {round} with {tuning:?}");
+            let stats = pool.stats();
+            assert_eq!((pool.live().count(), live.len()), (stats.live_slots, stats.live_slots));
+            let align = tuning.slot_alignment();
+            for (asked, bytes) in model.values().zip(live.values()) {
+                let least = asked.next_multiple_of(align);
+                match asked {
+                    4097.. => assert_eq!(bytes, asked),
+                    _ => assert!((least..=(least + asked / 8).max(16)).contains(bytes), "{asked}"),
+                }
+            }
+            let large = model.values().filter(|&&bytes| bytes > 4096).count();
+            let headers = large * 24usize.next_multiple_of(align);
+            assert_eq!(live.values().sum::<usize>() + headers, stats.live_bytes);
+
+            let mut census = Census::default();
+            pool.census(&mut census);
+            assert!(census.objects().all(|(kind, ..)| kind == "bytes"));
+            let counted: Model = census.objects().map(|(_, at, bytes)| (at, bytes)).collect();
+            assert!(counted == live, "the census has others");
+            assert_eq!(census.objects().count(), live.len());
+        }
+    }
+}
+
+/// Looking changes nothing: what is handed out next is what would have been, and no slot is lost or
+/// comes twice.
+#[test]
+fn a_pool_goes_on_as_if_nobody_had_looked() {
+    let next = |look: bool| {
+        let config = config(Tuning::default());
+        let mut pool = Pool::<Node>::new("node", &config);
+        let mut slots: Vec<_> = (0..10_000).map(|_| pool.alloc().unwrap()).collect();
+        for slot in slots.drain(100..) {
+            // SAFETY: allocated above, used no more.
+            unsafe { pool.free(slot) };
+        }
+        let first = slots[0].addr().get();
+        if look {
+            let mut live = pool.live();
+            assert_eq!(live.next().map(|slot| slot.addr().get()), Some(first));
+            std::mem::forget(live); // given up half-way
+        }
+        let held = config.budget.held();
+        let next: Vec<_> =
+            (0..9900).map(|_| pool.alloc().unwrap().addr().get().wrapping_sub(first)).collect();
+        assert_eq!(config.budget.held(), held, "slots are lost");
+        assert_eq!(pool.live().count(), 10_000);
+        next
+    };
+    assert_eq!(next(true), next(false));
+}
+
+/// A thread's last moments, in which it has no magazine any more.
+#[test]
+fn what_orphans_allocate_and_free_counts() {
+    type Shared = std::sync::Arc<(Pool<Node>, Mutex<Model>)>;
+    struct Late(Option<Shared>);
+    impl Drop for Late {
+        fn drop(&mut self) {
+            let Some(shared) = self.0.take() else { return };
+            let (pool, model) = &*shared;
+            let mut slots: Vec<_> = (0..500).map(|_| pool.alloc().unwrap()).collect();
+            for slot in slots.drain(..300) {
+                // SAFETY: allocated just now.
+                unsafe { pool.free(slot) };
+            }
+            model.lock().unwrap().extend(slots.iter().map(|slot| (slot.addr().get(), 48)));
+        }
+    }
+    std::thread_local! {
+        static LATE: std::cell::RefCell<Late> = const { std::cell::RefCell::new(Late(None)) };
+    }
+    let pool = Pool::<Node>::new("node", &config(Tuning::default()));
+    let mut shared: Shared = std::sync::Arc::new((pool, Mutex::default()));
+    for _ in 0..3 {
+        let shared = std::sync::Arc::clone(&shared);
+        std::thread::spawn(move || {
+            // Registered before the thread's index, so destroyed after it.
+            LATE.with(|late| late.replace(Late(Some(std::sync::Arc::clone(&shared)))));
+            let slot = shared.0.alloc().unwrap();
+            shared.1.lock().unwrap().insert(slot.addr().get(), 48);
+        })
+        .join()
+        .unwrap();
+    }
+    let (pool, model) = std::sync::Arc::get_mut(&mut shared).expect("the threads are gone");
+    let mut live: Vec<_> = pool.live().map(|slot| slot.addr().get()).collect();
+    live.sort_unstable();
+    assert_eq!(live, addresses(model.get_mut().unwrap()));
+    assert_eq!(live.len(), 3 * 201);
+}
+
+/// A type that only its user knows, in a pool: where its objects lie, by what searches read of them.
+#[test]
+fn the_facts_of_a_users_own_type_follow_from_its_pool() -> Result<(), AllocError> {
+    #[repr(C)]
+    struct Own {
+        key: u64,
+        next: [usize; 1],
+        value: [u64; 7],
+    }
+    describe!(Own, "own", search: [key], links: [next; 1], found: [key, value]);
+    let sets = Sets { line: 64, sets: 64, hash: SetHash::Modulo };
+    let facts = |align| {
+        let mut pool =
+            Pool::<Own>::new("own", &config(Tuning::default().slot_align(align).unwrap()));
+        for _ in 0..800 {
+            pool.alloc()?;
+        }
+        let mut census = Census::default();
+        for own in pool.live() {
+            census.add(Own::layout(), own.addr().get());
+        }
+        Ok(census.facts("own", &sets).expect("there are some"))
+    };
+    // 72 bytes: of eight neighbours one has key and link in two lines.
+    let (plain, aligned) = (facts(8)?, facts(64)?);
+    assert_eq!((plain.objects, plain.hot_bytes), (800, 16.0));
+    assert!((plain.straddling - 0.125).abs() < 0.01, "{}", plain.straddling);
+    assert!(plain.strides[&72] > 790);
+    assert_eq!((aligned.straddling, aligned.offsets.len()), (0.0, 1));
+    assert!(aligned.strides[&128] > 790);
+    Ok(())
+}
