@@ -138,7 +138,7 @@ impl Census {
                     searched,
                     begins: object.address >= lies.start,
                     ends: object.last() < lies.end,
-                    straddles: lines.len() > 1,
+                    straddles: lines.iter().map(Range::len).sum::<usize>() > 1,
                 }
             });
             Pair { address: lies.start, parts: parts.collect() }
