@@ -243,8 +243,8 @@ fn colouring_spreads_the_first_lines_of_large_slots_over_all_sets() {
     let slots = addresses(&pool, COUNT);
     let spread = sets(&slots);
     assert_eq!(spread.len(), 64);
-    // 31 or so each.
-    assert!(spread.values().all(|&count| (15..=47).contains(&count)), "{spread:?}");
+    // 31 or so each; the slabs behind headers add 16 to wherever theirs are.
+    assert!(spread.values().all(|&count| (15..=64).contains(&count)), "{spread:?}");
     // Each slab begins a line further in than the one before, 64 lines at most.
     let slab = 64 << 10;
     let starts = starts(&slots, slab);
