@@ -254,9 +254,9 @@ fn colouring_spreads_the_first_lines_of_large_slots_over_all_sets() {
         let [before, after] = [pair[0], pair[1]].map(|start| start % slab / 64);
         assert!(before < 64 && after == (before + 1) % 64, "{before} and {after}");
     }
-    // Slabs cost what they did; of 32 slots many have one less.
+    // Slabs cost what they did; of 32 slots many have one less, and more of those behind headers.
     let slabs = starts.len();
-    assert!(slabs <= COUNT.div_ceil(31) + 2, "{slabs} slabs");
+    assert!(slabs <= COUNT.div_ceil(31) + 4, "{slabs} slabs");
     assert!(config.budget.held() >= slabs * slab);
 }
 
