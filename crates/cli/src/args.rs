@@ -64,6 +64,12 @@ pub enum Verb {
     /// check was given up. All our indexes take turns, in each placement and with each type of
     /// keys.
     Verify(Box<VerifyArgs>),
+    /// Runs experiments of the sources and judges their claims
+    ///
+    /// Without a name: lists what there is. Each experiment prints what its source saw, the evidence there
+    /// is for it here (facts, a model of the source's machine, a clock), and a verdict, which rests on the
+    /// lowest level that can carry it: confirmed, not seen, contradicted, or cannot be shown here.
+    Reproduce(Box<ReproduceArgs>),
 }
 
 #[derive(Args, Debug)]
@@ -364,6 +370,38 @@ pub struct VerifyArgs {
     pub check: Option<std::path::PathBuf>,
 
     /// table, json or csv
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: String,
+}
+
+#[derive(Args, Debug)]
+#[command(allow_negative_numbers = true, args_override_self = true)]
+pub struct ReproduceArgs {
+    /// Which experiments, such as bst/1.5
+    #[arg(value_name = "EXPERIMENT")]
+    pub experiments: Vec<String>,
+
+    /// Which evidence: facts, model, clock
+    #[arg(long, value_name = "LEVEL,…", default_value = "facts,model,clock")]
+    pub level: String,
+
+    /// How many keys are loaded, instead of as many as an experiment has
+    #[arg(long, value_name = "N")]
+    pub keys: Option<String>,
+
+    /// A sixteenth of the keys, in a model with a sixteenth of the last level, and runs of 10 ms
+    #[arg(long)]
+    pub quick: bool,
+
+    /// The machine of the model, one of those of `silvics inspect`
+    #[arg(long, value_name = "NAME", default_value = "haswell")]
+    pub machine: String,
+
+    /// What all random choices follow from
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: String,
+
+    /// table, or json: an object for each experiment, on a line of its own
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: String,
 }

@@ -9,6 +9,7 @@
 //! | `bench` | `silvics bench` |
 //! | `inspect` | `silvics inspect` |
 //! | `verify` | `silvics verify` |
+//! | `reproduce` | `silvics reproduce` |
 //! | `machine`, `memory`, `alloc` | what the system tells about itself and this process |
 //! | `counters` | the counters of processor and system, around what is measured |
 //! | `output`, `progress`, `interrupt`, `error` | standard output, standard error, Ctrl-C, failures |
@@ -37,6 +38,7 @@ mod output;
 mod peers;
 mod place;
 mod progress;
+mod reproduce;
 mod select;
 mod units;
 mod verify;
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Verb::Bench(args) => bench::bench(&args).map(interrupted),
         Verb::Inspect(args) => inspect::inspect(&args).map(|()| 0),
         Verb::Verify(args) => verify::verify(&args),
+        Verb::Reproduce(args) => reproduce::reproduce(&args).map(|()| 0),
     };
     match result {
         Ok(code) => ExitCode::from(code),

@@ -22,6 +22,13 @@ pub fn json(value: &impl Serialize) -> Result<(), Error> {
     write(&bytes)
 }
 
+/// Writes a value as JSON on one line.
+pub fn json_line(value: &impl Serialize) -> Result<(), Error> {
+    let mut bytes = serde_json::to_vec(value).map_err(|error| Error::Output(error.into()))?;
+    bytes.push(b'\n');
+    write(&bytes)
+}
+
 /// Writes records under a header.
 pub fn csv(header: &[&str], records: impl Iterator<Item = Vec<String>>) -> Result<(), Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());

@@ -22,7 +22,7 @@ mod builds;
 mod cell;
 mod plan;
 mod render;
-mod report;
+pub mod report;
 pub mod stats;
 pub mod subject;
 mod worker;
@@ -30,7 +30,7 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-use crate::args::BenchArgs;
+use crate::args::{BenchArgs, Format};
 use crate::error::Error;
 use crate::interrupt;
 use crate::keys::{BenchKey, KeyType};
@@ -45,6 +45,13 @@ use subject::{Crew, Traffic};
 
 /// Runs the benchmark and prints its result; whether it was interrupted.
 pub fn bench(args: &BenchArgs) -> Result<bool, Error> {
+    let (format, report) = measure(args)?;
+    report.print(format)?;
+    Ok(report.interrupted)
+}
+
+/// Runs the benchmark; what it came to, and the format that is asked for.
+pub fn measure(args: &BenchArgs) -> Result<(Format, Report), Error> {
     let crew = Crew::new();
     let plan = Plan::new(args, crew.threads)?;
     for note in &plan.notes {
@@ -68,8 +75,7 @@ pub fn bench(args: &BenchArgs) -> Result<bool, Error> {
     if let Some(counters) = &crew.counters {
         report.config.counted = counters.tell();
     }
-    report.print(plan.format)?;
-    Ok(report.interrupted)
+    Ok((plan.format, report))
 }
 
 /// The key spaces of the cells.

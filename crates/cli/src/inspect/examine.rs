@@ -23,7 +23,7 @@ pub struct Examined {
     pub paths: Paths,
 }
 
-/// The lookups whose paths are looked at, at most …
+/// The lookups whose paths are looked at, at most, and at most two for each key …
 const PATHS_MAX: usize = 1 << 17;
 /// … and those whose ends are: of a million keys each leaf is seen from its parent.
 const ENDS_MAX: usize = 1 << 20;
@@ -40,7 +40,7 @@ pub fn examine<K: BenchKey + ?Sized>(
     progress.step();
     progress.doing(format!("{}: paths of lookups", setup.name()));
     let mut paths = Paths::default();
-    built.lookups(PATHS_MAX, |reads| paths.add(reads))?;
+    built.lookups(PATHS_MAX.min(2 * plan.keys), |reads| paths.add(reads))?;
     built.each_key(ENDS_MAX, |reads| paths.add_end(reads))?;
     progress.step();
     progress.doing(format!("{}: where objects lie", setup.name()));

@@ -18,9 +18,17 @@ use silvics_layout::findings::Remedy;
 use silvics_workload::Mix;
 use std::time::Duration;
 
-/// Runs of each index; they take turns, forwards and backwards.
-const PAIRS: usize = 20;
-const RUN: Duration = Duration::from_millis(100);
+/// Runs of two indexes in turns, forwards and backwards.
+#[derive(Clone, Copy, Debug)]
+pub struct Turns {
+    /// Runs of each index that count.
+    pub pairs: usize,
+    /// How long each takes.
+    pub run: Duration,
+}
+
+/// As a remedy is measured.
+const TURNS: Turns = Turns { pairs: 20, run: Duration::from_millis(100) };
 
 impl Setup {
     /// The same with a remedy, if it is one of placement, build or host.
@@ -83,7 +91,7 @@ pub fn fix<K: BenchKey + ?Sized>(
         let left = after.report.findings.iter().filter(|row| findings.contains(&row.id));
         let predicted = |row: &&FindingRow| findings.contains(&row.id);
         let predicted = before.report.findings.iter().filter(predicted);
-        let seen = compare(plan, &setup, traffic, crew, progress)?;
+        let seen = compare(plan, &setup, traffic, (crew, TURNS), progress)?;
         fixes.push(Fix {
             left: left.map(|row| row.id).collect(),
             remedy: report::remedy(remedy, &plan.subject),
@@ -92,7 +100,7 @@ pub fn fix<K: BenchKey + ?Sized>(
             seen_gain: 1.0 - seen.time.median,
             seen_low: 1.0 - seen.time.high,
             seen_high: 1.0 - seen.time.low,
-            pairs: PAIRS,
+            pairs: TURNS.pairs,
             counters_before: seen.before,
             counters_after: seen.after,
             findings,
@@ -126,20 +134,20 @@ fn plain<K: BenchKey + ?Sized>(
 }
 
 /// An index with a remedy beside the one without.
-struct Compared {
+pub struct Compared {
     /// The time of a lookup with it over that without, run by run.
-    time: Interval,
+    pub time: Interval,
     /// What was counted per lookup.
     before: Option<PerOp>,
     after: Option<PerOp>,
 }
 
 /// Looks up in both in turns.
-fn compare<K: BenchKey + ?Sized>(
+pub fn compare<K: BenchKey + ?Sized>(
     plan: &Plan,
     remedied: &Setup,
     traffic: &Traffic<K>,
-    crew: &Crew,
+    (crew, turns): (&Crew, Turns),
     progress: &Progress,
 ) -> Result<Compared, Error> {
     let (first, second) = (&plan.subject, remedied);
@@ -149,11 +157,11 @@ fn compare<K: BenchKey + ?Sized>(
     let run = |of: &Plain<K>, number| {
         let window = traffic.choice.start();
         let (threads, scan_length) = (crew.threads, 1);
-        let spec = RunSpec { mix, batch: 1, scan_length, threads, time: RUN, number, window };
+        let spec = RunSpec { mix, batch: 1, scan_length, threads, time: turns.run, number, window };
         of.subject.run(traffic, &spec, crew)
     };
     let (mut runs_before, mut runs_after): (Vec<Outcome>, Vec<Outcome>) = Default::default();
-    for pair in 0..=PAIRS as u64 {
+    for pair in 0..=turns.pairs as u64 {
         let (a, b) = if pair % 2 == 0 {
             let a = run(&before, pair);
             (a, run(&after, pair))

@@ -19,16 +19,16 @@
 //! | `report`, `render` | what comes out |
 //! | `picture` | the same as pictures, and as a page |
 
-mod built;
-mod examine;
-mod fix;
+pub mod built;
+pub mod examine;
+pub mod fix;
 mod foreign;
-mod host;
+pub mod host;
 mod logged;
 mod picture;
-mod plan;
+pub mod plan;
 mod render;
-mod report;
+pub mod report;
 mod subject;
 
 pub use subject::Inspected;

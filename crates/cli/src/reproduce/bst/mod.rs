@@ -1,0 +1,175 @@
+//! Experiments on binary search trees.
+//!
+//! | module | experiments |
+//! |---|---|
+//! | `mixes` | bst/1.2 |
+//! | `oversights` | bst/1.3 |
+//! | `straddling` | bst/1.4, bst/1.7 |
+//! | `sets` | bst/1.5, bst/1.6 |
+//! | `bookkeeping` | bst/1.8 |
+//! | `questions` | bst/1.11 |
+
+mod bookkeeping;
+mod mixes;
+mod oversights;
+mod questions;
+mod sets;
+mod straddling;
+
+use super::Experiment;
+use super::evidence::{Evidence, Expected, Level, Unit};
+
+macro_rules! atc18 {
+    ($section:literal) => {
+        concat!("Arbel-Raviv, Brown and Morrison, USENIX ATC 2018, ", $section)
+    };
+}
+
+const MANY_CORES: &str = "the source's throughput on 32 to 64 hardware threads of several sockets: this needs such a machine";
+
+/// All of them, in the order of their numbers.
+pub const ALL: &[Experiment] = &[
+    Experiment {
+        name: "bst/1.2",
+        title: "the microbenchmark",
+        source: atc18!("sections 3.1 and 4"),
+        claim: "with 10 M items, mended trees fall into the classes (occ-avl, occ-avl-2), (log-int, \
+                edge-int-lf, citrus, int-lf, edge-ext-lf-2, edge-ext-lf), (ticket), (ext-lf), the fastest \
+                first; 90 % lookups keep the order of lookups alone almost perfectly, and most comparisons \
+                hold at 70 %",
+        cannot_show: &[MANY_CORES],
+        gather: mixes::mixes,
+    },
+    Experiment {
+        name: "bst/1.3",
+        title: "oversights",
+        source: atc18!("sections 3.1 and 3.2.1"),
+        claim: "smaller locks, no padding and searched fields first are worth up to 86 % with 1 M items \
+                (geometric mean 11 %) on abu-dhabi, up to 43 % (23 %) on haswell, and bring occ-avl to the \
+                level of occ-avl-2; with 10 M items, smaller nodes cost int-lf, ticket and ext-lf 17 % on \
+                abu-dhabi, which fetches no pairs of lines",
+        cannot_show: &[MANY_CORES],
+        gather: oversights::oversights,
+    },
+    Experiment {
+        name: "bst/1.4",
+        title: "straddling",
+        source: atc18!("section 3.2.1"),
+        claim: "nodes of 48 bytes start at offset 0, 16, 32 or 48 of a line; the 24 bytes that a search \
+                reads of one in four lie in two lines, and the word beyond is read half the time: 1 1/8 \
+                lines per visit",
+        cannot_show: &[],
+        gather: straddling::straddling,
+    },
+    Experiment {
+        name: "bst/1.5",
+        title: "half of the sets",
+        source: atc18!("section 3.2.3"),
+        claim: "int-lf allocates a node and a descriptor of 64 bytes in turns, so nodes map to half of the \
+                cache's sets; nodes apart from descriptors make lookups 40 % faster with 1 M items; random \
+                allocations in between spread nodes over all sets, yet lookups stay slow unless \
+                prefetching is off, as the lines fetched beside nodes are useless",
+        cannot_show: &[],
+        gather: sets::half,
+    },
+    Experiment {
+        name: "bst/1.6",
+        title: "a third of the sets",
+        source: atc18!("section 4"),
+        claim: "a row, a wrapper and a node of 64 bytes follow one another, so each kind repeats every 192 \
+                bytes, and haswell's hash maps it to a third of the sets of the last level; external trees \
+                allocate two nodes and are immune",
+        cannot_show: &[
+            "the hash of the source's processor, which nobody has published: the model folds a line's number \
+             modulo 3, which is a function of our making",
+        ],
+        gather: sets::third,
+    },
+    Experiment {
+        name: "bst/1.7",
+        title: "lucky neighbours",
+        source: atc18!("section 3.2.4"),
+        claim: "75 % of the inner nodes of edge-ext-lf that have a leaf child share a line with a child; \
+                after one more allocation of 32 bytes at the start, 75 % have it in the line beside, all \
+                of them from an odd line, where fetching pairs does not help: 14 % (abu-dhabi) and 11 % \
+                (haswell) slower with 1 M items",
+        cannot_show: &[],
+        gather: straddling::collocation,
+    },
+    Experiment {
+        name: "bst/1.8",
+        title: "bookkeeping",
+        source: atc18!("section 3.3"),
+        claim: "restarting occ-avl-2 at the root instead of returning through recursion makes lookups 17 % \
+                faster with 1 M items on haswell, reading no versions either another 12 %, 31 % in all, and \
+                21 % with 10 M items; a third read of a line sets off a prefetch",
+        cannot_show: &[
+            "that a third read of a line sets off a prefetch: it needs that processor, and counters, which a \
+             virtual machine has not",
+            "the stack that a level of the recursion takes: the compiled program does not tell",
+        ],
+        gather: bookkeeping::bookkeeping,
+    },
+    Experiment {
+        name: "bst/1.11",
+        title: "three questions",
+        source: atc18!("section 6"),
+        claim: "allocators should tell which size class an object is in, which types lie close together, \
+                and how each type spreads over the sets of the last level; such queries could find layout \
+                problems by themselves",
+        cannot_show: &[],
+        gather: questions::questions,
+    },
+];
+
+/// Fewer misses per lookup than this are none.
+const MISSES: f64 = 0.01;
+
+/// By which share the second is less than the first, in misses of the model per lookup.
+fn falls(what: &str, (before, after): (f64, f64), expected: Expected) -> Evidence {
+    if before < MISSES {
+        let why = "the last level of the model holds the whole tree: give it more --keys".into();
+        return Evidence::missing(Level::Model, what.into(), why);
+    }
+    let figures = format!("({before:.2} → {after:.2})");
+    Evidence::model(what, Unit::Share, expected, 1.0 - after / before).with(&figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Expected, falls};
+    use crate::args::ReproduceArgs;
+    use crate::reproduce::evidence::Verdict;
+    use crate::reproduce::lab::Lab;
+    use crate::reproduce::plan::Plan;
+
+    /// One for little.
+    pub fn lab() -> Lab {
+        let args = ReproduceArgs {
+            experiments: Vec::new(),
+            level: "facts,model".into(),
+            keys: None,
+            quick: true,
+            machine: "haswell".into(),
+            seed: "1".into(),
+            format: "table".into(),
+        };
+        Lab::new(Plan::new(&args).unwrap())
+    }
+
+    #[test]
+    fn a_tree_that_fits_shows_no_misses() {
+        let any = || Expected::AtLeast(0.25, 0.0);
+        assert_eq!(falls("misses", (0.0, 0.0), any()).verdict, Verdict::CannotBeShown);
+        assert_eq!(falls("misses", (2.0, 1.0), any()).verdict, Verdict::Confirmed);
+        assert_eq!(falls("misses", (1.0, 2.0), any()).verdict, Verdict::Contradicted);
+    }
+
+    #[test]
+    fn numbers_are_distinct() {
+        let mut names: Vec<_> = super::ALL.iter().map(|experiment| experiment.name).collect();
+        names.dedup();
+        assert_eq!(names.len(), super::ALL.len());
+        assert!(super::ALL.iter().all(|one| !one.claim.is_empty() && !one.source.is_empty()));
+    }
+}

@@ -1,0 +1,274 @@
+//! The bench that experiments work at: `inspect` for facts and the model, runs in turns for the clock.
+
+use super::evidence::{Evidence, Level, Verdict};
+use super::plan::{Plan, smaller};
+use crate::args::{BenchArgs, Format, PlaceArgs};
+use crate::bench::measure;
+use crate::bench::report::Report as Bench;
+use crate::bench::stats::Interval;
+use crate::bench::subject::{Crew, Traffic};
+use crate::error::Error;
+use crate::inspect::built::traffic;
+use crate::inspect::examine::examine;
+use crate::inspect::fix::{Turns, compare};
+use crate::inspect::host::HostKind;
+use crate::inspect::plan::{Plan as Inspection, Setup};
+use crate::inspect::report::{Collocated, Config, FindingRow, Kind, ModelRow, Report};
+use crate::keys::KeyType;
+use crate::machine::Machine;
+use crate::place::Place;
+use crate::progress::Progress;
+use crate::select;
+use crate::units::Bytes;
+use silvics::{Pages, Tuning};
+use silvics_layout::SetHash;
+use silvics_workload::Dist;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// More bytes than any build of a tree has in nodes for a key.
+const NODES_OF_A_KEY: usize = 144;
+
+/// Where an index is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bed {
+    /// Its name and variant.
+    index: &'static str,
+    place: Place,
+    /// What the program around it allocates for each key.
+    host: &'static [&'static str],
+    keys: usize,
+    /// Whether the machine of the model fetches pairs of lines, if it does.
+    prefetch: bool,
+    /// Whether its last level is taken to map lines by their lowest bits.
+    modulo: bool,
+    /// Which part of its last level it has.
+    part: usize,
+}
+
+impl Bed {
+    /// In one heap for all kinds, with the study's size classes.
+    pub fn mixed(index: &'static str, keys: usize) -> Self {
+        let place = Place::SizeClass(Pages::Small);
+        Self { index, place, host: &[], keys, prefetch: true, modulo: false, part: 1 }
+    }
+
+    /// With a pool for each kind, on the same pages.
+    pub fn segregated(index: &'static str, keys: usize) -> Self {
+        Self::tuned(index, keys, Tuning::default())
+    }
+
+    /// The same with pools laid out like this.
+    pub fn tuned(index: &'static str, keys: usize, tuning: Tuning) -> Self {
+        let place = Place::Pooled(Pages::Small, tuning);
+        Self { place, ..Self::mixed(index, keys) }
+    }
+
+    /// The same beside what a program allocates for each key.
+    #[must_use]
+    pub fn beside(self, host: &'static [&'static str]) -> Self {
+        Self { host, ..self }
+    }
+
+    /// The same on a machine that fetches no pairs of lines.
+    #[must_use]
+    pub fn without_prefetch(self) -> Self {
+        Self { prefetch: false, ..self }
+    }
+
+    /// The same with a last level without slices.
+    #[must_use]
+    pub fn unsliced(self) -> Self {
+        Self { modulo: true, ..self }
+    }
+
+    /// The same on a machine with a part of the last level, for a tree that is as much smaller.
+    #[must_use]
+    pub fn scaled(self, part: usize) -> Self {
+        Self { part, ..self }
+    }
+
+    fn setup(&self) -> Result<Setup, Error> {
+        let chosen = select::resolve(self.index, None)?.swap_remove(0);
+        let host = self.host.iter().map(|kind| HostKind::parse(kind));
+        let host = host.collect::<Result<_, _>>().map_err(|error| Error::value("--host", error))?;
+        Ok(Setup { chosen, place: self.place, host })
+    }
+}
+
+/// An index as it was found to be.
+pub struct Look {
+    pub config: Config,
+    pub kinds: Vec<Kind>,
+    pub collocation: Collocated,
+    pub model: ModelRow,
+    pub findings: Vec<FindingRow>,
+}
+
+impl Look {
+    /// The report on an index; that on a trace has no lookups.
+    fn of(report: Report) -> Option<Self> {
+        let Report { config, kinds, collocation, model, findings, .. } = report;
+        Some(Self { config: config?, kinds, collocation: collocation?, model: model?, findings })
+    }
+
+    /// What is so for the objects of a kind, which there are.
+    pub fn kind(&self, name: &str) -> Result<&Kind, Error> {
+        let found = self.kinds.iter().find(|kind| kind.name == name);
+        found.ok_or_else(|| self.lacks(&format!("objects called {name}")))
+    }
+
+    /// What the place of a kind takes for one of its objects.
+    pub fn class(&self, name: &str) -> Result<f64, Error> {
+        let class = self.kind(name)?.class;
+        class.ok_or_else(|| self.lacks(&format!("size class of {name}s")))
+    }
+
+    fn lacks(&self, what: &str) -> Error {
+        Error::Wrong { index: self.config.index.clone(), what: format!("it has no {what}") }
+    }
+}
+
+/// What experiments work with.
+pub struct Lab {
+    pub plan: Plan,
+    /// The one that all this runs on.
+    pub machine: Machine,
+    /// What has been looked at, which other experiments may want to see as well.
+    seen: Vec<(Bed, Rc<Look>)>,
+}
+
+impl Lab {
+    /// One in which nothing has been looked at.
+    pub fn new(plan: Plan) -> Self {
+        Self { plan, machine: Machine::this(Crew::new().threads), seen: Vec::new() }
+    }
+
+    /// Whether evidence of a level is asked for.
+    pub fn wants(&self, level: Level) -> bool {
+        self.plan.levels.contains(&level)
+    }
+
+    /// Whether there is anything that `look` is needed for.
+    pub fn looks(&self) -> bool {
+        self.wants(Level::Fact) || self.wants(Level::Model)
+    }
+
+    /// An index, inspected.
+    pub fn look(&mut self, bed: &Bed) -> Result<Rc<Look>, Error> {
+        if let Some((_, look)) = self.seen.iter().find(|(seen, _)| seen == bed) {
+            return Ok(Rc::clone(look));
+        }
+        let plan = self.inspection(bed)?;
+        let examined = examine(&plan, &plan.subject, &traffic::<u64>(&plan), &Progress::new(4))?;
+        let Some(look) = Look::of(examined.report) else {
+            let what = "its lookups tell nothing".into();
+            return Err(Error::Wrong { index: bed.index.into(), what });
+        };
+        let look = Rc::new(look);
+        self.seen.push((bed.clone(), Rc::clone(&look)));
+        Ok(look)
+    }
+
+    fn inspection(&self, bed: &Bed) -> Result<Inspection, Error> {
+        let mut machine = smaller(self.plan.machine, bed.part)?;
+        if !bed.prefetch {
+            machine = machine.without_prefetch();
+        }
+        if bed.modulo {
+            let unsliced = machine.with_llc_hash(SetHash::Modulo);
+            machine = unsliced.map_err(|error| Error::value("--machine", error))?;
+        }
+        Ok(Inspection {
+            subject: bed.setup()?,
+            key_type: KeyType::U64,
+            keys: bed.keys,
+            dist: Dist::Uniform,
+            seed: self.plan.seed,
+            updates: 0,
+            // The study's trees freed nothing.
+            no_reuse: true,
+            // Enough to fill the last level: of a large tree a lookup brings ten lines or so.
+            lookups: (machine.llc.bytes / machine.line / 5).max(8_000),
+            machine,
+            fix: false,
+            counters: false,
+            svg: None,
+            html: None,
+            format: Format::Table,
+        })
+    }
+
+    /// How many times as fast lookups are in the second as in the first, in turns.
+    pub fn speedup(&self, [slow, fast]: [&Bed; 2]) -> Result<Interval, Error> {
+        let (plan, fast) = (self.inspection(slow)?, fast.setup()?);
+        let traffic: Traffic<u64> = traffic(&plan);
+        let crew = Crew::new();
+        let turns = (&crew, self.turns());
+        let times = compare(&plan, &fast, &traffic, turns, &Progress::new(1))?.time;
+        Ok(Interval { median: 1.0 / times.median, low: 1.0 / times.high, high: 1.0 / times.low })
+    }
+
+    /// The evidence of that for two layouts, of which the source saw one to be so much faster.
+    pub fn faster(&self, what: String, claimed: &str, beds: [&Bed; 2]) -> Result<Evidence, Error> {
+        Ok(self.clocked(what, claimed, beds[0].keys, self.speedup(beds)?))
+    }
+
+    /// The evidence of a ratio of speeds that misses make. That there is no difference says nothing where
+    /// the last level holds all nodes however they lie.
+    pub fn clocked(&self, what: String, claimed: &str, keys: usize, ratio: Interval) -> Evidence {
+        let line = Evidence::faster(what, claimed, ratio);
+        let llc = self.machine.caches.last().map_or(0, |cache| cache.bytes);
+        if line.verdict == Verdict::NotSeen && keys * NODES_OF_A_KEY <= llc {
+            let why =
+                format!("(the last level of {} holds all nodes, however they lie)", Bytes(llc));
+            return Evidence { verdict: Verdict::CannotBeShown, ..line.with(&why) };
+        }
+        line
+    }
+
+    /// Lookups, or other mixes, on pooled indexes in turns, each answer checked.
+    pub fn bench(&self, index: &[&str], keys: usize, mix: &str) -> Result<Bench, Error> {
+        let Turns { pairs, run } = self.turns();
+        let place = PlaceArgs {
+            placement: "pooled".into(),
+            pages: "4k".into(),
+            slot_align: None,
+            slab: None,
+            regions: None,
+            colouring: false,
+        };
+        let args = BenchArgs {
+            index: Some(index.join(",")),
+            variant: None,
+            keys: Some(keys.to_string()),
+            key_file: None,
+            key_format: None,
+            key_type: None,
+            dist: "uniform".into(),
+            mix: mix.into(),
+            scan_length: "100".into(),
+            batch: "1".into(),
+            threads: None,
+            seconds: run.as_secs_f64().to_string(),
+            rounds: pairs.to_string(),
+            place,
+            memory_limit: None,
+            no_reuse: true,
+            counters: false,
+            seed: self.plan.seed.to_string(),
+            format: "json".into(),
+        };
+        let (_, report) = measure(&args)?;
+        if report.interrupted { Err(Error::Interrupted) } else { Ok(report) }
+    }
+
+    /// How often, and how long.
+    fn turns(&self) -> Turns {
+        if self.plan.quick {
+            Turns { pairs: 10, run: Duration::from_millis(10) }
+        } else {
+            Turns { pairs: 20, run: Duration::from_millis(100) }
+        }
+    }
+}

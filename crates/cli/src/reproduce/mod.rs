@@ -1,0 +1,70 @@
+//! `silvics reproduce`.
+//!
+//! # Method
+//! An experiment has a claim of its source, and a function that gathers lines of evidence for it: facts
+//! and the model's figures from `inspect`, the clock's from runs in turns. Each line says what there
+//! would be if the claim held, what there is, and what follows; the verdict on the claim is the worst of
+//! the lines it rests on. What else was looked at is printed, too, and named beside the verdict where it
+//! differs. Thresholds are those of docs/experiments.md.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `plan` | what is to be reproduced |
+//! | `lab` | inspections and clocks |
+//! | `evidence` | lines, levels and verdicts |
+//! | `bst` | experiments on binary search trees |
+//! | `report` | what comes out |
+
+mod bst;
+mod evidence;
+mod lab;
+mod plan;
+mod report;
+
+use crate::args::{Format, ReproduceArgs};
+use crate::error::Error;
+use crate::interrupt;
+use evidence::Evidence;
+use lab::Lab;
+use plan::Plan;
+
+/// An experiment of a source.
+pub struct Experiment {
+    /// Its number, as docs/experiments.md has it.
+    pub name: &'static str,
+    pub title: &'static str,
+    /// Where it was made.
+    pub source: &'static str,
+    /// What its source saw: its numbers are the source's.
+    pub claim: &'static str,
+    /// What of it no run of this command can show, and why.
+    pub cannot_show: &'static [&'static str],
+    /// Does what the source did, as far as that is asked for.
+    pub gather: fn(&mut Lab) -> Result<Vec<Evidence>, Error>,
+}
+
+/// All there are, in the order of their numbers.
+const ALL: &[Experiment] = bst::ALL;
+
+/// Reproduces experiments and prints what came of each as soon as it has.
+pub fn reproduce(args: &ReproduceArgs) -> Result<(), Error> {
+    let format = match Format::parse(&args.format)? {
+        Format::Csv => {
+            let problem = "evidence is of several sorts: choose table or json";
+            return Err(Error::value("--format", problem));
+        }
+        format => format,
+    };
+    let plan = Plan::new(args)?;
+    let chosen = plan::chosen(&args.experiments, ALL)?;
+    if chosen.is_empty() {
+        return report::list(ALL, format);
+    }
+    interrupt::catch();
+    let mut lab = Lab::new(plan);
+    for experiment in &chosen {
+        let evidence = (experiment.gather)(&mut lab)?;
+        report::print(&report::Report::new(experiment, &lab, evidence), format)?;
+    }
+    Ok(())
+}

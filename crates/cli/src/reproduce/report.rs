@@ -1,0 +1,166 @@
+//! What came of an experiment, as a table or as JSON.
+
+use super::Experiment;
+use super::evidence::{Evidence, Level, Verdict, verdict};
+use super::lab::Lab;
+use crate::args::Format;
+use crate::error::Error;
+use crate::machine::Machine;
+use crate::output;
+use crate::units::Bytes;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// What came of an experiment.
+#[derive(Debug, Serialize)]
+pub struct Report<'a> {
+    pub experiment: &'static str,
+    pub title: &'static str,
+    pub source: &'static str,
+    /// What the source saw, in the source's numbers.
+    pub claim: &'static str,
+    /// Where this was run.
+    pub machine: &'a Machine,
+    pub model: ModelMachine,
+    pub config: Config,
+    pub evidence: Vec<Evidence>,
+    pub verdict: Verdict,
+    /// Lines that are not as the source saw it, though the verdict does not rest on them.
+    pub except: Vec<String>,
+    /// What of the claim cannot be shown, and why.
+    pub cannot_show: Vec<String>,
+}
+
+/// The machine of the model.
+#[derive(Debug, Serialize)]
+pub struct ModelMachine {
+    pub name: &'static str,
+    pub source: &'static str,
+    pub llc_bytes: usize,
+}
+
+/// How it was run.
+#[derive(Debug, Serialize)]
+pub struct Config {
+    pub levels: Vec<Level>,
+    /// Of all experiments, if there was one for all.
+    pub keys: Option<usize>,
+    pub quick: bool,
+    pub seed: u64,
+}
+
+impl<'a> Report<'a> {
+    /// Judges the evidence.
+    pub fn new(experiment: &Experiment, lab: &'a Lab, evidence: Vec<Evidence>) -> Self {
+        let plan = &lab.plan;
+        let mut cannot_show: Vec<String> =
+            experiment.cannot_show.iter().map(|text| (*text).to_owned()).collect();
+        let missing = evidence.iter().filter(|line| line.verdict == Verdict::CannotBeShown);
+        for line in missing {
+            let text = format!("{}: {}", line.what, line.found);
+            if !cannot_show.contains(&text) {
+                cannot_show.push(text);
+            }
+        }
+        if !evidence.iter().any(|line| line.decides) {
+            cannot_show.push("--level leaves out what the verdict rests on".into());
+        }
+        let different = |line: &&Evidence| {
+            !line.decides && matches!(line.verdict, Verdict::NotSeen | Verdict::Contradicted)
+        };
+        let except = evidence.iter().filter(different);
+        let except = except.map(|line| format!("{}: {}", line.what, line.verdict.name()));
+        Self {
+            experiment: experiment.name,
+            title: experiment.title,
+            source: experiment.source,
+            claim: experiment.claim,
+            machine: &lab.machine,
+            model: ModelMachine {
+                name: plan.machine.name,
+                source: plan.machine.source,
+                llc_bytes: plan.machine.llc.bytes,
+            },
+            config: Config {
+                levels: plan.levels.clone(),
+                keys: plan.keys,
+                quick: plan.quick,
+                seed: plan.seed,
+            },
+            verdict: verdict(&evidence),
+            except: except.collect(),
+            cannot_show,
+            evidence,
+        }
+    }
+}
+
+/// Prints what came of an experiment.
+pub fn print(report: &Report<'_>, format: Format) -> Result<(), Error> {
+    match format {
+        Format::Json => output::json_line(report),
+        _ => output::text(&text(report)),
+    }
+}
+
+fn text(report: &Report<'_>) -> String {
+    let mut text = format!("{} {}\n", report.experiment, report.title);
+    let _ = writeln!(text, "source: {}", report.source);
+    let _ = writeln!(text, "claim (numbers are the source's): {}", report.claim);
+    let (model, config) = (&report.model, &report.config);
+    let llc = Bytes(model.llc_bytes);
+    let _ = writeln!(text, "machine: {}", report.machine);
+    let _ = writeln!(text, "model: {}, {llc} of last level; seed {}", model.name, config.seed);
+    let header = ["level", "what", "expected", "found", "verdict"];
+    let mut table = output::table(&header);
+    for line in &report.evidence {
+        let aside = if line.decides { "" } else { " (aside)" };
+        table.add_row([
+            line.level.name().to_owned(),
+            line.what.clone(),
+            line.expected.clone(),
+            line.found.clone(),
+            format!("{}{aside}", line.verdict.name()),
+        ]);
+    }
+    let _ = writeln!(text, "\n{table}\n\nverdict: {}", report.verdict.name());
+    for line in &report.except {
+        let _ = writeln!(text, "  but {line}");
+    }
+    for line in &report.cannot_show {
+        let _ = writeln!(text, "  cannot be shown here: {line}");
+    }
+    text.push('\n');
+    text
+}
+
+#[derive(Serialize)]
+struct Listed {
+    experiment: &'static str,
+    title: &'static str,
+    source: &'static str,
+    claim: &'static str,
+}
+
+#[derive(Serialize)]
+struct List {
+    experiments: Vec<Listed>,
+}
+
+/// Prints what there is.
+pub fn list(all: &'static [Experiment], format: Format) -> Result<(), Error> {
+    let listed = all.iter().map(|experiment| Listed {
+        experiment: experiment.name,
+        title: experiment.title,
+        source: experiment.source,
+        claim: experiment.claim,
+    });
+    if format == Format::Json {
+        return output::json(&List { experiments: listed.collect() });
+    }
+    let mut table = output::table(&["experiment", "title", "source"]);
+    for one in listed {
+        table.add_row([one.experiment, one.title, one.source]);
+    }
+    output::text(&format!("{table}\n"))
+}

@@ -1,0 +1,188 @@
+//! `silvics reproduce`: what it sees of the study of trees, prints, and refuses.
+
+mod common;
+
+use common::{run, stderr, stdout};
+use serde_json::Value;
+
+/// What came of an experiment on little.
+fn quick(name: &str, level: &str) -> Value {
+    let args = ["reproduce", name, "--quick", "--level", level, "--format", "json"];
+    let output = run(&args);
+    assert_eq!(output.status.code(), Some(0), "{name}: {}", stderr(&output));
+    serde_json::from_slice(&output.stdout).expect("one JSON object and nothing else")
+}
+
+/// The verdicts of the lines that the verdict rests on.
+fn decisive(report: &Value) -> Vec<(&str, &str)> {
+    let lines = report["evidence"].as_array().unwrap();
+    let decides = lines.iter().filter(|line| line["decides"] == true);
+    decides
+        .map(|line| (line["what"].as_str().unwrap(), line["verdict"].as_str().unwrap()))
+        .collect()
+}
+
+/// Each experiment of layout is seen in facts and in the model.
+fn confirmed(name: &str, lines: usize) -> Value {
+    let report = quick(name, "facts,model");
+    assert_eq!(report["verdict"], "confirmed", "{report:#}");
+    let decisive = decisive(&report);
+    assert!(decisive.len() >= lines, "{decisive:#?}");
+    assert!(decisive.iter().all(|(_, verdict)| *verdict == "confirmed"), "{decisive:#?}");
+    report
+}
+
+#[test]
+fn nodes_of_48_bytes_straddle() {
+    let report = confirmed("bst/1.4", 18);
+    assert_eq!(report["except"], serde_json::json!([]));
+}
+
+#[test]
+fn nodes_between_descriptors_use_half_of_the_sets() {
+    confirmed("bst/1.5", 12);
+}
+
+#[test]
+fn nodes_between_rows_use_a_third_of_a_sliced_cache() {
+    let report = confirmed("bst/1.6", 13);
+    // Nearer caches are not in slices: not all of the claim holds there.
+    assert_eq!(report["except"].as_array().unwrap().len(), 1, "{report:#}");
+    assert_eq!(report["cannot_show"].as_array().unwrap().len(), 1, "{report:#}");
+}
+
+#[test]
+fn leaves_lie_beside_their_parents_by_luck() {
+    let report = confirmed("bst/1.7", 4);
+    let lines = report["evidence"].as_array().unwrap();
+    let odd = lines.iter().find(|line| line["what"].as_str().unwrap().contains("odd line"));
+    let odd = odd.expect("the line about odd lines");
+    assert_eq!((&odd["verdict"], &odd["decides"]), (&"not seen".into(), &false.into()), "{odd}");
+    assert!((odd["value"].as_f64().unwrap() - 0.5).abs() < 0.02, "{odd}");
+    assert!(report["except"].to_string().contains("odd line"), "{report:#}");
+}
+
+#[test]
+fn lookups_of_a_fixed_tree_read_a_word_less() {
+    let report = quick("bst/1.8", "facts");
+    assert_eq!(report["verdict"], "confirmed", "{report:#}");
+    assert!(report["cannot_show"].to_string().contains("prefetch"), "{report:#}");
+}
+
+#[test]
+fn a_claim_about_slices_needs_a_machine_that_has_them() {
+    let args = ["bst/1.6", "--keys", "2000", "--level", "model", "--machine", "i7-4770"];
+    let output = run(&[&["reproduce", "--format", "json"], &args[..]].concat());
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let text = report["cannot_show"].to_string();
+    assert!(text.contains("i7-4770 has not 12 slices"), "{report:#}");
+}
+
+#[test]
+fn a_report_has_all_it_takes_to_judge_it() {
+    let output = run(&[
+        "reproduce",
+        "bst/1.7",
+        "bst/1.2",
+        "--keys",
+        "2000",
+        "--quick",
+        "--format",
+        "json",
+        "--level",
+        "facts,clock",
+        "--seed",
+        "7",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    let reports: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("an object on a line")).collect();
+    let names: Vec<&Value> = reports.iter().map(|report| &report["experiment"]).collect();
+    assert_eq!(names, ["bst/1.2", "bst/1.7"]);
+    for report in &reports {
+        for field in ["title", "source", "claim", "verdict"] {
+            assert!(!report[field].as_str().unwrap().is_empty(), "{field}: {report:#}");
+        }
+        assert!(report["machine"]["cores"].as_u64() > Some(0), "{report:#}");
+        assert_eq!(report["model"]["name"], "haswell");
+        assert_eq!(
+            (&report["config"]["seed"], &report["config"]["keys"]),
+            (&7.into(), &2000.into())
+        );
+        assert!(report["cannot_show"].is_array() && report["except"].is_array(), "{report:#}");
+        let lines = report["evidence"].as_array().unwrap();
+        assert!(lines.len() >= 4, "{report:#}");
+        for line in lines {
+            assert!(["fact", "clock"].contains(&line["level"].as_str().unwrap()), "{line}");
+            assert!(!line["what"].as_str().unwrap().is_empty(), "{line}");
+            assert!(!line["found"].as_str().unwrap().is_empty(), "{line}");
+            assert!(line["expected"].is_string() && line["decides"].is_boolean(), "{line}");
+            let verdicts = ["confirmed", "not seen", "contradicted", "cannot be shown here"];
+            assert!(verdicts.contains(&line["verdict"].as_str().unwrap()), "{line}");
+            // Whatever the clock says, it does not decide where something else can.
+            let clock = line["level"] == "clock";
+            assert!(
+                !(clock && report["experiment"] == "bst/1.7" && line["decides"] == true),
+                "{line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_level_that_carries_nothing_leaves_the_claim_open() {
+    let report = quick("bst/1.4", "clock");
+    assert_eq!(report["verdict"], "cannot be shown here", "{report:#}");
+    assert!(report["cannot_show"].to_string().contains("--level"), "{report:#}");
+}
+
+#[test]
+fn tables_show_the_claim_the_evidence_and_the_verdict() {
+    let output = run(&["reproduce", "bst/1.8", "--keys", "2000", "--level", "facts"]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for part in
+        ["bst/1.8 bookkeeping", "claim (numbers are the source's)", "17 %", "verdict: confirmed"]
+    {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+}
+
+#[test]
+fn without_a_name_it_lists_what_there_is() {
+    let output = run(&["reproduce"]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let numbers = ["1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "1.11"];
+    for number in numbers {
+        assert!(text.contains(&format!("bst/{number} ")), "{text}");
+    }
+    let output = run(&["reproduce", "--format", "json"]);
+    let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(list["experiments"].as_array().unwrap().len(), numbers.len());
+}
+
+/// One sentence with all of `parts`, exit code 2, nothing on standard output.
+fn refuses(args: &[&str], parts: &[&str]) {
+    let output = run(&[&["reproduce"], args].concat());
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+    assert_eq!(stdout(&output), "", "{args:?}");
+    let message = text.strip_prefix("error: ").unwrap_or_else(|| panic!("{args:?}: {text}"));
+    assert_eq!(message.trim_end().lines().count(), 1, "{text}");
+    for part in parts {
+        assert!(message.contains(part), "{args:?}: `{part}` is not in: {message}");
+    }
+}
+
+#[test]
+fn values_that_make_no_sense() {
+    refuses(&["bst/1.99"], &["`bst/1.99` is no experiment", "lists what there is"]);
+    refuses(&["bst/1.4", "1.5"], &["`1.5` is no experiment", "did you mean `bst/1.5`?"]);
+    refuses(&["bst/1.4", "--level", "guess"], &["--level", "`guess`", "facts, model or clock"]);
+    refuses(&["bst/1.4", "--keys", "12"], &["--keys", "`12`"]);
+    refuses(&["bst/1.4", "--seed", "x"], &["--seed", "`x`"]);
+    refuses(&["bst/1.4", "--machine", "pdp-11"], &["--machine", "pdp-11"]);
+    refuses(&["bst/1.4", "--format", "csv"], &["--format", "table or json"]);
+}
