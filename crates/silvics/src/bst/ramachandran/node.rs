@@ -312,7 +312,7 @@ impl Node {
 
     /// What [`Self::has_fate`] reads.
     pub(super) fn fate_read(&self) -> Read {
-        NODE.read(self, offset_of!(Self, edges), size_of::<usize>(), Why::Again)
+        NODE.read(self, NODE.search[1].offset, size_of::<usize>(), Why::Again)
     }
 
     /// Gives it this fate unless it has one, and returns the one it has.
