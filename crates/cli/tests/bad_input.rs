@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Files, bench, run, stderr, stdout};
+use common::{Files, bench, refused, run, stderr, stdout};
 
 /// Whether the answer is one sentence with all of `parts`.
 fn refuses(args: &[&str], parts: &[&str]) {
@@ -12,17 +12,9 @@ fn refuses(args: &[&str], parts: &[&str]) {
 }
 
 /// The same without an index and a number of keys.
+#[track_caller]
 fn refuses_plain(args: &[&str], parts: &[&str]) {
-    let output = bench(args);
-    let text = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
-    assert_eq!(stdout(&output), "", "{args:?}");
-    let message = text.lines().last().unwrap_or_default();
-    assert!(message.starts_with("error: "), "{args:?}: {text}");
-    assert!(text.lines().filter(|line| !line.starts_with("note: ")).count() == 1, "{text}");
-    for part in parts {
-        assert!(message.contains(part), "{args:?}: `{part}` is not in: {message}");
-    }
+    refused(&bench(args), parts);
 }
 
 #[test]

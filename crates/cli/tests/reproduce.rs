@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{run, stderr, stdout};
+use common::{refused, run, stderr, stdout};
 use serde_json::Value;
 
 /// What came of an experiment on little.
@@ -163,17 +163,9 @@ fn without_a_name_it_lists_what_there_is() {
     assert_eq!(list["experiments"].as_array().unwrap().len(), numbers.len());
 }
 
-/// One sentence with all of `parts`, exit code 2, nothing on standard output.
+#[track_caller]
 fn refuses(args: &[&str], parts: &[&str]) {
-    let output = run(&[&["reproduce"], args].concat());
-    let text = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
-    assert_eq!(stdout(&output), "", "{args:?}");
-    let message = text.strip_prefix("error: ").unwrap_or_else(|| panic!("{args:?}: {text}"));
-    assert_eq!(message.trim_end().lines().count(), 1, "{text}");
-    for part in parts {
-        assert!(message.contains(part), "{args:?}: `{part}` is not in: {message}");
-    }
+    refused(&run(&[&["reproduce"], args].concat()), parts);
 }
 
 #[test]

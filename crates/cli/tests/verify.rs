@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Files, run, stderr, stdout};
+use common::{Files, refused, run, stderr, stdout};
 use serde_json::Value;
 
 fn json(args: &[&str]) -> (Option<i32>, Value) {
@@ -12,17 +12,9 @@ fn json(args: &[&str]) -> (Option<i32>, Value) {
     (output.status.code(), value)
 }
 
-/// One sentence with all of `parts`, exit code 2, nothing on standard output.
+#[track_caller]
 fn refuses(args: &[&str], parts: &[&str]) {
-    let output = run(&[&["verify"], args].concat());
-    let text = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
-    assert_eq!(stdout(&output), "", "{args:?}");
-    let message = text.strip_prefix("error: ").unwrap_or_else(|| panic!("{args:?}: {text}"));
-    assert_eq!(message.trim_end().lines().count(), 1, "{text}");
-    for part in parts {
-        assert!(message.contains(part), "{args:?}: `{part}` is not in: {message}");
-    }
+    refused(&run(&[&["verify"], args].concat()), parts);
 }
 
 #[test]

@@ -40,6 +40,22 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// Checks that the command says one sentence with all of `parts` and nothing on standard output, with
+/// exit code 2. Notes may stand before it.
+#[track_caller]
+pub fn refused(output: &Output, parts: &[&str]) {
+    let text = stderr(output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert_eq!(stdout(output), "");
+    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("note: ")).collect();
+    let message = lines.first().and_then(|line| line.strip_prefix("error: "));
+    let message = message.unwrap_or_else(|| panic!("no error: {text}"));
+    assert_eq!(lines.len(), 1, "{text}");
+    for part in parts {
+        assert!(message.contains(part), "`{part}` is not in: {message}");
+    }
+}
+
 /// A folder of key files.
 pub struct Files(tempfile::TempDir);
 
