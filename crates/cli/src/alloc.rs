@@ -1,5 +1,8 @@
 //! The global allocator, which serves the peers, and our indexes where they are placed `shared`.
 
+use silvics_layout::Among;
+use std::alloc::Layout;
+
 #[cfg(all(feature = "alloc-jemalloc", not(target_env = "msvc")))]
 mod jemalloc {
     use std::ffi::c_char;
@@ -64,6 +67,23 @@ pub fn settle() {
     for (start, len) in crate::memory::advised_mappings() {
         jemalloc::collapse(start, start + len);
     }
+}
+
+/// The bytes from an object of so many to the next of that size, where they lie side by side, if that is
+/// known of it.
+pub fn bytes_for(layout: Layout) -> Option<usize> {
+    if cfg!(all(feature = "alloc-jemalloc", not(target_env = "msvc"))) {
+        #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
+        return Some(silvics_pool::Heap::bytes(&silvics_pool::Jemalloc, layout));
+    }
+    // A chunk has a word of its own, and is a multiple of two (glibc manual, malloc/malloc.c).
+    let glibc = cfg!(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"));
+    glibc.then(|| (layout.size() + 8).next_multiple_of(16).max(32))
+}
+
+/// What lies beside an object of it: those of its class, or whatever came next.
+pub fn among() -> Among {
+    if cfg!(feature = "alloc-jemalloc") { Among::Size } else { Among::All }
 }
 
 /// Its name, as rows of results carry it.

@@ -401,6 +401,12 @@ impl PerOp {
         known
     }
 
+    /// The least share of the time in which one of them was counted, if some are scaled.
+    pub fn scaled<'a>(of: impl Iterator<Item = &'a Self>) -> Option<f64> {
+        let least = of.map(|per_op| per_op.time_counted).min_by(f64::total_cmp)?;
+        (least < 0.999).then_some(least)
+    }
+
     /// The figure of an event.
     pub fn get(&self, event: Event) -> Option<f64> {
         match event {

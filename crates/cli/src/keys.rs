@@ -22,6 +22,15 @@ impl KeyType {
             Self::Bytes => "bytes",
         }
     }
+
+    /// Reads its name.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "u64" => Ok(Self::U64),
+            "bytes" => Ok(Self::Bytes),
+            _ => Err(format!("`{text}` is no type of keys: choose u64 or bytes")),
+        }
+    }
 }
 
 impl fmt::Display for KeyType {

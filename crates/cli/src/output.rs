@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::progress;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -85,6 +86,24 @@ impl File {
             .and_then(|()| fs::remove_file(&beside))
             .map_err(|e| output.error(format!("cannot be written: {e}")))?;
         Ok(output)
+    }
+
+    /// That no two are one file.
+    pub fn distinct<const N: usize>(files: [&Option<Self>; N]) -> Result<(), Error> {
+        let files: Vec<&Self> = files.into_iter().flatten().collect();
+        for (at, file) in files.iter().enumerate() {
+            if let Some(other) = files[..at].iter().find(|other| other.place() == file.place()) {
+                let remedy = "both would be written to one file: name two";
+                return Err(Error::Conflict { flag: other.flag, other: file.flag, remedy });
+            }
+        }
+        Ok(())
+    }
+
+    /// Where it will be, whatever way leads there.
+    fn place(&self) -> (Option<PathBuf>, Option<&OsStr>) {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        (folder.unwrap_or(Path::new(".")).canonicalize().ok(), self.path.file_name())
     }
 
     /// What keeps it from being written, as a failure of its flag.

@@ -1,11 +1,12 @@
 //! Where the nodes of our indexes live, as the command line names it.
 
+use crate::alloc;
 use crate::args::PlaceArgs;
 use crate::error::Error;
 use crate::flags::{list, single};
 use crate::units::parse_bytes;
 use silvics::{Heap, Options, Pages, SizeClassHeap, Tuning};
-use silvics_layout::PageSize;
+use silvics_layout::{Among, PageSize, Slot};
 use std::alloc::Layout;
 use std::sync::Arc;
 
@@ -85,15 +86,37 @@ impl Place {
         Options { pages, memory_limit, domain: None, tuning, heap: self.heap() }
     }
 
-    /// The bytes it takes for an object of so many, 8-byte aligned.
-    pub fn bytes_for(self, bytes: usize) -> usize {
-        let layout = Layout::from_size_align(bytes, 8);
-        match (self, self.heap(), layout) {
-            (Self::Pooled(_, tuning), ..) => bytes.next_multiple_of(tuning.slot_alignment()),
-            (_, Some(heap), Ok(layout)) => heap.bytes(layout),
-            // What the system's allocator takes is its own business.
-            _ => bytes,
+    /// The bytes it takes for an object of so many, 8-byte aligned, if that is known: of an index, or of the
+    /// program around one.
+    pub fn bytes_for(self, of_index: bool, bytes: usize) -> Option<usize> {
+        let layout = Layout::from_size_align(bytes, 8).ok()?;
+        match (self, self.heap()) {
+            (Self::Pooled(_, tuning), _) if of_index => {
+                Some(bytes.next_multiple_of(tuning.slot_alignment()))
+            }
+            (_, Some(heap)) => Some(heap.bytes(layout)),
+            // Beside pools the program is where it always is.
+            (Self::Pooled(..) | Self::Shared | Self::Allocator(_) | Self::SizeClass(_), None) => {
+                alloc::bytes_for(layout)
+            }
         }
+    }
+
+    /// Whether objects lie where their size or kind says: not in an allocator without classes, which puts them
+    /// where it finds room.
+    pub fn has_classes(self) -> bool {
+        self != Self::Shared || alloc::among() == Among::Size
+    }
+
+    /// Where it puts such an object, as far as is known.
+    pub fn slot(self, of_index: bool, bytes: usize) -> Slot {
+        let among = match self {
+            Self::Pooled(..) if of_index => Among::Kind,
+            Self::Allocator("segregated-jemalloc") => Among::Kind,
+            Self::SizeClass(_) | Self::Allocator(_) => Among::Size,
+            Self::Pooled(..) | Self::Shared => alloc::among(),
+        };
+        Slot { bytes: self.bytes_for(of_index, bytes).unwrap_or(bytes.max(1)), among }
     }
 
     /// The pages it is on, if the system gives what is asked for.
@@ -241,7 +264,7 @@ mod tests {
             assert!(FEATURES.iter().any(|(known, _)| known == name), "{name}");
             let place = read_one(&args(name)).unwrap();
             assert!(place.options(None).heap.is_some() && !place.is_pooled());
-            assert!(place.bytes_for(41) >= 41);
+            assert!(place.bytes_for(true, 41).is_none_or(|bytes| bytes >= 41));
         }
         let missing = FEATURES.iter().find(|(name, _)| ALLOCATORS.iter().all(|of| of.0 != *name));
         if let Some((name, feature)) = missing {
@@ -254,8 +277,8 @@ mod tests {
     #[test]
     fn pools_are_tuned_or_say_why_not() {
         let tuned = PlaceArgs { slot_align: Some("64".into()), ..args("pooled") };
-        assert_eq!(read(&tuned).unwrap()[0].bytes_for(40), 64);
-        assert_eq!(Place::SizeClass(Pages::Small).bytes_for(40), 48);
+        assert_eq!(read(&tuned).unwrap()[0].bytes_for(true, 40), Some(64));
+        assert_eq!(Place::SizeClass(Pages::Small).bytes_for(true, 40), Some(48));
         let wrong = [
             PlaceArgs { slot_align: Some("48".into()), ..args("pooled") },
             PlaceArgs { slab: Some("many".into()), ..args("pooled") },

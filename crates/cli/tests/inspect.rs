@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{run, stderr, stdout};
+use common::{Files, refused, run, stderr, stdout};
 use serde_json::Value;
 
 /// The result as JSON, of a few keys.
@@ -31,8 +31,17 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Checks that a finding is there with the first arguments and not with the second, and gives both
-/// results.
+/// The findings of which the remedy would pay, by name and kind.
+fn paying(result: &Value) -> Vec<(&str, &str)> {
+    let findings = result["findings"].as_array().expect("a list").iter();
+    let paying = findings.filter(|finding| finding["pays"] == true);
+    paying
+        .map(|of| (of["id"].as_str().expect("a name"), of["kind"].as_str().expect("one")))
+        .collect()
+}
+
+/// Checks that a finding is there with the first arguments and not with the second, where no other has
+/// come instead that a remedy would pay for, and gives both results.
 #[track_caller]
 fn mended(id: &str, baseline: &str, fixed: &str) -> [Value; 2] {
     let kind = if id == "lock-false-sharing" { "lock" } else { "node" };
@@ -40,6 +49,8 @@ fn mended(id: &str, baseline: &str, fixed: &str) -> [Value; 2] {
     let [before, after] = results.each_ref().map(|result| found(result, kind));
     assert!(before.iter().any(|found| found == id), "{baseline}: {before:?}");
     assert!(after.iter().all(|found| found != id), "{fixed}: {after:?}");
+    let [before, after] = results.each_ref().map(paying);
+    assert!(after.iter().all(|found| before.contains(found)), "{fixed}: {after:?}");
     results
 }
 
@@ -98,16 +109,15 @@ fn straddling_is_found_and_mended_by_alignment() {
 
 #[test]
 fn strides_that_slices_do_not_hide_are_found() {
-    let host = "--host row:64,wrapper:64 --machine haswell --keys 60k";
+    let host = "--host row:64,wrapper:64 --machine haswell --keys 25k";
     let [before, _] = mended(
         "sliced-stride",
         &format!("--index occ-avl:fixed --placement size-class {host}"),
         &format!("--index occ-avl:fixed --placement pooled {host}"),
     );
     let node = kind(&before, "node");
-    assert!(number(&node["stride_histogram"]["192"]) > 57_000.0);
-    let of_expected = number(&node["set_coverage"]) / number(&node["set_coverage_expected"]);
-    assert!(of_expected < 0.45, "about a third: {node}");
+    assert!(number(&node["stride_histogram"]["192"]) > 23_750.0);
+    assert!((number(&node["set_coverage"]) - 1.0 / 3.0).abs() < 0.01, "{node}");
     // Two nodes for each key: a line every four.
     let external =
         inspect(&format!("--index edge-ext-lf-2:baseline --placement size-class {host}"));
@@ -130,18 +140,18 @@ fn lost_collocation_is_found() {
 
 #[test]
 fn other_builds_are_the_remedy_of_size_and_order() {
-    for id in ["oversized-node", "scattered-fields"] {
-        mended(
-            id,
-            "--index occ-avl:baseline --keys 20k --machine haswell",
-            "--index occ-avl:fixed --keys 20k --machine haswell",
-        );
-    }
+    let [before, after] = mended(
+        "oversized-node",
+        "--index occ-avl:baseline --keys 20k --machine haswell",
+        "--index occ-avl:fixed --keys 20k --machine haswell",
+    );
+    let scattered = |result| found(result, "node").contains(&"scattered-fields".to_owned());
+    assert!(scattered(&before) && !scattered(&after));
 }
 
 #[test]
 fn pages_are_scattered_between_rows_and_not_in_pools() {
-    let host = "--host row:64,wrapper:64,lock:192,value:32 --machine haswell --keys 60k";
+    let host = "--host row:64,wrapper:64,lock:192,value:32 --machine haswell --keys 50k";
     let [before, after] = mended(
         "scattered-pages",
         &format!("--index edge-int-lf:fixed --placement size-class --pages 4k {host}"),
@@ -167,17 +177,17 @@ fn locks_that_share_lines_are_found() {
 #[test]
 fn remedies_are_applied_and_measured() {
     let result = inspect(
-        "--index int-lf:baseline --placement size-class --no-reuse --keys 20k --machine i7-4770 --fix",
+        "--index int-lf:baseline --placement size-class --no-reuse --keys 30k --updates 2k --machine i7-2630qm \
+         --fix",
     );
     let fixes = result["fixes"].as_array().expect("a list");
     assert!(!fixes.is_empty());
     for fix in fixes {
         assert!(!fix["findings"].as_array().expect("a list").is_empty(), "{fix}");
         assert!(fix["left"].as_array().expect("a list").is_empty(), "{fix}");
-        assert!(
-            number(&fix["predicted_gain"]) >= 0.01 && number(&fix["model_gain"]) < 1.0,
-            "{fix}"
-        );
+        // What was predicted comes true in the index as it is built again.
+        let (predicted, built) = (number(&fix["predicted_gain"]), number(&fix["model_gain"]));
+        assert!(predicted >= 0.01 && (predicted - built).abs() < 0.02, "{fix}");
         assert!(number(&fix["seen_low"]) <= number(&fix["seen_gain"]), "{fix}");
         assert!(number(&fix["pairs"]) >= 10.0);
     }
@@ -186,7 +196,11 @@ fn remedies_are_applied_and_measured() {
 #[test]
 fn skip_lists_and_byte_keys_are_inspected_and_updates_made() {
     let words = inspect("--index skiplist --keys 20k --machine zen4 --updates 30k --pages 4k");
-    assert_eq!(number(&kind(&words, "node")["objects"]).to_string(), "20001", "and the head");
+    let node = kind(&words, "node");
+    assert_eq!(number(&node["objects"]).to_string(), "20001", "and the head");
+    // Of one link and a quarter to many: each with all that it has.
+    assert_eq!((number(&node["bytes_min"]) as u64, number(&node["bytes"]) > 40.0), (32, true));
+    assert!(number(&node["bytes"]) < 48.0 && number(&node["bytes_max"]) > 72.0, "{node}");
     assert_eq!(words["config"]["updates"], 30_000);
     let bytes = inspect("--index skiplist --key-type bytes --keys 20k --machine graviton3");
     assert!(number(&bytes["model"]["visits"]) > 5.0);
@@ -230,6 +244,16 @@ fn people_get_three_answers() {
 }
 
 #[test]
+fn two_ways_to_one_file_are_one_file() {
+    let files = Files::new();
+    let (one, folder) = (files.write("a.svg", ""), files.missing());
+    let folder = folder.trim_end_matches("none");
+    let again = format!("{folder}./a.svg");
+    let output = run(&["inspect", "--index", "citrus", "--svg", &one, "--html", &again]);
+    refused(&output, &["--svg", "--html", "one file"]);
+}
+
+#[test]
 fn bad_input_is_one_sentence() {
     for (args, flag, word) in [
         ("--machine pdp11", "--machine:", "haswell"),
@@ -240,11 +264,13 @@ fn bad_input_is_one_sentence() {
         ("--index occ-avl-2:unsafe", "--index:", "ret"),
         ("--index citrus --key-type bytes", "--index:", "byte"),
         ("--host row", "--host:", "row:64"),
+        ("--host row:64,row:8", "--host:", "`row` is there twice"),
+        ("--index citrus --host node:64", "--host:", "`node` is a kind of the index"),
         ("--placement pooled,shared", "--placement:", "one of each"),
         ("--placement shared --slot-align 64", "--placement:", "pooled"),
         ("--slot-align 65", "--slot-align:", "power of two"),
         ("--keys 0", "--keys:", "whole number"),
-        ("--format csv --keys 1k", "--format:", "json"),
+        ("--format csv --svg /dev/full", "--format:", "json"),
     ] {
         let args: Vec<&str> = ["inspect"].into_iter().chain(args.split_whitespace()).collect();
         let output = run(&args);

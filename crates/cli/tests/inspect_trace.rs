@@ -244,3 +244,22 @@ fn pages_that_are_not_reserved_are_told_with_their_number() {
         assert!(note.contains("this region needs 1") && note.contains("sysctl vm.nr_hugepages="));
     }
 }
+
+#[test]
+fn what_a_trace_says_is_neither_obeyed_nor_believed() {
+    let files = Files::new();
+    let mut text = String::from("kind a\x1b[2J|b hot 0 18446744073709551615\n");
+    for number in 0..300 {
+        let _ = writeln!(text, "a\x1b[2J|b {:#x} 40", 0x1_0000 + 4096 * number);
+        // A name that is a word of every finding.
+        let _ = writeln!(text, "of {:#x} 40", 0x1_0040 + 4096 * number);
+    }
+    let path = files.write("trace", text);
+    let output = inspect(&["--trace", &path, "--machine", "haswell"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(!text.contains('\x1b') && text.contains("a\u{fffd}[2J\u{fffd}b"), "{text}");
+    assert!(text.contains(" of them lie 4096 bytes"), "{text}");
+    let report = json(&inspect(&["--trace", &path, "--format", "json"]));
+    close(&report["kinds"][0]["hot_bytes"], 40.0);
+}

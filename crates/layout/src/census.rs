@@ -36,6 +36,8 @@ pub(crate) struct Kind {
     pub(crate) reads: Reads,
     /// Whether its objects are locks: whoever takes one writes to it.
     pub(crate) locks: bool,
+    /// Of what was given back: the kind it was of.
+    pub(crate) freed: Option<String>,
 }
 
 /// What a search reads of the objects of a kind.
@@ -47,9 +49,32 @@ pub(crate) enum Reads {
     Hot(Option<Vec<Range<usize>>>),
 }
 
+/// What is behind the name of a kind whose objects were given back.
+pub const FREED: &str = " (free)";
+
 /// Names a kind of a [`Census`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindId(u32);
+
+/// An object of a described kind, where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// What it looks like from its address on.
+    pub layout: &'static NodeLayout,
+    /// The address from which its layout counts.
+    pub address: usize,
+    /// Bytes of it that lie before that: the upper links of a tower.
+    pub before: usize,
+    /// All its bytes, those before its address included.
+    pub bytes: usize,
+}
+
+impl Placed {
+    /// An object that has what its layout says, and no more.
+    pub const fn new(layout: &'static NodeLayout, address: usize) -> Self {
+        Self { layout, address, before: 0, bytes: layout.size }
+    }
+}
 
 /// An object of a census.
 #[derive(Clone, Copy, Debug)]
@@ -57,27 +82,39 @@ pub(crate) struct Object {
     pub(crate) kind: u32,
     /// At most 4 GiB count.
     pub(crate) bytes: u32,
+    /// So many of them lie before its address.
+    pub(crate) before: u32,
+    /// From where its layout counts.
     pub(crate) address: usize,
 }
 
 impl Object {
+    /// Its first byte.
+    pub(crate) fn start(self) -> usize {
+        self.address - self.before as usize
+    }
+
     /// The first byte behind it.
     pub(crate) fn end(self) -> usize {
-        self.address + self.bytes as usize
+        self.start().saturating_add(self.bytes as usize)
     }
 
     /// Its last byte.
     pub(crate) fn last(self) -> usize {
-        self.address + (self.bytes as usize).saturating_sub(1)
+        self.start().saturating_add((self.bytes as usize).saturating_sub(1))
     }
 }
 
 impl Kind {
     /// Calls `part` with the addresses that a search reads of an object.
     pub(crate) fn each_read(&self, object: Object, mut part: impl FnMut(Range<usize>)) {
-        let whole = object.address..object.address + object.bytes as usize;
+        let whole = object.start()..object.end();
         match &self.reads {
             Reads::Described(layout) => {
+                // Of a tower all links may be followed.
+                if object.before > 0 {
+                    part(object.start()..object.address);
+                }
                 for field in layout.search {
                     let first = object.address + field.offset;
                     part(first..first + field.bytes);
@@ -86,8 +123,8 @@ impl Kind {
             Reads::Hot(None) => part(whole),
             Reads::Hot(Some(hot)) => {
                 for range in hot {
-                    let end = (object.address + range.end).min(whole.end);
-                    let start = object.address + range.start;
+                    let end = whole.start.saturating_add(range.end).min(whole.end);
+                    let start = whole.start.saturating_add(range.start);
                     if start < end {
                         part(start..end);
                     }
@@ -114,6 +151,11 @@ impl Kind {
 impl Census {
     /// Adds an object of a described kind.
     pub fn add(&mut self, layout: &'static NodeLayout, address: usize) {
+        self.place(Placed::new(layout, address));
+    }
+
+    /// The same for one that may have more than its layout says.
+    pub fn place(&mut self, Placed { layout, address, before, bytes }: Placed) {
         // Objects mostly come in runs of a kind, or of two in turns.
         let known = self.kinds.iter().rposition(|kind| match kind.reads {
             Reads::Described(of) => std::ptr::eq(of, layout) || of == layout,
@@ -121,10 +163,17 @@ impl Census {
         });
         let kind = known.unwrap_or_else(|| {
             let reads = Reads::Described(layout);
-            self.kinds.push(Kind { name: layout.kind.into(), reads, locks: false });
-            self.kinds.len() - 1
+            self.new_kind(layout.kind.into(), reads).0 as usize
         });
-        self.push(kind as u32, address, layout.size);
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let before = u32::try_from(before).unwrap_or(u32::MAX).min(bytes);
+        self.objects.push(Object { kind: kind as u32, bytes, before, address });
+        self.sorted = false;
+    }
+
+    fn new_kind(&mut self, name: String, reads: Reads) -> KindId {
+        self.kinds.push(Kind { name, reads, locks: false, freed: None });
+        KindId((self.kinds.len() - 1) as u32)
     }
 
     /// Adds an object of a described type.
@@ -135,8 +184,19 @@ impl Census {
 
     /// A kind of which searches read these bytes; all, if that is not known.
     pub fn kind(&mut self, name: &str, hot: Option<Vec<Range<usize>>>) -> KindId {
-        self.kinds.push(Kind { name: name.into(), reads: Reads::Hot(hot), locks: false });
-        KindId((self.kinds.len() - 1) as u32)
+        let hot = hot.map(|mut parts| {
+            parts.retain(|part| !part.is_empty());
+            merge(&mut parts);
+            parts
+        });
+        self.new_kind(name.into(), Reads::Hot(hot))
+    }
+
+    /// A kind of blocks that were objects called `of`, and have been given back.
+    pub fn freed(&mut self, of: &str) -> KindId {
+        let id = self.kind(&format!("{of}{FREED}"), Some(Vec::new()));
+        self.kinds[id.0 as usize].freed = Some(of.into());
+        id
     }
 
     /// The objects of a kind are locks.
@@ -151,7 +211,7 @@ impl Census {
 
     pub(crate) fn push(&mut self, kind: u32, address: usize, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        self.objects.push(Object { kind, bytes, address });
+        self.objects.push(Object { kind, bytes, before: 0, address });
         self.sorted = false;
     }
 
@@ -160,11 +220,11 @@ impl Census {
         self.kinds.iter().map(|kind| kind.name.as_str())
     }
 
-    /// The kind, address and bytes of every object.
+    /// The kind, first byte and bytes of every object.
     pub fn objects(&self) -> impl Iterator<Item = (&str, usize, usize)> {
         self.objects.iter().map(|object| {
             let name = &self.kinds[object.kind as usize].name;
-            (name.as_str(), object.address, object.bytes as usize)
+            (name.as_str(), object.start(), object.bytes as usize)
         })
     }
 
@@ -176,7 +236,7 @@ impl Census {
     /// The objects by ascending address.
     pub(crate) fn sorted(&mut self) -> (&[Kind], &[Object]) {
         if !self.sorted {
-            self.objects.sort_unstable_by_key(|object| object.address);
+            self.objects.sort_unstable_by_key(|object| object.start());
             self.sorted = true;
         }
         (&self.kinds, &self.objects)
@@ -193,6 +253,30 @@ mod tests {
         next: [usize; 1],
     }
     crate::describe!(Mine, "mine", search: [key], links: [next; 1], found: [key]);
+
+    #[test]
+    fn a_tower_lies_before_the_address_from_which_its_layout_counts() {
+        let mut census = Census::default();
+        census.place(Placed { layout: Mine::layout(), address: 0x1010, before: 24, bytes: 40 });
+        census.add(Mine::layout(), 0x1100);
+        let objects: Vec<_> = census.objects().collect();
+        assert_eq!(objects, [("mine", 0xff8, 40), ("mine", 0x1100, 16)]);
+        let (kinds, objects) = census.sorted();
+        let mut read = Vec::new();
+        kinds[0].each_read(objects[0], |part| read.push(part));
+        assert_eq!(read, [0xff8..0x1010, 0x1010..0x1018, 0x1018..0x1020]);
+    }
+
+    #[test]
+    fn what_is_read_ends_with_the_object() {
+        let mut census = Census::default();
+        let all = census.kind("all", Some(vec![0..usize::MAX, 200..usize::MAX]));
+        census.add_sized(all, 0x1000, 64);
+        let (kinds, objects) = census.sorted();
+        let mut read = Vec::new();
+        kinds[0].each_read(objects[0], |part| read.push(part));
+        assert_eq!(read, std::slice::from_ref(&(0x1000..0x1040)));
+    }
 
     #[test]
     fn objects_of_many_kinds_stand_side_by_side() {

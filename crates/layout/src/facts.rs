@@ -52,8 +52,7 @@ pub struct Facts {
     pub expected_coverage: f64,
     /// The different lines read of these objects.
     pub lines: usize,
-    /// Of the neighbours of lines read of these objects, the share that is read for any object, or
-    /// belongs to the same one.
+    /// Of the neighbours of lines read of these objects, the share that is read for any object.
     pub useful_neighbours: f64,
     /// What the lines read of these objects hold.
     pub in_lines: Shares,
@@ -89,15 +88,19 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> usize {
 
 /// The share of the sets of a cache that `many` lines at most map to.
 pub(crate) fn covered(lines: impl Iterator<Item = usize>, many: usize, sets: &Sets) -> f64 {
-    let numbers = lines.map(|line| sets.of(line));
+    let mut numbers = lines.map(|line| sets.of(line));
     let count = if many < sets.sets {
         let mut numbers: Vec<usize> = numbers.collect();
         numbers.sort_unstable();
         numbers.dedup();
         numbers.len()
     } else {
-        let mut met = vec![false; sets.sets];
-        numbers.filter(|set| !std::mem::replace(&mut met[*set], true)).count()
+        let (mut met, mut left) = (vec![false; sets.sets], sets.sets);
+        while left > 0 {
+            let Some(set) = numbers.next() else { break };
+            left -= usize::from(!std::mem::replace(&mut met[set], true));
+        }
+        sets.sets - left
     };
     share(count, sets.sets)
 }
@@ -115,7 +118,7 @@ fn leading<T>(items: &[T], is_so: impl Fn(&T) -> bool) -> usize {
 
 /// The pages of `1 << bits` bytes on which objects lie.
 pub(crate) fn pages(objects: &[Object], bits: u32) -> Runs {
-    objects.iter().map(|object| object.address >> bits..(object.last() >> bits) + 1).collect()
+    objects.iter().map(|object| object.start() >> bits..(object.last() >> bits) + 1).collect()
 }
 
 /// What is counted object by object.
@@ -134,6 +137,8 @@ struct Counts {
 impl Counts {
     fn of(objects: &[Object], kind: &Kind, line: usize) -> Self {
         let (mut counts, mut lines) = (Self::default(), Vec::new());
+        // The same for all that start at one byte of a line.
+        let mut needed: FxHashMap<(usize, u32), f64> = FxHashMap::default();
         for object in objects {
             kind.lines(*object, line, &mut lines);
             let (mut first, mut end) = (usize::MAX, 0);
@@ -147,13 +152,17 @@ impl Counts {
             counts.needless += usize::from(count > 1 && end - first <= line);
             counts.lines += count;
             counts.needed += match kind.reads {
-                Reads::Described(layout) => layout.lines_needed(object.address % line, line),
+                Reads::Described(layout) => {
+                    *needed.entry((object.address % line, object.before)).or_insert_with(|| {
+                        layout.lines_needed_at(object.address, object.before as usize, line)
+                    })
+                }
                 Reads::Hot(_) => count as f64,
             };
-            *counts.offsets.entry(object.address % line).or_default() += 1;
+            *counts.offsets.entry(object.start() % line).or_default() += 1;
         }
         for pair in objects.windows(2) {
-            *counts.strides.entry(pair[1].address - pair[0].address).or_default() += 1;
+            *counts.strides.entry(pair[1].start() - pair[0].start()).or_default() += 1;
         }
         counts
     }
@@ -244,8 +253,8 @@ impl<'a> Survey<'a> {
             let lies = bytes(run, unit);
             next += leading(&self.reach[next..], |(reach, _)| *reach <= lies.start);
             let behind = self.reach[next..].iter().map(|(_, object)| object);
-            for object in behind.take_while(|object| object.address < lies.end) {
-                let there = overlap(&lies, &(object.address..object.end()));
+            for object in behind.take_while(|object| object.start() < lies.end) {
+                let there = overlap(&lies, &(object.start()..object.end()));
                 if there > 0 {
                     *of_kinds.entry(object.kind).or_default() += there;
                     let kind = &self.kinds[object.kind as usize];
@@ -490,7 +499,8 @@ mod tests {
         let reads = |object: &Object| {
             let (start, end) = (object.address, object.end());
             let hot = hot[object.kind as usize].iter();
-            let parts = hot.map(move |part| start + part.start..(start + part.end).min(end));
+            let parts =
+                hot.map(move |part| start + part.start..start.saturating_add(part.end).min(end));
             parts.flatten().collect::<Vec<usize>>()
         };
         let lines = |kind: Option<u32>| -> BTreeSet<usize> {
@@ -529,7 +539,7 @@ mod tests {
         ) {
             let mut census = Census::default();
             let whole = |part: &Option<(usize, usize)>| part.map_or_else(
-                || std::iter::once(0..usize::MAX >> 1).collect(),
+                || std::iter::once(0..usize::MAX).collect(),
                 |(start, bytes)| std::iter::once(start..start + bytes).collect(),
             );
             let hot: Vec<Vec<Range<usize>>> = hot.iter().map(whole).collect();

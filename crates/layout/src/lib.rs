@@ -32,13 +32,13 @@ mod sets;
 mod trace;
 pub mod views;
 
-pub use census::{Census, KindId};
+pub use census::{Census, FREED, KindId, Placed};
 pub use class::study_class;
 pub use facts::{Facts, Shares, Survey};
 pub use model::{
     Cache, Counts, Entries, Inclusion, Level, Machine, MachineError, Model, PageSize, Reached, Tlb,
 };
-pub use moves::Moves;
+pub use moves::{Among, Moves, Slot};
 pub use pagemap::{Frames, PagemapError};
 pub use paths::{Collocation, Paths};
 pub use record::Read;
@@ -122,11 +122,15 @@ macro_rules! describe {
                         ::core::mem::offset_of!(Self, $field),
                         $crate::field_bytes(|object: &Self| &object.$field),
                     ),)*
-                    $($crate::Field::links(
-                        stringify!($link),
-                        ::core::mem::offset_of!(Self, $link),
-                        $count,
-                    ),)*
+                    $({
+                        const BYTES: usize = $crate::field_bytes(|object: &$type| &object.$link);
+                        const { assert!(BYTES == $count * size_of::<usize>(), "links are words") };
+                        $crate::Field::links(
+                            stringify!($link),
+                            ::core::mem::offset_of!(Self, $link),
+                            $count,
+                        )
+                    },)*
                 ],
                 &[$($crate::Field::new(
                     stringify!($found),
@@ -210,7 +214,7 @@ impl NodeLayout {
         let mut lines = Vec::new();
         for field in self.search {
             let first = offset + field.offset;
-            lines.extend(first / line..=(first + field.bytes - 1) / line);
+            lines.extend(first / line..(first + field.bytes).div_ceil(line));
         }
         lines.sort_unstable();
         lines.dedup();
@@ -220,26 +224,32 @@ impl NodeLayout {
     /// The lines of `line` bytes that hold what a search needs of an object at that offset in a line: of
     /// the links the one that it follows, on average over all of them.
     pub fn lines_needed(&self, offset: usize, line: usize) -> f64 {
-        let links = self.edges().max(1);
-        let lines = |link| {
-            let mut lines: Vec<usize> = self
-                .parts(link)
-                .filter(|(.., needed)| *needed)
-                .flat_map(|(start, bytes, _)| {
-                    (offset + start) / line..=(offset + start + bytes - 1) / line
-                })
-                .collect();
+        self.lines_needed_at(offset, 0, line)
+    }
+
+    /// The same at an address before which `before` bytes of links lie, one level of a tower below the
+    /// other.
+    pub(crate) fn lines_needed_at(&self, address: usize, before: usize, line: usize) -> f64 {
+        let lines_of = |start: usize, bytes: usize| start / line..(start + bytes).div_ceil(line);
+        let (links, above) = (self.edges().max(1), before / size_of::<usize>());
+        let lines = |link: usize| {
+            let needed = self.parts(link).filter(|(.., needed)| *needed);
+            let mut lines: Vec<usize> =
+                needed.flat_map(|(start, bytes, _)| lines_of(address + start, bytes)).collect();
+            if let Some(above) = (link + 1).checked_sub(links).filter(|above| *above > 0) {
+                lines.extend(lines_of(address - above * size_of::<usize>(), size_of::<usize>()));
+            }
             lines.sort_unstable();
             lines.dedup();
             lines.len()
         };
-        (0..links).map(lines).sum::<usize>() as f64 / links as f64
+        (0..links + above).map(lines).sum::<usize>() as f64 / (links + above) as f64
     }
 
     /// Of objects laid end to end from a line's start, how many of how many have search bytes in
     /// two lines of `line` bytes: the share after which the pattern repeats.
     pub const fn straddling(&self, line: usize) -> (usize, usize) {
-        let (first, last) = (self.search_start(), self.search_end() - 1);
+        let (first, last) = (self.search_start(), self.search_end().saturating_sub(1));
         let (mut crossing, mut of, mut offset) = (0, 0, 0);
         loop {
             if (offset + first) / line != (offset + last) / line {
@@ -288,6 +298,16 @@ mod tests {
         let lines = starts.map(|start| node.lines_needed(start, 64));
         assert_eq!(lines.map(|lines| lines.to_string()), ["1", "1", "1", "1.5"]);
         assert_eq!((node.edges(), node.hot_bytes()), (2, 24));
+    }
+
+    #[test]
+    fn of_a_tower_one_link_is_needed() {
+        const SEARCH: &[Field] = &[Field::links("tower", 0, 1), Field::new("key", 8, 8)];
+        let node = layout(32, SEARCH);
+        // Links at 48, 56 and 64, and the key at 72: on the two upper levels in two lines.
+        assert_eq!(node.lines_needed_at(64, 16, 64).to_string(), (5.0 / 3.0).to_string());
+        assert_eq!(node.lines_needed_at(80, 16, 64).to_string(), "1");
+        assert_eq!(node.lines_needed_at(64, 0, 64).to_string(), "1");
     }
 
     #[repr(C)]

@@ -10,28 +10,97 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Debug, Default)]
 pub struct Moves {
     /// From where to where, by ascending old address …
-    starts: Vec<(usize, usize)>,
+    starts: Vec<Start>,
     /// … and where in that list.
     at: FxHashMap<usize, u32>,
     /// What objects of these layouts would look like.
     builds: Vec<(&'static NodeLayout, &'static NodeLayout)>,
 }
 
+/// Where an object moves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start {
+    old: usize,
+    new: usize,
+    /// Its bytes from there on.
+    bytes: usize,
+}
+
+/// What a heap takes for an object, and from where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// As many bytes as lie from its start to that of the next.
+    pub bytes: usize,
+    /// Which others lie beside it.
+    pub among: Among,
+}
+
+/// What lies side by side in a heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Among {
+    /// Objects of a kind: it has memory of its own.
+    Kind,
+    /// Objects that take as many bytes, on pages of 4 KiB that hold no others.
+    Size,
+    /// All objects.
+    All,
+}
+
 /// Far from all that programs map, and from where the objects of the next kind go.
 const FIRST: usize = 1 << 56;
-const NEXT_KIND: usize = 1 << 44;
+const NEXT: usize = 1 << 44;
+/// The memory that objects of one size take together from what all share.
+const PAGE: usize = 4096;
+
+/// A heap that gives out memory from its start on, and never the same twice.
+#[derive(Default)]
+struct Bump<'a> {
+    /// What all share …
+    shared: usize,
+    /// … of it, what is left of pages of one size: from where to where …
+    sizes: FxHashMap<usize, (usize, usize)>,
+    /// … and what kinds have of their own.
+    kinds: FxHashMap<&'a str, usize>,
+}
+
+impl<'a> Bump<'a> {
+    fn take(&mut self, kind: &'a str, slot: Slot) -> usize {
+        let bytes = slot.bytes;
+        let next = match slot.among {
+            Among::Kind => {
+                let others = self.kinds.len();
+                self.kinds.entry(kind).or_insert((others + 1) * NEXT)
+            }
+            Among::Size => {
+                let (next, end) = self.sizes.entry(bytes).or_default();
+                if *next + bytes > *end {
+                    *next = self.shared.next_multiple_of(PAGE);
+                    *end = *next + bytes.next_multiple_of(PAGE);
+                    self.shared = *end;
+                }
+                next
+            }
+            Among::All => &mut self.shared,
+        };
+        let start = FIRST + *next;
+        *next += bytes;
+        start
+    }
+}
 
 impl Moves {
-    /// Each kind in memory of its own, its objects one after the other in the order of their addresses,
-    /// as far apart as `stride` says for a kind and its bytes.
-    pub fn apart(census: &mut Census, stride: impl Fn(&str, usize) -> usize) -> Self {
+    /// Objects where a heap would put them that gives out memory from its start on and never the same
+    /// twice, if they came in the order of their addresses: `slot` says what it takes for a kind and its
+    /// bytes. Blocks that were given back take slots like the kind they were of. O(n log n).
+    pub fn housed(census: &mut Census, slot: impl Fn(&str, usize) -> Slot) -> Self {
         let (kinds, objects) = census.sorted();
-        let mut next: Vec<usize> = (0..kinds.len()).map(|kind| FIRST + kind * NEXT_KIND).collect();
+        let mut heap = Bump::default();
         let moved = objects.iter().map(|object| {
-            let kind = object.kind as usize;
-            let start = next[kind];
-            next[kind] += stride(&kinds[kind].name, object.bytes as usize);
-            (object.address, start)
+            let kind = &kinds[object.kind as usize];
+            let kind = kind.freed.as_deref().unwrap_or(&kind.name);
+            let start = heap.take(kind, slot(kind, object.bytes as usize));
+            let new = start + object.before as usize;
+            Start { old: object.address, new, bytes: object.end() - object.address }
         });
         Self::new(moved.collect())
     }
@@ -47,12 +116,15 @@ impl Moves {
         let shifts = (0..line).step_by(size_of::<usize>());
         let shift = shifts.rev().max_by_key(|shift| together(*shift)).unwrap_or(0);
         let (_, objects) = census.sorted();
-        let starts = objects.iter().map(|object| (object.address, object.address + shift));
+        let starts = objects.iter().map(|object| {
+            let (old, bytes) = (object.address, object.end() - object.address);
+            Start { old, new: old + shift, bytes }
+        });
         Self::new(starts.collect())
     }
 
-    fn new(starts: Vec<(usize, usize)>) -> Self {
-        let at = starts.iter().zip(0..).map(|((old, _), at)| (*old, at)).collect();
+    fn new(starts: Vec<Start>) -> Self {
+        let at = starts.iter().zip(0..).map(|(start, at)| (start.old, at)).collect();
         Self { starts, at, builds: Vec::new() }
     }
 
@@ -64,14 +136,14 @@ impl Moves {
     }
 
     /// From where to where the object moves that starts there, or in which that lies.
-    pub(crate) fn start(&self, object: usize) -> Option<(usize, usize)> {
+    pub(crate) fn start(&self, object: usize) -> Option<Start> {
         if let Some(at) = self.at.get(&object) {
             return Some(self.starts[*at as usize]);
         }
         // A leaf in its parent's block has an address behind the block's.
-        let at = self.starts.partition_point(|start| start.0 <= object).checked_sub(1)?;
-        let (old, new) = self.starts[at];
-        (object - old < WITHIN).then_some((old, new))
+        let at = self.starts.partition_point(|start| start.old <= object).checked_sub(1)?;
+        let start = self.starts[at];
+        (object - start.old < start.bytes).then_some(start)
     }
 
     /// Where a read would be. What is of no object that was moved is where it is.
@@ -80,8 +152,8 @@ impl Moves {
     }
 
     /// The same for a read of an object of which it is known where it moves.
-    pub(crate) fn address_in(&self, start: Option<(usize, usize)>, read: &Read) -> usize {
-        let Some((old, new)) = start else { return read.address };
+    pub(crate) fn address_in(&self, start: Option<Start>, read: &Read) -> usize {
+        let Some(Start { old, new, .. }) = start else { return read.address };
         new.wrapping_add(self.offset(read.layout, read.address.wrapping_sub(old)))
     }
 
@@ -100,12 +172,11 @@ impl Moves {
     }
 }
 
-/// How far behind an object's start one lies that is part of it.
-const WITHIN: usize = 64;
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Placed;
+    use crate::record::Why;
 
     const WIDE: &[Field] = &[Field::new("key", 0, 8), Field::links("children", 48, 2)];
     static BASELINE: NodeLayout = NodeLayout {
@@ -140,28 +211,74 @@ mod tests {
 
     #[test]
     fn kinds_move_apart_in_their_order() {
-        let moves = Moves::apart(&mut mixed(), |kind, bytes| {
+        let moves = Moves::housed(&mut mixed(), |kind, bytes| {
             assert_eq!(bytes, if kind == "node" { 96 } else { 64 });
-            128
+            Slot { bytes: 128, among: Among::Kind }
         });
-        let third = BASELINE.read(at(0x1000 + 2 * 160), 88, 8, crate::record::Why::Found);
-        assert_eq!(moves.address(&third), FIRST + 2 * 128 + 88);
-        let row = ROW.read(at(0x1000 + 96), 0, 8, crate::record::Why::Step);
-        assert_eq!(moves.address(&row), FIRST + NEXT_KIND);
-        let unknown = ROW.read(at(0x900), 8, 8, crate::record::Why::Step);
-        let beyond = ROW.read(at(0x9000), 8, 8, crate::record::Why::Step);
+        let third = BASELINE.read(at(0x1000 + 2 * 160), 88, 8, Why::Found);
+        assert_eq!(moves.address(&third), FIRST + NEXT + 2 * 128 + 88);
+        let row = ROW.read(at(0x1000 + 96), 0, 8, Why::Step);
+        assert_eq!(moves.address(&row), FIRST + 2 * NEXT);
+        let unknown = ROW.read(at(0x900), 8, 8, Why::Step);
+        let beyond = ROW.read(at(0x9000), 8, 8, Why::Step);
         assert_eq!((moves.address(&unknown), moves.address(&beyond)), (0x908, 0x9008));
     }
 
     #[test]
+    fn objects_of_one_class_stay_side_by_side_whatever_they_are() {
+        let mut census = mixed();
+        let free = census.freed("row");
+        census.add_sized(free, 0x900, 64);
+        let moves = Moves::housed(&mut census, |kind, bytes| {
+            assert!(["node", "row"].contains(&kind), "{kind}");
+            Slot { bytes: bytes.min(64), among: Among::Size }
+        });
+        let to = |object: usize| moves.address(&ROW.read(at(object), 0, 8, Why::Step)) - FIRST;
+        let lie = [0x900, 0x1000, 0x1060, 0x10a0, 0x1100].map(to);
+        assert_eq!(lie, [0, 64, 128, 192, 256]);
+        // Of another class, on pages of its own; one after the other, if there are no classes.
+        let lies = |among, object: usize| {
+            let moves = Moves::housed(&mut mixed(), |_, bytes| Slot { bytes, among });
+            moves.address(&ROW.read(at(object), 0, 8, Why::Step)) - FIRST
+        };
+        assert_eq!([0x1060, 0x1100].map(|row| lies(Among::Size, row)), [PAGE, PAGE + 64]);
+        assert_eq!([0x1060, 0x1100].map(|row| lies(Among::All, row)), [96, 96 + 160]);
+        // 42 to a page.
+        let mut census = Census::default();
+        (0..43).for_each(|n| census.add(&BASELINE, n * 96));
+        let moves = Moves::housed(&mut census, |_, bytes| Slot { bytes, among: Among::Size });
+        let last = moves.address(&BASELINE.read(at(42 * 96), 0, 8, Why::Step));
+        assert_eq!(last, FIRST + PAGE);
+    }
+
+    #[test]
+    fn a_tower_moves_with_all_its_links() {
+        let mut census = Census::default();
+        for (address, before) in [(0x1010, 16), (0x1100, 0)] {
+            let bytes = FIXED.size + before;
+            census.place(Placed { layout: &FIXED, address, before, bytes });
+        }
+        let moves = Moves::housed(&mut census, |_, bytes| Slot { bytes, among: Among::All });
+        let top = Read { address: 0x1000, ..FIXED.read(at(0x1010), 0, 8, Why::Step) };
+        assert_eq!(moves.address(&top), FIRST);
+        let next = FIXED.read(at(0x1100), 0, 8, Why::Step);
+        assert_eq!(moves.address(&next), FIRST + 48);
+    }
+
+    #[test]
     fn objects_are_read_as_another_build_has_them() {
-        let moves = Moves::apart(&mut mixed(), |_, _| 32).built(vec![(&BASELINE, &FIXED)]);
+        let slot = |_: &str, _| Slot { bytes: 32, among: Among::Kind };
+        let moves = Moves::housed(&mut mixed(), slot).built(vec![(&BASELINE, &FIXED)]);
         let second = at(0x1000 + 160);
         let reads = BASELINE.passed(second, 1).chain(BASELINE.ended(second));
-        let offsets: Vec<usize> = reads.map(|read| moves.address(&read) - FIRST).collect();
+        let offsets: Vec<usize> = reads.map(|read| moves.address(&read) - FIRST - NEXT).collect();
         assert_eq!(offsets, [32, 32 + 8, 32 + 16, 32, 32 + 24]);
-        let other = BASELINE.read(second, 40, 8, crate::record::Why::Again);
-        assert_eq!(moves.address(&other) - FIRST, 32 + 24, "the last word, if nothing is known");
+        let other = BASELINE.read(second, 40, 8, Why::Again);
+        assert_eq!(
+            moves.address(&other) - FIRST - NEXT,
+            32 + 24,
+            "the last word, if nothing is known"
+        );
     }
 
     #[test]
@@ -177,7 +294,7 @@ mod tests {
             paths.add(&path.collect::<Vec<_>>());
         }
         let moves = Moves::beside_parents(&mut census, &paths, 64);
-        let to = |node: usize| moves.address(&FIXED.read(at(node), 8, 8, crate::record::Why::Step));
+        let to = |node: usize| moves.address(&FIXED.read(at(node), 8, 8, Why::Step));
         assert!(pairs[..10].iter().all(|(end, parent)| to(*end) / 64 == to(*parent) / 64));
         assert_eq!(to(0x1020), 0x1020 + 32 + 8);
         let (lucky, none) = (pairs[10], &mut Census::default());

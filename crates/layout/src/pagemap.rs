@@ -103,6 +103,7 @@ impl Survey<'_> {
         pagemap: impl Read + Seek,
         page_bytes: usize,
     ) -> Result<Frames, PagemapError> {
+        let page_bytes = page_bytes.max(1);
         Frames::read(&pages(self.all, page_bytes.trailing_zeros()), pagemap, page_bytes)
     }
 

@@ -53,12 +53,13 @@ pub struct Collocation {
     pub next_pair: usize,
 }
 
-/// The bytes of a line.
-const LINE: usize = 64;
+/// The bytes of a line, on all machines there are presets of.
+pub(crate) const LINE: usize = 64;
 
 /// The lines of a read.
 fn lines(read: &Read) -> std::ops::RangeInclusive<usize> {
-    read.address / LINE..=(read.address + read.bytes - 1) / LINE
+    let last = read.address.saturating_add(read.bytes.saturating_sub(1));
+    read.address / LINE..=last / LINE
 }
 
 /// How many lines these reads touch, if they are reads of one object.
@@ -107,14 +108,11 @@ impl Paths {
     /// Adds only where one lookup has ended, and from where it came there.
     pub fn add_end(&mut self, reads: &[Read]) {
         let Some(end) = reads.iter().position(|read| read.why == Why::Found) else { return };
-        let end = &reads[end];
-        let before = reads.iter().rev().filter(|read| read.why != Why::Again);
-        let Some(parent) = before.map(|read| read.object).find(|object| *object != end.object)
-        else {
-            return;
-        };
-        let passed = |read: &&Read| read.object == parent && read.why != Why::Again;
-        if let Some(parent) = reads.iter().find(passed) {
+        let (before, end) = (&reads[..end], &reads[end]);
+        let before = before.iter().filter(|read| read.why != Why::Again);
+        let mut from = before.clone().rev().map(|read| read.object);
+        let Some(parent) = from.find(|object| *object != end.object) else { return };
+        if let Some(parent) = before.clone().find(|read| read.object == parent) {
             self.end(parent, end);
         }
     }

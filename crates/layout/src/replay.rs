@@ -1,5 +1,6 @@
 //! Recorded lookups in a model, as they were or as they would be.
 
+use crate::moves::Start;
 use crate::record::Read;
 use crate::{Counts, Level, Machine, MachineError, Model, Moves, PageSize, Reached};
 use std::collections::BTreeMap;
@@ -48,7 +49,7 @@ impl Replay {
     }
 
     /// The cycles until a read has what it reads, of an object that moves like this.
-    fn read(&mut self, start: Option<(usize, usize)>, read: &Read) -> u64 {
+    fn read(&mut self, start: Option<Start>, read: &Read) -> u64 {
         let address =
             self.moves.as_ref().map_or(read.address, |moves| moves.address_in(start, read));
         let before = self.model.counts();
@@ -105,7 +106,7 @@ impl Replay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Census, Field, NodeLayout};
+    use crate::{Among, Census, Field, NodeLayout, Slot};
 
     static NODE: NodeLayout = NodeLayout {
         kind: "node",
@@ -153,6 +154,9 @@ mod tests {
             (replay.counts().l1_misses, replay.counts().tlb_misses)
         };
         assert_eq!(cycles(None), (100, 100));
-        assert_eq!(cycles(Some(Moves::apart(&mut census, |_, bytes| bytes))), (0, 0));
+        assert_eq!(
+            cycles(Some(Moves::housed(&mut census, |_, bytes| Slot { bytes, among: Among::Kind }))),
+            (0, 0)
+        );
     }
 }

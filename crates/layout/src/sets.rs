@@ -3,12 +3,12 @@
 /// How addresses map to sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetHash {
-    /// By the lowest bits of the line's number.
+    /// By the line's number modulo that of sets: its lowest bits, if that is a power of two.
     Modulo,
     /// In one of so many slices. With `n = odd * 2^k` of them, the slice is chosen by the line's number
-    /// modulo the odd part and by a fold of all its bits to `k`; so strides of powers of two are spread
-    /// over all slices, and those that the odd part divides are not. A model, not the function of any
-    /// processor.
+    /// modulo the odd part, and by a fold of all bits of the quotient to `k`; so strides of powers of two
+    /// are spread over all slices, those that the odd part divides are not, and as many lines in a row as
+    /// there are sets lie in one each. A model, not the function of any processor.
     Slices(usize),
 }
 
@@ -24,15 +24,18 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// The set of a line, by its number.
+    /// The set of a line, by its number. Without any sets, and where slices do not divide them, what there
+    /// is counts as one.
     pub const fn of(&self, line: usize) -> usize {
         match self.hash {
-            SetHash::Modulo => line % self.sets,
-            SetHash::Slices(slices) => {
+            SetHash::Slices(slices) if slices > 0 && self.sets >= slices => {
                 let (each, bits) = (self.sets / slices, slices.trailing_zeros());
-                let slice = ((line % (slices >> bits)) << bits) | fold(line, bits);
-                slice * each + (line >> bits) % each
+                let odd = slices >> bits;
+                let slice = ((line % odd) << bits) | fold(line / odd, bits);
+                slice * each + ((line / odd) >> bits) % each
             }
+            _ if self.sets > 0 => line % self.sets,
+            _ => 0,
         }
     }
 }
@@ -45,4 +48,36 @@ const fn fold(mut number: usize, bits: u32) -> usize {
         number >>= bits;
     }
     folded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_lines_in_a_row_as_sets_lie_in_one_each() {
+        for (slices, each) in [(12, 2048), (56, 2048), (3, 5), (8, 64), (1, 16)] {
+            let sets = Sets { line: 64, sets: slices * each, hash: SetHash::Slices(slices) };
+            for run in [0, 7, 1 << 40] {
+                // From a multiple of them on: elsewhere the last few meet those of the next run.
+                let first = run * sets.sets;
+                let mut met: Vec<usize> =
+                    (first..first + sets.sets).map(|line| sets.of(line)).collect();
+                met.sort_unstable();
+                assert!(met.into_iter().eq(0..sets.sets), "{slices} slices of {each}");
+            }
+        }
+    }
+
+    #[test]
+    fn there_is_a_set_even_if_there_are_none() {
+        for (sets, hash) in [
+            (0, SetHash::Modulo),
+            (0, SetHash::Slices(0)),
+            (0, SetHash::Slices(4)),
+            (3, SetHash::Slices(4)),
+        ] {
+            assert!(Sets { line: 64, sets, hash }.of(usize::MAX) <= sets);
+        }
+    }
 }

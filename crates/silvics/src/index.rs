@@ -19,7 +19,7 @@ use crate::domain::{Domain, Guard};
 use crate::error::{CompareExchangeError, TryInsertError, Violation};
 use crate::key::Key;
 use crate::update::Update;
-use silvics_layout::NodeLayout;
+use silvics_layout::{NodeLayout, Placed};
 use silvics_pool::{AllocError, Config, Heap, Pages, PoolStats, Tuning};
 use std::ops::RangeBounds;
 use std::sync::Arc;
@@ -248,13 +248,10 @@ pub trait Objects {
     /// Their layouts: first the kind that a search passes through.
     const OBJECTS: &'static [NodeLayout];
 
-    /// Shows `see` every object that can be reached, sentinels, heads and routing nodes included: its
-    /// layout and the address from which that counts. Verifies the structure on the way, as
+    /// Shows `see` every object that can be reached, sentinels, heads and routing nodes included.
+    /// Verifies the structure on the way, as
     /// [`Check::check`] does, and returns the number of entries. O(n).
-    fn census(
-        &mut self,
-        see: &mut dyn FnMut(&'static NodeLayout, usize),
-    ) -> Result<usize, Violation>;
+    fn census(&mut self, see: &mut dyn FnMut(Placed)) -> Result<usize, Violation>;
 }
 
 /// Verification of a quiescent structure.

@@ -31,7 +31,7 @@ fn prefilled<A: Algorithm>(options: &Options, mut between: impl FnMut(u64)) -> C
     }
     drop(held);
     let mut census = Census::default();
-    tree.census(&mut |layout, address| census.add(layout, address)).unwrap();
+    tree.census(&mut |object| census.place(object)).unwrap();
     census
 }
 
@@ -76,14 +76,13 @@ fn nodes_between_descriptors_use_half_of_the_sets() {
 
     let (heap, options) = in_one_heap();
     let noise = |n: u64| {
-        // Zero to three blocks of the nodes' class, in no order; they stay where they are.
-        for _ in 0..(n.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 62) {
-            assert!(heap.alloc("noise", Layout::from_size_align(64, 8).unwrap()).is_some());
-        }
+        // Of any size from 16 to 256 bytes, in no order; they stay where they are.
+        let bytes = 16 + (n.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) as usize % 241;
+        assert!(heap.alloc("noise", Layout::from_size_align(bytes, 8).unwrap()).is_some());
     };
     let noisy =
         prefilled::<Howley<Shared, Baseline>>(&options, noise).facts("node", &SETS).unwrap();
-    assert!(noisy.set_coverage > 0.99, "{noisy:?}");
+    assert!(noisy.set_coverage > 0.99 && noisy.offsets.len() == 1, "{noisy:?}");
     assert!(1.0 - noisy.useful_neighbours >= 0.4, "{noisy:?}");
 
     let segregated = of::<Howley<Pooled, Baseline>>(&Options::default());
@@ -92,10 +91,8 @@ fn nodes_between_descriptors_use_half_of_the_sets() {
     assert!(segregated.pages > 5 * segregated.page_runs, "{segregated:?}");
 }
 
-/// A cache in twelve slices, with so few sets that the nodes would fill each many times over. (Where
-/// they would fill it four times, as in 30 MiB, it is by their addresses whether the model's fold of
-/// address bits leaves some out: 0.83 to 1 of the sets, from run to run.)
-const SLICED: Sets = Sets { line: 64, sets: 12 * 256, hash: SetHash::Slices(12) };
+/// The last level of `haswell`: 30 MiB in twelve slices.
+const SLICED: Sets = Sets { line: 64, sets: 12 * 2048, hash: SetHash::Slices(12) };
 
 /// Nodes between the rows and wrappers of a database, all of 64 bytes, in one heap.
 fn in_a_database<A: Algorithm>() -> Census {

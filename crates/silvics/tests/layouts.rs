@@ -12,6 +12,7 @@ use silvics::bst::ramachandran::Ramachandran;
 use silvics::bst::ticket::{Ticket, build as ticket};
 use silvics::bst::{Algorithm, Tree};
 use silvics::{BronsonTree, Check, Objects, Options, OrderedIndex, Pooled};
+use silvics_layout::Placed;
 
 /// A line of a cache.
 const LINE: usize = 64;
@@ -44,7 +45,7 @@ fn lines<A: Algorithm>(wanted: &[f64]) {
     let mut tree: Tree<A> = Tree::with_options(&Options::default()).unwrap();
     fill(&tree, 60_000);
     let mut found: Vec<Found> = A::OBJECTS.iter().map(|_| Found::default()).collect();
-    tree.census(&mut |layout, address| {
+    tree.census(&mut |Placed { layout, address, .. }| {
         let kind = A::OBJECTS.iter().position(|of| of.kind == layout.kind).unwrap();
         assert_eq!(address % layout.align, 0);
         let lines = layout.lines_at(address % LINE, LINE);
@@ -94,7 +95,7 @@ fn bytes<A: Algorithm>() {
     fill(&tree, 1_000_000);
     tree.settle();
     let mut objects = 0;
-    tree.census(&mut |layout, _| objects += layout.size).unwrap();
+    tree.census(&mut |object| objects += object.bytes).unwrap();
     let held = tree.bytes();
     let overhead = held as f64 / objects as f64 - 1.0;
     assert!((0.0..=0.03).contains(&overhead), "{}: {held} bytes for {objects}", A::NAME);

@@ -167,16 +167,12 @@ fn key_type(args: &BenchArgs, source: &Source) -> Result<KeyType, Error> {
     let lines = matches!(source, Source::File { format: keyfile::Format::Lines, .. });
     match args.key_type.as_deref() {
         None if lines => Ok(KeyType::Bytes),
-        Some("bytes") => Ok(KeyType::Bytes),
+        None => Ok(KeyType::U64),
         Some("u64") if lines => {
             let problem = "`u64` keys cannot be read from a file of lines: choose bytes, or name a \
                            SOSD file and --key-format sosd";
             Err(Error::value("--key-type", problem))
         }
-        None | Some("u64") => Ok(KeyType::U64),
-        Some(text) => {
-            let problem = format!("`{text}` is no type of keys: choose u64 or bytes");
-            Err(Error::value("--key-type", problem))
-        }
+        Some(text) => single("--key-type", text, KeyType::parse),
     }
 }

@@ -157,6 +157,10 @@ fn table(rows: &[Row], busy: bool) -> String {
     }
     let counted = PerOp::known(rows.iter().filter_map(|row| row.counters.as_ref()));
     header.extend(counted.iter().map(|event| event.heading()));
+    let scaled = PerOp::scaled(rows.iter().filter_map(|row| row.counters.as_ref())).is_some();
+    if scaled {
+        header.push("counted in");
+    }
     let mut table = output::table(&header);
     for row in rows {
         let mut cells = cells(row);
@@ -168,6 +172,9 @@ fn table(rows: &[Row], busy: bool) -> String {
         cells.extend(
             counts.map(|(event, count)| count.map_or(NOTHING.into(), |count| event.shown(count))),
         );
+        if scaled {
+            cells.push(percent(row.counters.map(|counters| counters.time_counted)));
+        }
         table.add_row(cells);
     }
     for column in table.column_iter_mut().skip(3) {

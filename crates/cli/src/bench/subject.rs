@@ -45,6 +45,13 @@ pub enum Reuse {
     No,
 }
 
+/// A change of an index, at a position of its key space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Remove(u32),
+    Insert(u32),
+}
+
 /// What is measured in one run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunSpec {
@@ -387,6 +394,25 @@ impl<K: BenchKey + ?Sized> Subject<K> {
         drop(calls);
         drop(held);
         self.0.loaded();
+        Ok(())
+    }
+
+    /// Makes changes, on this thread alone.
+    pub fn change(
+        &self,
+        space: &K::Space,
+        changes: impl Iterator<Item = Change>,
+    ) -> Result<(), AllocError> {
+        let mut calls = self.0.calls();
+        for change in changes {
+            match change {
+                Change::Remove(position) => calls.remove(K::key(space, position))?,
+                Change::Insert(position) => {
+                    calls.insert(K::key(space, position), K::value(space, position))?
+                }
+            };
+            calls.refresh();
+        }
         Ok(())
     }
 

@@ -122,6 +122,8 @@ pub(super) trait Calls<K: BenchKey + ?Sized> {
     fn get(&mut self, key: K::Ref<'_>) -> Option<u64>;
     /// See [`Session::insert`].
     fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError>;
+    /// See [`Session::remove`].
+    fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError>;
     /// See [`Session::scan`].
     fn scan(&mut self, from: K::Ref<'_>, limit: usize, visit: Visit<'_, K>) -> usize;
     /// See [`Session::refresh`].
@@ -137,6 +139,10 @@ impl<K: BenchKey + ?Sized, S: Session<Key = K>> Calls<K> for S {
 
     fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
         Session::insert(self, key, value)
+    }
+
+    fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError> {
+        Session::remove(self, key)
     }
 
     #[inline(never)]

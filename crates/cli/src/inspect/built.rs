@@ -4,7 +4,7 @@ use super::host::Host;
 use super::logged::Logged;
 use super::plan::{Plan, Setup};
 use super::subject::Inspected;
-use crate::bench::subject::Traffic;
+use crate::bench::subject::{Change, Traffic};
 use crate::error::Error;
 use crate::flags::{parse, single};
 use crate::interrupt;
@@ -37,6 +37,19 @@ impl Setup {
     pub fn name(&self) -> String {
         self.chosen.name()
     }
+}
+
+/// What happens to an index after its load: keys that are there go, and come again when others have gone.
+pub fn changes<K: BenchKey + ?Sized>(
+    plan: &Plan,
+    traffic: &Traffic<K>,
+) -> impl Iterator<Item = Change> + use<K> {
+    let updated = traffic.choice.load_part(Share::ALONE).cycle().take(plan.updates);
+    let mut gone = None;
+    updated.map(Some).chain([None]).flat_map(move |next| {
+        let back = std::mem::replace(&mut gone, next);
+        next.map(Change::Remove).into_iter().chain(back.map(Change::Insert))
+    })
 }
 
 /// The heap of the program around an index that lives there: the index's own, unless it has pools.
@@ -77,17 +90,13 @@ impl<'t, K: BenchKey + ?Sized> Built<'t, K> {
             self.host.allocate()?;
         }
         drop(held);
-        // Keys that are there go, and come again when others have gone.
-        let updated = self.traffic.choice.load_part(Share::ALONE).cycle().take(plan.updates);
-        let mut gone = None;
-        for position in updated {
-            self.index.remove(K::key(space, position))?;
-            if let Some(position) = gone.replace(position) {
-                self.index.insert(K::key(space, position), K::value(space, position))?;
+        for change in changes(plan, self.traffic) {
+            match change {
+                Change::Remove(position) => _ = self.index.remove(K::key(space, position))?,
+                Change::Insert(position) => {
+                    self.index.insert(K::key(space, position), K::value(space, position))?;
+                }
             }
-        }
-        if let Some(position) = gone {
-            self.index.insert(K::key(space, position), K::value(space, position))?;
         }
         Ok(())
     }

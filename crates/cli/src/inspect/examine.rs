@@ -10,7 +10,10 @@ use crate::memory::{self, Mappings, Resident};
 use crate::progress::Progress;
 use silvics::Pages;
 use silvics_layout::findings::{Build, Finding, Remedy, Situation};
-use silvics_layout::{Census, Level, Machine, MachineError, PageSize, Paths, Replay, Survey};
+use silvics_layout::{
+    Census, FREED, Level, Machine, MachineError, PageSize, Paths, Replay, Survey,
+};
+use std::collections::HashMap;
 
 /// An inspection that is finished.
 pub struct Examined {
@@ -51,7 +54,7 @@ pub fn examine<K: BenchKey + ?Sized>(
     progress.step();
     progress.doing(format!("{}: model", setup.name()));
     let (actual, remedied) =
-        replay(plan, &built, &findings, &mut census, &paths, pages).map_err(refused)??;
+        replay((plan, setup), &built, &findings, &mut census, &paths, pages).map_err(refused)??;
     progress.step();
     let gain = |finding: &Finding| {
         let (_, replay) = remedied.iter().find(|(remedy, _)| *remedy == finding.remedy)?;
@@ -125,7 +128,13 @@ fn kinds(
     let mut absent = Vec::new();
     for (number, name) in names.iter().enumerate() {
         let Some(mut kind) = Kind::of(number, name, survey, machine) else { continue };
-        kind.class = Some(setup.place.bytes_for(kind.bytes.ceil() as usize) as f64);
+        let of_index = setup.is_of_index(name.strip_suffix(FREED).unwrap_or(name));
+        let mut slots: HashMap<usize, Option<usize>> = HashMap::new();
+        let slots = survey.sizes(number).map(|bytes| {
+            *slots.entry(bytes).or_insert_with(|| setup.place.bytes_for(of_index, bytes))
+        });
+        let bytes: Option<usize> = slots.sum();
+        kind.class = bytes.map(|bytes| bytes as f64 / kind.objects as f64);
         if let Ok(frames) = &frames {
             let sets = machine.sets(Level::Llc);
             kind.set_coverage_physical = Some(survey.coverage_physical(number, &sets, frames));
@@ -175,7 +184,7 @@ type Replayed = (Replay, Vec<(Remedy, Replay)>);
 
 /// Runs lookups through the model, as objects lie and as each remedy would have them.
 fn replay<K: BenchKey + ?Sized>(
-    plan: &Plan,
+    (plan, setup): (&Plan, &Setup),
     built: &Built<'_, K>,
     findings: &[Finding],
     census: &mut Census,
@@ -188,7 +197,13 @@ fn replay<K: BenchKey + ?Sized>(
         if remedied.iter().any(|(remedy, _)| *remedy == finding.remedy) {
             continue;
         }
-        if let Some((moves, pages)) = finding.remedied(census, paths, pages) {
+        // What nobody here builds is as it would be in the same place.
+        let after = setup.with(&finding.remedy).unwrap_or_else(|| setup.clone());
+        if matches!(finding.remedy, Remedy::Build(_)) && !after.place.has_classes() {
+            continue;
+        }
+        let slot = |kind: &str, bytes| after.place.slot(after.is_of_index(kind), bytes);
+        if let Some((moves, pages)) = finding.remedied(census, paths, pages, slot) {
             let replay = Replay::new(&plan.machine, pages, Some(moves))?;
             remedied.push((finding.remedy.clone(), replay));
         }

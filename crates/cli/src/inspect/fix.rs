@@ -1,6 +1,6 @@
 //! Remedies, applied and measured.
 
-use super::built::heap_beside;
+use super::built::{changes, heap_beside};
 use super::examine::{Examined, examine};
 use super::host::Host;
 use super::plan::{Plan, Setup};
@@ -32,19 +32,17 @@ const TURNS: Turns = Turns { pairs: 20, run: Duration::from_millis(100) };
 
 impl Setup {
     /// The same with a remedy, if it is one of placement, build or host.
-    fn with(&self, remedy: &Remedy) -> Option<Self> {
-        let pages = match self.place {
-            Place::Pooled(pages, _) | Place::SizeClass(pages) => pages,
-            Place::Shared | Place::Allocator(_) => Pages::Small,
+    pub fn with(&self, remedy: &Remedy) -> Option<Self> {
+        let (pages, tuning) = match self.place {
+            Place::Pooled(pages, tuning) => (pages, tuning),
+            Place::SizeClass(pages) => (pages, Tuning::default()),
+            Place::Shared | Place::Allocator(_) => (Pages::Small, Tuning::default()),
         };
         let pooled = |pages, tuning| Self { place: Place::Pooled(pages, tuning), ..self.clone() };
         match remedy {
-            Remedy::Align(align) => {
-                let tuning = Tuning::default().slot_align(*align).ok()?;
-                Some(pooled(pages, tuning))
-            }
-            Remedy::OwnPool => Some(pooled(pages, Tuning::default())),
-            Remedy::OwnHugePages => Some(pooled(Pages::Thp, Tuning::default())),
+            Remedy::Align(align) => Some(pooled(pages, tuning.slot_align(*align).ok()?)),
+            Remedy::OwnPool => Some(pooled(pages, tuning)),
+            Remedy::OwnHugePages => Some(pooled(Pages::Thp, tuning)),
             Remedy::Build(name) => {
                 Some(Self { chosen: self.chosen.in_variant(name)?, ..self.clone() })
             }
@@ -58,6 +56,7 @@ impl Setup {
                 }
                 Some(padded)
             }
+            Remedy::Reorder => None,
         }
     }
 }
@@ -130,6 +129,7 @@ fn plain<K: BenchKey + ?Sized>(
     let mut subject = make(&options).map_err(failed)?;
     let reuse = if plan.no_reuse { Reuse::No } else { Reuse::Yes };
     subject.load_between(traffic, reuse, || host.allocate()).map_err(failed)?;
+    subject.change(&traffic.space, changes(plan, traffic)).map_err(failed)?;
     Ok(Plain { subject, _host: host })
 }
 

@@ -93,5 +93,6 @@ fn remedy(remedy: &Remedy, kind: &Kind) -> String {
         }
         Remedy::Build(name) => format!("the build `{name}`"),
         Remedy::Collocate => "allocate both in one block".into(),
+        Remedy::Reorder => "declare what a search reads first, side by side".into(),
     }
 }

@@ -12,8 +12,9 @@ use std::sync::Arc;
 /// A kind of objects that the program allocates for each key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostKind {
-    /// Its name; `lock` and `lock…` are locks.
-    pub name: String,
+    /// Its name; `lock` and `lock…` are locks. It is read from the command line once, and lives as long as the
+    /// command, as heaps may ask for it.
+    pub name: &'static str,
     /// The bytes of its objects.
     pub bytes: RangeInclusive<usize>,
 }
@@ -41,7 +42,7 @@ impl HostKind {
         if name.is_empty() || !name.chars().all(plain) || least > most {
             return Err(wrong());
         }
-        Ok(Self { name: name.into(), bytes: least..=most })
+        Ok(Self { name: name.to_owned().leak(), bytes: least..=most })
     }
 
     /// Whether its objects are locks.
@@ -72,8 +73,7 @@ impl Host {
             let bytes = kind.bytes.start() + (self.rng.next_u64() % span) as usize;
             let refused = AllocError::System { requested: bytes };
             let layout = Layout::from_size_align(bytes, 8).map_err(|_| refused)?;
-            // What a kind is called lives as long as the heap may ask for it.
-            let object = self.heap.alloc(kind_name(&kind.name), layout).ok_or(refused)?;
+            let object = self.heap.alloc(kind.name, layout).ok_or(refused)?;
             // SAFETY: allocated just now with so many bytes.
             unsafe { object.write_bytes(1, bytes) };
             self.objects.push((number as u32, object, layout));
@@ -89,7 +89,7 @@ impl Host {
             .map(|kind| {
                 // A lookup of the index reads none of them; of a lock all counts.
                 let hot = if kind.is_lock() { None } else { Some(Vec::new()) };
-                let id = census.kind(&kind.name, hot);
+                let id = census.kind(kind.name, hot);
                 if kind.is_lock() {
                     census.are_locks(id);
                 }
@@ -105,23 +105,10 @@ impl Host {
 impl Drop for Host {
     fn drop(&mut self) {
         for (kind, object, layout) in self.objects.drain(..) {
-            let name = kind_name(&self.kinds[kind as usize].name);
+            let name = self.kinds[kind as usize].name;
             // SAFETY: allocated with this kind and layout, freed once.
             unsafe { self.heap.free(name, object, layout) };
         }
-    }
-}
-
-/// The name under which a heap knows a kind of the program: few heaps ask for it, and all mix what is
-/// called the same.
-fn kind_name(name: &str) -> &'static str {
-    match name {
-        "row" => "row",
-        "wrapper" => "wrapper",
-        "value" => "value",
-        "noise" => "noise",
-        _ if name.starts_with("lock") => "lock",
-        _ => "other",
     }
 }
 
@@ -132,7 +119,7 @@ mod tests {
 
     #[test]
     fn kinds_are_read_or_refused() {
-        let kind = |name: &str, bytes| Ok(HostKind { name: name.into(), bytes });
+        let kind = |name, bytes| Ok(HostKind { name, bytes });
         assert_eq!(HostKind::parse("row:64"), kind("row", 64..=64));
         assert_eq!(HostKind::parse("noise:16-256"), kind("noise", 16..=256));
         for wrong in ["row", "row:", ":64", "row:0", "row:9-8", "row:2M", "a b:8", "x:1-2-3"] {

@@ -38,7 +38,7 @@ impl Logged {
         for (address, block) in blocks.iter().filter(|(_, block)| !block.is_live) {
             let known = kinds.iter().find(|(kind, _)| *kind == block.kind).map(|(_, id)| *id);
             let id = known.unwrap_or_else(|| {
-                let id = census.kind(&format!("{} (free)", block.kind), Some(Vec::new()));
+                let id = census.freed(block.kind);
                 kinds.push((block.kind, id));
                 id
             });

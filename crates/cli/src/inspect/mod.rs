@@ -33,7 +33,7 @@ mod subject;
 
 pub use subject::Inspected;
 
-use crate::args::{Format, InspectArgs};
+use crate::args::InspectArgs;
 use crate::bench::subject::Crew;
 use crate::error::Error;
 use crate::interrupt;
@@ -56,7 +56,7 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Error> {
 }
 
 fn inspect_trace(args: &InspectArgs, file: &Path) -> Result<(), Error> {
-    let (machine, format) = (plan::machine(args)?, Format::parse(&args.format)?);
+    let (machine, format) = (plan::machine(args)?, plan::format(args)?);
     let progress = Progress::new(2);
     progress.doing(format!("{}: read", file.display()));
     let trace = foreign::read(file)?;

@@ -8,7 +8,7 @@ use crate::keys::KeyType;
 use crate::output::File;
 use crate::place::{self, Place};
 use crate::select::{self, Chosen};
-use silvics_layout::{Machine, SetHash};
+use silvics_layout::{Machine, NodeLayout, SetHash};
 use silvics_workload::{Dist, KEYS_MAX, Mix};
 use std::path::Path;
 
@@ -44,6 +44,13 @@ pub struct Setup {
     pub host: Vec<HostKind>,
 }
 
+impl Setup {
+    /// Whether objects of that kind are the index's own.
+    pub fn is_of_index(&self, kind: &str) -> bool {
+        self.chosen.variant.objects.iter().any(|layout| layout.kind == kind)
+    }
+}
+
 impl Plan {
     /// Reads the flags.
     pub fn new(args: &InspectArgs) -> Result<Self, Error> {
@@ -51,28 +58,17 @@ impl Plan {
             let problem = "only what --fix measures is counted: add it, or leave this out";
             return Err(Error::value("--counters", problem));
         }
-        let key_type = match args.key_type.as_str() {
-            "u64" => KeyType::U64,
-            "bytes" => KeyType::Bytes,
-            text => {
-                let problem = format!("`{text}` is no type of keys: choose u64 or bytes");
-                return Err(Error::value("--key-type", problem));
-            }
-        };
-        if args.svg.is_some() && args.svg == args.html {
-            let remedy = "both would be written to one file: name two";
-            return Err(Error::Conflict { flag: "--svg", other: "--html", remedy });
-        }
+        let key_type = single("--key-type", &args.key_type, KeyType::parse)?;
         let keys = single("--keys", &args.keys, |text| number(text, 1, KEYS_MAX / 2))?;
-        let host = match &args.host {
-            Some(text) => list("--host", text, HostKind::parse)?,
-            None => Vec::new(),
-        };
+        let chosen = chosen(args, key_type)?;
+        let (svg, html) =
+            (file("--svg", args.svg.as_deref())?, file("--html", args.html.as_deref())?);
+        File::distinct([&svg, &html])?;
         Ok(Self {
             subject: Setup {
-                chosen: chosen(args, key_type)?,
+                host: host(args, chosen.variant.objects)?,
+                chosen,
                 place: place::read_one(&args.place)?,
-                host,
             },
             key_type,
             keys,
@@ -84,11 +80,40 @@ impl Plan {
             machine: machine(args)?,
             fix: args.fix,
             counters: args.counters,
-            svg: file("--svg", args.svg.as_deref())?,
-            html: file("--html", args.html.as_deref())?,
-            format: Format::parse(&args.format)?,
+            svg,
+            html,
+            format: format(args)?,
         })
     }
+}
+
+/// Reads `--format`.
+pub fn format(args: &InspectArgs) -> Result<Format, Error> {
+    match Format::parse(&args.format)? {
+        Format::Csv => {
+            let problem = "an inspection has several tables: choose table or json";
+            Err(Error::value("--format", problem))
+        }
+        format => Ok(format),
+    }
+}
+
+/// Reads `--host`: kinds that are neither the index's nor named twice.
+fn host(args: &InspectArgs, objects: &[NodeLayout]) -> Result<Vec<HostKind>, Error> {
+    let Some(text) = &args.host else { return Ok(Vec::new()) };
+    let kinds = list("--host", text, HostKind::parse)?;
+    for (at, HostKind { name, .. }) in kinds.iter().enumerate() {
+        let whose = if objects.iter().any(|layout| layout.kind == *name) {
+            "is a kind of the index"
+        } else if kinds[..at].iter().any(|kind| kind.name == *name) {
+            "is there twice"
+        } else {
+            continue;
+        };
+        let problem = format!("`{name}` {whose}: give it another name");
+        return Err(Error::value("--host", problem));
+    }
+    Ok(kinds)
 }
 
 /// A file that is to be written.

@@ -21,11 +21,8 @@ const NAME_MAX: usize = 56;
 pub fn print(report: &Report, format: Format) -> Result<(), Error> {
     match format {
         Format::Json => output::json(report),
-        Format::Table => output::text(&text(report)),
-        Format::Csv => {
-            let problem = "an inspection has several tables: choose table or json";
-            Err(Error::value("--format", problem))
-        }
+        // `plan::format` has refused CSV.
+        Format::Table | Format::Csv => output::text(&text(report)),
     }
 }
 
@@ -73,7 +70,7 @@ impl<'a> Names<'a> {
     }
 
     fn short<'b>(&self, name: &'b str) -> Cow<'b, str> {
-        self.0.get(name).map_or(Cow::Borrowed(name), |number| format!("#{number}").into())
+        self.0.get(name).map_or(plain(name), |number| format!("#{number}").into())
     }
 
     fn long(&self, name: &str) -> String {
@@ -83,21 +80,33 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// A sentence in which kinds go by what they are called in tables.
+    /// Evidence in which kinds go by what they are called in tables: names stand where it lists what others
+    /// hold, each before its share.
     fn sentence(&self, text: &str) -> String {
-        let words = text.split(' ').map(|word| {
-            let name = word.trim_start_matches('(');
-            format!("{}{}", &word[..word.len() - name.len()], self.short(name))
+        let Some((says, list)) = text.split_once(HOLD) else { return plain(text).into_owned() };
+        let kinds = list.split(", ").map(|kind| match kind.split_once(' ') {
+            Some((name, share)) => format!("{} {share}", self.short(name)),
+            None => kind.into(),
         });
-        words.collect::<Vec<_>>().join(" ")
+        format!("{says}{HOLD}{}", kinds.collect::<Vec<_>>().join(", "))
     }
+}
+
+/// What comes before kinds in a sentence.
+const HOLD: &str = "(they hold ";
+
+/// A name as a table can have it and a terminal does not obey: without control characters and `|`.
+fn plain(name: &str) -> Cow<'_, str> {
+    let special = |c: char| c.is_control() || c == '|';
+    if name.contains(special) { name.replace(special, "\u{fffd}").into() } else { name.into() }
 }
 
 /// A name without its middle, if it is long.
 fn elided(name: &str) -> Cow<'_, str> {
+    let name = plain(name);
     let characters = name.chars().count();
     if characters <= NAME_MAX {
-        return name.into();
+        return name;
     }
     let half = (NAME_MAX - 1) / 2;
     let (head, tail): (String, String) =
@@ -336,7 +345,9 @@ fn model(model: &ModelRow) -> Table {
 pub fn gain(row: &FindingRow) -> String {
     match row.predicted_gain {
         Some(gain) => format!("predicted gain {}", percent(gain)),
-        None => "lookups alone do not show what it costs".into(),
+        None => {
+            "nothing is predicted: lookups alone do not show it, or where objects would lie".into()
+        }
     }
 }
 
@@ -399,9 +410,14 @@ pub fn fixes(report: &Report) -> Option<(String, Table)> {
         }));
         table.add_row(cells);
     }
-    let what = format!(
-        "What the remedies came to, each alone: gain in cycles of the model, and in time per lookup \
-         (median of {pairs} pairs of runs in turns)"
+    let mut what = format!(
+        "What the remedies came to, each alone: gain in cycles of the model, for one thread's lookups of keys \
+         that are there, and in time per lookup of any key of the space by all cores (median of {pairs} \
+         pairs of runs in turns)"
     );
+    let counted = report.fixes.iter().flat_map(|fix| [&fix.counters_before, &fix.counters_after]);
+    if let Some(share) = PerOp::scaled(counted.flatten()) {
+        let _ = write!(what, "; counted in {} of the time and scaled", percent(share));
+    }
     Some((what, table))
 }

@@ -369,16 +369,16 @@ impl FindingRow {
 
 /// A remedy as flags of this command and types of the library.
 pub fn remedy(remedy: &Remedy, setup: &Setup) -> String {
+    let pages = match setup.place {
+        Place::Shared | Place::Allocator(_) => "4k".into(),
+        place => place.pages(),
+    };
     match remedy {
-        Remedy::Align(align) => {
-            format!("--placement pooled --slot-align {align} (`Tuning::slot_align` of its pool)")
-        }
+        Remedy::Align(align) => format!(
+            "--placement pooled --pages {pages} --slot-align {align} (`Tuning::slot_align` of its pool)"
+        ),
         Remedy::OwnPool => format!(
-            "--placement pooled --pages {} (`silvics_pool::Pool` or `BytesPool` for the kind)",
-            match setup.place {
-                Place::Shared | Place::Allocator(_) => "4k".into(),
-                place => place.pages(),
-            }
+            "--placement pooled --pages {pages} (`silvics_pool::Pool` or `BytesPool` for the kind)"
         ),
         Remedy::OwnHugePages => {
             "--placement pooled --pages thp (a `silvics_pool::Pool` on `Pages::Thp`)".into()
@@ -389,6 +389,7 @@ pub fn remedy(remedy: &Remedy, setup: &Setup) -> String {
             None => "allocate both in one block, as edge-ext-lf:collocated does".into(),
         },
         Remedy::PadLocks(bytes) => format!("--host lock:{bytes}: locks of {bytes} bytes"),
+        Remedy::Reorder => "declare what a search reads first, side by side".into(),
     }
 }
 

@@ -50,7 +50,7 @@ where
     fn census(&mut self) -> Result<Census, Violation> {
         self.settle();
         let mut census = Census::default();
-        Objects::census(self, &mut |layout, address| census.add(layout, address))?;
+        Objects::census(self, &mut |object| census.place(object))?;
         Ok(census)
     }
 

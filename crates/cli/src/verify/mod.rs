@@ -71,10 +71,7 @@ fn record(args: &VerifyArgs) -> Result<u8, Error> {
     let history = args.history.as_deref().map(|path| File::new("--history", path)).transpose()?;
     let schedule =
         args.schedule.as_deref().map(|path| File::new("--schedule", path)).transpose()?;
-    if args.history.is_some() && args.history == args.schedule {
-        let remedy = "both would be written to one file: name two";
-        return Err(Error::Conflict { flag: "--history", other: "--schedule", remedy });
-    }
+    File::distinct([&history, &schedule])?;
     interrupt::catch();
     let clock = Arc::new(Clock::new());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

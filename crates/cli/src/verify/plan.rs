@@ -105,11 +105,7 @@ impl Plan {
     fn of(texts: &Texts, time: Duration, format: Format) -> Result<Self, Error> {
         let key_types = match &texts.key_type {
             None => vec![KeyType::U64, KeyType::Bytes],
-            Some(text) => list("--key-type", text, |text| match text {
-                "u64" => Ok(KeyType::U64),
-                "bytes" => Ok(KeyType::Bytes),
-                _ => Err(format!("`{text}` is no type of keys: choose u64 or bytes")),
-            })?,
+            Some(text) => list("--key-type", text, KeyType::parse)?,
         };
         let places = place::of(&texts.placement, &texts.pages, Tuning::default())?;
         let chosen = ours(&texts.index)?;

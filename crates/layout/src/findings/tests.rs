@@ -1,6 +1,6 @@
 use super::*;
-use crate::Field;
 use crate::record::Why;
+use crate::{Among, Cache, Field};
 
 const HOT: &[Field] = &[Field::new("key", 0, 8), Field::links("children", 8, 2)];
 const fn layout(kind: &'static str, size: usize, search: &'static [Field]) -> NodeLayout {
@@ -73,6 +73,44 @@ fn each_layout_is_told_by_its_name() {
 }
 
 #[test]
+fn what_a_pool_would_not_mend_is_not_laid_to_others() {
+    // Alone on their pages, and a quarter of the sets: their own bytes lie between.
+    let mut census = Census::default();
+    let large = census.kind("large", Some(std::iter::once(0..24).collect()));
+    (0..100_000).for_each(|n| census.add_sized(large, START + n * 256, 256));
+    let findings = found(&mut census, PageSize::Huge, &[], &[], None);
+    assert_eq!(names(&findings), []);
+    // Six lines apart, and too few sets of every level.
+    let six = of(&LINE, &[&COLD, &COLD, &COLD, &COLD, &COLD]);
+    let wanted = ["useless-neighbours", "set-underutilization", "sliced-stride"];
+    assert_eq!(names(&six), wanted.map(|id| (id, "node")));
+}
+
+#[test]
+fn fields_in_the_middle_of_large_objects_are_scattered() {
+    let mut census = Census::default();
+    let late = census.kind("late", Some(std::iter::once(40..72).collect()));
+    (0..1000).for_each(|n| census.add_sized(late, START + n * 128, 128));
+    let findings = found(&mut census, PageSize::Huge, &[], &[], None);
+    assert_eq!(names(&findings), [("scattered-fields", "late")]);
+    assert_eq!(findings[0].remedy, Remedy::Reorder);
+    assert!(findings[0].evidence.starts_with("a search reads 32 bytes, from byte 40 to byte 71"));
+}
+
+#[test]
+fn a_cache_that_nobody_indexes_by_modulo_says_nothing() {
+    let haswell = Machine::named("haswell").unwrap();
+    let llc = Cache { bytes: 13 * 64 * 64 * 16, ways: 16, hash: SetHash::Modulo, ..haswell.llc };
+    let odd = Machine { llc, ..haswell };
+    let mut census = Census::default();
+    (0..100_000).for_each(|n| census.add(&LINE[0], START + n * 13 * 64));
+    let survey = &census.survey(&odd.sets(Level::Llc));
+    let pages = PageSize::Huge;
+    let of = Situation { survey, machine: &odd, pages, paths: None, objects: &LINE, builds: &[] };
+    assert!(of.findings().iter().all(|finding| finding.id != Id::SetUnderutilization));
+}
+
+#[test]
 fn objects_of_which_nothing_is_declared_straddle_if_they_would_fit_a_line() {
     let mut census = Census::default();
     let (mixed, large) = (census.kind("mixed", None), census.kind("large", None));
@@ -106,7 +144,9 @@ fn pages_are_scattered_or_too_small() {
     };
     let findings = found(&mut spread(600), PageSize::Small, &LINE, &[], None);
     assert_eq!(names(&findings), [("useless-neighbours", "node"), ("scattered-pages", "node")]);
-    assert!(findings[1].evidence.contains("600 pages of 4 KiB and would fill 10; runs of 600.0"));
+    assert!(
+        findings[1].evidence.contains("600 pages of 4 KiB and would fill 10, in runs of 600.0")
+    );
     assert_eq!(findings[1].remedy, Remedy::OwnHugePages);
     let few = found(&mut spread(500), PageSize::Small, &LINE, &[], None);
     assert_eq!(names(&few), [("useless-neighbours", "node")], "translations of all are kept");
@@ -119,10 +159,14 @@ fn other_builds_may_be_smaller_or_denser() {
     let mut census = in_turns(&[&WIDE[0]]);
     let findings = found(&mut census, PageSize::Huge, &WIDE, &builds, None);
     assert_eq!(names(&findings), [("oversized-node", "node"), ("scattered-fields", "node")]);
+    let slot = |kind: &str, bytes| {
+        assert_eq!((kind, bytes), ("node", 48), "as the other build has them");
+        Slot { bytes, among: Among::Size }
+    };
     for finding in &findings {
         assert_eq!(finding.remedy, Remedy::Build("fixed".into()));
         let (moves, pages) =
-            finding.remedied(&mut census, &Paths::default(), PageSize::Huge).unwrap();
+            finding.remedied(&mut census, &Paths::default(), PageSize::Huge, slot).unwrap();
         assert_eq!(pages, PageSize::Huge);
         let at = std::ptr::without_provenance::<u8>(START + 3 * 128);
         let reads: Vec<_> = WIDE[0].passed(at, 1).map(|read| moves.address(&read)).collect();
@@ -167,11 +211,19 @@ fn collocation_is_lost_by_a_shift() {
     let (mut census, paths) = shifted(0);
     assert_eq!(names(&found(&mut census, PageSize::Huge, &HALF, &[], Some(&paths))), []);
     let (mut census, paths) = shifted(32);
+    // Objects that fill a line each share none.
+    let lines = found(&mut census, PageSize::Huge, &LINE, &[], Some(&paths));
+    assert!(lines.iter().all(|finding| finding.id != Id::LostCollocation));
     let findings = found(&mut census, PageSize::Huge, &HALF, &[], Some(&paths));
     assert_eq!(names(&findings), [("lost-collocation", "node")]);
     assert!(findings[0].evidence.starts_with("100.0 % of the 1000"), "{}", findings[0].evidence);
     assert!(findings[0].evidence.contains("50.0 % of those in another pair"));
-    let (moves, _) = findings[0].remedied(&mut census, &paths, PageSize::Huge).unwrap();
+    let (moves, _) = findings[0]
+        .remedied(&mut census, &paths, PageSize::Huge, |_, bytes| Slot {
+            bytes,
+            among: Among::Kind,
+        })
+        .unwrap();
     let line = |object: usize| {
         let object = std::ptr::without_provenance::<u8>(object);
         moves.address(&HALF[0].read(object, 0, 8, Why::Step)) / 64

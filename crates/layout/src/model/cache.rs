@@ -82,10 +82,10 @@ impl Lru {
         self.set(set).iter().any(|tag| tag >> 1 == key)
     }
 
-    /// Wipes a key's mark off, which is no use of it.
-    pub(super) fn unmark(&mut self, set: usize, key: usize) {
+    /// Sets a key's mark, or wipes it off, which is no use of it.
+    pub(super) fn mark(&mut self, set: usize, key: usize, mark: bool) {
         if let Some(tag) = self.set(set).iter_mut().find(|tag| **tag >> 1 == key) {
-            *tag = key << 1;
+            *tag = key << 1 | usize::from(mark);
         }
     }
 }
@@ -144,9 +144,9 @@ impl Lines {
         self.lru.holds(self.set_of(line), line)
     }
 
-    /// Wipes a line's mark off.
-    pub(super) fn unmark(&mut self, line: usize) {
-        self.lru.unmark(self.set_of(line), line);
+    /// Sets a line's mark, or wipes it off.
+    pub(super) fn mark(&mut self, line: usize, mark: bool) {
+        self.lru.mark(self.set_of(line), line, mark);
     }
 
     /// The lines it holds.
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(lru.insert(1, 6, false), Some((1, false)));
         // Looking is no use, nor is wiping a mark: 4 is the oldest still.
         assert!(lru.holds(1, 4) && !lru.holds(1, 1) && !lru.holds(0, 4));
-        lru.unmark(1, 4);
+        lru.mark(1, 4, false);
         assert_eq!(lru.insert(1, 7, false), Some((4, false)));
         // The other set has kept nothing of all this.
         assert_eq!(lru.insert(0, 7, false), None);
@@ -198,7 +198,7 @@ mod tests {
         lru.insert(0, 2, true);
         assert_eq!((lru.hit(0, 1), lru.hit(0, 1)), (Some(true), Some(false)));
         assert_eq!(lru.insert(0, 3, true), Some((2, true)));
-        lru.unmark(0, 3);
+        lru.mark(0, 3, false);
         assert_eq!((lru.remove(0, 3), lru.remove(0, 1)), (Some(false), Some(false)));
         // In front, where it is found first, and as it leaves.
         lru.insert(0, 4, true);

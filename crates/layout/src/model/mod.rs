@@ -180,7 +180,7 @@ impl Model {
         if let Some(prefetched) = self.l2.find(line) {
             if prefetched {
                 self.counts.prefetched_used += 1;
-                self.llc.unmark(line);
+                self.llc.mark(line, false);
             }
             self.fill_l1(line);
             return Reached::Cache(Level::L2);
@@ -212,8 +212,12 @@ impl Model {
             return;
         }
         self.counts.prefetched += 1;
-        if self.llc.find(line).is_none() && self.llc.inclusion != Inclusion::Exclusive {
-            self.fill_llc(line, true);
+        let keeps = self.llc.inclusion != Inclusion::Exclusive;
+        match self.llc.find(line) {
+            // Brought there by a prefetch as well, and not read since.
+            Some(unused) if keeps => self.llc.mark(line, unused),
+            None if keeps => self.fill_llc(line, true),
+            _ => {}
         }
         self.fill_l2(line, true);
     }

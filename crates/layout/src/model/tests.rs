@@ -202,6 +202,13 @@ fn a_line_prefetched_into_the_last_level_is_used_from_there() {
     let (reached, model) = read(&machine, &[2, 3, 6, 10, 7, 11, 3, 14, 18, 2]);
     assert_eq!((reached[6], reached[9]), (LLC, LLC));
     assert_eq!((model.counts().prefetched, model.counts().prefetched_used), (6, 3));
+    // 3 fetches 2, which 6 and 10 evict from L2; 7 and 11 evict 3, which fetches 2 again; 14 and 18 evict
+    // that, and it is read from the LLC for the first time.
+    let lines = [3, 6, 10, 7, 11, 3, 14, 18];
+    let (_, before) = read(&machine, &lines);
+    let (reached, model) = read(&machine, &[&lines[..], &[2]].concat());
+    assert_eq!(reached[8], LLC);
+    assert_eq!(model.counts().prefetched_used, before.counts().prefetched_used + 1);
 }
 
 #[test]

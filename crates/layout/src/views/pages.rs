@@ -2,6 +2,7 @@
 
 use super::COLUMNS;
 use crate::Census;
+use crate::census::Kind;
 
 /// The pages that hold objects, as a grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct PageRow {
 pub struct PageCell {
     /// Of the kinds that were asked for.
     pub of_kinds: usize,
+    /// Of what was given back, whatever it was.
+    pub freed: usize,
     /// Of all others.
     pub beside: usize,
 }
@@ -45,20 +48,25 @@ impl Census {
     /// Maps the pages that hold objects, with a share for the kinds `of`. O(n log n).
     pub fn page_map(&mut self, of: &[&str]) -> PageMap {
         let (kinds, objects) = self.sorted();
-        let of: Vec<bool> = kinds.iter().map(|kind| of.contains(&kind.name.as_str())).collect();
+        let part = |kind: &Kind, cell: &mut PageCell, bytes| {
+            let part = match kind {
+                _ if of.contains(&kind.name.as_str()) => &mut cell.of_kinds,
+                Kind { freed: Some(_), .. } => &mut cell.freed,
+                _ => &mut cell.beside,
+            };
+            *part += bytes;
+        };
         let mut held: Vec<(usize, PageCell)> = Vec::new();
         for object in objects {
-            for page in object.address / PAGE..=object.last() / PAGE {
-                let start = object.address.max(page * PAGE);
+            for page in object.start() / PAGE..=object.last() / PAGE {
+                let start = object.start().max(page * PAGE);
                 let bytes = object.last().min(page * PAGE + (PAGE - 1)) + 1 - start;
                 if held.last().is_none_or(|(last, _)| *last < page) {
                     held.push((page, PageCell::default()));
                 }
                 // Objects that overlap others may begin in a page before the last.
                 let Ok(at) = held.binary_search_by_key(&page, |(page, _)| *page) else { continue };
-                let cell = &mut held[at].1;
-                *if of[object.kind as usize] { &mut cell.of_kinds } else { &mut cell.beside } +=
-                    bytes;
+                part(&kinds[object.kind as usize], &mut held[at].1, bytes);
             }
         }
         let rows = |pages: usize| {
@@ -80,6 +88,7 @@ impl Census {
             if let Some(row) = map.last_mut() {
                 let sum = &mut row.cells[page / pages % COLUMNS];
                 sum.of_kinds += cell.of_kinds;
+                sum.freed += cell.freed;
                 sum.beside += cell.beside;
             }
         }
@@ -109,9 +118,13 @@ mod tests {
         assert_eq!((map.unit, map.columns, map.rows.len()), (4096, 64, 1));
         assert_eq!((map.pages, map.bytes), (2, 48 * 64));
         assert_eq!(map.rows[0].address, START);
-        let cell = |of_kinds, beside| PageCell { of_kinds, beside };
+        let cell = |of_kinds, beside| PageCell { of_kinds, freed: 0, beside };
         let cells = [cell(2048, 2048), cell(1024, 1024 + 2048), cell(0, 2048), cell(0, 0)];
         assert_eq!(map.rows[0].cells[..4], cells);
+        let freed = census.freed("descriptor");
+        census.add_sized(freed, START + 4 * 4096, 64);
+        let map = census.page_map(&["node"]);
+        assert_eq!(map.rows[0].cells[4], PageCell { of_kinds: 0, freed: 64, beside: 0 });
         assert_eq!(Census::default().page_map(&["node"]).rows, []);
     }
 

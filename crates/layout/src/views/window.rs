@@ -1,5 +1,6 @@
 //! Lines of memory, byte by byte.
 
+use crate::runs::merge;
 use crate::{Census, Paths};
 use std::ops::Range;
 
@@ -47,26 +48,13 @@ const SHOWN: usize = 2;
 /// Which pairs, of ascending numbers, to begin a window of `most` pairs with so that it reaches as far as
 /// most do: of windows over the whole range one with the median span, the nearest to the middle.
 fn typical(pairs: &[usize], most: usize) -> usize {
-    let Some(last) = pairs.len().checked_sub(most) else { return 0 };
+    let Some(last) = pairs.len().checked_sub(most).filter(|_| most > 0) else { return 0 };
     let (start, middle) = (|n: usize| n * last / (CANDIDATES - 1), CANDIDATES / 2);
     let span = |n: usize| pairs[start(n) + most - 1] - pairs[start(n)];
     let mut spans: Vec<usize> = (0..CANDIDATES).map(span).collect();
     spans.sort_unstable();
     let usual = (0..CANDIDATES).filter(|n| span(*n) == spans[middle]);
     usual.min_by_key(|n| n.abs_diff(middle)).map_or(0, start)
-}
-
-/// Ranges in order, those that touch as one.
-fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
-    ranges.sort_unstable_by_key(|range| range.start);
-    let mut merged: Vec<Range<usize>> = Vec::new();
-    for range in ranges {
-        match merged.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => merged.push(range),
-        }
-    }
-    merged
 }
 
 impl Window {
@@ -104,7 +92,8 @@ impl Census {
         let named = |kind_number: u32| kinds[kind_number as usize].name == kind;
         let of_kind = objects.iter().filter(|object| named(object.kind));
         let mut held: Vec<usize> =
-            of_kind.flat_map(|object| object.address / pair..=object.last() / pair).collect();
+            of_kind.flat_map(|object| object.start() / pair..=object.last() / pair).collect();
+        held.sort_unstable();
         held.dedup();
         let mut shown: Vec<usize> = Vec::new();
         for number in &held[typical(&held, most)..] {
@@ -122,7 +111,7 @@ impl Census {
                     ..part.end.min(lies.end).max(lies.start) - lies.start
             };
             let first = objects.partition_point(|object| object.last() < lies.start);
-            let there = objects[first..].iter().take_while(|object| object.address < lies.end);
+            let there = objects[first..].iter().take_while(|object| object.start() < lies.end);
             let parts = there.map(|object| {
                 let (of, mut searched) = (&kinds[object.kind as usize], Vec::new());
                 of.each_read(*object, |part| {
@@ -130,13 +119,13 @@ impl Census {
                         searched.push(within(part));
                     }
                 });
-                let searched = merged(searched);
+                merge(&mut searched);
                 of.lines(*object, line, &mut lines);
                 Part {
                     kind: object.kind as usize,
-                    bytes: within(object.address..object.last() + 1),
+                    bytes: within(object.start()..object.last() + 1),
                     searched,
-                    begins: object.address >= lies.start,
+                    begins: object.start() >= lies.start,
                     ends: object.last() < lies.end,
                     straddles: lines.iter().map(Range::len).sum::<usize>() > 1,
                 }
@@ -211,8 +200,14 @@ mod tests {
     }
 
     #[test]
-    fn ranges_that_touch_are_one() {
-        assert_eq!(merged(vec![32..40, 8..24, 0..8, 36..38, 41..42]), [0..24, 32..40, 41..42]);
+    fn overlapping_objects_and_empty_windows_are_no_trouble() {
+        let mut census = Census::default();
+        let row = census.kind("row", None);
+        for (at, bytes) in [(0, 4096), (8, 16), (512, 8), (600, 1000)] {
+            census.add_sized(row, START + at, bytes);
+        }
+        assert_eq!(census.window("row", 64, 0).pairs, []);
+        assert_eq!(census.window("row", 64, 4).pairs.len(), 4);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::error::Violation;
 use crate::index::{Check, Objects, Options, OrderedIndex};
 use crate::memory::Nodes;
 use crate::update::Update;
-use silvics_layout::NodeLayout;
+use silvics_layout::{NodeLayout, Placed};
 use silvics_pool::{AllocError, Budget, Config, Placement, PoolStats};
 use silvics_sync::counter::StripedCounter;
 use std::fmt;
@@ -151,11 +151,8 @@ impl<A: Algorithm> Tree<A> {
 impl<A: Algorithm> Objects for Tree<A> {
     const OBJECTS: &'static [NodeLayout] = A::OBJECTS;
 
-    fn census(
-        &mut self,
-        see: &mut dyn FnMut(&'static NodeLayout, usize),
-    ) -> Result<usize, Violation> {
-        self.0.walk(&mut |layout, object| see(layout, object.addr().get()))
+    fn census(&mut self, see: &mut dyn FnMut(Placed)) -> Result<usize, Violation> {
+        self.0.walk(&mut |layout, object| see(Placed::new(layout, object.addr().get())))
     }
 }
 

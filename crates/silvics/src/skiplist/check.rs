@@ -5,7 +5,7 @@ use super::key::SkipKey;
 use super::node::{INTEGER_NODE, MAX_HEIGHT, NodeRef};
 use crate::error::Violation;
 use crate::index::Walked;
-use silvics_layout::NodeLayout;
+use silvics_layout::Placed;
 use silvics_pool::Placement;
 use std::collections::HashMap;
 
@@ -19,9 +19,9 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
     /// Shows `see` the nodes.
     pub(super) fn check_quiescent(
         &mut self,
-        see: &mut dyn FnMut(&'static NodeLayout, usize),
+        see: &mut dyn FnMut(Placed),
     ) -> Result<Walked, Violation> {
-        see(&K::NODE, self.head().layout_start().addr());
+        see(self.head().placed());
         let mut links: HashMap<usize, usize> = HashMap::new();
         let mut entries = 0;
         for level in 0..MAX_HEIGHT {
@@ -43,7 +43,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
                 }
                 *links.entry(next.as_ptr().addr()).or_default() += 1;
                 if level == 0 {
-                    see(&K::NODE, next.layout_start().addr());
+                    see(next.placed());
                     entries += 1;
                 }
                 node = next;

@@ -115,7 +115,7 @@ use crate::memory::Blobs;
 use crate::update::Update;
 use key::SkipKey;
 use node::{MAX_HEIGHT, Node, NodeRef, node_bytes};
-use silvics_layout::NodeLayout;
+use silvics_layout::{NodeLayout, Placed};
 use silvics_pool::{AllocError, Budget, Placement, PoolStats, Pooled};
 use silvics_sync::atomic::AtomicUsize;
 use silvics_sync::counter::StripedCounter;
@@ -257,21 +257,18 @@ impl<K: SkipKey + ?Sized, P: Placement> OrderedScan for SkipList<K, P> {
 impl<K: SkipKey + ?Sized, P: Placement> Objects for SkipList<K, P> {
     const OBJECTS: &'static [NodeLayout] = &[K::NODE];
 
-    fn census(
-        &mut self,
-        see: &mut dyn FnMut(&'static NodeLayout, usize),
-    ) -> Result<usize, Violation> {
+    fn census(&mut self, see: &mut dyn FnMut(Placed)) -> Result<usize, Violation> {
         Ok(self.check_quiescent(see)?.entries)
     }
 }
 
 impl<K: SkipKey + ?Sized, P: Placement> Check for SkipList<K, P> {
     fn check(&mut self) -> Result<usize, Violation> {
-        Ok(self.check_quiescent(&mut |_, _| ())?.entries)
+        Ok(self.check_quiescent(&mut |_| ())?.entries)
     }
 
     fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
-        Ok(self.check_quiescent(&mut |_, _| ())?.objects)
+        Ok(self.check_quiescent(&mut |_| ())?.objects)
     }
 
     fn settle(&mut self) {

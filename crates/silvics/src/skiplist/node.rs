@@ -4,7 +4,7 @@ use super::key::SkipKey;
 use super::references::{Dropped, References};
 use crate::canary::{Canary, planted};
 use silvics_layout::record::{Read, Why};
-use silvics_layout::{Field, NodeLayout};
+use silvics_layout::{Field, NodeLayout, Placed};
 use silvics_sync::atomic::Ordering;
 use silvics_sync::model::touch;
 use silvics_sync::tagged::{AtomicTagged, Tagged};
@@ -196,6 +196,16 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
     /// Where the parts of a node are counted from in its layout: at its lowest link.
     pub(super) fn layout_start(self) -> *const u8 {
         self.as_ptr().cast_const().cast::<u8>().wrapping_sub(LINK)
+    }
+
+    /// Where it lies, with all its links.
+    pub(super) fn placed(self) -> Placed {
+        Placed {
+            layout: &K::NODE,
+            address: self.layout_start().addr(),
+            before: LINK * (self.height() - 1),
+            bytes: node_bytes::<K>(self.key(), self.height()),
+        }
     }
 
     /// What a search reads of a node that it comes to at `level`.

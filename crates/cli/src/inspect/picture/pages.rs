@@ -29,7 +29,7 @@ pub fn draw(map: &PageMap) -> Option<Picture> {
     canvas.y += 6.0;
     let wide = SPAN / map.columns as f64;
     let (mut expected, mut labelled) = (first.address, f64::MIN);
-    let (mut beside, mut borders) = (Vec::new(), Vec::new());
+    let (mut beside, mut freed, mut borders) = (Vec::new(), Vec::new(), Vec::new());
     let mut places = vec![Vec::new(); SHARE_COLOURS + 1];
     for row in &map.rows {
         if row.address > expected {
@@ -52,6 +52,8 @@ pub fn draw(map: &PageMap) -> Option<Picture> {
                 places[level(share.min(1.0), 1.0)].push(place);
             } else if cell.beside > 0 {
                 beside.push(place);
+            } else if cell.freed > 0 {
+                freed.push(place);
             }
             // Cells are powers of two: a region begins with one, or is a part of one.
             if (row.address + column * map.unit).is_multiple_of(REGION) {
@@ -69,6 +71,7 @@ pub fn draw(map: &PageMap) -> Option<Picture> {
         canvas.cells(format!("h{level}"), places, cell);
     }
     canvas.cells("beside", &beside, cell);
+    canvas.cells("freed", &freed, cell);
     for (from, to) in borders.into_iter().filter(|_| map.unit < REGION) {
         canvas.line("border", from, to);
     }
@@ -76,6 +79,9 @@ pub fn draw(map: &PageMap) -> Option<Picture> {
     canvas.scale(1, "little", "all");
     if !beside.is_empty() {
         canvas.entry(&["beside"], "objects of the program around the index, and none of the index");
+    }
+    if !freed.is_empty() {
+        canvas.entry(&["freed"], "only what the index has given back");
     }
     canvas.entry(&["none"], NONE);
     Some(canvas.finish(title(map)))

@@ -134,7 +134,7 @@ fn kinds_lines_and_sets_are_told_apart() {
         (cells(pages, "h4"), rects(pages, "none"), cells(pages, "beside")),
         (vec![32], 2, vec![])
     );
-    for colour in ["k0", "r0", "k1", "r1", "h0", "h8", "none", "straddle", "step"] {
+    for colour in ["k0", "r0", "k1", "r1", "h0", "h8", "none", "straddle", "step", "freed"] {
         let both = svg::STYLE.matches(&format!(".{colour} {{ fill: #")).count();
         assert_eq!(both, 2, "{colour} in both schemes");
     }
@@ -149,6 +149,8 @@ fn what_lies_across_lines_is_marked_and_gaps_are_told() {
     let row = census.kind("<row>", Some(Vec::new()));
     census.add_sized(row, START + 4 * 4096, 64);
     census.add_sized(row, START + (64 << 20), 64);
+    let freed = census.freed("node");
+    census.add_sized(freed, START + (64 << 20) + 8192, 64);
     let text = drawn(&mut census, &Paths::default());
     let file = Document::parse(&text).unwrap();
     let [lines, _, pages] = pictures(&file)[..] else { panic!("three pictures") };
@@ -160,5 +162,5 @@ fn what_lies_across_lines_is_marked_and_gaps_are_told() {
     };
     assert_eq!(texts(lines, "without any node"), 1);
     assert_eq!((texts(pages, "without objects"), rects(pages, "none")), (2, 3 + 1));
-    assert_eq!(cells(pages, "beside"), [2]);
+    assert_eq!((cells(pages, "beside"), cells(pages, "freed")), (vec![2], vec![1]));
 }
