@@ -36,15 +36,10 @@ pub(super) fn machine<R: CpuIdReader>(cpuid: &CpuId<R>) -> Option<Machine> {
     let told = cpuid
         .get_deterministic_address_translation_info()
         .and_then(|tables| translations(&tables.collect::<Vec<_>>()));
-    match told {
-        Some(tlb) => assemble(&caches, "CPUID", true, tlb),
-        None => assemble(
-            &caches,
-            "CPUID; TLB as in sapphire-rapids",
-            true,
-            presets::SAPPHIRE_RAPIDS.tlb,
-        ),
-    }
+    let presumed = (presets::SAPPHIRE_RAPIDS.tlb, "CPUID; TLB as in sapphire-rapids");
+    // Tables that cannot be are as good as none.
+    told.and_then(|tlb| assemble(&caches, "CPUID", true, tlb))
+        .or_else(|| assemble(&caches, presumed.1, true, presumed.0))
 }
 
 /// Both levels of translations for loads, if leaf 18H has one table in each for a page size. (It has
@@ -200,5 +195,6 @@ mod tests {
         assert_eq!(tlb(&[small, huge, small_alone, small_alone]), None);
         assert_eq!(tlb(&[huge, shared]), None);
         assert_eq!(tlb(&[small, huge]), None);
+        assert_eq!(tlb(&[table(4, 1, 1, 0, 16), huge, shared]), None, "no ways");
     }
 }
