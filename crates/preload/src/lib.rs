@@ -55,6 +55,7 @@ pub mod hooks;
 mod lock;
 mod name;
 mod next;
+mod say;
 mod sites;
 mod text;
 mod tracer;

@@ -24,10 +24,11 @@
 //! | `KEY`, `DEPTH` | all | Relaxed | – | set before `TRACING`, and not changed then |
 //! | `OWNER` | all | Relaxed | – | changed in a child that has one thread |
 
-use crate::file::{File, Identity, Refused, errno, set_errno};
+use crate::file::{File, Refused, errno, set_errno};
 use crate::lock::Locked;
 use crate::name;
 use crate::next;
+use crate::say::{Refusal, Stderr};
 use crate::sites::{DEPTH_MAX, Frames, Mapped, Sites};
 use crate::text::Text;
 use libc::{c_char, c_int, c_void};
@@ -60,7 +61,7 @@ static STATE: Locked<State> = Locked::new(State {
     sites: Sites::new(),
     file: None,
     pattern: Text::new([0; PATH_MAX]),
-    stderr: None,
+    stderr: Stderr::none(),
     ending: false,
 });
 
@@ -72,8 +73,7 @@ struct State {
     file: Option<File>,
     /// The path, with `%p` in it as it was given.
     pattern: Text<[u8; PATH_MAX]>,
-    /// What standard error was at the start: nothing is said to anything else.
-    stderr: Option<Identity>,
+    stderr: Stderr,
     /// Every event is written at once: nothing may run after it.
     ending: bool,
 }
@@ -106,25 +106,16 @@ fn begin() -> bool {
     PHASE.load(Ordering::Acquire) >= RESOLVED
 }
 
-/// Why a program runs untraced.
-enum Refusal<'a> {
-    NoPath,
-    LongPath,
-    Depth(&'a [u8]),
-    NoKey,
-    File(Refused),
-}
-
 /// Opens the file that the environment names, if it names one.
 fn start() {
     let Some(path) = variable(c"SILVICS_TRACE") else { return };
     // SAFETY: nobody is inside before the phase is STARTED.
     unsafe {
         STATE.with(|state| {
-            state.stderr = Identity::of(2);
+            state.stderr = Stderr::now();
             match state.start(path) {
                 Ok(()) => {}
-                Err(refusal) => state.say_why(&refusal, path),
+                Err(refusal) => state.stderr.untraced(&refusal, path),
             }
         });
     }
@@ -313,70 +304,7 @@ impl State {
     fn end(&mut self, error: c_int) {
         TRACING.store(false, Ordering::Release);
         self.file = None;
-        let mut text = Text::new([0_u8; 512]);
-        text.push(b"silvics-preload: the trace ends early because it cannot be written (");
-        push_error(&mut text, error);
-        text.push(b"): what it holds is whole; remove the cause and run the program again\n");
-        self.say(&text);
-    }
-
-    fn say_why(&self, refusal: &Refusal<'_>, path: &[u8]) {
-        /// A value, or its first bytes.
-        fn push_shown(text: &mut Text<[u8; 512]>, value: &[u8]) {
-            text.push_clean(value.get(..value.len().min(200)).unwrap_or_default());
-        }
-        let mut text = Text::new([0; 512]);
-        text.push(b"silvics-preload: the program runs untraced: ");
-        match refusal {
-            Refusal::NoPath => text.push(b"SILVICS_TRACE is empty: name the file to write to"),
-            Refusal::LongPath => {
-                text.push(b"SILVICS_TRACE is too long: name a file by a shorter path");
-            }
-            Refusal::Depth(value) => {
-                text.push(b"SILVICS_TRACE_DEPTH is `");
-                push_shown(&mut text, value);
-                text.push(b"`: give a number of frames from 1 to 16, or none");
-            }
-            Refusal::NoKey => text.push(b"there are no thread-specific keys left: load it first"),
-            Refusal::File(refused) => {
-                text.push(b"SILVICS_TRACE is `");
-                push_shown(&mut text, path);
-                text.push(b"`, which ");
-                match refused {
-                    Refused::System(error) => {
-                        text.push(b"cannot be written (");
-                        push_error(&mut text, *error);
-                        text.push(b"): name a file that can");
-                    }
-                    Refused::NotRegular => text.push(b"is no regular file: name one"),
-                    // A parent's child, most of the time, and nothing that anybody did wrong.
-                    Refused::Busy => return,
-                }
-            }
-        }
-        text.push(b"\n");
-        self.say(&text);
-    }
-
-    fn say<const N: usize>(&self, text: &Text<[u8; N]>) {
-        if self.stderr.is_some() && Identity::of(2) == self.stderr {
-            let text = text.written();
-            // SAFETY: readable bytes. What standard error does not take is lost.
-            unsafe { libc::syscall(libc::SYS_write, 2, text.as_ptr(), text.len()) };
-        }
-    }
-}
-
-fn push_error<const N: usize>(text: &mut Text<[u8; N]>, error: c_int) {
-    let mut message = [0_u8; 128];
-    // SAFETY: room for what the call fills in.
-    let failed = unsafe { libc::strerror_r(error, message.as_mut_ptr().cast(), message.len()) };
-    match CStr::from_bytes_until_nul(&message) {
-        Ok(message) if failed == 0 => text.push(message.to_bytes()),
-        _ => {
-            text.push(b"error ");
-            text.push_decimal(error as usize);
-        }
+        self.stderr.ends_early(error);
     }
 }
 
