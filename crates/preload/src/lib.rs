@@ -35,8 +35,9 @@
 //!
 //! # When the last lines are written
 //! At `exit`, `_exit` and `exec` (except `execl` and its like). A program that is killed by a signal
-//! loses at most 64 KiB of text, its last lines. A file that cannot be written any more ends the trace,
-//! with a sentence on standard error; what it holds by then is whole.
+//! loses at most 64 KiB of text, its last lines. A file that cannot be written any more, or no memory
+//! for the name of a site, ends the trace, with a sentence on standard error; what it holds by then is
+//! whole.
 //!
 //! # What the program notices
 //! Time, a descriptor with a high number, and a key for thread-specific values. Error numbers are

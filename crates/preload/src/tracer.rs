@@ -255,7 +255,7 @@ impl State {
             return Some(site);
         }
         let Some(site) = self.sites.add(*frames) else {
-            self.end(libc::ENOMEM);
+            self.end_without_memory();
             return None;
         };
         self.make_room(name::NAME_MAX + EVENT_MAX);
@@ -300,6 +300,14 @@ impl State {
         }
     }
 
+    /// Ends the trace before a site that there is no memory for.
+    fn end_without_memory(&mut self) {
+        self.flush();
+        if TRACING.load(Ordering::Relaxed) {
+            self.end(libc::ENOMEM);
+        }
+    }
+
     /// Ends the trace with what was written so far.
     fn end(&mut self, error: c_int) {
         TRACING.store(false, Ordering::Release);
@@ -311,14 +319,6 @@ impl State {
 fn process() -> u32 {
     // SAFETY: always succeeds.
     unsafe { libc::getpid() as u32 }
-}
-
-/// The frames of a call that returns to `caller`.
-fn frames(caller: usize) -> Frames {
-    let saved = errno();
-    let frames = name::frames(caller, DEPTH.load(Ordering::Relaxed));
-    set_errno(saved);
-    frames
 }
 
 /// A thread that is inside the tracer. The error number is the next definitions' to set.
@@ -360,32 +360,37 @@ impl Inside {
         result
     }
 
-    fn declared(&self, frames: &Frames) -> Option<usize> {
+    /// Calls `f` with the state and the number of a call's site, which is declared if it is new, or
+    /// ends the trace. All in one use of the state: at the next this may be another process, to
+    /// which the number means nothing.
+    fn at_site<R>(&self, caller: usize, f: impl FnOnce(&mut State, usize) -> R) -> Option<R> {
         let saved = errno();
+        let frames = name::frames(caller, DEPTH.load(Ordering::Relaxed));
+        let done = self.with(|state| match state.sites.find(&frames) {
+            Some(site) => Ok(f(state, site)),
+            None => Err(f),
+        });
+        let result = done.map_or_else(|f| self.at_new_site(&frames, f), Some);
+        set_errno(saved);
+        result
+    }
+
+    #[cold]
+    fn at_new_site<R>(&self, frames: &Frames, f: impl FnOnce(&mut State, usize) -> R) -> Option<R> {
         // Outside the lock: naming takes the loader's.
         // SAFETY: zeros are bytes.
-        let scratch = unsafe { Mapped::<u8>::zeros(name::NAME_MAX) };
-        let site = scratch.and_then(|scratch| {
-            let mut name = Text::new(scratch);
-            name::write(frames, &mut name);
-            self.with(|state| state.declare(frames, &name))
-        });
-        set_errno(saved);
-        site
+        let Some(scratch) = (unsafe { Mapped::<u8>::zeros(name::NAME_MAX) }) else {
+            self.with(State::end_without_memory);
+            return None;
+        };
+        let mut name = Text::new(scratch);
+        name::write(frames, &mut name);
+        self.with(|state| state.declare(frames, &name).map(|site| f(state, site)))
     }
 
     /// Writes an allocation that has happened, by the call that returns to `caller`.
     pub(crate) fn allocated(&self, caller: usize, at: *const c_void, size: usize) {
-        let frames = frames(caller);
-        let known = self.with(|state| {
-            let site = state.sites.find(&frames);
-            site.map(|site| state.allocation(site, at.addr(), size))
-        });
-        if known.is_none()
-            && let Some(site) = self.declared(&frames)
-        {
-            self.with(|state| state.allocation(site, at.addr(), size));
-        }
+        self.at_site(caller, |state, site| state.allocation(site, at.addr(), size));
     }
 
     /// Writes a free that is about to happen.
@@ -399,13 +404,10 @@ impl Inside {
         caller: usize,
         old: *mut c_void,
         size: usize,
-        realloc: impl FnOnce() -> *mut c_void,
+        realloc: impl Fn() -> *mut c_void,
     ) -> *mut c_void {
-        let frames = frames(caller);
-        let known = self.with(|state| state.sites.find(&frames));
-        let Some(site) = known.or_else(|| self.declared(&frames)) else { return realloc() };
         let before = errno();
-        let (new, after) = self.with(|state| {
+        let moved = self.at_site(caller, |state, site| {
             set_errno(0);
             let new = realloc();
             let after = errno();
@@ -418,6 +420,7 @@ impl Inside {
             }
             (new, after)
         });
+        let Some((new, after)) = moved else { return realloc() };
         set_errno(if after == 0 { before } else { after });
         new
     }

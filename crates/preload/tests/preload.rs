@@ -167,6 +167,22 @@ fn processes_of_a_fork_have_their_own_files() {
     assert_eq!(child.overlaps, 0);
 }
 
+/// What was allocated there was missing, and what `realloc` moved stayed where it had been.
+#[test]
+fn a_site_that_there_is_no_memory_to_name_ends_the_trace() {
+    for what in ["malloc", "realloc"] {
+        let folder = folder();
+        let output = known(&folder, "no-memory").arg(what).output().expect("the program runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let sentence = "the trace ends early because it cannot be written (Cannot allocate memory)";
+        assert!(said.contains(sentence) && said.lines().count() == 1, "{what}: {said}");
+        let trace = read(&folder.path().join("trace"));
+        assert_whole(&trace);
+        assert_eq!([7_001, 7_003].map(|size| alive(&trace, size)), [1, 0], "{what}");
+    }
+}
+
 #[test]
 fn a_file_is_one_process() {
     let folder = folder();

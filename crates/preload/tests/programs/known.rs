@@ -2,7 +2,8 @@
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn main() {
-    let what = std::env::args().nth(1).unwrap_or_default();
+    let mut arguments = std::env::args().skip(1);
+    let what = arguments.next().unwrap_or_default();
     match what.as_str() {
         "verbs" => linux::verbs(),
         "sites" => linux::sites(),
@@ -14,6 +15,7 @@ fn main() {
         "cancel" => linux::cancel(),
         "close" => linux::close(),
         "killed" => linux::killed(),
+        "no-memory" => linux::no_memory(arguments),
         other => panic!("nothing known is called `{other}`"),
     }
 }
@@ -234,5 +236,22 @@ mod linux {
         }
         // SAFETY: ends this process.
         unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    }
+
+    /// Runs out of memory before it calls from a new place, by `malloc` or else by `realloc`.
+    pub(super) fn no_memory(mut arguments: impl Iterator<Item = String>) {
+        let first = get(7_001);
+        // The room that is left behind it.
+        free(get(20_000));
+        let nothing = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: a readable limit.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const nothing) }, 0);
+        let second = match arguments.next().as_deref() {
+            // SAFETY: any size may be asked for.
+            Some("malloc") => Block(black_box(unsafe { libc::malloc(7_003) })),
+            _ => resized(&first, 7_003),
+        };
+        assert!(!second.0.is_null());
+        black_box((first, second));
     }
 }
