@@ -20,11 +20,11 @@
 //! | `PHASE` | `begin` stores | Release | `ready` | publishes what the step set up |
 //! | `TRACING` | `enter` | Acquire | `start` | key and depth are set; an old value costs an event or a lock |
 //! | `TRACING` | stores | Release | `enter` | as above |
-//! | `TRACING` | other loads | Relaxed | – | under the lock, as the stores are, or in a child with one thread |
+//! | `TRACING` | other loads | Relaxed | – | under the lock, as the stores are |
 //! | `KEY`, `DEPTH` | all | Relaxed | – | set before `TRACING`, and not changed then |
-//! | `OWNER` | all | Relaxed | – | changed in a child that has one thread |
 
 use crate::file::{File, Refused, errno, set_errno};
+use crate::fork;
 use crate::lock::Locked;
 use crate::name;
 use crate::next;
@@ -53,13 +53,12 @@ static PHASE: AtomicU32 = AtomicU32::new(NEW);
 static TRACING: AtomicBool = AtomicBool::new(false);
 static KEY: AtomicU32 = AtomicU32::new(0);
 static DEPTH: AtomicUsize = AtomicUsize::new(1);
-/// The process whose events the buffer holds.
-static OWNER: AtomicU32 = AtomicU32::new(0);
 
 static STATE: Locked<State> = Locked::new(State {
     text: Text::new([0; BUFFER]),
     sites: Sites::new(),
     file: None,
+    written: 0,
     pattern: Text::new([0; PATH_MAX]),
     stderr: Stderr::none(),
     ending: false,
@@ -71,6 +70,8 @@ struct State {
     sites: Sites,
     /// `None` in a child that has not written yet.
     file: Option<File>,
+    /// Bytes of the file.
+    written: u64,
     /// The path, with `%p` in it as it was given.
     pattern: Text<[u8; PATH_MAX]>,
     stderr: Stderr,
@@ -153,7 +154,7 @@ impl State {
         }
         KEY.store(key, Ordering::Relaxed);
         DEPTH.store(depth, Ordering::Relaxed);
-        OWNER.store(process(), Ordering::Relaxed);
+        fork::begin();
         self.file = Some(self.open().map_err(Refusal::File)?);
         self.begin_file();
         // libgcc allocates when it unwinds for the first time.
@@ -195,7 +196,7 @@ impl State {
             rest = if let [b'p', others @ ..] = others
                 && *first == b'%'
             {
-                path.push_decimal(process() as usize);
+                path.push_decimal(fork::owner() as usize);
                 others
             } else {
                 path.push(&[*first]);
@@ -204,12 +205,12 @@ impl State {
         }
         path.push(&[0]);
         let path = CStr::from_bytes_with_nul(path.written());
-        File::create(path.map_err(|_| Refused::System(libc::EINVAL))?)
+        File::create(path.map_err(|_| Refused::System(libc::EINVAL))?, self.written)
     }
 
     fn begin_file(&mut self) {
         self.text.push(b"# silvics-preload: process ");
-        self.text.push_decimal(process() as usize);
+        self.text.push_decimal(fork::owner() as usize);
         self.text.push(b", frames ");
         self.text.push_decimal(DEPTH.load(Ordering::Relaxed));
         self.text.push(b"\n");
@@ -268,10 +269,12 @@ impl State {
     }
 
     fn flush(&mut self) {
-        // A child whose fork called no handler.
-        if OWNER.load(Ordering::Relaxed) != process() {
-            return self.leave_parent();
+        // A signal handler forked in the middle of a write, to which the child has come back.
+        if fork::is_copy() {
+            return self.text.clear();
         }
+        // What a child in its parent's memory opens is not open in its parent.
+        let lent = self.file.is_none() && !fork::is_owner();
         if self.file.is_none() && TRACING.load(Ordering::Relaxed) {
             match self.open() {
                 Ok(file) => self.file = Some(file),
@@ -280,18 +283,29 @@ impl State {
             }
         }
         let lines = self.text.written();
-        if let Some(Err(error)) = self.file.as_mut().map(|file| file.append(lines)) {
-            self.end(error);
+        match self.file.as_mut().map(|file| file.append(self.written, lines)) {
+            Some(Ok(())) => self.written += lines.len() as u64,
+            Some(Err(error)) => self.end(error),
+            None => {}
         }
         self.text.clear();
+        if lent {
+            self.file = None;
+        }
     }
 
     /// In a child: forgets what is the parent's, and goes on with a file of its own or not at all.
-    fn leave_parent(&mut self) {
-        OWNER.store(process(), Ordering::Relaxed);
+    /// Another thread may have been at it when the child was made.
+    fn leave_parent(&mut self, torn: bool) {
+        let sites = std::mem::replace(&mut self.sites, Sites::new());
+        if torn {
+            // Its memory may be unmapped already.
+            std::mem::forget(sites);
+        }
         self.text.clear();
+        // Where it is half written, no descriptor is of this file, and none is closed.
         self.file = None;
-        self.sites = Sites::new();
+        self.written = 0;
         self.ending = false;
         if self.own_file_per_process() {
             self.begin_file();
@@ -316,17 +330,12 @@ impl State {
     }
 }
 
-fn process() -> u32 {
-    // SAFETY: always succeeds.
-    unsafe { libc::getpid() as u32 }
-}
-
 /// A thread that is inside the tracer. The error number is the next definitions' to set.
 pub(crate) struct Inside(());
 
 /// Marks the thread, unless nothing is traced or it is inside already.
 pub(crate) fn enter() -> Option<Inside> {
-    if !TRACING.load(Ordering::Acquire) {
+    if !TRACING.load(Ordering::Acquire) || fork::is_untold() {
         return None;
     }
     let key = KEY.load(Ordering::Relaxed);
@@ -350,10 +359,15 @@ impl Drop for Inside {
 }
 
 impl Inside {
-    /// Calls `f` with the state, and keeps the error number.
+    /// Calls `f` with the state, of which a new process makes its own, and keeps the error number.
     #[expect(clippy::unused_self, reason = "whoever has one is inside")]
     fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         let saved = errno();
+        // SAFETY: nothing else is called in a copy before this, which happens once.
+        fork::in_copy(|| unsafe {
+            let torn = STATE.renew();
+            STATE.with(|state| state.leave_parent(torn));
+        });
         // SAFETY: `self` is the thread's only one, and nothing below calls this again.
         let result = unsafe { STATE.with(f) };
         set_errno(saved);
@@ -430,7 +444,7 @@ impl Inside {
 pub(crate) fn finish(ending: bool) {
     // Not in a `vfork` child, which shares its parent's memory, and not in a signal handler that
     // interrupted a write.
-    if OWNER.load(Ordering::Relaxed) == process()
+    if fork::is_owner()
         && let Some(inside) = enter()
     {
         inside.with(|state| {
@@ -440,28 +454,18 @@ pub(crate) fn finish(ending: bool) {
     }
 }
 
-extern "C" fn before_fork() {
-    STATE.lock();
-}
-
-extern "C" fn in_parent() {
-    STATE.unlock();
-}
-
 extern "C" fn in_child() {
-    // SAFETY: the child has one thread, which has no reference to the state outside `with`.
-    unsafe {
-        STATE.renew();
-        if TRACING.load(Ordering::Relaxed) {
-            STATE.with(State::leave_parent);
-        }
+    fork::tell();
+    // At once, so as not to keep the parent's file open and locked.
+    if let Some(inside) = enter() {
+        inside.with(|_| ());
     }
 }
 
 extern "C" fn load() {
     ready();
-    // SAFETY: handlers that live as long as this object, which is never unloaded.
-    unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
+    // SAFETY: a handler that lives as long as this object, which is never unloaded.
+    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
 extern "C" fn unload() {
