@@ -71,12 +71,11 @@ pub(crate) enum Refused {
 pub(crate) struct File {
     fd: c_int,
     identity: Identity,
-    written: u64,
 }
 
 impl File {
-    /// Opens a file, new or emptied.
-    pub(crate) fn create(path: &CStr) -> Result<Self, Refused> {
+    /// Opens a file, new or cut to its first `keep` bytes.
+    pub(crate) fn create(path: &CStr, keep: u64) -> Result<Self, Refused> {
         // Not to wait for the reader of a pipe, and not truncated before it is locked.
         let flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
         // SAFETY: a C string.
@@ -102,26 +101,27 @@ impl File {
             });
         }
         // SAFETY: as above.
-        if unsafe { libc::ftruncate(fd, 0) } != 0 {
+        if unsafe { libc::ftruncate(fd, keep as libc::off_t) } != 0 {
             return refuse(Refused::System(errno()));
         }
-        Ok(Self { fd: out_of_the_way(fd), identity, written: 0 })
+        Ok(Self { fd: out_of_the_way(fd), identity })
     }
 
-    /// Appends whole lines, or takes back what was written of them and gives the error number.
-    pub(crate) fn append(&mut self, lines: &[u8]) -> Result<(), c_int> {
+    /// Appends whole lines at `end`, or takes back what was written of them and gives the error
+    /// number.
+    pub(crate) fn append(&mut self, end: u64, lines: &[u8]) -> Result<(), c_int> {
         // The program may have closed the descriptor and opened another file in its place.
         if Identity::of(self.fd) != Some(self.identity) {
             self.fd = -1;
             return Err(libc::EBADF);
         }
         // A write beyond this limit raises a signal.
-        if self.written + lines.len() as u64 > limit(RLIMIT_FSIZE) {
+        if end + lines.len() as u64 > limit(RLIMIT_FSIZE) {
             return Err(libc::EFBIG);
         }
         let mut rest = lines;
         while !rest.is_empty() {
-            let at = self.written + (lines.len() - rest.len()) as u64;
+            let at = end + (lines.len() - rest.len()) as u64;
             // SAFETY: readable bytes. At an offset, so that no other use of the file moves it.
             let wrote = uncancelled(|| unsafe {
                 libc::pwrite(self.fd, rest.as_ptr().cast(), rest.len(), at as libc::off_t)
@@ -131,11 +131,10 @@ impl File {
             } else if wrote == 0 || errno() != libc::EINTR {
                 let error = if wrote == 0 { libc::ENOSPC } else { errno() };
                 // SAFETY: the file is ours.
-                unsafe { libc::ftruncate(self.fd, self.written as libc::off_t) };
+                unsafe { libc::ftruncate(self.fd, end as libc::off_t) };
                 return Err(error);
             }
         }
-        self.written += lines.len() as u64;
         Ok(())
     }
 }

@@ -33,10 +33,16 @@
 //! the fork: frees of older objects are unknown in it. After an `exec` the new program's trace takes
 //! the place of the old one's. A file that another process is writing is left to it without a word.
 //!
+//! A child of `vfork` allocates in its parent's memory, so the parent's trace has it. Only where the
+//! kernel cannot tell it from a copy (before Linux 4.14, and in some emulators) it is missing; so is
+//! there what a child of `fork` allocates in handlers that libraries registered before this object
+//! (`pthread_atfork`), and all of a child that was made without handlers.
+//!
 //! # When the last lines are written
 //! At `exit`, `_exit` and `exec` (except `execl` and its like). A program that is killed by a signal
-//! loses at most 64 KiB of text, its last lines. A file that cannot be written any more ends the trace,
-//! with a sentence on standard error; what it holds by then is whole.
+//! loses at most 64 KiB of text, its last lines. A file that cannot be written any more, or no memory
+//! for the name of a site, ends the trace, with a sentence on standard error; what it holds by then is
+//! whole.
 //!
 //! # What the program notices
 //! Time, a descriptor with a high number, and a key for thread-specific values. Error numbers are
@@ -51,10 +57,12 @@
 ))]
 
 mod file;
+mod fork;
 pub mod hooks;
 mod lock;
 mod name;
 mod next;
+mod say;
 mod sites;
 mod text;
 mod tracer;

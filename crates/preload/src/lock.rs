@@ -1,11 +1,10 @@
-//! A value behind a lock that survives `fork`.
+//! A value behind a lock that a `fork` does not hold for ever.
 //!
-//! The C library's mutex and not the standard library's, because it is taken in one handler of
-//! `fork` and given back in another, and recursive, because other libraries' handlers in between may
-//! allocate.
+//! The C library's mutex and not the standard library's, because it can be made anew in a child
+//! whose parent's threads had it.
 
 use libc::{
-    PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP, pthread_mutex_lock, pthread_mutex_t,
+    PTHREAD_MUTEX_INITIALIZER, pthread_mutex_lock, pthread_mutex_t, pthread_mutex_trylock,
     pthread_mutex_unlock,
 };
 use silvics_sync::cell::UnsafeCell;
@@ -21,10 +20,7 @@ unsafe impl<T: Send> Sync for Locked<T> {}
 
 impl<T> Locked<T> {
     pub(crate) const fn new(value: T) -> Self {
-        Self {
-            mutex: UnsafeCell::new(PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP),
-            value: UnsafeCell::new(value),
-        }
+        Self { mutex: UnsafeCell::new(PTHREAD_MUTEX_INITIALIZER), value: UnsafeCell::new(value) }
     }
 
     /// Calls `with` under the lock.
@@ -32,32 +28,25 @@ impl<T> Locked<T> {
     /// # Safety
     /// The calling thread is in no such call.
     pub(crate) unsafe fn with<R>(&self, with: impl FnOnce(&mut T) -> R) -> R {
-        self.lock();
+        // SAFETY: initialised above, and not this thread's by the contract.
+        self.mutex.with_mut(|mutex| unsafe { pthread_mutex_lock(mutex) });
         // SAFETY: no other thread has the mutex, and this one has no reference by the contract.
         let result = self.value.with_mut(|value| with(unsafe { &mut *value }));
-        self.unlock();
+        // SAFETY: locked above.
+        self.mutex.with_mut(|mutex| unsafe { pthread_mutex_unlock(mutex) });
         result
     }
 
-    /// Takes the lock.
-    pub(crate) fn lock(&self) {
-        // SAFETY: initialised above. Fails for recursion 2^32 deep alone.
-        self.mutex.with_mut(|mutex| unsafe { pthread_mutex_lock(mutex) });
-    }
-
-    /// Gives it back; nothing happens where another thread has it.
-    pub(crate) fn unlock(&self) {
-        // SAFETY: initialised above.
-        self.mutex.with_mut(|mutex| unsafe { pthread_mutex_unlock(mutex) });
-    }
-
-    /// Makes the lock free, whoever has it.
+    /// Makes the lock free, and says whether somebody had it.
     ///
     /// # Safety
-    /// No other thread knows of it: this is the child of a `fork`, where the thread has another
-    /// number than the one that took it.
-    pub(crate) unsafe fn renew(&self) {
+    /// No other thread knows of it: this is the child of a `fork`, the first to touch it.
+    pub(crate) unsafe fn renew(&self) -> bool {
         // SAFETY: by the contract.
-        self.mutex.with_mut(|mutex| unsafe { mutex.write(PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP) });
+        self.mutex.with_mut(|mutex| unsafe {
+            let held = pthread_mutex_trylock(mutex) != 0;
+            mutex.write(PTHREAD_MUTEX_INITIALIZER);
+            held
+        })
     }
 }

@@ -20,14 +20,15 @@
 //! | `PHASE` | `begin` stores | Release | `ready` | publishes what the step set up |
 //! | `TRACING` | `enter` | Acquire | `start` | key and depth are set; an old value costs an event or a lock |
 //! | `TRACING` | stores | Release | `enter` | as above |
-//! | `TRACING` | other loads | Relaxed | – | under the lock, as the stores are, or in a child with one thread |
+//! | `TRACING` | other loads | Relaxed | – | under the lock, as the stores are |
 //! | `KEY`, `DEPTH` | all | Relaxed | – | set before `TRACING`, and not changed then |
-//! | `OWNER` | all | Relaxed | – | changed in a child that has one thread |
 
-use crate::file::{File, Identity, Refused, errno, set_errno};
+use crate::file::{File, Refused, errno, set_errno};
+use crate::fork;
 use crate::lock::Locked;
 use crate::name;
 use crate::next;
+use crate::say::{Refusal, Stderr};
 use crate::sites::{DEPTH_MAX, Frames, Mapped, Sites};
 use crate::text::Text;
 use libc::{c_char, c_int, c_void};
@@ -52,15 +53,14 @@ static PHASE: AtomicU32 = AtomicU32::new(NEW);
 static TRACING: AtomicBool = AtomicBool::new(false);
 static KEY: AtomicU32 = AtomicU32::new(0);
 static DEPTH: AtomicUsize = AtomicUsize::new(1);
-/// The process whose events the buffer holds.
-static OWNER: AtomicU32 = AtomicU32::new(0);
 
 static STATE: Locked<State> = Locked::new(State {
     text: Text::new([0; BUFFER]),
     sites: Sites::new(),
     file: None,
+    written: 0,
     pattern: Text::new([0; PATH_MAX]),
-    stderr: None,
+    stderr: Stderr::none(),
     ending: false,
 });
 
@@ -70,10 +70,11 @@ struct State {
     sites: Sites,
     /// `None` in a child that has not written yet.
     file: Option<File>,
+    /// Bytes of the file.
+    written: u64,
     /// The path, with `%p` in it as it was given.
     pattern: Text<[u8; PATH_MAX]>,
-    /// What standard error was at the start: nothing is said to anything else.
-    stderr: Option<Identity>,
+    stderr: Stderr,
     /// Every event is written at once: nothing may run after it.
     ending: bool,
 }
@@ -106,25 +107,16 @@ fn begin() -> bool {
     PHASE.load(Ordering::Acquire) >= RESOLVED
 }
 
-/// Why a program runs untraced.
-enum Refusal<'a> {
-    NoPath,
-    LongPath,
-    Depth(&'a [u8]),
-    NoKey,
-    File(Refused),
-}
-
 /// Opens the file that the environment names, if it names one.
 fn start() {
     let Some(path) = variable(c"SILVICS_TRACE") else { return };
     // SAFETY: nobody is inside before the phase is STARTED.
     unsafe {
         STATE.with(|state| {
-            state.stderr = Identity::of(2);
+            state.stderr = Stderr::now();
             match state.start(path) {
                 Ok(()) => {}
-                Err(refusal) => state.say_why(&refusal, path),
+                Err(refusal) => state.stderr.untraced(&refusal, path),
             }
         });
     }
@@ -162,7 +154,7 @@ impl State {
         }
         KEY.store(key, Ordering::Relaxed);
         DEPTH.store(depth, Ordering::Relaxed);
-        OWNER.store(process(), Ordering::Relaxed);
+        fork::begin();
         self.file = Some(self.open().map_err(Refusal::File)?);
         self.begin_file();
         // libgcc allocates when it unwinds for the first time.
@@ -204,7 +196,7 @@ impl State {
             rest = if let [b'p', others @ ..] = others
                 && *first == b'%'
             {
-                path.push_decimal(process() as usize);
+                path.push_decimal(fork::owner() as usize);
                 others
             } else {
                 path.push(&[*first]);
@@ -213,12 +205,12 @@ impl State {
         }
         path.push(&[0]);
         let path = CStr::from_bytes_with_nul(path.written());
-        File::create(path.map_err(|_| Refused::System(libc::EINVAL))?)
+        File::create(path.map_err(|_| Refused::System(libc::EINVAL))?, self.written)
     }
 
     fn begin_file(&mut self) {
         self.text.push(b"# silvics-preload: process ");
-        self.text.push_decimal(process() as usize);
+        self.text.push_decimal(fork::owner() as usize);
         self.text.push(b", frames ");
         self.text.push_decimal(DEPTH.load(Ordering::Relaxed));
         self.text.push(b"\n");
@@ -264,7 +256,7 @@ impl State {
             return Some(site);
         }
         let Some(site) = self.sites.add(*frames) else {
-            self.end(libc::ENOMEM);
+            self.end_without_memory();
             return None;
         };
         self.make_room(name::NAME_MAX + EVENT_MAX);
@@ -277,10 +269,12 @@ impl State {
     }
 
     fn flush(&mut self) {
-        // A child whose fork called no handler.
-        if OWNER.load(Ordering::Relaxed) != process() {
-            return self.leave_parent();
+        // A signal handler forked in the middle of a write, to which the child has come back.
+        if fork::is_copy() {
+            return self.text.clear();
         }
+        // What a child in its parent's memory opens is not open in its parent.
+        let lent = self.file.is_none() && !fork::is_owner();
         if self.file.is_none() && TRACING.load(Ordering::Relaxed) {
             match self.open() {
                 Ok(file) => self.file = Some(file),
@@ -289,18 +283,29 @@ impl State {
             }
         }
         let lines = self.text.written();
-        if let Some(Err(error)) = self.file.as_mut().map(|file| file.append(lines)) {
-            self.end(error);
+        match self.file.as_mut().map(|file| file.append(self.written, lines)) {
+            Some(Ok(())) => self.written += lines.len() as u64,
+            Some(Err(error)) => self.end(error),
+            None => {}
         }
         self.text.clear();
+        if lent {
+            self.file = None;
+        }
     }
 
     /// In a child: forgets what is the parent's, and goes on with a file of its own or not at all.
-    fn leave_parent(&mut self) {
-        OWNER.store(process(), Ordering::Relaxed);
+    /// Another thread may have been at it when the child was made.
+    fn leave_parent(&mut self, torn: bool) {
+        let sites = std::mem::replace(&mut self.sites, Sites::new());
+        if torn {
+            // Its memory may be unmapped already.
+            std::mem::forget(sites);
+        }
         self.text.clear();
+        // Where it is half written, no descriptor is of this file, and none is closed.
         self.file = None;
-        self.sites = Sites::new();
+        self.written = 0;
         self.ending = false;
         if self.own_file_per_process() {
             self.begin_file();
@@ -309,88 +314,20 @@ impl State {
         }
     }
 
+    /// Ends the trace before a site that there is no memory for.
+    fn end_without_memory(&mut self) {
+        self.flush();
+        if TRACING.load(Ordering::Relaxed) {
+            self.end(libc::ENOMEM);
+        }
+    }
+
     /// Ends the trace with what was written so far.
     fn end(&mut self, error: c_int) {
         TRACING.store(false, Ordering::Release);
         self.file = None;
-        let mut text = Text::new([0_u8; 512]);
-        text.push(b"silvics-preload: the trace ends early because it cannot be written (");
-        push_error(&mut text, error);
-        text.push(b"): what it holds is whole; remove the cause and run the program again\n");
-        self.say(&text);
+        self.stderr.ends_early(error);
     }
-
-    fn say_why(&self, refusal: &Refusal<'_>, path: &[u8]) {
-        /// A value, or its first bytes.
-        fn push_shown(text: &mut Text<[u8; 512]>, value: &[u8]) {
-            text.push_clean(value.get(..value.len().min(200)).unwrap_or_default());
-        }
-        let mut text = Text::new([0; 512]);
-        text.push(b"silvics-preload: the program runs untraced: ");
-        match refusal {
-            Refusal::NoPath => text.push(b"SILVICS_TRACE is empty: name the file to write to"),
-            Refusal::LongPath => {
-                text.push(b"SILVICS_TRACE is too long: name a file by a shorter path");
-            }
-            Refusal::Depth(value) => {
-                text.push(b"SILVICS_TRACE_DEPTH is `");
-                push_shown(&mut text, value);
-                text.push(b"`: give a number of frames from 1 to 16, or none");
-            }
-            Refusal::NoKey => text.push(b"there are no thread-specific keys left: load it first"),
-            Refusal::File(refused) => {
-                text.push(b"SILVICS_TRACE is `");
-                push_shown(&mut text, path);
-                text.push(b"`, which ");
-                match refused {
-                    Refused::System(error) => {
-                        text.push(b"cannot be written (");
-                        push_error(&mut text, *error);
-                        text.push(b"): name a file that can");
-                    }
-                    Refused::NotRegular => text.push(b"is no regular file: name one"),
-                    // A parent's child, most of the time, and nothing that anybody did wrong.
-                    Refused::Busy => return,
-                }
-            }
-        }
-        text.push(b"\n");
-        self.say(&text);
-    }
-
-    fn say<const N: usize>(&self, text: &Text<[u8; N]>) {
-        if self.stderr.is_some() && Identity::of(2) == self.stderr {
-            let text = text.written();
-            // SAFETY: readable bytes. What standard error does not take is lost.
-            unsafe { libc::syscall(libc::SYS_write, 2, text.as_ptr(), text.len()) };
-        }
-    }
-}
-
-fn push_error<const N: usize>(text: &mut Text<[u8; N]>, error: c_int) {
-    let mut message = [0_u8; 128];
-    // SAFETY: room for what the call fills in.
-    let failed = unsafe { libc::strerror_r(error, message.as_mut_ptr().cast(), message.len()) };
-    match CStr::from_bytes_until_nul(&message) {
-        Ok(message) if failed == 0 => text.push(message.to_bytes()),
-        _ => {
-            text.push(b"error ");
-            text.push_decimal(error as usize);
-        }
-    }
-}
-
-fn process() -> u32 {
-    // SAFETY: always succeeds.
-    unsafe { libc::getpid() as u32 }
-}
-
-/// The frames of a call that returns to `caller`.
-fn frames(caller: usize) -> Frames {
-    let saved = errno();
-    let frames = name::frames(caller, DEPTH.load(Ordering::Relaxed));
-    set_errno(saved);
-    frames
 }
 
 /// A thread that is inside the tracer. The error number is the next definitions' to set.
@@ -398,7 +335,7 @@ pub(crate) struct Inside(());
 
 /// Marks the thread, unless nothing is traced or it is inside already.
 pub(crate) fn enter() -> Option<Inside> {
-    if !TRACING.load(Ordering::Acquire) {
+    if !TRACING.load(Ordering::Acquire) || fork::is_untold() {
         return None;
     }
     let key = KEY.load(Ordering::Relaxed);
@@ -422,42 +359,52 @@ impl Drop for Inside {
 }
 
 impl Inside {
-    /// Calls `f` with the state, and keeps the error number.
+    /// Calls `f` with the state, of which a new process makes its own, and keeps the error number.
     #[expect(clippy::unused_self, reason = "whoever has one is inside")]
     fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         let saved = errno();
+        // SAFETY: nothing else is called in a copy before this, which happens once.
+        fork::in_copy(|| unsafe {
+            let torn = STATE.renew();
+            STATE.with(|state| state.leave_parent(torn));
+        });
         // SAFETY: `self` is the thread's only one, and nothing below calls this again.
         let result = unsafe { STATE.with(f) };
         set_errno(saved);
         result
     }
 
-    fn declared(&self, frames: &Frames) -> Option<usize> {
+    /// Calls `f` with the state and the number of a call's site, which is declared if it is new, or
+    /// ends the trace. All in one use of the state: at the next this may be another process, to
+    /// which the number means nothing.
+    fn at_site<R>(&self, caller: usize, f: impl FnOnce(&mut State, usize) -> R) -> Option<R> {
         let saved = errno();
+        let frames = name::frames(caller, DEPTH.load(Ordering::Relaxed));
+        let done = self.with(|state| match state.sites.find(&frames) {
+            Some(site) => Ok(f(state, site)),
+            None => Err(f),
+        });
+        let result = done.map_or_else(|f| self.at_new_site(&frames, f), Some);
+        set_errno(saved);
+        result
+    }
+
+    #[cold]
+    fn at_new_site<R>(&self, frames: &Frames, f: impl FnOnce(&mut State, usize) -> R) -> Option<R> {
         // Outside the lock: naming takes the loader's.
         // SAFETY: zeros are bytes.
-        let scratch = unsafe { Mapped::<u8>::zeros(name::NAME_MAX) };
-        let site = scratch.and_then(|scratch| {
-            let mut name = Text::new(scratch);
-            name::write(frames, &mut name);
-            self.with(|state| state.declare(frames, &name))
-        });
-        set_errno(saved);
-        site
+        let Some(scratch) = (unsafe { Mapped::<u8>::zeros(name::NAME_MAX) }) else {
+            self.with(State::end_without_memory);
+            return None;
+        };
+        let mut name = Text::new(scratch);
+        name::write(frames, &mut name);
+        self.with(|state| state.declare(frames, &name).map(|site| f(state, site)))
     }
 
     /// Writes an allocation that has happened, by the call that returns to `caller`.
     pub(crate) fn allocated(&self, caller: usize, at: *const c_void, size: usize) {
-        let frames = frames(caller);
-        let known = self.with(|state| {
-            let site = state.sites.find(&frames);
-            site.map(|site| state.allocation(site, at.addr(), size))
-        });
-        if known.is_none()
-            && let Some(site) = self.declared(&frames)
-        {
-            self.with(|state| state.allocation(site, at.addr(), size));
-        }
+        self.at_site(caller, |state, site| state.allocation(site, at.addr(), size));
     }
 
     /// Writes a free that is about to happen.
@@ -471,13 +418,10 @@ impl Inside {
         caller: usize,
         old: *mut c_void,
         size: usize,
-        realloc: impl FnOnce() -> *mut c_void,
+        realloc: impl Fn() -> *mut c_void,
     ) -> *mut c_void {
-        let frames = frames(caller);
-        let known = self.with(|state| state.sites.find(&frames));
-        let Some(site) = known.or_else(|| self.declared(&frames)) else { return realloc() };
         let before = errno();
-        let (new, after) = self.with(|state| {
+        let moved = self.at_site(caller, |state, site| {
             set_errno(0);
             let new = realloc();
             let after = errno();
@@ -490,6 +434,7 @@ impl Inside {
             }
             (new, after)
         });
+        let Some((new, after)) = moved else { return realloc() };
         set_errno(if after == 0 { before } else { after });
         new
     }
@@ -499,7 +444,7 @@ impl Inside {
 pub(crate) fn finish(ending: bool) {
     // Not in a `vfork` child, which shares its parent's memory, and not in a signal handler that
     // interrupted a write.
-    if OWNER.load(Ordering::Relaxed) == process()
+    if fork::is_owner()
         && let Some(inside) = enter()
     {
         inside.with(|state| {
@@ -509,28 +454,18 @@ pub(crate) fn finish(ending: bool) {
     }
 }
 
-extern "C" fn before_fork() {
-    STATE.lock();
-}
-
-extern "C" fn in_parent() {
-    STATE.unlock();
-}
-
 extern "C" fn in_child() {
-    // SAFETY: the child has one thread, which has no reference to the state outside `with`.
-    unsafe {
-        STATE.renew();
-        if TRACING.load(Ordering::Relaxed) {
-            STATE.with(State::leave_parent);
-        }
+    fork::tell();
+    // At once, so as not to keep the parent's file open and locked.
+    if let Some(inside) = enter() {
+        inside.with(|_| ());
     }
 }
 
 extern "C" fn load() {
     ready();
-    // SAFETY: handlers that live as long as this object, which is never unloaded.
-    unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
+    // SAFETY: a handler that lives as long as this object, which is never unloaded.
+    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
 extern "C" fn unload() {

@@ -147,24 +147,143 @@ fn threads_that_free_each_others_objects_leave_a_whole_trace() {
     }
 }
 
-#[test]
-fn processes_of_a_fork_have_their_own_files() {
-    let folder = folder();
-    let mut command = traced(&folder, "trace.%p.txt", KNOWN);
-    let output = run(command.arg("fork"));
-    let child = String::from_utf8(output.stdout).expect("a number");
-    let child = folder.path().join(format!("trace.{}.txt", child.trim()));
+/// The known program, as it is and where the kernel does not wipe memory.
+fn on_all_kernels(file: &str, what: &str) -> [(&'static str, TempDir, Command); 3] {
+    ["wiped", "refused", "ignored"].map(|kernel| {
+        let folder = folder();
+        let mut command = traced(&folder, file, KNOWN);
+        if kernel != "wiped" {
+            command.args(["unwiped", kernel]);
+        }
+        command.arg(what);
+        (kernel, folder, command)
+    })
+}
+
+fn files_of(folder: &TempDir) -> Vec<PathBuf> {
     let files = std::fs::read_dir(folder.path()).expect("the folder is there");
-    let files: Vec<PathBuf> = files.map(|file| file.expect("readable").path()).collect();
+    files.map(|file| file.expect("readable").path()).collect()
+}
+
+/// The traces of a program and of its child, whose number it prints.
+fn family(command: &mut Command, folder: &TempDir) -> (Trace, Trace) {
+    let child = String::from_utf8(run(command).stdout).expect("a number");
+    let child = folder.path().join(format!("trace.{}.txt", child.trim()));
+    let files = files_of(folder);
     assert!(files.len() == 2 && files.contains(&child), "{files:?}");
     let parent = files.iter().find(|file| **file != child).expect("one of two");
-    let (parent, child) = (read(parent), read(&child));
-    assert_whole(&parent);
-    assert_eq!([7_001, 7_003, 7_009].map(|size| alive(&parent, size)), [10, 0, 20]);
-    assert_eq!([7_001, 7_003, 7_009].map(|size| alive(&child, size)), [0, 30, 0]);
+    (read(parent), read(&child))
+}
+
+fn assert_forked(parent: &Trace, child: &Trace, kernel: &str) {
+    assert_whole(parent);
+    assert_eq!([7_001, 7_003, 7_009].map(|size| alive(parent, size)), [10, 0, 20], "{kernel}");
+    assert_eq!([7_001, 7_003, 7_009].map(|size| alive(child, size)), [0, 30, 0], "{kernel}");
     // What the child frees of its parent's.
-    assert!((10..20).contains(&child.unknown_frees), "{}", child.unknown_frees);
+    assert!((10..20).contains(&child.unknown_frees), "{kernel}: {}", child.unknown_frees);
     assert_eq!(child.overlaps, 0);
+}
+
+#[test]
+fn processes_of_a_fork_have_their_own_files() {
+    for (kernel, folder, mut command) in on_all_kernels("trace.%p.txt", "fork") {
+        let (parent, child) = family(&mut command, &folder);
+        assert_forked(&parent, &child, kernel);
+    }
+}
+
+/// Each of the two waited for ever: the lock was held over the fork, from before the handler that
+/// joins a thread until after the one in the child.
+#[test]
+fn handlers_of_fork_that_others_registered_first_may_allocate() {
+    for (kernel, folder, mut command) in on_all_kernels("trace.%p.txt", "handlers") {
+        let (parent, child) = family(&mut command, &folder);
+        assert_forked(&parent, &child, kernel);
+        assert_eq!([7_013, 7_019].map(|size| alive(&parent, size)), [3, 0], "{kernel}");
+        // Where the kernel does not tell a child, the tracer's handler does, which comes later.
+        let in_child = if kernel == "wiped" { 5 } else { 0 };
+        assert_eq!([7_013, 7_019].map(|size| alive(&child, size)), [0, in_child], "{kernel}");
+    }
+}
+
+/// The child went on with the numbers of its parent's sites, which its file does not declare.
+#[test]
+fn a_fork_that_no_handler_is_told_of_is_one() {
+    for (kernel, folder, mut command) in on_all_kernels("trace.%p.txt", "clone") {
+        if kernel == "wiped" {
+            let (parent, child) = family(&mut command, &folder);
+            assert_forked(&parent, &child, kernel);
+        } else {
+            run(&mut command);
+            let files = files_of(&folder);
+            assert_eq!(files.len(), 1, "the child is not traced");
+            let parent = read(&files[0]);
+            assert_whole(&parent);
+            assert_eq!([7_001, 7_009].map(|size| alive(&parent, size)), [10, 20], "{kernel}");
+        }
+    }
+}
+
+/// The traces of a program and of `count` children.
+fn assert_forked_often(what: &str, count: usize) {
+    for (kernel, folder, mut command) in on_all_kernels("trace.%p.txt", what) {
+        run(&mut command);
+        let traces: Vec<Trace> = files_of(&folder).iter().map(|file| read(file)).collect();
+        let (children, parents): (Vec<_>, Vec<_>) =
+            traces.iter().partition(|trace| alive(trace, 7_003) == 30);
+        assert_eq!((children.len(), parents.len()), (count, 1), "{kernel}");
+        assert_whole(parents[0]);
+        assert!(children.iter().all(|child| child.overlaps == 0), "{kernel}");
+    }
+}
+
+#[test]
+fn a_fork_among_threads_that_allocate_leaves_whole_traces() {
+    assert_forked_often("fork-busy", 10);
+}
+
+/// Children crashed, or wrote half of a line of their parent's.
+#[test]
+fn a_fork_in_a_signal_handler_leaves_whole_traces() {
+    assert_forked_often("fork-signal", 60);
+}
+
+/// It took its parent's trace for a copy, and threw it away when the buffer was full.
+#[test]
+fn a_child_in_its_parents_memory_goes_on_with_its_trace() {
+    for (kernel, folder, mut command) in on_all_kernels("trace", "vfork") {
+        let trace = trace_of(&mut command, &folder);
+        assert_eq!([7_001, 7_013].map(|size| alive(&trace, size)), [1, 20], "{kernel}");
+        if kernel == "wiped" {
+            assert_whole(&trace);
+            assert_eq!(alive(&trace, 7_009), 10);
+        } else {
+            // Such a child is not told from others, and not traced.
+            assert_eq!((alive(&trace, 7_009), trace.unknown_frees, trace.overlaps), (0, 10, 0));
+        }
+    }
+    // A parent that has no file yet.
+    let folder = folder();
+    let mut command = traced(&folder, "trace.%p.txt", KNOWN);
+    let (_, trace) = family(command.arg("fork-vfork"), &folder);
+    assert_eq!([7_001, 7_009, 7_013].map(|size| alive(&trace, size)), [1, 10, 20]);
+    assert!(trace.unknown_frees < 10 && trace.overlaps == 0, "{trace:?}");
+}
+
+/// What was allocated there was missing, and what `realloc` moved stayed where it had been.
+#[test]
+fn a_site_that_there_is_no_memory_to_name_ends_the_trace() {
+    for what in ["malloc", "realloc"] {
+        let folder = folder();
+        let output = known(&folder, "no-memory").arg(what).output().expect("the program runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let sentence = "the trace ends early because it cannot be written (Cannot allocate memory)";
+        assert!(said.contains(sentence) && said.lines().count() == 1, "{what}: {said}");
+        let trace = read(&folder.path().join("trace"));
+        assert_whole(&trace);
+        assert_eq!([7_001, 7_003].map(|size| alive(&trace, size)), [1, 0], "{what}");
+    }
 }
 
 #[test]

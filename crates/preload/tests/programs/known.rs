@@ -2,18 +2,27 @@
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn main() {
-    let what = std::env::args().nth(1).unwrap_or_default();
+    let mut arguments = std::env::args().skip(1);
+    let what = arguments.next().unwrap_or_default();
     match what.as_str() {
         "verbs" => linux::verbs(),
         "sites" => linux::sites(),
         "threads" => linux::threads(),
-        "fork" => linux::fork(),
+        "fork" => processes::fork(),
+        "clone" => processes::clone(),
+        "handlers" => processes::handlers(),
+        "fork-busy" => processes::fork_busy(),
+        "fork-signal" => processes::fork_signal(),
+        "vfork" => processes::vfork(),
+        "fork-vfork" => processes::fork_vfork(),
+        "unwiped" => processes::unwiped(arguments),
         "exit-now" => linux::exit_now(),
         "exec" => linux::exec(),
         "errno" => linux::errno(),
         "cancel" => linux::cancel(),
         "close" => linux::close(),
         "killed" => linux::killed(),
+        "no-memory" => linux::no_memory(arguments),
         other => panic!("nothing known is called `{other}`"),
     }
 }
@@ -22,18 +31,21 @@ fn main() {
 fn main() {}
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod processes;
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod linux {
     use std::ffi::CString;
     use std::hint::black_box;
     use std::sync::mpsc;
 
     /// An address that may go to another thread.
-    struct Block(*mut libc::c_void);
+    pub(super) struct Block(pub(super) *mut libc::c_void);
     // SAFETY: memory of the C library, which any thread may free.
     unsafe impl Send for Block {}
 
     #[inline(never)]
-    fn get(size: usize) -> Block {
+    pub(super) fn get(size: usize) -> Block {
         // SAFETY: any size may be asked for.
         let at = black_box(unsafe { libc::malloc(size) });
         assert!(!at.is_null());
@@ -41,7 +53,7 @@ mod linux {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "nobody has the block afterwards")]
-    fn free(block: Block) {
+    pub(super) fn free(block: Block) {
         // SAFETY: from `get` or a sibling, and freed once.
         unsafe { libc::free(black_box(block.0)) };
     }
@@ -122,27 +134,6 @@ mod linux {
                 });
             }
         });
-    }
-
-    /// A child that allocates, frees something of its parent's, and ends.
-    pub(super) fn fork() {
-        let before: Vec<Block> = (0..10).map(|_| get(7_001)).collect();
-        // SAFETY: this process has one thread.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            for block in before {
-                free(block);
-            }
-            black_box((0..30).map(|_| get(7_003)).collect::<Vec<Block>>());
-            std::process::exit(0);
-        }
-        let mut status = 0;
-        // SAFETY: waits for the child.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        assert_eq!(status, 0);
-        let after: Vec<Block> = (0..20).map(|_| get(7_009)).collect();
-        println!("{child}");
-        black_box((before, after));
     }
 
     pub(super) fn exit_now() {
@@ -234,5 +225,22 @@ mod linux {
         }
         // SAFETY: ends this process.
         unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    }
+
+    /// Runs out of memory before it calls from a new place, by `malloc` or else by `realloc`.
+    pub(super) fn no_memory(mut arguments: impl Iterator<Item = String>) {
+        let first = get(7_001);
+        // The room that is left behind it.
+        free(get(20_000));
+        let nothing = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: a readable limit.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const nothing) }, 0);
+        let second = match arguments.next().as_deref() {
+            // SAFETY: any size may be asked for.
+            Some("malloc") => Block(black_box(unsafe { libc::malloc(7_003) })),
+            _ => resized(&first, 7_003),
+        };
+        assert!(!second.0.is_null());
+        black_box((first, second));
     }
 }

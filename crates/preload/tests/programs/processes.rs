@@ -1,0 +1,242 @@
+//! Processes of the known program and what they share.
+
+use super::linux::{Block, free, get};
+use libc::{c_char, c_int, c_void};
+use std::ffi::{CStr, CString};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Ends this process and its children if one of them waits for ever.
+fn watch() {
+    extern "C" fn end_all(_: c_int) {
+        // SAFETY: of this group alone.
+        unsafe { libc::kill(0, libc::SIGKILL) };
+    }
+    // SAFETY: the handler's type is that of the call.
+    unsafe {
+        assert_eq!(libc::setpgid(0, 0), 0);
+        libc::signal(libc::SIGALRM, end_all as extern "C" fn(c_int) as libc::sighandler_t);
+        libc::alarm(10);
+    }
+}
+
+/// Waits for a child, or for any (-1), that ends well.
+fn wait(child: libc::pid_t) {
+    let mut status = 0;
+    // SAFETY: waits for the child.
+    let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert!(ended == child || child == -1 && ended > 0);
+    assert_eq!(status, 0);
+}
+
+/// A child that allocates, frees something of its parent's, and ends.
+fn with_child(fork: impl FnOnce() -> libc::pid_t) {
+    watch();
+    let before: Vec<Block> = (0..10).map(|_| get(7_001)).collect();
+    let child = fork();
+    if child == 0 {
+        for block in before {
+            free(block);
+        }
+        // More than the tracer keeps.
+        black_box((0..4_000).map(|_| get(24)).collect::<Vec<Block>>());
+        black_box((0..30).map(|_| get(7_003)).collect::<Vec<Block>>());
+        std::process::exit(0);
+    }
+    wait(child);
+    let after: Vec<Block> = (0..20).map(|_| get(7_009)).collect();
+    println!("{child}");
+    black_box((before, after));
+}
+
+pub(super) fn fork() {
+    // SAFETY: this process has one thread.
+    with_child(|| unsafe { libc::fork() });
+}
+
+/// The same by the system's call, of which no handler is told.
+pub(super) fn clone() {
+    // SAFETY: this process has one thread; its stack is copied.
+    with_child(|| unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as c_int });
+}
+
+/// The same with the handlers below, which are registered before those of the shared object.
+pub(super) fn handlers() {
+    fork();
+}
+
+/// Waits for a thread that allocates.
+extern "C" fn before_fork() {
+    let thread = std::thread::spawn(|| {
+        black_box((0..3).map(|_| get(7_013)).collect::<Vec<Block>>());
+    });
+    thread.join().expect("the thread ends");
+}
+
+extern "C" fn in_child() {
+    black_box((0..5).map(|_| get(7_019)).collect::<Vec<Block>>());
+}
+
+extern "C" fn first(count: c_int, arguments: *const *const c_char) {
+    // SAFETY: the program's arguments, and functions that are never unloaded.
+    unsafe {
+        if count > 1 && CStr::from_ptr(*arguments.add(1)) == c"handlers" {
+            libc::pthread_atfork(Some(before_fork), None, Some(in_child));
+        }
+    }
+}
+
+// SAFETY: the loader calls what stands in this section before the constructors of all libraries. So
+// it does those of the program's libraries before those of a preloaded one.
+#[used]
+#[unsafe(link_section = ".preinit_array")]
+static FIRST: extern "C" fn(c_int, *const *const c_char) = first;
+
+/// Forks while other threads allocate.
+pub(super) fn fork_busy() {
+    watch();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    free(get(7_001));
+                }
+            });
+        }
+        for _ in 0..10 {
+            // SAFETY: the child allocates, which the C library allows, and ends.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                black_box((0..30).map(|_| get(7_003)).collect::<Vec<Block>>());
+                // SAFETY: ends the child.
+                unsafe { libc::_exit(0) };
+            }
+            wait(child);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+static TICKS: AtomicU32 = AtomicU32::new(0);
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// Forks in a signal handler, which interrupts allocations: the children, too, come back to them.
+pub(super) fn fork_signal() {
+    const FORKS: u32 = 60;
+    extern "C" fn tick(_: c_int) {
+        match TICKS.fetch_add(1, Ordering::Relaxed) {
+            // SAFETY: this process has one thread, and the child ends when it is back.
+            0..FORKS => match unsafe { libc::fork() } {
+                0 => IS_CHILD.store(true, Ordering::Relaxed),
+                child => assert!(child > 0),
+            },
+            // After nine seconds, because it takes the place of the watch's timer.
+            // SAFETY: of the group that the watch made.
+            30_000.. => _ = unsafe { libc::kill(0, libc::SIGKILL) },
+            _ => {}
+        }
+    }
+    watch();
+    let time = libc::timeval { tv_sec: 0, tv_usec: 300 };
+    let timer = libc::itimerval { it_interval: time, it_value: time };
+    // SAFETY: the handler's type is that of the call.
+    unsafe {
+        libc::signal(libc::SIGALRM, tick as extern "C" fn(c_int) as libc::sighandler_t);
+        let set = libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut());
+        assert_eq!(set, 0);
+    }
+    while TICKS.load(Ordering::Relaxed) < FORKS && !IS_CHILD.load(Ordering::Relaxed) {
+        free(get(7_001));
+    }
+    if IS_CHILD.load(Ordering::Relaxed) {
+        black_box((0..30).map(|_| get(7_003)).collect::<Vec<Block>>());
+        std::process::exit(0);
+    }
+    (0..FORKS).for_each(|_| wait(-1));
+}
+
+/// A child in this process's memory: it allocates more than the tracer keeps, and leaves ten objects.
+pub(super) fn vfork() {
+    extern "C" fn child(kept: *mut c_void) -> c_int {
+        for _ in 0..5_000 {
+            free(get(7_003));
+        }
+        for at in 0..10 {
+            // SAFETY: room for ten.
+            unsafe { kept.cast::<*mut c_void>().add(at).write(get(7_009).0) };
+        }
+        // As before an `exec`: these are its own, and not its parent's.
+        for fd in 3..1024 {
+            // SAFETY: nothing of the child's needs them.
+            unsafe { libc::close(fd) };
+        }
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(0) }
+    }
+    watch();
+    let before = get(7_001);
+    let mut kept = [std::ptr::null_mut(); 10];
+    let mut stack = vec![0_u8; 1 << 20];
+    // SAFETY: as `posix_spawn` does it: a stack of its own, and this thread waits for the child's end.
+    let child = unsafe {
+        let top = stack.as_mut_ptr_range().end.cast();
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        libc::clone(child, top, flags, (&raw mut kept).cast())
+    };
+    wait(child);
+    black_box((0..20).map(|_| get(7_013)).collect::<Vec<Block>>());
+    kept.into_iter().map(Block).for_each(free);
+    for _ in 0..5_000 {
+        free(get(7_019));
+    }
+    black_box((before, stack));
+}
+
+/// The same in a child that has written nothing yet.
+pub(super) fn fork_vfork() {
+    watch();
+    // SAFETY: this process has one thread.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        vfork();
+        std::process::exit(0);
+    }
+    wait(child);
+    println!("{child}");
+}
+
+/// Begins anew with the arguments behind the next, where `madvise` knows no `MADV_WIPEONFORK`
+/// (`refused`) or does nothing and says that all is well (`ignored`).
+pub(super) fn unwiped(mut arguments: impl Iterator<Item = String>) {
+    let load = |at| libc::sock_filter { code: 0x20, jt: 0, jf: 0, k: at };
+    let unless_equal =
+        |value, skip| libc::sock_filter { code: 0x15, jt: 0, jf: skip, k: value as u32 };
+    let answer = |k| libc::sock_filter { code: 0x06, jt: 0, jf: 0, k };
+    let refused = arguments.next().as_deref() == Some("refused");
+    let error = if refused { libc::EINVAL as u32 } else { 0 };
+    // Offsets in `seccomp_data`: of the call's number, and of its third argument.
+    let (number, advice) = (0, 32);
+    let mut filter = vec![load(number), unless_equal(libc::SYS_madvise, 1)];
+    if refused {
+        filter = vec![load(number), unless_equal(libc::SYS_madvise, 3)];
+        filter.extend([load(advice), unless_equal(i64::from(libc::MADV_WIPEONFORK), 1)]);
+    }
+    filter.extend([answer(libc::SECCOMP_RET_ERRNO | error), answer(libc::SECCOMP_RET_ALLOW)]);
+    let filter = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    let arguments: Vec<CString> = std::env::args()
+        .take(1)
+        .chain(arguments)
+        .map(|argument| CString::new(argument).expect("no zero in it"))
+        .collect();
+    let list = arguments.iter().map(|argument| argument.as_ptr());
+    let list: Vec<*const c_char> = list.chain([std::ptr::null()]).collect();
+    // SAFETY: a filter, C strings, and a list of them that ends with null.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        let set = libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter);
+        assert_eq!(set, 0);
+        libc::execv(c"/proc/self/exe".as_ptr(), list.as_ptr());
+    }
+    panic!("the program cannot be run again");
+}
