@@ -52,6 +52,10 @@ tsan:
 valgrind:
     .ci/sanitize valgrind
 
+# That lookups take as many instructions with the recorder compiled out as without its calls. Needs valgrind.
+recorder:
+    .ci/recorder
+
 # Miri, in the same way.
 miri:
     .ci/sanitize miri

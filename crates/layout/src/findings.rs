@@ -143,6 +143,8 @@ pub struct Situation<'a> {
 /// Of kinds with fewer objects nothing is said.
 const FEWEST: usize = 256;
 
+/// From which share of objects beside one another on a kind lies by itself.
+const ALONE: f64 = 0.75;
 /// From which share on objects count as lying across lines.
 const STRADDLING: f64 = 0.02;
 /// From which share of useless neighbours on there are too many, unless such a share of their bytes is the
@@ -281,7 +283,8 @@ impl Situation<'_> {
     fn sets(&self, number: usize, facts: &Facts) -> Vec<Finding> {
         let kind = &self.survey.kinds[number].name;
         let (stride, share) = facts.usual_stride();
-        if stride <= facts.bytes_max.next_multiple_of(self.machine.line) && share > 0.5 {
+        let side_by_side = stride <= facts.bytes_max.next_multiple_of(self.machine.line);
+        if side_by_side && share > ALONE {
             return Vec::new();
         }
         let (mut reached, mut sliced) = (Vec::new(), None);
