@@ -202,11 +202,8 @@ pub struct BenchArgs {
     pub format: String,
 }
 
-/// The flags of `silvics inspect` that describe an index, its load or its lookups, and the pictures, which
-/// are of an index.
-const OF_AN_INDEX: [&str; 19] = [
-    "svg",
-    "html",
+/// The flags of `silvics inspect` that describe an index, its load or its lookups.
+const OF_AN_INDEX: [&str; 17] = [
     "counters",
     "index",
     "variant",

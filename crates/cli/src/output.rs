@@ -93,7 +93,7 @@ impl File {
         let files: Vec<&Self> = files.into_iter().flatten().collect();
         for (at, file) in files.iter().enumerate() {
             if let Some(other) = files[..at].iter().find(|other| other.place() == file.place()) {
-                let remedy = "both would be written to one file: name two";
+                let remedy = "both name one file: name two";
                 return Err(Error::Conflict { flag: other.flag, other: file.flag, remedy });
             }
         }

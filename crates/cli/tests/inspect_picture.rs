@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::{run, stderr, stdout};
+use common::{Files, run, stderr};
 use roxmltree::{Document, Node, ParsingOptions};
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -16,12 +17,22 @@ struct Written {
     html: String,
 }
 
-/// Inspects with these arguments.
+/// Inspects an index with these arguments.
 fn inspect(args: &[&str]) -> Written {
+    drawn(&[&["--lookups", "1k"], args].concat())
+}
+
+/// Inspects a trace of this text.
+fn inspect_trace(text: &str) -> Written {
+    drawn(&["--trace", &Files::new().write("a.trace", text)])
+}
+
+/// Inspects with these arguments.
+fn drawn(args: &[&str]) -> Written {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
     let (svg, html) = (path("x.svg"), path("x.html"));
-    let fixed = ["inspect", "--machine", "haswell", "--lookups", "1k", "--format", "json"];
+    let fixed = ["inspect", "--machine", "haswell", "--format", "json"];
     let files = ["--svg", &svg, "--html", &html];
     let output = run(&[&fixed[..], &files, args].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -50,6 +61,12 @@ fn texts<'a>(file: &'a Document<'a>, tag: &str) -> Vec<&'a str> {
         .filter(|node| node.has_tag_name(tag))
         .filter_map(|node| node.text())
         .collect()
+}
+
+/// All text, as if on one line.
+fn words(file: &Document) -> String {
+    let texts = file.descendants().filter(Node::is_text).filter_map(|node| node.text());
+    texts.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
 }
 
 /// Cells of a class, of each map.
@@ -156,28 +173,173 @@ fn two_kinds_that_are_read_and_one_key() {
     );
 }
 
-/// One sentence, nothing on standard output, and no file.
-fn refused(folder: &Path, args: &[&str], parts: &[&str]) {
-    let output = run(&[&["inspect", "--keys", "1k"], args].concat());
-    let text = stderr(&output);
-    assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()), "{text}");
-    assert_eq!(text.lines().count(), 1, "{text}");
-    for part in parts {
-        assert!(text.contains(part), "`{part}` is not in: {text}");
+/// Objects of five kinds, those with most bytes never read: nodes side by side, a half of each read; buffers
+/// 1 MiB apart; small and tiny ones in turns.
+fn program() -> String {
+    let mut text = String::from("kind <node> hot 0 24\nkind cold hot 0 0\n");
+    for number in 0..1000_usize {
+        let mut object = |kind: &str, address: usize, bytes: usize| {
+            let _ = writeln!(text, "{kind} {address:#x} {bytes}");
+        };
+        object("cold", (0x5f << 40) + 1000 * number, 1000);
+        object("buffer", (0x6f << 40) + (number << 20), 100 + number % 2 * 200);
+        object("<node>", (0x7f << 40) + 48 * number, 48);
+        object("small", (0x4f << 40) + 32 * number, 16);
+        object("tiny", (0x4f << 40) + 32 * number + 16, 8);
     }
+    text
+}
+
+#[test]
+fn a_trace_is_drawn_like_an_index() {
+    let written = inspect_trace(&program());
+    let (svg, page) = (parse(&written.svg), parse(&written.html));
+    for file in [&svg, &page] {
+        // Lines and sets of the three of which most is read, and pages.
+        assert_eq!(with_class(file, "picture").len(), 7);
+        // Of what is drawn whole a legend has one sample; a pair has four small and four tiny ones.
+        let rects = |class: &str| with_class(file, class).len();
+        assert_eq!((rects("k2"), rects("r2")), (128, 128 + 1), "small, in the third colour");
+        assert_eq!((rects("k4"), rects("r4")), (128, 128 + 1), "tiny, after those that are drawn");
+        // In three pairs lie eight nodes, of two of them a part in each of two; of one that is not read.
+        let unread = rects("k1") - rects("r1");
+        assert!((10..=11).contains(&unread), "{unread} parts of 32 pairs");
+        let words = words(file);
+        for part in [
+            "#3 <node>: 48 bytes; a search reads 24 of them, in the stronger colour",
+            "#2 buffer: 200 bytes on average; counted as read whole",
+            "#5 tiny: 8 bytes; counted as read whole",
+            "without any #2 …",
+            "no object of the trace: free, or somebody else's",
+            "Pages with objects: they lie on 1265 pages of 4 KiB and take 24.5 % of the bytes there.",
+            "by the share of its bytes that objects take;",
+        ] {
+            assert!(words.contains(part), "`{part}` is not in {words}");
+        }
+        assert!(!words.contains("index") && !words.contains("around the"), "{words}");
+    }
+    let titles = texts(&page, "figcaption");
+    let kinds = ["#2 buffer", "#3 <node>", "#4 small"];
+    let beginnings = kinds
+        .map(|kind| format!("32 pairs of lines of memory around typical objects of kind {kind}: "));
+    let sets = kinds.map(|kind| format!("Sets that the lines read of {kind} map to: "));
+    let beginnings = beginnings.iter().chain(&sets).map(String::as_str).chain(["Pages "]);
+    for (title, beginning) in titles.iter().zip(beginnings) {
+        assert!(title.starts_with(beginning), "{title}");
+    }
+}
+
+#[test]
+fn the_page_of_a_trace_goes_by_the_numbers_of_its_tables() {
+    let written = inspect_trace(&program());
+    let page = parse(&written.html);
+    let title = texts(&page, "title");
+    assert!(title[0].starts_with("Memory of the program traced in "), "{title:?}");
+    assert!(title[0].ends_with("a.trace") && texts(&page, "h1") == title, "{title:?}");
+    assert_eq!(texts(&page, "h2").len(), 1 + 3, "findings and three questions");
+    let kinds = written.report["kinds"].as_array().unwrap().iter();
+    let numbered =
+        |(number, kind): (usize, &Value)| format!("#{number} {}", kind["kind"].as_str().unwrap());
+    let numbered: Vec<String> = (1..).zip(kinds).map(numbered).collect();
+    let cells = texts(&page, "td");
+    assert!(numbered.iter().all(|kind| cells.contains(&kind.as_str())), "{numbered:?}");
+    let findings = written.report["findings"].as_array().unwrap();
+    let told = |finding: &Value| {
+        let kind = finding["kind"].as_str().unwrap();
+        let kind = numbered.iter().find(|numbered| numbered.ends_with(&format!(" {kind}")));
+        format!("{} ({})", finding["id"].as_str().unwrap(), kind.unwrap())
+    };
+    let told: Vec<String> = findings.iter().map(told).collect();
+    assert!(told.contains(&"straddling (#3 <node>)".into()), "{told:?}");
+    assert_eq!(texts(&page, "h3"), told);
+    assert!(!words(&page).contains("Gain"), "without lookups nothing can be predicted");
+}
+
+#[test]
+fn names_of_a_trace_are_text_and_its_numbers_may_be_any() {
+    let long = "f".repeat(40_000);
+    let names = [
+        "<script>alert(1)</script>",
+        "</svg></text><x>",
+        "a&b;\"'",
+        "\u{1b}[2J|\u{fffe}\u{ffff}\u{85}",
+        "]]>",
+        "node#1",
+        "node(free)",
+        &long,
+    ];
+    let mut text = String::new();
+    for number in 0..40 * names.len() {
+        // All in each pair of lines, the first with most bytes.
+        let kind = number % names.len();
+        let _ = writeln!(text, "{} {:#x} {}", names[kind], 0x1000 + 16 * number, 15 - kind);
+    }
+    // More than there is memory, up to the last byte.
+    for number in 1..2000_usize {
+        let _ = writeln!(text, "huge<{{}}> {:#x} {}", number << 33, 1_usize << 33);
+    }
+    let _ = writeln!(text, "high {:#x} 200", usize::MAX - 200);
+    let written = inspect_trace(&text);
+    let (svg, page) = (parse(&written.svg), parse(&written.html));
+    for (file, text) in [(&svg, &written.svg), (&page, &written.html)] {
+        let known = ["script", "x"];
+        assert!(!file.descendants().any(|node| known.contains(&node.tag_name().name())));
+        assert!(!text.contains("&amp;lt;"), "escaped twice");
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
+        assert!(text.len() < 500_000 && !text.contains(&long[..57]), "{}", text.len());
+        let words = words(file);
+        for part in [
+            "#1 huge<{}>: 4294967295 bytes; counted",
+            "#2 <script>alert(1)</script>: 15 bytes",
+            "#3 </svg></text><x>: 14 bytes",
+            "2 other kinds: #8, #9",
+        ] {
+            assert!(words.contains(part), "`{part}` is not in {words}");
+        }
+    }
+    let cells = texts(&page, "td");
+    for name in [
+        "a&b;\"'",
+        "\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}\u{fffd}",
+        "]]>",
+        "</svg></text><x>",
+        "node#1",
+    ] {
+        assert!(cells.iter().any(|cell| cell.ends_with(&format!(" {name}"))), "{name}: {cells:?}");
+    }
+}
+
+/// One sentence, nothing on standard output, and no file.
+#[track_caller]
+fn refused(folder: &Path, args: &[&str], parts: &[&str]) {
+    common::refused(&run(&[&["inspect"], args].concat()), parts);
     assert_eq!(fs::read_dir(folder).expect("the folder is there").count(), 0);
 }
 
 #[test]
 fn files_that_cannot_be_written_are_refused_at_once() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (folder, files) = (tempfile::tempdir().expect("a temporary folder"), Files::new());
     let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
-    let (good, missing) = (path("x.svg"), path("none/x.html"));
-    refused(
-        folder.path(),
-        &["--svg", &good, "--html", &missing],
-        &["--html", "there is no folder"],
-    );
-    refused(folder.path(), &["--svg", &path("")], &["--svg", "is a folder: name a file"]);
-    refused(folder.path(), &["--svg", &good, "--html", &good], &["--svg", "--html", "name two"]);
+    let (good, missing, folder_itself) = (path("x.svg"), path("none/x.html"), path(""));
+    // What is no trace is not even opened.
+    for subject in [["--keys", "1k"], ["--trace", &files.missing()]] {
+        let refused = |files: &[&str], parts: &[&str]| {
+            refused(folder.path(), &[&subject[..], files].concat(), parts);
+        };
+        refused(&["--svg", &good, "--html", &missing], &["--html", "there is no folder"]);
+        refused(&["--svg", &folder_itself], &["--svg", "is a folder: name a file"]);
+        refused(&["--svg", &good, "--html", &good], &["--svg", "--html", "name two"]);
+        refused(&["--html", &good, "--format", "csv"], &["--format", "table or json"]);
+    }
+}
+
+#[test]
+fn a_trace_is_neither_written_over_nor_drawn_if_it_is_none() {
+    let (folder, files) = (tempfile::tempdir().expect("a temporary folder"), Files::new());
+    let drawing = folder.path().join("x.svg").to_string_lossy().into_owned();
+    let (trace, broken) = (files.write("a", "node 0x10 8\n"), files.write("b", "node\n"));
+    let same = ["--trace", &trace, "--svg", &trace];
+    refused(folder.path(), &same, &["--trace", "--svg", "both name one file: name two"]);
+    assert_eq!(fs::read_to_string(&trace).expect("it is still there"), "node 0x10 8\n");
+    refused(folder.path(), &["--trace", &broken, "--svg", &drawing], &["line 1 is no line"]);
 }

@@ -117,8 +117,9 @@ fn leading<T>(items: &[T], is_so: impl Fn(&T) -> bool) -> usize {
 }
 
 /// The pages of `1 << bits` bytes on which objects lie.
-pub(crate) fn pages(objects: &[Object], bits: u32) -> Runs {
-    objects.iter().map(|object| object.start() >> bits..(object.last() >> bits) + 1).collect()
+pub(crate) fn pages<'a>(objects: impl IntoIterator<Item = &'a Object>, bits: u32) -> Runs {
+    let objects = objects.into_iter();
+    objects.map(|object| object.start() >> bits..(object.last() >> bits) + 1).collect()
 }
 
 /// What is counted object by object.
@@ -318,7 +319,11 @@ impl<'a> Survey<'a> {
 }
 
 /// The lines read of objects.
-fn read(kinds: &[Kind], objects: &[Object], line: usize) -> Runs {
+pub(crate) fn read<'a>(
+    kinds: &[Kind],
+    objects: impl IntoIterator<Item = &'a Object>,
+    line: usize,
+) -> Runs {
     let (mut all, mut lines) = (Vec::new(), Vec::new());
     for object in objects {
         kinds[object.kind as usize].lines(*object, line, &mut lines);

@@ -25,7 +25,7 @@ pub mod fix;
 mod foreign;
 pub mod host;
 mod logged;
-mod picture;
+pub mod picture;
 pub mod plan;
 mod render;
 pub mod report;
@@ -39,7 +39,10 @@ use crate::error::Error;
 use crate::interrupt;
 use crate::keys::{BenchKey, KeyType};
 use crate::progress::Progress;
+use examine::Examined;
+use picture::Whose;
 use plan::Plan;
+use silvics_layout::Paths;
 use std::path::Path;
 
 /// Inspects an index or a trace, and prints what it is like.
@@ -57,6 +60,7 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Error> {
 
 fn inspect_trace(args: &InspectArgs, file: &Path) -> Result<(), Error> {
     let (machine, format) = (plan::machine(args)?, plan::format(args)?);
+    let files = picture::Files::new(args)?;
     let progress = Progress::new(2);
     progress.doing(format!("{}: read", file.display()));
     let trace = foreign::read(file)?;
@@ -64,7 +68,8 @@ fn inspect_trace(args: &InspectArgs, file: &Path) -> Result<(), Error> {
     progress.doing(format!("{}: where objects lie", file.display()));
     let mut census = trace.census();
     let report = foreign::report(file, &trace, &mut census, &machine);
-    progress.step();
+    drop(progress);
+    files.write(&report, &mut census, &Paths::default(), Whose::Program, &machine)?;
     render::print(&report, format)
 }
 
@@ -80,6 +85,8 @@ fn run<K: BenchKey + ?Sized>(plan: &Plan) -> Result<(), Error> {
     if let (Some(counters), Some(config)) = (&crew.counters, &mut examined.report.config) {
         config.counted = counters.tell();
     }
-    picture::write(plan, &mut examined)?;
-    render::print(&examined.report, plan.format)
+    let Examined { report, census, paths, .. } = &mut examined;
+    let whose = Whose::Index(plan.subject.chosen.variant.objects);
+    plan.files.write(report, census, paths, whose, &plan.machine)?;
+    render::print(report, plan.format)
 }

@@ -1,16 +1,15 @@
 //! What is to be inspected: the command line, checked.
 
 use super::host::HostKind;
+use super::picture::Files;
 use crate::args::{Format, InspectArgs};
 use crate::error::Error;
 use crate::flags::{list, number, parse, seed, single};
 use crate::keys::KeyType;
-use crate::output::File;
 use crate::place::{self, Place};
 use crate::select::{self, Chosen};
 use silvics_layout::{Machine, NodeLayout, SetHash};
 use silvics_workload::{Dist, KEYS_MAX, Mix};
-use std::path::Path;
 
 /// An inspection, ready to run.
 #[derive(Clone, Debug)]
@@ -30,8 +29,7 @@ pub struct Plan {
     pub fix: bool,
     /// Whether events are counted where remedies are measured.
     pub counters: bool,
-    pub svg: Option<File>,
-    pub html: Option<File>,
+    pub files: Files,
     pub format: Format,
 }
 
@@ -61,9 +59,7 @@ impl Plan {
         let key_type = single("--key-type", &args.key_type, KeyType::parse)?;
         let keys = single("--keys", &args.keys, |text| number(text, 1, KEYS_MAX / 2))?;
         let chosen = chosen(args, key_type)?;
-        let (svg, html) =
-            (file("--svg", args.svg.as_deref())?, file("--html", args.html.as_deref())?);
-        File::distinct([&svg, &html])?;
+        let files = Files::new(args)?;
         Ok(Self {
             subject: Setup {
                 host: host(args, chosen.variant.objects)?,
@@ -80,8 +76,7 @@ impl Plan {
             machine: machine(args)?,
             fix: args.fix,
             counters: args.counters,
-            svg,
-            html,
+            files,
             format: format(args)?,
         })
     }
@@ -114,11 +109,6 @@ fn host(args: &InspectArgs, objects: &[NodeLayout]) -> Result<Vec<HostKind>, Err
         return Err(Error::value("--host", problem));
     }
     Ok(kinds)
-}
-
-/// A file that is to be written.
-fn file(flag: &'static str, path: Option<&Path>) -> Result<Option<File>, Error> {
-    path.map(|path| File::new(flag, path)).transpose()
 }
 
 /// The one index that is named.

@@ -61,19 +61,21 @@ pub fn answers(report: &Report) -> Vec<(String, Table)> {
 }
 
 /// What kinds are called in tables: by their names, or, of a trace, whose names are long, by numbers.
-struct Names<'a>(HashMap<&'a str, usize>);
+pub struct Names<'a>(HashMap<&'a str, usize>);
 
 impl<'a> Names<'a> {
-    fn new(report: &'a Report) -> Self {
+    pub fn new(report: &'a Report) -> Self {
         let kinds = report.kinds.iter().map(|kind| kind.name.as_str());
         Self(if report.trace.is_some() { kinds.zip(1..).collect() } else { HashMap::new() })
     }
 
-    fn short<'b>(&self, name: &'b str) -> Cow<'b, str> {
+    /// Without the name where there is a number.
+    pub fn short<'b>(&self, name: &'b str) -> Cow<'b, str> {
         self.0.get(name).map_or(plain(name), |number| format!("#{number}").into())
     }
 
-    fn long(&self, name: &str) -> String {
+    /// With the name, which is cut where it is long.
+    pub fn long(&self, name: &str) -> String {
         match self.0.get(name) {
             Some(number) => format!("#{number} {}", elided(name)),
             None => name.into(),
@@ -122,7 +124,7 @@ fn traced(trace: &Traced, kinds: usize) -> String {
     format!(
         "trace {}: {} events; most bytes were alive after event {}: {} in {} objects of {kinds} kinds; {} \
          frees of unknown objects, {} objects without a free; lines and sets of {}",
-        trace.file,
+        elided(&trace.file),
         trace.events,
         trace.peak_event,
         trace.peak_bytes,
@@ -138,6 +140,13 @@ pub fn heading(report: &Report) -> String {
     let of_index = report.config.as_ref().map(built);
     let of_trace = report.trace.as_ref().map(|trace| traced(trace, report.kinds.len()));
     of_index.into_iter().chain(of_trace).collect()
+}
+
+/// The same in a few words.
+pub fn subject(report: &Report) -> String {
+    let of_index = report.config.as_ref().map(|config| config.index.clone());
+    let traced = |trace: &Traced| format!("the program traced in {}", elided(&trace.file));
+    of_index.into_iter().chain(report.trace.as_ref().map(traced)).collect()
 }
 
 fn built(config: &Config) -> String {
@@ -342,7 +351,7 @@ fn model(model: &ModelRow) -> Table {
 }
 
 /// What a finding's remedy would gain.
-pub fn gain(row: &FindingRow) -> String {
+fn gain(row: &FindingRow) -> String {
     match row.predicted_gain {
         Some(gain) => format!("predicted gain {}", percent(gain)),
         None => {
@@ -351,34 +360,54 @@ pub fn gain(row: &FindingRow) -> String {
     }
 }
 
-fn findings(text: &mut String, report: &Report) {
-    let names = &Names::new(report);
-    let (paying, others): (Vec<_>, Vec<_>) = report.findings.iter().partition(|row| row.pays);
-    if paying.is_empty() {
-        text.push_str("\nNo findings that a remedy would pay for.\n");
-    }
+/// A finding in the words of tables.
+pub struct Told<'a> {
+    pub id: &'static str,
+    pub kind: String,
+    pub evidence: String,
+    pub remedy: &'a str,
+    /// Nothing where there are no lookups to gain by.
+    pub gain: Option<String>,
+    /// Whether its remedy pays.
+    pub pays: bool,
+}
+
+/// What is said instead of findings.
+pub const NO_FINDINGS: &str = "No findings that a remedy would pay for.";
+
+/// Findings, first those of which the remedy pays, and what is said of those that are left out: of a
+/// trace, of kinds without a row.
+pub fn told<'r>(report: &'r Report) -> (Vec<Told<'r>>, Option<String>) {
+    let names = Names::new(report);
     let shown: HashSet<&str> = shown(report).0.iter().map(|kind| kind.name.as_str()).collect();
-    let of_all = paying.len();
-    let told = |row: &&&FindingRow| report.trace.is_none() || shown.contains(row.kind.as_str());
-    let told: Vec<_> = paying.iter().filter(told).collect();
-    let left = of_all - told.len();
-    for row in told {
-        let (kind, evidence) = (names.long(&row.kind), names.sentence(&row.evidence));
-        // Without lookups there is nothing to say of gains.
-        let gain = if report.model.is_some() { format!("; {}", gain(row)) } else { String::new() };
-        let (id, remedy) = (row.id, &row.remedy);
-        let _ = write!(text, "\n{id} ({kind}): {evidence}.\n  remedy: {remedy}{gain}\n");
+    let has_row = |row: &&FindingRow| report.trace.is_none() || shown.contains(row.kind.as_str());
+    let (mut rows, left): (Vec<_>, Vec<_>) = report.findings.iter().partition(has_row);
+    rows.sort_by_key(|row| !row.pays);
+    let told = |row: &'r FindingRow| Told {
+        id: row.id,
+        kind: names.long(&row.kind),
+        evidence: names.sentence(&row.evidence),
+        remedy: &row.remedy,
+        gain: report.model.as_ref().map(|_| gain(row)),
+        pays: row.pays,
+    };
+    let left = (!left.is_empty())
+        .then(|| format!("{} findings of kinds with fewer bytes: see --format json.", left.len()));
+    (rows.into_iter().map(told).collect(), left)
+}
+
+fn findings(text: &mut String, report: &Report) {
+    let (told, left) = told(report);
+    if left.is_none() && !told.iter().any(|finding| finding.pays) {
+        let _ = writeln!(text, "\n{NO_FINDINGS}");
     }
-    if left > 0 {
-        let _ = writeln!(text, "\n{left} findings of kinds with fewer bytes: see --format json.");
+    for Told { id, kind, evidence, remedy, gain, pays } in told {
+        let what = if pays { "remedy" } else { "the remedy would not pay here" };
+        let gain = gain.map_or_else(String::new, |gain| format!("; {gain}"));
+        let _ = write!(text, "\n{id} ({kind}): {evidence}.\n  {what}: {remedy}{gain}\n");
     }
-    for row in others {
-        let FindingRow { id, kind, evidence, remedy, .. } = row;
-        let gain = gain(row);
-        let _ = write!(
-            text,
-            "\n{id} ({kind}): {evidence}.\n  the remedy would not pay here: {remedy}; {gain}\n"
-        );
+    if let Some(left) = left {
+        let _ = writeln!(text, "\n{left}");
     }
 }
 

@@ -12,6 +12,7 @@ use crate::inspect::built::traffic;
 use crate::inspect::examine::examine;
 use crate::inspect::fix::{Turns, compare};
 use crate::inspect::host::HostKind;
+use crate::inspect::picture::Files;
 use crate::inspect::plan::{Plan as Inspection, Setup};
 use crate::inspect::report::{Collocated, Config, FindingRow, Kind, ModelRow, Report};
 use crate::keys::KeyType;
@@ -193,8 +194,7 @@ impl Lab {
             machine,
             fix: false,
             counters: false,
-            svg: None,
-            html: None,
+            files: Files::default(),
             format: Format::Table,
         })
     }

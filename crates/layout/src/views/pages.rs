@@ -3,6 +3,8 @@
 use super::COLUMNS;
 use crate::Census;
 use crate::census::Kind;
+use crate::facts::pages;
+use std::collections::HashSet;
 
 /// The pages that hold objects, as a grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,61 +47,40 @@ const PAGE: usize = 4096;
 const ROWS: usize = 64;
 
 impl Census {
-    /// Maps the pages that hold objects, with a share for the kinds `of`. O(n log n).
+    /// Maps the pages that hold objects, with a share for the kinds `of`. O(n log n), however large objects
+    /// are.
     pub fn page_map(&mut self, of: &[&str]) -> PageMap {
         let (kinds, objects) = self.sorted();
-        let part = |kind: &Kind, cell: &mut PageCell, bytes| {
-            let part = match kind {
-                _ if of.contains(&kind.name.as_str()) => &mut cell.of_kinds,
-                Kind { freed: Some(_), .. } => &mut cell.freed,
-                _ => &mut cell.beside,
-            };
-            *part += bytes;
+        let of: HashSet<&str> = of.iter().copied().collect();
+        let asked: Vec<bool> = kinds.iter().map(|kind| of.contains(kind.name.as_str())).collect();
+        let (mut unit, mut rows) = (PAGE, pages(objects, PAGE.ilog2()).shifted(COLUMNS.ilog2()));
+        while rows.len() > ROWS {
+            (unit, rows) = (2 * unit, rows.shifted(1));
+        }
+        let empty = |row| PageRow {
+            address: row * COLUMNS * unit,
+            cells: vec![PageCell::default(); COLUMNS],
         };
-        let mut held: Vec<(usize, PageCell)> = Vec::new();
+        let mut map: Vec<PageRow> = rows.numbers().map(empty).collect();
         for object in objects {
-            for page in object.start() / PAGE..=object.last() / PAGE {
-                let start = object.start().max(page * PAGE);
-                let bytes = object.last().min(page * PAGE + (PAGE - 1)) + 1 - start;
-                if held.last().is_none_or(|(last, _)| *last < page) {
-                    held.push((page, PageCell::default()));
-                }
-                // Objects that overlap others may begin in a page before the last.
-                let Ok(at) = held.binary_search_by_key(&page, |(page, _)| *page) else { continue };
-                part(&kinds[object.kind as usize], &mut held[at].1, bytes);
+            let kind = object.kind as usize;
+            for cell in object.start() / unit..=object.last() / unit {
+                let lies = cell * unit..(cell * unit).saturating_add(unit);
+                let bytes = object.end().min(lies.end) - object.start().max(lies.start);
+                let row = map.partition_point(|row| row.address <= lies.start) - 1;
+                let cell = &mut map[row].cells[cell % COLUMNS];
+                let part = match &kinds[kind] {
+                    _ if asked[kind] => &mut cell.of_kinds,
+                    Kind { freed: Some(_), .. } => &mut cell.freed,
+                    _ => &mut cell.beside,
+                };
+                *part += bytes;
             }
         }
-        let rows = |pages: usize| {
-            let mut rows: Vec<usize> =
-                held.iter().map(|(page, _)| page / pages / COLUMNS).collect();
-            rows.dedup();
-            rows
-        };
-        let mut pages = 1;
-        while rows(pages).len() > ROWS {
-            pages *= 2;
-        }
-        let (unit, mut map) = (pages * PAGE, Vec::new());
-        for (page, cell) in &held {
-            let address = page / pages / COLUMNS * COLUMNS * unit;
-            if map.last().is_none_or(|row: &PageRow| row.address != address) {
-                map.push(PageRow { address, cells: vec![PageCell::default(); COLUMNS] });
-            }
-            if let Some(row) = map.last_mut() {
-                let sum = &mut row.cells[page / pages % COLUMNS];
-                sum.of_kinds += cell.of_kinds;
-                sum.freed += cell.freed;
-                sum.beside += cell.beside;
-            }
-        }
-        let of_kinds = held.iter().map(|(_, cell)| cell.of_kinds).filter(|bytes| *bytes > 0);
-        PageMap {
-            unit,
-            columns: COLUMNS,
-            rows: map,
-            pages: of_kinds.clone().count(),
-            bytes: of_kinds.sum(),
-        }
+        let of_kinds = objects.iter().filter(|object| asked[object.kind as usize]);
+        let bytes = map.iter().flat_map(|row| &row.cells).map(|cell| cell.of_kinds).sum();
+        let pages = pages(of_kinds, PAGE.ilog2()).len();
+        PageMap { unit, columns: COLUMNS, rows: map, pages, bytes }
     }
 }
 
@@ -154,5 +135,25 @@ mod tests {
         }
         let map = census.page_map(&["row"]);
         assert_eq!((map.pages, map.bytes), (3, bytes));
+    }
+
+    #[test]
+    fn large_objects_take_as_long_as_small_ones() {
+        let mut census = Census::default();
+        let (array, row) = (census.kind("array", None), census.kind("row", None));
+        // 4 TiB, each object a page less than 4 GiB.
+        for number in 0..1024 {
+            census.add_sized(array, START + (number << 32), (1 << 32) - 4096);
+        }
+        census.add_sized(row, START + (1 << 42), 1);
+        // The last byte that an object can have.
+        census.add_sized(row, usize::MAX - 1, 1);
+        let map = census.page_map(&["array"]);
+        assert_eq!((map.pages, map.bytes), (1024 * ((1 << 20) - 1), (1 << 42) - (1024 << 12)));
+        assert!(map.rows.len() <= ROWS && map.rows.len() > ROWS / 2, "{}", map.rows.len());
+        assert_eq!(map.rows.last().unwrap().cells[COLUMNS - 1].beside, 1);
+        let beside: usize =
+            map.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.beside).sum();
+        assert_eq!(beside, 2);
     }
 }

@@ -1,6 +1,7 @@
 //! The sets of a cache, as a grid.
 
 use super::COLUMNS;
+use crate::facts::read;
 use crate::{Census, SetHash, Sets};
 
 /// How many lines read of a kind map to each set of a cache.
@@ -24,7 +25,8 @@ pub struct SetMap {
 const ROWS: usize = 32;
 
 impl Census {
-    /// Maps the lines read of objects of the kinds of that name. O(n log n).
+    /// Maps the lines read of objects of the kinds of that name. O(n log n), and for each run of lines at most
+    /// twice as many steps as there are sets.
     pub fn set_map(&mut self, kind: &str, sets: &Sets) -> SetMap {
         let slices = match sets.hash {
             SetHash::Modulo => 1,
@@ -38,31 +40,25 @@ impl Census {
             |group: &usize| of_slice.is_multiple_of(*group) || group.is_multiple_of(of_slice);
         let group = (rows.div_ceil(ROWS)..=rows).find(whole).unwrap_or(rows);
         let mut cells = vec![0.0; rows.div_ceil(group) * columns];
+        let (kinds, objects) = self.sorted();
+        let named: Vec<bool> = kinds.iter().map(|of| of.name == kind).collect();
+        let of_kind = objects.iter().filter(|object| named[object.kind as usize]);
         let cell = |set: usize| set / columns / group * columns + set % columns;
-        for line in self.lines_read(kind, sets.line) {
-            cells[cell(sets.of(line))] += 1.0;
+        let mut everywhere = 0;
+        for run in read(kinds, of_kind, sets.line).as_slice() {
+            // As many lines in a row as there are sets, from a multiple of them on, lie in one each.
+            let first = run.start.next_multiple_of(sets.sets).min(run.end);
+            let rest = first + (run.end - first) / sets.sets * sets.sets;
+            everywhere += (rest - first) / sets.sets;
+            for line in (run.start..first).chain(rest..run.end) {
+                cells[cell(sets.of(line))] += 1.0;
+            }
         }
         for (number, lines) in cells.iter_mut().enumerate() {
             let first = number / columns * group;
-            *lines /= (rows - first).min(group) as f64;
+            *lines = *lines / (rows - first).min(group) as f64 + everywhere as f64;
         }
         SetMap { columns, cells, group, slices }
-    }
-
-    /// The different lines that are read of objects of the kinds of that name.
-    fn lines_read(&mut self, kind: &str, line: usize) -> Vec<usize> {
-        let (kinds, objects) = self.sorted();
-        let (mut all, mut lines) = (Vec::new(), Vec::new());
-        for object in objects {
-            let of = &kinds[object.kind as usize];
-            if of.name == kind {
-                of.lines(*object, line, &mut lines);
-                all.extend(lines.iter().cloned().flatten());
-            }
-        }
-        all.sort_unstable();
-        all.dedup();
-        all
     }
 }
 
@@ -124,5 +120,31 @@ mod tests {
         let lines: f64 = map.cells[..16 * 64].iter().sum::<f64>() * 2.0
             + map.cells[16 * 64..].iter().sum::<f64>();
         assert!((lines - 9600.0).abs() < 1e-6, "{lines}");
+    }
+
+    #[test]
+    fn large_objects_are_counted_as_line_by_line() {
+        let sliced = |slices, all| Sets { hash: SetHash::Slices(slices), ..sets(all) };
+        for shape in [sets(512), sliced(3, 96), sliced(12, 12 * 64), sliced(32, 32 * 64)] {
+            // From the first few of a round of all sets over two whole ones; of a part of one; of none.
+            let runs = [(7 * shape.sets + 5, 3 * shape.sets), (20 * shape.sets + 9, 3), (0, 1)];
+            let (mut census, mut expected) = (Census::default(), vec![0.0; shape.sets]);
+            let array = census.kind("array", None);
+            for (first, lines) in runs {
+                census.add_sized(array, first * 64, lines * 64);
+                (first..first + lines).for_each(|line| expected[shape.of(line)] += 1.0);
+            }
+            assert_eq!(census.set_map("array", &shape).cells, expected, "{shape:?}");
+        }
+        let (mut census, lines) = (Census::default(), (1 << 26) - 1);
+        let array = census.kind("array", None);
+        for number in 0..1024 {
+            census.add_sized(array, number << 32, lines * 64);
+        }
+        let cells = census.set_map("array", &sets(512)).cells;
+        // All lines but one of each.
+        let mut expected = vec![((lines + 1) / 512 * 1024) as f64; 512];
+        expected[511] -= 1024.0;
+        assert_eq!(cells, expected);
     }
 }

@@ -1,6 +1,6 @@
 //! Lines of memory, byte by byte.
 
-use crate::runs::merge;
+use crate::runs::{Runs, merge};
 use crate::{Census, Paths};
 use std::ops::Range;
 
@@ -47,10 +47,11 @@ const SHOWN: usize = 2;
 
 /// Which pairs, of ascending numbers, to begin a window of `most` pairs with so that it reaches as far as
 /// most do: of windows over the whole range one with the median span, the nearest to the middle.
-fn typical(pairs: &[usize], most: usize) -> usize {
+fn typical(pairs: &Runs, most: usize) -> usize {
+    let at = |n: usize| pairs.numbers().nth(n).unwrap_or_default();
     let Some(last) = pairs.len().checked_sub(most).filter(|_| most > 0) else { return 0 };
     let (start, middle) = (|n: usize| n * last / (CANDIDATES - 1), CANDIDATES / 2);
-    let span = |n: usize| pairs[start(n) + most - 1] - pairs[start(n)];
+    let span = |n: usize| at(start(n) + most - 1) - at(start(n));
     let mut spans: Vec<usize> = (0..CANDIDATES).map(span).collect();
     spans.sort_unstable();
     let usual = (0..CANDIDATES).filter(|n| span(*n) == spans[middle]);
@@ -89,23 +90,22 @@ impl Census {
     pub fn window(&mut self, kind: &str, line: usize, most: usize) -> Window {
         let pair = 2 * line;
         let (kinds, objects) = self.sorted();
-        let named = |kind_number: u32| kinds[kind_number as usize].name == kind;
-        let of_kind = objects.iter().filter(|object| named(object.kind));
-        let mut held: Vec<usize> =
-            of_kind.flat_map(|object| object.start() / pair..=object.last() / pair).collect();
-        held.sort_unstable();
-        held.dedup();
+        let named: Vec<bool> = kinds.iter().map(|of| of.name == kind).collect();
+        let of_kind = objects.iter().filter(|object| named[object.kind as usize]);
+        let held: Runs =
+            of_kind.map(|object| object.start() / pair..object.last() / pair + 1).collect();
         let mut shown: Vec<usize> = Vec::new();
-        for number in &held[typical(&held, most)..] {
+        for number in held.numbers().skip(typical(&held, most)).take(most) {
             match shown.last() {
-                Some(last) if number - last <= SHOWN + 1 => shown.extend(last + 1..=*number),
-                _ => shown.push(*number),
+                Some(last) if number - last <= SHOWN + 1 => shown.extend(last + 1..=number),
+                _ => shown.push(number),
             }
         }
         shown.truncate(most);
         let mut lines = Vec::new();
         let mut in_pair = |number: usize| {
-            let lies = number * pair..(number + 1) * pair;
+            // The last byte of all is no object's.
+            let lies = number * pair..(number * pair).saturating_add(pair);
             let within = |part: Range<usize>| {
                 part.start.max(lies.start) - lies.start
                     ..part.end.min(lies.end).max(lies.start) - lies.start
@@ -123,7 +123,7 @@ impl Census {
                 of.lines(*object, line, &mut lines);
                 Part {
                     kind: object.kind as usize,
-                    bytes: within(object.start()..object.last() + 1),
+                    bytes: within(object.start()..object.last().saturating_add(1)),
                     searched,
                     begins: object.start() >= lies.start,
                     ends: object.last() < lies.end,
@@ -211,6 +211,29 @@ mod tests {
     }
 
     #[test]
+    fn windows_into_large_objects_and_up_to_the_last_byte_are_as_small() {
+        let mut census = Census::default();
+        let (array, high) = (census.kind("array", None), census.kind("high", None));
+        for number in 0..1024 {
+            census.add_sized(array, number << 32, (1 << 32) - 4096);
+        }
+        census.add_sized(high, usize::MAX - 100, 100);
+        let window = census.window("array", 64, 4);
+        // The middle is where the 512th ends: two pairs of it, and two of the next.
+        let pairs = [4096 + 256, 4096 + 128, 0].map(|before| (512_usize << 32) - before);
+        let addresses: Vec<usize> = window.pairs.iter().map(|pair| pair.address).collect();
+        assert_eq!(addresses[..3], pairs);
+        for pair in &window.pairs {
+            let [part] = &pair.parts[..] else { panic!("{pair:?}") };
+            assert_eq!((&part.bytes, part.searched.first()), (&(0..128), Some(&(0..128))));
+            assert!(part.straddles);
+        }
+        let window = census.window("high", 64, 4);
+        let last = Part { straddles: true, ..part(1, 27..127, 27..127) };
+        assert_eq!(window.pairs, [Pair { address: usize::MAX - 127, parts: vec![last] }]);
+    }
+
+    #[test]
     fn last_steps_lead_to_neighbours() {
         let mut census = in_turns(&[&NODE], 8);
         census.add(&NODE, START + 20 * 128);
@@ -235,13 +258,12 @@ mod tests {
         let dense = 0..100;
         let sparse = (100..2100).map(|n| 100 + (n - 100) * 4);
         let pairs: Vec<usize> = dense.chain(sparse).chain(9000..9100).collect();
-        let start = typical(&pairs, 32);
+        let runs = |pairs: &[usize]| pairs.iter().map(|pair| *pair..pair + 1).collect::<Runs>();
+        let start = typical(&runs(&pairs), 32);
         assert_eq!(pairs[start + 31] - pairs[start], 31 * 4);
         // Candidate 16 of 0..=32 over 2200 - 32 places.
         assert_eq!(start, 16 * (2200 - 32) / 32);
-        assert_eq!(
-            (typical(&pairs[..32], 32), typical(&pairs[..5], 32), typical(&[], 32)),
-            (0, 0, 0)
-        );
+        let few = [&pairs[..32], &pairs[..5], &[]];
+        assert_eq!(few.map(|pairs| typical(&runs(pairs), 32)), [0, 0, 0]);
     }
 }

@@ -1,7 +1,7 @@
 //! The page: answers, findings and pictures in one file that needs nothing else.
 
-use super::super::render;
-use super::super::report::{FindingRow, Report};
+use super::super::render::{self, NO_FINDINGS, Told};
+use super::super::report::Report;
 use super::Pictures;
 use super::svg::{NOTHING, Picture, STYLE, escape};
 use comfy_table::{Row, Table};
@@ -11,14 +11,13 @@ const PAGE_STYLE: &str = include_str!("page.css");
 
 /// The page of a report.
 pub fn page(report: &Report, pictures: &Pictures) -> String {
-    let index = report.config.as_ref().map_or("a trace", |config| config.index.as_str());
-    let index = escape(index);
+    let subject = escape(&render::subject(report));
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
          <meta name=\"color-scheme\" content=\"light dark\"/>\n\
-         <title>Memory of {index}</title>\n<style>{PAGE_STYLE}{STYLE}</style>\n</head>\n<body>\n\
-         <h1>Memory of {index}</h1>\n<p>{}</p>\n",
+         <title>Memory of {subject}</title>\n<style>{PAGE_STYLE}{STYLE}</style>\n</head>\n<body>\n\
+         <h1>Memory of {subject}</h1>\n<p>{}</p>\n",
         escape(&render::heading(report))
     );
     findings(&mut page, report);
@@ -40,29 +39,33 @@ pub fn page(report: &Report, pictures: &Pictures) -> String {
 
 fn findings(page: &mut String, report: &Report) {
     page.push_str("<h2>Findings</h2>\n");
-    let (paying, others): (Vec<_>, Vec<_>) = report.findings.iter().partition(|row| row.pays);
-    if paying.is_empty() {
-        page.push_str("<p>No findings that a remedy would pay for.</p>\n");
+    let (told, left) = render::told(report);
+    if left.is_none() && !told.iter().any(|finding| finding.pays) {
+        let _ = writeln!(page, "<p>{NO_FINDINGS}</p>");
     }
-    for row in paying {
-        finding(page, row, "finding", "Remedy");
+    for told in told {
+        finding(page, &told);
     }
-    for row in others {
-        finding(page, row, "other", "The remedy would not pay here");
+    if let Some(left) = left {
+        let _ = writeln!(page, "<p>{}</p>", escape(&left));
     }
 }
 
-fn finding(page: &mut String, row: &FindingRow, class: &str, remedy: &str) {
+fn finding(page: &mut String, told: &Told<'_>) {
+    let (class, remedy) =
+        if told.pays { ("finding", "Remedy") } else { ("other", "The remedy would not pay here") };
     let _ = write!(
         page,
-        "<section class=\"{class}\">\n<h3>{} ({})</h3>\n<p>{}.</p>\n\
-         <p><b>{remedy}:</b> {}</p>\n<p><b>Gain:</b> {}</p>\n</section>\n",
-        escape(row.id),
-        escape(&row.kind),
-        capital(&escape(&row.evidence)),
-        escape(&row.remedy),
-        escape(&render::gain(row))
+        "<section class=\"{class}\">\n<h3>{} ({})</h3>\n<p>{}.</p>\n<p><b>{remedy}:</b> {}</p>\n",
+        escape(told.id),
+        escape(&told.kind),
+        capital(&escape(&told.evidence)),
+        escape(told.remedy)
     );
+    if let Some(gain) = &told.gain {
+        let _ = writeln!(page, "<p><b>Gain:</b> {}</p>", escape(gain));
+    }
+    page.push_str("</section>\n");
 }
 
 /// The text as the beginning of a sentence.

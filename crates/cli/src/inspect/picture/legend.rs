@@ -1,59 +1,97 @@
 //! Kinds, with their colours.
 
-use super::super::report::Kind;
+use super::super::render::Names;
+use super::super::report::{Kind, Report};
+use super::Whose;
 use super::svg::{Canvas, KIND_COLOURS};
-use silvics_layout::NodeLayout;
+use std::collections::HashMap;
 
 /// What there is to say of kinds beside a picture.
-pub struct Legend {
-    /// Names and what they stand for, in the order of colours.
-    kinds: Vec<(String, String)>,
+pub struct Legend<'a> {
+    /// What they are called.
+    pub names: Names<'a>,
+    /// Whose they are.
+    pub whose: Whose,
+    /// By name, in the order of colours.
+    kinds: HashMap<&'a str, (usize, &'a Kind)>,
 }
 
-impl Legend {
-    /// Of the kinds of a report, of which the index describes `objects`.
-    pub fn new(kinds: &[Kind], objects: &[NodeLayout]) -> Self {
-        let entry = |kind: &Kind| {
-            let layout = objects.iter().find(|layout| layout.kind == kind.name);
-            (kind.name.clone(), what(kind, layout))
-        };
-        Self { kinds: kinds.iter().map(entry).collect() }
+/// The colour of all kinds that have none of their own.
+const OTHERS: usize = KIND_COLOURS - 1;
+/// So many of them are named.
+const NAMED: usize = 8;
+
+impl<'a> Legend<'a> {
+    /// Of the kinds of a report; those of `first` have colours of their own before others.
+    pub fn new(report: &'a Report, first: &[&'a Kind], whose: Whose) -> Self {
+        let mut kinds: Vec<&Kind> = report.kinds.iter().collect();
+        kinds.sort_by_key(|kind| !first.iter().any(|first| first.name == kind.name));
+        let kinds = kinds.into_iter().enumerate();
+        Self {
+            names: Names::new(report),
+            whose,
+            kinds: kinds.map(|(number, kind)| (kind.name.as_str(), (number, kind))).collect(),
+        }
     }
 
     /// The colour of a kind.
     pub fn colour(&self, kind: &str) -> usize {
-        let number = self.kinds.iter().position(|(name, _)| name == kind);
-        number.map_or(KIND_COLOURS - 1, |number| number.min(KIND_COLOURS - 1))
+        self.kinds.get(kind).map_or(OTHERS, |(number, _)| (*number).min(OTHERS))
     }
 
-    /// Entries of the kinds with these names.
+    /// Entries of the kinds with these names: one each, and one for all that share a colour.
     pub fn draw(&self, canvas: &mut Canvas, names: &[&str]) {
-        for (name, what) in self.kinds.iter().filter(|(name, _)| names.contains(&name.as_str())) {
-            let colour = self.colour(name);
-            let samples = [format!("k{colour}"), format!("r{colour}")];
-            let read = if what.contains(NOT_READ) { 1 } else { 2 };
-            let samples: Vec<&str> = samples.iter().take(read).map(String::as_str).collect();
-            canvas.entry(&samples, &format!("{name}: {what}"));
+        let mut kinds: Vec<(usize, &Kind)> =
+            names.iter().filter_map(|name| self.kinds.get(name)).copied().collect();
+        kinds.sort_by_key(|(number, _)| *number);
+        kinds.dedup_by_key(|(number, _)| *number);
+        let own = kinds.partition_point(|(number, _)| *number < OTHERS);
+        let (own, others) = kinds.split_at(if kinds.len() == own + 1 { own + 1 } else { own });
+        for (number, kind) in own {
+            let text = format!("{}: {}", self.names.long(&kind.name), what(kind, self.whose));
+            entry(canvas, (*number).min(OTHERS), &[kind], &text);
+        }
+        if !others.is_empty() {
+            let kinds: Vec<&Kind> = others.iter().map(|(_, kind)| *kind).collect();
+            let named = kinds.iter().take(NAMED).map(|kind| self.names.short(&kind.name));
+            let named = named.collect::<Vec<_>>().join(", ");
+            let more = if kinds.len() > NAMED { ", …" } else { "" };
+            entry(canvas, OTHERS, &kinds, &format!("{} other kinds: {named}{more}", kinds.len()));
         }
     }
 }
 
-const NOT_READ: &str = "searches read nothing of it";
+/// An entry with samples of what is seen of these kinds.
+fn entry(canvas: &mut Canvas, colour: usize, kinds: &[&Kind], text: &str) {
+    let unread = kinds.iter().any(|kind| kind.hot_bytes < kind.bytes);
+    let read = kinds.iter().any(|kind| kind.hot_bytes > 0.0);
+    let samples = [(unread, format!("k{colour}")), (read, format!("r{colour}"))];
+    let samples: Vec<&str> =
+        samples.iter().filter(|(seen, _)| *seen).map(|(_, class)| class.as_str()).collect();
+    canvas.entry(&samples, text);
+}
 
 /// Its size, and which parts searches read.
-fn what(kind: &Kind, layout: Option<&NodeLayout>) -> String {
-    let bytes = format!("{:.0} bytes", kind.bytes);
-    match layout {
-        _ if kind.hot_bytes == 0.0 => format!("{bytes}; {NOT_READ}"),
-        Some(layout) => {
+fn what(kind: &Kind, whose: Whose) -> String {
+    let mean = if kind.bytes_min < kind.bytes_max { " on average" } else { "" };
+    let bytes = format!("{:.0} bytes{mean}", kind.bytes);
+    let reads =
+        format!("{bytes}; a search reads {:.0} of them, in the stronger colour", kind.hot_bytes);
+    let layout = match whose {
+        Whose::Index(layouts) => layouts.iter().find(|layout| layout.kind == kind.name),
+        Whose::Program => None,
+    };
+    match (layout, whose) {
+        _ if kind.hot_bytes == 0.0 => format!("{bytes}; searches read nothing of it"),
+        (Some(layout), _) => {
             let mut fields: Vec<&str> = layout.search.iter().map(|field| field.name).collect();
             fields.dedup();
-            format!(
-                "{bytes}; a search reads {:.0} of them, in the stronger colour: {}",
-                kind.hot_bytes,
-                fields.join(", ")
-            )
+            format!("{reads}: {}", fields.join(", "))
         }
-        None => format!("{bytes}, of the program around the index; counted as read whole"),
+        (None, Whose::Index(_)) => {
+            format!("{bytes}, of the program around the index; counted as read whole")
+        }
+        (None, Whose::Program) if kind.hot_bytes < kind.bytes => reads,
+        (None, Whose::Program) => format!("{bytes}; counted as read whole"),
     }
 }

@@ -1,9 +1,9 @@
 //! Lines of memory with the objects in them.
 
-use super::super::render::percent;
+use super::super::render::{Names, percent};
 use super::super::report::Kind;
 use super::legend::Legend;
-use super::svg::{Canvas, LEFT, NONE, Picture, SPAN, address};
+use super::svg::{Canvas, LEFT, Picture, SPAN, address};
 use crate::units::Bytes;
 use silvics_layout::Paths;
 use silvics_layout::views::{Pair, Window};
@@ -27,11 +27,12 @@ pub fn draw(
 ) -> Picture {
     let mut canvas = Canvas::new();
     axis(&mut canvas, window.bytes);
-    let (top, mut rows) = (canvas.y, Vec::new());
+    let (top, mut rows) = (canvas.y, Vec::<(usize, f64)>::new());
     for pair in &window.pairs {
-        let expected = rows.last().map_or(pair.address, |(address, _)| address + window.bytes);
-        if pair.address > expected {
-            let text = format!("… {} without any {} …", Bytes(pair.address - expected), kind.name);
+        let gap = rows.last().map_or(0, |(last, _)| pair.address - last - window.bytes);
+        if gap > 0 {
+            let name = legend.names.short(&kind.name);
+            let text = format!("… {} without any {name} …", Bytes(gap));
             canvas.text("m soft", [LEFT + SPAN / 2.0, canvas.y + ROW - 4.0], &text);
             canvas.y += ROW;
         }
@@ -51,7 +52,7 @@ pub fn draw(
                     the row above or below";
         canvas.entry(&["step"], text);
     }
-    canvas.finish(title(kind, window.pairs.len()))
+    canvas.finish(title(kind, &legend.names, window.pairs.len()))
 }
 
 /// Where a byte of a pair of so many bytes is.
@@ -125,11 +126,10 @@ fn explain(canvas: &mut Canvas, kind: &Kind, window: &Window, names: &[&str], le
         let text = "objects underlined so have what a search reads in more than one line";
         canvas.entry(&["straddle"], text);
     } else if kind.straddle_share > 0.0 {
-        let text =
-            "Of the objects that have what a search reads in two lines none is in this window.";
+        let text = "Of the objects that have what a search reads in more than one line none is in this window.";
         canvas.paragraph("t soft", 0.0, text);
     }
-    canvas.entry(&["none"], NONE);
+    canvas.entry(&["none"], legend.whose.none());
     let text = format!(
         "A row is a pair of lines of {} bytes, fetched together by many processors; the dashed line is \
          the border between the two.",
@@ -138,12 +138,12 @@ fn explain(canvas: &mut Canvas, kind: &Kind, window: &Window, names: &[&str], le
     canvas.paragraph("t soft", 0.0, &text);
 }
 
-fn title(kind: &Kind, pairs: usize) -> String {
+fn title(kind: &Kind, names: &Names, pairs: usize) -> String {
     format!(
         "{} of memory around typical objects of kind {}: a visit reads {:.3} lines of one, {} of the {} have \
-         what a search reads in two lines, and of the lines fetched beside them {} hold something to read",
+         what a search reads in more than one, and of the lines fetched beside them {} hold something to read",
         if pairs == 1 { "A pair of lines".into() } else { format!("{pairs} pairs of lines") },
-        kind.name,
+        names.long(&kind.name),
         kind.lines_per_visit,
         percent(kind.straddle_share),
         kind.objects,

@@ -19,30 +19,93 @@ mod svg;
 #[cfg(test)]
 mod tests;
 
-use super::examine::Examined;
-use super::plan::Plan;
 use super::render;
-use super::report::Kind;
+use super::report::{Kind, Report};
+use crate::args::InspectArgs;
 use crate::error::Error;
+use crate::output::File;
 use legend::Legend;
 use silvics_layout::{Census, Machine, NodeLayout, Paths};
+use std::path::PathBuf;
 use svg::Picture;
 
-/// Writes the files that were asked for.
-pub fn write(plan: &Plan, examined: &mut Examined) -> Result<(), Error> {
-    if plan.svg.is_none() && plan.html.is_none() {
-        return Ok(());
+/// The files that were asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Files {
+    svg: Option<File>,
+    html: Option<File>,
+}
+
+impl Files {
+    /// Reads `--svg` and `--html`; fails at once if one could not be written at the end.
+    pub fn new(args: &InspectArgs) -> Result<Self, Error> {
+        let file = |flag, path: &Option<PathBuf>| {
+            path.as_deref().map(|path| File::new(flag, path)).transpose()
+        };
+        let (svg, html) = (file("--svg", &args.svg)?, file("--html", &args.html)?);
+        let trace = args.trace.clone().map(|path| File { flag: "--trace", path });
+        File::distinct([&trace, &svg, &html])?;
+        Ok(Self { svg, html })
     }
-    let Examined { report, census, paths, .. } = examined;
-    let objects = plan.subject.chosen.variant.objects;
-    let pictures = Pictures::of(census, paths, &report.kinds, objects, &plan.machine);
-    if let Some(file) = &plan.svg {
-        file.write(svg::file(&render::heading(report), &pictures.all()).as_bytes())?;
+
+    /// Draws the objects of a census, which the report is about, and writes what was asked for.
+    pub fn write(
+        &self,
+        report: &Report,
+        census: &mut Census,
+        paths: &Paths,
+        whose: Whose,
+        machine: &Machine,
+    ) -> Result<(), Error> {
+        if self.svg.is_none() && self.html.is_none() {
+            return Ok(());
+        }
+        let pictures = Pictures::of(report, census, paths, whose, machine);
+        if let Some(file) = &self.svg {
+            file.write(svg::file(&render::heading(report), &pictures.all()).as_bytes())?;
+        }
+        if let Some(file) = &self.html {
+            file.write(html::page(report, &pictures).as_bytes())?;
+        }
+        Ok(())
     }
-    if let Some(file) = &plan.html {
-        file.write(html::page(report, &pictures).as_bytes())?;
+}
+
+/// Whose objects are drawn.
+#[derive(Clone, Copy)]
+pub enum Whose {
+    /// An index's, of these layouts; other kinds are of the program around it.
+    Index(&'static [NodeLayout]),
+    /// All are of a program that was traced.
+    Program,
+}
+
+impl Whose {
+    /// Whether pictures are about objects of that kind.
+    fn has(self, kind: &str) -> bool {
+        match self {
+            Self::Index(layouts) => layouts.iter().any(|layout| layout.kind == kind),
+            Self::Program => true,
+        }
     }
-    Ok(())
+
+    /// What such objects are called.
+    const fn objects(self) -> &'static str {
+        match self {
+            Self::Index(_) => "objects of the index",
+            Self::Program => "objects",
+        }
+    }
+
+    /// What memory without an object is.
+    const fn none(self) -> &'static str {
+        match self {
+            Self::Index(_) => {
+                "no object of the index or the program around it: free, or somebody else's"
+            }
+            Self::Program => "no object of the trace: free, or somebody else's",
+        }
+    }
 }
 
 /// What is drawn.
@@ -62,22 +125,21 @@ const KINDS: usize = 3;
 const PAIRS: usize = 32;
 
 impl Pictures {
-    /// Draws the objects of a census, whose kinds are described in the report, those of the index also by
-    /// `objects`.
+    /// Draws the objects of a census, whose kinds are those of the report.
     pub fn of(
+        report: &Report,
         census: &mut Census,
         paths: &Paths,
-        kinds: &[Kind],
-        objects: &'static [NodeLayout],
+        whose: Whose,
         machine: &Machine,
     ) -> Self {
-        let of_index = |kind: &&Kind| objects.iter().any(|layout| layout.kind == kind.name);
         let hot = |kind: &Kind| kind.objects as f64 * kind.hot_bytes;
-        let mut read: Vec<&Kind> =
-            kinds.iter().filter(of_index).filter(|kind| hot(kind) > 0.0).collect();
+        let asked: Vec<&Kind> = report.kinds.iter().filter(|kind| whose.has(&kind.name)).collect();
+        let mut read = asked.clone();
+        read.retain(|kind| hot(kind) > 0.0);
         read.sort_by(|a, b| hot(b).total_cmp(&hot(a)));
         read.truncate(KINDS);
-        let legend = Legend::new(kinds, objects);
+        let legend = Legend::new(report, &read, whose);
         let mut pictures = Self::default();
         for kind in read {
             let window = census.window(&kind.name, machine.line, PAIRS);
@@ -86,11 +148,10 @@ impl Pictures {
             }
             let names: Vec<&str> = census.kinds().collect();
             pictures.lines.push(lines::draw(kind, &window, paths, &names, &legend));
-            pictures.sets.push(sets::draw(kind, census, machine));
+            pictures.sets.push(sets::draw(kind, &legend.names, census, machine));
         }
-        let names: Vec<&str> =
-            kinds.iter().filter(of_index).map(|kind| kind.name.as_str()).collect();
-        pictures.pages = pages::draw(&census.page_map(&names));
+        let asked: Vec<&str> = asked.iter().map(|kind| kind.name.as_str()).collect();
+        pictures.pages = pages::draw(&census.page_map(&asked), whose);
         pictures
     }
 

@@ -1,8 +1,9 @@
 //! The pages where objects lie.
 
 use super::super::render::percent;
+use super::Whose;
 use super::sets::level;
-use super::svg::{Canvas, LEFT, NONE, Picture, SHARE_COLOURS, SPAN, address};
+use super::svg::{Canvas, LEFT, Picture, SHARE_COLOURS, SPAN, address};
 use crate::units::Bytes;
 use silvics_layout::views::PageMap;
 
@@ -15,13 +16,14 @@ const LABEL: f64 = 12.0;
 const REGION: usize = 2 << 20;
 
 /// Draws a map, if there is anything on it.
-pub fn draw(map: &PageMap) -> Option<Picture> {
+pub fn draw(map: &PageMap, whose: Whose) -> Option<Picture> {
     let first = map.rows.first()?;
     let mut canvas = Canvas::new();
     let row_bytes = map.unit * map.columns;
     let text = format!(
-        "A cell is {} of 4 KiB, coloured by the share of its bytes that are the index's; a row is {}{}.",
+        "A cell is {} of 4 KiB, coloured by the share of its bytes that {} take; a row is {}{}.",
         if map.unit == 4096 { "a page".into() } else { format!("{} pages", map.unit >> 12) },
+        whose.objects(),
         Bytes(row_bytes),
         if map.unit < REGION { "; a line is where a region of 2 MiB begins" } else { "" }
     );
@@ -38,7 +40,7 @@ pub fn draw(map: &PageMap) -> Option<Picture> {
             canvas.y += GAP;
             labelled = f64::MIN;
         }
-        expected = row.address + row_bytes;
+        expected = row.address.saturating_add(row_bytes);
         let y = canvas.y;
         if y - labelled >= LABEL {
             canvas.text("a mono soft", [LEFT - 8.0, y + ROW], &address(row.address));
@@ -83,14 +85,15 @@ pub fn draw(map: &PageMap) -> Option<Picture> {
     if !freed.is_empty() {
         canvas.entry(&["freed"], "only what the index has given back");
     }
-    canvas.entry(&["none"], NONE);
-    Some(canvas.finish(title(map)))
+    canvas.entry(&["none"], whose.none());
+    Some(canvas.finish(title(map, whose)))
 }
 
-fn title(map: &PageMap) -> String {
+fn title(map: &PageMap, whose: Whose) -> String {
     let share = map.bytes as f64 / (map.pages * 4096).max(1) as f64;
     format!(
-        "Pages with objects of the index: they lie on {} pages of 4 KiB and take {} of the bytes there",
+        "Pages with {}: they lie on {} pages of 4 KiB and take {} of the bytes there",
+        whose.objects(),
         map.pages,
         percent(share)
     )

@@ -1,6 +1,6 @@
 //! The sets of each cache, by how many lines map to them.
 
-use super::super::render::percent;
+use super::super::render::{Names, percent};
 use super::super::report::Kind;
 use super::svg::{Canvas, LEFT, Picture, SHARE_COLOURS, SPAN};
 use silvics_layout::views::SetMap;
@@ -11,7 +11,7 @@ use std::fmt::Write;
 const LABEL: f64 = 12.0;
 
 /// Draws where lines read of objects of a kind go.
-pub fn draw(kind: &Kind, census: &mut Census, machine: &Machine) -> Picture {
+pub fn draw(kind: &Kind, names: &Names, census: &mut Census, machine: &Machine) -> Picture {
     let mut canvas = Canvas::new();
     let levels = [
         ("L1", Level::L1, kind.set_coverage_l1),
@@ -27,7 +27,7 @@ pub fn draw(kind: &Kind, census: &mut Census, machine: &Machine) -> Picture {
     canvas.finish(format!(
         "Sets that the lines read of {} map to: {} of the L1, {} of the L2 and {} of the last level's \
          sets of {}, where as many lines anywhere would reach {} of the last level's",
-        kind.name,
+        names.long(&kind.name),
         percent(kind.set_coverage_l1),
         percent(kind.set_coverage_l2),
         percent(kind.set_coverage),

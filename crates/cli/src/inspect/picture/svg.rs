@@ -46,7 +46,8 @@ pub fn escape(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            // XML has no way to write other control characters.
+            // XML has no way to write other control characters, nor these two.
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
             c if c.is_control() && !matches!(c, '\n' | '\t') => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
@@ -190,9 +191,6 @@ pub fn file(heading: &str, pictures: &[&Picture]) -> String {
 /// Instead of pictures, where there are none.
 pub const NOTHING: &str = "There are no objects to draw.";
 
-/// What memory without an object is.
-pub const NONE: &str = "no object of the index or the program around it: free, or somebody else's";
-
 /// An address as hexadecimal digits in groups of four.
 pub fn address(address: usize) -> String {
     let digits = format!("{address:012x}");
@@ -211,7 +209,10 @@ mod tests {
 
     #[test]
     fn text_is_escaped_and_wrapped() {
-        assert_eq!(escape("a<b & \"c\">\u{1}\n"), "a&lt;b &amp; &quot;c&quot;&gt;\u{fffd}\n");
+        assert_eq!(
+            escape("a<b & \"c\">\u{1}\u{ffff}\n"),
+            "a&lt;b &amp; &quot;c&quot;&gt;\u{fffd}\u{fffd}\n"
+        );
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("überlang", 3), ["überlang"]);
         assert_eq!(address(0x7f12_3456_7880), "7f12 3456 7880");

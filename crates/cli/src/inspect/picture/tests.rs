@@ -48,11 +48,25 @@ fn kind(name: &str, hot_bytes: f64) -> Kind {
     }
 }
 
+/// A report about these kinds.
+fn report(kinds: Vec<Kind>) -> Report {
+    Report {
+        config: None,
+        trace: None,
+        kinds,
+        physical_note: None,
+        collocation: None,
+        model: None,
+        findings: Vec::new(),
+        fixes: Vec::new(),
+    }
+}
+
 /// The file of what is drawn of a census with nodes and rows.
 fn drawn(census: &mut Census, paths: &Paths) -> String {
-    let kinds = [kind("node", 24.0), kind("<row>", 0.0)];
+    let report = report(vec![kind("node", 24.0), kind("<row>", 0.0)]);
     let machine = Machine::named("haswell").unwrap();
-    let pictures = Pictures::of(census, paths, &kinds, &OBJECTS, &machine);
+    let pictures = Pictures::of(&report, census, paths, Whose::Index(&OBJECTS), &machine);
     svg::file("a & b", &pictures.all())
 }
 
@@ -163,4 +177,44 @@ fn what_lies_across_lines_is_marked_and_gaps_are_told() {
     assert_eq!(texts(lines, "without any node"), 1);
     assert_eq!((texts(pages, "without objects"), rects(pages, "none")), (2, 3 + 1));
     assert_eq!((cells(pages, "beside"), cells(pages, "freed")), (vec![2], vec![1]));
+}
+
+#[test]
+fn those_that_are_drawn_have_colours_of_their_own_and_others_share_one() {
+    let names: Vec<String> = (0..40).map(|number| format!("kind{number}")).collect();
+    let mut kinds: Vec<Kind> = names.iter().map(|name| kind(name, 0.0)).collect();
+    // Of which objects a part or all is read: far behind in the report.
+    (kinds[20].hot_bytes, kinds[30].hot_bytes) = (24.0, 64.0);
+    let report = report(kinds);
+    let drawn = [&report.kinds[30], &report.kinds[20]];
+    let legend = Legend::new(&report, &drawn, Whose::Program);
+    let colours = |numbers: &[usize]| -> Vec<usize> {
+        numbers.iter().map(|number| legend.colour(&names[*number])).collect()
+    };
+    assert_eq!(colours(&[20, 30, 0, 1, 2, 3, 4]), [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(colours(&[5, 19, 39]), [7, 7, 7]);
+    assert_eq!(legend.colour("none"), 7);
+    let entries = |numbers: std::ops::Range<usize>| {
+        let mut canvas = svg::Canvas::new();
+        // In any order, and more than once.
+        let shown: Vec<&str> = numbers.clone().chain(numbers).map(|n| names[n].as_str()).collect();
+        legend.draw(&mut canvas, &shown);
+        svg::file("", &[&canvas.finish(String::new())])
+    };
+    let few = entries(4..6);
+    let few = Document::parse(&few).unwrap();
+    let picture = pictures(&few)[0];
+    assert_eq!((rects(picture, "k6"), rects(picture, "k7"), rects(picture, "r7")), (1, 1, 0));
+    let texts: Vec<&str> = picture.descendants().filter_map(|node| node.text()).collect();
+    let unread =
+        ["kind4", "kind5"].map(|kind| format!("{kind}: 64 bytes; searches read nothing of it"));
+    assert!(unread.iter().all(|text| texts.contains(&text.as_str())), "{texts:?}");
+    let all = entries(0..40);
+    let all = Document::parse(&all).unwrap();
+    let picture = pictures(&all)[0];
+    let samples = ["k0", "r0", "k1", "r1", "k6", "k7", "r7"].map(|class| rects(picture, class));
+    assert_eq!(samples, [1, 1, 0, 1, 1, 1, 0], "kind30 is read whole");
+    let texts: Vec<&str> = picture.descendants().filter_map(|node| node.text()).collect();
+    let others = "33 other kinds: kind5, kind6, kind7, kind8, kind9, kind10, kind11, kind12, …";
+    assert!(texts.contains(&others), "{texts:?}");
 }
