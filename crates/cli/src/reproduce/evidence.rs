@@ -222,6 +222,13 @@ impl Evidence {
         Self { decides: true, ..self }
     }
 
+    /// The same, or that it is missing, if there is a reason why what was found says nothing.
+    #[must_use]
+    pub fn unless(self, why: Option<String>) -> Self {
+        let Some(why) = why else { return self };
+        Self { decides: self.decides, ..Self::missing(self.level, self.what, why) }
+    }
+
     /// The same, with something more to say about what was found.
     #[must_use]
     pub fn with(mut self, more: &str) -> Self {
@@ -307,7 +314,11 @@ mod tests {
         // What is there to speak against the claim does.
         assert_eq!(of(&[&small, &missing]), Verdict::NotSeen);
         assert_eq!(of(&[&missing, &bad]), Verdict::Contradicted);
-        assert_eq!(of(&[&missing, &bad.aside()]), Verdict::CannotBeShown);
+        assert_eq!(of(&[&missing, &bad.clone().aside()]), Verdict::CannotBeShown);
+        let few = || Some("too few".to_owned());
+        assert_eq!(of(&[&bad.clone().unless(few()), &good]), Verdict::CannotBeShown);
+        assert_eq!(of(&[&bad.clone().aside().unless(few()), &good]), Verdict::Confirmed);
+        assert_eq!(of(&[&bad.unless(None), &good]), Verdict::Contradicted);
     }
 
     #[test]
