@@ -218,13 +218,18 @@ impl Lab {
     /// the last level holds all nodes however they lie.
     pub fn clocked(&self, what: String, claimed: &str, keys: usize, ratio: Interval) -> Evidence {
         let line = Evidence::faster(what, claimed, ratio);
-        let llc = self.machine.caches.last().map_or(0, |cache| cache.bytes);
+        let llc = self.last_level();
         if line.verdict == Verdict::NotSeen && keys * NODES_OF_A_KEY <= llc {
             let why =
                 format!("(the last level of {} holds all nodes, however they lie)", Bytes(llc));
             return Evidence { verdict: Verdict::CannotBeShown, ..line.with(&why) };
         }
         line
+    }
+
+    /// Bytes of the last level of the machine that all this runs on; 0 if the system does not tell.
+    pub fn last_level(&self) -> usize {
+        self.machine.caches.last().map_or(0, |cache| cache.bytes)
     }
 
     /// Lookups, or other mixes, on pooled indexes in turns, each answer checked.
