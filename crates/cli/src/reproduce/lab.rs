@@ -14,15 +14,16 @@ use crate::inspect::fix::{Turns, compare};
 use crate::inspect::host::HostKind;
 use crate::inspect::plan::{Plan as Inspection, Setup};
 use crate::inspect::report::{Collocated, Config, FindingRow, Kind, ModelRow, Report};
-use crate::keys::KeyType;
+use crate::interrupt;
+use crate::keys::{BenchKey, KeyType};
 use crate::machine::Machine;
 use crate::place::Place;
 use crate::progress::Progress;
 use crate::select;
 use crate::units::Bytes;
 use silvics::{Pages, Tuning};
-use silvics_layout::SetHash;
-use silvics_workload::Dist;
+use silvics_layout::{Paths, SetHash};
+use silvics_workload::{Dist, Share};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -168,6 +169,35 @@ impl Lab {
         let look = Rc::new(look);
         self.seen.push((bed.clone(), Rc::clone(&look)));
         Ok(look)
+    }
+
+    /// Where the objects lie in which lookups end, as seen from those before, each lookup being of the key
+    /// that was inserted last: in a tree that makes both, the two that an insert has made.
+    pub fn as_inserted(&self, bed: &Bed) -> Result<Collocated, Error> {
+        let plan = self.inspection(bed)?;
+        let traffic = traffic::<u64>(&plan);
+        let (setup, index) = (&plan.subject, || bed.index.to_owned());
+        let failed = |error| Error::Alloc { index: index(), error };
+        let Some(make) = setup.chosen.inspect::<u64>(setup.place) else {
+            return Err(Error::KeyType { index: index(), key_type: plan.key_type });
+        };
+        let tree = make(&setup.place.options(None)).map_err(failed)?;
+        let _held = tree.hold();
+        let (mut paths, mut reads) = (Paths::default(), Vec::new());
+        for position in traffic.choice.load_part(Share::ALONE) {
+            let key = <u64 as BenchKey>::key(&traffic.space, position);
+            tree.insert(key, 0).map_err(failed)?;
+            reads.clear();
+            if tree.get(key, &mut reads).is_none() {
+                let what = format!("key {key} was inserted, and is not there");
+                return Err(Error::Wrong { index: index(), what });
+            }
+            paths.add_end(&reads);
+        }
+        if interrupt::pending() {
+            return Err(Error::Interrupted);
+        }
+        Ok(Collocated::of(paths.collocation()))
     }
 
     fn inspection(&self, bed: &Bed) -> Result<Inspection, Error> {
