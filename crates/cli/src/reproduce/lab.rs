@@ -22,7 +22,7 @@ use crate::progress::Progress;
 use crate::select;
 use crate::units::Bytes;
 use silvics::{Pages, Tuning};
-use silvics_layout::{Paths, SetHash};
+use silvics_layout::{Machine as Model, Paths, SetHash};
 use silvics_workload::{Dist, Share};
 use std::rc::Rc;
 use std::time::Duration;
@@ -218,8 +218,7 @@ impl Lab {
             updates: 0,
             // The study's trees freed nothing.
             no_reuse: true,
-            // Enough to fill the last level: of a large tree a lookup brings ten lines or so.
-            lookups: (machine.llc.bytes / machine.line / 5).max(8_000),
+            lookups: self.lookups(&machine, bed.keys),
             machine,
             fix: false,
             counters: false,
@@ -227,6 +226,15 @@ impl Lab {
             html: None,
             format: Format::Table,
         })
+    }
+
+    /// The lookups that a model begins with, and those that count: enough to fill the last level, as of a
+    /// large tree a lookup brings ten lines or so, or to pass all of a small one. Facts need none.
+    fn lookups(&self, machine: &Model, keys: usize) -> usize {
+        if !self.wants(Level::Model) {
+            return 1;
+        }
+        (machine.llc.bytes / machine.line / 5).min(4 * keys).max(8_000)
     }
 
     /// How many times as fast lookups are in the second as in the first, in turns.

@@ -138,8 +138,8 @@ fn named(lab: &mut Lab, pair: &Pair) -> Result<Vec<Evidence>, Error> {
         };
         format!("{experiment}, {} {}{host}", report.config.placement, report.config.index)
     };
-    let there = seen(&is, finding);
-    let not = seen(&isnt, finding);
+    let there = seen(lab, &is, finding);
+    let not = seen(lab, &isnt, finding);
     let absent = String::from("no such finding");
     Ok(vec![
         Evidence::plain(
@@ -157,10 +157,11 @@ fn named(lab: &mut Lab, pair: &Pair) -> Result<Vec<Evidence>, Error> {
     ])
 }
 
-/// How a report names a finding, if it does.
-fn seen(report: &Look, finding: &str) -> Option<String> {
+/// How a report names a finding, if it does. Whether the remedy pays is the model's to say.
+fn seen(lab: &Lab, report: &Look, finding: &str) -> Option<String> {
     let row = report.findings.iter().find(|row| row.id == finding)?;
-    let pays = if row.pays { "" } else { ", of which it says that the remedy would not pay here" };
+    let pays = row.pays || !lab.wants(Level::Model);
+    let pays = if pays { "" } else { ", of which it says that the remedy would not pay here" };
     Some(format!("{finding}{pays}"))
 }
 
