@@ -52,10 +52,7 @@ impl Machine {
             cpu: cpu(),
             cores,
             caches: caches(),
-            memory_bytes: field("/proc/meminfo", "MemTotal").and_then(|text| {
-                let kib: usize = text.strip_suffix("kB")?.trim().parse().ok()?;
-                Some(kib << 10)
-            }),
+            memory_bytes: meminfo("MemTotal"),
             os: std::env::consts::OS,
             kernel: read("/proc/sys/kernel/osrelease"),
             arch: std::env::consts::ARCH,
@@ -82,6 +79,13 @@ fn field(path: &str, name: &str) -> Option<String> {
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
     let (_, value) = lines.find(|(key, _)| key.trim() == name)?;
     Some(value.trim().to_owned())
+}
+
+/// The bytes that the kernel tells under a name.
+pub fn meminfo(name: &str) -> Option<usize> {
+    let text = field("/proc/meminfo", name)?;
+    let kib: usize = text.strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib << 10)
 }
 
 /// What the kernel says of the first processor under a name.

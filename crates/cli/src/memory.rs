@@ -1,6 +1,7 @@
-//! What the system says about this process's memory: `/proc/self/smaps_rollup`, `/proc/self/smaps` and
-//! `/proc/self/pagemap` on Linux, nothing elsewhere.
+//! What the system says about this process's memory: `/proc/self/smaps_rollup`, `/proc/self/smaps`,
+//! `/proc/self/pagemap`, `/proc/meminfo` and the limits of its container on Linux, nothing elsewhere.
 
+use crate::machine::{meminfo, read};
 use silvics_layout::{Frames, PagemapError, Survey};
 use silvics_pool::Region;
 use std::fs::File;
@@ -51,6 +52,16 @@ impl Resident {
             _ => {}
         }
     }
+}
+
+/// Bytes that may still be taken, if the system tells: of the machine's memory, or of what the process's
+/// container has, whichever is less.
+pub fn available() -> Option<usize> {
+    let machine = meminfo("MemAvailable")?;
+    let container = |file| read(&format!("/sys/fs/cgroup/memory.{file}"))?.parse::<usize>().ok();
+    // Where there is no limit it reads `max`, or there is no such file.
+    let left = container("max").zip(container("current"));
+    Some(left.map_or(machine, |(most, taken)| machine.min(most.saturating_sub(taken))))
 }
 
 /// The mappings of the process, by ascending address.
@@ -239,5 +250,7 @@ Private_Hugetlb:    2048 kB
         let grown = Resident::now().unwrap().since(before);
         assert!(grown.bytes >= 30 << 20, "{grown:?}");
         drop(block);
+        let (available, all) = (available().unwrap(), meminfo("MemTotal").unwrap());
+        assert!((1..all).contains(&available), "{available} of {all}");
     }
 }

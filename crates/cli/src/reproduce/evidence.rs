@@ -203,10 +203,11 @@ impl Evidence {
         }
     }
 
-    /// Something that this machine, or this set-up, has not.
+    /// Something that this machine, or this set-up, has not. The verdict rests on it as it would on the
+    /// figure that is missing.
     pub fn missing(level: Level, what: String, why: String) -> Self {
         let (expected, verdict) = (String::new(), Verdict::CannotBeShown);
-        Self { level, what, expected, found: why, value: None, verdict, decides: false }
+        Self { level, what, expected, found: why, value: None, verdict, decides: true }
     }
 
     /// The same, but the verdict does not rest on it.
@@ -221,6 +222,13 @@ impl Evidence {
         Self { decides: true, ..self }
     }
 
+    /// The same, or that it is missing, if there is a reason why what was found says nothing.
+    #[must_use]
+    pub fn unless(self, why: Option<String>) -> Self {
+        let Some(why) = why else { return self };
+        Self { decides: self.decides, ..Self::missing(self.level, self.what, why) }
+    }
+
     /// The same, with something more to say about what was found.
     #[must_use]
     pub fn with(mut self, more: &str) -> Self {
@@ -229,11 +237,14 @@ impl Evidence {
     }
 }
 
-/// The verdict on a claim: the worst of the lines that it rests on.
+/// The verdict on a claim: the worst of the lines that it rests on. What speaks against the claim does so
+/// whatever else is missing; what speaks for it does not confirm it while something that the verdict rests
+/// on cannot be shown. Levels that were not asked for have no lines.
 pub fn verdict(evidence: &[Evidence]) -> Verdict {
     let decide = evidence.iter().filter(|line| line.decides);
     let verdicts: Vec<Verdict> = decide.map(|line| line.verdict).collect();
-    let order = [Verdict::Contradicted, Verdict::NotSeen, Verdict::Confirmed];
+    let order =
+        [Verdict::Contradicted, Verdict::NotSeen, Verdict::CannotBeShown, Verdict::Confirmed];
     let worst = order.into_iter().find(|verdict| verdicts.contains(verdict));
     worst.unwrap_or(Verdict::CannotBeShown)
 }
@@ -282,15 +293,32 @@ mod tests {
         let good = fact(Expected::least(0.5), 0.6);
         let small = fact(Expected::AtLeast(0.5, 0.0), 0.1);
         let bad = fact(Expected::least(0.5), 0.1);
-        let missing = Evidence::missing(Level::Clock, "time".into(), "no clock".into());
         let of = |lines: &[&Evidence]| verdict(&lines.iter().copied().cloned().collect::<Vec<_>>());
-        assert_eq!(of(&[&good, &missing]), Verdict::Confirmed);
         assert_eq!(of(&[&good, &small]), Verdict::NotSeen);
         assert_eq!(of(&[&bad, &small, &good]), Verdict::Contradicted);
         assert_eq!(of(&[&bad.clone().aside(), &good]), Verdict::Confirmed);
-        assert_eq!(of(&[&good.clone().aside(), &missing]), Verdict::CannotBeShown);
         assert_eq!(of(&[]), Verdict::CannotBeShown);
         assert_eq!(of(&[&good, &bad.aside().deciding()]), Verdict::Contradicted);
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_shown_leaves_the_claim_open() {
+        let good = fact(Expected::least(0.5), 0.6);
+        let small = fact(Expected::AtLeast(0.5, 0.0), 0.1);
+        let bad = fact(Expected::least(0.5), 0.1);
+        let missing = Evidence::missing(Level::Model, "misses".into(), "too few keys".into());
+        let of = |lines: &[&Evidence]| verdict(&lines.iter().copied().cloned().collect::<Vec<_>>());
+        assert_eq!(of(&[&missing]), Verdict::CannotBeShown);
+        assert_eq!(of(&[&good, &missing, &good]), Verdict::CannotBeShown);
+        assert_eq!(of(&[&good, &missing.clone().aside()]), Verdict::Confirmed);
+        // What is there to speak against the claim does.
+        assert_eq!(of(&[&small, &missing]), Verdict::NotSeen);
+        assert_eq!(of(&[&missing, &bad]), Verdict::Contradicted);
+        assert_eq!(of(&[&missing, &bad.clone().aside()]), Verdict::CannotBeShown);
+        let few = || Some("too few".to_owned());
+        assert_eq!(of(&[&bad.clone().unless(few()), &good]), Verdict::CannotBeShown);
+        assert_eq!(of(&[&bad.clone().aside().unless(few()), &good]), Verdict::Confirmed);
+        assert_eq!(of(&[&bad.unless(None), &good]), Verdict::Contradicted);
     }
 
     #[test]

@@ -15,15 +15,16 @@ use crate::inspect::host::HostKind;
 use crate::inspect::picture::Files;
 use crate::inspect::plan::{Plan as Inspection, Setup};
 use crate::inspect::report::{Collocated, Config, FindingRow, Kind, ModelRow, Report};
-use crate::keys::KeyType;
+use crate::interrupt;
+use crate::keys::{BenchKey, KeyType};
 use crate::machine::Machine;
 use crate::place::Place;
 use crate::progress::Progress;
 use crate::select;
 use crate::units::Bytes;
 use silvics::{Pages, Tuning};
-use silvics_layout::SetHash;
-use silvics_workload::Dist;
+use silvics_layout::{Machine as Model, Paths, SetHash};
+use silvics_workload::{Dist, Share};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -171,6 +172,35 @@ impl Lab {
         Ok(look)
     }
 
+    /// Where the objects lie in which lookups end, as seen from those before, each lookup being of the key
+    /// that was inserted last: in a tree that makes both, the two that an insert has made.
+    pub fn as_inserted(&self, bed: &Bed) -> Result<Collocated, Error> {
+        let plan = self.inspection(bed)?;
+        let traffic = traffic::<u64>(&plan);
+        let (setup, index) = (&plan.subject, || bed.index.to_owned());
+        let failed = |error| Error::Alloc { index: index(), error };
+        let Some(make) = setup.chosen.inspect::<u64>(setup.place) else {
+            return Err(Error::KeyType { index: index(), key_type: plan.key_type });
+        };
+        let tree = make(&setup.place.options(None)).map_err(failed)?;
+        let _held = tree.hold();
+        let (mut paths, mut reads) = (Paths::default(), Vec::new());
+        for position in traffic.choice.load_part(Share::ALONE) {
+            let key = <u64 as BenchKey>::key(&traffic.space, position);
+            tree.insert(key, 0).map_err(failed)?;
+            reads.clear();
+            if tree.get(key, &mut reads).is_none() {
+                let what = format!("key {key} was inserted, and is not there");
+                return Err(Error::Wrong { index: index(), what });
+            }
+            paths.add_end(&reads);
+        }
+        if interrupt::pending() {
+            return Err(Error::Interrupted);
+        }
+        Ok(Collocated::of(paths.collocation()))
+    }
+
     fn inspection(&self, bed: &Bed) -> Result<Inspection, Error> {
         let mut machine = smaller(self.plan.machine, bed.part)?;
         if !bed.prefetch {
@@ -189,14 +219,22 @@ impl Lab {
             updates: 0,
             // The study's trees freed nothing.
             no_reuse: true,
-            // Enough to fill the last level: of a large tree a lookup brings ten lines or so.
-            lookups: (machine.llc.bytes / machine.line / 5).max(8_000),
+            lookups: self.lookups(&machine, bed.keys),
             machine,
             fix: false,
             counters: false,
             files: Files::default(),
             format: Format::Table,
         })
+    }
+
+    /// The lookups that a model begins with, and those that count: enough to fill the last level, as of a
+    /// large tree a lookup brings ten lines or so, or to pass all of a small one. Facts need none.
+    fn lookups(&self, machine: &Model, keys: usize) -> usize {
+        if !self.wants(Level::Model) {
+            return 1;
+        }
+        (machine.llc.bytes / machine.line / 5).min(4 * keys).max(8_000)
     }
 
     /// How many times as fast lookups are in the second as in the first, in turns.
@@ -218,13 +256,18 @@ impl Lab {
     /// the last level holds all nodes however they lie.
     pub fn clocked(&self, what: String, claimed: &str, keys: usize, ratio: Interval) -> Evidence {
         let line = Evidence::faster(what, claimed, ratio);
-        let llc = self.machine.caches.last().map_or(0, |cache| cache.bytes);
+        let llc = self.last_level();
         if line.verdict == Verdict::NotSeen && keys * NODES_OF_A_KEY <= llc {
             let why =
                 format!("(the last level of {} holds all nodes, however they lie)", Bytes(llc));
             return Evidence { verdict: Verdict::CannotBeShown, ..line.with(&why) };
         }
         line
+    }
+
+    /// Bytes of the last level of the machine that all this runs on; 0 if the system does not tell.
+    pub fn last_level(&self) -> usize {
+        self.machine.caches.last().map_or(0, |cache| cache.bytes)
     }
 
     /// Lookups, or other mixes, on pooled indexes in turns, each answer checked.

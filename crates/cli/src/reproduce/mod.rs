@@ -4,8 +4,9 @@
 //! An experiment has a claim of its source, and a function that gathers lines of evidence for it: facts
 //! and the model's figures from `inspect`, the clock's from runs in turns. Each line says what there
 //! would be if the claim held, what there is, and what follows; the verdict on the claim is the worst of
-//! the lines it rests on. What else was looked at is printed, too, and named beside the verdict where it
-//! differs. Thresholds are those of docs/experiments.md.
+//! the lines it rests on: contradicted, else not seen, else cannot be shown, else confirmed. What else was
+//! looked at is printed, too, and named beside the verdict where it differs. Thresholds are those of
+//! docs/experiments.md.
 //!
 //! | module | holds |
 //! |---|---|

@@ -1,10 +1,13 @@
 //! bst/1.2: the microbenchmark on the trees of the study, mended.
 
-use crate::bench::report::Row;
+use crate::bench::report::{Report, Row};
 use crate::bench::stats::Interval;
 use crate::error::Error;
+use crate::memory;
 use crate::reproduce::evidence::{Evidence, Level, Verdict};
 use crate::reproduce::lab::Lab;
+use crate::reproduce::plan::Plan;
+use crate::units::Bytes;
 
 /// The source's classes of trees, the fastest first.
 const CLASSES: [&[&str]; 4] = [
@@ -27,8 +30,14 @@ const LOOKUPS: &str = "100/0/0";
 /// "most".
 const MIXES: [(&str, f64); 2] = [("90/5/5", 0.9), ("70/15/15", 0.5)];
 
-/// The sizes of trees in a clock's reach: a hundredth and a tenth of the source's.
-const SIZES: [usize; 2] = [100_000, 1_000_000];
+/// The larger of the source's sizes, whose order it tells …
+const LARGE: usize = 10_000_000;
+/// … and the smaller one, where mixes are compared, too.
+const MEDIUM: usize = 1_000_000;
+/// Of our own: in a clock's reach anywhere.
+const SMALL: usize = 100_000;
+/// So many times the last level of this machine are to be in nodes for their order to be that of misses.
+const BEYOND: usize = 4;
 
 /// bst/1.2.
 pub fn mixes(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
@@ -36,25 +45,89 @@ pub fn mixes(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
     if !lab.wants(Level::Clock) {
         return Ok(lines);
     }
-    let mut sizes = SIZES.map(|keys| lab.plan.keys(keys)).to_vec();
+    let mut sizes = [SMALL, MEDIUM].map(|keys| lab.plan.keys(keys)).to_vec();
     sizes.dedup();
+    let (mut largest, mut bytes) = (0, 0);
     for keys in sizes {
-        let mixes: Vec<&str> = MIXES.iter().map(|(mix, _)| *mix).collect();
-        let mixes = format!("{LOOKUPS},{}", mixes.join(","));
-        let report = lab.bench(&CLASSES.concat(), keys, &mixes)?;
-        let of = |mix: &str| report.results.iter().filter(|row| row.mix == mix).collect();
-        let lookups: Vec<&Row> = of(LOOKUPS);
-        for pair in CLASSES.windows(2) {
-            let Some(ratio) = over(&lookups, pair[0], pair[1]) else { continue };
-            let (faster, slower) = (names(pair[0]), names(pair[1]));
-            let what = format!("{keys} keys, lookups: {faster} / {slower}");
-            lines.push(lab.clocked(what, "faster with 10 M items", keys, ratio).deciding());
-        }
-        for (mix, wanted) in MIXES {
-            lines.push(kept(keys, mix, wanted, &lookups, &of(mix)));
+        let report = bench(lab, keys)?;
+        lines.extend(judge(lab, keys, &report));
+        (largest, bytes) = (keys, bytes_of(&report, keys).iter().sum());
+    }
+    if largest < LARGE {
+        match too_large(&lab.plan, largest, bytes, memory::available()) {
+            Some(why) => lines.push(Evidence::missing(Level::Clock, ORDER.into(), why)),
+            None => lines.extend(judge(lab, LARGE, &bench(lab, LARGE)?)),
         }
     }
     Ok(lines)
+}
+
+const ORDER: &str = "10 M keys: the order of the four classes, and of trees in other mixes";
+
+fn bench(lab: &Lab, keys: usize) -> Result<Report, Error> {
+    let mixes: Vec<&str> = MIXES.iter().map(|(mix, _)| *mix).collect();
+    lab.bench(&CLASSES.concat(), keys, &format!("{LOOKUPS},{}", mixes.join(",")))
+}
+
+/// Why the trees of the source's size are not run after smaller ones of so many bytes, if they are not.
+fn too_large(plan: &Plan, keys: usize, bytes: usize, available: Option<usize>) -> Option<String> {
+    if plan.keys.is_some() {
+        return Some(format!("--keys asks for {keys}: leave it out, or give it 10M or more"));
+    }
+    if plan.quick {
+        return Some("--quick leaves it out, as it takes minutes: run it without".into());
+    }
+    // What updates retire comes on top.
+    let needed = bytes / keys.max(1) * LARGE / 4 * 5;
+    let problem = match available {
+        Some(available) if needed <= available => return None,
+        Some(available) => format!("{} are available", Bytes(available)),
+        None => "the system does not tell how much is available".into(),
+    };
+    let needed = Bytes(needed);
+    Some(format!(
+        "it needs about {needed} of memory and {problem}: --keys 10M runs it all the same"
+    ))
+}
+
+/// What each tree takes.
+fn bytes_of(report: &Report, keys: usize) -> Vec<usize> {
+    let lookups = report.results.iter().filter(|row| row.mix == LOOKUPS);
+    let of_key = lookups.filter_map(|row| row.footprint.bytes_per_key);
+    of_key.map(|bytes| (bytes * keys as f64) as usize).collect()
+}
+
+fn judge(lab: &Lab, keys: usize, report: &Report) -> Vec<Evidence> {
+    let of = |mix: &str| report.results.iter().filter(|row| row.mix == mix).collect();
+    let lookups: Vec<&Row> = of(LOOKUPS);
+    let least = bytes_of(report, keys).into_iter().min().unwrap_or(0);
+    let classes = CLASSES.windows(2).filter_map(|pair| {
+        let ratio = over(&lookups, pair[0], pair[1])?;
+        let what = format!("{keys} keys, lookups: {} / {}", names(pair[0]), names(pair[1]));
+        let line = lab.clocked(what, "faster with 10 M items", keys, ratio);
+        Some(if keys < LARGE { line.aside() } else { beyond(line, least, keys, lab.last_level()) })
+    });
+    let kept = MIXES.map(|(mix, wanted)| {
+        let line = kept(keys, mix, wanted, &lookups, &of(mix));
+        if keys < MEDIUM { line.aside() } else { line }
+    });
+    classes.chain(kept).collect()
+}
+
+/// The evidence of an order, on which the verdict rests: that it is not seen says nothing where the last
+/// level holds much of the smallest tree.
+fn beyond(line: Evidence, least: usize, keys: usize, llc: usize) -> Evidence {
+    let line = line.deciding();
+    if line.verdict != Verdict::NotSeen || least >= BEYOND * llc {
+        return line;
+    }
+    let millions = (keys * BEYOND * llc / least.max(1)).div_ceil(1_000_000);
+    let (least, llc) = (Bytes(least), Bytes(llc));
+    let why = format!(
+        "(the smallest tree has {least}, the last level {llc}: --keys {millions}M makes it {BEYOND} times \
+         as much)"
+    );
+    Evidence { verdict: Verdict::CannotBeShown, ..line.with(&why) }
 }
 
 fn names(class: &[&str]) -> String {
@@ -84,7 +157,7 @@ fn order(a: &Row, b: &Row) -> Option<bool> {
     (ratio.low > 1.0 || ratio.high < 1.0).then_some(ratio.median > 1.0)
 }
 
-/// How many comparisons of two trees that lookups decide come out alike in another mix.
+/// How many comparisons of two trees that lookups tell apart come out alike in another mix.
 fn kept(keys: usize, mix: &str, wanted: f64, lookups: &[&Row], mixed: &[&Row]) -> Evidence {
     let (mut told, mut alike) = (0, 0);
     for (at, a) in lookups.iter().enumerate() {
@@ -115,5 +188,43 @@ fn kept(keys: usize, mix: &str, wanted: f64, lookups: &[&Row], mixed: &[&Row]) -
             _ => Verdict::Contradicted,
         },
         decides: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::lab;
+    use super::*;
+    use crate::reproduce::evidence::verdict;
+
+    #[test]
+    fn large_trees_are_left_out_for_a_reason_and_with_a_remedy() {
+        let quick = lab().plan;
+        let plan = Plan { quick: false, ..quick.clone() };
+        let keys = Plan { keys: Some(2000), ..plan.clone() };
+        let of = |plan: &Plan, available| too_large(plan, 1_000_000, 640 << 20, available);
+        let has = |why: Option<String>, part: &str| why.is_some_and(|why| why.contains(part));
+        assert!(has(of(&quick, None), "without"));
+        assert!(has(of(&keys, None), "give it 10M"));
+        assert!(has(of(&plan, None), "does not tell"));
+        assert!(has(of(&plan, Some(4 << 30)), "4 GiB are available: --keys 10M"));
+        assert_eq!(of(&plan, Some(8 << 30)), None);
+    }
+
+    #[test]
+    fn an_order_that_is_not_seen_needs_trees_that_no_cache_holds() {
+        let line = |low, high| {
+            let ratio = Interval { median: 1.0, low, high };
+            beyond(Evidence::faster("order".into(), "faster", ratio), 400 << 20, LARGE, 260 << 20)
+        };
+        let held = line(0.9, 1.1);
+        assert_eq!(verdict(std::slice::from_ref(&held)), Verdict::CannotBeShown);
+        assert!(held.found.contains("--keys 26M"), "{held:?}");
+        // What there is speaks for itself, however large the cache.
+        assert_eq!(verdict(&[line(1.1, 1.2)]), Verdict::Confirmed);
+        assert_eq!(verdict(&[line(0.8, 0.9)]), Verdict::Contradicted);
+        let ratio = Interval { median: 1.0, low: 0.9, high: 1.1 };
+        let line = Evidence::faster("order".into(), "faster", ratio);
+        assert_eq!(verdict(&[beyond(line, 400 << 20, LARGE, 30 << 20)]), Verdict::NotSeen);
     }
 }

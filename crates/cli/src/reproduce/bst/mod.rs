@@ -107,6 +107,8 @@ pub const ALL: &[Experiment] = &[
             "that a third read of a line sets off a prefetch: it needs that processor, and counters, which a \
              virtual machine has not",
             "the stack that a level of the recursion takes: the compiled program does not tell",
+            "loads of a node, of which the source counts 3, and 2 without versions: lookups here load more than \
+             they need, so the words that they need decide in the place of loads",
         ],
         gather: bookkeeping::bookkeeping,
     },
