@@ -67,7 +67,7 @@ fn nodes_between_rows_use_a_third_of_a_sliced_cache() {
 /// All of the claim is seen but for the odd lines, without which it is not.
 #[test]
 fn leaves_lie_beside_their_parents_by_luck() {
-    let report = quick("bst/1.7", "30k", "facts,model");
+    let report = quick("bst/1.7", "40k", "facts,model");
     assert_eq!(report["verdict"], "not seen", "{report:#}");
     let mut against = decisive(&report);
     assert_eq!(against.len(), 4, "{against:#?}");
