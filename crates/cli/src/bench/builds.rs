@@ -15,6 +15,8 @@ pub struct BuildRatio {
     pub index: Option<String>,
     /// How many trees it is over.
     pub trees: usize,
+    pub placement: &'static str,
+    pub pages: String,
     pub threads: usize,
     pub mix: String,
     pub batch: usize,
@@ -30,7 +32,13 @@ pub fn ratios(rows: &[Row]) -> Vec<BuildRatio> {
     while let Some(first) = rest.first() {
         let same = rest.iter().take_while(|row| alike(row, first)).count();
         let (config, others) = rest.split_at(same);
-        found.extend(of_config(config));
+        let mut places: Vec<_> = config.iter().map(|row| place(row)).collect();
+        places.sort_unstable();
+        places.dedup();
+        for of in places {
+            let rows: Vec<&Row> = config.iter().filter(|row| place(row) == of).collect();
+            found.extend(of_place(&rows));
+        }
         rest = others;
     }
     found
@@ -41,7 +49,12 @@ fn alike(a: &Row, b: &Row) -> bool {
     (a.key.cell, a.threads, &a.mix, a.batch) == (b.key.cell, b.threads, &b.mix, b.batch)
 }
 
-fn of_config(rows: &[Row]) -> Vec<BuildRatio> {
+fn place(row: &Row) -> (&'static str, &str) {
+    (row.key.placement, &row.key.pages)
+}
+
+/// The ratios of one configuration in one place.
+fn of_place(rows: &[&Row]) -> Vec<BuildRatio> {
     let mut found = Vec::new();
     let mut logarithms: Vec<Vec<f64>> = Vec::new();
     let build = |index: &str, variant| {
@@ -60,7 +73,7 @@ fn of_config(rows: &[Row]) -> Vec<BuildRatio> {
         let mean = |round: usize| logarithms.iter().map(|tree| tree[round]).sum::<f64>();
         let samples: Vec<f64> =
             (0..rounds).map(|round| (mean(round) / trees as f64).exp()).collect();
-        found.extend(ratio(&rows[0], None, trees, &samples));
+        found.extend(ratio(rows[0], None, trees, &samples));
     }
     found
 }
@@ -70,6 +83,8 @@ fn ratio(row: &Row, index: Option<String>, trees: usize, samples: &[f64]) -> Opt
         cell: row.key.cell,
         index,
         trees,
+        placement: row.key.placement,
+        pages: row.key.pages.clone(),
         threads: row.threads,
         mix: row.mix.clone(),
         batch: row.batch,

@@ -19,7 +19,6 @@ use std::time::Duration;
 /// One cell of a benchmark.
 pub struct Cell<'a, K: BenchKey + ?Sized> {
     pub traffic: &'a Traffic<K>,
-    pub place: Place,
     pub plan: &'a Plan,
     pub crew: &'a Crew,
     pub progress: &'a Progress,
@@ -58,6 +57,8 @@ struct Config {
 /// A contender in a cell.
 struct Slot<K: BenchKey + ?Sized> {
     chosen: Chosen,
+    /// Where its nodes live, unless it is a peer.
+    place: Place,
     subject: Subject<K>,
     ledger: Ledger,
     window: Window,
@@ -111,9 +112,9 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
     /// Builds, measures and checks. What is in `slots` afterwards is reported, unless there is an
     /// error.
     fn fill(&self, configs: &[Config], slots: &mut Vec<Slot<K>>) -> Result<(), Stop> {
-        for &chosen in &self.plan.chosen {
+        for (chosen, place) in self.plan.contenders() {
             self.progress.doing(format!("{}: load", chosen.name()));
-            slots.extend(self.build(chosen, configs.len())?);
+            slots.extend(self.build(chosen, place, configs.len())?);
             self.progress.step();
         }
         if slots.is_empty() {
@@ -210,7 +211,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
     }
 
     /// Builds and loads one contender. `None` if it is left out.
-    fn build(&self, chosen: Chosen, configs: usize) -> Result<Option<Slot<K>>, Stop> {
+    fn build(&self, chosen: Chosen, place: Place, configs: usize) -> Result<Option<Slot<K>>, Stop> {
         if let Some(longest) = K::longest(&self.traffic.space)
             && let Err(note) = chosen.takes_length(longest)?
         {
@@ -219,12 +220,12 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             }
             return Ok(None);
         }
-        let Some(make) = chosen.make::<K>(self.place) else {
+        let Some(make) = chosen.make::<K>(place) else {
             return Ok(None);
         };
         alloc::trim();
         let before = Resident::now();
-        let options = self.place.options(self.plan.memory_limit);
+        let options = place.options(self.plan.memory_limit);
         let mut subject = make(&options).map_err(|error| {
             let failure = Failure::Alloc { error, done: 0 };
             self.stop(chosen, failure, true)
@@ -236,11 +237,12 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         ledger.book(&load.tally);
         let footprint = self.footprint(&subject, before);
         if let Some(reason) = &footprint.fallback {
-            let note = format!("`{}` on --pages {}: {reason}", chosen.name(), self.place.pages());
+            let note = format!("`{}` on --pages {}: {reason}", chosen.name(), place.pages());
             self.progress.note(&note);
         }
         Ok(Some(Slot {
             chosen,
+            place,
             subject,
             ledger,
             window: self.traffic.choice.start(),
@@ -304,8 +306,8 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             cell: self.number,
             index: slot.chosen.name(),
             variant: slot.chosen.variant.name,
-            placement: if ours { self.place.name() } else { "own" },
-            pages: if ours { self.place.pages() } else { SYSTEM_PAGES.into() },
+            placement: if ours { slot.place.name() } else { "own" },
+            pages: if ours { slot.place.pages() } else { SYSTEM_PAGES.into() },
             keys: self.traffic.choice.present(),
             key_space: self.traffic.choice.len(),
             key_type: K::TYPE.name(),

@@ -1,9 +1,10 @@
 //! `silvics bench`.
 //!
 //! # Method
-//! The lists on the command line multiply to *cells*: a key space, a distribution, and a place for
-//! nodes. In a cell every contender is built once, by inserting the keys that are present at the
-//! start from all cores; then come rounds, in which the contenders take turns, forwards and
+//! The lists on the command line multiply to *cells*, a key space and a distribution, and to their
+//! contenders: an index, and a place for its nodes if it is ours. In a cell every contender is built once,
+//! by inserting the keys that are present at the start from all cores, so that all are in memory at the
+//! same time; then come rounds, in which the contenders take turns, forwards and
 //! backwards (A B C, C B A, …), so that a machine that gets slower slows all of them alike. At its
 //! turn a contender makes one run per mix, batch and number of threads. The first round is
 //! shorter and does not count. At the end each contender is checked, and the cell is given back.
@@ -156,17 +157,10 @@ impl<K: BenchKey + ?Sized> Keys<K> {
             Self::Generated(sizes) => sizes.len(),
             Self::File(_) => 1,
         };
-        let cells = sizes * plan.dists.len() * plan.places.len();
-        let progress = Progress::new(cells * plan.chosen.len() * (plan.rounds + 3));
+        let cells = sizes * plan.dists.len();
+        let progress = Progress::new(cells * plan.contenders().count() * (plan.rounds + 3));
         let mut run = |traffic: &Traffic<K>| -> Result<Flow, Error> {
-            for &place in &plan.places {
-                let cell =
-                    Cell { traffic, place, plan, crew, progress: &progress, number: report.cells };
-                if cell.run(report)? == Flow::Interrupted {
-                    return Ok(Flow::Interrupted);
-                }
-            }
-            Ok(Flow::Finished)
+            Cell { traffic, plan, crew, progress: &progress, number: report.cells }.run(report)
         };
         match self {
             Self::Generated(sizes) => {

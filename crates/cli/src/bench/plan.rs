@@ -48,6 +48,14 @@ pub enum Source {
 const BATCH_MAX: usize = 4096;
 
 impl Plan {
+    /// What is measured side by side: ours in every place, peers once.
+    pub fn contenders(&self) -> impl Iterator<Item = (Chosen, Place)> {
+        self.places.iter().enumerate().flat_map(|(at, &place)| {
+            let there = self.chosen.iter().filter(move |chosen| at == 0 || !chosen.entry.is_peer());
+            there.map(move |&chosen| (chosen, place))
+        })
+    }
+
     /// Reads the flags. `cores` is how many threads there are by default.
     pub fn new(args: &BenchArgs, cores: usize) -> Result<Self, Error> {
         let source = source(args)?;

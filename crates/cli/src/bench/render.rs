@@ -9,6 +9,7 @@ use crate::machine::plural;
 use crate::output;
 use crate::units;
 use comfy_table::CellAlignment;
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 /// Below this share of the cores' time a table says that the machine is busy.
@@ -66,13 +67,20 @@ impl Report {
             (build.cell, build.threads, &build.mix, build.batch)
                 == (row.key.cell, row.threads, &row.mix, row.batch)
         });
+        let places: HashSet<_> =
+            of.clone().map(|build| (build.placement, build.pages.as_str())).collect();
         for build in of {
             let [ratio, ends] = median_and_ends(Some(build.ratio));
             let name = match &build.index {
                 Some(name) => name.clone(),
                 None => format!("geometric mean of {} trees", build.trees),
             };
-            _ = writeln!(text, "fixed / baseline, {name}: {ratio} ({ends})");
+            let place = if places.len() > 1 {
+                format!(", {} on {} pages", build.placement, build.pages)
+            } else {
+                String::new()
+            };
+            _ = writeln!(text, "fixed / baseline, {name}{place}: {ratio} ({ends})");
         }
         text
     }

@@ -292,9 +292,7 @@ fn a_wrong_peer_has_no_rows_and_ends_the_run_if_it_was_named() {
     let run = |plan: &Plan| {
         let mut report = Report::new(plan, Machine::this(crew.threads));
         let progress = Progress::new(1);
-        let place = plan.places[0];
-        let cell =
-            Cell { traffic: &traffic, place, plan, crew: &crew, progress: &progress, number: 0 };
+        let cell = Cell { traffic: &traffic, plan, crew: &crew, progress: &progress, number: 0 };
         cell.run(&mut report).map(|_| report)
     };
 
