@@ -2,9 +2,9 @@
 
 use super::linux::{Block, free, get};
 use libc::{c_char, c_int, c_void};
+use silvics_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::ffi::{CStr, CString};
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Ends this process and its children if one of them waits for ever.
 fn watch() {
