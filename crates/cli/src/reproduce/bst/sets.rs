@@ -260,7 +260,7 @@ mod tests {
         let shrunk = Variants::of("int-lf:fixed", 10_000);
         let lines = sets_of_half(&mut lab, &shrunk).unwrap();
         assert_eq!(verdict(&lines), Verdict::Contradicted, "{lines:#?}");
-        let swapped = Variants::of(INT_LF, 40_000);
+        let swapped = Variants::of(INT_LF, 16_000);
         let swapped = Variants { mixed: swapped.segregated, segregated: swapped.mixed, ..swapped };
         let lines = misses_of_half(&mut lab, &swapped).unwrap();
         assert_eq!(lines[0].verdict, Verdict::Contradicted, "{lines:#?}");
