@@ -89,7 +89,8 @@ pub struct ListArgs {
 pub struct PlaceArgs {
     /// Where nodes of our indexes live: pooled (pools of their own), shared (the global
     /// allocator), size-class (a heap with the size classes of the ATC'18 study); with the feature of
-    /// the same name jemalloc, segregated-jemalloc (an arena per kind of object), mimalloc, tcmalloc
+    /// the same name jemalloc, segregated-jemalloc (an arena per kind of object), mimalloc, tcmalloc;
+    /// of several `bench` measures all in turns
     #[arg(long, value_name = "PLACEMENT,…", default_value = "pooled")]
     pub placement: String,
 

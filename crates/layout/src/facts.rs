@@ -38,7 +38,8 @@ pub struct Facts {
     pub straddling: f64,
     /// … though they would fit into one.
     pub needless: f64,
-    /// The lines read per visit, on average.
+    /// The lines with searched bytes of an object, on average: what a visit reads, but that of a tower it
+    /// reads the link of one level.
     pub lines_per_visit: f64,
     /// The lines that hold what a visit needs, on average: of links the one that is followed.
     pub lines_needed: f64,
