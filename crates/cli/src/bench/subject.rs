@@ -48,7 +48,9 @@ pub enum Reuse {
 /// A change of an index, at a position of its key space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
+    /// The key is there.
     Remove(u32),
+    /// It is not.
     Insert(u32),
 }
 

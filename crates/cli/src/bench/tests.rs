@@ -3,7 +3,7 @@
 use super::cell::Cell;
 use super::plan::Plan;
 use super::report::Report;
-use super::subject::{Crew, Failure, Ledger, Reuse, RunSpec, Subject, Traffic};
+use super::subject::{Change, Crew, Failure, Ledger, Reuse, RunSpec, Subject, Traffic};
 use crate::args::{Cli, Verb};
 use crate::catalogue::{DEFAULT_VARIANT, Entry, Make, Makers, Ranges, Variant};
 use crate::contender::{Contender, Session};
@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use clap::Parser;
 use silvics::{AllocError, Key, Options, OrderedIndex, Pages, SkipList};
 use silvics_sync::Mutex;
-use silvics_workload::{Choice, Dist, Mix};
+use silvics_workload::{Choice, Dist, Mix, Share};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -217,6 +217,20 @@ fn a_panic_is_no_result() {
     let traffic = traffic::<u64>(Dist::Uniform, 2000);
     let result = drive(&mut Model::with(Fault::Panics), &traffic, &MIXES, true);
     assert!(matches!(result, Err(Failure::Panicked)), "{result:?}");
+}
+
+#[test]
+fn changes_reach_the_index() {
+    let (traffic, crew) = (traffic::<u64>(Dist::Uniform, 2000), Crew::new());
+    let mut subject = Model::with(Fault::None);
+    let ledger = drive(&mut subject, &traffic, &[], true).unwrap();
+    let keys: Vec<u32> = traffic.choice.load_part(Share::ALONE).take(10).collect();
+    let change = |change: fn(u32) -> Change| {
+        subject.change(&traffic.space, keys.iter().copied().map(change)).unwrap();
+        subject.verify(&traffic, ledger, true, &crew)
+    };
+    assert!(matches!(change(Change::Remove), Err(Failure::Wrong(_))), "ten keys are gone");
+    change(Change::Insert).unwrap();
 }
 
 #[test]

@@ -39,14 +39,18 @@ impl Setup {
     }
 }
 
-/// What happens to an index after its load: keys that are there go, and come again when others have gone.
+/// What happens to an index after its load.
 pub fn changes<K: BenchKey + ?Sized>(
     plan: &Plan,
     traffic: &Traffic<K>,
 ) -> impl Iterator<Item = Change> + use<K> {
-    let updated = traffic.choice.load_part(Share::ALONE).cycle().take(plan.updates);
+    come_and_go(traffic.choice.load_part(Share::ALONE).cycle().take(plan.updates))
+}
+
+/// Keys that are there go, and come again when others have gone.
+fn come_and_go(positions: impl Iterator<Item = u32>) -> impl Iterator<Item = Change> {
     let mut gone = None;
-    updated.map(Some).chain([None]).flat_map(move |next| {
+    positions.map(Some).chain([None]).flat_map(move |next| {
         let back = std::mem::replace(&mut gone, next);
         next.map(Change::Remove).into_iter().chain(back.map(Change::Insert))
     })
@@ -161,5 +165,21 @@ impl<'t, K: BenchKey + ?Sized> Built<'t, K> {
     /// The index.
     pub fn index(&self) -> &dyn Inspected<K> {
         &*self.index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_comes_again_when_the_next_has_gone() {
+        use Change::{Insert, Remove};
+        let of = |positions: &[u32]| come_and_go(positions.iter().copied()).collect::<Vec<_>>();
+        assert_eq!(of(&[]), []);
+        assert_eq!(of(&[7]), [Remove(7), Insert(7)]);
+        // As with fewer keys than updates: what goes again is there.
+        let changes = [Remove(1), Remove(2), Insert(1), Remove(1), Insert(2), Insert(1)];
+        assert_eq!(of(&[1, 2, 1]), changes);
     }
 }
