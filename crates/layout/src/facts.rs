@@ -36,8 +36,10 @@ pub struct Facts {
     pub bytes_median: usize,
     /// The share of them with searched bytes in more than one line …
     pub straddling: f64,
-    /// … though they would fit into one.
+    /// … though they would fit into one …
     pub needless: f64,
+    /// … and would be in one if the object started it.
+    pub misaligned: f64,
     /// The lines with searched bytes of an object, on average: what a visit reads, but that of a tower it
     /// reads the link of one level.
     pub lines_per_visit: f64,
@@ -130,6 +132,7 @@ struct Counts {
     hot: usize,
     straddling: usize,
     needless: usize,
+    misaligned: usize,
     lines: usize,
     needed: f64,
     offsets: BTreeMap<usize, usize>,
@@ -152,6 +155,7 @@ impl Counts {
             counts.bytes += object.bytes as usize;
             counts.straddling += usize::from(count > 1);
             counts.needless += usize::from(count > 1 && end - first <= line);
+            counts.misaligned += usize::from(count > 1 && end - object.start() <= line);
             counts.lines += count;
             counts.needed += match kind.reads {
                 Reads::Described(layout) => {
@@ -301,6 +305,7 @@ impl<'a> Survey<'a> {
             bytes_median: *sizes.select_nth_unstable(objects.len() / 2).1,
             straddling: share(counts.straddling, objects.len()),
             needless: share(counts.needless, objects.len()),
+            misaligned: share(counts.misaligned, objects.len()),
             lines_per_visit: share(counts.lines, objects.len()),
             lines_needed: counts.needed / objects.len() as f64,
             offsets: counts.offsets,

@@ -32,7 +32,6 @@ use crate::facts::{Facts, Survey};
 use crate::paths::LINE;
 use crate::{Level, Machine, Moves, NodeLayout, PageSize, Paths, SetHash, Slot, Tlb};
 use std::fmt;
-use std::ops::Range;
 
 /// Which finding; its name is stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -190,7 +189,8 @@ impl Situation<'_> {
                 findings.extend(self.shared_locks(number));
             }
             if facts.hot_bytes > 0.0 && !kind.locks {
-                findings.extend(self.straddling(kind, facts, layout));
+                findings.extend(self.straddling(kind, facts));
+                findings.extend(Self::unordered(kind, facts));
                 findings.extend(self.useless_neighbours(&kind.name, facts));
                 findings.extend(self.sets(number, facts));
                 findings.extend(self.scattered_pages(&kind.name, facts));
@@ -205,23 +205,12 @@ impl Situation<'_> {
         findings
     }
 
-    fn straddling(
-        &self,
-        kind: &Kind,
-        facts: &Facts,
-        layout: Option<&'static NodeLayout>,
-    ) -> Option<Finding> {
-        let line = self.machine.line;
-        if facts.needless < STRADDLING || layout.is_some_and(|of| of.search_end() > line) {
+    fn straddling(&self, kind: &Kind, facts: &Facts) -> Option<Finding> {
+        if facts.misaligned < STRADDLING {
             return None;
         }
-        if let Reads::Hot(Some(hot)) = &kind.reads
-            && hot.last().is_some_and(|part| part.end > line)
-        {
-            return Some(Self::unordered(&kind.name, hot, facts));
-        }
-        let aligned = facts.bytes_median.next_power_of_two().min(line);
-        let (share, objects) = (percent(facts.needless), facts.objects);
+        let aligned = facts.bytes_median.next_power_of_two().min(self.machine.line);
+        let (share, objects) = (percent(facts.misaligned), facts.objects);
         let (bytes, hot, lines) = (facts.bytes, facts.hot_bytes, facts.lines_per_visit);
         let evidence = if matches!(kind.reads, Reads::Hot(None)) {
             format!(
@@ -240,15 +229,19 @@ impl Situation<'_> {
     }
 
     /// Of a kind without a layout: that no object which starts a line has all that is read in it.
-    fn unordered(kind: &str, hot: &[Range<usize>], facts: &Facts) -> Finding {
+    fn unordered(kind: &Kind, facts: &Facts) -> Option<Finding> {
+        let Reads::Hot(Some(hot)) = &kind.reads else { return None };
+        if facts.needless - facts.misaligned < STRADDLING {
+            return None;
+        }
         let first = hot.first().map_or(0, |part| part.start);
-        let last = hot.last().map_or(0, |part| part.end - 1);
+        let last = hot.last().map_or(0, |part| part.end.min(facts.bytes_max) - 1);
         let evidence = format!(
             "a search reads {:.0} bytes, from byte {first} to byte {last}: {:.3} lines per object where one \
              would do",
             facts.hot_bytes, facts.lines_per_visit
         );
-        Finding::new(Id::ScatteredFields, kind, evidence, Remedy::Reorder)
+        Some(Finding::new(Id::ScatteredFields, &kind.name, evidence, Remedy::Reorder))
     }
 
     fn useless_neighbours(&self, kind: &str, facts: &Facts) -> Option<Finding> {
@@ -283,7 +276,7 @@ impl Situation<'_> {
     fn sets(&self, number: usize, facts: &Facts) -> Vec<Finding> {
         let kind = &self.survey.kinds[number].name;
         let (stride, share) = facts.usual_stride();
-        let side_by_side = stride <= facts.bytes_max.next_multiple_of(self.machine.line);
+        let side_by_side = stride <= facts.bytes_median.next_multiple_of(self.machine.line);
         if side_by_side && share > ALONE {
             return Vec::new();
         }

@@ -38,7 +38,7 @@ pub struct Slot {
 /// What lies side by side in a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Among {
-    /// Objects of a kind: it has memory of its own.
+    /// Objects of a kind that take as many bytes: they have memory of their own.
     Kind,
     /// Objects that take as many bytes, on pages of 4 KiB that hold no others.
     Size,
@@ -60,7 +60,7 @@ struct Bump<'a> {
     /// … of it, what is left of pages of one size: from where to where …
     sizes: FxHashMap<usize, (usize, usize)>,
     /// … and what kinds have of their own.
-    kinds: FxHashMap<&'a str, usize>,
+    kinds: FxHashMap<(&'a str, usize), usize>,
 }
 
 impl<'a> Bump<'a> {
@@ -69,7 +69,7 @@ impl<'a> Bump<'a> {
         let next = match slot.among {
             Among::Kind => {
                 let others = self.kinds.len();
-                self.kinds.entry(kind).or_insert((others + 1) * NEXT)
+                self.kinds.entry((kind, bytes)).or_insert((others + 1) * NEXT)
             }
             Among::Size => {
                 let (next, end) = self.sizes.entry(bytes).or_default();
@@ -222,6 +222,17 @@ mod tests {
         let unknown = ROW.read(at(0x900), 8, 8, Why::Step);
         let beyond = ROW.read(at(0x9000), 8, 8, Why::Step);
         assert_eq!((moves.address(&unknown), moves.address(&beyond)), (0x908, 0x9008));
+    }
+
+    #[test]
+    fn sizes_of_a_kind_move_apart() {
+        let mut census = Census::default();
+        let tower = census.kind("tower", None);
+        (0..4).for_each(|n| census.add_sized(tower, 0x1000 + n * 96, 32 + n % 2 * 64));
+        let own = |_: &str, bytes| Slot { bytes, among: Among::Kind };
+        let moves = Moves::housed(&mut census, own);
+        let to = |n: usize| moves.address(&ROW.read(at(0x1000 + n * 96), 0, 8, Why::Step)) - FIRST;
+        assert_eq!([0, 1, 2, 3].map(to), [NEXT, 2 * NEXT, NEXT + 32, 2 * NEXT + 96]);
     }
 
     #[test]

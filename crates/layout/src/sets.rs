@@ -24,11 +24,23 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// The set of a line, by its number. Without any sets, and where slices do not divide them, what there
-    /// is counts as one.
+    /// Of how many slices the cache is made: of one where they are not of one size.
+    pub const fn slices(&self) -> usize {
+        match self.hash {
+            SetHash::Slices(slices)
+                if slices > 0 && self.sets >= slices && self.sets.is_multiple_of(slices) =>
+            {
+                slices
+            }
+            SetHash::Slices(_) | SetHash::Modulo => 1,
+        }
+    }
+
+    /// The set of a line, by its number; without any sets the first.
     pub const fn of(&self, line: usize) -> usize {
         match self.hash {
-            SetHash::Slices(slices) if slices > 0 && self.sets >= slices => {
+            SetHash::Slices(_) if self.slices() > 1 => {
+                let slices = self.slices();
                 let (each, bits) = (self.sets / slices, slices.trailing_zeros());
                 let odd = slices >> bits;
                 let slice = ((line % odd) << bits) | fold(line / odd, bits);
@@ -76,8 +88,14 @@ mod tests {
             (0, SetHash::Slices(0)),
             (0, SetHash::Slices(4)),
             (3, SetHash::Slices(4)),
+            (10, SetHash::Slices(4)),
         ] {
-            assert!(Sets { line: 64, sets, hash }.of(usize::MAX) <= sets);
+            let sets = Sets { line: 64, sets, hash };
+            let mut met: Vec<usize> =
+                (usize::MAX - 99..=usize::MAX).map(|line| sets.of(line)).collect();
+            met.sort_unstable();
+            met.dedup();
+            assert!(met.into_iter().eq(0..sets.sets.max(1)), "{sets:?}");
         }
     }
 }

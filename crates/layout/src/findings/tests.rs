@@ -98,6 +98,29 @@ fn fields_in_the_middle_of_large_objects_are_scattered() {
 }
 
 #[test]
+fn what_is_declared_beyond_an_object_is_none_of_it() {
+    let mut census = Census::default();
+    let long = census.kind("long", Some(std::iter::once(0..usize::MAX).collect()));
+    (0..1000).for_each(|n| census.add_sized(long, START + n * 40, 40));
+    let findings = found(&mut census, PageSize::Huge, &[], &[], None);
+    // Of eight objects in five lines four cross.
+    assert_eq!(names(&findings), [("straddling", "long")]);
+    assert_eq!(findings[0].remedy, Remedy::Align(64));
+    assert!(findings[0].evidence.starts_with("50.0 % of 1000 objects of 40 bytes"));
+}
+
+#[test]
+fn a_few_large_objects_hide_nothing() {
+    let mut census = Census::default();
+    let kind = census.kind("site", Some(std::iter::once(0..24).collect()));
+    (0..100_000).for_each(|n| census.add_sized(kind, START + n * 192, 64));
+    census.add_sized(kind, START + 100_000 * 192, 192);
+    let findings = found(&mut census, PageSize::Huge, &[], &[], None);
+    let wanted = ["useless-neighbours", "sliced-stride"];
+    assert_eq!(names(&findings), wanted.map(|id| (id, "site")));
+}
+
+#[test]
 fn a_cache_that_nobody_indexes_by_modulo_says_nothing() {
     let haswell = Machine::named("haswell").unwrap();
     let llc = Cache { bytes: 13 * 64 * 64 * 16, ways: 16, hash: SetHash::Modulo, ..haswell.llc };

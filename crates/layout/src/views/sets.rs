@@ -2,7 +2,7 @@
 
 use super::COLUMNS;
 use crate::facts::read;
-use crate::{Census, SetHash, Sets};
+use crate::{Census, Sets};
 
 /// How many lines read of a kind map to each set of a cache.
 ///
@@ -28,10 +28,8 @@ impl Census {
     /// Maps the lines read of objects of the kinds of that name. O(n log n), and for each run of lines at most
     /// twice as many steps as there are sets.
     pub fn set_map(&mut self, kind: &str, sets: &Sets) -> SetMap {
-        let slices = match sets.hash {
-            SetHash::Modulo => 1,
-            SetHash::Slices(slices) => slices,
-        };
+        // Without any sets all lines go to the first.
+        let (slices, sets) = (sets.slices(), &Sets { sets: sets.sets.max(1), ..*sets });
         let each = sets.sets / slices;
         let columns = (1..=COLUMNS.min(each)).rev().find(|n| each.is_multiple_of(*n)).unwrap_or(1);
         let (rows, of_slice) = (sets.sets / columns, each / columns);
@@ -66,6 +64,7 @@ impl Census {
 mod tests {
     use super::super::tests::{COLD, NODE, in_turns};
     use super::*;
+    use crate::SetHash;
 
     const fn sets(sets: usize) -> Sets {
         Sets { line: 64, sets, hash: SetHash::Modulo }
@@ -120,6 +119,18 @@ mod tests {
         let lines: f64 = map.cells[..16 * 64].iter().sum::<f64>() * 2.0
             + map.cells[16 * 64..].iter().sum::<f64>();
         assert!((lines - 9600.0).abs() < 1e-6, "{lines}");
+    }
+
+    #[test]
+    fn shapes_that_no_cache_has_are_maps_of_what_there_is() {
+        let mut census = in_turns(&[&NODE], 100);
+        for (all, slices) in [(0, 4), (3, 4), (8, 0)] {
+            let shape = Sets { hash: SetHash::Slices(slices), ..sets(all) };
+            let map = census.set_map("node", &shape);
+            assert_eq!((map.slices, map.cells.len()), (1, all.max(1)));
+            let lines: f64 = map.cells.iter().sum();
+            assert!((lines - 100.0).abs() < 1e-9, "{lines}");
+        }
     }
 
     #[test]
