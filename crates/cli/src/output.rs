@@ -5,7 +5,6 @@ use crate::error::Error;
 use crate::progress;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
-use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -60,6 +59,9 @@ fn write(bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
+/// The links that lead to a file, at most: as many as Linux follows.
+const LINKS_MAX: usize = 40;
+
 /// A file that is written whole or not at all.
 #[derive(Clone, Debug)]
 pub struct File {
@@ -81,10 +83,12 @@ impl File {
             let problem = format!("cannot be written: there is no folder `{}`", folder.display());
             return Err(output.error(problem));
         }
-        let beside = output.beside();
-        fs::write(&beside, b"")
-            .and_then(|()| fs::remove_file(&beside))
-            .map_err(|e| output.error(format!("cannot be written: {e}")))?;
+        if !output.is_special() {
+            let beside = output.beside();
+            fs::File::create_new(&beside)
+                .and_then(|_| fs::remove_file(&beside))
+                .map_err(|e| output.error(format!("cannot be written: {e}")))?;
+        }
         Ok(output)
     }
 
@@ -101,9 +105,18 @@ impl File {
     }
 
     /// Where it will be, whatever way leads there.
-    fn place(&self) -> (Option<PathBuf>, Option<&OsStr>) {
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        (folder.unwrap_or(Path::new(".")).canonicalize().ok(), self.path.file_name())
+    fn place(&self) -> PathBuf {
+        let mut path = self.path.clone();
+        // A link may lead to what is not there yet.
+        for _ in 0..LINKS_MAX {
+            let Ok(target) = fs::read_link(&path) else { break };
+            path = path.parent().map_or_else(|| target.clone(), |folder| folder.join(&target));
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        match (folder.unwrap_or(Path::new(".")).canonicalize(), path.file_name()) {
+            (Ok(folder), Some(name)) => folder.join(name),
+            _ => path,
+        }
     }
 
     /// What keeps it from being written, as a failure of its flag.
@@ -113,25 +126,32 @@ impl File {
 
     /// Writes beside it first, then moves; what is no plain file is written to as it is.
     pub fn write(&self, bytes: &[u8]) -> Result<(), Error> {
-        let special = fs::symlink_metadata(&self.path).is_ok_and(|found| !found.is_file());
-        let written = if special {
-            fs::write(&self.path, bytes)
-        } else {
-            let beside = self.beside();
-            let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, &self.path));
-            if written.is_err() {
-                let _ = fs::remove_file(&beside);
-            }
-            written
-        };
+        let written =
+            if self.is_special() { fs::write(&self.path, bytes) } else { self.replace(bytes) };
         written.map_err(|e| self.error(format!("cannot be written: {e}")))?;
         progress::note(&format!("{} is in `{}`", self.flag, self.path.display()));
         Ok(())
     }
 
+    /// Whether it is there and no plain file, as a pipe is.
+    fn is_special(&self) -> bool {
+        fs::metadata(&self.path).is_ok_and(|found| !found.is_file())
+    }
+
+    fn replace(&self, bytes: &[u8]) -> io::Result<()> {
+        let beside = self.beside();
+        let mut file = fs::File::create_new(&beside)?;
+        let written = file.write_all(bytes).and_then(|()| fs::rename(&beside, self.place()));
+        if written.is_err() {
+            let _ = fs::remove_file(&beside);
+        }
+        written
+    }
+
+    /// A file beside it that nobody else has.
     fn beside(&self) -> PathBuf {
-        let mut beside = self.path.clone().into_os_string();
-        beside.push(".part");
+        let mut beside = self.place().into_os_string();
+        beside.push(format!(".{}.part", std::process::id()));
         beside.into()
     }
 }

@@ -343,3 +343,26 @@ fn a_trace_is_neither_written_over_nor_drawn_if_it_is_none() {
     assert_eq!(fs::read_to_string(&trace).expect("it is still there"), "node 0x10 8\n");
     refused(folder.path(), &["--trace", &broken, "--svg", &drawing], &["line 1 is no line"]);
 }
+
+/// What is there already, and what a link leads to.
+#[test]
+#[cfg(unix)]
+fn a_trace_outlives_pictures_by_whatever_name() {
+    const TEXT: &str = "node 0x10 8\n";
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let (trace, link, other) = (path("x.svg.part"), path("link.svg"), path("there.html"));
+    fs::write(&trace, TEXT).expect("it can be written");
+    std::os::unix::fs::symlink(&trace, &link).expect("links can be made");
+    let args = ["inspect", "--trace", &trace, "--svg", &link];
+    common::refused(&run(&args), &["both name one file: name two"]);
+    assert_eq!(fs::read_to_string(&trace).expect("it is still there"), TEXT);
+    // The page goes where a link leads, which stays one; nothing else is written.
+    std::os::unix::fs::symlink(path("page"), &other).expect("links can be made");
+    let args = ["inspect", "--trace", &trace, "--svg", &path("x.svg"), "--html", &other];
+    assert!(run(&args).status.success());
+    assert_eq!(fs::read_to_string(&trace).expect("it is still there"), TEXT);
+    assert!(fs::read_to_string(path("page")).expect("it is there").contains("<svg"));
+    assert!(fs::symlink_metadata(&other).expect("it is there").is_symlink());
+    assert_eq!(fs::read_dir(folder.path()).expect("the folder is there").count(), 5);
+}
