@@ -83,7 +83,8 @@ pub fn bytes_for(layout: Layout) -> Option<usize> {
 
 /// What lies beside an object of it: those of its class, or whatever came next.
 pub fn among() -> Among {
-    if cfg!(feature = "alloc-jemalloc") { Among::Size } else { Among::All }
+    let classes = cfg!(all(feature = "alloc-jemalloc", not(target_env = "msvc")));
+    if classes { Among::Size } else { Among::All }
 }
 
 /// Its name, as rows of results carry it.

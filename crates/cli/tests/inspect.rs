@@ -177,7 +177,7 @@ fn locks_that_share_lines_are_found() {
 #[test]
 fn remedies_are_applied_and_measured() {
     let result = inspect(
-        "--index int-lf:baseline --placement size-class --no-reuse --keys 30k --updates 2k --machine i7-2630qm \
+        "--index int-lf:baseline --placement size-class --no-reuse --keys 40k --updates 2k --machine i7-2630qm \
          --fix",
     );
     let fixes = result["fixes"].as_array().expect("a list");

@@ -123,7 +123,7 @@ pub struct Row {
     pub mops: Interval,
     /// By round.
     pub samples: Vec<f64>,
-    /// The median of the rounds' ratios to the first named index of the cell.
+    /// The median of the rounds' ratios to the first row of the cell.
     pub ratio_to_first: Option<f64>,
     pub ratio: Option<Interval>,
     /// Over all rounds.
@@ -141,7 +141,7 @@ pub struct Row {
     /// Million operations per second of processor time: nearer to an idle machine on a busy one,
     /// but blind to time spent waiting.
     pub cpu_mops: Option<Interval>,
-    /// The rounds' ratios to the first named index in that measure.
+    /// The rounds' ratios to the first row in that measure.
     pub cpu_ratio: Option<Interval>,
     /// With `--counters`, what was counted per operation, over all rounds.
     pub counters: Option<PerOp>,

@@ -52,7 +52,10 @@ fn come_and_go(positions: impl Iterator<Item = u32>) -> impl Iterator<Item = Cha
     let mut gone = None;
     positions.map(Some).chain([None]).flat_map(move |next| {
         let back = std::mem::replace(&mut gone, next);
-        next.map(Change::Remove).into_iter().chain(back.map(Change::Insert))
+        let changes = [next.map(Change::Remove), back.map(Change::Insert)];
+        // What is to go must be there.
+        let changes = if next == back { [changes[1], changes[0]] } else { changes };
+        changes.into_iter().flatten()
     })
 }
 
@@ -181,5 +184,6 @@ mod tests {
         // As with fewer keys than updates: what goes again is there.
         let changes = [Remove(1), Remove(2), Insert(1), Remove(1), Insert(2), Insert(1)];
         assert_eq!(of(&[1, 2, 1]), changes);
+        assert_eq!(of(&[1, 1]), [Remove(1), Insert(1), Remove(1), Insert(1)]);
     }
 }

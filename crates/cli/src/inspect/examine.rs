@@ -7,12 +7,14 @@ use crate::bench::subject::Traffic;
 use crate::error::Error;
 use crate::keys::BenchKey;
 use crate::memory::{self, Mappings, Resident};
+use crate::place::Place;
 use crate::progress::Progress;
 use silvics::Pages;
 use silvics_layout::findings::{Build, Finding, Remedy, Situation};
 use silvics_layout::{
     Census, FREED, Level, Machine, MachineError, PageSize, Paths, Replay, Survey,
 };
+use silvics_pool::HUGE_PAGE;
 use std::collections::HashMap;
 
 /// An inspection that is finished.
@@ -48,13 +50,18 @@ pub fn examine<K: BenchKey + ?Sized>(
     progress.step();
     progress.doing(format!("{}: where objects lie", setup.name()));
     let mut census = built.census()?;
-    let (pages, fallback) = pages(&built, setup, progress);
     let machine = &plan.machine;
-    let (findings, (kinds, physical_note)) = judge(&mut census, machine, setup, &paths, pages);
+    let given = given(&built, setup);
+    let Judged { findings, kinds, physical_note, pages, pages_note } =
+        judge(&mut census, machine, setup, &paths, given);
+    if let Some(note) = &pages_note {
+        progress.note(&format!("`{}` on --pages {}: {note}", setup.name(), setup.place.pages()));
+    }
     progress.step();
     progress.doing(format!("{}: model", setup.name()));
     let (actual, remedied) =
-        replay((plan, setup), &built, &findings, &mut census, &paths, pages).map_err(refused)??;
+        replay((plan, setup), &built, (&findings, &kinds), (&mut census, &paths), pages)
+            .map_err(refused)??;
     progress.step();
     let gain = |finding: &Finding| {
         let (_, replay) = remedied.iter().find(|(remedy, _)| *remedy == finding.remedy)?;
@@ -71,7 +78,7 @@ pub fn examine<K: BenchKey + ?Sized>(
     found.sort_by_key(|(row, _)| !row.pays);
     let (rows, findings): (Vec<_>, Vec<_>) = found.into_iter().unzip();
     let report = Report {
-        config: Some(Config::new(plan, setup, built.index(), fallback)),
+        config: Some(Config::new(plan, setup, built.index(), pages_note)),
         trace: None,
         kinds,
         physical_note,
@@ -83,36 +90,81 @@ pub fn examine<K: BenchKey + ?Sized>(
     Ok(Examined { report, findings, census, paths })
 }
 
-/// The pages that an index is on, and why they are not those that were asked for, if they are not.
-fn pages<K: BenchKey + ?Sized>(
-    built: &Built<'_, K>,
-    setup: &Setup,
-    progress: &Progress,
-) -> (PageSize, Option<String>) {
+/// The pages that an index got, and why they are not those that were asked for, if they are not.
+fn given<K: BenchKey + ?Sized>(built: &Built<'_, K>, setup: &Setup) -> (PageSize, Option<String>) {
     let wanted = setup.place.page_size();
-    let Some(fallback) = built.index().pool_stats().into_iter().find_map(|pool| pool.fallback)
-    else {
-        return (wanted, None);
-    };
-    let (name, reason) = (setup.name(), fallback.reason);
-    progress.note(&format!("`{name}` on --pages {}: {reason}", setup.place.pages()));
-    let given = if fallback.given == Pages::Small { PageSize::Small } else { wanted };
-    (given, Some(reason))
+    match built.index().pool_stats().into_iter().find_map(|pool| pool.fallback) {
+        None => (wanted, None),
+        Some(fallback) if fallback.given == Pages::Small => {
+            (PageSize::Small, Some(fallback.reason))
+        }
+        Some(fallback) => (wanted, Some(fallback.reason)),
+    }
 }
 
 /// What is wrong, and where the objects of each kind lie.
+struct Judged {
+    findings: Vec<Finding>,
+    kinds: Vec<Kind>,
+    /// What is not known of where they lie in memory.
+    physical_note: Option<String>,
+    /// The pages that most of the index is on, and why these are not what was asked for, if they are not.
+    pages: PageSize,
+    pages_note: Option<String>,
+}
+
 fn judge(
     census: &mut Census,
     machine: &Machine,
     setup: &Setup,
     paths: &Paths,
-    pages: PageSize,
-) -> (Vec<Finding>, (Vec<Kind>, Option<String>)) {
+    given: (PageSize, Option<String>),
+) -> Judged {
     let names: Vec<String> = census.kinds().map(str::to_owned).collect();
     let survey = &census.survey(&machine.sets(Level::Llc));
+    let (kinds, physical_note) = kinds(&names, survey, machine, setup);
+    let (pages, pages_note) = most_are_on(given, &kinds, setup);
     let (objects, builds) = (setup.chosen.variant.objects, &other_builds(setup));
     let situation = Situation { survey, machine, pages, paths: Some(paths), objects, builds };
-    (situation.findings(), kinds(&names, survey, machine, setup))
+    Judged { findings: situation.findings(), kinds, physical_note, pages, pages_note }
+}
+
+/// Of an index on huge pages, whether it is: what is small, or has just been loaded, may not be there yet.
+fn most_are_on(
+    given: (PageSize, Option<String>),
+    kinds: &[Kind],
+    setup: &Setup,
+) -> (PageSize, Option<String>) {
+    let (mut all, mut huge) = (0.0, 0.0);
+    for kind in kinds.iter().filter(|kind| setup.is_of_index(&kind.name)) {
+        let bytes = kind.objects as f64 * kind.bytes;
+        // Where the system does not tell, they are where it was asked to put them.
+        huge += bytes * kind.huge_page_share.unwrap_or(1.0);
+        all += bytes;
+    }
+    if given.0 == PageSize::Small || 2.0 * huge >= all {
+        return given;
+    }
+    let note = format!(
+        "{:.0} % of the index is on huge pages: the model has small ones",
+        100.0 * huge / all
+    );
+    (PageSize::Small, given.1.or(Some(note)))
+}
+
+impl Setup {
+    /// Whether most of an index of such kinds would be on huge pages, if it was to be: pools move there page
+    /// by page as these are full.
+    fn fills_huge_pages(&self, kinds: &[Kind]) -> bool {
+        let of_index = kinds.iter().filter(|kind| self.is_of_index(&kind.name));
+        let bytes = of_index.map(|kind| (kind.objects as f64 * kind.bytes) as usize);
+        let (mut all, mut full) = (0, 0);
+        for bytes in bytes {
+            all += bytes;
+            full += bytes / HUGE_PAGE * HUGE_PAGE;
+        }
+        !matches!(self.place, Place::Pooled(Pages::Thp, _)) || 2 * full >= all
+    }
 }
 
 /// Where the objects of each kind lie, in the address space and in memory, and what is not known of the
@@ -186,9 +238,8 @@ type Replayed = (Replay, Vec<(Remedy, Replay)>);
 fn replay<K: BenchKey + ?Sized>(
     (plan, setup): (&Plan, &Setup),
     built: &Built<'_, K>,
-    findings: &[Finding],
-    census: &mut Census,
-    paths: &Paths,
+    (findings, kinds): (&[Finding], &[Kind]),
+    (census, paths): (&mut Census, &Paths),
     pages: PageSize,
 ) -> Result<Result<Replayed, Error>, MachineError> {
     let mut actual = Replay::new(&plan.machine, pages, None)?;
@@ -199,11 +250,13 @@ fn replay<K: BenchKey + ?Sized>(
         }
         // What nobody here builds is as it would be in the same place.
         let after = setup.with(&finding.remedy).unwrap_or_else(|| setup.clone());
-        if matches!(finding.remedy, Remedy::Build(_)) && !after.place.has_classes() {
+        let rebuilds = matches!(finding.remedy, Remedy::Build(_) | Remedy::Collocate);
+        if rebuilds && !after.place.has_classes() {
             continue;
         }
         let slot = |kind: &str, bytes| after.place.slot(after.is_of_index(kind), bytes);
         if let Some((moves, pages)) = finding.remedied(census, paths, pages, slot) {
+            let pages = if after.fills_huge_pages(kinds) { pages } else { PageSize::Small };
             let replay = Replay::new(&plan.machine, pages, Some(moves))?;
             remedied.push((finding.remedy.clone(), replay));
         }

@@ -85,16 +85,18 @@ pub fn fix<K: BenchKey + ?Sized>(
     for remedy in remedies {
         let Some(setup) = plan.subject.with(remedy) else { continue };
         let after = examine(plan, &setup, traffic, progress)?;
-        let of_remedy = before.findings.iter().filter(|finding| finding.remedy == *remedy);
-        let findings: Vec<&'static str> = of_remedy.map(|finding| finding.id.name()).collect();
-        let left = after.report.findings.iter().filter(|row| findings.contains(&row.id));
-        let predicted = |row: &&FindingRow| findings.contains(&row.id);
-        let predicted = before.report.findings.iter().filter(predicted);
+        let rows = before.report.findings.iter().zip(&before.findings);
+        let of_remedy = rows.filter(|(_, finding)| finding.remedy == *remedy).map(|(row, _)| row);
+        let of_remedy: Vec<&FindingRow> = of_remedy.collect();
+        let same = |a: &FindingRow, b: &FindingRow| (a.id, &a.kind) == (b.id, &b.kind);
+        let left = after.report.findings.iter();
+        let left = left.filter(|row| of_remedy.iter().any(|found| same(row, found)));
         let seen = compare(plan, &setup, traffic, (crew, TURNS), progress)?;
         fixes.push(Fix {
             left: left.map(|row| row.id).collect(),
             remedy: report::remedy(remedy, &plan.subject),
-            predicted_gain: predicted.filter_map(|row| row.predicted_gain).reduce(f64::max),
+            // Of one remedy there is one prediction.
+            predicted_gain: of_remedy.iter().find_map(|row| row.predicted_gain),
             model_gain: 1.0 - cycles(&after) / cycles(before).max(1.0),
             seen_gain: 1.0 - seen.time.median,
             seen_low: 1.0 - seen.time.high,
@@ -102,7 +104,7 @@ pub fn fix<K: BenchKey + ?Sized>(
             pairs: TURNS.pairs,
             counters_before: seen.before,
             counters_after: seen.after,
-            findings,
+            findings: of_remedy.iter().map(|row| row.id).collect(),
         });
     }
     Ok(fixes)

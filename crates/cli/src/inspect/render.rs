@@ -86,6 +86,9 @@ impl<'a> Names<'a> {
     /// hold, each before its share.
     fn sentence(&self, text: &str) -> String {
         let Some((says, list)) = text.split_once(HOLD) else { return plain(text).into_owned() };
+        if list.starts_with(NO_OTHERS) {
+            return plain(text).into_owned();
+        }
         let kinds = list.split(", ").map(|kind| match kind.split_once(' ') {
             Some((name, share)) => format!("{} {share}", self.short(name)),
             None => kind.into(),
@@ -96,6 +99,8 @@ impl<'a> Names<'a> {
 
 /// What comes before kinds in a sentence.
 const HOLD: &str = "(they hold ";
+/// What comes there if they hold none.
+const NO_OTHERS: &str = "no other objects)";
 
 /// A name as a table can have it and a terminal does not obey: without control characters and `|`.
 fn plain(name: &str) -> Cow<'_, str> {
