@@ -391,7 +391,7 @@ impl Inside {
 
     #[cold]
     fn at_new_site<R>(&self, frames: &Frames, f: impl FnOnce(&mut State, usize) -> R) -> Option<R> {
-        // Outside the lock: naming takes the loader's.
+        // Outside the lock: naming takes time, and with old C libraries the loader's lock.
         // SAFETY: zeros are bytes.
         let Some(scratch) = (unsafe { Mapped::<u8>::zeros(name::NAME_MAX) }) else {
             self.with(State::end_without_memory);

@@ -242,6 +242,42 @@ fn a_fork_among_threads_that_allocate_leaves_whole_traces() {
     assert_forked_often("fork-busy", 10);
 }
 
+/// Children waited for ever: sites were named under the loader's lock, which a thread of the parent
+/// held at the fork.
+#[test]
+fn a_fork_under_the_loaders_lock_leaves_whole_traces() {
+    assert_forked_often("fork-loader", 10);
+}
+
+/// The same where the C library knows no way without that lock: under a shared object that asks for
+/// another name.
+#[test]
+fn an_older_c_library_names_no_sites_of_children() {
+    let folder = folder();
+    let mut object = std::fs::read(&*OBJECT).expect("built");
+    let (name, other) = (b"_dl_find_object\0", b"_dl_find_absent\0");
+    let at = object.windows(name.len()).position(|bytes| bytes == name).expect("looked up");
+    object[at..at + name.len()].copy_from_slice(other);
+    let older = folder.path().join("older.so");
+    std::fs::write(&older, object).expect("the folder is writable");
+    for depth in ["1", "4"] {
+        let mut command = traced(&folder, &format!("trace.{depth}.%p"), KNOWN);
+        command.env("LD_PRELOAD", &older).env("SILVICS_TRACE_DEPTH", depth);
+        run(command.arg("fork-loader"));
+    }
+    let traces = files_of(&folder).into_iter().filter(|file| *file != older);
+    let traces: Vec<Trace> = traces.map(|file| read(&file)).collect();
+    let (children, parents): (Vec<_>, Vec<_>) =
+        traces.iter().partition(|trace| alive(trace, 7_003) == 30);
+    assert_eq!((children.len(), parents.len()), (20, 2));
+    for kind in children.iter().flat_map(|trace| &trace.kinds) {
+        assert!(kind.name.starts_with("?+0x") && !kind.name.contains('<'), "{}", kind.name);
+    }
+    for parent in parents {
+        assert!(parent.kinds.iter().all(|kind| !kind.name.starts_with('?')), "{parent:?}");
+    }
+}
+
 /// Children crashed, or wrote half of a line of their parent's.
 #[test]
 fn a_fork_in_a_signal_handler_leaves_whole_traces() {

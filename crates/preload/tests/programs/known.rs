@@ -12,6 +12,7 @@ fn main() {
         "clone" => processes::clone(),
         "handlers" => processes::handlers(),
         "fork-busy" => processes::fork_busy(),
+        "fork-loader" => processes::fork_loader(),
         "fork-signal" => processes::fork_signal(),
         "vfork" => processes::vfork(),
         "fork-vfork" => processes::fork_vfork(),

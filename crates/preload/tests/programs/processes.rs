@@ -5,6 +5,7 @@ use libc::{c_char, c_int, c_void};
 use silvics_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::ffi::{CStr, CString};
 use std::hint::black_box;
+use std::time::Duration;
 
 /// Ends this process and its children if one of them waits for ever.
 fn watch() {
@@ -104,18 +105,48 @@ pub(super) fn fork_busy() {
                 }
             });
         }
-        for _ in 0..10 {
-            // SAFETY: the child allocates, which the C library allows, and ends.
-            let child = unsafe { libc::fork() };
-            if child == 0 {
-                black_box((0..30).map(|_| get(7_003)).collect::<Vec<Block>>());
-                // SAFETY: ends the child.
-                unsafe { libc::_exit(0) };
-            }
-            wait(child);
-        }
+        fork_children(10);
         done.store(true, Ordering::Relaxed);
     });
+}
+
+/// Forks while another thread has the loader's lock, most of the time.
+pub(super) fn fork_loader() {
+    unsafe extern "C" fn linger(
+        _: *mut libc::dl_phdr_info,
+        _: libc::size_t,
+        _: *mut c_void,
+    ) -> c_int {
+        std::thread::sleep(Duration::from_micros(200));
+        0
+    }
+    watch();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                // SAFETY: the callback reads nothing.
+                unsafe { libc::dl_iterate_phdr(Some(linger), std::ptr::null_mut()) };
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        });
+        fork_children(10);
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Children that allocate and end, one after another.
+fn fork_children(count: usize) {
+    for _ in 0..count {
+        // SAFETY: the child allocates, which the C library allows, and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            black_box((0..30).map(|_| get(7_003)).collect::<Vec<Block>>());
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(0) };
+        }
+        wait(child);
+    }
 }
 
 static TICKS: AtomicU32 = AtomicU32::new(0);
