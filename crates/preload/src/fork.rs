@@ -18,8 +18,9 @@
 //!
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | the word | `in_copy` loads, exchange | Acquire | `in_copy` store | what was taken over is seen |
-//! | the word | `in_copy` store | Release | `in_copy` loads | as above |
+//! | the word | `in_copy` load | Acquire | `in_copy` to `TAKEN_OVER` | what was taken over is seen |
+//! | the word | `in_copy` to `TAKING_OVER` | Acquire | – | taking over begins behind it |
+//! | the word | `in_copy` to `TAKEN_OVER` | Release | `in_copy` load | publishes what was taken over |
 //! | the word | all others | Relaxed | – | before tracing begins, by the one thread of a child, or for a value that this process does not change |
 //! | `WORD` | all | Relaxed | – | set before tracing begins, and not changed then |
 //! | `OWNER` | all | Relaxed | – | set before tracing begins or before the word; an old value is not this process's number |
@@ -108,20 +109,23 @@ pub(crate) fn tell() {
     KEPT.store(COPY, Ordering::Relaxed);
 }
 
-/// Calls `take_over` in a copy, once, with this process as its owner; other threads wait.
-pub(crate) fn in_copy(take_over: impl FnOnce()) {
+/// Calls `take_over` in a copy, with this process as its owner; other threads wait.
+///
+/// Once, unless a signal handler forks meanwhile: its child comes back to here with the word wiped, and
+/// takes over from its own parent.
+pub(crate) fn in_copy(take_over: impl Fn()) {
     let word = word();
-    if word.load(Ordering::Acquire) >= TAKEN_OVER {
-        return;
-    }
-    if word.compare_exchange(COPY, TAKING_OVER, Ordering::Acquire, Ordering::Acquire).is_ok() {
-        OWNER.store(process(), Ordering::Relaxed);
-        take_over();
-        word.store(TAKEN_OVER, Ordering::Release);
-    }
+    let step =
+        |from, to, ordering| word.compare_exchange(from, to, ordering, Ordering::Relaxed).is_ok();
     while word.load(Ordering::Acquire) < TAKEN_OVER {
-        // SAFETY: always succeeds.
-        unsafe { libc::sched_yield() };
+        if step(COPY, TAKING_OVER, Ordering::Acquire) {
+            OWNER.store(process(), Ordering::Relaxed);
+            take_over();
+            step(TAKING_OVER, TAKEN_OVER, Ordering::Release);
+        } else {
+            // SAFETY: always succeeds.
+            unsafe { libc::sched_yield() };
+        }
     }
 }
 

@@ -363,7 +363,7 @@ impl Inside {
     #[expect(clippy::unused_self, reason = "whoever has one is inside")]
     fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         let saved = errno();
-        // SAFETY: nothing else is called in a copy before this, which happens once.
+        // SAFETY: in a copy this is called before anything else, by one thread.
         fork::in_copy(|| unsafe {
             let torn = STATE.renew();
             STATE.with(|state| state.leave_parent(torn));

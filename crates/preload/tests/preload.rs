@@ -284,6 +284,12 @@ fn a_fork_in_a_signal_handler_leaves_whole_traces() {
     assert_forked_often("fork-signal", 60);
 }
 
+/// The second child went on as its parent, whose number it had taken for its own.
+#[test]
+fn a_fork_in_a_child_that_becomes_an_owner_leaves_whole_traces() {
+    assert_forked_often("fork-again", 2);
+}
+
 /// It took its parent's trace for a copy, and threw it away when the buffer was full.
 #[test]
 fn a_child_in_its_parents_memory_goes_on_with_its_trace() {

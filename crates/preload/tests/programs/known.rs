@@ -14,6 +14,7 @@ fn main() {
         "fork-busy" => processes::fork_busy(),
         "fork-loader" => processes::fork_loader(),
         "fork-signal" => processes::fork_signal(),
+        "fork-again" => processes::fork_again(),
         "vfork" => processes::vfork(),
         "fork-vfork" => processes::fork_vfork(),
         "unwiped" => processes::unwiped(arguments),

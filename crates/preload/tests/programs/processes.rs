@@ -187,6 +187,39 @@ pub(super) fn fork_signal() {
     (0..FORKS).for_each(|_| wait(-1));
 }
 
+/// Forks, and the child does so again in a signal handler: as it lets go of its parent's sites, whose
+/// memory it unmaps.
+pub(super) fn fork_again() {
+    static ARMED: AtomicBool = AtomicBool::new(false);
+    extern "C" fn unmap(_: c_int) {
+        if ARMED.swap(false, Ordering::Relaxed) {
+            // SAFETY: this process has one thread, and the child ends when it is back.
+            let child = unsafe { libc::fork() };
+            assert!(child >= 0);
+            IS_CHILD.store(child == 0, Ordering::Relaxed);
+        }
+    }
+    watch();
+    let before = get(7_001);
+    // SAFETY: the handler's type is that of the call.
+    unsafe { libc::signal(libc::SIGSYS, unmap as extern "C" fn(c_int) as libc::sighandler_t) };
+    answer(libc::SYS_munmap, None, libc::SECCOMP_RET_TRAP);
+    ARMED.store(true, Ordering::Relaxed);
+    // SAFETY: this process has one thread.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        assert!(!ARMED.load(Ordering::Relaxed));
+        black_box((0..30).map(|_| get(7_003)).collect::<Vec<Block>>());
+        if !IS_CHILD.load(Ordering::Relaxed) {
+            wait(-1);
+        }
+        std::process::exit(0);
+    }
+    ARMED.store(false, Ordering::Relaxed);
+    wait(child);
+    black_box(before);
+}
+
 /// A child in this process's memory: it allocates more than the tracer keeps, and leaves ten objects.
 pub(super) fn vfork() {
     extern "C" fn child(kept: *mut c_void) -> c_int {
@@ -240,21 +273,11 @@ pub(super) fn fork_vfork() {
 /// Begins anew with the arguments behind the next, where `madvise` knows no `MADV_WIPEONFORK`
 /// (`refused`) or does nothing and says that all is well (`ignored`).
 pub(super) fn unwiped(mut arguments: impl Iterator<Item = String>) {
-    let load = |at| libc::sock_filter { code: 0x20, jt: 0, jf: 0, k: at };
-    let unless_equal =
-        |value, skip| libc::sock_filter { code: 0x15, jt: 0, jf: skip, k: value as u32 };
-    let answer = |k| libc::sock_filter { code: 0x06, jt: 0, jf: 0, k };
-    let refused = arguments.next().as_deref() == Some("refused");
-    let error = if refused { libc::EINVAL as u32 } else { 0 };
-    // Offsets in `seccomp_data`: of the call's number, and of its third argument.
-    let (number, advice) = (0, 32);
-    let mut filter = vec![load(number), unless_equal(libc::SYS_madvise, 1)];
-    if refused {
-        filter = vec![load(number), unless_equal(libc::SYS_madvise, 3)];
-        filter.extend([load(advice), unless_equal(i64::from(libc::MADV_WIPEONFORK), 1)]);
-    }
-    filter.extend([answer(libc::SECCOMP_RET_ERRNO | error), answer(libc::SECCOMP_RET_ALLOW)]);
-    let filter = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    let (only, error) = match arguments.next().as_deref() {
+        Some("refused") => (Some(libc::MADV_WIPEONFORK), libc::EINVAL),
+        _ => (None, 0),
+    };
+    answer(libc::SYS_madvise, only, libc::SECCOMP_RET_ERRNO | error as u32);
     let arguments: Vec<CString> = std::env::args()
         .take(1)
         .chain(arguments)
@@ -262,12 +285,34 @@ pub(super) fn unwiped(mut arguments: impl Iterator<Item = String>) {
         .collect();
     let list = arguments.iter().map(|argument| argument.as_ptr());
     let list: Vec<*const c_char> = list.chain([std::ptr::null()]).collect();
-    // SAFETY: a filter, C strings, and a list of them that ends with null.
+    // SAFETY: C strings, and a list of them that ends with null.
+    unsafe { libc::execv(c"/proc/self/exe".as_ptr(), list.as_ptr()) };
+    panic!("the program cannot be run again");
+}
+
+/// Has a filter answer a system call in the kernel's place, whatever its third argument is or if it is
+/// this.
+fn answer(number: libc::c_long, only: Option<c_int>, answer: u32) {
+    let load = |at| libc::sock_filter { code: 0x20, jt: 0, jf: 0, k: at };
+    let unless_equal = |value, skip| libc::sock_filter { code: 0x15, jt: 0, jf: skip, k: value };
+    let give = |k| libc::sock_filter { code: 0x06, jt: 0, jf: 0, k };
+    // Offsets in `seccomp_data`: of the call's number, and of its third argument.
+    let (call, third) = (0, 32);
+    let mut filter = match only {
+        None => vec![load(call), unless_equal(number as u32, 1)],
+        Some(only) => vec![
+            load(call),
+            unless_equal(number as u32, 3),
+            load(third),
+            unless_equal(only as u32, 1),
+        ],
+    };
+    filter.extend([give(answer), give(libc::SECCOMP_RET_ALLOW)]);
+    let filter = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: a filter, which the kernel copies.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         let set = libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter);
         assert_eq!(set, 0);
-        libc::execv(c"/proc/self/exe".as_ptr(), list.as_ptr());
     }
-    panic!("the program cannot be run again");
 }
