@@ -290,26 +290,56 @@ fn a_fork_in_a_child_that_becomes_an_owner_leaves_whole_traces() {
     assert_forked_often("fork-again", 2);
 }
 
-/// It took its parent's trace for a copy, and threw it away when the buffer was full.
+/// It took its parent's trace for a copy, and threw it away when the buffer was full. Later it ended the
+/// trace if it had closed the descriptor by then, or lowered a limit of its own.
 #[test]
 fn a_child_in_its_parents_memory_goes_on_with_its_trace() {
-    for (kernel, folder, mut command) in on_all_kernels("trace", "vfork") {
-        let trace = trace_of(&mut command, &folder);
-        assert_eq!([7_001, 7_013].map(|size| alive(&trace, size)), [1, 20], "{kernel}");
-        if kernel == "wiped" {
-            assert_whole(&trace);
-            assert_eq!(alive(&trace, 7_009), 10);
-        } else {
-            // Such a child is not told from others, and not traced.
-            assert_eq!((alive(&trace, 7_009), trace.unknown_frees, trace.overlaps), (0, 10, 0));
+    // More than the tracer writes at once, and less than it keeps.
+    for bars in [["none", "0"], ["close", "2500"], ["file-size", "2500"]] {
+        for (kernel, folder, mut command) in on_all_kernels("trace", "vfork") {
+            let trace = trace_of(command.args(bars), &folder);
+            assert_eq!([7_001, 7_013].map(|size| alive(&trace, size)), [1, 20], "{kernel}");
+            if kernel == "wiped" {
+                assert_whole(&trace);
+                assert_eq!(alive(&trace, 7_009), 10);
+            } else {
+                // Such a child is not told from others, and not traced.
+                let facts = (alive(&trace, 7_009), trace.unknown_frees, trace.overlaps);
+                assert_eq!(facts, (0, 10, 0));
+            }
         }
+        // A parent that has no file yet.
+        let folder = folder();
+        let mut command = traced(&folder, "trace.%p.txt", KNOWN);
+        let (_, trace) = family(command.arg("fork-vfork").args(bars), &folder);
+        assert_eq!([7_001, 7_009, 7_013].map(|size| alive(&trace, size)), [1, 10, 20]);
+        assert!(trace.unknown_frees < 10 && trace.overlaps == 0, "{trace:?}");
     }
-    // A parent that has no file yet.
+}
+
+/// It ended the trace of its parent, which has room and memory.
+#[test]
+fn events_that_a_child_in_its_parents_memory_cannot_write_are_counted() {
     let folder = folder();
-    let mut command = traced(&folder, "trace.%p.txt", KNOWN);
-    let (_, trace) = family(command.arg("fork-vfork"), &folder);
-    assert_eq!([7_001, 7_009, 7_013].map(|size| alive(&trace, size)), [1, 10, 20]);
-    assert!(trace.unknown_frees < 10 && trace.overlaps == 0, "{trace:?}");
+    for (bar, rounds, lost) in [
+        ("close", "20000", 30_000..40_000),
+        ("file-size", "20000", 30_000..40_000),
+        ("memory", "0", 10..11),
+    ] {
+        let whole = trace_of(known(&folder, "vfork").args(["none", rounds]), &folder);
+        let output =
+            known(&folder, "vfork").args([bar, rounds]).output().expect("the program runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.lines().count() == 1, "{bar}: {said}");
+        let count = said.strip_prefix("silvics-preload: ").and_then(|said| said.split(' ').next());
+        let count: u64 = count.expect("a word").parse().expect("a number");
+        assert!(lost.contains(&count), "{bar}: {said}");
+        let trace = read(&folder.path().join("trace"));
+        assert_eq!(trace.events + count, whole.events, "{bar}");
+        assert_eq!([7_001, 7_009, 7_013].map(|size| alive(&trace, size)), [1, 0, 20], "{bar}");
+        // The child's last free may be lost.
+        assert!(trace.unknown_frees == 10 && trace.overlaps <= 1, "{bar}: {trace:?}");
+    }
 }
 
 /// What was allocated there was missing, and what `realloc` moved stayed where it had been.

@@ -220,37 +220,66 @@ pub(super) fn fork_again() {
     black_box(before);
 }
 
-/// A child in this process's memory: it allocates more than the tracer keeps, and leaves ten objects.
-pub(super) fn vfork() {
-    extern "C" fn child(kept: *mut c_void) -> c_int {
-        for _ in 0..5_000 {
-            free(get(7_003));
+/// What a child in this process's memory does, and what it leaves.
+struct Borrower {
+    bar: Option<fn()>,
+    rounds: usize,
+    kept: [*mut c_void; 10],
+}
+
+fn close_all() {
+    for fd in 3..1024 {
+        // SAFETY: the child's own, which it does not need; not its parent's.
+        unsafe { libc::close(fd) };
+    }
+}
+
+fn limit(resource: libc::__rlimit_resource_t) {
+    let nothing = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a readable limit, of the child alone.
+    assert_eq!(unsafe { libc::setrlimit(resource, &raw const nothing) }, 0);
+}
+
+/// A child in this process's memory: it allocates more than the tracer keeps, bars itself from the file
+/// or from memory, as before an `exec`, allocates so many times again, and leaves ten objects.
+pub(super) fn vfork(mut arguments: impl Iterator<Item = String>) {
+    extern "C" fn child(borrower: *mut c_void) -> c_int {
+        // SAFETY: the parent's, which waits.
+        let borrower = unsafe { &mut *borrower.cast::<Borrower>() };
+        let churn = |rounds| (0..rounds).for_each(|_| free(get(7_003)));
+        churn(5_000);
+        // Memory for the objects below.
+        free(get(100_000));
+        if let Some(bar) = borrower.bar {
+            bar();
         }
-        for at in 0..10 {
-            // SAFETY: room for ten.
-            unsafe { kept.cast::<*mut c_void>().add(at).write(get(7_009).0) };
+        churn(borrower.rounds);
+        // SAFETY: any size may be asked for, here from a new place; then the child ends.
+        unsafe {
+            borrower.kept.fill_with(|| black_box(libc::malloc(7_009)));
+            libc::_exit(0)
         }
-        // As before an `exec`: these are its own, and not its parent's.
-        for fd in 3..1024 {
-            // SAFETY: nothing of the child's needs them.
-            unsafe { libc::close(fd) };
-        }
-        // SAFETY: ends the child.
-        unsafe { libc::_exit(0) }
     }
     watch();
+    let bar: Option<fn()> = match arguments.next().as_deref() {
+        Some("close") => Some(close_all),
+        Some("file-size") => Some(|| limit(libc::RLIMIT_FSIZE)),
+        Some("memory") => Some(|| limit(libc::RLIMIT_AS)),
+        _ => None,
+    };
+    let rounds = arguments.next().map_or(0, |rounds| rounds.parse().expect("a number"));
+    let mut borrower = Borrower { bar, rounds, kept: [std::ptr::null_mut(); 10] };
     let before = get(7_001);
-    let mut kept = [std::ptr::null_mut(); 10];
     let mut stack = vec![0_u8; 1 << 20];
     // SAFETY: as `posix_spawn` does it: a stack of its own, and this thread waits for the child's end.
     let child = unsafe {
         let top = stack.as_mut_ptr_range().end.cast();
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        libc::clone(child, top, flags, (&raw mut kept).cast())
+        libc::clone(child, top, flags, (&raw mut borrower).cast())
     };
     wait(child);
     black_box((0..20).map(|_| get(7_013)).collect::<Vec<Block>>());
-    kept.into_iter().map(Block).for_each(free);
+    borrower.kept.into_iter().map(Block).for_each(free);
     for _ in 0..5_000 {
         free(get(7_019));
     }
@@ -258,12 +287,12 @@ pub(super) fn vfork() {
 }
 
 /// The same in a child that has written nothing yet.
-pub(super) fn fork_vfork() {
+pub(super) fn fork_vfork(arguments: impl Iterator<Item = String>) {
     watch();
     // SAFETY: this process has one thread.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        vfork();
+        vfork(arguments);
         std::process::exit(0);
     }
     wait(child);
