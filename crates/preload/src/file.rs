@@ -109,10 +109,9 @@ impl File {
 
     /// Appends whole lines at `end`, or takes back what was written of them and gives the error
     /// number.
-    pub(crate) fn append(&mut self, end: u64, lines: &[u8]) -> Result<(), c_int> {
+    pub(crate) fn append(&self, end: u64, lines: &[u8]) -> Result<(), c_int> {
         // The program may have closed the descriptor and opened another file in its place.
         if Identity::of(self.fd) != Some(self.identity) {
-            self.fd = -1;
             return Err(libc::EBADF);
         }
         // A write beyond this limit raises a signal.

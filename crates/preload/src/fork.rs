@@ -18,8 +18,9 @@
 //!
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | the word | `in_copy` loads, exchange | Acquire | `in_copy` store | what was taken over is seen |
-//! | the word | `in_copy` store | Release | `in_copy` loads | as above |
+//! | the word | `in_copy` load | Acquire | `in_copy` to `TAKEN_OVER` | what was taken over is seen |
+//! | the word | `in_copy` to `TAKING_OVER` | Acquire | – | taking over begins behind it |
+//! | the word | `in_copy` to `TAKEN_OVER` | Release | `in_copy` load | publishes what was taken over |
 //! | the word | all others | Relaxed | – | before tracing begins, by the one thread of a child, or for a value that this process does not change |
 //! | `WORD` | all | Relaxed | – | set before tracing begins, and not changed then |
 //! | `OWNER` | all | Relaxed | – | set before tracing begins or before the word; an old value is not this process's number |
@@ -31,12 +32,15 @@ use silvics_sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 /// Memory that a `fork` copied and nobody took over: what the kernel leaves of the word.
 const COPY: u32 = 0;
 const TAKING_OVER: u32 = 1;
-const OWN: u32 = 2;
+/// A copy that is its process's own.
+const TAKEN_OVER: u32 = 2;
+/// No copy since tracing began.
+const ORIGINAL: u32 = 3;
 
 /// The word that the kernel wipes, or null where it does not.
 static WORD: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::null_mut());
 /// The word where the kernel does not wipe.
-static KEPT: AtomicU32 = AtomicU32::new(OWN);
+static KEPT: AtomicU32 = AtomicU32::new(ORIGINAL);
 /// The process that the memory is of.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
@@ -47,7 +51,7 @@ pub(crate) fn begin() {
         WORD.store(std::ptr::from_ref(word).cast_mut(), Ordering::Relaxed);
     }
     // This may be a child of a process that traced nothing.
-    word().store(OWN, Ordering::Relaxed);
+    word().store(ORIGINAL, Ordering::Relaxed);
 }
 
 /// A word that the kernel wipes in copies, if it does such a thing.
@@ -89,6 +93,12 @@ pub(crate) fn is_copy() -> bool {
     word().load(Ordering::Relaxed) == COPY
 }
 
+/// Whether the memory was copied at any time since tracing began: locks of the C library may be held
+/// by threads that stayed behind.
+pub(crate) fn was_copied() -> bool {
+    word().load(Ordering::Relaxed) != ORIGINAL
+}
+
 /// Whether the memory may be a copy or its parent's: nobody told.
 pub(crate) fn is_untold() -> bool {
     WORD.load(Ordering::Relaxed).is_null() && !is_copy() && !is_owner()
@@ -99,20 +109,23 @@ pub(crate) fn tell() {
     KEPT.store(COPY, Ordering::Relaxed);
 }
 
-/// Calls `take_over` in a copy, once, with this process as its owner; other threads wait.
-pub(crate) fn in_copy(take_over: impl FnOnce()) {
+/// Calls `take_over` in a copy, with this process as its owner; other threads wait.
+///
+/// Once, unless a signal handler forks meanwhile: its child comes back to here with the word wiped, and
+/// takes over from its own parent.
+pub(crate) fn in_copy(take_over: impl Fn()) {
     let word = word();
-    if word.load(Ordering::Acquire) == OWN {
-        return;
-    }
-    if word.compare_exchange(COPY, TAKING_OVER, Ordering::Acquire, Ordering::Acquire).is_ok() {
-        OWNER.store(process(), Ordering::Relaxed);
-        take_over();
-        word.store(OWN, Ordering::Release);
-    }
-    while word.load(Ordering::Acquire) != OWN {
-        // SAFETY: always succeeds.
-        unsafe { libc::sched_yield() };
+    let step =
+        |from, to, ordering| word.compare_exchange(from, to, ordering, Ordering::Relaxed).is_ok();
+    while word.load(Ordering::Acquire) < TAKEN_OVER {
+        if step(COPY, TAKING_OVER, Ordering::Acquire) {
+            OWNER.store(process(), Ordering::Relaxed);
+            take_over();
+            step(TAKING_OVER, TAKEN_OVER, Ordering::Release);
+        } else {
+            // SAFETY: always succeeds.
+            unsafe { libc::sched_yield() };
+        }
     }
 }
 

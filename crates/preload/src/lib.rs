@@ -30,10 +30,14 @@
 //! One process at a time writes to a file, which is locked meanwhile: children leave their parent's
 //! alone, and with `%p` in the name each has its own. (So of `timeout 9 PROGRAM` without `%p` it is
 //! `timeout` that is traced: write `timeout 9 env LD_PRELOAD=… PROGRAM`.) A child's trace begins at
-//! the fork: frees of older objects are unknown in it. After an `exec` the new program's trace takes
-//! the place of the old one's. A file that another process is writing is left to it without a word.
+//! the fork: frees of older objects are unknown in it. Its sites have names where the C library finds
+//! an object without a lock (glibc 2.35); elsewhere they are addresses of one frame. After an `exec`
+//! the new program's trace takes the place of the old one's. A file that another process is writing
+//! is left to it without a word.
 //!
-//! A child of `vfork` allocates in its parent's memory, so the parent's trace has it. Only where the
+//! A child of `vfork` allocates in its parent's memory, so the parent's trace has it. What the child
+//! cannot write, because it closed the descriptor or lowered a limit, its parent writes: of more than
+//! 128 KiB of text the rest is missing, and its events are counted on standard error. Only where the
 //! kernel cannot tell it from a copy (before Linux 4.14, and in some emulators) it is missing; so is
 //! there what a child of `fork` allocates in handlers that libraries registered before this object
 //! (`pthread_atfork`), and all of a child that was made without handlers.

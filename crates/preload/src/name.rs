@@ -1,12 +1,19 @@
 //! Names of return addresses, and the frames of a call.
 //!
 //! Not by `dladdr`: it takes the lock that `dlopen` holds while it runs constructors. A constructor
-//! that waits for a thread which allocates would wait for ever. `dl_iterate_phdr` takes a lock that
-//! is held for moments, and the symbols are those that `dladdr` knows, of the dynamic table.
+//! that waits for a thread which allocates would wait for ever. Nor by `dl_iterate_phdr`: its lock is
+//! held for moments, but a child whose parent's thread held it at the `fork` never gets it.
+//! `_dl_find_object` takes none (glibc 2.35, `dlfcn.h`). The symbols are those that `dladdr` knows, of
+//! the dynamic table.
 //!
 //! The frames behind the first are libgcc's (`_Unwind_Backtrace`), which needs no frame pointers and
-//! stops where it finds no unwind information.
+//! stops where it finds no unwind information. It finds that by `_dl_find_object` as well (GCC 12).
+//!
+//! Older C libraries have `dl_iterate_phdr` alone, for both. There a copied process (`fork.rs`) goes
+//! without: its sites are addresses, of one frame.
 
+use crate::fork;
+use crate::next;
 use crate::sites::{DEPTH_MAX, Frames};
 use crate::text::Text;
 use libc::{
@@ -14,6 +21,7 @@ use libc::{
     dl_phdr_info, size_t,
 };
 use std::ffi::CStr;
+use std::mem::MaybeUninit;
 
 /// The longest name of an object or function; of longer functions only the object is named, so that
 /// no two sites get one name.
@@ -37,6 +45,26 @@ type Step = extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 /// Of libgcc's `_Unwind_Reason_Code`: what a step returns to go on and to end.
 const URC_NO_REASON: c_int = 0;
 const URC_NORMAL_STOP: c_int = 4;
+
+/// `struct dl_find_object` of `dlfcn.h`.
+#[repr(C)]
+pub(crate) struct DlFindObject {
+    flags: u64,
+    map_start: *const c_void,
+    map_end: *const c_void,
+    link_map: *const LinkMap,
+    eh_frame: *const c_void,
+    reserved: [u64; 7],
+}
+const _: () = assert!(size_of::<DlFindObject>() == 96);
+
+/// An object's place, path and dynamic section: the head of `struct link_map` of `link.h`.
+#[repr(C)]
+struct LinkMap {
+    base: usize,
+    path: *const c_char,
+    dynamic: *const [i64; 2],
+}
 
 struct Walk {
     caller: usize,
@@ -67,11 +95,16 @@ extern "C" fn step(context: *mut c_void, walk: *mut c_void) -> c_int {
     if walk.count < walk.depth { URC_NO_REASON } else { URC_NORMAL_STOP }
 }
 
+/// Whether the loader's lock may be needed and never be free again.
+fn is_shut_out() -> bool {
+    next::DL_FIND_OBJECT.get().is_none() && fork::was_copied()
+}
+
 /// The return addresses of the call that returns to `caller`: `depth` of them, or as many as can be
 /// found.
 pub(crate) fn frames(caller: usize, depth: usize) -> Frames {
     let mut walk = Walk { caller, frames: [0; DEPTH_MAX], count: 0, depth, own: 0 };
-    if depth > 1 {
+    if depth > 1 && !is_shut_out() {
         // SAFETY: the step and the walk belong together, and the walk lives until the call returns.
         unsafe { _Unwind_Backtrace(step, (&raw mut walk).cast()) };
     }
@@ -89,10 +122,7 @@ pub(crate) fn write<B: AsRef<[u8]> + AsMut<[u8]>>(frames: &Frames, to: &mut Text
             to.push(b"<");
         }
         // The call lies before the address it returns to, which may be another function's.
-        let mut search = Search { address: frame - 1, found: None };
-        // SAFETY: the callback and its data belong together.
-        unsafe { dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
-        if let Some(found) = search.found {
+        if let Some(found) = find(frame - 1) {
             found.write(*frame, to);
         } else {
             to.push(b"?+");
@@ -101,12 +131,34 @@ pub(crate) fn write<B: AsRef<[u8]> + AsMut<[u8]>>(frames: &Frames, to: &mut Text
     }
 }
 
+/// What the address of a call belongs to that this thread is in.
+fn find(address: usize) -> Option<Found> {
+    let Some(find_object) = next::DL_FIND_OBJECT.get() else {
+        let mut search = Search { address, found: None };
+        if !is_shut_out() {
+            // SAFETY: the callback and its data belong together.
+            unsafe { dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+        }
+        return search.found;
+    };
+    let mut object = MaybeUninit::uninit();
+    // SAFETY: room for what the call fills in when it returns 0.
+    let object = unsafe {
+        if find_object(address as *mut c_void, object.as_mut_ptr()) != 0 {
+            return None;
+        }
+        object.assume_init()
+    };
+    // SAFETY: the object stays loaded, because this thread returns to it.
+    Some(unsafe { Found::new(&*object.link_map, address) })
+}
+
 struct Search {
     address: usize,
     found: Option<Found>,
 }
 
-/// What an address belongs to. Copied, because the object may be unloaded after the search.
+/// What an address belongs to. Copied: `visit` may not keep what the lock guards.
 struct Found {
     object: Part,
     base: usize,
@@ -134,6 +186,16 @@ impl Part {
 }
 
 impl Found {
+    /// # Safety
+    /// The object stays loaded during the call.
+    unsafe fn new(object: &LinkMap, address: usize) -> Self {
+        let LinkMap { base, path, dynamic } = *object;
+        // SAFETY: the dynamic section of a loaded object.
+        let function =
+            (!dynamic.is_null()).then(|| unsafe { function_at(base, dynamic, address) }).flatten();
+        Self { object: object_name(path), base, function }
+    }
+
     fn write<B: AsRef<[u8]> + AsMut<[u8]>>(&self, frame: usize, to: &mut Text<B>) {
         match self.object.as_bytes() {
             // Would begin a comment.
@@ -157,7 +219,7 @@ impl Found {
 }
 
 unsafe extern "C" fn visit(info: *mut dl_phdr_info, _: size_t, search: *mut c_void) -> c_int {
-    // SAFETY: what `write` passes, which waits for the search.
+    // SAFETY: what `find` passes, which waits for the search.
     let search = unsafe { &mut *search.cast::<Search>() };
     // SAFETY: the loader's description of an object, which stays loaded during the call.
     let info = unsafe { &*info };
@@ -173,12 +235,10 @@ unsafe extern "C" fn visit(info: *mut dl_phdr_info, _: size_t, search: *mut c_vo
         return 0;
     }
     let dynamic = headers.iter().find(|header| header.p_type == PT_DYNAMIC);
-    let function = dynamic.and_then(|header| {
-        let at = base.wrapping_add(header.p_vaddr as usize);
-        // SAFETY: the dynamic section of a loaded object.
-        unsafe { function_at(base, at as *const [i64; 2], search.address) }
-    });
-    search.found = Some(Found { object: object_name(info.dlpi_name), base, function });
+    let dynamic = dynamic.map_or(0, |header| base.wrapping_add(header.p_vaddr as usize));
+    let object = LinkMap { base, path: info.dlpi_name, dynamic: dynamic as *const [i64; 2] };
+    // SAFETY: as above.
+    search.found = Some(unsafe { Found::new(&object, search.address) });
     1
 }
 

@@ -12,6 +12,7 @@
 //! | `Next.at` | `resolve` | Relaxed | – | read behind the phase, whose store releases (`tracer.rs`) |
 //! | `USED` | `fetch_add` | Relaxed | – | gives each caller bytes of its own; nothing is published |
 
+use crate::name::DlFindObject;
 use libc::{RTLD_NEXT, c_char, c_int, c_void, dlsym, size_t};
 use silvics_sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use silvics_sync::cell::UnsafeCell;
@@ -51,7 +52,7 @@ macro_rules! next {
         $(pub(crate) static $name: Next<unsafe extern "C" fn($($argument),*) -> $result> =
             Next::new($symbol);)*
 
-        /// Looks all of them up. What is absent stays so: its callers report no memory.
+        /// Looks all of them up. What is absent stays so: its callers report no memory or do without.
         pub(crate) fn resolve_all() {
             $($name.resolve();)*
         }
@@ -75,6 +76,7 @@ next! {
     EXECVP = c"execvp": fn(*const c_char, Words) -> c_int;
     EXECVPE = c"execvpe": fn(*const c_char, Words, Words) -> c_int;
     FEXECVE = c"fexecve": fn(c_int, Words, Words) -> c_int;
+    DL_FIND_OBJECT = c"_dl_find_object": fn(*mut c_void, *mut DlFindObject) -> c_int;
 }
 
 /// The arena's bytes. glibc asks for some dozens.

@@ -76,6 +76,18 @@ impl Stderr {
         self.say(&text);
     }
 
+    /// Says how many events the trace lacks that children could not write.
+    pub(crate) fn lacks(&self, events: usize) {
+        let mut text = Text::new([0_u8; 512]);
+        text.push(b"silvics-preload: ");
+        text.push_decimal(events);
+        text.push(
+            b" events are missing in the trace: a child by vfork could not write them; have it close \
+              descriptors and lower limits after it allocates\n",
+        );
+        self.say(&text);
+    }
+
     fn say<const N: usize>(&self, text: &Text<[u8; N]>) {
         if self.0.is_some() && Identity::of(2) == self.0 {
             let text = text.written();

@@ -35,8 +35,10 @@ use libc::{c_char, c_int, c_void};
 use silvics_sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::ffi::CStr;
 
-/// The bytes of the buffer: what a program loses that is killed.
+/// The bytes that are written at once: what a program loses that is killed.
 const BUFFER: usize = 64 << 10;
+/// Room behind them, for what a child in its parent's memory cannot write and its parent can.
+const RESERVE: usize = 2 * BUFFER;
 /// The longest path, with its closing zero.
 const PATH_MAX: usize = 4096;
 /// The longest line of an event: a short word, an address and a size.
@@ -55,7 +57,8 @@ static KEY: AtomicU32 = AtomicU32::new(0);
 static DEPTH: AtomicUsize = AtomicUsize::new(1);
 
 static STATE: Locked<State> = Locked::new(State {
-    text: Text::new([0; BUFFER]),
+    text: Text::new([0; BUFFER + RESERVE]),
+    lost: 0,
     sites: Sites::new(),
     file: None,
     written: 0,
@@ -66,7 +69,9 @@ static STATE: Locked<State> = Locked::new(State {
 
 /// The one writer of a process.
 struct State {
-    text: Text<[u8; BUFFER]>,
+    text: Text<[u8; BUFFER + RESERVE]>,
+    /// Events that a child had no room for.
+    lost: usize,
     sites: Sites,
     /// `None` in a child that has not written yet.
     file: Option<File>,
@@ -216,14 +221,20 @@ impl State {
         self.text.push(b"\n");
     }
 
-    fn make_room(&mut self, bytes: usize) {
-        if self.text.room() < bytes {
+    /// Whether an event has room, for which others may have to be written. If not, it is lost.
+    fn make_room(&mut self, bytes: usize) -> bool {
+        if self.text.room() < bytes + RESERVE {
             self.flush();
         }
+        let has_room = self.text.room() >= bytes;
+        self.lost += usize::from(!has_room);
+        has_room
     }
 
     fn allocation(&mut self, site: usize, address: usize, size: usize) {
-        self.make_room(EVENT_MAX);
+        if !self.make_room(EVENT_MAX) {
+            return;
+        }
         self.text.push(b"k");
         self.text.push_decimal(site);
         self.text.push(b" ");
@@ -234,7 +245,9 @@ impl State {
     }
 
     fn free(&mut self, address: usize) {
-        self.make_room(EVENT_MAX);
+        if !self.make_room(EVENT_MAX) {
+            return;
+        }
         self.text.push(b"- ");
         self.text.push_hex(address);
         self.end_line();
@@ -247,7 +260,8 @@ impl State {
         }
     }
 
-    /// The number of a site that may have been declared by another thread meanwhile.
+    /// The number of a site that may have been declared by another thread meanwhile, or `None` where
+    /// it cannot be.
     fn declare<B>(&mut self, frames: &Frames, name: &Text<B>) -> Option<usize>
     where
         B: AsRef<[u8]> + AsMut<[u8]>,
@@ -255,11 +269,13 @@ impl State {
         if let Some(site) = self.sites.find(frames) {
             return Some(site);
         }
+        if !self.make_room(name::NAME_MAX + EVENT_MAX) {
+            return None;
+        }
         let Some(site) = self.sites.add(*frames) else {
             self.end_without_memory();
             return None;
         };
-        self.make_room(name::NAME_MAX + EVENT_MAX);
         self.text.push(b"kind ");
         self.text.push(name.written());
         self.text.push(b" short k");
@@ -273,25 +289,37 @@ impl State {
         if fork::is_copy() {
             return self.text.clear();
         }
-        // What a child in its parent's memory opens is not open in its parent.
-        let lent = self.file.is_none() && !fork::is_owner();
-        if self.file.is_none() && TRACING.load(Ordering::Relaxed) {
-            match self.open() {
-                Ok(file) => self.file = Some(file),
-                Err(Refused::System(error)) => self.end(error),
-                Err(Refused::NotRegular | Refused::Busy) => self.end(libc::EBUSY),
+        if TRACING.load(Ordering::Relaxed)
+            && let Err(error) = self.write()
+        {
+            // A child's descriptors, limits and rights are its own: its parent writes.
+            if !fork::is_owner() {
+                return;
             }
-        }
-        let lines = self.text.written();
-        match self.file.as_mut().map(|file| file.append(self.written, lines)) {
-            Some(Ok(())) => self.written += lines.len() as u64,
-            Some(Err(error)) => self.end(error),
-            None => {}
+            self.end(error);
         }
         self.text.clear();
+    }
+
+    /// Writes what is in the buffer, to a file that is opened if it is not, or gives the error number.
+    fn write(&mut self) -> Result<(), c_int> {
+        // What a child in its parent's memory opens is not open in its parent.
+        let lent = self.file.is_none() && !fork::is_owner();
+        if self.file.is_none() {
+            self.file = Some(self.open().map_err(|refused| match refused {
+                Refused::System(error) => error,
+                Refused::NotRegular | Refused::Busy => libc::EBUSY,
+            })?);
+        }
+        let lines = self.text.written();
+        let wrote = self.file.as_ref().map_or(Ok(()), |file| file.append(self.written, lines));
+        if wrote.is_ok() {
+            self.written += lines.len() as u64;
+        }
         if lent {
             self.file = None;
         }
+        wrote
     }
 
     /// In a child: forgets what is the parent's, and goes on with a file of its own or not at all.
@@ -303,6 +331,7 @@ impl State {
             std::mem::forget(sites);
         }
         self.text.clear();
+        self.lost = 0;
         // Where it is half written, no descriptor is of this file, and none is closed.
         self.file = None;
         self.written = 0;
@@ -314,8 +343,13 @@ impl State {
         }
     }
 
-    /// Ends the trace before a site that there is no memory for.
+    /// Ends the trace before a site that there is no memory for. A child may be allowed less than its
+    /// parent.
     fn end_without_memory(&mut self) {
+        if !fork::is_owner() {
+            self.lost += 1;
+            return;
+        }
         self.flush();
         if TRACING.load(Ordering::Relaxed) {
             self.end(libc::ENOMEM);
@@ -327,6 +361,13 @@ impl State {
         TRACING.store(false, Ordering::Release);
         self.file = None;
         self.stderr.ends_early(error);
+        self.say_lost();
+    }
+
+    fn say_lost(&mut self) {
+        if self.lost > 0 {
+            self.stderr.lacks(std::mem::take(&mut self.lost));
+        }
     }
 }
 
@@ -363,7 +404,7 @@ impl Inside {
     #[expect(clippy::unused_self, reason = "whoever has one is inside")]
     fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         let saved = errno();
-        // SAFETY: nothing else is called in a copy before this, which happens once.
+        // SAFETY: in a copy this is called before anything else, by one thread.
         fork::in_copy(|| unsafe {
             let torn = STATE.renew();
             STATE.with(|state| state.leave_parent(torn));
@@ -391,7 +432,7 @@ impl Inside {
 
     #[cold]
     fn at_new_site<R>(&self, frames: &Frames, f: impl FnOnce(&mut State, usize) -> R) -> Option<R> {
-        // Outside the lock: naming takes the loader's.
+        // Outside the lock: naming takes time, and with old C libraries the loader's lock.
         // SAFETY: zeros are bytes.
         let Some(scratch) = (unsafe { Mapped::<u8>::zeros(name::NAME_MAX) }) else {
             self.with(State::end_without_memory);
@@ -449,6 +490,7 @@ pub(crate) fn finish(ending: bool) {
     {
         inside.with(|state| {
             state.flush();
+            state.say_lost();
             state.ending = ending;
         });
     }

@@ -242,32 +242,104 @@ fn a_fork_among_threads_that_allocate_leaves_whole_traces() {
     assert_forked_often("fork-busy", 10);
 }
 
+/// Children waited for ever: sites were named under the loader's lock, which a thread of the parent
+/// held at the fork.
+#[test]
+fn a_fork_under_the_loaders_lock_leaves_whole_traces() {
+    assert_forked_often("fork-loader", 10);
+}
+
+/// The same where the C library knows no way without that lock: under a shared object that asks for
+/// another name.
+#[test]
+fn an_older_c_library_names_no_sites_of_children() {
+    let folder = folder();
+    let mut object = std::fs::read(&*OBJECT).expect("built");
+    let (name, other) = (b"_dl_find_object\0", b"_dl_find_absent\0");
+    let at = object.windows(name.len()).position(|bytes| bytes == name).expect("looked up");
+    object[at..at + name.len()].copy_from_slice(other);
+    let older = folder.path().join("older.so");
+    std::fs::write(&older, object).expect("the folder is writable");
+    for depth in ["1", "4"] {
+        let mut command = traced(&folder, &format!("trace.{depth}.%p"), KNOWN);
+        command.env("LD_PRELOAD", &older).env("SILVICS_TRACE_DEPTH", depth);
+        run(command.arg("fork-loader"));
+    }
+    let traces = files_of(&folder).into_iter().filter(|file| *file != older);
+    let traces: Vec<Trace> = traces.map(|file| read(&file)).collect();
+    let (children, parents): (Vec<_>, Vec<_>) =
+        traces.iter().partition(|trace| alive(trace, 7_003) == 30);
+    assert_eq!((children.len(), parents.len()), (20, 2));
+    for kind in children.iter().flat_map(|trace| &trace.kinds) {
+        assert!(kind.name.starts_with("?+0x") && !kind.name.contains('<'), "{}", kind.name);
+    }
+    for parent in parents {
+        assert!(parent.kinds.iter().all(|kind| !kind.name.starts_with('?')), "{parent:?}");
+    }
+}
+
 /// Children crashed, or wrote half of a line of their parent's.
 #[test]
 fn a_fork_in_a_signal_handler_leaves_whole_traces() {
     assert_forked_often("fork-signal", 60);
 }
 
-/// It took its parent's trace for a copy, and threw it away when the buffer was full.
+/// The second child went on as its parent, whose number it had taken for its own.
+#[test]
+fn a_fork_in_a_child_that_becomes_an_owner_leaves_whole_traces() {
+    assert_forked_often("fork-again", 2);
+}
+
+/// It took its parent's trace for a copy, and threw it away when the buffer was full. Later it ended the
+/// trace if it had closed the descriptor by then, or lowered a limit of its own.
 #[test]
 fn a_child_in_its_parents_memory_goes_on_with_its_trace() {
-    for (kernel, folder, mut command) in on_all_kernels("trace", "vfork") {
-        let trace = trace_of(&mut command, &folder);
-        assert_eq!([7_001, 7_013].map(|size| alive(&trace, size)), [1, 20], "{kernel}");
-        if kernel == "wiped" {
-            assert_whole(&trace);
-            assert_eq!(alive(&trace, 7_009), 10);
-        } else {
-            // Such a child is not told from others, and not traced.
-            assert_eq!((alive(&trace, 7_009), trace.unknown_frees, trace.overlaps), (0, 10, 0));
+    // More than the tracer writes at once, and less than it keeps.
+    for bars in [["none", "0"], ["close", "2500"], ["file-size", "2500"]] {
+        for (kernel, folder, mut command) in on_all_kernels("trace", "vfork") {
+            let trace = trace_of(command.args(bars), &folder);
+            assert_eq!([7_001, 7_013].map(|size| alive(&trace, size)), [1, 20], "{kernel}");
+            if kernel == "wiped" {
+                assert_whole(&trace);
+                assert_eq!(alive(&trace, 7_009), 10);
+            } else {
+                // Such a child is not told from others, and not traced.
+                let facts = (alive(&trace, 7_009), trace.unknown_frees, trace.overlaps);
+                assert_eq!(facts, (0, 10, 0));
+            }
         }
+        // A parent that has no file yet.
+        let folder = folder();
+        let mut command = traced(&folder, "trace.%p.txt", KNOWN);
+        let (_, trace) = family(command.arg("fork-vfork").args(bars), &folder);
+        assert_eq!([7_001, 7_009, 7_013].map(|size| alive(&trace, size)), [1, 10, 20]);
+        assert!(trace.unknown_frees < 10 && trace.overlaps == 0, "{trace:?}");
     }
-    // A parent that has no file yet.
+}
+
+/// It ended the trace of its parent, which has room and memory.
+#[test]
+fn events_that_a_child_in_its_parents_memory_cannot_write_are_counted() {
     let folder = folder();
-    let mut command = traced(&folder, "trace.%p.txt", KNOWN);
-    let (_, trace) = family(command.arg("fork-vfork"), &folder);
-    assert_eq!([7_001, 7_009, 7_013].map(|size| alive(&trace, size)), [1, 10, 20]);
-    assert!(trace.unknown_frees < 10 && trace.overlaps == 0, "{trace:?}");
+    for (bar, rounds, lost) in [
+        ("close", "20000", 30_000..40_000),
+        ("file-size", "20000", 30_000..40_000),
+        ("memory", "0", 10..11),
+    ] {
+        let whole = trace_of(known(&folder, "vfork").args(["none", rounds]), &folder);
+        let output =
+            known(&folder, "vfork").args([bar, rounds]).output().expect("the program runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.lines().count() == 1, "{bar}: {said}");
+        let count = said.strip_prefix("silvics-preload: ").and_then(|said| said.split(' ').next());
+        let count: u64 = count.expect("a word").parse().expect("a number");
+        assert!(lost.contains(&count), "{bar}: {said}");
+        let trace = read(&folder.path().join("trace"));
+        assert_eq!(trace.events + count, whole.events, "{bar}");
+        assert_eq!([7_001, 7_009, 7_013].map(|size| alive(&trace, size)), [1, 0, 20], "{bar}");
+        // The child's last free may be lost.
+        assert!(trace.unknown_frees == 10 && trace.overlaps <= 1, "{bar}: {trace:?}");
+    }
 }
 
 /// What was allocated there was missing, and what `realloc` moved stayed where it had been.

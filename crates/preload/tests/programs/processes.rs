@@ -5,6 +5,7 @@ use libc::{c_char, c_int, c_void};
 use silvics_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::ffi::{CStr, CString};
 use std::hint::black_box;
+use std::time::Duration;
 
 /// Ends this process and its children if one of them waits for ever.
 fn watch() {
@@ -104,18 +105,48 @@ pub(super) fn fork_busy() {
                 }
             });
         }
-        for _ in 0..10 {
-            // SAFETY: the child allocates, which the C library allows, and ends.
-            let child = unsafe { libc::fork() };
-            if child == 0 {
-                black_box((0..30).map(|_| get(7_003)).collect::<Vec<Block>>());
-                // SAFETY: ends the child.
-                unsafe { libc::_exit(0) };
-            }
-            wait(child);
-        }
+        fork_children(10);
         done.store(true, Ordering::Relaxed);
     });
+}
+
+/// Forks while another thread has the loader's lock, most of the time.
+pub(super) fn fork_loader() {
+    unsafe extern "C" fn linger(
+        _: *mut libc::dl_phdr_info,
+        _: libc::size_t,
+        _: *mut c_void,
+    ) -> c_int {
+        std::thread::sleep(Duration::from_micros(200));
+        0
+    }
+    watch();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                // SAFETY: the callback reads nothing.
+                unsafe { libc::dl_iterate_phdr(Some(linger), std::ptr::null_mut()) };
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        });
+        fork_children(10);
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Children that allocate and end, one after another.
+fn fork_children(count: usize) {
+    for _ in 0..count {
+        // SAFETY: the child allocates, which the C library allows, and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            black_box((0..30).map(|_| get(7_003)).collect::<Vec<Block>>());
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(0) };
+        }
+        wait(child);
+    }
 }
 
 static TICKS: AtomicU32 = AtomicU32::new(0);
@@ -156,37 +187,99 @@ pub(super) fn fork_signal() {
     (0..FORKS).for_each(|_| wait(-1));
 }
 
-/// A child in this process's memory: it allocates more than the tracer keeps, and leaves ten objects.
-pub(super) fn vfork() {
-    extern "C" fn child(kept: *mut c_void) -> c_int {
-        for _ in 0..5_000 {
-            free(get(7_003));
+/// Forks, and the child does so again in a signal handler: as it lets go of its parent's sites, whose
+/// memory it unmaps.
+pub(super) fn fork_again() {
+    static ARMED: AtomicBool = AtomicBool::new(false);
+    extern "C" fn unmap(_: c_int) {
+        if ARMED.swap(false, Ordering::Relaxed) {
+            // SAFETY: this process has one thread, and the child ends when it is back.
+            let child = unsafe { libc::fork() };
+            assert!(child >= 0);
+            IS_CHILD.store(child == 0, Ordering::Relaxed);
         }
-        for at in 0..10 {
-            // SAFETY: room for ten.
-            unsafe { kept.cast::<*mut c_void>().add(at).write(get(7_009).0) };
-        }
-        // As before an `exec`: these are its own, and not its parent's.
-        for fd in 3..1024 {
-            // SAFETY: nothing of the child's needs them.
-            unsafe { libc::close(fd) };
-        }
-        // SAFETY: ends the child.
-        unsafe { libc::_exit(0) }
     }
     watch();
     let before = get(7_001);
-    let mut kept = [std::ptr::null_mut(); 10];
+    // SAFETY: the handler's type is that of the call.
+    unsafe { libc::signal(libc::SIGSYS, unmap as extern "C" fn(c_int) as libc::sighandler_t) };
+    answer(libc::SYS_munmap, None, libc::SECCOMP_RET_TRAP);
+    ARMED.store(true, Ordering::Relaxed);
+    // SAFETY: this process has one thread.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        assert!(!ARMED.load(Ordering::Relaxed));
+        black_box((0..30).map(|_| get(7_003)).collect::<Vec<Block>>());
+        if !IS_CHILD.load(Ordering::Relaxed) {
+            wait(-1);
+        }
+        std::process::exit(0);
+    }
+    ARMED.store(false, Ordering::Relaxed);
+    wait(child);
+    black_box(before);
+}
+
+/// What a child in this process's memory does, and what it leaves.
+struct Borrower {
+    bar: Option<fn()>,
+    rounds: usize,
+    kept: [*mut c_void; 10],
+}
+
+fn close_all() {
+    for fd in 3..1024 {
+        // SAFETY: the child's own, which it does not need; not its parent's.
+        unsafe { libc::close(fd) };
+    }
+}
+
+fn limit(resource: libc::__rlimit_resource_t) {
+    let nothing = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a readable limit, of the child alone.
+    assert_eq!(unsafe { libc::setrlimit(resource, &raw const nothing) }, 0);
+}
+
+/// A child in this process's memory: it allocates more than the tracer keeps, bars itself from the file
+/// or from memory, as before an `exec`, allocates so many times again, and leaves ten objects.
+pub(super) fn vfork(mut arguments: impl Iterator<Item = String>) {
+    extern "C" fn child(borrower: *mut c_void) -> c_int {
+        // SAFETY: the parent's, which waits.
+        let borrower = unsafe { &mut *borrower.cast::<Borrower>() };
+        let churn = |rounds| (0..rounds).for_each(|_| free(get(7_003)));
+        churn(5_000);
+        // Memory for the objects below.
+        free(get(100_000));
+        if let Some(bar) = borrower.bar {
+            bar();
+        }
+        churn(borrower.rounds);
+        // SAFETY: any size may be asked for, here from a new place; then the child ends.
+        unsafe {
+            borrower.kept.fill_with(|| black_box(libc::malloc(7_009)));
+            libc::_exit(0)
+        }
+    }
+    watch();
+    let bar: Option<fn()> = match arguments.next().as_deref() {
+        Some("close") => Some(close_all),
+        Some("file-size") => Some(|| limit(libc::RLIMIT_FSIZE)),
+        Some("memory") => Some(|| limit(libc::RLIMIT_AS)),
+        _ => None,
+    };
+    let rounds = arguments.next().map_or(0, |rounds| rounds.parse().expect("a number"));
+    let mut borrower = Borrower { bar, rounds, kept: [std::ptr::null_mut(); 10] };
+    let before = get(7_001);
     let mut stack = vec![0_u8; 1 << 20];
     // SAFETY: as `posix_spawn` does it: a stack of its own, and this thread waits for the child's end.
     let child = unsafe {
         let top = stack.as_mut_ptr_range().end.cast();
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        libc::clone(child, top, flags, (&raw mut kept).cast())
+        libc::clone(child, top, flags, (&raw mut borrower).cast())
     };
     wait(child);
     black_box((0..20).map(|_| get(7_013)).collect::<Vec<Block>>());
-    kept.into_iter().map(Block).for_each(free);
+    borrower.kept.into_iter().map(Block).for_each(free);
     for _ in 0..5_000 {
         free(get(7_019));
     }
@@ -194,12 +287,12 @@ pub(super) fn vfork() {
 }
 
 /// The same in a child that has written nothing yet.
-pub(super) fn fork_vfork() {
+pub(super) fn fork_vfork(arguments: impl Iterator<Item = String>) {
     watch();
     // SAFETY: this process has one thread.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        vfork();
+        vfork(arguments);
         std::process::exit(0);
     }
     wait(child);
@@ -209,21 +302,11 @@ pub(super) fn fork_vfork() {
 /// Begins anew with the arguments behind the next, where `madvise` knows no `MADV_WIPEONFORK`
 /// (`refused`) or does nothing and says that all is well (`ignored`).
 pub(super) fn unwiped(mut arguments: impl Iterator<Item = String>) {
-    let load = |at| libc::sock_filter { code: 0x20, jt: 0, jf: 0, k: at };
-    let unless_equal =
-        |value, skip| libc::sock_filter { code: 0x15, jt: 0, jf: skip, k: value as u32 };
-    let answer = |k| libc::sock_filter { code: 0x06, jt: 0, jf: 0, k };
-    let refused = arguments.next().as_deref() == Some("refused");
-    let error = if refused { libc::EINVAL as u32 } else { 0 };
-    // Offsets in `seccomp_data`: of the call's number, and of its third argument.
-    let (number, advice) = (0, 32);
-    let mut filter = vec![load(number), unless_equal(libc::SYS_madvise, 1)];
-    if refused {
-        filter = vec![load(number), unless_equal(libc::SYS_madvise, 3)];
-        filter.extend([load(advice), unless_equal(i64::from(libc::MADV_WIPEONFORK), 1)]);
-    }
-    filter.extend([answer(libc::SECCOMP_RET_ERRNO | error), answer(libc::SECCOMP_RET_ALLOW)]);
-    let filter = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    let (only, error) = match arguments.next().as_deref() {
+        Some("refused") => (Some(libc::MADV_WIPEONFORK), libc::EINVAL),
+        _ => (None, 0),
+    };
+    answer(libc::SYS_madvise, only, libc::SECCOMP_RET_ERRNO | error as u32);
     let arguments: Vec<CString> = std::env::args()
         .take(1)
         .chain(arguments)
@@ -231,12 +314,34 @@ pub(super) fn unwiped(mut arguments: impl Iterator<Item = String>) {
         .collect();
     let list = arguments.iter().map(|argument| argument.as_ptr());
     let list: Vec<*const c_char> = list.chain([std::ptr::null()]).collect();
-    // SAFETY: a filter, C strings, and a list of them that ends with null.
+    // SAFETY: C strings, and a list of them that ends with null.
+    unsafe { libc::execv(c"/proc/self/exe".as_ptr(), list.as_ptr()) };
+    panic!("the program cannot be run again");
+}
+
+/// Has a filter answer a system call in the kernel's place, whatever its third argument is or if it is
+/// this.
+fn answer(number: libc::c_long, only: Option<c_int>, answer: u32) {
+    let load = |at| libc::sock_filter { code: 0x20, jt: 0, jf: 0, k: at };
+    let unless_equal = |value, skip| libc::sock_filter { code: 0x15, jt: 0, jf: skip, k: value };
+    let give = |k| libc::sock_filter { code: 0x06, jt: 0, jf: 0, k };
+    // Offsets in `seccomp_data`: of the call's number, and of its third argument.
+    let (call, third) = (0, 32);
+    let mut filter = match only {
+        None => vec![load(call), unless_equal(number as u32, 1)],
+        Some(only) => vec![
+            load(call),
+            unless_equal(number as u32, 3),
+            load(third),
+            unless_equal(only as u32, 1),
+        ],
+    };
+    filter.extend([give(answer), give(libc::SECCOMP_RET_ALLOW)]);
+    let filter = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: a filter, which the kernel copies.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         let set = libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter);
         assert_eq!(set, 0);
-        libc::execv(c"/proc/self/exe".as_ptr(), list.as_ptr());
     }
-    panic!("the program cannot be run again");
 }
