@@ -4,12 +4,13 @@
 //! thread caches as they come. Each row is one pattern at one number of threads. All take turns round
 //! by round in one process; printed are the medians in nanoseconds per allocate-and-free pair, and behind
 //! each allocator's the median of its per-round ratios to the pool's. Objects are 64 bytes; every
-//! allocated object has its first word written, as its user would.
+//! allocated object has its first word written, as its user would. Where objects stay alive, the share of
+//! their memory that is on huge pages after the last round stands behind each time, if the system tells.
 //!
 //! | pattern | what one operation is |
 //! |---|---|
 //! | `lifo` | allocate, free it again |
-//! | `remote` | objects allocated by one thread are freed by another, in lists of 1000 |
+//! | `remote` | objects allocated by one thread are freed by another, in lists of 1000; two do so for each other |
 //! | `random` | of 1 M live objects, in random order, free one, allocate another |
 //! | `burst` | of 1 M live objects, in random order, free 1000, then allocate 1000 |
 //! | `random/100` | `random`, but over 100 pools of 10 000 objects, in turn |
@@ -17,8 +18,9 @@
 use silvics_pool::{Config, Global, Heap, Pool};
 use std::alloc::Layout;
 use std::ptr::NonNull;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Barrier};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 type Object = [u64; 8];
@@ -87,16 +89,7 @@ struct Live<S: Source> {
     next: usize,
 }
 
-// SAFETY: a thread hands its objects over as a whole.
-unsafe impl<S: Source> Send for Live<S> {}
-
 impl<S: Source> Live<S> {
-    /// Each thread's share of the live objects.
-    fn all(pools: usize, threads: usize) -> Vec<Self> {
-        let source = Arc::new(S::new(pools));
-        (0..threads as u64).map(|t| Self::new(&source, pools, LIVE / threads, t + 1)).collect()
-    }
-
     fn new(source: &Arc<S>, pools: usize, count: usize, seed: u64) -> Self {
         let mut objects: Vec<_> = (0..count).map(|at| taken(&**source, at % pools)).collect();
         // Fisher and Yates, within each pool's places.
@@ -114,6 +107,33 @@ impl<S: Source> Live<S> {
         self.next = start + BURST;
         start..self.next
     }
+
+    fn random_refill(&mut self) {
+        for at in self.burst() {
+            let pool = at % self.pools;
+            // SAFETY: ours, from this pool.
+            unsafe { self.source.free(pool, self.objects[at]) };
+            self.objects[at] = taken(&*self.source, pool);
+        }
+    }
+
+    fn burst_refill(&mut self) {
+        let places = self.burst();
+        for at in places.clone() {
+            // SAFETY: ours, from this pool.
+            unsafe { self.source.free(0, self.objects[at]) };
+        }
+        for at in places {
+            self.objects[at] = taken(&*self.source, 0);
+        }
+    }
+
+    /// Of the mappings where they lie: the bytes in memory, and those of them on huge pages.
+    fn resident(&self) -> Option<(usize, usize)> {
+        let mut objects: Vec<_> = self.objects.iter().map(|object| object.addr().get()).collect();
+        objects.sort_unstable();
+        resident(&objects)
+    }
 }
 
 impl<S: Source> Drop for Live<S> {
@@ -125,106 +145,244 @@ impl<S: Source> Drop for Live<S> {
     }
 }
 
-/// Runs `turn` on each thread until its time is over; nanoseconds per operation and thread.
-fn timed<T: Send>(states: &mut [T], turn: impl Fn(&mut T) -> usize + Sync) -> f64 {
-    let start = Barrier::new(states.len());
-    let threads = states.len() as f64;
-    let rates = std::thread::scope(|scope| {
-        let workers: Vec<_> = states
-            .iter_mut()
-            .map(|state| {
-                let (start, turn) = (&start, &turn);
-                scope.spawn(move || {
-                    start.wait();
-                    let began = Instant::now();
-                    let mut operations = 0;
-                    while began.elapsed() < TURN {
-                        operations += turn(state);
-                    }
-                    operations as f64 / began.elapsed().as_nanos() as f64
-                })
-            })
-            .collect();
-        workers.into_iter().map(|w| w.join().expect("no panic")).sum::<f64>()
-    });
-    threads / rates
+/// Of the mappings where any of these addresses lie, in ascending order: the bytes in memory, and those
+/// of them on huge pages (Linux, proc(5): smaps).
+fn resident(addresses: &[usize]) -> Option<(usize, usize)> {
+    let smaps = std::fs::read_to_string("/proc/self/smaps").ok()?;
+    let (mut held, mut all, mut huge) = (false, 0, 0);
+    for line in smaps.lines() {
+        let mut words = line.split_whitespace();
+        let (first, second) = (words.next()?, words.next());
+        let kib = second.and_then(|word| word.parse::<usize>().ok());
+        let hex = |text| usize::from_str_radix(text, 16).ok();
+        match (first, kib) {
+            ("Rss:", Some(kib)) if held => all += kib << 10,
+            ("AnonHugePages:", Some(kib)) if held => huge += kib << 10,
+            _ => {
+                if let Some((start, end)) = first.split_once('-')
+                    && let (Some(start), Some(end)) = (hex(start), hex(end))
+                {
+                    let next = addresses.partition_point(|address| *address < start);
+                    held = addresses.get(next).is_some_and(|address| *address < end);
+                }
+            }
+        }
+    }
+    Some((all, huge))
 }
 
-fn lifo(source: &impl Source, threads: usize) -> f64 {
-    timed(&mut vec![(); threads], |()| {
-        for _ in 0..BURST {
-            let object = std::hint::black_box(taken(source, 0));
-            // SAFETY: just allocated.
-            unsafe { source.free(0, object) };
-        }
-        BURST
-    })
+/// Repeats `work` for the time of a turn: operations per nanosecond.
+fn timed(mut work: impl FnMut() -> usize) -> f64 {
+    let (began, mut operations) = (Instant::now(), 0);
+    while began.elapsed() < TURN {
+        operations += work();
+    }
+    operations as f64 / began.elapsed().as_nanos() as f64
 }
 
-fn random_refill<S: Source>(live: &mut [Live<S>]) -> f64 {
-    timed(live, |live| {
-        for at in live.burst() {
-            let pool = at % live.pools;
-            // SAFETY: ours, from this pool.
-            unsafe { live.source.free(pool, live.objects[at]) };
-            live.objects[at] = taken(&*live.source, pool);
-        }
-        BURST
-    })
+/// What one thread does.
+trait Worker {
+    /// In a turn: operations per nanosecond.
+    fn turn(&mut self) -> f64;
+    /// Where its live objects are: bytes in memory, and of them on huge pages.
+    fn resident(&self) -> Option<(usize, usize)> {
+        None
+    }
 }
 
-fn burst_refill<S: Source>(live: &mut [Live<S>]) -> f64 {
-    timed(live, |live| {
-        let places = live.burst();
-        for at in places.clone() {
-            // SAFETY: ours, from this pool.
-            unsafe { live.source.free(0, live.objects[at]) };
-        }
-        for at in places {
-            live.objects[at] = taken(&*live.source, 0);
-        }
-        BURST
-    })
+struct Lifo<S: Source>(Arc<S>);
+
+impl<S: Source> Worker for Lifo<S> {
+    fn turn(&mut self) -> f64 {
+        timed(|| {
+            for _ in 0..BURST {
+                let object = std::hint::black_box(taken(&*self.0, 0));
+                // SAFETY: just allocated.
+                unsafe { self.0.free(0, object) };
+            }
+            BURST
+        })
+    }
 }
 
+struct Refill<S: Source>(Live<S>, fn(&mut Live<S>));
+
+impl<S: Source> Worker for Refill<S> {
+    fn turn(&mut self) -> f64 {
+        timed(|| {
+            self.1(&mut self.0);
+            BURST
+        })
+    }
+    fn resident(&self) -> Option<(usize, usize)> {
+        self.0.resident()
+    }
+}
+
+/// Objects on their way from the thread that allocated them to another; none at the end of a turn.
 struct List(Vec<NonNull<Object>>);
 // SAFETY: a list is handed over as a whole.
 unsafe impl Send for List {}
 
-/// One thread allocates, another frees; with two threads each does both for the other.
-fn remote(source: &impl Source, threads: usize) -> f64 {
-    let start = Barrier::new(2 * threads);
-    let rates = std::thread::scope(|scope| {
-        let freed: Vec<_> = (0..threads)
-            .map(|_| {
-                let (send, receive) = sync_channel::<List>(8);
-                let start = &start;
-                scope.spawn(move || {
+impl List {
+    /// How many there were.
+    fn free(self, source: &impl Source) -> usize {
+        for object in &self.0 {
+            // SAFETY: handed over by the thread that allocated it.
+            unsafe { source.free(0, *object) };
+        }
+        self.0.len()
+    }
+}
+
+fn list(source: &impl Source, objects: usize) -> List {
+    List((0..objects).map(|_| taken(source, 0)).collect())
+}
+
+/// Allocates for another thread, whose operations count.
+struct Giver<S: Source>(Arc<S>, SyncSender<List>);
+
+impl<S: Source> Worker for Giver<S> {
+    fn turn(&mut self) -> f64 {
+        timed(|| {
+            self.1.send(list(&*self.0, BURST)).expect("the other thread receives");
+            0
+        });
+        self.1.send(List(Vec::new())).expect("the other thread receives");
+        0.0
+    }
+}
+
+/// Frees what another allocates.
+struct Taker<S: Source>(Arc<S>, Receiver<List>);
+
+impl<S: Source> Worker for Taker<S> {
+    fn turn(&mut self) -> f64 {
+        let began = Instant::now();
+        let lists = self.1.iter().take_while(|list| !list.0.is_empty());
+        let operations: usize = lists.map(|list| list.free(&*self.0)).sum();
+        operations as f64 / began.elapsed().as_nanos() as f64
+    }
+}
+
+/// Allocates for another thread and frees what that one allocates.
+struct Exchange<S: Source> {
+    source: Arc<S>,
+    to: SyncSender<List>,
+    from: Receiver<List>,
+}
+
+impl<S: Source> Worker for Exchange<S> {
+    fn turn(&mut self) -> f64 {
+        let (began, mut operations) = (Instant::now(), 0);
+        let (mut next, mut given, mut taken_all) = (None, false, false);
+        while !(given && taken_all) {
+            if !given {
+                let objects = if began.elapsed() < TURN { BURST } else { 0 };
+                let list = next.take().unwrap_or_else(|| list(&*self.source, objects));
+                let last = list.0.is_empty();
+                match self.to.try_send(list) {
+                    Ok(()) => given = last,
+                    Err(TrySendError::Full(list)) => next = Some(list),
+                    Err(TrySendError::Disconnected(_)) => panic!("the other thread is gone"),
+                }
+            }
+            if !taken_all && let Ok(list) = self.from.try_recv() {
+                taken_all = list.0.is_empty();
+                operations += list.free(&*self.source);
+            }
+        }
+        operations as f64 / began.elapsed().as_nanos() as f64
+    }
+}
+
+/// What makes a worker, on the thread where it works.
+type Hire = Box<dyn FnOnce() -> Box<dyn Worker> + Send>;
+
+/// Threads that stay from turn to turn, as a program's do.
+struct Crew {
+    /// So many as operations are counted of.
+    threads: usize,
+    go: Vec<SyncSender<()>>,
+    rates: Receiver<f64>,
+    resident: Receiver<Option<(usize, usize)>>,
+    handles: Vec<JoinHandle<()>>,
+}
+
+impl Crew {
+    fn new(threads: usize, hires: Vec<Hire>) -> Self {
+        let (rate, rates) = channel();
+        let (tell, resident) = channel();
+        let ready = Arc::new(Barrier::new(hires.len() + 1));
+        let start = Arc::new(Barrier::new(hires.len()));
+        let (mut go, mut handles) = (Vec::new(), Vec::new());
+        for hire in hires {
+            let (send, receive) = sync_channel(1);
+            let (rate, tell, ready) = (rate.clone(), tell.clone(), Arc::clone(&ready));
+            let start = Arc::clone(&start);
+            handles.push(std::thread::spawn(move || {
+                let mut worker = hire();
+                ready.wait();
+                for () in receive {
                     start.wait();
-                    let began = Instant::now();
-                    while began.elapsed() < TURN {
-                        let list = List((0..BURST).map(|_| taken(source, 0)).collect());
-                        send.send(list).expect("the other thread receives");
-                    }
-                });
-                scope.spawn(move || {
-                    start.wait();
-                    let began = Instant::now();
-                    let mut operations = 0;
-                    for List(objects) in receive {
-                        operations += objects.len();
-                        for object in objects {
-                            // SAFETY: handed over by the thread that allocated it.
-                            unsafe { source.free(0, object) };
-                        }
-                    }
-                    operations as f64 / began.elapsed().as_nanos() as f64
-                })
-            })
-            .collect();
-        freed.into_iter().map(|w| w.join().expect("no panic")).sum::<f64>()
-    });
-    threads as f64 / rates
+                    rate.send(worker.turn()).expect("somebody waits");
+                }
+                tell.send(worker.resident()).expect("somebody waits");
+            }));
+            go.push(send);
+        }
+        ready.wait();
+        Self { threads, go, rates, resident, handles }
+    }
+
+    /// Nanoseconds per operation and thread.
+    fn turn(&self) -> f64 {
+        self.go.iter().for_each(|go| go.send(()).expect("the thread waits"));
+        let rates: f64 = self.rates.iter().take(self.go.len()).sum();
+        self.threads as f64 / rates
+    }
+
+    /// The share of the live objects' memory that is on huge pages, at the end.
+    fn huge_share(self) -> Option<f64> {
+        drop(self.go);
+        let of_threads: Option<Vec<_>> = self.resident.iter().take(self.handles.len()).collect();
+        for handle in self.handles {
+            handle.join().expect("no panic");
+        }
+        let of_threads = of_threads?.into_iter();
+        let (all, huge) = of_threads.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+        (all > 0).then(|| huge as f64 / all as f64)
+    }
+}
+
+fn crew<S: Source>(pattern: &str, threads: usize) -> Crew {
+    let pools = if pattern == "random/100" { 100 } else { 1 };
+    let source = Arc::new(S::new(pools));
+    let step = if pattern == "burst" { Live::burst_refill } else { Live::random_refill };
+    let ways = (0..2).map(|_| sync_channel(8));
+    let (to, from): (Vec<SyncSender<List>>, Vec<Receiver<List>>) = ways.unzip();
+    let (mut to, mut from) = (to.into_iter(), from.into_iter().rev());
+    let mut way = || (to.next().expect("one of two"), from.next().expect("one of two"));
+    let mut hires: Vec<Hire> = Vec::new();
+    for thread in 1..=threads as u64 {
+        let source = Arc::clone(&source);
+        match pattern {
+            "lifo" => hires.push(Box::new(|| Box::new(Lifo(source)))),
+            "remote" if threads == 1 => {
+                let (other, (send, receive)) = (Arc::clone(&source), sync_channel(8));
+                hires.push(Box::new(|| Box::new(Giver(source, send))));
+                hires.push(Box::new(|| Box::new(Taker(other, receive))));
+            }
+            "remote" => {
+                let (to, from) = way();
+                hires.push(Box::new(|| Box::new(Exchange { source, to, from })));
+            }
+            _ => hires.push(Box::new(move || {
+                Box::new(Refill(Live::new(&source, pools, LIVE / threads, thread), step))
+            })),
+        }
+    }
+    Crew::new(threads, hires)
 }
 
 fn median(values: impl IntoIterator<Item = f64>) -> f64 {
@@ -233,62 +391,39 @@ fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// One turn of an allocator: nanoseconds per operation and thread.
-type Turn = Box<dyn FnMut() -> f64>;
-
-fn turn<S: Source>(pattern: &str, threads: usize) -> Turn {
-    match pattern {
-        "lifo" => {
-            let source = S::new(1);
-            Box::new(move || lifo(&source, threads))
-        }
-        "remote" => {
-            let source = S::new(1);
-            Box::new(move || remote(&source, threads))
-        }
-        "burst" => {
-            let mut live = Live::<S>::all(1, threads);
-            Box::new(move || burst_refill(&mut live))
-        }
-        _ => {
-            let mut live = Live::<S>::all(if pattern == "random" { 1 } else { 100 }, threads);
-            Box::new(move || random_refill(&mut live))
-        }
-    }
-}
-
-/// An allocator's name, and what makes its turns.
-type Contender = (&'static str, fn(&str, usize) -> Turn);
+/// An allocator's name, and who works with it in a pattern.
+type Contender = (&'static str, fn(&str, usize) -> Crew);
 
 /// The pool first: the others are compared with it.
 const CONTENDERS: &[Contender] = &[
-    ("pool", turn::<Pools>),
-    ("malloc", turn::<Global>),
+    ("pool", crew::<Pools>),
+    ("malloc", crew::<Global>),
     #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
-    ("jemalloc", turn::<silvics_pool::Jemalloc>),
+    ("jemalloc", crew::<silvics_pool::Jemalloc>),
     #[cfg(feature = "mimalloc")]
-    ("mimalloc", turn::<silvics_pool::Mimalloc>),
+    ("mimalloc", crew::<silvics_pool::Mimalloc>),
     #[cfg(all(feature = "tcmalloc", target_os = "linux"))]
-    ("tcmalloc", turn::<silvics_pool::Tcmalloc>),
+    ("tcmalloc", crew::<silvics_pool::Tcmalloc>),
 ];
 
 fn row(pattern: &str, threads: usize) {
-    let mut turns: Vec<_> = CONTENDERS.iter().map(|(_, make)| make(pattern, threads)).collect();
+    let crews: Vec<_> = CONTENDERS.iter().map(|(_, crew)| crew(pattern, threads)).collect();
     let rounds: Vec<Vec<f64>> =
-        (0..ROUNDS).map(|_| turns.iter_mut().map(|turn| turn()).collect()).collect();
-    print!("{pattern:<11} {threads:>7} {:>9.1}", median(rounds.iter().map(|round| round[0])));
-    for at in 1..turns.len() {
+        (0..ROUNDS).map(|_| crews.iter().map(Crew::turn).collect()).collect();
+    print!("{pattern:<11} {threads:>7}");
+    for (at, of) in crews.into_iter().enumerate() {
         let time = median(rounds.iter().map(|round| round[at]));
         let ratio = median(rounds.iter().map(|round| round[at] / round[0]));
-        print!(" {time:>12.1} {ratio:>6.2}");
+        let huge = of.huge_share().map_or(String::new(), |share| format!("{:.0}", 100.0 * share));
+        print!(" {time:>12.1} {huge:>5} {ratio:>6.2}");
     }
     println!();
 }
 
 fn main() {
-    print!("pattern     threads   pool ns");
-    for (name, _) in &CONTENDERS[1..] {
-        print!(" {:>12}  ratio", format!("{name} ns"));
+    print!("pattern     threads");
+    for (name, _) in CONTENDERS {
+        print!(" {:>12} huge%  ratio", format!("{name} ns"));
     }
     println!();
     for threads in [1, 2] {
