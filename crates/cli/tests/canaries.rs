@@ -39,8 +39,10 @@ fn found_in_a_history(name: &str) {
             assert!(otherwise.iter().any(|how| text.contains(how)), "{text}");
             return false;
         };
-        assert!((1..=12).contains(&calls.len()), "not short: {wrong}");
-        true
+        // A call in circles may have had its effect at any time since: all that came after it tells.
+        let circles = calls.iter().any(|call| call["end"].is_null());
+        assert!(circles || (1..=12).contains(&calls.len()), "not short: {wrong}");
+        !circles
     });
     assert!(found, "{name} is never found by its calls");
 
