@@ -44,6 +44,17 @@ macro_rules! canaries {
 }
 
 canaries! {
+    "art":
+    /// A node is copied before it is locked: what comes into it in between is not in the copy.
+    CopiedBeforeLocked "copied-before-locked";
+    /// A node that a copy has replaced is unlocked as if it were in the tree: who waited for the lock writes
+    /// where nobody looks.
+    ReplacedNotObsolete "replaced-not-obsolete";
+    /// A writer believes what it saw before it had the lock, as if validation were the lock's business.
+    SeenBeforeLocked "seen-before-locked";
+    /// A copy is linked though the parent does not lead to the node any more.
+    ParentWordTrusted "parent-word-trusted";
+
     "edge-ext-lf":
     /// The edge to the sibling is read, not tagged, before the ancestor's edge swings to the
     /// sibling: what is inserted at that edge in between is cut off. The step that ports of the

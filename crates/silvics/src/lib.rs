@@ -1,11 +1,13 @@
 //! Ordered in-memory indexes for many cores, with their memory layout under the user's control.
 
+pub mod art;
 pub mod bst;
 #[cfg(feature = "canaries")]
 pub mod canary;
 #[cfg(not(feature = "canaries"))]
 #[allow(unreachable_pub)] // public with the feature
 mod canary;
+mod cursor;
 pub mod domain;
 pub mod error;
 pub mod index;
@@ -16,6 +18,7 @@ mod model_epoch;
 pub mod skiplist;
 pub mod update;
 
+pub use art::ArtTree;
 pub use bst::bronson::{BronsonTree, FrozenTree};
 pub use bst::citrus::CitrusTree;
 pub use bst::drachsler::DrachslerTree;
@@ -24,6 +27,7 @@ pub use bst::howley::HowleyTree;
 pub use bst::natarajan::NatarajanTree;
 pub use bst::ramachandran::RamachandranTree;
 pub use bst::ticket::TicketTree;
+pub use cursor::KeyCursor;
 pub use domain::{Domain, Guard};
 pub use error::{AllocError, CompareExchangeError, TryInsertError, Violation};
 pub use index::{

@@ -5,14 +5,14 @@
 mod scenarios;
 
 use scenarios::{
-    CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
-    RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
+    CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS,
+    RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
 };
 use silvics::bst::natarajan::build::Collocated;
 use silvics::canary::{Canary, plant};
 use silvics::{
-    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, RamachandranTree,
-    SkipList, TicketTree,
+    ArtTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
+    RamachandranTree, SkipList, TicketTree,
 };
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
 use silvics_testkit::schedules::{Found, Model, Stops, hunt, hunt_stop, points, report, scans};
@@ -29,6 +29,7 @@ fn catch(canary: Canary) -> Option<Found> {
         return hunt::<NatarajanTree<Model>>(&[PROMOTIONS, SCANS], scans, SCHEDULES, None);
     }
     match canary.index() {
+        "art" => hunt::<ArtTree<Model>>(&[NODES, COMMON], scans, SCHEDULES, None),
         "edge-ext-lf" => hunt::<NatarajanTree<Model>>(&[CHAINS, COMMON], points, SCHEDULES, None),
         "edge-ext-lf:collocated" => {
             let lists = &[CHAINS, COMMON];
@@ -65,6 +66,18 @@ fn catch(canary: Canary) -> Option<Found> {
 #[allow(clippy::match_same_arms)] // index by index
 fn reasons(canary: Canary) -> &'static [&'static str] {
     match canary {
+        // What is written where nobody looks is lost, or freed with it; or something goes twice.
+        Canary::CopiedBeforeLocked
+        | Canary::ReplacedNotObsolete
+        | Canary::SeenBeforeLocked
+        | Canary::ParentWordTrusted => &[
+            "not linearizable",
+            "objects are live",
+            "use after free",
+            "double free",
+            "free of an object",
+            "check: ",
+        ],
         // What is cut off together with a live part is freed with it, or by both who cut.
         Canary::SiblingNotTagged | Canary::InsertIgnoresMark => {
             &["use after free", "free of an object", "double free", "not linearizable"]

@@ -6,7 +6,7 @@ use silvics::bst::bronson::build as bronson;
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build as natarajan;
 use silvics::{
-    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled,
+    ArtTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled,
     RamachandranTree, Shared, SkipList, TicketTree,
 };
 use silvics_testkit::{holds, index_suite, outcome};
@@ -69,6 +69,9 @@ index_suite!(ext_lf_fixed_shared, EllenTree<Shared, Fixed>, scans);
 index_suite!(ext_lf_baseline_pooled, EllenTree<Pooled, Baseline>, scans);
 index_suite!(ext_lf_baseline_shared, EllenTree<Shared, Baseline>, scans);
 
+index_suite!(art_pooled, ArtTree<Pooled>, scans);
+index_suite!(art_shared, ArtTree<Shared>, scans);
+
 index_suite!(skiplist_u64_pooled, SkipList<u64, Pooled>, scans);
 index_suite!(skiplist_u64_shared, SkipList<u64, Shared>, scans);
 index_suite!(skiplist_bytes_pooled, SkipList<[u8], Pooled>, scans);
@@ -102,6 +105,7 @@ long_churn! {
     int_lf_churn: HowleyTree,
     ticket_churn: TicketTree,
     ext_lf_churn: EllenTree,
+    art_churn: ArtTree,
     skiplist_u64_churn: SkipList<u64>,
     skiplist_bytes_churn: SkipList<[u8]>,
 }

@@ -3,8 +3,8 @@
 use silvics::bst::build::Baseline;
 use silvics::bst::natarajan::build::{Collocated, Shifted};
 use silvics::{
-    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, RamachandranTree,
-    SkipList, TicketTree,
+    ArtTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
+    RamachandranTree, SkipList, TicketTree,
 };
 use silvics_testkit::{fault_suite, faulty::Faulty};
 
@@ -19,6 +19,7 @@ fault_suite!(log_int, DrachslerTree<Faulty>, scans);
 fault_suite!(citrus, CitrusTree<Faulty>);
 fault_suite!(edge_int_lf, RamachandranTree<Faulty>);
 fault_suite!(edge_int_lf_baseline, RamachandranTree<Faulty, Baseline>);
+fault_suite!(art, ArtTree<Faulty>, scans);
 fault_suite!(skiplist_u64, SkipList<u64, Faulty>, scans);
 fault_suite!(skiplist_bytes, SkipList<[u8], Faulty>, scans);
 fault_suite!(ticket, TicketTree<Faulty>, scans);

@@ -3,7 +3,7 @@
 use silvics::bst::build::Baseline;
 use silvics::bst::natarajan::build::Fixed2;
 use silvics::{
-    BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
+    ArtTree, BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
     OrderedIndex, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
 };
 use silvics_testkit::counting::Counting;
@@ -76,6 +76,13 @@ fn int_lf() {
 fn edge_int_lf() {
     allocate_nothing::<RamachandranTree<Pooled>>();
     allocate_nothing::<RamachandranTree<Pooled, Baseline>>();
+}
+
+#[test]
+fn art() {
+    allocate_nothing::<ArtTree<Pooled>>();
+    allocate_nothing::<ArtTree<Shared>>();
+    holds(lookups::scans_allocate_nothing::<ArtTree<Pooled>>());
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
 use silvics::{
-    BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
+    ArtTree, BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
     OrderedIndex, Pooled, RamachandranTree, SkipList, TicketTree,
 };
 use silvics_testkit::erased::{Erased, points, run};
@@ -81,6 +81,12 @@ fn edge_int_lf() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
+fn art() {
+    write_nothing::<ArtTree<Pooled>>();
+    holds(lookups::scans_write_nothing::<ArtTree<Pooled>>());
+}
+
+#[test]
 fn skiplist() {
     write_nothing::<SkipList<u64, Pooled>>();
     write_nothing::<SkipList<[u8], Pooled>>();

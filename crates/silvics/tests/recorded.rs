@@ -4,8 +4,9 @@ use silvics::bst::bronson::build::{Baseline2, Restarting2};
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build as natarajan;
 use silvics::{
-    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Objects, Options,
-    OrderedIndex, Pooled, RamachandranTree, Recorded, Shared, SizeClassHeap, SkipList, TicketTree,
+    ArtTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Objects,
+    Options, OrderedIndex, Pooled, RamachandranTree, Recorded, Shared, SizeClassHeap, SkipList,
+    TicketTree,
 };
 use silvics_layout::record::{self, Read, Why};
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,12 +81,16 @@ fn paths<I: OrderedIndex<Key = u64> + Objects>(name: &str) {
         let ends = reads.iter().filter(|read| read.why == Why::Found);
         let ends: BTreeSet<usize> = ends.map(|read| read.object).collect();
         let all_end = matches!(name, "edge-ext-lf" | "collocated" | "ticket" | "ext-lf");
-        assert_eq!(ends.len(), usize::from(all_end || (n as u64) < KEYS), "{name}: {reads:?}");
+        // A leaf of the radix tree may hold others.
+        let may_end = all_end || name == "art" && ends.len() == 1;
+        assert_eq!(ends.len(), usize::from(may_end || (n as u64) < KEYS), "{name}: {reads:?}");
         assert!(ends.iter().all(|end| visits.last() == Some(end)), "{name}");
     }
-    assert!((15..100).contains(&longest), "{name}: {longest}");
+    let lengths = if name == "art" { 3..10 } else { 15..100 };
+    assert!(lengths.contains(&longest), "{name}: {longest}");
     // The root's children, or what a tall tower leads to.
-    assert!((1..=60).contains(&seconds.len()), "{name}: {}", seconds.len());
+    let most = if name == "art" { 256 } else { 60 };
+    assert!((1..=most).contains(&seconds.len()), "{name}: {}", seconds.len());
 }
 
 #[test]
@@ -103,6 +108,7 @@ fn lookups_report_their_paths() {
     paths::<HowleyTree<Recorded<Pooled>>>("int-lf");
     paths::<RamachandranTree<Recorded<Pooled>>>("edge-int-lf");
     paths::<SkipList<u64, Recorded<Pooled>>>("skiplist");
+    paths::<ArtTree<Recorded<Pooled>>>("art");
 }
 
 #[test]

@@ -6,14 +6,14 @@
 mod scenarios;
 
 use scenarios::{
-    CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, ORDERINGS, PROMOTIONS, RELOCATIONS,
-    RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
+    CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS,
+    RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
 };
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
 use silvics::{
-    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, RamachandranTree,
-    SkipList, TicketTree,
+    ArtTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
+    RamachandranTree, SkipList, TicketTree,
 };
 use silvics_testkit::schedules::Step::{
     Exchange, Get, GetMany, Insert, Range, RangeRev, Remove, TryInsert, Walk, WalkRev,
@@ -114,6 +114,11 @@ fn edge_int_lf_baseline() {
     explore_all::<RamachandranTree<Model, Baseline>>("edge-int-lf:baseline", &[moved], points);
 }
 
+#[test]
+fn art() {
+    explore_all::<ArtTree<Model>>("art", &[COMMON, NODES, SCANS], scans);
+}
+
 fn skiplist<I: ScanSubject>(structure: &str) {
     explore_all::<I>(structure, &[COMMON, TOWERS, SCANS], scans);
 }
@@ -187,6 +192,7 @@ fn pools() {
         explore::<DrachslerTree>("log-int:pooled", scenario, points, schedules);
         explore::<TicketTree>("ticket:pooled", scenario, points, schedules);
         explore::<RamachandranTree>("edge-int-lf:pooled", scenario, points, schedules);
+        explore::<ArtTree>("art:pooled", scenario, points, schedules);
         explore::<SkipList<u64>>("skiplist:pooled", scenario, points, schedules);
         explore::<SkipList<[u8]>>("skiplist-bytes:pooled", scenario, points, schedules);
     }
@@ -503,6 +509,18 @@ fn ticket_blocks_for_writers_only() {
     }
 }
 
+/// The same of the radix tree.
+#[test]
+fn art_blocks_for_writers_only() {
+    others_finish::<ArtTree<Model>>("art", LOOKUPS, points);
+    others_finish::<ArtTree<Model>>("art", SCAN_STOPS, scans);
+    for victim in STOPS {
+        let (at, reason) = hunt_stop::<ArtTree<Model>>(victim, points)
+            .expect_err("a task that stops under a lock must hold the other up");
+        assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
+    }
+}
+
 /// Lookups that stop, beside updates that copy no node: for these nobody has to wait.
 const UNCOPIED: &[Stops] = &[
     Stops {
@@ -576,6 +594,7 @@ fn lookups_beside_lookups_never_restart() {
     }
     holds::<NatarajanTree<Model>>("edge-ext-lf");
     holds::<NatarajanTree<Model, Fixed2>>("edge-ext-lf-2");
+    holds::<ArtTree<Model>>("art");
     holds::<TicketTree<Model>>("ticket");
     holds::<EllenTree<Model>>("ext-lf");
     holds::<EllenTree<Model, Baseline>>("ext-lf:baseline");

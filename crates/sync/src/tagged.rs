@@ -79,6 +79,18 @@ impl<T> Tagged<T> {
         Self { word: pointer.cast(), marker: PhantomData }
     }
 
+    /// The whole word, as a pointer that leads nowhere.
+    #[inline]
+    pub fn into_raw(self) -> *mut u8 {
+        self.word
+    }
+
+    /// What [`Tagged::into_raw`] gave.
+    #[inline]
+    pub fn from_raw(word: *mut u8) -> Self {
+        Self { word, marker: PhantomData }
+    }
+
     /// The pointer alone.
     #[inline(always)]
     pub fn pointer(self) -> *mut T {
@@ -183,6 +195,7 @@ mod tests {
         let word = word.with_hint(1).with_tag(0);
         assert_eq!((word.pointer(), word.tag(), word.hint()), (object, 0, 1));
         assert!(!word.is_null());
+        assert_eq!(Tagged::from_raw(word.into_raw()), word);
         assert!(Tagged::<u64>::null().with_tag(7).with_hint(9).is_null());
         // SAFETY: made by `Box::into_raw` above, with its provenance kept through the word.
         drop(unsafe { Box::from_raw(word.pointer()) });

@@ -29,5 +29,5 @@ pub mod ticket;
 mod tree;
 pub mod walk;
 
-pub use scan::{Keys, Ordered, TreeCursor};
+pub use scan::{Keys, Ordered};
 pub use tree::{Algorithm, Frame, See, Tree};

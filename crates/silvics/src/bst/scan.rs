@@ -1,9 +1,9 @@
-//! Ranges and cursors of the trees that have them.
+//! Ranges of the trees that have them.
 
 use super::tree::{Algorithm, Tree};
+use crate::cursor::KeyCursor;
 use crate::domain::Guard;
-use crate::index::{Cursor, KeyRef, OrderedIndex, OrderedScan};
-use std::fmt;
+use crate::index::{KeyRef, OrderedIndex, OrderedScan};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ impl<A: Ordered> OrderedScan for Tree<A> {
         = A::RangeRev<'g>
     where
         Self: 'g;
-    type Cursor = TreeCursor<A>;
+    type Cursor = KeyCursor<Self>;
 
     fn range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
         &'g self,
@@ -109,90 +109,8 @@ impl<A: Ordered> OrderedScan for Tree<A> {
         self.0.range_rev(Keys::within(&range), guard)
     }
 
-    fn cursor(self: &Arc<Self>) -> TreeCursor<A> {
-        TreeCursor { tree: Arc::clone(self), at: Position::BeforeFirst }
-    }
-}
-
-/// A cursor over a tree; see [`Cursor`].
-///
-/// It stands at a key: each move pins and looks for the nearest entry beyond, as a range would.
-pub struct TreeCursor<A: Ordered> {
-    tree: Arc<Tree<A>>,
-    at: Position,
-}
-
-#[derive(Clone, Copy)]
-enum Position {
-    BeforeFirst,
-    /// At a key, whose value was this.
-    At(u64, u64),
-    AfterLast,
-}
-
-impl<A: Ordered> fmt::Debug for TreeCursor<A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TreeCursor").field("key", &self.key()).finish_non_exhaustive()
-    }
-}
-
-impl<A: Ordered> TreeCursor<A> {
-    /// Stands at the first entry from `start` on, or after the last.
-    fn stand_at_first(&mut self, start: Bound<u64>) -> bool {
-        let keys = Keys::within(&(start, Bound::Unbounded));
-        let first = self.tree.0.range(keys, &self.tree.domain().pin()).next();
-        self.at = first.map_or(Position::AfterLast, |(key, value)| Position::At(key, value));
-        first.is_some()
-    }
-
-    /// Stands at the last entry up to `end`, or before the first.
-    fn stand_at_last(&mut self, end: Bound<u64>) -> bool {
-        let keys = Keys::within(&(Bound::Unbounded, end));
-        let last = self.tree.0.range_rev(keys, &self.tree.domain().pin()).next();
-        self.at = last.map_or(Position::BeforeFirst, |(key, value)| Position::At(key, value));
-        last.is_some()
-    }
-}
-
-impl<A: Ordered> Cursor for TreeCursor<A> {
-    type Key = u64;
-
-    fn seek(&mut self, key: u64) -> bool {
-        self.stand_at_first(Bound::Included(key))
-    }
-
-    fn seek_rev(&mut self, key: u64) -> bool {
-        self.stand_at_last(Bound::Included(key))
-    }
-
-    fn next(&mut self) -> bool {
-        match self.at {
-            Position::BeforeFirst => self.stand_at_first(Bound::Unbounded),
-            Position::At(key, _) => self.stand_at_first(Bound::Excluded(key)),
-            Position::AfterLast => false,
-        }
-    }
-
-    fn prev(&mut self) -> bool {
-        match self.at {
-            Position::BeforeFirst => false,
-            Position::At(key, _) => self.stand_at_last(Bound::Excluded(key)),
-            Position::AfterLast => self.stand_at_last(Bound::Unbounded),
-        }
-    }
-
-    fn key(&self) -> Option<u64> {
-        match self.at {
-            Position::At(key, _) => Some(key),
-            _ => None,
-        }
-    }
-
-    fn value(&self) -> Option<u64> {
-        match self.at {
-            Position::At(_, value) => Some(value),
-            _ => None,
-        }
+    fn cursor(self: &Arc<Self>) -> KeyCursor<Self> {
+        KeyCursor::new(Arc::clone(self))
     }
 }
 

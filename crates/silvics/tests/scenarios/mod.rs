@@ -5,11 +5,13 @@ mod external;
 mod lists;
 mod lock_free;
 mod locked;
+mod radix;
 
 pub(crate) use external::{CHAINS, FLAGS, LOCKED_EDGES, PROMOTIONS};
 pub(crate) use lists::{SCANS, TOWERS};
 pub(crate) use lock_free::{LATE_HELPERS, RELOCATIONS, RESERVATIONS, SUCCESSIONS};
 pub(crate) use locked::{COPIES, ORDERINGS, ROTATIONS, TURNS};
+pub(crate) use radix::NODES;
 
 use silvics_testkit::schedules::Scenario;
 use silvics_testkit::schedules::Step::{Any, Exchange, Get, GetMany, Insert, Remove, TryInsert};

@@ -6,8 +6,9 @@ use crate::keys::{TestKey, lend, nth, own, show};
 use crate::reference::{Move, Position, step, within};
 use crate::{ScanSubject, Subject};
 use silvics::{
-    AllocError, BronsonTree, Check, CompareExchangeError, Cursor, Guard, Key, NatarajanTree,
-    Options, OrderedIndex, OrderedScan, OwnedKey, Pages, Pooled, Shared, SkipList, TryInsertError,
+    AllocError, ArtTree, BronsonTree, Check, CompareExchangeError, Cursor, Guard, Key,
+    NatarajanTree, Options, OrderedIndex, OrderedScan, OwnedKey, Pages, Pooled, Shared, SkipList,
+    TryInsertError,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -26,7 +27,7 @@ pub fn run(data: &[u8]) {
         input.byte();
         return with_scans::<Broken<BlindExchange>>(&mut input);
     }
-    match input.byte() % 8 {
+    match input.byte() % 10 {
         0 => with_points::<BronsonTree<Pooled>>(&mut input),
         1 => with_points::<BronsonTree<Shared>>(&mut input),
         2 => with_points::<NatarajanTree<Pooled>>(&mut input),
@@ -34,7 +35,9 @@ pub fn run(data: &[u8]) {
         4 => with_scans::<SkipList<u64, Pooled>>(&mut input),
         5 => with_scans::<SkipList<u64, Shared>>(&mut input),
         6 => with_scans::<SkipList<[u8], Pooled>>(&mut input),
-        _ => with_scans::<SkipList<[u8], Shared>>(&mut input),
+        7 => with_scans::<SkipList<[u8], Shared>>(&mut input),
+        8 => with_scans::<ArtTree<Pooled>>(&mut input),
+        _ => with_scans::<ArtTree<Shared>>(&mut input),
     }
 }
 

@@ -1,0 +1,288 @@
+//! Adaptive radix tree.
+//!
+//! # Source
+//! Leis, Kemper, Neumann, "The adaptive radix tree", ICDE 2013 (structure); Leis, Scheibner, Kemper, Neumann, "The ART of practical synchronization", DaMoN 2016
+//! (optimistic lock coupling, section 3, for writers; ROWEX, section 4, for readers). Leaves of several
+//! keys: after the containers of burst tries, Heinz, Zobel, Williams, TOIS 2002.
+//!
+//! # Algorithm
+//! A node at depth d has a child for each value of the keys' byte d, and all keys below it agree in the
+//! bytes before. Depths on a path increase, not always by one: bytes in which all keys agree have no
+//! node (path compression), and a subtree of few keys is a leaf (lazy expansion).
+//! ```text
+//! get(k):    node := root
+//!            loop: word := the child of node for k's byte at node's depth
+//!                  none → absent; a value → it; a leaf → look k up there
+//!                  if the child's depth skips bytes, and its prefix is not k's → absent
+//!                  node := child
+//! update(k): the same; then lock the node where it ended, look again there, and change one word:
+//!            the leaf by a larger, smaller or none; a value; the child by a new node above it and a leaf
+//!            of k, where prefixes part
+//! grow, shrink: lock parent and node, copy the node, change the parent's word, mark the node obsolete
+//! ```
+//!
+//! # Departures
+//! 1. **Positions are absolute.** A node's depth, and the bytes it remembers of what all keys below agree
+//!    in, never change: a node put in above it, or taken out, leaves it as it is. In both papers a split
+//!    of a prefix rewrites that of the node below, which is what ROWEX has its levels for.
+//! 2. **A child's kind and depth are in the word that leads to it**, so that a descent reads of an inner
+//!    node only the word it follows (of `Node4` and `Node14` also the keys, which lie in the same line),
+//!    and its header only where bytes were skipped.
+//! 3. **Readers neither lock nor validate.** A place of a node belongs to one key byte as long as the node
+//!    lives (removal empties it; it is used again for the same byte only), and one word decides. So what
+//!    a reader finds in a node was there at one moment since it came, even if the node is obsolete by
+//!    then (see the linearization points). Lookups are wait-free: at most one step for each byte.
+//! 4. **A leaf has up to four keys** in order, with their values: a line. The fifth bursts it. So no
+//!    `Node4` has to be visited on the way to a lone pair of keys, and scans read a line for several
+//!    entries. Published trees have one key for each leaf.
+//! 5. **Values of `u64` keys lie in the nodes of the last byte**, whose words are values. Every 64-bit
+//!    value is legal, so one of them, `ABSENT` of `word.rs`, stands for "no value"; where a user stores just
+//!    that, the node is replaced by one that leads to leaves.
+//! 6. **Places lie with their keys.** In the papers a `Node16` has keys in one line and children in others,
+//!    a `Node48` an index of 256 bytes before its children: two misses in turn. Here `Node14` and `Node56`
+//!    are two and eight lines of seven places each with the seven key bytes; a byte chooses the line, and
+//!    goes to the next one where that is full. A search reads one line of a node, of whatever size.
+//! 7. The root is a `Node256` that stays, so that every word has a node to lock.
+//!
+//! # Invariants
+//! * I1: a node's depth, its prefix, the keys of its places and those of a leaf never change after it is
+//!   linked; places are only added.
+//! * I2: all keys below a node agree with its prefix in the bytes before its depth; of a child for byte b
+//!   they have b at the node's depth; depths increase downwards.
+//! * I3: words of a node change under its lock, and none after it is obsolete. A node is obsolete if and
+//!   only if it is not reachable any more (but for the moment between the change of its parent's word
+//!   and the unlocking).
+//! * I4: `live` is the number of places that are not empty, `used` the number of places with a key.
+//! * I5: a leaf has one to four keys, ascending. Values of a leaf change under the lock of the node that
+//!   leads to it, and only while it does.
+//! * I6: each node but the root has at least two places that are not empty, once nobody is in it.
+//!
+//! # Memory ordering
+//! | word | site | ordering | pairs with | why |
+//! |---|---|---|---|---|
+//! | a place's word | `load` | `SeqCst` | `store` | what it leads to is initialised; linearization points of different keys are in one order |
+//! | a place's word | `store` | `SeqCst` | `load` | publishes; as above |
+//! | keys of a line | `Keys::load`, `store` | `SeqCst` | each other | a place that has a key has its word; adding a place linearizes an insert |
+//! | own words before linking | `init` | Relaxed | – | private until the store that publishes the node |
+//! | values of a leaf | load, store | `SeqCst` | each other | as a place's word |
+//! | `live`, `used` | all | Relaxed | – | under the lock; `tidy` guesses by `live` and looks again under it |
+//!
+//! # Linearization points
+//! | method, outcome | point |
+//! |---|---|
+//! | `get`, present | the load of the value (of a place or a leaf) |
+//! | `get`, absent | the load of the word, or of the keys, that leads to nothing, or to a leaf without the key |
+//! | all of them, in a node or leaf that is not reachable any more at that load | the moment when it was replaced: what was read had not changed since (I3, I5), and the reader came before |
+//! | writers that change nothing | as `get`, or the load under the lock |
+//! | writers that change something | the one store of a word, of keys, or of a leaf's value |
+//!
+//! Why a reader comes to an unreachable node before it was replaced: by induction from the root. Let it
+//! have come to node X at a moment when X was reachable. It reads a word that leads to Y. If X is still
+//! reachable at that load, so is Y. If not, the word has been what it is since X was replaced, when Y was
+//! reachable; and that was after the reader came to X.
+//!
+//! # Progress and reclamation
+//! Lookups and scans are wait-free. Writers lock one node, or a node and its parent, parents first;
+//! everything else is retried from the root. What is replaced is retired to the domain.
+//!
+//! # Complexity and footprint
+//! O(length of the key) steps, of which a tree of n random keys has about log256 n. Sizes are asserted in
+//! `node.rs`.
+//!
+//! # Checked by
+//! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which walks I2, I4, I5 and I6;
+//! schedules (`tests/schedules.rs`, `tests/scenarios/radix.rs`), which must find the mistakes of `canary.rs`;
+//! every allocation failing once (`tests/faults.rs`).
+
+mod check;
+mod home;
+mod leaf;
+mod node;
+mod ops;
+mod scan;
+mod word;
+
+pub use scan::{Range, RangeRev};
+
+use crate::bst::Keys;
+use crate::cursor::KeyCursor;
+use crate::domain::{Domain, Guard};
+use crate::error::Violation;
+use crate::index::{Check, KeyRef, Objects, Options, OrderedIndex, OrderedScan};
+use crate::update::Update;
+use home::Home;
+use leaf::LEAVES;
+use node::{NODES, Node256};
+use ops::Visit;
+use silvics_layout::{NodeLayout, Placed};
+use silvics_pool::{AllocError, Budget, Placement, PoolStats, Pooled};
+use silvics_sync::counter::StripedCounter;
+use std::fmt;
+use std::ops::RangeBounds;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use word::{Kind, Word};
+
+/// The adaptive radix tree with `u64` keys: see the [module](self).
+///
+/// ```
+/// use silvics::{ArtTree, Options, OrderedIndex, OrderedScan};
+///
+/// let tree: ArtTree = ArtTree::with_options(&Options::default())?;
+/// let tree = tree.pin();
+/// for key in [3, 1, 2] {
+///     tree.insert(key, 10 * key)?;
+/// }
+/// assert_eq!(tree.get(2), Some(20));
+/// let keys: Vec<_> = tree.range(2..).map(|(key, _)| key).collect();
+/// assert_eq!(keys, [2, 3]);
+/// # Ok::<(), silvics::AllocError>(())
+/// ```
+pub struct ArtTree<P: Placement = Pooled> {
+    root: NonNull<Node256<Word>>,
+    domain: Domain,
+    home: Home<P>,
+    len: StripedCounter<Arc<Budget>>,
+    budget: Arc<Budget>,
+}
+
+// SAFETY: the nodes are the tree's own; they are shared through atomics and freed through the domain.
+unsafe impl<P: Placement> Send for ArtTree<P> {}
+// SAFETY: as above.
+unsafe impl<P: Placement> Sync for ArtTree<P> {}
+
+impl<P: Placement> fmt::Debug for ArtTree<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ArtTree({} keys, {})", self.len(), P::NAME)
+    }
+}
+
+impl<P: Placement> ArtTree<P> {
+    /// The word that would lead to the root.
+    fn root_word(&self) -> Word {
+        Word::node(Kind::Node256, self.root, 0)
+    }
+
+    #[inline(always)]
+    fn root(&self) -> Visit<'_> {
+        // SAFETY: it lives as long as the tree.
+        unsafe { Visit::of(self.root_word()) }
+    }
+}
+
+impl<P: Placement> OrderedIndex for ArtTree<P> {
+    type Key = u64;
+
+    fn with_options(options: &Options) -> Result<Self, AllocError> {
+        let (domain, config) = options.prepare();
+        let home = Home::new(&config, &domain);
+        let root = home.root(&domain.pin())?;
+        let len = StripedCounter::new(Arc::clone(&config.budget));
+        Ok(Self { root, domain, home, len, budget: config.budget })
+    }
+
+    fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    #[inline]
+    fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
+        self.find(key, &self.domain.enter(guard))
+    }
+
+    #[inline]
+    fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        self.do_update(key, verb, &self.domain.enter(guard))
+    }
+
+    fn len(&self) -> usize {
+        self.len.sum().max(0) as usize
+    }
+
+    fn bytes(&self) -> usize {
+        self.budget.held()
+    }
+
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        self.home.stats()
+    }
+}
+
+impl<P: Placement> OrderedScan for ArtTree<P> {
+    type Range<'g> = Range<'g, P>;
+    type RangeRev<'g> = RangeRev<'g, P>;
+    type Cursor = KeyCursor<Self>;
+
+    fn range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+    ) -> Range<'g, P> {
+        self.domain.adopt(guard);
+        Range::new(self, Keys::within(&range), guard)
+    }
+
+    fn range_rev<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+    ) -> RangeRev<'g, P> {
+        self.domain.adopt(guard);
+        RangeRev::new(self, Keys::within(&range), guard)
+    }
+
+    fn cursor(self: &Arc<Self>) -> KeyCursor<Self> {
+        KeyCursor::new(Arc::clone(self))
+    }
+}
+
+/// First the nodes that a search passes through.
+static OBJECTS: [NodeLayout; 11] = {
+    let [a, b, c, d, e, f, g] = NODES;
+    let [h, i, j, k] = LEAVES;
+    [a, b, c, d, e, f, g, h, i, j, k]
+};
+
+impl<P: Placement> Objects for ArtTree<P> {
+    const OBJECTS: &'static [NodeLayout] = &OBJECTS;
+
+    fn census(&mut self, see: &mut dyn FnMut(Placed)) -> Result<usize, Violation> {
+        self.walk(&mut |word| see(Placed::new(layout(word), word.object().addr())))
+    }
+}
+
+/// What a word leads to looks like.
+fn layout(word: Word) -> &'static NodeLayout {
+    match word.kind() {
+        Kind::Leaf => &OBJECTS[NODES.len() + word.keys() - 1],
+        kind => &OBJECTS[kind as usize - 1],
+    }
+}
+
+impl<P: Placement> Check for ArtTree<P> {
+    fn check(&mut self) -> Result<usize, Violation> {
+        self.walk(&mut |_| ())
+    }
+
+    fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
+        let mut kinds: Vec<_> = OBJECTS.iter().map(|layout| (layout.kind, 0)).collect();
+        self.walk(&mut |word| {
+            let kind = layout(word).kind;
+            kinds.iter_mut().filter(|(of, _)| *of == kind).for_each(|(_, count)| *count += 1);
+        })?;
+        Ok(kinds)
+    }
+
+    fn settle(&mut self) {
+        self.home.settle();
+    }
+}
+
+impl<P: Placement> Drop for ArtTree<P> {
+    fn drop(&mut self) {
+        if !Home::<P>::RELEASES_WHOLE {
+            // SAFETY: nobody else has the tree.
+            unsafe { self.home.free_all(self.root_word()) };
+        }
+    }
+}

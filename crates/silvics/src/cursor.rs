@@ -1,0 +1,106 @@
+//! The cursor of indexes that find a place as fast by its key as in any other way.
+
+use crate::index::{Cursor, KeyRef, OrderedScan, OwnedKey};
+use crate::key::Key;
+use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// A cursor that stands at a key; see [`Cursor`]. Each move pins and looks for the nearest entry beyond, as
+/// a range would.
+pub struct KeyCursor<I: OrderedScan> {
+    index: Arc<I>,
+    at: Position<OwnedKey<I>>,
+}
+
+enum Position<K> {
+    BeforeFirst,
+    /// At a key, whose value was this.
+    At(K, u64),
+    AfterLast,
+}
+
+impl<I: OrderedScan> fmt::Debug for KeyCursor<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyCursor").field("key", &self.key()).finish_non_exhaustive()
+    }
+}
+
+/// The first entry from `start` on.
+fn first<I: OrderedScan>(index: &I, start: Bound<KeyRef<'_, I>>) -> Option<(OwnedKey<I>, u64)> {
+    let guard = index.domain().pin();
+    let start = start.map(<I::Key as Key>::shorten);
+    let found = index.range((start, Bound::Unbounded), &guard).next();
+    found.map(|(key, value)| (<I::Key as Key>::to_owned(key), value))
+}
+
+/// The last entry up to `end`.
+fn last<I: OrderedScan>(index: &I, end: Bound<KeyRef<'_, I>>) -> Option<(OwnedKey<I>, u64)> {
+    let guard = index.domain().pin();
+    let end = end.map(<I::Key as Key>::shorten);
+    let found = index.range_rev((Bound::Unbounded, end), &guard).next();
+    found.map(|(key, value)| (<I::Key as Key>::to_owned(key), value))
+}
+
+impl<I: OrderedScan> KeyCursor<I> {
+    pub(crate) fn new(index: Arc<I>) -> Self {
+        Self { index, at: Position::BeforeFirst }
+    }
+
+    fn stand(
+        &mut self,
+        found: Option<(OwnedKey<I>, u64)>,
+        otherwise: Position<OwnedKey<I>>,
+    ) -> bool {
+        self.at = found.map_or(otherwise, |(key, value)| Position::At(key, value));
+        matches!(self.at, Position::At(..))
+    }
+}
+
+impl<I: OrderedScan> Cursor for KeyCursor<I> {
+    type Key = I::Key;
+
+    fn seek(&mut self, key: KeyRef<'_, I>) -> bool {
+        let found = first(&*self.index, Bound::Included(key));
+        self.stand(found, Position::AfterLast)
+    }
+
+    fn seek_rev(&mut self, key: KeyRef<'_, I>) -> bool {
+        let found = last(&*self.index, Bound::Included(key));
+        self.stand(found, Position::BeforeFirst)
+    }
+
+    fn next(&mut self) -> bool {
+        let start = match &self.at {
+            Position::BeforeFirst => Bound::Unbounded,
+            Position::At(key, _) => Bound::Excluded(<I::Key as Key>::borrow(key)),
+            Position::AfterLast => return false,
+        };
+        let found = first(&*self.index, start);
+        self.stand(found, Position::AfterLast)
+    }
+
+    fn prev(&mut self) -> bool {
+        let end = match &self.at {
+            Position::BeforeFirst => return false,
+            Position::At(key, _) => Bound::Excluded(<I::Key as Key>::borrow(key)),
+            Position::AfterLast => Bound::Unbounded,
+        };
+        let found = last(&*self.index, end);
+        self.stand(found, Position::BeforeFirst)
+    }
+
+    fn key(&self) -> Option<KeyRef<'_, I>> {
+        match &self.at {
+            Position::At(key, _) => Some(<I::Key as Key>::borrow(key)),
+            _ => None,
+        }
+    }
+
+    fn value(&self) -> Option<u64> {
+        match self.at {
+            Position::At(_, value) => Some(value),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Scenarios for radix trees: leaves that burst, nodes that grow, shrink and part.
+
+use silvics_testkit::schedules::Scenario;
+use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Range, RangeRev, Remove, TryInsert};
+
+/// Keys that differ in the last byte alone make a node of values, of fourteen places at first; 256 and
+/// 512 are apart from them by a node above.
+pub(crate) const NODES: &[Scenario] = &[
+    Scenario {
+        name: "leaf-bursts",
+        keys: 6,
+        before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1)],
+        tasks: &[
+            &[Insert(4, 2), Get(2)],
+            &[Remove(1), TryInsert(5, 3), Get(4)],
+            &[Insert(2, 4), Exchange(2, Some(4), Some(5))],
+        ],
+    },
+    Scenario {
+        name: "node-grows",
+        keys: 16,
+        before: &[
+            Insert(0, 1),
+            Insert(1, 1),
+            Insert(2, 1),
+            Insert(3, 1),
+            Insert(4, 1),
+            Insert(5, 1),
+            Insert(6, 1),
+            Insert(7, 1),
+            Insert(8, 1),
+            Insert(9, 1),
+            Insert(10, 1),
+            Insert(11, 1),
+            Insert(12, 1),
+            Insert(13, 1),
+        ],
+        tasks: &[
+            &[Insert(14, 2), Get(3)],
+            &[Insert(3, 4), Get(3), Remove(5)],
+            &[TryInsert(15, 3), Get(14), Get(5)],
+        ],
+    },
+    Scenario {
+        name: "node-shrinks",
+        keys: 5,
+        before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1), Insert(4, 1)],
+        tasks: &[
+            &[Remove(0), Remove(1), Get(4)],
+            &[Insert(4, 2), Get(4), TryInsert(1, 3)],
+            &[Remove(2), Get(3)],
+        ],
+    },
+    Scenario {
+        name: "node-emptied",
+        keys: 5,
+        before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1), Insert(4, 1)],
+        tasks: &[
+            &[Remove(0), Remove(1), Remove(2)],
+            &[Remove(3), Remove(4), Insert(0, 2)],
+            &[Insert(3, 3), Get(3)],
+        ],
+    },
+    Scenario {
+        name: "prefixes-part",
+        keys: 520,
+        before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1), Insert(4, 1)],
+        tasks: &[
+            &[Insert(256, 2), Get(1), Remove(256)],
+            &[TryInsert(512, 3), Remove(512), Get(256)],
+            &[Insert(1, 4), Insert(5, 4), Get(1)],
+        ],
+    },
+    Scenario {
+        name: "shrinks-beside-parting",
+        keys: 260,
+        before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1), Insert(4, 1)],
+        tasks: &[&[Remove(0), Remove(1)], &[Insert(256, 2), Get(256)]],
+    },
+    Scenario {
+        name: "node-above-goes",
+        keys: 520,
+        before: &[
+            Insert(0, 1),
+            Insert(1, 1),
+            Insert(2, 1),
+            Insert(3, 1),
+            Insert(4, 1),
+            Insert(256, 1),
+            Insert(512, 1),
+        ],
+        tasks: &[
+            &[Remove(256), Remove(512), Get(4)],
+            &[Insert(4, 2), Get(4), Insert(5, 2)],
+            &[Insert(257, 3), Get(257)],
+        ],
+    },
+    Scenario {
+        name: "range-beside-growth",
+        keys: 6,
+        before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1)],
+        tasks: &[
+            &[Range(0, 5), RangeRev(0, 5)],
+            &[Insert(4, 2), Insert(5, 2)],
+            &[Remove(1), Remove(2)],
+        ],
+    },
+];
