@@ -10,8 +10,9 @@ use silvics::bst::ellen::build as ellen;
 use silvics::bst::natarajan::build as natarajan;
 use silvics::bst::ticket::build as ticket;
 use silvics::{
-    BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Objects,
-    OrderedIndex, Placement, Pooled, RamachandranTree, Recorded, Shared, SkipList, TicketTree,
+    ArtTree, BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
+    Objects, OrderedIndex, Placement, Pooled, RamachandranTree, Recorded, Shared, SkipList,
+    TicketTree,
 };
 use std::marker::PhantomData;
 
@@ -30,6 +31,7 @@ pub(super) fn entries() -> Vec<Entry> {
         int_lf(),
         edge_int_lf(),
         skiplist(),
+        art(),
     ]
 }
 
@@ -189,6 +191,20 @@ fn citrus() -> Entry {
 
 const INTERNAL: &str = "internal binary search tree";
 
+fn art() -> Entry {
+    Entry {
+        name: "art".into(),
+        origin: ORIGIN,
+        paper: "Leis, Kemper and Neumann, ICDE 2013; Leis, Scheibner, Kemper and Neumann, DaMoN 2016",
+        topology: "adaptive radix tree",
+        sync: "version locks, wait-free lookups",
+        ranges: WORDS,
+        groups: &["ours", "default"],
+        max_key_bytes: None,
+        variants: vec![build::<Art, ByRange>(DEFAULT_VARIANT, &[])],
+    }
+}
+
 fn skiplist() -> Entry {
     let default = Variant {
         own: both::<Pooled>(),
@@ -248,6 +264,12 @@ families! {
     Natarajan = NatarajanTree<natarajan::Build>;
     Ramachandran = RamachandranTree<silvics::bst::ramachandran::build::Build>;
     Ticket = TicketTree<ticket::Build>;
+}
+
+struct Art;
+impl Family for Art {
+    type Key = u64;
+    type Index<P: Placement> = ArtTree<P>;
 }
 
 /// Skip lists with keys of a type.
