@@ -22,6 +22,13 @@ pub enum AllocError {
     },
     /// The system gave memory beyond the 48-bit address space that tagged pointers can name.
     Address,
+    /// The key is longer than the index takes.
+    KeyLength {
+        /// Its bytes.
+        bytes: usize,
+        /// The most bytes of a key.
+        limit: usize,
+    },
 }
 
 impl fmt::Display for AllocError {
@@ -39,6 +46,10 @@ impl fmt::Display for AllocError {
             Self::Address => write!(
                 f,
                 "the system gave memory beyond 48 address bits, where pointers cannot carry marks"
+            ),
+            Self::KeyLength { bytes, limit } => write!(
+                f,
+                "a key of {bytes} bytes is longer than the {limit} the index takes: shorten or hash it"
             ),
         }
     }

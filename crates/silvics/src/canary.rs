@@ -54,6 +54,9 @@ canaries! {
     SeenBeforeLocked "seen-before-locked";
     /// A copy is linked though the parent does not lead to the node any more.
     ParentWordTrusted "parent-word-trusted";
+    /// Who is to make a node smaller and finds another word in its parent takes it for replaced: but a node
+    /// may have come in between, and it stays as it is below, with one key or none.
+    ShrinkForgotten "shrink-forgotten";
 
     "edge-ext-lf":
     /// The edge to the sibling is read, not tagged, before the ancestor's edge swings to the

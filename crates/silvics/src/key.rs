@@ -48,6 +48,24 @@ impl Key for u64 {
     }
 }
 
+impl Key for u128 {
+    type Ref<'a> = u128;
+    type Owned = u128;
+
+    #[inline(always)]
+    fn to_owned(key: u128) -> u128 {
+        key
+    }
+    #[inline(always)]
+    fn borrow(key: &u128) -> u128 {
+        *key
+    }
+    #[inline(always)]
+    fn shorten<'short, 'long: 'short>(key: u128) -> u128 {
+        key
+    }
+}
+
 impl Key for [u8] {
     type Ref<'a> = &'a [u8];
     type Owned = Box<[u8]>;
@@ -64,6 +82,25 @@ impl Key for [u8] {
     fn shorten<'short, 'long: 'short>(key: &'long [u8]) -> &'short [u8] {
         key
     }
+}
+
+/// The length of the common prefix of two byte strings, which is at least `known`.
+#[inline(always)]
+pub(crate) fn common_prefix(a: &[u8], b: &[u8], known: usize) -> usize {
+    let len = a.len().min(b.len());
+    let mut at = known;
+    while at + 8 <= len {
+        let word = |s: &[u8]| u64::from_le_bytes(s[at..at + 8].try_into().expect("eight bytes"));
+        let differing = word(a) ^ word(b);
+        if differing != 0 {
+            return at + (differing.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while at < len && a[at] == b[at] {
+        at += 1;
+    }
+    at
 }
 
 /// The order-preserving encoding of a `u64`: big-endian bytes.

@@ -29,7 +29,10 @@ fn catch(canary: Canary) -> Option<Found> {
         return hunt::<NatarajanTree<Model>>(&[PROMOTIONS, SCANS], scans, SCHEDULES, None);
     }
     match canary.index() {
-        "art" => hunt::<ArtTree<Model>>(&[NODES, COMMON], scans, SCHEDULES, None),
+        "art" if canary == Canary::ShrinkForgotten => {
+            hunt::<ArtTree<[u8], Model>>(&[NODES], points, SCHEDULES, None)
+        }
+        "art" => hunt::<ArtTree<u64, Model>>(&[NODES, COMMON], scans, SCHEDULES, None),
         "edge-ext-lf" => hunt::<NatarajanTree<Model>>(&[CHAINS, COMMON], points, SCHEDULES, None),
         "edge-ext-lf:collocated" => {
             let lists = &[CHAINS, COMMON];
@@ -78,6 +81,7 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
             "free of an object",
             "check: ",
         ],
+        Canary::ShrinkForgotten => &["I6", "max_steps"],
         // What is cut off together with a live part is freed with it, or by both who cut.
         Canary::SiblingNotTagged | Canary::InsertIgnoresMark => {
             &["use after free", "free of an object", "double free", "not linearizable"]

@@ -69,8 +69,11 @@ index_suite!(ext_lf_fixed_shared, EllenTree<Shared, Fixed>, scans);
 index_suite!(ext_lf_baseline_pooled, EllenTree<Pooled, Baseline>, scans);
 index_suite!(ext_lf_baseline_shared, EllenTree<Shared, Baseline>, scans);
 
-index_suite!(art_pooled, ArtTree<Pooled>, scans);
-index_suite!(art_shared, ArtTree<Shared>, scans);
+index_suite!(art_pooled, ArtTree<u64, Pooled>, scans);
+index_suite!(art_shared, ArtTree<u64, Shared>, scans);
+index_suite!(art_u128_pooled, ArtTree<u128, Pooled>, scans);
+index_suite!(art_bytes_pooled, ArtTree<[u8], Pooled>, scans);
+index_suite!(art_bytes_shared, ArtTree<[u8], Shared>, scans);
 
 index_suite!(skiplist_u64_pooled, SkipList<u64, Pooled>, scans);
 index_suite!(skiplist_u64_shared, SkipList<u64, Shared>, scans);
@@ -106,6 +109,7 @@ long_churn! {
     ticket_churn: TicketTree,
     ext_lf_churn: EllenTree,
     art_churn: ArtTree,
+    art_bytes_churn: ArtTree<[u8]>,
     skiplist_u64_churn: SkipList<u64>,
     skiplist_bytes_churn: SkipList<[u8]>,
 }

@@ -2,7 +2,7 @@
 //! One test in a process of its own, so that nobody else maps or allocates meanwhile.
 
 use silvics::{
-    BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
+    ArtTree, BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
     OrderedIndex, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
 };
 use silvics_testkit::counting::{Counting, live_bytes};
@@ -42,6 +42,10 @@ fn dropping_returns_regions_and_heap() {
     returned::<HowleyTree<Shared>>("int-lf shared");
     returned::<RamachandranTree<Pooled>>("edge-int-lf pooled");
     returned::<RamachandranTree<Shared>>("edge-int-lf shared");
+    returned::<ArtTree<u64, Pooled>>("art u64 pooled");
+    returned::<ArtTree<u64, Shared>>("art u64 shared");
+    returned::<ArtTree<[u8], Pooled>>("art bytes pooled");
+    returned::<ArtTree<[u8], Shared>>("art bytes shared");
     returned::<SkipList<u64, Pooled>>("skiplist u64 pooled");
     returned::<SkipList<u64, Shared>>("skiplist u64 shared");
     returned::<SkipList<[u8], Pooled>>("skiplist bytes pooled");

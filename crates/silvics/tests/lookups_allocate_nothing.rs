@@ -80,9 +80,11 @@ fn edge_int_lf() {
 
 #[test]
 fn art() {
-    allocate_nothing::<ArtTree<Pooled>>();
-    allocate_nothing::<ArtTree<Shared>>();
-    holds(lookups::scans_allocate_nothing::<ArtTree<Pooled>>());
+    allocate_nothing::<ArtTree<u64, Pooled>>();
+    allocate_nothing::<ArtTree<u64, Shared>>();
+    allocate_nothing::<ArtTree<[u8], Pooled>>();
+    holds(lookups::scans_allocate_nothing::<ArtTree<u64, Pooled>>());
+    holds(lookups::scans_allocate_nothing::<ArtTree<[u8], Pooled>>());
 }
 
 #[test]

@@ -82,8 +82,10 @@ fn edge_int_lf() {
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn art() {
-    write_nothing::<ArtTree<Pooled>>();
-    holds(lookups::scans_write_nothing::<ArtTree<Pooled>>());
+    write_nothing::<ArtTree<u64, Pooled>>();
+    write_nothing::<ArtTree<[u8], Pooled>>();
+    holds(lookups::scans_write_nothing::<ArtTree<u64, Pooled>>());
+    holds(lookups::scans_write_nothing::<ArtTree<[u8], Pooled>>());
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn lookups_report_their_paths() {
     paths::<HowleyTree<Recorded<Pooled>>>("int-lf");
     paths::<RamachandranTree<Recorded<Pooled>>>("edge-int-lf");
     paths::<SkipList<u64, Recorded<Pooled>>>("skiplist");
-    paths::<ArtTree<Recorded<Pooled>>>("art");
+    paths::<ArtTree<u64, Recorded<Pooled>>>("art");
 }
 
 #[test]

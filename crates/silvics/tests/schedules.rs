@@ -116,7 +116,13 @@ fn edge_int_lf_baseline() {
 
 #[test]
 fn art() {
-    explore_all::<ArtTree<Model>>("art", &[COMMON, NODES, SCANS], scans);
+    explore_all::<ArtTree<u64, Model>>("art", &[COMMON, NODES, SCANS], scans);
+}
+
+/// Keys that are prefixes of others, and skip more than a node remembers.
+#[test]
+fn art_bytes() {
+    explore_all::<ArtTree<[u8], Model>>("art-bytes", &[COMMON, NODES, SCANS], scans);
 }
 
 fn skiplist<I: ScanSubject>(structure: &str) {
@@ -193,6 +199,7 @@ fn pools() {
         explore::<TicketTree>("ticket:pooled", scenario, points, schedules);
         explore::<RamachandranTree>("edge-int-lf:pooled", scenario, points, schedules);
         explore::<ArtTree>("art:pooled", scenario, points, schedules);
+        explore::<ArtTree<[u8]>>("art-bytes:pooled", scenario, points, schedules);
         explore::<SkipList<u64>>("skiplist:pooled", scenario, points, schedules);
         explore::<SkipList<[u8]>>("skiplist-bytes:pooled", scenario, points, schedules);
     }
@@ -512,10 +519,12 @@ fn ticket_blocks_for_writers_only() {
 /// The same of the radix tree.
 #[test]
 fn art_blocks_for_writers_only() {
-    others_finish::<ArtTree<Model>>("art", LOOKUPS, points);
-    others_finish::<ArtTree<Model>>("art", SCAN_STOPS, scans);
+    others_finish::<ArtTree<u64, Model>>("art", LOOKUPS, points);
+    others_finish::<ArtTree<u64, Model>>("art", SCAN_STOPS, scans);
+    others_finish::<ArtTree<[u8], Model>>("art-bytes", LOOKUPS, points);
+    others_finish::<ArtTree<[u8], Model>>("art-bytes", SCAN_STOPS, scans);
     for victim in STOPS {
-        let (at, reason) = hunt_stop::<ArtTree<Model>>(victim, points)
+        let (at, reason) = hunt_stop::<ArtTree<u64, Model>>(victim, points)
             .expect_err("a task that stops under a lock must hold the other up");
         assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
     }
@@ -594,7 +603,7 @@ fn lookups_beside_lookups_never_restart() {
     }
     holds::<NatarajanTree<Model>>("edge-ext-lf");
     holds::<NatarajanTree<Model, Fixed2>>("edge-ext-lf-2");
-    holds::<ArtTree<Model>>("art");
+    holds::<ArtTree<u64, Model>>("art");
     holds::<TicketTree<Model>>("ticket");
     holds::<EllenTree<Model>>("ext-lf");
     holds::<EllenTree<Model, Baseline>>("ext-lf:baseline");

@@ -19,6 +19,7 @@
 //! * [`per_thread`]: dense thread indexes and one padded cell per thread;
 //! * [`counter`]: a counter striped over those cells;
 //! * [`stamp`]: numbers that are given out once;
+//! * [`prefetch`]: asking for lines before they are read;
 //! * [`rcu`]: readers that announce themselves there, and writers that wait for them;
 //! * [`model`]: what structures and tests tell the model checkers.
 
@@ -28,6 +29,7 @@ mod facade;
 pub mod lock;
 pub mod model;
 pub mod per_thread;
+pub mod prefetch;
 pub mod pthread;
 pub mod rcu;
 pub mod stamp;

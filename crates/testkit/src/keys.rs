@@ -52,17 +52,49 @@ impl TestKey for u64 {
     }
 }
 
+impl TestKey for u128 {
+    /// Numbers in the middle: both halves differ between neighbours in the order of 2^16 and more.
+    fn nth(n: u64) -> u128 {
+        u128::from(n) << 48
+    }
+
+    fn extremes() -> Vec<u128> {
+        vec![0, 1, 1 << 64, 1 << 127, u128::MAX - 1, u128::MAX]
+    }
+
+    #[cfg(feature = "suite")]
+    fn strategy() -> BoxedStrategy<u128> {
+        prop_oneof![
+            6 => 0..16u128,
+            3 => (0..200u64).prop_map(Self::nth),
+            2 => proptest::sample::select(Self::extremes()),
+            1 => any::<u128>(),
+        ]
+        .boxed()
+    }
+
+    fn show(key: &u128) -> String {
+        format!("{key:#x}")
+    }
+}
+
+fn numbered(n: u64) -> Vec<u8> {
+    let mut key = b"silvics/".to_vec();
+    key.extend(n.to_be_bytes());
+    key
+}
+
 impl TestKey for [u8] {
-    /// A shared prefix, the number in big-endian bytes, and a filler, so that lengths differ.
+    /// A shared prefix and half the number in big-endian bytes. An odd number's key has a filler behind:
+    /// so the key before it is its prefix, and lengths differ.
     fn nth(n: u64) -> Box<[u8]> {
-        let mut key = b"silvics/".to_vec();
-        key.extend(n.to_be_bytes());
-        key.resize(key.len() + (n % 5) as usize * 7, b'.');
+        let mut key = numbered(n / 2);
+        key.resize(key.len() + (n % 2) as usize * (1 + (n / 2 % 5) as usize * 7), b'.');
         key.into()
     }
 
     fn bulky(n: u64) -> Box<[u8]> {
-        let mut key = Self::nth(n).into_vec();
+        let mut key = numbered(n);
         key.resize(6000, b'.');
         key.into()
     }
@@ -186,6 +218,7 @@ mod tests {
     #[test]
     fn numbered_keys_are_ordered_as_their_numbers() {
         numbering_keeps_the_order::<u64>();
+        numbering_keeps_the_order::<u128>();
         numbering_keeps_the_order::<[u8]>();
     }
 

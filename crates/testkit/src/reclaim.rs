@@ -192,12 +192,27 @@ fn settled<I: Subject>(recorded: &Recorded<I>) -> Result<Live, Failure> {
     other.pin().insert(lend::<I>(&nth::<I>(0)), 0)?;
     // An insertion that is refused its n-th object seals the garbage of that object's pool.
     let objects = under(Plan::FailFrom(u64::MAX), || insert(&other)).met;
-    for n in 1..=objects {
-        let refused = under(Plan::FailFrom(n), || insert(index)).outcome;
-        ensure!(
-            matches!(refused, Some(Err(TryInsertError::Alloc(_)))),
-            "an insertion without memory gives {refused:?}"
-        );
+    let mut n = 1;
+    while n <= objects {
+        match under(Plan::FailFrom(n), || insert(index)).outcome {
+            Some(Err(TryInsertError::Alloc(_))) => n += 1,
+            // Here it takes less of them: the same again, for what its removal has retired.
+            Some(Ok(())) if n > 1 => {
+                index.pin().remove(lend::<I>(&absent))?;
+                for n in 1..n {
+                    let refused = under(Plan::FailFrom(n), || insert(index)).outcome;
+                    ensure!(
+                        matches!(refused, Some(Err(TryInsertError::Alloc(_)))),
+                        "an insertion refused object {n}, and once more, gives {refused:?}"
+                    );
+                }
+                break;
+            }
+            other => {
+                let reason = format!("an insertion without memory gives {other:?}");
+                return Err(Failure::new(reason));
+            }
+        }
     }
     settle(index);
     Ok(recorded.ledger.live())

@@ -34,6 +34,13 @@ macro_rules! compiled {
                             }
                         )*
                     }
+                    impl Suite for u128 {
+                        $(
+                            fn $property() -> Outcome {
+                                crate::$file::$property::<$erased<u128>>()
+                            }
+                        )*
+                    }
                     impl Suite for [u8] {
                         $(
                             fn $property() -> Outcome {

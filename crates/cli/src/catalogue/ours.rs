@@ -198,19 +198,14 @@ fn art() -> Entry {
         paper: "Leis, Kemper and Neumann, ICDE 2013; Leis, Scheibner, Kemper and Neumann, DaMoN 2016",
         topology: "adaptive radix tree",
         sync: "version locks, wait-free lookups",
-        ranges: WORDS,
+        ranges: Ranges { word: true, bytes: true },
         groups: &["ours", "default"],
-        max_key_bytes: None,
-        variants: vec![build::<Art, ByRange>(DEFAULT_VARIANT, &[])],
+        max_key_bytes: Some(64 << 10),
+        variants: vec![with_both::<Tries<u64>, Tries<[u8]>>()],
     }
 }
 
 fn skiplist() -> Entry {
-    let default = Variant {
-        own: both::<Pooled>(),
-        shared: Some(both::<Shared>()),
-        ..build::<Lists<u64>, ByRange>(DEFAULT_VARIANT, &[])
-    };
     Entry {
         name: "skiplist".into(),
         origin: ORIGIN,
@@ -220,17 +215,35 @@ fn skiplist() -> Entry {
         ranges: Ranges { word: true, bytes: true },
         groups: &["ours", "default"],
         max_key_bytes: None,
-        variants: vec![default],
+        variants: vec![with_both::<Lists<u64>, Lists<[u8]>>()],
     }
 }
 
-/// Skip lists with both types of keys.
-fn both<P: Placement>() -> Makers {
+/// The default variant of an index with both types of keys.
+fn with_both<W, B>() -> Variant
+where
+    W: Family<Key = u64>,
+    B: Family<Key = [u8]>,
+    ByRange: ScansIn<W, Pooled> + ScansIn<W, Shared> + ScansIn<B, Pooled> + ScansIn<B, Shared>,
+{
+    Variant {
+        own: both::<W, B, Pooled>(),
+        shared: Some(both::<W, B, Shared>()),
+        ..build::<W, ByRange>(DEFAULT_VARIANT, &[])
+    }
+}
+
+fn both<W, B, P: Placement>() -> Makers
+where
+    W: Family<Key = u64>,
+    B: Family<Key = [u8]>,
+    ByRange: ScansIn<W, P> + ScansIn<B, P>,
+{
     Makers {
-        bytes: Some(make::<Lists<[u8]>, ByRange, P>()),
-        verify_bytes: Some(verifier::<Lists<[u8]>, ByRange, P>()),
-        inspect_bytes: Some(inspected::<Lists<[u8]>, P>()),
-        ..words::<Lists<u64>, ByRange, P>()
+        bytes: Some(make::<B, ByRange, P>()),
+        verify_bytes: Some(verifier::<B, ByRange, P>()),
+        inspect_bytes: Some(inspected::<B, P>()),
+        ..words::<W, ByRange, P>()
     }
 }
 
@@ -266,10 +279,15 @@ families! {
     Ticket = TicketTree<ticket::Build>;
 }
 
-struct Art;
-impl Family for Art {
+/// Radix trees with keys of a type.
+struct Tries<K: ?Sized>(PhantomData<fn(&K)>);
+impl Family for Tries<u64> {
     type Key = u64;
-    type Index<P: Placement> = ArtTree<P>;
+    type Index<P: Placement> = ArtTree<u64, P>;
+}
+impl Family for Tries<[u8]> {
+    type Key = [u8];
+    type Index<P: Placement> = ArtTree<[u8], P>;
 }
 
 /// Skip lists with keys of a type.

@@ -1,69 +1,103 @@
 //! Verifies the invariants of a quiescent tree.
 
 use super::ArtTree;
-use super::leaf::LeafRef;
-use super::node::{AnySize, LAST, NodeRef, agree};
+use super::home::bytes;
+use super::key::{ArtKey, Digit};
+use super::layout;
+use super::leaf::LeafOf;
+use super::node::{AnySize, LAST, NodeRef};
 use super::word::{Content, Kind, Word};
 use crate::error::Violation;
+use silvics_layout::Placed;
 use silvics_pool::Placement;
 
 fn violation<T>(invariant: &'static str, detail: String) -> Result<T, Violation> {
     Err(Violation { invariant, detail })
 }
 
-/// What a walk has come to below a node.
-struct Below {
-    /// The bytes that keys there have, and before which depth.
-    prefix: u64,
-    depth: usize,
+/// A node that a walk has come to.
+struct Seen<'g, K: ArtKey + ?Sized> {
     word: Word,
+    /// The node above it, by its place in the list, and the digit there.
+    above: Option<(usize, Digit)>,
+    /// One of the keys below.
+    key: Option<K::Ref<'g>>,
 }
 
-impl<P: Placement> ArtTree<P> {
+impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     /// Walks the tree: prefixes and depths (I2), counts (I4), leaves (I5), nodes that are too small (I6).
-    /// Shows `see` the words that lead to objects, and returns the number of entries.
-    pub(super) fn walk(&mut self, see: &mut dyn FnMut(Word)) -> Result<usize, Violation> {
+    /// Shows `see` the objects, and returns the number of entries.
+    pub(super) fn walk(&mut self, see: &mut dyn FnMut(Placed)) -> Result<usize, Violation> {
         let mut entries = 0;
-        let mut open = vec![Below { prefix: 0, depth: 0, word: self.root_word() }];
-        while let Some(Below { prefix, depth, word }) = open.pop() {
-            see(word);
+        let mut seen: Vec<Seen<'_, K>> = Vec::new();
+        let mut open = vec![(None, self.root_word())];
+        while let Some((above, word)) = open.pop() {
+            // SAFETY: nobody else has the tree.
+            let bytes = unsafe { bytes::<K>(word) };
+            see(Placed { bytes, ..Placed::new(layout::<K>(word), word.object().addr()) });
+            let at = seen.len();
             if word.kind() == Kind::Leaf {
-                entries += Self::check_leaf(word, prefix, depth)?;
+                // SAFETY: as above.
+                let leaf = unsafe { K::Leaf::from_word(word) };
+                entries += Self::check_leaf(leaf)?;
+                seen.push(Seen { word, above, key: Some(leaf.key(0)) });
                 continue;
             }
-            // SAFETY: nobody else has the tree.
+            // SAFETY: as above.
             let node = unsafe { NodeRef::from_word(word) };
-            let (header, at) = (node.header(), word.depth());
-            if at < depth || at > LAST || depth > 0 && !agree(header.prefix, prefix, depth) {
-                let detail = format!("{:x} at {at} below {prefix:x} before {depth}", header.prefix);
-                return violation("I2", detail);
-            }
-            if at < 8 && header.prefix & (u64::MAX >> (8 * at)) != 0 {
-                return violation("I1", format!("prefix {:x} at {at}", header.prefix));
-            }
+            let mut key = None;
             let live = match node {
-                NodeRef::Values(node) if at == LAST => {
+                NodeRef::Values(node) => {
+                    if !K::DIRECT || word.depth() != LAST {
+                        return violation("I2", format!("values at {}", word.depth()));
+                    }
+                    let first = node.all().next().and_then(|(digit, _)| digit);
+                    key = first.map(|byte| K::direct(node.header().prefix, byte));
                     entries += node.all().count();
                     Self::places(node)?
                 }
-                NodeRef::Values(_) => return violation("I2", format!("values at {at}")),
                 NodeRef::Words(node) => {
-                    for (byte, word) in node.all() {
-                        let prefix = header.prefix | u64::from(byte) << (56 - 8 * at);
-                        open.push(Below { prefix, depth: at + 1, word });
-                    }
+                    open.extend(node.all().map(|(digit, word)| (Some((at, digit)), word)));
                     Self::places(node)?
                 }
             };
-            if live < 2 && depth > 0 {
-                return violation("I6", format!("{live} live places at {at}"));
+            let least = if matches!(node, NodeRef::Words(_)) { 2 } else { 1 };
+            if live < least && above.is_some() {
+                return violation("I6", format!("{live} live places at {}", word.depth()));
             }
+            seen.push(Seen { word, above, key });
         }
+        Self::check_paths(&mut seen)?;
         let counted = self.len.sum();
         if counted != entries as i64 {
             return violation("len", format!("{entries} entries, {counted} counted"));
         }
         Ok(entries)
+    }
+
+    /// From the bottom up: of each child one key is compared with one of its siblings', with the node's
+    /// prefix and with the digit (I2). What all keys below a child agree in has been seen to then.
+    fn check_paths(seen: &mut [Seen<'_, K>]) -> Result<(), Violation> {
+        for at in (1..seen.len()).rev() {
+            let Seen { word, above: Some((above, digit)), key: Some(key) } = seen[at] else {
+                return violation("I2", "no key below a node".into());
+            };
+            let parent = &seen[above];
+            let depth = parent.word.depth();
+            if word.kind() != Kind::Leaf && word.depth() <= depth {
+                return violation("I2", format!("{} below {depth}", word.depth()));
+            }
+            let other = parent.key;
+            let apart = other.is_some_and(|other| K::parting(other, key) != depth);
+            // SAFETY: nobody else has the tree.
+            let prefix = unsafe { NodeRef::from_word(parent.word) }.header().prefix;
+            if apart || K::digit(key, depth) != digit || K::before(key, depth) != prefix {
+                let detail = format!("{key:?} at {digit:?} of {depth} below {prefix:x}: {other:?}");
+                return violation("I2", detail);
+            }
+            seen[above].key = Some(key);
+        }
+        Ok(())
     }
 
     /// How many places of a node are not empty, as the node counts them.
@@ -78,16 +112,11 @@ impl<P: Placement> ArtTree<P> {
         Ok(found)
     }
 
-    fn check_leaf(word: Word, prefix: u64, depth: usize) -> Result<usize, Violation> {
-        // SAFETY: nobody else has the tree.
-        let leaf = unsafe { LeafRef::from_word(word) };
-        for at in 0..leaf.len() {
-            let key = leaf.key(at);
-            if !agree(key, prefix, depth) {
-                return violation("I2", format!("{key:x} below {prefix:x} before {depth}"));
-            }
-            if at > 0 && leaf.key(at - 1) >= key {
-                return violation("I5", format!("{:x} before {key:x}", leaf.key(at - 1)));
+    fn check_leaf(leaf: K::Leaf<'_>) -> Result<usize, Violation> {
+        for at in 1..leaf.len() {
+            let (before, key) = (leaf.key(at - 1), leaf.key(at));
+            if before >= key {
+                return violation("I5", format!("{before:?} before {key:?}"));
             }
         }
         Ok(leaf.len())

@@ -1,9 +1,9 @@
 //! The objects of a tree: a pool for each kind, and what is made of what.
 
-use super::leaf::{Entries, LEAF_KEYS, LEAVES, Leaf, typed};
-use super::node::{
-    AnySize, LAST, NODES, Node, Node4, Node14, Node56, Node256, NodeRef, byte_at, parting,
-};
+use super::key::{Digit, Parts};
+use super::layout;
+use super::leaf::{Entries, LeafOf, Leaves, MOST_KEYS};
+use super::node::{AnySize, LAST, NODES, NUMBERS, Node, Node4, Node14, Node56, Node256, NodeRef};
 use super::word::{Content, Kind, Word};
 use crate::domain::{Domain, Guard, Reclaim, Retired};
 use silvics_pool::{AllocError, Config, Placement, PoolStats, SlotAlloc};
@@ -48,85 +48,35 @@ where
             full: P::Slots::new(kind(3), config),
         }
     }
+
+    /// One for each pool.
+    fn stats(&self, stats: &mut Vec<PoolStats>) {
+        if C::KINDS[0] != C::KINDS[1] {
+            stats.push(self.four.stats());
+        }
+        stats.extend([self.fourteen.stats(), self.fifty_six.stats(), self.full.stats()]);
+    }
 }
 
 /// A pool for each kind of object.
-pub(super) struct Slots<P: Placement> {
+struct Slots<K: Parts + ?Sized, P: Placement> {
     words: Family<Word, P>,
-    values: Family<u64, P>,
-    leaf1: P::Slots<Leaf<1>>,
-    leaf2: P::Slots<Leaf<2>>,
-    leaf3: P::Slots<Leaf<3>>,
-    leaf4: P::Slots<Leaf<4>>,
+    /// If there are nodes of values.
+    values: Option<Family<u64, P>>,
+    leaves: K::Leaves<P>,
 }
 
 /// All objects of a tree. What is retired, of whatever kind, is one batch for each thread: of a word its
 /// tag says what it leads to.
-pub(super) struct Home<P: Placement> {
-    slots: Arc<Slots<P>>,
-    retired: Retired<Slots<P>>,
-}
-
-/// Calls something with the pool a word's object is in, and the object.
-macro_rules! pool_of {
-    ($slots:expr, $word:expr, |$pool:ident, $object:ident| $do:expr) => {{
-        let (home, word) = ($slots, $word);
-        let object = NonNull::new(word.object()).expect("the word leads to an object");
-        match word.kind() {
-            Kind::Node4 => {
-                let ($pool, $object) = (&home.words.four, object.cast());
-                $do
-            }
-            Kind::Node14 => {
-                let ($pool, $object) = (&home.words.fourteen, object.cast());
-                $do
-            }
-            Kind::Node56 => {
-                let ($pool, $object) = (&home.words.fifty_six, object.cast());
-                $do
-            }
-            Kind::Node256 => {
-                let ($pool, $object) = (&home.words.full, object.cast());
-                $do
-            }
-            Kind::Values14 => {
-                let ($pool, $object) = (&home.values.fourteen, object.cast());
-                $do
-            }
-            Kind::Values56 => {
-                let ($pool, $object) = (&home.values.fifty_six, object.cast());
-                $do
-            }
-            Kind::Values256 => {
-                let ($pool, $object) = (&home.values.full, object.cast());
-                $do
-            }
-            Kind::Leaf => match word.keys() {
-                1 => {
-                    let ($pool, $object) = (&home.leaf1, typed::<1>(word));
-                    $do
-                }
-                2 => {
-                    let ($pool, $object) = (&home.leaf2, typed::<2>(word));
-                    $do
-                }
-                3 => {
-                    let ($pool, $object) = (&home.leaf3, typed::<3>(word));
-                    $do
-                }
-                _ => {
-                    let ($pool, $object) = (&home.leaf4, typed::<4>(word));
-                    $do
-                }
-            },
-        }
-    }};
+pub(super) struct Home<K: Parts + ?Sized, P: Placement> {
+    slots: Arc<Slots<K, P>>,
+    retired: Retired<Slots<K, P>>,
 }
 
 // SAFETY: allocators are shared by all threads.
-unsafe impl<P: Placement> Reclaim for Slots<P> {
+unsafe impl<K: Parts + ?Sized, P: Placement> Reclaim for Slots<K, P> {
     fn releases_whole(&self) -> bool {
-        Home::<P>::RELEASES_WHOLE
+        Home::<K, P>::RELEASES_WHOLE
     }
 
     unsafe fn reclaim(&self, object: NonNull<u8>) {
@@ -135,72 +85,83 @@ unsafe impl<P: Placement> Reclaim for Slots<P> {
     }
 }
 
-impl<P: Placement> Slots<P> {
+impl<K: Parts + ?Sized, P: Placement> Slots<K, P> {
+    fn values(&self) -> &Family<u64, P> {
+        self.values.as_ref().expect("keys whose values lie in nodes")
+    }
+
     /// Takes back what a word leads to.
     ///
     /// # Safety
     /// It came from here, is taken back once, and nobody can reach it any more.
     unsafe fn free(&self, word: Word) {
-        // SAFETY: the caller's promise.
-        pool_of!(self, word, |pool, object| unsafe { pool.free(object) });
+        let object = word.address();
+        // SAFETY: the caller's promise, and the kind is that of the object.
+        unsafe {
+            match word.kind() {
+                Kind::Leaf => self.leaves.free(word),
+                Kind::Node4 => self.words.four.free(object.cast()),
+                Kind::Node14 => self.words.fourteen.free(object.cast()),
+                Kind::Node56 => self.words.fifty_six.free(object.cast()),
+                Kind::Node256 => self.words.full.free(object.cast()),
+                Kind::Values14 => self.values().fourteen.free(object.cast()),
+                Kind::Values56 => self.values().fifty_six.free(object.cast()),
+                Kind::Values256 => self.values().full.free(object.cast()),
+            }
+        }
     }
 }
 
-impl<P: Placement> Home<P> {
+impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
     /// Whether dropping it releases every object.
-    pub(super) const RELEASES_WHOLE: bool = <P::Slots<Leaf<1>> as SlotAlloc<_>>::RELEASES_WHOLE;
+    pub(super) const RELEASES_WHOLE: bool = K::Leaves::<P>::RELEASES_WHOLE;
 
     pub(super) fn new(config: &Config, domain: &Domain) -> Self {
         let slots = Arc::new(Slots {
             words: Family::new(config),
-            values: Family::new(config),
-            leaf1: P::Slots::new(LEAVES[0].kind, config),
-            leaf2: P::Slots::new(LEAVES[1].kind, config),
-            leaf3: P::Slots::new(LEAVES[2].kind, config),
-            leaf4: P::Slots::new(LEAVES[3].kind, config),
+            values: K::DIRECT.then(|| Family::new(config)),
+            leaves: K::Leaves::<P>::new(config),
         });
         let retired = Retired::new(Arc::clone(&slots), domain.clone(), &config.budget);
         Self { slots, retired }
     }
 
-    /// A new object. If memory is short, what this thread has retired is flushed and the attempt repeated
+    /// Something new. If memory is short, what this thread has retired is flushed and the attempt repeated
     /// once.
     #[inline]
-    fn alloc<T: Send + 'static>(
+    fn alloc<T>(
         &self,
-        slots: &P::Slots<T>,
-        object: T,
+        alloc: impl Fn() -> Result<T, AllocError>,
         guard: &Guard,
-    ) -> Result<NonNull<T>, AllocError> {
-        const { assert!(!std::mem::needs_drop::<T>(), "objects are freed without being dropped") };
-        let slot = match slots.alloc() {
-            Ok(slot) => slot,
-            Err(_) => self.alloc_after_flush(slots, guard)?,
-        };
-        // SAFETY: a fresh slot has room for a `T` and is ours alone.
-        unsafe { slot.write(object) };
-        Ok(slot)
-    }
-
-    #[cold]
-    fn alloc_after_flush<T: Send + 'static>(
-        &self,
-        slots: &P::Slots<T>,
-        guard: &Guard,
-    ) -> Result<NonNull<T>, AllocError> {
-        self.retired.flush(guard);
-        slots.alloc()
+    ) -> Result<T, AllocError> {
+        alloc().or_else(|_| {
+            self.retired.flush(guard);
+            alloc()
+        })
     }
 
     /// The node that every tree begins with.
     pub(super) fn root(&self, guard: &Guard) -> Result<NonNull<Node256<Word>>, AllocError> {
-        self.alloc(&self.slots.words.full, Node256::new(0), guard)
+        self.empty(&self.slots.words.full, 0, guard)
+    }
+
+    fn empty<C: Placed, N: Node<C>>(
+        &self,
+        slots: &P::Slots<N>,
+        prefix: u64,
+        guard: &Guard,
+    ) -> Result<NonNull<N>, AllocError> {
+        const { assert!(!std::mem::needs_drop::<N>(), "objects are freed without being dropped") };
+        let node = self.alloc(|| slots.alloc(), guard)?;
+        // SAFETY: a fresh slot has room for a node and is ours alone.
+        unsafe { node.write(N::new(prefix)) };
+        Ok(node)
     }
 
     /// A node of words that has room for these, with them in it.
     pub(super) fn words(
         &self,
-        contents: &[(u8, Word)],
+        contents: &[(Digit, Word)],
         place: Place,
         guard: &Guard,
     ) -> Result<Word, AllocError> {
@@ -210,90 +171,94 @@ impl<P: Placement> Home<P> {
     /// The same of values.
     pub(super) fn values(
         &self,
-        contents: &[(u8, u64)],
+        contents: &[(Digit, u64)],
         place: Place,
         guard: &Guard,
     ) -> Result<Word, AllocError> {
-        self.sized(&self.slots.values, contents, place, guard)
+        self.sized(self.slots.values(), contents, place, guard)
     }
 
     /// The smallest node with so many places.
     fn sized<C: Placed>(
         &self,
         family: &Family<C, P>,
-        contents: &[(u8, C)],
-        Place { prefix, depth, room }: Place,
+        contents: &[(Digit, C)],
+        place: Place,
         guard: &Guard,
     ) -> Result<Word, AllocError>
     where
         C::Atomic: Send,
     {
-        let prefix = prefix & !(u64::MAX >> (8 * depth));
         // `node::limit` says how many go into nodes of lines.
-        let size = match contents.len() + room {
+        let size = match contents.len() + place.room {
             0..=4 if C::KINDS[0] != C::KINDS[1] => 0,
             0..=14 => 1,
             15..=48 => 2,
             _ => 3,
         };
-        let kind = C::KINDS[size];
+        let (kind, depth) = (C::KINDS[size], place.depth);
         Ok(match size {
-            0 => Word::node(kind, self.filled(&family.four, contents, prefix, guard)?, depth),
-            1 => Word::node(kind, self.filled(&family.fourteen, contents, prefix, guard)?, depth),
-            2 => Word::node(kind, self.filled(&family.fifty_six, contents, prefix, guard)?, depth),
-            _ => Word::node(kind, self.filled(&family.full, contents, prefix, guard)?, depth),
+            0 => Word::node(kind, self.filled(&family.four, contents, place, guard)?, depth),
+            1 => Word::node(kind, self.filled(&family.fourteen, contents, place, guard)?, depth),
+            2 => Word::node(kind, self.filled(&family.fifty_six, contents, place, guard)?, depth),
+            _ => Word::node(kind, self.filled(&family.full, contents, place, guard)?, depth),
         })
     }
 
     fn filled<C: Placed, N: Node<C>>(
         &self,
         slots: &P::Slots<N>,
-        contents: &[(u8, C)],
-        prefix: u64,
+        contents: &[(Digit, C)],
+        Place { prefix, end, .. }: Place,
         guard: &Guard,
     ) -> Result<NonNull<N>, AllocError> {
-        let node = self.alloc(slots, N::new(prefix), guard)?;
-        for (byte, content) in contents {
-            // SAFETY: not linked yet.
-            let added = unsafe { node.as_ref() }.add(*byte, *content);
-            debug_assert!(added, "the node has room");
+        let slot = self.empty(slots, prefix, guard)?;
+        // SAFETY: not linked yet.
+        let node = unsafe { slot.as_ref() };
+        // The end first: other digits may have filled the line that it must be in.
+        let reserved = end && !contents.iter().any(|(digit, _)| digit.is_none());
+        let mut added = !reserved || node.add(None, C::EMPTY);
+        for (digit, content) in contents {
+            added &= node.add(*digit, *content);
         }
-        Ok(node)
+        debug_assert!(added, "the node has room");
+        node.header().count(contents.len() as isize);
+        Ok(slot)
     }
 
-    /// A leaf of one to four entries.
-    pub(super) fn leaf(&self, entries: &[(u64, u64)], guard: &Guard) -> Result<Word, AllocError> {
-        let keys = entries.len();
-        Ok(match entries {
-            [a] => Word::leaf(self.alloc(&self.slots.leaf1, Leaf::new(&[*a]), guard)?, keys),
-            [a, b] => Word::leaf(self.alloc(&self.slots.leaf2, Leaf::new(&[*a, *b]), guard)?, keys),
-            [a, b, c] => {
-                Word::leaf(self.alloc(&self.slots.leaf3, Leaf::new(&[*a, *b, *c]), guard)?, keys)
-            }
-            _ => {
-                let four = entries.first_chunk().expect("a leaf of up to four");
-                Word::leaf(self.alloc(&self.slots.leaf4, Leaf::new(four), guard)?, keys)
-            }
-        })
+    /// A leaf of these entries, as many as a leaf takes.
+    #[inline]
+    pub(super) fn leaf(
+        &self,
+        entries: &[(K::Ref<'_>, u64)],
+        guard: &Guard,
+    ) -> Result<Word, AllocError> {
+        self.alloc(|| self.slots.leaves.alloc(entries), guard)
     }
 
-    /// A subtree of five entries, which part below the byte before `depth`.
-    pub(super) fn burst(&self, entries: &Entries, guard: &Guard) -> Result<Word, AllocError> {
+    /// A subtree of one entry more than a leaf takes, which part below the node that leads to it.
+    pub(super) fn burst(
+        &self,
+        entries: &Entries<'_, K>,
+        guard: &Guard,
+    ) -> Result<Word, AllocError> {
         let entries = entries.as_slice();
-        let [first, .., last] = entries else { unreachable!("five entries") };
-        let depth = parting(first.0, last.0);
-        let prefix = first.0;
-        let direct = |(_, value): &(u64, u64)| *value != u64::EMPTY;
-        if depth == LAST && entries.iter().all(direct) {
-            let contents: Vec<_> =
-                entries.iter().map(|(key, value)| (byte_at(*key, depth), *value)).collect();
-            return self.values(&contents, Place::exact(prefix, depth), guard);
+        let [first, .., last] = entries else { unreachable!("more than a leaf takes") };
+        let depth = K::parting(first.0, last.0);
+        let place = Place::exact(K::before(first.0, depth), depth);
+        let digit = |entry: &(K::Ref<'_>, u64)| K::digit(entry.0, depth);
+        if K::DIRECT && depth == LAST && entries.iter().all(|(_, value)| *value != u64::EMPTY) {
+            let mut contents = [(None, u64::EMPTY); MOST_KEYS + 1];
+            for (content, entry) in contents.iter_mut().zip(entries) {
+                *content = (digit(entry), entry.1);
+            }
+            return self.values(&contents[..entries.len()], place, guard);
         }
-        let mut children = Children::<P, { LEAF_KEYS + 1 }>::new(self);
-        for group in entries.chunk_by(|a, b| byte_at(a.0, depth) == byte_at(b.0, depth)) {
-            children.add(byte_at(group[0].0, depth), self.leaf(group, guard)?);
+        let mut children = Children::<K, P, { MOST_KEYS + 1 }>::new(self);
+        for group in entries.chunk_by(|a, b| digit(a) == digit(b)) {
+            children.add(digit(&group[0]), self.leaf(group, guard)?);
         }
-        children.node(Place::exact(prefix, depth), guard)
+        children.node(place, guard)
     }
 
     /// Retires what a word leads to, without what is below.
@@ -301,7 +266,8 @@ impl<P: Placement> Home<P> {
     /// # Safety
     /// It is unlinked for new readers, is retired once, and the guard is of the tree's domain.
     pub(super) unsafe fn retire(&self, word: Word, guard: &Guard) {
-        let bytes = super::layout(word).size;
+        // SAFETY: the guard keeps it as it is.
+        let bytes = unsafe { bytes::<K>(word) };
         // SAFETY: the caller's promise.
         unsafe { self.retired.retire(word.into_raw(), bytes, guard) };
     }
@@ -333,21 +299,15 @@ impl<P: Placement> Home<P> {
         }
     }
 
+    /// In the order of `Parts::OBJECTS`.
     pub(super) fn stats(&self) -> Vec<PoolStats> {
-        let Slots { words, values, leaf1, leaf2, leaf3, leaf4 } = &*self.slots;
-        vec![
-            words.four.stats(),
-            words.fourteen.stats(),
-            words.fifty_six.stats(),
-            words.full.stats(),
-            values.fourteen.stats(),
-            values.fifty_six.stats(),
-            values.full.stats(),
-            leaf1.stats(),
-            leaf2.stats(),
-            leaf3.stats(),
-            leaf4.stats(),
-        ]
+        let mut stats = Vec::new();
+        self.slots.words.stats(&mut stats);
+        if let Some(values) = &self.slots.values {
+            values.stats(&mut stats);
+        }
+        stats.extend(self.slots.leaves.stats());
+        stats
     }
 
     pub(super) fn settle(&mut self) {
@@ -355,40 +315,55 @@ impl<P: Placement> Home<P> {
     }
 }
 
-/// Where a new node goes, and how many places it has beside those that are filled.
+/// The bytes of what a word leads to.
+///
+/// # Safety
+/// It is not reclaimed.
+pub(super) unsafe fn bytes<K: Parts + ?Sized>(word: Word) -> usize {
+    match word.kind() {
+        // SAFETY: the caller's promise.
+        Kind::Leaf => unsafe { K::Leaf::from_word(word) }.bytes(),
+        _ => layout::<K>(word).size,
+    }
+}
+
+/// Where a new node goes, and which places it has beside those that are filled.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     prefix: u64,
     depth: usize,
     room: usize,
+    /// Whether one of them must be for the end.
+    end: bool,
 }
 
 impl Place {
+    /// As many places as are filled, at least.
     pub(super) fn exact(prefix: u64, depth: usize) -> Self {
-        Self { prefix, depth, room: 0 }
+        Self { prefix, depth, room: 0, end: false }
     }
 
-    /// With room for a quarter more, so that the node is not copied again soon.
-    pub(super) fn with_room(prefix: u64, depth: usize, filled: usize) -> Self {
-        Self { prefix, depth, room: (filled / 4).max(1) }
+    /// With room for a digit, and for a quarter more, so that the node is not copied again soon.
+    pub(super) fn with_room(prefix: u64, depth: usize, filled: usize, digit: Digit) -> Self {
+        Self { prefix, depth, room: (filled / 4).max(1), end: digit.is_none() }
     }
 }
 
 /// Children for a new node, which are freed if it does not come to be.
-pub(super) struct Children<'h, P: Placement, const N: usize> {
-    home: &'h Home<P>,
-    contents: [(u8, Word); N],
+pub(super) struct Children<'h, K: Parts + ?Sized, P: Placement, const N: usize> {
+    home: &'h Home<K, P>,
+    contents: [(Digit, Word); N],
     len: usize,
 }
 
-impl<'h, P: Placement, const N: usize> Children<'h, P, N> {
-    pub(super) fn new(home: &'h Home<P>) -> Self {
-        Self { home, contents: [(0, Word::NONE); N], len: 0 }
+impl<'h, K: Parts + ?Sized, P: Placement, const N: usize> Children<'h, K, P, N> {
+    pub(super) fn new(home: &'h Home<K, P>) -> Self {
+        Self { home, contents: [(None, Word::NONE); N], len: 0 }
     }
 
     /// Adds one that was made for this.
-    pub(super) fn add(&mut self, byte: u8, word: Word) {
-        self.contents[self.len] = (byte, word);
+    pub(super) fn add(&mut self, digit: Digit, word: Word) {
+        self.contents[self.len] = (digit, word);
         self.len += 1;
     }
 
@@ -400,7 +375,7 @@ impl<'h, P: Placement, const N: usize> Children<'h, P, N> {
     }
 }
 
-impl<P: Placement, const N: usize> Drop for Children<'_, P, N> {
+impl<K: Parts + ?Sized, P: Placement, const N: usize> Drop for Children<'_, K, P, N> {
     fn drop(&mut self) {
         for (_, word) in &self.contents[..self.len] {
             // SAFETY: leaves made for a node that has not come to be.
@@ -410,10 +385,10 @@ impl<P: Placement, const N: usize> Drop for Children<'_, P, N> {
 }
 
 /// A leaf that was made and is not linked yet; freed if it does not come to that.
-pub(super) struct Spare<'h, P: Placement>(&'h Home<P>, Word);
+pub(super) struct Spare<'h, K: Parts + ?Sized, P: Placement>(&'h Home<K, P>, Word);
 
-impl<'h, P: Placement> Spare<'h, P> {
-    pub(super) fn new(home: &'h Home<P>, word: Word) -> Self {
+impl<'h, K: Parts + ?Sized, P: Placement> Spare<'h, K, P> {
+    pub(super) fn new(home: &'h Home<K, P>, word: Word) -> Self {
         Self(home, word)
     }
 
@@ -427,7 +402,7 @@ impl<'h, P: Placement> Spare<'h, P> {
     }
 }
 
-impl<P: Placement> Drop for Spare<'_, P> {
+impl<K: Parts + ?Sized, P: Placement> Drop for Spare<'_, K, P> {
     fn drop(&mut self) {
         // SAFETY: not linked.
         unsafe { self.0.free(self.1) };
@@ -435,11 +410,11 @@ impl<P: Placement> Drop for Spare<'_, P> {
 }
 
 /// What is in a node, for a copy of it.
-pub(super) fn contents<C: Placed>(node: AnySize<'_, C>) -> ([(u8, C); 256], usize)
+pub(super) fn contents<C: Placed>(node: AnySize<'_, C>) -> ([(Digit, C); NUMBERS], usize)
 where
     C::Atomic: Send,
 {
-    let (mut contents, mut len) = ([(0, C::EMPTY); 256], 0);
+    let (mut contents, mut len) = ([(None, C::EMPTY); NUMBERS], 0);
     for content in node.all() {
         contents[len] = content;
         len += 1;

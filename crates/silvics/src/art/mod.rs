@@ -1,30 +1,36 @@
 //! Adaptive radix tree.
 //!
 //! # Source
-//! Leis, Kemper, Neumann, "The adaptive radix tree", ICDE 2013 (structure); Leis, Scheibner, Kemper, Neumann, "The ART of practical synchronization", DaMoN 2016
-//! (optimistic lock coupling, section 3, for writers; ROWEX, section 4, for readers). Leaves of several
-//! keys: after the containers of burst tries, Heinz, Zobel, Williams, TOIS 2002.
+//! Leis, Kemper, Neumann, "The adaptive radix tree", ICDE 2013 (structure); Leis, Scheibner, Kemper,
+//! Neumann, "The ART of practical synchronization", DaMoN 2016 (optimistic lock coupling, section 3, for
+//! writers; ROWEX, section 4, for readers). Leaves of several keys: after the containers of burst tries,
+//! Heinz, Zobel, Williams, TOIS 2002.
 //!
 //! # Algorithm
-//! A node at depth d has a child for each value of the keys' byte d, and all keys below it agree in the
-//! bytes before. Depths on a path increase, not always by one: bytes in which all keys agree have no
+//! A key is a sequence of digits: its bytes, and for a byte string its end behind them, which comes before
+//! every byte. A node at depth d has a child for each of the keys' digits d, and all keys below it agree in
+//! the bytes before. Depths on a path increase, not always by one: bytes in which all keys agree have no
 //! node (path compression), and a subtree of few keys is a leaf (lazy expansion).
 //! ```text
 //! get(k):    node := root
-//!            loop: word := the child of node for k's byte at node's depth
+//!            loop: word := the child of node for k's digit at node's depth
 //!                  none → absent; a value → it; a leaf → look k up there
-//!                  if the child's depth skips bytes, and its prefix is not k's → absent
 //!                  node := child
-//! update(k): the same; then lock the node where it ended, look again there, and change one word:
-//!            the leaf by a larger, smaller or none; a value; the child by a new node above it and a leaf
-//!            of k, where prefixes part
+//! update(k): the same; then compare what was skipped on the way, with the last node's prefix, or if that
+//!            does not reach so far back with any key below it; if they part, go down again to there; then
+//!            lock the node where the path ended, look again there, and change one word: the leaf by a
+//!            larger, smaller or none; a value; the child by a new node above it and a leaf of k
 //! grow, shrink: lock parent and node, copy the node, change the parent's word, mark the node obsolete
 //! ```
+//! A lookup that ends at a leaf does not look at what it has skipped (the optimistic variant of ICDE 2013,
+//! section III.E): the leaf has the whole key. Where nodes hold values (departure 5) there is no such leaf, and
+//! a lookup compares prefixes where bytes are skipped, which a word holds.
 //!
 //! # Departures
 //! 1. **Positions are absolute.** A node's depth, and the bytes it remembers of what all keys below agree
-//!    in, never change: a node put in above it, or taken out, leaves it as it is. In both papers a split
-//!    of a prefix rewrites that of the node below, which is what ROWEX has its levels for.
+//!    in, the last eight before its depth, never change: a node put in above it, or taken out, leaves it as
+//!    it is. In both papers a split of a prefix rewrites that of the node below, which is what ROWEX has its
+//!    levels for.
 //! 2. **A child's kind and depth are in the word that leads to it**, so that a descent reads of an inner
 //!    node only the word it follows (of `Node4` and `Node14` also the keys, which lie in the same line),
 //!    and its header only where bytes were skipped.
@@ -32,9 +38,10 @@
 //!    lives (removal empties it; it is used again for the same byte only), and one word decides. So what
 //!    a reader finds in a node was there at one moment since it came, even if the node is obsolete by
 //!    then (see the linearization points). Lookups are wait-free: at most one step for each byte.
-//! 4. **A leaf has up to four keys** in order, with their values: a line. The fifth bursts it. So no
+//! 4. **A leaf has up to four integers** in order, with their values: a line. The fifth bursts it. So no
 //!    `Node4` has to be visited on the way to a lone pair of keys, and scans read a line for several
-//!    entries. Published trees have one key for each leaf.
+//!    entries. Published trees have one key for each leaf, as here those of byte strings, whose words carry a
+//!    fingerprint of the key: most lookups of absent keys do not read the leaf.
 //! 5. **Values of `u64` keys lie in the nodes of the last byte**, whose words are values. Every 64-bit
 //!    value is legal, so one of them, `ABSENT` of `word.rs`, stands for "no value"; where a user stores just
 //!    that, the node is replaced by one that leads to leaves.
@@ -42,20 +49,23 @@
 //!    a `Node48` an index of 256 bytes before its children: two misses in turn. Here `Node14` and `Node56`
 //!    are two and eight lines of seven places each with the seven key bytes; a byte chooses the line, and
 //!    goes to the next one where that is full. A search reads one line of a node, of whatever size.
-//! 7. The root is a `Node256` that stays, so that every word has a node to lock.
+//! 7. **The end of a key is a digit** with a place like another. The papers ask for keys of which none is the
+//!    prefix of another, and for an encoding where they are not so.
+//! 8. The root is a `Node256` that stays, so that every word has a node to lock.
 //!
 //! # Invariants
-//! * I1: a node's depth, its prefix, the keys of its places and those of a leaf never change after it is
-//!   linked; places are only added.
-//! * I2: all keys below a node agree with its prefix in the bytes before its depth; of a child for byte b
-//!   they have b at the node's depth; depths increase downwards.
+//! * I1: a node's depth, its prefix, the digits of its places and the keys of a leaf never change after it
+//!   is linked; places are only added.
+//! * I2: all keys below a node agree in the bytes before its depth, of which its prefix has the last eight;
+//!   of a child for digit b they have b at the node's depth; depths increase downwards.
 //! * I3: words of a node change under its lock, and none after it is obsolete. A node is obsolete if and
 //!   only if it is not reachable any more (but for the moment between the change of its parent's word
 //!   and the unlocking).
 //! * I4: `live` is the number of places that are not empty, `used` the number of places with a key.
-//! * I5: a leaf has one to four keys, ascending. Values of a leaf change under the lock of the node that
+//! * I5: a leaf has one to four integers, ascending, or one byte string. Values of a leaf change under the lock of the node that
 //!   leads to it, and only while it does.
-//! * I6: each node but the root has at least two places that are not empty, once nobody is in it.
+//! * I6: once nobody is in it, each node but the root has at least two places that are not empty; one of
+//!   values, which takes memory to become a leaf, at least one.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
@@ -71,7 +81,7 @@
 //! | method, outcome | point |
 //! |---|---|
 //! | `get`, present | the load of the value (of a place or a leaf) |
-//! | `get`, absent | the load of the word, or of the keys, that leads to nothing, or to a leaf without the key |
+//! | `get`, absent | the load of the word, or of the keys, that leads to nothing, to a leaf without the key, or to a node whose prefix is not the key's, even if the search has gone on there |
 //! | all of them, in a node or leaf that is not reachable any more at that load | the moment when it was replaced: what was read had not changed since (I3, I5), and the reader came before |
 //! | writers that change nothing | as `get`, or the load under the lock |
 //! | writers that change something | the one store of a word, of keys, or of a leaf's value |
@@ -82,12 +92,13 @@
 //! reachable; and that was after the reader came to X.
 //!
 //! # Progress and reclamation
-//! Lookups and scans are wait-free. Writers lock one node, or a node and its parent, parents first;
+//! Lookups are wait-free. So are scans but for where they begin: they go down once more if a writer has changed
+//! the path meanwhile. (And but for paths longer than they remember, see `scan.rs`.) Writers lock one node, or a node and its parent, parents first;
 //! everything else is retried from the root. What is replaced is retired to the domain.
 //!
 //! # Complexity and footprint
-//! O(length of the key) steps, of which a tree of n random keys has about log256 n. Sizes are asserted in
-//! `node.rs`.
+//! O(length of the key) steps, of which a tree of n random keys has about log256 n. Keys have up to 64 KiB
+//! ([`AllocError::KeyLength`]). Sizes are asserted in `node.rs` and `leaf.rs`.
 //!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which walks I2, I4, I5 and I6;
@@ -95,35 +106,40 @@
 //! every allocation failing once (`tests/faults.rs`).
 
 mod check;
+mod get;
 mod home;
+mod key;
 mod leaf;
 mod node;
 mod ops;
 mod scan;
+mod seek;
+mod tidy;
 mod word;
 
+pub use key::ArtKey;
 pub use scan::{Range, RangeRev};
 
-use crate::bst::Keys;
 use crate::cursor::KeyCursor;
 use crate::domain::{Domain, Guard};
 use crate::error::Violation;
 use crate::index::{Check, KeyRef, Objects, Options, OrderedIndex, OrderedScan};
+use crate::key::Key;
 use crate::update::Update;
 use home::Home;
-use leaf::LEAVES;
-use node::{NODES, Node256};
-use ops::Visit;
+use key::Parts;
+use node::Node256;
+use seek::Visit;
 use silvics_layout::{NodeLayout, Placed};
 use silvics_pool::{AllocError, Budget, Placement, PoolStats, Pooled};
 use silvics_sync::counter::StripedCounter;
 use std::fmt;
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use word::{Kind, Word};
 
-/// The adaptive radix tree with `u64` keys: see the [module](self).
+/// The adaptive radix tree: see the [module](self).
 ///
 /// ```
 /// use silvics::{ArtTree, Options, OrderedIndex, OrderedScan};
@@ -138,26 +154,26 @@ use word::{Kind, Word};
 /// assert_eq!(keys, [2, 3]);
 /// # Ok::<(), silvics::AllocError>(())
 /// ```
-pub struct ArtTree<P: Placement = Pooled> {
+pub struct ArtTree<K: ArtKey + ?Sized = u64, P: Placement = Pooled> {
     root: NonNull<Node256<Word>>,
     domain: Domain,
-    home: Home<P>,
+    home: Home<K, P>,
     len: StripedCounter<Arc<Budget>>,
     budget: Arc<Budget>,
 }
 
 // SAFETY: the nodes are the tree's own; they are shared through atomics and freed through the domain.
-unsafe impl<P: Placement> Send for ArtTree<P> {}
+unsafe impl<K: ArtKey + ?Sized, P: Placement> Send for ArtTree<K, P> {}
 // SAFETY: as above.
-unsafe impl<P: Placement> Sync for ArtTree<P> {}
+unsafe impl<K: ArtKey + ?Sized, P: Placement> Sync for ArtTree<K, P> {}
 
-impl<P: Placement> fmt::Debug for ArtTree<P> {
+impl<K: ArtKey + ?Sized, P: Placement> fmt::Debug for ArtTree<K, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ArtTree({} keys, {})", self.len(), P::NAME)
     }
 }
 
-impl<P: Placement> ArtTree<P> {
+impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     /// The word that would lead to the root.
     fn root_word(&self) -> Word {
         Word::node(Kind::Node256, self.root, 0)
@@ -170,8 +186,8 @@ impl<P: Placement> ArtTree<P> {
     }
 }
 
-impl<P: Placement> OrderedIndex for ArtTree<P> {
-    type Key = u64;
+impl<K: ArtKey + ?Sized, P: Placement> OrderedIndex for ArtTree<K, P> {
+    type Key = K;
 
     fn with_options(options: &Options) -> Result<Self, AllocError> {
         let (domain, config) = options.prepare();
@@ -186,12 +202,22 @@ impl<P: Placement> OrderedIndex for ArtTree<P> {
     }
 
     #[inline]
-    fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
+    fn get(&self, key: K::Ref<'_>, guard: &Guard) -> Option<u64> {
         self.find(key, &self.domain.enter(guard))
     }
 
+    fn get_many(&self, keys: &[KeyRef<'_, Self>], values: &mut [Option<u64>], guard: &Guard) {
+        let keys = &keys[..keys.len().min(values.len())];
+        self.find_many(keys, &self.domain.enter(guard), |at, value| values[at] = value);
+    }
+
     #[inline]
-    fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
+    fn update(
+        &self,
+        key: K::Ref<'_>,
+        verb: Update,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError> {
         self.do_update(key, verb, &self.domain.enter(guard))
     }
 
@@ -208,27 +234,27 @@ impl<P: Placement> OrderedIndex for ArtTree<P> {
     }
 }
 
-impl<P: Placement> OrderedScan for ArtTree<P> {
-    type Range<'g> = Range<'g, P>;
-    type RangeRev<'g> = RangeRev<'g, P>;
+impl<K: ArtKey + ?Sized, P: Placement> OrderedScan for ArtTree<K, P> {
+    type Range<'g> = Range<'g, K, P>;
+    type RangeRev<'g> = RangeRev<'g, K, P>;
     type Cursor = KeyCursor<Self>;
 
     fn range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
         &'g self,
         range: R,
         guard: &'g Guard,
-    ) -> Range<'g, P> {
+    ) -> Range<'g, K, P> {
         self.domain.adopt(guard);
-        Range::new(self, Keys::within(&range), guard)
+        Range::new(self, bounds::<K>(&range), guard)
     }
 
     fn range_rev<'g, R: RangeBounds<KeyRef<'g, Self>>>(
         &'g self,
         range: R,
         guard: &'g Guard,
-    ) -> RangeRev<'g, P> {
+    ) -> RangeRev<'g, K, P> {
         self.domain.adopt(guard);
-        RangeRev::new(self, Keys::within(&range), guard)
+        RangeRev::new(self, bounds::<K>(&range), guard)
     }
 
     fn cursor(self: &Arc<Self>) -> KeyCursor<Self> {
@@ -236,38 +262,39 @@ impl<P: Placement> OrderedScan for ArtTree<P> {
     }
 }
 
-/// First the nodes that a search passes through.
-static OBJECTS: [NodeLayout; 11] = {
-    let [a, b, c, d, e, f, g] = NODES;
-    let [h, i, j, k] = LEAVES;
-    [a, b, c, d, e, f, g, h, i, j, k]
-};
+/// Both ends of a range.
+fn bounds<'g, K: Key + ?Sized>(
+    range: &impl RangeBounds<K::Ref<'g>>,
+) -> (Bound<K::Ref<'g>>, Bound<K::Ref<'g>>) {
+    (range.start_bound().cloned(), range.end_bound().cloned())
+}
 
-impl<P: Placement> Objects for ArtTree<P> {
-    const OBJECTS: &'static [NodeLayout] = &OBJECTS;
+impl<K: ArtKey + ?Sized, P: Placement> Objects for ArtTree<K, P> {
+    const OBJECTS: &'static [NodeLayout] = K::OBJECTS;
 
     fn census(&mut self, see: &mut dyn FnMut(Placed)) -> Result<usize, Violation> {
-        self.walk(&mut |word| see(Placed::new(layout(word), word.object().addr())))
+        self.walk(see)
     }
 }
 
 /// What a word leads to looks like.
-fn layout(word: Word) -> &'static NodeLayout {
+fn layout<K: Parts + ?Sized>(word: Word) -> &'static NodeLayout {
     match word.kind() {
-        Kind::Leaf => &OBJECTS[NODES.len() + word.keys() - 1],
-        kind => &OBJECTS[kind as usize - 1],
+        Kind::Leaf if K::LEAF_KEYS == 1 => &K::OBJECTS[K::OBJECTS.len() - 1],
+        Kind::Leaf => &K::OBJECTS[K::OBJECTS.len() - K::LEAF_KEYS + word.hint() - 1],
+        kind => &K::OBJECTS[kind as usize - 1],
     }
 }
 
-impl<P: Placement> Check for ArtTree<P> {
+impl<K: ArtKey + ?Sized, P: Placement> Check for ArtTree<K, P> {
     fn check(&mut self) -> Result<usize, Violation> {
         self.walk(&mut |_| ())
     }
 
     fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
-        let mut kinds: Vec<_> = OBJECTS.iter().map(|layout| (layout.kind, 0)).collect();
-        self.walk(&mut |word| {
-            let kind = layout(word).kind;
+        let mut kinds: Vec<_> = K::OBJECTS.iter().map(|layout| (layout.kind, 0)).collect();
+        self.walk(&mut |placed| {
+            let kind = placed.layout.kind;
             kinds.iter_mut().filter(|(of, _)| *of == kind).for_each(|(_, count)| *count += 1);
         })?;
         Ok(kinds)
@@ -278,9 +305,9 @@ impl<P: Placement> Check for ArtTree<P> {
     }
 }
 
-impl<P: Placement> Drop for ArtTree<P> {
+impl<K: ArtKey + ?Sized, P: Placement> Drop for ArtTree<K, P> {
     fn drop(&mut self) {
-        if !Home::<P>::RELEASES_WHOLE {
+        if !Home::<K, P>::RELEASES_WHOLE {
             // SAFETY: nobody else has the tree.
             unsafe { self.home.free_all(self.root_word()) };
         }

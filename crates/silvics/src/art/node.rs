@@ -1,5 +1,6 @@
 //! Nodes of the four sizes, over what their places hold.
 
+use super::key::Digit;
 use super::word::{Content, Kind, Word};
 use silvics_layout::{Field, NodeLayout};
 use silvics_sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -8,35 +9,18 @@ use silvics_sync::version::VersionLock;
 use std::array;
 use std::mem::offset_of;
 
-/// The byte of a key at a depth.
-#[inline(always)]
-pub(super) fn byte_at(key: u64, depth: usize) -> u8 {
-    (key >> (56 - 8 * depth)) as u8
-}
-
-/// Whether two keys agree in the bytes before a depth of at least 1.
-#[inline(always)]
-pub(super) fn agree(a: u64, b: u64, depth: usize) -> bool {
-    (a ^ b) >> (64 - 8 * depth) == 0
-}
-
-/// The first byte in which two different keys differ.
-pub(super) fn parting(a: u64, b: u64) -> usize {
-    ((a ^ b).leading_zeros() / 8) as usize
-}
-
-/// The depth at which a key's last byte is.
+/// The depth of the last byte of a `u64`, whose nodes hold values.
 pub(super) const LAST: usize = 7;
 
 /// What every node begins with.
 #[repr(C)]
 pub(super) struct Header {
     pub(super) lock: VersionLock,
-    /// A key with the bytes that all keys below have before the node's depth, and zeros behind.
+    /// What all keys below have before the node's depth, as far as a word holds it: see `Parts::before`.
     pub(super) prefix: u64,
     /// Places that are not empty; under the lock.
     live: AtomicU32,
-    /// Places with a key byte; under the lock. Of no meaning in a `Node256`.
+    /// Places that belong to a digit; under the lock. Of no meaning in a `Node256`.
     used: AtomicU32,
 }
 
@@ -56,64 +40,85 @@ impl Header {
         self.live.store(live as u32, Ordering::Relaxed);
     }
 
-    /// Under the lock: one more place has a key, unless all `limit` have.
-    fn use_another(&self, limit: usize) -> bool {
+    /// Under the lock: `add` gives a place to a digit, unless so many have one.
+    fn use_another(&self, limit: usize, add: impl FnOnce() -> bool) -> bool {
         let used = self.used.load(Ordering::Relaxed);
-        let left = (used as usize) < limit;
-        if left {
+        let added = (used as usize) < limit && add();
+        if added {
             self.used.store(used + 1, Ordering::Relaxed);
         }
-        left
+        added
     }
 }
 
-/// A set of bytes.
-pub(super) type Bytes = [u64; 4];
-
-fn add_byte(bytes: &mut Bytes, byte: u8) {
-    bytes[usize::from(byte / 64)] |= 1 << (byte % 64);
+/// A set of digits, each of which has a number: 0 is the end of a key, a byte's is one more than it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Digits {
+    bytes: [u64; 4],
+    end: bool,
 }
 
-/// The first byte of a set from `from` on.
+/// As many numbers as digits.
+pub(super) const NUMBERS: usize = 257;
+
+/// The number of a digit.
 #[inline(always)]
-pub(super) fn first_from(bytes: &Bytes, from: usize) -> Option<u8> {
-    let mut at = from / 64;
-    let mut word = bytes.get(at)? & (u64::MAX << (from % 64));
-    while word == 0 {
-        at += 1;
-        word = *bytes.get(at)?;
-    }
-    Some((64 * at) as u8 + word.trailing_zeros() as u8)
+pub(super) fn number(digit: Digit) -> usize {
+    digit.map_or(0, |byte| usize::from(byte) + 1)
 }
 
-/// The last byte of a set before `to`.
-#[inline(always)]
-pub(super) fn last_before(bytes: &Bytes, to: usize) -> Option<u8> {
-    let last = to.checked_sub(1)?;
-    let mut at = last / 64;
-    let mut word = bytes[at] & (u64::MAX >> (63 - last % 64));
-    while word == 0 {
-        at = at.checked_sub(1)?;
-        word = bytes[at];
+impl Digits {
+    fn add(&mut self, byte: u8) {
+        self.bytes[usize::from(byte / 64)] |= 1 << (byte % 64);
     }
-    Some((64 * at) as u8 + 63 - word.leading_zeros() as u8)
+
+    /// The first digit from a number on.
+    #[inline(always)]
+    pub(super) fn first_from(&self, from: usize) -> Option<Digit> {
+        if from == 0 && self.end {
+            return Some(None);
+        }
+        let from = from.saturating_sub(1);
+        let mut at = from / 64;
+        let mut word = self.bytes.get(at)? & (u64::MAX << (from % 64));
+        while word == 0 {
+            at += 1;
+            word = *self.bytes.get(at)?;
+        }
+        Some(Some((64 * at) as u8 + word.trailing_zeros() as u8))
+    }
+
+    /// The last digit before a number.
+    #[inline(always)]
+    pub(super) fn last_before(&self, to: usize) -> Option<Digit> {
+        let end = || (to > 0 && self.end).then_some(None);
+        let Some(last) = to.checked_sub(2) else { return end() };
+        let mut at = last / 64;
+        let mut word = self.bytes[at] & (u64::MAX >> (63 - last % 64));
+        while word == 0 {
+            let Some(before) = at.checked_sub(1) else { return end() };
+            at = before;
+            word = self.bytes[at];
+        }
+        Some(Some((64 * at) as u8 + 63 - word.leading_zeros() as u8))
+    }
 }
 
 /// A node of one of the sizes.
 pub(super) trait Node<C: Content>: Sized + Send + 'static {
     fn new(prefix: u64) -> Self;
     fn header(&self) -> &Header;
-    /// The place of a byte, if it has one.
-    fn find(&self, byte: u8) -> Option<&C::Atomic>;
-    /// Gives a place to a byte that has none, under the lock or before the node is linked; false if there
+    /// The place of a digit, if it has one.
+    fn find(&self, digit: Digit) -> Option<&C::Atomic>;
+    /// Gives a place to a digit that has none, under the lock or before the node is linked; false if there
     /// are no more.
-    fn add(&self, byte: u8, content: C) -> bool;
-    /// The bytes that may have a place that is not empty.
-    fn bytes(&self) -> Bytes;
+    fn add(&self, digit: Digit, content: C) -> bool;
+    /// The digits that may have a place that is not empty.
+    fn digits(&self) -> Digits;
 }
 
-/// The key bytes of up to seven places in a word, the first place's lowest, and above them how many
-/// there are: one load tells both.
+/// The key bytes of up to seven places in a word, the first place's lowest; above them how many there are,
+/// and in the highest bit whether the last place is that of keys that end here: one load tells all.
 struct Keys(AtomicU64);
 
 /// What such a word holds.
@@ -121,9 +126,24 @@ struct Keys(AtomicU64);
 struct Held(u64);
 
 impl Held {
+    const END: u64 = 1 << 63;
+
+    /// How many bytes.
     #[inline(always)]
     fn len(self) -> usize {
-        (self.0 >> 56) as usize
+        (self.0 >> 56 & 7) as usize
+    }
+
+    /// Whether the last place belongs to the end.
+    #[inline(always)]
+    fn has_end(self) -> bool {
+        self.0 & Self::END != 0
+    }
+
+    /// Whether all of so many places belong to somebody.
+    #[inline(always)]
+    fn fills(self, places: usize) -> bool {
+        self.len() + usize::from(self.has_end()) == places
     }
 
     /// The place of a byte.
@@ -143,8 +163,9 @@ impl Held {
         Self((self.0 | u64::from(byte) << (8 * self.len())) + (1 << 56))
     }
 
-    fn add_to(self, bytes: &mut Bytes) {
-        (0..self.len()).for_each(|at| add_byte(bytes, (self.0 >> (8 * at)) as u8));
+    fn add_to(self, digits: &mut Digits) {
+        (0..self.len()).for_each(|at| digits.add((self.0 >> (8 * at)) as u8));
+        digits.end |= self.has_end();
     }
 }
 
@@ -158,9 +179,30 @@ impl Keys {
         Held(self.0.load(Ordering::SeqCst))
     }
 
-    /// Under the lock.
-    fn store(&self, held: Held) {
-        self.0.store(held.0, Ordering::SeqCst);
+    /// Where the place of a digit is among so many.
+    #[inline(always)]
+    fn place(&self, digit: Digit, places: usize) -> Option<usize> {
+        let held = self.load();
+        match digit {
+            Some(byte) => held.find(byte),
+            None => held.has_end().then_some(places - 1),
+        }
+    }
+
+    /// Under the lock or before the node is linked: gives one of these places, if one is left, to a digit
+    /// that has none.
+    fn add<C: Content>(&self, digit: Digit, content: C, places: &[C::Atomic]) -> bool {
+        let held = self.load();
+        if held.fills(places.len()) {
+            return false;
+        }
+        let (place, with) = match digit {
+            Some(byte) => (held.len(), held.with(byte)),
+            None => (places.len() - 1, Held(held.0 | Held::END)),
+        };
+        content.store_unshared(&places[place]);
+        self.0.store(with.0, Ordering::SeqCst);
+        true
     }
 }
 
@@ -185,23 +227,16 @@ where
         &self.header
     }
     #[inline(always)]
-    fn find(&self, byte: u8) -> Option<&C::Atomic> {
-        self.places.get(self.keys.load().find(byte)?)
+    fn find(&self, digit: Digit) -> Option<&C::Atomic> {
+        self.places.get(self.keys.place(digit, 4)?)
     }
-    fn add(&self, byte: u8, content: C) -> bool {
-        if !self.header.use_another(4) {
-            return false;
-        }
-        let held = self.keys.load();
-        content.store_unshared(&self.places[held.len()]);
-        self.header.count(1);
-        self.keys.store(held.with(byte));
-        true
+    fn add(&self, digit: Digit, content: C) -> bool {
+        self.header.use_another(4, || self.keys.add(digit, content, &self.places))
     }
-    fn bytes(&self) -> Bytes {
-        let mut bytes = [0; 4];
-        self.keys.load().add_to(&mut bytes);
-        bytes
+    fn digits(&self) -> Digits {
+        let mut digits = Digits::default();
+        self.keys.load().add_to(&mut digits);
+        digits
     }
 }
 
@@ -217,7 +252,7 @@ struct Line<C: Content> {
 }
 
 /// A node whose places are in `L` lines, a power of two. A byte's place is in the line of its number, or
-/// if that is full in one of the next: so a search reads one line, mostly.
+/// if that is full in one of the next: so a search reads one line, mostly. The end's is in the first.
 #[repr(C)]
 pub(super) struct Lines<C: Content, const L: usize> {
     header: Header,
@@ -251,7 +286,11 @@ where
         &self.header
     }
     #[inline(always)]
-    fn find(&self, byte: u8) -> Option<&C::Atomic> {
+    fn find(&self, digit: Digit) -> Option<&C::Atomic> {
+        let Some(byte) = digit else {
+            let line = &self.lines[0];
+            return line.places.get(line.keys.place(None, IN_LINE)?);
+        };
         let first = Self::line(byte);
         for step in 0..L {
             let line = &self.lines[(first + step) % L];
@@ -259,33 +298,26 @@ where
             if let Some(at) = held.find(byte) {
                 return line.places.get(at);
             }
-            if held.len() < IN_LINE {
+            if !held.fills(IN_LINE) {
                 break;
             }
         }
         None
     }
-    fn add(&self, byte: u8, content: C) -> bool {
-        if !self.header.use_another(limit(L)) {
-            return false;
-        }
-        let first = Self::line(byte);
-        let lines = (first..first + L).map(|line| &self.lines[line % L]);
-        for line in lines {
-            let held = line.keys.load();
-            if let Some(place) = line.places.get(held.len()) {
-                content.store_unshared(place);
-                self.header.count(1);
-                line.keys.store(held.with(byte));
-                return true;
-            }
-        }
-        false
+    fn add(&self, digit: Digit, content: C) -> bool {
+        self.header.use_another(limit(L), || {
+            let Some(byte) = digit else {
+                return self.lines[0].keys.add(None, content, &self.lines[0].places);
+            };
+            let first = Self::line(byte);
+            let mut lines = (first..first + L).map(|line| &self.lines[line % L]);
+            lines.any(|line| line.keys.add(digit, content, &line.places))
+        })
     }
-    fn bytes(&self) -> Bytes {
-        let mut bytes = [0; 4];
-        self.lines.iter().for_each(|line| line.keys.load().add_to(&mut bytes));
-        bytes
+    fn digits(&self) -> Digits {
+        let mut digits = Digits::default();
+        self.lines.iter().for_each(|line| line.keys.load().add_to(&mut digits));
+        digits
     }
 }
 
@@ -298,8 +330,9 @@ pub(super) type Node56<C> = Lines<C, 8>;
 #[repr(C, align(64))]
 pub(super) struct Node256<C: Content> {
     header: Header,
+    end: C::Atomic,
     /// Up to the second line.
-    _pad: [u8; 40],
+    _pad: [u8; 32],
     places: [C::Atomic; 256],
 }
 
@@ -309,23 +342,33 @@ where
 {
     fn new(prefix: u64) -> Self {
         let places = array::from_fn(|_| C::EMPTY.place());
-        Self { header: Header::new(prefix), _pad: [0; 40], places }
+        Self { header: Header::new(prefix), end: C::EMPTY.place(), _pad: [0; 32], places }
     }
     #[inline(always)]
     fn header(&self) -> &Header {
         &self.header
     }
     #[inline(always)]
-    fn find(&self, byte: u8) -> Option<&C::Atomic> {
-        Some(&self.places[usize::from(byte)])
+    fn find(&self, digit: Digit) -> Option<&C::Atomic> {
+        Some(digit.map_or(&self.end, |byte| &self.places[usize::from(byte)]))
     }
-    fn add(&self, byte: u8, content: C) -> bool {
-        self.header.count(1);
-        content.store(&self.places[usize::from(byte)]);
-        true
+    fn add(&self, digit: Digit, content: C) -> bool {
+        self.find(digit).map(|place| content.store(place)).is_some()
     }
-    fn bytes(&self) -> Bytes {
-        [u64::MAX; 4]
+    fn digits(&self) -> Digits {
+        Digits { bytes: [u64::MAX; 4], end: C::load(&self.end) != C::EMPTY }
+    }
+}
+
+/// Where in a node of a kind the line is that a search for a digit reads, mostly.
+#[inline(always)]
+pub(super) fn line_of(kind: Kind, digit: Digit) -> usize {
+    let byte = digit.unwrap_or(0);
+    match kind {
+        Kind::Leaf | Kind::Node4 => 0,
+        Kind::Node14 | Kind::Values14 => LINE * (1 + Node14::<Word>::line(byte)),
+        Kind::Node56 | Kind::Values56 => LINE * (1 + Node56::<Word>::line(byte)),
+        Kind::Node256 | Kind::Values256 => LINE + 8 * usize::from(byte),
     }
 }
 
@@ -358,47 +401,49 @@ where
         each!(self, node => node.header())
     }
     #[inline(always)]
-    pub(super) fn find(self, byte: u8) -> Option<&'g C::Atomic> {
-        each!(self, node => node.find(byte))
+    pub(super) fn find(self, digit: Digit) -> Option<&'g C::Atomic> {
+        each!(self, node => node.find(digit))
     }
-    /// What is at the place of a byte.
+    /// What is at the place of a digit.
     #[inline(always)]
-    pub(super) fn at(self, byte: u8) -> C {
-        self.find(byte).map_or(C::EMPTY, C::load)
+    pub(super) fn at(self, digit: Digit) -> C {
+        self.find(digit).map_or(C::EMPTY, C::load)
     }
-    /// The bytes that may have a place that is not empty.
-    pub(super) fn bytes(self) -> Bytes {
-        each!(self, node => node.bytes())
+    /// The digits that may have a place that is not empty.
+    pub(super) fn digits(self) -> Digits {
+        each!(self, node => node.digits())
     }
     /// All that is there, ascending.
-    pub(super) fn all(self) -> impl Iterator<Item = (u8, C)> + use<'g, C> {
-        let (bytes, mut from) = (self.bytes(), 0);
+    pub(super) fn all(self) -> impl Iterator<Item = (Digit, C)> + use<'g, C> {
+        let (digits, mut from) = (self.digits(), 0);
         let all = std::iter::from_fn(move || {
-            let byte = first_from(&bytes, from)?;
-            from = usize::from(byte) + 1;
-            Some((byte, self.at(byte)))
+            let digit = digits.first_from(from)?;
+            from = number(digit) + 1;
+            Some((digit, self.at(digit)))
         });
         all.filter(|(_, content)| *content != C::EMPTY)
     }
-    /// Under the lock: puts something at a byte, where there is nothing; false if there is no place left.
-    pub(super) fn put(self, byte: u8, content: C) -> bool {
-        let Some(place) = self.find(byte) else {
-            return each!(self, node => node.add(byte, content));
-        };
+    /// Under the lock or before the node is linked: puts something at a digit, where there is nothing;
+    /// false if there is no place left.
+    pub(super) fn put(self, digit: Digit, content: C) -> bool {
+        match self.find(digit) {
+            Some(place) => content.store(place),
+            None if each!(self, node => node.add(digit, content)) => {}
+            None => return false,
+        }
         self.header().count(1);
-        content.store(place);
         true
     }
-    /// Under the lock: empties the place of a byte, where there is something.
-    pub(super) fn take(self, byte: u8) {
-        if let Some(place) = self.find(byte) {
+    /// Under the lock: empties the place of a digit, where there is something.
+    pub(super) fn take(self, digit: Digit) {
+        if let Some(place) = self.find(digit) {
             self.header().count(-1);
             C::EMPTY.store(place);
         }
     }
     /// Under the lock: puts something in the place of something else.
-    pub(super) fn replace(self, byte: u8, content: C) {
-        if let Some(place) = self.find(byte) {
+    pub(super) fn replace(self, digit: Digit, content: C) {
+        if let Some(place) = self.find(digit) {
             content.store(place);
         }
     }
@@ -431,10 +476,10 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    pub(super) fn bytes(self) -> Bytes {
+    pub(super) fn digits(self) -> Digits {
         match self {
-            Self::Words(node) => node.bytes(),
-            Self::Values(node) => node.bytes(),
+            Self::Words(node) => node.digits(),
+            Self::Values(node) => node.digits(),
         }
     }
 
@@ -505,48 +550,65 @@ mod tests {
     }
 
     #[test]
-    fn sets_of_bytes_are_walked_both_ways() {
-        let mut bytes = [0; 4];
-        for byte in [0, 63, 64, 200, 255] {
-            add_byte(&mut bytes, byte);
+    fn sets_of_digits_are_walked_both_ways() {
+        let mut digits = Digits { end: true, ..Digits::default() };
+        [0, 63, 64, 200, 255].into_iter().for_each(|byte| digits.add(byte));
+        let (mut up, mut down) = (Vec::new(), Vec::new());
+        let mut at = 0;
+        while let Some(digit) = digits.first_from(at) {
+            up.push(digit);
+            at = number(digit) + 1;
         }
-        let firsts = [0, 1, 64, 65, 201, 256].map(|from| first_from(&bytes, from));
-        assert_eq!(firsts, [Some(0), Some(63), Some(64), Some(200), Some(255), None]);
-        let lasts = [256, 255, 200, 64, 63, 0].map(|to| last_before(&bytes, to));
-        assert_eq!(lasts, [Some(255), Some(200), Some(64), Some(63), Some(0), None]);
+        at = NUMBERS;
+        while let Some(digit) = digits.last_before(at) {
+            down.push(digit);
+            at = number(digit);
+        }
+        assert_eq!(up, [None, Some(0), Some(63), Some(64), Some(200), Some(255)]);
+        down.reverse();
+        assert_eq!(up, down);
+        assert_eq!(Digits::default().first_from(0), None);
+        assert_eq!(Digits::default().last_before(NUMBERS), None);
     }
 
-    /// Every order of bytes finds its places, up to the node's limit.
-    #[test]
-    fn nodes_of_lines_take_any_bytes() {
+    /// Every order of digits finds its places, up to the node's limit.
+    fn takes_any_digits<N: Node<u64>>(most: usize) {
         for step in [1_u8, 3, 16, 17, 64, 85, 255] {
-            let node = Node56::<u64>::new(0);
-            let mut keys = Vec::new();
-            let mut byte = 7_u8;
-            while keys.len() < limit(8) {
-                if node.find(byte).is_none() {
-                    assert!(node.add(byte, u64::from(byte)));
-                    keys.push(byte);
-                } else {
-                    byte = byte.wrapping_add(1);
+            for end in [0, most / 2, most] {
+                let node = N::new(0);
+                let mut taken = Vec::new();
+                let mut byte = 7_u8;
+                let take = |digit: Digit, taken: &mut Vec<Digit>| {
+                    let added = node.find(digit).is_none() && node.add(digit, number(digit) as u64);
+                    taken.extend(added.then_some(digit));
+                    added
+                };
+                while taken.len() < most {
+                    // A full first line has no place for the end.
+                    if taken.len() == end && !taken.contains(&None) && take(None, &mut taken) {
+                        continue;
+                    }
+                    if !take(Some(byte), &mut taken) {
+                        byte = byte.wrapping_add(1);
+                    }
+                    byte = byte.wrapping_add(step);
                 }
-                byte = byte.wrapping_add(step);
-            }
-            let more = (0..=255).find(|byte| node.find(*byte).is_none()).unwrap();
-            assert!(!node.add(more, 1));
-            for byte in 0..=255 {
-                let found = node.find(byte).map(u64::load);
-                assert_eq!(found, keys.contains(&byte).then_some(u64::from(byte)));
+                let more = (0..=255).find(|byte| node.find(Some(*byte)).is_none()).unwrap();
+                assert!(!node.add(Some(more), 1));
+                for digit in (0..=255).map(Some).chain([None]) {
+                    let found = node.find(digit).map(u64::load);
+                    let wanted = taken.contains(&digit).then_some(number(digit) as u64);
+                    assert_eq!(found, wanted, "{digit:?} of {taken:?}");
+                }
+                assert!(end > 0 || taken[0].is_none());
             }
         }
     }
 
     #[test]
-    fn keys_part_where_they_differ() {
-        assert_eq!(parting(0, 1), 7);
-        assert_eq!(parting(0, u64::MAX), 0);
-        assert!(agree(0x1234_0000_0000_0000, 0x12ff_0000_0000_0000, 1));
-        assert!(!agree(0x1234_0000_0000_0000, 0x12ff_0000_0000_0000, 2));
-        assert_eq!(byte_at(0x0102_0304_0506_0708, 3), 4);
+    fn nodes_take_any_digits() {
+        takes_any_digits::<Node4<u64>>(4);
+        takes_any_digits::<Node14<u64>>(limit(2));
+        takes_any_digits::<Node56<u64>>(limit(8));
     }
 }

@@ -1,179 +1,359 @@
 //! Ranges in both directions.
 
 use super::ArtTree;
-use super::leaf::LeafRef;
-use super::node::{Bytes, NodeRef, agree, byte_at, first_from, last_before};
+use super::key::{ArtKey, Digit, Parts};
+use super::leaf::LeafOf;
+use super::node::{Digits, NUMBERS, NodeRef, number};
+use super::seek::{End, Patience, Trail, Visit};
 use super::word::{ABSENT, Kind, Word};
-use crate::bst::Keys;
 use crate::domain::Guard;
 use silvics_pool::{Placement, Pooled};
-use std::marker::PhantomData;
+use silvics_sync::atomic::Ordering;
+use std::ops::Bound;
 
 /// An ascending scan of an [`ArtTree`]; see [`crate::OrderedScan`] for what it promises.
-pub struct Range<'g, P: Placement = Pooled>(Walk<'g, P>);
+pub struct Range<'g, K: ArtKey + ?Sized = u64, P: Placement = Pooled>(Walk<'g, K, P>);
 
 /// A descending scan of an [`ArtTree`]; see [`crate::OrderedScan`] for what it promises.
-pub struct RangeRev<'g, P: Placement = Pooled>(Walk<'g, P>);
+pub struct RangeRev<'g, K: ArtKey + ?Sized = u64, P: Placement = Pooled>(Walk<'g, K, P>);
 
-impl<'g, P: Placement> Range<'g, P> {
-    pub(super) fn new(tree: &'g ArtTree<P>, keys: Option<Keys>, guard: &'g Guard) -> Self {
-        Self(Walk::new::<false>(tree, keys, guard))
+/// Where a scan begins and where it ends.
+type Bounds<'g, K> = (Bound<<K as crate::Key>::Ref<'g>>, Bound<<K as crate::Key>::Ref<'g>>);
+
+impl<'g, K: ArtKey + ?Sized, P: Placement> Range<'g, K, P> {
+    pub(super) fn new(
+        tree: &'g ArtTree<K, P>,
+        (from, to): Bounds<'g, K>,
+        guard: &'g Guard,
+    ) -> Self {
+        Self(Walk::new::<false>(tree, from, to, guard))
     }
 }
 
-impl<'g, P: Placement> RangeRev<'g, P> {
-    pub(super) fn new(tree: &'g ArtTree<P>, keys: Option<Keys>, guard: &'g Guard) -> Self {
-        Self(Walk::new::<true>(tree, keys, guard))
+impl<'g, K: ArtKey + ?Sized, P: Placement> RangeRev<'g, K, P> {
+    pub(super) fn new(
+        tree: &'g ArtTree<K, P>,
+        (to, from): Bounds<'g, K>,
+        guard: &'g Guard,
+    ) -> Self {
+        Self(Walk::new::<true>(tree, from, to, guard))
     }
 }
 
-impl<P: Placement> Iterator for Range<'_, P> {
-    type Item = (u64, u64);
+impl<'g, K: ArtKey + ?Sized, P: Placement> Iterator for Range<'g, K, P> {
+    type Item = (K::Ref<'g>, u64);
 
     #[inline]
-    fn next(&mut self) -> Option<(u64, u64)> {
+    fn next(&mut self) -> Option<Self::Item> {
         self.0.next::<false>()
     }
 }
 
-impl<P: Placement> Iterator for RangeRev<'_, P> {
-    type Item = (u64, u64);
+impl<'g, K: ArtKey + ?Sized, P: Placement> Iterator for RangeRev<'g, K, P> {
+    type Item = (K::Ref<'g>, u64);
 
     #[inline]
-    fn next(&mut self) -> Option<(u64, u64)> {
+    fn next(&mut self) -> Option<Self::Item> {
         self.0.next::<true>()
     }
 }
 
 /// A node of the path where a scan stands.
+#[doc(hidden)]
 #[derive(Clone, Copy)]
-struct Frame<'g> {
-    node: NodeRef<'g>,
-    prefix: u64,
-    /// The bytes with something there when the scan came …
-    bytes: Bytes,
-    /// … of which those from here on are still to come, or of a descending scan those before it.
+pub struct Frame {
+    word: Word,
+    /// The digits with something there when the scan came …
+    digits: Digits,
+    /// … of which those from this number on are still to come, or of a descending scan those before it.
     edge: usize,
 }
 
-/// Nodes of a path, at most.
-const DEPTHS: usize = 8;
+/// What a place has that is not empty.
+pub(super) enum Found {
+    Value(u64),
+    Word(Word),
+}
+
+impl Frame {
+    /// A node, all of which is still to come.
+    pub(super) fn whole<const REV: bool>(at: Visit<'_>) -> Self {
+        let edge = if REV { NUMBERS } else { 0 };
+        Self { word: at.word, digits: at.node.digits(), edge }
+    }
+
+    /// What is next in it.
+    #[inline(always)]
+    pub(super) fn next<const REV: bool>(&mut self) -> Option<(Digit, Found)> {
+        // SAFETY: whoever has the frame has the guard under which its word was read.
+        let node = unsafe { NodeRef::from_word(self.word) };
+        loop {
+            let digits = &self.digits;
+            let digit =
+                if REV { digits.last_before(self.edge) } else { digits.first_from(self.edge) };
+            let digit = digit?;
+            self.edge = number(digit) + usize::from(!REV);
+            match node {
+                NodeRef::Values(node) => {
+                    let value = node.at(digit);
+                    if value != ABSENT {
+                        return Some((digit, Found::Value(value)));
+                    }
+                }
+                NodeRef::Words(node) => {
+                    let word = node.at(digit);
+                    if !word.is_none() {
+                        return Some((digit, Found::Word(word)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The digit that it has passed last is still to come.
+    fn step_back<const REV: bool>(&mut self) {
+        if REV {
+            self.edge += 1;
+        } else {
+            self.edge -= 1;
+        }
+    }
+}
+
+/// The last nodes of a path, as many as it has room for.
+pub(super) struct Stack<K: Parts + ?Sized> {
+    frames: K::Frames,
+    /// Where the first of `len` is, in a circle.
+    first: usize,
+    len: usize,
+    cut: bool,
+}
+
+impl<K: Parts + ?Sized> Stack<K> {
+    pub(super) fn new() -> Self {
+        Self { frames: K::NO_FRAMES, first: 0, len: 0, cut: false }
+    }
+
+    fn room() -> usize {
+        K::NO_FRAMES.as_ref().len()
+    }
+
+    /// Puts a frame on top; forgets the lowest one if there is no room.
+    #[inline]
+    pub(super) fn push(&mut self, frame: Frame) {
+        if self.len == Self::room() {
+            self.first = (self.first + 1) % Self::room();
+            self.len -= 1;
+            self.cut = true;
+        }
+        self.frames.as_mut()[(self.first + self.len) % Self::room()].write(frame);
+        self.len += 1;
+    }
+
+    #[inline(always)]
+    pub(super) fn top(&mut self) -> Option<&mut Frame> {
+        let top = self.len.checked_sub(1)?;
+        let frame = &mut self.frames.as_mut()[(self.first + top) % Self::room()];
+        // SAFETY: written when it was pushed.
+        Some(unsafe { frame.assume_init_mut() })
+    }
+
+    pub(super) fn pop(&mut self) {
+        self.len -= 1;
+    }
+
+    /// Whether it has forgotten frames since it was asked last.
+    pub(super) fn was_cut(&mut self) -> bool {
+        std::mem::take(&mut self.cut)
+    }
+}
+
+/// A stack that follows a path.
+struct Placing<'a, K: Parts + ?Sized, const REV: bool>(&'a mut Stack<K>);
+
+impl<'g, K: Parts + ?Sized, const REV: bool> Trail<'g> for Placing<'_, K, REV> {
+    fn begin(&mut self) {
+        (self.0.len, self.0.cut) = (0, false);
+    }
+
+    /// What is at this digit has been passed, and what is before it.
+    fn pass(&mut self, at: Visit<'g>, digit: Digit) {
+        let edge = number(digit) + usize::from(!REV);
+        self.0.push(Frame { word: at.word, digits: at.node.digits(), edge });
+    }
+}
 
 /// A scan, down the tree and up again.
 ///
 /// Every node it stands in was reachable when it came there, and what it reads in one that is not any
 /// more was so at one moment since (see the module docs): so it sees each key that was there throughout,
-/// and none that never was. Nodes divide the keys among their bytes, and it takes these in order.
-struct Walk<'g, P: Placement> {
-    /// Empty when the scan is over.
-    path: [Option<Frame<'g>>; DEPTHS],
-    len: usize,
+/// and none that never was. Nodes divide the keys among their digits, and it takes these in order.
+///
+/// A path can be longer than what the stack remembers (byte strings, of which one is the prefix of the
+/// next). When the stack is used up and has forgotten something, the scan goes down again: to above the
+/// node it has left last, on the path of the last key it has given, which passes there. But if since that
+/// key it has gone down somewhere else so far that it has forgotten where that was, and found nothing, then
+/// as far as that key. That happens only where all keys below so many nodes have been removed and nobody
+/// has taken the nodes away yet, and again until somebody does.
+struct Walk<'g, K: ArtKey + ?Sized, P: Placement> {
+    tree: &'g ArtTree<K, P>,
+    stack: Stack<K>,
+    /// The depth of the node it has left last.
+    left: usize,
+    /// Whether it may have forgotten where it has parted from the path of `from`.
+    astray: bool,
     /// The leaf where it stands, and how many of its keys are still to come.
-    leaf: Option<(LeafRef<'g>, usize)>,
-    keys: Option<Keys>,
-    marker: PhantomData<&'g ArtTree<P>>,
+    leaf: Option<(K::Leaf<'g>, usize)>,
+    /// The last key it has given; before that, where it begins.
+    from: Bound<K::Ref<'g>>,
+    to: Bound<K::Ref<'g>>,
 }
 
-impl<'g, P: Placement> Walk<'g, P> {
-    fn new<const REV: bool>(tree: &'g ArtTree<P>, keys: Option<Keys>, _guard: &'g Guard) -> Self {
-        let (path, marker) = ([None; DEPTHS], PhantomData);
-        let mut walk = Self { path, len: 0, leaf: None, keys, marker };
-        if let Some(keys) = keys {
-            walk.enter::<REV>(tree.root_word(), keys);
-        }
+impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
+    fn new<const REV: bool>(
+        tree: &'g ArtTree<K, P>,
+        from: Bound<K::Ref<'g>>,
+        to: Bound<K::Ref<'g>>,
+        _guard: &'g Guard,
+    ) -> Self {
+        let stack = Stack::new();
+        let mut walk = Self { tree, stack, left: 0, astray: false, leaf: None, from, to };
+        walk.place::<REV>();
         walk
     }
 
-    /// Goes on with a child, as far as keys of the scan can be there.
-    fn enter<const REV: bool>(&mut self, word: Word, keys: Keys) {
+    /// Goes to where keys from `from` on begin.
+    fn place<const REV: bool>(&mut self) {
+        let (key, included) = match self.from {
+            Bound::Unbounded => {
+                Placing::<K, REV>(&mut self.stack).begin();
+                self.stack.push(Frame::whole::<REV>(self.tree.root()));
+                return;
+            }
+            Bound::Included(key) => (key, true),
+            Bound::Excluded(key) => (key, false),
+        };
+        let mut trail = Placing::<K, REV>(&mut self.stack);
+        let (_, end) = self.tree.seek(key, Patience::GoesOn, &mut trail);
+        match end {
+            End::Nothing => {}
+            End::Value(_) => {
+                if let Some(frame) = self.stack.top().filter(|_| included) {
+                    frame.step_back::<REV>();
+                }
+            }
+            End::Leaf(word, _) => {
+                // SAFETY: read under the guard.
+                let leaf = unsafe { K::Leaf::from_word(word) };
+                let smaller = |at: &usize| {
+                    let other = leaf.key(*at);
+                    other < key || other == key && included == REV
+                };
+                let before = (0..leaf.len()).take_while(smaller).count();
+                self.leaf = Some((leaf, if REV { before } else { leaf.len() - before }));
+            }
+            // What was seen, and not what may be there by now: that may have keys on both sides.
+            End::Parting(word, depth, digit) => {
+                if if REV { digit < K::digit(key, depth) } else { digit > K::digit(key, depth) } {
+                    self.enter::<REV>(word);
+                }
+            }
+        }
+    }
+
+    /// With the stack used up: goes back to what it has forgotten, if it has.
+    #[cold]
+    fn resume<const REV: bool>(&mut self) -> bool {
+        if !self.stack.was_cut() {
+            return false;
+        }
+        let astray = std::mem::take(&mut self.astray);
+        match self.from {
+            Bound::Included(key) | Bound::Excluded(key) if !astray => {
+                let mut trail = Placing::<K, REV>(&mut self.stack);
+                self.tree.descend(key, self.left - 1, &mut trail);
+            }
+            _ => self.place::<REV>(),
+        }
+        true
+    }
+
+    /// Gives an entry, if the scan goes that far.
+    #[inline(always)]
+    fn give<const REV: bool>(&mut self, key: K::Ref<'g>, value: u64) -> Option<(K::Ref<'g>, u64)> {
+        let within = match self.to {
+            Bound::Unbounded => true,
+            Bound::Included(to) => {
+                if REV {
+                    key >= to
+                } else {
+                    key <= to
+                }
+            }
+            Bound::Excluded(to) => {
+                if REV {
+                    key > to
+                } else {
+                    key < to
+                }
+            }
+        };
+        if !within {
+            (self.leaf, self.stack.len, self.stack.cut) = (None, 0, false);
+            return None;
+        }
+        if K::MAX_BYTES > Stack::<K>::room() {
+            (self.from, self.astray) = (Bound::Excluded(key), false);
+        }
+        Some((key, value))
+    }
+
+    #[inline(always)]
+    fn next<const REV: bool>(&mut self) -> Option<(K::Ref<'g>, u64)> {
+        loop {
+            if let Some((leaf, left)) = self.leaf {
+                let Some(rest) = left.checked_sub(1) else {
+                    self.leaf = None;
+                    continue;
+                };
+                self.leaf = Some((leaf, rest));
+                let at = if REV { rest } else { leaf.len() - left };
+                return self.give::<REV>(leaf.key(at), leaf.value(at).load(Ordering::SeqCst));
+            }
+            let Some(frame) = self.stack.top() else {
+                if self.resume::<REV>() {
+                    continue;
+                }
+                return None;
+            };
+            let word = frame.word;
+            match frame.next::<REV>() {
+                None => {
+                    self.left = word.depth();
+                    self.stack.pop();
+                }
+                Some((digit, Found::Value(value))) => {
+                    // SAFETY: read under the guard.
+                    let prefix = unsafe { NodeRef::from_word(word) }.header().prefix;
+                    let byte = digit.expect("no value is at an end");
+                    return self.give::<REV>(K::shorten(K::direct(prefix, byte)), value);
+                }
+                Some((_, Found::Word(word))) => self.enter::<REV>(word),
+            }
+        }
+    }
+
+    /// Goes on with a child.
+    #[inline(always)]
+    fn enter<const REV: bool>(&mut self, word: Word) {
         if word.kind() == Kind::Leaf {
-            // SAFETY: read under the scan's guard.
-            let leaf = unsafe { LeafRef::from_word(word) };
+            // SAFETY: read under the guard.
+            let leaf = unsafe { K::Leaf::from_word(word) };
             self.leaf = Some((leaf, leaf.len()));
             return;
         }
-        // SAFETY: read under the scan's guard.
-        let node = unsafe { NodeRef::from_word(word) };
-        let (prefix, depth) = (node.header().prefix, word.depth());
-        let bound = if REV { keys.last() } else { keys.first() };
-        let within = depth == 0 || agree(prefix, bound, depth);
-        let edge = match (within, REV) {
-            (true, false) => usize::from(byte_at(bound, depth)),
-            (true, true) => usize::from(byte_at(bound, depth)) + 1,
-            // All of it is before the bound, or behind it.
-            (false, false) if prefix < bound => return,
-            (false, true) if prefix > bound => return,
-            (false, false) => 0,
-            (false, true) => 256,
-        };
-        self.path[self.len] = Some(Frame { node, prefix, bytes: node.bytes(), edge });
-        self.len += 1;
-    }
-
-    /// The next entry of the leaf, if there is one.
-    #[inline(always)]
-    fn of_leaf<const REV: bool>(&mut self) -> Option<(u64, u64)> {
-        let (leaf, left) = self.leaf?;
-        let Some(rest) = left.checked_sub(1) else {
-            self.leaf = None;
-            return None;
-        };
-        self.leaf = Some((leaf, rest));
-        let at = if REV { rest } else { leaf.len() - left };
-        Some((leaf.key(at), leaf.value(at)))
-    }
-
-    /// The next entry of the last node, or a step to another.
-    #[inline(always)]
-    fn of_node<const REV: bool>(&mut self, keys: Keys) -> Option<(u64, u64)> {
-        let frame = self.path[self.len - 1].as_mut()?;
-        loop {
-            let byte = if REV {
-                last_before(&frame.bytes, frame.edge)
-            } else {
-                first_from(&frame.bytes, frame.edge)
-            };
-            let Some(byte) = byte else { break };
-            frame.edge = usize::from(byte) + usize::from(!REV);
-            match frame.node {
-                NodeRef::Values(node) => {
-                    let value = node.at(byte);
-                    if value != ABSENT {
-                        return Some((frame.prefix | u64::from(byte), value));
-                    }
-                }
-                NodeRef::Words(node) => {
-                    let word = node.at(byte);
-                    if !word.is_none() {
-                        self.enter::<REV>(word, keys);
-                        return None;
-                    }
-                }
-            }
-        }
-        self.len -= 1;
-        None
-    }
-
-    #[inline(always)]
-    fn next<const REV: bool>(&mut self) -> Option<(u64, u64)> {
-        let keys = self.keys?;
-        loop {
-            let entry = match self.leaf {
-                Some(_) => self.of_leaf::<REV>(),
-                None if self.len == 0 => break,
-                None => self.of_node::<REV>(keys),
-            };
-            let Some((key, value)) = entry else { continue };
-            if keys.contains(key) {
-                return Some((key, value));
-            }
-            // Before the first one there may be others in a leaf or node where the scan begins.
-            if if REV { key < keys.first() } else { key > keys.last() } {
-                break;
-            }
-        }
-        self.keys = None;
-        None
+        self.astray |= self.stack.len == Stack::<K>::room();
+        // SAFETY: read under the guard.
+        self.stack.push(Frame::whole::<REV>(unsafe { Visit::of(word) }));
     }
 }

@@ -1,6 +1,5 @@
 //! Words that lead to children.
 
-use super::leaf::LEAF_KEYS;
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_sync::tagged::{AtomicTagged, TAG_BITS, Tagged};
 use std::ptr::NonNull;
@@ -24,10 +23,11 @@ pub(super) enum Kind {
 
 const _: () = assert!(Kind::Values256 as usize + 1 == 1 << TAG_BITS);
 
-/// A child of a node, or none: where it is, of which kind, and at which depth, or for a leaf how many keys
-/// it has.
+/// A child of a node, or none: where it is, of which kind, and a hint: the depth of a node, for a leaf of
+/// integers how many it has, for one of a byte string its fingerprint.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Word(Tagged<Object>);
+pub struct Word(Tagged<Object>);
 
 impl Word {
     pub(super) const NONE: Self = Self(Tagged::null());
@@ -38,9 +38,8 @@ impl Word {
     }
 
     #[inline]
-    pub(super) fn leaf<L>(leaf: NonNull<L>, keys: usize) -> Self {
-        debug_assert!((1..=LEAF_KEYS).contains(&keys));
-        Self::node(Kind::Leaf, leaf, keys)
+    pub(super) fn leaf<L>(leaf: NonNull<L>, hint: u16) -> Self {
+        Self::node(Kind::Leaf, leaf, usize::from(hint))
     }
 
     /// The word as a pointer that leads nowhere, for whoever keeps it.
@@ -71,13 +70,18 @@ impl Word {
 
     /// Of a leaf.
     #[inline(always)]
-    pub(super) fn keys(self) -> usize {
+    pub(super) fn hint(self) -> usize {
         self.0.hint() as usize
     }
 
     #[inline(always)]
     pub(super) fn object(self) -> *mut Object {
         self.0.pointer()
+    }
+
+    /// The same of a word that is not none.
+    pub(super) fn address(self) -> NonNull<u8> {
+        NonNull::new(self.object().cast()).expect("the word leads to an object")
     }
 }
 

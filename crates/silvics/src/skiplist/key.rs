@@ -17,7 +17,7 @@
 //!   target is looked at about once. Keys that have 255 bytes or more in common have hint 0.
 
 use super::node::{BYTES_NODE, INTEGER_NODE, Node, NodeRef};
-use crate::key::Key;
+use crate::key::{Key, common_prefix};
 use silvics_layout::NodeLayout;
 use silvics_sync::model::touch;
 use std::cmp::Ordering;
@@ -187,24 +187,6 @@ impl SkipKey for u64 {
 
 /// Prefixes of this length or longer are not told apart.
 const LONG: usize = 255;
-
-#[inline(always)]
-fn common_prefix(a: &[u8], b: &[u8], known: usize) -> usize {
-    let len = a.len().min(b.len());
-    let mut at = known;
-    while at + 8 <= len {
-        let word = |s: &[u8]| u64::from_le_bytes(s[at..at + 8].try_into().expect("eight bytes"));
-        let differing = word(a) ^ word(b);
-        if differing != 0 {
-            return at + (differing.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    while at < len && a[at] == b[at] {
-        at += 1;
-    }
-    at
-}
 
 /// The hint for a key `to` that shares its first `common` bytes with the smaller one before it.
 #[inline(always)]

@@ -7,6 +7,7 @@ use silvics_layout::record::{Read, Why};
 use silvics_layout::{Field, NodeLayout, Placed};
 use silvics_sync::atomic::Ordering;
 use silvics_sync::model::touch;
+use silvics_sync::prefetch::prefetch;
 use silvics_sync::tagged::{AtomicTagged, Tagged};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -338,17 +339,4 @@ impl<'g, K: SkipKey + ?Sized> Link<'g, K> {
         prefetch(node.wrapping_sub(LINK));
         prefetch(node.wrapping_add(16));
     }
-}
-
-/// Starts to bring a line into the cache; has no other effect, whatever the address.
-#[inline(always)]
-fn prefetch(address: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch of any address is harmless.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(address.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = address;
 }

@@ -77,6 +77,13 @@ pub(crate) const NODES: &[Scenario] = &[
         before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1), Insert(4, 1)],
         tasks: &[&[Remove(0), Remove(1)], &[Insert(256, 2), Get(256)]],
     },
+    // Of byte strings: a node is put in above one that is about to go.
+    Scenario {
+        name: "goes-below-a-parting",
+        keys: 520,
+        before: &[Insert(0, 1), Insert(2, 1)],
+        tasks: &[&[Remove(0), Get(2)], &[Insert(512, 2), Get(512)], &[Insert(2, 3), Remove(2)]],
+    },
     Scenario {
         name: "node-above-goes",
         keys: 520,
@@ -93,6 +100,18 @@ pub(crate) const NODES: &[Scenario] = &[
             &[Remove(256), Remove(512), Get(4)],
             &[Insert(4, 2), Get(4), Insert(5, 2)],
             &[Insert(257, 3), Get(257)],
+        ],
+    },
+    // A range begins where its first key parts from the one in a leaf, which becomes a node with keys on
+    // both sides.
+    Scenario {
+        name: "ranges-beside-parting",
+        keys: 601,
+        before: &[Insert(12, 1), Insert(600, 1)],
+        tasks: &[
+            &[RangeRev(0, 13), Range(11, 599)],
+            &[Insert(14, 2), Insert(2, 2)],
+            &[Range(11, 599), RangeRev(0, 13)],
         ],
     },
     Scenario {

@@ -27,7 +27,7 @@ pub fn run(data: &[u8]) {
         input.byte();
         return with_scans::<Broken<BlindExchange>>(&mut input);
     }
-    match input.byte() % 10 {
+    match input.byte() % 12 {
         0 => with_points::<BronsonTree<Pooled>>(&mut input),
         1 => with_points::<BronsonTree<Shared>>(&mut input),
         2 => with_points::<NatarajanTree<Pooled>>(&mut input),
@@ -36,8 +36,10 @@ pub fn run(data: &[u8]) {
         5 => with_scans::<SkipList<u64, Shared>>(&mut input),
         6 => with_scans::<SkipList<[u8], Pooled>>(&mut input),
         7 => with_scans::<SkipList<[u8], Shared>>(&mut input),
-        8 => with_scans::<ArtTree<Pooled>>(&mut input),
-        _ => with_scans::<ArtTree<Shared>>(&mut input),
+        8 => with_scans::<ArtTree<u64, Pooled>>(&mut input),
+        9 => with_scans::<ArtTree<u64, Shared>>(&mut input),
+        10 => with_scans::<ArtTree<[u8], Pooled>>(&mut input),
+        _ => with_scans::<ArtTree<[u8], Shared>>(&mut input),
     }
 }
 

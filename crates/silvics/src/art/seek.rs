@@ -1,0 +1,266 @@
+//! Paths of keys, as writers and scans follow them.
+
+use super::ArtTree;
+use super::get::reads;
+use super::key::{ArtKey, Digit, Parts};
+use super::layout;
+use super::leaf::LeafOf;
+use super::node::{Header, NodeRef, PREFIX};
+use super::scan::{Found, Frame, Stack};
+use super::word::{ABSENT, Content, Kind, Word};
+use silvics_layout::record::Why;
+use silvics_pool::Placement;
+use silvics_sync::backoff::Backoff;
+
+/// A node on a path.
+#[derive(Clone, Copy)]
+pub(super) struct Visit<'g> {
+    pub(super) node: NodeRef<'g>,
+    pub(super) word: Word,
+}
+
+impl<'g> Visit<'g> {
+    /// # Safety
+    /// The word leads to a node, which is not reclaimed as long as `'g` lasts.
+    #[inline(always)]
+    pub(super) unsafe fn of(word: Word) -> Self {
+        // SAFETY: the caller's promise.
+        Self { node: unsafe { NodeRef::from_word(word) }, word }
+    }
+
+    #[inline(always)]
+    pub(super) fn depth(self) -> usize {
+        self.word.depth()
+    }
+
+    #[inline(always)]
+    pub(super) fn header(self) -> &'g Header {
+        self.node.header()
+    }
+}
+
+/// Where the path of a key ends.
+#[derive(Clone, Copy)]
+pub(super) enum End {
+    /// At a place where there is nothing, or at none.
+    Nothing,
+    /// At a value.
+    Value(u64),
+    /// At a leaf, in which the key is here, if it is.
+    Leaf(Word, Option<usize>),
+    /// At a node or leaf whose keys part from this one at a depth above it, where they have this digit.
+    Parting(Word, usize, Digit),
+}
+
+/// Who is told of the nodes on a path.
+pub(super) trait Trail<'g> {
+    /// The path begins, once more if it has before.
+    fn begin(&mut self);
+    /// It goes through a node, at this digit.
+    fn pass(&mut self, at: Visit<'g>, digit: Digit);
+}
+
+/// The way down that a key's digits show.
+pub(super) struct Descent<'g> {
+    at: Visit<'g>,
+    /// The first depth that no node on the way was at, if there is one: keys below may differ there.
+    skipped: usize,
+    end: Lead,
+}
+
+/// What the last node of a descent leads to.
+enum Lead {
+    Nothing,
+    Value(u64),
+    Leaf(Word),
+    /// A node deeper than the descent goes.
+    Node(Word),
+}
+
+/// Whether the keys below a node agree with another one in all bytes before its depth.
+enum Agree {
+    Yes,
+    /// They part here, where the node's keys have this.
+    No(usize, Digit),
+    /// There is no key below that would tell.
+    Empty,
+}
+
+/// Who follows a path that nothing below tells the prefix of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// Waits until the node is taken away: a writer.
+    Waits,
+    /// Goes on as if it were: a reader.
+    GoesOn,
+}
+
+impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
+    /// Follows a key's digits down, to nodes of at most this depth. Does not look at what is skipped.
+    #[inline]
+    pub(super) fn descend<'g>(
+        &'g self,
+        key: K::Ref<'_>,
+        limit: usize,
+        trail: &mut impl Trail<'g>,
+    ) -> Descent<'g> {
+        let (mut at, mut skipped) = (self.root(), usize::MAX);
+        trail.begin();
+        loop {
+            let digit = K::digit(key, at.depth());
+            trail.pass(at, digit);
+            let word = match at.node {
+                NodeRef::Values(node) => {
+                    let place = node.find(digit);
+                    P::saw(|| reads::<K, _>(at.word, place, Why::Found));
+                    let value = place.map_or(ABSENT, u64::load);
+                    let end = if value == ABSENT { Lead::Nothing } else { Lead::Value(value) };
+                    return Descent { at, skipped, end };
+                }
+                NodeRef::Words(node) => {
+                    let place = node.find(digit);
+                    P::saw(|| reads::<K, _>(at.word, place, Why::Step));
+                    place.map_or(Word::NONE, Word::load)
+                }
+            };
+            if word.is_none() {
+                return Descent { at, skipped, end: Lead::Nothing };
+            }
+            if word.kind() == Kind::Leaf {
+                return Descent { at, skipped, end: Lead::Leaf(word) };
+            }
+            if word.depth() > limit {
+                return Descent { at, skipped, end: Lead::Node(word) };
+            }
+            if word.depth() > at.depth() + 1 {
+                skipped = skipped.min(at.depth() + 1);
+            }
+            // SAFETY: read under the guard.
+            at = unsafe { Visit::of(word) };
+        }
+    }
+
+    /// The path of a key, to the last node that can have it below, and where it ends.
+    ///
+    /// Digits lead down, whatever is skipped; then all that is skipped is compared at once, with the prefix
+    /// of the last node, or where that does not reach far enough back with any key below it. If they part,
+    /// the path ends further up, where the nodes become deeper than that.
+    pub(super) fn seek<'g>(
+        &'g self,
+        key: K::Ref<'_>,
+        patience: Patience,
+        trail: &mut impl Trail<'g>,
+    ) -> (Visit<'g>, End) {
+        let (mut limit, mut backoff) = (usize::MAX, Backoff::new());
+        loop {
+            let Descent { at, skipped, end } = self.descend(key, limit, trail);
+            let end = match end {
+                Lead::Leaf(word) => match Self::at_leaf(key, at.depth(), skipped, word) {
+                    Ok(end) => return (at, end),
+                    Err(parting) => {
+                        limit = parting;
+                        continue;
+                    }
+                },
+                Lead::Node(word) => {
+                    // SAFETY: read under the guard.
+                    let child = unsafe { Visit::of(word) };
+                    match Self::agree(key, child, skipped.min(at.depth() + 1)) {
+                        Agree::No(depth, digit) if depth > at.depth() => {
+                            return (at, End::Parting(word, depth, digit));
+                        }
+                        Agree::Empty if patience == Patience::GoesOn => End::Nothing,
+                        Agree::No(depth, _) => {
+                            limit = depth;
+                            continue;
+                        }
+                        // Others have changed the way since.
+                        Agree::Yes | Agree::Empty => {
+                            limit = usize::MAX;
+                            backoff.wait();
+                            continue;
+                        }
+                    }
+                }
+                Lead::Nothing => End::Nothing,
+                Lead::Value(value) => End::Value(value),
+            };
+            match Self::agree(key, at, skipped) {
+                Agree::Yes => return (at, end),
+                Agree::No(depth, _) => limit = depth,
+                Agree::Empty if patience == Patience::Waits => {
+                    limit = usize::MAX;
+                    backoff.wait();
+                }
+                Agree::Empty => limit = at.depth() - 1,
+            }
+        }
+    }
+
+    /// A path that ends at a leaf; or the depth, further up, where the key parts from the keys there.
+    fn at_leaf(key: K::Ref<'_>, depth: usize, skipped: usize, word: Word) -> Result<End, usize> {
+        // SAFETY: read under the guard.
+        let leaf = unsafe { K::Leaf::from_word(word) };
+        let found = leaf.find(key);
+        if found.is_some() || K::LEAF_KEYS > 1 && skipped == usize::MAX {
+            return Ok(End::Leaf(word, found));
+        }
+        let other = leaf.key(0);
+        let parting = K::parting(K::shorten(other), key);
+        if parting < depth {
+            return Err(parting);
+        }
+        if K::LEAF_KEYS > 1 {
+            return Ok(End::Leaf(word, None));
+        }
+        Ok(End::Parting(word, parting, K::digit(other, parting)))
+    }
+
+    /// Whether all keys below a node agree with this one from a depth on.
+    fn agree(key: K::Ref<'_>, at: Visit<'_>, from: usize) -> Agree {
+        let depth = at.depth();
+        if from >= depth {
+            return Agree::Yes;
+        }
+        if depth - from <= 8 {
+            P::saw(|| [layout::<K>(at.word).read(at.word.object(), PREFIX, 8, Why::Step)]);
+            let prefix = at.header().prefix;
+            let theirs = |depth_of: usize| Some((prefix >> (8 * (depth - 1 - depth_of))) as u8);
+            let parting = (from..depth).find(|&depth| K::digit(key, depth) != theirs(depth));
+            return parting.map_or(Agree::Yes, |depth| Agree::No(depth, theirs(depth)));
+        }
+        let Some(leaf) = any_leaf::<K>(at) else { return Agree::Empty };
+        // SAFETY: read under the guard.
+        let other = unsafe { K::Leaf::from_word(leaf) }.key(0);
+        match K::parting(K::shorten(other), key) {
+            parting if parting < depth => Agree::No(parting, K::digit(other, parting)),
+            _ => Agree::Yes,
+        }
+    }
+}
+
+/// The first leaf below a node, if there is one.
+fn any_leaf<K: Parts + ?Sized>(at: Visit<'_>) -> Option<Word> {
+    let mut stack = Stack::<K>::new();
+    stack.push(Frame::whole::<false>(at));
+    loop {
+        let Some(frame) = stack.top() else {
+            if !stack.was_cut() {
+                return None;
+            }
+            // More levels than it remembers, with nothing below the last ones.
+            stack.push(Frame::whole::<false>(at));
+            continue;
+        };
+        match frame.next::<false>() {
+            None => stack.pop(),
+            Some((_, Found::Word(word))) if word.kind() == Kind::Leaf => return Some(word),
+            Some((_, Found::Word(word))) => {
+                // SAFETY: read under the guard.
+                let child = unsafe { Visit::of(word) };
+                stack.push(Frame::whole::<false>(child));
+            }
+            Some((_, Found::Value(_))) => unreachable!("keys that are in leaves"),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Nodes become as small as what is in them.
+
+use super::ArtTree;
+use super::home::{Place, contents};
+use super::key::ArtKey;
+use super::leaf::Entries;
+use super::node::NodeRef;
+use super::seek::Visit;
+use super::word::{Kind, Word};
+use crate::canary::{Canary, planted};
+use crate::domain::Guard;
+use silvics_pool::{AllocError, Placement};
+
+impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
+    /// Makes the nodes on a key's path as small as what is in them, from that depth upwards, as far as
+    /// they have become smaller; as far as there is memory for it.
+    ///
+    /// Whoever has taken something from a node calls this. It ends when it sees enough in the node that is
+    /// there by then, which may be another one's copy: then whoever takes more calls it later.
+    #[cold]
+    pub(super) fn tidy(&self, key: K::Ref<'_>, mut depth: usize, guard: &Guard) {
+        while depth > 0 {
+            let Some((parent, at)) = self.node_at(key, depth) else { return };
+            if !is_large(at, at.header().live()) {
+                return;
+            }
+            match self.replaced(parent, at, key, guard, |this| this.smaller(at, guard)) {
+                Ok(done) if done || planted(Canary::ShrinkForgotten) => depth = parent.depth(),
+                Ok(_) => {} // somebody was in the way
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// The node at a depth, other than the root's, on a key's path, and the one above it.
+    fn node_at(&self, key: K::Ref<'_>, depth: usize) -> Option<(Visit<'_>, Visit<'_>)> {
+        let mut at = self.root();
+        loop {
+            let NodeRef::Words(node) = at.node else { return None };
+            let word = node.at(K::digit(key, at.depth()));
+            if word.is_none() || word.kind() == Kind::Leaf || word.depth() > depth {
+                return None;
+            }
+            // SAFETY: read under the guard.
+            let child = unsafe { Visit::of(word) };
+            if child.depth() == depth {
+                return Some((at, child));
+            }
+            at = child;
+        }
+    }
+
+    /// What a node can be replaced by, under its lock; nothing, if it is as it should be.
+    fn smaller(&self, at: Visit<'_>, guard: &Guard) -> Result<Option<Word>, AllocError> {
+        let live = at.header().live();
+        if !is_large(at, live) {
+            return Ok(None);
+        }
+        let place = Place::exact(at.header().prefix, at.depth());
+        match at.node {
+            NodeRef::Values(node) => {
+                if live > K::LEAF_KEYS {
+                    let (contents, len) = contents(node);
+                    return self.home.values(&contents[..len], place, guard).map(Some);
+                }
+                let mut entries: Option<Entries<'_, K>> = None;
+                for (digit, value) in node.all() {
+                    let byte = digit.expect("no value is at an end");
+                    let key = K::shorten(K::direct(at.header().prefix, byte));
+                    match &mut entries {
+                        Some(entries) => entries.push(key, value),
+                        None => entries = Some(Entries::one(key, value)),
+                    }
+                }
+                let leaf = entries.map(|entries| self.home.leaf(entries.as_slice(), guard));
+                leaf.unwrap_or(Ok(Word::NONE)).map(Some)
+            }
+            NodeRef::Words(_) if live == 0 => Ok(Some(Word::NONE)),
+            NodeRef::Words(node) => {
+                let only = node.all().next().filter(|_| live == 1);
+                if let Some((_, child)) = only {
+                    return Ok(Some(child));
+                }
+                let (contents, len) = contents(node);
+                self.home.words(&contents[..len], place, guard).map(Some)
+            }
+        }
+    }
+}
+
+/// Whether a node with so many places that are not empty should be a smaller one: some places before one
+/// would grow again.
+fn is_large(at: Visit<'_>, live: usize) -> bool {
+    let least = match at.word.kind() {
+        Kind::Leaf | Kind::Node4 => 2,
+        Kind::Node14 | Kind::Values14 => 4,
+        Kind::Node56 | Kind::Values56 => 11,
+        Kind::Node256 | Kind::Values256 => 41,
+    };
+    live < least
+}
