@@ -24,6 +24,62 @@ pub enum CompareExchangeError {
     Alloc(AllocError),
 }
 
+/// Why [`crate::ArtTree::bulk_load`] did not load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BulkLoadError {
+    /// The index was not empty.
+    NotEmpty {
+        /// So many entries were in it.
+        entries: usize,
+    },
+    /// An entry has a smaller key than the one before it.
+    Unsorted {
+        /// The entry's place among those given, from 0.
+        position: usize,
+    },
+    /// An entry has the key of the one before it.
+    Duplicate {
+        /// The entry's place among those given, from 0.
+        position: usize,
+    },
+    /// Memory could not be had, or a key is too long.
+    Alloc(AllocError),
+}
+
+impl BulkLoadError {
+    /// The entry it is about.
+    pub(crate) fn position(&self) -> Option<usize> {
+        match *self {
+            Self::Unsorted { position } | Self::Duplicate { position } => Some(position),
+            Self::NotEmpty { .. } | Self::Alloc(_) => None,
+        }
+    }
+}
+
+impl From<AllocError> for BulkLoadError {
+    fn from(error: AllocError) -> Self {
+        Self::Alloc(error)
+    }
+}
+
+impl fmt::Display for BulkLoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotEmpty { entries } => {
+                write!(f, "the index has {entries} entries: load into an empty one, or insert")
+            }
+            Self::Unsorted { position } => {
+                write!(f, "entry {position} has a smaller key than the one before it: sort them")
+            }
+            Self::Duplicate { position } => {
+                write!(f, "entry {position} has the same key as the one before it: leave one out")
+            }
+            Self::Alloc(error) => error.fmt(f),
+        }
+    }
+}
+
 impl From<AllocError> for TryInsertError {
     fn from(error: AllocError) -> Self {
         Self::Alloc(error)
@@ -57,6 +113,7 @@ impl fmt::Display for CompareExchangeError {
 
 impl std::error::Error for TryInsertError {}
 impl std::error::Error for CompareExchangeError {}
+impl std::error::Error for BulkLoadError {}
 
 /// An invariant that does not hold, found by [`crate::Check::check`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use crate::key::Key;
 use crate::update::Update;
 use silvics_layout::{NodeLayout, Placed};
 use silvics_pool::{AllocError, Config, Heap, Pages, PoolStats, Tuning};
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 /// How a key of index `I` is passed.
@@ -193,6 +193,32 @@ pub trait OrderedScan: OrderedIndex {
         guard: &'g Guard,
     ) -> Self::RangeRev<'g>;
 
+    /// The entries whose keys begin with `prefix`, in ascending order: all of them, if it is empty.
+    ///
+    /// ```
+    /// use silvics::{ArtTree, Options, OrderedIndex, OrderedScan};
+    ///
+    /// let tree: ArtTree<[u8]> = ArtTree::with_options(&Options::default())?;
+    /// let guard = tree.domain().pin();
+    /// for (key, value) in [("/etc", 1), ("/etc/hosts", 2), ("/usr", 3)] {
+    ///     tree.insert(key.as_bytes(), value, &guard)?;
+    /// }
+    /// let below: Vec<u64> = tree.prefix(b"/etc/", &guard).map(|(_, value)| value).collect();
+    /// assert_eq!(below, [2]);
+    /// # Ok::<(), silvics::AllocError>(())
+    /// ```
+    fn prefix<'g>(
+        &'g self,
+        prefix: &'g [u8],
+        guard: &'g Guard,
+    ) -> impl Iterator<Item = (&'g [u8], u64)>
+    where
+        Self: OrderedIndex<Key = [u8]>,
+    {
+        let from = self.range((Bound::Included(prefix), Bound::Unbounded), guard);
+        from.take_while(move |(key, _)| key.starts_with(prefix))
+    }
+
     /// A cursor, before the first entry, that keeps the index alive.
     fn cursor(self: &Arc<Self>) -> Self::Cursor;
 }
@@ -351,5 +377,35 @@ impl<I: OrderedScan> Pinned<'_, I> {
     /// See [`OrderedScan::range_rev`].
     pub fn range_rev<'g, R: RangeBounds<KeyRef<'g, I>>>(&'g self, range: R) -> I::RangeRev<'g> {
         self.index.range_rev(range, &self.guard)
+    }
+
+    /// See [`OrderedScan::prefix`].
+    pub fn prefix<'g>(&'g self, prefix: &'g [u8]) -> impl Iterator<Item = (&'g [u8], u64)>
+    where
+        I: OrderedIndex<Key = [u8]>,
+    {
+        self.index.prefix(prefix, &self.guard)
+    }
+}
+
+impl<I: OrderedEnds> Pinned<'_, I> {
+    /// See [`OrderedEnds::first`].
+    pub fn first(&self) -> Option<(KeyRef<'_, I>, u64)> {
+        self.index.first(&self.guard)
+    }
+
+    /// See [`OrderedEnds::last`].
+    pub fn last(&self) -> Option<(KeyRef<'_, I>, u64)> {
+        self.index.last(&self.guard)
+    }
+
+    /// See [`OrderedEnds::pop_first`].
+    pub fn pop_first(&self) -> Result<Option<(KeyRef<'_, I>, u64)>, AllocError> {
+        self.index.pop_first(&self.guard)
+    }
+
+    /// See [`OrderedEnds::pop_last`].
+    pub fn pop_last(&self) -> Result<Option<(KeyRef<'_, I>, u64)>, AllocError> {
+        self.index.pop_last(&self.guard)
     }
 }

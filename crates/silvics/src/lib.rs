@@ -29,7 +29,7 @@ pub use bst::ramachandran::RamachandranTree;
 pub use bst::ticket::TicketTree;
 pub use cursor::KeyCursor;
 pub use domain::{Domain, Guard};
-pub use error::{AllocError, CompareExchangeError, TryInsertError, Violation};
+pub use error::{AllocError, BulkLoadError, CompareExchangeError, TryInsertError, Violation};
 pub use index::{
     Check, Cursor, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan, OwnedKey,
     Pinned,

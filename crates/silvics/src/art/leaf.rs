@@ -407,11 +407,17 @@ impl<P: Placement> Leaves<[u8]> for BytesLeaves<P> {
 }
 
 /// Up to one entry more than a leaf has, ascending.
-#[derive(Clone, Copy)]
 pub(super) struct Entries<'k, K: Parts + ?Sized> {
     entries: [(K::Ref<'k>, u64); MOST_KEYS + 1],
     len: usize,
 }
+
+impl<K: Parts + ?Sized> Clone for Entries<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<K: Parts + ?Sized> Copy for Entries<'_, K> {}
 
 impl<'k, K: Parts + ?Sized> Entries<'k, K> {
     pub(super) fn one(key: K::Ref<'k>, value: u64) -> Self {

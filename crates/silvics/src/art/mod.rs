@@ -75,6 +75,7 @@
 //! | keys of a line | `Keys::load`, `store` | `SeqCst` | each other | a place that has a key has its word; adding a place linearizes an insert |
 //! | own words before linking | `init` | Relaxed | – | private until the store that publishes the node |
 //! | values of a leaf | load, store | `SeqCst` | each other | as a place's word |
+//! | versions of nodes | `ends.rs` | as [`VersionLock`](silvics_sync::version::VersionLock) has it | – | words of a node change between its `lock` and `unlock` |
 //! | `live`, `used` | all | Relaxed | – | under the lock; `tidy` guesses by `live` and looks again under it |
 //!
 //! # Linearization points
@@ -83,6 +84,8 @@
 //! | `get`, present | the load of the value (of a place or a leaf) |
 //! | `get`, absent | the load of the word, or of the keys, that leads to nothing, to a leaf without the key, or to a node whose prefix is not the key's, even if the search has gone on there |
 //! | all of them, in a node or leaf that is not reachable any more at that load | the moment when it was replaced: what was read had not changed since (I3, I5), and the reader came before |
+//! | `first`, `last` | between the last look and the first validation (`ends.rs`) |
+//! | `pop_first`, `pop_last` | the store, under the locks of all nodes on the way |
 //! | writers that change nothing | as `get`, or the load under the lock |
 //! | writers that change something | the one store of a word, of keys, or of a leaf's value |
 //!
@@ -93,7 +96,8 @@
 //!
 //! # Progress and reclamation
 //! Lookups are wait-free. So are scans but for where they begin: they go down once more if a writer has changed
-//! the path meanwhile. (And but for paths longer than they remember, see `scan.rs`.) Writers lock one node, or a node and its parent, parents first;
+//! the path meanwhile. (And but for paths longer than they remember, see `scan.rs`.) `first` and `last` wait for
+//! writers on their way; `pop_first` and `pop_last` lock it, from the root down. Other writers lock one node, or a node and its parent, parents first;
 //! everything else is retried from the root. What is replaced is retired to the domain.
 //!
 //! # Complexity and footprint
@@ -103,9 +107,11 @@
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which walks I2, I4, I5 and I6;
 //! schedules (`tests/schedules.rs`, `tests/scenarios/radix.rs`), which must find the mistakes of `canary.rs`;
-//! every allocation failing once (`tests/faults.rs`).
+//! every allocation failing once (`tests/faults.rs`); both ends, loading and long paths in `tests/radix.rs`.
 
+mod bulk;
 mod check;
+mod ends;
 mod get;
 mod home;
 mod key;
@@ -123,7 +129,7 @@ pub use scan::{Range, RangeRev};
 use crate::cursor::KeyCursor;
 use crate::domain::{Domain, Guard};
 use crate::error::Violation;
-use crate::index::{Check, KeyRef, Objects, Options, OrderedIndex, OrderedScan};
+use crate::index::{Check, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan};
 use crate::key::Key;
 use crate::update::Update;
 use home::Home;
@@ -259,6 +265,34 @@ impl<K: ArtKey + ?Sized, P: Placement> OrderedScan for ArtTree<K, P> {
 
     fn cursor(self: &Arc<Self>) -> KeyCursor<Self> {
         KeyCursor::new(Arc::clone(self))
+    }
+}
+
+impl<K: ArtKey + ?Sized, P: Placement> OrderedEnds for ArtTree<K, P> {
+    fn first<'g>(&'g self, guard: &'g Guard) -> Option<(KeyRef<'g, Self>, u64)> {
+        self.domain.adopt(guard);
+        self.end::<false>(guard)
+    }
+
+    fn last<'g>(&'g self, guard: &'g Guard) -> Option<(KeyRef<'g, Self>, u64)> {
+        self.domain.adopt(guard);
+        self.end::<true>(guard)
+    }
+
+    fn pop_first<'g>(
+        &'g self,
+        guard: &'g Guard,
+    ) -> Result<Option<(KeyRef<'g, Self>, u64)>, AllocError> {
+        self.domain.adopt(guard);
+        self.pop::<false>(guard)
+    }
+
+    fn pop_last<'g>(
+        &'g self,
+        guard: &'g Guard,
+    ) -> Result<Option<(KeyRef<'g, Self>, u64)>, AllocError> {
+        self.domain.adopt(guard);
+        self.pop::<true>(guard)
     }
 }
 

@@ -552,7 +552,9 @@ mod tests {
     #[test]
     fn sets_of_digits_are_walked_both_ways() {
         let mut digits = Digits { end: true, ..Digits::default() };
-        [0, 63, 64, 200, 255].into_iter().for_each(|byte| digits.add(byte));
+        for byte in [0, 63, 64, 200, 255] {
+            digits.add(byte);
+        }
         let (mut up, mut down) = (Vec::new(), Vec::new());
         let mut at = 0;
         while let Some(digit) = digits.first_from(at) {

@@ -190,7 +190,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     }
 
     /// Makes a key absent that is in a leaf below a node, under the node's lock.
-    fn take(
+    pub(super) fn take(
         &self,
         node: AnySize<'_, Word>,
         digit: Digit,

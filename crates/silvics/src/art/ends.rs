@@ -1,0 +1,185 @@
+//! The first and the last entry.
+//!
+//! A reader notes the version of every node on its way to an end, before it looks into it, and validates
+//! them all when it has the entry: between the last look and the first validation nothing was before it. A
+//! removal holds the locks of all these nodes: as long as one of them is free, somebody could put a smaller
+//! key there, finish, and see that the entry is still present.
+
+use super::ArtTree;
+use super::key::{ArtKey, Digit, Parts};
+use super::leaf::LeafOf;
+use super::node::NodeRef;
+use super::scan::{Found, Frame};
+use super::seek::{End, Visit};
+use super::word::{Kind, Word};
+use crate::domain::Guard;
+use silvics_pool::{AllocError, Placement};
+use silvics_sync::atomic::Ordering;
+use silvics_sync::backoff::Backoff;
+use silvics_sync::version::{Changed, Version, VersionLock};
+
+/// Nodes on the way to an end whose versions a reader notes; as many are on the path of any `u128`.
+const NOTED: usize = 16;
+/// How often a reader looks before it takes the locks.
+const LOOKS: usize = 64;
+
+/// An entry, and where it is in the node that has it.
+struct Entry<'g, K: Parts + ?Sized> {
+    key: K::Ref<'g>,
+    value: u64,
+    digit: Digit,
+    /// The leaf, and the place there, if it is in one.
+    leaf: Option<(Word, usize)>,
+}
+
+impl<'g, K: Parts + ?Sized> Entry<'g, K> {
+    fn pair(self) -> (K::Ref<'g>, u64) {
+        (self.key, self.value)
+    }
+}
+
+/// What is first in a node.
+enum Front<'g, K: Parts + ?Sized> {
+    Nothing,
+    Node(Visit<'g>),
+    Entry(Entry<'g, K>),
+}
+
+/// What is first in a node, or with `REV` last.
+fn front<K: Parts + ?Sized, const REV: bool>(at: Visit<'_>) -> Front<'_, K> {
+    match Frame::whole::<REV>(at).next::<REV>() {
+        None => Front::Nothing,
+        Some((digit, Found::Value(value))) => {
+            let byte = digit.expect("no value is at an end");
+            let key = K::shorten(K::direct(at.header().prefix, byte));
+            Front::Entry(Entry { key, value, digit, leaf: None })
+        }
+        Some((digit, Found::Word(word))) if word.kind() == Kind::Leaf => {
+            // SAFETY: read under the guard.
+            let leaf = unsafe { K::Leaf::from_word(word) };
+            let place = if REV { leaf.len() - 1 } else { 0 };
+            let value = leaf.value(place).load(Ordering::SeqCst);
+            Front::Entry(Entry { key: leaf.key(place), value, digit, leaf: Some((word, place)) })
+        }
+        // SAFETY: read under the guard.
+        Some((_, Found::Word(word))) => Front::Node(unsafe { Visit::of(word) }),
+    }
+}
+
+/// The locks of all nodes from the root to the one that has the first entry, or if the tree is empty the
+/// root's. No memory is needed to give them back: as long as they are held the way is what it was.
+struct Held<'g, K: Parts + ?Sized, const REV: bool> {
+    root: Visit<'g>,
+    last: Visit<'g>,
+    keys: std::marker::PhantomData<fn() -> Box<K>>,
+}
+
+impl<K: Parts + ?Sized, const REV: bool> Drop for Held<'_, K, REV> {
+    fn drop(&mut self) {
+        let mut at = self.root;
+        loop {
+            let child = match front::<K, REV>(at) {
+                Front::Node(child) if at.word != self.last.word => Some(child),
+                _ => None,
+            };
+            // SAFETY: locked in `hold`, as all down to the last are.
+            unsafe { at.header().lock.unlock() };
+            let Some(child) = child else { return };
+            at = child;
+        }
+    }
+}
+
+impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
+    /// The first entry, or with `REV` the last. Waits for writers on the way to it.
+    pub(super) fn end<'g, const REV: bool>(
+        &'g self,
+        _guard: &'g Guard,
+    ) -> Option<(K::Ref<'g>, u64)> {
+        let mut backoff = Backoff::new();
+        for _ in 0..LOOKS {
+            match self.look::<REV>() {
+                Ok(entry) => return entry.map(Entry::pair), // LP(first, last): see `look`
+                Err(Changed) => backoff.wait(),
+            }
+        }
+        let held = self.hold::<REV>();
+        match front::<K, REV>(held.last) {
+            Front::Entry(entry) => Some(entry.pair()), // LP(first, last): under the locks
+            Front::Nothing | Front::Node(_) => None,
+        }
+    }
+
+    /// The same, if no node on the way is written meanwhile, and they are not too many.
+    fn look<const REV: bool>(&self) -> Result<Option<Entry<'_, K>>, Changed> {
+        let mut noted: [Option<(&VersionLock, Version)>; NOTED] = [None; NOTED];
+        let mut at = self.root();
+        let mut entry = None;
+        for note in &mut noted {
+            let lock = &at.header().lock;
+            *note = Some((lock, lock.read().map_err(|_| Changed)?));
+            match front::<K, REV>(at) {
+                Front::Node(child) => {
+                    at = child;
+                    continue;
+                }
+                Front::Entry(found) => entry = Some(found),
+                // A node that is about to be taken away.
+                Front::Nothing if at.depth() > 0 => return Err(Changed),
+                Front::Nothing => {}
+            }
+            // LP: before the first of these loads.
+            let valid = |(lock, version): (&VersionLock, Version)| lock.validate(version);
+            let all = noted.into_iter().flatten().all(valid);
+            return if all { Ok(entry) } else { Err(Changed) };
+        }
+        Err(Changed)
+    }
+
+    /// Locks the way to the first entry.
+    fn hold<const REV: bool>(&self) -> Held<'_, K, REV> {
+        let mut backoff = Backoff::new();
+        loop {
+            let root = self.root();
+            root.header().lock.lock().expect("the root stays");
+            let keys = std::marker::PhantomData;
+            let mut held = Held { root, last: root, keys };
+            loop {
+                match front::<K, REV>(held.last) {
+                    Front::Node(child) => {
+                        let lock = &child.header().lock;
+                        lock.lock().expect("a node stays while the one above it is locked");
+                        held.last = child;
+                    }
+                    Front::Nothing if held.last.depth() > 0 => break,
+                    Front::Nothing | Front::Entry(_) => return held,
+                }
+            }
+            drop(held);
+            backoff.wait(); // a node is about to be taken away
+        }
+    }
+
+    /// Removes the first entry, or with `REV` the last.
+    pub(super) fn pop<'g, const REV: bool>(
+        &'g self,
+        guard: &'g Guard,
+    ) -> Result<Option<(K::Ref<'g>, u64)>, AllocError> {
+        let held = self.hold::<REV>();
+        let at = held.last;
+        let Front::Entry(entry) = front::<K, REV>(at) else { return Ok(None) }; // LP: under the locks
+        match (at.node, entry.leaf) {
+            (NodeRef::Values(node), _) => {
+                node.take(entry.digit); // LP(popped)
+                self.len.add(-1);
+            }
+            (NodeRef::Words(node), Some((word, place))) => {
+                self.take(node, entry.digit, End::Leaf(word, Some(place)), guard)?;
+            }
+            (NodeRef::Words(_), None) => unreachable!("entries below words are in leaves"),
+        }
+        drop(held);
+        self.tidy(K::shorten(entry.key), at.depth(), guard);
+        Ok(Some(entry.pair()))
+    }
+}

@@ -1,0 +1,369 @@
+//! What the radix tree has that the suite does not know: both ends, loading of sorted entries, long keys,
+//! long paths, and the value that stands for none.
+
+#![cfg(not(silvics_shuttle))] // real threads
+
+use silvics::art::ArtKey;
+use silvics::{
+    AllocError, ArtTree, BulkLoadError, Check, CompareExchangeError, Cursor, Key, Options,
+    OrderedIndex, OrderedScan, Placement, Pooled, SkipList, TryInsertError,
+};
+use silvics_sync::atomic::{AtomicU64, Ordering};
+use silvics_testkit::faulty::{Faulty, Plan, under};
+use silvics_testkit::{ends, holds};
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::sync::Arc;
+
+fn tree<K: ArtKey + ?Sized>() -> ArtTree<K> {
+    ArtTree::with_options(&Options::default()).unwrap()
+}
+
+/// Numbers without a pattern.
+fn mixed(n: u64) -> u64 {
+    let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
+}
+
+#[test]
+fn ends() {
+    holds(ends::sequential::<ArtTree<u64>>());
+    holds(ends::sequential::<ArtTree<u128>>());
+    holds(ends::sequential::<ArtTree<[u8]>>());
+    holds(ends::histories::<ArtTree<u64>>());
+    holds(ends::histories::<ArtTree<[u8]>>());
+}
+
+/// Two threads insert, two take from the ends: each entry is taken once, and between them nothing is lost.
+#[test]
+fn a_queue_at_both_ends() {
+    const KEYS: u64 = 30_000;
+    let mut queue = tree::<u64>();
+    let left = AtomicU64::new(KEYS);
+    let mut taken: Vec<u64> = std::thread::scope(|scope| {
+        for half in 0..2 {
+            let queue = &queue;
+            scope.spawn(move || {
+                for n in (half..KEYS).step_by(2) {
+                    // Some in a row, some far apart.
+                    let key = if n % 3 == 0 { n } else { mixed(n) };
+                    queue.pin().insert(key, n).unwrap();
+                }
+            });
+        }
+        let takers: Vec<_> = (0..2)
+            .map(|end| {
+                let (queue, left) = (&queue, &left);
+                scope.spawn(move || {
+                    let mut taken = Vec::new();
+                    while left.load(Ordering::Relaxed) > 0 {
+                        let pinned = queue.pin();
+                        let entry = if end == 0 { pinned.pop_first() } else { pinned.pop_last() };
+                        if let Some((_, value)) = entry.unwrap() {
+                            taken.push(value);
+                            left.fetch_sub(1, Ordering::Relaxed);
+                        }
+                    }
+                    taken
+                })
+            })
+            .collect();
+        takers.into_iter().flat_map(|taker| taker.join().unwrap()).collect()
+    });
+    taken.sort_unstable();
+    assert!(taken.into_iter().eq(0..KEYS));
+    assert_eq!(queue.check(), Ok(0));
+}
+
+/// Keys of which each is the prefix of the next make a path longer than a scan remembers.
+#[test]
+fn long_paths() {
+    const LONGEST: usize = 150;
+    let mut tree = tree::<[u8]>();
+    let mut oracle = BTreeMap::new();
+    for len in 0..LONGEST {
+        let chain = vec![b'm'; len];
+        for key in [chain.clone(), [&chain[..], b"a"].concat(), [&chain[..], b"z\0"].concat()] {
+            if len % 7 != 3 || key == chain {
+                tree.pin().insert(&key, oracle.len() as u64).unwrap();
+                oracle.insert(key, oracle.len() as u64);
+            }
+        }
+    }
+    assert_eq!(tree.check(), Ok(oracle.len()));
+    let pinned = tree.pin();
+    let owned = |(key, value): (&[u8], u64)| (key.to_vec(), value);
+    let chain = |len: usize, tail: &[u8]| [&vec![b'm'; len], tail].concat();
+    let places = [0, 1, 15, 16, 17, 18, 40, 100, LONGEST - 1, LONGEST + 3];
+    let tails: [&[u8]; 6] = [b"", b"\0", b"a", b"b", b"m\xff", b"\xff"];
+    let bounds = places.iter().flat_map(|&len| tails.map(|tail| chain(len, tail)));
+    let pairs = |bound: Vec<u8>| [Included(bound.clone()), Excluded(bound)];
+    for bound in bounds.flat_map(pairs).chain([Unbounded]) {
+        let lent = bound.as_ref().map(Vec::as_slice);
+        let up: Vec<_> = pinned.range((lent, Unbounded)).map(owned).collect();
+        let wanted = oracle.range((bound.clone(), Unbounded)).map(|(k, v)| (k.clone(), *v));
+        assert!(up.iter().cloned().eq(wanted), "from {bound:?}");
+        let down: Vec<_> = pinned.range_rev((Unbounded, lent)).map(owned).collect();
+        let wanted = oracle.range((Unbounded, bound.clone())).rev().map(|(k, v)| (k.clone(), *v));
+        assert!(down.into_iter().eq(wanted), "down from {bound:?}");
+    }
+    drop(pinned);
+    // First and last are found below more nodes than a reader notes, and taken from both ends.
+    let mut left: Vec<_> = oracle.into_iter().collect();
+    while let Some((key, value)) = left.pop() {
+        let pinned = tree.pin();
+        assert_eq!(pinned.last().map(owned), Some((key.clone(), value)));
+        assert_eq!(pinned.pop_last().unwrap().map(owned), Some((key, value)));
+        if !left.is_empty() {
+            let (key, value) = left.remove(0);
+            assert_eq!(pinned.first().map(owned), Some((key.clone(), value)));
+            assert_eq!(pinned.pop_first().unwrap().map(owned), Some((key, value)));
+        }
+        drop(pinned);
+        if left.len().is_multiple_of(50) {
+            assert_eq!(tree.check(), Ok(left.len()));
+        }
+    }
+}
+
+/// What begins with a prefix, in both structures that have byte strings.
+#[test]
+fn prefixes() {
+    fn are_as_wanted<I: OrderedScan<Key = [u8]>>() {
+        let index = I::with_options(&Options::default()).unwrap();
+        let pinned = index.pin();
+        let key = |n: u64| -> Vec<u8> {
+            let bytes = mixed(n).to_le_bytes().map(|byte| if byte < 60 { 0xff } else { byte % 4 });
+            bytes[..n as usize % 8].to_vec()
+        };
+        let mut keys: BTreeSet<Vec<u8>> = (0..900).map(key).collect();
+        keys.insert(vec![0xff; 9]);
+        for key in &keys {
+            assert_eq!(pinned.insert(key, key.len() as u64), Ok(None));
+        }
+        for prefix in keys.iter().cloned().chain([vec![9], vec![0xff; 12]]) {
+            let found = pinned.prefix(&prefix).map(|(key, value)| (key.to_vec(), value));
+            let wanted = keys.iter().filter(|key| key.starts_with(&prefix));
+            assert!(found.eq(wanted.map(|key| (key.clone(), key.len() as u64))), "{prefix:?}");
+        }
+    }
+    are_as_wanted::<ArtTree<[u8]>>();
+    are_as_wanted::<SkipList<[u8]>>();
+}
+
+/// The same path while a writer adds to it and takes from it: what stays is seen, in order.
+#[test]
+fn long_paths_beside_a_writer() {
+    let tree = Arc::new(tree::<[u8]>());
+    let chain = |len: usize| vec![b'm'; len];
+    (0..80).for_each(|len| assert_eq!(tree.pin().insert(&chain(2 * len), 0), Ok(None)));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..3000 {
+                let key = [chain(round * 7 % 160), vec![b"\0z"[round % 2]; 1 + round % 3]].concat();
+                if tree.pin().insert(&key, 1).unwrap().is_some() {
+                    tree.pin().remove(&key).unwrap();
+                }
+            }
+        });
+        for round in 0..300 {
+            let stays = |key: &Vec<u8>| key.iter().all(|&byte| byte == b'm');
+            let pinned = tree.pin();
+            let mut keys: Vec<Vec<u8>> = if round % 2 == 0 {
+                pinned.range(..).map(|(key, _)| key.to_vec()).collect()
+            } else {
+                pinned.range_rev(..).map(|(key, _)| key.to_vec()).collect()
+            };
+            if round % 2 == 1 {
+                keys.reverse();
+            }
+            assert!(keys.is_sorted_by(|a, b| a < b));
+            assert_eq!(keys.iter().filter(|key| stays(key)).count(), 80);
+            let mut cursor = tree.cursor();
+            assert!(cursor.seek(&chain(2 * (round % 80))));
+        }
+    });
+}
+
+#[test]
+fn keys_up_to_64_kib() {
+    const LIMIT: usize = 64 << 10;
+    let mut tree = tree::<[u8]>();
+    let longest: Vec<u8> = (0..LIMIT).map(|n| mixed(n as u64) as u8).collect();
+    let (short, long) = (&longest[..LIMIT - 1], [&longest[..], b"x"].concat());
+    let pinned = tree.pin();
+    for (key, value) in [(&longest[..], 1), (short, 2)] {
+        assert_eq!(pinned.insert(key, value), Ok(None));
+    }
+    assert_eq!((pinned.get(&longest), pinned.get(short)), (Some(1), Some(2)));
+    let error = AllocError::KeyLength { bytes: LIMIT + 1, limit: LIMIT };
+    assert_eq!(pinned.insert(&long, 3), Err(error));
+    assert_eq!(pinned.try_insert(&long, 3), Err(TryInsertError::Alloc(error)));
+    let refused = pinned.compare_exchange(&long, None, Some(3));
+    assert_eq!(refused, Err(CompareExchangeError::Alloc(error)));
+    assert!(error.to_string().contains("65536"), "{error}");
+    // What needs no room for it is answered.
+    assert_eq!((pinned.get(&long), pinned.remove(&long)), (None, Ok(None)));
+    assert_eq!(pinned.compare_exchange(&long, None, None), Ok(()));
+    assert_eq!(pinned.range(&long[..]..).count(), 0);
+    let keys: Vec<_> = pinned.range(..).map(|(key, _)| key.len()).collect();
+    assert_eq!(keys, [LIMIT - 1, LIMIT]);
+    drop(pinned);
+    assert_eq!(tree.check(), Ok(2));
+}
+
+/// The value that stands for none in nodes of values is as legal as any.
+#[test]
+fn the_absent_value() {
+    const ABSENT: u64 = 0xA85E_4E7D_EC0D_E5ED;
+    for verb in 0..3 {
+        let mut tree = tree::<u64>();
+        let pinned = tree.pin();
+        (0..40).for_each(|key| assert_eq!(pinned.insert(key, key), Ok(None)));
+        match verb {
+            0 => assert_eq!(pinned.insert(7, ABSENT), Ok(Some(7))),
+            1 => assert_eq!(pinned.compare_exchange(7, Some(7), Some(ABSENT)), Ok(())),
+            _ => assert_eq!(pinned.insert(50, ABSENT), Ok(None)),
+        }
+        let key = if verb == 2 { 50 } else { 7 };
+        assert_eq!(pinned.get(key), Some(ABSENT));
+        assert_eq!(pinned.try_insert(key, 1), Err(TryInsertError::Occupied(ABSENT)));
+        assert_eq!(pinned.range(..).filter(|(_, value)| *value == ABSENT).count(), 1);
+        let (mut values, keys) = ([None; 64], (0..64).collect::<Vec<_>>());
+        pinned.get_many(&keys, &mut values);
+        assert!(keys.iter().zip(&values).all(|(key, value)| *value == pinned.get(*key)));
+        assert_eq!(pinned.compare_exchange(key, Some(ABSENT), Some(ABSENT)), Ok(()));
+        assert_eq!(pinned.remove(key), Ok(Some(ABSENT)));
+        assert_eq!(pinned.get(key), None);
+        drop(pinned);
+        assert_eq!(tree.check(), Ok(if verb == 2 { 40 } else { 39 }));
+    }
+    let mut tree = tree::<u64>();
+    tree.bulk_load(&[0, 1, 2, 3, 4, 5].map(|key| (key, ABSENT)), NonZeroUsize::MIN).unwrap();
+    assert!((0..6).all(|key| tree.pin().get(key) == Some(ABSENT)));
+    assert_eq!(tree.check(), Ok(6));
+}
+
+fn threads(count: usize) -> NonZeroUsize {
+    NonZeroUsize::new(count).unwrap()
+}
+
+/// Loads these keys, on one thread and on three, and looks at everything.
+fn loads<K: ArtKey + ?Sized>(keys: &BTreeSet<K::Owned>) {
+    let lent = keys.iter().enumerate().map(|(at, key)| (K::borrow(key), at as u64));
+    let entries: Vec<_> = lent.collect();
+    let inserted = tree::<K>();
+    for (key, value) in &entries {
+        assert_eq!(inserted.pin().insert(*key, *value), Ok(None));
+    }
+    for count in [1, 3] {
+        let mut tree = tree::<K>();
+        tree.bulk_load(&entries, threads(count)).unwrap();
+        assert_eq!(tree.check(), Ok(keys.len()));
+        let pinned = tree.pin();
+        let found = pinned.range(..).map(|(key, value)| (K::to_owned(key), value));
+        assert!(found.eq(entries.iter().map(|(key, value)| (K::to_owned(*key), *value))));
+        assert!(entries.iter().all(|(key, value)| pinned.get(*key) == Some(*value)));
+        drop(pinned);
+        // No node is larger than in a tree that has grown.
+        let used = |tree: &ArtTree<K>| -> usize {
+            tree.pool_stats().iter().map(|pool| pool.live_bytes).sum()
+        };
+        assert!(used(&tree) <= used(&inserted), "{} {}", used(&tree), used(&inserted));
+        // It goes on as any other.
+        for (key, value) in &entries {
+            assert_eq!(tree.pin().remove(*key), Ok(Some(*value)));
+        }
+        assert_eq!(tree.check(), Ok(0));
+    }
+}
+
+#[test]
+fn sorted_entries_are_loaded() {
+    loads::<u64>(&BTreeSet::new());
+    loads::<u64>(&BTreeSet::from([u64::MAX]));
+    loads::<u64>(&(0..3000).collect());
+    loads::<u64>(&(0..3000).map(mixed).collect());
+    loads::<u64>(&(0..2000).map(|n| if n % 2 == 0 { n } else { mixed(n) >> (n % 60) }).collect());
+    loads::<u128>(&(0..2000).map(|n| u128::from(mixed(n)) << (n % 64)).collect());
+    let text = |n: u64| {
+        let text = format!("/{:x}/{}", mixed(n) % 7, "deep/".repeat((mixed(n) >> 8) as usize % 9));
+        <[u8] as Key>::to_owned(&text.as_bytes()[..text.len() - (n % 4) as usize])
+    };
+    loads::<[u8]>(&(0..3000).map(text).collect());
+    loads::<[u8]>(&(0..300).map(|len| vec![b'm'; len].into()).collect());
+    let last = |byte: u8| Box::from(&[b'k', byte][..]);
+    let all: BTreeSet<Box<[u8]>> = (0..=255).map(last).chain([Box::from(&b"k"[..])]).collect();
+    loads::<[u8]>(&all);
+}
+
+/// Live objects of a tree.
+fn live<K: ArtKey + ?Sized, P: Placement>(tree: &ArtTree<K, P>) -> usize {
+    tree.pool_stats().iter().map(|pool| pool.live_slots).sum()
+}
+
+#[test]
+fn what_is_not_sorted_is_refused() {
+    let entries: Vec<(u64, u64)> = (0..400).map(|n| (n * n, n)).collect();
+    for count in [1, 3] {
+        for at in [1, 2, 200, 399] {
+            let mut tree = tree::<u64>();
+            let (mut swapped, mut twice) = (entries.clone(), entries.clone());
+            swapped.swap(at - 1, at);
+            twice[at].0 = twice[at - 1].0;
+            let unsorted = Err(BulkLoadError::Unsorted { position: at });
+            assert_eq!(tree.bulk_load(&swapped, threads(count)), unsorted);
+            let duplicate = Err(BulkLoadError::Duplicate { position: at });
+            assert_eq!(tree.bulk_load(&twice, threads(count)), duplicate);
+            assert_eq!((tree.check(), live(&tree)), (Ok(0), 1));
+            tree.bulk_load(&entries, threads(count)).unwrap();
+            let again = Err(BulkLoadError::NotEmpty { entries: 400 });
+            assert_eq!(tree.bulk_load(&entries, threads(count)), again);
+            assert_eq!(tree.check(), Ok(400));
+        }
+        let mut tree = tree::<[u8]>();
+        let long = vec![b'z'; (64 << 10) + 1];
+        let error = tree.bulk_load(&[(b"a", 1), (&long, 2)], threads(count)).unwrap_err();
+        assert!(matches!(error, BulkLoadError::Alloc(AllocError::KeyLength { .. })));
+        assert_eq!((tree.check(), live(&tree)), (Ok(0), 1));
+    }
+}
+
+/// Whichever allocation fails or panics, the tree stays empty and nothing is lost.
+fn load_without_memory<K: ArtKey + ?Sized>(entries: &[(K::Ref<'_>, u64)]) {
+    let mut nth = 1;
+    loop {
+        for plan in [Plan::FailFrom(nth), Plan::Panic(nth)] {
+            let mut tree: ArtTree<K, Faulty> = ArtTree::with_options(&Options::default()).unwrap();
+            let ran = under(plan, || tree.bulk_load(entries, threads(1)));
+            if ran.faults == 0 {
+                assert_eq!((ran.outcome, tree.check()), (Some(Ok(())), Ok(entries.len())));
+                assert!(nth > 10, "{nth}");
+                return;
+            }
+            assert!(!matches!(ran.outcome, Some(Ok(()))), "{plan:?}");
+            assert_eq!((tree.check(), live(&tree)), (Ok(0), 1), "{plan:?}");
+        }
+        nth += 1;
+    }
+}
+
+#[test]
+fn loading_without_memory() {
+    let key = |n: u64| if n.is_multiple_of(2) { n } else { mixed(n) };
+    let mut sorted: Vec<(u64, u64)> = (0..60).map(|n| (key(n), n)).collect();
+    sorted.sort_unstable();
+    load_without_memory::<u64>(&sorted);
+    let chain = [b'm'; 40];
+    let bytes: Vec<(&[u8], u64)> = (0..40).map(|len| (&chain[..len], len as u64)).collect();
+    load_without_memory::<[u8]>(&bytes);
+}
+
+/// As many threads as there may be, more than there are entries.
+#[test]
+fn more_threads_than_entries() {
+    let mut tree: ArtTree<u64, Pooled> = tree();
+    tree.bulk_load(&[(1, 2), (3, 4)], threads(16)).unwrap();
+    assert_eq!(tree.check(), Ok(2));
+}
