@@ -3,8 +3,8 @@
 use crate::error::{AllocError, InsertManyError};
 
 /// Inserts `entries` in their order, each by `insert`, and writes what each replaced to its place in
-/// `replaced`, as far as that reaches. Shows `warm` each group of up to `group` entries first. Returns
-/// how many of the keys were absent.
+/// `replaced`, as far as that reaches. Shows `warm` each group of two up to `group` entries first.
+/// Returns how many of the keys were absent.
 #[inline(always)]
 pub(crate) fn insert_in_groups<K: Copy>(
     entries: &[(K, u64)],
@@ -15,7 +15,9 @@ pub(crate) fn insert_in_groups<K: Copy>(
 ) -> Result<usize, InsertManyError> {
     let (mut done, mut absent) = (0, 0);
     for some in entries.chunks(group) {
-        warm(some);
+        if some.len() > 1 {
+            warm(some);
+        }
         for &(key, value) in some {
             let old = insert(key, value).map_err(|error| InsertManyError::new(done, error))?;
             if let Some(place) = replaced.get_mut(done) {

@@ -6,8 +6,8 @@
 mod scenarios;
 
 use scenarios::{
-    CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS,
-    RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
+    BATCHES, CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS,
+    PROMOTIONS, RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
 };
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
@@ -120,7 +120,7 @@ fn art() {
 }
 
 fn skiplist<I: ScanSubject>(structure: &str) {
-    explore_all::<I>(structure, &[COMMON, TOWERS, SCANS], scans);
+    explore_all::<I>(structure, &[COMMON, TOWERS, SCANS, BATCHES], scans);
 }
 
 #[test]

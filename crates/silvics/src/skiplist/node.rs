@@ -7,6 +7,7 @@ use silvics_layout::record::{Read, Why};
 use silvics_layout::{Field, NodeLayout, Placed};
 use silvics_sync::atomic::Ordering;
 use silvics_sync::model::touch;
+use silvics_sync::prefetch;
 use silvics_sync::tagged::{AtomicTagged, Tagged};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -188,6 +189,15 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
         Link { word: self.link(level).0.load(Ordering::SeqCst), marker: PhantomData }
     }
 
+    /// Starts to bring what a search reads of the node into the cache: the link at `level`, the key, and
+    /// the value.
+    #[inline(always)]
+    pub(super) fn prefetch(self, level: usize) {
+        let node = self.as_ptr().cast::<u8>();
+        prefetch(node.wrapping_sub(LINK * (level + 1)));
+        prefetch(node.wrapping_add(8));
+    }
+
     /// Sets a link of a node nobody else can reach yet.
     pub(super) fn set_next_unshared(self, level: usize, link: Link<'_, K>) {
         self.link(level).0.store(link.word, Ordering::Relaxed);
@@ -338,17 +348,4 @@ impl<'g, K: SkipKey + ?Sized> Link<'g, K> {
         prefetch(node.wrapping_sub(LINK));
         prefetch(node.wrapping_add(16));
     }
-}
-
-/// Starts to bring a line into the cache; has no other effect, whatever the address.
-#[inline(always)]
-fn prefetch(address: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch of any address is harmless.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(address.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = address;
 }
