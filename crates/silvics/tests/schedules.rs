@@ -34,14 +34,14 @@ fn explore_all<I: Subject>(structure: &str, lists: &[&'static [Scenario]], act: 
 
 #[test]
 fn edge_ext_lf() {
-    let lists = &[COMMON, CHAINS, SCANS, PROMOTIONS];
+    let lists = &[COMMON, CHAINS, SCANS, PROMOTIONS, BATCHES];
     explore_all::<NatarajanTree<Model>>("edge-ext-lf", lists, scans);
 }
 
 /// Two nodes in one object.
 #[test]
 fn edge_ext_lf_collocated() {
-    let lists = &[COMMON, CHAINS];
+    let lists = &[COMMON, CHAINS, BATCHES];
     explore_all::<NatarajanTree<Model, Collocated>>("edge-ext-lf:collocated", lists, points);
 }
 
