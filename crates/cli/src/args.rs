@@ -161,7 +161,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value = "100")]
     pub scan_length: String,
 
-    /// Keys looked up by one call, where an index of ours can; peers look them up one by one
+    /// Keys looked up by one call (`get_many`), and inserted by one (`insert_many`, an upsert); peers
+    /// are called for one after the other, and removals always are
     #[arg(long, value_name = "N,…", default_value = "1")]
     pub batch: String,
 

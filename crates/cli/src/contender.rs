@@ -57,6 +57,20 @@ pub trait Session {
     /// upsert: the benchmark derives a key's value from the key, so both leave the same map.)
     fn insert(&mut self, key: <Self::Key as Key>::Ref<'_>, value: u64) -> Result<bool, AllocError>;
 
+    /// Makes every key of `entries` present, in their order, and says of each to the same place in
+    /// `absent` whether it was absent. One by one, unless the library offers more.
+    #[inline]
+    fn insert_many(
+        &mut self,
+        entries: &[(<Self::Key as Key>::Ref<'_>, u64)],
+        absent: &mut [bool],
+    ) -> Result<(), AllocError> {
+        for ((key, value), absent) in entries.iter().zip(absent) {
+            *absent = self.insert(<Self::Key as Key>::shorten(*key), *value)?;
+        }
+        Ok(())
+    }
+
     /// Makes `key` absent; whether it was present.
     fn remove(&mut self, key: <Self::Key as Key>::Ref<'_>) -> Result<bool, AllocError>;
 

@@ -104,7 +104,7 @@ impl<I: OrderedIndex + 'static, S: ScanBy<I>> Contender for Ours<I, S> {
     type Session<'a> = OursSession<'a, I, S>;
 
     fn session(&self) -> OursSession<'_, I, S> {
-        OursSession { pinned: self.index.pin(), scans: PhantomData }
+        OursSession { pinned: self.index.pin(), replaced: Vec::new(), scans: PhantomData }
     }
 
     fn hold(&self) -> Option<Guard> {
@@ -123,6 +123,8 @@ impl<I: OrderedIndex + 'static, S: ScanBy<I>> Contender for Ours<I, S> {
 /// A thread's session: the index pinned.
 pub struct OursSession<'a, I: OrderedIndex, S> {
     pinned: Pinned<'a, I>,
+    /// Room for what a batch of upserts replaces.
+    replaced: Vec<Option<u64>>,
     scans: PhantomData<fn() -> S>,
 }
 
@@ -137,6 +139,21 @@ impl<I: OrderedIndex, S: ScanBy<I>> Session for OursSession<'_, I, S> {
     #[inline]
     fn get_many(&mut self, keys: &[KeyRef<'_, I>], values: &mut [Option<u64>]) {
         self.pinned.get_many(keys, values);
+    }
+
+    #[inline]
+    fn insert_many(
+        &mut self,
+        entries: &[(KeyRef<'_, I>, u64)],
+        absent: &mut [bool],
+    ) -> Result<(), AllocError> {
+        self.replaced.resize(entries.len(), None);
+        let inserted = self.pinned.insert_many(entries, &mut self.replaced);
+        inserted.map_err(|refused| refused.error)?;
+        for (absent, replaced) in absent.iter_mut().zip(&self.replaced) {
+            *absent = replaced.is_none();
+        }
+        Ok(())
     }
 
     #[inline]

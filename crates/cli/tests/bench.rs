@@ -217,7 +217,7 @@ fn batches_give_the_same_answers() {
         "--batch",
         "1,8,100",
         "--mix",
-        "90/5/5",
+        "70/20/10",
     ]);
     let batches: Vec<&Value> = rows(&result).iter().map(|row| &row["batch"]).collect();
     assert_eq!(batches, [1, 1, 1, 8, 8, 8, 100, 100, 100]);

@@ -248,6 +248,9 @@ canaries! {
     SuccessorRetiredEarly "successor-retired-early";
 
     "skiplist":
+    /// A descent of a batch that has waited for a node takes the node for present because it was when its
+    /// link was read, and does not look at its mark.
+    BatchTrustsLink "batch-trusts-link";
     /// Whoever builds a tower does not look, when it is done, whether the node was removed
     /// meanwhile: the node stays linked on an upper level for good. What the fences in `take` and
     /// `build_tower` are for.

@@ -80,6 +80,26 @@ impl fmt::Display for BulkLoadError {
     }
 }
 
+/// Why [`crate::OrderedIndex::insert_many`] stopped: memory could not be had for an entry.
+///
+/// The entries before that one are inserted, and what they replaced has been told; the index is
+/// otherwise as it was. So the batch goes on at `entries[done..]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InsertManyError {
+    /// How many entries from the front are inserted: `entries[done]` was refused.
+    pub done: usize,
+    /// Why it was.
+    pub error: AllocError,
+}
+
+impl InsertManyError {
+    /// `done` entries are inserted, and the next one was refused because of `error`.
+    pub const fn new(done: usize, error: AllocError) -> Self {
+        Self { done, error }
+    }
+}
+
 impl From<AllocError> for TryInsertError {
     fn from(error: AllocError) -> Self {
         Self::Alloc(error)
@@ -111,9 +131,16 @@ impl fmt::Display for CompareExchangeError {
     }
 }
 
+impl fmt::Display for InsertManyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "of a batch {} entries are inserted, and for the next: {}", self.done, self.error)
+    }
+}
+
 impl std::error::Error for TryInsertError {}
 impl std::error::Error for CompareExchangeError {}
 impl std::error::Error for BulkLoadError {}
+impl std::error::Error for InsertManyError {}
 
 /// An invariant that does not hold, found by [`crate::Check::check`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,15 +8,18 @@
 //! * **Every key and every value is legal**: no sentinel is taken from the 2^64 values or from the
 //!   key space.
 //! * **Allocation failure is a value.** A method that returns an [`AllocError`] has left the index
-//!   as it was. Before it gives up it flushes its domain once.
+//!   as it was. Before it gives up it flushes its domain once. A batch says how far it came.
+//! * **Batches** are calls one after the other, each linearizable, and not one moment: what they are for
+//!   is that the structure may descend to several keys at once, so that their cache misses overlap.
 //! * **Guards.** Nodes are read under a [`Guard`] of the index's [`Domain`]; pin once for many
 //!   operations, and for at most some milliseconds, since nothing retired meanwhile can be freed.
 //!   A guard of another domain is harmless: the operation pins its own.
 //! * **Lookups write nothing** that another thread could read. The one exception is `citrus`, whose
 //!   lookups say in a line of their own thread's that they are under way ([`crate::bst::citrus`]).
 
+use crate::batch::insert_in_groups;
 use crate::domain::{Domain, Guard};
-use crate::error::{CompareExchangeError, TryInsertError, Violation};
+use crate::error::{CompareExchangeError, InsertManyError, TryInsertError, Violation};
 use crate::key::Key;
 use crate::update::Update;
 use silvics_layout::{NodeLayout, Placed};
@@ -131,11 +134,33 @@ pub trait OrderedIndex: Send + Sync + Sized {
     }
 
     /// Looks up every key of `keys`, writing each one's value to the same place in `values`; the
-    /// shorter slice decides how many. Each lookup is linearizable, the batch is not one moment.
+    /// shorter slice decides how many. Each lookup is linearizable, the batch is not one moment, and
+    /// its lookups take effect in any order. Keys may be repeated.
     fn get_many(&self, keys: &[KeyRef<'_, Self>], values: &mut [Option<u64>], guard: &Guard) {
         for (key, value) in keys.iter().zip(values) {
             *value = self.get(<Self::Key as Key>::shorten(*key), guard);
         }
+    }
+
+    /// [`OrderedIndex::insert`] of every entry of `entries`, in their order: each is one linearizable
+    /// upsert, the batch is not one moment. Of entries with the same key the last one wins, and each
+    /// replaces the one before it. What an entry replaced is written to the same place in `replaced`,
+    /// which may be shorter (`&mut []`: nobody asks) or longer; places beyond are left as they are.
+    /// Returns how many of the keys were absent.
+    ///
+    /// If memory cannot be had for an entry, [`InsertManyError::done`] tells which one: all before it are
+    /// inserted and have their places in `replaced` written; it and those behind it are not, and have
+    /// not. A panic leaves it the same, without the number.
+    ///
+    /// The guard is held throughout, so that the size of a batch decides how long a pin lasts.
+    fn insert_many(
+        &self,
+        entries: &[(KeyRef<'_, Self>, u64)],
+        replaced: &mut [Option<u64>],
+        guard: &Guard,
+    ) -> Result<usize, InsertManyError> {
+        let insert = |key, value| self.insert(key, value, guard);
+        insert_in_groups(entries, replaced, usize::MAX, |_| (), insert)
     }
 
     /// How many keys are present: exact while nobody writes; else operations under way may or may
@@ -354,6 +379,16 @@ impl<I: OrderedIndex> Pinned<'_, I> {
     #[inline]
     pub fn get_many(&self, keys: &[KeyRef<'_, I>], values: &mut [Option<u64>]) {
         self.index.get_many(keys, values, &self.guard);
+    }
+
+    /// See [`OrderedIndex::insert_many`].
+    #[inline]
+    pub fn insert_many(
+        &self,
+        entries: &[(KeyRef<'_, I>, u64)],
+        replaced: &mut [Option<u64>],
+    ) -> Result<usize, InsertManyError> {
+        self.index.insert_many(entries, replaced, &self.guard)
     }
 
     /// The guard, for calls that take one.

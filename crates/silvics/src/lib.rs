@@ -1,6 +1,7 @@
 //! Ordered in-memory indexes for many cores, with their memory layout under the user's control.
 
 pub mod art;
+mod batch;
 pub mod bst;
 #[cfg(feature = "canaries")]
 pub mod canary;
@@ -29,7 +30,9 @@ pub use bst::ramachandran::RamachandranTree;
 pub use bst::ticket::TicketTree;
 pub use cursor::KeyCursor;
 pub use domain::{Domain, Guard};
-pub use error::{AllocError, BulkLoadError, CompareExchangeError, TryInsertError, Violation};
+pub use error::{
+    AllocError, BulkLoadError, CompareExchangeError, InsertManyError, TryInsertError, Violation,
+};
 pub use index::{
     Check, Cursor, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan, OwnedKey,
     Pinned,

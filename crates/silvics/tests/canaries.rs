@@ -5,8 +5,8 @@
 mod scenarios;
 
 use scenarios::{
-    CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS,
-    RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
+    BATCHES, CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS,
+    PROMOTIONS, RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
 };
 use silvics::bst::natarajan::build::Collocated;
 use silvics::canary::{Canary, plant};
@@ -58,6 +58,9 @@ fn catch(canary: Canary) -> Option<Found> {
             hunt::<DrachslerTree<Model>>(&[ORDERINGS, SCANS, COMMON], scans, SCHEDULES, None)
         }
         "ticket" => hunt::<TicketTree<Model>>(&[LOCKED_EDGES, COMMON], points, SCHEDULES, None),
+        "skiplist" if canary == Canary::BatchTrustsLink => {
+            hunt::<SkipList<u64, Model>>(&[BATCHES], points, SCHEDULES, None)
+        }
         "skiplist" => {
             hunt::<SkipList<u64, Model>>(&[TOWERS, SCANS, COMMON], scans, SCHEDULES, None)
         }
@@ -109,6 +112,7 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
         | Canary::NextReadEarly
         | Canary::PresenceUnvalidated
         | Canary::ScanSkipsReplacement
+        | Canary::BatchTrustsLink
         | Canary::UpdateReplacesRemoved => &["not linearizable"],
         Canary::UnlinkKeepsVersion => &["double free", "use after free", "not linearizable"],
         Canary::RotationKeepsVersion | Canary::AttachUnvalidated => {

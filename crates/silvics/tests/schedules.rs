@@ -6,8 +6,8 @@
 mod scenarios;
 
 use scenarios::{
-    CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS,
-    RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
+    BATCHES, CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS,
+    PROMOTIONS, RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
 };
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
@@ -34,14 +34,14 @@ fn explore_all<I: Subject>(structure: &str, lists: &[&'static [Scenario]], act: 
 
 #[test]
 fn edge_ext_lf() {
-    let lists = &[COMMON, CHAINS, SCANS, PROMOTIONS];
+    let lists = &[COMMON, CHAINS, SCANS, PROMOTIONS, BATCHES];
     explore_all::<NatarajanTree<Model>>("edge-ext-lf", lists, scans);
 }
 
 /// Two nodes in one object.
 #[test]
 fn edge_ext_lf_collocated() {
-    let lists = &[COMMON, CHAINS];
+    let lists = &[COMMON, CHAINS, BATCHES];
     explore_all::<NatarajanTree<Model, Collocated>>("edge-ext-lf:collocated", lists, points);
 }
 
@@ -126,7 +126,7 @@ fn art_bytes() {
 }
 
 fn skiplist<I: ScanSubject>(structure: &str) {
-    explore_all::<I>(structure, &[COMMON, TOWERS, SCANS], scans);
+    explore_all::<I>(structure, &[COMMON, TOWERS, SCANS, BATCHES], scans);
 }
 
 #[test]

@@ -16,10 +16,10 @@
 //! * [`version`]: the optimistic lock (read, validate, upgrade, obsolete);
 //! * [`tagged`]: a pointer with mark bits in its low bits, and room for a hint in its high ones;
 //! * [`backoff`]: how a thread waits;
+//! * [`prefetch`](fn@prefetch): lines that will be read soon;
 //! * [`per_thread`]: dense thread indexes and one padded cell per thread;
 //! * [`counter`]: a counter striped over those cells;
 //! * [`stamp`]: numbers that are given out once;
-//! * [`prefetch`]: asking for lines before they are read;
 //! * [`rcu`]: readers that announce themselves there, and writers that wait for them;
 //! * [`model`]: what structures and tests tell the model checkers.
 
@@ -29,7 +29,7 @@ mod facade;
 pub mod lock;
 pub mod model;
 pub mod per_thread;
-pub mod prefetch;
+mod prefetch;
 pub mod pthread;
 pub mod rcu;
 pub mod stamp;
@@ -38,3 +38,4 @@ pub mod version;
 
 pub use crossbeam_utils::CachePadded;
 pub use facade::{Mutex, MutexGuard, atomic, cell, hint, thread};
+pub use prefetch::prefetch;

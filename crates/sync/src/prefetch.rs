@@ -1,6 +1,8 @@
-//! Asking for memory before it is read.
+//! Prefetching: the one word to the cache that is no access.
 
-/// Starts to bring a line into the cache; has no other effect, whatever the address.
+/// Starts to bring the line at `address` into all levels of the cache. Has no other effect, whatever the
+/// address: nothing is read, and nothing is ordered. Does nothing where the machine's instruction is not
+/// known here.
 #[inline(always)]
 pub fn prefetch<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -9,6 +11,15 @@ pub fn prefetch<T>(address: *const T) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(address.cast());
     }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    // SAFETY: as above; registers, flags and stack stay as they are.
+    unsafe {
+        std::arch::asm!(
+            "prfm pldl1keep, [{address}]",
+            address = in(reg) address,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     let _ = address;
 }

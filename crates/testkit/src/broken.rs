@@ -45,8 +45,8 @@ pub mod slips;
 
 use crate::reference::{LockedCursor, LockedMap};
 use silvics::{
-    AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, KeyRef, Options, OrderedEnds,
-    OrderedIndex, OrderedScan, PoolStats, TryInsertError, Update, Violation,
+    AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, InsertManyError, KeyRef,
+    Options, OrderedEnds, OrderedIndex, OrderedScan, PoolStats, TryInsertError, Update, Violation,
 };
 use silvics_pool::{Config, Pool};
 use silvics_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -89,6 +89,15 @@ pub trait Mistake: Send + Sync + 'static {
     /// See [`OrderedIndex::get_many`].
     fn get_many(map: &Map, keys: &[u64], values: &mut [Option<u64>], guard: &Guard) {
         map.get_many(keys, values, guard);
+    }
+    /// See [`OrderedIndex::insert_many`].
+    fn insert_many(
+        map: &Map,
+        entries: &[(u64, u64)],
+        replaced: &mut [Option<u64>],
+        guard: &Guard,
+    ) -> Result<usize, InsertManyError> {
+        map.insert_many(entries, replaced, guard)
     }
     /// See [`OrderedIndex::len`]; `upserts` counts the calls of `insert`.
     fn len(map: &Map, upserts: usize) -> usize {
@@ -180,6 +189,14 @@ impl<M: Mistake> OrderedIndex for Broken<M> {
     }
     fn get_many(&self, keys: &[u64], values: &mut [Option<u64>], guard: &Guard) {
         M::get_many(&self.map, keys, values, guard);
+    }
+    fn insert_many(
+        &self,
+        entries: &[(u64, u64)],
+        replaced: &mut [Option<u64>],
+        guard: &Guard,
+    ) -> Result<usize, InsertManyError> {
+        M::insert_many(&self.map, entries, replaced, guard)
     }
     fn len(&self) -> usize {
         M::len(&self.map, self.upserts.load(Ordering::Relaxed))

@@ -30,8 +30,8 @@
 //!   scans ([`crate::lookups`]) and what is timed takes the index as it is.
 
 use silvics::{
-    AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, Key, KeyRef, Options,
-    OrderedIndex, OrderedScan, PoolStats, TryInsertError, Update, Violation,
+    AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, InsertManyError, Key, KeyRef,
+    Options, OrderedIndex, OrderedScan, PoolStats, TryInsertError, Update, Violation,
 };
 use std::any::Any;
 use std::cell::RefCell;
@@ -72,6 +72,13 @@ pub trait AnyIndex<K: Key + ?Sized>: Send + Sync {
     ) -> Result<(), CompareExchangeError>;
     /// See [`OrderedIndex::get_many`].
     fn get_many(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>], guard: &Guard);
+    /// See [`OrderedIndex::insert_many`].
+    fn insert_many(
+        &self,
+        entries: &[(K::Ref<'_>, u64)],
+        replaced: &mut [Option<u64>],
+        guard: &Guard,
+    ) -> Result<usize, InsertManyError>;
     /// See [`OrderedIndex::len`].
     fn len(&self) -> usize;
     /// See [`OrderedIndex::is_empty`].
@@ -148,6 +155,14 @@ where
     }
     fn get_many(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>], guard: &Guard) {
         OrderedIndex::get_many(self, keys, values, guard);
+    }
+    fn insert_many(
+        &self,
+        entries: &[(K::Ref<'_>, u64)],
+        replaced: &mut [Option<u64>],
+        guard: &Guard,
+    ) -> Result<usize, InsertManyError> {
+        OrderedIndex::insert_many(self, entries, replaced, guard)
     }
     fn len(&self) -> usize {
         OrderedIndex::len(self)
@@ -325,6 +340,14 @@ macro_rules! passed_on {
         }
         fn get_many(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>], guard: &Guard) {
             self.index.get_many(keys, values, guard);
+        }
+        fn insert_many(
+            &self,
+            entries: &[(K::Ref<'_>, u64)],
+            replaced: &mut [Option<u64>],
+            guard: &Guard,
+        ) -> Result<usize, InsertManyError> {
+            self.index.insert_many(entries, replaced, guard)
         }
         fn len(&self) -> usize {
             self.index.len()

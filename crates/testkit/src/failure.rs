@@ -1,6 +1,6 @@
 //! What a property returns when it does not hold.
 
-use silvics::{AllocError, Violation};
+use silvics::{AllocError, InsertManyError, Violation};
 use std::fmt;
 
 /// Why a property does not hold: a sentence, with the evidence below it.
@@ -60,6 +60,12 @@ impl From<Violation> for Failure {
 
 impl From<AllocError> for Failure {
     fn from(error: AllocError) -> Self {
+        Self { reason: format!("unexpected allocation failure: {error}"), exhaustion: true }
+    }
+}
+
+impl From<InsertManyError> for Failure {
+    fn from(error: InsertManyError) -> Self {
         Self { reason: format!("unexpected allocation failure: {error}"), exhaustion: true }
     }
 }

@@ -617,6 +617,7 @@ macro_rules! fault_suite {
             $crate::index_suite!(@tests $index, points,
                 nth_allocation_fails: faults::nth_fails,
                 nth_allocation_panics: faults::nth_panics,
+                nth_allocation_of_a_batch: batches::nth_faults,
                 creation_fails: faults::creation,
                 faults_among_threads: faults::among_threads,
                 user_panics: faults::user_panics,

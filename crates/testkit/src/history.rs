@@ -22,7 +22,7 @@ pub enum Op {
         /// Success, or the value present.
         outcome: Result<(), u64>,
     },
-    /// `insert`
+    /// `insert`, or an entry of `insert_many`.
     Insert {
         /// The new value.
         value: u64,
@@ -206,6 +206,29 @@ impl<'a, I: Subject> Recorder<'a, I> {
         for (key, found) in (first..).zip(values) {
             self.push(key, start, end, Op::Get { found });
         }
+    }
+
+    /// Calls `insert_many` on the keys from `first` on, with values from `value` on in steps of
+    /// `stride`.
+    pub fn insert_many(
+        &mut self,
+        first: u32,
+        count: u32,
+        value: u64,
+        stride: u64,
+        guard: &Guard,
+    ) -> Outcome {
+        let value = |at: u32| value + stride * u64::from(at);
+        let entries: SmallVec<[_; 16]> =
+            (0..count).map(|at| (self.key(first + at), value(at))).collect();
+        let mut replaced: SmallVec<[_; 16]> = SmallVec::from_elem(None, entries.len());
+        let start = self.clock.start();
+        self.index.insert_many(&entries, &mut replaced, guard)?;
+        let end = self.clock.end();
+        for (at, old) in (0..count).zip(replaced) {
+            self.push(first + at, start, end, Op::Insert { value: value(at), old });
+        }
+        Ok(())
     }
 
     /// Calls `try_insert`.

@@ -10,6 +10,7 @@
 //! | [`sequential`] | a verb that differs from `BTreeMap` in some state; an illegal key or value; a tree that degenerates |
 //! | [`key_sum`] | lost and doubled inserts and removals, a wrong `len`, another key's value |
 //! | [`presence`] | a lookup that misses a key which is only replaced, or moved, meanwhile |
+//! | [`batches`] | a batch that differs from its calls one by one: at the edges of groups, with a key twice, among writers, when memory runs out in the middle |
 //! | [`histories`] | a stale read, a lost update, a compare-exchange that is none: any history of a key that no order explains ([`linearizable`]) |
 //! | [`ranges`], [`cursors`] | entries skipped, doubled or out of order under writers; cursors that lose their place or hold a pin |
 //! | [`ends`] | a first or last entry that never was one, two pops of one entry: any history of the whole map that no order explains |
@@ -44,6 +45,8 @@
     allow(dead_code, unused_macros, unused_imports)
 )]
 
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
+pub mod batches;
 #[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod broken;
 pub mod clock;

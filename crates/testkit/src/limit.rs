@@ -50,6 +50,8 @@ impl<I: Subject> AtLimit<I> {
         same_content(&mut this.index, &this.model).map_err(|f| f.at("filled"))?;
         this.verbs()?;
         same_content(&mut this.index, &this.model).map_err(|f| f.at("written at the limit"))?;
+        this.batches()?;
+        same_content(&mut this.index, &this.model).map_err(|f| f.at("written in batches"))?;
         this.remove_and_refill()?;
         same_content(&mut this.index, &this.model).map_err(|f| f.at("refilled"))
     }
@@ -168,6 +170,28 @@ impl<I: Subject> AtLimit<I> {
                 Some(value) => self.model.insert(key.clone(), value),
                 None => self.model.remove(key),
             };
+            self.within_limit()?;
+        }
+        Ok(())
+    }
+
+    /// Batches of absent and present keys, until some were refused in the middle: what was done is
+    /// there, and nothing else.
+    fn batches(&mut self) -> Outcome {
+        let present = self.some_keys();
+        for round in 0..8u64 {
+            let absent = (0..20).map(|at| nth::<I>(1 << 50 | round << 8 | at));
+            let keys = absent.zip(present.iter().cycle().skip(round as usize * 3));
+            let keys: Vec<_> = keys.flat_map(|(new, old)| [new, old.clone()]).collect();
+            let lent: Vec<_> =
+                keys.iter().zip(0..).map(|(key, at)| (lend::<I>(key), round << 8 | at)).collect();
+            let done = match self.index.pin().insert_many(&lent, &mut []) {
+                Ok(_) => lent.len(),
+                Err(refused) => refused.done,
+            };
+            ensure!(done <= lent.len(), "of {} entries {done} are done", lent.len());
+            let values = lent.iter().map(|(_, value)| *value);
+            self.model.extend(keys.iter().cloned().zip(values).take(done));
             self.within_limit()?;
         }
         Ok(())

@@ -40,7 +40,7 @@ fn is_there(n: u64) -> bool {
 
 /// Random lookups, single and batched, under a pin each time.
 fn point_reads<I: Subject>(index: &I, rng: &mut Rng) -> Outcome {
-    const BATCH: usize = 10;
+    const BATCH: usize = 40;
     let first = rng.below(2 * KEYS);
     let owned: [_; BATCH] = std::array::from_fn(|at| nth::<I>(first + at as u64));
     let lent = owned.each_ref().map(lend::<I>);

@@ -37,6 +37,8 @@ pub enum Step<O> {
     CompareExchange(O, Expect, Option<u64>),
     /// `get_many` of these keys with so many places more or fewer for the values.
     GetMany(Vec<O>, i8),
+    /// `insert_many` of these entries with so many places more or fewer for what they replace.
+    InsertMany(Vec<(O, u64)>, i8),
     /// `len` and `is_empty`
     Len,
 }
@@ -62,8 +64,10 @@ fn steps<K: TestKey + ?Sized>() -> impl Strategy<Value = Step<Shown<K>>> {
         4 => key().prop_map(Step::Remove),
         6 => (key(), expectations(), proptest::option::of(values()))
             .prop_map(|(k, e, n)| Step::CompareExchange(k, e, n)),
-        1 => (proptest::collection::vec(key(), 0..20), -2..3i8)
+        1 => (proptest::collection::vec(key(), 0..40), -2..3i8)
             .prop_map(|(k, extra)| Step::GetMany(k, extra)),
+        1 => (proptest::collection::vec((key(), values()), 0..40), -2..3i8)
+            .prop_map(|(e, extra)| Step::InsertMany(e, extra)),
         1 => Just(()).prop_map(|()| Step::Len),
     ]
 }
@@ -102,6 +106,7 @@ pub(crate) fn step<I: Subject>(
             exchange(index, model, key, *expect, *new, guard)?;
         }
         Step::GetMany(keys, extra) => get_many(index, model, keys, *extra, guard)?,
+        Step::InsertMany(entries, extra) => insert_many(index, model, entries, *extra, guard)?,
         Step::Len => {
             let (found, wanted) = (index.len(), model.len());
             ensure!(found == wanted, "len is {found}, wanted {wanted}");
@@ -141,22 +146,49 @@ fn exchange<I: Subject>(
     Ok(())
 }
 
-fn get_many<I: Subject>(
+/// What a place holds that nobody may write.
+pub(crate) const UNTOUCHED: Option<u64> = Some(0x5eed);
+
+/// As many places as there are keys, and `extra` more or fewer.
+fn places(keys: usize, extra: i8) -> Vec<Option<u64>> {
+    vec![UNTOUCHED; keys.saturating_add_signed(isize::from(extra))]
+}
+
+pub(crate) fn get_many<I: Subject>(
     index: &I,
     model: &BTreeMap<OwnedKey<I>, u64>,
     keys: &[Shown<I::Key>],
     extra: i8,
     guard: &Guard,
 ) -> Outcome {
-    /// What a place holds that nobody may write.
-    const UNTOUCHED: Option<u64> = Some(0x5eed);
     let lent: Vec<_> = keys.iter().map(|key| lend::<I>(&key.0)).collect();
-    let places = keys.len().saturating_add_signed(isize::from(extra));
-    let mut values = vec![UNTOUCHED; places];
+    let mut values = places(keys.len(), extra);
     index.get_many(&lent, &mut values, guard);
     for (at, found) in values.into_iter().enumerate() {
         let wanted = keys.get(at).map_or(UNTOUCHED, |key| model.get(&key.0).copied());
         ensure!(found == wanted, "get_many gives {found:?} in place {at}, wanted {wanted:?}");
+    }
+    Ok(())
+}
+
+/// Does a batch on both and compares what it says; the content is for the caller to compare.
+pub(crate) fn insert_many<I: Subject>(
+    index: &I,
+    model: &mut BTreeMap<OwnedKey<I>, u64>,
+    entries: &[(Shown<I::Key>, u64)],
+    extra: i8,
+    guard: &Guard,
+) -> Outcome {
+    let lent: Vec<_> = entries.iter().map(|(key, value)| (lend::<I>(&key.0), *value)).collect();
+    let mut replaced = places(entries.len(), extra);
+    let found = index.insert_many(&lent, &mut replaced, guard)?;
+    let olds: Vec<_> =
+        entries.iter().map(|(key, value)| model.insert(key.0.clone(), *value)).collect();
+    let wanted = olds.iter().filter(|old| old.is_none()).count();
+    ensure!(found == wanted, "insert_many says that {found} keys were absent, not {wanted}");
+    for (at, found) in replaced.into_iter().enumerate() {
+        let wanted = olds.get(at).copied().unwrap_or(UNTOUCHED);
+        ensure!(found == wanted, "insert_many gives {found:?} in place {at}, wanted {wanted:?}");
     }
     Ok(())
 }

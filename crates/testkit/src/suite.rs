@@ -61,6 +61,7 @@ pub mod compiled {
         sequential: oracle oracle_long orders extremes;
         key_sum: key_sum;
         presence: under_writers;
+        batches: as_one_by_one under_writers nth_faults;
         histories: histories;
         memory: churn long_churn live_objects_are_reachable threads_that_end
             dropped_with_garbage_elsewhere held_guards_keep;
@@ -137,6 +138,8 @@ macro_rules! index_suite {
                 extreme_keys_and_values: sequential::extremes,
                 key_sum: key_sum::key_sum,
                 presence_under_writers: presence::under_writers,
+                batches_as_one_by_one: batches::as_one_by_one,
+                batches_under_writers: batches::under_writers,
                 histories: histories::histories,
                 churn: memory::churn,
                 live_objects_are_reachable: memory::live_objects_are_reachable,

@@ -219,6 +219,8 @@ fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
         read: 0,
         keys: Vec::with_capacity(spec.batch),
         values: vec![None; spec.batch],
+        entries: Vec::with_capacity(spec.batch),
+        absent: vec![false; spec.batch],
     };
     loop {
         stream.fill(&mut block);
@@ -253,6 +255,8 @@ struct Driver<'a, K: BenchKey + ?Sized, S> {
     read: u64,
     keys: Vec<K::Ref<'a>>,
     values: Vec<Option<u64>>,
+    entries: Vec<(K::Ref<'a>, u64)>,
+    absent: Vec<bool>,
 }
 
 impl<K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'_, K, S> {
@@ -276,9 +280,7 @@ impl<K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'_, K, S> {
             Op::Insert => {
                 let value = K::value(self.space, position);
                 if self.session.insert(key, value).map_err(out_of_memory)? {
-                    let weight = K::weight(self.space, position);
-                    self.tally.weight = self.tally.weight.wrapping_add(weight);
-                    self.tally.inserted += 1;
+                    self.inserted(position);
                 }
             }
             Op::Remove => {
@@ -291,6 +293,14 @@ impl<K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'_, K, S> {
             Op::Scan => self.scan(key)?,
         }
         Ok(())
+    }
+
+    /// Counts a key that was absent and is not now.
+    #[inline(always)]
+    fn inserted(&mut self, position: u32) {
+        let weight = K::weight(self.space, position);
+        self.tally.weight = self.tally.weight.wrapping_add(weight);
+        self.tally.inserted += 1;
     }
 
     /// Counts a lookup's answer and checks it.
@@ -308,14 +318,34 @@ impl<K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'_, K, S> {
 
     #[inline]
     fn step_batch(&mut self, op: Op, positions: &[u32]) -> Result<(), Failure> {
-        if op != Op::Lookup {
-            return positions.iter().try_for_each(|&position| self.step_other(op, position));
+        match op {
+            Op::Lookup => self.look_many(positions),
+            Op::Insert => self.insert_many(positions),
+            _ => positions.iter().try_for_each(|&position| self.step_other(op, position)),
         }
+    }
+
+    #[inline]
+    fn look_many(&mut self, positions: &[u32]) -> Result<(), Failure> {
         self.keys.clear();
         self.keys.extend(positions.iter().map(|&position| K::key(self.space, position)));
         self.session.get_many(&self.keys, &mut self.values);
         for (at, &position) in positions.iter().enumerate() {
             self.look(self.values[at], position)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn insert_many(&mut self, positions: &[u32]) -> Result<(), Failure> {
+        self.entries.clear();
+        let entry = |&position| (K::key(self.space, position), K::value(self.space, position));
+        self.entries.extend(positions.iter().map(entry));
+        self.session.insert_many(&self.entries, &mut self.absent).map_err(out_of_memory)?;
+        for (at, &position) in positions.iter().enumerate() {
+            if self.absent[at] {
+                self.inserted(position);
+            }
         }
         Ok(())
     }

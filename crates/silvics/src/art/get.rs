@@ -9,7 +9,7 @@ use super::word::{ABSENT, Content, Kind, Word};
 use crate::domain::Guard;
 use silvics_layout::record::{Read, Why};
 use silvics_pool::Placement;
-use silvics_sync::prefetch::prefetch;
+use silvics_sync::prefetch;
 
 /// What a search reads of a node: the place it comes to, and the keys in its line.
 pub(super) fn reads<K: Parts + ?Sized, A>(

@@ -3,12 +3,13 @@
 use super::ArtTree;
 use super::key::{ArtKey, Digit, Parts};
 use super::leaf::LeafOf;
-use super::node::{Digits, NUMBERS, NodeRef, number};
+use super::node::{Digits, LINE, NUMBERS, NodeRef, number};
 use super::seek::{End, Patience, Trail, Visit};
 use super::word::{ABSENT, Kind, Word};
 use crate::domain::Guard;
 use silvics_pool::{Placement, Pooled};
 use silvics_sync::atomic::Ordering;
+use silvics_sync::prefetch;
 use std::ops::Bound;
 
 /// An ascending scan of an [`ArtTree`]; see [`crate::OrderedScan`] for what it promises.
@@ -66,8 +67,15 @@ pub struct Frame {
     /// The digits with something there when the scan came …
     digits: Digits,
     /// … of which those from this number on are still to come, or of a descending scan those before it.
-    edge: usize,
+    edge: u16,
+    /// Those up to here have been prefetched …
+    ahead: u16,
+    /// … which are so many children, or less.
+    lead: u8,
 }
+
+/// How many children of a node are prefetched ahead of a scan.
+const LEAD: u8 = 8;
 
 /// What a place has that is not empty.
 pub(super) enum Found {
@@ -78,8 +86,44 @@ pub(super) enum Found {
 impl Frame {
     /// A node, all of which is still to come.
     pub(super) fn whole<const REV: bool>(at: Visit<'_>) -> Self {
-        let edge = if REV { NUMBERS } else { 0 };
-        Self { word: at.word, digits: at.node.digits(), edge }
+        Self::from::<REV>(at, if REV { NUMBERS } else { 0 })
+    }
+
+    /// A node, of which what is beyond an edge is still to come.
+    fn from<const REV: bool>(at: Visit<'_>, edge: usize) -> Self {
+        let edge = edge as u16;
+        Self { word: at.word, digits: at.node.digits(), edge, ahead: edge, lead: 0 }
+    }
+
+    /// The digit beyond an edge, and the edge beyond that.
+    #[inline(always)]
+    fn beyond<const REV: bool>(&self, edge: u16) -> Option<(Digit, u16)> {
+        let (digits, edge) = (&self.digits, usize::from(edge));
+        let digit = if REV { digits.last_before(edge) } else { digits.first_from(edge) }?;
+        Some((digit, (number(digit) + usize::from(!REV)) as u16))
+    }
+
+    /// The scan has taken a child: prefetches others, two for one until the lead is won.
+    #[inline(always)]
+    fn scout<const REV: bool>(&mut self) {
+        // SAFETY: as in `next`.
+        let NodeRef::Words(node) = (unsafe { NodeRef::from_word(self.word) }) else { return };
+        match self.lead.checked_sub(1) {
+            Some(lead) => self.lead = lead,
+            None => self.ahead = self.edge,
+        }
+        for _ in 0..2 {
+            if self.lead >= LEAD {
+                return;
+            }
+            let Some((digit, ahead)) = self.beyond::<REV>(self.ahead) else { return };
+            self.ahead = ahead;
+            let word = node.at(digit);
+            if !word.is_none() {
+                self.lead += 1;
+                prefetch_whole(word);
+            }
+        }
     }
 
     /// What is next in it.
@@ -88,11 +132,8 @@ impl Frame {
         // SAFETY: whoever has the frame has the guard under which its word was read.
         let node = unsafe { NodeRef::from_word(self.word) };
         loop {
-            let digits = &self.digits;
-            let digit =
-                if REV { digits.last_before(self.edge) } else { digits.first_from(self.edge) };
-            let digit = digit?;
-            self.edge = number(digit) + usize::from(!REV);
+            let (digit, edge) = self.beyond::<REV>(self.edge)?;
+            self.edge = edge;
             match node {
                 NodeRef::Values(node) => {
                     let value = node.at(digit);
@@ -116,6 +157,21 @@ impl Frame {
             self.edge += 1;
         } else {
             self.edge -= 1;
+        }
+    }
+}
+
+/// Asks for what a scan reads of a child first: a leaf, or a node's keys.
+#[inline(always)]
+fn prefetch_whole(word: Word) {
+    let object = word.object().cast::<u8>();
+    prefetch(object);
+    match word.kind() {
+        Kind::Node4 => {}
+        Kind::Leaf => prefetch(object.wrapping_add(LINE - 1)),
+        _ => {
+            prefetch(object.wrapping_add(LINE));
+            prefetch(object.wrapping_add(2 * LINE));
         }
     }
 }
@@ -178,8 +234,7 @@ impl<'g, K: Parts + ?Sized, const REV: bool> Trail<'g> for Placing<'_, K, REV> {
 
     /// What is at this digit has been passed, and what is before it.
     fn pass(&mut self, at: Visit<'g>, digit: Digit) {
-        let edge = number(digit) + usize::from(!REV);
-        self.0.push(Frame { word: at.word, digits: at.node.digits(), edge });
+        self.0.push(Frame::from::<REV>(at, number(digit) + usize::from(!REV)));
     }
 }
 
@@ -338,7 +393,10 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
                     let byte = digit.expect("no value is at an end");
                     return self.give::<REV>(K::shorten(K::direct(prefix, byte)), value);
                 }
-                Some((_, Found::Word(word))) => self.enter::<REV>(word),
+                Some((_, Found::Word(word))) => {
+                    frame.scout::<REV>();
+                    self.enter::<REV>(word);
+                }
             }
         }
     }

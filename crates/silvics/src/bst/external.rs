@@ -17,6 +17,7 @@ use crate::error::Violation;
 use silvics_layout::{Field, NodeLayout};
 use silvics_pool::Placement;
 use silvics_sync::model::touch;
+use silvics_sync::prefetch;
 use silvics_sync::tagged::Tagged;
 use std::mem::offset_of;
 use std::ptr::NonNull;
@@ -296,6 +297,16 @@ impl Edge {
         debug_assert!(self.is_leaf());
         // SAFETY: I1 of its tree: an edge that leads somewhere is not null.
         unsafe { NonNull::new_unchecked(self.0.pointer()) }.cast()
+    }
+
+    /// Starts to bring what a search reads of the node at its end into the cache.
+    #[inline(always)]
+    pub(super) fn prefetch<I: InnerWords>(self) {
+        let node = self.0.pointer().cast::<u8>();
+        prefetch(node);
+        if const { I::INNER.straddling(64).0 > 0 } {
+            prefetch(node.wrapping_add(const { I::INNER.search_end() - 1 }));
+        }
     }
 
     /// Follows the edge.

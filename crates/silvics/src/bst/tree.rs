@@ -1,8 +1,9 @@
 //! What the trees share beside their algorithms: the contract's verbs, and the account of entries
 //! and memory.
 
+use crate::batch::insert_in_groups;
 use crate::domain::{Domain, Guard};
-use crate::error::Violation;
+use crate::error::{InsertManyError, Violation};
 use crate::index::{Check, Objects, Options, OrderedIndex};
 use crate::memory::Nodes;
 use crate::update::Update;
@@ -38,6 +39,23 @@ pub unsafe trait Algorithm: Sized + 'static {
 
     /// See [`OrderedIndex::update`].
     fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError>;
+
+    /// See [`OrderedIndex::get_many`].
+    #[inline]
+    fn get_many(&self, keys: &[u64], values: &mut [Option<u64>], guard: &Guard) {
+        for (key, value) in keys.iter().zip(values) {
+            *value = self.get(*key, guard);
+        }
+    }
+
+    /// How many entries of a batch of upserts [`Algorithm::warm`] is shown at a time.
+    const WARMED: usize = usize::MAX;
+
+    /// Brings what upserts of these entries will read into the cache, if it can for all at once.
+    #[inline]
+    fn warm(&self, entries: &[(u64, u64)], guard: &Guard) {
+        let _ = (entries, guard);
+    }
 
     /// What each of its pools holds.
     fn pool_stats(&self) -> Vec<PoolStats>;
@@ -125,6 +143,22 @@ impl<A: Algorithm> OrderedIndex for Tree<A> {
     #[inline]
     fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
         self.0.update(key, verb, &self.domain().enter(guard))
+    }
+
+    fn get_many(&self, keys: &[u64], values: &mut [Option<u64>], guard: &Guard) {
+        self.0.get_many(keys, values, &self.domain().enter(guard));
+    }
+
+    fn insert_many(
+        &self,
+        entries: &[(u64, u64)],
+        replaced: &mut [Option<u64>],
+        guard: &Guard,
+    ) -> Result<usize, InsertManyError> {
+        let guard = &*self.domain().enter(guard);
+        let warm = |some: &[(u64, u64)]| self.0.warm(some, guard);
+        let insert = |key, value| self.0.update(key, Update::Insert(value), guard);
+        insert_in_groups(entries, replaced, A::WARMED, warm, insert)
     }
 
     fn len(&self) -> usize {

@@ -7,7 +7,7 @@ use silvics_layout::record::{Read, Why};
 use silvics_layout::{Field, NodeLayout, Placed};
 use silvics_sync::atomic::Ordering;
 use silvics_sync::model::touch;
-use silvics_sync::prefetch::prefetch;
+use silvics_sync::prefetch;
 use silvics_sync::tagged::{AtomicTagged, Tagged};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -187,6 +187,15 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
     #[inline(always)]
     pub(super) fn next(self, level: usize) -> Link<'g, K> {
         Link { word: self.link(level).0.load(Ordering::SeqCst), marker: PhantomData }
+    }
+
+    /// Starts to bring what a search reads of the node into the cache: the link at `level`, the key, and
+    /// the value.
+    #[inline(always)]
+    pub(super) fn prefetch(self, level: usize) {
+        let node = self.as_ptr().cast::<u8>();
+        prefetch(node.wrapping_sub(LINK * (level + 1)));
+        prefetch(node.wrapping_add(8));
     }
 
     /// Sets a link of a node nobody else can reach yet.

@@ -1,12 +1,14 @@
 //! The scenarios of `schedules.rs` and `canaries.rs`: as small as the situations allow that they
 //! are to bring about, since the number of orders grows with every step.
 
+mod batches;
 mod external;
 mod lists;
 mod lock_free;
 mod locked;
 mod radix;
 
+pub(crate) use batches::BATCHES;
 pub(crate) use external::{CHAINS, FLAGS, LOCKED_EDGES, PROMOTIONS};
 pub(crate) use lists::{SCANS, TOWERS};
 pub(crate) use lock_free::{LATE_HELPERS, RELOCATIONS, RESERVATIONS, SUCCESSIONS};

@@ -3,7 +3,8 @@
 use super::{Entries, Map, Mistake};
 use crate::reference::{LockedCursor, Position};
 use silvics::{
-    AllocError, CompareExchangeError, Cursor, Guard, OrderedEnds, OrderedIndex, TryInsertError,
+    AllocError, CompareExchangeError, Cursor, Guard, InsertManyError, OrderedEnds, OrderedIndex,
+    TryInsertError,
 };
 use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::ops::{Bound, RangeBounds};
@@ -117,6 +118,64 @@ impl Mistake for WholeGroupsOnly {
     fn get_many(map: &Map, keys: &[u64], values: &mut [Option<u64>], guard: &Guard) {
         let whole = keys.len().min(values.len()) / 4 * 4;
         map.get_many(&keys[..whole], &mut values[..whole], guard);
+    }
+}
+
+/// Batched upserts are sorted first, by key alone as it were: of those with one key the first wins. Found by
+/// `batches::as_one_by_one`.
+#[derive(Debug)]
+pub struct FirstOfDuplicates;
+impl Mistake for FirstOfDuplicates {
+    fn insert_many(
+        map: &Map,
+        entries: &[(u64, u64)],
+        replaced: &mut [Option<u64>],
+        guard: &Guard,
+    ) -> Result<usize, InsertManyError> {
+        let absent = map.insert_many(entries, replaced, guard)?;
+        for (key, value) in entries.iter().rev() {
+            map.insert(*key, *value, guard).map_err(|error| InsertManyError::new(0, error))?;
+        }
+        Ok(absent)
+    }
+}
+
+/// Batched upserts look all keys up before they write, and say that they replaced what they saw then.
+/// Found by `histories`.
+#[derive(Debug)]
+pub struct BatchLooksFirst;
+impl Mistake for BatchLooksFirst {
+    fn insert_many(
+        map: &Map,
+        entries: &[(u64, u64)],
+        replaced: &mut [Option<u64>],
+        guard: &Guard,
+    ) -> Result<usize, InsertManyError> {
+        let keys: Vec<u64> = entries.iter().map(|(key, _)| *key).collect();
+        map.get_many(&keys, replaced, guard);
+        gap();
+        map.insert_many(entries, &mut [], guard)
+    }
+}
+
+/// A batch that is refused an entry goes on with the others. Found by `limit::limits`.
+#[derive(Debug)]
+pub struct BatchGoesOn;
+impl Mistake for BatchGoesOn {
+    fn insert_many(
+        map: &Map,
+        entries: &[(u64, u64)],
+        replaced: &mut [Option<u64>],
+        guard: &Guard,
+    ) -> Result<usize, InsertManyError> {
+        let result = map.insert_many(entries, replaced, guard);
+        if let Err(refused) = result {
+            for (key, value) in &entries[refused.done..] {
+                // Present ones need no memory.
+                let _ = map.insert(*key, *value, guard);
+            }
+        }
+        result
     }
 }
 

@@ -43,6 +43,9 @@ pub fn run(data: &[u8]) {
     }
 }
 
+/// What a place holds that nobody may write.
+const UNTOUCHED: Option<u64> = Some(0x0077_7777);
+
 /// The calls on an index of this type, erased.
 fn with_points<I>(input: &mut Input<'_>)
 where
@@ -174,7 +177,7 @@ impl<I: Subject<Key: Decode>> Run<I> {
             3..5 => self.insert(&<I::Key as Decode>::decode(input), value(input), &guard),
             5..7 => self.remove(&<I::Key as Decode>::decode(input), &guard),
             7..11 => self.compare_exchange(input, &guard),
-            11 => self.get_many(input, &guard),
+            11 => self.many(input, &guard),
             12 => self.run_of_keys(input, &guard),
             13 => {
                 drop(guard);
@@ -265,18 +268,39 @@ impl<I: Subject<Key: Decode>> Run<I> {
         self.get(&key, guard);
     }
 
-    fn get_many(&mut self, input: &mut Input<'_>, guard: &Guard) {
-        /// What a place holds that nobody may write.
-        const UNTOUCHED: Option<u64> = Some(0x0077_7777);
+    /// Batched lookups or upserts.
+    fn many(&mut self, input: &mut Input<'_>, guard: &Guard) {
         let shape = input.byte();
+        if shape >= 128 {
+            return self.insert_many(input, shape, guard);
+        }
         let keys: Vec<_> = (0..shape % 32).map(|_| <I::Key as Decode>::decode(input)).collect();
         let lent: Vec<_> = keys.iter().map(lend::<I>).collect();
-        let places = (keys.len() + usize::from(shape / 32 % 4)).saturating_sub(1);
+        let places = (keys.len() + usize::from(shape / 32)).saturating_sub(1);
         let mut found = vec![UNTOUCHED; places];
         self.index.get_many(&lent, &mut found, guard);
         let wanted = keys.iter().map(|key| self.model.get(key).copied());
         let wanted: Vec<_> = wanted.chain(std::iter::repeat(UNTOUCHED)).take(places).collect();
         assert_eq!(found, wanted, "get_many of {} keys", keys.len());
+    }
+
+    fn insert_many(&mut self, input: &mut Input<'_>, shape: u8, guard: &Guard) {
+        let entries: Vec<_> =
+            (0..shape % 32).map(|_| (<I::Key as Decode>::decode(input), value(input))).collect();
+        let lent: Vec<_> = entries.iter().map(|(key, value)| (lend::<I>(key), *value)).collect();
+        let mut replaced = vec![UNTOUCHED; entries.len()];
+        let done = match self.index.insert_many(&lent, &mut replaced, guard) {
+            Ok(_) => entries.len(),
+            Err(refused) => {
+                self.refused(refused.error);
+                refused.done
+            }
+        };
+        let mut wanted = vec![UNTOUCHED; entries.len()];
+        for (place, (key, value)) in wanted.iter_mut().zip(&entries).take(done) {
+            *place = self.model.insert(key.clone(), *value);
+        }
+        assert_eq!(replaced, wanted, "insert_many, {done} entries done");
     }
 
     /// Many keys in one direction, inserted or removed: trees get deep, and nodes go.

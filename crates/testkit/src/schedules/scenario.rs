@@ -15,6 +15,9 @@ pub enum Step {
     Get(u64),
     /// `get_many(keys)`, the keys from the first to the last
     GetMany(u64, u64),
+    /// `insert_many(keys)`, the keys from the first to the last, the first with this value and each
+    /// with one more than the one before
+    InsertMany(u64, u64, u64),
     /// `try_insert(key, value)`
     TryInsert(u64, u64),
     /// `insert(key, value)`
@@ -158,6 +161,15 @@ pub fn points<I: Subject>(index: &Arc<I>, log: &mut Log, step: Step, guard: &Gua
             let mut found = vec![None; keys.len()];
             index.get_many(&lent, &mut found, guard);
             log.push_all(start, (first..=last).zip(found));
+        }
+        Step::InsertMany(first, last, value) => {
+            let keys: Vec<_> = (first..=last).map(key).collect();
+            let lent: Vec<_> = keys.iter().map(lend::<I>).zip(value..).collect();
+            let mut replaced = vec![None; keys.len()];
+            index.insert_many(&lent, &mut replaced, guard).expect("memory");
+            for ((n, value), old) in (first..=last).zip(value..).zip(replaced) {
+                log.push(n, start, Op::Insert { value, old });
+            }
         }
         Step::TryInsert(n, value) => {
             let outcome = match index.try_insert(lend::<I>(&key(n)), value, guard) {

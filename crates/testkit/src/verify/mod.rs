@@ -48,7 +48,7 @@ use traffic::{Caller, KEYS, ROUNDS, TURNS};
 pub struct Mix {
     /// `get` and `get_many`.
     pub lookups: u32,
-    /// `try_insert`, `insert` and `compare_exchange` to a value.
+    /// `try_insert`, `insert`, `insert_many` and `compare_exchange` to a value.
     pub inserts: u32,
     /// `remove` and `compare_exchange` to absent.
     pub removals: u32,

@@ -20,8 +20,10 @@ pub(crate) const KEYS: u32 = 256;
 pub(crate) const ROUNDS: usize = crate::size::pick(12, 12, 2);
 /// Turns of a thread in a round. A turn is one call, or one scan or batch of lookups.
 pub(crate) const TURNS: u32 = crate::size::pick(500, 200, 20) as u32;
-/// Most keys a scan or a batch of lookups covers.
+/// Most keys a scan covers …
 const SPAN: u32 = 12;
+/// … and a batch: more than structures make groups of.
+const BATCH: u32 = 20;
 
 /// The pattern of a round.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +59,11 @@ impl Pattern {
         let keys = sizes[shared.below(sizes.len() as u64) as usize] as u32;
         let first = shared.below(u64::from(KEYS - keys + 1)) as u32;
         Self { first, keys, sweep }
+    }
+
+    /// How many keys a batch from `key` on has.
+    fn batch(self, key: u32) -> u32 {
+        (self.first + self.keys - key).min(BATCH)
     }
 
     /// The key of a thread's turn, and in a sweep whether this pass inserts.
@@ -124,8 +131,11 @@ impl<'a, I: Subject, S: Scans<I>> Caller<'a, I, S> {
     /// A value nobody else writes, and this thread once.
     fn fresh(&mut self) -> u64 {
         self.written += 1;
-        self.written << 8 | self.thread as u64
+        (self.written * Self::STRIDE) | self.thread as u64
     }
+
+    /// From one fresh value to the next.
+    const STRIDE: u64 = 1 << 8;
 
     fn turn(&mut self, pattern: Pattern, turn: u32, guard: &Guard) -> Outcome {
         let (key, inserting) = pattern.key(turn, self.thread, &mut self.rng);
@@ -142,7 +152,7 @@ impl<'a, I: Subject, S: Scans<I>> Caller<'a, I, S> {
         }
         let inserts = inserting.unwrap_or(drawn < mix.lookups + mix.scans + mix.inserts);
         if inserts && mix.inserts > 0 || mix.removals == 0 {
-            self.put(key, guard)
+            self.put(pattern, key, guard)
         } else {
             self.take(key, guard)
         }
@@ -150,16 +160,20 @@ impl<'a, I: Subject, S: Scans<I>> Caller<'a, I, S> {
 
     fn look(&mut self, pattern: Pattern, key: u32, guard: &Guard) {
         if self.rng.below(16) == 0 {
-            let count = (pattern.first + pattern.keys - key).min(SPAN);
-            self.recorder.get_many(key, count, guard);
+            self.recorder.get_many(key, pattern.batch(key), guard);
         } else {
             self.seen[key as usize] = self.recorder.get(key, guard);
         }
     }
 
-    fn put(&mut self, key: u32, guard: &Guard) -> Outcome {
+    fn put(&mut self, pattern: Pattern, key: u32, guard: &Guard) -> Outcome {
         let value = self.fresh();
         let at = key as usize;
+        if self.rng.below(24) == 0 {
+            let count = pattern.batch(key);
+            self.written += u64::from(count) - 1;
+            return self.recorder.insert_many(key, count, value, Self::STRIDE, guard);
+        }
         match self.rng.below(4) {
             0 => self.recorder.try_insert(key, value, guard)?,
             1 => {

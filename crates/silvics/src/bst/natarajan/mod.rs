@@ -32,6 +32,10 @@
 //!    makes the other fail and look again.
 //! 5. Reclamation, which the paper leaves open: the one thread whose `cleanup` swings the
 //!    ancestor's edge retires the chain it cut out (I4).
+//! 6. Batches: `get_many` makes up to 32 descents in turns, each prefetching the node it goes to and giving
+//!    way, so that their misses overlap (Kocberber, Falsafi and Grot, PVLDB 9(4), 2015: `batch.rs`).
+//!    `insert_many` makes such descents to 64 keys first, for the cache alone, and then upserts in order.
+//!    Builds whose lookups keep a record look keys up one by one.
 //!
 //! # Invariants
 //! * I1: an edge is never null; its kind bit tells its child's type; the child was initialised
@@ -54,7 +58,7 @@
 //! # Linearization points
 //! | method, outcome | point |
 //! |---|---|
-//! | `get`; all that change nothing | the load of the edge to the leaf found, or, if that edge was already cut off, the moment it was |
+//! | `get`, `get_many`; all that change nothing | the load of the edge to the leaf found, or, if that edge was already cut off, the moment it was |
 //! | `try_insert`, `insert`, `compare_exchange` of an absent key | the CAS in `grow` |
 //! | `insert`, `compare_exchange` of a present key | the CAS that replaces the leaf |
 //! | `remove` | the CAS in `cleanup` that cuts the leaf out, possibly a helper's. A flagged leaf is still present. |
@@ -77,6 +81,7 @@
 //!
 //! [`Check::check`]: crate::Check::check
 
+mod batch;
 pub mod build;
 mod check;
 mod node;
@@ -92,6 +97,7 @@ use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
 use crate::error::Violation;
 use crate::update::Update;
+use batch::WARMED;
 use build::Build;
 use node::AtomicEdge;
 use silvics_layout::NodeLayout;
@@ -182,6 +188,26 @@ unsafe impl<P: Placement, B: Build> Algorithm for Natarajan<P, B> {
             self.search(key, guard)
         };
         self.value_in(leaf, key)
+    }
+
+    #[inline]
+    fn get_many(&self, keys: &[u64], values: &mut [Option<u64>], guard: &Guard) {
+        if B::RECORDS {
+            for (key, value) in keys.iter().zip(values) {
+                *value = self.get(*key, guard);
+            }
+            return;
+        }
+        let count = keys.len().min(values.len());
+        let ended = |at: usize, key, leaf: &B::Leaf| values[at] = self.value_in(leaf, key);
+        self.search_many(count, |at| keys[at], ended, guard);
+    }
+
+    const WARMED: usize = WARMED;
+
+    #[inline]
+    fn warm(&self, entries: &[(u64, u64)], guard: &Guard) {
+        self.search_many(entries.len(), |at| entries[at].0, |_, _, _| (), guard);
     }
 
     #[inline]

@@ -1,0 +1,173 @@
+//! Property: a batch is its calls one after the other, whatever its size: in its answers, in what it
+//! leaves, among writers, and where memory ends in the middle of it.
+//!
+//! Sizes lie on both sides of those of which structures make groups, and keys are repeated.
+
+use crate::failure::ensure;
+use crate::faults::Recorded;
+use crate::faulty::{Plan, Ran, under};
+use crate::grid::{Grid, among_writers};
+use crate::keys::{Shown, belongs, lend, nth, tagged};
+use crate::memory;
+use crate::reference::same_content;
+use crate::rng::Rng;
+use crate::sequential::{UNTOUCHED, get_many, insert_many};
+use crate::{Failure, Outcome, Subject, size};
+use silvics::{InsertManyError, Options, OwnedKey};
+use std::collections::BTreeMap;
+
+/// Sizes of batches: powers of two, which groups have, one less and one more, and a few groups.
+const SIZES: [usize; 22] =
+    [0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 23, 24, 25, 31, 32, 33, 63, 65, 100];
+
+/// Lookups and upserts in batches of every size, against `BTreeMap`: of one key again and again, of a
+/// few, and of many; with fewer and more places than keys.
+pub fn as_one_by_one<I: Subject>() -> Outcome {
+    let rounds = size::pick(20, 6, 1);
+    for (seed, range) in [1, 3, 20, 1000].into_iter().enumerate() {
+        let mut rng = Rng::new(size::seed(), seed);
+        let mut index = I::with_options(&Options::default())?;
+        let mut model = BTreeMap::new();
+        for size in (0..rounds).flat_map(|_| SIZES) {
+            let guard = index.domain().pin();
+            let extra = rng.below(5) as i8 - 2;
+            let mut key = || Shown::<I::Key>(nth::<I>(rng.below(range)));
+            let keys: Vec<_> = (0..size).map(|_| key()).collect();
+            let entries: Vec<_> = (0..size).map(|at| (key(), at as u64)).collect();
+            insert_many(&index, &mut model, &entries, extra, &guard)
+                .and_then(|()| get_many(&index, &model, &keys, extra, &guard))
+                .map_err(|f| f.at(format_args!("batches of {size} out of {range} keys")))?;
+            // Some go again, so that there is something to insert.
+            for Shown(key) in keys.iter().take(size / 2) {
+                let found = index.remove(lend::<I>(key), &guard)?;
+                ensure!(found == model.remove(key), "remove after a batch gives {found:?}");
+            }
+        }
+        same_content(&mut index, &model)?;
+    }
+    Ok(())
+}
+
+/// Batches while others write: of a few keys and of many, in any order and repeated.
+pub fn under_writers<I: Subject>() -> Outcome {
+    let rounds = size::pick(30_000, 6000, 5);
+    for keys in [1, 12, 200, 2000] {
+        let mut index = I::with_options(&Options::default())?;
+        let grid = Grid::plant(&index, keys)?;
+        among_writers(&index, &grid, |rng| (0..rounds).try_for_each(|_| batch(&index, &grid, rng)))
+            .map_err(|f| f.at(format_args!("{keys} keys")))?;
+        let entries = index.check()?;
+        memory::follows(&index, entries, 4)?;
+    }
+    Ok(())
+}
+
+/// Looks keys up, or gives them new values.
+fn batch<I: Subject>(index: &I, grid: &Grid<I>, rng: &mut Rng) -> Outcome {
+    let writes = rng.percent(30);
+    let count = rng.below(50) as usize;
+    let numbers: Vec<u64> = std::iter::repeat_with(|| rng.below(grid.len))
+        .filter(|n| !writes || Grid::<I>::may_appear(*n))
+        .take(count)
+        .collect();
+    let owned: Vec<_> = numbers.iter().map(|n| nth::<I>(*n)).collect();
+    let mut found = vec![None; count];
+    let guard = index.domain().pin();
+    let verb = if writes {
+        let value = |n: u64| tagged(n, n);
+        let lent: Vec<_> =
+            owned.iter().zip(&numbers).map(|(key, n)| (lend::<I>(key), value(*n))).collect();
+        let absent = index.insert_many(&lent, &mut found, &guard)?;
+        let told = found.iter().filter(|found| found.is_none()).count();
+        ensure!(absent == told, "insert_many says {absent} were absent, its places {told}");
+        "insert_many"
+    } else {
+        let lent: Vec<_> = owned.iter().map(lend::<I>).collect();
+        index.get_many(&lent, &mut found, &guard);
+        "get_many"
+    };
+    for (n, value) in numbers.into_iter().zip(found) {
+        let right = match value {
+            Some(value) => Grid::<I>::may_appear(n) && belongs(n, value),
+            None => !Grid::<I>::stays(n),
+        };
+        ensure!(right, "{verb} of key {n} gives {value:?} under writers");
+    }
+    Ok(())
+}
+
+/// The n-th allocation of a batch fails or panics, for every n: the entries before are there, the
+/// others are not, and the batch says so. If only one attempt fails, all are there.
+///
+/// The index must be placed on [`Faulty`](crate::faulty::Faulty).
+pub fn nth_faults<I: Subject>() -> Outcome {
+    let plans: [fn(u64) -> Plan; 3] = [Plan::FailFrom, Plan::FailOnce, Plan::Panic];
+    let sizes: &[usize] = if cfg!(miri) { &[3] } else { &[1, 5, 17, 40] };
+    let mut struck = 0usize;
+    for &size in sizes {
+        for plan in plans {
+            for n in 1.. {
+                let faults = one_fault::<I>(size, plan(n))
+                    .map_err(|f| f.at(format_args!("a batch of {size}, {:?}", plan(n))))?;
+                struck += usize::from(faults);
+                if !faults {
+                    break;
+                }
+            }
+        }
+    }
+    ensure!(struck > 0, "no batch met an allocation: the index is not on `Faulty`");
+    Ok(())
+}
+
+/// One batch under one plan; whether it met the plan's allocation.
+fn one_fault<I: Subject>(size: usize, plan: Plan) -> Result<bool, Failure> {
+    let mut recorded = Recorded::<I>::new()?;
+    let mut model = BTreeMap::new();
+    let mut rng = Rng::new(size::seed(), size);
+    for n in 0..size as u64 {
+        recorded.index.pin().insert(lend::<I>(&nth::<I>(2 * n)), n)?;
+        model.insert(nth::<I>(2 * n), n);
+    }
+    // Present ones, absent ones, and some twice.
+    let entries: Vec<(OwnedKey<I>, u64)> =
+        (0..size as u64).map(|at| (nth::<I>(rng.below(2 * size as u64)), 1000 + at)).collect();
+    let lent: Vec<_> = entries.iter().map(|(key, value)| (lend::<I>(key), *value)).collect();
+    let mut replaced = vec![UNTOUCHED; size];
+    let index = &*recorded.index;
+    let ran = under(plan, || index.insert_many(&lent, &mut replaced, &index.domain().pin()));
+    let done = done(&ran, plan, &replaced)?;
+    let mut absent = 0;
+    for (at, (key, value)) in entries.iter().enumerate() {
+        let wanted = if at < done { model.insert(key.clone(), *value) } else { UNTOUCHED };
+        absent += usize::from(wanted.is_none());
+        let place = replaced[at];
+        ensure!(place == wanted, "of {done} done, place {at} says {place:?}, wanted {wanted:?}");
+    }
+    if let Some(Ok(told)) = ran.outcome {
+        ensure!(told == absent, "it says that {told} keys were absent, not {absent}");
+    }
+    same_content(recorded.exclusive()?, &model)
+        .map_err(|f| f.at(format_args!("{done} entries done")))?;
+    recorded.end()?;
+    Ok(ran.faults > 0)
+}
+
+/// How many entries were done, as the batch says: one that unwound, by its places.
+fn done(
+    ran: &Ran<Result<usize, InsertManyError>>,
+    plan: Plan,
+    replaced: &[Option<u64>],
+) -> Result<usize, Failure> {
+    match (ran.faults, plan, ran.outcome) {
+        (0, _, Some(Ok(_))) | (_, Plan::FailOnce(_), Some(Ok(_))) => Ok(replaced.len()),
+        (1.., Plan::FailFrom(_), Some(Err(error))) => Ok(error.done),
+        (1.., Plan::Panic(_), None) => {
+            let untouched = replaced.iter().position(|place| *place == UNTOUCHED);
+            untouched.ok_or_else(|| Failure::new("it unwound when all was done"))
+        }
+        (faults, _, outcome) => {
+            Err(Failure::new(format!("with {faults} faults it gives {outcome:?}")))
+        }
+    }
+}
