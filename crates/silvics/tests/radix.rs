@@ -127,6 +127,42 @@ fn long_paths() {
     }
 }
 
+/// A scan that stands deeper than it remembers, while the nodes above it go: what is beyond is found, below the
+/// node or leaf that has taken their place.
+#[test]
+fn long_paths_that_merge() {
+    for beyond in [&[&b"bbbc"[..]][..], &[b"bbba\xff", b"bbbca", b"bbbcz"]] {
+        for taken in [20, 24] {
+            let tree = tree::<[u8]>();
+            let chain = vec![b'b'; 24];
+            (1..=24).for_each(|len| assert_eq!(tree.pin().insert(&chain[..len], 0), Ok(None)));
+            beyond.iter().for_each(|key| assert_eq!(tree.pin().insert(key, 1), Ok(None)));
+            let guard = tree.domain().pin();
+            let mut range = tree.range(.., &guard);
+            let mut seen: Vec<_> = range.by_ref().take(taken).map(|(key, _)| key).collect();
+            (1..=24).for_each(|len| assert_eq!(tree.remove(&chain[..len], &guard), Ok(Some(0))));
+            seen.extend(range.map(|(key, _)| key));
+            let stays = beyond.iter().filter(|key| **key > &chain[..]);
+            let found: Vec<_> = seen.iter().filter(|key| !chain.starts_with(key)).collect();
+            assert!(found.iter().rev().zip(stays.rev()).all(|(found, stays)| found == &stays));
+            assert_eq!(found.len(), beyond.len());
+            assert!(seen.is_sorted_by(|a, b| a < b));
+        }
+    }
+}
+
+/// A node of values that could not become smaller for want of memory, and then has to hold what it cannot.
+#[test]
+fn the_absent_value_after_a_shortage() {
+    const ABSENT: u64 = 0xA85E_4E7D_EC0D_E5ED;
+    let mut tree: ArtTree<u64, Faulty> = ArtTree::with_options(&Options::default()).unwrap();
+    (0..5).for_each(|key| assert_eq!(tree.pin().insert(key, key), Ok(None)));
+    under(Plan::FailFrom(1), || (0..4).for_each(|key| _ = tree.pin().remove(key)));
+    assert_eq!(tree.pin().insert(4, ABSENT), Ok(Some(4)));
+    assert_eq!(tree.check(), Ok(1));
+    assert_eq!(tree.pin().get(4), Some(ABSENT));
+}
+
 /// What begins with a prefix, in both structures that have byte strings.
 #[test]
 fn prefixes() {

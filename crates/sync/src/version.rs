@@ -72,6 +72,11 @@ impl VersionLock {
         }
     }
 
+    /// Whether nobody owns the lock, and the node is not unlinked.
+    pub fn is_open(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & (LOCKED | OBSOLETE) == 0
+    }
+
     /// Whether all that was read since `version` was taken belongs to one moment.
     #[inline]
     #[must_use = "what was read may be torn unless this is true"]

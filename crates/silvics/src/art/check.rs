@@ -25,7 +25,8 @@ struct Seen<'g, K: ArtKey + ?Sized> {
 }
 
 impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
-    /// Walks the tree: prefixes and depths (I2), counts (I4), leaves (I5), nodes that are too small (I6).
+    /// Walks the tree: prefixes and depths (I2), locks (I3), counts (I4), leaves (I5), nodes that are too
+    /// small (I6).
     /// Shows `see` the objects, and returns the number of entries.
     pub(super) fn walk(&mut self, see: &mut dyn FnMut(Placed)) -> Result<usize, Violation> {
         let mut entries = 0;
@@ -61,6 +62,17 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                     Self::places(node)?
                 }
             };
+            if !node.header().lock.is_open() {
+                return violation(
+                    "I3",
+                    format!("a node at {} is locked or obsolete", word.depth()),
+                );
+            }
+            let (used, digits) = (node.header().used(), node.digits().count());
+            let full = matches!(word.kind(), Kind::Node256 | Kind::Values256);
+            if !full && used != digits {
+                return violation("I4", format!("{digits} digits have places, {used} counted"));
+            }
             let least = if matches!(node, NodeRef::Words(_)) { 2 } else { 1 };
             if live < least && above.is_some() {
                 return violation("I6", format!("{live} live places at {}", word.depth()));
@@ -113,6 +125,9 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     }
 
     fn check_leaf(leaf: K::Leaf<'_>) -> Result<usize, Violation> {
+        if !(1..=K::LEAF_KEYS).contains(&leaf.len()) {
+            return violation("I5", format!("{} keys in a leaf", leaf.len()));
+        }
         for at in 1..leaf.len() {
             let (before, key) = (leaf.key(at - 1), leaf.key(at));
             if before >= key {

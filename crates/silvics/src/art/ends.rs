@@ -10,16 +10,18 @@ use super::key::{ArtKey, Digit, Parts};
 use super::leaf::LeafOf;
 use super::node::NodeRef;
 use super::scan::{Found, Frame};
-use super::seek::{End, Visit};
+use super::seek::Visit;
+use super::tidy::is_large;
 use super::word::{Kind, Word};
 use crate::domain::Guard;
 use silvics_pool::{AllocError, Placement};
 use silvics_sync::atomic::Ordering;
 use silvics_sync::backoff::Backoff;
-use silvics_sync::version::{Changed, Version, VersionLock};
+use silvics_sync::version::{Version, VersionLock};
 
-/// Nodes on the way to an end whose versions a reader notes; as many are on the path of any `u128`.
-const NOTED: usize = 16;
+/// Nodes on the way to an end whose versions a reader notes; as many are on the path of any `u128`. Few in
+/// schedules, so that locks are taken there.
+const NOTED: usize = if cfg!(silvics_shuttle) { 2 } else { 16 };
 /// How often a reader looks before it takes the locks.
 const LOOKS: usize = 64;
 
@@ -36,6 +38,14 @@ impl<'g, K: Parts + ?Sized> Entry<'g, K> {
     fn pair(self) -> (K::Ref<'g>, u64) {
         (self.key, self.value)
     }
+}
+
+/// Why a look at an end is none.
+enum Missed {
+    /// Something on the way is being written, or has been meanwhile.
+    Changed,
+    /// The way goes through more nodes than can be noted.
+    Deep,
 }
 
 /// What is first in a node.
@@ -100,7 +110,8 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         for _ in 0..LOOKS {
             match self.look::<REV>() {
                 Ok(entry) => return entry.map(Entry::pair), // LP(first, last): see `look`
-                Err(Changed) => backoff.wait(),
+                Err(Missed::Changed) => backoff.wait(),
+                Err(Missed::Deep) => break,
             }
         }
         let held = self.hold::<REV>();
@@ -111,13 +122,13 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     }
 
     /// The same, if no node on the way is written meanwhile, and they are not too many.
-    fn look<const REV: bool>(&self) -> Result<Option<Entry<'_, K>>, Changed> {
+    fn look<const REV: bool>(&self) -> Result<Option<Entry<'_, K>>, Missed> {
         let mut noted: [Option<(&VersionLock, Version)>; NOTED] = [None; NOTED];
         let mut at = self.root();
         let mut entry = None;
         for note in &mut noted {
             let lock = &at.header().lock;
-            *note = Some((lock, lock.read().map_err(|_| Changed)?));
+            *note = Some((lock, lock.read().map_err(|_| Missed::Changed)?));
             match front::<K, REV>(at) {
                 Front::Node(child) => {
                     at = child;
@@ -125,15 +136,15 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                 }
                 Front::Entry(found) => entry = Some(found),
                 // A node that is about to be taken away.
-                Front::Nothing if at.depth() > 0 => return Err(Changed),
+                Front::Nothing if at.depth() > 0 => return Err(Missed::Changed),
                 Front::Nothing => {}
             }
             // LP: before the first of these loads.
             let valid = |(lock, version): (&VersionLock, Version)| lock.validate(version);
             let all = noted.into_iter().flatten().all(valid);
-            return if all { Ok(entry) } else { Err(Changed) };
+            return if all { Ok(entry) } else { Err(Missed::Changed) };
         }
-        Err(Changed)
+        Err(Missed::Deep)
     }
 
     /// Locks the way to the first entry.
@@ -173,13 +184,18 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                 node.take(entry.digit); // LP(popped)
                 self.len.add(-1);
             }
-            (NodeRef::Words(node), Some((word, place))) => {
-                self.take(node, entry.digit, End::Leaf(word, Some(place)), guard)?;
-            }
+            (NodeRef::Words(node), Some(place)) => self.take(node, entry.digit, place, guard)?,
             (NodeRef::Words(_), None) => unreachable!("entries below words are in leaves"),
         }
+        let large = is_large(at, at.header().live());
         drop(held);
-        self.tidy(K::shorten(entry.key), at.depth(), guard);
+        if let Some((leaf, _)) = entry.leaf {
+            // SAFETY: unlinked above, under the lock.
+            unsafe { self.home.retire(leaf, guard) };
+        }
+        if large {
+            self.tidy(K::shorten(entry.key), at.depth(), guard);
+        }
         Ok(Some(entry.pair()))
     }
 }

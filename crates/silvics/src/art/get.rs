@@ -131,16 +131,17 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     /// Looks up many keys, a group of them at once: each in turn makes a step, and asks for the lines of its
     /// next one, which come while the others make theirs (asynchronous memory access chaining; Kocberber,
     /// Falsafi, Grot, VLDB 2015).
-    pub(super) fn find_many(
+    pub(super) fn find_many<'k>(
         &self,
-        keys: &[K::Ref<'_>],
+        len: usize,
+        key: impl Fn(usize) -> K::Ref<'k>,
         _guard: &Guard,
         mut found: impl FnMut(usize, Option<u64>),
     ) {
         let mut lanes = [Lane { at: 0, word: Word::NONE, above: 0 }; GROUP];
-        let mut busy = keys.len().min(GROUP);
+        let mut busy = len.min(GROUP);
         for (at, lane) in lanes[..busy].iter_mut().enumerate() {
-            *lane = self.enter(at, keys[at]);
+            *lane = self.enter(at, key(at));
         }
         let mut next = busy;
         while busy > 0 {
@@ -148,16 +149,16 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             while lane < busy {
                 let Lane { at, word, above } = lanes[lane];
                 // SAFETY: read under the guard.
-                match unsafe { Self::step(word, above, keys[at]) } {
+                match unsafe { Self::step(word, above, key(at)) } {
                     Next::At(next) => {
-                        Self::prefetch(next, word.depth(), keys[at]);
+                        Self::prefetch(next, word.depth(), key(at));
                         lanes[lane] = Lane { at, word: next, above: word.depth() };
                         lane += 1;
                     }
                     Next::Ends(value) => {
                         found(at, value);
-                        if next < keys.len() {
-                            lanes[lane] = self.enter(next, keys[next]);
+                        if next < len {
+                            lanes[lane] = self.enter(next, key(next));
                             next += 1;
                             lane += 1;
                         } else {

@@ -7,6 +7,7 @@ use super::node::{AnySize, LAST, NODES, NUMBERS, Node, Node4, Node14, Node56, No
 use super::word::{Content, Kind, Word};
 use crate::domain::{Domain, Guard, Reclaim, Retired};
 use silvics_pool::{AllocError, Config, Placement, PoolStats, SlotAlloc};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -217,9 +218,9 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         let node = unsafe { slot.as_ref() };
         // The end first: other digits may have filled the line that it must be in.
         let reserved = end && !contents.iter().any(|(digit, _)| digit.is_none());
-        let mut added = !reserved || node.add(None, C::EMPTY);
+        let mut added = !reserved || node.add::<false>(None, C::EMPTY);
         for (digit, content) in contents {
-            added &= node.add(*digit, *content);
+            added &= node.add::<false>(*digit, *content);
         }
         debug_assert!(added, "the node has room");
         node.header().count(contents.len() as isize);
@@ -409,15 +410,17 @@ impl<K: Parts + ?Sized, P: Placement> Drop for Spare<'_, K, P> {
     }
 }
 
-/// What is in a node, for a copy of it.
-pub(super) fn contents<C: Placed>(node: AnySize<'_, C>) -> ([(Digit, C); NUMBERS], usize)
+/// Gives `then` what is in a node, for a copy of it.
+pub(super) fn copied<C: Placed, R>(node: AnySize<'_, C>, then: impl FnOnce(&[(Digit, C)]) -> R) -> R
 where
     C::Atomic: Send,
 {
-    let (mut contents, mut len) = ([(None, C::EMPTY); NUMBERS], 0);
+    let mut contents = [const { MaybeUninit::uninit() }; NUMBERS];
+    let mut len = 0;
     for content in node.all() {
-        contents[len] = content;
+        contents[len].write(content);
         len += 1;
     }
-    (contents, len)
+    // SAFETY: so many have been written.
+    then(unsafe { std::slice::from_raw_parts(contents.as_ptr().cast::<(Digit, C)>(), len) })
 }

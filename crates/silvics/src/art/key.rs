@@ -12,6 +12,9 @@ use std::mem::MaybeUninit;
 /// What a key has at a depth: a byte, or its end, which comes before every byte.
 pub(super) type Digit = Option<u8>;
 
+/// Nodes on the path of a byte string that a scan remembers; few in schedules, so that it has to do without.
+const REMEMBERED: usize = if cfg!(silvics_shuttle) { 2 } else { 16 };
+
 /// A key type the tree can hold.
 ///
 /// Sealed: implemented for `u64`, `u128` and `[u8]`.
@@ -131,8 +134,8 @@ impl Parts for [u8] {
         let ([a, b, c, d, ..], [leaf]) = (NODES, BYTES_LEAVES);
         [a, b, c, d, leaf]
     };
-    const NO_FRAMES: Self::Frames = [const { MaybeUninit::uninit() }; 16];
-    type Frames = [MaybeUninit<Frame>; 16];
+    const NO_FRAMES: Self::Frames = [const { MaybeUninit::uninit() }; REMEMBERED];
+    type Frames = [MaybeUninit<Frame>; REMEMBERED];
     type Leaves<P: Placement> = BytesLeaves<P>;
     type Leaf<'g> = BytesLeaf<'g>;
 

@@ -38,7 +38,7 @@
 //!    lives (removal empties it; it is used again for the same byte only), and one word decides. So what
 //!    a reader finds in a node was there at one moment since it came, even if the node is obsolete by
 //!    then (see the linearization points). Lookups are wait-free: at most one step for each byte.
-//! 4. **A leaf has up to four integers** in order, with their values: a line. The fifth bursts it. So no
+//! 4. **A leaf has up to four integers** in order, with their values: a line, of four in pools. The fifth bursts it. So no
 //!    `Node4` has to be visited on the way to a lone pair of keys, and scans read a line for several
 //!    entries. Published trees have one key for each leaf, as here those of byte strings, whose words carry a
 //!    fingerprint of the key: most lookups of absent keys do not read the leaf.
@@ -73,7 +73,7 @@
 //! | a place's word | `load` | `SeqCst` | `store` | what it leads to is initialised; linearization points of different keys are in one order |
 //! | a place's word | `store` | `SeqCst` | `load` | publishes; as above |
 //! | keys of a line | `Keys::load`, `store` | `SeqCst` | each other | a place that has a key has its word; adding a place linearizes an insert |
-//! | own words before linking | `init` | Relaxed | – | private until the store that publishes the node |
+//! | own words before linking | `store_unshared`, `add::<false>` | Relaxed | – | private until the store that publishes the node |
 //! | values of a leaf | load, store | `SeqCst` | each other | as a place's word |
 //! | versions of nodes | `ends.rs` | as [`VersionLock`](silvics_sync::version::VersionLock) has it | – | words of a node change between its `lock` and `unlock` |
 //! | `live`, `used` | all | Relaxed | – | under the lock; `tidy` guesses by `live` and looks again under it |
@@ -105,7 +105,7 @@
 //! ([`AllocError::KeyLength`]). Sizes are asserted in `node.rs` and `leaf.rs`.
 //!
 //! # Checked by
-//! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which walks I2, I4, I5 and I6;
+//! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which walks I2 to I6;
 //! schedules (`tests/schedules.rs`, `tests/scenarios/radix.rs`), which must find the mistakes of `canary.rs`;
 //! every allocation failing once (`tests/faults.rs`); both ends, loading and long paths in `tests/radix.rs`.
 
@@ -126,9 +126,10 @@ mod word;
 pub use key::ArtKey;
 pub use scan::{Range, RangeRev};
 
+use crate::batch::insert_in_groups;
 use crate::cursor::KeyCursor;
 use crate::domain::{Domain, Guard};
-use crate::error::Violation;
+use crate::error::{InsertManyError, Violation};
 use crate::index::{Check, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan};
 use crate::key::Key;
 use crate::update::Update;
@@ -192,6 +193,9 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     }
 }
 
+/// Keys of a batch that are descended to before the first of them is inserted, for the cache alone.
+const WARMED: usize = 64;
+
 impl<K: ArtKey + ?Sized, P: Placement> OrderedIndex for ArtTree<K, P> {
     type Key = K;
 
@@ -214,7 +218,22 @@ impl<K: ArtKey + ?Sized, P: Placement> OrderedIndex for ArtTree<K, P> {
 
     fn get_many(&self, keys: &[KeyRef<'_, Self>], values: &mut [Option<u64>], guard: &Guard) {
         let keys = &keys[..keys.len().min(values.len())];
-        self.find_many(keys, &self.domain.enter(guard), |at, value| values[at] = value);
+        let found = |at, value| values[at] = value;
+        self.find_many(keys.len(), |at| K::shorten(keys[at]), &self.domain.enter(guard), found);
+    }
+
+    fn insert_many(
+        &self,
+        entries: &[(KeyRef<'_, Self>, u64)],
+        replaced: &mut [Option<u64>],
+        guard: &Guard,
+    ) -> Result<usize, InsertManyError> {
+        let guard = &*self.domain.enter(guard);
+        let warm = |some: &[(KeyRef<'_, Self>, u64)]| {
+            self.find_many(some.len(), |at| K::shorten(some[at].0), guard, |_, _| ());
+        };
+        let insert = |key, value| self.do_update(key, Update::Insert(value), guard);
+        insert_in_groups(entries, replaced, WARMED, warm, insert)
     }
 
     #[inline]

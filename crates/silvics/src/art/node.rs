@@ -40,6 +40,11 @@ impl Header {
         self.live.store(live as u32, Ordering::Relaxed);
     }
 
+    /// Under the lock.
+    pub(super) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed) as usize
+    }
+
     /// Under the lock: `add` gives a place to a digit, unless so many have one.
     fn use_another(&self, limit: usize, add: impl FnOnce() -> bool) -> bool {
         let used = self.used.load(Ordering::Relaxed);
@@ -70,6 +75,12 @@ pub(super) fn number(digit: Digit) -> usize {
 impl Digits {
     fn add(&mut self, byte: u8) {
         self.bytes[usize::from(byte / 64)] |= 1 << (byte % 64);
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        let bytes = self.bytes.iter().map(|word| word.count_ones());
+        bytes.sum::<u32>() as usize + usize::from(self.end)
     }
 
     /// The first digit from a number on.
@@ -110,9 +121,9 @@ pub(super) trait Node<C: Content>: Sized + Send + 'static {
     fn header(&self) -> &Header;
     /// The place of a digit, if it has one.
     fn find(&self, digit: Digit) -> Option<&C::Atomic>;
-    /// Gives a place to a digit that has none, under the lock or before the node is linked; false if there
-    /// are no more.
-    fn add(&self, digit: Digit, content: C) -> bool;
+    /// Gives a place to a digit that has none, under the lock, or unless `SHARED` before the node is linked;
+    /// false if there are no more.
+    fn add<const SHARED: bool>(&self, digit: Digit, content: C) -> bool;
     /// The digits that may have a place that is not empty.
     fn digits(&self) -> Digits;
 }
@@ -191,7 +202,12 @@ impl Keys {
 
     /// Under the lock or before the node is linked: gives one of these places, if one is left, to a digit
     /// that has none.
-    fn add<C: Content>(&self, digit: Digit, content: C, places: &[C::Atomic]) -> bool {
+    fn add<C: Content, const SHARED: bool>(
+        &self,
+        digit: Digit,
+        content: C,
+        places: &[C::Atomic],
+    ) -> bool {
         let held = self.load();
         if held.fills(places.len()) {
             return false;
@@ -201,7 +217,7 @@ impl Keys {
             None => (places.len() - 1, Held(held.0 | Held::END)),
         };
         content.store_unshared(&places[place]);
-        self.0.store(with.0, Ordering::SeqCst);
+        self.0.store(with.0, if SHARED { Ordering::SeqCst } else { Ordering::Relaxed });
         true
     }
 }
@@ -230,8 +246,8 @@ where
     fn find(&self, digit: Digit) -> Option<&C::Atomic> {
         self.places.get(self.keys.place(digit, 4)?)
     }
-    fn add(&self, digit: Digit, content: C) -> bool {
-        self.header.use_another(4, || self.keys.add(digit, content, &self.places))
+    fn add<const SHARED: bool>(&self, digit: Digit, content: C) -> bool {
+        self.header.use_another(4, || self.keys.add::<C, SHARED>(digit, content, &self.places))
     }
     fn digits(&self) -> Digits {
         let mut digits = Digits::default();
@@ -304,14 +320,14 @@ where
         }
         None
     }
-    fn add(&self, digit: Digit, content: C) -> bool {
+    fn add<const SHARED: bool>(&self, digit: Digit, content: C) -> bool {
         self.header.use_another(limit(L), || {
             let Some(byte) = digit else {
-                return self.lines[0].keys.add(None, content, &self.lines[0].places);
+                return self.lines[0].keys.add::<C, SHARED>(None, content, &self.lines[0].places);
             };
             let first = Self::line(byte);
             let mut lines = (first..first + L).map(|line| &self.lines[line % L]);
-            lines.any(|line| line.keys.add(digit, content, &line.places))
+            lines.any(|line| line.keys.add::<C, SHARED>(digit, content, &line.places))
         })
     }
     fn digits(&self) -> Digits {
@@ -352,8 +368,9 @@ where
     fn find(&self, digit: Digit) -> Option<&C::Atomic> {
         Some(digit.map_or(&self.end, |byte| &self.places[usize::from(byte)]))
     }
-    fn add(&self, digit: Digit, content: C) -> bool {
-        self.find(digit).map(|place| content.store(place)).is_some()
+    fn add<const SHARED: bool>(&self, digit: Digit, content: C) -> bool {
+        let store = if SHARED { C::store } else { C::store_unshared };
+        self.find(digit).map(|place| store(content, place)).is_some()
     }
     fn digits(&self) -> Digits {
         Digits { bytes: [u64::MAX; 4], end: C::load(&self.end) != C::EMPTY }
@@ -423,12 +440,11 @@ where
         });
         all.filter(|(_, content)| *content != C::EMPTY)
     }
-    /// Under the lock or before the node is linked: puts something at a digit, where there is nothing;
-    /// false if there is no place left.
+    /// Under the lock: puts something at a digit, where there is nothing; false if there is no place left.
     pub(super) fn put(self, digit: Digit, content: C) -> bool {
         match self.find(digit) {
             Some(place) => content.store(place),
-            None if each!(self, node => node.add(digit, content)) => {}
+            None if each!(self, node => node.add::<true>(digit, content)) => {}
             None => return false,
         }
         self.header().count(1);
@@ -581,7 +597,8 @@ mod tests {
                 let mut taken = Vec::new();
                 let mut byte = 7_u8;
                 let take = |digit: Digit, taken: &mut Vec<Digit>| {
-                    let added = node.find(digit).is_none() && node.add(digit, number(digit) as u64);
+                    let added =
+                        node.find(digit).is_none() && node.add::<true>(digit, number(digit) as u64);
                     taken.extend(added.then_some(digit));
                     added
                 };
@@ -596,7 +613,7 @@ mod tests {
                     byte = byte.wrapping_add(step);
                 }
                 let more = (0..=255).find(|byte| node.find(Some(*byte)).is_none()).unwrap();
-                assert!(!node.add(Some(more), 1));
+                assert!(!node.add::<true>(Some(more), 1));
                 for digit in (0..=255).map(Some).chain([None]) {
                     let found = node.find(digit).map(u64::load);
                     let wanted = taken.contains(&digit).then_some(number(digit) as u64);

@@ -1,11 +1,12 @@
 //! The writing verbs.
 
 use super::ArtTree;
-use super::home::{Children, Place, Spare, contents};
+use super::home::{Children, Place, Spare, copied};
 use super::key::{ArtKey, Digit};
 use super::leaf::{Entries, LeafOf};
 use super::node::{AnySize, NodeRef};
 use super::seek::{End, Patience, Trail, Visit};
+use super::tidy::is_large;
 use super::word::{ABSENT, Word};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
@@ -74,6 +75,13 @@ enum Attempt {
     Shrunk(Option<u64>),
 }
 
+impl Attempt {
+    /// Something was taken from a node, which is locked.
+    fn taken(at: Visit<'_>, state: Option<u64>) -> Self {
+        if is_large(at, at.header().live()) { Self::Shrunk(state) } else { Self::Done(state) }
+    }
+}
+
 impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     #[inline]
     pub(super) fn do_update(
@@ -84,12 +92,18 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     ) -> Result<Option<u64>, AllocError> {
         loop {
             let mut trail = LastTwo::default();
-            let (at, end) = self.seek(key, Patience::Waits, &mut trail);
+            let (at, end) = self.seek(key, usize::MAX, Patience::Waits, &mut trail);
             let state = Self::state(end);
             if verb.step(state) == Step::Keep {
                 return Ok(state); // LP(kept): the last load
             }
-            match self.attempt(at, end, key, verb, guard)? {
+            let mut unlinked = Word::NONE;
+            let attempt = self.attempt(at, end, key, verb, &mut unlinked, guard)?;
+            if !unlinked.is_none() {
+                // SAFETY: unlinked by the attempt, under the lock, which is free again: reclaiming takes time.
+                unsafe { self.home.retire(unlinked, guard) };
+            }
+            match attempt {
                 Attempt::Done(state) => return Ok(state),
                 Attempt::Shrunk(state) => {
                     self.tidy(key, at.depth(), guard);
@@ -117,13 +131,15 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         }
     }
 
-    /// Locks the node where a path has ended, looks again, and does what the verb wants.
+    /// Locks the node where a path has ended, looks again, and does what the verb wants. Gives what is not
+    /// linked any more.
     fn attempt(
         &self,
         at: Visit<'_>,
         mut end: End,
         key: K::Ref<'_>,
         verb: Update,
+        unlinked: &mut Word,
         guard: &Guard,
     ) -> Result<Attempt, AllocError> {
         let Some(_lock) = Locked::new(at) else { return Ok(Attempt::Restart) };
@@ -153,17 +169,19 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             (Step::Take, NodeRef::Values(node)) => {
                 node.take(digit); // LP(removed)
                 self.len.add(-1);
-                Ok(Attempt::Shrunk(state))
+                Ok(Attempt::taken(at, state))
             }
             (Step::Put(_), NodeRef::Words(_)) if K::len(key) > K::MAX_BYTES => {
                 Err(AllocError::KeyLength { bytes: K::len(key), limit: K::MAX_BYTES })
             }
             (Step::Put(value), NodeRef::Words(node)) => {
-                self.put(at, node, end, (key, value), guard)
+                self.put(at, node, end, (key, value), unlinked, guard)
             }
             (Step::Take, NodeRef::Words(node)) => {
-                self.take(node, digit, end, guard)?;
-                Ok(Attempt::Shrunk(state))
+                let End::Leaf(word, Some(place)) = end else { unreachable!("a present key") };
+                self.take(node, digit, (word, place), guard)?;
+                *unlinked = word;
+                Ok(Attempt::taken(at, state))
             }
         }
     }
@@ -189,15 +207,15 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         Attempt::Done(state)
     }
 
-    /// Makes a key absent that is in a leaf below a node, under the node's lock.
+    /// Makes a key absent that is in a leaf below a node, under the node's lock. The leaf is not linked any
+    /// more then.
     pub(super) fn take(
         &self,
         node: AnySize<'_, Word>,
         digit: Digit,
-        end: End,
+        (word, place): (Word, usize),
         guard: &Guard,
     ) -> Result<(), AllocError> {
-        let End::Leaf(word, Some(place)) = end else { unreachable!("a present key") };
         // SAFETY: read under the guard.
         let leaf = unsafe { K::Leaf::from_word(word) };
         if leaf.len() > 1 {
@@ -207,8 +225,6 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             node.take(digit); // LP(removed)
         }
         self.len.add(-1);
-        // SAFETY: unlinked by the store above, under the lock.
-        unsafe { self.home.retire(word, guard) };
         Ok(())
     }
 
@@ -219,6 +235,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         node: AnySize<'_, Word>,
         end: End,
         (key, value): (K::Ref<'_>, u64),
+        unlinked: &mut Word,
         guard: &Guard,
     ) -> Result<Attempt, AllocError> {
         let digit = K::digit(key, at.depth());
@@ -238,8 +255,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                     self.home.burst(&entries, guard)?
                 };
                 node.replace(digit, new); // LP(inserted)
-                // SAFETY: unlinked by the store above, under the lock.
-                unsafe { self.home.retire(word, guard) };
+                *unlinked = word;
             }
             End::Parting(word, depth, other) => {
                 let leaf = self.spare((key, value), guard)?;
@@ -284,8 +300,12 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             let room = |len| Place::with_room(prefix, depth, len, K::digit(key, depth));
             Ok(Some(match at.node {
                 NodeRef::Words(node) => {
-                    let (contents, len) = contents(node);
-                    this.home.words(&contents[..len], room(len), guard)?
+                    copied(node, |all| this.home.words(all, room(all.len()), guard))?
+                }
+                NodeRef::Values(_) if boxed && at.header().live() <= K::LEAF_KEYS => {
+                    // If it is empty, who has emptied it takes it away, and looks at the node above then.
+                    let leaf = this.few(at, guard)?;
+                    return Ok((!leaf.is_none()).then_some(leaf));
                 }
                 NodeRef::Values(node) if boxed => {
                     let mut children = Children::<K, P, 256>::new(&this.home);
@@ -297,8 +317,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                     children.node(Place::exact(prefix, depth), guard)?
                 }
                 NodeRef::Values(node) => {
-                    let (contents, len) = contents(node);
-                    this.home.values(&contents[..len], room(len), guard)?
+                    copied(node, |all| this.home.values(all, room(all.len()), guard))?
                 }
             }))
         })

@@ -246,7 +246,7 @@ impl<'g, K: Parts + ?Sized, const REV: bool> Trail<'g> for Placing<'_, K, REV> {
 ///
 /// A path can be longer than what the stack remembers (byte strings, of which one is the prefix of the
 /// next). When the stack is used up and has forgotten something, the scan goes down again: to above the
-/// node it has left last, on the path of the last key it has given, which passes there. But if since that
+/// node it has left last, on the path of the last key it has given, which passed there. But if since that
 /// key it has gone down somewhere else so far that it has forgotten where that was, and found nothing, then
 /// as far as that key. That happens only where all keys below so many nodes have been removed and nobody
 /// has taken the nodes away yet, and again until somebody does.
@@ -273,12 +273,12 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
     ) -> Self {
         let stack = Stack::new();
         let mut walk = Self { tree, stack, left: 0, astray: false, leaf: None, from, to };
-        walk.place::<REV>();
+        walk.place::<REV>(usize::MAX);
         walk
     }
 
-    /// Goes to where keys from `from` on begin.
-    fn place<const REV: bool>(&mut self) {
+    /// Goes to where keys from `from` on begin, but for those below nodes deeper than this on its path.
+    fn place<const REV: bool>(&mut self, deepest: usize) {
         let (key, included) = match self.from {
             Bound::Unbounded => {
                 Placing::<K, REV>(&mut self.stack).begin();
@@ -289,7 +289,7 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
             Bound::Excluded(key) => (key, false),
         };
         let mut trail = Placing::<K, REV>(&mut self.stack);
-        let (_, end) = self.tree.seek(key, Patience::GoesOn, &mut trail);
+        let (_, end) = self.tree.seek(key, deepest, Patience::GoesOn, &mut trail);
         match end {
             End::Nothing => {}
             End::Value(_) => {
@@ -322,14 +322,9 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
         if !self.stack.was_cut() {
             return false;
         }
-        let astray = std::mem::take(&mut self.astray);
-        match self.from {
-            Bound::Included(key) | Bound::Excluded(key) if !astray => {
-                let mut trail = Placing::<K, REV>(&mut self.stack);
-                self.tree.descend(key, self.left - 1, &mut trail);
-            }
-            _ => self.place::<REV>(),
-        }
+        let bounded = !matches!(self.from, Bound::Unbounded);
+        let above = bounded && !std::mem::take(&mut self.astray);
+        self.place::<REV>(if above { self.left - 1 } else { usize::MAX });
         true
     }
 

@@ -73,7 +73,7 @@ enum Lead {
     Nothing,
     Value(u64),
     Leaf(Word),
-    /// A node deeper than the descent goes.
+    /// A node deeper than the descent goes, or seen not to have the key below.
     Node(Word),
 }
 
@@ -96,8 +96,9 @@ pub(super) enum Patience {
 }
 
 impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
-    /// Follows a key's digits down, to nodes of at most this depth. Does not look at what is skipped.
-    #[inline]
+    /// Follows a key's digits down, to nodes of at most this depth. Looks at what is skipped only where every
+    /// prefix is known as a whole.
+    #[inline(always)]
     pub(super) fn descend<'g>(
         &'g self,
         key: K::Ref<'_>,
@@ -132,15 +133,22 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             if word.depth() > limit {
                 return Descent { at, skipped, end: Lead::Node(word) };
             }
-            if word.depth() > at.depth() + 1 {
-                skipped = skipped.min(at.depth() + 1);
-            }
             // SAFETY: read under the guard.
-            at = unsafe { Visit::of(word) };
+            let child = unsafe { Visit::of(word) };
+            if child.depth() > at.depth() + 1 {
+                if K::DIRECT && K::before(key, child.depth()) != child.header().prefix {
+                    return Descent { at, skipped, end: Lead::Node(word) };
+                }
+                if !K::DIRECT {
+                    skipped = skipped.min(at.depth() + 1);
+                }
+            }
+            at = child;
         }
     }
 
-    /// The path of a key, to the last node that can have it below, and where it ends.
+    /// The path of a key, to the last node of at most a depth that can have it below, and where it ends: if a
+    /// deeper node agrees with the key, at nothing.
     ///
     /// Digits lead down, whatever is skipped; then all that is skipped is compared at once, with the prefix
     /// of the last node, or where that does not reach far enough back with any key below it. If they part,
@@ -148,10 +156,11 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     pub(super) fn seek<'g>(
         &'g self,
         key: K::Ref<'_>,
+        deepest: usize,
         patience: Patience,
         trail: &mut impl Trail<'g>,
     ) -> (Visit<'g>, End) {
-        let (mut limit, mut backoff) = (usize::MAX, Backoff::new());
+        let (mut limit, mut backoff) = (deepest, Backoff::new());
         loop {
             let Descent { at, skipped, end } = self.descend(key, limit, trail);
             let end = match end {
@@ -169,6 +178,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                         Agree::No(depth, digit) if depth > at.depth() => {
                             return (at, End::Parting(word, depth, digit));
                         }
+                        Agree::Yes if child.depth() > deepest => End::Nothing,
                         Agree::Empty if patience == Patience::GoesOn => End::Nothing,
                         Agree::No(depth, _) => {
                             limit = depth;
@@ -176,7 +186,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                         }
                         // Others have changed the way since.
                         Agree::Yes | Agree::Empty => {
-                            limit = usize::MAX;
+                            limit = deepest;
                             backoff.wait();
                             continue;
                         }
@@ -189,7 +199,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                 Agree::Yes => return (at, end),
                 Agree::No(depth, _) => limit = depth,
                 Agree::Empty if patience == Patience::Waits => {
-                    limit = usize::MAX;
+                    limit = deepest;
                     backoff.wait();
                 }
                 Agree::Empty => limit = at.depth() - 1,
@@ -217,6 +227,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     }
 
     /// Whether all keys below a node agree with this one from a depth on.
+    #[inline]
     fn agree(key: K::Ref<'_>, at: Visit<'_>, from: usize) -> Agree {
         let depth = at.depth();
         if from >= depth {
@@ -225,6 +236,9 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         if depth - from <= 8 {
             P::saw(|| [layout::<K>(at.word).read(at.word.object(), PREFIX, 8, Why::Step)]);
             let prefix = at.header().prefix;
+            if K::len(key) >= depth && K::before(key, depth) == prefix {
+                return Agree::Yes;
+            }
             let theirs = |depth_of: usize| Some((prefix >> (8 * (depth - 1 - depth_of))) as u8);
             let parting = (from..depth).find(|&depth| K::digit(key, depth) != theirs(depth));
             return parting.map_or(Agree::Yes, |depth| Agree::No(depth, theirs(depth)));

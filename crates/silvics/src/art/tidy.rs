@@ -1,7 +1,7 @@
 //! Nodes become as small as what is in them.
 
 use super::ArtTree;
-use super::home::{Place, contents};
+use super::home::{Place, copied};
 use super::key::ArtKey;
 use super::leaf::Entries;
 use super::node::NodeRef;
@@ -15,7 +15,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     /// Makes the nodes on a key's path as small as what is in them, from that depth upwards, as far as
     /// they have become smaller; as far as there is memory for it.
     ///
-    /// Whoever has taken something from a node calls this. It ends when it sees enough in the node that is
+    /// Whoever has taken something from a node, and seen it large, calls this. It ends when it sees enough in the node that is
     /// there by then, which may be another one's copy: then whoever takes more calls it later.
     #[cold]
     pub(super) fn tidy(&self, key: K::Ref<'_>, mut depth: usize, guard: &Guard) {
@@ -60,20 +60,9 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         match at.node {
             NodeRef::Values(node) => {
                 if live > K::LEAF_KEYS {
-                    let (contents, len) = contents(node);
-                    return self.home.values(&contents[..len], place, guard).map(Some);
+                    return copied(node, |all| self.home.values(all, place, guard)).map(Some);
                 }
-                let mut entries: Option<Entries<'_, K>> = None;
-                for (digit, value) in node.all() {
-                    let byte = digit.expect("no value is at an end");
-                    let key = K::shorten(K::direct(at.header().prefix, byte));
-                    match &mut entries {
-                        Some(entries) => entries.push(key, value),
-                        None => entries = Some(Entries::one(key, value)),
-                    }
-                }
-                let leaf = entries.map(|entries| self.home.leaf(entries.as_slice(), guard));
-                leaf.unwrap_or(Ok(Word::NONE)).map(Some)
+                self.few(at, guard).map(Some)
             }
             NodeRef::Words(_) if live == 0 => Ok(Some(Word::NONE)),
             NodeRef::Words(node) => {
@@ -81,16 +70,31 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                 if let Some((_, child)) = only {
                     return Ok(Some(child));
                 }
-                let (contents, len) = contents(node);
-                self.home.words(&contents[..len], place, guard).map(Some)
+                copied(node, |all| self.home.words(all, place, guard)).map(Some)
             }
         }
+    }
+
+    /// The leaf that a node of values can be replaced by, which are no more than a leaf takes; none, if it
+    /// has none. Under the node's lock.
+    pub(super) fn few(&self, at: Visit<'_>, guard: &Guard) -> Result<Word, AllocError> {
+        let NodeRef::Values(node) = at.node else { unreachable!("a node of values") };
+        let mut entries: Option<Entries<'_, K>> = None;
+        for (digit, value) in node.all() {
+            let byte = digit.expect("no value is at an end");
+            let key = K::shorten(K::direct(at.header().prefix, byte));
+            match &mut entries {
+                Some(entries) => entries.push(key, value),
+                None => entries = Some(Entries::one(key, value)),
+            }
+        }
+        entries.map_or(Ok(Word::NONE), |entries| self.home.leaf(entries.as_slice(), guard))
     }
 }
 
 /// Whether a node with so many places that are not empty should be a smaller one: some places before one
 /// would grow again.
-fn is_large(at: Visit<'_>, live: usize) -> bool {
+pub(super) fn is_large(at: Visit<'_>, live: usize) -> bool {
     let least = match at.word.kind() {
         Kind::Leaf | Kind::Node4 => 2,
         Kind::Node14 | Kind::Values14 => 4,
