@@ -226,6 +226,16 @@ impl Evidence {
         }
     }
 
+    /// The same where the source says nothing, but that it is not worse.
+    pub fn no_slower(what: String, ratio: Interval) -> Self {
+        let there = ratio.high >= 1.0;
+        Self {
+            expected: "not below 1 (the source says nothing)".into(),
+            verdict: if there { Verdict::Confirmed } else { Verdict::Contradicted },
+            ..Self::faster(what, "", ratio)
+        }
+    }
+
     /// Something that this machine, or this set-up, has not. The verdict rests on it as it would on the
     /// figure that is missing.
     pub fn missing(level: Level, what: String, why: String) -> Self {
@@ -315,6 +325,11 @@ mod tests {
         assert_eq!(level(0.99, 1.0, 1.01), Verdict::Confirmed);
         assert_eq!(level(0.9, 0.95, 0.99), Verdict::Confirmed);
         assert_eq!(level(1.01, 1.1, 1.2), Verdict::Contradicted);
+        let open = |low, median, high| {
+            Evidence::no_slower("a".into(), Interval { median, low, high }).verdict
+        };
+        assert_eq!(open(1.01, 1.1, 1.2), Verdict::Confirmed);
+        assert_eq!(open(0.9, 0.95, 0.99), Verdict::Contradicted);
     }
 
     #[test]

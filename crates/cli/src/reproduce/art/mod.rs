@@ -63,7 +63,7 @@ pub const ALL: &[Experiment] = &[
 
 /// The skews of lookups.
 const EXPONENTS: [f64; 7] = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0];
-/// From here on the source sees no gain in huge pages.
+/// Below this the source sees a gain in huge pages, above it none.
 const FEW_KEYS: f64 = 2.0;
 
 /// How many keys the source has.

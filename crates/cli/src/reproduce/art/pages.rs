@@ -13,6 +13,7 @@ use crate::units::Bytes;
 use silvics::Pages;
 use silvics_layout::PageSize;
 use silvics_pool::HUGE_PAGE;
+use std::cmp::Ordering;
 
 /// As many as the clock needs for the tree to be far beyond translations of any machine.
 const MANY: usize = 10_000_000;
@@ -103,10 +104,10 @@ fn judge(name: &str, [small, huge]: [&Curve; 2]) -> Vec<Evidence> {
     lines.extend(small.iter().zip(huge).map(|(small, huge)| {
         let exponent = small.exponent;
         let what = format!("{name}, exponent {exponent}: cycles per lookup fall by");
-        let gain = if exponent < FEW_KEYS {
-            Expected::AtLeast(0.01, 0.0)
-        } else {
-            Expected::AtMost(0.01, 1.0)
+        let gain = match exponent.total_cmp(&FEW_KEYS) {
+            Ordering::Less => Expected::AtLeast(0.01, 0.0),
+            Ordering::Equal => Expected::least(0.0),
+            Ordering::Greater => Expected::AtMost(0.01, 1.0),
         };
         let cycles = (small.cycles, huge.cycles);
         Evidence::falls(&what, cycles, gain, "there are no reads").aside()
@@ -141,10 +142,10 @@ fn clock(lab: &Lab, keys: Keys, count: usize) -> Result<Vec<Evidence>, Error> {
         let Compared { time, .. } = pair.compare(&traffic, (&crew, turns))?;
         space = traffic.space;
         let ratio = time.inverse();
-        let line = if exponent < FEW_KEYS {
-            Evidence::faster(what(exponent), "1 to 32 % faster", ratio)
-        } else {
-            Evidence::no_faster(what(exponent), ratio)
+        let line = match exponent.total_cmp(&FEW_KEYS) {
+            Ordering::Less => Evidence::faster(what(exponent), "1 to 32 % faster", ratio),
+            Ordering::Equal => Evidence::no_slower(what(exponent), ratio),
+            Ordering::Greater => Evidence::no_faster(what(exponent), ratio),
         };
         lines.push(line.unless(void.clone()));
     }
