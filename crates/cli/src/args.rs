@@ -388,13 +388,14 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "N")]
     pub keys: Option<String>,
 
-    /// A sixteenth of the keys, in a model with a sixteenth of the last level, and runs of 10 ms
+    /// A sixteenth of the keys, in a model with a sixteenth of the last level (and, where it is about
+    /// translations, of their second level), and runs of 10 ms
     #[arg(long)]
     pub quick: bool,
 
-    /// The machine of the model, one of those of `silvics inspect`
-    #[arg(long, value_name = "NAME", default_value = "haswell")]
-    pub machine: String,
+    /// The machine of the model, one of those of `silvics inspect`, instead of the source's
+    #[arg(long, value_name = "NAME")]
+    pub machine: Option<String>,
 
     /// What all random choices follow from
     #[arg(long, value_name = "N", default_value = "1")]

@@ -1,4 +1,4 @@
-//! `silvics reproduce`: what it sees of the study of trees, prints, and refuses.
+//! `silvics reproduce`: what it sees of the studies, prints, and refuses.
 
 mod common;
 
@@ -113,6 +113,54 @@ fn findings_are_named_where_they_are() {
     }
 }
 
+/// Skew by skew, with the source's machine and a part of what it holds.
+#[test]
+fn translations_matter_most_between_uniform_and_very_skewed_lookups() {
+    let report = quick(&["art/4.1", "--level", "facts,model"]);
+    assert_eq!(report["model"]["name"], "i7-2630qm");
+    assert_eq!(report["verdict"], "confirmed", "{report:#}");
+    let decisive = decisive(&report);
+    assert_eq!(decisive.len(), 4, "{decisive:#?}");
+    let share = |what: &str| line(&report, what)["value"].as_f64().unwrap();
+    // Lookups of all keys alike wait for lines, those of few for nothing.
+    let [uniform, peak, few] = [0.0, 1.5, 3.0].map(|exponent: f64| {
+        share(&format!("sparse, exponent {exponent}: share of cycles for translations"))
+    });
+    assert!(uniform < peak && few < 0.01, "{report:#}");
+    // Hot keys that are neighbours share pages.
+    let order = line(&report, "ranks in the order of the keys: the exponent");
+    assert_eq!(order["decides"], false, "{order}");
+    let nodes = line(&report, "dense: what the nodes here take")["found"].to_string();
+    assert!(nodes.contains("MB of memory") && nodes.contains("256"), "{nodes}");
+}
+
+#[test]
+fn huge_pages_need_fewer_translations() {
+    let report = quick(&["art/4.2", "--level", "facts,model"]);
+    let against: Vec<_> =
+        decisive(&report).into_iter().filter(|(_, verdict)| *verdict != "confirmed").collect();
+    // So few keys fill no huge page: what the system tells of these says nothing.
+    assert!(against.iter().all(|(what, _)| what.contains("on thp: share")), "{against:#?}");
+    for exponent in [0.0, 0.5, 1.0, 1.5] {
+        let misses = line(&report, &format!("sparse, exponent {exponent}: TLB misses fall by"));
+        assert!(misses["value"].as_f64() >= Some(0.8), "{misses}");
+    }
+    let table = line(&report, "sparse, exponent 1.5, where least: lines of the page table");
+    assert_eq!(table["verdict"], "confirmed", "{table}");
+}
+
+#[test]
+fn huge_pages_are_timed_by_skew() {
+    let report = quick(&["art/4.2", "--level", "clock", "--keys", "20k"]);
+    let lines = report["evidence"].as_array().unwrap();
+    assert_eq!(lines.len(), 14, "{report:#}");
+    for line in lines {
+        assert_eq!((&line["level"], &line["decides"]), (&"clock".into(), &false.into()), "{line}");
+        let what = line["what"].as_str().unwrap();
+        assert!(what.contains("20000 keys") && what.contains("thp / on 4k"), "{line}");
+    }
+}
+
 #[test]
 fn a_claim_about_slices_needs_a_machine_that_has_them() {
     let args = ["bst/1.6", "--keys", "4000", "--level", "model", "--machine", "i7-4770"];
@@ -206,7 +254,13 @@ fn without_a_name_it_lists_what_there_is() {
     }
     let output = run(&["reproduce", "--format", "json"]);
     let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(list["experiments"].as_array().unwrap().len(), numbers.len());
+    let list = list["experiments"].as_array().unwrap();
+    let others = ["art/4.1", "art/4.2"];
+    assert_eq!(list.len(), numbers.len() + others.len());
+    assert!(
+        others.iter().all(|other| list.iter().any(|one| one["experiment"] == *other)),
+        "{list:?}"
+    );
 }
 
 #[track_caller]

@@ -36,7 +36,8 @@ pub use census::{Census, FREED, KindId, Placed};
 pub use class::study_class;
 pub use facts::{Facts, Shares, Survey};
 pub use model::{
-    Cache, Counts, Entries, Inclusion, Level, Machine, MachineError, Model, PageSize, Reached, Tlb,
+    Cache, Counts, Entries, Inclusion, Latencies, Level, Machine, MachineError, Model, PageSize,
+    Reached, Tlb,
 };
 pub use moves::{Among, Moves, Slot};
 pub use pagemap::{Frames, PagemapError};

@@ -71,7 +71,7 @@ impl Choice {
         let present = len.div_ceil(2);
         let samples = match dist {
             Dist::Zipf(exponent) if exponent > 0.0 => {
-                let hot = Scramble::new(len, label(seed, "hot"));
+                let hot = Self::hot(len, seed);
                 sample(len, exponent, seed, |rank| hot.apply(rank) as u32)
             }
             Dist::Latest => sample(present, LATEST_EXPONENT, seed, |age| age as u32),
@@ -85,6 +85,26 @@ impl Choice {
             order: Scramble::new(len, label(seed, "order")),
             samples,
         }
+    }
+
+    /// The same, but that all `len` keys are present at the start, so that every lookup finds its key.
+    ///
+    /// # Panics
+    /// As `new`, and if it is none of `uniform`, `sparse` and `zipf`.
+    pub fn filled(dist: Dist, len: usize, seed: u64) -> Self {
+        let alike = matches!(dist, Dist::Uniform | Dist::Sparse | Dist::Zipf(_));
+        assert!(alike, "`{dist}` is about keys that are not there");
+        Self { present: len as u64, ..Self::new(dist, len, seed) }
+    }
+
+    /// Where `zipf` has put its ranks: the positions of all keys, the hottest first.
+    pub fn hottest(&self) -> impl Iterator<Item = u32> + use<> {
+        let hot = Self::hot(self.len(), self.seed);
+        (0..self.len).map(move |rank| hot.apply(rank) as u32)
+    }
+
+    fn hot(len: usize, seed: u64) -> Scramble {
+        Scramble::new(len, label(seed, "hot"))
     }
 
     /// The distribution.
@@ -267,6 +287,40 @@ mod tests {
             }
             prop_assert_eq!(at, len);
         }
+    }
+
+    #[test]
+    fn a_filled_key_space_is_loaded_whole() {
+        for dist in [Dist::Uniform, Dist::Sparse, Dist::Zipf(1.5)] {
+            let choice = Choice::filled(dist, 1001, 3);
+            let mut all = load(&choice, 3).concat();
+            assert_ne!(all[..100], load(&Choice::filled(dist, 1001, 4), 1).concat()[..100]);
+            all.sort_unstable();
+            assert_eq!((all, choice.present()), ((0..1001).collect(), 1001));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "`latest` is about keys that are not there")]
+    fn a_window_that_moves_cannot_be_filled() {
+        let _ = Choice::filled(Dist::Latest, 10, 1);
+    }
+
+    #[test]
+    fn the_hottest_come_first_and_are_scattered() {
+        let choice = Choice::new(Dist::Zipf(1.0), 1000, 9);
+        let hottest: Vec<u32> = choice.hottest().collect();
+        let distinct: HashSet<u32> = hottest.iter().copied().collect();
+        assert_eq!((hottest.len(), distinct.len()), (1000, 1000));
+        let mut count = vec![0_usize; 1000];
+        for position in choice.samples() {
+            count[*position as usize] += 1;
+        }
+        // The first is chosen about twice as often as the second, and so on.
+        let of = |rank: usize| count[hottest[rank] as usize];
+        assert_eq!(count.iter().max(), Some(&of(0)));
+        assert!(of(0) > of(1) && of(1) > of(3) && of(3) > of(15), "{:?}", &count[..20]);
+        assert!(!hottest[..20].is_sorted());
     }
 
     #[test]

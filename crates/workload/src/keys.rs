@@ -1,6 +1,6 @@
 //! Key spaces: what turns a position into a key.
 
-use crate::bijection::hash63;
+use crate::bijection::{Scramble, hash63};
 use std::hash::Hasher;
 
 /// A key space of 64-bit words.
@@ -14,6 +14,7 @@ pub struct WordKeys {
 enum Words {
     Dense,
     Sparse,
+    Random32(Scramble),
     Listed(Vec<u64>),
 }
 
@@ -27,6 +28,12 @@ impl WordKeys {
     /// The integers from 1 to `len`, each hashed to 63 bits by a fixed bijection.
     pub fn sparse(len: usize) -> Self {
         let kind = Words::Sparse;
+        Self { kind, len }
+    }
+
+    /// Distinct words below 2^32, at most so many, that look random: which ones follows from the seed.
+    pub fn random32(len: usize, seed: u64) -> Self {
+        let kind = Words::Random32(Scramble::new(1 << 32, seed));
         Self { kind, len }
     }
 
@@ -53,6 +60,7 @@ impl WordKeys {
         match &self.kind {
             Words::Dense => u64::from(position) + 1,
             Words::Sparse => hash63(u64::from(position) + 1),
+            Words::Random32(scramble) => scramble.apply(u64::from(position)),
             Words::Listed(words) => words[position as usize],
         }
     }
@@ -198,6 +206,27 @@ mod tests {
             assert_eq!(dense.key(position), u64::from(position) + 1);
             assert_eq!(sparse.key(position), hash63(dense.key(position)));
         }
+    }
+
+    /// As many in each half, each quarter and so on as chance has it, whichever bits are asked.
+    #[test]
+    fn random_words_are_distinct_and_spread() {
+        let words = WordKeys::random32(1 << 16, 7);
+        let all: Vec<u64> = (0..1 << 16).map(|position| words.key(position)).collect();
+        let mut sorted = all.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), all.len());
+        assert!(sorted.last().is_some_and(|last| *last < 1 << 32) && !all.is_sorted());
+        for shift in [0, 8, 16, 24] {
+            let mut buckets = [0_i64; 256];
+            for word in &all {
+                buckets[(word >> shift & 255) as usize] += 1;
+            }
+            // Of 256 each, within six standard deviations.
+            assert!(buckets.iter().all(|count| (count - 256).abs() < 96), "{shift}: {buckets:?}");
+        }
+        assert_ne!(words.key(1), WordKeys::random32(1 << 16, 8).key(1));
     }
 
     #[test]

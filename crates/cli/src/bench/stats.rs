@@ -35,6 +35,12 @@ impl Interval {
         let (k, _) = rank(n);
         Some(Self { median, low: sorted[k - 1], high: sorted[n - k] })
     }
+
+    /// That of rates, of times, and the other way round.
+    #[must_use]
+    pub fn inverse(self) -> Self {
+        Self { median: 1.0 / self.median, low: 1.0 / self.high, high: 1.0 / self.low }
+    }
 }
 
 /// The probability that an interval of `n` samples covers the median.

@@ -139,8 +139,18 @@ impl<'t, K: BenchKey + ?Sized> Built<'t, K> {
 
     /// Looks keys up, as the distribution has it, until `count` were there, and shows `see` what each of
     /// those lookups has read. The same keys each time.
-    pub fn lookups(&self, count: usize, mut see: impl FnMut(&[Read])) -> Result<(), Error> {
-        let (space, choice) = (&self.traffic.space, &self.traffic.choice);
+    pub fn lookups(&self, count: usize, see: impl FnMut(&[Read])) -> Result<(), Error> {
+        self.lookups_by(&self.traffic.choice, count, see)
+    }
+
+    /// The same of keys that another distribution chooses from the same key space.
+    pub fn lookups_by(
+        &self,
+        choice: &Choice,
+        count: usize,
+        mut see: impl FnMut(&[Read]),
+    ) -> Result<(), Error> {
+        let space = &self.traffic.space;
         let lookups: Mix = single("--lookups", "100/0/0", parse)?;
         let mut stream = choice.stream(lookups, 0, Share::ALONE, choice.start());
         let (mut block, mut reads, mut left) = (Block::new(1), Vec::new(), count);

@@ -11,6 +11,7 @@ use crate::counters::PerOp;
 use crate::error::Error;
 use crate::flags::{parse, single};
 use crate::keys::BenchKey;
+use crate::memory::{self, Resident};
 use crate::place::Place;
 use crate::progress::Progress;
 use silvics::{Pages, Tuning};
@@ -154,42 +155,79 @@ pub fn compare<K: BenchKey + ?Sized>(
 ) -> Result<Compared, Error> {
     let (first, second) = (&plan.subject, remedied);
     progress.doing(format!("{} and {}: lookups in turns", first.name(), second.name()));
-    let (before, after) = (plain(plan, first, traffic)?, plain(plan, second, traffic)?);
-    let mix: Mix = single("--fix", "100/0/0", parse)?;
-    let run = |of: &Plain<K>, number| {
-        let window = traffic.choice.start();
-        let (threads, scan_length) = (crew.threads, 1);
-        let spec = RunSpec { mix, batch: 1, scan_length, threads, time: turns.run, number, window };
-        of.subject.run(traffic, &spec, crew)
-    };
-    let (mut runs_before, mut runs_after): (Vec<Outcome>, Vec<Outcome>) = Default::default();
-    for pair in 0..=turns.pairs as u64 {
-        let (a, b) = if pair % 2 == 0 {
-            let a = run(&before, pair);
-            (a, run(&after, pair))
-        } else {
-            let b = run(&after, pair);
-            (run(&before, pair), b)
+    let compared = Pair::load(plan, remedied, traffic)?.compare(traffic, (crew, turns))?;
+    progress.step();
+    Ok(compared)
+}
+
+/// Two indexes with the same keys.
+pub struct Pair<K: BenchKey + ?Sized> {
+    before: Plain<K>,
+    after: Plain<K>,
+    name: String,
+}
+
+impl<K: BenchKey + ?Sized> Pair<K> {
+    /// Loads both: what is inspected, and that with a remedy.
+    pub fn load(plan: &Plan, remedied: &Setup, traffic: &Traffic<K>) -> Result<Self, Error> {
+        let before = plain(plan, &plan.subject, traffic)?;
+        Ok(Self { before, after: plain(plan, remedied, traffic)?, name: remedied.name() })
+    }
+
+    /// The memory of each, by the system's account, if it gives one.
+    pub fn memory(&self) -> [Option<Resident>; 2] {
+        [&self.before, &self.after].map(|of| {
+            let pools = of.subject.pool_stats();
+            let regions: Vec<_> = pools.into_iter().flat_map(|pool| pool.regions).collect();
+            memory::of_regions(&regions)
+        })
+    }
+
+    /// Looks up in both in turns, keys of the same space.
+    pub fn compare(
+        &self,
+        traffic: &Traffic<K>,
+        (crew, turns): (&Crew, Turns),
+    ) -> Result<Compared, Error> {
+        let mix: Mix = single("--fix", "100/0/0", parse)?;
+        let run = |of: &Plain<K>, number| {
+            let window = traffic.choice.start();
+            let (threads, scan_length) = (crew.threads, 1);
+            let spec =
+                RunSpec { mix, batch: 1, scan_length, threads, time: turns.run, number, window };
+            of.subject.run(traffic, &spec, crew).map_err(|failure| self.failed(failure))
         };
-        let failed = |failure| match failure {
+        let (mut runs_before, mut runs_after): (Vec<Outcome>, Vec<Outcome>) = Default::default();
+        for pair in 0..=turns.pairs as u64 {
+            let (a, b) = if pair % 2 == 0 {
+                let a = run(&self.before, pair)?;
+                (a, run(&self.after, pair)?)
+            } else {
+                let b = run(&self.after, pair)?;
+                (run(&self.before, pair)?, b)
+            };
+            // The first pair brings both into the caches.
+            if pair > 0 {
+                runs_before.push(a);
+                runs_after.push(b);
+            }
+        }
+        let pairs = runs_before.iter().zip(&runs_after);
+        let ratios: Vec<f64> = pairs.map(|(a, b)| a.mops() / b.mops()).collect();
+        Ok(Compared {
+            time: Interval::of(&ratios).ok_or(Error::Interrupted)?,
+            before: PerOp::of(counted(&runs_before)),
+            after: PerOp::of(counted(&runs_after)),
+        })
+    }
+
+    fn failed(&self, failure: Failure) -> Error {
+        let index = self.name.clone();
+        match failure {
             Failure::Interrupted => Error::Interrupted,
-            Failure::Panicked => Error::Panicked { index: second.name() },
-            Failure::Alloc { error, .. } => Error::Alloc { index: second.name(), error },
-            Failure::Wrong(what) => Error::Wrong { index: second.name(), what },
-        };
-        let (a, b) = (a.map_err(failed)?, b.map_err(failed)?);
-        // The first pair brings both into the caches.
-        if pair > 0 {
-            runs_before.push(a);
-            runs_after.push(b);
+            Failure::Panicked => Error::Panicked { index },
+            Failure::Alloc { error, .. } => Error::Alloc { index, error },
+            Failure::Wrong(what) => Error::Wrong { index, what },
         }
     }
-    progress.step();
-    let pairs = runs_before.iter().zip(&runs_after);
-    let ratios: Vec<f64> = pairs.map(|(a, b)| a.mops() / b.mops()).collect();
-    Ok(Compared {
-        time: Interval::of(&ratios).ok_or(Error::Interrupted)?,
-        before: PerOp::of(counted(&runs_before)),
-        after: PerOp::of(counted(&runs_after)),
-    })
 }

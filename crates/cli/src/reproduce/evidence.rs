@@ -153,6 +153,9 @@ pub struct Evidence {
     pub decides: bool,
 }
 
+/// Less than this per lookup is none.
+const COUNTED: f64 = 0.01;
+
 impl Evidence {
     /// A figure, judged.
     fn figure(level: Level, what: String, unit: Unit, expected: Expected, found: f64) -> Self {
@@ -175,6 +178,16 @@ impl Evidence {
     /// A figure of the model.
     pub fn model(what: impl Into<String>, unit: Unit, expected: Expected, found: f64) -> Self {
         Self::figure(Level::Model, what.into(), unit, expected, found)
+    }
+
+    /// By which share the second is less than the first, in what the model counts per lookup; missing if there
+    /// is `none` of it in the first.
+    pub fn falls(what: &str, (before, after): (f64, f64), expected: Expected, none: &str) -> Self {
+        if before < COUNTED {
+            return Self::missing(Level::Model, what.into(), none.into());
+        }
+        let figures = format!("({before:.2} → {after:.2})");
+        Self::model(what, Unit::Share, expected, 1.0 - after / before).with(&figures)
     }
 
     /// A fact that is no figure, and whether it is as expected.
@@ -200,6 +213,26 @@ impl Evidence {
             value: Some(ratio.median),
             verdict,
             decides: false,
+        }
+    }
+
+    /// The same where the source saw that it is not: as fast, or slower.
+    pub fn no_faster(what: String, ratio: Interval) -> Self {
+        let there = ratio.low <= 1.0;
+        Self {
+            expected: "not above 1 (the source: no gain)".into(),
+            verdict: if there { Verdict::Confirmed } else { Verdict::Contradicted },
+            ..Self::faster(what, "", ratio)
+        }
+    }
+
+    /// The same where the source says nothing, but that it is not worse.
+    pub fn no_slower(what: String, ratio: Interval) -> Self {
+        let there = ratio.high >= 1.0;
+        Self {
+            expected: "not below 1 (the source says nothing)".into(),
+            verdict: if there { Verdict::Confirmed } else { Verdict::Contradicted },
+            ..Self::faster(what, "", ratio)
         }
     }
 
@@ -286,6 +319,17 @@ mod tests {
         assert_eq!(judged(1.01, 1.2, 1.3), Verdict::Confirmed);
         assert_eq!(judged(0.99, 1.2, 1.3), Verdict::NotSeen);
         assert_eq!(judged(0.7, 0.8, 0.99), Verdict::Contradicted);
+        let level = |low, median, high| {
+            Evidence::no_faster("a".into(), Interval { median, low, high }).verdict
+        };
+        assert_eq!(level(0.99, 1.0, 1.01), Verdict::Confirmed);
+        assert_eq!(level(0.9, 0.95, 0.99), Verdict::Confirmed);
+        assert_eq!(level(1.01, 1.1, 1.2), Verdict::Contradicted);
+        let open = |low, median, high| {
+            Evidence::no_slower("a".into(), Interval { median, low, high }).verdict
+        };
+        assert_eq!(open(1.01, 1.1, 1.2), Verdict::Confirmed);
+        assert_eq!(open(0.9, 0.95, 0.99), Verdict::Contradicted);
     }
 
     #[test]

@@ -66,6 +66,17 @@ impl Bed {
         Self { place, ..Self::mixed(index, keys) }
     }
 
+    /// The same on other pages.
+    #[must_use]
+    pub fn on(self, pages: Pages) -> Self {
+        let place = match self.place {
+            Place::Pooled(_, tuning) => Place::Pooled(pages, tuning),
+            Place::SizeClass(_) => Place::SizeClass(pages),
+            other => other,
+        };
+        Self { place, ..self }
+    }
+
     /// The same beside what a program allocates for each key.
     #[must_use]
     pub fn beside(self, host: &'static [&'static str]) -> Self {
@@ -136,8 +147,8 @@ pub struct Lab {
     pub plan: Plan,
     /// The one that all this runs on.
     pub machine: Machine,
-    /// What has been looked at, which other experiments may want to see as well.
-    seen: Vec<(Bed, Rc<Look>)>,
+    /// What has been looked at in a model of a machine, which other experiments may want to see as well.
+    seen: Vec<(Model, Bed, Rc<Look>)>,
 }
 
 impl Lab {
@@ -158,7 +169,9 @@ impl Lab {
 
     /// An index, inspected.
     pub fn look(&mut self, bed: &Bed) -> Result<Rc<Look>, Error> {
-        if let Some((_, look)) = self.seen.iter().find(|(seen, _)| seen == bed) {
+        let on = self.plan.machine;
+        let seen = self.seen.iter().find(|(model, seen, _)| (model, seen) == (&on, bed));
+        if let Some((.., look)) = seen {
             return Ok(Rc::clone(look));
         }
         let plan = self.inspection(bed)?;
@@ -168,7 +181,7 @@ impl Lab {
             return Err(Error::Wrong { index: bed.index.into(), what });
         };
         let look = Rc::new(look);
-        self.seen.push((bed.clone(), Rc::clone(&look)));
+        self.seen.push((on, bed.clone(), Rc::clone(&look)));
         Ok(look)
     }
 
@@ -201,7 +214,8 @@ impl Lab {
         Ok(Collocated::of(paths.collocation()))
     }
 
-    fn inspection(&self, bed: &Bed) -> Result<Inspection, Error> {
+    /// An inspection of it, with the lab's model and seed.
+    pub fn inspection(&self, bed: &Bed) -> Result<Inspection, Error> {
         let mut machine = smaller(self.plan.machine, bed.part)?;
         if !bed.prefetch {
             machine = machine.without_prefetch();
@@ -243,8 +257,7 @@ impl Lab {
         let traffic: Traffic<u64> = traffic(&plan);
         let crew = Crew::new();
         let turns = (&crew, self.turns());
-        let times = compare(&plan, &fast, &traffic, turns, &Progress::new(1))?.time;
-        Ok(Interval { median: 1.0 / times.median, low: 1.0 / times.high, high: 1.0 / times.low })
+        Ok(compare(&plan, &fast, &traffic, turns, &Progress::new(1))?.time.inverse())
     }
 
     /// The evidence of that for two layouts, of which the source saw one to be so much faster.
@@ -307,7 +320,7 @@ impl Lab {
     }
 
     /// How often, and how long.
-    fn turns(&self) -> Turns {
+    pub fn turns(&self) -> Turns {
         if self.plan.quick {
             Turns { pairs: 10, run: Duration::from_millis(10) }
         } else {

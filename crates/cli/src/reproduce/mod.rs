@@ -14,8 +14,10 @@
 //! | `lab` | inspections and clocks |
 //! | `evidence` | lines, levels and verdicts |
 //! | `bst` | experiments on binary search trees |
+//! | `art` | experiments on the adaptive radix tree |
 //! | `report` | what comes out |
 
+mod art;
 mod bst;
 mod evidence;
 mod lab;
@@ -36,6 +38,8 @@ pub struct Experiment {
     pub title: &'static str,
     /// Where it was made.
     pub source: &'static str,
+    /// The machine of the model, unless another is asked for.
+    pub machine: &'static str,
     /// What its source saw: its numbers are the source's.
     pub claim: &'static str,
     /// What of it no run of this command can show, and why.
@@ -44,8 +48,10 @@ pub struct Experiment {
     pub gather: fn(&mut Lab) -> Result<Vec<Evidence>, Error>,
 }
 
-/// All there are, in the order of their numbers.
-const ALL: &[Experiment] = bst::ALL;
+/// All there are, by source, in the order of their numbers.
+fn all() -> impl Iterator<Item = &'static Experiment> + Clone {
+    bst::ALL.iter().chain(art::ALL)
+}
 
 /// Reproduces experiments and prints what came of each as soon as it has.
 pub fn reproduce(args: &ReproduceArgs) -> Result<(), Error> {
@@ -57,13 +63,14 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Error> {
         format => format,
     };
     let plan = Plan::new(args)?;
-    let chosen = plan::chosen(&args.experiments, ALL)?;
+    let chosen = plan::chosen(&args.experiments, all())?;
     if chosen.is_empty() {
-        return report::list(ALL, format);
+        return report::list(all(), format);
     }
     interrupt::catch();
     let mut lab = Lab::new(plan);
     for experiment in &chosen {
+        lab.plan = lab.plan.clone().on(experiment.machine)?;
         let evidence = (experiment.gather)(&mut lab)?;
         report::print(&report::Report::new(experiment, &lab, evidence), format)?;
     }

@@ -5,7 +5,7 @@ use super::evidence::Level;
 use crate::args::ReproduceArgs;
 use crate::error::Error;
 use crate::flags::{list, number, seed, single};
-use silvics_layout::{Cache, Machine};
+use silvics_layout::{Cache, Entries, Machine, Tlb};
 use silvics_workload::KEYS_MAX;
 
 /// What to reproduce, and how thoroughly.
@@ -16,27 +16,38 @@ pub struct Plan {
     pub keys: Option<usize>,
     pub quick: bool,
     pub seed: u64,
+    /// The machine of the model, if one is asked for instead of the source's.
+    pub asked: Option<String>,
     /// The machine of the model.
     pub machine: Machine,
 }
 
 /// By how much a quick run is smaller: in keys, and in the last level of the model, so that as large a
 /// part of a tree fits into it.
-const QUICK: usize = 16;
+pub const QUICK: usize = 16;
+
+/// The machine of the model as long as no experiment says another.
+const USUAL: &str = "haswell";
 
 impl Plan {
     /// Reads the flags.
     pub fn new(args: &ReproduceArgs) -> Result<Self, Error> {
         let keys = |text: &String| single("--keys", text, |text| number(text, 1000, KEYS_MAX / 2));
-        let machine =
-            Machine::named(&args.machine).map_err(|error| Error::value("--machine", error))?;
+        let asked = args.machine.clone();
         Ok(Self {
             levels: list("--level", &args.level, level)?,
             keys: args.keys.as_ref().map(keys).transpose()?,
             quick: args.quick,
             seed: single("--seed", &args.seed, seed)?,
-            machine: smaller(machine, if args.quick { QUICK } else { 1 })?,
+            machine: machine(asked.as_deref().unwrap_or(USUAL), args.quick)?,
+            asked,
         })
+    }
+
+    /// The same with the machine of this name, unless one is asked for.
+    pub fn on(self, source: &str) -> Result<Self, Error> {
+        let machine = machine(self.asked.as_deref().unwrap_or(source), self.quick)?;
+        Ok(Self { machine, ..self })
     }
 
     /// How many keys, where an experiment has so many.
@@ -54,6 +65,28 @@ fn level(text: &str) -> Result<Level, String> {
     }
 }
 
+fn machine(name: &str, quick: bool) -> Result<Machine, Error> {
+    let machine = Machine::named(name).map_err(|error| Error::value("--machine", error))?;
+    smaller(machine, if quick { QUICK } else { 1 })
+}
+
+/// The same machine with a part of its second level of translations, for a tree that has as many fewer pages.
+/// What one lookup needs, in the first level, is as much as ever.
+pub fn fewer_translations(machine: Machine, part: usize) -> Machine {
+    let table = |Entries { entries, ways }| {
+        let entries = (entries / part).max(1);
+        let ways = ways.min(entries);
+        Entries { entries: entries / ways * ways, ways }
+    };
+    let [first, second] = machine.tlb;
+    let second = match second {
+        Tlb::Split { small, huge } => Tlb::Split { small: table(small), huge },
+        Tlb::Small(small) => Tlb::Small(table(small)),
+        Tlb::Shared(both) => Tlb::Shared(table(both)),
+    };
+    Machine { tlb: [first, second], ..machine }
+}
+
 /// The same machine with a part of its last level.
 pub fn smaller(machine: Machine, part: usize) -> Result<Machine, Error> {
     let llc = Cache { bytes: machine.llc.bytes / part, ..machine.llc };
@@ -68,20 +101,19 @@ pub fn smaller(machine: Machine, part: usize) -> Result<Machine, Error> {
 /// The experiments that are named, each once, in the order of their names.
 pub fn chosen(
     names: &[String],
-    all: &'static [Experiment],
+    all: impl Iterator<Item = &'static Experiment> + Clone,
 ) -> Result<Vec<&'static Experiment>, Error> {
     for name in names {
-        if !all.iter().any(|experiment| experiment.name == name) {
+        if !all.clone().any(|experiment| experiment.name == name) {
             return Err(unknown(name, all));
         }
     }
-    Ok(all.iter().filter(|one| names.iter().any(|name| name == one.name)).collect())
+    Ok(all.filter(|one| names.iter().any(|name| name == one.name)).collect())
 }
 
-fn unknown(name: &str, all: &[Experiment]) -> Error {
+fn unknown(name: &str, mut all: impl Iterator<Item = &'static Experiment>) -> Error {
     let number = name.rsplit('/').next().unwrap_or(name);
-    let close = all.iter().find(|experiment| experiment.name.ends_with(&format!("/{number}")));
-    let remedy = match close {
+    let remedy = match all.find(|experiment| experiment.name.ends_with(&format!("/{number}"))) {
         Some(experiment) => format!("did you mean `{}`?", experiment.name),
         None => "`silvics reproduce` alone lists what there is".into(),
     };
@@ -91,7 +123,7 @@ fn unknown(name: &str, all: &[Experiment]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use silvics_layout::Level as CacheLevel;
+    use silvics_layout::{Level as CacheLevel, Model};
 
     fn args() -> ReproduceArgs {
         ReproduceArgs {
@@ -99,7 +131,7 @@ mod tests {
             level: "facts,model,clock".into(),
             keys: None,
             quick: false,
-            machine: "haswell".into(),
+            machine: None,
             seed: "1".into(),
             format: "table".into(),
         }
@@ -119,8 +151,28 @@ mod tests {
     #[test]
     fn presets_can_be_smaller() {
         for name in Machine::NAMES.into_iter().filter(|name| *name != "host") {
-            let plan = Plan::new(&ReproduceArgs { machine: name.into(), quick: true, ..args() });
-            assert!(plan.is_ok(), "{name}: {plan:?}");
+            let machine = Some(name.to_owned());
+            let plan = Plan::new(&ReproduceArgs { machine, quick: true, ..args() }).unwrap();
+            let smaller = fewer_translations(plan.machine, QUICK);
+            assert!(Model::new(&smaller).is_ok(), "{name}: {smaller:?}");
         }
+    }
+
+    #[test]
+    fn translations_are_fewer_in_the_second_level() {
+        let machine = Machine::named("i7-2630qm").unwrap();
+        let fewer = fewer_translations(machine, QUICK);
+        let second = Tlb::Small(Entries { entries: 32, ways: 4 });
+        assert_eq!(fewer, Machine { tlb: [machine.tlb[0], second], ..machine });
+    }
+
+    #[test]
+    fn an_experiment_has_the_machine_of_its_source_unless_another_is_asked_for() {
+        let name = |machine: Option<&str>| {
+            let machine = machine.map(str::to_owned);
+            let plan = Plan::new(&ReproduceArgs { machine, ..args() }).unwrap();
+            plan.on("i7-2630qm").unwrap().machine.name
+        };
+        assert_eq!((name(None), name(Some("zen4"))), ("i7-2630qm", "zen4"));
     }
 }

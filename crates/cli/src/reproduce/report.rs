@@ -148,8 +148,8 @@ struct List {
 }
 
 /// Prints what there is.
-pub fn list(all: &'static [Experiment], format: Format) -> Result<(), Error> {
-    let listed = all.iter().map(|experiment| Listed {
+pub fn list(all: impl Iterator<Item = &'static Experiment>, format: Format) -> Result<(), Error> {
+    let listed = all.map(|experiment| Listed {
         experiment: experiment.name,
         title: experiment.title,
         source: experiment.source,

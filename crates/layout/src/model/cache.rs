@@ -150,9 +150,8 @@ impl Lines {
     }
 
     /// The lines it holds.
-    #[cfg(test)]
-    pub(super) fn lines(&self) -> Vec<usize> {
-        self.lru.tags.iter().filter(|tag| **tag != EMPTY).map(|tag| tag >> 1).collect()
+    pub(super) fn lines(&self) -> impl Iterator<Item = usize> {
+        self.lru.tags.iter().filter(|tag| **tag != EMPTY).map(|tag| tag >> 1)
     }
 }
 

@@ -15,13 +15,17 @@
 //! ```
 //! An exclusive level is not filled on the way up: a line that hits leaves it, and what the level above
 //! evicts fills it. What an inclusive level evicts leaves the levels above. Each set is in true LRU order.
-//! A line's translation is looked up once per read of the line, in both levels of translations.
+//! A line's translation is looked up once per read of the line, in both levels of translations. In a model
+//! that walks ([`Model::walking`]) what neither has is read from the page table, entry by entry, through the
+//! same caches, before the line is.
 //!
 //! # Departures from machines
 //! 1. Replacement is true LRU; processors come close at best, and large last levels least.
 //! 2. Sets depend on virtual addresses, as [`Sets`](crate::Sets) says.
-//! 3. One core and reads alone: no writes, no instructions, no page tables in the caches.
-//! 4. Of the prefetchers the one that completes pairs of lines, always and at once: no streams.
+//! 3. One core and reads alone: no writes, no instructions, and page tables in the caches only where the
+//!    model walks, with tables where `walk.rs` puts them.
+//! 4. Of the prefetchers the one that completes pairs of lines, always and at once: no streams. Walks set off
+//!    none.
 //!
 //! # Invariants
 //! M1: a line is once in a cache at most (`Lru`, R2): a level is filled after it missed, or as an
@@ -41,18 +45,22 @@ mod cache;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
 mod host;
+mod latencies;
 mod machine;
 mod presets;
 #[cfg(test)]
 mod tests;
 mod tlb;
+mod walk;
 
+pub use latencies::Latencies;
 pub use machine::{Cache, Entries, Inclusion, Level, Machine, MachineError, Tlb};
 pub use tlb::PageSize;
 
 use cache::Lines;
 use std::ops::Sub;
 use tlb::{Translation, Translations};
+use walk::{TABLES, Walker};
 
 /// The caches and translations of a [`Machine`], with what they hold.
 ///
@@ -76,6 +84,8 @@ pub struct Model {
     l2: Lines,
     llc: Lines,
     translations: Translations,
+    /// Where walks read the page table.
+    walker: Option<Walker>,
     counts: Counts,
 }
 
@@ -110,6 +120,14 @@ pub struct Counts {
     pub tlb_misses: u64,
     /// nor in the second: walks of the page table.
     pub page_walks: u64,
+    /// Entries of the page table that walks have read, in a model that walks.
+    pub table_reads: u64,
+    /// Of these, entries whose line was not in L1,
+    pub table_l1_misses: u64,
+    /// nor in L2,
+    pub table_l2_misses: u64,
+    /// nor in the last level: read from memory.
+    pub table_llc_misses: u64,
 }
 
 impl Sub for Counts {
@@ -126,6 +144,10 @@ impl Sub for Counts {
             prefetched_used: self.prefetched_used - before.prefetched_used,
             tlb_misses: self.tlb_misses - before.tlb_misses,
             page_walks: self.page_walks - before.page_walks,
+            table_reads: self.table_reads - before.table_reads,
+            table_l1_misses: self.table_l1_misses - before.table_l1_misses,
+            table_l2_misses: self.table_l2_misses - before.table_l2_misses,
+            table_llc_misses: self.table_llc_misses - before.table_llc_misses,
         }
     }
 }
@@ -141,8 +163,15 @@ impl Model {
             l2: Lines::new(machine, Level::L2),
             llc: Lines::new(machine, Level::Llc),
             translations: Translations::new(machine.tlb),
+            walker: None,
             counts: Counts::default(),
         })
+    }
+
+    /// The same, whose walks read the page table through the caches.
+    #[must_use]
+    pub fn walking(self) -> Self {
+        Self { walker: Some(Walker::new()), ..self }
     }
 
     /// Reads `bytes` bytes from `address` on, at least one, in memory mapped by pages of that size:
@@ -160,10 +189,15 @@ impl Model {
                 Translation::Walked => {
                     self.counts.tlb_misses += 1;
                     self.counts.page_walks += 1;
+                    self.walk(line << self.line_bits, page);
                 }
             }
             if self.l1.hit(line).is_none() {
-                furthest = furthest.max(self.miss(line));
+                let reached = self.miss(line, self.adjacent_line);
+                self.counts.l1_misses += 1;
+                self.counts.l2_misses += u64::from(reached > Reached::Cache(Level::L2));
+                self.counts.llc_misses += u64::from(reached == Reached::Memory);
+                furthest = furthest.max(reached);
             }
         }
         furthest
@@ -174,9 +208,34 @@ impl Model {
         self.counts
     }
 
-    /// Brings a line into L1 that is not there: from where.
-    fn miss(&mut self, line: usize) -> Reached {
-        self.counts.l1_misses += 1;
+    /// How many lines of the page table a level holds.
+    pub fn table_lines(&self, level: Level) -> usize {
+        let cache = match level {
+            Level::L1 => &self.l1,
+            Level::L2 => &self.l2,
+            Level::Llc => &self.llc,
+        };
+        cache.lines().filter(|line| *line >= TABLES >> self.line_bits).count()
+    }
+
+    /// Reads the entries that a walk needs, if it does.
+    fn walk(&mut self, address: usize, page: PageSize) {
+        let Some(walker) = &mut self.walker else { return };
+        for entry in walker.walk(address, page) {
+            self.counts.table_reads += 1;
+            let line = entry >> self.line_bits;
+            if self.l1.hit(line).is_none() {
+                let reached = self.miss(line, false);
+                self.counts.table_l1_misses += 1;
+                self.counts.table_l2_misses += u64::from(reached > Reached::Cache(Level::L2));
+                self.counts.table_llc_misses += u64::from(reached == Reached::Memory);
+            }
+        }
+    }
+
+    /// Brings a line into L1 that is not there, and the other one of its pair into L2 if that is asked for:
+    /// from where.
+    fn miss(&mut self, line: usize, pair: bool) -> Reached {
         if let Some(prefetched) = self.l2.find(line) {
             if prefetched {
                 self.counts.prefetched_used += 1;
@@ -185,12 +244,10 @@ impl Model {
             self.fill_l1(line);
             return Reached::Cache(Level::L2);
         }
-        self.counts.l2_misses += 1;
         let reached = if let Some(prefetched) = self.llc.find(line) {
             self.counts.prefetched_used += u64::from(prefetched);
             Reached::Cache(Level::Llc)
         } else {
-            self.counts.llc_misses += 1;
             if self.llc.inclusion != Inclusion::Exclusive {
                 self.fill_llc(line, false);
             }
@@ -200,7 +257,7 @@ impl Model {
             self.fill_l2(line, false);
         }
         self.fill_l1(line);
-        if self.adjacent_line {
+        if pair {
             self.prefetch(line ^ 1);
         }
         reached

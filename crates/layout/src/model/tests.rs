@@ -123,7 +123,7 @@ fn an_exclusive_level_holds_what_others_do_not() {
 /// M1 and M2 of the module's docs, and that a line is in an exclusive level or in the one above it.
 fn check_invariants(model: &Model) {
     let held = [&model.l1, &model.l2, &model.llc].map(|level| {
-        let lines = level.lines();
+        let lines: Vec<usize> = level.lines().collect();
         let distinct: HashSet<usize> = lines.iter().copied().collect();
         assert_eq!(distinct.len(), lines.len(), "{lines:?}");
         distinct
@@ -250,6 +250,56 @@ fn huge_pages_reach_further() {
     assert_eq!(walks("i7-4770", PageSize::Small, 4 << 20, 2), (2048, 1024));
 }
 
+/// 8192 pages of 4 KiB, of each a line, in rounds, on a machine whose second level of translations holds
+/// 512: each read walks. Their entries fill 1024 lines of the page table.
+#[test]
+fn walks_read_the_page_table_through_the_caches() {
+    let round = |model: &mut Model, page| {
+        let before = model.counts();
+        for number in 0..8192 {
+            model.read((number << 12) + number / 128 * 64, 8, page);
+        }
+        model.counts() - before
+    };
+    let machine = Machine::named("i7-2630qm").unwrap().without_prefetch();
+    let mut model = Model::new(&machine).unwrap().walking();
+    let first = round(&mut model, PageSize::Small);
+    // An entry at the top and one below lead to a directory, of which 16 entries in two lines lead to
+    // tables.
+    assert_eq!((first.page_walks, first.table_reads), (8192, 8192 + 16 + 2));
+    assert_eq!(first.table_llc_misses, 1024 + 4);
+    // What leads to the tables is kept. A line of them is read eight times in a row, and then again when
+    // 18 other lines have come into its set of L2.
+    let second = round(&mut model, PageSize::Small);
+    assert_eq!((second.page_walks, second.table_reads), (8192, 8192));
+    let misses = (second.table_l1_misses, second.table_l2_misses, second.table_llc_misses);
+    assert_eq!(misses, (1024, 1024, 0));
+    assert_eq!((second.l1_misses, second.l2_misses, second.llc_misses), (8192, 8192, 0));
+    assert_eq!(model.table_lines(Level::Llc), 1024 + 4);
+    // 16 pages of 2 MiB, all in the first level of translations.
+    let mut huge = Model::new(&machine).unwrap().walking();
+    let first = round(&mut huge, PageSize::Huge);
+    assert_eq!((first.page_walks, first.table_reads), (16, 16 + 2));
+    assert_eq!(first.table_llc_misses, 4);
+    assert_eq!(round(&mut huge, PageSize::Huge).page_walks, 0);
+    assert_eq!(huge.table_lines(Level::Llc), 4);
+    // A model that does not walk counts walks and reads no tables.
+    let mut still = Model::new(&machine).unwrap();
+    let counts = round(&mut still, PageSize::Small);
+    assert_eq!((counts.page_walks, counts.table_reads), (8192, 0));
+    assert_eq!(still.table_lines(Level::Llc), 0);
+}
+
+#[test]
+fn walks_fetch_no_pairs() {
+    let machine = Machine { adjacent_line: true, ..TINY };
+    let mut model = Model::new(&machine).unwrap().walking();
+    assert_eq!(model.read(0, 8, PageSize::Small), Memory);
+    let counts = model.counts();
+    assert_eq!((counts.table_reads, counts.table_llc_misses, counts.prefetched), (4, 4, 1));
+    assert_eq!((counts.llc_misses, counts.l1_misses), (1, 1));
+}
+
 #[test]
 fn pages_of_both_sizes_compete_where_entries_are_shared() {
     // 72 entries in one set: 71 small pages leave room for one huge one.
@@ -334,6 +384,10 @@ fn counts_are_subtracted_field_by_field() {
         prefetched_used: 7,
         tlb_misses: 8,
         page_walks: 9,
+        table_reads: 10,
+        table_l1_misses: 11,
+        table_l2_misses: 12,
+        table_llc_misses: 13,
     };
     let ten = Counts {
         reads: 11,
@@ -345,12 +399,17 @@ fn counts_are_subtracted_field_by_field() {
         prefetched_used: 77,
         tlb_misses: 88,
         page_walks: 99,
+        table_reads: 110,
+        table_l1_misses: 121,
+        table_l2_misses: 132,
+        table_llc_misses: 143,
     };
     let difference = ten - one;
     assert_eq!(difference - one, Counts { reads: 9, lines: 18, ..difference - one });
     assert_eq!(
         format!("{difference:?}"),
         "Counts { reads: 10, lines: 20, l1_misses: 30, l2_misses: 40, llc_misses: 50, \
-         prefetched: 60, prefetched_used: 70, tlb_misses: 80, page_walks: 90 }"
+         prefetched: 60, prefetched_used: 70, tlb_misses: 80, page_walks: 90, table_reads: 100, \
+         table_l1_misses: 110, table_l2_misses: 120, table_llc_misses: 130 }"
     );
 }

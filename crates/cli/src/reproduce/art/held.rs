@@ -1,0 +1,60 @@
+//! What a tree takes, and on which pages.
+
+use super::Keys;
+use super::curve::inspection;
+use crate::error::Error;
+use crate::inspect::built::Built;
+use crate::memory::{self, Resident};
+use crate::reproduce::lab::Lab;
+use silvics::Pages;
+use silvics_layout::Level;
+use silvics_pool::HUGE_PAGE;
+use std::collections::HashSet;
+
+/// A tree of these keys on these pages.
+pub struct Held {
+    /// Nodes of each kind that there is.
+    pub kinds: Vec<(String, usize)>,
+    /// Their bytes, and those that the tree holds from the system.
+    pub bytes: usize,
+    pub memory: usize,
+    /// Pages of 4 KiB on which nodes lie, and aligned 2 MiB in which they do.
+    pub small_pages: usize,
+    pub huge_pages: usize,
+    /// The tree's memory by the system's account, if it gives one.
+    pub resident: Option<Resident>,
+}
+
+impl Held {
+    /// Builds one to look at.
+    pub fn of(lab: &Lab, keys: Keys, count: usize, pages: Pages) -> Result<Self, Error> {
+        let traffic = keys.traffic(count, lab.plan.seed);
+        let plan = inspection(lab, count, pages)?;
+        let mut built = Built::new(&plan, &plan.subject, &traffic)?;
+        let mut census = built.census()?;
+        let names: Vec<String> = census.kinds().map(str::to_owned).collect();
+        let survey = census.survey(&plan.machine.sets(Level::Llc));
+        let (mut small, mut huge, mut bytes) = (HashSet::new(), HashSet::new(), 0);
+        let mut kinds = Vec::new();
+        for (number, name) in names.into_iter().enumerate() {
+            bytes += survey.sizes(number).sum::<usize>();
+            kinds.push((name, survey.sizes(number).count()));
+            for address in survey.pages(number).into_iter().flat_map(|run| run.step_by(PAGE)) {
+                small.insert(address / PAGE);
+                huge.insert(address / HUGE_PAGE);
+            }
+        }
+        let pools = built.index().pool_stats();
+        let regions: Vec<_> = pools.into_iter().flat_map(|pool| pool.regions).collect();
+        Ok(Self {
+            kinds,
+            bytes,
+            memory: built.index().bytes(),
+            small_pages: small.len(),
+            huge_pages: huge.len(),
+            resident: memory::of_regions(&regions),
+        })
+    }
+}
+
+const PAGE: usize = 4096;

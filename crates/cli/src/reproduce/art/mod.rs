@@ -1,0 +1,105 @@
+//! Experiments on the adaptive radix tree and translations.
+//!
+//! # Keys and lookups
+//! Dense keys are the integers from 1 to n, sparse ones n distinct ones below 2^32 that look random; both are
+//! inserted in random order, all of them. Lookups choose by a Zipf distribution over all of them. The source
+//! does not say whether its ranks are scattered over the keys; that hot nodes have to be gathered to lie in
+//! the same pages, as it goes on to do, says that they are, and so they are here. How much less there is to
+//! see of dense keys whose ranks are in the order of the keys is reported beside it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `curve` | what lookups cost in the model, by skew |
+//! | `held` | what a tree takes, and on which pages |
+//! | `stalls` | art/4.1 |
+//! | `pages` | art/4.2 |
+//! | `nodes` | the node set of the source, counted |
+
+mod curve;
+mod held;
+mod nodes;
+mod pages;
+mod stalls;
+
+use super::Experiment;
+use crate::bench::subject::Traffic;
+use silvics_workload::{Choice, Dist, WordKeys};
+
+const SLIDES: &str =
+    "Wong, Feng, Xu, Lo and Kao, TLB misses – the missing issue of adaptive radix tree?";
+/// The source's: 64 and 512 translations of 4 KiB pages, 32 of 2 MiB pages, 6 MiB of last level.
+const MACHINE: &str = "i7-2630qm";
+
+const STALLS: &str = "stalls of a processor, which need its counters: the model adds up latencies of Sandy \
+                      Bridge, some of them assumed, and no work between reads, so its shares are too high \
+                      where most reads hit";
+const NODES: &str = "the source's nodes, of 36 bytes and up: those here begin and end at lines, hold values, \
+                     and up to four keys share a leaf";
+
+/// All of them, in the order of their numbers.
+pub const ALL: &[Experiment] = &[
+    Experiment {
+        name: "art/4.1",
+        title: "where TLB misses matter",
+        source: SLIDES,
+        machine: MACHINE,
+        claim: "of a million keys, dense (19 MB) or sparse (22 MB), TLB misses are 5 to 7 % of the stall time \
+                of lookups with Zipf exponents from 0 to 1, where cache misses dominate, up to 23 % from 1 to \
+                2, and 0 to 2 % from 2 to 3",
+        cannot_show: &[STALLS, NODES],
+        gather: stalls::stalls,
+    },
+    Experiment {
+        name: "art/4.2",
+        title: "huge pages",
+        source: SLIDES,
+        machine: MACHINE,
+        claim: "2 MiB pages make lookups 1 to 32 % faster with exponents below 2 and change nothing beyond; \
+                they leave fewer TLB misses, and fewer lines of the page table in the caches",
+        cannot_show: &[STALLS, NODES],
+        gather: pages::pages,
+    },
+];
+
+/// The skews of lookups.
+const EXPONENTS: [f64; 7] = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0];
+/// Below this the source sees a gain in huge pages, above it none.
+const FEW_KEYS: f64 = 2.0;
+
+/// How many keys the source has.
+const KEYS: usize = 1_000_000;
+
+/// Which keys there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keys {
+    Dense,
+    Sparse,
+}
+
+impl Keys {
+    const BOTH: [Self; 2] = [Self::Dense, Self::Sparse];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Dense => "dense",
+            Self::Sparse => "sparse",
+        }
+    }
+
+    fn space(self, keys: usize, seed: u64) -> WordKeys {
+        match self {
+            Self::Dense => WordKeys::dense(keys),
+            Self::Sparse => WordKeys::random32(keys, seed),
+        }
+    }
+
+    /// The keys, and lookups that choose all alike.
+    fn traffic(self, keys: usize, seed: u64) -> Traffic<u64> {
+        Traffic { space: self.space(keys, seed), choice: zipf(0.0, keys, seed) }
+    }
+}
+
+/// Lookups with that skew.
+fn zipf(exponent: f64, keys: usize, seed: u64) -> Choice {
+    Choice::filled(Dist::Zipf(exponent), keys, seed)
+}
