@@ -134,9 +134,11 @@ fn long_paths_that_merge() {
     for beyond in [&[&b"bbbc"[..]][..], &[b"bbba\xff", b"bbbca", b"bbbcz"]] {
         for taken in [20, 24] {
             let tree = tree::<[u8]>();
-            let chain = vec![b'b'; 24];
+            let chain = [b'b'; 24];
             (1..=24).for_each(|len| assert_eq!(tree.pin().insert(&chain[..len], 0), Ok(None)));
-            beyond.iter().for_each(|key| assert_eq!(tree.pin().insert(key, 1), Ok(None)));
+            for key in beyond {
+                assert_eq!(tree.pin().insert(key, 1), Ok(None));
+            }
             let guard = tree.domain().pin();
             let mut range = tree.range(.., &guard);
             let mut seen: Vec<_> = range.by_ref().take(taken).map(|(key, _)| key).collect();
