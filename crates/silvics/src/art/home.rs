@@ -163,7 +163,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
     pub(super) fn words(
         &self,
         contents: &[(Digit, Word)],
-        place: Place,
+        place: Room,
         guard: &Guard,
     ) -> Result<Word, AllocError> {
         self.sized(&self.slots.words, contents, place, guard)
@@ -173,7 +173,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
     pub(super) fn values(
         &self,
         contents: &[(Digit, u64)],
-        place: Place,
+        place: Room,
         guard: &Guard,
     ) -> Result<Word, AllocError> {
         self.sized(self.slots.values(), contents, place, guard)
@@ -184,7 +184,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         &self,
         family: &Family<C, P>,
         contents: &[(Digit, C)],
-        place: Place,
+        place: Room,
         guard: &Guard,
     ) -> Result<Word, AllocError>
     where
@@ -210,7 +210,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         &self,
         slots: &P::Slots<N>,
         contents: &[(Digit, C)],
-        Place { prefix, end, .. }: Place,
+        Room { prefix, end, .. }: Room,
         guard: &Guard,
     ) -> Result<NonNull<N>, AllocError> {
         let slot = self.empty(slots, prefix, guard)?;
@@ -246,7 +246,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         let entries = entries.as_slice();
         let [first, .., last] = entries else { unreachable!("more than a leaf takes") };
         let depth = K::parting(first.0, last.0);
-        let place = Place::exact(K::before(first.0, depth), depth);
+        let place = Room::exact(K::before(first.0, depth), depth);
         let digit = |entry: &(K::Ref<'_>, u64)| K::digit(entry.0, depth);
         if K::DIRECT && depth == LAST && entries.iter().all(|(_, value)| *value != u64::EMPTY) {
             let mut contents = [(None, u64::EMPTY); MOST_KEYS + 1];
@@ -330,7 +330,7 @@ pub(super) unsafe fn bytes<K: Parts + ?Sized>(word: Word) -> usize {
 
 /// Where a new node goes, and which places it has beside those that are filled.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Room {
     prefix: u64,
     depth: usize,
     room: usize,
@@ -338,7 +338,7 @@ pub(super) struct Place {
     end: bool,
 }
 
-impl Place {
+impl Room {
     /// As many places as are filled, at least.
     pub(super) fn exact(prefix: u64, depth: usize) -> Self {
         Self { prefix, depth, room: 0, end: false }
@@ -369,7 +369,7 @@ impl<'h, K: Parts + ?Sized, P: Placement, const N: usize> Children<'h, K, P, N> 
     }
 
     /// The node with all of them.
-    pub(super) fn node(mut self, place: Place, guard: &Guard) -> Result<Word, AllocError> {
+    pub(super) fn node(mut self, place: Room, guard: &Guard) -> Result<Word, AllocError> {
         let node = self.home.words(&self.contents[..self.len], place, guard)?;
         self.len = 0;
         Ok(node)

@@ -1,7 +1,7 @@
 //! The writing verbs.
 
 use super::ArtTree;
-use super::home::{Children, Place, Spare, copied};
+use super::home::{Children, Room, Spare, copied};
 use super::key::{ArtKey, Digit};
 use super::leaf::{Entries, LeafOf};
 use super::node::{AnySize, NodeRef};
@@ -13,23 +13,25 @@ use crate::domain::Guard;
 use crate::update::{Step, Update};
 use silvics_pool::{AllocError, Placement};
 use silvics_sync::atomic::Ordering;
+use silvics_sync::prefetch;
 use silvics_sync::version::VersionLock;
 
 /// The last two nodes of a path.
-#[derive(Default)]
-struct LastTwo<'g> {
-    parent: Option<Visit<'g>>,
-    node: Option<Visit<'g>>,
+struct LastTwo {
+    parent: Word,
+    node: Word,
 }
 
-impl<'g> Trail<'g> for LastTwo<'g> {
+impl Trail for LastTwo {
     #[inline(always)]
     fn begin(&mut self) {
-        *self = Self::default();
+        (self.parent, self.node) = (Word::NONE, Word::NONE);
     }
     #[inline(always)]
-    fn pass(&mut self, at: Visit<'g>, _digit: Digit) {
-        self.parent = self.node.replace(at);
+    fn pass(&mut self, at: Word, _digit: Digit) {
+        (self.parent, self.node) = (self.node, at);
+        // Its lock is in another line than the place that decides whether it will be needed.
+        prefetch(at.object());
     }
 }
 
@@ -91,7 +93,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         guard: &Guard,
     ) -> Result<Option<u64>, AllocError> {
         loop {
-            let mut trail = LastTwo::default();
+            let mut trail = LastTwo { parent: Word::NONE, node: Word::NONE };
             let (at, end) = self.seek(key, usize::MAX, Patience::Waits, &mut trail);
             let state = Self::state(end);
             if verb.step(state) == Step::Keep {
@@ -110,7 +112,8 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                     return Ok(state);
                 }
                 Attempt::Rebuild { boxed } => {
-                    let parent = trail.parent.expect("the root has a place for each digit");
+                    // SAFETY: read under the guard; the root is not rebuilt, it has a place for each digit.
+                    let parent = unsafe { Visit::of(trail.parent) };
                     self.rebuild(parent, at, key, boxed, guard)?;
                 }
                 Attempt::Restart => {}
@@ -260,7 +263,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             End::Parting(word, depth, other) => {
                 let leaf = self.spare((key, value), guard)?;
                 let both = [(other, word), (K::digit(key, depth), leaf.word())];
-                let place = Place::exact(K::before(key, depth), depth);
+                let place = Room::exact(K::before(key, depth), depth);
                 node.replace(digit, self.home.words(&both, place, guard)?); // LP(inserted)
                 leaf.linked();
             }
@@ -297,7 +300,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     ) -> Result<bool, AllocError> {
         self.replaced(parent, at, key, guard, |this| {
             let (prefix, depth) = (at.header().prefix, at.depth());
-            let room = |len| Place::with_room(prefix, depth, len, K::digit(key, depth));
+            let room = |len| Room::with_room(prefix, depth, len, K::digit(key, depth));
             Ok(Some(match at.node {
                 NodeRef::Words(node) => {
                     copied(node, |all| this.home.words(all, room(all.len()), guard))?
@@ -314,7 +317,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                         let entry = [(K::direct(prefix, byte), value)];
                         children.add(digit, this.home.leaf(&entry, guard)?);
                     }
-                    children.node(Place::exact(prefix, depth), guard)?
+                    children.node(Room::exact(prefix, depth), guard)?
                 }
                 NodeRef::Values(node) => {
                     copied(node, |all| this.home.values(all, room(all.len()), guard))?

@@ -5,7 +5,7 @@ use super::get::reads;
 use super::key::{ArtKey, Digit, Parts};
 use super::layout;
 use super::leaf::LeafOf;
-use super::node::{Header, NodeRef, PREFIX};
+use super::node::{Header, NodeRef, PREFIX, Place, header, place};
 use super::scan::{Found, Frame, Stack};
 use super::word::{ABSENT, Content, Kind, Word};
 use silvics_layout::record::Why;
@@ -53,11 +53,11 @@ pub(super) enum End {
 }
 
 /// Who is told of the nodes on a path.
-pub(super) trait Trail<'g> {
+pub(super) trait Trail {
     /// The path begins, once more if it has before.
     fn begin(&mut self);
     /// It goes through a node, at this digit.
-    fn pass(&mut self, at: Visit<'g>, digit: Digit);
+    fn pass(&mut self, at: Word, digit: Digit);
 }
 
 /// The way down that a key's digits show.
@@ -103,47 +103,46 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         &'g self,
         key: K::Ref<'_>,
         limit: usize,
-        trail: &mut impl Trail<'g>,
+        trail: &mut impl Trail,
     ) -> Descent<'g> {
-        let (mut at, mut skipped) = (self.root(), usize::MAX);
+        let (mut at, mut skipped) = (self.root_word(), usize::MAX);
         trail.begin();
         loop {
-            let digit = K::digit(key, at.depth());
+            let (depth, digit) = (at.depth(), K::digit(key, at.depth()));
+            // SAFETY: read under the guard.
+            let visit = || unsafe { Visit::of(at) };
+            let ends = |end| Descent { at: visit(), skipped, end };
             trail.pass(at, digit);
-            let word = match at.node {
-                NodeRef::Values(node) => {
-                    let place = node.find(digit);
-                    P::saw(|| reads::<K, _>(at.word, place, Why::Found));
+            // SAFETY: read under the guard.
+            let word = match unsafe { place(at, digit) } {
+                Place::Value(place) => {
+                    P::saw(|| reads::<K, _>(at, place, Why::Found));
                     let value = place.map_or(ABSENT, u64::load);
-                    let end = if value == ABSENT { Lead::Nothing } else { Lead::Value(value) };
-                    return Descent { at, skipped, end };
+                    return ends(if value == ABSENT { Lead::Nothing } else { Lead::Value(value) });
                 }
-                NodeRef::Words(node) => {
-                    let place = node.find(digit);
-                    P::saw(|| reads::<K, _>(at.word, place, Why::Step));
+                Place::Word(place) => {
+                    P::saw(|| reads::<K, _>(at, place, Why::Step));
                     place.map_or(Word::NONE, Word::load)
                 }
             };
-            if word.is_none() {
-                return Descent { at, skipped, end: Lead::Nothing };
-            }
             if word.kind() == Kind::Leaf {
-                return Descent { at, skipped, end: Lead::Leaf(word) };
+                return ends(if word.is_none() { Lead::Nothing } else { Lead::Leaf(word) });
             }
-            if word.depth() > limit {
-                return Descent { at, skipped, end: Lead::Node(word) };
+            let below = word.depth();
+            if below > limit {
+                return ends(Lead::Node(word));
             }
-            // SAFETY: read under the guard.
-            let child = unsafe { Visit::of(word) };
-            if child.depth() > at.depth() + 1 {
-                if K::DIRECT && K::before(key, child.depth()) != child.header().prefix {
-                    return Descent { at, skipped, end: Lead::Node(word) };
+            if below > depth + 1 {
+                // SAFETY: read under the guard.
+                let prefix = || unsafe { header(word) }.prefix;
+                if K::DIRECT && K::before(key, below) != prefix() {
+                    return ends(Lead::Node(word));
                 }
                 if !K::DIRECT {
-                    skipped = skipped.min(at.depth() + 1);
+                    skipped = skipped.min(depth + 1);
                 }
             }
-            at = child;
+            at = word;
         }
     }
 
@@ -158,7 +157,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         key: K::Ref<'_>,
         deepest: usize,
         patience: Patience,
-        trail: &mut impl Trail<'g>,
+        trail: &mut impl Trail,
     ) -> (Visit<'g>, End) {
         let (mut limit, mut backoff) = (deepest, Backoff::new());
         loop {

@@ -1,7 +1,7 @@
 //! Nodes become as small as what is in them.
 
 use super::ArtTree;
-use super::home::{Place, copied};
+use super::home::{Room, copied};
 use super::key::ArtKey;
 use super::leaf::Entries;
 use super::node::NodeRef;
@@ -56,7 +56,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         if !is_large(at, live) {
             return Ok(None);
         }
-        let place = Place::exact(at.header().prefix, at.depth());
+        let place = Room::exact(at.header().prefix, at.depth());
         match at.node {
             NodeRef::Values(node) => {
                 if live > K::LEAF_KEYS {
