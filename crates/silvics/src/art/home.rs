@@ -191,7 +191,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         C::Atomic: Send,
     {
         // `node::limit` says how many go into nodes of lines.
-        let size = match contents.len() + place.room {
+        let size = match contents.len() + place.more {
             0..=4 if C::KINDS[0] != C::KINDS[1] => 0,
             0..=14 => 1,
             15..=48 => 2,
@@ -333,7 +333,7 @@ pub(super) unsafe fn bytes<K: Parts + ?Sized>(word: Word) -> usize {
 pub(super) struct Room {
     prefix: u64,
     depth: usize,
-    room: usize,
+    more: usize,
     /// Whether one of them must be for the end.
     end: bool,
 }
@@ -341,12 +341,12 @@ pub(super) struct Room {
 impl Room {
     /// As many places as are filled, at least.
     pub(super) fn exact(prefix: u64, depth: usize) -> Self {
-        Self { prefix, depth, room: 0, end: false }
+        Self { prefix, depth, more: 0, end: false }
     }
 
     /// With room for a digit, and for a quarter more, so that the node is not copied again soon.
     pub(super) fn with_room(prefix: u64, depth: usize, filled: usize, digit: Digit) -> Self {
-        Self { prefix, depth, room: (filled / 4).max(1), end: digit.is_none() }
+        Self { prefix, depth, more: (filled / 4).max(1), end: digit.is_none() }
     }
 }
 

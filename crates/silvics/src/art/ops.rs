@@ -5,14 +5,14 @@ use super::home::{Children, Room, Spare, copied};
 use super::key::{ArtKey, Digit};
 use super::leaf::{Entries, LeafOf};
 use super::node::{AnySize, NodeRef};
-use super::seek::{End, Patience, Trail, Visit};
+use super::seek::{End, Lead, Patience, Trail, Visit};
 use super::tidy::is_large;
-use super::word::{ABSENT, Word};
+use super::word::{ABSENT, Content, Word};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::update::{Step, Update};
 use silvics_pool::{AllocError, Placement};
-use silvics_sync::atomic::Ordering;
+use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_sync::prefetch;
 use silvics_sync::version::VersionLock;
 
@@ -94,7 +94,20 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     ) -> Result<Option<u64>, AllocError> {
         loop {
             let mut trail = LastTwo { parent: Word::NONE, node: Word::NONE };
-            let (at, end) = self.seek(key, usize::MAX, Patience::Waits, &mut trail);
+            let descent = self.descend(key, usize::MAX, &mut trail);
+            if let Lead::Place(place) = descent.end
+                && let Some(attempt) = self.change(descent.at, place, verb)
+            {
+                match attempt {
+                    Attempt::Done(state) => return Ok(state),
+                    Attempt::Shrunk(state) => {
+                        self.tidy(key, descent.at.depth(), guard);
+                        return Ok(state);
+                    }
+                    Attempt::Rebuild { .. } | Attempt::Restart => continue,
+                }
+            }
+            let (at, end) = self.seek_on(descent, key, usize::MAX, Patience::Waits, &mut trail);
             let state = Self::state(end);
             if verb.step(state) == Step::Keep {
                 return Ok(state); // LP(kept): the last load
@@ -119,6 +132,38 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                 Attempt::Restart => {}
             }
         }
+    }
+
+    /// Does what the verb wants with a value that lies in a node; nothing, if the value that it wants there
+    /// is the one that cannot.
+    #[inline]
+    fn change(&self, at: Visit<'_>, place: &AtomicU64, verb: Update) -> Option<Attempt> {
+        let state = || Some(u64::load(place)).filter(|value| *value != ABSENT);
+        let seen = state();
+        match verb.step(seen) {
+            Step::Keep => return Some(Attempt::Done(seen)), // LP(kept)
+            Step::Put(ABSENT) => return None,
+            Step::Put(_) | Step::Take => {}
+        }
+        let Some(_lock) = Locked::new(at) else { return Some(Attempt::Restart) };
+        let state = if planted(Canary::SeenBeforeLocked) { seen } else { state() };
+        Some(match verb.step(state) {
+            Step::Keep => Attempt::Done(state),
+            Step::Put(value) => {
+                value.store(place); // LP(inserted, replaced)
+                if state.is_none() {
+                    at.header().count(1);
+                    self.len.add(1);
+                }
+                Attempt::Done(state)
+            }
+            Step::Take => {
+                ABSENT.store(place); // LP(removed)
+                at.header().count(-1);
+                self.len.add(-1);
+                Attempt::taken(at, state)
+            }
+        })
     }
 
     /// The value of a key whose path ends so.
