@@ -134,9 +134,11 @@ fn long_paths_that_merge() {
     for beyond in [&[&b"bbbc"[..]][..], &[b"bbba\xff", b"bbbca", b"bbbcz"]] {
         for taken in [20, 24] {
             let tree = tree::<[u8]>();
-            let chain = vec![b'b'; 24];
+            let chain = [b'b'; 24];
             (1..=24).for_each(|len| assert_eq!(tree.pin().insert(&chain[..len], 0), Ok(None)));
-            beyond.iter().for_each(|key| assert_eq!(tree.pin().insert(key, 1), Ok(None)));
+            for key in beyond {
+                assert_eq!(tree.pin().insert(key, 1), Ok(None));
+            }
             let guard = tree.domain().pin();
             let mut range = tree.range(.., &guard);
             let mut seen: Vec<_> = range.by_ref().take(taken).map(|(key, _)| key).collect();
@@ -161,6 +163,23 @@ fn the_absent_value_after_a_shortage() {
     assert_eq!(tree.pin().insert(4, ABSENT), Ok(Some(4)));
     assert_eq!(tree.check(), Ok(1));
     assert_eq!(tree.pin().get(4), Some(ABSENT));
+}
+
+/// A removal that has happened says so, though there is no memory to make the node smaller.
+#[test]
+fn removals_that_cannot_tidy() {
+    for plan in [Plan::FailFrom(1), Plan::Panic(1)] {
+        let mut tree: ArtTree<u64, Faulty> = ArtTree::with_options(&Options::default()).unwrap();
+        (0..5).for_each(|key| assert_eq!(tree.pin().insert(key, key), Ok(None)));
+        assert_eq!(tree.pin().remove(0), Ok(Some(0)));
+        let ran = under(plan, || tree.pin().remove(1));
+        assert_eq!((ran.outcome, ran.faults > 0), (Some(Ok(Some(1))), true));
+        assert_eq!(tree.check(), Ok(3));
+        // Of a node of leaves, by its end.
+        let ran = under(plan, || tree.pin().pop_first());
+        assert!(matches!(ran.outcome, Some(Ok(Some((2, 2))))));
+        assert_eq!(tree.check(), Ok(2));
+    }
 }
 
 /// What begins with a prefix, in both structures that have byte strings.
