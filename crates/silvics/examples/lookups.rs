@@ -2,7 +2,7 @@
 
 use silvics::bst::{bronson, build, ellen, natarajan, ticket};
 use silvics::{
-    BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Options,
+    ArtTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Options,
     OrderedIndex, Pooled, RamachandranTree, SkipList, TicketTree,
 };
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ const KEYS: u64 = 1000;
 type Lookups = fn(u64) -> u64;
 
 /// Every structure, in the builds that lookups go different ways in.
-const STRUCTURES: [(&str, Lookups); 14] = [
+const STRUCTURES: [(&str, Lookups); 15] = [
     ("skiplist", lookups::<SkipList<u64>>),
     ("occ-avl", lookups::<BronsonTree>),
     ("occ-avl:fixed", lookups::<BronsonTree<Pooled, build::Fixed>>),
@@ -28,6 +28,7 @@ const STRUCTURES: [(&str, Lookups); 14] = [
     ("edge-int-lf", lookups::<RamachandranTree>),
     ("log-int", lookups::<DrachslerTree>),
     ("citrus", lookups::<CitrusTree>),
+    ("art", lookups::<ArtTree>),
 ];
 
 fn key(number: u64) -> u64 {

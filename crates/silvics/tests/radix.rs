@@ -165,6 +165,23 @@ fn the_absent_value_after_a_shortage() {
     assert_eq!(tree.pin().get(4), Some(ABSENT));
 }
 
+/// A removal that has happened says so, though there is no memory to make the node smaller.
+#[test]
+fn removals_that_cannot_tidy() {
+    for plan in [Plan::FailFrom(1), Plan::Panic(1)] {
+        let mut tree: ArtTree<u64, Faulty> = ArtTree::with_options(&Options::default()).unwrap();
+        (0..5).for_each(|key| assert_eq!(tree.pin().insert(key, key), Ok(None)));
+        assert_eq!(tree.pin().remove(0), Ok(Some(0)));
+        let ran = under(plan, || tree.pin().remove(1));
+        assert_eq!((ran.outcome, ran.faults > 0), (Some(Ok(Some(1))), true));
+        assert_eq!(tree.check(), Ok(3));
+        // Of a node of leaves, by its end.
+        let ran = under(plan, || tree.pin().pop_first());
+        assert!(matches!(ran.outcome, Some(Ok(Some((2, 2))))));
+        assert_eq!(tree.check(), Ok(2));
+    }
+}
+
 /// What begins with a prefix, in both structures that have byte strings.
 #[test]
 fn prefixes() {

@@ -6,7 +6,7 @@
 //! an entry.
 
 use super::ArtTree;
-use super::home::{Home, Place};
+use super::home::{Home, Room};
 use super::key::{ArtKey, Digit, Parts};
 use super::leaf::Entries;
 use super::node::{AnySize, LAST, NodeRef};
@@ -187,7 +187,7 @@ impl<'t, 'k, K: Parts + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         let Some(&Open { depth, first, last, few, start }) = self.open.last() else {
             return Ok(());
         };
-        let place = Place::exact(K::before(first, depth), depth);
+        let place = Room::exact(K::before(first, depth), depth);
         let root = match few {
             Some(few) => Top::Few(few),
             None if is_direct::<K>(depth) => self.direct(place, start, first)?,
@@ -205,7 +205,7 @@ impl<'t, 'k, K: Parts + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
     /// A node of values, or a leaf, or if a value cannot lie there a node of leaves.
     fn direct(
         &mut self,
-        place: Place,
+        place: Room,
         start: usize,
         first: K::Ref<'k>,
     ) -> Result<Top<'k, K>, AllocError> {

@@ -4,7 +4,7 @@ use super::ArtTree;
 use super::key::{ArtKey, Parts};
 use super::layout;
 use super::leaf::LeafOf;
-use super::node::{LINE, Node, NodeRef, PREFIX, line_of};
+use super::node::{LINE, Node, PREFIX, Place, header, line_of, place};
 use super::word::{ABSENT, Content, Kind, Word};
 use crate::domain::Guard;
 use silvics_layout::record::{Read, Why};
@@ -102,26 +102,23 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             // SAFETY: the caller's promise.
             return Next::Ends(unsafe { K::Leaf::from_word(word) }.get(key)); // LP(get)
         }
-        // SAFETY: the caller's promise.
-        let node = unsafe { NodeRef::from_word(word) };
         let depth = word.depth();
         if K::DIRECT && depth > above + 1 {
             P::saw(|| [layout::<K>(word).read(word.object(), PREFIX, 8, Why::Step)]);
-            if K::before(key, depth) != node.header().prefix {
+            // SAFETY: the caller's promise.
+            if K::before(key, depth) != unsafe { header(word) }.prefix {
                 return Next::Ends(None);
             }
         }
-        let digit = K::digit(key, depth);
-        match node {
-            NodeRef::Values(node) => {
-                let place = node.find(digit);
+        // SAFETY: the caller's promise.
+        match unsafe { place(word, K::digit(key, depth)) } {
+            Place::Value(place) => {
                 P::saw(|| reads::<K, _>(word, place, Why::Found));
                 // Not decided by a branch: the next lookup can begin while this one waits for memory.
                 let value = place.map_or(ABSENT, u64::load); // LP(get)
                 Next::Ends((value != ABSENT).then_some(value))
             }
-            NodeRef::Words(node) => {
-                let place = node.find(digit);
+            Place::Word(place) => {
                 P::saw(|| reads::<K, _>(word, place, Why::Step));
                 Next::At(place.map_or(Word::NONE, Word::load))
             }

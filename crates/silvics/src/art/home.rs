@@ -197,7 +197,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
     pub(super) fn words(
         &self,
         contents: &[(Digit, Word)],
-        place: Place,
+        place: Room,
         guard: &Guard,
     ) -> Result<Word, AllocError> {
         self.sized(&self.slots.words, contents, place, guard)
@@ -207,7 +207,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
     pub(super) fn values(
         &self,
         contents: &[(Digit, u64)],
-        place: Place,
+        place: Room,
         guard: &Guard,
     ) -> Result<Word, AllocError> {
         self.sized(self.slots.values(), contents, place, guard)
@@ -218,14 +218,14 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         &self,
         family: &Family<C, P>,
         contents: &[(Digit, C)],
-        place: Place,
+        place: Room,
         guard: &Guard,
     ) -> Result<Word, AllocError>
     where
         C::Atomic: Send,
     {
         // `node::limit` says how many go into nodes of lines.
-        let size = match contents.len() + place.room {
+        let size = match contents.len() + place.more {
             0..=4 if C::KINDS[0] != C::KINDS[1] => 0,
             0..=14 => 1,
             15..=48 => 2,
@@ -244,7 +244,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         &self,
         slots: &P::Slots<N>,
         contents: &[(Digit, C)],
-        Place { prefix, end, .. }: Place,
+        Room { prefix, end, .. }: Room,
         guard: &Guard,
     ) -> Result<NonNull<N>, AllocError> {
         let slot = self.empty(slots, prefix, guard)?;
@@ -290,7 +290,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         }
         // SAFETY: as above.
         let node = unsafe { NodeRef::from_word(word) };
-        let place = |filled| Place::alike(word, node.header().prefix, filled);
+        let place = |filled| Room::alike(word, node.header().prefix, filled);
         match node {
             NodeRef::Words(node) => copied(node, |all| self.words(all, place(all.len()), guard)),
             NodeRef::Values(node) => copied(node, |all| self.values(all, place(all.len()), guard)),
@@ -316,7 +316,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         let entries = entries.as_slice();
         let [first, .., last] = entries else { unreachable!("more than a leaf takes") };
         let depth = K::parting(first.0, last.0);
-        let place = Place::exact(K::before(first.0, depth), depth);
+        let place = Room::exact(K::before(first.0, depth), depth);
         let digit = |entry: &(K::Ref<'_>, u64)| K::digit(entry.0, depth);
         if K::DIRECT && depth == LAST && entries.iter().all(|(_, value)| *value != u64::EMPTY) {
             let mut contents = [(None, u64::EMPTY); MOST_KEYS + 1];
@@ -407,23 +407,23 @@ pub(super) unsafe fn bytes<K: Parts + ?Sized>(word: Word) -> usize {
 
 /// Where a new node goes, and which places it has beside those that are filled.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Room {
     prefix: u64,
     depth: usize,
-    room: usize,
+    more: usize,
     /// Whether one of them must be for the end.
     end: bool,
 }
 
-impl Place {
+impl Room {
     /// As many places as are filled, at least.
     pub(super) fn exact(prefix: u64, depth: usize) -> Self {
-        Self { prefix, depth, room: 0, end: false }
+        Self { prefix, depth, more: 0, end: false }
     }
 
     /// With room for a digit, and for a quarter more, so that the node is not copied again soon.
     pub(super) fn with_room(prefix: u64, depth: usize, filled: usize, digit: Digit) -> Self {
-        Self { prefix, depth, room: (filled / 4).max(1), end: digit.is_none() }
+        Self { prefix, depth, more: (filled / 4).max(1), end: digit.is_none() }
     }
 
     /// With places as a node has that is copied, so that the copy is of its kind.
@@ -434,7 +434,7 @@ impl Place {
             Kind::Node56 | Kind::Values56 => 48,
             Kind::Node256 | Kind::Values256 => 256,
         };
-        Self { prefix, depth: word.depth(), room: places - filled.min(places), end: false }
+        Self { prefix, depth: word.depth(), more: places - filled.min(places), end: false }
     }
 }
 
@@ -457,7 +457,7 @@ impl<'h, K: Parts + ?Sized, P: Placement, const N: usize> Children<'h, K, P, N> 
     }
 
     /// The node with all of them.
-    pub(super) fn node(mut self, place: Place, guard: &Guard) -> Result<Word, AllocError> {
+    pub(super) fn node(mut self, place: Room, guard: &Guard) -> Result<Word, AllocError> {
         let node = self.home.words(&self.contents[..self.len], place, guard)?;
         self.len = 0;
         Ok(node)

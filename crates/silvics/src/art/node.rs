@@ -77,6 +77,12 @@ impl Digits {
         self.bytes[usize::from(byte / 64)] |= 1 << (byte % 64);
     }
 
+    /// Of the sixteen bytes from a multiple of sixteen on, leaves those of a set.
+    #[inline(always)]
+    pub(super) fn keep(&mut self, from: usize, set: u16) {
+        self.bytes[from / 64] &= !(0xffff << (from % 64)) | u64::from(set) << (from % 64);
+    }
+
     /// How many there are.
     pub(super) fn count(&self) -> usize {
         let bytes = self.bytes.iter().map(|word| word.count_ones());
@@ -413,6 +419,15 @@ impl<'g, C: Content + 'static> AnySize<'g, C>
 where
     C::Atomic: Send,
 {
+    /// Which of the sixteen bytes from a multiple of sixteen on have something, of a node with a place for
+    /// each byte. Without a branch: what is there is nothing that a processor can guess.
+    #[inline(always)]
+    pub(super) fn present(self, from: usize) -> Option<u16> {
+        let Self::Full(node) = self else { return None };
+        let places = node.places[from..from + 16].iter().enumerate();
+        Some(places.fold(0, |set, (at, place)| set | u16::from(C::load(place) != C::EMPTY) << at))
+    }
+
     #[inline(always)]
     pub(super) fn header(self) -> &'g Header {
         each!(self, node => node.header())
@@ -470,6 +485,43 @@ where
 pub(super) enum NodeRef<'g> {
     Words(AnySize<'g, Word>),
     Values(AnySize<'g, u64>),
+}
+
+/// The place that a search comes to in a node, if there is one.
+pub(super) enum Place<'g> {
+    Word(Option<&'g <Word as Content>::Atomic>),
+    Value(Option<&'g <u64 as Content>::Atomic>),
+}
+
+/// The place of a digit in the node that a word leads to: what a search does at each step, in one branch.
+///
+/// # Safety
+/// As for [`NodeRef::from_word`].
+#[inline(always)]
+pub(super) unsafe fn place<'g>(word: Word, digit: Digit) -> Place<'g> {
+    let object = touch(word.object());
+    // SAFETY: the kind is that of the object (the caller's promise).
+    unsafe {
+        match word.kind() {
+            Kind::Leaf | Kind::Node4 => Place::Word((*object.cast::<Node4<Word>>()).find(digit)),
+            Kind::Node14 => Place::Word((*object.cast::<Node14<Word>>()).find(digit)),
+            Kind::Node56 => Place::Word((*object.cast::<Node56<Word>>()).find(digit)),
+            Kind::Node256 => Place::Word((*object.cast::<Node256<Word>>()).find(digit)),
+            Kind::Values14 => Place::Value((*object.cast::<Node14<u64>>()).find(digit)),
+            Kind::Values56 => Place::Value((*object.cast::<Node56<u64>>()).find(digit)),
+            Kind::Values256 => Place::Value((*object.cast::<Node256<u64>>()).find(digit)),
+        }
+    }
+}
+
+/// What the node begins with that a word leads to.
+///
+/// # Safety
+/// As for [`NodeRef::from_word`].
+#[inline(always)]
+pub(super) unsafe fn header<'g>(word: Word) -> &'g Header {
+    // SAFETY: every node begins with one.
+    unsafe { &*touch(word.object()).cast() }
 }
 
 impl<'g> NodeRef<'g> {

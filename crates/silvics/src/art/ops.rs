@@ -1,35 +1,37 @@
 //! The writing verbs.
 
 use super::ArtTree;
-use super::home::{Children, Place, Spare, copied};
+use super::home::{Children, Room, Spare, copied};
 use super::key::{ArtKey, Digit};
 use super::leaf::{Entries, LeafOf};
 use super::node::{AnySize, NodeRef};
-use super::seek::{End, Patience, Trail, Visit};
+use super::seek::{End, Lead, Patience, Trail, Visit};
 use super::tidy::is_large;
-use super::word::{ABSENT, Word};
+use super::word::{ABSENT, Content, Word};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::update::{Step, Update};
 use silvics_pool::{AllocError, Placement};
-use silvics_sync::atomic::Ordering;
+use silvics_sync::atomic::{AtomicU64, Ordering};
+use silvics_sync::prefetch;
 use silvics_sync::version::VersionLock;
 
 /// The last two nodes of a path.
-#[derive(Default)]
-struct LastTwo<'g> {
-    parent: Option<Visit<'g>>,
-    node: Option<Visit<'g>>,
+struct LastTwo {
+    parent: Word,
+    node: Word,
 }
 
-impl<'g> Trail<'g> for LastTwo<'g> {
+impl Trail for LastTwo {
     #[inline(always)]
     fn begin(&mut self) {
-        *self = Self::default();
+        (self.parent, self.node) = (Word::NONE, Word::NONE);
     }
     #[inline(always)]
-    fn pass(&mut self, at: Visit<'g>, _digit: Digit) {
-        self.parent = self.node.replace(at);
+    fn pass(&mut self, at: Word, _digit: Digit) {
+        (self.parent, self.node) = (self.node, at);
+        // Its lock is in another line than the place that decides whether it will be needed.
+        prefetch(at.object());
     }
 }
 
@@ -91,8 +93,21 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         guard: &Guard,
     ) -> Result<Option<u64>, AllocError> {
         loop {
-            let mut trail = LastTwo::default();
-            let (at, end) = self.seek(key, usize::MAX, Patience::Waits, &mut trail);
+            let mut trail = LastTwo { parent: Word::NONE, node: Word::NONE };
+            let descent = self.descend(key, usize::MAX, &mut trail);
+            if let Lead::Place(place) = descent.end
+                && let Some(attempt) = self.change(descent.at, place, verb)
+            {
+                match attempt {
+                    Attempt::Done(state) => return Ok(state),
+                    Attempt::Shrunk(state) => {
+                        self.tidy(key, descent.at.depth(), guard);
+                        return Ok(state);
+                    }
+                    Attempt::Rebuild { .. } | Attempt::Restart => continue,
+                }
+            }
+            let (at, end) = self.seek_on(descent, key, usize::MAX, Patience::Waits, &mut trail);
             let state = Self::state(end);
             if verb.step(state) == Step::Keep {
                 return Ok(state); // LP(kept): the last load
@@ -110,12 +125,45 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                     return Ok(state);
                 }
                 Attempt::Rebuild { boxed } => {
-                    let parent = trail.parent.expect("the root has a place for each digit");
+                    // SAFETY: read under the guard; the root is not rebuilt, it has a place for each digit.
+                    let parent = unsafe { Visit::of(trail.parent) };
                     self.rebuild(parent, at, key, boxed, guard)?;
                 }
                 Attempt::Restart => {}
             }
         }
+    }
+
+    /// Does what the verb wants with a value that lies in a node; nothing, if the value that it wants there
+    /// is the one that cannot.
+    #[inline]
+    fn change(&self, at: Visit<'_>, place: &AtomicU64, verb: Update) -> Option<Attempt> {
+        let state = || Some(u64::load(place)).filter(|value| *value != ABSENT);
+        let seen = state();
+        match verb.step(seen) {
+            Step::Keep => return Some(Attempt::Done(seen)), // LP(kept)
+            Step::Put(ABSENT) => return None,
+            Step::Put(_) | Step::Take => {}
+        }
+        let Some(_lock) = Locked::new(at) else { return Some(Attempt::Restart) };
+        let state = if planted(Canary::SeenBeforeLocked) { seen } else { state() };
+        Some(match verb.step(state) {
+            Step::Keep => Attempt::Done(state),
+            Step::Put(value) => {
+                value.store(place); // LP(inserted, replaced)
+                if state.is_none() {
+                    at.header().count(1);
+                    self.len.add(1);
+                }
+                Attempt::Done(state)
+            }
+            Step::Take => {
+                ABSENT.store(place); // LP(removed)
+                at.header().count(-1);
+                self.len.add(-1);
+                Attempt::taken(at, state)
+            }
+        })
     }
 
     /// The value of a key whose path ends so.
@@ -260,7 +308,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             End::Parting(word, depth, other) => {
                 let leaf = self.spare((key, value), guard)?;
                 let both = [(other, word), (K::digit(key, depth), leaf.word())];
-                let place = Place::exact(K::before(key, depth), depth);
+                let place = Room::exact(K::before(key, depth), depth);
                 node.replace(digit, self.home.words(&both, place, guard)?); // LP(inserted)
                 leaf.linked();
             }
@@ -297,7 +345,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     ) -> Result<bool, AllocError> {
         self.replaced(parent, at, key, guard, |this| {
             let (prefix, depth) = (at.header().prefix, at.depth());
-            let room = |len| Place::with_room(prefix, depth, len, K::digit(key, depth));
+            let room = |len| Room::with_room(prefix, depth, len, K::digit(key, depth));
             Ok(Some(match at.node {
                 NodeRef::Words(node) => {
                     copied(node, |all| this.home.words(all, room(all.len()), guard))?
@@ -314,7 +362,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                         let entry = [(K::direct(prefix, byte), value)];
                         children.add(digit, this.home.leaf(&entry, guard)?);
                     }
-                    children.node(Place::exact(prefix, depth), guard)?
+                    children.node(Room::exact(prefix, depth), guard)?
                 }
                 NodeRef::Values(node) => {
                     copied(node, |all| this.home.values(all, room(all.len()), guard))?

@@ -72,6 +72,9 @@ pub struct Frame {
     ahead: u16,
     /// … which are so many children, or less.
     lead: u8,
+    /// Of a node with a place for each byte: which sixteenths have been looked at, so that the set is of the
+    /// digits that have something.
+    looked: u16,
 }
 
 /// How many children of a node are prefetched ahead of a scan.
@@ -92,15 +95,37 @@ impl Frame {
     /// A node, of which what is beyond an edge is still to come.
     fn from<const REV: bool>(at: Visit<'_>, edge: usize) -> Self {
         let edge = edge as u16;
-        Self { word: at.word, digits: at.node.digits(), edge, ahead: edge, lead: 0 }
+        let looked = match at.word.kind() {
+            Kind::Node256 | Kind::Values256 => 0,
+            _ => u16::MAX,
+        };
+        Self { word: at.word, digits: at.node.digits(), edge, ahead: edge, lead: 0, looked }
     }
 
     /// The digit beyond an edge, and the edge beyond that.
     #[inline(always)]
-    fn beyond<const REV: bool>(&self, edge: u16) -> Option<(Digit, u16)> {
-        let (digits, edge) = (&self.digits, usize::from(edge));
-        let digit = if REV { digits.last_before(edge) } else { digits.first_from(edge) }?;
-        Some((digit, (number(digit) + usize::from(!REV)) as u16))
+    fn beyond<const REV: bool>(&mut self, edge: u16) -> Option<(Digit, u16)> {
+        loop {
+            let (digits, edge) = (&self.digits, usize::from(edge));
+            let digit = if REV { digits.last_before(edge) } else { digits.first_from(edge) }?;
+            match digit {
+                Some(byte) if self.looked >> (byte / 16) & 1 == 0 => self.look(byte),
+                _ => return Some((digit, (number(digit) + usize::from(!REV)) as u16)),
+            }
+        }
+    }
+
+    /// Looks which bytes have something, of the sixteen that this one is of.
+    #[inline(always)]
+    fn look(&mut self, byte: u8) {
+        let from = usize::from(byte & !15);
+        // SAFETY: as in `next`.
+        let present = match unsafe { NodeRef::from_word(self.word) } {
+            NodeRef::Words(node) => node.present(from),
+            NodeRef::Values(node) => node.present(from),
+        };
+        self.digits.keep(from, present.unwrap_or(u16::MAX));
+        self.looked |= 1 << (byte / 16);
     }
 
     /// The scan has taken a child: prefetches others, two for one until the lead is won.
@@ -227,13 +252,15 @@ impl<K: Parts + ?Sized> Stack<K> {
 /// A stack that follows a path.
 struct Placing<'a, K: Parts + ?Sized, const REV: bool>(&'a mut Stack<K>);
 
-impl<'g, K: Parts + ?Sized, const REV: bool> Trail<'g> for Placing<'_, K, REV> {
+impl<K: Parts + ?Sized, const REV: bool> Trail for Placing<'_, K, REV> {
     fn begin(&mut self) {
         (self.0.len, self.0.cut) = (0, false);
     }
 
     /// What is at this digit has been passed, and what is before it.
-    fn pass(&mut self, at: Visit<'g>, digit: Digit) {
+    fn pass(&mut self, at: Word, digit: Digit) {
+        // SAFETY: read under the guard.
+        let at = unsafe { Visit::of(at) };
         self.0.push(Frame::from::<REV>(at, number(digit) + usize::from(!REV)));
     }
 }

@@ -5,11 +5,12 @@ use super::get::reads;
 use super::key::{ArtKey, Digit, Parts};
 use super::layout;
 use super::leaf::LeafOf;
-use super::node::{Header, NodeRef, PREFIX};
+use super::node::{Header, NodeRef, PREFIX, Place, header, place};
 use super::scan::{Found, Frame, Stack};
 use super::word::{ABSENT, Content, Kind, Word};
 use silvics_layout::record::Why;
 use silvics_pool::Placement;
+use silvics_sync::atomic::AtomicU64;
 use silvics_sync::backoff::Backoff;
 
 /// A node on a path.
@@ -53,25 +54,26 @@ pub(super) enum End {
 }
 
 /// Who is told of the nodes on a path.
-pub(super) trait Trail<'g> {
+pub(super) trait Trail {
     /// The path begins, once more if it has before.
     fn begin(&mut self);
     /// It goes through a node, at this digit.
-    fn pass(&mut self, at: Visit<'g>, digit: Digit);
+    fn pass(&mut self, at: Word, digit: Digit);
 }
 
 /// The way down that a key's digits show.
 pub(super) struct Descent<'g> {
-    at: Visit<'g>,
+    pub(super) at: Visit<'g>,
     /// The first depth that no node on the way was at, if there is one: keys below may differ there.
     skipped: usize,
-    end: Lead,
+    pub(super) end: Lead<'g>,
 }
 
 /// What the last node of a descent leads to.
-enum Lead {
+pub(super) enum Lead<'g> {
     Nothing,
-    Value(u64),
+    /// A place that has a value, or has had one.
+    Place(&'g AtomicU64),
     Leaf(Word),
     /// A node deeper than the descent goes, or seen not to have the key below.
     Node(Word),
@@ -103,107 +105,125 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         &'g self,
         key: K::Ref<'_>,
         limit: usize,
-        trail: &mut impl Trail<'g>,
+        trail: &mut impl Trail,
     ) -> Descent<'g> {
-        let (mut at, mut skipped) = (self.root(), usize::MAX);
+        let (mut at, mut skipped) = (self.root_word(), usize::MAX);
         trail.begin();
         loop {
-            let digit = K::digit(key, at.depth());
+            let (depth, digit) = (at.depth(), K::digit(key, at.depth()));
+            // SAFETY: read under the guard.
+            let visit = || unsafe { Visit::of(at) };
+            let ends = |end| Descent { at: visit(), skipped, end };
             trail.pass(at, digit);
-            let word = match at.node {
-                NodeRef::Values(node) => {
-                    let place = node.find(digit);
-                    P::saw(|| reads::<K, _>(at.word, place, Why::Found));
-                    let value = place.map_or(ABSENT, u64::load);
-                    let end = if value == ABSENT { Lead::Nothing } else { Lead::Value(value) };
-                    return Descent { at, skipped, end };
+            // SAFETY: read under the guard.
+            let word = match unsafe { place(at, digit) } {
+                Place::Value(place) => {
+                    P::saw(|| reads::<K, _>(at, place, Why::Found));
+                    return ends(place.map_or(Lead::Nothing, Lead::Place));
                 }
-                NodeRef::Words(node) => {
-                    let place = node.find(digit);
-                    P::saw(|| reads::<K, _>(at.word, place, Why::Step));
+                Place::Word(place) => {
+                    P::saw(|| reads::<K, _>(at, place, Why::Step));
                     place.map_or(Word::NONE, Word::load)
                 }
             };
-            if word.is_none() {
-                return Descent { at, skipped, end: Lead::Nothing };
-            }
             if word.kind() == Kind::Leaf {
-                return Descent { at, skipped, end: Lead::Leaf(word) };
+                return ends(if word.is_none() { Lead::Nothing } else { Lead::Leaf(word) });
             }
-            if word.depth() > limit {
-                return Descent { at, skipped, end: Lead::Node(word) };
+            let below = word.depth();
+            if below > limit {
+                return ends(Lead::Node(word));
             }
-            // SAFETY: read under the guard.
-            let child = unsafe { Visit::of(word) };
-            if child.depth() > at.depth() + 1 {
-                if K::DIRECT && K::before(key, child.depth()) != child.header().prefix {
-                    return Descent { at, skipped, end: Lead::Node(word) };
+            if below > depth + 1 {
+                // SAFETY: read under the guard.
+                let prefix = || unsafe { header(word) }.prefix;
+                if K::DIRECT && K::before(key, below) != prefix() {
+                    return ends(Lead::Node(word));
                 }
                 if !K::DIRECT {
-                    skipped = skipped.min(at.depth() + 1);
+                    skipped = skipped.min(depth + 1);
                 }
             }
-            at = child;
+            at = word;
         }
     }
 
     /// The path of a key, to the last node of at most a depth that can have it below, and where it ends: if a
     /// deeper node agrees with the key, at nothing.
-    ///
-    /// Digits lead down, whatever is skipped; then all that is skipped is compared at once, with the prefix
-    /// of the last node, or where that does not reach far enough back with any key below it. If they part,
-    /// the path ends further up, where the nodes become deeper than that.
     pub(super) fn seek<'g>(
         &'g self,
         key: K::Ref<'_>,
         deepest: usize,
         patience: Patience,
-        trail: &mut impl Trail<'g>,
+        trail: &mut impl Trail,
     ) -> (Visit<'g>, End) {
-        let (mut limit, mut backoff) = (deepest, Backoff::new());
+        let descent = self.descend(key, deepest, trail);
+        self.seek_on(descent, key, deepest, patience, trail)
+    }
+
+    /// The same, from a descent of the key.
+    ///
+    /// Digits have led down, whatever was skipped; now all that was skipped is compared at once, with the
+    /// prefix of the last node, or where that does not reach far enough back with any key below it. If they
+    /// part, the path ends further up, where the nodes become deeper than that: to there it goes down again.
+    #[inline]
+    pub(super) fn seek_on<'g>(
+        &'g self,
+        mut descent: Descent<'g>,
+        key: K::Ref<'_>,
+        deepest: usize,
+        patience: Patience,
+        trail: &mut impl Trail,
+    ) -> (Visit<'g>, End) {
+        let mut backoff = Backoff::new();
         loop {
-            let Descent { at, skipped, end } = self.descend(key, limit, trail);
-            let end = match end {
-                Lead::Leaf(word) => match Self::at_leaf(key, at.depth(), skipped, word) {
-                    Ok(end) => return (at, end),
-                    Err(parting) => {
-                        limit = parting;
-                        continue;
+            let at = descent.at;
+            match Self::resolve(descent, key, deepest, patience) {
+                Ok(end) => return (at, end),
+                Err(limit) => {
+                    if limit == deepest {
+                        backoff.wait(); // others have changed the way, or are about to
                     }
-                },
-                Lead::Node(word) => {
-                    // SAFETY: read under the guard.
-                    let child = unsafe { Visit::of(word) };
-                    match Self::agree(key, child, skipped.min(at.depth() + 1)) {
-                        Agree::No(depth, digit) if depth > at.depth() => {
-                            return (at, End::Parting(word, depth, digit));
-                        }
-                        Agree::Yes if child.depth() > deepest => End::Nothing,
-                        Agree::Empty if patience == Patience::GoesOn => End::Nothing,
-                        Agree::No(depth, _) => {
-                            limit = depth;
-                            continue;
-                        }
-                        // Others have changed the way since.
-                        Agree::Yes | Agree::Empty => {
-                            limit = deepest;
-                            backoff.wait();
-                            continue;
-                        }
-                    }
+                    descent = self.descend(key, limit, trail);
                 }
-                Lead::Nothing => End::Nothing,
-                Lead::Value(value) => End::Value(value),
-            };
-            match Self::agree(key, at, skipped) {
-                Agree::Yes => return (at, end),
-                Agree::No(depth, _) => limit = depth,
-                Agree::Empty if patience == Patience::Waits => {
-                    limit = deepest;
-                    backoff.wait();
-                }
-                Agree::Empty => limit = at.depth() - 1,
             }
+        }
+    }
+
+    /// Where the path of a key ends, if a descent has come to its last node; else the depth down to which it
+    /// must go again.
+    #[inline]
+    fn resolve(
+        Descent { at, skipped, end }: Descent<'_>,
+        key: K::Ref<'_>,
+        deepest: usize,
+        patience: Patience,
+    ) -> Result<End, usize> {
+        let end = match end {
+            Lead::Leaf(word) => return Self::at_leaf(key, at.depth(), skipped, word),
+            Lead::Node(word) => {
+                // SAFETY: read under the guard.
+                let child = unsafe { Visit::of(word) };
+                match Self::agree(key, child, skipped.min(at.depth() + 1)) {
+                    Agree::No(depth, digit) if depth > at.depth() => {
+                        return Ok(End::Parting(word, depth, digit));
+                    }
+                    Agree::No(depth, _) => return Err(depth),
+                    Agree::Yes if child.depth() > deepest => End::Nothing,
+                    Agree::Empty if patience == Patience::GoesOn => End::Nothing,
+                    Agree::Yes | Agree::Empty => return Err(deepest),
+                }
+            }
+            Lead::Nothing => End::Nothing,
+            Lead::Place(place) => match u64::load(place) {
+                ABSENT => End::Nothing,
+                value => End::Value(value),
+            },
+        };
+        match Self::agree(key, at, skipped) {
+            Agree::Yes => Ok(end),
+            Agree::No(depth, _) => Err(depth),
+            Agree::Empty if patience == Patience::Waits => Err(deepest),
+            Agree::Empty => Err(at.depth() - 1),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Nodes become as small as what is in them.
 
 use super::ArtTree;
-use super::home::{Place, copied};
+use super::home::{Room, copied};
 use super::key::ArtKey;
 use super::leaf::Entries;
 use super::node::NodeRef;
@@ -10,6 +10,7 @@ use super::word::{Kind, Word};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use silvics_pool::{AllocError, Placement};
+use std::panic::AssertUnwindSafe;
 
 impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     /// Makes the nodes on a key's path as small as what is in them, from that depth upwards, as far as
@@ -17,8 +18,16 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     ///
     /// Whoever has taken something from a node, and seen it large, calls this. It ends when it sees enough in the node that is
     /// there by then, which may be another one's copy: then whoever takes more calls it later.
+    /// What was taken is taken, so that an allocator that panics is as one that has nothing: who unwound
+    /// would say that nothing had happened.
     #[cold]
-    pub(super) fn tidy(&self, key: K::Ref<'_>, mut depth: usize, guard: &Guard) {
+    pub(super) fn tidy(&self, key: K::Ref<'_>, depth: usize, guard: &Guard) {
+        let shrink = AssertUnwindSafe(|| self.shrink(key, depth, guard));
+        // Locks are given back by who holds them, and no node is linked before it is whole.
+        drop(std::panic::catch_unwind(shrink));
+    }
+
+    fn shrink(&self, key: K::Ref<'_>, mut depth: usize, guard: &Guard) {
         while depth > 0 {
             let Some((parent, at)) = self.node_at(key, depth) else { return };
             if !is_large(at, at.header().live()) {
@@ -56,7 +65,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         if !is_large(at, live) {
             return Ok(None);
         }
-        let place = Place::exact(at.header().prefix, at.depth());
+        let place = Room::exact(at.header().prefix, at.depth());
         match at.node {
             NodeRef::Values(node) => {
                 if live > K::LEAF_KEYS {
