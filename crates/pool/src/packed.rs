@@ -16,7 +16,7 @@
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `ranges`, `mapped` | store, load | Relaxed | – | who takes an object back has got it from who has filled the region, after the store; for other addresses old words say no, too (K2) |
+//! | `ranges`, `mapped` | store, load | Relaxed | – | who takes an object back has got it from who has filled the region, after the store. An address that the system has given elsewhere since comes after the store that clears the word (K2), by way of the system |
 //! | `live` | increment | Relaxed | – | the packer's own one keeps the region |
 //! | `live` | decrement | Release, and Acquire fence at 0 | each other | whatever was done to objects comes before the unmapping |
 
@@ -42,6 +42,22 @@ struct Held {
     taken: usize,
 }
 
+#[derive(Default)]
+struct Regions {
+    held: [Option<Held>; REGIONS],
+    /// Under the model addresses are not used again, so that whoever has kept one too long is found.
+    #[cfg(silvics_shuttle)]
+    gone: Vec<Mapping>,
+}
+
+/// What every free of an index looks at, in lines that only the coming and going of regions changes.
+#[repr(align(64))]
+struct Ranges {
+    of: [AtomicU64; REGIONS],
+    /// How many regions there are.
+    mapped: AtomicUsize,
+}
+
 /// Up to eight regions of packed objects, each of which is unmapped when all objects in it have been taken back, and
 /// at the latest when this is dropped.
 ///
@@ -56,16 +72,17 @@ struct Held {
 /// assert_eq!(a.addr().get() + 8, b.addr().get());
 /// drop(packer);
 /// // SAFETY: allocated above, used no more.
-/// assert!(unsafe { packed.take_back(a) && packed.take_back(b) });
-/// assert!(packed.regions().is_empty());
+/// unsafe {
+///     packed.take_back(a, 8);
+///     packed.take_back(b, 24);
+/// }
+/// assert_eq!(packed.count(), 0);
 /// # Ok::<(), silvics_pool::AllocError>(())
 /// ```
 pub struct Packed {
-    /// How many regions there are.
-    mapped: AtomicUsize,
-    ranges: [AtomicU64; REGIONS],
+    ranges: Ranges,
     live: [AtomicUsize; REGIONS],
-    regions: Mutex<[Option<Held>; REGIONS]>,
+    regions: Mutex<Regions>,
     pages: Pages,
     budget: Arc<Budget>,
 }
@@ -74,10 +91,12 @@ impl Packed {
     /// No region yet.
     pub fn new(config: &Config) -> Self {
         Self {
-            mapped: AtomicUsize::new(0),
-            ranges: std::array::from_fn(|_| AtomicU64::new(0)),
+            ranges: Ranges {
+                of: std::array::from_fn(|_| AtomicU64::new(0)),
+                mapped: AtomicUsize::new(0),
+            },
             live: std::array::from_fn(|_| AtomicUsize::new(0)),
-            regions: Mutex::new([const { None }; REGIONS]),
+            regions: Mutex::default(),
             pages: config.pages,
             budget: Arc::clone(&config.budget),
         }
@@ -87,7 +106,7 @@ impl Packed {
     /// has whole ones.
     pub fn region(&self, bytes: usize) -> Result<Option<Packer<'_>>, AllocError> {
         let mut regions = self.regions.lock();
-        let Some(number) = regions.iter().position(Option::is_none) else { return Ok(None) };
+        let Some(number) = regions.held.iter().position(Option::is_none) else { return Ok(None) };
         let granules = bytes.div_ceil(HUGE_PAGE).max(1);
         if granules >= 1 << LEN_BITS {
             return Err(AllocError::System { requested: bytes });
@@ -100,11 +119,16 @@ impl Packed {
             mapping.advise(mapping.start(), mapping.len(), true);
         }
         let next = mapping.start();
+        #[cfg(silvics_poison)]
+        if let Some(all) = NonNull::new(next) {
+            // SAFETY: mapped, and nobody else's yet.
+            unsafe { crate::poison::free(all, taken) };
+        }
         self.live[number].store(1, Ordering::Relaxed); // K1: the packer's
         let first = (next.addr() / HUGE_PAGE) as u64;
-        self.ranges[number].store(first << LEN_BITS | granules as u64, Ordering::Relaxed); // K2
-        self.mapped.fetch_add(1, Ordering::Relaxed);
-        regions[number] = Some(Held { mapping, taken });
+        self.ranges.of[number].store(first << LEN_BITS | granules as u64, Ordering::Relaxed); // K2
+        self.ranges.mapped.fetch_add(1, Ordering::Relaxed);
+        regions.held[number] = Some(Held { mapping, taken });
         Ok(Some(Packer { packed: self, number, next, end: next.wrapping_add(taken) }))
     }
 
@@ -112,24 +136,44 @@ impl Packed {
     /// back.
     #[inline]
     pub fn find(&self, object: NonNull<u8>) -> Option<usize> {
-        if self.mapped.load(Ordering::Relaxed) == 0 {
+        if self.ranges.mapped.load(Ordering::Relaxed) == 0 {
             return None;
         }
         let granule = (object.addr().get() / HUGE_PAGE) as u64;
-        self.ranges.iter().position(|range| {
+        self.ranges.of.iter().position(|range| {
             let range = range.load(Ordering::Relaxed);
             granule.wrapping_sub(range >> LEN_BITS) < range & ((1 << LEN_BITS) - 1)
         })
     }
 
-    /// Takes an object back if it is in a region; whether it was.
+    /// Takes an object back.
     ///
     /// # Safety
-    /// If it came from here, it is taken back once and used by nobody any more; if not, it is allocated.
-    #[inline]
-    pub unsafe fn take_back(&self, object: NonNull<u8>) -> bool {
-        let found = self.find(object);
-        found.inspect(|&number| self.lower(number)).is_some()
+    /// It came from here with this size, is taken back once, and is used by nobody any more.
+    pub unsafe fn take_back(&self, object: NonNull<u8>, bytes: usize) {
+        #[cfg(silvics_poison)]
+        // SAFETY: the caller's promise; K1: it is mapped.
+        unsafe {
+            crate::poison::free(object, bytes);
+        }
+        #[cfg(silvics_shuttle)]
+        silvics_sync::model::freed::insert(object.addr().get(), bytes);
+        let _ = bytes;
+        let number = self.find(object);
+        debug_assert!(number.is_some(), "not from here, or taken back before");
+        if let Some(number) = number {
+            self.lower(number);
+        }
+    }
+
+    /// How many regions are mapped.
+    pub fn count(&self) -> usize {
+        self.ranges.mapped.load(Ordering::Relaxed)
+    }
+
+    /// The pages that are asked for.
+    pub fn pages(&self) -> Pages {
+        self.pages
     }
 
     /// The mapped regions.
@@ -138,7 +182,7 @@ impl Packed {
         let region = |held: &Held| {
             Some(Region { start: NonNull::new(held.mapping.start())?, bytes: held.mapping.len() })
         };
-        regions.iter().flatten().filter_map(region).collect()
+        regions.held.iter().flatten().filter_map(region).collect()
     }
 
     /// One holder of a region less.
@@ -155,18 +199,23 @@ impl Packed {
     fn release(&self, number: usize) {
         let held = {
             let mut regions = self.regions.lock();
-            self.ranges[number].store(0, Ordering::Relaxed); // K2
-            self.mapped.fetch_sub(1, Ordering::Relaxed);
-            regions[number].take()
+            self.ranges.of[number].store(0, Ordering::Relaxed); // K2
+            self.ranges.mapped.fetch_sub(1, Ordering::Relaxed);
+            regions.held[number].take()
         };
-        self.budget.give(held.map_or(0, |held| held.taken));
+        let Some(Held { mapping, taken }) = held else { return };
+        #[cfg(not(silvics_shuttle))]
+        drop(mapping);
+        #[cfg(silvics_shuttle)]
+        self.regions.lock().gone.push(mapping);
+        self.budget.give(taken);
     }
 }
 
 impl Drop for Packed {
     fn drop(&mut self) {
         let taken = |held: &Held| held.taken;
-        self.budget.give(self.regions.lock().iter().flatten().map(taken).sum());
+        self.budget.give(self.regions.lock().held.iter().flatten().map(taken).sum());
     }
 }
 
@@ -189,6 +238,11 @@ impl Packer<'_> {
         let at = self.next.addr().next_multiple_of(layout.align());
         let end = at.checked_add(layout.size()).filter(|&end| end <= self.end.addr())?;
         let object = NonNull::new(self.next.with_addr(at))?;
+        #[cfg(silvics_poison)]
+        // SAFETY: marked free as a part of the region, and the caller's alone.
+        unsafe {
+            crate::poison::hand_out(object, layout.size());
+        }
         self.next = self.next.with_addr(end);
         self.packed.live[self.number].fetch_add(1, Ordering::Relaxed); // K1
         Some(object)
@@ -219,15 +273,13 @@ mod tests {
         assert_eq!((objects.len(), config.budget.held()), (3 * 4096 / 48, 3 * 4096));
         assert!(objects.windows(2).all(|two| two[0].addr().get() + 48 == two[1].addr().get()));
         drop(packer);
-        let foreign = NonNull::from(&config).cast();
-        // SAFETY: not from there, which is what is asked.
-        assert!(!unsafe { packed.take_back(foreign) });
+        assert_eq!(packed.find(NonNull::from(&config).cast()), None);
         for object in objects {
             assert_eq!((packed.regions().len(), packed.find(object)), (1, Some(0)));
             // SAFETY: allocated above, used no more.
-            assert!(unsafe { packed.take_back(object) });
+            unsafe { packed.take_back(object, 48) };
         }
-        assert_eq!((packed.regions().len(), config.budget.held()), (0, 0));
+        assert_eq!((packed.regions().len(), packed.count(), config.budget.held()), (0, 0, 0));
         drop(packed.region(1).unwrap());
         assert_eq!(config.budget.held(), 0, "nothing was put there");
     }

@@ -31,7 +31,7 @@ fn reorganized<P: Placement>() {
     let mut tree = ArtTree::<u64, P>::with_options(&Options::default()).expect("memory");
     let empty = tree.bytes();
     tree.sample(Some(Sampling { every: NonZeroU32::MIN, ..Sampling::default() }));
-    for key in 0..5000 {
+    for key in 0..2000 {
         tree.pin().insert(key << 40, key).expect("memory");
         assert_eq!(tree.pin().get((key % 50) << 40), Some(key % 50));
     }
@@ -40,7 +40,7 @@ fn reorganized<P: Placement>() {
     let policy = Policy { share: 1.0, least_gain: 0.0, ..Policy::default() };
     assert!(tree.reorganize(policy).expect("memory").bytes > 0);
     assert!(tree.bytes() > noted, "and so is the region");
-    for key in 0..5000 {
+    for key in 0..2000 {
         assert_eq!(tree.pin().remove(key << 40), Ok(Some(key)));
     }
     tree.settle();

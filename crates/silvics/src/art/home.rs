@@ -135,13 +135,13 @@ impl<K: Parts + ?Sized, P: Placement> Slots<K, P> {
     /// As for `free`, and it is in a hot region.
     #[cold]
     unsafe fn free_hot(&self, word: Word) {
+        // SAFETY: the caller's promise: it is still what it was.
+        let bytes = unsafe { bytes::<K>(word) };
         let count = &self.counts[kind_number::<K>(word)];
         count.objects.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise: it is still what it was.
-        unsafe {
-            count.bytes.fetch_sub(bytes::<K>(word), Ordering::Relaxed);
-            self.hot.take_back(word.address());
-        }
+        count.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        // SAFETY: the caller's promise; `packed` has asked for so many.
+        unsafe { self.hot.take_back(word.address(), bytes) };
     }
 }
 
@@ -341,6 +341,11 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         let bytes = unsafe { bytes::<K>(word) };
         // SAFETY: the caller's promise.
         unsafe { self.retired.retire(word.into_raw(), bytes, guard) };
+    }
+
+    /// Has what this thread has retired reclaimed as soon as guards allow it.
+    pub(super) fn flush(&self, guard: &Guard) {
+        self.retired.flush(guard);
     }
 
     /// Frees what a word leads to, without what is below.

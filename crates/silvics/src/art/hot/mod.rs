@@ -12,7 +12,7 @@
 //! reorganize: take the notes; follow each key down, and count accesses of objects and pages      (rank.rs)
 //!             order objects by accesses for each byte; take from the hottest down, until the share asked for is
 //!             covered, or the bytes allowed are full
-//!             map a region for them; move each into it, in this order                            (here)
+//!             map a region for them; move each into it, in this order                            (relocate.rs)
 //!             move what is left in older regions to the pools of their kinds
 //!             follow the keys once more, for the report
 //! move:       lock the node that leads to the object, and the object if it is a node; copy it; change the one word;
@@ -44,9 +44,10 @@
 //! each digit of the root.
 //!
 //! # Costs
-//! With sampling off a lookup has one branch more, on a word beside the root's address. On, a thread counts in a variable of
-//! its own, and of every 64 lookups one writes some bytes to the thread's own cell: no line that other threads write, no
-//! lock it could wait for, and no allocation after the thread's first note.
+//! With sampling off a lookup has one branch more, on a word beside the root's address. On, a thread draws from a variable of
+//! its own, and of every 64 lookups one, on average, writes some bytes to the thread's own cell: no line that other threads
+//! write, no lock it could wait for, and no allocation after the thread's first note. The notes' memory stays until the tree is
+//! dropped.
 //! `reorganize` takes O(samples × depth) steps, and if there is an older region O(nodes); for its counts some 200 bytes
 //! for each object seen, from the global allocator, outside the budget. The region is in the budget.
 //! Objects in a region count with their kind in [`pool_stats`](crate::OrderedIndex::pool_stats), the regions with the last kind's.
@@ -56,19 +57,16 @@
 
 mod background;
 mod rank;
+mod relocate;
 pub(super) mod sample;
 
 pub use background::Reorganizer;
 pub use sample::{MOST_BYTES, Sampling};
 
 use super::ArtTree;
-use super::key::{ArtKey, Digit};
-use super::node::NodeRef;
-use super::seek::Visit;
-use super::word::{Kind, Word};
-use crate::domain::Guard;
-use rank::{PINNED, Seen};
-use silvics_pool::{AllocError, Packer, Pages, Placement};
+use super::key::ArtKey;
+use sample::Log;
+use silvics_pool::{AllocError, Pages, Placement};
 use silvics_sync::atomic::{AtomicBool, Ordering};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -152,7 +150,28 @@ pub struct Report {
     pub break_even: Option<u64>,
 }
 
-/// Why nothing, or not everything, was reorganized. The contents of the index are what they were.
+impl Report {
+    /// Nothing has been moved.
+    fn of(samples: u64, accesses: u64, before: Coverage) -> Self {
+        Self {
+            samples,
+            accesses,
+            before,
+            after: before,
+            nodes: 0,
+            leaves: 0,
+            bytes: 0,
+            missed: 0,
+            returned: 0,
+            took: Duration::ZERO,
+            misses_saved: 0.0,
+            break_even: None,
+        }
+    }
+}
+
+/// Why nothing, or not everything, was reorganized. The contents of the index are what they were, and the samples are
+/// there for the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ReorganizeError {
@@ -165,7 +184,8 @@ pub enum ReorganizeError {
         /// What was asked for.
         share: f64,
     },
-    /// Older hot regions are all still in use.
+    /// Older hot regions are all still in use: by guards, or by threads that have replaced objects there and write no more (a
+    /// thread holds back fewer than 64 objects, and the regions they are in).
     Regions,
     /// Memory could not be had. What has been moved stays where it is now.
     Alloc(AllocError),
@@ -254,148 +274,41 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reorganize(&self, policy: Policy) -> Result<Report, ReorganizeError> {
-        let Policy { share, most_bytes, least_gain, translation } = policy;
+        let Policy { share, .. } = policy;
         if !(share > 0.0 && share <= 1.0) {
             return Err(ReorganizeError::Share { share });
         }
         let _only = Only::new(&self.reorganizes).ok_or(ReorganizeError::Running)?;
+        let log = self.samples.take()?;
+        let done = self.reorganize_by(&log, &policy);
+        if done.is_err() {
+            self.samples.give_back(log);
+        }
+        done
+    }
+
+    fn reorganize_by(&self, log: &Log, policy: &Policy) -> Result<Report, ReorganizeError> {
         let began = Instant::now();
-        let log = self.samples.take();
-        let census = self.survey(&log);
+        let census = self.survey(log)?;
         if census.lookups == 0 {
             return Err(ReorganizeError::NoSamples);
         }
-        let small = self.pages() == Pages::Small;
-        let (before, missed) = (census.coverage(), census.missed(&translation, small));
-        let mut report = Report {
-            samples: census.lookups,
-            accesses: census.accesses,
-            before,
-            after: before,
-            nodes: 0,
-            leaves: 0,
-            bytes: 0,
-            missed: 0,
-            returned: 0,
-            took: Duration::ZERO,
-            misses_saved: 0.0,
-            break_even: None,
-        };
-        let (hottest, bytes) = census.hottest(share, most_bytes);
+        let small = self.home.hot().pages() == Pages::Small;
+        let missed = census.missed(&policy.translation, small)?;
+        let mut report = Report::of(census.lookups, census.accesses, census.coverage()?);
+        let (hottest, bytes) = census.hottest(policy.share, policy.most_bytes)?;
         let pages = 1 + bytes.div_ceil(4096);
-        if !hottest.is_empty() && before.small[1] as f64 >= least_gain * pages as f64 {
+        let gains = report.before.small[1] as f64 >= policy.least_gain * pages as f64;
+        if !hottest.is_empty() && gains {
             self.pack(&hottest, bytes, &mut report)?;
-            let census = self.survey(&log);
-            report.after = census.coverage();
-            report.misses_saved = missed - census.missed(&translation, small);
+            let census = self.survey(log)?;
+            report.after = census.coverage()?;
+            report.misses_saved = missed - census.missed(&policy.translation, small)?;
         }
         report.took = began.elapsed();
-        let saved_ns = report.misses_saved * translation.walk_ns;
+        let saved_ns = report.misses_saved * policy.translation.walk_ns;
         report.break_even =
             (saved_ns > 0.0).then(|| (report.took.as_nanos() as f64 / saved_ns).ceil() as u64);
         Ok(report)
-    }
-
-    /// The pages that most of the tree is on, or would be.
-    fn pages(&self) -> Pages {
-        self.home.stats().first().map_or(Pages::Small, |stats| stats.pages)
-    }
-
-    /// Moves these into a new region, and what others have to pools.
-    fn pack(
-        &self,
-        hottest: &[Seen<'_, K>],
-        bytes: usize,
-        report: &mut Report,
-    ) -> Result<(), ReorganizeError> {
-        let hot = self.home.hot();
-        let mut packer = hot.region(bytes)?.ok_or(ReorganizeError::Regions)?;
-        let mut guard = self.domain.pin();
-        for (at, seen) in hottest.iter().enumerate() {
-            if at % PINNED == PINNED - 1 {
-                guard.repin();
-            }
-            if !self.relocate(seen, &mut packer, &guard)? {
-                report.missed += 1;
-                continue;
-            }
-            report.bytes += seen.bytes;
-            match seen.word.kind() {
-                Kind::Leaf => report.leaves += 1,
-                _ => report.nodes += 1,
-            }
-        }
-        drop(guard);
-        if hot.regions().len() > 1 {
-            report.returned = self.evacuate(packer.number())?;
-        }
-        Ok(())
-    }
-
-    /// Moves an object to a region, if it is where it was; whether it has.
-    fn relocate(
-        &self,
-        seen: &Seen<'_, K>,
-        packer: &mut Packer<'_>,
-        guard: &Guard,
-    ) -> Result<bool, AllocError> {
-        let mut found = None;
-        self.path(seen.key, guard, |above, digit, word| {
-            if word == seen.word {
-                found = Some((above, digit));
-            }
-        });
-        let Some((above, digit)) = found else { return Ok(false) };
-        self.moved(above, digit, seen.word, guard, |this| Ok(this.home.packed(seen.word, packer)))
-    }
-
-    /// Puts the copy that `make` makes in an object's place, if it is still there; whether it has.
-    fn moved(
-        &self,
-        above: Visit<'_>,
-        digit: Digit,
-        word: Word,
-        guard: &Guard,
-        make: impl FnOnce(&Self) -> Result<Option<Word>, AllocError>,
-    ) -> Result<bool, AllocError> {
-        if word.kind() == Kind::Leaf {
-            return self.replaced_leaf(above, digit, word, guard, make);
-        }
-        // SAFETY: read under the guard.
-        let at = unsafe { Visit::of(word) };
-        self.replaced_at(above, digit, at, guard, make)
-    }
-
-    /// Moves what is in hot regions other than this one to the pools; how many objects. Some may stay that others
-    /// are writing: then the next time.
-    fn evacuate(&self, kept: usize) -> Result<usize, AllocError> {
-        let (mut returned, mut guard) = (0, self.domain.pin());
-        let NodeRef::Words(root) = self.root().node else { unreachable!("a node of words") };
-        for number in 0..super::node::NUMBERS {
-            guard.repin();
-            let digit = number.checked_sub(1).map(|byte| byte as u8);
-            let word = root.at(digit);
-            let mut open = vec![(self.root(), digit, word)];
-            while let Some((above, digit, word)) = open.pop() {
-                if word.is_none() {
-                    continue;
-                }
-                let region = self.home.hot().find(word.address());
-                if region.is_some_and(|region| region != kept) {
-                    let make = |this: &Self| this.home.pooled(word, &guard).map(Some);
-                    returned += usize::from(self.moved(above, digit, word, &guard, make)?);
-                }
-                let NodeRef::Words(node) = above.node else { continue };
-                let word = node.at(digit); // the copy
-                if !word.is_none() && word.kind() != Kind::Leaf {
-                    // SAFETY: read under the guard.
-                    let child = unsafe { Visit::of(word) };
-                    if let NodeRef::Words(below) = child.node {
-                        open.extend(below.all().map(|(digit, word)| (child, digit, word)));
-                    }
-                }
-            }
-        }
-        Ok(returned)
     }
 }
