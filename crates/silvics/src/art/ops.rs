@@ -429,15 +429,32 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         make: impl FnOnce(&Self) -> Result<Option<Word>, AllocError>,
     ) -> Result<bool, AllocError> {
         let NodeRef::Words(above) = parent.node else { unreachable!("values have no children") };
-        let Some(lock) = Locked::new(parent) else { return Ok(false) };
-        if above.at(digit) != leaf {
+        let early = planted(Canary::LeafCopiedBeforeLocked);
+        let (copy, lock) = if early {
+            (make(self)?, Locked::new(parent))
+        } else {
+            let Some(lock) = Locked::new(parent) else { return Ok(false) };
+            if above.at(digit) != leaf && !planted(Canary::MovedLeafTrusted) {
+                return Ok(false);
+            }
+            (make(self)?, Some(lock))
+        };
+        let Some(copy) = copy else { return Ok(false) };
+        if early && (lock.is_none() || above.at(digit) != leaf) {
+            // SAFETY: it has not been linked.
+            unsafe { self.home.free(copy) };
             return Ok(false);
         }
-        let Some(copy) = make(self)? else { return Ok(false) };
         above.replace(digit, copy);
         drop(lock);
         // SAFETY: unlinked above, by us alone.
-        unsafe { self.home.retire(leaf, guard) };
+        unsafe {
+            if planted(Canary::MovedLeafFreedAtOnce) {
+                self.home.free(leaf);
+            } else {
+                self.home.retire(leaf, guard);
+            }
+        }
         Ok(true)
     }
 }
