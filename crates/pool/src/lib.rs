@@ -11,6 +11,7 @@
 //! * [`Pages`]: huge pages by default, hugetlb or 4 KiB on request, and a report of what was given;
 //! * [`Budget`]: the exact number of bytes held, and a limit past which allocation fails as a value;
 //! * [`Tuning`]: the alignment of slots, the colouring and size of slabs, the growth of regions;
+//! * [`Packed`]: objects of any kinds one behind the other, in regions that go with their last object;
 //! * dropping a pool unmaps it whole.
 //!
 //! ```
@@ -74,6 +75,7 @@ mod error;
 mod growth;
 mod heap;
 mod magazine;
+mod packed;
 mod pages;
 mod placement;
 #[cfg(silvics_poison)]
@@ -92,6 +94,7 @@ pub use heap::tcmalloc::Tcmalloc;
 pub use heap::{Global, Heap, SizeClassHeap};
 #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 pub use heap::{jemalloc::Jemalloc, segregated::SegregatedJemalloc};
+pub use packed::{Packed, Packer};
 pub use pages::{Fallback, HUGE_PAGE, Pages, Region, set_read_only};
 pub use placement::{
     BytesAlloc, Placement, Pooled, Recorded, Shared, SharedBytes, SharedSlots, SlotAlloc,

@@ -12,7 +12,8 @@
 //! | Valgrind | is no memory | an invalid read or write, at the access |
 //! | Miri | is uninitialised | undefined behaviour, at the read |
 //!
-//! Slots are poisoned when their slab is opened and when they are freed. Of a slot handed out the
+//! Slots are poisoned when their slab is opened and when they are freed; packed objects when their region is mapped and when they
+//! are taken back, until the region is unmapped. Of a slot handed out the
 //! bytes that were asked for can be used, and what its class adds to them stays poisoned under the
 //! tools that know single bytes. Slots freed twice are written while poisoned.
 
@@ -165,7 +166,8 @@ mod tool {
 
 #[cfg(all(test, not(any(miri, silvics_poison_asan))))]
 mod tests {
-    use crate::{BytesPool, Config, Pool};
+    use crate::{BytesPool, Config, Packed, Pool};
+    use std::alloc::Layout;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     fn panics<T>(work: impl FnOnce() -> T) -> bool {
@@ -194,5 +196,24 @@ mod tests {
         // SAFETY: the planted write: beyond the object's class of 104 bytes, into its slab.
         unsafe { object.add(104).write(1) };
         assert!((0..100).any(|_| panics(|| pool.alloc(100))));
+    }
+
+    #[test]
+    fn packed_objects_are_free_before_they_are_handed_out_and_when_they_are_taken_back() {
+        let packed = Packed::new(&Config::default());
+        let mut packer = packed.region(4096).unwrap().unwrap();
+        let layout = Layout::new::<[u64; 4]>();
+        let [a, b] = [(); 2].map(|()| packer.alloc(layout).unwrap().cast::<[u64; 4]>());
+        // SAFETY: allocated above; what is read after it was taken back is mapped, as is what the planted write
+        // is to: the packer has the region.
+        unsafe {
+            a.write([1; 4]);
+            packed.take_back(a.cast(), layout.size());
+            assert_eq!(a.read(), [u64::from_ne_bytes([super::PATTERN; 8]); 4]);
+            b.cast::<u64>().add(4).write(7); // beyond it
+        }
+        assert!(panics(|| packer.alloc(layout)));
+        // SAFETY: allocated above, used no more.
+        unsafe { packed.take_back(b.cast(), layout.size()) };
     }
 }

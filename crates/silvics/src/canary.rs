@@ -57,6 +57,13 @@ canaries! {
     /// Who is to make a node smaller and finds another word in its parent takes it for replaced: but a node
     /// may have come in between, and it stays as it is below, with one key or none.
     ShrinkForgotten "shrink-forgotten";
+    /// Who moves a leaf does not look again, under the lock, whether the node still leads to it: what has been put in its
+    /// place is lost.
+    MovedLeafTrusted "moved-leaf-trusted";
+    /// A leaf is copied before the node that leads to it is locked: a value that is written in between is not in the copy.
+    LeafCopiedBeforeLocked "leaf-copied-before-locked";
+    /// A leaf that was moved is freed at once: a region goes with it while readers are there.
+    MovedLeafFreedAtOnce "moved-leaf-freed-at-once";
 
     "edge-ext-lf":
     /// The edge to the sibling is read, not tagged, before the ancestor's edge swings to the

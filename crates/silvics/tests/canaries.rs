@@ -5,8 +5,9 @@
 mod scenarios;
 
 use scenarios::{
-    BATCHES, CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS,
+    BATCHES, CHAINS, COMMON, COPIES, FLAGS, HOT, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS,
     PROMOTIONS, RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
+    reorganizing,
 };
 use silvics::bst::natarajan::build::Collocated;
 use silvics::canary::{Canary, plant};
@@ -24,6 +25,14 @@ const SCHEDULES: usize = 20_000;
 /// Seconds within which it must be.
 const SECONDS: f32 = 60.0;
 
+/// Mistakes of who moves a leaf.
+const MOVES: [Canary; 3] =
+    [Canary::MovedLeafTrusted, Canary::LeafCopiedBeforeLocked, Canary::MovedLeafFreedAtOnce];
+
+fn catch_moving() -> Option<Found> {
+    hunt::<ArtTree<u64, Model>>(&[HOT], reorganizing, SCHEDULES, None)
+}
+
 fn catch(canary: Canary) -> Option<Found> {
     if matches!(canary, Canary::ScanTakesFrozenForGone | Canary::ScanForgetsItsPlace) {
         return hunt::<NatarajanTree<Model>>(&[PROMOTIONS, SCANS], scans, SCHEDULES, None);
@@ -32,6 +41,7 @@ fn catch(canary: Canary) -> Option<Found> {
         "art" if canary == Canary::ShrinkForgotten => {
             hunt::<ArtTree<[u8], Model>>(&[NODES], points, SCHEDULES, None)
         }
+        "art" if MOVES.contains(&canary) => catch_moving(),
         "art" => hunt::<ArtTree<u64, Model>>(&[NODES, COMMON], scans, SCHEDULES, None),
         "edge-ext-lf" => hunt::<NatarajanTree<Model>>(&[CHAINS, COMMON], points, SCHEDULES, None),
         "edge-ext-lf:collocated" => {
@@ -76,7 +86,8 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
         Canary::CopiedBeforeLocked
         | Canary::ReplacedNotObsolete
         | Canary::SeenBeforeLocked
-        | Canary::ParentWordTrusted => &[
+        | Canary::ParentWordTrusted
+        | Canary::MovedLeafTrusted => &[
             "not linearizable",
             "objects are live",
             "use after free",
@@ -85,6 +96,8 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
             "check: ",
         ],
         Canary::ShrinkForgotten => &["I6", "max_steps"],
+        Canary::LeafCopiedBeforeLocked => &["not linearizable"],
+        Canary::MovedLeafFreedAtOnce => &["use after free"],
         // What is cut off together with a live part is freed with it, or by both who cut.
         Canary::SiblingNotTagged | Canary::InsertIgnoresMark => {
             &["use after free", "free of an object", "double free", "not linearizable"]
@@ -218,8 +231,31 @@ fn every_canary_is_caught() {
         assert!(seconds < SECONDS, "{name} takes {seconds} s");
     }
     assert!(alive.is_empty(), "not caught: {}", alive.join(", "));
+    who_moves_nodes_makes_the_mistakes_of_who_grows_them();
     a_removal_that_nobody_finishes_holds_others_up();
     the_link_of_a_node_that_left_the_list_first_leads_to_freed_memory();
+}
+
+/// Reorganization finds them as well, though nothing grows or shrinks.
+fn who_moves_nodes_makes_the_mistakes_of_who_grows_them() {
+    for canary in [Canary::CopiedBeforeLocked, Canary::ReplacedNotObsolete] {
+        let moves = HOT.iter().position(|scenario| scenario.name == "node-moves");
+        let moves = &HOT[moves.expect("a scenario of this name")..][..1];
+        let start = Instant::now();
+        plant(Some(canary));
+        let found = hunt::<ArtTree<u64, Model>>(&[moves], reorganizing, SCHEDULES, None);
+        plant(None);
+        let found = found.expect("what is written meanwhile is lost");
+        assert!(reasons(canary).iter().any(|of| found.reason.contains(of)), "{}", found.reason);
+        report(&format!(
+            "canary art {} schedules {} scenario {} seconds {:.2}: {}",
+            canary.name(),
+            found.schedules,
+            found.scenario.name,
+            start.elapsed().as_secs_f32(),
+            found.reason.lines().next().unwrap_or_default(),
+        ));
+    }
 }
 
 /// Why `log-int` departs from its paper: the same canary is a wrong answer in one scenario, and in

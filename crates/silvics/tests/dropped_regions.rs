@@ -1,8 +1,10 @@
 //! Regression tests with a process of their own, and one at a time: other tests would map the same
 //! addresses again.
 
-use silvics::{BronsonTree, Domain, NatarajanTree, Options, OrderedIndex};
+use silvics::art::hot::{Policy, Sampling};
+use silvics::{ArtTree, BronsonTree, Domain, NatarajanTree, Options, OrderedIndex};
 use silvics_pool::Region;
+use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -103,4 +105,37 @@ fn what_a_guard_protected_goes_after_it() {
     holder.join().unwrap();
     drop(Domain::new());
     assert!(!mapped(&regions), "still mapped");
+}
+
+/// Hot regions go when what was in them has gone elsewhere and no guard can see it, and with the tree.
+#[test]
+fn hot_regions_go_with_their_objects_and_with_the_index() {
+    let _alone = alone();
+    let index: ArtTree = ArtTree::with_options(&Options::default()).expect("memory");
+    index.sample(Some(Sampling { every: NonZeroU32::MIN, ..Sampling::default() }));
+    (0..100_000).for_each(|key: u64| {
+        index.pin().insert(key.reverse_bits(), key).expect("memory");
+    });
+    let policy = Policy { least_gain: 0.0, ..Policy::default() };
+    let reorganize = |from: u64| {
+        let before = regions(&index);
+        for key in from..from + 100 {
+            assert_eq!(index.pin().get(key.reverse_bits()), Some(key));
+        }
+        assert!(index.reorganize(policy).expect("memory").bytes > 0);
+        let fresh = regions(&index).into_iter().filter(|region| !before.contains(region));
+        fresh.collect::<Vec<_>>()
+    };
+    let first = reorganize(0);
+    assert!(first.len() == 1 && mapped(&first));
+    let second = reorganize(50_000);
+    for key in 200_000..201_000 {
+        index.pin().insert(key, key).expect("memory");
+        index.pin().remove(key).expect("memory");
+    }
+    index.domain().flush();
+    assert!(!mapped(&first), "what was in it has been moved");
+    assert!(mapped(&second));
+    drop(index);
+    assert!(!mapped(&second));
 }

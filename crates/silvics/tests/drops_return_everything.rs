@@ -1,9 +1,10 @@
 //! Dropping an index returns everything: its regions are unmapped, and the heap is where it was.
 //! One test in a process of its own, so that nobody else maps or allocates meanwhile.
 
+use silvics::art::hot::{Policy, Sampling};
 use silvics::{
     ArtTree, BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
-    OrderedIndex, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
+    Options, OrderedIndex, Placement, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
 };
 use silvics_testkit::counting::{Counting, live_bytes};
 use silvics_testkit::erased::{Erased, points, run};
@@ -11,6 +12,7 @@ use silvics_testkit::memory::{
     dropping_and_flushing_returns_everything, dropping_returns_everything,
 };
 use silvics_testkit::{TestKey, holds};
+use std::num::NonZeroU32;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -24,8 +26,46 @@ fn returned<I: OrderedIndex<Key: TestKey> + Check + 'static>(name: &str) {
     holds(own.map_err(|f| f.at(format_args!("{name}, domain of its own"))));
 }
 
+/// A radix tree with notes of lookups and a hot region, taken empty again and dropped.
+fn reorganized<P: Placement>() {
+    let mut tree = ArtTree::<u64, P>::with_options(&Options::default()).expect("memory");
+    let empty = tree.bytes();
+    tree.sample(Some(Sampling { every: NonZeroU32::MIN, ..Sampling::default() }));
+    for key in 0..2000 {
+        tree.pin().insert(key << 40, key).expect("memory");
+        assert_eq!(tree.pin().get((key % 50) << 40), Some(key % 50));
+    }
+    let noted = tree.bytes();
+    assert!(noted >= empty + Sampling::default().bytes, "notes are in the budget");
+    let policy = Policy { share: 1.0, least_gain: 0.0, ..Policy::default() };
+    assert!(tree.reorganize(policy).expect("memory").bytes > 0);
+    assert!(tree.bytes() > noted, "and so is the region");
+    for key in 0..2000 {
+        assert_eq!(tree.pin().remove(key << 40), Ok(Some(key)));
+    }
+    tree.settle();
+    let regions = tree.pool_stats().into_iter().map(|pool| pool.regions.len());
+    assert!(P::NAME == Pooled::NAME || regions.sum::<usize>() == 0, "nothing is in it");
+}
+
+/// Of several rounds the least that is left counts: the collector frees some 2 KiB of a thread late.
+fn reorganized_returns_everything<P: Placement>() {
+    let lowest = || {
+        let round = |_| {
+            reorganized::<P>();
+            live_bytes()
+        };
+        (0..6).map(round).min().unwrap_or(0)
+    };
+    lowest(); // what threads and collectors keep
+    let (before, after) = (lowest(), lowest());
+    assert!(after <= before, "{}: {before} to {after}", P::NAME);
+}
+
 #[test]
 fn dropping_returns_regions_and_heap() {
+    reorganized_returns_everything::<Pooled>();
+    reorganized_returns_everything::<Shared>();
     returned::<BronsonTree<Pooled>>("occ-avl pooled");
     returned::<BronsonTree<Shared>>("occ-avl shared");
     returned::<NatarajanTree<Pooled>>("edge-ext-lf pooled");

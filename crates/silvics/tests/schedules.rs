@@ -6,8 +6,9 @@
 mod scenarios;
 
 use scenarios::{
-    BATCHES, CHAINS, COMMON, COPIES, FLAGS, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS,
+    BATCHES, CHAINS, COMMON, COPIES, FLAGS, HOT, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS,
     PROMOTIONS, RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
+    reorganizing,
 };
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
@@ -123,6 +124,15 @@ fn art() {
 #[test]
 fn art_bytes() {
     explore_all::<ArtTree<[u8], Model>>("art-bytes", &[COMMON, NODES, SCANS], scans);
+}
+
+/// What is read moves, beside who reads and writes it.
+#[test]
+fn art_reorganizes() {
+    for scenario in HOT {
+        explore::<ArtTree<u64, Model>>("art", scenario, reorganizing, SCHEDULES / 4);
+        explore::<ArtTree<[u8], Model>>("art-bytes", scenario, reorganizing, SCHEDULES / 8);
+    }
 }
 
 fn skiplist<I: ScanSubject>(structure: &str) {

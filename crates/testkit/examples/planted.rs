@@ -8,12 +8,13 @@ use silvics::{
     BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
     OrderedIndex, OrderedScan, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
 };
-use silvics_pool::{BytesPool, Config, Pool};
+use silvics_pool::{BytesPool, Config, Packed, Pool};
 use silvics_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use silvics_testkit::clock::Clock;
 use silvics_testkit::erased::{Erased, ErasedScan, points, run, scans};
 use silvics_testkit::verify::{AllScans, NoScans, Plan, Scans, Until, verify};
 use silvics_testkit::{Subject, TestKey};
+use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -38,11 +39,13 @@ fn main() -> ExitCode {
         "pooled-use-after-free" => pooled_use_after_free(),
         "pooled-overflow" => pooled_overflow(),
         "pooled-double-free" => pooled_double_free(),
+        "packed-use-after-free" => packed_use_after_free(),
+        "packed-overflow" => packed_overflow(),
         _ => {
             eprintln!(
                 "planted: no bug is called `{name}`: name none, histories, race, publication, leak, \
-                 use-after-free, pooled-race, pooled-use-after-free, pooled-overflow or \
-                 pooled-double-free"
+                 use-after-free, pooled-race, pooled-use-after-free, pooled-overflow, \
+                 pooled-double-free, packed-use-after-free or packed-overflow"
             );
             return ExitCode::from(2);
         }
@@ -180,6 +183,19 @@ fn none() {
         }
     };
     both(reuse, reuse);
+
+    let packed = Packed::new(&Config::default());
+    for round in 0..20 {
+        let mut packer = packed.region(1000).expect("memory").expect("the only one");
+        let objects: Vec<_> = std::iter::from_fn(|| packer.alloc(Layout::new::<Node>())).collect();
+        for object in objects {
+            // SAFETY: allocated above, and taken back once.
+            unsafe {
+                object.cast::<Node>().write([round; 4]);
+                packed.take_back(object, size_of::<Node>());
+            }
+        }
+    }
 }
 
 /// Two threads add to one word.
@@ -289,4 +305,26 @@ fn pooled_double_free() {
         pool.free(slot);
         pool.free(slot);
     }
+}
+
+fn packed_use_after_free() {
+    let packed = Packed::new(&Config::default());
+    let mut packer = packed.region(1000).expect("memory").expect("the first");
+    let object = packer.alloc(Layout::new::<Node>()).expect("has room");
+    // SAFETY: broken on purpose: read after it was taken back, from a region that the packer keeps.
+    unsafe {
+        object.cast::<Node>().write([1; 4]);
+        packed.take_back(object, size_of::<Node>());
+        if black_box(object.cast::<u64>().add(1).read_volatile()) == 1 {
+            println!("planted: the object that was taken back is as it was");
+        }
+    }
+}
+
+fn packed_overflow() {
+    let packed = Packed::new(&Config::default());
+    let mut packer = packed.region(1000).expect("memory").expect("the first");
+    let object = packer.alloc(Layout::new::<Node>()).expect("has room");
+    // SAFETY: broken on purpose: behind the object is nothing yet.
+    unsafe { object.add(size_of::<Node>()).write_volatile(1) };
 }

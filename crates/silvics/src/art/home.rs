@@ -1,12 +1,14 @@
 //! The objects of a tree: a pool for each kind, and what is made of what.
 
 use super::key::{Digit, Parts};
-use super::layout;
 use super::leaf::{Entries, LeafOf, Leaves, MOST_KEYS};
 use super::node::{AnySize, LAST, NODES, NUMBERS, Node, Node4, Node14, Node56, Node256, NodeRef};
 use super::word::{Content, Kind, Word};
+use super::{kind_number, layout};
 use crate::domain::{Domain, Guard, Reclaim, Retired};
-use silvics_pool::{AllocError, Config, Placement, PoolStats, SlotAlloc};
+use silvics_pool::{AllocError, Config, Packed, Packer, Placement, PoolStats, SlotAlloc};
+use silvics_sync::atomic::{AtomicUsize, Ordering};
+use std::alloc::Layout;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -59,12 +61,25 @@ where
     }
 }
 
-/// A pool for each kind of object.
+/// A pool for each kind of object, and the regions of hot ones, of all kinds.
 struct Slots<K: Parts + ?Sized, P: Placement> {
     words: Family<Word, P>,
     /// If there are nodes of values.
     values: Option<Family<u64, P>>,
     leaves: K::Leaves<P>,
+    hot: Packed,
+    /// What is in `hot`, in the order of `Parts::OBJECTS`.
+    counts: [Count; MOST_KINDS],
+}
+
+/// As many kinds of objects as a tree has, at most.
+const MOST_KINDS: usize = NODES.len() + MOST_KEYS;
+
+/// Objects of a kind in hot regions. Counts, which publish nothing: Relaxed.
+#[derive(Default)]
+struct Count {
+    objects: AtomicUsize,
+    bytes: AtomicUsize,
 }
 
 /// All objects of a tree. What is retired, of whatever kind, is one batch for each thread: of a word its
@@ -97,6 +112,10 @@ impl<K: Parts + ?Sized, P: Placement> Slots<K, P> {
     /// It came from here, is taken back once, and nobody can reach it any more.
     unsafe fn free(&self, word: Word) {
         let object = word.address();
+        if self.hot.find(object).is_some() {
+            // SAFETY: the caller's promise.
+            return unsafe { self.free_hot(word) };
+        }
         // SAFETY: the caller's promise, and the kind is that of the object.
         unsafe {
             match word.kind() {
@@ -111,6 +130,19 @@ impl<K: Parts + ?Sized, P: Placement> Slots<K, P> {
             }
         }
     }
+
+    /// # Safety
+    /// As for `free`, and it is in a hot region.
+    #[cold]
+    unsafe fn free_hot(&self, word: Word) {
+        // SAFETY: the caller's promise: it is still what it was.
+        let bytes = unsafe { bytes::<K>(word) };
+        let count = &self.counts[kind_number::<K>(word)];
+        count.objects.fetch_sub(1, Ordering::Relaxed);
+        count.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        // SAFETY: the caller's promise; `packed` has asked for so many.
+        unsafe { self.hot.take_back(word.address(), bytes) };
+    }
 }
 
 impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
@@ -122,6 +154,8 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
             words: Family::new(config),
             values: K::DIRECT.then(|| Family::new(config)),
             leaves: K::Leaves::<P>::new(config),
+            hot: Packed::new(config),
+            counts: std::array::from_fn(|_| Count::default()),
         });
         let retired = Retired::new(Arc::clone(&slots), domain.clone(), &config.budget);
         Self { slots, retired }
@@ -215,16 +249,52 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
     ) -> Result<NonNull<N>, AllocError> {
         let slot = self.empty(slots, prefix, guard)?;
         // SAFETY: not linked yet.
-        let node = unsafe { slot.as_ref() };
-        // The end first: other digits may have filled the line that it must be in.
-        let reserved = end && !contents.iter().any(|(digit, _)| digit.is_none());
-        let mut added = !reserved || node.add::<false>(None, C::EMPTY);
-        for (digit, content) in contents {
-            added &= node.add::<false>(*digit, *content);
-        }
-        debug_assert!(added, "the node has room");
-        node.header().count(contents.len() as isize);
+        fill(unsafe { slot.as_ref() }, contents, end);
         Ok(slot)
+    }
+
+    /// The hot regions.
+    pub(super) fn hot(&self) -> &Packed {
+        &self.slots.hot
+    }
+
+    /// A copy of what a word leads to, in a hot region; nothing, if that is full. Under the lock of the node that
+    /// leads to it, and if it is a node under its own.
+    pub(super) fn packed(&self, word: Word, packer: &mut Packer<'_>) -> Option<Word> {
+        // SAFETY: read under a guard, and linked as long as the lock is held.
+        let bytes = unsafe { bytes::<K>(word) };
+        let copy = if word.kind() == Kind::Leaf {
+            let memory = packer.alloc(hot_layout(word.kind(), bytes))?;
+            // SAFETY: as above; nobody writes it (I1, I5), and the memory has room and is ours alone.
+            unsafe { memory.copy_from_nonoverlapping(word.address(), bytes) };
+            Word::leaf(memory, word.hint() as u16)
+        } else {
+            // SAFETY: as above.
+            match unsafe { NodeRef::from_word(word) } {
+                NodeRef::Words(node) => packed(node, word, packer)?,
+                NodeRef::Values(node) => packed(node, word, packer)?,
+            }
+        };
+        let count = &self.slots.counts[kind_number::<K>(word)];
+        count.objects.fetch_add(1, Ordering::Relaxed);
+        count.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Some(copy)
+    }
+
+    /// A copy of what a word leads to, in the pool of its kind; under the same locks.
+    pub(super) fn pooled(&self, word: Word, guard: &Guard) -> Result<Word, AllocError> {
+        if word.kind() == Kind::Leaf {
+            // SAFETY: read under the guard.
+            let leaf = unsafe { K::Leaf::from_word(word) };
+            return self.leaf(Entries::<K>::of(leaf).as_slice(), guard);
+        }
+        // SAFETY: as above.
+        let node = unsafe { NodeRef::from_word(word) };
+        let place = |filled| Room::alike(word, node.header().prefix, filled);
+        match node {
+            NodeRef::Words(node) => copied(node, |all| self.words(all, place(all.len()), guard)),
+            NodeRef::Values(node) => copied(node, |all| self.values(all, place(all.len()), guard)),
+        }
     }
 
     /// A leaf of these entries, as many as a leaf takes.
@@ -273,6 +343,11 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         unsafe { self.retired.retire(word.into_raw(), bytes, guard) };
     }
 
+    /// Has what this thread has retired reclaimed as soon as guards allow it.
+    pub(super) fn flush(&self, guard: &Guard) {
+        self.retired.flush(guard);
+    }
+
     /// Frees what a word leads to, without what is below.
     ///
     /// # Safety
@@ -300,7 +375,8 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         }
     }
 
-    /// In the order of `Parts::OBJECTS`.
+    /// In the order of `Parts::OBJECTS`. What is in hot regions counts with its kind; the regions are told with
+    /// those of the last one.
     pub(super) fn stats(&self) -> Vec<PoolStats> {
         let mut stats = Vec::new();
         self.slots.words.stats(&mut stats);
@@ -308,6 +384,12 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
             values.stats(&mut stats);
         }
         stats.extend(self.slots.leaves.stats());
+        for (stats, count) in stats.iter_mut().zip(&self.slots.counts) {
+            stats.live_slots += count.objects.load(Ordering::Relaxed);
+            stats.live_bytes += count.bytes.load(Ordering::Relaxed);
+        }
+        let leaves = stats.last_mut().expect("every tree has leaves");
+        leaves.regions.extend(self.slots.hot.regions());
         stats
     }
 
@@ -347,6 +429,17 @@ impl Room {
     /// With room for a digit, and for a quarter more, so that the node is not copied again soon.
     pub(super) fn with_room(prefix: u64, depth: usize, filled: usize, digit: Digit) -> Self {
         Self { prefix, depth, more: (filled / 4).max(1), end: digit.is_none() }
+    }
+
+    /// With places as a node has that is copied, so that the copy is of its kind.
+    fn alike(word: Word, prefix: u64, filled: usize) -> Self {
+        let places = match word.kind() {
+            Kind::Leaf | Kind::Node4 => 4,
+            Kind::Node14 | Kind::Values14 => 14,
+            Kind::Node56 | Kind::Values56 => 48,
+            Kind::Node256 | Kind::Values256 => 256,
+        };
+        Self { prefix, depth: word.depth(), more: places - filled.min(places), end: false }
     }
 }
 
@@ -408,6 +501,55 @@ impl<K: Parts + ?Sized, P: Placement> Drop for Spare<'_, K, P> {
         // SAFETY: not linked.
         unsafe { self.0.free(self.1) };
     }
+}
+
+/// Puts these into a node that is not linked yet, and has room for them; with a place for the end, if there must be
+/// one.
+fn fill<C: Placed, N: Node<C>>(node: &N, contents: &[(Digit, C)], end: bool) {
+    // The end first: other digits may have filled the line that it must be in.
+    let reserved = end && !contents.iter().any(|(digit, _)| digit.is_none());
+    let mut added = !reserved || node.add::<false>(None, C::EMPTY);
+    for (digit, content) in contents {
+        added &= node.add::<false>(*digit, *content);
+    }
+    debug_assert!(added, "the node has room");
+    node.header().count(contents.len() as isize);
+}
+
+/// How an object of so many bytes lies in a hot region: nodes in lines of their own, leaves so that they cross no
+/// line without need.
+pub(super) fn hot_layout(kind: Kind, bytes: usize) -> Layout {
+    let log = if kind == Kind::Leaf { bytes.trailing_zeros().clamp(3, 6) } else { 6 };
+    Layout::from_size_align(bytes, 1 << log).expect("no more than a key's bytes")
+}
+
+/// A copy of a node, of the same kind, in a hot region; nothing, if that is full.
+fn packed<C: Placed>(node: AnySize<'_, C>, word: Word, packer: &mut Packer<'_>) -> Option<Word>
+where
+    C::Atomic: Send,
+{
+    fn put<C: Placed, N: Node<C>>(
+        contents: &[(Digit, C)],
+        prefix: u64,
+        packer: &mut Packer<'_>,
+    ) -> Option<NonNull<u8>> {
+        let slot = packer.alloc(hot_layout(Kind::Node4, size_of::<N>()))?.cast::<N>();
+        // SAFETY: fresh memory with room for a node, ours alone.
+        let node = unsafe {
+            slot.write(N::new(prefix));
+            slot.as_ref()
+        };
+        fill(node, contents, false);
+        Some(slot.cast())
+    }
+    let (kind, prefix) = (word.kind(), node.header().prefix);
+    let object = copied(node, |all| match node {
+        AnySize::Four(_) => put::<C, Node4<C>>(all, prefix, packer),
+        AnySize::Fourteen(_) => put::<C, Node14<C>>(all, prefix, packer),
+        AnySize::FiftySix(_) => put::<C, Node56<C>>(all, prefix, packer),
+        AnySize::Full(_) => put::<C, Node256<C>>(all, prefix, packer),
+    })?;
+    Some(Word::node(kind, object, word.depth()))
 }
 
 /// Gives `then` what is in a node, for a copy of it.

@@ -57,6 +57,10 @@ pub trait Parts: Key {
     fn parting(a: Self::Ref<'_>, b: Self::Ref<'_>) -> usize;
     /// The key of a value that is at a byte of a node of the last byte with this prefix.
     fn direct(prefix: u64, byte: u8) -> Self::Ref<'static>;
+    /// Gives `note` the key as bytes, …
+    fn noted(key: Self::Ref<'_>, note: impl FnOnce(&[u8]));
+    /// … of which this makes it again.
+    fn from_note(note: &[u8]) -> Self::Ref<'_>;
 }
 
 impl Parts for u64 {
@@ -86,6 +90,12 @@ impl Parts for u64 {
     }
     fn parting(a: u64, b: u64) -> usize {
         ((a ^ b).leading_zeros() / 8) as usize
+    }
+    fn noted(key: u64, note: impl FnOnce(&[u8])) {
+        note(&key.to_ne_bytes());
+    }
+    fn from_note(note: &[u8]) -> u64 {
+        u64::from_ne_bytes(note.try_into().expect("the note of such a key"))
     }
     #[inline(always)]
     fn direct(prefix: u64, byte: u8) -> u64 {
@@ -121,6 +131,12 @@ impl Parts for u128 {
     fn parting(a: u128, b: u128) -> usize {
         ((a ^ b).leading_zeros() / 8) as usize
     }
+    fn noted(key: u128, note: impl FnOnce(&[u8])) {
+        note(&key.to_ne_bytes());
+    }
+    fn from_note(note: &[u8]) -> u128 {
+        u128::from_ne_bytes(note.try_into().expect("the note of such a key"))
+    }
     fn direct(_prefix: u64, _byte: u8) -> u128 {
         unreachable!("every value has a leaf")
     }
@@ -153,6 +169,12 @@ impl Parts for [u8] {
     }
     fn parting(a: &[u8], b: &[u8]) -> usize {
         common_prefix(a, b, 0)
+    }
+    fn noted(key: &[u8], note: impl FnOnce(&[u8])) {
+        note(key);
+    }
+    fn from_note(note: &[u8]) -> &[u8] {
+        note
     }
     fn direct(_prefix: u64, _byte: u8) -> &'static [u8] {
         unreachable!("every value has a leaf")

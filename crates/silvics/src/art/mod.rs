@@ -104,6 +104,9 @@
 //! O(length of the key) steps, of which a tree of n random keys has about log256 n. Keys have up to 64 KiB
 //! ([`AllocError::KeyLength`]). Sizes are asserted in `node.rs` and `leaf.rs`.
 //!
+//! # Hot objects
+//! [`hot`] moves what lookups read most together, online.
+//!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which walks I2 to I6;
 //! schedules (`tests/schedules.rs`, `tests/scenarios/radix.rs`), which must find the mistakes of `canary.rs`;
@@ -114,6 +117,7 @@ mod check;
 mod ends;
 mod get;
 mod home;
+pub mod hot;
 mod key;
 mod leaf;
 mod node;
@@ -134,11 +138,13 @@ use crate::index::{Check, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, O
 use crate::key::Key;
 use crate::update::Update;
 use home::Home;
+use hot::sample::Samples;
 use key::Parts;
 use node::Node256;
 use seek::Visit;
 use silvics_layout::{NodeLayout, Placed};
 use silvics_pool::{AllocError, Budget, Placement, PoolStats, Pooled};
+use silvics_sync::atomic::AtomicBool;
 use silvics_sync::counter::StripedCounter;
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
@@ -163,7 +169,10 @@ use word::{Kind, Word};
 /// ```
 pub struct ArtTree<K: ArtKey + ?Sized = u64, P: Placement = Pooled> {
     root: NonNull<Node256<Word>>,
+    samples: Samples<K>,
     domain: Domain,
+    /// Whether somebody reorganizes it.
+    reorganizes: AtomicBool,
     home: Home<K, P>,
     len: StripedCounter<Arc<Budget>>,
     budget: Arc<Budget>,
@@ -204,7 +213,9 @@ impl<K: ArtKey + ?Sized, P: Placement> OrderedIndex for ArtTree<K, P> {
         let home = Home::new(&config, &domain);
         let root = home.root(&domain.pin())?;
         let len = StripedCounter::new(Arc::clone(&config.budget));
-        Ok(Self { root, domain, home, len, budget: config.budget })
+        let samples = Samples::new(&config.budget);
+        let reorganizes = AtomicBool::new(false);
+        Ok(Self { root, samples, domain, reorganizes, home, len, budget: config.budget })
     }
 
     fn domain(&self) -> &Domain {
@@ -213,11 +224,17 @@ impl<K: ArtKey + ?Sized, P: Placement> OrderedIndex for ArtTree<K, P> {
 
     #[inline]
     fn get(&self, key: K::Ref<'_>, guard: &Guard) -> Option<u64> {
+        self.samples.see(key);
         self.find(key, &self.domain.enter(guard))
     }
 
     fn get_many(&self, keys: &[KeyRef<'_, Self>], values: &mut [Option<u64>], guard: &Guard) {
         let keys = &keys[..keys.len().min(values.len())];
+        if self.samples.wanted() {
+            for key in keys {
+                self.samples.see(K::shorten(*key));
+            }
+        }
         let found = |at, value| values[at] = value;
         self.find_many(keys.len(), |at| K::shorten(keys[at]), &self.domain.enter(guard), found);
     }
@@ -332,10 +349,15 @@ impl<K: ArtKey + ?Sized, P: Placement> Objects for ArtTree<K, P> {
 
 /// What a word leads to looks like.
 fn layout<K: Parts + ?Sized>(word: Word) -> &'static NodeLayout {
+    &K::OBJECTS[kind_number::<K>(word)]
+}
+
+/// Where that is among the tree's objects.
+fn kind_number<K: Parts + ?Sized>(word: Word) -> usize {
     match word.kind() {
-        Kind::Leaf if K::LEAF_KEYS == 1 => &K::OBJECTS[K::OBJECTS.len() - 1],
-        Kind::Leaf => &K::OBJECTS[K::OBJECTS.len() - K::LEAF_KEYS + word.hint() - 1],
-        kind => &K::OBJECTS[kind as usize - 1],
+        Kind::Leaf if K::LEAF_KEYS == 1 => K::OBJECTS.len() - 1,
+        Kind::Leaf => K::OBJECTS.len() - K::LEAF_KEYS + word.hint() - 1,
+        kind => kind as usize - 1,
     }
 }
 

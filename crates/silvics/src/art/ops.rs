@@ -381,8 +381,19 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         guard: &Guard,
         make: impl FnOnce(&Self) -> Result<Option<Word>, AllocError>,
     ) -> Result<bool, AllocError> {
+        self.replaced_at(parent, K::digit(key, parent.depth()), at, guard, make)
+    }
+
+    /// The same of the node at a digit.
+    pub(super) fn replaced_at(
+        &self,
+        parent: Visit<'_>,
+        digit: Digit,
+        at: Visit<'_>,
+        guard: &Guard,
+        make: impl FnOnce(&Self) -> Result<Option<Word>, AllocError>,
+    ) -> Result<bool, AllocError> {
         let NodeRef::Words(above) = parent.node else { unreachable!("values have no children") };
-        let digit = K::digit(key, parent.depth());
         let Some(outer) = Locked::new(parent) else { return Ok(false) };
         if above.at(digit) != at.word && !planted(Canary::ParentWordTrusted) {
             return Ok(false);
@@ -404,6 +415,46 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         drop(outer);
         // SAFETY: unlinked above, by us alone.
         unsafe { self.home.retire(at.word, guard) };
+        Ok(true)
+    }
+
+    /// Locks the node that leads to a leaf at a digit and puts what `make` makes in the leaf's place, unless `make` has
+    /// nothing or the leaf is not there any more; whether it has.
+    pub(super) fn replaced_leaf(
+        &self,
+        parent: Visit<'_>,
+        digit: Digit,
+        leaf: Word,
+        guard: &Guard,
+        make: impl FnOnce(&Self) -> Result<Option<Word>, AllocError>,
+    ) -> Result<bool, AllocError> {
+        let NodeRef::Words(above) = parent.node else { unreachable!("values have no children") };
+        let early = planted(Canary::LeafCopiedBeforeLocked);
+        let (copy, lock) = if early {
+            (make(self)?, Locked::new(parent))
+        } else {
+            let Some(lock) = Locked::new(parent) else { return Ok(false) };
+            if above.at(digit) != leaf && !planted(Canary::MovedLeafTrusted) {
+                return Ok(false);
+            }
+            (make(self)?, Some(lock))
+        };
+        let Some(copy) = copy else { return Ok(false) };
+        if early && (lock.is_none() || above.at(digit) != leaf) {
+            // SAFETY: it has not been linked.
+            unsafe { self.home.free(copy) };
+            return Ok(false);
+        }
+        above.replace(digit, copy);
+        drop(lock);
+        // SAFETY: unlinked above, by us alone.
+        unsafe {
+            if planted(Canary::MovedLeafFreedAtOnce) {
+                self.home.free(leaf);
+            } else {
+                self.home.retire(leaf, guard);
+            }
+        }
         Ok(true)
     }
 }

@@ -1,7 +1,16 @@
 //! Scenarios for radix trees: leaves that burst, nodes that grow, shrink and part.
 
-use silvics_testkit::schedules::Scenario;
-use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Range, RangeRev, Remove, TryInsert};
+use silvics::art::ArtKey;
+use silvics::art::hot::{Policy, ReorganizeError, Sampling};
+use silvics::{ArtTree, Guard, OrderedIndex};
+use silvics_sync::model;
+use silvics_testkit::TestKey;
+use silvics_testkit::schedules::Step::{
+    Exchange, Get, Insert, Range, RangeRev, Remove, Reorganize, TryInsert,
+};
+use silvics_testkit::schedules::{Log, Model, Scenario, Step, scans};
+use std::num::NonZeroU32;
+use std::sync::Arc;
 
 /// Keys that differ in the last byte alone make a node of values, of fourteen places at first; 256 and
 /// 512 are apart from them by a node above.
@@ -123,5 +132,118 @@ pub(crate) const NODES: &[Scenario] = &[
             &[Insert(4, 2), Insert(5, 2)],
             &[Remove(1), Remove(2)],
         ],
+    },
+];
+
+/// All operations, and [`Reorganize`], whose lookups are over before anybody else goes on.
+pub(crate) fn reorganizing<K: ArtKey + TestKey + ?Sized>(
+    index: &Arc<ArtTree<K, Model>>,
+    log: &mut Log,
+    step: Step,
+    guard: &Guard,
+) {
+    let Reorganize(first, last) = step else { return scans(index, log, step, guard) };
+    model::sequential(|| {
+        let sampling = Sampling { every: NonZeroU32::MIN, bytes: 0 };
+        index.sample(Some(sampling));
+        for n in first..=last {
+            index.get(K::borrow(&K::nth(n)), guard);
+        }
+        index.sample(None);
+    });
+    match index.reorganize(Policy { share: 1.0, least_gain: 0.0, ..Policy::default() }) {
+        // Another one has taken the samples, or is about to; or guards hold what it has moved before.
+        Ok(_)
+        | Err(ReorganizeError::NoSamples | ReorganizeError::Running | ReorganizeError::Regions) => {
+        }
+        Err(error) => panic!("reorganize: {error}"),
+    }
+}
+
+/// The leaf or node that moves is the one that others change. 0, 1, 256, 257 and 512 are in three leaves below a node.
+pub(crate) const HOT: &[Scenario] = &[
+    Scenario {
+        name: "leaf-moves",
+        keys: 3,
+        before: &[Insert(0, 1), Insert(1, 1)],
+        tasks: &[
+            &[Reorganize(0, 0), Get(1)],
+            &[Insert(0, 2), Exchange(1, Some(1), Some(3))],
+            &[Insert(2, 4), Get(0), Remove(1)],
+        ],
+    },
+    Scenario {
+        name: "node-moves",
+        keys: 6,
+        before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1), Insert(4, 1)],
+        tasks: &[
+            &[Reorganize(0, 0), Get(1)],
+            &[Insert(1, 2), Remove(2), Get(5)],
+            &[Insert(5, 3), Insert(0, 4)],
+        ],
+    },
+    Scenario {
+        name: "node-moves-beside-growth",
+        keys: 16,
+        before: &[
+            Insert(0, 1),
+            Insert(1, 1),
+            Insert(2, 1),
+            Insert(3, 1),
+            Insert(4, 1),
+            Insert(5, 1),
+            Insert(6, 1),
+            Insert(7, 1),
+            Insert(8, 1),
+            Insert(9, 1),
+            Insert(10, 1),
+            Insert(11, 1),
+            Insert(12, 1),
+            Insert(13, 1),
+        ],
+        tasks: &[&[Reorganize(3, 3)], &[Insert(14, 2), Get(3)], &[Insert(3, 4), Remove(5)]],
+    },
+    Scenario {
+        name: "node-moves-and-goes",
+        keys: 5,
+        before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1), Insert(4, 1)],
+        tasks: &[
+            &[Reorganize(3, 3), Get(4)],
+            &[Remove(0), Remove(1), Remove(2)],
+            &[Remove(3), Insert(4, 2), Remove(4)],
+        ],
+    },
+    Scenario {
+        name: "hot-leaf-goes-back",
+        keys: 513,
+        before: &[
+            Insert(0, 1),
+            Insert(1, 1),
+            Insert(256, 1),
+            Insert(257, 1),
+            Insert(512, 1),
+            Reorganize(0, 0),
+        ],
+        tasks: &[
+            &[Reorganize(256, 256)],
+            &[Insert(0, 2), Get(1), Insert(256, 2)],
+            &[Get(0), Remove(1), Range(0, 2)],
+        ],
+    },
+    Scenario {
+        name: "node-above-moves",
+        keys: 513,
+        before: &[Insert(0, 1), Insert(1, 1), Insert(256, 1), Insert(257, 1), Insert(512, 1)],
+        tasks: &[
+            &[Reorganize(0, 0), Reorganize(512, 512)],
+            &[Insert(0, 2), Remove(512), Get(1)],
+            &[Remove(256), Remove(257), Get(0)],
+        ],
+    },
+    Scenario {
+        name: "two-reorganize",
+        keys: 3,
+        before: &[Insert(0, 1), Insert(1, 1)],
+        tasks: &[&[Reorganize(0, 0)], &[Reorganize(1, 1), Get(0)], &[Insert(0, 2), Get(1)]],
     },
 ];

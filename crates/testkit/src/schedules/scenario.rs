@@ -36,6 +36,9 @@ pub enum Step {
     Walk(u64, usize),
     /// The same, backwards.
     WalkRev(u64, usize),
+    /// Moving together what lookups of the keys from the first to the last read, of an index that does so: its
+    /// scenarios have an [`Act`] of their own.
+    Reorganize(u64, u64),
 }
 
 /// A program of a few tasks.

@@ -1,0 +1,316 @@
+//! Workload-conscious reorganization: what lookups read most is moved together, into as few pages as it can be in.
+//!
+//! # Source
+//! Stoica and Ailamaki, "Enabling efficient OS paging for main-memory OLTP databases", DaMoN 2013: log accesses,
+//! rank by frequency, move what is hot together; applied to the nodes of a radix tree by Wong, Feng, Xu, Lo, Kao,
+//! "TLB misses: the missing issue of adaptive radix tree?", DaMoN 2015. Both rank offline; here everything happens while
+//! readers and writers go on.
+//!
+//! # Algorithm
+//! ```text
+//! sample:     of every N lookups of a thread one notes its key in the thread's own memory       (sample.rs)
+//! reorganize: take the notes; follow each key down, and count accesses of objects and pages      (rank.rs)
+//!             order objects by accesses for each byte; take from the hottest down, until the share asked for is
+//!             covered, or the bytes allowed are full
+//!             map a region for them; move each into it, in this order                            (relocate.rs)
+//!             move what is left in older regions to the pools of their kinds
+//!             follow the keys once more, for the report
+//! move:       lock the node that leads to the object, and the object if it is a node; copy it; change the one word;
+//!             mark the old node obsolete; unlock; retire the old object
+//! ```
+//! The order is that of the fractional knapsack: the first page has the accesses that a page can have, at most,
+//! the first two what two can have, and so on, but for objects that lie across two. Objects of all kinds are mixed:
+//! a `Node256` of which lookups read one word may be colder, for each byte, than a hundred leaves.
+//!
+//! # Departures
+//! 1. Samples are keys, not nodes: an address is nothing without a guard, and a key finds the node that is there now.
+//! 2. What has become cold is not looked for: a new region is made of what is hot now, and all else in old ones goes back to
+//!    the pools; the last object that goes takes the region with it ([`Packed`](silvics_pool::Packed)). Finding it
+//!    takes a walk that reads the words of all nodes, but of leaves nothing.
+//! 3. The root stays: that no page holds more accesses is no reason to move the one object that every writer knows.
+//!
+//! # Invariants
+//! Those of the [tree](super), and
+//! * H1: an object's address says whether it is in a hot region, as long as it is not freed; so does the address of
+//!   one that is retired. `home.rs` frees it accordingly.
+//! * H2: a copy is of the same kind and depth, and has the same contents, as what it replaces had under the locks.
+//!
+//! # Memory ordering
+//! That of writers that change a word (see [`super`]); moving an object is growing it to its own size.
+//!
+//! # Progress
+//! Readers go on: they take no lock, and what they have found stays as it is until their guard goes. Writers wait
+//! while an object that they change is copied. Pins are short, but for the walk (departure 2), which holds one for
+//! each digit of the root.
+//!
+//! # Costs
+//! With sampling off a lookup has one branch more, on a word beside the root's address. On, a thread draws from a variable of
+//! its own, and of every 64 lookups one, on average, writes some bytes to the thread's own cell: no line that other threads
+//! write, no lock it could wait for, and no allocation after the thread's first note. The notes' memory stays until the tree is
+//! dropped. (`examples/sampling.rs` measures it.) As long as there is a hot region, whoever frees an object looks at eight words.
+//! `reorganize` takes O(samples × depth) steps, and if there is an older region O(nodes); for its counts some 200 bytes
+//! for each object seen, from the global allocator, outside the budget. The region is in the budget.
+//! Objects in a region count with their kind in [`pool_stats`](crate::OrderedIndex::pool_stats), the regions with the last kind's.
+//!
+//! # Checked by
+//! `tests/hot.rs`; every list without memory, `tests/hot_out_of_memory.rs`; schedules in which others change what moves
+//! (`HOT` of `tests/scenarios/radix.rs`), which must find the mistakes of `canary.rs`; `tests/dropped_regions.rs`,
+//! `tests/drops_return_everything.rs`; the modules' tests.
+
+mod background;
+mod rank;
+mod relocate;
+pub(super) mod sample;
+
+pub use background::Reorganizer;
+pub use sample::{MOST_BYTES, Sampling};
+
+use super::ArtTree;
+use super::key::ArtKey;
+use sample::Log;
+use silvics_pool::{AllocError, Pages, Placement};
+use silvics_sync::atomic::{AtomicBool, Ordering};
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// What to move.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Policy {
+    /// The share of accesses to cover, more than 0 and at most 1.
+    pub share: f64,
+    /// The most bytes to move.
+    pub most_bytes: usize,
+    /// Nothing is moved unless the small pages that cover 90 % of the accesses are at least so many times those that the
+    /// hot region would have, and the root's.
+    pub least_gain: f64,
+    /// What the break-even estimate is made of.
+    pub translation: Translation,
+}
+
+impl Default for Policy {
+    /// 95 % of the accesses, 16 MiB, a quarter fewer pages, and translations as [`Translation::default`] has them.
+    fn default() -> Self {
+        let translation = Translation::default();
+        Self { share: 0.95, most_bytes: 16 << 20, least_gain: 1.25, translation }
+    }
+}
+
+/// A processor's translations of addresses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Translation {
+    /// Pages whose translations it keeps.
+    pub entries: usize,
+    /// What another one costs, in nanoseconds.
+    pub walk_ns: f64,
+}
+
+impl Default for Translation {
+    /// 1536 entries, as second-level TLBs of the last ten years have, and 10 ns: a walk whose page-table entry is in a
+    /// cache.
+    fn default() -> Self {
+        Self { entries: 1536, walk_ns: 10.0 }
+    }
+}
+
+/// Pages that cover 50, 90 and 99 % of the accesses of sampled lookups: of each object on a lookup's path, the root
+/// included, the line that is searched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Of 4 KiB.
+    pub small: [usize; 3],
+    /// Of 2 MiB.
+    pub huge: [usize; 3],
+}
+
+/// What a reorganization did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Report {
+    /// The lookups it went by.
+    pub samples: u64,
+    /// Their accesses: objects on their paths.
+    pub accesses: u64,
+    /// Where the accesses were …
+    pub before: Coverage,
+    /// … and where those of the same lookups are now.
+    pub after: Coverage,
+    /// Nodes moved together.
+    pub nodes: usize,
+    /// Leaves moved together.
+    pub leaves: usize,
+    /// The bytes of both.
+    pub bytes: usize,
+    /// Hot objects that others had replaced meanwhile: they stay where they are.
+    pub missed: usize,
+    /// Objects of older hot regions that went back to their pools.
+    pub returned: usize,
+    /// The time all that took.
+    pub took: Duration,
+    /// Translations missed for each lookup, before less after: accesses to other pages than the `entries` that are
+    /// read most, over lookups. Pages are those that the tree asks for.
+    pub misses_saved: f64,
+    /// Lookups after which the time is saved: `took / (misses_saved × walk_ns)`. None, if none are.
+    pub break_even: Option<u64>,
+}
+
+impl Report {
+    /// Nothing has been moved.
+    fn of(samples: u64, accesses: u64, before: Coverage) -> Self {
+        Self {
+            samples,
+            accesses,
+            before,
+            after: before,
+            nodes: 0,
+            leaves: 0,
+            bytes: 0,
+            missed: 0,
+            returned: 0,
+            took: Duration::ZERO,
+            misses_saved: 0.0,
+            break_even: None,
+        }
+    }
+}
+
+/// Why nothing, or not everything, was reorganized. The contents of the index are what they were, and the samples are
+/// there for the next attempt.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ReorganizeError {
+    /// No lookup has been sampled.
+    NoSamples,
+    /// Somebody else reorganizes the index.
+    Running,
+    /// The share of accesses to cover is none.
+    Share {
+        /// What was asked for.
+        share: f64,
+    },
+    /// Older hot regions are all still in use: by guards, or by threads that have replaced objects there and write no more (a
+    /// thread holds back fewer than 64 objects, and the regions they are in).
+    Regions,
+    /// Memory could not be had. What has been moved stays where it is now.
+    Alloc(AllocError),
+}
+
+impl From<AllocError> for ReorganizeError {
+    fn from(error: AllocError) -> Self {
+        Self::Alloc(error)
+    }
+}
+
+impl fmt::Display for ReorganizeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSamples => {
+                f.write_str("no lookup has been sampled: call `sample` with a rate, and look keys up")
+            }
+            Self::Running => {
+                f.write_str("another reorganization of the index is under way: wait for it")
+            }
+            Self::Share { share } => write!(
+                f,
+                "{share} is no share of accesses to cover: use more than 0 and at most 1"
+            ),
+            Self::Regions => f.write_str(
+                "eight hot regions are in use: drop guards that have been held for long, and try again",
+            ),
+            Self::Alloc(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ReorganizeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Alloc(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// The only reorganization of a tree.
+struct Only<'t>(&'t AtomicBool);
+
+impl<'t> Only<'t> {
+    fn new(running: &'t AtomicBool) -> Option<Self> {
+        (!running.swap(true, Ordering::Acquire)).then_some(Self(running))
+    }
+}
+
+impl Drop for Only<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
+    /// Begins to sample lookups (`get` and `get_many`), for [`reorganize`](Self::reorganize), or stops it.
+    /// Notes that there are stay.
+    pub fn sample(&self, sampling: Option<Sampling>) {
+        self.samples.set(sampling);
+    }
+
+    /// Moves together what sampled lookups read most, and takes the samples: see the [module](self).
+    ///
+    /// Readers and writers may go on meanwhile.
+    ///
+    /// ```
+    /// use silvics::art::hot::{Policy, ReorganizeError, Sampling};
+    /// use silvics::{ArtTree, Options, OrderedIndex};
+    /// use std::num::NonZeroU32;
+    ///
+    /// let tree: ArtTree = ArtTree::with_options(&Options::default())?;
+    /// let scattered = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    /// for n in 0..100_000 {
+    ///     tree.pin().insert(scattered(n), n)?;
+    /// }
+    /// assert_eq!(tree.reorganize(Policy::default()), Err(ReorganizeError::NoSamples));
+    /// tree.sample(Some(Sampling { every: NonZeroU32::MIN, ..Sampling::default() }));
+    /// for n in 0..10_000 {
+    ///     tree.pin().get(scattered(997 * (n % 100))); // a hundred are hot
+    /// }
+    /// let report = tree.reorganize(Policy::default())?;
+    /// assert!(report.after.small[1] < report.before.small[1]); // pages that have 90 % of what was read
+    /// assert_eq!(tree.pin().get(scattered(7)), Some(7));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reorganize(&self, policy: Policy) -> Result<Report, ReorganizeError> {
+        let Policy { share, .. } = policy;
+        if !(share > 0.0 && share <= 1.0) {
+            return Err(ReorganizeError::Share { share });
+        }
+        let _only = Only::new(&self.reorganizes).ok_or(ReorganizeError::Running)?;
+        let log = self.samples.take()?;
+        let done = self.reorganize_by(&log, &policy);
+        if done.is_err() {
+            self.samples.give_back(log);
+        }
+        done
+    }
+
+    fn reorganize_by(&self, log: &Log, policy: &Policy) -> Result<Report, ReorganizeError> {
+        let began = Instant::now();
+        let census = self.survey(log)?;
+        if census.lookups == 0 {
+            return Err(ReorganizeError::NoSamples);
+        }
+        let small = self.home.hot().pages() == Pages::Small;
+        let missed = census.missed(&policy.translation, small)?;
+        let mut report = Report::of(census.lookups, census.accesses, census.coverage()?);
+        let (hottest, bytes) = census.hottest(policy.share, policy.most_bytes)?;
+        let pages = 1 + bytes.div_ceil(4096);
+        let gains = report.before.small[1] as f64 >= policy.least_gain * pages as f64;
+        if !hottest.is_empty() && gains {
+            self.pack(&hottest, bytes, &mut report)?;
+            let census = self.survey(log)?;
+            report.after = census.coverage()?;
+            report.misses_saved = missed - census.missed(&policy.translation, small)?;
+        }
+        report.took = began.elapsed();
+        let saved_ns = report.misses_saved * policy.translation.walk_ns;
+        report.break_even =
+            (saved_ns > 0.0).then(|| (report.took.as_nanos() as f64 / saved_ns).ceil() as u64);
+        Ok(report)
+    }
+}

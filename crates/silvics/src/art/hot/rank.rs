@@ -1,0 +1,204 @@
+//! What sampled lookups read: how often each object, and each page.
+
+use super::super::ArtTree;
+use super::super::home::{bytes, hot_layout};
+use super::super::key::{ArtKey, Digit};
+use super::super::node::{NodeRef, line_of};
+use super::super::seek::Visit;
+use super::super::word::{Kind, Word};
+use super::sample::Log;
+use super::{Coverage, Translation};
+use crate::domain::Guard;
+use silvics_pool::{AllocError, Placement};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// Keys that are followed under one pin.
+pub(super) const PINNED: usize = 256;
+/// Bytes of pages, as powers of two.
+const SMALL_LOG: u32 = 12;
+const HUGE_LOG: u32 = 21;
+
+/// A node, other than the root, or leaf that sampled lookups came to.
+pub(super) struct Seen<'k, K: ArtKey + ?Sized> {
+    pub(super) word: Word,
+    /// One of the keys whose path it is on.
+    pub(super) key: K::Ref<'k>,
+    pub(super) bytes: usize,
+    count: u64,
+    /// How many had been seen before it.
+    before: usize,
+}
+
+/// What all sampled lookups read.
+pub(super) struct Census<'k, K: ArtKey + ?Sized> {
+    pub(super) lookups: u64,
+    /// Objects that they came to, the root each time included.
+    pub(super) accesses: u64,
+    objects: HashMap<usize, Seen<'k, K>>,
+    small: HashMap<usize, u64>,
+    huge: HashMap<usize, u64>,
+}
+
+/// What there is no memory for: so many of these.
+fn refused<T>(count: usize) -> AllocError {
+    AllocError::System { requested: count.saturating_mul(size_of::<T>()) }
+}
+
+/// Makes room for one more.
+pub(super) fn room<T>(list: &mut Vec<T>) -> Result<(), AllocError> {
+    list.try_reserve(1).map_err(|_| refused::<T>(list.len() + 1))
+}
+
+fn room_in<A: Eq + Hash, B>(map: &mut HashMap<A, B>) -> Result<(), AllocError> {
+    map.try_reserve(1).map_err(|_| refused::<(A, B)>(map.len() + 1))
+}
+
+/// These in a list, of which there are so many.
+fn list<T>(count: usize, of: impl Iterator<Item = T>) -> Result<Vec<T>, AllocError> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(count).map_err(|_| refused::<T>(count))?;
+    list.extend(of);
+    Ok(list)
+}
+
+impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
+    /// Follows a key down as a lookup does, and shows `see` where each object hangs, and its word.
+    pub(super) fn path<'g>(
+        &'g self,
+        key: K::Ref<'_>,
+        _guard: &'g Guard,
+        mut see: impl FnMut(Visit<'g>, Digit, Word) -> Result<(), AllocError>,
+    ) -> Result<(), AllocError> {
+        let mut above = self.root();
+        while let NodeRef::Words(node) = above.node {
+            let digit = K::digit(key, above.depth());
+            let word = node.at(digit);
+            if word.is_none() {
+                break;
+            }
+            see(above, digit, word)?;
+            if word.kind() == Kind::Leaf {
+                break;
+            }
+            // SAFETY: read under the guard.
+            let child = unsafe { Visit::of(word) };
+            let (depth, skips) = (child.depth(), child.depth() > above.depth() + 1);
+            if K::DIRECT && skips && K::before(key, depth) != child.header().prefix {
+                break;
+            }
+            above = child;
+        }
+        Ok(())
+    }
+
+    /// Follows all keys of a log.
+    pub(super) fn survey<'k>(&self, log: &'k Log) -> Result<Census<'k, K>, AllocError> {
+        let mut census = Census {
+            lookups: 0,
+            accesses: 0,
+            objects: HashMap::new(),
+            small: HashMap::new(),
+            huge: HashMap::new(),
+        };
+        let mut guard = self.domain.pin();
+        for key in log.keys::<K>() {
+            census.lookups += 1;
+            if census.lookups.is_multiple_of(PINNED as u64) {
+                guard.repin();
+            }
+            census.touch(self.root_word(), key)?;
+            self.path(key, &guard, |_, _, word| {
+                census.touch(word, key)?;
+                census.count(word, key)
+            })?;
+        }
+        Ok(census)
+    }
+}
+
+impl<'k, K: ArtKey + ?Sized> Census<'k, K> {
+    /// A lookup reads a line of an object.
+    fn touch(&mut self, word: Word, key: K::Ref<'k>) -> Result<(), AllocError> {
+        let line = match word.kind() {
+            Kind::Leaf => 0,
+            kind => line_of(kind, K::digit(key, word.depth())),
+        };
+        let address = word.object().addr() + line;
+        self.accesses += 1;
+        for (pages, log) in [(&mut self.small, SMALL_LOG), (&mut self.huge, HUGE_LOG)] {
+            room_in(pages)?;
+            *pages.entry(address >> log).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, word: Word, key: K::Ref<'k>) -> Result<(), AllocError> {
+        room_in(&mut self.objects)?;
+        let before = self.objects.len();
+        let seen = self.objects.entry(word.object().addr()).or_insert_with(|| {
+            // SAFETY: read under the survey's guard.
+            let bytes = unsafe { bytes::<K>(word) };
+            Seen { word, key, bytes, count: 0, before }
+        });
+        seen.count += 1;
+        Ok(())
+    }
+
+    /// The objects to be packed, in the order in which they are: by accesses for each byte, and those of as many as they
+    /// were met; so many as cover a share of all accesses and take no more than so many bytes. And the bytes they take.
+    pub(super) fn hottest(
+        self,
+        share: f64,
+        most_bytes: usize,
+    ) -> Result<(Vec<Seen<'k, K>>, usize), AllocError> {
+        let mut order = list(self.objects.len(), self.objects.into_values())?;
+        let rank = |of: &Seen<'k, K>| {
+            let density = (u128::from(of.count) << 64) / of.bytes as u128;
+            (Reverse(density), of.before)
+        };
+        order.sort_unstable_by_key(rank);
+        let wanted = (share * self.accesses as f64).ceil() as u64;
+        let (mut covered, mut end, mut take) = (self.lookups, 0_usize, 0); // the root is where it is
+        for seen in &order {
+            let layout = hot_layout(seen.word.kind(), seen.bytes);
+            let after = end.next_multiple_of(layout.align()) + layout.size();
+            if covered >= wanted || after > most_bytes {
+                break;
+            }
+            (covered, end, take) = (covered + seen.count, after, take + 1);
+        }
+        order.truncate(take);
+        Ok((order, end))
+    }
+
+    /// How many pages cover 50, 90 and 99 % of the accesses.
+    pub(super) fn coverage(&self) -> Result<Coverage, AllocError> {
+        let pages = |counts: &HashMap<usize, u64>| {
+            let counts = descending(counts)?;
+            Ok([50, 90, 99].map(|percent| {
+                let mut covered = 0;
+                let enough = |count: &u64| {
+                    covered += count;
+                    100 * covered >= percent * self.accesses
+                };
+                counts.iter().position(enough).map_or(0, |at| at + 1)
+            }))
+        };
+        Ok(Coverage { small: pages(&self.small)?, huge: pages(&self.huge)? })
+    }
+
+    /// Translations that a lookup misses, on average, if those of the pages it reads most are always there.
+    pub(super) fn missed(&self, of: &Translation, small: bool) -> Result<f64, AllocError> {
+        let counts = descending(if small { &self.small } else { &self.huge })?;
+        let missed: u64 = counts.iter().skip(of.entries).sum();
+        Ok(missed as f64 / self.lookups.max(1) as f64)
+    }
+}
+
+fn descending(counts: &HashMap<usize, u64>) -> Result<Vec<u64>, AllocError> {
+    let mut counts = list(counts.len(), counts.values().copied())?;
+    counts.sort_unstable_by_key(|&count| Reverse(count));
+    Ok(counts)
+}

@@ -1,0 +1,105 @@
+//! Reorganizations for whose own lists the global allocator has nothing: an error, after which all is as before. One test in a
+//! process of its own, whose allocator fails as it is told.
+
+#![cfg(not(any(silvics_loom, silvics_shuttle)))] // real threads
+
+use silvics::art::hot::{Policy, ReorganizeError, Sampling};
+use silvics::{AllocError, ArtTree, Check, Options, OrderedIndex};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::num::NonZeroU32;
+
+/// The system's allocator, which refuses what [`failing`] says.
+struct Failing;
+
+#[global_allocator]
+static ALLOCATOR: Failing = Failing;
+
+std::thread_local! {
+    /// Of the allocations of so many bytes, or more, which one fails: the next one is 1, and 0 is none.
+    static FAILS: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
+}
+
+impl Failing {
+    fn refuses(bytes: usize) -> bool {
+        let (least, nth) = FAILS.get();
+        if bytes >= least && nth > 0 {
+            FAILS.set((least, nth - 1));
+        }
+        bytes >= least && nth == 1
+    }
+}
+
+// SAFETY: all memory is the system allocator's.
+unsafe impl GlobalAlloc for Failing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if Self::refuses(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(object, layout) };
+    }
+}
+
+/// Calls `work` while the n-th allocation of so many bytes, or more, fails; whether there were as many.
+fn failing<T>(least: usize, nth: u64, work: impl FnOnce() -> T) -> (T, bool) {
+    FAILS.set((least, nth));
+    let done = work();
+    let (_, left) = FAILS.replace((0, 0));
+    (done, left == 0)
+}
+
+fn scattered(n: u64) -> u64 {
+    n.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// As if each allocation in turn failed, from those of so many bytes: what the collector allocates is smaller, or must not fail.
+fn each_fails(least: usize, policy: Policy) -> u64 {
+    const KEYS: u64 = 20_000;
+    for nth in 1.. {
+        let mut tree: ArtTree = ArtTree::with_options(&Options::default()).unwrap();
+        (0..KEYS).for_each(|n| assert_eq!(tree.pin().insert(scattered(n), n), Ok(None)));
+        tree.sample(Some(Sampling { every: NonZeroU32::MIN, ..Sampling::default() }));
+        let look = |tree: &ArtTree, from| {
+            (from..from + 300).for_each(|n| assert_eq!(tree.pin().get(scattered(n)), Some(n)));
+        };
+        look(&tree, 0);
+        let warm = tree.reorganize(Policy { share: 1.0, least_gain: 0.0, ..policy }).unwrap();
+        assert!(warm.leaves > 0);
+        look(&tree, 5000);
+        let (outcome, met) = failing(least, nth, || tree.reorganize(policy));
+        if met {
+            let refused = matches!(outcome, Err(ReorganizeError::Alloc(AllocError::System { .. })));
+            assert!(refused, "allocation {nth}: {outcome:?}");
+        }
+        tree.sample(None);
+        assert_eq!(tree.check(), Ok(KEYS as usize));
+        tree.settle();
+        let live: Vec<_> = tree.pool_stats().iter().map(|of| (of.kind, of.live_slots)).collect();
+        assert_eq!(tree.reachable().unwrap(), live);
+        (0..KEYS).for_each(|n| assert_eq!(tree.pin().get(scattered(n)), Some(n)));
+        let again = tree.reorganize(policy);
+        if !met {
+            assert!(outcome.is_ok());
+            assert_eq!(again, Err(ReorganizeError::NoSamples));
+            return nth - 1;
+        }
+        assert_eq!(again.unwrap().samples, 300, "they are there for the next attempt");
+    }
+    unreachable!()
+}
+
+#[test]
+fn every_list_may_have_no_memory() {
+    let nothing_moves = Policy { least_gain: f64::INFINITY, ..Policy::default() };
+    let lists = each_fails(1, nothing_moves);
+    assert!(lists > 15, "{lists}");
+    let everything = Policy { share: 1.0, least_gain: 0.0, ..Policy::default() };
+    let large = each_fails(4096, everything);
+    assert!(large > 10, "{large}");
+}
