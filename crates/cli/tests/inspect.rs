@@ -54,6 +54,31 @@ fn mended(id: &str, baseline: &str, fixed: &str) -> [Value; 2] {
     results
 }
 
+/// What a radix tree's paths leave out: all digits of keys are nodes that lookups pass, or are spared.
+#[test]
+fn what_compressed_paths_save_is_told() {
+    let result = inspect("--index art --keys 20k --dist sparse");
+    let saved = &result["compression"];
+    let of = |what: &str, figure: &str| number(&saved[what][figure]);
+    let [paths, leaves] = ["by_paths", "by_leaves"].map(|what| of(what, "passed"));
+    let digits = number(&saved["nodes_passed"]) + paths + leaves;
+    assert!(
+        (number(&saved["digits"]) - 8.0).abs() < 1e-9 && (digits - 8.0).abs() < 1e-9,
+        "{saved}"
+    );
+    // Hashed keys part early: leaves hang high, and no digits are alike before them.
+    assert!(of("by_leaves", "objects") > 5000.0 && leaves > 4.0, "{saved}");
+    assert!(of("by_leaves", "bytes") >= 64.0 * of("by_leaves", "nodes"), "{saved}");
+    // The first digits of small numbers are all zero.
+    let dense = inspect("--index art --keys 20k");
+    assert_eq!(dense["compression"]["by_paths"]["objects"], 1, "{}", dense["compression"]);
+    assert_eq!(dense["compression"]["by_paths"]["nodes"], 5);
+    assert!(inspect("--index occ-avl --keys 1k")["compression"].is_null());
+    let text = stdout(&run(&["inspect", "--index", "art", "--keys", "1k", "--lookups", "1k"]));
+    assert!(text.contains("What do paths without nodes save?"), "{text}");
+    assert!(text.contains("leaves that hang high"), "{text}");
+}
+
 #[test]
 fn half_of_the_sets_is_found_by_name() {
     let [before, after] = mended(
