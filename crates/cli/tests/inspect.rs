@@ -79,6 +79,39 @@ fn what_compressed_paths_save_is_told() {
     assert!(text.contains("leaves that hang high"), "{text}");
 }
 
+/// Byte strings of a file, of which half are loaded, and what of them paths leave out.
+#[test]
+fn keys_come_from_a_file() {
+    let files = Files::new();
+    let path = |n: usize| format!("/usr/share/{:02}/{n:03}", n % 10);
+    let lines: Vec<String> = (0..200).chain([0]).map(path).collect();
+    let path = files.write("paths", lines.join("\n"));
+    let result = inspect(&format!("--index art --key-file {path}"));
+    let config = &result["config"];
+    assert_eq!((&config["keys"], &config["key_type"]), (&100.into(), &"bytes".into()));
+    assert_eq!(
+        (&config["key_file"]["keys"], &config["key_file"]["format"]),
+        (&200.into(), &"lines".into())
+    );
+    assert_eq!(config["key_file"]["duplicates_dropped"], 1);
+    let saved = &result["compression"];
+    // Of 17 bytes and the end the first ten are alike.
+    assert_eq!(number(&saved["digits"]).to_string(), "18");
+    assert!(number(&saved["by_paths"]["passed"]) >= 10.0, "{saved}");
+    let text =
+        stdout(&run(&["inspect", "--index", "art", "--key-file", &path, "--lookups", "100"]));
+    assert!(text.contains("100 bytes keys of the 200 in `"), "{text}");
+    let refuses = |args: &[&str], parts: &[&str]| {
+        refused(&run(&[&["inspect", "--index", "art", "--key-file", &path], args].concat()), parts);
+    };
+    refuses(&["--keys", "5"], &["--keys and --key-file exclude each other"]);
+    refuses(&["--dist", "sparse"], &["--dist sparse and --key-file"]);
+    refuses(&["--key-type", "u64"], &["--key-type", "file of lines"]);
+    refuses(&["--key-format", "xml"], &["--key-format", "lines or sosd"]);
+    let long = files.write("long", [vec![b'a'; (64 << 10) + 1], b"\n".to_vec()].concat());
+    refused(&run(&["inspect", "--index", "art", "--key-file", &long]), &["line 1", "65536"]);
+}
+
 #[test]
 fn half_of_the_sets_is_found_by_name() {
     let [before, after] = mended(

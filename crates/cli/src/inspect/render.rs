@@ -167,8 +167,12 @@ fn built(config: &Config) -> String {
     } else {
         format!(", beside {} for each key", config.host.join(", "))
     };
+    let file = config.key_file.as_ref().map_or_else(String::new, |file| {
+        let (of, dropped) = (file.keys, file.duplicates_dropped);
+        format!(" of the {of} in `{}`, {dropped} duplicates dropped", elided(&file.path))
+    });
     format!(
-        "{}, {} on {} pages, {} {} keys ({}){host}: {} bytes, {:.1} per key",
+        "{}, {} on {} pages, {} {} keys{file} ({}){host}: {} bytes, {:.1} per key",
         config.index,
         config.placement,
         config.pages,

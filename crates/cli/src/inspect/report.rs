@@ -4,6 +4,7 @@ use super::plan::{Plan, Setup};
 use super::subject::Inspected;
 use crate::counters::{Counted, PerOp};
 use crate::place::Place;
+use crate::source::KeyFileConfig;
 use serde::Serialize;
 use silvics::Compression;
 use silvics_layout::findings::{Finding, Remedy};
@@ -45,6 +46,7 @@ pub struct Config {
     pub pages: String,
     pub keys: usize,
     pub key_type: &'static str,
+    pub key_file: Option<KeyFileConfig>,
     pub dist: String,
     pub updates: usize,
     pub no_reuse: bool,
@@ -77,6 +79,7 @@ impl Config {
             pages: setup.place.pages(),
             keys: plan.keys,
             key_type: plan.key_type.name(),
+            key_file: None,
             dist: plan.dist.to_string(),
             updates: plan.updates,
             no_reuse: plan.no_reuse,
