@@ -115,6 +115,25 @@ pub struct PlaceArgs {
     pub colouring: bool,
 }
 
+/// Keys from a file, and of which type keys are.
+#[derive(Args, Clone, Debug, Default)]
+pub struct KeyFileArgs {
+    /// Takes the key space from a file and loads half of it: one key per line, or the SOSD format
+    /// (a 64-bit little-endian count, then 64-bit little-endian words)
+    #[arg(id = "key_file", long = "key-file", value_name = "FILE")]
+    pub file: Option<std::path::PathBuf>,
+
+    /// How keys lie in the key file: lines or sosd [default: sosd if the name ends in _uint64,
+    /// .sosd, .u64 or .bin, else lines]
+    #[arg(id = "key_format", long = "key-format", value_name = "FORMAT")]
+    pub format: Option<String>,
+
+    /// u64, or bytes (generated keys then as 8 bytes, big-endian) [default: bytes with a key file
+    /// of lines, else u64]
+    #[arg(long, value_name = "TYPE")]
+    pub key_type: Option<String>,
+}
+
 #[derive(Args, Debug)]
 // Negative numbers are refused by their flag, in its words; the last of a repeated flag counts.
 #[command(allow_negative_numbers = true, args_override_self = true)]
@@ -133,20 +152,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N,…")]
     pub keys: Option<String>,
 
-    /// Takes the key space from a file and loads half of it: one key per line, or the SOSD format
-    /// (a 64-bit little-endian count, then 64-bit little-endian words)
-    #[arg(long, value_name = "FILE")]
-    pub key_file: Option<std::path::PathBuf>,
-
-    /// How keys lie in the key file: lines or sosd [default: sosd if the name ends in _uint64,
-    /// .sosd, .u64 or .bin, else lines]
-    #[arg(long, value_name = "FORMAT")]
-    pub key_format: Option<String>,
-
-    /// u64, or bytes (generated keys then as 8 bytes, big-endian) [default: bytes with a key file
-    /// of lines, else u64]
-    #[arg(long, value_name = "TYPE")]
-    pub key_type: Option<String>,
+    #[command(flatten)]
+    pub key_file: KeyFileArgs,
 
     /// How keys are chosen: uniform, sparse (hashed to 63 bits), zipf:EXPONENT, sequential,
     /// disjoint (a range per thread), latest
@@ -205,7 +212,7 @@ pub struct BenchArgs {
 }
 
 /// The flags of `silvics inspect` that describe an index, its load or its lookups.
-const OF_AN_INDEX: [&str; 17] = [
+const OF_AN_INDEX: [&str; 19] = [
     "counters",
     "index",
     "variant",
@@ -216,6 +223,8 @@ const OF_AN_INDEX: [&str; 17] = [
     "regions",
     "colouring",
     "keys",
+    "key_file",
+    "key_format",
     "key_type",
     "dist",
     "updates",
@@ -246,13 +255,12 @@ pub struct InspectArgs {
     #[command(flatten)]
     pub place: PlaceArgs,
 
-    /// How many keys are loaded, by one thread, out of a key space of twice as many
-    #[arg(long, value_name = "N", default_value = "1M")]
-    pub keys: String,
+    /// How many keys are loaded, by one thread, out of a key space of twice as many [default: 1M]
+    #[arg(long, value_name = "N")]
+    pub keys: Option<String>,
 
-    /// u64, or bytes (8 bytes, big-endian)
-    #[arg(long, value_name = "TYPE", default_value = "u64")]
-    pub key_type: String,
+    #[command(flatten)]
+    pub key_file: KeyFileArgs,
 
     /// How keys are chosen: uniform, sparse, zipf:EXPONENT, sequential, disjoint, latest
     #[arg(long, value_name = "DIST", default_value = "uniform")]

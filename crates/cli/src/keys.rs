@@ -2,8 +2,10 @@
 
 use crate::catalogue::{Inspect, Make, Makers};
 use silvics::Key;
+use silvics_workload::keyfile::{self, Format, KeyFile, KeyFileError};
 use silvics_workload::{ByteKeys, Dist, Longest, WordKeys, byte_hash, word_value};
 use std::fmt;
+use std::path::Path;
 
 /// A type of keys, as the command line names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +60,8 @@ pub trait BenchKey: Key {
     fn inspect(makers: &Makers) -> Option<Inspect<Self>>;
     /// The generated key space of a distribution.
     fn generate(dist: Dist, len: usize) -> Self::Space;
+    /// That of a file. A file of lines has byte strings.
+    fn read(path: &Path, format: Format) -> Result<KeyFile<Self::Space>, KeyFileError>;
     /// How many keys a space has.
     fn len(space: &Self::Space) -> usize;
     /// The longest key of a space, if lengths differ.
@@ -101,6 +105,9 @@ impl BenchKey for u64 {
     }
     fn generate(dist: Dist, len: usize) -> WordKeys {
         words(dist, len)
+    }
+    fn read(path: &Path, _format: Format) -> Result<KeyFile<WordKeys>, KeyFileError> {
+        keyfile::read_sosd(path)
     }
     fn len(space: &WordKeys) -> usize {
         space.len()
@@ -153,6 +160,15 @@ impl BenchKey for [u8] {
     }
     fn generate(dist: Dist, len: usize) -> ByteKeys {
         ByteKeys::encoded(&words(dist, len))
+    }
+    fn read(path: &Path, format: Format) -> Result<KeyFile<ByteKeys>, KeyFileError> {
+        match format {
+            Format::Lines => keyfile::read_lines(path),
+            Format::Sosd => {
+                let KeyFile { keys, duplicates, unsorted_at } = keyfile::read_sosd(path)?;
+                Ok(KeyFile { keys: ByteKeys::encoded(&keys), duplicates, unsorted_at })
+            }
+        }
     }
     fn len(space: &ByteKeys) -> usize {
         space.len()

@@ -40,6 +40,7 @@ mod place;
 mod progress;
 mod reproduce;
 mod select;
+mod source;
 mod units;
 mod verify;
 

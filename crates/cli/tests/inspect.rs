@@ -54,6 +54,64 @@ fn mended(id: &str, baseline: &str, fixed: &str) -> [Value; 2] {
     results
 }
 
+/// What a radix tree's paths leave out: all digits of keys are nodes that lookups pass, or are spared.
+#[test]
+fn what_compressed_paths_save_is_told() {
+    let result = inspect("--index art --keys 20k --dist sparse");
+    let saved = &result["compression"];
+    let of = |what: &str, figure: &str| number(&saved[what][figure]);
+    let [paths, leaves] = ["by_paths", "by_leaves"].map(|what| of(what, "passed"));
+    let digits = number(&saved["nodes_passed"]) + paths + leaves;
+    assert!(
+        (number(&saved["digits"]) - 8.0).abs() < 1e-9 && (digits - 8.0).abs() < 1e-9,
+        "{saved}"
+    );
+    // Hashed keys part early: leaves hang high, and no digits are alike before them.
+    assert!(of("by_leaves", "objects") > 5000.0 && leaves > 4.0, "{saved}");
+    assert!(of("by_leaves", "bytes") >= 64.0 * of("by_leaves", "nodes"), "{saved}");
+    // The first digits of small numbers are all zero.
+    let dense = inspect("--index art --keys 20k");
+    assert_eq!(dense["compression"]["by_paths"]["objects"], 1, "{}", dense["compression"]);
+    assert_eq!(dense["compression"]["by_paths"]["nodes"], 5);
+    assert!(inspect("--index occ-avl --keys 1k")["compression"].is_null());
+    let text = stdout(&run(&["inspect", "--index", "art", "--keys", "1k", "--lookups", "1k"]));
+    assert!(text.contains("What do paths without nodes save?"), "{text}");
+    assert!(text.contains("leaves that hang high"), "{text}");
+}
+
+/// Byte strings of a file, of which half are loaded, and what of them paths leave out.
+#[test]
+fn keys_come_from_a_file() {
+    let files = Files::new();
+    let path = |n: usize| format!("/usr/share/{:02}/{n:03}", n % 10);
+    let lines: Vec<String> = (0..200).chain([0]).map(path).collect();
+    let path = files.write("paths", lines.join("\n"));
+    let result = inspect(&format!("--index art --key-file {path}"));
+    let config = &result["config"];
+    assert_eq!((&config["keys"], &config["key_type"]), (&100.into(), &"bytes".into()));
+    assert_eq!(
+        (&config["key_file"]["keys"], &config["key_file"]["format"]),
+        (&200.into(), &"lines".into())
+    );
+    assert_eq!(config["key_file"]["duplicates_dropped"], 1);
+    let saved = &result["compression"];
+    // Of 17 bytes and the end the first ten are alike.
+    assert_eq!(number(&saved["digits"]).to_string(), "18");
+    assert!(number(&saved["by_paths"]["passed"]) >= 10.0, "{saved}");
+    let text =
+        stdout(&run(&["inspect", "--index", "art", "--key-file", &path, "--lookups", "100"]));
+    assert!(text.contains("100 bytes keys of the 200 in `"), "{text}");
+    let refuses = |args: &[&str], parts: &[&str]| {
+        refused(&run(&[&["inspect", "--index", "art", "--key-file", &path], args].concat()), parts);
+    };
+    refuses(&["--keys", "5"], &["--keys and --key-file exclude each other"]);
+    refuses(&["--dist", "sparse"], &["--dist sparse and --key-file"]);
+    refuses(&["--key-type", "u64"], &["--key-type", "file of lines"]);
+    refuses(&["--key-format", "xml"], &["--key-format", "lines or sosd"]);
+    let long = files.write("long", [vec![b'a'; (64 << 10) + 1], b"\n".to_vec()].concat());
+    refused(&run(&["inspect", "--index", "art", "--key-file", &long]), &["line 1", "65536"]);
+}
+
 #[test]
 fn half_of_the_sets_is_found_by_name() {
     let [before, after] = mended(

@@ -161,6 +161,53 @@ fn huge_pages_are_timed_by_skew() {
     }
 }
 
+/// With as few keys as have hot nodes on enough pages.
+#[test]
+fn hot_nodes_move_into_fewer_pages() {
+    let report = quick(&["art/4.3", "--keys", "10k", "--level", "facts,model"]);
+    let lines = report["evidence"].as_array().unwrap();
+    for exponent in [1.2, 1.5, 1.8] {
+        let of =
+            |on: &str, what: &str| line(&report, &format!("{on}, exponent {exponent}: {what}"));
+        for on in ["sparse on 4k", "dense on thp"] {
+            let changed = of(on, "entries that are not what they were");
+            assert_eq!(
+                (&changed["verdict"], &changed["value"]),
+                (&"confirmed".into(), &0.0.into())
+            );
+            // Lookups beside it may not have had a core; none failed.
+            let missed = of(on, "lookups beside reorganizations that missed a key");
+            assert!(
+                missed["value"] == 0.0 || missed["verdict"] == "cannot be shown here",
+                "{missed}"
+            );
+        }
+        // Of so few keys all that is not hot is on few pages, too.
+        let (least, pages) =
+            (if exponent < 1.5 { 1.5 } else { 3.0 }, of("sparse on 4k", "pages of 4 KiB"));
+        assert!(pages["value"].as_f64() >= Some(least), "{pages}");
+        let misses = of("sparse on 4k", "TLB misses fall by");
+        assert!(exponent > 1.5 || misses["value"].as_f64() >= Some(0.2), "{misses}");
+        let dense = of("dense on thp", "cycles per lookup change by");
+        assert_eq!((&dense["decides"], &dense["level"]), (&true.into(), &"model".into()));
+    }
+    assert_eq!(lines.len(), 3 * 6 + 3 * 4, "{report:#}");
+    assert!(report["cannot_show"].to_string().contains("never waits"), "{report:#}");
+}
+
+#[test]
+fn reorganizations_are_timed() {
+    let report = quick(&["art/4.3", "--level", "clock", "--keys", "1000"]);
+    let lines = report["evidence"].as_array().unwrap();
+    assert_eq!(lines.len(), 12, "{report:#}");
+    assert!(lines.iter().all(|line| line["level"] == "clock" && line["decides"] == false));
+    for on in ["sparse on 4k, exponent 1.2", "dense on thp, exponent 1.8"] {
+        assert!(line(&report, &format!("{on}: lookups afterwards / before"))["value"].is_f64());
+        let cost = line(&report, &format!("{on}: the reorganization"))["found"].to_string();
+        assert!(cost.contains(" ms for ") && cost.contains("as it estimates"), "{cost}");
+    }
+}
+
 #[test]
 fn a_claim_about_slices_needs_a_machine_that_has_them() {
     let args = ["bst/1.6", "--keys", "4000", "--level", "model", "--machine", "i7-4770"];
@@ -255,7 +302,7 @@ fn without_a_name_it_lists_what_there_is() {
     let output = run(&["reproduce", "--format", "json"]);
     let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let list = list["experiments"].as_array().unwrap();
-    let others = ["art/4.1", "art/4.2"];
+    let others = ["art/4.1", "art/4.2", "art/4.3"];
     assert_eq!(list.len(), numbers.len() + others.len());
     assert!(
         others.iter().all(|other| list.iter().any(|one| one["experiment"] == *other)),

@@ -34,8 +34,8 @@ pub use error::{
     AllocError, BulkLoadError, CompareExchangeError, InsertManyError, TryInsertError, Violation,
 };
 pub use index::{
-    Check, Cursor, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan, OwnedKey,
-    Pinned,
+    Check, Compression, Cursor, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan,
+    OwnedKey, Pinned,
 };
 pub use key::Key;
 pub use silvics_pool::{

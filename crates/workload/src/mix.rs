@@ -43,6 +43,9 @@ pub enum MixError {
 }
 
 impl Mix {
+    /// Lookups, and nothing else.
+    pub const LOOKUPS: Self = Self { percent: [100, 0, 0, 0] };
+
     /// The share of `op` in percent.
     pub fn percent(self, op: Op) -> u8 {
         self.percent[op as usize]

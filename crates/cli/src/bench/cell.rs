@@ -289,9 +289,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
                 keys: self.traffic.choice.present(),
                 loading,
             },
-            Failure::Alloc { error, .. } => Error::Alloc { index, error },
-            Failure::Wrong(what) => Error::Wrong { index, what },
-            Failure::Panicked => Error::Panicked { index },
+            other => other.of(&index),
         })
     }
 

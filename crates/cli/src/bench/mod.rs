@@ -38,10 +38,9 @@ use crate::keys::{BenchKey, KeyType};
 use crate::machine::Machine;
 use crate::progress::{self, Progress};
 use cell::{Cell, Flow};
-use plan::{Plan, Source};
-use report::{KeyFileConfig, Report, format_name};
-use silvics_workload::{ByteKeys, Choice, Dist, WordKeys, keyfile};
-use std::path::Path;
+use plan::Plan;
+use report::Report;
+use silvics_workload::Choice;
 use subject::{Crew, Traffic};
 
 /// Runs the benchmark and prints its result; whether it was interrupted.
@@ -85,73 +84,14 @@ enum Keys<K: BenchKey + ?Sized> {
     File(K::Space),
 }
 
-impl Keys<u64> {
-    fn read(plan: &Plan, report: &mut Report) -> Result<Self, Error> {
-        match &plan.source {
-            Source::Generated(sizes) => Ok(Self::Generated(sizes.clone())),
-            Source::File { path, format } => {
-                let file = keyfile::read_sosd(path);
-                let keys = accept(file, path, *format, plan, report, WordKeys::len)?;
-                Ok(Self::File(keys))
-            }
-        }
-    }
-}
-
-impl Keys<[u8]> {
-    fn read(plan: &Plan, report: &mut Report) -> Result<Self, Error> {
-        match &plan.source {
-            Source::Generated(sizes) => Ok(Self::Generated(sizes.clone())),
-            Source::File { path, format } => Ok(Self::File(match format {
-                keyfile::Format::Lines => {
-                    let file = keyfile::read_lines(path);
-                    accept(file, path, *format, plan, report, ByteKeys::len)?
-                }
-                keyfile::Format::Sosd => {
-                    let file = keyfile::read_sosd(path);
-                    let words = accept(file, path, *format, plan, report, WordKeys::len)?;
-                    ByteKeys::encoded(&words)
-                }
-            })),
-        }
-    }
-}
-
-/// Checks a key file's order and says what was dropped.
-fn accept<S>(
-    file: Result<keyfile::KeyFile<S>, keyfile::KeyFileError>,
-    path: &Path,
-    format: keyfile::Format,
-    plan: &Plan,
-    report: &mut Report,
-    len: impl Fn(&S) -> usize,
-) -> Result<S, Error> {
-    let path = path.to_owned();
-    let file = file.map_err(|error| Error::KeyFile { path: path.clone(), error })?;
-    if let Some(at) = file.unsorted_at
-        && let Some(&dist) = plan.dists.iter().find(|&&dist| dist == Dist::Sequential)
-    {
-        return Err(Error::Unsorted { path, dist, at });
-    }
-    let keys = len(&file.keys);
-    if file.duplicates > 0 {
-        progress::note(&format!(
-            "--key-file `{}`: {} duplicate key{} dropped, {keys} left",
-            path.display(),
-            file.duplicates,
-            crate::machine::plural(file.duplicates)
-        ));
-    }
-    report.config.key_file = Some(KeyFileConfig {
-        path: path.display().to_string(),
-        format: format_name(format),
-        keys,
-        duplicates_dropped: file.duplicates,
-    });
-    Ok(file.keys)
-}
-
 impl<K: BenchKey + ?Sized> Keys<K> {
+    fn read(plan: &Plan, report: &mut Report) -> Result<Self, Error> {
+        let Some(file) = &plan.file else { return Ok(Self::Generated(plan.sizes.clone())) };
+        let (space, config) = file.read::<K>(&plan.dists)?;
+        report.config.key_file = Some(config);
+        Ok(Self::File(space))
+    }
+
     fn bench(self, plan: &Plan, crew: &Crew, report: &mut Report) -> Result<(), Error> {
         let sizes = match &self {
             Self::Generated(sizes) => sizes.len(),

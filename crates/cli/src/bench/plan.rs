@@ -7,9 +7,9 @@ use crate::flags::{THREADS_MAX, list, number, parse, seconds, seed, single};
 use crate::keys::KeyType;
 use crate::place::{self, Place};
 use crate::select::{self, Chosen};
+use crate::source::{KeySource, key_type};
 use crate::units;
-use silvics_workload::{Dist, KEYS_MAX, Mix, keyfile};
-use std::path::{Path, PathBuf};
+use silvics_workload::{Dist, KEYS_MAX, Mix};
 use std::time::Duration;
 
 /// A benchmark, ready to run.
@@ -17,7 +17,10 @@ use std::time::Duration;
 pub struct Plan {
     pub chosen: Vec<Chosen>,
     pub key_type: KeyType,
-    pub source: Source,
+    /// The file that keys come from, unless they are generated.
+    pub file: Option<KeySource>,
+    /// How many of those that are generated are loaded, out of twice as many.
+    pub sizes: Vec<usize>,
     pub dists: Vec<Dist>,
     pub places: Vec<Place>,
     pub mixes: Vec<Mix>,
@@ -36,15 +39,6 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
-/// Where keys come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Generated: so many are loaded, out of twice as many.
-    Generated(Vec<usize>),
-    /// Read from a file.
-    File { path: PathBuf, format: keyfile::Format },
-}
-
 const BATCH_MAX: usize = 4096;
 
 impl Plan {
@@ -58,25 +52,25 @@ impl Plan {
 
     /// Reads the flags. `cores` is how many threads there are by default.
     pub fn new(args: &BenchArgs, cores: usize) -> Result<Self, Error> {
-        let source = source(args)?;
-        let key_type = key_type(args, &source)?;
+        let dists: Vec<Dist> = list("--dist", &args.dist, parse)?;
+        let file = KeySource::new(&args.key_file, args.keys.is_some(), &dists)?;
+        let key_type = key_type(&args.key_file, file.as_ref())?;
+        let sizes = match file {
+            Some(_) => Vec::new(),
+            None => list("--keys", args.keys.as_deref().unwrap_or("1M"), |item| {
+                number(item, 1, KEYS_MAX / 2)
+            })?,
+        };
         let mixes: Vec<Mix> = list("--mix", &args.mix, parse)?;
         let threads = match &args.threads {
             Some(text) => list("--threads", text, |item| number(item, 1, THREADS_MAX))?,
             None => vec![cores],
         };
-        let dists: Vec<Dist> = list("--dist", &args.dist, parse)?;
-        if matches!(source, Source::File { .. }) && dists.contains(&Dist::Sparse) {
-            return Err(Error::Conflict {
-                flag: "--dist sparse",
-                other: "--key-file",
-                remedy: "sparse keys are generated, so choose --dist uniform for the keys of a file",
-            });
-        }
         let mut plan = Self {
             chosen: Vec::new(),
             key_type,
-            source,
+            file,
+            sizes,
             dists,
             places: place::read(&args.place)?,
             batches: list("--batch", &args.batch, |item| number(item, 1, BATCH_MAX))?,
@@ -135,52 +129,4 @@ fn memory_limit(text: &str) -> Result<usize, Error> {
         let problem = format!("`{text}` is no number of bytes: write for example 64M or 1G");
         Error::value("--memory-limit", problem)
     })
-}
-
-fn source(args: &BenchArgs) -> Result<Source, Error> {
-    let Some(path) = &args.key_file else {
-        if args.key_format.is_some() {
-            let problem = "there is no key file to read: name it with --key-file, or leave it out";
-            return Err(Error::value("--key-format", problem));
-        }
-        let text = args.keys.as_deref().unwrap_or("1M");
-        let most = KEYS_MAX / 2;
-        return Ok(Source::Generated(list("--keys", text, |item| number(item, 1, most))?));
-    };
-    if args.keys.is_some() {
-        return Err(Error::Conflict {
-            flag: "--keys",
-            other: "--key-file",
-            remedy: "a key file brings its own keys, so leave one of them out",
-        });
-    }
-    let path = path.clone();
-    let format = key_format(args.key_format.as_deref(), &path)?;
-    Ok(Source::File { path, format })
-}
-
-fn key_format(text: Option<&str>, path: &Path) -> Result<keyfile::Format, Error> {
-    match text {
-        None => Ok(keyfile::Format::of(path)),
-        Some("lines") => Ok(keyfile::Format::Lines),
-        Some("sosd") => Ok(keyfile::Format::Sosd),
-        Some(text) => {
-            let problem = format!("`{text}` is no format of key files: choose lines or sosd");
-            Err(Error::value("--key-format", problem))
-        }
-    }
-}
-
-fn key_type(args: &BenchArgs, source: &Source) -> Result<KeyType, Error> {
-    let lines = matches!(source, Source::File { format: keyfile::Format::Lines, .. });
-    match args.key_type.as_deref() {
-        None if lines => Ok(KeyType::Bytes),
-        None => Ok(KeyType::U64),
-        Some("u64") if lines => {
-            let problem = "`u64` keys cannot be read from a file of lines: choose bytes, or name a \
-                           SOSD file and --key-format sosd";
-            Err(Error::value("--key-type", problem))
-        }
-        Some(text) => single("--key-type", text, KeyType::parse),
-    }
 }

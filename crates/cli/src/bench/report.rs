@@ -1,14 +1,14 @@
 //! What a benchmark found, as data. `render` writes it.
 
 use super::builds::BuildRatio;
-use super::plan::{Plan, Source};
+use super::plan::Plan;
 use super::stats::{self, Interval};
 use super::subject::Reuse;
 use crate::counters::{Counted, PerOp};
 use crate::machine::Machine;
 use crate::select::Chosen;
+use crate::source::KeyFileConfig;
 use serde::Serialize;
-use silvics_workload::keyfile;
 
 /// The whole result. JSON is this structure as it stands.
 #[derive(Debug, Serialize)]
@@ -52,16 +52,6 @@ pub struct Config {
     pub seed: u64,
     /// The probability that an interval covers the median.
     pub interval_coverage: f64,
-}
-
-/// A key file.
-#[derive(Debug, Serialize)]
-pub struct KeyFileConfig {
-    pub path: String,
-    pub format: &'static str,
-    /// Distinct keys.
-    pub keys: usize,
-    pub duplicates_dropped: usize,
 }
 
 /// What a row is about.
@@ -166,10 +156,7 @@ impl Report {
         let config = Config {
             indexes: plan.chosen.iter().map(Chosen::name).collect(),
             key_type: plan.key_type.name(),
-            keys: match &plan.source {
-                Source::Generated(sizes) => sizes.clone(),
-                Source::File { .. } => Vec::new(),
-            },
+            keys: plan.sizes.clone(),
             key_file: None,
             dist: text(&plan.dists),
             mix: text(&plan.mixes),
@@ -195,13 +182,5 @@ impl Report {
             interrupted: false,
             cells: 0,
         }
-    }
-}
-
-/// The name of a key file's format.
-pub fn format_name(format: keyfile::Format) -> &'static str {
-    match format {
-        keyfile::Format::Lines => "lines",
-        keyfile::Format::Sosd => "sosd",
     }
 }

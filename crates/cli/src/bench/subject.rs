@@ -18,6 +18,7 @@
 use super::worker::{self, Driven, Loops, Tally};
 use crate::contender::Contender;
 use crate::counters::{Counters, Counts, Open};
+use crate::error::Error;
 use crate::interrupt;
 use crate::keys::BenchKey;
 use core_affinity::CoreId;
@@ -132,6 +133,19 @@ pub enum Failure {
     Wrong(String),
     /// A thread panicked; the message is on standard error.
     Panicked,
+}
+
+impl Failure {
+    /// The error of an index of this name; a load that ran out of memory says no more than that it did.
+    pub fn of(self, name: &str) -> Error {
+        let index = name.to_owned();
+        match self {
+            Self::Interrupted => Error::Interrupted,
+            Self::Panicked => Error::Panicked { index },
+            Self::Alloc { error, .. } => Error::Alloc { index, error },
+            Self::Wrong(what) => Error::Wrong { index, what },
+        }
+    }
 }
 
 /// The cores that threads are pinned to: thread t to core t, round and round.

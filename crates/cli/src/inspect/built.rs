@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::flags::{parse, single};
 use crate::interrupt;
 use crate::keys::BenchKey;
-use silvics::{AllocError, Heap};
+use silvics::{AllocError, Compression, Heap};
 use silvics_layout::Census;
 use silvics_layout::record::Read;
 use silvics_pool::Global;
@@ -117,6 +117,11 @@ impl<'t, K: BenchKey + ?Sized> Built<'t, K> {
             heap.census(&mut census);
         }
         Ok(census)
+    }
+
+    /// What paths without nodes save, in an index that has such.
+    pub fn compression(&mut self) -> Option<Compression> {
+        self.index.compression()
     }
 
     /// Looks up the keys that were loaded, each once, or so many of them, spread over the load, and shows

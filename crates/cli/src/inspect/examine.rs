@@ -2,7 +2,7 @@
 
 use super::built::Built;
 use super::plan::{Plan, Setup};
-use super::report::{self, Collocated, Config, FindingRow, Kind, ModelRow, Report};
+use super::report::{self, Collocated, Compressed, Config, FindingRow, Kind, ModelRow, Report};
 use crate::bench::subject::Traffic;
 use crate::error::Error;
 use crate::keys::BenchKey;
@@ -50,6 +50,7 @@ pub fn examine<K: BenchKey + ?Sized>(
     progress.step();
     progress.doing(format!("{}: where objects lie", setup.name()));
     let mut census = built.census()?;
+    let compression = built.compression().map(Compressed::of);
     let machine = &plan.machine;
     let given = given(&built, setup);
     let Judged { findings, kinds, physical_note, pages, pages_note } =
@@ -82,6 +83,7 @@ pub fn examine<K: BenchKey + ?Sized>(
         trace: None,
         kinds,
         physical_note,
+        compression,
         collocation: Some(Collocated::of(paths.collocation())),
         model: Some(ModelRow::new(machine, pages, &actual, &paths)),
         findings: rows,

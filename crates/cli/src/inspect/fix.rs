@@ -9,7 +9,6 @@ use crate::bench::stats::Interval;
 use crate::bench::subject::{Crew, Failure, Outcome, Reuse, RunSpec, Subject, Traffic, counted};
 use crate::counters::PerOp;
 use crate::error::Error;
-use crate::flags::{parse, single};
 use crate::keys::BenchKey;
 use crate::memory::{self, Resident};
 use crate::place::Place;
@@ -140,6 +139,8 @@ fn plain<K: BenchKey + ?Sized>(
 pub struct Compared {
     /// The time of a lookup with it over that without, run by run.
     pub time: Interval,
+    /// Lookups of all threads in a second without it.
+    pub rate_before: f64,
     /// What was counted per lookup.
     before: Option<PerOp>,
     after: Option<PerOp>,
@@ -184,50 +185,47 @@ impl<K: BenchKey + ?Sized> Pair<K> {
     }
 
     /// Looks up in both in turns, keys of the same space.
-    pub fn compare(
-        &self,
-        traffic: &Traffic<K>,
-        (crew, turns): (&Crew, Turns),
-    ) -> Result<Compared, Error> {
-        let mix: Mix = single("--fix", "100/0/0", parse)?;
-        let run = |of: &Plain<K>, number| {
-            let window = traffic.choice.start();
-            let (threads, scan_length) = (crew.threads, 1);
-            let spec =
-                RunSpec { mix, batch: 1, scan_length, threads, time: turns.run, number, window };
-            of.subject.run(traffic, &spec, crew).map_err(|failure| self.failed(failure))
-        };
-        let (mut runs_before, mut runs_after): (Vec<Outcome>, Vec<Outcome>) = Default::default();
-        for pair in 0..=turns.pairs as u64 {
-            let (a, b) = if pair % 2 == 0 {
-                let a = run(&self.before, pair)?;
-                (a, run(&self.after, pair)?)
-            } else {
-                let b = run(&self.after, pair)?;
-                (run(&self.before, pair)?, b)
-            };
-            // The first pair brings both into the caches.
-            if pair > 0 {
-                runs_before.push(a);
-                runs_after.push(b);
-            }
-        }
-        let pairs = runs_before.iter().zip(&runs_after);
-        let ratios: Vec<f64> = pairs.map(|(a, b)| a.mops() / b.mops()).collect();
-        Ok(Compared {
-            time: Interval::of(&ratios).ok_or(Error::Interrupted)?,
-            before: PerOp::of(counted(&runs_before)),
-            after: PerOp::of(counted(&runs_after)),
-        })
+    pub fn compare(&self, traffic: &Traffic<K>, turns: (&Crew, Turns)) -> Result<Compared, Error> {
+        let both = [&self.before.subject, &self.after.subject];
+        in_turns(both, traffic, turns).map_err(|failure| failure.of(&self.name))
     }
+}
 
-    fn failed(&self, failure: Failure) -> Error {
-        let index = self.name.clone();
-        match failure {
-            Failure::Interrupted => Error::Interrupted,
-            Failure::Panicked => Error::Panicked { index },
-            Failure::Alloc { error, .. } => Error::Alloc { index, error },
-            Failure::Wrong(what) => Error::Wrong { index, what },
+/// Looks up in two indexes in turns, keys of the same space.
+pub fn in_turns<K: BenchKey + ?Sized>(
+    [before, after]: [&Subject<K>; 2],
+    traffic: &Traffic<K>,
+    (crew, turns): (&Crew, Turns),
+) -> Result<Compared, Failure> {
+    let run = |of: &Subject<K>, number| {
+        let (mix, window) = (Mix::LOOKUPS, traffic.choice.start());
+        let (threads, scan_length) = (crew.threads, 1);
+        let spec = RunSpec { mix, batch: 1, scan_length, threads, time: turns.run, number, window };
+        of.run(traffic, &spec, crew)
+    };
+    let (mut runs_before, mut runs_after): (Vec<Outcome>, Vec<Outcome>) = Default::default();
+    for pair in 0..=turns.pairs as u64 {
+        let (a, b) = if pair % 2 == 0 {
+            let a = run(before, pair)?;
+            (a, run(after, pair)?)
+        } else {
+            let b = run(after, pair)?;
+            (run(before, pair)?, b)
+        };
+        // The first pair brings both into the caches.
+        if pair > 0 {
+            runs_before.push(a);
+            runs_after.push(b);
         }
     }
+    let pairs = runs_before.iter().zip(&runs_after);
+    let ratios: Vec<f64> = pairs.map(|(a, b)| a.mops() / b.mops()).collect();
+    let rates: Vec<f64> = runs_before.iter().map(|run| 1e6 * run.mops()).collect();
+    let (time, rate) = (Interval::of(&ratios), Interval::of(&rates));
+    Ok(Compared {
+        time: time.ok_or(Failure::Interrupted)?,
+        rate_before: rate.ok_or(Failure::Interrupted)?.median,
+        before: PerOp::of(counted(&runs_before)),
+        after: PerOp::of(counted(&runs_after)),
+    })
 }

@@ -34,7 +34,7 @@ mod subject;
 pub use subject::Inspected;
 
 use crate::args::InspectArgs;
-use crate::bench::subject::Crew;
+use crate::bench::subject::{Crew, Traffic};
 use crate::error::Error;
 use crate::interrupt;
 use crate::keys::{BenchKey, KeyType};
@@ -43,6 +43,7 @@ use examine::Examined;
 use picture::Whose;
 use plan::Plan;
 use silvics_layout::Paths;
+use silvics_workload::Choice;
 use std::path::Path;
 
 /// Inspects an index or a trace, and prints what it is like.
@@ -53,8 +54,8 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Error> {
     let plan = Plan::new(args)?;
     interrupt::catch();
     match plan.key_type {
-        KeyType::U64 => run::<u64>(&plan),
-        KeyType::Bytes => run::<[u8]>(&plan),
+        KeyType::U64 => run::<u64>(plan),
+        KeyType::Bytes => run::<[u8]>(plan),
     }
 }
 
@@ -73,8 +74,22 @@ fn inspect_trace(args: &InspectArgs, file: &Path) -> Result<(), Error> {
     render::print(&report, format)
 }
 
-fn run<K: BenchKey + ?Sized>(plan: &Plan) -> Result<(), Error> {
-    let traffic = built::traffic::<K>(plan);
+fn run<K: BenchKey + ?Sized>(mut plan: Plan) -> Result<(), Error> {
+    let (traffic, key_file) = match &plan.file {
+        None => (built::traffic::<K>(&plan), None),
+        Some(file) => {
+            let (space, config) = file.read::<K>(&[plan.dist])?;
+            let choice = Choice::new(plan.dist, K::len(&space), plan.seed);
+            (Traffic { space, choice }, Some(config))
+        }
+    };
+    if let Some(longest) = K::longest(&traffic.space)
+        && let Err(note) = plan.subject.chosen.takes_length(longest)?
+    {
+        return Err(Error::value("--key-file", note));
+    }
+    plan.keys = traffic.choice.present();
+    let plan = &plan;
     let crew = Crew::new().counting(plan.counters);
     let progress = Progress::new(if plan.fix { 14 } else { 4 });
     let mut examined = examine::examine(plan, &plan.subject, &traffic, &progress)?;
@@ -82,6 +97,9 @@ fn run<K: BenchKey + ?Sized>(plan: &Plan) -> Result<(), Error> {
         examined.report.fixes = fix::fix(plan, &traffic, &examined, &crew, &progress)?;
     }
     drop(progress);
+    if let Some(config) = &mut examined.report.config {
+        config.key_file = key_file;
+    }
     if let (Some(counters), Some(config)) = (&crew.counters, &mut examined.report.config) {
         config.counted = counters.tell();
     }

@@ -8,6 +8,7 @@ use crate::flags::{list, number, parse, seed, single};
 use crate::keys::KeyType;
 use crate::place::{self, Place};
 use crate::select::{self, Chosen};
+use crate::source::{KeySource, key_type};
 use silvics_layout::{Machine, NodeLayout, SetHash};
 use silvics_workload::{Dist, KEYS_MAX, Mix};
 
@@ -17,6 +18,8 @@ pub struct Plan {
     /// What is inspected.
     pub subject: Setup,
     pub key_type: KeyType,
+    /// The file that keys come from, unless they are generated; it says how many they are.
+    pub file: Option<KeySource>,
     pub keys: usize,
     pub dist: Dist,
     pub seed: u64,
@@ -56,8 +59,11 @@ impl Plan {
             let problem = "only what --fix measures is counted: add it, or leave this out";
             return Err(Error::value("--counters", problem));
         }
-        let key_type = single("--key-type", &args.key_type, KeyType::parse)?;
-        let keys = single("--keys", &args.keys, |text| number(text, 1, KEYS_MAX / 2))?;
+        let dist = single("--dist", &args.dist, parse)?;
+        let file = KeySource::new(&args.key_file, args.keys.is_some(), &[dist])?;
+        let key_type = key_type(&args.key_file, file.as_ref())?;
+        let keys = args.keys.as_deref().unwrap_or("1M");
+        let keys = single("--keys", keys, |text| number(text, 1, KEYS_MAX / 2))?;
         let chosen = chosen(args, key_type)?;
         let files = Files::new(args)?;
         Ok(Self {
@@ -67,8 +73,9 @@ impl Plan {
                 place: place::read_one(&args.place)?,
             },
             key_type,
+            file,
             keys,
-            dist: single("--dist", &args.dist, parse)?,
+            dist,
             seed: single("--seed", &args.seed, seed)?,
             updates: single("--updates", &args.updates, |text| number(text, 0, KEYS_MAX))?,
             no_reuse: args.no_reuse,

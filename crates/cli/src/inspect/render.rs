@@ -1,7 +1,7 @@
 //! The result as a table or as JSON.
 
 use super::report::{
-    Config, FindingRow, Kind, ModelRow, NOTHING, OTHERS, Report, SEARCHED, Traced,
+    Compressed, Config, FindingRow, Kind, ModelRow, NOTHING, OTHERS, Report, SEARCHED, Traced,
 };
 use crate::args::Format;
 use crate::counters::PerOp;
@@ -54,6 +54,13 @@ pub fn answers(report: &Report) -> Vec<(String, Table)> {
         ("Who lives close to it? (shares of the bytes there)".into(), neighbours(report, names)),
         ("How does it spread over sets and pages?".into(), sets(report, names)),
     ];
+    if let Some(found) = &report.compression {
+        let question = format!(
+            "What do paths without nodes save? (a lookup passes {:.2} nodes for {:.2} digits)",
+            found.nodes_passed, found.digits
+        );
+        answers.push((question, compression(found)));
+    }
     if let Some(row) = &report.model {
         answers.push((model_heading(row), model(row)));
     }
@@ -160,8 +167,12 @@ fn built(config: &Config) -> String {
     } else {
         format!(", beside {} for each key", config.host.join(", "))
     };
+    let file = config.key_file.as_ref().map_or_else(String::new, |file| {
+        let (of, dropped) = (file.keys, file.duplicates_dropped);
+        format!(" of the {of} in `{}`, {dropped} duplicates dropped", elided(&file.path))
+    });
     format!(
-        "{}, {} on {} pages, {} {} keys ({}){host}: {} bytes, {:.1} per key",
+        "{}, {} on {} pages, {} {} keys{file} ({}){host}: {} bytes, {:.1} per key",
         config.index,
         config.placement,
         config.pages,
@@ -309,6 +320,28 @@ fn sets(report: &Report, names: &Names<'_>) -> Table {
             row.extend([known(kind.set_coverage_physical), known(kind.huge_page_share)]);
         }
         table.add_row(row);
+    }
+    table
+}
+
+fn compression(found: &Compressed) -> Table {
+    let mut table = output::table(&[
+        "by",
+        "objects",
+        "nodes less",
+        "bytes less, at least",
+        "nodes less a lookup",
+    ]);
+    for (by, saved) in
+        [("compressed paths", &found.by_paths), ("leaves that hang high", &found.by_leaves)]
+    {
+        table.add_row([
+            by.into(),
+            saved.objects.to_string(),
+            saved.nodes.to_string(),
+            saved.bytes.to_string(),
+            format!("{:.2}", saved.passed),
+        ]);
     }
     table
 }

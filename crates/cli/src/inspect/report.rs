@@ -4,7 +4,9 @@ use super::plan::{Plan, Setup};
 use super::subject::Inspected;
 use crate::counters::{Counted, PerOp};
 use crate::place::Place;
+use crate::source::KeyFileConfig;
 use serde::Serialize;
+use silvics::Compression;
 use silvics_layout::findings::{Finding, Remedy};
 use silvics_layout::{
     Collocation, Counts, Level, Machine, PageSize, Paths, Replay, SetHash, Shares, Survey,
@@ -24,6 +26,8 @@ pub struct Report {
     pub kinds: Vec<Kind>,
     /// Why physical addresses are not known, or what is not in memory.
     pub physical_note: Option<String>,
+    /// Of an index whose paths leave out nodes.
+    pub compression: Option<Compressed>,
     /// Nothing if no lookups were recorded.
     pub collocation: Option<Collocated>,
     /// As above.
@@ -42,6 +46,7 @@ pub struct Config {
     pub pages: String,
     pub keys: usize,
     pub key_type: &'static str,
+    pub key_file: Option<KeyFileConfig>,
     pub dist: String,
     pub updates: usize,
     pub no_reuse: bool,
@@ -74,6 +79,7 @@ impl Config {
             pages: setup.place.pages(),
             keys: plan.keys,
             key_type: plan.key_type.name(),
+            key_file: None,
             dist: plan.dist.to_string(),
             updates: plan.updates,
             no_reuse: plan.no_reuse,
@@ -249,6 +255,46 @@ pub const SEARCHED: &str = "(searched)";
 pub const NOTHING: &str = "(nothing)";
 /// The key of the share of the kinds that are not told.
 pub const OTHERS: &str = "(others)";
+
+/// What a radix tree saves against one with a node for each digit of each key.
+#[derive(Debug, Serialize)]
+pub struct Compressed {
+    /// The digits of a key, and the nodes that a lookup of it passes, on average.
+    pub digits: f64,
+    pub nodes_passed: f64,
+    /// Above nodes that are more than one digit below the next.
+    pub by_paths: Saved,
+    /// Below leaves that hang above the last digit of their keys.
+    pub by_leaves: Saved,
+}
+
+/// Nodes that are left out.
+#[derive(Debug, Serialize)]
+pub struct Saved {
+    /// Above, or below, so many nodes, or leaves.
+    pub objects: usize,
+    pub nodes: usize,
+    /// What they would take if all were as small as nodes can be.
+    pub bytes: usize,
+    /// How many of them a lookup would pass, on average.
+    pub passed: f64,
+}
+
+impl Compressed {
+    pub fn of(found: Compression) -> Self {
+        let each = |passed: usize| passed as f64 / found.keys.max(1) as f64;
+        let saved = |objects, nodes, passed| {
+            let bytes = nodes * found.node_bytes;
+            Saved { objects, nodes, bytes, passed: each(passed) }
+        };
+        Self {
+            digits: each(found.passed + found.passed_skipped + found.passed_below),
+            nodes_passed: each(found.passed),
+            by_paths: saved(found.compressed, found.skipped, found.passed_skipped),
+            by_leaves: saved(found.high, found.below, found.passed_below),
+        }
+    }
+}
 
 /// Where lookups end, as seen from the object before: shares of the objects they come from.
 #[derive(Debug, Serialize)]

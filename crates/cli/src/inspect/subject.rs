@@ -2,7 +2,8 @@
 
 use crate::keys::BenchKey;
 use silvics::{
-    AllocError, Check, Guard, Objects, OrderedIndex, PoolStats, TryInsertError, Violation,
+    AllocError, Check, Compression, Guard, Objects, OrderedIndex, PoolStats, TryInsertError,
+    Violation,
 };
 use silvics_layout::Census;
 use silvics_layout::record::{self, Read};
@@ -17,6 +18,8 @@ pub trait Inspected<K: BenchKey + ?Sized> {
     fn get(&self, key: K::Ref<'_>, reads: &mut Vec<Read>) -> Option<u64>;
     /// Every object that can be reached, after what is retired has been reclaimed.
     fn census(&mut self) -> Result<Census, Violation>;
+    /// See [`Objects::compression`].
+    fn compression(&mut self) -> Option<Compression>;
     /// See [`OrderedIndex::bytes`].
     fn bytes(&self) -> usize;
     /// See [`OrderedIndex::len`].
@@ -52,6 +55,10 @@ where
         let mut census = Census::default();
         Objects::census(self, &mut |object| census.place(object))?;
         Ok(census)
+    }
+
+    fn compression(&mut self) -> Option<Compression> {
+        Objects::compression(self)
     }
 
     fn bytes(&self) -> usize {

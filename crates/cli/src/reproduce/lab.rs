@@ -2,7 +2,7 @@
 
 use super::evidence::{Evidence, Level, Verdict};
 use super::plan::{Plan, smaller};
-use crate::args::{BenchArgs, Format, PlaceArgs};
+use crate::args::{BenchArgs, Format, KeyFileArgs, PlaceArgs};
 use crate::bench::measure;
 use crate::bench::report::Report as Bench;
 use crate::bench::stats::Interval;
@@ -227,6 +227,7 @@ impl Lab {
         Ok(Inspection {
             subject: bed.setup()?,
             key_type: KeyType::U64,
+            file: None,
             keys: bed.keys,
             dist: Dist::Uniform,
             seed: self.plan.seed,
@@ -298,9 +299,7 @@ impl Lab {
             index: Some(index.join(",")),
             variant: None,
             keys: Some(keys.to_string()),
-            key_file: None,
-            key_format: None,
-            key_type: None,
+            key_file: KeyFileArgs::default(),
             dist: "uniform".into(),
             mix: mix.into(),
             scan_length: "100".into(),

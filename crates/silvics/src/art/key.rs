@@ -48,6 +48,8 @@ pub trait Parts: Key {
 
     /// The bytes of a key.
     fn len(key: Self::Ref<'_>) -> usize;
+    /// How many digits it has, its end included where lengths differ.
+    fn digits(key: Self::Ref<'_>) -> usize;
     /// What a key has at a depth; behind its end as at its end.
     fn digit(key: Self::Ref<'_>, depth: usize) -> Digit;
     /// The last eight bytes before a depth, or all if they are less, the last one lowest. Of a key that
@@ -78,6 +80,9 @@ impl Parts for u64 {
 
     #[inline(always)]
     fn len(_key: u64) -> usize {
+        8
+    }
+    fn digits(_key: u64) -> usize {
         8
     }
     #[inline(always)]
@@ -120,6 +125,9 @@ impl Parts for u128 {
     fn len(_key: u128) -> usize {
         16
     }
+    fn digits(_key: u128) -> usize {
+        16
+    }
     #[inline(always)]
     fn digit(key: u128, depth: usize) -> Digit {
         Some((key >> (120 - 8 * depth)) as u8)
@@ -158,6 +166,9 @@ impl Parts for [u8] {
     #[inline(always)]
     fn len(key: &[u8]) -> usize {
         key.len()
+    }
+    fn digits(key: &[u8]) -> usize {
+        key.len() + 1
     }
     #[inline(always)]
     fn digit(key: &[u8], depth: usize) -> Digit {

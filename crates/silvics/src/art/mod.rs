@@ -114,6 +114,7 @@
 
 mod bulk;
 mod check;
+mod compression;
 mod ends;
 mod get;
 mod home;
@@ -134,7 +135,9 @@ use crate::batch::insert_in_groups;
 use crate::cursor::KeyCursor;
 use crate::domain::{Domain, Guard};
 use crate::error::{InsertManyError, Violation};
-use crate::index::{Check, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan};
+use crate::index::{
+    Check, Compression, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan,
+};
 use crate::key::Key;
 use crate::update::Update;
 use home::Home;
@@ -344,6 +347,10 @@ impl<K: ArtKey + ?Sized, P: Placement> Objects for ArtTree<K, P> {
 
     fn census(&mut self, see: &mut dyn FnMut(Placed)) -> Result<usize, Violation> {
         self.walk(see)
+    }
+
+    fn compression(&mut self) -> Option<Compression> {
+        Some(self.compressed())
     }
 }
 

@@ -55,6 +55,7 @@ fn report(kinds: Vec<Kind>) -> Report {
         trace: None,
         kinds,
         physical_note: None,
+        compression: None,
         collocation: None,
         model: None,
         findings: Vec::new(),

@@ -38,14 +38,14 @@ pub fn inspection(lab: &Lab, keys: usize, pages: Pages) -> Result<Inspection, Er
 }
 
 /// The machine of the model, whose second level of translations is smaller where the tree is.
-fn machine(lab: &Lab) -> Machine {
+pub fn machine(lab: &Lab) -> Machine {
     let machine = lab.plan.machine;
     if lab.plan.quick { fewer_translations(machine, QUICK) } else { machine }
 }
 
 /// The lookups that count; twice as many before fill the caches. As many as there are keys: the tail of
 /// each skew is seen as it would be in more.
-const LOOKUPS_MAX: usize = 1 << 21;
+pub const LOOKUPS_MAX: usize = 1 << 21;
 
 /// The costs of lookups on pages of each of these sizes, the objects lying alike.
 pub fn curves(
@@ -107,7 +107,7 @@ fn points(
     Ok(looked_up.map(|()| replays.iter().map(point).collect()))
 }
 
-fn point(replay: &Replay) -> Point {
+pub fn point(replay: &Replay) -> Point {
     let (counts, lookups) = (replay.counts(), replay.lookups().max(1) as f64);
     let each = |count: u64| count as f64 / lookups;
     Point {

@@ -13,13 +13,21 @@
 //! | `held` | what a tree takes, and on which pages |
 //! | `stalls` | art/4.1 |
 //! | `pages` | art/4.2 |
+//! | `together` | art/4.3 |
+//! | `sampled` | a tree whose lookups are sampled, before and after its reorganization |
+//! | `draws` | the lookups of both |
+//! | `paid` | what that costs |
 //! | `nodes` | the node set of the source, counted |
 
 mod curve;
+mod draws;
 mod held;
 mod nodes;
 mod pages;
+mod paid;
+mod sampled;
 mod stalls;
+mod together;
 
 use super::Experiment;
 use crate::bench::subject::Traffic;
@@ -35,6 +43,9 @@ const STALLS: &str = "stalls of a processor, which need its counters: the model 
                       where most reads hit";
 const NODES: &str = "the source's nodes, of 36 bytes and up: those here begin and end at lines, hold values, \
                      and up to four keys share a leaf";
+
+const WAITS: &str = "that a lookup never waits for a reorganization: those that go on beside it are counted, and \
+                     the longest is told; that none takes a lock is for the code to show";
 
 /// All of them, in the order of their numbers.
 pub const ALL: &[Experiment] = &[
@@ -58,6 +69,16 @@ pub const ALL: &[Experiment] = &[
                 they leave fewer TLB misses, and fewer lines of the page table in the caches",
         cannot_show: &[STALLS, NODES],
         gather: pages::pages,
+    },
+    Experiment {
+        name: "art/4.3",
+        title: "hot nodes together",
+        source: SLIDES,
+        machine: MACHINE,
+        claim: "counting accesses and placing the nodes that have most of them in the same pages helps lookups \
+                of sparse keys with a skew, and is immaterial for dense keys on 2 MiB pages",
+        cannot_show: &[STALLS, NODES, WAITS],
+        gather: together::together,
     },
 ];
 

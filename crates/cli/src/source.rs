@@ -1,0 +1,120 @@
+//! Where keys come from: a distribution, or a file.
+
+use crate::args::KeyFileArgs;
+use crate::error::Error;
+use crate::flags::single;
+use crate::keys::{BenchKey, KeyType};
+use crate::progress;
+use serde::Serialize;
+use silvics_workload::Dist;
+use silvics_workload::keyfile::Format;
+use std::path::{Path, PathBuf};
+
+/// A file of keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeySource {
+    path: PathBuf,
+    format: Format,
+}
+
+/// What it was, for reports.
+#[derive(Clone, Debug, Serialize)]
+pub struct KeyFileConfig {
+    pub path: String,
+    pub format: &'static str,
+    /// Distinct keys.
+    pub keys: usize,
+    pub duplicates_dropped: usize,
+}
+
+impl KeySource {
+    /// Reads `--key-file` and `--key-format`; none if keys are generated. `counted` says whether `--keys` is there,
+    /// and `dists` are those that `--dist` names.
+    pub fn new(args: &KeyFileArgs, counted: bool, dists: &[Dist]) -> Result<Option<Self>, Error> {
+        let Some(path) = &args.file else {
+            if args.format.is_some() {
+                let problem =
+                    "there is no key file to read: name it with --key-file, or leave it out";
+                return Err(Error::value("--key-format", problem));
+            }
+            return Ok(None);
+        };
+        if counted {
+            return Err(Error::Conflict {
+                flag: "--keys",
+                other: "--key-file",
+                remedy: "a key file brings its own keys, so leave one of them out",
+            });
+        }
+        if dists.contains(&Dist::Sparse) {
+            return Err(Error::Conflict {
+                flag: "--dist sparse",
+                other: "--key-file",
+                remedy: "sparse keys are generated, so choose --dist uniform for the keys of a file",
+            });
+        }
+        let format = key_format(args.format.as_deref(), path)?;
+        Ok(Some(Self { path: path.clone(), format }))
+    }
+
+    /// Reads the file, for these distributions, and says what was dropped.
+    pub fn read<K: BenchKey + ?Sized>(
+        &self,
+        dists: &[Dist],
+    ) -> Result<(K::Space, KeyFileConfig), Error> {
+        let path = self.path.clone();
+        let file = K::read(&path, self.format);
+        let file = file.map_err(|error| Error::KeyFile { path: path.clone(), error })?;
+        if let Some(at) = file.unsorted_at
+            && let Some(&dist) = dists.iter().find(|&&dist| dist == Dist::Sequential)
+        {
+            return Err(Error::Unsorted { path, dist, at });
+        }
+        let keys = K::len(&file.keys);
+        if file.duplicates > 0 {
+            progress::note(&format!(
+                "--key-file `{}`: {} duplicate key{} dropped, {keys} left",
+                path.display(),
+                file.duplicates,
+                crate::machine::plural(file.duplicates)
+            ));
+        }
+        let config = KeyFileConfig {
+            path: path.display().to_string(),
+            format: match self.format {
+                Format::Lines => "lines",
+                Format::Sosd => "sosd",
+            },
+            keys,
+            duplicates_dropped: file.duplicates,
+        };
+        Ok((file.keys, config))
+    }
+}
+
+fn key_format(text: Option<&str>, path: &Path) -> Result<Format, Error> {
+    match text {
+        None => Ok(Format::of(path)),
+        Some("lines") => Ok(Format::Lines),
+        Some("sosd") => Ok(Format::Sosd),
+        Some(text) => {
+            let problem = format!("`{text}` is no format of key files: choose lines or sosd");
+            Err(Error::value("--key-format", problem))
+        }
+    }
+}
+
+/// Reads `--key-type`.
+pub fn key_type(args: &KeyFileArgs, source: Option<&KeySource>) -> Result<KeyType, Error> {
+    let lines = source.is_some_and(|source| source.format == Format::Lines);
+    match args.key_type.as_deref() {
+        None if lines => Ok(KeyType::Bytes),
+        None => Ok(KeyType::U64),
+        Some("u64") if lines => {
+            let problem = "`u64` keys cannot be read from a file of lines: choose bytes, or name a \
+                           SOSD file and --key-format sosd";
+            Err(Error::value("--key-type", problem))
+        }
+        Some(text) => single("--key-type", text, KeyType::parse),
+    }
+}
