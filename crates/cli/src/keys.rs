@@ -71,6 +71,8 @@ pub trait BenchKey: Key {
     fn key(space: &Self::Space, position: u32) -> Self::Ref<'_>;
     /// The value of the key at a position.
     fn value(space: &Self::Space, position: u32) -> u64;
+    /// Both.
+    fn entry(space: &Self::Space, position: u32) -> (Self::Ref<'_>, u64);
     /// The weight of the key at a position.
     fn weight(space: &Self::Space, position: u32) -> u64;
     /// Brings what the three functions above read nearer.
@@ -123,6 +125,11 @@ impl BenchKey for u64 {
     #[inline(always)]
     fn value(space: &WordKeys, position: u32) -> u64 {
         word_value(space.key(position))
+    }
+    #[inline(always)]
+    fn entry(space: &WordKeys, position: u32) -> (u64, u64) {
+        let key = space.key(position);
+        (key, word_value(key))
     }
     #[inline(always)]
     fn weight(space: &WordKeys, position: u32) -> u64 {
@@ -184,6 +191,10 @@ impl BenchKey for [u8] {
     #[inline(always)]
     fn value(space: &ByteKeys, position: u32) -> u64 {
         space.hash(position)
+    }
+    #[inline(always)]
+    fn entry(space: &ByteKeys, position: u32) -> (&[u8], u64) {
+        (space.key(position), space.hash(position))
     }
     #[inline(always)]
     fn weight(space: &ByteKeys, position: u32) -> u64 {

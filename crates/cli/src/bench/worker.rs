@@ -9,7 +9,7 @@ use crate::keys::BenchKey;
 use silvics::{AllocError, Guard, Key, PoolStats};
 use silvics_sync::atomic::{AtomicBool, Ordering};
 use silvics_workload::{BLOCK_OPS, Block, LoadPart, Op, Share, Stream};
-use std::hint::black_box;
+use std::hint::{black_box, select_unpredictable};
 
 /// What a thread did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -174,13 +174,13 @@ fn load<K: BenchKey + ?Sized, S: Session<Key = K>>(
             K::prefetch(space, position);
         }
         for &position in &block {
-            match session.insert(K::key(space, position), K::value(space, position)) {
+            let (key, value) = K::entry(space, position);
+            match session.insert(key, value) {
                 Ok(true) => {
                     tally.inserted += 1;
                     tally.weight = tally.weight.wrapping_add(K::weight(space, position));
                 }
                 Ok(false) => {
-                    let key = K::key(space, position);
                     let what = format!("it took {} for present before it was inserted", show(&key));
                     return (tally, Err(Failure::Wrong(what)));
                 }
@@ -210,6 +210,7 @@ fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
     stop: &AtomicBool,
 ) -> Result<Tally, Failure> {
     let mut block = Block::new(spec.batch);
+    let mut drawn = Vec::with_capacity(BLOCK_OPS);
     let mut driver = Driver {
         session,
         space,
@@ -217,6 +218,8 @@ fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
         scan_length: spec.scan_length,
         scans: 0,
         read: 0,
+        wrong: (0, 0),
+        differs: 0,
         keys: Vec::with_capacity(spec.batch),
         values: vec![None; spec.batch],
         entries: Vec::with_capacity(spec.batch),
@@ -228,14 +231,18 @@ fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
             K::prefetch(space, position);
         }
         if spec.batch == 1 {
-            for (op, position) in block.iter() {
-                driver.step(op, position)?;
+            // Made beforehand: the fewer instructions there are between them, the more calls a processor has under way.
+            drawn.clear();
+            drawn.extend(block.positions().iter().map(|&position| K::entry(space, position)));
+            for ((op, position), &entry) in block.iter().zip(&drawn) {
+                driver.step(op, position, entry)?;
             }
         } else {
             for (op, positions) in block.batches() {
                 driver.step_batch(op, positions)?;
             }
         }
+        driver.checked()?;
         driver.tally.ops += block.len() as u64;
         driver.session.refresh();
         if stop.load(Ordering::Relaxed) {
@@ -253,19 +260,28 @@ struct Driver<'a, K: BenchKey + ?Sized, S> {
     scans: u32,
     /// What scans read, summed up so that it must be read.
     read: u64,
+    /// The last answer that was wrong, and the bits by which any was.
+    wrong: (u32, u64),
+    differs: u64,
     keys: Vec<K::Ref<'a>>,
     values: Vec<Option<u64>>,
     entries: Vec<(K::Ref<'a>, u64)>,
     absent: Vec<bool>,
 }
 
-impl<K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'_, K, S> {
+impl<'a, K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'a, K, S> {
     #[inline(always)]
-    fn step(&mut self, op: Op, position: u32) -> Result<(), Failure> {
+    fn step(
+        &mut self,
+        op: Op,
+        position: u32,
+        (key, value): (K::Ref<'a>, u64),
+    ) -> Result<(), Failure> {
         match op {
             Op::Lookup => {
-                let found = self.session.get(K::key(self.space, position));
-                self.look(found, position)
+                let found = self.session.get(key);
+                self.look(found, position, value);
+                Ok(())
             }
             _ => self.step_other(op, position),
         }
@@ -303,43 +319,53 @@ impl<K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'_, K, S> {
         self.tally.inserted += 1;
     }
 
-    /// Counts a lookup's answer and checks it.
+    /// Counts a lookup's answer, and remembers it if it is wrong. Without a branch on whether there is one, which is the
+    /// index's to have or to avoid: processors guess it wrong half the time, and begin the next lookups anew.
     #[inline(always)]
-    fn look(&mut self, found: Option<u64>, position: u32) -> Result<(), Failure> {
+    fn look(&mut self, found: Option<u64>, position: u32, expected: u64) {
+        let value = found.unwrap_or(expected);
         self.tally.lookups += 1;
-        if let Some(value) = found {
-            self.tally.hits += 1;
-            if value != K::value(self.space, position) {
-                return Err(wrong_value::<K>(K::key(self.space, position), value));
-            }
+        self.tally.hits += u64::from(found.is_some());
+        self.wrong = select_unpredictable(value != expected, (position, value), self.wrong);
+        self.differs |= value ^ expected;
+    }
+
+    /// Whether all answers were right.
+    #[inline(always)]
+    fn checked(&self) -> Result<(), Failure> {
+        if self.differs == 0 {
+            return Ok(());
         }
-        Ok(())
+        let (position, value) = self.wrong;
+        Err(wrong_value::<K>(K::key(self.space, position), value))
     }
 
     #[inline]
     fn step_batch(&mut self, op: Op, positions: &[u32]) -> Result<(), Failure> {
         match op {
-            Op::Lookup => self.look_many(positions),
+            Op::Lookup => {
+                self.look_many(positions);
+                Ok(())
+            }
             Op::Insert => self.insert_many(positions),
             _ => positions.iter().try_for_each(|&position| self.step_other(op, position)),
         }
     }
 
     #[inline]
-    fn look_many(&mut self, positions: &[u32]) -> Result<(), Failure> {
+    fn look_many(&mut self, positions: &[u32]) {
         self.keys.clear();
         self.keys.extend(positions.iter().map(|&position| K::key(self.space, position)));
         self.session.get_many(&self.keys, &mut self.values);
         for (at, &position) in positions.iter().enumerate() {
-            self.look(self.values[at], position)?;
+            self.look(self.values[at], position, K::value(self.space, position));
         }
-        Ok(())
     }
 
     #[inline]
     fn insert_many(&mut self, positions: &[u32]) -> Result<(), Failure> {
         self.entries.clear();
-        let entry = |&position| (K::key(self.space, position), K::value(self.space, position));
+        let entry = |&position| K::entry(self.space, position);
         self.entries.extend(positions.iter().map(entry));
         self.session.insert_many(&self.entries, &mut self.absent).map_err(out_of_memory)?;
         for (at, &position) in positions.iter().enumerate() {
