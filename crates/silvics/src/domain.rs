@@ -217,21 +217,23 @@ impl Domain {
         guard
     }
 
+    /// Whether the guard is this domain's.
+    #[inline(always)]
+    pub(crate) fn is_of(&self, guard: &Guard) -> bool {
+        guard.serial == self.inner.identity.serial
+    }
+
     /// The given guard if it is this domain's, else one of its own (D4).
     #[inline(always)]
     pub(crate) fn enter<'g>(&self, guard: &'g Guard) -> Entered<'g> {
-        if guard.serial == self.inner.identity.serial {
-            Entered::Given(guard)
-        } else {
-            Entered::Own(self.pin())
-        }
+        if self.is_of(guard) { Entered::Given(guard) } else { Entered::Own(self.pin()) }
     }
 
     /// Makes `guard` protect this domain's nodes too, until it is dropped or pinned again: for
     /// operations whose results borrow the guard (D4).
     #[inline(always)]
     pub(crate) fn adopt(&self, guard: &Guard) {
-        if guard.serial != self.inner.identity.serial {
+        if !self.is_of(guard) {
             self.adopt_foreign(guard);
         }
     }

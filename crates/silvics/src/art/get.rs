@@ -4,7 +4,7 @@ use super::ArtTree;
 use super::key::{ArtKey, Parts};
 use super::layout;
 use super::leaf::LeafOf;
-use super::node::{LINE, Node, PREFIX, Place, header, line_of, place};
+use super::node::{LINE, Node, PREFIX, Place, full, header, line_of, place};
 use super::word::{ABSENT, Content, Kind, Word};
 use crate::domain::Guard;
 use silvics_layout::record::{Read, Why};
@@ -71,12 +71,34 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     pub(super) fn find(&self, key: K::Ref<'_>, _guard: &Guard) -> Option<u64> {
         let (mut word, mut above) = (self.first(key), 0);
         loop {
+            // The most frequent kind first: what is at its place can be loaded without another branch.
+            if word.kind() == Kind::Node256 {
+                let depth = word.depth();
+                // SAFETY: read under the guard.
+                let node = unsafe {
+                    if Self::parts(word, above, key) {
+                        return None;
+                    }
+                    full(word)
+                };
+                let place = node.find(K::digit(key, depth));
+                P::saw(|| reads::<K, _>(word, place, Why::Step));
+                (word, above) = (place.map_or(Word::NONE, Word::load), depth);
+                continue;
+            }
             // SAFETY: read under the guard.
             match unsafe { Self::step(word, above, key) } {
                 Next::Ends(value) => return value,
                 Next::At(next) => (word, above) = (next, word.depth()),
             }
         }
+    }
+
+    /// The same under a guard of its own.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn find_apart(&self, key: K::Ref<'_>) -> Option<u64> {
+        self.find(key, &self.domain.pin())
     }
 
     /// What the root leads to.
@@ -103,12 +125,9 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             return Next::Ends(unsafe { K::Leaf::from_word(word) }.get(key)); // LP(get)
         }
         let depth = word.depth();
-        if K::DIRECT && depth > above + 1 {
-            P::saw(|| [layout::<K>(word).read(word.object(), PREFIX, 8, Why::Step)]);
-            // SAFETY: the caller's promise.
-            if K::before(key, depth) != unsafe { header(word) }.prefix {
-                return Next::Ends(None);
-            }
+        // SAFETY: the caller's promise.
+        if unsafe { Self::parts(word, above, key) } {
+            return Next::Ends(None);
         }
         // SAFETY: the caller's promise.
         match unsafe { place(word, K::digit(key, depth)) } {
@@ -123,6 +142,21 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                 Next::At(place.map_or(Word::NONE, Word::load))
             }
         }
+    }
+
+    /// Whether a key is seen to part from those below a node before its depth, where one of depth `above` leads to it.
+    ///
+    /// # Safety
+    /// As for `step`.
+    #[inline(always)]
+    unsafe fn parts(word: Word, above: usize, key: K::Ref<'_>) -> bool {
+        let depth = word.depth();
+        if !K::DIRECT || depth <= above + 1 {
+            return false;
+        }
+        P::saw(|| [layout::<K>(word).read(word.object(), PREFIX, 8, Why::Step)]);
+        // SAFETY: the caller's promise.
+        K::before(key, depth) != unsafe { header(word) }.prefix
     }
 
     /// Looks up many keys, a group of them at once: each in turn makes a step, and asks for the lines of its

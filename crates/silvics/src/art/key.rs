@@ -87,7 +87,9 @@ impl Parts for u64 {
     }
     #[inline(always)]
     fn digit(key: u64, depth: usize) -> Digit {
-        Some((key >> (56 - 8 * depth)) as u8)
+        debug_assert!(depth < 8);
+        // Swapped once for a whole descent.
+        Some(key.swap_bytes().wrapping_shr(8 * depth as u32) as u8)
     }
     #[inline(always)]
     fn before(key: u64, depth: usize) -> u64 {

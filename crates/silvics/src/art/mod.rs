@@ -228,7 +228,7 @@ impl<K: ArtKey + ?Sized, P: Placement> OrderedIndex for ArtTree<K, P> {
     #[inline]
     fn get(&self, key: K::Ref<'_>, guard: &Guard) -> Option<u64> {
         self.samples.see(key);
-        self.find(key, &self.domain.enter(guard))
+        if self.domain.is_of(guard) { self.find(key, guard) } else { self.find_apart(key) }
     }
 
     fn get_many(&self, keys: &[KeyRef<'_, Self>], values: &mut [Option<u64>], guard: &Guard) {

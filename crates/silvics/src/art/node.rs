@@ -166,14 +166,54 @@ impl Held {
     /// The place of a byte.
     #[inline(always)]
     fn find(self, byte: u8) -> Option<usize> {
+        let at = self.first(byte);
+        // What is no key has the number of a place that is not used.
+        (at < self.len()).then_some(at)
+    }
+
+    /// Which of the word's bytes is the first that equals this one, 7 if it is none of the others. With half the
+    /// instructions that arithmetic takes: processors overlap as many lookups as fit into their reorder buffers.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn first(self, byte: u8) -> usize {
+        use std::arch::x86_64::{
+            _mm_cmpeq_epi8, _mm_cvtsi32_si128, _mm_cvtsi64_si128, _mm_movemask_epi8,
+            _mm_shufflelo_epi16, _mm_unpacklo_epi8,
+        };
+        // SAFETY: every such processor has SSE2.
+        let equal = unsafe {
+            let one = _mm_cvtsi32_si128(i32::from(byte));
+            let all = _mm_shufflelo_epi16::<0>(_mm_unpacklo_epi8(one, one));
+            _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_cvtsi64_si128(self.0 as i64), all))
+        };
+        (equal | 1 << 7).trailing_zeros() as usize
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    #[inline(always)]
+    fn first(self, byte: u8) -> usize {
+        self.first_by_arithmetic(byte)
+    }
+
+    /// The same on any processor.
+    #[cfg(any(test, not(target_arch = "x86_64")))]
+    #[inline(always)]
+    fn first_by_arithmetic(self, byte: u8) -> usize {
         const LOW: u64 = 0x0101_0101_0101_0101;
         // A zero byte borrows; what is above it may be wrong, and the lowest is right (Warren, "Hacker's
         // delight", section 6-1).
         let different = self.0 ^ (LOW * u64::from(byte));
         let zeros = different.wrapping_sub(LOW) & !different & (LOW << 7);
-        let at = (zeros.trailing_zeros() / 8) as usize;
-        // What is no key has the number of a place that is not used.
-        (at < self.len()).then_some(at)
+        ((zeros | 1 << 63).trailing_zeros() / 8) as usize
+    }
+
+    /// The byte's place among these.
+    #[inline(always)]
+    fn place<A>(self, byte: u8, places: &[A]) -> Option<&A> {
+        let at = self.find(byte)?;
+        debug_assert!(at < places.len());
+        // SAFETY: `add` gives no more keys to a word than it has places.
+        Some(unsafe { places.get_unchecked(at) })
     }
 
     fn with(self, byte: u8) -> Self {
@@ -196,13 +236,13 @@ impl Keys {
         Held(self.0.load(Ordering::SeqCst))
     }
 
-    /// Where the place of a digit is among so many.
+    /// The place of a digit among these, of which there are as many as keys at least.
     #[inline(always)]
-    fn place(&self, digit: Digit, places: usize) -> Option<usize> {
+    fn place<'n, A>(&self, digit: Digit, places: &'n [A]) -> Option<&'n A> {
         let held = self.load();
         match digit {
-            Some(byte) => held.find(byte),
-            None => held.has_end().then_some(places - 1),
+            Some(byte) => held.place(byte, places),
+            None => held.has_end().then(|| &places[places.len() - 1]),
         }
     }
 
@@ -250,7 +290,7 @@ where
     }
     #[inline(always)]
     fn find(&self, digit: Digit) -> Option<&C::Atomic> {
-        self.places.get(self.keys.place(digit, 4)?)
+        self.keys.place(digit, &self.places)
     }
     fn add<const SHARED: bool>(&self, digit: Digit, content: C) -> bool {
         self.header.use_another(4, || self.keys.add::<C, SHARED>(digit, content, &self.places))
@@ -311,14 +351,14 @@ where
     fn find(&self, digit: Digit) -> Option<&C::Atomic> {
         let Some(byte) = digit else {
             let line = &self.lines[0];
-            return line.places.get(line.keys.place(None, IN_LINE)?);
+            return line.keys.place(None, &line.places);
         };
         let first = Self::line(byte);
         for step in 0..L {
             let line = &self.lines[(first + step) % L];
             let held = line.keys.load();
-            if let Some(at) = held.find(byte) {
-                return line.places.get(at);
+            if let Some(place) = held.place(byte, &line.places) {
+                return Some(place);
             }
             if !held.fills(IN_LINE) {
                 break;
@@ -514,6 +554,17 @@ pub(super) unsafe fn place<'g>(word: Word, digit: Digit) -> Place<'g> {
     }
 }
 
+/// The node that a word of kind `Node256` leads to.
+///
+/// # Safety
+/// As for [`NodeRef::from_word`].
+#[inline(always)]
+pub(super) unsafe fn full<'g>(word: Word) -> &'g Node256<Word> {
+    debug_assert!(word.kind() == Kind::Node256);
+    // SAFETY: the caller's promise.
+    unsafe { &*touch(word.object()).cast() }
+}
+
 /// What the node begins with that a word leads to.
 ///
 /// # Safety
@@ -607,11 +658,16 @@ mod tests {
             for byte in 0..=255_u8 {
                 let others = (0..len).map(|at| byte.wrapping_add(1 + 31 * at as u8));
                 let held = others.clone().fold(Held(0), Held::with);
+                assert_eq!(held.first(byte), held.first_by_arithmetic(byte), "{others:?}");
                 assert_eq!((held.len(), held.find(byte)), (len, None), "{others:?}");
                 for place in 0..len {
                     let keys = others.clone().enumerate();
                     let keys = keys.map(|(at, other)| if at == place { byte } else { other });
-                    assert_eq!(keys.fold(Held(0), Held::with).find(byte), Some(place));
+                    let held = keys.fold(Held(0), Held::with);
+                    assert_eq!(
+                        (held.find(byte), held.first_by_arithmetic(byte)),
+                        (Some(place), place)
+                    );
                 }
             }
         }
