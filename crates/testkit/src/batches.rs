@@ -50,7 +50,7 @@ pub fn as_one_by_one<I: Subject>() -> Outcome {
 
 /// Batches while others write: of a few keys and of many, in any order and repeated.
 pub fn under_writers<I: Subject>() -> Outcome {
-    let rounds = size::pick(30_000, 6000, 5);
+    let rounds = size::pick(30_000, 3000, 5);
     for keys in [1, 12, 200, 2000] {
         let mut index = I::with_options(&Options::default())?;
         let grid = Grid::plant(&index, keys)?;

@@ -130,7 +130,7 @@ impl<I: ScanSubject> Walk<I> {
 /// Random walks while others write, some of them near the cursor: no move skips a key that stays,
 /// or goes the wrong way. Over one key that is replaced all the time, over a few, and over many.
 pub fn under_writers<I: ScanSubject>() -> Outcome {
-    let moves = size::pick(1_000_000, 200_000, 100);
+    let moves = size::pick(1_000_000, 100_000, 100);
     for (keys, moves, seeks) in [(1, 2 * moves, 90), (12, moves, 20), (200, moves, 5)] {
         let index = Arc::new(I::with_options(&Options::default())?);
         let grid = Grid::plant(&*index, keys)?;

@@ -23,7 +23,7 @@ fn add(sum: &mut Balance, thread: Balance) {
 
 /// Threads insert and remove random keys of a few, of many, and of nearly endless ranges.
 pub fn key_sum<I: Subject>() -> Outcome {
-    let operations = size::pick(200_000, 20_000, 40);
+    let operations = size::pick(200_000, 12_000, 40);
     let ranges = [(2, 4), (8, 4), (40, 4), (1000, 2), (20_000, 2), (u64::MAX, 2)];
     for (round, (range, weight)) in ranges.into_iter().enumerate() {
         for threads in [2, 3] {

@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 /// each object, in steps of 16 KiB for those that ask for slabs.
 pub fn limits<I: Subject>() -> Outcome {
     let base = I::with_options(&Options::default())?.bytes();
-    let words = (0..size::pick(80, 40, 12)).map(|step| (step * 8, Pages::Small));
-    let slabs = (1..size::pick(40, 16, 2)).map(|step| (step * (16 << 10), Pages::Small));
+    let words = (0..size::pick(80, 24, 12)).map(|step| (step * 8, Pages::Small));
+    let slabs = (1..size::pick(40, 10, 2)).map(|step| (step * (16 << 10), Pages::Small));
     let large = [((3 << 20) / 2, Pages::Small), (5 << 20, Pages::Thp)];
     let large = &large[..size::pick(2, 2, 0)];
     for (room, pages) in words.chain(slabs).chain(large.iter().copied()) {

@@ -12,7 +12,7 @@ use silvics::Options;
 /// Point lookups while others write: of one key that is replaced all the time, of a few, and of
 /// many.
 pub fn under_writers<I: Subject>() -> Outcome {
-    let rounds = size::pick(300_000, 100_000, 20);
+    let rounds = size::pick(300_000, 40_000, 20);
     for (keys, rounds) in [(1, rounds), (12, 3 * rounds), (60, 3 * rounds), (1000, rounds)] {
         let mut index = I::with_options(&Options::default())?;
         let grid = Grid::plant(&index, keys)?;

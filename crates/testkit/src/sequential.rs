@@ -226,7 +226,7 @@ pub fn oracle_long<I: Subject>() -> Outcome {
         let mut rng = Rng::new(size::seed(), round);
         let mut index = I::with_options(&Options::default())?;
         let mut model = BTreeMap::new();
-        let steps = size::pick(300_000, 75_000, 300);
+        let steps = size::pick(300_000, 50_000, 300);
         for at in 0..steps {
             let guard = index.domain().pin();
             // Phases of growth and of decay.
