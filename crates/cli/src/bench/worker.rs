@@ -235,11 +235,15 @@ fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
             drawn.clear();
             drawn.extend(block.positions().iter().map(|&position| K::entry(space, position)));
             for ((op, position), &entry) in block.iter().zip(&drawn) {
-                driver.step(op, position, entry)?;
+                if let Err(failure) = driver.step(op, position, entry) {
+                    return Err(driver.checked().err().unwrap_or(failure));
+                }
             }
         } else {
             for (op, positions) in block.batches() {
-                driver.step_batch(op, positions)?;
+                if let Err(failure) = driver.step_batch(op, positions) {
+                    return Err(driver.checked().err().unwrap_or(failure));
+                }
             }
         }
         driver.checked()?;

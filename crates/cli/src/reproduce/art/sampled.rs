@@ -282,12 +282,16 @@ impl<P: Placement> Sampled<P> {
             let found = self.finds(*position);
             let took = began.elapsed();
             seen.failed += u64::from(!found);
-            if !before.is_multiple_of(2) && turn.load(Ordering::Acquire) == before {
-                seen.lookups += 1;
-                seen.longest = seen.longest.max(took);
-                done.store(seen.lookups, Ordering::Relaxed);
-            } else if before.is_multiple_of(2) {
+            let after = turn.load(Ordering::Acquire);
+            if before.is_multiple_of(2) && after == before {
                 seen.longest_alone = seen.longest_alone.max(took);
+                continue;
+            }
+            // Whatever it met of a reorganization: one that was held until its end has met that most of all.
+            seen.longest = seen.longest.max(took);
+            if after == before {
+                seen.lookups += 1;
+                done.store(seen.lookups, Ordering::Relaxed);
             }
         }
         seen

@@ -88,7 +88,7 @@ pub struct Policy {
 }
 
 impl Default for Policy {
-    /// 95 % of the accesses, 16 MiB, a quarter fewer pages, and translations as [`Translation::default`] has them.
+    /// 95 % of the accesses, 16 MiB, a fifth fewer pages, and translations as [`Translation::default`] has them.
     fn default() -> Self {
         let translation = Translation::default();
         Self { share: 0.95, most_bytes: 16 << 20, least_gain: 1.25, translation }
