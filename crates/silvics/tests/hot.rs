@@ -356,6 +356,39 @@ fn a_held_guard_keeps_regions_and_no_longer() {
     is(&mut tree, &(0..1000).map(|n| (mixed(n), n)).collect());
 }
 
+/// What an older region holds makes room for the next one, where a limit leaves none for both.
+#[test]
+fn a_limit_with_room_for_one_region_is_enough() {
+    /// The bytes before and after the first of two reorganizations, for other keys each.
+    fn twice(memory_limit: Option<usize>) -> (usize, usize) {
+        let options = Options { memory_limit, pages: Pages::Small, ..Options::default() };
+        let mut tree: ArtTree = ArtTree::with_options(&options).unwrap();
+        let keys = if SMALL { 300 } else { 30_000 };
+        let mut oracle = BTreeMap::new();
+        for n in 0..keys {
+            tree.pin().insert(mixed(n), n).unwrap();
+            oracle.insert(mixed(n), n);
+        }
+        tree.sample(Some(sampling(1, 1 << 17)));
+        let mut held = Vec::new();
+        for round in 0..2 {
+            for n in 0..keys / 10 {
+                tree.pin().get(mixed(n + round * keys / 2));
+            }
+            held.push(tree.bytes());
+            let report = tree.reorganize(everything()).unwrap();
+            // What had to make room is elsewhere than it was seen.
+            assert!(report.bytes > 0 && (round > 0 || report.missed == 0), "{report:?}");
+            is(&mut tree, &oracle);
+            held.push(tree.bytes());
+        }
+        (held[0], held[1])
+    }
+    let (before, after) = twice(None);
+    assert!(after > before);
+    twice(Some(after + (after - before) / 4));
+}
+
 #[test]
 fn a_limit_without_room_for_a_region_is_an_error() {
     let options =

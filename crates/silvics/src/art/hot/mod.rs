@@ -139,7 +139,8 @@ pub struct Report {
     pub leaves: usize,
     /// The bytes of both.
     pub bytes: usize,
-    /// Hot objects that others had replaced meanwhile: they stay where they are.
+    /// Hot objects that others had replaced meanwhile, or that have left an older region because there was no room for
+    /// another: they stay where they are.
     pub missed: usize,
     /// Objects of older hot regions that went back to their pools.
     pub returned: usize,

@@ -19,11 +19,14 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         report: &mut Report,
     ) -> Result<(), ReorganizeError> {
         let hot = self.home.hot();
-        let mut packer = if let Some(packer) = hot.region(bytes)? {
-            packer
-        } else {
-            report.returned += self.evacuate(None)?;
-            hot.region(bytes)?.ok_or(ReorganizeError::Regions)?
+        let mut packer = match hot.region(bytes) {
+            Ok(Some(packer)) => packer,
+            Err(error) if hot.count() == 0 => return Err(error.into()),
+            // Older regions are in the way, of the number or of the memory that there may be.
+            Ok(None) | Err(_) => {
+                report.returned += self.evacuate(None)?;
+                hot.region(bytes)?.ok_or(ReorganizeError::Regions)?
+            }
         };
         let mut guard = self.domain.pin();
         for (at, seen) in hottest.iter().enumerate() {
@@ -85,6 +88,15 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     /// Moves what is in hot regions, but for this one, to the pools; how many objects. Some may stay that others
     /// are writing: then the next time. Regions that nothing is left in go, unless a guard protects what was.
     fn evacuate(&self, kept: Option<usize>) -> Result<usize, AllocError> {
+        let returned = self.evacuated(kept);
+        // This thread may retire nothing more for long, and what waits in its batch holds regions.
+        self.home.flush(&self.domain.pin());
+        self.domain.flush();
+        returned
+    }
+
+    /// The same, but that what has gone waits to be freed.
+    fn evacuated(&self, kept: Option<usize>) -> Result<usize, AllocError> {
         let (mut open, mut returned) = (Vec::new(), 0);
         let mut guard = self.domain.pin();
         let NodeRef::Words(root) = self.root().node else { unreachable!("a node of words") };
@@ -119,10 +131,6 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                 }
             }
         }
-        // This thread may retire nothing more for long, and what waits in its batch holds regions.
-        self.home.flush(&guard);
-        drop(guard);
-        self.domain.flush();
         Ok(returned)
     }
 }
