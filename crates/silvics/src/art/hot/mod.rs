@@ -41,7 +41,7 @@
 //! # Progress
 //! Readers go on: they take no lock, and what they have found stays as it is until their guard goes. Writers wait
 //! while an object that they change is copied. Pins are short, but for the walk (departure 2), which holds one for
-//! each digit of the root.
+//! each digit of the root: one for all of it where all keys begin alike.
 //!
 //! # Costs
 //! With sampling off a lookup has one branch more, on a word beside the root's address. On, a thread draws from a variable of
@@ -49,7 +49,8 @@
 //! write, no lock it could wait for, and no allocation after the thread's first note. The notes' memory stays until the tree is
 //! dropped. (`examples/sampling.rs` measures it.) As long as there is a hot region, whoever frees an object looks at eight words.
 //! `reorganize` takes O(samples × depth) steps, and if there is an older region O(nodes); for its counts some 200 bytes
-//! for each object seen, from the global allocator, outside the budget. The region is in the budget.
+//! for each object seen, from the global allocator, outside the budget, as are the notes that it takes while it goes by them, or
+//! after it for the next one if it fails. Regions and the notes of threads are in the budget.
 //! Objects in a region count with their kind in [`pool_stats`](crate::OrderedIndex::pool_stats), the regions with the last kind's.
 //!
 //! # Checked by
@@ -139,8 +140,7 @@ pub struct Report {
     pub leaves: usize,
     /// The bytes of both.
     pub bytes: usize,
-    /// Hot objects that others had replaced meanwhile, or that have left an older region because there was no room for
-    /// another: they stay where they are.
+    /// Hot objects that others had replaced meanwhile: they stay where they are.
     pub missed: usize,
     /// Objects of older hot regions that went back to their pools.
     pub returned: usize,
@@ -299,11 +299,15 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         let small = self.home.hot().pages() == Pages::Small;
         let missed = census.missed(&policy.translation, small)?;
         let mut report = Report::of(census.lookups, census.accesses, census.coverage()?);
-        let (hottest, bytes) = census.hottest(policy.share, policy.most_bytes)?;
+        let (mut hottest, bytes) = census.hottest(policy.share, policy.most_bytes)?;
         let pages = 1 + bytes.div_ceil(4096);
         let gains = report.before.small[1] as f64 >= policy.least_gain * pages as f64;
         if !hottest.is_empty() && gains {
-            self.pack(&hottest, bytes, &mut report)?;
+            let (mut packer, made_room) = self.region(bytes, &mut report)?;
+            if made_room {
+                (hottest, _) = self.survey(log)?.hottest(policy.share, policy.most_bytes)?;
+            }
+            self.pack(&hottest, &mut packer, &mut report)?;
             let census = self.survey(log)?;
             report.after = census.coverage()?;
             report.misses_saved = missed - census.missed(&policy.translation, small)?;

@@ -1,8 +1,9 @@
 //! Moving objects: what is hot into a new region, what is in older ones back to the pools.
 
 use super::super::ArtTree;
+use super::super::digits::NUMBERS;
 use super::super::key::{ArtKey, Digit};
-use super::super::node::{NUMBERS, NodeRef};
+use super::super::node::NodeRef;
 use super::super::seek::Visit;
 use super::super::word::{Kind, Word};
 use super::rank::{PINNED, Seen, room};
@@ -11,29 +12,39 @@ use crate::domain::Guard;
 use silvics_pool::{AllocError, Packer, Placement};
 
 impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
+    /// A new region, and whether what older ones had went to the pools to make room for it.
+    pub(super) fn region(
+        &self,
+        bytes: usize,
+        report: &mut Report,
+    ) -> Result<(Packer<'_>, bool), ReorganizeError> {
+        let hot = self.home.hot();
+        match hot.region(bytes) {
+            Ok(Some(packer)) => Ok((packer, false)),
+            Err(error) if hot.count() == 0 => Err(error.into()),
+            // Older regions are in the way, of the number or of the memory that there may be.
+            Ok(None) | Err(_) => {
+                report.returned += self.evacuate(None)?;
+                let packer = hot.region(bytes)?.ok_or(ReorganizeError::Regions)?;
+                Ok((packer, true))
+            }
+        }
+    }
+
     /// Moves these into a new region, and what others have to pools.
     pub(super) fn pack(
         &self,
         hottest: &[Seen<'_, K>],
-        bytes: usize,
+        packer: &mut Packer<'_>,
         report: &mut Report,
     ) -> Result<(), ReorganizeError> {
         let hot = self.home.hot();
-        let mut packer = match hot.region(bytes) {
-            Ok(Some(packer)) => packer,
-            Err(error) if hot.count() == 0 => return Err(error.into()),
-            // Older regions are in the way, of the number or of the memory that there may be.
-            Ok(None) | Err(_) => {
-                report.returned += self.evacuate(None)?;
-                hot.region(bytes)?.ok_or(ReorganizeError::Regions)?
-            }
-        };
         let mut guard = self.domain.pin();
         for (at, seen) in hottest.iter().enumerate() {
             if at % PINNED == PINNED - 1 {
                 guard.repin();
             }
-            if !self.relocate(seen, &mut packer, &guard)? {
+            if !self.relocate(seen, packer, &guard)? {
                 report.missed += 1;
                 continue;
             }
