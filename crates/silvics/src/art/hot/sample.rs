@@ -23,6 +23,7 @@ use silvics_sync::backoff::Backoff;
 use silvics_sync::cell::UnsafeCell;
 use silvics_sync::per_thread::{PerThread, thread_index};
 use std::cell::Cell;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -50,7 +51,16 @@ impl Default for Sampling {
 }
 
 std::thread_local! {
-    static RANDOM: Cell<u64> = const { Cell::new(0x9E37_79B9_7F4A_7C15) };
+    /// The last number drawn; 0 before the first.
+    static RANDOM: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Where a thread begins to draw: each thread elsewhere, so that of threads with few lookups some note one, too.
+#[cold]
+fn seed() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    std::thread::current().id().hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Whether a thing of this chance, of 2^64, comes to pass. Under a model it does, so that executions repeat.
@@ -60,9 +70,12 @@ fn happens(chance: u64) -> bool {
         return true;
     }
     RANDOM.with(|random| {
+        let last = match random.get() {
+            0 => seed(),
+            last => last,
+        };
         // Knuth's MMIX (volume 2, section 3.3.4, line 26): the upper bits are good, and decide.
-        let next =
-            random.get().wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        let next = last.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
         random.set(next);
         next <= chance
     })
@@ -328,6 +341,18 @@ mod tests {
         samples.set(None);
         (0..1000).for_each(|key| samples.see(key));
         assert_eq!(samples.take().unwrap().keys::<u64>().count(), 0);
+    }
+
+    #[test]
+    fn threads_of_few_lookups_are_sampled_too() {
+        let (samples, _) = samples::<u64>(64, 1 << 20);
+        for thread in 0..400 {
+            std::thread::scope(|scope| {
+                scope.spawn(|| (0..8).for_each(|key| samples.see(8 * thread + key)));
+            });
+        }
+        let noted = samples.take().unwrap().keys::<u64>().count();
+        assert!((20..100).contains(&noted), "{noted} of 3200");
     }
 
     #[test]
