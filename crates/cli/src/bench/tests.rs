@@ -43,6 +43,13 @@ enum Fault {
     Miscounts,
     /// Panics.
     Panics,
+    /// A thread that was given another key's value has no memory left.
+    RunsOutOnceWrong,
+}
+
+std::thread_local! {
+    /// Whether a [`Fault::RunsOutOnceWrong`] was wrong.
+    static WRONG: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 /// A map under a lock that errs on one key of sixteen.
@@ -79,6 +86,10 @@ impl Session for &Model {
         match () {
             () if self.errs(Fault::Overlooks, key) => None,
             () if self.errs(Fault::MixesValues, key) => Some(value + 1),
+            () if self.errs(Fault::RunsOutOnceWrong, key) => {
+                WRONG.set(true);
+                Some(value + 1)
+            }
             () => Some(value),
         }
     }
@@ -86,6 +97,9 @@ impl Session for &Model {
     fn insert(&mut self, key: u64, value: u64) -> Result<bool, AllocError> {
         if self.errs(Fault::LosesInserts, key) {
             return Ok(!self.map.lock().contains_key(&key));
+        }
+        if WRONG.get() {
+            return Err(AllocError::System { requested: 1 });
         }
         let fresh = self.map.lock().insert(key, value).is_none();
         Ok(fresh && !self.errs(Fault::DeniesInserts, key))
@@ -208,6 +222,18 @@ fn every_fault_is_caught() {
         match drive(&mut Model::with(fault), &traffic, &MIXES, true) {
             Err(Failure::Wrong(what)) => assert!(what.contains(told), "{fault:?}: {what}"),
             other => panic!("{fault:?} was not caught: {other:?}"),
+        }
+    }
+}
+
+/// A wrong answer may be what leads to the shortage.
+#[test]
+fn a_shortage_hides_no_wrong_answer() {
+    let traffic = traffic::<u64>(Dist::Uniform, 2000);
+    for mixes in [&["50/50/0"][..], &["0/50/50", "50/50/0"]] {
+        match drive(&mut Model::with(Fault::RunsOutOnceWrong), &traffic, mixes, true) {
+            Err(Failure::Wrong(what)) => assert!(what.contains("has the value"), "{what}"),
+            other => panic!("not caught: {other:?}"),
         }
     }
 }

@@ -230,23 +230,17 @@ fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
         for &position in block.positions() {
             K::prefetch(space, position);
         }
-        if spec.batch == 1 {
+        let made = if spec.batch == 1 {
             // Made beforehand: the fewer instructions there are between them, the more calls a processor has under way.
             drawn.clear();
             drawn.extend(block.positions().iter().map(|&position| K::entry(space, position)));
-            for ((op, position), &entry) in block.iter().zip(&drawn) {
-                if let Err(failure) = driver.step(op, position, entry) {
-                    return Err(driver.checked().err().unwrap_or(failure));
-                }
-            }
+            let mut ops = block.iter().zip(&drawn);
+            ops.try_for_each(|((op, position), &entry)| driver.step(op, position, entry))
         } else {
-            for (op, positions) in block.batches() {
-                if let Err(failure) = driver.step_batch(op, positions) {
-                    return Err(driver.checked().err().unwrap_or(failure));
-                }
-            }
-        }
-        driver.checked()?;
+            block.batches().try_for_each(|(op, positions)| driver.step_batch(op, positions))
+        };
+        driver.checked()?; // before a shortage, which a wrong answer may be behind
+        made?;
         driver.tally.ops += block.len() as u64;
         driver.session.refresh();
         if stop.load(Ordering::Relaxed) {
