@@ -71,21 +71,6 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     pub(super) fn find(&self, key: K::Ref<'_>, _guard: &Guard) -> Option<u64> {
         let (mut word, mut above) = (self.first(key), 0);
         loop {
-            // The most frequent kind first: what is at its place can be loaded without another branch.
-            if word.kind() == Kind::Node256 {
-                let depth = word.depth();
-                // SAFETY: read under the guard.
-                let node = unsafe {
-                    if Self::parts(word, above, key) {
-                        return None;
-                    }
-                    full(word)
-                };
-                let place = node.find(K::digit(key, depth));
-                P::saw(|| reads::<K, _>(word, place, Why::Step));
-                (word, above) = (place.map_or(Word::NONE, Word::load), depth);
-                continue;
-            }
             // SAFETY: read under the guard.
             match unsafe { Self::step(word, above, key) } {
                 Next::Ends(value) => return value,
@@ -116,6 +101,19 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     /// What the word leads to is not reclaimed meanwhile.
     #[inline(always)]
     unsafe fn step(word: Word, above: usize, key: K::Ref<'_>) -> Next {
+        // The most frequent kind first: what is at its place can be loaded without another branch.
+        if word.kind() == Kind::Node256 {
+            // SAFETY: the caller's promise.
+            let node = unsafe {
+                if Self::parts(word, above, key) {
+                    return Next::Ends(None);
+                }
+                full(word)
+            };
+            let place = node.find(K::digit(key, word.depth()));
+            P::saw(|| reads::<K, _>(word, place, Why::Step));
+            return Next::At(place.map_or(Word::NONE, Word::load));
+        }
         if word.kind() == Kind::Leaf {
             if word.is_none() {
                 return Next::Ends(None); // LP(get): the load of the word

@@ -1,8 +1,9 @@
 //! The objects of a tree: a pool for each kind, and what is made of what.
 
+use super::digits::NUMBERS;
 use super::key::{Digit, Parts};
 use super::leaf::{Entries, LeafOf, Leaves, MOST_KEYS};
-use super::node::{AnySize, LAST, NODES, NUMBERS, Node, Node4, Node14, Node56, Node256, NodeRef};
+use super::node::{AnySize, LAST, NODES, Node, Node4, Node14, Node56, Node256, NodeRef};
 use super::word::{Content, Kind, Word};
 use super::{kind_number, layout};
 use crate::domain::{Domain, Guard, Reclaim, Retired};
@@ -265,7 +266,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         let bytes = unsafe { bytes::<K>(word) };
         let copy = if word.kind() == Kind::Leaf {
             let memory = packer.alloc(hot_layout(word.kind(), bytes))?;
-            // SAFETY: as above; nobody writes it (I1, I5), and the memory has room and is ours alone.
+            // SAFETY: as above; who would write its values waits for the lock, and the memory has room and is ours alone.
             unsafe { memory.copy_from_nonoverlapping(word.address(), bytes) };
             Word::leaf(memory, word.hint() as u16)
         } else {

@@ -115,11 +115,13 @@
 mod bulk;
 mod check;
 mod compression;
+mod digits;
 mod ends;
 mod get;
 mod home;
 pub mod hot;
 mod key;
+mod key_bytes;
 mod leaf;
 mod node;
 mod ops;

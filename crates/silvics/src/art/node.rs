@@ -1,9 +1,11 @@
 //! Nodes of the four sizes, over what their places hold.
 
+use super::digits::{Digits, number};
 use super::key::Digit;
+use super::key_bytes::{IN_WORD, Keys};
 use super::word::{Content, Kind, Word};
 use silvics_layout::{Field, NodeLayout};
-use silvics_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use silvics_sync::atomic::{AtomicU32, Ordering};
 use silvics_sync::model::touch;
 use silvics_sync::version::VersionLock;
 use std::array;
@@ -56,71 +58,6 @@ impl Header {
     }
 }
 
-/// A set of digits, each of which has a number: 0 is the end of a key, a byte's is one more than it.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Digits {
-    bytes: [u64; 4],
-    end: bool,
-}
-
-/// As many numbers as digits.
-pub(super) const NUMBERS: usize = 257;
-
-/// The number of a digit.
-#[inline(always)]
-pub(super) fn number(digit: Digit) -> usize {
-    digit.map_or(0, |byte| usize::from(byte) + 1)
-}
-
-impl Digits {
-    fn add(&mut self, byte: u8) {
-        self.bytes[usize::from(byte / 64)] |= 1 << (byte % 64);
-    }
-
-    /// Of the sixteen bytes from a multiple of sixteen on, leaves those of a set.
-    #[inline(always)]
-    pub(super) fn keep(&mut self, from: usize, set: u16) {
-        self.bytes[from / 64] &= !(0xffff << (from % 64)) | u64::from(set) << (from % 64);
-    }
-
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        let bytes = self.bytes.iter().map(|word| word.count_ones());
-        bytes.sum::<u32>() as usize + usize::from(self.end)
-    }
-
-    /// The first digit from a number on.
-    #[inline(always)]
-    pub(super) fn first_from(&self, from: usize) -> Option<Digit> {
-        if from == 0 && self.end {
-            return Some(None);
-        }
-        let from = from.saturating_sub(1);
-        let mut at = from / 64;
-        let mut word = self.bytes.get(at)? & (u64::MAX << (from % 64));
-        while word == 0 {
-            at += 1;
-            word = *self.bytes.get(at)?;
-        }
-        Some(Some((64 * at) as u8 + word.trailing_zeros() as u8))
-    }
-
-    /// The last digit before a number.
-    #[inline(always)]
-    pub(super) fn last_before(&self, to: usize) -> Option<Digit> {
-        let end = || (to > 0 && self.end).then_some(None);
-        let Some(last) = to.checked_sub(2) else { return end() };
-        let mut at = last / 64;
-        let mut word = self.bytes[at] & (u64::MAX >> (63 - last % 64));
-        while word == 0 {
-            let Some(before) = at.checked_sub(1) else { return end() };
-            at = before;
-            word = self.bytes[at];
-        }
-        Some(Some((64 * at) as u8 + 63 - word.leading_zeros() as u8))
-    }
-}
-
 /// A node of one of the sizes.
 pub(super) trait Node<C: Content>: Sized + Send + 'static {
     fn new(prefix: u64) -> Self;
@@ -132,140 +69,6 @@ pub(super) trait Node<C: Content>: Sized + Send + 'static {
     fn add<const SHARED: bool>(&self, digit: Digit, content: C) -> bool;
     /// The digits that may have a place that is not empty.
     fn digits(&self) -> Digits;
-}
-
-/// The key bytes of up to seven places in a word, the first place's lowest; above them how many there are,
-/// and in the highest bit whether the last place is that of keys that end here: one load tells all.
-struct Keys(AtomicU64);
-
-/// What such a word holds.
-#[derive(Clone, Copy)]
-struct Held(u64);
-
-impl Held {
-    const END: u64 = 1 << 63;
-
-    /// How many bytes.
-    #[inline(always)]
-    fn len(self) -> usize {
-        (self.0 >> 56 & 7) as usize
-    }
-
-    /// Whether the last place belongs to the end.
-    #[inline(always)]
-    fn has_end(self) -> bool {
-        self.0 & Self::END != 0
-    }
-
-    /// Whether all of so many places belong to somebody.
-    #[inline(always)]
-    fn fills(self, places: usize) -> bool {
-        self.len() + usize::from(self.has_end()) == places
-    }
-
-    /// The place of a byte.
-    #[inline(always)]
-    fn find(self, byte: u8) -> Option<usize> {
-        let at = self.first(byte);
-        // What is no key has the number of a place that is not used.
-        (at < self.len()).then_some(at)
-    }
-
-    /// Which of the word's bytes is the first that equals this one, 7 if it is none of the others. With half the
-    /// instructions that arithmetic takes: processors overlap as many lookups as fit into their reorder buffers.
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    fn first(self, byte: u8) -> usize {
-        use std::arch::x86_64::{
-            _mm_cmpeq_epi8, _mm_cvtsi32_si128, _mm_cvtsi64_si128, _mm_movemask_epi8,
-            _mm_shufflelo_epi16, _mm_unpacklo_epi8,
-        };
-        // SAFETY: every such processor has SSE2.
-        let equal = unsafe {
-            let one = _mm_cvtsi32_si128(i32::from(byte));
-            let all = _mm_shufflelo_epi16::<0>(_mm_unpacklo_epi8(one, one));
-            _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_cvtsi64_si128(self.0 as i64), all))
-        };
-        (equal | 1 << 7).trailing_zeros() as usize
-    }
-
-    #[cfg(not(target_arch = "x86_64"))]
-    #[inline(always)]
-    fn first(self, byte: u8) -> usize {
-        self.first_by_arithmetic(byte)
-    }
-
-    /// The same on any processor.
-    #[cfg(any(test, not(target_arch = "x86_64")))]
-    #[inline(always)]
-    fn first_by_arithmetic(self, byte: u8) -> usize {
-        const LOW: u64 = 0x0101_0101_0101_0101;
-        // A zero byte borrows; what is above it may be wrong, and the lowest is right (Warren, "Hacker's
-        // delight", section 6-1).
-        let different = self.0 ^ (LOW * u64::from(byte));
-        let zeros = different.wrapping_sub(LOW) & !different & (LOW << 7);
-        ((zeros | 1 << 63).trailing_zeros() / 8) as usize
-    }
-
-    /// The byte's place among these.
-    #[inline(always)]
-    fn place<A>(self, byte: u8, places: &[A]) -> Option<&A> {
-        let at = self.find(byte)?;
-        debug_assert!(at < places.len());
-        // SAFETY: `add` gives no more keys to a word than it has places.
-        Some(unsafe { places.get_unchecked(at) })
-    }
-
-    fn with(self, byte: u8) -> Self {
-        Self((self.0 | u64::from(byte) << (8 * self.len())) + (1 << 56))
-    }
-
-    fn add_to(self, digits: &mut Digits) {
-        (0..self.len()).for_each(|at| digits.add((self.0 >> (8 * at)) as u8));
-        digits.end |= self.has_end();
-    }
-}
-
-impl Keys {
-    fn new() -> Self {
-        Self(AtomicU64::new(0))
-    }
-
-    #[inline(always)]
-    fn load(&self) -> Held {
-        Held(self.0.load(Ordering::SeqCst))
-    }
-
-    /// The place of a digit among these, of which there are as many as keys at least.
-    #[inline(always)]
-    fn place<'n, A>(&self, digit: Digit, places: &'n [A]) -> Option<&'n A> {
-        let held = self.load();
-        match digit {
-            Some(byte) => held.place(byte, places),
-            None => held.has_end().then(|| &places[places.len() - 1]),
-        }
-    }
-
-    /// Under the lock or before the node is linked: gives one of these places, if one is left, to a digit
-    /// that has none.
-    fn add<C: Content, const SHARED: bool>(
-        &self,
-        digit: Digit,
-        content: C,
-        places: &[C::Atomic],
-    ) -> bool {
-        let held = self.load();
-        if held.fills(places.len()) {
-            return false;
-        }
-        let (place, with) = match digit {
-            Some(byte) => (held.len(), held.with(byte)),
-            None => (places.len() - 1, Held(held.0 | Held::END)),
-        };
-        content.store_unshared(&places[place]);
-        self.0.store(with.0, if SHARED { Ordering::SeqCst } else { Ordering::Relaxed });
-        true
-    }
 }
 
 /// A node of four places: a line.
@@ -302,15 +105,14 @@ where
     }
 }
 
-/// Bytes of a line, and its places.
+/// Bytes of a line.
 pub(super) const LINE: usize = 64;
-const IN_LINE: usize = 7;
 
 /// Some of the places of a larger node, with their keys: a line.
 #[repr(C, align(64))]
 struct Line<C: Content> {
     keys: Keys,
-    places: [C::Atomic; IN_LINE],
+    places: [C::Atomic; IN_WORD],
 }
 
 /// A node whose places are in `L` lines, a power of two. A byte's place is in the line of its number, or
@@ -323,7 +125,7 @@ pub(super) struct Lines<C: Content, const L: usize> {
 
 /// Of two lines all places are used; of more so many as leave few lines full.
 const fn limit(lines: usize) -> usize {
-    if lines <= 2 { IN_LINE * lines } else { 6 * lines }
+    if lines <= 2 { IN_WORD * lines } else { 6 * lines }
 }
 
 impl<C: Content, const L: usize> Lines<C, L> {
@@ -360,7 +162,7 @@ where
             if let Some(place) = held.place(byte, &line.places) {
                 return Some(place);
             }
-            if !held.fills(IN_LINE) {
+            if !held.fills(IN_WORD) {
                 break;
             }
         }
@@ -419,7 +221,7 @@ where
         self.find(digit).map(|place| store(content, place)).is_some()
     }
     fn digits(&self) -> Digits {
-        Digits { bytes: [u64::MAX; 4], end: C::load(&self.end) != C::EMPTY }
+        Digits::all(C::load(&self.end) != C::EMPTY)
     }
 }
 
@@ -625,7 +427,7 @@ const FOUR: &[Field] = &[
 /// Of a node of lines a search reads one: here the first.
 const ONE_LINE: &[Field] = &[
     Field::new("keys", offset_of!(Node14<Word>, lines), 8),
-    Field::links("places", offset_of!(Node14<Word>, lines) + 8, IN_LINE),
+    Field::links("places", offset_of!(Node14<Word>, lines) + 8, IN_WORD),
 ];
 const PLACES: &[Field] = &[Field::links("places", offset_of!(Node256<Word>, places), 256)];
 
@@ -651,51 +453,6 @@ const _: () = {
 #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bytes_are_found_in_words() {
-        for len in 0..=IN_LINE {
-            for byte in 0..=255_u8 {
-                let others = (0..len).map(|at| byte.wrapping_add(1 + 31 * at as u8));
-                let held = others.clone().fold(Held(0), Held::with);
-                assert_eq!(held.first(byte), held.first_by_arithmetic(byte), "{others:?}");
-                assert_eq!((held.len(), held.find(byte)), (len, None), "{others:?}");
-                for place in 0..len {
-                    let keys = others.clone().enumerate();
-                    let keys = keys.map(|(at, other)| if at == place { byte } else { other });
-                    let held = keys.fold(Held(0), Held::with);
-                    assert_eq!(
-                        (held.find(byte), held.first_by_arithmetic(byte)),
-                        (Some(place), place)
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn sets_of_digits_are_walked_both_ways() {
-        let mut digits = Digits { end: true, ..Digits::default() };
-        for byte in [0, 63, 64, 200, 255] {
-            digits.add(byte);
-        }
-        let (mut up, mut down) = (Vec::new(), Vec::new());
-        let mut at = 0;
-        while let Some(digit) = digits.first_from(at) {
-            up.push(digit);
-            at = number(digit) + 1;
-        }
-        at = NUMBERS;
-        while let Some(digit) = digits.last_before(at) {
-            down.push(digit);
-            at = number(digit);
-        }
-        assert_eq!(up, [None, Some(0), Some(63), Some(64), Some(200), Some(255)]);
-        down.reverse();
-        assert_eq!(up, down);
-        assert_eq!(Digits::default().first_from(0), None);
-        assert_eq!(Digits::default().last_before(NUMBERS), None);
-    }
 
     /// Every order of digits finds its places, up to the node's limit.
     fn takes_any_digits<N: Node<u64>>(most: usize) {

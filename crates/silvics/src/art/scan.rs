@@ -1,9 +1,10 @@
 //! Ranges in both directions.
 
 use super::ArtTree;
+use super::digits::{Digits, NUMBERS, number};
 use super::key::{ArtKey, Digit, Parts};
 use super::leaf::LeafOf;
-use super::node::{Digits, LINE, NUMBERS, NodeRef, number};
+use super::node::{LINE, NodeRef};
 use super::seek::{End, Patience, Trail, Visit};
 use super::word::{ABSENT, Kind, Word};
 use crate::domain::Guard;
