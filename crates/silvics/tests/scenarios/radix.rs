@@ -12,13 +12,28 @@ use silvics_testkit::schedules::{Log, Model, Scenario, Step, scans};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+const PRESENT: [Step; 14] = {
+    let mut all = [Insert(0, 1); 14];
+    let mut key = 0;
+    while key < all.len() {
+        all[key] = Insert(key as u64, 1);
+        key += 1;
+    }
+    all
+};
+
+/// Inserts so many keys, 0 and on, with the value 1.
+const fn up_to(count: usize) -> &'static [Step] {
+    PRESENT.split_at(count).0
+}
+
 /// Keys that differ in the last byte alone make a node of values, of fourteen places at first; 256 and
 /// 512 are apart from them by a node above.
 pub(crate) const NODES: &[Scenario] = &[
     Scenario {
         name: "leaf-bursts",
         keys: 6,
-        before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1)],
+        before: up_to(4),
         tasks: &[
             &[Insert(4, 2), Get(2)],
             &[Remove(1), TryInsert(5, 3), Get(4)],
@@ -28,22 +43,7 @@ pub(crate) const NODES: &[Scenario] = &[
     Scenario {
         name: "node-grows",
         keys: 16,
-        before: &[
-            Insert(0, 1),
-            Insert(1, 1),
-            Insert(2, 1),
-            Insert(3, 1),
-            Insert(4, 1),
-            Insert(5, 1),
-            Insert(6, 1),
-            Insert(7, 1),
-            Insert(8, 1),
-            Insert(9, 1),
-            Insert(10, 1),
-            Insert(11, 1),
-            Insert(12, 1),
-            Insert(13, 1),
-        ],
+        before: up_to(14),
         tasks: &[
             &[Insert(14, 2), Get(3)],
             &[Insert(3, 4), Get(3), Remove(5)],
@@ -53,7 +53,7 @@ pub(crate) const NODES: &[Scenario] = &[
     Scenario {
         name: "node-shrinks",
         keys: 5,
-        before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1), Insert(4, 1)],
+        before: up_to(5),
         tasks: &[
             &[Remove(0), Remove(1), Get(4)],
             &[Insert(4, 2), Get(4), TryInsert(1, 3)],
@@ -63,7 +63,7 @@ pub(crate) const NODES: &[Scenario] = &[
     Scenario {
         name: "node-emptied",
         keys: 5,
-        before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1), Insert(4, 1)],
+        before: up_to(5),
         tasks: &[
             &[Remove(0), Remove(1), Remove(2)],
             &[Remove(3), Remove(4), Insert(0, 2)],
@@ -73,7 +73,7 @@ pub(crate) const NODES: &[Scenario] = &[
     Scenario {
         name: "prefixes-part",
         keys: 520,
-        before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1), Insert(4, 1)],
+        before: up_to(5),
         tasks: &[
             &[Insert(256, 2), Get(1), Remove(256)],
             &[TryInsert(512, 3), Remove(512), Get(256)],
@@ -83,7 +83,7 @@ pub(crate) const NODES: &[Scenario] = &[
     Scenario {
         name: "shrinks-beside-parting",
         keys: 260,
-        before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1), Insert(4, 1)],
+        before: up_to(5),
         tasks: &[&[Remove(0), Remove(1)], &[Insert(256, 2), Get(256)]],
     },
     // Of byte strings: a node is put in above one that is about to go.
@@ -126,7 +126,7 @@ pub(crate) const NODES: &[Scenario] = &[
     Scenario {
         name: "range-beside-growth",
         keys: 6,
-        before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1)],
+        before: up_to(4),
         tasks: &[
             &[Range(0, 5), RangeRev(0, 5)],
             &[Insert(4, 2), Insert(5, 2)],
@@ -175,7 +175,7 @@ pub(crate) const HOT: &[Scenario] = &[
     Scenario {
         name: "node-moves",
         keys: 6,
-        before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1), Insert(4, 1)],
+        before: up_to(5),
         tasks: &[
             &[Reorganize(0, 0), Get(1)],
             &[Insert(1, 2), Remove(2), Get(5)],
@@ -185,28 +185,13 @@ pub(crate) const HOT: &[Scenario] = &[
     Scenario {
         name: "node-moves-beside-growth",
         keys: 16,
-        before: &[
-            Insert(0, 1),
-            Insert(1, 1),
-            Insert(2, 1),
-            Insert(3, 1),
-            Insert(4, 1),
-            Insert(5, 1),
-            Insert(6, 1),
-            Insert(7, 1),
-            Insert(8, 1),
-            Insert(9, 1),
-            Insert(10, 1),
-            Insert(11, 1),
-            Insert(12, 1),
-            Insert(13, 1),
-        ],
+        before: up_to(14),
         tasks: &[&[Reorganize(3, 3)], &[Insert(14, 2), Get(3)], &[Insert(3, 4), Remove(5)]],
     },
     Scenario {
         name: "node-moves-and-goes",
         keys: 5,
-        before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1), Insert(4, 1)],
+        before: up_to(5),
         tasks: &[
             &[Reorganize(3, 3), Get(4)],
             &[Remove(0), Remove(1), Remove(2)],
