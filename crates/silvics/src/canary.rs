@@ -64,6 +64,9 @@ canaries! {
     LeafCopiedBeforeLocked "leaf-copied-before-locked";
     /// A leaf that was moved is freed at once: a region goes with it while readers are there.
     MovedLeafFreedAtOnce "moved-leaf-freed-at-once";
+    /// Who looks for the first entry does not validate the nodes on the way: an entry that comes before the place it has
+    /// passed, while what is there goes, makes it tell one that was never the first.
+    EndNotValidated "end-not-validated";
 
     "edge-ext-lf":
     /// The edge to the sibling is read, not tagged, before the ancestor's edge swings to the

@@ -5,8 +5,8 @@
 mod scenarios;
 
 use scenarios::{
-    BATCHES, CHAINS, COMMON, COPIES, FLAGS, HOT, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS,
-    PROMOTIONS, RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
+    BATCHES, CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT, LATE_HELPERS, LOCKED_EDGES, NODES,
+    ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
     reorganizing,
 };
 use silvics::bst::natarajan::build::Collocated;
@@ -16,7 +16,9 @@ use silvics::{
     RamachandranTree, SkipList, TicketTree,
 };
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
-use silvics_testkit::schedules::{Found, Model, Stops, hunt, hunt_stop, points, report, scans};
+use silvics_testkit::schedules::{
+    Found, Model, Stops, ends, hunt, hunt_stop, points, report, scans,
+};
 use std::time::Instant;
 
 /// Schedules within which a canary must be caught, per scenario and scheduler.
@@ -42,6 +44,9 @@ fn catch(canary: Canary) -> Option<Found> {
             hunt::<ArtTree<[u8], Model>>(&[NODES], points, SCHEDULES, None)
         }
         "art" if MOVES.contains(&canary) => catch_moving(),
+        "art" if canary == Canary::EndNotValidated => {
+            hunt::<ArtTree<u64, Model>>(&[ENDS], ends, SCHEDULES, None)
+        }
         "art" => hunt::<ArtTree<u64, Model>>(&[NODES, COMMON], scans, SCHEDULES, None),
         "edge-ext-lf" => hunt::<NatarajanTree<Model>>(&[CHAINS, COMMON], points, SCHEDULES, None),
         "edge-ext-lf:collocated" => {
@@ -96,7 +101,7 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
             "check: ",
         ],
         Canary::ShrinkForgotten => &["I6", "max_steps"],
-        Canary::LeafCopiedBeforeLocked => &["not linearizable"],
+        Canary::LeafCopiedBeforeLocked | Canary::EndNotValidated => &["not linearizable"],
         Canary::MovedLeafFreedAtOnce => &["use after free"],
         // What is cut off together with a live part is freed with it, or by both who cut.
         Canary::SiblingNotTagged | Canary::InsertIgnoresMark => {

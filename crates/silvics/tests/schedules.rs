@@ -6,8 +6,8 @@
 mod scenarios;
 
 use scenarios::{
-    BATCHES, CHAINS, COMMON, COPIES, FLAGS, HOT, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS,
-    PROMOTIONS, RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
+    BATCHES, CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT, LATE_HELPERS, LOCKED_EDGES, NODES,
+    ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
     reorganizing,
 };
 use silvics::bst::build::{Baseline, Fixed};
@@ -20,7 +20,7 @@ use silvics_testkit::schedules::Step::{
     Exchange, Get, GetMany, Insert, Range, RangeRev, Remove, TryInsert, Walk, WalkRev,
 };
 use silvics_testkit::schedules::{
-    Act, Model, Scenario, Step, Stops, explore, hunt_stop, points, scans, stops,
+    Act, Model, Scenario, Step, Stops, ends, explore, hunt_stop, points, scans, stops,
 };
 use silvics_testkit::{ScanSubject, Subject};
 
@@ -124,6 +124,15 @@ fn art() {
 #[test]
 fn art_bytes() {
     explore_all::<ArtTree<[u8], Model>>("art-bytes", &[COMMON, NODES, SCANS], scans);
+}
+
+/// Calls that see the whole index, judged together with all others.
+#[test]
+fn art_ends() {
+    for scenario in ENDS {
+        explore::<ArtTree<u64, Model>>("art", scenario, ends, SCHEDULES / 2);
+        explore::<ArtTree<[u8], Model>>("art-bytes", scenario, ends, SCHEDULES / 4);
+    }
 }
 
 /// What is read moves, beside who reads and writes it.

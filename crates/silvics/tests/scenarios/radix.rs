@@ -5,8 +5,9 @@ use silvics::art::hot::{Policy, ReorganizeError, Sampling};
 use silvics::{ArtTree, Guard, OrderedIndex};
 use silvics_sync::model;
 use silvics_testkit::TestKey;
+use silvics_testkit::schedules::EndVerb::{First, Last, PopFirst, PopLast};
 use silvics_testkit::schedules::Step::{
-    Exchange, Get, Insert, Range, RangeRev, Remove, Reorganize, TryInsert,
+    End, Exchange, Get, Insert, Range, RangeRev, Remove, Reorganize, TryInsert,
 };
 use silvics_testkit::schedules::{Log, Model, Scenario, Step, scans};
 use std::num::NonZeroU32;
@@ -134,6 +135,75 @@ pub(crate) const NODES: &[Scenario] = &[
         ],
     },
 ];
+
+/// The first and the last entry beside those who change it, and those on the way to it. 256 and on, and 512 and on, are
+/// in leaves of their own; 0 to 4 in a node of values, below which and the root the way to 256 has a node more than a
+/// reader notes.
+pub(crate) const ENDS: &[Scenario] = &[
+    Scenario {
+        name: "first-passes-by",
+        keys: 516,
+        before: FAR,
+        tasks: &[&[End(First), End(First)], &[Insert(0, 2), Remove(256)], &[Insert(257, 3)]],
+    },
+    Scenario {
+        name: "last-passes-by",
+        keys: 516,
+        before: &[Insert(0, 1), Insert(1, 1), Insert(2, 1), Insert(3, 1), Insert(256, 1)],
+        tasks: &[&[End(Last), End(Last)], &[Insert(512, 2), Remove(256)], &[Insert(4, 3)]],
+    },
+    Scenario {
+        name: "pops-meet",
+        keys: 516,
+        before: FAR,
+        tasks: &[
+            &[End(PopFirst), End(First)],
+            &[End(PopFirst), Insert(0, 2)],
+            &[End(PopLast), Remove(512)],
+        ],
+    },
+    Scenario {
+        name: "pop-of-a-value",
+        keys: 6,
+        before: up_to(5),
+        tasks: &[
+            &[End(PopFirst), End(PopFirst)],
+            &[Remove(0), Insert(0, 2), Insert(5, 2)],
+            &[End(First), Exchange(1, Some(1), Some(3)), End(Last)],
+        ],
+    },
+    Scenario {
+        name: "deep-ends",
+        keys: 257,
+        before: &[
+            Insert(256, 1),
+            Insert(0, 1),
+            Insert(1, 1),
+            Insert(2, 1),
+            Insert(3, 1),
+            Insert(4, 1),
+        ],
+        tasks: &[
+            &[End(First), End(PopFirst)],
+            &[Remove(0), Remove(1), End(First)],
+            &[Remove(2), Insert(0, 2), End(Last)],
+        ],
+    },
+    Scenario {
+        name: "the-only-key-goes",
+        keys: 2,
+        before: &[Insert(0, 1)],
+        tasks: &[
+            &[End(PopFirst), End(First)],
+            &[End(PopLast), Insert(0, 2)],
+            &[Insert(1, 3), Remove(0), End(Last)],
+        ],
+    },
+];
+
+/// A leaf of one key, and one of four.
+const FAR: &[Step] =
+    &[Insert(256, 1), Insert(512, 1), Insert(513, 1), Insert(514, 1), Insert(515, 1)];
 
 /// All operations, and [`Reorganize`], whose lookups are over before anybody else goes on.
 pub(crate) fn reorganizing<K: ArtKey + TestKey + ?Sized>(

@@ -28,12 +28,12 @@ mod placement;
 mod progress;
 mod scenario;
 
+pub use crate::linearizable::ordered::EndVerb;
 pub use placement::Model;
 pub use progress::{Stops, hunt_stop, stops};
-pub use scenario::{Act, Log, Scenario, Step, points, scans};
+pub use scenario::{Act, Log, Scenario, Step, ends, points, scans};
 
-use crate::history::Event;
-use crate::{Subject, linearizable, size};
+use crate::{Subject, size};
 use scenario::points as act_points;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
@@ -286,9 +286,7 @@ fn end<I: Subject>(index: Arc<I>, mut log: Log, tasks: Vec<Log>) {
                 present += usize::from(log.last_found());
             }
         }
-        let mut events: Vec<Event<u64>> = log.events;
-        events.extend(tasks.into_iter().flat_map(|task| task.events));
-        if let Err(failure) = linearizable::check(&events, |_| None, u64::to_string) {
+        if let Err(failure) = log.check(tasks) {
             panic!("{failure}");
         }
         let mut index = Arc::into_inner(index).expect("the tasks are done");

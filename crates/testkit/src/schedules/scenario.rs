@@ -2,10 +2,13 @@
 
 use crate::history::{Event, Op};
 use crate::keys::{lend, nth, own};
-use crate::{ScanSubject, Subject};
-use silvics::{CompareExchangeError, Cursor, Guard, OwnedKey, TryInsertError};
+use crate::linearizable::ordered::{self, EndVerb, OrderedEvent, OrderedOp};
+use crate::linearizable::{self, Verdict};
+use crate::{Failure, Outcome, ScanSubject, Subject};
+use silvics::{CompareExchangeError, Cursor, Guard, OrderedEnds, OwnedKey, TryInsertError};
 use silvics_sync::model;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A call of a task. Keys are numbers, as [`crate::TestKey::nth`] takes them.
@@ -36,6 +39,8 @@ pub enum Step {
     Walk(u64, usize),
     /// The same, backwards.
     WalkRev(u64, usize),
+    /// `first`, `last`, `pop_first` or `pop_last`
+    End(EndVerb),
     /// Moving together what lookups of the keys from the first to the last read, of an index that does so: its
     /// scenarios have an [`Act`] of their own.
     Reorganize(u64, u64),
@@ -79,12 +84,21 @@ pub struct Log {
     /// The state each key was last seen in: what a random compare-exchange expects.
     seen: Vec<Option<u64>>,
     written: u64,
-    pub(super) events: Vec<Event<u64>>,
+    events: Vec<Event<u64>>,
+    /// Calls that see the whole index.
+    ends: Vec<OrderedEvent<u64>>,
 }
 
 impl Log {
     pub(super) fn new(thread: usize, keys: u64) -> Self {
-        Self { thread, keys, seen: vec![None; keys as usize], written: 0, events: Vec::new() }
+        Self {
+            thread,
+            keys,
+            seen: vec![None; keys as usize],
+            written: 0,
+            events: Vec::new(),
+            ends: Vec::new(),
+        }
     }
 
     /// How many keys there may be.
@@ -112,6 +126,38 @@ impl Log {
             self.seen[key as usize] = found;
             let op = Op::Get { found };
             self.events.push(Event { thread: self.thread, key, start, end, op });
+        }
+    }
+
+    /// An answer about an end.
+    fn push_end(&mut self, start: u64, verb: EndVerb, found: Option<(u64, u64)>) {
+        let op = OrderedOp::End { verb, found };
+        self.ends.push(OrderedEvent { thread: self.thread, start, end: stamp(), op });
+    }
+
+    /// Whether all that this task and others have seen is linearizable.
+    pub(super) fn check(mut self, others: Vec<Self>) -> Outcome {
+        for other in others {
+            self.events.extend(other.events);
+            self.ends.extend(other.ends);
+        }
+        if self.ends.is_empty() {
+            return linearizable::check(&self.events, |_| None, u64::to_string);
+        }
+        // Lookups of keys that nobody has written would make the search longer than it can be.
+        let written: BTreeSet<u64> =
+            self.events.iter().filter(|e| !is_get(e.op)).map(|e| e.key).collect();
+        let points = self.events.into_iter().filter(|event| written.contains(&event.key));
+        let points = points.map(|Event { thread, key, start, end, op }| OrderedEvent {
+            thread,
+            start,
+            end,
+            op: OrderedOp::Point { key, op },
+        });
+        match ordered::judge(points.chain(self.ends).collect()) {
+            Verdict::Linearizable => Ok(()),
+            Verdict::Violation(violation) => Err(violation.into()),
+            Verdict::Undecided { what } => Err(Failure::new(format!("{what} is undecided"))),
         }
     }
 
@@ -143,6 +189,10 @@ fn op_state(op: Op) -> Option<u64> {
         Op::Insert { old, .. } | Op::Remove { old } => old,
         Op::CompareExchange { expected, outcome, .. } => outcome.err().unwrap_or(expected),
     }
+}
+
+fn is_get(op: Op) -> bool {
+    matches!(op, Op::Get { .. })
 }
 
 /// The point operations.
@@ -263,6 +313,25 @@ pub fn scans<I: ScanSubject>(index: &Arc<I>, log: &mut Log, step: Step, guard: &
         }
         point => points(index, log, point, guard),
     }
+}
+
+/// The same of an index with ends.
+pub fn ends<I: ScanSubject + OrderedEnds>(
+    index: &Arc<I>,
+    log: &mut Log,
+    step: Step,
+    guard: &Guard,
+) {
+    let Step::End(verb) = step else { return scans(index, log, step, guard) };
+    let start = stamp();
+    let found = match verb {
+        EndVerb::First => index.first(guard),
+        EndVerb::Last => index.last(guard),
+        EndVerb::PopFirst => index.pop_first(guard).expect("memory"),
+        EndVerb::PopLast => index.pop_last(guard).expect("memory"),
+    };
+    let found = found.map(|(key, value)| (number::<I>(&own::<I>(key), log), value));
+    log.push_end(start, verb, found);
 }
 
 /// The entry a cursor has moved to.
