@@ -13,6 +13,9 @@ use silvics_testkit::schedules::{Log, Model, Scenario, Step, scans};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+/// The value for which a node of values becomes one that leads to leaves.
+const ABSENT: u64 = 0xA85E_4E7D_EC0D_E5ED;
+
 const PRESENT: [Step; 14] = {
     let mut all = [Insert(0, 1); 14];
     let mut key = 0;
@@ -132,6 +135,16 @@ pub(crate) const NODES: &[Scenario] = &[
             &[Range(0, 5), RangeRev(0, 5)],
             &[Insert(4, 2), Insert(5, 2)],
             &[Remove(1), Remove(2)],
+        ],
+    },
+    Scenario {
+        name: "value-that-stands-for-none",
+        keys: 7,
+        before: up_to(5),
+        tasks: &[
+            &[Insert(1, ABSENT), Get(1), Insert(1, 2)],
+            &[Exchange(1, Some(1), Some(ABSENT)), Remove(2), Get(3)],
+            &[Insert(5, ABSENT), TryInsert(6, 3), Remove(5)],
         ],
     },
 ];
