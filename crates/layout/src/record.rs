@@ -63,8 +63,16 @@ thread_local! {
 /// Adds these to what the calling thread records, if it does.
 pub fn report(reads: impl IntoIterator<Item = Read>) {
     if RECORDS.get() {
-        READS.with_borrow_mut(|all| all.extend(reads));
+        for read in reads {
+            add(read);
+        }
     }
+}
+
+/// Nothing here is generic, nor in [`Reads`]: they are compiled once, optimised in dev builds as well, and
+/// not with each structure where it is inspected.
+fn add(read: Read) {
+    READS.with_borrow_mut(|all| all.push(read));
 }
 
 /// Adds to `reads` what recorded structures report while the calling thread does `work`.
@@ -83,38 +91,82 @@ pub fn of<T>(reads: &mut Vec<Read>, work: impl FnOnce() -> T) -> T {
     work()
 }
 
+/// What a search reads of an object.
+#[derive(Clone, Debug)]
+pub struct Reads {
+    layout: &'static NodeLayout,
+    object: usize,
+    parts: Parts,
+    /// Those that the search needs.
+    needed: Why,
+}
+
+impl Iterator for Reads {
+    type Item = Read;
+
+    fn next(&mut self) -> Option<Read> {
+        let (offset, bytes, needed) = self.parts.next()?;
+        let why = if needed { self.needed } else { Why::Beside };
+        Some(self.layout.read_at(self.object, offset, bytes, why))
+    }
+}
+
+/// Parts of an object that are read: where each starts within the object, its bytes, and whether the search
+/// needs it.
+#[derive(Clone, Debug)]
+pub(crate) struct Parts {
+    /// The fields that are left …
+    fields: &'static [Field],
+    /// … and of the first of them, the next part.
+    part: usize,
+    /// Links of the fields before.
+    before: usize,
+    /// The link that the search goes on by; where it ends, fields are read whole.
+    link: Option<usize>,
+}
+
+impl Iterator for Parts {
+    type Item = (usize, usize, bool);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (field, rest) = self.fields.split_first()?;
+        let links = self.link.map_or(0, |_| field.links);
+        let (part, parts) = (self.part, links.max(1));
+        let bytes = field.bytes / parts;
+        let needed = links == 0 || self.link == Some(self.before + part);
+        self.part += 1;
+        if self.part == parts {
+            (self.fields, self.part) = (rest, 0);
+            self.before += links;
+        }
+        Some((field.offset + part * bytes, bytes, needed))
+    }
+}
+
 impl NodeLayout {
-    /// The parts that a search reads of an object that it passes through by that one of its links: where
-    /// each starts within the object, its bytes, and whether the search needs it.
-    pub(crate) fn parts(&self, link: usize) -> impl Iterator<Item = (usize, usize, bool)> + use<> {
-        let mut before = 0;
-        self.search.iter().flat_map(move |field| {
-            let first = before;
-            before += field.links;
-            let parts = field.links.max(1);
-            let bytes = field.bytes / parts;
-            (0..parts).map(move |part| {
-                (field.offset + part * bytes, bytes, field.links == 0 || first + part == link)
-            })
-        })
+    /// The parts that a search reads of an object that it passes through by that one of its links.
+    pub(crate) fn parts(&self, link: usize) -> Parts {
+        Parts { fields: self.search, part: 0, before: 0, link: Some(link) }
     }
 
     /// What a search reads of an object that it passes through by that one of its links.
-    pub fn passed<T>(&'static self, object: *const T, link: usize) -> impl Iterator<Item = Read> {
-        self.parts(link).map(move |(offset, bytes, needed)| {
-            self.read(object, offset, bytes, if needed { Why::Step } else { Why::Beside })
-        })
+    pub fn passed<T>(&'static self, object: *const T, link: usize) -> Reads {
+        let parts = self.parts(link);
+        Reads { layout: self, object: object.addr(), parts, needed: Why::Step }
     }
 
     /// What a search reads of an object in which it ends.
-    pub fn ended<T>(&'static self, object: *const T) -> impl Iterator<Item = Read> {
-        let read = move |field: &Field| self.read(object, field.offset, field.bytes, Why::Found);
-        self.found.iter().map(read)
+    pub fn ended<T>(&'static self, object: *const T) -> Reads {
+        let parts = Parts { fields: self.found, part: 0, before: 0, link: None };
+        Reads { layout: self, object: object.addr(), parts, needed: Why::Found }
     }
 
     /// So many bytes from `offset` of an object.
     pub fn read<T>(&'static self, object: *const T, offset: usize, bytes: usize, why: Why) -> Read {
-        let object = object.addr();
+        self.read_at(object.addr(), offset, bytes, why)
+    }
+
+    fn read_at(&'static self, object: usize, offset: usize, bytes: usize, why: Why) -> Read {
         Read { layout: self, object, address: object.wrapping_add(offset), bytes, why }
     }
 }

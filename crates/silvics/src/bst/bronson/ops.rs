@@ -116,7 +116,8 @@ impl<P: Placement, B: Build> Bronson<P, B> {
                 child.wait_while_shrinking();
             } else if !child_version.is_unlinked() && is_still_there {
                 let child_side = Side::of(key, child.key());
-                P::saw(|| Self::step_reads(node, side, child, child_side));
+                P::saw(|| B::Words::NODE.passed(child, child_side.index()));
+                P::saw(|| Self::again(node, side));
                 let mut place = Place::at(child, child_version, child_side, guard);
                 place.next = early.unwrap_or(place.next);
                 return (!has_moved(node, version)).then_some(Reached::Place(place));
@@ -129,19 +130,12 @@ impl<P: Placement, B: Build> Bronson<P, B> {
         }
     }
 
-    /// What a step reads: of the child all that a search does, of the node it comes from the link and
-    /// the version again.
-    fn step_reads(
-        node: &Node<B::Words>,
-        side: Side,
-        child: &Node<B::Words>,
-        child_side: Side,
-    ) -> impl Iterator<Item = Read> {
+    /// What a step reads again of the node that it comes from: the link and the version.
+    fn again(node: &Node<B::Words>, side: Side) -> [Read; 2] {
         let layout: &'static NodeLayout = &B::Words::NODE;
         let link = layout.search[CHILDREN].offset + side.index() * size_of::<usize>();
-        let again = [link, layout.search[VERSION].offset];
-        let passed = layout.passed(child, child_side.index());
-        passed.chain(again.map(|offset| layout.read(node, offset, size_of::<u64>(), Why::Again)))
+        [link, layout.search[VERSION].offset]
+            .map(|offset| layout.read(node, offset, size_of::<u64>(), Why::Again))
     }
 
     /// Goes on from a place to the end, unless a node on the way has moved.
