@@ -7,7 +7,7 @@ use crate::verify::{AllScans, Mix, NoScans, Plan, Scans, Until, verify};
 use crate::{Failure, Outcome, ScanSubject, Subject, size};
 
 /// Indexes that are put to it, one after the other.
-const HISTORIES: usize = size::pick(200, 50, 1);
+const HISTORIES: usize = size::pick(200, 30, 1);
 
 fn hold<I: Subject, S: Scans<I>>(histories: usize, mix: Mix, scans: S) -> Outcome {
     let until = Until::Histories(histories as u64);
