@@ -52,6 +52,8 @@ canaries! {
     ReplacedNotObsolete "replaced-not-obsolete";
     /// A writer believes what it saw before it had the lock, as if validation were the lock's business.
     SeenBeforeLocked "seen-before-locked";
+    /// A value that comes into a node of all bytes is not noted there: the next writer takes its place for empty.
+    HeldForgotten "held-forgotten";
     /// A copy is linked though the parent does not lead to the node any more.
     ParentWordTrusted "parent-word-trusted";
     /// Who is to make a node smaller and finds another word in its parent takes it for replaced: but a node

@@ -47,6 +47,27 @@ impl Update {
         }
     }
 
+    /// Whether it changes a key that is present, or is not, whatever its value.
+    #[inline(always)]
+    pub(crate) fn changes(self, present: bool) -> bool {
+        match self {
+            Self::Insert(_) => true,
+            Self::TryInsert(_) => !present,
+            Self::Remove => present,
+            Self::CompareExchange { .. } => false,
+        }
+    }
+
+    /// The value that it may put.
+    #[inline(always)]
+    pub(crate) fn value(self) -> Option<u64> {
+        match self {
+            Self::Insert(value) | Self::TryInsert(value) => Some(value),
+            Self::CompareExchange { new, .. } => new,
+            Self::Remove => None,
+        }
+    }
+
     /// Whether it may need a new node.
     #[inline(always)]
     pub(crate) fn may_put(self) -> bool {

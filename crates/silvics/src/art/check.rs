@@ -121,6 +121,12 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         if found != counted {
             return violation("I4", format!("{found} live places, {counted} counted"));
         }
+        if let AnySize::Full(full) = node {
+            let wrong = |byte: &u8| full.holds(*byte) != (node.at(Some(*byte)) != C::EMPTY);
+            if let Some(byte) = (0..=255).find(wrong) {
+                return violation("I4", format!("a place of {byte} that is not as noted"));
+            }
+        }
         Ok(found)
     }
 

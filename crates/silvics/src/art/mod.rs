@@ -61,7 +61,8 @@
 //! * I3: words of a node change under its lock, and none after it is obsolete. A node is obsolete if and
 //!   only if it is not reachable any more (but for the moment between the change of its parent's word
 //!   and the unlocking).
-//! * I4: `live` is the number of places that are not empty, `used` the number of places with a key.
+//! * I4: `live` is the number of places that are not empty, `used` the number of places with a key; `held` of a
+//!   `Node256` has a bit for each place of a byte that is not empty.
 //! * I5: a leaf has one to four integers, ascending, or one byte string. Values of a leaf change under the lock of the node that
 //!   leads to it, and only while it does.
 //! * I6: once nobody is in it, each node but the root has at least two places that are not empty; one of
@@ -76,7 +77,7 @@
 //! | own words before linking | `store_unshared`, `add::<false>` | Relaxed | – | private until the store that publishes the node |
 //! | values of a leaf | load, store | `SeqCst` | each other | as a place's word |
 //! | versions of nodes | `ends.rs` | as [`VersionLock`](silvics_sync::version::VersionLock) has it | – | words of a node change between its `lock` and `unlock` |
-//! | `live`, `used` | all | Relaxed | – | under the lock; `tidy` guesses by `live` and looks again under it |
+//! | `live`, `used`, `held` | all | Relaxed | – | under the lock; `tidy` guesses by `live`, writers by `held`, and look again under it |
 //!
 //! # Linearization points
 //! | method, outcome | point |
@@ -86,7 +87,7 @@
 //! | all of them, in a node or leaf that is not reachable any more at that load | the moment when it was replaced: what was read had not changed since (I3, I5), and the reader came before |
 //! | `first`, `last` | between the last look and the first validation (`ends.rs`) |
 //! | `pop_first`, `pop_last` | the store, under the locks of all nodes on the way |
-//! | writers that change nothing | as `get`, or the load under the lock |
+//! | writers that change nothing | as `get`, or under the lock, the load or the look at `held` |
 //! | writers that change something | the one store of a word, of keys, or of a leaf's value |
 //!
 //! Why a reader comes to an unreachable node before it was replaced: by induction from the root. Let it
@@ -258,7 +259,7 @@ impl<K: ArtKey + ?Sized, P: Placement> OrderedIndex for ArtTree<K, P> {
         insert_in_groups(entries, replaced, WARMED, warm, insert)
     }
 
-    #[inline]
+    #[inline(always)]
     fn update(
         &self,
         key: K::Ref<'_>,

@@ -5,7 +5,7 @@ use super::key::Digit;
 use super::key_bytes::{IN_WORD, Keys};
 use super::word::{Content, Kind, Word};
 use silvics_layout::{Field, NodeLayout};
-use silvics_sync::atomic::{AtomicU32, Ordering};
+use silvics_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use silvics_sync::model::touch;
 use silvics_sync::version::VersionLock;
 use std::array;
@@ -195,9 +195,26 @@ pub(super) type Node56<C> = Lines<C, 8>;
 pub(super) struct Node256<C: Content> {
     header: Header,
     end: C::Atomic,
-    /// Up to the second line.
-    _pad: [u8; 32],
+    /// A bit for each byte: whether its place is not empty. Under the lock.
+    held: [AtomicU64; 4],
     places: [C::Atomic; 256],
+}
+
+impl<C: Content> Node256<C> {
+    /// Whether the place of a byte is not empty, told by the line of the lock: under the lock it is so, else
+    /// it was at some time.
+    #[inline(always)]
+    pub(super) fn holds(&self, byte: u8) -> bool {
+        self.held[usize::from(byte / 64)].load(Ordering::Relaxed) >> (byte % 64) & 1 != 0
+    }
+
+    /// Under the lock, or before the node is linked: the place of a byte is empty now, or is not.
+    #[inline]
+    fn note(&self, byte: u8, holds: bool) {
+        let word = &self.held[usize::from(byte / 64)];
+        let others = word.load(Ordering::Relaxed) & !(1 << (byte % 64));
+        word.store(others | u64::from(holds) << (byte % 64), Ordering::Relaxed);
+    }
 }
 
 impl<C: Content + 'static> Node<C> for Node256<C>
@@ -206,7 +223,8 @@ where
 {
     fn new(prefix: u64) -> Self {
         let places = array::from_fn(|_| C::EMPTY.place());
-        Self { header: Header::new(prefix), end: C::EMPTY.place(), _pad: [0; 32], places }
+        let held = array::from_fn(|_| AtomicU64::new(0));
+        Self { header: Header::new(prefix), end: C::EMPTY.place(), held, places }
     }
     #[inline(always)]
     fn header(&self) -> &Header {
@@ -218,6 +236,9 @@ where
     }
     fn add<const SHARED: bool>(&self, digit: Digit, content: C) -> bool {
         let store = if SHARED { C::store } else { C::store_unshared };
+        if let Some(byte) = digit {
+            self.note(byte, true);
+        }
         self.find(digit).map(|place| store(content, place)).is_some()
     }
     fn digits(&self) -> Digits {
@@ -304,13 +325,30 @@ where
             None if each!(self, node => node.add::<true>(digit, content)) => {}
             None => return false,
         }
-        self.header().count(1);
+        self.came(digit);
         true
+    }
+    /// Under the lock: something has come to an empty place.
+    #[inline]
+    pub(super) fn came(self, digit: Digit) {
+        self.count(digit, 1);
+    }
+    /// Under the lock: a place has been emptied.
+    #[inline]
+    pub(super) fn went(self, digit: Digit) {
+        self.count(digit, -1);
+    }
+    #[inline]
+    fn count(self, digit: Digit, change: isize) {
+        if let (Self::Full(node), Some(byte)) = (self, digit) {
+            node.note(byte, change > 0);
+        }
+        self.header().count(change);
     }
     /// Under the lock: empties the place of a digit, where there is something.
     pub(super) fn take(self, digit: Digit) {
         if let Some(place) = self.find(digit) {
-            self.header().count(-1);
+            self.went(digit);
             C::EMPTY.store(place);
         }
     }

@@ -5,14 +5,14 @@ use super::home::{Children, Room, Spare, copied};
 use super::key::{ArtKey, Digit};
 use super::leaf::{Entries, LeafOf};
 use super::node::{AnySize, NodeRef};
-use super::seek::{End, Lead, Patience, Trail, Visit};
+use super::seek::{Descent, End, Lead, Patience, Trail, Visit};
 use super::tidy::is_large;
 use super::word::{ABSENT, Content, Word};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::update::{Step, Update};
 use silvics_pool::{AllocError, Placement};
-use silvics_sync::atomic::{AtomicU64, Ordering};
+use silvics_sync::atomic::Ordering;
 use silvics_sync::prefetch;
 use silvics_sync::version::VersionLock;
 
@@ -85,85 +85,144 @@ impl Attempt {
 }
 
 impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
-    #[inline]
+    /// The part of an update that most of them are, compiled for each verb: the way down, and the change of a
+    /// value that lies in a node.
+    #[inline(always)]
     pub(super) fn do_update(
         &self,
         key: K::Ref<'_>,
         verb: Update,
         guard: &Guard,
     ) -> Result<Option<u64>, AllocError> {
+        let mut trail = LastTwo { parent: Word::NONE, node: Word::NONE };
+        let descent = self.descend(key, usize::MAX, &mut trail);
+        match self.change(&descent, key, verb) {
+            Some(Attempt::Done(state)) => Ok(state),
+            attempt => self.update_on(attempt, descent, trail, key, verb, guard),
+        }
+    }
+
+    /// What is left of an update after a descent and an attempt.
+    #[inline(never)]
+    fn update_on<'g>(
+        &'g self,
+        mut attempt: Option<Attempt>,
+        mut descent: Descent<'g>,
+        mut trail: LastTwo,
+        key: K::Ref<'_>,
+        verb: Update,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError> {
         loop {
-            let mut trail = LastTwo { parent: Word::NONE, node: Word::NONE };
-            let descent = self.descend(key, usize::MAX, &mut trail);
-            if let Lead::Place(place) = descent.end
-                && let Some(attempt) = self.change(descent.at, place, verb)
-            {
-                match attempt {
-                    Attempt::Done(state) => return Ok(state),
-                    Attempt::Shrunk(state) => {
-                        self.tidy(key, descent.at.depth(), guard);
-                        return Ok(state);
+            let mut at = descent.at;
+            if attempt.is_none() {
+                let end;
+                (at, end) = self.seek_on(descent, key, usize::MAX, Patience::Waits, &mut trail);
+                let state = Self::state(end);
+                if verb.step(state) == Step::Keep {
+                    return Ok(state); // LP(kept): the last load
+                }
+                let mut unlinked = Word::NONE;
+                attempt = Some(match at.node {
+                    NodeRef::Words(node) => {
+                        self.attempt(at, node, end, key, verb, &mut unlinked, guard)?
                     }
-                    Attempt::Rebuild { .. } | Attempt::Restart => continue,
+                    NodeRef::Values(_) => Attempt::Restart, // it has come meanwhile
+                });
+                if !unlinked.is_none() {
+                    // SAFETY: unlinked by the attempt, under the lock, which is free again: reclaiming takes time.
+                    unsafe { self.home.retire(unlinked, guard) };
                 }
             }
-            let (at, end) = self.seek_on(descent, key, usize::MAX, Patience::Waits, &mut trail);
-            let state = Self::state(end);
-            if verb.step(state) == Step::Keep {
-                return Ok(state); // LP(kept): the last load
-            }
-            let mut unlinked = Word::NONE;
-            let attempt = self.attempt(at, end, key, verb, &mut unlinked, guard)?;
-            if !unlinked.is_none() {
-                // SAFETY: unlinked by the attempt, under the lock, which is free again: reclaiming takes time.
-                unsafe { self.home.retire(unlinked, guard) };
-            }
             match attempt {
-                Attempt::Done(state) => return Ok(state),
-                Attempt::Shrunk(state) => {
+                Some(Attempt::Done(state)) => return Ok(state),
+                Some(Attempt::Shrunk(state)) => {
                     self.tidy(key, at.depth(), guard);
                     return Ok(state);
                 }
-                Attempt::Rebuild { boxed } => {
+                Some(Attempt::Rebuild { boxed }) => {
                     // SAFETY: read under the guard; the root is not rebuilt, it has a place for each digit.
                     let parent = unsafe { Visit::of(trail.parent) };
                     self.rebuild(parent, at, key, boxed, guard)?;
                 }
-                Attempt::Restart => {}
+                Some(Attempt::Restart) | None => {}
             }
+            descent = self.descend(key, usize::MAX, &mut trail);
+            attempt = self.change(&descent, key, verb);
         }
     }
 
-    /// Does what the verb wants with a value that lies in a node; nothing, if the value that it wants there
-    /// is the one that cannot.
-    #[inline]
-    fn change(&self, at: Visit<'_>, place: &AtomicU64, verb: Update) -> Option<Attempt> {
+    /// Does what the verb wants where a descent has led to a node of values.
+    ///
+    /// A lock is taken when all loads before it are done. So that it need not wait for the value, which is
+    /// in no cache mostly, a `Node256` tells in the line of the lock which of its places have one: if the verb will
+    /// surely change the key, it goes for the lock at once.
+    #[inline(always)]
+    fn change(&self, descent: &Descent<'_>, key: K::Ref<'_>, verb: Update) -> Option<Attempt> {
+        let at = descent.at;
+        let NodeRef::Values(node) = at.node else { return None };
+        let Lead::Place(place) = descent.end else { return Some(self.add(at, node, key, verb)) };
+        let digit = K::digit(key, at.depth());
+        let holds = || match (node, digit) {
+            (AnySize::Full(node), Some(byte)) => Some(node.holds(byte)),
+            _ => None,
+        };
         let state = || Some(u64::load(place)).filter(|value| *value != ABSENT);
-        let seen = state();
-        match verb.step(seen) {
-            Step::Keep => return Some(Attempt::Done(seen)), // LP(kept)
-            Step::Put(ABSENT) => return None,
-            Step::Put(_) | Step::Take => {}
+        let mut seen = None;
+        if holds().is_some_and(|holds| verb.changes(holds)) && verb.value() != Some(ABSENT) {
+            prefetch(std::ptr::from_ref(place));
+        } else {
+            seen = state();
+            match verb.step(seen) {
+                Step::Keep => return Some(Attempt::Done(seen)), // LP(kept)
+                Step::Put(ABSENT) => return Some(Attempt::Rebuild { boxed: true }),
+                Step::Put(_) | Step::Take => {}
+            }
         }
         let Some(_lock) = Locked::new(at) else { return Some(Attempt::Restart) };
-        let state = if planted(Canary::SeenBeforeLocked) { seen } else { state() };
+        let state = match holds() {
+            _ if planted(Canary::SeenBeforeLocked) => seen,
+            Some(false) => None,
+            Some(true) | None => state(),
+        };
         Some(match verb.step(state) {
             Step::Keep => Attempt::Done(state),
             Step::Put(value) => {
                 value.store(place); // LP(inserted, replaced)
                 if state.is_none() {
-                    at.header().count(1);
+                    let noted = if planted(Canary::HeldForgotten) { None } else { digit };
+                    node.came(noted);
                     self.len.add(1);
                 }
                 Attempt::Done(state)
             }
             Step::Take => {
                 ABSENT.store(place); // LP(removed)
-                at.header().count(-1);
+                node.went(digit);
                 self.len.add(-1);
                 Attempt::taken(at, state)
             }
         })
+    }
+
+    /// The same, if the key's digit had no place in the node.
+    #[inline(always)]
+    fn add(&self, at: Visit<'_>, node: AnySize<'_, u64>, key: K::Ref<'_>, verb: Update) -> Attempt {
+        let value = match verb.step(None) {
+            Step::Put(ABSENT) => return Attempt::Rebuild { boxed: true },
+            Step::Put(value) => value,
+            Step::Keep | Step::Take => return Attempt::Done(None), // LP(kept): the load of the keys
+        };
+        let Some(_lock) = Locked::new(at) else { return Attempt::Restart };
+        let digit = K::digit(key, at.depth());
+        if node.find(digit).is_some() && !planted(Canary::SeenBeforeLocked) {
+            return Attempt::Restart;
+        }
+        if !node.put(digit, value) {
+            return Attempt::Rebuild { boxed: false };
+        }
+        self.len.add(1); // LP(inserted): before
+        Attempt::Done(None)
     }
 
     /// The value of a key whose path ends so.
@@ -181,10 +240,13 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
 
     /// Locks the node where a path has ended, looks again, and does what the verb wants. Gives what is not
     /// linked any more.
+    #[expect(clippy::too_many_arguments, reason = "what `update_on` has")]
+    #[inline]
     fn attempt(
         &self,
         at: Visit<'_>,
-        mut end: End,
+        node: AnySize<'_, Word>,
+        end: End,
         key: K::Ref<'_>,
         verb: Update,
         unlinked: &mut Word,
@@ -192,67 +254,27 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     ) -> Result<Attempt, AllocError> {
         let Some(_lock) = Locked::new(at) else { return Ok(Attempt::Restart) };
         let digit = K::digit(key, at.depth());
-        match at.node {
-            _ if planted(Canary::SeenBeforeLocked) => {}
-            NodeRef::Values(node) => {
-                let value = node.at(digit);
-                end = if value == ABSENT { End::Nothing } else { End::Value(value) };
-            }
-            NodeRef::Words(node) => {
-                let seen = match end {
-                    End::Leaf(word, _) | End::Parting(word, ..) => word,
-                    End::Nothing | End::Value(_) => Word::NONE,
-                };
-                if node.at(digit) != seen {
-                    return Ok(Attempt::Restart);
-                }
-            }
+        let seen = match end {
+            End::Leaf(word, _) | End::Parting(word, ..) => word,
+            End::Nothing | End::Value(_) => Word::NONE,
+        };
+        if node.at(digit) != seen && !planted(Canary::SeenBeforeLocked) {
+            return Ok(Attempt::Restart);
         }
         let state = Self::state(end);
-        match (verb.step(state), at.node) {
-            (Step::Keep, _) => Ok(Attempt::Done(state)),
-            (Step::Put(value), NodeRef::Values(node)) => {
-                Ok(self.put_value(node, digit, state, value))
-            }
-            (Step::Take, NodeRef::Values(node)) => {
-                node.take(digit); // LP(removed)
-                self.len.add(-1);
-                Ok(Attempt::taken(at, state))
-            }
-            (Step::Put(_), NodeRef::Words(_)) if K::len(key) > K::MAX_BYTES => {
+        match verb.step(state) {
+            Step::Keep => Ok(Attempt::Done(state)),
+            Step::Put(_) if K::len(key) > K::MAX_BYTES => {
                 Err(AllocError::KeyLength { bytes: K::len(key), limit: K::MAX_BYTES })
             }
-            (Step::Put(value), NodeRef::Words(node)) => {
-                self.put(at, node, end, (key, value), unlinked, guard)
-            }
-            (Step::Take, NodeRef::Words(node)) => {
+            Step::Put(value) => self.put(at, node, end, (key, value), unlinked, guard),
+            Step::Take => {
                 let End::Leaf(word, Some(place)) = end else { unreachable!("a present key") };
                 self.take(node, digit, (word, place), guard)?;
                 *unlinked = word;
                 Ok(Attempt::taken(at, state))
             }
         }
-    }
-
-    /// Makes a key present in a node of values, under its lock.
-    fn put_value(
-        &self,
-        node: AnySize<'_, u64>,
-        digit: Digit,
-        state: Option<u64>,
-        value: u64,
-    ) -> Attempt {
-        if value == ABSENT {
-            return Attempt::Rebuild { boxed: true };
-        }
-        if state.is_some() {
-            node.replace(digit, value); // LP(replaced)
-        } else if node.put(digit, value) {
-            self.len.add(1); // LP(inserted): before
-        } else {
-            return Attempt::Rebuild { boxed: false };
-        }
-        Attempt::Done(state)
     }
 
     /// Makes a key absent that is in a leaf below a node, under the node's lock. The leaf is not linked any
@@ -335,6 +357,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
 
     /// Replaces a node by a copy that has room for a key and more, or by one that leads to leaves instead of
     /// values. Nothing, if somebody has changed the two nodes.
+    #[inline(never)]
     fn rebuild(
         &self,
         parent: Visit<'_>,

@@ -70,6 +70,7 @@ pub(super) struct Descent<'g> {
 }
 
 /// What the last node of a descent leads to.
+#[derive(Clone, Copy)]
 pub(super) enum Lead<'g> {
     Nothing,
     /// A place that has a value, or has had one.

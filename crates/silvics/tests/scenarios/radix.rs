@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// The value for which a node of values becomes one that leads to leaves.
 const ABSENT: u64 = 0xA85E_4E7D_EC0D_E5ED;
 
-const PRESENT: [Step; 14] = {
-    let mut all = [Insert(0, 1); 14];
+const PRESENT: [Step; 49] = {
+    let mut all = [Insert(0, 1); 49];
     let mut key = 0;
     while key < all.len() {
         all[key] = Insert(key as u64, 1);
@@ -52,6 +52,17 @@ pub(crate) const NODES: &[Scenario] = &[
             &[Insert(14, 2), Get(3)],
             &[Insert(3, 4), Get(3), Remove(5)],
             &[TryInsert(15, 3), Get(14), Get(5)],
+        ],
+    },
+    // A node with a place for each byte: writers tell what is there by its bits.
+    Scenario {
+        name: "node-of-all-bytes",
+        keys: 50,
+        before: up_to(49),
+        tasks: &[
+            &[TryInsert(49, 2), Remove(3), Get(49)],
+            &[TryInsert(49, 3), Insert(3, 4), Exchange(3, Some(4), None)],
+            &[Remove(49), TryInsert(3, 5), Get(3)],
         ],
     },
     Scenario {
