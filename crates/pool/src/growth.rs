@@ -7,9 +7,11 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
 /// A core's first granules grow slab by slab on small pages, and move to huge ones when full: a
-/// hundred small pools must not take a huge page each, and no pool hold much more than its slots.
-/// From here on a granule is less than 3 % of the core, and is backed as a whole at once.
-const WHOLE_FROM: usize = 34;
+/// hundred small pools must not take a huge page each. As moving costs as much as many objects, granules are
+/// backed as a whole at once from this one on …
+const WHOLE_FROM: usize = 4;
+/// … if a granule is no more than 3 % of what the budget has: no index holds much more than its slots.
+const WHOLE_OF: usize = 32 * HUGE_PAGE;
 
 /// The regions of a core. Under a lock.
 pub(crate) struct Growth {
@@ -78,11 +80,20 @@ impl Growth {
         let granule = mapping.start().wrapping_add(used * HUGE_PAGE);
         let whole = match mapping.pages {
             Pages::Small => false,
-            Pages::Thp => self.granules >= WHOLE_FROM && self.budget.take(HUGE_PAGE).is_ok(),
+            Pages::Thp => {
+                let small = self.granules < WHOLE_FROM || self.budget.held() < WHOLE_OF;
+                !small && self.budget.take(HUGE_PAGE).is_ok()
+            }
             Pages::HugeTlb => self.budget.take(HUGE_PAGE).map(|()| true)?,
         };
         if mapping.pages == Pages::Thp {
             mapping.advise(granule, HUGE_PAGE, whole);
+        }
+        if whole {
+            // While a huge page is zeroed, others that touch it would zero one each, for nothing: so
+            // it is here before anybody has a slab of it.
+            // SAFETY: the first byte of a granule that nobody has yet.
+            unsafe { granule.write_volatile(0) };
         }
         self.collapse();
         self.mappings.extend(fresh); // `map` has reserved the room
