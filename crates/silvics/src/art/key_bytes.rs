@@ -70,7 +70,7 @@ impl Held {
     }
 
     /// The same on any processor.
-    #[cfg(any(test, not(target_arch = "x86_64")))]
+    #[cfg(any(all(test, not(any(silvics_loom, silvics_shuttle))), not(target_arch = "x86_64")))]
     #[inline(always)]
     fn first_by_arithmetic(self, byte: u8) -> usize {
         const LOW: u64 = 0x0101_0101_0101_0101;

@@ -20,7 +20,7 @@ const LANES: usize = if cfg!(silvics_shuttle) { 2 } else { 32 };
 pub(super) const WARMED: usize = if cfg!(silvics_shuttle) { 3 } else { 64 };
 
 /// The steps from the root whose nodes are taken to be in the cache.
-const HOT_STEPS: usize = if cfg!(silvics_shuttle) { 0 } else { 10 };
+const HOT_STEPS: usize = if cfg!(silvics_shuttle) { 1 } else { 10 };
 
 /// A descent to one key.
 #[derive(Clone, Copy)]
