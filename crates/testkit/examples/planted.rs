@@ -5,7 +5,7 @@
 //! structure in each placement.
 
 use silvics::{
-    BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
+    ArtTree, BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
     OrderedIndex, OrderedScan, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
 };
 use silvics_pool::{BytesPool, Config, Packed, Pool};
@@ -95,6 +95,10 @@ fn histories() {
     scanned::<SkipList<u64, Shared>>();
     scanned::<SkipList<[u8], Pooled>>();
     scanned::<SkipList<[u8], Shared>>();
+    scanned::<ArtTree<u64, Pooled>>();
+    scanned::<ArtTree<u64, Shared>>();
+    scanned::<ArtTree<[u8], Pooled>>();
+    scanned::<ArtTree<[u8], Shared>>();
 }
 
 /// Runs both at once. They wait for each other spinning: a sleeper would take longer to wake than
