@@ -47,14 +47,16 @@ impl Update {
         }
     }
 
-    /// Whether it changes a key that is present, or is not, whatever its value.
+    /// Whether it changes a key that is present, or one that is not, whatever the value there.
     #[inline(always)]
     pub(crate) fn changes(self, present: bool) -> bool {
         match self {
             Self::Insert(_) => true,
             Self::TryInsert(_) => !present,
             Self::Remove => present,
-            Self::CompareExchange { .. } => false,
+            Self::CompareExchange { expected, new } => {
+                expected.is_none() && new.is_some() && !present
+            }
         }
     }
 
@@ -78,6 +80,26 @@ impl Update {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_changes_a_key_whatever_its_value_never_keeps_it() {
+        let exchange = |expected, new| Update::CompareExchange { expected, new };
+        let verbs = [
+            Update::TryInsert(1),
+            Update::Insert(1),
+            Update::Remove,
+            exchange(None, None),
+            exchange(None, Some(1)),
+            exchange(Some(1), None),
+            exchange(Some(1), Some(2)),
+        ];
+        for verb in verbs {
+            let keeps = |state| verb.step(state) == Step::Keep;
+            assert_eq!(verb.changes(false), !keeps(None), "{verb:?}");
+            let always = [1, 2, 3].iter().all(|value| !keeps(Some(*value)));
+            assert_eq!(verb.changes(true), always, "{verb:?}");
+        }
+    }
 
     #[test]
     fn take_is_wanted_of_present_keys_only() {
