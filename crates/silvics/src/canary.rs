@@ -52,6 +52,10 @@ canaries! {
     ReplacedNotObsolete "replaced-not-obsolete";
     /// A writer believes what it saw before it had the lock, as if validation were the lock's business.
     SeenBeforeLocked "seen-before-locked";
+    /// A writer to whom a node of all bytes told, before it had the lock, that a place is empty does not look again.
+    GuessTrusted "guess-trusted";
+    /// A digit that has got a place while a writer waited for the lock gets another one.
+    DigitAddedTwice "digit-added-twice";
     /// A value that comes into a node of all bytes is not noted there: the next writer takes its place for empty.
     HeldForgotten "held-forgotten";
     /// A copy is linked though the parent does not lead to the node any more.

@@ -101,7 +101,9 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
             "check: ",
         ],
         Canary::ShrinkForgotten => &["I6", "max_steps"],
-        Canary::HeldForgotten => &["not linearizable", "check: I4"],
+        Canary::HeldForgotten | Canary::GuessTrusted | Canary::DigitAddedTwice => {
+            &["not linearizable", "check: I4", "check: len"]
+        }
         Canary::LeafCopiedBeforeLocked | Canary::EndNotValidated => &["not linearizable"],
         Canary::MovedLeafFreedAtOnce => &["use after free"],
         // What is cut off together with a live part is freed with it, or by both who cut.

@@ -320,13 +320,18 @@ where
     }
     /// Under the lock: puts something at a digit, where there is nothing; false if there is no place left.
     pub(super) fn put(self, digit: Digit, content: C) -> bool {
-        match self.find(digit) {
-            Some(place) => content.store(place),
-            None if each!(self, node => node.add::<true>(digit, content)) => {}
-            None => return false,
-        }
+        let Some(place) = self.find(digit) else { return self.add(digit, content) };
+        content.store(place);
         self.came(digit);
         true
+    }
+    /// The same, at a digit that has no place yet.
+    pub(super) fn add(self, digit: Digit, content: C) -> bool {
+        let added = each!(self, node => node.add::<true>(digit, content));
+        if added {
+            self.came(digit);
+        }
+        added
     }
     /// Under the lock: something has come to an empty place.
     #[inline]

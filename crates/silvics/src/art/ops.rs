@@ -123,12 +123,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                     return Ok(state); // LP(kept): the last load
                 }
                 let mut unlinked = Word::NONE;
-                attempt = Some(match at.node {
-                    NodeRef::Words(node) => {
-                        self.attempt(at, node, end, key, verb, &mut unlinked, guard)?
-                    }
-                    NodeRef::Values(_) => Attempt::Restart, // it has come meanwhile
-                });
+                attempt = Some(self.attempt(at, end, key, verb, &mut unlinked, guard)?);
                 if !unlinked.is_none() {
                     // SAFETY: unlinked by the attempt, under the lock, which is free again: reclaiming takes time.
                     unsafe { self.home.retire(unlinked, guard) };
@@ -168,11 +163,11 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             _ => None,
         };
         let state = || Some(u64::load(place)).filter(|value| *value != ABSENT);
-        let mut seen = None;
-        if holds().is_some_and(|holds| verb.changes(holds)) && verb.value() != Some(ABSENT) {
+        let guess = holds();
+        if guess.is_some_and(|holds| verb.changes(holds)) && verb.value() != Some(ABSENT) {
             prefetch(std::ptr::from_ref(place));
         } else {
-            seen = state();
+            let seen = state();
             match verb.step(seen) {
                 Step::Keep => return Some(Attempt::Done(seen)), // LP(kept)
                 Step::Put(ABSENT) => return Some(Attempt::Rebuild { boxed: true }),
@@ -181,7 +176,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         }
         let Some(_lock) = Locked::new(at) else { return Some(Attempt::Restart) };
         let state = match holds() {
-            _ if planted(Canary::SeenBeforeLocked) => seen,
+            _ if planted(Canary::GuessTrusted) && guess == Some(false) => None,
             Some(false) => None,
             Some(true) | None => state(),
         };
@@ -215,10 +210,10 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         };
         let Some(_lock) = Locked::new(at) else { return Attempt::Restart };
         let digit = K::digit(key, at.depth());
-        if node.find(digit).is_some() && !planted(Canary::SeenBeforeLocked) {
+        if node.find(digit).is_some() && !planted(Canary::DigitAddedTwice) {
             return Attempt::Restart;
         }
-        if !node.put(digit, value) {
+        if !node.add(digit, value) {
             return Attempt::Rebuild { boxed: false };
         }
         self.len.add(1); // LP(inserted): before
@@ -240,18 +235,18 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
 
     /// Locks the node where a path has ended, looks again, and does what the verb wants. Gives what is not
     /// linked any more.
-    #[expect(clippy::too_many_arguments, reason = "what `update_on` has")]
     #[inline]
     fn attempt(
         &self,
         at: Visit<'_>,
-        node: AnySize<'_, Word>,
         end: End,
         key: K::Ref<'_>,
         verb: Update,
         unlinked: &mut Word,
         guard: &Guard,
     ) -> Result<Attempt, AllocError> {
+        // A node of values has come since the descent that `change` has seen.
+        let NodeRef::Words(node) = at.node else { return Ok(Attempt::Restart) };
         let Some(_lock) = Locked::new(at) else { return Ok(Attempt::Restart) };
         let digit = K::digit(key, at.depth());
         let seen = match end {

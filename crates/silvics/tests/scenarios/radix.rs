@@ -54,6 +54,16 @@ pub(crate) const NODES: &[Scenario] = &[
             &[TryInsert(15, 3), Get(14), Get(5)],
         ],
     },
+    Scenario {
+        name: "two-come-to-a-digit",
+        keys: 6,
+        before: up_to(5),
+        tasks: &[
+            &[TryInsert(5, 2), Get(5)],
+            &[TryInsert(5, 3), Remove(5)],
+            &[Insert(5, 4), Exchange(5, Some(4), Some(5))],
+        ],
+    },
     // A node with a place for each byte: writers tell what is there by its bits.
     Scenario {
         name: "node-of-all-bytes",
