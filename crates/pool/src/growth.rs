@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// hundred small pools must not take a huge page each. As moving costs as much as many objects, granules are
 /// backed as a whole at once from this one on …
 const WHOLE_FROM: usize = 4;
-/// … if a granule is no more than 3 % of what the budget has: no index holds much more than its slots.
+/// … if a granule is no more than 3 % of what the budget has, so that each pool adds at most that to what is held.
 const WHOLE_OF: usize = 32 * HUGE_PAGE;
 
 /// The regions of a core. Under a lock.
@@ -159,5 +159,63 @@ impl Growth {
             last.map_or(self.pages, |m| m.pages),
             self.mappings.iter().find_map(|m| m.fallback.clone()),
         )
+    }
+}
+
+#[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
+mod tests {
+    use super::*;
+
+    const SLAB: usize = 64 << 10;
+
+    /// What the budget holds more with each slab of a granule: SLAB, or all with the first.
+    fn granule(growth: &mut Growth, budget: &Budget) -> Vec<usize> {
+        let more = |_| {
+            let before = budget.held();
+            growth.slab().map(|_| budget.held() - before).expect("within the limit")
+        };
+        (0..HUGE_PAGE / SLAB).map(more).collect()
+    }
+
+    fn by_slabs(of: &[usize]) -> bool {
+        of.iter().all(|more| *more == SLAB)
+    }
+
+    fn at_once(of: &[usize]) -> bool {
+        of[0] == HUGE_PAGE && of[1..].iter().all(|more| *more == 0)
+    }
+
+    #[test]
+    fn granules_are_whole_when_pool_and_budget_are_large() {
+        let config = Config::new(Pages::Thp, None);
+        let budget = Arc::clone(&config.budget);
+        let mut one = Growth::new(SLAB, &config);
+        for n in 0..WHOLE_OF / HUGE_PAGE {
+            assert!(by_slabs(&granule(&mut one, &budget)), "granule {n} of a small budget");
+        }
+        // Nothing is whole where the system has no transparent huge pages.
+        let thp = one.regions().1 == Pages::Thp;
+        assert_eq!(at_once(&granule(&mut one, &budget)), thp);
+        let mut other = Growth::new(SLAB, &config);
+        for n in 0..WHOLE_FROM {
+            assert!(by_slabs(&granule(&mut other, &budget)), "granule {n} of a small pool");
+        }
+        assert_eq!(at_once(&granule(&mut other, &budget)), thp);
+        assert_eq!(one.taken() + other.taken(), budget.held());
+    }
+
+    #[test]
+    fn a_limit_that_a_whole_granule_would_pass_is_used_slab_by_slab() {
+        let limit = WHOLE_OF + HUGE_PAGE + 3 * SLAB;
+        let config = Config::new(Pages::Thp, Some(limit));
+        let mut growth = Growth::new(SLAB, &config);
+        (0..=WHOLE_OF / HUGE_PAGE).for_each(|_| drop(granule(&mut growth, &config.budget)));
+        for n in 0..3 {
+            assert_eq!(config.budget.held(), limit - (3 - n) * SLAB);
+            assert!(growth.slab().is_ok());
+        }
+        let refused = growth.slab();
+        assert_eq!(refused, Err(AllocError::Limit { requested: SLAB, held: limit, limit }));
+        assert_eq!(growth.taken(), limit);
     }
 }
