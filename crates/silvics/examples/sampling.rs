@@ -8,8 +8,8 @@ use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::time::Instant;
 
-const LOOKUPS: u64 = 1_000_000;
-const ROUNDS: usize = 41;
+const LOOKUPS: u64 = 200_000;
+const ROUNDS: usize = 301;
 
 /// Numbers without a pattern.
 fn mixed(n: u64) -> u64 {
@@ -34,7 +34,7 @@ fn median(mut of: Vec<f64>) -> f64 {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1).map(|arg| arg.parse::<u32>());
     let keys = u64::from(args.next().unwrap_or(Ok(1_000_000))?);
-    let every = NonZeroU32::new(args.next().unwrap_or(Ok(64))?).ok_or("every: not 0")?;
+    let every = NonZeroU32::new(args.next().unwrap_or(Ok(256))?).ok_or("every: not 0")?;
     for (name, sparse) in [("dense", false), ("sparse", true)] {
         let key = |n: u64| if sparse { mixed(n) >> 1 } else { n };
         let tree: ArtTree = ArtTree::with_options(&Options::default())?;

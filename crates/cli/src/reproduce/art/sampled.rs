@@ -16,6 +16,7 @@ use silvics_pool::HUGE_PAGE;
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_workload::{Choice, Share, WordKeys};
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,9 @@ pub struct Sampled<P: Placement> {
 
 /// Lookups that are sampled, for each key.
 const OF_A_KEY: usize = 16;
-/// Room for one in 64 of 16 million, which is what a tree notes unless it is told otherwise, and for more.
+/// Of these, one in so many is noted: what is moved is to be told by skews, not by chance.
+const EVERY: NonZeroU32 = NonZeroU32::new(64).unwrap();
+/// Room for one in 64 of 16 million, of 16 bytes each, and for more.
 const NOTES_BYTES: usize = 8 << 20;
 
 /// Which lookups a draw is for.
@@ -115,9 +118,9 @@ impl<P: Placement> Sampled<P> {
     }
 }
 
-/// As a tree notes lookups by default, but all of them.
+/// How lookups are noted: the notes of all of them are kept.
 fn noted() -> Sampling {
-    Sampling { bytes: NOTES_BYTES, ..Sampling::default() }
+    Sampling { every: EVERY, bytes: NOTES_BYTES }
 }
 
 /// The index, in errors.

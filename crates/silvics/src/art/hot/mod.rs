@@ -8,7 +8,7 @@
 //!
 //! # Algorithm
 //! ```text
-//! sample:     of every N lookups of a thread one notes its key in the thread's own memory       (sample.rs)
+//! sample:     of every N lookups of a thread one notes its key in the thread's own ring  (sample.rs, notes.rs)
 //! reorganize: take the notes; follow each key down, and count accesses of objects and pages      (rank.rs)
 //!             order objects by accesses for each byte; take from the hottest down, until the share asked for is
 //!             covered, or the bytes allowed are full
@@ -44,8 +44,8 @@
 //! each digit of the root: one for all of it where all keys begin alike.
 //!
 //! # Costs
-//! With sampling off a lookup has one branch more, on a word beside the root's address. On, a thread draws from a variable of
-//! its own, and of every 64 lookups one, on average, writes some bytes to the thread's own cell: no line that other threads
+//! With sampling off a lookup has one branch more, on a word beside the root's address. On, a thread takes from a variable of
+//! its own, and of every 256 lookups one, on average, writes some words to the thread's own ring: no line that other lookups
 //! write, no lock it could wait for, and no allocation after the thread's first note. The notes' memory stays until the tree is
 //! dropped. (`examples/sampling.rs` measures it.) As long as there is a hot region, whoever frees an object looks at eight words.
 //! `reorganize` takes O(samples × depth) steps, and if there is an older region O(nodes); for its counts some 200 bytes
@@ -59,6 +59,7 @@
 //! `tests/drops_return_everything.rs`; the modules' tests.
 
 mod background;
+mod notes;
 mod rank;
 mod relocate;
 pub(super) mod sample;

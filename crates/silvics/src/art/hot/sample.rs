@@ -1,26 +1,25 @@
 //! Which keys are looked up: a sample, noted by each thread for itself.
 //!
 //! # Algorithm
-//! A thread draws a number for each lookup, and if it is small enough notes the key in the tree's cell for this
-//! thread, which has two halves. When one is full the other is emptied and filled, so that the notes of the last
-//! half are there. Draws are independent, so that no period of the lookups is hit again and again, and trees
-//! that are sampled at different rates have nothing to do with each other, as they had if a thread counted down
-//! to its next note.
+//! A thread has an exponential variable of mean 1, from which each lookup takes the tree's hazard; the lookup that
+//! takes more than there is left notes its key, and the variable is drawn again. What is left of an exponential
+//! variable is one again (it has no memory), so each lookup is noted with a chance of `1 - exp(-hazard)`,
+//! whatever lookups of whichever trees went before: no period of the lookups is hit again and again, and trees
+//! that are sampled at different rates have nothing to do with each other.
 //!
-//! What is noted is the key as bytes, up to [`MOST_BYTES`]: no address in the tree is good after the guard.
+//! Notes go to the tree's cell for this thread ([`notes`](super::notes)). A note is the key as bytes, up to
+//! [`MOST_BYTES`]: no address in the tree is good after the guard.
 //!
 //! # Memory ordering
-//! | word | site | ordering | pairs with | why |
-//! |---|---|---|---|---|
-//! | `chance`, `bytes` | load, store | Relaxed | – | settings: a lookup that sees the old ones notes a key more or less |
-//! | `busy` | swap / store | Acquire / Release | each other | the halves belong to who has set it; a lookup that finds it set goes on without a note |
+//! | word | site | ordering | why |
+//! |---|---|---|---|
+//! | `hazard`, `bytes` | load, store | Relaxed | settings: a lookup that sees the old ones notes a key more or less |
 
 use super::super::key::Parts;
+use super::notes::{Notes, WORD, notes};
 use silvics_pool::{AllocError, Budget};
 use silvics_sync::Mutex;
-use silvics_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use silvics_sync::backoff::Backoff;
-use silvics_sync::cell::UnsafeCell;
+use silvics_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use silvics_sync::per_thread::{PerThread, thread_index};
 use std::cell::Cell;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -30,29 +29,80 @@ use std::sync::Arc;
 
 /// The bytes of a key that is noted, at most: paths and names; longer keys are not sampled.
 pub const MOST_BYTES: usize = 1024;
-/// In front of each note: its length.
-const HEAD: usize = 2;
+/// The bytes of a ring, at least: the longest note fits.
+const LEAST_BYTES: usize = (MOST_BYTES + WORD).next_power_of_two();
 
 /// How lookups are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
     /// One lookup in so many is noted, on average.
     pub every: NonZeroU32,
-    /// Bytes of notes for each thread that looks keys up: the latest half of them, at least, is kept. A `u64` takes
-    /// ten. At least twice what the longest noted key takes. Threads that have notes already keep what they have.
+    /// Bytes of notes for each thread that looks keys up, rounded down to a power of two: the latest that fit are
+    /// kept. A key takes its bytes, in words of eight, and one word. No less than the longest noted key takes.
+    /// Threads that have notes already keep what they have.
     pub bytes: usize,
 }
 
 impl Default for Sampling {
-    /// One in 64, of which 512 KiB are kept.
+    /// One in 256, of which 512 KiB are kept.
     fn default() -> Self {
-        Self { every: NonZeroU32::MIN.saturating_add(63), bytes: 512 << 10 }
+        Self { every: NonZeroU32::MIN.saturating_add(255), bytes: 512 << 10 }
     }
 }
 
-std::thread_local! {
+/// The unit of hazards, as a power of two, and of what they are taken from, which is below 45 of them.
+const UNIT_LOG: u32 = 57;
+
+/// In units, `-ln(n / 2^64)`, less than 0.006 off, for an odd number: a logarithm of the library's would be half of what a note
+/// takes. Between powers of two, log2(1 + f) is taken for f + 0.344 f (1 - f), whose mean is the same.
+fn minus_ln(n: u64) -> u64 {
+    const ONE: u64 = 1 << 30;
+    const BEND: u64 = (0.343_83 * ONE as f64) as u64;
+    const LN_2: u64 = (std::f64::consts::LN_2 * (1_u64 << (UNIT_LOG - 30)) as f64) as u64;
+    let zeros = n.leading_zeros();
+    let f = ((n << zeros) << 1) >> 34;
+    let log = f + ((((BEND * f) >> 30) * (ONE - f)) >> 30);
+    ((u64::from(zeros) + 1) * ONE - log) * LN_2
+}
+
+/// What a lookup takes if one in `every` is noted: all there can be for 1.
+fn hazard(every: NonZeroU32) -> u64 {
+    (-(-1.0 / f64::from(every.get())).ln_1p() * (1_u64 << UNIT_LOG) as f64) as u64
+}
+
+/// When a thread notes the next key.
+struct Draw {
+    /// What is left of the exponential variable.
+    left: Cell<u64>,
     /// The last number drawn; 0 before the first.
-    static RANDOM: Cell<u64> = const { Cell::new(0) };
+    random: Cell<u64>,
+}
+
+std::thread_local! {
+    static DRAW: Draw = const { Draw { left: Cell::new(0), random: Cell::new(0) } };
+}
+
+impl Draw {
+    /// Takes a hazard of what is left; whether that was more. Under a model it always is, so that executions repeat.
+    #[inline(always)]
+    fn exceeded(&self, hazard: u64) -> bool {
+        let (left, exceeded) = self.left.get().overflowing_sub(hazard);
+        self.left.set(left);
+        exceeded || cfg!(any(silvics_loom, silvics_shuttle))
+    }
+
+    /// Draws the variable again, after a hazard has exceeded it; whether it had been drawn before.
+    fn again(&self) -> bool {
+        let last = self.random.get();
+        // Knuth's MMIX (volume 2, section 3.3.4, line 26), of which the upper bits are good.
+        let next = match last {
+            0 => seed() | 1,
+            _ => last.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F),
+        };
+        self.random.set(next);
+        self.left.set(minus_ln(next | 1));
+        last != 0
+    }
 }
 
 /// Where a thread begins to draw: each thread elsewhere, so that of threads with few lookups some note one, too.
@@ -63,117 +113,10 @@ fn seed() -> u64 {
     hasher.finish()
 }
 
-/// Whether a thing of this chance, of 2^64, comes to pass. Under a model it does, so that executions repeat.
-#[inline(always)]
-fn happens(chance: u64) -> bool {
-    if cfg!(any(silvics_loom, silvics_shuttle)) {
-        return true;
-    }
-    RANDOM.with(|random| {
-        let last = match random.get() {
-            0 => seed(),
-            last => last,
-        };
-        // Knuth's MMIX (volume 2, section 3.3.4, line 26): the upper bits are good, and decide.
-        let next = last.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
-        random.set(next);
-        next <= chance
-    })
-}
-
-/// Notes of a thread.
-#[derive(Default)]
-struct Notes {
-    busy: AtomicBool,
-    halves: UnsafeCell<Halves>,
-}
-
-/// Notes, in the order in which they were made: length and key of each.
-#[derive(Default)]
-struct Halves {
-    older: Vec<u8>,
-    newer: Vec<u8>,
-    /// What both may take, of the budget: nothing before the first note.
-    taken: usize,
-}
-
-// SAFETY: the halves are reached by who has set `busy`.
-unsafe impl Sync for Notes {}
-
-/// Gives it back.
-struct Busy<'n>(&'n AtomicBool);
-
-impl Drop for Busy<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
-}
-
-impl Notes {
-    /// The halves, unless somebody has them.
-    fn try_with<R>(&self, then: impl FnOnce(&mut Halves) -> R) -> Option<R> {
-        if self.busy.swap(true, Ordering::Acquire) {
-            return None;
-        }
-        let _busy = Busy(&self.busy);
-        // SAFETY: `busy` is ours.
-        Some(self.halves.with_mut(|halves| then(unsafe { &mut *halves })))
-    }
-
-    /// The same, when they are free.
-    fn with<R>(&self, mut then: impl FnMut(&mut Halves) -> R) -> R {
-        let mut backoff = Backoff::new();
-        loop {
-            if let Some(result) = self.try_with(&mut then) {
-                return result;
-            }
-            backoff.wait();
-        }
-    }
-}
-
-impl Halves {
-    fn add(&mut self, note: &[u8]) {
-        let room = |half: &Vec<u8>| half.capacity() - half.len() >= HEAD + note.len();
-        if !room(&self.newer) {
-            std::mem::swap(&mut self.older, &mut self.newer);
-            self.newer.clear();
-        }
-        if room(&self.newer) {
-            self.newer.extend((note.len() as u16).to_ne_bytes());
-            self.newer.extend(note);
-        }
-    }
-
-    /// The memory for notes, so much for each half.
-    fn reserve(&mut self, half: usize, budget: &Budget) -> Option<()> {
-        budget.take(2 * half).ok()?;
-        let mut both = || {
-            self.older.try_reserve_exact(half).ok()?;
-            self.newer.try_reserve_exact(half).ok()
-        };
-        if both().is_none() {
-            (self.older, self.newer) = (Vec::new(), Vec::new());
-            budget.give(2 * half);
-            return None;
-        }
-        self.taken = 2 * half;
-        Some(())
-    }
-
-    /// Moves all notes to a log that has room for them.
-    fn empty_into(&mut self, log: &mut Vec<u8>) {
-        if log.capacity() - log.len() >= self.older.len() + self.newer.len() {
-            log.append(&mut self.older);
-            log.append(&mut self.newer);
-        }
-    }
-}
-
 /// What is known of a tree's lookups.
 pub(in super::super) struct Samples<K: Parts + ?Sized> {
-    /// That a lookup is noted, of 2^64; 0 if nobody wants to know.
-    chance: AtomicU64,
+    /// What each lookup takes of the thread's variable; 0 if nobody wants to know.
+    hazard: AtomicU64,
     bytes: AtomicUsize,
     threads: PerThread<Notes, Arc<Budget>>,
     /// Notes that were taken and have not served their purpose.
@@ -185,7 +128,7 @@ pub(in super::super) struct Samples<K: Parts + ?Sized> {
 impl<K: Parts + ?Sized> Samples<K> {
     pub(in super::super) fn new(budget: &Arc<Budget>) -> Self {
         Self {
-            chance: AtomicU64::new(0),
+            hazard: AtomicU64::new(0),
             bytes: AtomicUsize::new(0),
             threads: PerThread::new(Arc::clone(budget)),
             left: Mutex::new(Vec::new()),
@@ -198,47 +141,47 @@ impl<K: Parts + ?Sized> Samples<K> {
         if let Some(Sampling { bytes, .. }) = sampling {
             self.bytes.store(bytes, Ordering::Relaxed);
         }
-        let chance = sampling.map_or(0, |of| u64::MAX / u64::from(of.every.get()));
-        self.chance.store(chance, Ordering::Relaxed);
+        let hazard = sampling.map_or(0, |of| hazard(of.every));
+        self.hazard.store(hazard, Ordering::Relaxed);
     }
 
     #[inline(always)]
     pub(in super::super) fn wanted(&self) -> bool {
-        self.chance.load(Ordering::Relaxed) != 0
+        self.hazard.load(Ordering::Relaxed) != 0
     }
 
     /// A key is looked up.
     #[inline(always)]
     pub(in super::super) fn see(&self, key: K::Ref<'_>) {
-        let chance = self.chance.load(Ordering::Relaxed);
-        if chance != 0 && happens(chance) {
-            self.note(key);
+        let hazard = self.hazard.load(Ordering::Relaxed);
+        if hazard != 0 && DRAW.with(|draw| draw.exceeded(hazard)) {
+            self.note(key, hazard);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn note(&self, key: K::Ref<'_>) {
-        if K::len(key) > MOST_BYTES {
+    fn note(&self, key: K::Ref<'_>, hazard: u64) {
+        // A thread's first lookup has only come to the drawing.
+        let comes = DRAW.with(|draw| draw.again() || draw.exceeded(hazard) && draw.again());
+        if !comes || K::len(key) > MOST_BYTES {
             return;
         }
         let Some(notes) = thread_index().and_then(|index| self.threads.get_or_make(index)) else {
             return;
         };
-        notes.try_with(|halves| {
-            let half = (self.bytes.load(Ordering::Relaxed) / 2).max(HEAD + MOST_BYTES);
-            if halves.taken > 0 || halves.reserve(half, &self.budget).is_some() {
-                K::noted(key, |note| halves.add(note));
-            }
-        });
+        let bytes = self.bytes.load(Ordering::Relaxed).max(LEAST_BYTES);
+        if let Some(ring) = notes.ring(bytes, &self.budget) {
+            K::noted(key, |note| notes.add(ring, note));
+        }
     }
 
     /// Takes all notes, after those that were given back. Lookups meanwhile go on without. If there is no memory to
     /// take them to, all stay.
     pub(super) fn take(&self) -> Result<Log, AllocError> {
-        // Who comes to have notes meanwhile keeps them.
-        let room = self.threads.iter().map(|notes| notes.with(|halves| halves.taken)).sum();
         let mut left = self.left.lock();
+        // Who comes to have notes meanwhile keeps them.
+        let room = self.threads.iter().map(Notes::bytes).sum();
         if left.len() > room {
             left.clear(); // newer ones count
         }
@@ -246,7 +189,7 @@ impl<K: Parts + ?Sized> Samples<K> {
         left.try_reserve_exact(room).map_err(|_| AllocError::System { requested })?;
         let mut log = std::mem::take(&mut *left);
         for notes in self.threads.iter() {
-            notes.with(|halves| halves.empty_into(&mut log));
+            notes.empty_into(&mut log);
         }
         Ok(Log(log))
     }
@@ -259,8 +202,7 @@ impl<K: Parts + ?Sized> Samples<K> {
 
 impl<K: Parts + ?Sized> Drop for Samples<K> {
     fn drop(&mut self) {
-        let taken = |notes: &Notes| notes.try_with(|halves| halves.taken).unwrap_or(0);
-        self.budget.give(self.threads.iter().map(taken).sum());
+        self.budget.give(self.threads.iter().map(Notes::bytes).sum());
     }
 }
 
@@ -269,13 +211,7 @@ pub(super) struct Log(Vec<u8>);
 
 impl Log {
     pub(super) fn keys<K: Parts + ?Sized>(&self) -> impl Iterator<Item = K::Ref<'_>> {
-        let mut rest = &self.0[..];
-        std::iter::from_fn(move || {
-            let (len, after) = rest.split_first_chunk::<HEAD>()?;
-            let (note, after) = after.split_at(usize::from(u16::from_ne_bytes(*len)));
-            rest = after;
-            Some(K::from_note(note))
-        })
+        notes(&self.0).map(K::from_note)
     }
 }
 
@@ -291,14 +227,25 @@ mod tests {
     }
 
     #[test]
+    fn logarithms_are_near_and_right_on_average() {
+        let unit = (1_u64 << UNIT_LOG) as f64;
+        let near = |n: u64| (minus_ln(n) as f64 / unit, -(n as f64 / 2_f64.powi(64)).ln());
+        for n in [1, 3, (1 << 63) | 1, u64::MAX].into_iter().chain((1..=64).map(|of| u64::MAX / of))
+        {
+            let (is, should) = near(n | 1);
+            assert!((is - should).abs() < 0.006, "{n}: {is} for {should}");
+        }
+        let numbers = (0..1 << 16).map(|n: u64| (n << 48) | (1 << 47) | 1);
+        let mean = numbers.map(|n| near(n).0).sum::<f64>() / 65_536.0;
+        assert!((mean - 1.0).abs() < 1e-4, "{mean}");
+    }
+
+    #[test]
     fn the_latest_notes_are_kept_and_taken_once() {
         let (samples, budget) = samples::<u64>(1, 0);
         (0..10_000).for_each(|key| samples.see(key));
-        let log = samples.take().unwrap();
-        let keys: Vec<u64> = log.keys::<u64>().collect();
-        let half = (HEAD + MOST_BYTES) / (HEAD + 8);
-        assert!((half..=2 * half).contains(&keys.len()), "{}", keys.len());
-        assert!(keys.iter().copied().eq(10_000 - keys.len() as u64..10_000));
+        let latest = 10_000 - (LEAST_BYTES / (2 * WORD)) as u64..10_000;
+        assert!(samples.take().unwrap().keys::<u64>().eq(latest.rev()));
         assert_eq!(samples.take().unwrap().keys::<u64>().count(), 0);
         drop(samples);
         assert_eq!(budget.held(), 0);
@@ -312,7 +259,7 @@ mod tests {
         samples.give_back(taken());
         (5..10).for_each(|key| samples.see(key));
         let log = taken();
-        assert!(log.keys::<u64>().eq(0..10));
+        assert!(log.keys::<u64>().eq((0..10).rev()));
         let Log(mut log) = log;
         (0..9).for_each(|_| log.extend_from_within(..));
         samples.give_back(Log(log));
@@ -356,13 +303,37 @@ mod tests {
     }
 
     #[test]
+    fn notes_taken_while_more_are_made_are_whole() {
+        let (samples, _) = samples::<[u8]>(1, 0);
+        let (mut taken, made) = (0, 200_000);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                (0..made).for_each(|n| samples.see(&[n as u8; 64][..n % 64]));
+            });
+            let mut ended = false;
+            while !ended {
+                ended = writer.is_finished();
+                for key in samples.take().unwrap().keys::<[u8]>() {
+                    let byte = key.first().copied().unwrap_or(0);
+                    assert!(usize::from(byte % 64) == key.len(), "{key:?}");
+                    assert!(key.iter().all(|other| *other == byte), "{key:?}");
+                    taken += 1;
+                }
+            }
+        });
+        assert!((1..=made).contains(&taken), "{taken} of {made}");
+    }
+
+    #[test]
     fn long_keys_are_left_out_and_a_budget_may_refuse() {
         let (samples, _) = samples::<[u8]>(1, 1 << 12);
+        let key = |len| (0..len).map(|at| at as u8).collect::<Vec<u8>>();
         for len in [0, 1, MOST_BYTES, MOST_BYTES + 1] {
-            samples.see(&vec![7; len]);
+            samples.see(&key(len));
         }
         let log = samples.take().unwrap();
-        assert!(log.keys::<[u8]>().map(<[u8]>::len).eq([0, 1, MOST_BYTES]));
+        assert!(log.keys::<[u8]>().all(|noted| noted == key(noted.len())));
+        assert!(log.keys::<[u8]>().map(<[u8]>::len).eq([MOST_BYTES, 1, 0]));
         let samples = Samples::<u64>::new(&Arc::new(Budget::new(Some(0))));
         samples.set(Some(Sampling::default()));
         (0..1000).for_each(|key| samples.see(key));
