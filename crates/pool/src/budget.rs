@@ -45,6 +45,11 @@ impl Budget {
         self.held.load(Ordering::Relaxed)
     }
 
+    /// The bytes that the limit leaves, or all there are without one.
+    pub(crate) fn left(&self) -> usize {
+        self.limit - self.held()
+    }
+
     /// The limit, if there is one.
     pub fn limit(&self) -> Option<usize> {
         (self.limit != usize::MAX).then_some(self.limit)

@@ -10,7 +10,8 @@ use std::sync::Arc;
 /// hundred small pools must not take a huge page each. As moving costs as much as many objects, granules are
 /// backed as a whole at once from this one on …
 const WHOLE_FROM: usize = 4;
-/// … if a granule is no more than 3 % of what the budget has, so that each pool adds at most that to what is held.
+/// … if a granule is no more than 3 % of what the budget holds, so that each pool adds at most that to it, and of what its
+/// limit leaves, so that pools with half-empty granules do not keep the others from much of it.
 const WHOLE_OF: usize = 32 * HUGE_PAGE;
 
 /// The regions of a core. Under a lock.
@@ -81,7 +82,9 @@ impl Growth {
         let whole = match mapping.pages {
             Pages::Small => false,
             Pages::Thp => {
-                let small = self.granules < WHOLE_FROM || self.budget.held() < WHOLE_OF;
+                let small = self.granules < WHOLE_FROM
+                    || self.budget.held() < WHOLE_OF
+                    || self.budget.left() < WHOLE_OF;
                 !small && self.budget.take(HUGE_PAGE).is_ok()
             }
             Pages::HugeTlb => self.budget.take(HUGE_PAGE).map(|()| true)?,
@@ -90,8 +93,9 @@ impl Growth {
             mapping.advise(granule, HUGE_PAGE, whole);
         }
         if whole {
-            // While a huge page is zeroed, others that touch it would zero one each, for nothing: so
-            // it is here before anybody has a slab of it.
+            // While a huge page is zeroed, others that touch it would zero one each, for nothing. Who opens slabs
+            // of several sizes could, so it is here before anybody has a slab of it. If the system has no
+            // huge page at this moment, moving the granule is left to it.
             // SAFETY: the first byte of a granule that nobody has yet.
             unsafe { granule.write_volatile(0) };
         }
@@ -205,14 +209,19 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_a_whole_granule_would_pass_is_used_slab_by_slab() {
-        let limit = WHOLE_OF + HUGE_PAGE + 3 * SLAB;
+    fn a_limit_is_used_slab_by_slab_as_it_comes_near() {
+        let limit = 2 * WHOLE_OF + HUGE_PAGE + 3 * SLAB;
         let config = Config::new(Pages::Thp, Some(limit));
         let mut growth = Growth::new(SLAB, &config);
-        (0..=WHOLE_OF / HUGE_PAGE).for_each(|_| drop(granule(&mut growth, &config.budget)));
-        for n in 0..3 {
-            assert_eq!(config.budget.held(), limit - (3 - n) * SLAB);
+        (0..WHOLE_OF / HUGE_PAGE).for_each(|_| drop(granule(&mut growth, &config.budget)));
+        let thp = growth.regions().1 == Pages::Thp;
+        for _ in 0..2 {
+            assert_eq!(at_once(&granule(&mut growth, &config.budget)), thp);
+        }
+        while config.budget.left() > 0 {
+            let before = config.budget.left();
             assert!(growth.slab().is_ok());
+            assert_eq!(config.budget.left(), before - SLAB);
         }
         let refused = growth.slab();
         assert_eq!(refused, Err(AllocError::Limit { requested: SLAB, held: limit, limit }));

@@ -325,7 +325,7 @@ fn the_limit_covers_large_objects() {
     assert!(pool.alloc(900 << 10).is_ok());
 }
 
-/// Past 68 MiB granules are backed whole at once, unless the limit leaves no room for that.
+/// From 64 MiB on granules are backed whole at once, unless the limit is as near.
 #[test]
 fn large_pools_take_whole_granules_within_their_limit() {
     type Large = [u64; 1024];
