@@ -56,7 +56,8 @@ canaries! {
     GuessTrusted "guess-trusted";
     /// A digit that has got a place while a writer waited for the lock gets another one.
     DigitAddedTwice "digit-added-twice";
-    /// A value that comes into a node of all bytes is not noted there: the next writer takes its place for empty.
+    /// A value that comes into a node of all bytes is not noted there: the next writer takes its place for empty, with
+    /// or without another thread.
     HeldForgotten "held-forgotten";
     /// A copy is linked though the parent does not lead to the node any more.
     ParentWordTrusted "parent-word-trusted";

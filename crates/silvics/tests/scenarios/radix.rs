@@ -168,6 +168,16 @@ pub(crate) const NODES: &[Scenario] = &[
             &[Insert(5, ABSENT), TryInsert(6, 3), Remove(5)],
         ],
     },
+    Scenario {
+        name: "value-that-stands-for-none-among-all-bytes",
+        keys: 50,
+        before: up_to(49),
+        tasks: &[
+            &[Insert(49, ABSENT), Get(49), Insert(5, 7)],
+            &[TryInsert(49, 3), Remove(49), Exchange(5, Some(1), Some(ABSENT))],
+            &[Exchange(3, Some(1), Some(ABSENT)), Insert(3, 4), Remove(3)],
+        ],
+    },
 ];
 
 /// The first and the last entry beside those who change it, and those on the way to it. 256 and on, and 512 and on, are
