@@ -3,12 +3,12 @@
 //! The measuring loop is generic over [`Contender`], so that every call is a direct one; only the
 //! choice of contender goes through a table.
 
-use silvics::{AllocError, Guard, Key, PoolStats};
+use silvics::{AllocError, Guard, IndexKey, PoolStats};
 
 /// A built index under measurement.
 pub trait Contender: Send + Sync + Sized + 'static {
     /// `u64` or `[u8]`.
-    type Key: Key + ?Sized;
+    type Key: IndexKey + ?Sized;
     /// A thread's way to call it: holds what the library wants held over many calls.
     type Session<'a>: Session<Key = Self::Key>
     where
@@ -39,48 +39,52 @@ pub trait Contender: Send + Sync + Sized + 'static {
 /// A thread's session with a [`Contender`].
 pub trait Session {
     /// The contender's key type.
-    type Key: Key + ?Sized;
+    type Key: IndexKey + ?Sized;
 
     /// The value of `key`.
-    fn get(&mut self, key: <Self::Key as Key>::Ref<'_>) -> Option<u64>;
+    fn get(&mut self, key: <Self::Key as IndexKey>::Ref<'_>) -> Option<u64>;
 
     /// Looks up every key of `keys`, writing each one's value to the same place in `values`. One
     /// by one, unless the library offers more.
     #[inline]
-    fn get_many(&mut self, keys: &[<Self::Key as Key>::Ref<'_>], values: &mut [Option<u64>]) {
+    fn get_many(&mut self, keys: &[<Self::Key as IndexKey>::Ref<'_>], values: &mut [Option<u64>]) {
         for (key, value) in keys.iter().zip(values) {
-            *value = self.get(<Self::Key as Key>::shorten(*key));
+            *value = self.get(<Self::Key as IndexKey>::shorten(*key));
         }
     }
 
     /// Makes `key` present; whether it was absent. (Put-if-absent where the library has it, else
     /// upsert: the benchmark derives a key's value from the key, so both leave the same map.)
-    fn insert(&mut self, key: <Self::Key as Key>::Ref<'_>, value: u64) -> Result<bool, AllocError>;
+    fn insert(
+        &mut self,
+        key: <Self::Key as IndexKey>::Ref<'_>,
+        value: u64,
+    ) -> Result<bool, AllocError>;
 
     /// Makes every key of `entries` present, in their order, and says of each to the same place in
     /// `absent` whether it was absent. One by one, unless the library offers more.
     #[inline]
     fn insert_many(
         &mut self,
-        entries: &[(<Self::Key as Key>::Ref<'_>, u64)],
+        entries: &[(<Self::Key as IndexKey>::Ref<'_>, u64)],
         absent: &mut [bool],
     ) -> Result<(), AllocError> {
         for ((key, value), absent) in entries.iter().zip(absent) {
-            *absent = self.insert(<Self::Key as Key>::shorten(*key), *value)?;
+            *absent = self.insert(<Self::Key as IndexKey>::shorten(*key), *value)?;
         }
         Ok(())
     }
 
     /// Makes `key` absent; whether it was present.
-    fn remove(&mut self, key: <Self::Key as Key>::Ref<'_>) -> Result<bool, AllocError>;
+    fn remove(&mut self, key: <Self::Key as IndexKey>::Ref<'_>) -> Result<bool, AllocError>;
 
     /// Visits up to `limit` entries from the first key at or after `from`, ascending; returns how
     /// many. Only called if the catalogue says that the contender scans.
     fn scan(
         &mut self,
-        from: <Self::Key as Key>::Ref<'_>,
+        from: <Self::Key as IndexKey>::Ref<'_>,
         limit: usize,
-        visit: &mut impl FnMut(<Self::Key as Key>::Ref<'_>, u64),
+        visit: &mut impl FnMut(<Self::Key as IndexKey>::Ref<'_>, u64),
     ) -> usize;
 
     /// Called every 64 operations: unpin and pin again, announce quiescence, or nothing.

@@ -1,7 +1,7 @@
 //! The types of keys a benchmark knows.
 
 use crate::catalogue::{Inspect, Make, Makers};
-use silvics::Key;
+use silvics::IndexKey;
 use silvics_workload::keyfile::{self, Format, KeyFile, KeyFileError};
 use silvics_workload::{ByteKeys, Dist, Longest, WordKeys, byte_hash, word_value};
 use std::fmt;
@@ -48,7 +48,7 @@ impl fmt::Display for KeyType {
 ///
 /// The value of a key follows from the key, so that every hit can be checked. A key's *weight*
 /// stands for it in sums of keys.
-pub trait BenchKey: Key {
+pub trait BenchKey: IndexKey {
     /// Which it is.
     const TYPE: KeyType;
     /// What turns positions into keys.

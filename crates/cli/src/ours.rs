@@ -4,7 +4,7 @@ use crate::contender::{Contender, Session};
 use crate::interrupt;
 use silvics::bst::bronson::build::Restarting2;
 use silvics::{
-    AllocError, BronsonTree, Check, FrozenTree, Guard, Key, KeyRef, Options, OrderedIndex,
+    AllocError, BronsonTree, Check, FrozenTree, Guard, IndexKey, KeyRef, Options, OrderedIndex,
     OrderedScan, Pinned, Placement, PoolStats, TryInsertError,
 };
 use silvics_testkit::TestKey;
@@ -89,7 +89,7 @@ impl<I: OrderedScan> ScanBy<I> for ByRange {
         limit: usize,
         visit: &mut impl FnMut(KeyRef<'_, I>, u64),
     ) -> usize {
-        let from = <I::Key as Key>::shorten(from);
+        let from = <I::Key as IndexKey>::shorten(from);
         let mut seen = 0;
         for (key, value) in pinned.range((Included(from), Unbounded)).take(limit) {
             visit(key, value);

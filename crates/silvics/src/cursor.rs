@@ -1,7 +1,7 @@
 //! The cursor of indexes that find a place as fast by its key as in any other way.
 
 use crate::index::{Cursor, KeyRef, OrderedScan, OwnedKey};
-use crate::key::Key;
+use crate::key::IndexKey;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -29,17 +29,17 @@ impl<I: OrderedScan> fmt::Debug for KeyCursor<I> {
 /// The first entry from `start` on.
 fn first<I: OrderedScan>(index: &I, start: Bound<KeyRef<'_, I>>) -> Option<(OwnedKey<I>, u64)> {
     let guard = index.domain().pin();
-    let start = start.map(<I::Key as Key>::shorten);
+    let start = start.map(<I::Key as IndexKey>::shorten);
     let found = index.range((start, Bound::Unbounded), &guard).next();
-    found.map(|(key, value)| (<I::Key as Key>::to_owned(key), value))
+    found.map(|(key, value)| (<I::Key as IndexKey>::to_owned(key), value))
 }
 
 /// The last entry up to `end`.
 fn last<I: OrderedScan>(index: &I, end: Bound<KeyRef<'_, I>>) -> Option<(OwnedKey<I>, u64)> {
     let guard = index.domain().pin();
-    let end = end.map(<I::Key as Key>::shorten);
+    let end = end.map(<I::Key as IndexKey>::shorten);
     let found = index.range_rev((Bound::Unbounded, end), &guard).next();
-    found.map(|(key, value)| (<I::Key as Key>::to_owned(key), value))
+    found.map(|(key, value)| (<I::Key as IndexKey>::to_owned(key), value))
 }
 
 impl<I: OrderedScan> KeyCursor<I> {
@@ -73,7 +73,7 @@ impl<I: OrderedScan> Cursor for KeyCursor<I> {
     fn next(&mut self) -> bool {
         let start = match &self.at {
             Position::BeforeFirst => Bound::Unbounded,
-            Position::At(key, _) => Bound::Excluded(<I::Key as Key>::borrow(key)),
+            Position::At(key, _) => Bound::Excluded(<I::Key as IndexKey>::borrow(key)),
             Position::AfterLast => return false,
         };
         let found = first(&*self.index, start);
@@ -83,7 +83,7 @@ impl<I: OrderedScan> Cursor for KeyCursor<I> {
     fn prev(&mut self) -> bool {
         let end = match &self.at {
             Position::BeforeFirst => return false,
-            Position::At(key, _) => Bound::Excluded(<I::Key as Key>::borrow(key)),
+            Position::At(key, _) => Bound::Excluded(<I::Key as IndexKey>::borrow(key)),
             Position::AfterLast => Bound::Unbounded,
         };
         let found = last(&*self.index, end);
@@ -92,7 +92,7 @@ impl<I: OrderedScan> Cursor for KeyCursor<I> {
 
     fn key(&self) -> Option<KeyRef<'_, I>> {
         match &self.at {
-            Position::At(key, _) => Some(<I::Key as Key>::borrow(key)),
+            Position::At(key, _) => Some(<I::Key as IndexKey>::borrow(key)),
             _ => None,
         }
     }

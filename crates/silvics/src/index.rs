@@ -20,7 +20,7 @@
 use crate::batch::insert_in_groups;
 use crate::domain::{Domain, Guard};
 use crate::error::{CompareExchangeError, InsertManyError, TryInsertError, Violation};
-use crate::key::Key;
+use crate::key::IndexKey;
 use crate::update::Update;
 use silvics_layout::{NodeLayout, Placed};
 use silvics_pool::{AllocError, Config, Heap, Pages, PoolStats, Tuning};
@@ -28,10 +28,10 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 /// How a key of index `I` is passed.
-pub type KeyRef<'a, I> = <<I as OrderedIndex>::Key as Key>::Ref<'a>;
+pub type KeyRef<'a, I> = <<I as OrderedIndex>::Key as IndexKey>::Ref<'a>;
 
 /// An owned key of index `I`.
-pub type OwnedKey<I> = <<I as OrderedIndex>::Key as Key>::Owned;
+pub type OwnedKey<I> = <<I as OrderedIndex>::Key as IndexKey>::Owned;
 
 /// How an index is set up.
 #[derive(Clone, Debug, Default)]
@@ -64,7 +64,7 @@ impl Options {
 /// A concurrent map from keys to 8-byte words, ordered by key.
 pub trait OrderedIndex: Send + Sync + Sized {
     /// What it is keyed by.
-    type Key: Key + ?Sized;
+    type Key: IndexKey + ?Sized;
 
     /// An empty index. Fails if its first nodes cannot be had.
     fn with_options(options: &Options) -> Result<Self, AllocError>;
@@ -138,7 +138,7 @@ pub trait OrderedIndex: Send + Sync + Sized {
     /// its lookups take effect in any order. Keys may be repeated.
     fn get_many(&self, keys: &[KeyRef<'_, Self>], values: &mut [Option<u64>], guard: &Guard) {
         for (key, value) in keys.iter().zip(values) {
-            *value = self.get(<Self::Key as Key>::shorten(*key), guard);
+            *value = self.get(<Self::Key as IndexKey>::shorten(*key), guard);
         }
     }
 
@@ -278,18 +278,18 @@ pub trait OrderedEnds: OrderedIndex {
 /// still answer, and the next move goes on from that key.
 pub trait Cursor: Send {
     /// What the index is keyed by.
-    type Key: Key + ?Sized;
+    type Key: IndexKey + ?Sized;
 
     /// Moves to the first entry at or after `key`; whether there is one.
-    fn seek(&mut self, key: <Self::Key as Key>::Ref<'_>) -> bool;
+    fn seek(&mut self, key: <Self::Key as IndexKey>::Ref<'_>) -> bool;
     /// Moves to the last entry at or before `key`; whether there is one.
-    fn seek_rev(&mut self, key: <Self::Key as Key>::Ref<'_>) -> bool;
+    fn seek_rev(&mut self, key: <Self::Key as IndexKey>::Ref<'_>) -> bool;
     /// Moves to the next entry (from before the first, to the first); whether there is one.
     fn next(&mut self) -> bool;
     /// Moves to the previous entry (from after the last, to the last); whether there is one.
     fn prev(&mut self) -> bool;
     /// The key it stands at.
-    fn key(&self) -> Option<<Self::Key as Key>::Ref<'_>>;
+    fn key(&self) -> Option<<Self::Key as IndexKey>::Ref<'_>>;
     /// The value of the entry it stands at, as of the last move.
     fn value(&self) -> Option<u64>;
 }

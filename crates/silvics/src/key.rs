@@ -1,6 +1,6 @@
 //! Keys, and the encodings that keep their order.
 //!
-//! An index orders its keys as [`Key::Ref`] orders them: integers by value, byte strings
+//! An index orders its keys as [`IndexKey::Ref`] orders them: integers by value, byte strings
 //! lexicographically (a proper prefix comes first). Structures that only compare bytes take other
 //! types through an order-preserving encoding: for all `a`, `b`:
 //! `a < b` if and only if `encode(a) < encode(b)` as byte strings.
@@ -15,7 +15,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 
 /// A type an index can be keyed by. Every value of it is a legal key: sentinels live outside.
-pub trait Key: 'static {
+pub trait IndexKey: 'static {
     /// How a key is passed: by value for integers, `&[u8]` for byte strings.
     type Ref<'a>: Copy + Ord + Debug + Send + Sync;
     /// A key that owns its bytes.
@@ -30,7 +30,7 @@ pub trait Key: 'static {
     fn shorten<'short, 'long: 'short>(key: Self::Ref<'long>) -> Self::Ref<'short>;
 }
 
-impl Key for u64 {
+impl IndexKey for u64 {
     type Ref<'a> = u64;
     type Owned = u64;
 
@@ -48,7 +48,7 @@ impl Key for u64 {
     }
 }
 
-impl Key for u128 {
+impl IndexKey for u128 {
     type Ref<'a> = u128;
     type Owned = u128;
 
@@ -66,7 +66,7 @@ impl Key for u128 {
     }
 }
 
-impl Key for [u8] {
+impl IndexKey for [u8] {
     type Ref<'a> = &'a [u8];
     type Owned = Box<[u8]>;
 

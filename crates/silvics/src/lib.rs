@@ -37,7 +37,7 @@ pub use index::{
     Check, Compression, Cursor, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan,
     OwnedKey, Pinned,
 };
-pub use key::Key;
+pub use key::IndexKey;
 pub use silvics_pool::{
     Heap, Pages, Placement, PoolStats, Pooled, Recorded, Shared, SizeClassHeap, Tuning, TuningError,
 };

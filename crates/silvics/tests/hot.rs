@@ -6,8 +6,8 @@
 use silvics::art::ArtKey;
 use silvics::art::hot::{Coverage, Policy, ReorganizeError, Report, Sampling};
 use silvics::{
-    AllocError, ArtTree, Check, Key, Options, OrderedIndex, Pages, Placement, Pooled, Recorded,
-    Shared,
+    AllocError, ArtTree, Check, IndexKey, Options, OrderedIndex, Pages, Placement, Pooled,
+    Recorded, Shared,
 };
 use silvics_layout::record;
 use silvics_sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -40,7 +40,7 @@ fn mixed(n: u64) -> u64 {
     (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
 }
 
-type Oracle<K> = BTreeMap<<K as Key>::Owned, u64>;
+type Oracle<K> = BTreeMap<<K as IndexKey>::Owned, u64>;
 
 /// The tree has what the oracle has, in both directions, and no object beside.
 fn is<K: ArtKey + ?Sized, P: Placement>(tree: &mut ArtTree<K, P>, oracle: &Oracle<K>) {

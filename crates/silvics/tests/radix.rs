@@ -5,7 +5,7 @@
 
 use silvics::art::ArtKey;
 use silvics::{
-    AllocError, ArtTree, BulkLoadError, Check, CompareExchangeError, Cursor, Key, Options,
+    AllocError, ArtTree, BulkLoadError, Check, CompareExchangeError, Cursor, IndexKey, Options,
     OrderedIndex, OrderedScan, Placement, Pooled, SkipList, TryInsertError,
 };
 use silvics_sync::atomic::{AtomicU64, Ordering};
@@ -345,7 +345,7 @@ fn sorted_entries_are_loaded() {
     loads::<u128>(&(0..2000).map(|n| u128::from(mixed(n)) << (n % 64)).collect());
     let text = |n: u64| {
         let text = format!("/{:x}/{}", mixed(n) % 7, "deep/".repeat((mixed(n) >> 8) as usize % 9));
-        <[u8] as Key>::to_owned(&text.as_bytes()[..text.len() - (n % 4) as usize])
+        <[u8] as IndexKey>::to_owned(&text.as_bytes()[..text.len() - (n % 4) as usize])
     };
     loads::<[u8]>(&(0..3000).map(text).collect());
     loads::<[u8]>(&(0..300).map(|len| vec![b'm'; len].into()).collect());

@@ -18,7 +18,7 @@ fn cost<I: Subject>(name: &str, clock: &Clock) {
     for _ in 0..9 {
         let begun = Instant::now();
         for n in 0..CALLS {
-            let key = <I::Key as silvics::Key>::borrow(&keys[(n % 256) as usize]);
+            let key = <I::Key as silvics::IndexKey>::borrow(&keys[(n % 256) as usize]);
             if n & 1024 == 0 {
                 std::hint::black_box(index.get(key, &guard));
             } else {

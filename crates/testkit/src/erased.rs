@@ -30,8 +30,8 @@
 //!   scans ([`crate::lookups`]) and what is timed takes the index as it is.
 
 use silvics::{
-    AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, InsertManyError, Key, KeyRef,
-    Options, OrderedIndex, OrderedScan, PoolStats, TryInsertError, Update, Violation,
+    AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, IndexKey, InsertManyError,
+    KeyRef, Options, OrderedIndex, OrderedScan, PoolStats, TryInsertError, Update, Violation,
 };
 use std::any::Any;
 use std::cell::RefCell;
@@ -43,7 +43,7 @@ use std::sync::Arc;
 pub type KeyOf<I> = <I as OrderedIndex>::Key;
 
 /// [`OrderedIndex`] and [`Check`] without what needs to know the type.
-pub trait AnyIndex<K: Key + ?Sized>: Send + Sync {
+pub trait AnyIndex<K: IndexKey + ?Sized>: Send + Sync {
     /// See [`OrderedIndex::domain`].
     fn domain(&self) -> &Domain;
     /// See [`OrderedIndex::get`].
@@ -96,13 +96,13 @@ pub trait AnyIndex<K: Key + ?Sized>: Send + Sync {
 }
 
 /// The entries of a range.
-pub type Entries<'g, K> = Box<dyn Iterator<Item = (<K as Key>::Ref<'g>, u64)> + 'g>;
+pub type Entries<'g, K> = Box<dyn Iterator<Item = (<K as IndexKey>::Ref<'g>, u64)> + 'g>;
 
 /// The bounds of a range.
-pub type Bounds<'g, K> = (Bound<<K as Key>::Ref<'g>>, Bound<<K as Key>::Ref<'g>>);
+pub type Bounds<'g, K> = (Bound<<K as IndexKey>::Ref<'g>>, Bound<<K as IndexKey>::Ref<'g>>);
 
 /// [`OrderedScan`] in the same way.
-pub trait AnyScan<K: Key + ?Sized>: AnyIndex<K> {
+pub trait AnyScan<K: IndexKey + ?Sized>: AnyIndex<K> {
     /// See [`OrderedScan::range`].
     fn range<'g>(&'g self, bounds: Bounds<'g, K>, guard: &'g Guard) -> Entries<'g, K>;
     /// See [`OrderedScan::range_rev`].
@@ -113,7 +113,7 @@ pub trait AnyScan<K: Key + ?Sized>: AnyIndex<K> {
 
 impl<K, I> AnyIndex<K> for I
 where
-    K: Key + ?Sized,
+    K: IndexKey + ?Sized,
     I: OrderedIndex<Key = K> + Check + 'static,
 {
     fn domain(&self) -> &Domain {
@@ -189,7 +189,7 @@ where
 
 impl<K, I> AnyScan<K> for I
 where
-    K: Key + ?Sized,
+    K: IndexKey + ?Sized,
     I: OrderedScan<Key = K> + Check + 'static,
 {
     fn range<'g>(&'g self, bounds: Bounds<'g, K>, guard: &'g Guard) -> Entries<'g, K> {
@@ -204,12 +204,12 @@ where
 }
 
 /// An index with keys `K`, whatever its type.
-pub struct Erased<K: Key + ?Sized> {
+pub struct Erased<K: IndexKey + ?Sized> {
     index: Box<dyn AnyIndex<K>>,
 }
 
 /// An index with keys `K`, ranges and cursors, whatever its type.
-pub struct ErasedScan<K: Key + ?Sized> {
+pub struct ErasedScan<K: IndexKey + ?Sized> {
     /// Shared with its own cursors only.
     index: Arc<dyn AnyScan<K>>,
 }
@@ -218,10 +218,10 @@ pub struct ErasedScan<K: Key + ?Sized> {
 type Make<T> = fn(&Options) -> Result<T, AllocError>;
 
 /// What makes an [`Erased`].
-pub struct Points<K: Key + ?Sized>(Make<Box<dyn AnyIndex<K>>>);
+pub struct Points<K: IndexKey + ?Sized>(Make<Box<dyn AnyIndex<K>>>);
 
 /// What makes an [`ErasedScan`].
-pub struct Scans<K: Key + ?Sized>(Make<Arc<dyn AnyScan<K>>>);
+pub struct Scans<K: IndexKey + ?Sized>(Make<Arc<dyn AnyScan<K>>>);
 
 /// Makes indexes of type `I`.
 pub fn points<I: OrderedIndex + Check + 'static>() -> Points<I::Key> {
@@ -268,8 +268,8 @@ impl Chosen {
 
 /// [`Points`] or [`Scans`].
 pub trait Maker: Send + Sync + 'static {}
-impl<K: Key + ?Sized> Maker for Points<K> {}
-impl<K: Key + ?Sized> Maker for Scans<K> {}
+impl<K: IndexKey + ?Sized> Maker for Points<K> {}
+impl<K: IndexKey + ?Sized> Maker for Scans<K> {}
 
 /// Calls the maker of type `M` that the calling thread has chosen.
 ///
@@ -281,13 +281,13 @@ fn with_maker<M: Maker, T>(make: impl FnOnce(&M) -> T) -> T {
     make(maker.expect("an erased index is made within `erased::run`, with a maker of its kind"))
 }
 
-impl<K: Key + ?Sized> fmt::Debug for Erased<K> {
+impl<K: IndexKey + ?Sized> fmt::Debug for Erased<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Erased({} keys)", self.index.len())
     }
 }
 
-impl<K: Key + ?Sized> fmt::Debug for ErasedScan<K> {
+impl<K: IndexKey + ?Sized> fmt::Debug for ErasedScan<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ErasedScan({} keys)", self.index.len())
     }
@@ -364,7 +364,7 @@ macro_rules! passed_on {
     };
 }
 
-impl<K: Key + ?Sized> OrderedIndex for Erased<K> {
+impl<K: IndexKey + ?Sized> OrderedIndex for Erased<K> {
     type Key = K;
 
     fn with_options(options: &Options) -> Result<Self, AllocError> {
@@ -373,7 +373,7 @@ impl<K: Key + ?Sized> OrderedIndex for Erased<K> {
     passed_on!();
 }
 
-impl<K: Key + ?Sized> OrderedIndex for ErasedScan<K> {
+impl<K: IndexKey + ?Sized> OrderedIndex for ErasedScan<K> {
     type Key = K;
 
     fn with_options(options: &Options) -> Result<Self, AllocError> {
@@ -382,7 +382,7 @@ impl<K: Key + ?Sized> OrderedIndex for ErasedScan<K> {
     passed_on!();
 }
 
-impl<K: Key + ?Sized> Check for Erased<K> {
+impl<K: IndexKey + ?Sized> Check for Erased<K> {
     fn check(&mut self) -> Result<usize, Violation> {
         self.index.check()
     }
@@ -394,7 +394,7 @@ impl<K: Key + ?Sized> Check for Erased<K> {
     }
 }
 
-impl<K: Key + ?Sized> ErasedScan<K> {
+impl<K: IndexKey + ?Sized> ErasedScan<K> {
     /// Exclusive access: cursors keep an `ErasedScan` and not the index alone, so that there is
     /// none left, unless somebody has kept one wrongly.
     fn exclusive(&mut self) -> Result<&mut (dyn AnyScan<K> + 'static), Violation> {
@@ -403,7 +403,7 @@ impl<K: Key + ?Sized> ErasedScan<K> {
     }
 }
 
-impl<K: Key + ?Sized> Check for ErasedScan<K> {
+impl<K: IndexKey + ?Sized> Check for ErasedScan<K> {
     fn check(&mut self) -> Result<usize, Violation> {
         self.exclusive()?.check()
     }
@@ -418,7 +418,7 @@ impl<K: Key + ?Sized> Check for ErasedScan<K> {
     }
 }
 
-impl<K: Key + ?Sized> OrderedScan for ErasedScan<K> {
+impl<K: IndexKey + ?Sized> OrderedScan for ErasedScan<K> {
     type Range<'g> = Entries<'g, K>;
     type RangeRev<'g> = Entries<'g, K>;
     type Cursor = ErasedCursor<K>;
@@ -444,19 +444,19 @@ impl<K: Key + ?Sized> OrderedScan for ErasedScan<K> {
 
 /// A cursor of [`ErasedScan`]. Its fields are dropped in this order: with the last handle the index
 /// goes, whose cursor is then gone.
-pub struct ErasedCursor<K: Key + ?Sized> {
+pub struct ErasedCursor<K: IndexKey + ?Sized> {
     cursor: Box<dyn Cursor<Key = K>>,
     #[allow(dead_code)] // kept
     index: Arc<ErasedScan<K>>,
 }
 
-impl<K: Key + ?Sized> fmt::Debug for ErasedCursor<K> {
+impl<K: IndexKey + ?Sized> fmt::Debug for ErasedCursor<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ErasedCursor({:?})", self.cursor.key())
     }
 }
 
-impl<K: Key + ?Sized> Cursor for ErasedCursor<K> {
+impl<K: IndexKey + ?Sized> Cursor for ErasedCursor<K> {
     type Key = K;
 
     fn seek(&mut self, key: K::Ref<'_>) -> bool {

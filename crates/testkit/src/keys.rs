@@ -3,11 +3,11 @@
 use crate::rng::mix;
 #[cfg(feature = "suite")]
 use proptest::{prelude::*, strategy::BoxedStrategy};
-use silvics::{Check, Key, KeyRef, OrderedIndex, OrderedScan, OwnedKey};
+use silvics::{Check, IndexKey, KeyRef, OrderedIndex, OrderedScan, OwnedKey};
 use std::fmt;
 
 /// A key type with test data.
-pub trait TestKey: Key {
+pub trait TestKey: IndexKey {
     /// The `n`-th key: `a < b` if and only if `nth(a) < nth(b)`.
     fn nth(n: u64) -> Self::Owned;
 
@@ -178,12 +178,12 @@ pub(crate) fn nth<I: Subject>(n: u64) -> OwnedKey<I> {
 
 /// Lends a key of index `I`.
 pub(crate) fn lend<I: OrderedIndex>(key: &OwnedKey<I>) -> KeyRef<'_, I> {
-    <I::Key as Key>::borrow(key)
+    <I::Key as IndexKey>::borrow(key)
 }
 
 /// Copies a key of index `I`.
 pub(crate) fn own<I: OrderedIndex>(key: KeyRef<'_, I>) -> OwnedKey<I> {
-    <I::Key as Key>::to_owned(key)
+    <I::Key as IndexKey>::to_owned(key)
 }
 
 /// A key of index `I` in a few characters.

@@ -6,8 +6,8 @@ use crate::failure::ensure;
 use crate::rest::counts;
 use silvics::update::Step;
 use silvics::{
-    AllocError, Check, Cursor, Domain, Guard, Key, Options, OrderedEnds, OrderedIndex, OrderedScan,
-    Pages, PoolStats, Update, Violation,
+    AllocError, Check, Cursor, Domain, Guard, IndexKey, Options, OrderedEnds, OrderedIndex,
+    OrderedScan, Pages, PoolStats, Update, Violation,
 };
 use silvics_pool::Budget;
 use silvics_sync::{Mutex, MutexGuard};
@@ -20,22 +20,22 @@ pub const ENTRY_BYTES: usize = 64;
 
 /// A `BTreeMap` under one lock.
 #[derive(Debug)]
-pub struct LockedMap<K: Key + ?Sized> {
+pub struct LockedMap<K: IndexKey + ?Sized> {
     state: Mutex<State<K>>,
     domain: Domain,
     budget: Budget,
 }
 
 #[derive(Debug)]
-pub(crate) struct State<K: Key + ?Sized> {
+pub(crate) struct State<K: IndexKey + ?Sized> {
     pub(crate) entries: BTreeMap<K::Owned, u64>,
     /// Every key a range has lent, kept as long as the map.
     lent: BTreeSet<Arc<K::Owned>>,
 }
 
-type Bounds<'a, K> = (Bound<<K as Key>::Ref<'a>>, Bound<<K as Key>::Ref<'a>>);
+type Bounds<'a, K> = (Bound<<K as IndexKey>::Ref<'a>>, Bound<<K as IndexKey>::Ref<'a>>);
 
-impl<K: Key + ?Sized> LockedMap<K> {
+impl<K: IndexKey + ?Sized> LockedMap<K> {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State<K>> {
         self.state.lock()
     }
@@ -79,7 +79,7 @@ impl<K: Key + ?Sized> LockedMap<K> {
 }
 
 /// Whether `key` is in `bounds`; nothing is in inverted ones.
-pub(crate) fn within<K: Key + ?Sized>(bounds: &Bounds<'_, K>, key: &K::Owned) -> bool {
+pub(crate) fn within<K: IndexKey + ?Sized>(bounds: &Bounds<'_, K>, key: &K::Owned) -> bool {
     let key = K::borrow(key);
     let above = match &bounds.0 {
         Bound::Included(low) => key >= K::shorten(*low),
@@ -94,7 +94,7 @@ pub(crate) fn within<K: Key + ?Sized>(bounds: &Bounds<'_, K>, key: &K::Owned) ->
     above && below
 }
 
-impl<K: Key + ?Sized> LockedMap<K> {
+impl<K: IndexKey + ?Sized> LockedMap<K> {
     /// The entry at an end, looked up or taken out.
     fn at_end(
         &self,
@@ -110,7 +110,7 @@ impl<K: Key + ?Sized> LockedMap<K> {
     }
 }
 
-impl<K: Key + ?Sized> OrderedEnds for LockedMap<K> {
+impl<K: IndexKey + ?Sized> OrderedEnds for LockedMap<K> {
     fn first<'g>(&'g self, _: &'g Guard) -> Option<(K::Ref<'g>, u64)> {
         self.at_end(|entries| entries.first_key_value().map(|(key, value)| (key.clone(), *value)))
     }
@@ -125,7 +125,7 @@ impl<K: Key + ?Sized> OrderedEnds for LockedMap<K> {
     }
 }
 
-impl<K: Key + ?Sized> OrderedIndex for LockedMap<K> {
+impl<K: IndexKey + ?Sized> OrderedIndex for LockedMap<K> {
     type Key = K;
 
     fn with_options(options: &Options) -> Result<Self, AllocError> {
@@ -185,7 +185,7 @@ impl<K: Key + ?Sized> OrderedIndex for LockedMap<K> {
     }
 }
 
-impl<K: Key + ?Sized> OrderedScan for LockedMap<K> {
+impl<K: IndexKey + ?Sized> OrderedScan for LockedMap<K> {
     type Range<'g> = std::vec::IntoIter<(K::Ref<'g>, u64)>;
     type RangeRev<'g> = std::iter::Rev<Self::Range<'g>>;
     type Cursor = LockedCursor<K>;
@@ -207,7 +207,7 @@ impl<K: Key + ?Sized> OrderedScan for LockedMap<K> {
     }
 }
 
-impl<K: Key + ?Sized> Check for LockedMap<K> {
+impl<K: IndexKey + ?Sized> Check for LockedMap<K> {
     fn check(&mut self) -> Result<usize, Violation> {
         let entries = self.lock().entries.len();
         let held = self.budget.held();
@@ -276,19 +276,19 @@ pub fn step<O: Ord + Clone>(
 
 /// A cursor of [`LockedMap`].
 #[derive(Debug)]
-pub struct LockedCursor<K: Key + ?Sized> {
+pub struct LockedCursor<K: IndexKey + ?Sized> {
     pub(crate) map: Arc<LockedMap<K>>,
     pub(crate) at: Position<K::Owned>,
 }
 
-impl<K: Key + ?Sized> LockedCursor<K> {
+impl<K: IndexKey + ?Sized> LockedCursor<K> {
     fn go(&mut self, to: &Move<K::Owned>) -> bool {
         self.at = step(&self.map.lock().entries, &self.at, to);
         matches!(self.at, Position::At(..))
     }
 }
 
-impl<K: Key + ?Sized> Cursor for LockedCursor<K> {
+impl<K: IndexKey + ?Sized> Cursor for LockedCursor<K> {
     type Key = K;
 
     fn seek(&mut self, key: K::Ref<'_>) -> bool {

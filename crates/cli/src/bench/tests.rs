@@ -13,7 +13,7 @@ use crate::machine::Machine;
 use crate::ours::{ByRange, Ours};
 use crate::progress::Progress;
 use clap::Parser;
-use silvics::{AllocError, Key, Options, OrderedIndex, Pages, SkipList};
+use silvics::{AllocError, IndexKey, Options, OrderedIndex, Pages, SkipList};
 use silvics_sync::Mutex;
 use silvics_workload::{Choice, Dist, Mix, Share};
 use std::collections::BTreeMap;
@@ -282,7 +282,7 @@ fn the_value_of_a_byte_key_follows_from_its_bytes() {
         let key = <[u8] as BenchKey>::key(&space, position);
         assert_eq!(<[u8]>::value_of(key), <[u8]>::value(&space, position));
         assert_eq!(<[u8]>::weight_of(key), <[u8]>::weight(&space, position));
-        assert_eq!(<[u8] as Key>::to_owned(key).len(), 8);
+        assert_eq!(<[u8] as IndexKey>::to_owned(key).len(), 8);
     }
 }
 

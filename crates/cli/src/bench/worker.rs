@@ -6,7 +6,7 @@ use super::subject::{Failure, RunSpec};
 use crate::contender::{Contender, Session};
 use crate::interrupt;
 use crate::keys::BenchKey;
-use silvics::{AllocError, Guard, Key, PoolStats};
+use silvics::{AllocError, Guard, IndexKey, PoolStats};
 use silvics_sync::atomic::{AtomicBool, Ordering};
 use silvics_workload::{BLOCK_OPS, Block, LoadPart, Op, Share, Stream};
 use std::hint::{black_box, select_unpredictable};
@@ -130,7 +130,7 @@ pub(super) trait Calls<K: BenchKey + ?Sized> {
     fn refresh(&mut self);
 }
 
-type Visit<'a, K> = &'a mut dyn FnMut(<K as Key>::Ref<'_>, u64);
+type Visit<'a, K> = &'a mut dyn FnMut(<K as IndexKey>::Ref<'_>, u64);
 
 impl<K: BenchKey + ?Sized, S: Session<Key = K>> Calls<K> for S {
     fn get(&mut self, key: K::Ref<'_>) -> Option<u64> {

@@ -34,18 +34,26 @@ impl<I> Inspected<I::Key> for I
 where
     I: OrderedIndex<Key: BenchKey> + Objects + Check,
 {
-    fn insert(&self, key: <I::Key as silvics::Key>::Ref<'_>, value: u64) -> Result<(), AllocError> {
+    fn insert(
+        &self,
+        key: <I::Key as silvics::IndexKey>::Ref<'_>,
+        value: u64,
+    ) -> Result<(), AllocError> {
         match self.pin().try_insert(key, value) {
             Err(TryInsertError::Alloc(error)) => Err(error),
             _ => Ok(()),
         }
     }
 
-    fn remove(&self, key: <I::Key as silvics::Key>::Ref<'_>) -> Result<bool, AllocError> {
+    fn remove(&self, key: <I::Key as silvics::IndexKey>::Ref<'_>) -> Result<bool, AllocError> {
         Ok(self.pin().remove(key)?.is_some())
     }
 
-    fn get(&self, key: <I::Key as silvics::Key>::Ref<'_>, reads: &mut Vec<Read>) -> Option<u64> {
+    fn get(
+        &self,
+        key: <I::Key as silvics::IndexKey>::Ref<'_>,
+        reads: &mut Vec<Read>,
+    ) -> Option<u64> {
         let pinned = self.pin();
         record::of(reads, || pinned.get(key))
     }

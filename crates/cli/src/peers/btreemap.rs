@@ -17,7 +17,7 @@
 use super::{Peer, PeerKey};
 use crate::contender::{Contender, Session};
 use parking_lot::RwLock;
-use silvics::{AllocError, Key};
+use silvics::{AllocError, IndexKey};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Bound::{Included, Unbounded};
@@ -67,7 +67,7 @@ impl<K: PeerKey + ?Sized> Session for BtreeMapSession<'_, K> {
 
     #[inline]
     fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
-        let key = <K as Key>::to_owned(key);
+        let key = <K as IndexKey>::to_owned(key);
         match self.map.write().entry(key) {
             Entry::Vacant(entry) => {
                 entry.insert(value);
@@ -94,7 +94,7 @@ impl<K: PeerKey + ?Sized> Session for BtreeMapSession<'_, K> {
         let range = (Included(K::lend(&from)), Unbounded);
         let mut seen = 0;
         for (key, value) in map.range::<K, _>(range).take(limit) {
-            visit(<K as Key>::borrow(key), *value);
+            visit(<K as IndexKey>::borrow(key), *value);
             seen += 1;
         }
         seen

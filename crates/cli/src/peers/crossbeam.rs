@@ -22,7 +22,7 @@ use super::{Peer, PeerKey};
 use crate::contender::{Contender, Session};
 use crossbeam_epoch::{self as epoch, Guard};
 use crossbeam_skiplist::SkipList;
-use silvics::{AllocError, Key};
+use silvics::{AllocError, IndexKey};
 use std::cell::Cell;
 use std::ops::Bound::{Included, Unbounded};
 use std::ptr;
@@ -73,7 +73,7 @@ impl<K: PeerKey + ?Sized> Session for CrossbeamSession<'_, K> {
 
     #[inline]
     fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
-        let key = <K as Key>::to_owned(key);
+        let key = <K as IndexKey>::to_owned(key);
         let present = Cell::new(ptr::null());
         let keep = |old: &u64| {
             present.set(ptr::from_ref(old));
@@ -100,7 +100,7 @@ impl<K: PeerKey + ?Sized> Session for CrossbeamSession<'_, K> {
         let range = (Included(K::lend(&from)), Unbounded);
         let mut seen = 0;
         for entry in self.list.range::<K, _>(range, &self.guard).take(limit) {
-            visit(<K as Key>::borrow(entry.key()), *entry.value());
+            visit(<K as IndexKey>::borrow(entry.key()), *entry.value());
             seen += 1;
         }
         seen

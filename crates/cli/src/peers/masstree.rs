@@ -32,11 +32,11 @@ use super::Peer;
 use crate::contender::{Contender, Session};
 use masstree::{MAX_KEY_LENGTH, MassTree, RangeBound};
 use seize::{Guard, LocalGuard};
-use silvics::{AllocError, Key, key};
+use silvics::{AllocError, IndexKey, key};
 use std::marker::PhantomData;
 
 /// A key as the bytes masstree stores.
-pub trait MasstreeKey: Key {
+pub trait MasstreeKey: IndexKey {
     /// The longest key, for byte strings.
     const MAX_BYTES: Option<usize>;
     /// Whether a scan may start at any key.

@@ -40,7 +40,7 @@ pub use self::masstree::Masstree;
 pub use self::scc::SccTreeIndex;
 
 use crate::contender::Contender;
-use silvics::Key;
+use silvics::IndexKey;
 use std::borrow::Borrow;
 
 /// What the catalogue says about a peer. `default()` is an empty map.
@@ -63,7 +63,7 @@ pub trait Peer: Contender + Default {
 }
 
 /// A key that can be lent as the `&Q` of `Borrow`-style signatures.
-pub trait PeerKey: Key<Owned: Borrow<Self>> + Ord {
+pub trait PeerKey: IndexKey<Owned: Borrow<Self>> + Ord {
     /// The key behind a reference.
     fn lend<'a>(key: &'a Self::Ref<'_>) -> &'a Self;
 }

@@ -13,7 +13,7 @@
 use super::{Peer, PeerKey};
 use crate::contender::{Contender, Session};
 use scc::{Guard, TreeIndex};
-use silvics::{AllocError, Key};
+use silvics::{AllocError, IndexKey};
 use std::ops::Bound::{Included, Unbounded};
 
 /// `scc::TreeIndex`.
@@ -70,7 +70,7 @@ impl<K: PeerKey + ?Sized> Session for SccSession<'_, K> {
 
     #[inline]
     fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
-        Ok(self.tree.insert_sync(<K as Key>::to_owned(key), value).is_ok())
+        Ok(self.tree.insert_sync(<K as IndexKey>::to_owned(key), value).is_ok())
     }
 
     #[inline]
@@ -87,7 +87,7 @@ impl<K: PeerKey + ?Sized> Session for SccSession<'_, K> {
         let range = (Included(K::lend(&from)), Unbounded);
         let mut seen = 0;
         for (key, value) in self.tree.range::<K, _>(range, self.guard()).take(limit) {
-            visit(<K as Key>::borrow(key), *value);
+            visit(<K as IndexKey>::borrow(key), *value);
             seen += 1;
         }
         seen

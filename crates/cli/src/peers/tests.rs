@@ -5,16 +5,16 @@
 
 use super::{Masstree, Peer};
 use crate::contender::{Contender, Session};
-use silvics::Key;
+use silvics::IndexKey;
 use silvics_sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::thread;
 
-type OwnedKey<C> = <<C as Contender>::Key as Key>::Owned;
+type OwnedKey<C> = <<C as Contender>::Key as IndexKey>::Owned;
 
 /// Keys to test with.
-trait TestKey: Key {
+trait TestKey: IndexKey {
     /// Ascending in `n`, for `n` up to a million.
     fn nth(n: u64) -> Self::Owned;
     /// Keys at the edges of the key space, at most `longest` bytes long; the first is the least.
@@ -70,12 +70,12 @@ impl Random {
 
 fn scanned<S: Session>(
     session: &mut S,
-    from: &<S::Key as Key>::Owned,
+    from: &<S::Key as IndexKey>::Owned,
     limit: usize,
-) -> Vec<(<S::Key as Key>::Owned, u64)> {
+) -> Vec<(<S::Key as IndexKey>::Owned, u64)> {
     let mut entries = Vec::new();
-    let visit = &mut |key: <S::Key as Key>::Ref<'_>, value| {
-        entries.push((<S::Key as Key>::to_owned(key), value));
+    let visit = &mut |key: <S::Key as IndexKey>::Ref<'_>, value| {
+        entries.push((<S::Key as IndexKey>::to_owned(key), value));
     };
     let seen = session.scan(S::Key::borrow(from), limit, visit);
     assert_eq!(seen, entries.len(), "scan says how many it visited");

@@ -4,7 +4,7 @@ use super::leaf::{BYTES_LEAVES, U64_LEAVES, U128_LEAVES};
 use super::leaf::{BytesLeaf, BytesLeaves, IntegerLeaf, IntegerLeaves, LeafOf, Leaves};
 use super::node::NODES;
 use super::scan::Frame;
-use crate::key::{Key, common_prefix};
+use crate::key::{IndexKey, common_prefix};
 use silvics_layout::NodeLayout;
 use silvics_pool::Placement;
 use std::mem::MaybeUninit;
@@ -26,7 +26,7 @@ impl ArtKey for [u8] {}
 
 /// What the tree must know of its keys.
 #[doc(hidden)]
-pub trait Parts: Key {
+pub trait Parts: IndexKey {
     /// Whether nodes of the last byte hold values. There is no leaf below them that has the whole key: so
     /// a lookup compares prefixes where bytes are skipped, and they must fit a word.
     const DIRECT: bool;

@@ -141,7 +141,7 @@ use crate::error::{InsertManyError, Violation};
 use crate::index::{
     Check, Compression, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan,
 };
-use crate::key::Key;
+use crate::key::IndexKey;
 use crate::update::Update;
 use home::Home;
 use hot::sample::Samples;
@@ -339,7 +339,7 @@ impl<K: ArtKey + ?Sized, P: Placement> OrderedEnds for ArtTree<K, P> {
 }
 
 /// Both ends of a range.
-fn bounds<'g, K: Key + ?Sized>(
+fn bounds<'g, K: IndexKey + ?Sized>(
     range: &impl RangeBounds<K::Ref<'g>>,
 ) -> (Bound<K::Ref<'g>>, Bound<K::Ref<'g>>) {
     (range.start_bound().cloned(), range.end_bound().cloned())

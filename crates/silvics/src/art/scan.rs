@@ -20,7 +20,8 @@ pub struct Range<'g, K: ArtKey + ?Sized = u64, P: Placement = Pooled>(Walk<'g, K
 pub struct RangeRev<'g, K: ArtKey + ?Sized = u64, P: Placement = Pooled>(Walk<'g, K, P>);
 
 /// Where a scan begins and where it ends.
-type Bounds<'g, K> = (Bound<<K as crate::Key>::Ref<'g>>, Bound<<K as crate::Key>::Ref<'g>>);
+type Bounds<'g, K> =
+    (Bound<<K as crate::IndexKey>::Ref<'g>>, Bound<<K as crate::IndexKey>::Ref<'g>>);
 
 impl<'g, K: ArtKey + ?Sized, P: Placement> Range<'g, K, P> {
     pub(super) fn new(

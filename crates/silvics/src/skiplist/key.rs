@@ -17,7 +17,7 @@
 //!   target is looked at about once. Keys that have 255 bytes or more in common have hint 0.
 
 use super::node::{BYTES_NODE, INTEGER_NODE, Node, NodeRef};
-use crate::key::{Key, common_prefix};
+use crate::key::{IndexKey, common_prefix};
 use silvics_layout::NodeLayout;
 use silvics_sync::model::touch;
 use std::cmp::Ordering;
@@ -26,7 +26,7 @@ use std::ptr::NonNull;
 /// A key type the skip list can hold.
 ///
 /// Sealed: implemented for `u64` and `[u8]`.
-pub trait SkipKey: Key + private::Sealed {
+pub trait SkipKey: IndexKey + private::Sealed {
     /// Where the value is in a node; its references follow.
     #[doc(hidden)]
     const VALUE: usize;

@@ -6,7 +6,7 @@ use crate::keys::{TestKey, lend, nth, own, show};
 use crate::reference::{Move, Position, step, within};
 use crate::{ScanSubject, Subject};
 use silvics::{
-    AllocError, ArtTree, BronsonTree, Check, CompareExchangeError, Cursor, Guard, Key,
+    AllocError, ArtTree, BronsonTree, Check, CompareExchangeError, Cursor, Guard, IndexKey,
     NatarajanTree, Options, OrderedIndex, OrderedScan, OwnedKey, Pages, Pooled, Shared, SkipList,
     TryInsertError,
 };
@@ -429,8 +429,8 @@ impl<I: ScanSubject<Key: Decode>> Walk<I> {
             _ => Move::Prev,
         };
         let moved = match &to {
-            Move::Seek(key) => self.cursor.seek(<I::Key as Key>::borrow(key)),
-            Move::SeekRev(key) => self.cursor.seek_rev(<I::Key as Key>::borrow(key)),
+            Move::Seek(key) => self.cursor.seek(<I::Key as IndexKey>::borrow(key)),
+            Move::SeekRev(key) => self.cursor.seek_rev(<I::Key as IndexKey>::borrow(key)),
             Move::Next => self.cursor.next(),
             Move::Prev => self.cursor.prev(),
         };
