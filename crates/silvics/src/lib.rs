@@ -37,7 +37,9 @@ pub use index::{
     Check, Compression, Cursor, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan,
     OwnedKey, Pinned,
 };
-pub use key::IndexKey;
+pub use key::{AsKey, AsPrefix, IndexKey, Key};
+#[cfg(feature = "derive")]
+pub use silvics_derive::Key;
 pub use silvics_pool::{
     Heap, Pages, Placement, PoolStats, Pooled, Recorded, Shared, SizeClassHeap, Tuning, TuningError,
 };

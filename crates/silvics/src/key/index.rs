@@ -1,4 +1,4 @@
-//! Keys, and the encodings that keep their order.
+//! What indexes are keyed by.
 //!
 //! An index orders its keys as [`IndexKey::Ref`] orders them: integers by value, byte strings
 //! lexicographically (a proper prefix comes first). Structures that only compare bytes take other

@@ -1,0 +1,134 @@
+//! What is derived for: a struct is an enum of one variant that needs no number.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{Data, DeriveInput, Error, Expr, Field, Fields, Generics, Ident, Result, Visibility};
+
+/// A struct, or a variant.
+pub(crate) struct Variant<'a> {
+    /// Nothing for a struct.
+    pub(crate) name: Option<&'a Ident>,
+    pub(crate) fields: &'a Fields,
+    pub(crate) discriminant: Option<&'a Expr>,
+}
+
+impl Variant<'_> {
+    /// Its fields, with the variable that each is bound to, which begins so.
+    pub(crate) fn bound(&self, prefix: &str) -> Vec<(&Field, Ident)> {
+        let bind = |(at, field)| (field, format_ident!("__{prefix}{at}"));
+        self.fields.iter().enumerate().map(bind).collect()
+    }
+
+    /// `path { a: __x0 }` or `path(__x0)`: as a pattern, or as an expression of such variables.
+    pub(crate) fn with_variables(&self, path: &TokenStream, prefix: &str) -> TokenStream {
+        let path = self.name.map_or_else(|| path.clone(), |name| quote!(#path::#name));
+        let variables = self.bound(prefix).into_iter().map(|(field, variable)| {
+            let name = field.ident.as_ref().map(|name| quote!(#name:));
+            quote!(#name #variable)
+        });
+        match self.fields {
+            Fields::Named(_) => quote!(#path { #(#variables),* }),
+            Fields::Unnamed(_) => quote!(#path(#(#variables),*)),
+            Fields::Unit => path,
+        }
+    }
+}
+
+pub(crate) struct Shape<'a> {
+    pub(crate) visibility: &'a Visibility,
+    pub(crate) name: &'a Ident,
+    pub(crate) lent: Ident,
+    pub(crate) generics: Generics,
+    pub(crate) is_enum: bool,
+    /// Of discriminants.
+    pub(crate) number: Ident,
+    pub(crate) variants: Vec<Variant<'a>>,
+}
+
+impl<'a> Shape<'a> {
+    pub(crate) fn of(input: &'a DeriveInput) -> Result<Self> {
+        let name = &input.ident;
+        if let Some(lifetime) = input.generics.lifetimes().next() {
+            let message = "a key owns what it is made of: derive Key for a type without lifetimes";
+            return Err(Error::new_spanned(lifetime, message));
+        }
+        let variants: Vec<_> = match &input.data {
+            Data::Struct(data) => {
+                vec![Variant { name: None, fields: &data.fields, discriminant: None }]
+            }
+            Data::Enum(data) => {
+                let variant = |variant: &'a syn::Variant| Variant {
+                    name: Some(&variant.ident),
+                    fields: &variant.fields,
+                    discriminant: variant.discriminant.as_ref().map(|(_, number)| number),
+                };
+                data.variants.iter().map(variant).collect()
+            }
+            Data::Union(_) => {
+                return Err(Error::new_spanned(name, "a union has no order: use an enum"));
+            }
+        };
+        if variants.is_empty() {
+            return Err(Error::new_spanned(name, "there is no value of this enum to be a key"));
+        }
+        let mut generics = input.generics.clone();
+        for parameter in generics.type_params_mut() {
+            parameter.bounds.push(syn::parse_quote!(::silvics::Key));
+        }
+        Ok(Self {
+            visibility: &input.vis,
+            name,
+            lent: lent(input)?,
+            generics,
+            is_enum: matches!(input.data, Data::Enum(_)),
+            number: number(input)?,
+            variants,
+        })
+    }
+
+    /// Whether there is anything to lend.
+    pub(crate) fn has_fields(&self) -> bool {
+        self.variants.iter().any(|variant| !variant.fields.is_empty())
+    }
+
+    /// The field of a struct that has one.
+    pub(crate) fn only_field(&self) -> Option<&Field> {
+        let [Variant { name: None, fields, .. }] = &self.variants[..] else { return None };
+        fields.iter().next().filter(|_| fields.len() == 1)
+    }
+}
+
+/// The name of the type that is lent.
+fn lent(input: &DeriveInput) -> Result<Ident> {
+    let mut lent = format_ident!("{}Ref", input.ident);
+    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("key")) {
+        attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("lent") {
+                return Err(meta.error("unknown: #[key(lent = Name)] names what a map lends"));
+            }
+            lent = meta.value()?.parse()?;
+            Ok(())
+        })?;
+    }
+    Ok(lent)
+}
+
+/// The type of an enum's discriminants.
+fn number(input: &DeriveInput) -> Result<Ident> {
+    let mut number = format_ident!("isize");
+    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("repr")) {
+        attribute.parse_nested_meta(|meta| {
+            if let Some(name) = meta.path.get_ident() {
+                let name_is = name.to_string();
+                if name_is.starts_with(['u', 'i']) {
+                    number = name.clone();
+                }
+            }
+            if meta.input.peek(syn::token::Paren) {
+                let _: proc_macro2::Group = meta.input.parse()?; // align(8)
+            }
+            Ok(())
+        })?;
+    }
+    Ok(number)
+}

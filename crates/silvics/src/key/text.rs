@@ -1,0 +1,89 @@
+//! Strings of characters and of bytes.
+
+use super::buffer::{text, text_of};
+use super::{AsKey, AsPrefix, Decoder, Encoder, FormRef, Key};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Owned strings, that are lent as `$lent`.
+macro_rules! strings {
+    ($lent:ty, $from_form:expr, $from_part:expr, $bytes:expr; $($owned:ty),*) => {$(
+        impl Key for $owned {
+            type Form = [u8];
+            type Ref<'a> = &'a $lent;
+            type Part<'a> = Cow<'a, $lent>;
+
+            #[inline]
+            fn from_form(form: FormRef<'_, Self>) -> Self::Ref<'_> {
+                $from_form(form)
+            }
+            #[inline]
+            fn read<'a>(from: &mut Decoder<'a>) -> Cow<'a, $lent> {
+                $from_part(from.string())
+            }
+            #[inline]
+            fn into_part(key: Self::Ref<'_>) -> Self::Part<'_> {
+                Cow::Borrowed(key)
+            }
+            #[inline]
+            fn part_to_owned(part: Cow<'_, $lent>) -> Self {
+                part.into_owned().into()
+            }
+            #[inline]
+            fn to_owned(key: &$lent) -> Self {
+                key.into()
+            }
+        }
+
+        strings!(as_key $lent, $bytes, $owned; $owned, $lent, Cow<'_, $lent>);
+    )*};
+    (as_key $lent:ty, $bytes:expr, $owned:ty; $($as_key:ty),*) => {$(
+        impl AsKey<$owned> for $as_key {
+            #[inline(always)]
+            fn with_form<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+                let lent: &$lent = self;
+                then($bytes(lent))
+            }
+            #[inline]
+            fn write(&self, to: &mut Encoder) {
+                let lent: &$lent = self;
+                to.push_string($bytes(lent));
+            }
+        }
+
+        impl AsPrefix<$owned> for $as_key {
+            #[inline]
+            fn with_prefix<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+                let lent: &$lent = self;
+                then($bytes(lent))
+            }
+        }
+    )*};
+}
+
+strings!(str, text, text_of, str::as_bytes; String, Box<str>, Arc<str>);
+strings!([u8], (|bytes| bytes), (|part| part), (|bytes| bytes); Vec<u8>, Box<[u8]>, Arc<[u8]>);
+
+/// Literals of bytes.
+macro_rules! literals {
+    ($($owned:ty),*) => {$(
+        impl<const N: usize> AsKey<$owned> for [u8; N] {
+            #[inline(always)]
+            fn with_form<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+                then(self)
+            }
+            #[inline]
+            fn write(&self, to: &mut Encoder) {
+                to.push_string(self);
+            }
+        }
+
+        impl<const N: usize> AsPrefix<$owned> for [u8; N] {
+            fn with_prefix<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+                then(self)
+            }
+        }
+    )*};
+}
+
+literals!(Vec<u8>, Box<[u8]>, Arc<[u8]>);
