@@ -83,7 +83,7 @@ impl Place {
             Self::SizeClass(pages) => (pages, Tuning::default()),
             Self::Shared | Self::Allocator(_) => (Pages::Small, Tuning::default()),
         };
-        Options { pages, memory_limit, domain: None, tuning, heap: self.heap() }
+        Options { pages, memory_limit, tuning, heap: self.heap(), ..Options::default() }
     }
 
     /// The bytes it takes for an object of so many, 8-byte aligned, if that is known: of an index, or of the

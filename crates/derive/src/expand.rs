@@ -279,8 +279,17 @@ fn key(shape: &Shape<'_>) -> TokenStream {
 fn form(shape: &Shape<'_>, lent: &TokenStream) -> (TokenStream, TokenStream, TokenStream) {
     let name = shape.name;
     let (_, of_type, _) = shape.generics.split_for_impl();
-    let with_form = |body: TokenStream| {
+    let with_form = |body: TokenStream, form: Option<TokenStream>| {
+        let form = form.map(|form| {
+            quote! {
+                #[inline(always)]
+                fn form(&self) -> ::core::option::Option<::silvics::key::FormRef<'_, #name #of_type>> {
+                    #form
+                }
+            }
+        });
         quote! {
+            #form
             #[inline]
             fn with_form<__T>(
                 &self,
@@ -298,7 +307,7 @@ fn form(shape: &Shape<'_>, lent: &TokenStream) -> (TokenStream, TokenStream, Tok
             quote!(<#of as ::silvics::Key>::into_part(<#of as ::silvics::Key>::from_form(form)));
         return (
             quote!(<#of as ::silvics::Key>::Form),
-            with_form(body),
+            with_form(body, Some(quote!(::silvics::AsKey::<#of>::form(&self.#member)))),
             quote!(#lent { #member: #part }),
         );
     }
@@ -310,13 +319,13 @@ fn form(shape: &Shape<'_>, lent: &TokenStream) -> (TokenStream, TokenStream, Tok
         let body = quote!(then(u64::from(match self { #(#names => #ranks,)* })));
         let back =
             quote!(match form as u16 { #(#ranks => #names,)* _ => ::silvics::key::no_variant() });
-        return (quote!(u64), with_form(body), back);
+        return (quote!(u64), with_form(body, None), back);
     }
     let body = quote! {
         ::silvics::key::Encoder::encode(|to| ::silvics::AsKey::<#name #of_type>::write(self, to), then)
     };
     let back = quote!(<Self as ::silvics::Key>::read(&mut ::silvics::key::Decoder::new(form)));
-    (quote!([u8]), with_form(body), back)
+    (quote!([u8]), with_form(body, None), back)
 }
 
 /// What the first fields of a struct are prefixes of.

@@ -222,19 +222,30 @@ pub struct SharedSlots<T> {
     marker: PhantomData<fn() -> T>,
 }
 
+impl<T> SharedSlots<T> {
+    /// What is asked for, which heaps want to be something.
+    const LAYOUT: Layout = if size_of::<T>() > 0 {
+        Layout::new::<T>()
+    } else {
+        match Layout::from_size_align(align_of::<T>(), align_of::<T>()) {
+            Ok(layout) => layout,
+            Err(_) => unreachable!(),
+        }
+    };
+}
+
 impl<T: Send + 'static> SlotAlloc<T> for SharedSlots<T> {
     const RELEASES_WHOLE: bool = false;
 
     fn new(kind: &'static str, config: &Config) -> Self {
-        const { assert!(size_of::<T>() > 0) };
         Self { bytes: SharedBytes::new(kind, config), marker: PhantomData }
     }
     fn alloc(&self) -> Result<NonNull<T>, AllocError> {
-        self.bytes.alloc_layout(Layout::new::<T>()).map(NonNull::cast)
+        self.bytes.alloc_layout(Self::LAYOUT).map(NonNull::cast)
     }
     unsafe fn free(&self, object: NonNull<T>) {
         // SAFETY: the caller's promise.
-        unsafe { self.bytes.free_layout(object.cast(), Layout::new::<T>()) };
+        unsafe { self.bytes.free_layout(object.cast(), Self::LAYOUT) };
     }
     fn stats(&self) -> PoolStats {
         self.bytes.stats()

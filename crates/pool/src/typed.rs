@@ -32,16 +32,24 @@ pub struct Pool<T> {
 }
 
 impl<T> Pool<T> {
+    /// The bytes of a `T`, at most: eight in a slab.
+    pub const MAX_SIZE: usize = SLAB / 8;
+    /// Its alignment, at most: a small page.
+    pub const MAX_ALIGN: usize = 4 << 10;
+
     const SIZE: usize = {
-        assert!(align_of::<T>() <= 4096, "no alignment beyond a small page");
-        assert!(size_of::<T>() <= SLAB / 8, "too large for slabs: use BytesPool");
         let align = if align_of::<T>() < 8 { 8 } else { align_of::<T>() };
         let size = size_of::<T>().next_multiple_of(align);
         if size < 16 { 16 } else { size }
     };
 
     /// An empty pool of objects called `kind`; nothing is mapped before the first allocation.
+    ///
+    /// # Panics
+    /// If a `T` is larger than [`Pool::MAX_SIZE`] or [`Pool::MAX_ALIGN`] say: that is for [`BytesPool`](crate::BytesPool).
     pub fn new(kind: &'static str, config: &Config) -> Self {
+        assert!(size_of::<T>() <= Self::MAX_SIZE, "too large for slabs: use BytesPool");
+        assert!(align_of::<T>() <= Self::MAX_ALIGN, "no alignment beyond a small page");
         let tuning = &config.tuning;
         let align = align_of::<T>().max(tuning.slot_align);
         let size = Self::SIZE.next_multiple_of(align);

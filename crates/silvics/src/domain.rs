@@ -318,6 +318,17 @@ pub(crate) unsafe trait Reclaim: Send + Sync + 'static {
     /// # Safety
     /// The object came from here, nobody can reach it any more, and it is taken back once.
     unsafe fn reclaim(&self, object: NonNull<u8>);
+
+    /// What the collector is to do with a sealed batch of `pool`, once nobody can reach its objects any more.
+    fn sealed(pool: &Arc<Self>, batch: Sealed) -> impl FnOnce() + 'static
+    where
+        Self: Sized,
+    {
+        let pool = Arc::clone(pool); // D3
+        // SAFETY: by D1 and D2 no guard taken later can reach the objects, and the call runs only
+        // after all earlier ones are gone.
+        move || unsafe { batch.run(&*pool) }
+    }
 }
 
 /// A batch is sealed at this many objects (one under a model checker, to see each at once) …
@@ -361,12 +372,15 @@ impl Batch {
 }
 
 /// A batch on its way through the collector.
-struct Sealed(Box<[NonNull<u8>]>);
+pub(crate) struct Sealed(Box<[NonNull<u8>]>);
+
+// SAFETY: as of `Batch`.
+unsafe impl Send for Sealed {}
 
 impl Sealed {
     /// # Safety
     /// D1, and no reader is left.
-    unsafe fn run<R: Reclaim>(self, pool: &R) {
+    pub(crate) unsafe fn run<R: Reclaim>(self, pool: &R) {
         for &object in &self.0 {
             // SAFETY: the caller's promise.
             unsafe { pool.reclaim(object) };
@@ -398,24 +412,25 @@ impl<R: Reclaim> Retired<R> {
         Self { pool, domain, cells: PerThread::new(Arc::clone(budget)) }
     }
 
-    /// Retires `object` of `bytes` bytes: it is reclaimed when no guard can see it any more.
+    /// Retires `object` of `bytes` bytes: it is reclaimed when no guard can see it any more. Whether that has sealed a
+    /// batch.
     ///
     /// # Safety
     /// D1; `guard` is of the domain that readers of the object pin; the object is of this pool.
-    pub(crate) unsafe fn retire(&self, object: NonNull<u8>, bytes: usize, guard: &Guard) {
+    pub(crate) unsafe fn retire(&self, object: NonNull<u8>, bytes: usize, guard: &Guard) -> bool {
         let Some(cell) = thread_index().and_then(|index| self.cells.get_or_make(index)) else {
             // The thread is ending, or there is no memory for its cell: a batch of one.
             self.seal(Sealed(Box::new([object])), guard);
-            return;
+            return true;
         };
         let full = cell.0.with_mut(|batch| {
             // SAFETY: D5, and nothing in here calls back.
             let batch = unsafe { &mut *batch };
             batch.push(object, bytes).then(|| batch.take())
         });
-        if let Some(batch) = full {
-            self.seal(batch, guard);
-        }
+        let Some(batch) = full else { return false };
+        self.seal(batch, guard);
+        true
     }
 
     /// Seals this thread's batch, full or not, and flushes the domain, which can run it then.
@@ -433,13 +448,11 @@ impl<R: Reclaim> Retired<R> {
 
     #[cold]
     fn seal(&self, batch: Sealed, guard: &Guard) {
-        let pool = Arc::clone(&self.pool); // D3
         let counted = Arc::clone(&self.domain.inner.batches);
+        let sealed = R::sealed(&self.pool, batch);
         let run = move || {
-            // SAFETY: by D1 and D2 no guard taken later can reach the objects, and the call runs only
-            // after all earlier ones are gone.
-            unsafe { batch.run(&*pool) };
-            drop((pool, counted));
+            sealed();
+            drop(counted);
         };
         // SAFETY: `Reclaim` allows any thread; the pool is `'static`.
         unsafe { guard.inner.defer_unchecked(run) };

@@ -23,7 +23,7 @@ use crate::error::{CompareExchangeError, InsertManyError, TryInsertError, Violat
 use crate::key::IndexKey;
 use crate::update::Update;
 use silvics_layout::{NodeLayout, Placed};
-use silvics_pool::{AllocError, Config, Heap, Pages, PoolStats, Tuning};
+use silvics_pool::{AllocError, Budget, Config, Heap, Pages, PoolStats, Tuning};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -38,8 +38,11 @@ pub type OwnedKey<I> = <<I as OrderedIndex>::Key as IndexKey>::Owned;
 pub struct Options {
     /// The pages its pools ask for.
     pub pages: Pages,
-    /// The most bytes it may hold from the system; `None` for no limit.
+    /// The most bytes it may hold from the system; `None` for no limit. Of no meaning beside a `budget`.
     pub memory_limit: Option<usize>,
+    /// What it shares a limit with: its bytes are on this account then, which [`OrderedIndex::bytes`] tells the sum
+    /// of. `None` for one of its own.
+    pub budget: Option<Arc<Budget>>,
     /// The domain it reclaims through; `None` for one of its own.
     pub domain: Option<Domain>,
     /// How its pools lay slots out and grow.
@@ -53,11 +56,20 @@ impl Options {
     /// The domain to use, and the pools' configuration.
     pub(crate) fn prepare(&self) -> (Domain, Config) {
         let mut config = Config::new(self.pages, self.memory_limit);
+        if let Some(budget) = &self.budget {
+            config.budget = Arc::clone(budget);
+        }
         config.tuning = self.tuning;
         if let Some(heap) = &self.heap {
             config.heap = Arc::clone(heap);
         }
         (self.domain.clone().unwrap_or_default(), config)
+    }
+
+    /// Its account, made if it has none yet.
+    pub(crate) fn shared_budget(&mut self) -> Arc<Budget> {
+        let limit = self.memory_limit;
+        Arc::clone(self.budget.get_or_insert_with(|| Arc::new(Budget::new(limit))))
     }
 }
 

@@ -13,6 +13,7 @@ pub mod domain;
 pub mod error;
 pub mod index;
 pub mod key;
+pub mod map;
 mod memory;
 #[cfg(silvics_shuttle)]
 mod model_epoch;
@@ -38,10 +39,12 @@ pub use index::{
     OwnedKey, Pinned,
 };
 pub use key::{AsKey, AsPrefix, IndexKey, Key};
+pub use map::{Map, ValueGuard, ValueRef, View};
 #[cfg(feature = "derive")]
 pub use silvics_derive::Key;
 pub use silvics_pool::{
-    Heap, Pages, Placement, PoolStats, Pooled, Recorded, Shared, SizeClassHeap, Tuning, TuningError,
+    Budget, Heap, Pages, Placement, PoolStats, Pooled, Recorded, Shared, SizeClassHeap, Tuning,
+    TuningError,
 };
 pub use skiplist::SkipList;
 pub use update::Update;

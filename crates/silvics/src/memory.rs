@@ -1,7 +1,7 @@
 //! The objects of one kind of one index: where they live, and how they are retired.
 
 use crate::domain::{Domain, Guard, Reclaim, Retired};
-use silvics_pool::{AllocError, BytesAlloc, Config, Placement, PoolStats, SlotAlloc};
+use silvics_pool::{AllocError, BytesAlloc, Config, Placement, Pool, PoolStats, SlotAlloc};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -32,6 +32,7 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
     pub(crate) fn new(kind: &'static str, config: &Config, domain: &Domain) -> Self {
         const {
             assert!(!std::mem::needs_drop::<T>(), "nodes are freed without being dropped");
+            assert!(size_of::<T>() <= Pool::<T>::MAX_SIZE, "a node is too large for slabs");
         };
         let slots = Arc::new(Slots(P::Slots::<T>::new(kind, config)));
         let retired = Retired::new(Arc::clone(&slots), domain.clone(), &config.budget);

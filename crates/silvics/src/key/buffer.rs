@@ -1,6 +1,6 @@
 //! Bytes of keys: written, read, and kept.
 
-use super::IndexKey;
+use crate::art::ArtKey;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::mem::{MaybeUninit, take};
@@ -204,7 +204,7 @@ mod private {
 }
 
 /// A form in which indexes hold keys.
-pub trait Form: IndexKey + private::Sealed {
+pub trait Form: ArtKey + private::Sealed {
     /// Many keys.
     #[doc(hidden)]
     type Forms: Forms<Self>;

@@ -37,11 +37,31 @@ use std::fmt::Debug;
 /// A key as an index takes it.
 pub type FormRef<'a, K> = <<K as Key>::Form as IndexKey>::Ref<'a>;
 
-/// A type that a map can be keyed by: it has an encoding that keeps its order.
+/// A type that a [`Map`](crate::Map) can be keyed by: it has an encoding that keeps its order.
 ///
 /// Integers, `char`, `bool`, floats, `String`, `Vec<u8>` (and `Box` and `Arc` of `str` and `[u8]`), arrays, tuples of
 /// up to twelve and `Option`s of such types are keys. [`#[derive(Key)]`](macro@crate::Key) makes structs and enums of them so.
 /// Keys are in the order of the type's [`Ord`], floats in that of [`f64::total_cmp`].
+///
+/// ```
+/// use silvics::{Key, Map};
+///
+/// #[derive(Key, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// struct Message {
+///     room: String,
+///     number: u64,
+/// }
+///
+/// let map: Map<Message, &'static str> = Map::new();
+/// map.insert(Message { room: "tea".into(), number: 2 }, "second");
+/// map.insert(Message { room: "tea".into(), number: 1 }, "first");
+/// let map = map.pin();
+/// let found: Vec<_> = map.iter().map(|(key, value)| (key.number, *value)).collect();
+/// assert_eq!(found, [(1, "first"), (2, "second")]);
+/// // `MessageRef` is derived, too: how a map lends such a key, and a lookup that allocates nothing.
+/// let key = MessageRef { room: "tea".into(), number: 2 };
+/// assert_eq!(map.get(&key).as_deref(), Some(&"second"));
+/// ```
 ///
 /// # By hand
 /// Whoever implements it promises what the table above does for other types: that different keys have different forms, in
@@ -96,6 +116,12 @@ pub trait AsKey<K: Key> {
     /// Passes the key's form on.
     fn with_form<R>(&self, then: impl FnOnce(FormRef<'_, K>) -> R) -> R;
 
+    /// The key's form, if it need not be made: of numbers and strings. What [`AsKey::with_form`] passes on then.
+    #[inline(always)]
+    fn form(&self) -> Option<FormRef<'_, K>> {
+        None
+    }
+
     /// Writes the key as a part of another.
     fn write(&self, to: &mut Encoder);
 
@@ -122,6 +148,10 @@ impl<K: Key, Q: AsKey<K> + ?Sized> AsKey<K> for &Q {
     #[inline(always)]
     fn with_form<R>(&self, then: impl FnOnce(FormRef<'_, K>) -> R) -> R {
         (**self).with_form(then)
+    }
+    #[inline(always)]
+    fn form(&self) -> Option<FormRef<'_, K>> {
+        (**self).form()
     }
     #[inline]
     fn write(&self, to: &mut Encoder) {

@@ -42,6 +42,11 @@ macro_rules! numbers {
                 then(number as $form)
             }
             #[inline(always)]
+            fn form(&self) -> Option<FormRef<'_, Self>> {
+                let number: $number = $to(*self);
+                Some(number as $form)
+            }
+            #[inline(always)]
             fn write(&self, to: &mut Encoder) {
                 let number: $number = $to(*self);
                 to.push(&number.to_be_bytes()[size_of::<$number>() - $bytes..]);
@@ -128,6 +133,10 @@ impl AsKey<Self> for u8 {
     #[inline(always)]
     fn with_form<R>(&self, then: impl FnOnce(FormRef<'_, Self>) -> R) -> R {
         then(u64::from(*self))
+    }
+    #[inline(always)]
+    fn form(&self) -> Option<u64> {
+        Some(u64::from(*self))
     }
     #[inline(always)]
     fn write(&self, to: &mut Encoder) {

@@ -44,6 +44,11 @@ macro_rules! strings {
                 let lent: &$lent = self;
                 then($bytes(lent))
             }
+            #[inline(always)]
+            fn form(&self) -> Option<&[u8]> {
+                let lent: &$lent = self;
+                Some($bytes(lent))
+            }
             #[inline]
             fn write(&self, to: &mut Encoder) {
                 let lent: &$lent = self;
@@ -71,6 +76,10 @@ macro_rules! literals {
             #[inline(always)]
             fn with_form<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
                 then(self)
+            }
+            #[inline(always)]
+            fn form(&self) -> Option<&[u8]> {
+                Some(self)
             }
             #[inline]
             fn write(&self, to: &mut Encoder) {

@@ -119,7 +119,7 @@ use crate::index::{Check, KeyRef, Objects, Options, OrderedIndex, OrderedScan};
 use crate::memory::Blobs;
 use crate::update::Update;
 use batch::WARMED;
-use key::SkipKey;
+pub(crate) use key::SkipKey;
 use node::{MAX_HEIGHT, Node, NodeRef, node_bytes};
 use silvics_layout::{NodeLayout, Placed};
 use silvics_pool::{AllocError, Budget, Placement, PoolStats, Pooled};

@@ -1,0 +1,217 @@
+//! Many entries at once: lookups, upserts, and a whole map from sorted ones.
+
+use super::value::Draft;
+use super::{Map, MapIndex, Rejected, Value, ValueRef};
+use crate::domain::Guard;
+use crate::error::{AllocError, BulkLoadError, InsertManyError};
+use crate::index::KeyRef;
+use crate::key::{AsKey, Form, Forms, IndexKey, Key};
+use std::cmp::Ordering;
+use std::fmt;
+use std::iter::Chain;
+use std::mem::ManuallyDrop;
+use std::vec;
+
+/// Entries that are given to the index together.
+const GROUP: usize = 64;
+
+/// Why not all entries went in: memory could not be had for one, or its key is too long.
+///
+/// Those before it are in the map, and it and those behind it are in `rest`.
+#[non_exhaustive]
+pub struct ExtendError<Q, V, R: Iterator<Item = (Q, V)>> {
+    /// How many went in, from the front.
+    pub done: usize,
+    /// Why the next one did not.
+    pub error: AllocError,
+    /// The others, the refused one first.
+    pub rest: Chain<vec::IntoIter<(Q, V)>, R>,
+}
+
+impl<Q, V, R: Iterator<Item = (Q, V)>> fmt::Debug for ExtendError<Q, V, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (done, error) = (&self.done, &self.error);
+        f.debug_struct("ExtendError")
+            .field("done", done)
+            .field("error", error)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<Q, V, R: Iterator<Item = (Q, V)>> fmt::Display for ExtendError<Q, V, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} entries went in, and for the next: {}", self.done, self.error)
+    }
+}
+
+impl<Q, V, R: Iterator<Item = (Q, V)>> std::error::Error for ExtendError<Q, V, R> {}
+
+/// A group of entries on the way into the index.
+struct Group<'m, K: Key, Q, V: Value, I: MapIndex<Key = K::Form>> {
+    keys: Vec<Q>,
+    drafts: Vec<Draft<'m, V, I::Placement>>,
+    forms: <K::Form as Form>::Forms,
+}
+
+impl<'m, K: Key, Q: AsKey<K>, V: Value, I: MapIndex<Key = K::Form>> Group<'m, K, Q, V, I> {
+    fn new() -> Self {
+        Self { keys: Vec::new(), drafts: Vec::new(), forms: Default::default() }
+    }
+
+    /// Takes an entry in, if there is memory for its value.
+    fn add(
+        &mut self,
+        map: &'m Map<K, V, I>,
+        (key, value): (Q, V),
+        guard: &Guard,
+    ) -> Result<(), (Q, Rejected<V>)> {
+        let draft = match map.draft(value, guard) {
+            Ok(draft) => draft,
+            Err(rejected) => return Err((key, rejected)),
+        };
+        // Before the draft is with the others: an encoding can panic.
+        key.with_form(|form| self.forms.push(form));
+        self.keys.push(key);
+        self.drafts.push(draft);
+        Ok(())
+    }
+
+    /// Takes entries in until it is full, or there are no more. Gives back one for whose value there is no memory.
+    fn fill(
+        &mut self,
+        map: &'m Map<K, V, I>,
+        entries: &mut impl Iterator<Item = (Q, V)>,
+        guard: &Guard,
+    ) -> Result<(), (Q, Rejected<V>)> {
+        while self.keys.len() < GROUP {
+            let Some(entry) = entries.next() else { break };
+            self.add(map, entry, guard)?;
+        }
+        Ok(())
+    }
+
+    /// Upserts the entries, which are no more here. If not all went in, what is left of them, and why.
+    fn place(
+        &mut self,
+        map: &'m Map<K, V, I>,
+        guard: &Guard,
+    ) -> Result<(), (Vec<(Q, V)>, InsertManyError)> {
+        let forms = std::mem::take(&mut self.forms);
+        let mut keys = std::mem::take(&mut self.keys);
+        // If the index unwinds, nobody knows which of them it has.
+        let drafts = ManuallyDrop::new(std::mem::take(&mut self.drafts));
+        let entry = |(at, draft): (usize, &Draft<'_, V, _>)| (forms.get(at), draft.word());
+        let entries: Vec<(KeyRef<'_, I>, u64)> = drafts.iter().enumerate().map(entry).collect();
+        let mut replaced = [None; GROUP];
+        let outcome = map.index.insert_many(&entries, &mut replaced, guard);
+        let mut drafts = ManuallyDrop::into_inner(drafts);
+        let done = outcome.as_ref().map_or_else(|error| error.done, |_| entries.len());
+        drop(entries);
+        let left = drafts.split_off(done);
+        drafts.into_iter().for_each(Draft::placed);
+        for old in replaced.into_iter().flatten() {
+            map.taken(old, guard);
+        }
+        let Err(error) = outcome else { return Ok(()) };
+        let left = keys.split_off(done).into_iter().zip(left.into_iter().map(Draft::into_value));
+        Err((left.collect(), error))
+    }
+}
+
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
+    pub(super) fn do_get_many<'g, Q: AsKey<K>>(
+        &'g self,
+        keys: &[Q],
+        found: &mut [Option<ValueRef<'g, V>>],
+        guard: &'g Guard,
+    ) {
+        let mut forms = <K::Form as Form>::Forms::default();
+        for (keys, found) in keys.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
+            forms.clear();
+            for key in keys {
+                key.with_form(|form| forms.push(form));
+            }
+            let refs: Vec<KeyRef<'_, I>> = (0..forms.count()).map(|at| forms.get(at)).collect();
+            let mut words = [None; GROUP];
+            self.index.get_many(&refs, &mut words, guard);
+            for (found, word) in found.iter_mut().zip(words) {
+                *found = word.map(|word| self.lent(word, guard));
+            }
+        }
+    }
+
+    /// Upserts all entries, group by group: under `guard`, or under a pin for each.
+    pub(super) fn do_extend<Q: AsKey<K>, R: Iterator<Item = (Q, V)>>(
+        &self,
+        mut entries: R,
+        guard: Option<&Guard>,
+    ) -> Result<usize, ExtendError<Q, V, R>> {
+        let mut group = Group::<K, Q, V, I>::new();
+        let mut done = 0;
+        loop {
+            let own = guard.is_none().then(|| self.one_shot());
+            let guard = guard.or(own.as_ref()).expect("one of the two");
+            let filled = group.fill(self, &mut entries, guard);
+            let count = group.keys.len();
+            let mut left = match group.place(self, guard) {
+                Ok(()) => (Vec::new(), None),
+                Err((left, error)) => (left, Some(error)),
+            };
+            done += left.1.map_or(count, |error| error.done);
+            let mut refusal = left.1.map(|error| error.error);
+            if let Err((key, rejected)) = filled {
+                left.0.push((key, rejected.value));
+                refusal.get_or_insert(rejected.error);
+            }
+            if let Some(error) = refusal {
+                return Err(ExtendError { done, error, rest: left.0.into_iter().chain(entries) });
+            }
+            if count < GROUP {
+                return Ok(done);
+            }
+        }
+    }
+
+    pub(super) fn do_from_sorted<Q: AsKey<K>>(
+        &mut self,
+        entries: impl IntoIterator<Item = (Q, V)>,
+    ) -> Result<(), BulkLoadError> {
+        let guard = self.one_shot();
+        let mut forms = <K::Form as Form>::Forms::default();
+        let mut drafts = Vec::new();
+        for (key, value) in entries {
+            key.with_form(|form| forms.push(form));
+            let draft = self.values.draft(value, &guard);
+            drafts.push(draft.map_err(|(_, error)| BulkLoadError::Alloc(error))?);
+        }
+        let entry = |(at, draft): (usize, &Draft<'_, V, _>)| (forms.get(at), draft.word());
+        let entries: Vec<(KeyRef<'_, I>, u64)> = drafts.iter().enumerate().map(entry).collect();
+        match self.index.load(&entries) {
+            Some(loaded) => loaded?,
+            None => return insert_sorted(&self.index, &entries, drafts, &guard),
+        }
+        drafts.into_iter().for_each(Draft::placed);
+        Ok(())
+    }
+}
+
+/// Inserts entries if they are sorted, one by one: those that are in an index are its own.
+fn insert_sorted<V: Value, I: MapIndex>(
+    index: &I,
+    entries: &[(KeyRef<'_, I>, u64)],
+    drafts: Vec<Draft<'_, V, I::Placement>>,
+    guard: &Guard,
+) -> Result<(), BulkLoadError> {
+    for (position, pair) in (1..).zip(entries.windows(2)) {
+        match pair[0].0.cmp(&pair[1].0) {
+            Ordering::Less => {}
+            Ordering::Equal => return Err(BulkLoadError::Duplicate { position }),
+            Ordering::Greater => return Err(BulkLoadError::Unsorted { position }),
+        }
+    }
+    for ((key, word), draft) in entries.iter().zip(drafts) {
+        index.insert(<I::Key as IndexKey>::shorten(*key), *word, guard)?;
+        draft.placed();
+    }
+    Ok(())
+}

@@ -1,0 +1,440 @@
+//! A concurrent ordered map from any key to any value, over one of the indexes.
+//!
+//! # Parts
+//! * `mod.rs`: the type, how it is made, and the forms of its methods that pin by themselves;
+//! * [`View`] (`view.rs`): the map while it is pinned;
+//! * `ops.rs`: the operations, over the index's words;
+//! * `value.rs`: where values are, and when they are dropped;
+//! * `scan.rs`: ranges; `cursor.rs`: positions that own what they need;
+//! * keys are in [`crate::key`].
+//!
+//! # Invariants
+//! * M1: every word in the index is the word (`value.rs`) of one value, or of a number the number itself.
+//! * M2: whoever takes a word out of the index, by a removal or by putting another there, retires its value. An index tells
+//!   each to one caller: its operations are linearizable.
+//! * M3: values are read under a guard of the map's domain that was there when their word was read. So while it
+//!   is, none of the words read is used for another value: a compare-and-swap of words that succeeds means
+//!   that the very value that was read is still there, and one of two numbers compares the numbers.
+//! * M4: the user's code (closures, `Drop`, `PartialEq`, keys' encodings) runs while no lock is held and before anything has
+//!   changed, or after: if it panics, the map is as it was, and nothing is lost.
+//!
+//! # Linearization points
+//! Those of the index's operations ([`OrderedIndex`](crate::OrderedIndex)). `compute`, `update` and `remove_if` are a lookup, the
+//! closure, and a `compare_exchange` that succeeds if the value is what the closure has seen: that one is their
+//! point. If it fails, they begin again with what is there.
+
+mod batch;
+mod ops;
+mod scan;
+pub(crate) mod value;
+mod view;
+
+pub use batch::ExtendError;
+pub use ops::{CompareExchangeError, Compute, Operation, Rejected, RemoveIfError, TryInsertError};
+pub use scan::{KeyRange, Range, RangeRev};
+pub use value::{Value, ValueRef};
+pub use view::View;
+
+use crate::art::{ArtKey, ArtTree};
+use crate::bst::{Ordered, Tree};
+use crate::domain::Guard;
+use crate::error::{AllocError, BulkLoadError, Violation};
+use crate::index::{Check, KeyRef, Options, OrderedEnds, OrderedScan};
+use crate::key::{AsKey, Key};
+use crate::skiplist::{SkipKey, SkipList};
+use silvics_pool::{Budget, Placement, PoolStats, Pooled};
+use std::fmt;
+use std::marker::PhantomData;
+use std::num::NonZeroUsize;
+use std::ops::Deref;
+use std::sync::Arc;
+use value::Values;
+
+/// An index that a [`Map`] can stand on.
+///
+/// # Safety
+/// The map takes the index's words for addresses of values. So the index keeps the contract of [`OrderedIndex`](crate::OrderedIndex) and of
+/// [`OrderedScan`] whatever is called: it gives no word that it was not given; an operation under a guard gives
+/// only words that have been the key's value since the guard was there; and each word that is removed or
+/// replaced is given to one caller.
+pub unsafe trait MapIndex: OrderedScan {
+    /// Where the map's values are.
+    type Placement: Placement;
+
+    /// Fills an empty index with entries in ascending order, if it has a faster way to do so than by insertion. If
+    /// anything is wrong, it stays empty.
+    fn load(&mut self, entries: &[(KeyRef<'_, Self>, u64)]) -> Option<Result<(), BulkLoadError>> {
+        let _ = entries;
+        None
+    }
+}
+
+// SAFETY: linearizable, checked by the whole suite.
+unsafe impl<K: ArtKey + ?Sized, P: Placement> MapIndex for ArtTree<K, P> {
+    type Placement = P;
+
+    fn load(&mut self, entries: &[(KeyRef<'_, Self>, u64)]) -> Option<Result<(), BulkLoadError>> {
+        Some(self.bulk_load(entries, NonZeroUsize::MIN))
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<K: SkipKey + ?Sized, P: Placement> MapIndex for SkipList<K, P> {
+    type Placement = P;
+}
+
+// SAFETY: as above.
+unsafe impl<A: Ordered> MapIndex for Tree<A> {
+    type Placement = Pooled;
+}
+
+/// An entry as a map lends it.
+pub type Entry<'g, K, V> = (<K as Key>::Ref<'g>, ValueRef<'g, V>);
+
+/// A concurrent ordered map.
+///
+/// Every method takes `&self`, and any number of threads can call any of them at the same time. Each is linearizable: it
+/// takes effect at one moment between its call and its return. Scans and batches are not one moment, and say so.
+///
+/// * Keys are of any type with an order-preserving encoding ([`Key`]), looked up by what is borrowed ([`AsKey`]).
+/// * Values are of any type that threads can share, and stay at one address until they are removed or replaced.
+///   Numbers, `bool` and `char` are in the index itself.
+/// * `I` is the index, an adaptive radix tree unless it is named.
+///
+/// ```
+/// use silvics::Map;
+///
+/// let map: Map<String, u64> = Map::new();
+/// std::thread::scope(|scope| {
+///     for worker in 0..4 {
+///         let map = &map;
+///         scope.spawn(move || {
+///             map.insert(format!("worker/{worker}"), worker);
+///         });
+///     }
+/// });
+/// assert_eq!(map.len(), 4);
+/// let view = map.pin();
+/// assert_eq!(view.get("worker/2").as_deref(), Some(&2));
+/// let from: Vec<_> = view.range("worker/2"..).map(|(key, _)| key).collect();
+/// assert_eq!(from, ["worker/2", "worker/3"]);
+/// ```
+///
+/// # Pins
+/// What a map lends stays readable as long as something is pinned. [`Map::pin`] pins once for many calls, whose results
+/// borrow the [`View`]. The methods of the map itself pin for a call; what they lend holds the pin
+/// ([`ValueGuard`]). Nothing that has been removed can be freed while a thread stays pinned: keep neither for long.
+pub struct Map<K: Key, V: Value, I: MapIndex<Key = K::Form> = ArtTree<<K as Key>::Form>> {
+    index: I,
+    values: Values<V, I::Placement>,
+    budget: Arc<Budget>,
+    keys: PhantomData<fn(K) -> K>,
+}
+
+// Said aloud, so that a value can contain a map of its own type.
+// SAFETY: indexes are shared by all threads, values are `Send + Sync`, and there are no keys.
+unsafe impl<K: Key, V: Send + Sync + 'static, I: MapIndex<Key = K::Form>> Send for Map<K, V, I> {}
+// SAFETY: as above.
+unsafe impl<K: Key, V: Send + Sync + 'static, I: MapIndex<Key = K::Form>> Sync for Map<K, V, I> {}
+
+impl<K: Key, V: Value> Map<K, V> {
+    /// An empty map without a limit.
+    ///
+    /// # Panics
+    /// If there is no memory for its first node.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Default for Map<K, V, I> {
+    fn default() -> Self {
+        Self::with_options(&Options::default()).unwrap_or_else(|error| refuse(error))
+    }
+}
+
+/// What ends a call that has no way to tell that memory could not be had.
+#[cold]
+fn refuse(error: AllocError) -> ! {
+    panic!("{error}")
+}
+
+/// What came of a call that has no way to tell that either.
+fn unwrapped<T, V>(result: Result<T, Rejected<V>>) -> T {
+    result.unwrap_or_else(|rejected| refuse(rejected.error))
+}
+
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
+    /// An empty map, set up so.
+    pub fn with_options(options: &Options) -> Result<Self, AllocError> {
+        let mut options = options.clone();
+        let budget = options.shared_budget();
+        let index = I::with_options(&options)?;
+        let (_, config) = options.prepare();
+        let values = Values::new(&config, index.domain());
+        Ok(Self { index, values, budget, keys: PhantomData })
+    }
+
+    /// The map, pinned: the everyday way to call several methods.
+    #[inline]
+    pub fn pin(&self) -> View<'_, K, V, I> {
+        View::new(self, self.index.domain().pin())
+    }
+
+    /// How many keys are present: exact while nobody writes; else operations under way may or may
+    /// not be counted. O(threads).
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether no key is present, as [`Map::len`] counts them.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes the map holds from the system, exactly: nodes, keys and values, live, retired and free
+    /// ones, and what keeps account of them. O(1). Not what values point to.
+    pub fn bytes(&self) -> usize {
+        self.budget.held()
+    }
+
+    /// One entry per pool, that of the values last, if they have one. O(slabs).
+    pub fn pool_stats(&self) -> Vec<PoolStats> {
+        let mut stats = self.index.pool_stats();
+        stats.extend(self.values.stats());
+        stats
+    }
+
+    /// A map of entries in ascending order of their keys, which is made faster than by inserting them, and with less
+    /// memory: nodes are just as large as what is in them. An error tells the position of what is wrong.
+    pub fn from_sorted<Q: AsKey<K>>(
+        entries: impl IntoIterator<Item = (Q, V)>,
+        options: &Options,
+    ) -> Result<Self, BulkLoadError> {
+        let mut map = Self::with_options(options)?;
+        map.do_from_sorted(entries)?;
+        Ok(map)
+    }
+
+    fn one_shot(&self) -> Guard {
+        self.index.domain().pin()
+    }
+
+    /// What `call` lends under a pin of its own, with the pin.
+    fn held(
+        &self,
+        call: impl for<'g> FnOnce(&'g Self, &'g Guard) -> Option<ValueRef<'g, V>>,
+    ) -> Option<ValueGuard<'_, V>> {
+        let guard = self.one_shot();
+        // SAFETY: the guard was there when the value was read and goes along, and the map is borrowed.
+        let value = unsafe { call(self, &guard)?.extend() };
+        Some(ValueGuard { value, _guard: guard })
+    }
+}
+
+/// The everyday methods, each with a pin of its own: what they lend holds it. Those of [`View`] do the same, and there are
+/// more of them.
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
+    /// See [`View::get`].
+    pub fn get(&self, key: impl AsKey<K>) -> Option<ValueGuard<'_, V>> {
+        self.held(|map, guard| map.do_get(&key, guard))
+    }
+
+    /// See [`View::contains_key`].
+    pub fn contains_key(&self, key: impl AsKey<K>) -> bool {
+        self.pin().contains_key(key)
+    }
+
+    /// See [`View::insert`].
+    pub fn insert(&self, key: impl AsKey<K>, value: V) -> Option<ValueGuard<'_, V>> {
+        self.held(|map, guard| unwrapped(map.do_insert(&key, value, guard)))
+    }
+
+    /// See [`View::try_insert`]: whether the key was absent; if not, the value comes back.
+    pub fn try_insert(&self, key: impl AsKey<K>, value: V) -> Result<(), V> {
+        match self.pin().try_insert(key, value) {
+            Ok(_) => Ok(()),
+            Err(TryInsertError::Occupied { value, .. }) => Err(value),
+            Err(TryInsertError::Alloc(rejected)) => refuse(rejected.error),
+        }
+    }
+
+    /// See [`View::get_or_insert_with`].
+    pub fn get_or_insert_with(
+        &self,
+        key: impl AsKey<K>,
+        make: impl FnOnce() -> V,
+    ) -> ValueGuard<'_, V> {
+        self.held(|map, guard| Some(unwrapped(map.do_get_or_insert_with(&key, make, guard))))
+            .expect("there is one")
+    }
+
+    /// See [`View::remove`].
+    pub fn remove(&self, key: impl AsKey<K>) -> Option<ValueGuard<'_, V>> {
+        self.held(|map, guard| map.do_remove(&key, guard).unwrap_or_else(|error| refuse(error)))
+    }
+
+    /// See [`View::update`].
+    pub fn update(
+        &self,
+        key: impl AsKey<K>,
+        change: impl FnMut(&V) -> V,
+    ) -> Option<ValueGuard<'_, V>> {
+        self.held(|map, guard| unwrapped(map.do_update(&key, change, guard)))
+    }
+
+    /// See [`View::extend`]; pins anew every now and then.
+    pub fn extend<Q: AsKey<K>>(&self, entries: impl IntoIterator<Item = (Q, V)>) -> usize {
+        let extended = self.do_extend(entries.into_iter(), None);
+        extended.unwrap_or_else(|error| refuse(error.error))
+    }
+
+    /// See [`View::try_extend`]; pins anew every now and then.
+    pub fn try_extend<Q: AsKey<K>, R: IntoIterator<Item = (Q, V)>>(
+        &self,
+        entries: R,
+    ) -> Result<usize, ExtendError<Q, V, R::IntoIter>> {
+        self.do_extend(entries.into_iter(), None)
+    }
+
+    /// See [`View::retain`].
+    pub fn retain(&self, keep: impl FnMut(&K::Ref<'_>, &V) -> bool) -> usize {
+        self.pin().retain(keep)
+    }
+
+    /// See [`View::remove_range`].
+    pub fn remove_range(&self, range: impl KeyRange<K>) -> usize {
+        self.pin().remove_range(range)
+    }
+
+    /// See [`View::clear`].
+    pub fn clear(&self) -> usize {
+        self.pin().clear()
+    }
+}
+
+/// Both ends, with a pin for each call, and the key owned.
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + OrderedEnds> Map<K, V, I> {
+    /// What `call` lends under a pin of its own, with the pin.
+    fn held_entry(
+        &self,
+        call: impl for<'g> FnOnce(&'g Self, &'g Guard) -> Option<Entry<'g, K, V>>,
+    ) -> Option<(K, ValueGuard<'_, V>)> {
+        let guard = self.one_shot();
+        let (key, value) = call(self, &guard)?;
+        let key = K::to_owned(key);
+        // SAFETY: as in `held`.
+        let value = unsafe { value.extend() };
+        Some((key, ValueGuard { value, _guard: guard }))
+    }
+
+    /// See [`View::first`].
+    pub fn first(&self) -> Option<(K, ValueGuard<'_, V>)> {
+        self.held_entry(Self::do_end::<false>)
+    }
+
+    /// See [`View::last`].
+    pub fn last(&self) -> Option<(K, ValueGuard<'_, V>)> {
+        self.held_entry(Self::do_end::<true>)
+    }
+
+    /// See [`View::pop_first`].
+    pub fn pop_first(&self) -> Option<(K, ValueGuard<'_, V>)> {
+        self.held_entry(|map, guard| {
+            map.do_pop::<false>(guard).unwrap_or_else(|error| refuse(error))
+        })
+    }
+
+    /// See [`View::pop_last`].
+    pub fn pop_last(&self) -> Option<(K, ValueGuard<'_, V>)> {
+        self.held_entry(|map, guard| {
+            map.do_pop::<true>(guard).unwrap_or_else(|error| refuse(error))
+        })
+    }
+}
+
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>, Q: AsKey<K>> FromIterator<(Q, V)>
+    for Map<K, V, I>
+{
+    fn from_iter<T: IntoIterator<Item = (Q, V)>>(entries: T) -> Self {
+        let map = Self::default();
+        map.extend(entries);
+        map
+    }
+}
+
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>, Q: AsKey<K>> Extend<(Q, V)> for Map<K, V, I> {
+    fn extend<T: IntoIterator<Item = (Q, V)>>(&mut self, entries: T) {
+        Self::extend(self, entries);
+    }
+}
+
+impl<K: Key, V: Value + fmt::Debug, I: MapIndex<Key = K::Form>> fmt::Debug for Map<K, V, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pin().fmt(f)
+    }
+}
+
+/// A value with the pin that keeps it readable: what the methods of [`Map`] itself lend.
+pub struct ValueGuard<'m, V: Value> {
+    value: ValueRef<'m, V>,
+    _guard: Guard,
+}
+
+impl<V: Value> Deref for ValueGuard<'_, V> {
+    type Target = V;
+
+    #[inline]
+    fn deref(&self) -> &V {
+        &self.value
+    }
+}
+
+impl<V: Value + fmt::Debug> fmt::Debug for ValueGuard<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<V: Value + PartialEq> PartialEq for ValueGuard<'_, V> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<V: Value + PartialEq> PartialEq<V> for ValueGuard<'_, V> {
+    fn eq(&self, other: &V) -> bool {
+        **self == *other
+    }
+}
+
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + Check> Check for Map<K, V, I> {
+    fn check(&mut self) -> Result<usize, Violation> {
+        self.index.check()
+    }
+
+    fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
+        let entries = self.index.check()?;
+        let mut reachable = self.index.reachable()?;
+        reachable.extend(self.values.stats().map(|stats| (stats.kind, entries)));
+        Ok(reachable)
+    }
+
+    fn settle(&mut self) {
+        self.index.settle();
+        self.values.settle();
+    }
+}
+
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Drop for Map<K, V, I> {
+    fn drop(&mut self) {
+        if !self.values.are_dropped_one_by_one() {
+            return;
+        }
+        let guard = self.index.domain().pin();
+        for (_, word) in self.index.range(.., &guard) {
+            // SAFETY: M1; nobody else has the map, and the index drops no values.
+            unsafe { self.values.drop_in_index(word) };
+        }
+    }
+}

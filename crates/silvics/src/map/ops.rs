@@ -1,0 +1,414 @@
+//! The operations of a map: the index's, with values behind its words.
+//!
+//! Guards that they are given are of the map's domain.
+
+use super::value::Draft;
+use super::{Entry, Map, MapIndex, Value, ValueRef};
+use crate::domain::Guard;
+use crate::error::{self, AllocError};
+use crate::index::{KeyRef, OrderedEnds};
+use crate::key::{AsKey, IndexKey, Key};
+use std::error::Error;
+use std::fmt;
+
+/// A value that could not be put into a map, and why.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Rejected<V> {
+    /// It goes back to where it came from.
+    pub value: V,
+    /// Memory could not be had, or the key is too long; the map is as it was.
+    pub error: AllocError,
+}
+
+impl<V> Rejected<V> {
+    fn some(self) -> Rejected<Option<V>> {
+        Rejected { value: Some(self.value), error: self.error }
+    }
+}
+
+/// Why [`View::try_insert`](super::View::try_insert) did not insert. Either gives the value back.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TryInsertError<'g, V: Value> {
+    /// The key is present.
+    Occupied {
+        /// What it has.
+        present: ValueRef<'g, V>,
+        /// What was to be inserted.
+        value: V,
+    },
+    /// Memory could not be had.
+    Alloc(Rejected<V>),
+}
+
+/// Why [`View::compare_exchange`](super::View::compare_exchange) did not exchange. Either gives the new value back.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum CompareExchangeError<'g, V: Value> {
+    /// The key is in this state instead of the expected one; `None` is *absent*.
+    Mismatch {
+        /// The state it is in.
+        present: Option<ValueRef<'g, V>>,
+        /// What was to be put there.
+        new: Option<V>,
+    },
+    /// Memory could not be had.
+    Alloc(Rejected<Option<V>>),
+}
+
+/// Why [`View::try_remove_if`](super::View::try_remove_if) did not remove a key that is present.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RemoveIfError<'g, V: Value> {
+    /// The condition does not hold of its value.
+    Kept(ValueRef<'g, V>),
+    /// The index has to allocate to remove, and memory could not be had.
+    Alloc(AllocError),
+}
+
+/// What the closure of [`View::compute`](super::View::compute) wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation<V, T = ()> {
+    /// The key is to have this value, whether it is present or not.
+    Insert(V),
+    /// The key is to be absent.
+    Remove,
+    /// Nothing is to change, and the caller to be told this.
+    Abort(T),
+}
+
+/// What [`View::compute`](super::View::compute) has done.
+#[derive(Clone, Copy, Debug)]
+pub enum Compute<'g, V: Value, T = ()> {
+    /// The key was absent and has a value.
+    Inserted(ValueRef<'g, V>),
+    /// The key had a value and has another.
+    Updated {
+        /// The value it had.
+        old: ValueRef<'g, V>,
+        /// The value it has.
+        new: ValueRef<'g, V>,
+    },
+    /// The key had this value and is absent; or it was absent.
+    Removed(Option<ValueRef<'g, V>>),
+    /// Nothing has changed.
+    Aborted(T),
+}
+
+impl<V> fmt::Display for Rejected<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<V: Value> fmt::Display for TryInsertError<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Occupied { .. } => write!(f, "the key is present"),
+            Self::Alloc(rejected) => rejected.fmt(f),
+        }
+    }
+}
+
+impl<V: Value> fmt::Display for CompareExchangeError<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mismatch { present: Some(_), .. } => write!(f, "the key has another value"),
+            Self::Mismatch { present: None, .. } => write!(f, "the key is absent"),
+            Self::Alloc(rejected) => rejected.fmt(f),
+        }
+    }
+}
+
+impl<V: Value> fmt::Display for RemoveIfError<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kept(_) => write!(f, "the condition does not hold"),
+            Self::Alloc(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<V: fmt::Debug> Error for Rejected<V> {}
+impl<V: Value + fmt::Debug> Error for TryInsertError<'_, V> {}
+impl<V: Value + fmt::Debug> Error for CompareExchangeError<'_, V> {}
+impl<V: Value + fmt::Debug> Error for RemoveIfError<'_, V> {}
+
+/// Does something with a key's form: in place where it need not be made, so that nothing stands in the way of the compiler.
+macro_rules! with_form {
+    ($key:expr, $form:ident => $body:expr) => {
+        match $key.form() {
+            Some($form) => $body,
+            None => $key.with_form(|$form| $body),
+        }
+    };
+}
+
+/// A value on its way into a map.
+type DraftOf<'m, V, I> = Draft<'m, V, <I as MapIndex>::Placement>;
+
+/// An index's key with a shorter life.
+fn short<'s, 'l: 's, K: Key>(
+    form: <K::Form as IndexKey>::Ref<'l>,
+) -> <K::Form as IndexKey>::Ref<'s> {
+    <K::Form as IndexKey>::shorten(form)
+}
+
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
+    /// A value that has been read, or taken out, under a guard.
+    #[inline(always)]
+    #[allow(clippy::unused_self)] // which what is lent borrows
+    pub(super) fn lent<'g>(&'g self, word: u64, _guard: &'g Guard) -> ValueRef<'g, V> {
+        // SAFETY: M1, M3.
+        unsafe { ValueRef::new(word) }
+    }
+
+    /// The value of a word that the caller has just taken out of the index.
+    #[inline(always)]
+    pub(super) fn taken<'g>(&'g self, word: u64, guard: &'g Guard) -> ValueRef<'g, V> {
+        // SAFETY: M2.
+        unsafe { self.values.retire(word, guard) };
+        self.lent(word, guard)
+    }
+
+    #[inline(always)]
+    pub(super) fn draft(&self, value: V, guard: &Guard) -> Result<DraftOf<'_, V, I>, Rejected<V>> {
+        self.values.draft(value, guard).map_err(|(value, error)| Rejected { value, error })
+    }
+
+    #[inline(always)]
+    pub(super) fn do_get<'g>(
+        &'g self,
+        key: &(impl AsKey<K> + ?Sized),
+        guard: &'g Guard,
+    ) -> Option<ValueRef<'g, V>> {
+        let word = with_form!(key, form => self.index.get(form, guard))?;
+        Some(self.lent(word, guard))
+    }
+
+    #[inline(always)]
+    pub(super) fn do_insert<'g>(
+        &'g self,
+        key: &(impl AsKey<K> + ?Sized),
+        value: V,
+        guard: &'g Guard,
+    ) -> Result<Option<ValueRef<'g, V>>, Rejected<V>> {
+        let draft = self.draft(value, guard)?;
+        with_form!(key, form => match self.index.insert(form, draft.word(), guard) {
+            Ok(old) => {
+                draft.placed();
+                Ok(old.map(|old| self.taken(old, guard)))
+            }
+            Err(error) => Err(Rejected { value: draft.into_value(), error }),
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn do_try_insert<'g>(
+        &'g self,
+        key: &(impl AsKey<K> + ?Sized),
+        value: V,
+        guard: &'g Guard,
+    ) -> Result<ValueRef<'g, V>, TryInsertError<'g, V>> {
+        let draft = self.draft(value, guard).map_err(TryInsertError::Alloc)?;
+        let word = draft.word();
+        with_form!(key, form => match self.index.try_insert(form, word, guard) {
+            Ok(()) => {
+                draft.placed();
+                Ok(self.lent(word, guard))
+            }
+            Err(error::TryInsertError::Occupied(present)) => {
+                let present = self.lent(present, guard);
+                Err(TryInsertError::Occupied { present, value: draft.into_value() })
+            }
+            Err(error::TryInsertError::Alloc(error)) => {
+                Err(TryInsertError::Alloc(Rejected { value: draft.into_value(), error }))
+            }
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn do_remove<'g>(
+        &'g self,
+        key: &(impl AsKey<K> + ?Sized),
+        guard: &'g Guard,
+    ) -> Result<Option<ValueRef<'g, V>>, AllocError> {
+        with_form!(key, form => match self.index.remove(form, guard) {
+            Ok(old) => Ok(old.map(|old| self.taken(old, guard))),
+            Err(error) => Err(error),
+        })
+    }
+
+    pub(super) fn do_get_or_insert_with<'g>(
+        &'g self,
+        key: &(impl AsKey<K> + ?Sized),
+        make: impl FnOnce() -> V,
+        guard: &'g Guard,
+    ) -> Result<ValueRef<'g, V>, Rejected<V>> {
+        if let Some(present) = self.do_get(key, guard) {
+            return Ok(present);
+        }
+        match self.do_try_insert(key, make(), guard) {
+            Ok(present) | Err(TryInsertError::Occupied { present, .. }) => Ok(present),
+            Err(TryInsertError::Alloc(rejected)) => Err(rejected),
+        }
+    }
+
+    /// Removes an entry as long as `condition` holds of its value: that one's, each time another is found.
+    pub(super) fn remove_form_if<'g>(
+        &'g self,
+        form: KeyRef<'_, I>,
+        mut word: u64,
+        mut condition: impl FnMut(&V) -> bool,
+        guard: &'g Guard,
+    ) -> Result<Option<ValueRef<'g, V>>, RemoveIfError<'g, V>> {
+        loop {
+            let value = self.lent(word, guard);
+            if !condition(&value) {
+                return Err(RemoveIfError::Kept(value));
+            }
+            match self.index.compare_exchange(short::<K>(form), Some(word), None, guard) {
+                Ok(()) => return Ok(Some(self.taken(word, guard))),
+                Err(error::CompareExchangeError::Mismatch(Some(now))) => word = now,
+                Err(error::CompareExchangeError::Mismatch(None)) => return Ok(None),
+                Err(error::CompareExchangeError::Alloc(error)) => {
+                    return Err(RemoveIfError::Alloc(error));
+                }
+            }
+        }
+    }
+
+    pub(super) fn do_remove_if<'g>(
+        &'g self,
+        key: &(impl AsKey<K> + ?Sized),
+        condition: impl FnMut(&V) -> bool,
+        guard: &'g Guard,
+    ) -> Result<Option<ValueRef<'g, V>>, RemoveIfError<'g, V>> {
+        key.with_form(|form| match self.index.get(short::<K>(form), guard) {
+            Some(word) => self.remove_form_if(form, word, condition, guard),
+            None => Ok(None),
+        })
+    }
+
+    pub(super) fn do_compute<'g, T>(
+        &'g self,
+        key: &(impl AsKey<K> + ?Sized),
+        mut decide: impl FnMut(Option<&V>) -> Operation<V, T>,
+        guard: &'g Guard,
+    ) -> Result<Compute<'g, V, T>, Rejected<Option<V>>> {
+        key.with_form(|form| {
+            let mut seen = self.index.get(short::<K>(form), guard);
+            loop {
+                let old = seen.map(|word| self.lent(word, guard));
+                let draft = match decide(old.as_deref()) {
+                    Operation::Insert(value) => {
+                        Some(self.draft(value, guard).map_err(Rejected::some)?)
+                    }
+                    Operation::Remove => None,
+                    Operation::Abort(told) => return Ok(Compute::Aborted(told)),
+                };
+                let word = draft.as_ref().map(DraftOf::<V, I>::word);
+                let exchanged = self.index.compare_exchange(short::<K>(form), seen, word, guard);
+                match (exchanged, draft) {
+                    (Ok(()), Some(draft)) => {
+                        let new = self.lent(draft.word(), guard);
+                        draft.placed();
+                        let old = seen.map(|word| self.taken(word, guard));
+                        return Ok(
+                            old.map_or(Compute::Inserted(new), |old| Compute::Updated { old, new })
+                        );
+                    }
+                    (Ok(()), None) => {
+                        return Ok(Compute::Removed(seen.map(|word| self.taken(word, guard))));
+                    }
+                    (Err(error::CompareExchangeError::Mismatch(now)), _) => seen = now,
+                    (Err(error::CompareExchangeError::Alloc(error)), draft) => {
+                        return Err(Rejected {
+                            value: draft.map(DraftOf::<V, I>::into_value),
+                            error,
+                        });
+                    }
+                }
+            }
+        })
+    }
+
+    pub(super) fn do_update<'g>(
+        &'g self,
+        key: &(impl AsKey<K> + ?Sized),
+        mut change: impl FnMut(&V) -> V,
+        guard: &'g Guard,
+    ) -> Result<Option<ValueRef<'g, V>>, Rejected<Option<V>>> {
+        let decide = |value: Option<&V>| match value {
+            Some(value) => Operation::Insert(change(value)),
+            None => Operation::Abort(()),
+        };
+        match self.do_compute(key, decide, guard)? {
+            Compute::Inserted(new) | Compute::Updated { new, .. } => Ok(Some(new)),
+            Compute::Removed(_) | Compute::Aborted(()) => Ok(None),
+        }
+    }
+
+    pub(super) fn do_compare_exchange<'g>(
+        &'g self,
+        key: &(impl AsKey<K> + ?Sized),
+        expected: Option<&V>,
+        new: Option<V>,
+        guard: &'g Guard,
+    ) -> Result<Option<ValueRef<'g, V>>, CompareExchangeError<'g, V>>
+    where
+        V: PartialEq,
+    {
+        key.with_form(|form| {
+            let mut seen = self.index.get(short::<K>(form), guard);
+            let mut draft = None;
+            let mut new = new;
+            let back = |draft: Option<DraftOf<'_, V, I>>, new: Option<V>| {
+                draft.map(DraftOf::<V, I>::into_value).or(new)
+            };
+            loop {
+                let present = seen.map(|word| self.lent(word, guard));
+                if present.as_deref() != expected {
+                    let new = back(draft, new);
+                    return Err(CompareExchangeError::Mismatch { present, new });
+                }
+                if let Some(value) = new.take() {
+                    let drafted = self.draft(value, guard).map_err(Rejected::some);
+                    draft = Some(drafted.map_err(CompareExchangeError::Alloc)?);
+                }
+                let word = draft.as_ref().map(DraftOf::<V, I>::word);
+                match self.index.compare_exchange(short::<K>(form), seen, word, guard) {
+                    Ok(()) => {
+                        draft.into_iter().for_each(DraftOf::<V, I>::placed);
+                        return Ok(seen.map(|word| self.taken(word, guard)));
+                    }
+                    Err(error::CompareExchangeError::Mismatch(now)) => seen = now,
+                    Err(error::CompareExchangeError::Alloc(error)) => {
+                        let rejected = Rejected { value: back(draft, new), error };
+                        return Err(CompareExchangeError::Alloc(rejected));
+                    }
+                }
+            }
+        })
+    }
+
+    pub(super) fn do_pop<'g, const REV: bool>(
+        &'g self,
+        guard: &'g Guard,
+    ) -> Result<Option<Entry<'g, K, V>>, AllocError>
+    where
+        I: OrderedEnds,
+    {
+        let popped = if REV { self.index.pop_last(guard)? } else { self.index.pop_first(guard)? };
+        Ok(popped.map(|(form, word)| (K::from_form(form), self.taken(word, guard))))
+    }
+
+    pub(super) fn do_end<'g, const REV: bool>(&'g self, guard: &'g Guard) -> Option<Entry<'g, K, V>>
+    where
+        I: OrderedEnds,
+    {
+        let (form, word) = if REV { self.index.last(guard)? } else { self.index.first(guard)? };
+        Some((K::from_form(form), self.lent(word, guard)))
+    }
+}

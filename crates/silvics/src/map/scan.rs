@@ -1,0 +1,216 @@
+//! Ranges of a map.
+
+use super::{Entry, Map, MapIndex, RemoveIfError, Value, ValueRef};
+use crate::domain::Guard;
+use crate::error::AllocError;
+use crate::index::KeyRef;
+use crate::key::{AsKey, AsPrefix, Form, IndexKey, Key};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{
+    self, Bound, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
+};
+
+/// Both ends of a range, in a form that stays where it is.
+type Kept<K> = (Bound<<<K as Key>::Form as Form>::Kept>, Bound<<<K as Key>::Form as Form>::Kept>);
+
+fn keep<K: Key>(bound: Bound<&impl AsKey<K>>) -> Bound<<K::Form as Form>::Kept> {
+    bound.map(|key| key.with_form(<K::Form as Form>::keep))
+}
+
+/// A range of keys of type `K`: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..`, or a pair of [`Bound`]s, of anything that can stand
+/// for a key ([`AsKey`]).
+///
+/// The standard library's [`RangeBounds`] is no such trait: `&a..&b` is a range of two types.
+pub trait KeyRange<K: Key> {
+    #[doc(hidden)]
+    fn keep(self) -> Kept<K>;
+}
+
+macro_rules! ranges {
+    ($($range:ty),*) => {$(
+        impl<K: Key, Q: AsKey<K>> KeyRange<K> for $range {
+            fn keep(self) -> Kept<K> {
+                (keep::<K>(RangeBounds::<Q>::start_bound(&self)), keep::<K>(RangeBounds::<Q>::end_bound(&self)))
+            }
+        }
+    )*};
+}
+
+ranges!(
+    ops::Range<Q>,
+    RangeInclusive<Q>,
+    RangeFrom<Q>,
+    RangeTo<Q>,
+    RangeToInclusive<Q>,
+    (Bound<Q>, Bound<Q>)
+);
+
+impl<K: Key> KeyRange<K> for RangeFull {
+    fn keep(self) -> Kept<K> {
+        (Bound::Unbounded, Bound::Unbounded)
+    }
+}
+
+/// What is kept, as an index takes it.
+///
+/// # Safety
+/// `kept` lives as long as `'g`, wherever it is moved to.
+unsafe fn lend<'g, K: Key>(
+    kept: &Bound<<K::Form as Form>::Kept>,
+) -> Bound<<K::Form as IndexKey>::Ref<'g>> {
+    // SAFETY: the caller's promise.
+    kept.as_ref().map(|kept| unsafe { <K::Form as Form>::kept(kept) })
+}
+
+/// The first string behind all that begin so; none, if there is no such.
+fn behind(prefix: &[u8]) -> Bound<Vec<u8>> {
+    let Some(last) = prefix.iter().rposition(|&byte| byte != u8::MAX) else {
+        return Bound::Unbounded;
+    };
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Bound::Excluded(end)
+}
+
+macro_rules! scans {
+    ($($(#[$doc:meta])* $name:ident, $entries:ident, $scan:ident;)*) => {$(
+        $(#[$doc])*
+        pub struct $name<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> {
+            // Dropped first: it uses the bounds.
+            entries: I::$entries<'g>,
+            _bounds: Kept<K>,
+            map: PhantomData<&'g Map<K, V, I>>,
+        }
+
+        impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> $name<'g, K, V, I> {
+            fn new(map: &'g Map<K, V, I>, bounds: Kept<K>, guard: &'g Guard) -> Self {
+                // SAFETY: they go along, and what they are lent to is dropped before them.
+                let lent = unsafe { (lend::<K>(&bounds.0), lend::<K>(&bounds.1)) };
+                Self { entries: map.index.$scan(lent, guard), _bounds: bounds, map: PhantomData }
+            }
+        }
+
+        impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> Iterator for $name<'g, K, V, I> {
+            type Item = Entry<'g, K, V>;
+
+            #[inline]
+            fn next(&mut self) -> Option<Self::Item> {
+                let (form, word) = self.entries.next()?;
+                // SAFETY: read under the guard that the scan was made with, which lives as long as `'g`.
+                Some((K::from_form(form), unsafe { ValueRef::new(word) }))
+            }
+        }
+
+        impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> fmt::Debug for $name<'_, K, V, I> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    )*};
+}
+
+scans! {
+    /// An ascending scan of a [`View`](super::View); see [`View::range`](super::View::range) for what it promises.
+    Range, Range, range;
+    /// A descending scan of a [`View`](super::View); see [`View::range`](super::View::range) for what it promises.
+    RangeRev, RangeRev, range_rev;
+}
+
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
+    pub(super) fn do_range<'g>(
+        &'g self,
+        range: impl KeyRange<K>,
+        guard: &'g Guard,
+    ) -> Range<'g, K, V, I> {
+        Range::new(self, range.keep(), guard)
+    }
+
+    pub(super) fn do_range_rev<'g>(
+        &'g self,
+        range: impl KeyRange<K>,
+        guard: &'g Guard,
+    ) -> RangeRev<'g, K, V, I> {
+        RangeRev::new(self, range.keep(), guard)
+    }
+}
+
+impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> Range<'g, K, V, I> {
+    /// The next entry as the index has it.
+    #[inline(always)]
+    pub(super) fn next_word(&mut self) -> Option<(KeyRef<'g, I>, u64)> {
+        self.entries.next()
+    }
+}
+
+/// Removal of what a scan finds.
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
+    pub(super) fn do_retain(
+        &self,
+        mut keep: impl FnMut(&K::Ref<'_>, &V) -> bool,
+        guard: &Guard,
+    ) -> Result<usize, AllocError> {
+        let mut removed = 0;
+        let mut entries = self.do_range(.., guard);
+        while let Some((form, word)) = entries.next_word() {
+            let key = K::from_form(form);
+            match self.remove_form_if(form, word, |value| !keep(&key, value), guard) {
+                Ok(value) => removed += usize::from(value.is_some()),
+                Err(RemoveIfError::Kept(_)) => {}
+                Err(RemoveIfError::Alloc(error)) => return Err(error),
+            }
+        }
+        Ok(removed)
+    }
+
+    pub(super) fn remove_all(
+        &self,
+        mut entries: Range<'_, K, V, I>,
+        guard: &Guard,
+    ) -> Result<usize, AllocError> {
+        let mut removed = 0;
+        while let Some((form, _)) = entries.next_word() {
+            if let Some(word) = self.index.remove(form, guard)? {
+                self.taken(word, guard);
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+impl<K: Key<Form = [u8]>, V: Value, I: MapIndex<Key = [u8]>> Map<K, V, I> {
+    fn prefixed(prefix: &impl AsPrefix<K>) -> Kept<K> {
+        prefix.with_prefix(|bytes| (Bound::Included(bytes.to_vec()), behind(bytes)))
+    }
+
+    pub(super) fn do_prefix<'g>(
+        &'g self,
+        prefix: &impl AsPrefix<K>,
+        guard: &'g Guard,
+    ) -> Range<'g, K, V, I> {
+        Range::new(self, Self::prefixed(prefix), guard)
+    }
+
+    pub(super) fn do_prefix_rev<'g>(
+        &'g self,
+        prefix: &impl AsPrefix<K>,
+        guard: &'g Guard,
+    ) -> RangeRev<'g, K, V, I> {
+        RangeRev::new(self, Self::prefixed(prefix), guard)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_behind_a_prefix() {
+        assert_eq!(behind(b""), Bound::Unbounded);
+        assert_eq!(behind(b"\xff\xff"), Bound::Unbounded);
+        assert_eq!(behind(b"a"), Bound::Excluded(b"b".to_vec()));
+        assert_eq!(behind(b"a\xff"), Bound::Excluded(b"b".to_vec()));
+        assert_eq!(behind(b"a\xffc\x00"), Bound::Excluded(b"a\xffc\x01".to_vec()));
+    }
+}
