@@ -39,7 +39,7 @@ pub use index::{
     OwnedKey, Pinned,
 };
 pub use key::{AsKey, AsPrefix, IndexKey, Key};
-pub use map::{Map, ValueGuard, ValueRef, View};
+pub use map::{Map, Set, ValueGuard, ValueRef, View};
 #[cfg(feature = "derive")]
 pub use silvics_derive::Key;
 pub use silvics_pool::{

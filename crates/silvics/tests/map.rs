@@ -641,20 +641,19 @@ fn sorted_entries_make_a_map() {
     fn judged<I: MapIndex<Key = [u8]> + Check>() {
         let live = Arc::new(AtomicI64::new(0));
         let entry = |n: u64| (format!("{n:05}"), Counted::new(n, &live));
-        let mut map =
-            Map::<String, Counted, I>::from_sorted((0..5000).map(entry), &Options::default())
-                .unwrap();
+        let mut map = Map::<String, Counted, I>::from_sorted((0..5000).map(entry)).unwrap();
         assert_eq!(map.check(), Ok(5000));
         assert!(map.pin().values().map(|value| value.number).eq(0..5000));
         let unsorted = [1, 2, 4, 3, 5].map(entry);
-        let error = Map::<String, Counted, I>::from_sorted(unsorted, &Options::default()).map(drop);
+        let error = Map::<String, Counted, I>::from_sorted(unsorted).map(drop);
         assert_eq!(error, Err(BulkLoadError::Unsorted { position: 3 }));
         let twice = [1, 2, 2].map(entry);
-        let error = Map::<String, Counted, I>::from_sorted(twice, &Options::default()).map(drop);
+        let error = Map::<String, Counted, I>::from_sorted(twice).map(drop);
         assert_eq!(error, Err(BulkLoadError::Duplicate { position: 2 }));
-        let options = Options { memory_limit: Some(1 << 20), ..Options::default() };
-        let error =
-            Map::<String, Counted, I>::from_sorted((0..90_000).map(entry), &options).map(drop);
+        let error = Map::<String, Counted, I>::builder()
+            .memory_limit(1 << 20)
+            .from_sorted((0..90_000).map(entry))
+            .map(drop);
         assert!(matches!(error, Err(BulkLoadError::Alloc(_))), "{error:?}");
         assert_eq!(live.load(Ordering::Relaxed), 5000);
         drop(map);

@@ -110,7 +110,7 @@ impl<'m, K: Key, Q: AsKey<K>, V: Value, I: MapIndex<Key = K::Form>> Group<'m, K,
         let left = drafts.split_off(done);
         drafts.into_iter().for_each(Draft::placed);
         for old in replaced.into_iter().flatten() {
-            map.taken(old, guard);
+            map.taken(old, guard.into());
         }
         let Err(error) = outcome else { return Ok(()) };
         let left = keys.split_off(done).into_iter().zip(left.into_iter().map(Draft::into_value));
@@ -135,7 +135,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
             let mut words = [None; GROUP];
             self.index.get_many(&refs, &mut words, guard);
             for (found, word) in found.iter_mut().zip(words) {
-                *found = word.map(|word| self.lent(word, guard));
+                *found = word.map(|word| self.lent(word, guard.into()));
             }
         }
     }

@@ -3,9 +3,11 @@
 //! # Parts
 //! * `mod.rs`: the type, how it is made, and the forms of its methods that pin by themselves;
 //! * [`View`] (`view.rs`): the map while it is pinned;
-//! * `ops.rs`: the operations, over the index's words;
+//! * [`OwnedView`] (`owned.rs`): the same for whoever goes from thread to thread;
+//! * `ops.rs`: the operations, over the index's words; `batch.rs`: many at once;
 //! * `value.rs`: where values are, and when they are dropped;
-//! * `scan.rs`: ranges; `cursor.rs`: positions that own what they need;
+//! * `scan.rs`: ranges; [`Cursor`] (`cursor.rs`): positions that own what they need;
+//! * [`Builder`] (`builder.rs`): how a map is set up; [`Set`] (`set.rs`): a map without values;
 //! * keys are in [`crate::key`].
 //!
 //! # Invariants
@@ -24,14 +26,22 @@
 //! point. If it fails, they begin again with what is there.
 
 mod batch;
+mod builder;
+mod cursor;
 mod ops;
+mod owned;
 mod scan;
+mod set;
 pub(crate) mod value;
 mod view;
 
 pub use batch::ExtendError;
+pub use builder::Builder;
+pub use cursor::Cursor;
 pub use ops::{CompareExchangeError, Compute, Operation, Rejected, RemoveIfError, TryInsertError};
+pub use owned::OwnedView;
 pub use scan::{KeyRange, Range, RangeRev};
+pub use set::{Set, SetView};
 pub use value::{Value, ValueRef};
 pub use view::View;
 
@@ -86,6 +96,20 @@ unsafe impl<K: SkipKey + ?Sized, P: Placement> MapIndex for SkipList<K, P> {
 // SAFETY: as above.
 unsafe impl<A: Ordered> MapIndex for Tree<A> {
     type Placement = Pooled;
+}
+
+/// What the bytes that a map holds are used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Memory {
+    /// All of them: [`Map::bytes`].
+    pub bytes: usize,
+    /// Nodes and keys of the index, those that are retired included.
+    pub index: usize,
+    /// Values that are not in the index, those that are retired included.
+    pub values: usize,
+    /// Free slots, and what keeps account of all.
+    pub slack: usize,
 }
 
 /// An entry as a map lends it.
@@ -181,6 +205,21 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         View::new(self, self.index.domain().pin())
     }
 
+    /// A map with a limit, other pages, another index: see [`Builder`].
+    pub fn builder() -> Builder<K, V, I> {
+        Builder::new()
+    }
+
+    /// The map, pinned until what this returns is dropped, on whatever thread: to hold what it lends across an `await`.
+    pub fn pin_owned(&self) -> OwnedView<'_, K, V, I> {
+        OwnedView::new(self, self.index.domain().pin_owned())
+    }
+
+    /// A cursor, before the first entry, that keeps the map alive.
+    pub fn cursor(self: &Arc<Self>) -> Cursor<K, V, I> {
+        Cursor::new(Arc::clone(self))
+    }
+
     /// How many keys are present: exact while nobody writes; else operations under way may or may
     /// not be counted. O(threads).
     pub fn len(&self) -> usize {
@@ -205,15 +244,27 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         stats
     }
 
-    /// A map of entries in ascending order of their keys, which is made faster than by inserting them, and with less
-    /// memory: nodes are just as large as what is in them. An error tells the position of what is wrong.
+    /// A map of entries in ascending order of their keys: see [`Builder::from_sorted`].
     pub fn from_sorted<Q: AsKey<K>>(
         entries: impl IntoIterator<Item = (Q, V)>,
-        options: &Options,
     ) -> Result<Self, BulkLoadError> {
-        let mut map = Self::with_options(options)?;
-        map.do_from_sorted(entries)?;
-        Ok(map)
+        Self::builder().from_sorted(entries)
+    }
+
+    /// What the map's bytes are used for. O(slabs); exact while nobody writes.
+    pub fn memory(&self) -> Memory {
+        let live = |stats: &PoolStats| stats.live_bytes;
+        let index = self.index.pool_stats().iter().map(live).sum();
+        let values = self.values.stats().iter().map(live).sum();
+        let bytes = self.bytes();
+        Memory { bytes, index, values, slack: bytes.saturating_sub(index + values) }
+    }
+
+    /// Drops what has been removed and nobody can read any more, as far as this thread and full batches of others have
+    /// it; writes do so by and by.
+    pub fn flush(&self) {
+        self.values.flush(&self.one_shot());
+        self.index.domain().flush();
     }
 
     fn one_shot(&self) -> Guard {
@@ -237,7 +288,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     /// See [`View::get`].
     pub fn get(&self, key: impl AsKey<K>) -> Option<ValueGuard<'_, V>> {
-        self.held(|map, guard| map.do_get(&key, guard))
+        self.held(|map, guard| map.do_get(&key, guard.into()))
     }
 
     /// See [`View::contains_key`].
@@ -247,7 +298,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
 
     /// See [`View::insert`].
     pub fn insert(&self, key: impl AsKey<K>, value: V) -> Option<ValueGuard<'_, V>> {
-        self.held(|map, guard| unwrapped(map.do_insert(&key, value, guard)))
+        self.held(|map, guard| unwrapped(map.do_insert(&key, value, guard.into())))
     }
 
     /// See [`View::try_insert`]: whether the key was absent; if not, the value comes back.
@@ -265,13 +316,15 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         key: impl AsKey<K>,
         make: impl FnOnce() -> V,
     ) -> ValueGuard<'_, V> {
-        self.held(|map, guard| Some(unwrapped(map.do_get_or_insert_with(&key, make, guard))))
+        self.held(|map, guard| Some(unwrapped(map.do_get_or_insert_with(&key, make, guard.into()))))
             .expect("there is one")
     }
 
     /// See [`View::remove`].
     pub fn remove(&self, key: impl AsKey<K>) -> Option<ValueGuard<'_, V>> {
-        self.held(|map, guard| map.do_remove(&key, guard).unwrap_or_else(|error| refuse(error)))
+        self.held(|map, guard| {
+            map.do_remove(&key, guard.into()).unwrap_or_else(|error| refuse(error))
+        })
     }
 
     /// See [`View::update`].
@@ -280,7 +333,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         key: impl AsKey<K>,
         change: impl FnMut(&V) -> V,
     ) -> Option<ValueGuard<'_, V>> {
-        self.held(|map, guard| unwrapped(map.do_update(&key, change, guard)))
+        self.held(|map, guard| unwrapped(map.do_update(&key, change, guard.into())))
     }
 
     /// See [`View::extend`]; pins anew every now and then.

@@ -1,15 +1,16 @@
 //! The operations of a map: the index's, with values behind its words.
 //!
-//! Guards that they are given are of the map's domain.
+//! Guards and pins that they are given are of the map's domain.
 
 use super::value::Draft;
 use super::{Entry, Map, MapIndex, Value, ValueRef};
-use crate::domain::Guard;
+use crate::domain::{Guard, OwnedGuard};
 use crate::error::{self, AllocError};
 use crate::index::{KeyRef, OrderedEnds};
 use crate::key::{AsKey, IndexKey, Key};
 use std::error::Error;
 use std::fmt;
+use std::marker::PhantomData;
 
 /// A value that could not be put into a map, and why.
 #[derive(Debug)]
@@ -135,6 +136,31 @@ impl<V: Value + fmt::Debug> Error for TryInsertError<'_, V> {}
 impl<V: Value + fmt::Debug> Error for CompareExchangeError<'_, V> {}
 impl<V: Value + fmt::Debug> Error for RemoveIfError<'_, V> {}
 
+/// That the map's domain is pinned, and stays so for `'g`.
+#[derive(Clone, Copy)]
+pub(super) struct Pin<'g, 'c> {
+    /// For calls of the index.
+    pub(super) guard: &'c Guard,
+    lends: PhantomData<&'g ()>,
+}
+
+impl<'g> From<&'g Guard> for Pin<'g, 'g> {
+    #[inline(always)]
+    fn from(guard: &'g Guard) -> Self {
+        Self { guard, lends: PhantomData }
+    }
+}
+
+impl<'g, 'c> Pin<'g, 'c> {
+    /// For calls under a guard that goes before `'g` ends, what they lend being protected by an owned one.
+    ///
+    /// # Safety
+    /// Both are of the map's domain, and `guard` is the younger one.
+    pub(super) unsafe fn beside(guard: &'c Guard, _owned: &'g OwnedGuard) -> Self {
+        Self { guard, lends: PhantomData }
+    }
+}
+
 /// Does something with a key's form: in place where it need not be made, so that nothing stands in the way of the compiler.
 macro_rules! with_form {
     ($key:expr, $form:ident => $body:expr) => {
@@ -156,20 +182,20 @@ fn short<'s, 'l: 's, K: Key>(
 }
 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
-    /// A value that has been read, or taken out, under a guard.
+    /// A value that has been read, or taken out, under a pin.guard.
     #[inline(always)]
     #[allow(clippy::unused_self)] // which what is lent borrows
-    pub(super) fn lent<'g>(&'g self, word: u64, _guard: &'g Guard) -> ValueRef<'g, V> {
+    pub(super) fn lent<'g>(&'g self, word: u64, _pin: Pin<'g, '_>) -> ValueRef<'g, V> {
         // SAFETY: M1, M3.
         unsafe { ValueRef::new(word) }
     }
 
     /// The value of a word that the caller has just taken out of the index.
     #[inline(always)]
-    pub(super) fn taken<'g>(&'g self, word: u64, guard: &'g Guard) -> ValueRef<'g, V> {
+    pub(super) fn taken<'g>(&'g self, word: u64, pin: Pin<'g, '_>) -> ValueRef<'g, V> {
         // SAFETY: M2.
-        unsafe { self.values.retire(word, guard) };
-        self.lent(word, guard)
+        unsafe { self.values.retire(word, pin.guard) };
+        self.lent(word, pin)
     }
 
     #[inline(always)]
@@ -181,10 +207,10 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     pub(super) fn do_get<'g>(
         &'g self,
         key: &(impl AsKey<K> + ?Sized),
-        guard: &'g Guard,
+        pin: Pin<'g, '_>,
     ) -> Option<ValueRef<'g, V>> {
-        let word = with_form!(key, form => self.index.get(form, guard))?;
-        Some(self.lent(word, guard))
+        let word = with_form!(key, form => self.index.get(form, pin.guard))?;
+        Some(self.lent(word, pin))
     }
 
     #[inline(always)]
@@ -192,13 +218,13 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         &'g self,
         key: &(impl AsKey<K> + ?Sized),
         value: V,
-        guard: &'g Guard,
+        pin: Pin<'g, '_>,
     ) -> Result<Option<ValueRef<'g, V>>, Rejected<V>> {
-        let draft = self.draft(value, guard)?;
-        with_form!(key, form => match self.index.insert(form, draft.word(), guard) {
+        let draft = self.draft(value, pin.guard)?;
+        with_form!(key, form => match self.index.insert(form, draft.word(), pin.guard) {
             Ok(old) => {
                 draft.placed();
-                Ok(old.map(|old| self.taken(old, guard)))
+                Ok(old.map(|old| self.taken(old, pin)))
             }
             Err(error) => Err(Rejected { value: draft.into_value(), error }),
         })
@@ -209,17 +235,17 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         &'g self,
         key: &(impl AsKey<K> + ?Sized),
         value: V,
-        guard: &'g Guard,
+        pin: Pin<'g, '_>,
     ) -> Result<ValueRef<'g, V>, TryInsertError<'g, V>> {
-        let draft = self.draft(value, guard).map_err(TryInsertError::Alloc)?;
+        let draft = self.draft(value, pin.guard).map_err(TryInsertError::Alloc)?;
         let word = draft.word();
-        with_form!(key, form => match self.index.try_insert(form, word, guard) {
+        with_form!(key, form => match self.index.try_insert(form, word, pin.guard) {
             Ok(()) => {
                 draft.placed();
-                Ok(self.lent(word, guard))
+                Ok(self.lent(word, pin))
             }
             Err(error::TryInsertError::Occupied(present)) => {
-                let present = self.lent(present, guard);
+                let present = self.lent(present, pin);
                 Err(TryInsertError::Occupied { present, value: draft.into_value() })
             }
             Err(error::TryInsertError::Alloc(error)) => {
@@ -232,10 +258,10 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     pub(super) fn do_remove<'g>(
         &'g self,
         key: &(impl AsKey<K> + ?Sized),
-        guard: &'g Guard,
+        pin: Pin<'g, '_>,
     ) -> Result<Option<ValueRef<'g, V>>, AllocError> {
-        with_form!(key, form => match self.index.remove(form, guard) {
-            Ok(old) => Ok(old.map(|old| self.taken(old, guard))),
+        with_form!(key, form => match self.index.remove(form, pin.guard) {
+            Ok(old) => Ok(old.map(|old| self.taken(old, pin))),
             Err(error) => Err(error),
         })
     }
@@ -244,12 +270,12 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         &'g self,
         key: &(impl AsKey<K> + ?Sized),
         make: impl FnOnce() -> V,
-        guard: &'g Guard,
+        pin: Pin<'g, '_>,
     ) -> Result<ValueRef<'g, V>, Rejected<V>> {
-        if let Some(present) = self.do_get(key, guard) {
+        if let Some(present) = self.do_get(key, pin) {
             return Ok(present);
         }
-        match self.do_try_insert(key, make(), guard) {
+        match self.do_try_insert(key, make(), pin) {
             Ok(present) | Err(TryInsertError::Occupied { present, .. }) => Ok(present),
             Err(TryInsertError::Alloc(rejected)) => Err(rejected),
         }
@@ -261,15 +287,15 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         form: KeyRef<'_, I>,
         mut word: u64,
         mut condition: impl FnMut(&V) -> bool,
-        guard: &'g Guard,
+        pin: Pin<'g, '_>,
     ) -> Result<Option<ValueRef<'g, V>>, RemoveIfError<'g, V>> {
         loop {
-            let value = self.lent(word, guard);
+            let value = self.lent(word, pin);
             if !condition(&value) {
                 return Err(RemoveIfError::Kept(value));
             }
-            match self.index.compare_exchange(short::<K>(form), Some(word), None, guard) {
-                Ok(()) => return Ok(Some(self.taken(word, guard))),
+            match self.index.compare_exchange(short::<K>(form), Some(word), None, pin.guard) {
+                Ok(()) => return Ok(Some(self.taken(word, pin))),
                 Err(error::CompareExchangeError::Mismatch(Some(now))) => word = now,
                 Err(error::CompareExchangeError::Mismatch(None)) => return Ok(None),
                 Err(error::CompareExchangeError::Alloc(error)) => {
@@ -283,10 +309,10 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         &'g self,
         key: &(impl AsKey<K> + ?Sized),
         condition: impl FnMut(&V) -> bool,
-        guard: &'g Guard,
+        pin: Pin<'g, '_>,
     ) -> Result<Option<ValueRef<'g, V>>, RemoveIfError<'g, V>> {
-        key.with_form(|form| match self.index.get(short::<K>(form), guard) {
-            Some(word) => self.remove_form_if(form, word, condition, guard),
+        key.with_form(|form| match self.index.get(short::<K>(form), pin.guard) {
+            Some(word) => self.remove_form_if(form, word, condition, pin),
             None => Ok(None),
         })
     }
@@ -295,32 +321,33 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         &'g self,
         key: &(impl AsKey<K> + ?Sized),
         mut decide: impl FnMut(Option<&V>) -> Operation<V, T>,
-        guard: &'g Guard,
+        pin: Pin<'g, '_>,
     ) -> Result<Compute<'g, V, T>, Rejected<Option<V>>> {
         key.with_form(|form| {
-            let mut seen = self.index.get(short::<K>(form), guard);
+            let mut seen = self.index.get(short::<K>(form), pin.guard);
             loop {
-                let old = seen.map(|word| self.lent(word, guard));
+                let old = seen.map(|word| self.lent(word, pin));
                 let draft = match decide(old.as_deref()) {
                     Operation::Insert(value) => {
-                        Some(self.draft(value, guard).map_err(Rejected::some)?)
+                        Some(self.draft(value, pin.guard).map_err(Rejected::some)?)
                     }
                     Operation::Remove => None,
                     Operation::Abort(told) => return Ok(Compute::Aborted(told)),
                 };
                 let word = draft.as_ref().map(DraftOf::<V, I>::word);
-                let exchanged = self.index.compare_exchange(short::<K>(form), seen, word, guard);
+                let exchanged =
+                    self.index.compare_exchange(short::<K>(form), seen, word, pin.guard);
                 match (exchanged, draft) {
                     (Ok(()), Some(draft)) => {
-                        let new = self.lent(draft.word(), guard);
+                        let new = self.lent(draft.word(), pin);
                         draft.placed();
-                        let old = seen.map(|word| self.taken(word, guard));
+                        let old = seen.map(|word| self.taken(word, pin));
                         return Ok(
                             old.map_or(Compute::Inserted(new), |old| Compute::Updated { old, new })
                         );
                     }
                     (Ok(()), None) => {
-                        return Ok(Compute::Removed(seen.map(|word| self.taken(word, guard))));
+                        return Ok(Compute::Removed(seen.map(|word| self.taken(word, pin))));
                     }
                     (Err(error::CompareExchangeError::Mismatch(now)), _) => seen = now,
                     (Err(error::CompareExchangeError::Alloc(error)), draft) => {
@@ -338,13 +365,13 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         &'g self,
         key: &(impl AsKey<K> + ?Sized),
         mut change: impl FnMut(&V) -> V,
-        guard: &'g Guard,
+        pin: Pin<'g, '_>,
     ) -> Result<Option<ValueRef<'g, V>>, Rejected<Option<V>>> {
         let decide = |value: Option<&V>| match value {
             Some(value) => Operation::Insert(change(value)),
             None => Operation::Abort(()),
         };
-        match self.do_compute(key, decide, guard)? {
+        match self.do_compute(key, decide, pin)? {
             Compute::Inserted(new) | Compute::Updated { new, .. } => Ok(Some(new)),
             Compute::Removed(_) | Compute::Aborted(()) => Ok(None),
         }
@@ -355,33 +382,33 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         key: &(impl AsKey<K> + ?Sized),
         expected: Option<&V>,
         new: Option<V>,
-        guard: &'g Guard,
+        pin: Pin<'g, '_>,
     ) -> Result<Option<ValueRef<'g, V>>, CompareExchangeError<'g, V>>
     where
         V: PartialEq,
     {
         key.with_form(|form| {
-            let mut seen = self.index.get(short::<K>(form), guard);
+            let mut seen = self.index.get(short::<K>(form), pin.guard);
             let mut draft = None;
             let mut new = new;
             let back = |draft: Option<DraftOf<'_, V, I>>, new: Option<V>| {
                 draft.map(DraftOf::<V, I>::into_value).or(new)
             };
             loop {
-                let present = seen.map(|word| self.lent(word, guard));
+                let present = seen.map(|word| self.lent(word, pin));
                 if present.as_deref() != expected {
                     let new = back(draft, new);
                     return Err(CompareExchangeError::Mismatch { present, new });
                 }
                 if let Some(value) = new.take() {
-                    let drafted = self.draft(value, guard).map_err(Rejected::some);
+                    let drafted = self.draft(value, pin.guard).map_err(Rejected::some);
                     draft = Some(drafted.map_err(CompareExchangeError::Alloc)?);
                 }
                 let word = draft.as_ref().map(DraftOf::<V, I>::word);
-                match self.index.compare_exchange(short::<K>(form), seen, word, guard) {
+                match self.index.compare_exchange(short::<K>(form), seen, word, pin.guard) {
                     Ok(()) => {
                         draft.into_iter().for_each(DraftOf::<V, I>::placed);
-                        return Ok(seen.map(|word| self.taken(word, guard)));
+                        return Ok(seen.map(|word| self.taken(word, pin)));
                     }
                     Err(error::CompareExchangeError::Mismatch(now)) => seen = now,
                     Err(error::CompareExchangeError::Alloc(error)) => {
@@ -401,7 +428,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         I: OrderedEnds,
     {
         let popped = if REV { self.index.pop_last(guard)? } else { self.index.pop_first(guard)? };
-        Ok(popped.map(|(form, word)| (K::from_form(form), self.taken(word, guard))))
+        Ok(popped.map(|(form, word)| (K::from_form(form), self.taken(word, guard.into()))))
     }
 
     pub(super) fn do_end<'g, const REV: bool>(&'g self, guard: &'g Guard) -> Option<Entry<'g, K, V>>
@@ -409,6 +436,6 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         I: OrderedEnds,
     {
         let (form, word) = if REV { self.index.last(guard)? } else { self.index.first(guard)? };
-        Some((K::from_form(form), self.lent(word, guard)))
+        Some((K::from_form(form), self.lent(word, guard.into())))
     }
 }

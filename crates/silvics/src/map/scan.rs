@@ -154,7 +154,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         let mut entries = self.do_range(.., guard);
         while let Some((form, word)) = entries.next_word() {
             let key = K::from_form(form);
-            match self.remove_form_if(form, word, |value| !keep(&key, value), guard) {
+            match self.remove_form_if(form, word, |value| !keep(&key, value), guard.into()) {
                 Ok(value) => removed += usize::from(value.is_some()),
                 Err(RemoveIfError::Kept(_)) => {}
                 Err(RemoveIfError::Alloc(error)) => return Err(error),
@@ -171,7 +171,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         let mut removed = 0;
         while let Some((form, _)) = entries.next_word() {
             if let Some(word) = self.index.remove(form, guard)? {
-                self.taken(word, guard);
+                self.taken(word, guard.into());
                 removed += 1;
             }
         }

@@ -368,6 +368,14 @@ impl<V: Value, P: Placement> Values<V, P> {
         }
     }
 
+    /// Seals what this thread has retired, flushes the domain, and drops what nobody can read any more.
+    pub(crate) fn flush(&self, guard: &Guard) {
+        if let Some(boxed) = self.boxed() {
+            boxed.retired.flush(guard);
+            boxed.slots.drop_ready(usize::MAX);
+        }
+    }
+
     /// Drops everything that is retired, whoever did it.
     pub(crate) fn settle(&mut self) {
         let Self(Some(boxed)) = self else { return };

@@ -64,7 +64,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     /// The value of `key`. Takes no lock, writes nothing, allocates nothing.
     #[inline]
     pub fn get(&self, key: impl AsKey<K>) -> Option<ValueRef<'_, V>> {
-        self.map.do_get(&key, &self.guard)
+        self.map.do_get(&key, (&self.guard).into())
     }
 
     /// The entry of `key`, with the key as it is in the map.
@@ -91,7 +91,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         key: impl AsKey<K>,
         value: V,
     ) -> Result<Option<ValueRef<'_, V>>, Rejected<V>> {
-        self.map.do_insert(&key, value, &self.guard)
+        self.map.do_insert(&key, value, (&self.guard).into())
     }
 
     /// Put-if-absent: `key` gets `value` unless it is present. Returns the value as it is in the map.
@@ -101,7 +101,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         key: impl AsKey<K>,
         value: V,
     ) -> Result<ValueRef<'_, V>, TryInsertError<'_, V>> {
-        self.map.do_try_insert(&key, value, &self.guard)
+        self.map.do_try_insert(&key, value, (&self.guard).into())
     }
 
     /// The value of `key`, which is `value` if it was absent.
@@ -125,7 +125,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         key: impl AsKey<K>,
         make: impl FnOnce() -> V,
     ) -> Result<ValueRef<'_, V>, Rejected<V>> {
-        self.map.do_get_or_insert_with(&key, make, &self.guard)
+        self.map.do_get_or_insert_with(&key, make, (&self.guard).into())
     }
 
     /// Removes `key` and returns what it had, `None` if it was absent.
@@ -137,7 +137,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     /// [`View::remove`], if memory can be had: some indexes allocate to remove, the radix tree does not.
     #[inline]
     pub fn try_remove(&self, key: impl AsKey<K>) -> Result<Option<ValueRef<'_, V>>, AllocError> {
-        self.map.do_remove(&key, &self.guard)
+        self.map.do_remove(&key, (&self.guard).into())
     }
 
     /// Removes `key` if `condition` holds of its value, in one step: it holds of the very value that is removed.
@@ -162,7 +162,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         key: impl AsKey<K>,
         condition: impl FnMut(&V) -> bool,
     ) -> Result<Option<ValueRef<'_, V>>, RemoveIfError<'_, V>> {
-        self.map.do_remove_if(&key, condition, &self.guard)
+        self.map.do_remove_if(&key, condition, (&self.guard).into())
     }
 
     /// Gives `key` the value that `change` makes of its present one, in one step. Returns the new value, `None` if the
@@ -183,7 +183,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         key: impl AsKey<K>,
         change: impl FnMut(&V) -> V,
     ) -> Result<Option<ValueRef<'_, V>>, Rejected<Option<V>>> {
-        self.map.do_update(&key, change, &self.guard)
+        self.map.do_update(&key, change, (&self.guard).into())
     }
 
     /// Does with `key` what `decide` makes of its state, `None` if it is absent, in one step: the state that it
@@ -222,7 +222,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         key: impl AsKey<K>,
         decide: impl FnMut(Option<&V>) -> Operation<V, T>,
     ) -> Result<Compute<'_, V, T>, Rejected<Option<V>>> {
-        self.map.do_compute(&key, decide, &self.guard)
+        self.map.do_compute(&key, decide, (&self.guard).into())
     }
 
     /// Brings `key` from state `expected` to state `new` in one step; `None` is the state *absent*. Returns the value
@@ -236,7 +236,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     where
         V: PartialEq,
     {
-        self.map.do_compare_exchange(&key, expected, new, &self.guard)
+        self.map.do_compare_exchange(&key, expected, new, (&self.guard).into())
     }
 
     /// Looks up every key of `keys`, and writes what each has to the same place in `found`; the shorter slice decides how

@@ -1,0 +1,141 @@
+//! How a map is set up.
+
+use super::{Map, MapIndex, Value};
+use crate::art::ArtTree;
+use crate::domain::Domain;
+use crate::error::{AllocError, BulkLoadError};
+use crate::index::Options;
+use crate::key::{AsKey, Key};
+use crate::skiplist::{SkipKey, SkipList};
+use silvics_pool::{Budget, Heap, Pages, Placement, Tuning};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// A [`Map`] to be: made by [`Map::builder`].
+///
+/// ```
+/// use silvics::{Map, Pages, SkipList};
+///
+/// let map: Map<String, Vec<u8>> = Map::builder().memory_limit(64 << 20).pages(Pages::Thp).build()?;
+/// map.insert("a", vec![1]);
+/// assert!(map.bytes() <= 64 << 20);
+///
+/// // Another index: a skip list.
+/// let map = Map::<u64, String>::builder().index::<SkipList<u64>>().build()?;
+/// map.insert(1, "one".to_string());
+/// # Ok::<(), silvics::AllocError>(())
+/// ```
+pub struct Builder<K: Key, V: Value, I: MapIndex<Key = K::Form>> {
+    options: Options,
+    keys: PhantomData<fn() -> K>,
+    values: PhantomData<fn() -> V>,
+    index: PhantomData<fn() -> I>,
+}
+
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> fmt::Debug for Builder<K, V, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("options", &self.options).finish()
+    }
+}
+
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
+    pub(super) fn new() -> Self {
+        Self::with(Options::default())
+    }
+
+    fn with(options: Options) -> Self {
+        Self { options, keys: PhantomData, values: PhantomData, index: PhantomData }
+    }
+
+    /// The most bytes that the map may hold from the system: its nodes, its keys and its values, not what these point
+    /// to.
+    #[must_use]
+    pub fn memory_limit(mut self, bytes: usize) -> Self {
+        self.options.memory_limit = Some(bytes);
+        self
+    }
+
+    /// A limit that it shares with others: [`Map::bytes`] tells the bytes of all of them.
+    #[must_use]
+    pub fn budget(mut self, budget: Arc<Budget>) -> Self {
+        self.options.budget = Some(budget);
+        self
+    }
+
+    /// The pages to ask for; by default huge ones where the system gives them.
+    #[must_use]
+    pub fn pages(mut self, pages: Pages) -> Self {
+        self.options.pages = pages;
+        self
+    }
+
+    /// How pools lay slots out and grow.
+    #[must_use]
+    pub fn tuning(mut self, tuning: Tuning) -> Self {
+        self.options.tuning = tuning;
+        self
+    }
+
+    /// The domain that it reclaims through, to pin once for several maps.
+    #[must_use]
+    pub fn domain(mut self, domain: Domain) -> Self {
+        self.options.domain = Some(domain);
+        self
+    }
+
+    /// Where the objects of a map in [`Shared`](crate::Shared) come from.
+    #[must_use]
+    pub fn heap(mut self, heap: Arc<dyn Heap>) -> Self {
+        self.options.heap = Some(heap);
+        self
+    }
+
+    /// Another index.
+    #[must_use]
+    pub fn index<J: MapIndex<Key = K::Form>>(self) -> Builder<K, V, J> {
+        Builder::with(self.options)
+    }
+
+    /// An empty map. Fails if there is no memory for its first node.
+    pub fn build(self) -> Result<Map<K, V, I>, AllocError> {
+        Map::with_options(&self.options)
+    }
+
+    /// A map of entries in ascending order of their keys, which is made faster than by inserting them, and with less
+    /// memory: nodes are just as large as what is in them. An error tells the position of what is wrong.
+    ///
+    /// ```
+    /// use silvics::{BulkLoadError, Map};
+    ///
+    /// let squares: Map<u32, u64> = Map::from_sorted((0..1000).map(|n| (n, u64::from(n).pow(2))))?;
+    /// assert_eq!(squares.get(30).as_deref(), Some(&900));
+    /// let error = Map::<u32, char>::from_sorted([(1, 'a'), (3, 'c'), (2, 'b')]).map(drop);
+    /// assert_eq!(error, Err(BulkLoadError::Unsorted { position: 2 }));
+    /// # Ok::<(), BulkLoadError>(())
+    /// ```
+    pub fn from_sorted<Q: AsKey<K>>(
+        self,
+        entries: impl IntoIterator<Item = (Q, V)>,
+    ) -> Result<Map<K, V, I>, BulkLoadError> {
+        let mut map = self.build()?;
+        map.do_from_sorted(entries)?;
+        Ok(map)
+    }
+}
+
+impl<K: Key, V: Value, P: Placement> Builder<K, V, ArtTree<K::Form, P>> {
+    /// Where nodes and values are: in pools ([`Pooled`](crate::Pooled), the default) or one by one in a heap ([`Shared`](crate::Shared)).
+    #[must_use]
+    pub fn placement<Q: Placement>(self, _placement: Q) -> Builder<K, V, ArtTree<K::Form, Q>> {
+        self.index()
+    }
+}
+
+impl<K: Key<Form: SkipKey>, V: Value, P: Placement> Builder<K, V, SkipList<K::Form, P>> {
+    /// Where nodes and values are: in pools ([`Pooled`](crate::Pooled), the default) or one by one in a heap ([`Shared`](crate::Shared)).
+    #[must_use]
+    pub fn placement<Q: Placement>(self, _placement: Q) -> Builder<K, V, SkipList<K::Form, Q>> {
+        self.index()
+    }
+}
