@@ -128,8 +128,8 @@ pub struct KeyFileArgs {
     #[arg(id = "key_format", long = "key-format", value_name = "FORMAT")]
     pub format: Option<String>,
 
-    /// u64, or bytes (generated keys then as 8 bytes, big-endian) [default: bytes with a key file
-    /// of lines, else u64]
+    /// u64, or bytes (generated keys then as 8 bytes, big-endian), or for bench string (as 16 hexadecimal
+    /// digits) [default: bytes with a key file of lines, else u64]
     #[arg(long, value_name = "TYPE")]
     pub key_type: Option<String>,
 }
@@ -154,6 +154,10 @@ pub struct BenchArgs {
 
     #[command(flatten)]
     pub key_file: KeyFileArgs,
+
+    /// u64, or for maps (map, peer:crossbeam-skiplist, peer:scc, peer:btreemap-rwlock) arc: `Arc<[u8]>` of 8 bytes
+    #[arg(long, value_name = "TYPE", default_value = "u64")]
+    pub value_type: String,
 
     /// How keys are chosen: uniform, sparse (hashed to 63 bits), zipf:EXPONENT, sequential,
     /// disjoint (a range per thread), latest

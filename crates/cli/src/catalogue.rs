@@ -2,7 +2,7 @@
 
 use crate::bench::subject::Subject;
 use crate::inspect::Inspected;
-use crate::keys::KeyType;
+use crate::keys::{BenchKey, KeyType, Types};
 use crate::place;
 use silvics::{AllocError, Options};
 use silvics_layout::NodeLayout;
@@ -68,10 +68,35 @@ pub struct Makers {
     pub verify_word: Option<Verify>,
     /// For byte strings.
     pub verify_bytes: Option<Verify>,
+    /// Of a map of any types: for others than the above.
+    pub maps: Maps,
     /// What makes one whose reads are recorded, for 64-bit words.
     pub inspect_word: Option<Inspect<u64>>,
     /// For byte strings.
     pub inspect_bytes: Option<Inspect<[u8]>>,
+}
+
+/// Constructors of maps, by the types of their keys and values.
+#[derive(Clone, Copy, Default)]
+pub struct Maps {
+    /// From words to `Arc<[u8]>`.
+    pub word_arc: Option<Make<u64>>,
+    /// From byte strings to `Arc<[u8]>`.
+    pub bytes_arc: Option<Make<[u8]>>,
+    /// From `String` to words.
+    pub string: Option<Make<[u8]>>,
+    /// From `String` to `Arc<[u8]>`.
+    pub string_arc: Option<Make<[u8]>>,
+}
+
+impl Makers {
+    /// Whether there is one for these types.
+    pub fn make(&self, types: Types) -> bool {
+        match types.key {
+            KeyType::U64 => <u64 as BenchKey>::make(self, types).is_some(),
+            KeyType::Bytes | KeyType::String => <[u8] as BenchKey>::make(self, types).is_some(),
+        }
+    }
 }
 
 /// Records and checks histories.
@@ -111,16 +136,13 @@ impl Entry {
     pub fn scans(&self, key_type: KeyType) -> bool {
         match key_type {
             KeyType::U64 => self.ranges.word,
-            KeyType::Bytes => self.ranges.bytes,
+            KeyType::Bytes | KeyType::String => self.ranges.bytes,
         }
     }
 
     /// Whether it takes keys of a type.
     pub fn takes(&self, key_type: KeyType) -> bool {
-        self.variants.iter().any(|variant| match key_type {
-            KeyType::U64 => variant.own.word.is_some(),
-            KeyType::Bytes => variant.own.bytes.is_some(),
-        })
+        self.variants.iter().any(|variant| variant.own.make(Types::words(key_type)))
     }
 
     /// Where its nodes can live, by name. Peers place theirs themselves.

@@ -26,8 +26,15 @@ pub enum Error {
         /// The first key, counted from 1, that is less than the one before.
         at: usize,
     },
+    /// A key that is no text, where text is asked for.
+    Binary {
+        /// The first one, counted from 1.
+        at: usize,
+    },
     /// An index that does not take the type of keys.
     KeyType { index: String, key_type: KeyType },
+    /// An index whose values are words, where others are asked for.
+    ValueType { index: String },
     /// An index that cannot scan, in a mix with scans.
     NoScans { index: String, key_type: KeyType, mix: Mix },
     /// An index that takes lookups only, and a mix with writes.
@@ -93,10 +100,18 @@ impl fmt::Display for Error {
                  choose another --dist",
                 path.display()
             ),
+            Self::Binary { at } => write!(
+                f,
+                "--key-type string: key {at} is no UTF-8: choose --key-type bytes, or other keys"
+            ),
             Self::KeyType { index, key_type } => write!(
                 f,
                 "--index: `{index}` takes no {key_type} keys: leave it out, or choose another \
                  --key-type"
+            ),
+            Self::ValueType { index } => write!(
+                f,
+                "--index: `{index}` holds words alone: leave it out, or choose --value-type u64"
             ),
             Self::NoScans { index, key_type, mix } => write!(
                 f,

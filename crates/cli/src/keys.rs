@@ -14,6 +14,8 @@ pub enum KeyType {
     U64,
     /// Byte strings.
     Bytes,
+    /// Byte strings that are text, as which maps take them; to an index they are bytes.
+    String,
 }
 
 impl KeyType {
@@ -22,6 +24,7 @@ impl KeyType {
         match self {
             Self::U64 => "u64",
             Self::Bytes => "bytes",
+            Self::String => "string",
         }
     }
 
@@ -30,7 +33,19 @@ impl KeyType {
         match text {
             "u64" => Ok(Self::U64),
             "bytes" => Ok(Self::Bytes),
-            _ => Err(format!("`{text}` is no type of keys: choose u64 or bytes")),
+            "string" => Ok(Self::String),
+            _ => Err(format!("`{text}` is no type of keys: choose u64, bytes or string")),
+        }
+    }
+
+    /// Reads the name of one that indexes have.
+    pub fn of_indexes(text: &str) -> Result<Self, String> {
+        match Self::parse(text) {
+            Ok(Self::String) => {
+                Err("`string` is for maps, which `silvics bench` measures: choose bytes".into())
+            }
+            Err(_) => Err(format!("`{text}` is no type of keys: choose u64 or bytes")),
+            other => other,
         }
     }
 }
@@ -40,7 +55,50 @@ impl fmt::Display for KeyType {
         f.write_str(match self {
             Self::U64 => "u64",
             Self::Bytes => "byte",
+            Self::String => "string",
         })
+    }
+}
+
+/// A type of values, as the command line names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueType {
+    /// 64-bit words.
+    U64,
+    /// Reference-counted bytes: `Arc<[u8]>`, of maps alone.
+    Arc,
+}
+
+impl ValueType {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::U64 => "u64",
+            Self::Arc => "arc",
+        }
+    }
+
+    /// Reads its name.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "u64" => Ok(Self::U64),
+            "arc" => Ok(Self::Arc),
+            _ => Err(format!("`{text}` is no type of values: choose u64 or arc")),
+        }
+    }
+}
+
+/// What a contender is asked to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Types {
+    pub key: KeyType,
+    pub value: ValueType,
+}
+
+impl Types {
+    /// Keys of a type, and words.
+    pub const fn words(key: KeyType) -> Self {
+        Self { key, value: ValueType::U64 }
     }
 }
 
@@ -49,17 +107,19 @@ impl fmt::Display for KeyType {
 /// The value of a key follows from the key, so that every hit can be checked. A key's *weight*
 /// stands for it in sums of keys.
 pub trait BenchKey: IndexKey {
-    /// Which it is.
+    /// Which it is, to an index.
     const TYPE: KeyType;
     /// What turns positions into keys.
     type Space: Send + Sync + 'static;
 
     /// Its constructor.
-    fn make(makers: &Makers) -> Option<Make<Self>>;
+    fn make(makers: &Makers, types: Types) -> Option<Make<Self>>;
     /// That of an index whose reads are recorded.
     fn inspect(makers: &Makers) -> Option<Inspect<Self>>;
     /// The generated key space of a distribution.
-    fn generate(dist: Dist, len: usize) -> Self::Space;
+    fn generate(dist: Dist, len: usize, key_type: KeyType) -> Self::Space;
+    /// The first key of a space that is no text, if there is one, counted from 1.
+    fn first_binary(space: &Self::Space) -> Option<usize>;
     /// That of a file. A file of lines has byte strings.
     fn read(path: &Path, format: Format) -> Result<KeyFile<Self::Space>, KeyFileError>;
     /// How many keys a space has.
@@ -99,14 +159,20 @@ impl BenchKey for u64 {
     const TYPE: KeyType = KeyType::U64;
     type Space = WordKeys;
 
-    fn make(makers: &Makers) -> Option<Make<u64>> {
-        makers.word
+    fn make(makers: &Makers, types: Types) -> Option<Make<u64>> {
+        match types.value {
+            ValueType::U64 => makers.word,
+            ValueType::Arc => makers.maps.word_arc,
+        }
     }
     fn inspect(makers: &Makers) -> Option<Inspect<u64>> {
         makers.inspect_word
     }
-    fn generate(dist: Dist, len: usize) -> WordKeys {
+    fn generate(dist: Dist, len: usize, _key_type: KeyType) -> WordKeys {
         words(dist, len)
+    }
+    fn first_binary(_space: &WordKeys) -> Option<usize> {
+        Some(1)
     }
     fn read(path: &Path, _format: Format) -> Result<KeyFile<WordKeys>, KeyFileError> {
         keyfile::read_sosd(path)
@@ -159,14 +225,27 @@ impl BenchKey for [u8] {
     const TYPE: KeyType = KeyType::Bytes;
     type Space = ByteKeys;
 
-    fn make(makers: &Makers) -> Option<Make<[u8]>> {
-        makers.bytes
+    fn make(makers: &Makers, types: Types) -> Option<Make<[u8]>> {
+        match (types.key, types.value) {
+            (KeyType::String, ValueType::U64) => makers.maps.string.or(makers.bytes),
+            (KeyType::String, ValueType::Arc) => makers.maps.string_arc,
+            (_, ValueType::U64) => makers.bytes,
+            (_, ValueType::Arc) => makers.maps.bytes_arc,
+        }
     }
     fn inspect(makers: &Makers) -> Option<Inspect<[u8]>> {
         makers.inspect_bytes
     }
-    fn generate(dist: Dist, len: usize) -> ByteKeys {
-        ByteKeys::encoded(&words(dist, len))
+    fn generate(dist: Dist, len: usize, key_type: KeyType) -> ByteKeys {
+        let words = words(dist, len);
+        if key_type == KeyType::String {
+            return ByteKeys::hexadecimal(&words);
+        }
+        ByteKeys::encoded(&words)
+    }
+    fn first_binary(space: &ByteKeys) -> Option<usize> {
+        let binary = |&at: &usize| std::str::from_utf8(space.key(at as u32)).is_err();
+        (0..space.len()).find(binary).map(|at| at + 1)
     }
     fn read(path: &Path, format: Format) -> Result<KeyFile<ByteKeys>, KeyFileError> {
         match format {

@@ -5,7 +5,7 @@
 
 use crate::catalogue::{self, Entry, Inspect, Make, Makers, Variant, Verify};
 use crate::error::Error;
-use crate::keys::{BenchKey, KeyType};
+use crate::keys::{BenchKey, KeyType, Types};
 use silvics_workload::{Longest, Mix};
 use std::fmt;
 
@@ -51,9 +51,9 @@ impl Chosen {
         }
     }
 
-    /// Its constructor, in a place, for a type of keys.
-    pub fn make<K: BenchKey + ?Sized>(&self, place: Place) -> Option<Make<K>> {
-        K::make(&self.makers(place)?)
+    /// Its constructor, in a place, for types of keys and values.
+    pub fn make<K: BenchKey + ?Sized>(&self, place: Place, types: Types) -> Option<Make<K>> {
+        K::make(&self.makers(place)?, types)
     }
 
     /// The constructor of one whose reads are recorded, in a place, for a type of keys.
@@ -72,7 +72,7 @@ impl Chosen {
         let makers = self.makers(place)?;
         match key_type {
             KeyType::U64 => makers.verify_word,
-            KeyType::Bytes => makers.verify_bytes,
+            KeyType::Bytes | KeyType::String => makers.verify_bytes,
         }
     }
 
@@ -133,7 +133,7 @@ pub fn resolve(text: &str, variant: Option<&str>) -> Result<Vec<Chosen>, Error> 
 pub fn select(
     text: &str,
     variant: Option<&str>,
-    key_type: KeyType,
+    types: Types,
     mixes: &[Mix],
 ) -> Result<(Vec<Chosen>, Vec<String>), Error> {
     let chosen = resolve(text, variant)?;
@@ -145,7 +145,7 @@ pub fn select(
     let mut notes = Vec::new();
     let mut kept = Vec::new();
     for candidate in chosen {
-        match suits(&candidate, key_type, mixes) {
+        match suits(&candidate, types, mixes) {
             Ok(()) => kept.push(candidate),
             Err(error) if candidate.named => return Err(error),
             Err(error) => notes.push(left_out(&error)),
@@ -156,7 +156,7 @@ pub fn select(
     }
     // Of a group, what cannot scan or write still runs the other mixes.
     for candidate in &kept {
-        let refused = mixes.iter().filter_map(|&mix| candidate.refuses(mix, key_type));
+        let refused = mixes.iter().filter_map(|&mix| candidate.refuses(mix, types.key));
         notes.extend(refused.map(|error| left_out(&error)));
     }
     Ok((kept, notes))
@@ -167,6 +167,7 @@ fn left_out(error: &Error) -> String {
         Error::KeyType { index, key_type } => {
             format!("`{index}` takes no {key_type} keys: left out")
         }
+        Error::ValueType { index } => format!("`{index}` holds words alone: left out"),
         Error::NoScans { index, key_type, mix } => {
             format!("`{index}` cannot scan {} keys: left out of --mix {mix}", key_type.name())
         }
@@ -177,17 +178,16 @@ fn left_out(error: &Error) -> String {
     }
 }
 
-fn suits(candidate: &Chosen, key_type: KeyType, mixes: &[Mix]) -> Result<(), Error> {
+fn suits(candidate: &Chosen, types: Types, mixes: &[Mix]) -> Result<(), Error> {
     let index = candidate.name();
     let makers = candidate.variant.own;
-    let takes = match key_type {
-        KeyType::U64 => makers.word.is_some(),
-        KeyType::Bytes => makers.bytes.is_some(),
-    };
-    if !takes {
-        return Err(Error::KeyType { index, key_type });
+    if !makers.make(Types::words(types.key)) {
+        return Err(Error::KeyType { index, key_type: types.key });
     }
-    let mut refused = mixes.iter().filter_map(|&mix| candidate.refuses(mix, key_type));
+    if !makers.make(types) {
+        return Err(Error::ValueType { index });
+    }
+    let mut refused = mixes.iter().filter_map(|&mix| candidate.refuses(mix, types.key));
     match refused.next() {
         Some(error) if candidate.named || 1 + refused.count() == mixes.len() => Err(error),
         _ => Ok(()),

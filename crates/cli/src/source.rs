@@ -104,8 +104,12 @@ fn key_format(text: Option<&str>, path: &Path) -> Result<Format, Error> {
     }
 }
 
-/// Reads `--key-type`.
-pub fn key_type(args: &KeyFileArgs, source: Option<&KeySource>) -> Result<KeyType, Error> {
+/// Reads `--key-type`, each name with `parse`.
+pub fn key_type(
+    args: &KeyFileArgs,
+    source: Option<&KeySource>,
+    parse: fn(&str) -> Result<KeyType, String>,
+) -> Result<KeyType, Error> {
     let lines = source.is_some_and(|source| source.format == Format::Lines);
     match args.key_type.as_deref() {
         None if lines => Ok(KeyType::Bytes),
@@ -115,6 +119,6 @@ pub fn key_type(args: &KeyFileArgs, source: Option<&KeySource>) -> Result<KeyTyp
                            SOSD file and --key-format sosd";
             Err(Error::value("--key-type", problem))
         }
-        Some(text) => single("--key-type", text, KeyType::parse),
+        Some(text) => single("--key-type", text, parse),
     }
 }

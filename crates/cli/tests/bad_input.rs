@@ -76,7 +76,8 @@ fn distributions_formats_and_types() {
     refuses(&["--dist", "normal"], &["--dist", "`normal`", "choose uniform"]);
     refuses(&["--dist", "zipf:4"], &["--dist", "`zipf:4`", "zipf:0.99"]);
     refuses(&["--format", "xml"], &["--format", "`xml`", "table, json or csv"]);
-    refuses(&["--key-type", "string"], &["--key-type", "`string`", "u64 or bytes"]);
+    refuses(&["--key-type", "text"], &["--key-type", "`text`", "u64, bytes or string"]);
+    refuses(&["--value-type", "box"], &["--value-type", "`box`", "u64 or arc"]);
     refuses(&["--key-format", "lines"], &["--key-format", "--key-file"]);
     let output = run(&["list", "--format", "xml"]);
     assert_eq!(output.status.code(), Some(2));
@@ -122,6 +123,14 @@ fn what_a_named_index_cannot_do() {
     refuses_plain(
         &["--index", "skiplist,occ-avl", "--key-type", "bytes"],
         &["--index", "`occ-avl` takes no byte keys", "--key-type"],
+    );
+    refuses_plain(
+        &["--index", "map,art", "--value-type", "arc"],
+        &["--index", "`art` holds words alone", "--value-type u64"],
+    );
+    refuses_plain(
+        &["--index", "map,occ-avl", "--key-type", "string"],
+        &["--index", "`occ-avl` takes no string keys"],
     );
     refuses_plain(
         &["--index", "occ-avl", "--mix", "100/0/0,90/0/0/10"],

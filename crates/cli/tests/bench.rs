@@ -33,6 +33,7 @@ fn assert_sound(row: &Value, rounds: usize) {
         "dist",
         "batch",
         "key_type",
+        "value_type",
         "allocator",
         "bytes_source",
     ] {
@@ -321,6 +322,37 @@ fn a_sosd_file_as_words_and_as_bytes() {
     }
     let sorted = files.sosd("sorted.u64", 3, [5, 6, 7]);
     bench_json(&["--index", "occ-avl", "--key-file", &sorted, "--dist", "sequential"]);
+}
+
+#[test]
+#[cfg(feature = "peers")]
+fn maps_hold_any_keys_and_values() {
+    let maps = "map,peer:crossbeam-skiplist,peer:scc,peer:btreemap-rwlock";
+    for key_type in ["u64", "bytes", "string"] {
+        for value_type in ["u64", "arc"] {
+            let types = ["--key-type", key_type, "--value-type", value_type];
+            let what = ["--index", maps, "--keys", "500", "--mix", "50/20/20/10"];
+            let result = bench_json(&[&what[..], &types[..]].concat());
+            assert_eq!(rows(&result).len(), 4);
+            for row in rows(&result) {
+                assert_sound(row, 2);
+                assert_eq!(
+                    (&row["key_type"], &row["value_type"]),
+                    (&key_type.into(), &value_type.into())
+                );
+            }
+        }
+    }
+    let files = Files::new();
+    let path = files.write("binary", b"text\nmore\n\xff\xfe\n");
+    let args = ["--key-file", &path, "--key-type", "string", "--index", "map"];
+    let output = bench(&args);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("--key-type string: key 3 is no UTF-8"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]

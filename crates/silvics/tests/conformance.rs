@@ -9,6 +9,7 @@ use silvics::{
     ArtTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Pooled,
     RamachandranTree, Shared, SkipList, TicketTree,
 };
+use silvics_testkit::mapped::Mapped;
 use silvics_testkit::{holds, index_suite, outcome};
 
 index_suite!(occ_avl_pooled, BronsonTree<Pooled>);
@@ -74,6 +75,12 @@ index_suite!(art_shared, ArtTree<u64, Shared>, scans);
 index_suite!(art_u128_pooled, ArtTree<u128, Pooled>, scans);
 index_suite!(art_bytes_pooled, ArtTree<[u8], Pooled>, scans);
 index_suite!(art_bytes_shared, ArtTree<[u8], Shared>, scans);
+
+index_suite!(map_pooled, Mapped<u64, Pooled>);
+index_suite!(map_shared, Mapped<u64, Shared>);
+index_suite!(map_u128_pooled, Mapped<u128, Pooled>);
+index_suite!(map_bytes_pooled, Mapped<[u8], Pooled>);
+index_suite!(map_bytes_shared, Mapped<[u8], Shared>);
 
 index_suite!(skiplist_u64_pooled, SkipList<u64, Pooled>, scans);
 index_suite!(skiplist_u64_shared, SkipList<u64, Shared>, scans);

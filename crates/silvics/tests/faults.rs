@@ -6,7 +6,7 @@ use silvics::{
     ArtTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
     RamachandranTree, SkipList, TicketTree,
 };
-use silvics_testkit::{fault_suite, faulty::Faulty};
+use silvics_testkit::{fault_suite, faulty::Faulty, mapped::Mapped};
 
 fault_suite!(occ_avl, BronsonTree<Faulty>);
 fault_suite!(edge_ext_lf, NatarajanTree<Faulty>, scans);
@@ -21,6 +21,8 @@ fault_suite!(edge_int_lf, RamachandranTree<Faulty>);
 fault_suite!(edge_int_lf_baseline, RamachandranTree<Faulty, Baseline>);
 fault_suite!(art, ArtTree<u64, Faulty>, scans);
 fault_suite!(art_bytes, ArtTree<[u8], Faulty>, scans);
+fault_suite!(map, Mapped<u64, Faulty>);
+fault_suite!(map_bytes, Mapped<[u8], Faulty>);
 fault_suite!(skiplist_u64, SkipList<u64, Faulty>, scans);
 fault_suite!(skiplist_bytes, SkipList<[u8], Faulty>, scans);
 fault_suite!(ticket, TicketTree<Faulty>, scans);

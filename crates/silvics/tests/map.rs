@@ -678,6 +678,26 @@ fn what_is_lent_stays() {
     assert_eq!((&**held, &**lent, &**popped.1), ("one", "one", "two"));
 }
 
+/// Destructors that waited for a guard run when the map is pinned again, without a write.
+#[test]
+fn pins_drop_what_has_been_removed() {
+    let live = Arc::new(AtomicI64::new(0));
+    let map: Map<u64, Counted> = Map::new();
+    let view = map.pin();
+    for n in 0..10_000 {
+        view.insert(n % 100, Counted::new(n, &live));
+    }
+    assert!(live.load(Ordering::Relaxed) > 9000, "the view protects them");
+    drop(view);
+    let batches = 10_000 / silvics::domain::BATCH_OBJECTS;
+    let pins = 128 * (batches.div_ceil(8) + 2) + batches; // as `domain` says, and a batch or two for each
+    for _ in 0..pins {
+        map.contains_key(1);
+    }
+    let left = live.load(Ordering::Relaxed) as usize;
+    assert!(left < 100 + silvics::domain::BATCH_OBJECTS, "{left} live after {pins} pins");
+}
+
 /// A map dropped while a guard of its domain lives gives its values back at once.
 #[test]
 fn a_dropped_map_drops_its_values_whatever_guards_there_are() {

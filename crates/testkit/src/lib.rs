@@ -82,6 +82,7 @@ pub mod limit;
 pub mod linearizable;
 #[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod lookups;
+pub mod mapped;
 #[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod memory;
 #[cfg(all(feature = "suite", not(silvics_shuttle)))]

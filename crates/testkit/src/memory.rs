@@ -134,7 +134,7 @@ fn churn_pair<I: Subject>(
 }
 
 /// The settled objects of an index follow its `entries`: at most two for each (a leaf or node, and an
-/// inner node), beside what an empty index has and what `threads` threads hold back, with room for
+/// inner node; of a map its value, too), beside what an empty index has and what `threads` threads hold back, with room for
 /// their values. And `bytes()` covers them.
 pub(crate) fn follows<I: Subject>(index: &I, entries: usize, threads: usize) -> Outcome {
     in_proportion(index, settle(index), entries, extra_slots(index, threads))
@@ -150,13 +150,14 @@ pub(crate) fn exact<I: Subject>(index: &mut I) -> Outcome {
     in_proportion(index, live_slots(index), index.len(), 0)
 }
 
-/// At most two objects for each entry, beside what an empty index has and `extra`; room for its value in
+/// At most two objects for each entry, or three where values are objects, beside what an empty index has and `extra`; room for its value in
 /// them, as an object may hold several.
 fn in_proportion<I: Subject>(index: &I, live: usize, entries: usize, extra: usize) -> Outcome {
     let empty = live_slots(&I::with_options(&Options::default())?);
     let covered: usize = index.pool_stats().iter().map(|pool| pool.live_bytes).sum();
+    let each = 2 + usize::from(index.pool_stats().iter().any(|pool| pool.kind == "value"));
     ensure!(
-        covered >= size_of::<u64>() * entries && live <= empty + 2 * entries + extra,
+        covered >= size_of::<u64>() * entries && live <= empty + each * entries + extra,
         "{live} objects of {covered} bytes are in use for {entries} entries; {empty} when empty, and \
          {extra} may be unsealed"
     );

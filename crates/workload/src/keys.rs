@@ -136,6 +136,14 @@ impl ByteKeys {
         Self::new(encoded.iter().map(<[u8; 8]>::as_slice))
     }
 
+    /// The words of `words` as 16 hexadecimal digits, in their order.
+    pub fn hexadecimal(words: &WordKeys) -> Self {
+        let digits: Vec<String> = (0..words.len())
+            .map(|position| format!("{:016x}", words.key(position as u32)))
+            .collect();
+        Self::new(digits.iter().map(String::as_bytes))
+    }
+
     /// Says which line the longest key came from.
     pub(crate) fn set_longest_line(&mut self, line: usize) {
         self.longest.line = Some(line);
@@ -237,6 +245,10 @@ mod tests {
         assert!(keys.is_sorted());
         assert_eq!(keys[2], [0, 0, 0, 0, 0, 0, 1, 0]);
         assert_eq!(bytes.longest(), Longest { bytes: 8, line: None });
+        let digits = ByteKeys::hexadecimal(&words);
+        let keys: Vec<&[u8]> = (0..4).map(|position| digits.key(position)).collect();
+        assert!(keys.is_sorted());
+        assert_eq!(keys[2], b"0000000000000100");
     }
 
     proptest! {

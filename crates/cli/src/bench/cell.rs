@@ -220,7 +220,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             }
             return Ok(None);
         }
-        let Some(make) = chosen.make::<K>(place) else {
+        let Some(make) = chosen.make::<K>(place, self.plan.types) else {
             return Ok(None);
         };
         alloc::trim();
@@ -308,7 +308,8 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             pages: if ours { slot.place.pages() } else { SYSTEM_PAGES.into() },
             keys: self.traffic.choice.present(),
             key_space: self.traffic.choice.len(),
-            key_type: K::TYPE.name(),
+            key_type: self.plan.types.key.name(),
+            value_type: self.plan.types.value.name(),
             dist: self.traffic.choice.dist().to_string(),
             allocator: alloc::name(),
         }

@@ -60,12 +60,12 @@ pub fn measure(args: &BenchArgs) -> Result<(Format, Report), Error> {
     let crew = crew.counting(plan.counters);
     let mut report = Report::new(&plan, Machine::this(crew.threads));
     interrupt::catch();
-    match plan.key_type {
+    match plan.types.key {
         KeyType::U64 => {
             let keys = Keys::<u64>::read(&plan, &mut report)?;
             keys.bench(&plan, &crew, &mut report)?;
         }
-        KeyType::Bytes => {
+        KeyType::Bytes | KeyType::String => {
             let keys = Keys::<[u8]>::read(&plan, &mut report)?;
             keys.bench(&plan, &crew, &mut report)?;
         }
@@ -88,6 +88,11 @@ impl<K: BenchKey + ?Sized> Keys<K> {
     fn read(plan: &Plan, report: &mut Report) -> Result<Self, Error> {
         let Some(file) = &plan.file else { return Ok(Self::Generated(plan.sizes.clone())) };
         let (space, config) = file.read::<K>(&plan.dists)?;
+        if plan.types.key == KeyType::String
+            && let Some(at) = K::first_binary(&space)
+        {
+            return Err(Error::Binary { at });
+        }
         report.config.key_file = Some(config);
         Ok(Self::File(space))
     }
@@ -106,7 +111,7 @@ impl<K: BenchKey + ?Sized> Keys<K> {
             Self::Generated(sizes) => {
                 for size in sizes {
                     for &dist in &plan.dists {
-                        let space = K::generate(dist, 2 * size);
+                        let space = K::generate(dist, 2 * size, plan.types.key);
                         let choice = Choice::new(dist, 2 * size, plan.seed);
                         if run(&Traffic { space, choice })? == Flow::Interrupted {
                             return Ok(());

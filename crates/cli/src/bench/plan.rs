@@ -4,7 +4,7 @@ use super::subject::Reuse;
 use crate::args::{BenchArgs, Format};
 use crate::error::Error;
 use crate::flags::{THREADS_MAX, list, number, parse, seconds, seed, single};
-use crate::keys::KeyType;
+use crate::keys::{KeyType, Types, ValueType};
 use crate::place::{self, Place};
 use crate::select::{self, Chosen};
 use crate::source::{KeySource, key_type};
@@ -16,7 +16,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Plan {
     pub chosen: Vec<Chosen>,
-    pub key_type: KeyType,
+    pub types: Types,
     /// The file that keys come from, unless they are generated.
     pub file: Option<KeySource>,
     /// How many of those that are generated are loaded, out of twice as many.
@@ -54,7 +54,10 @@ impl Plan {
     pub fn new(args: &BenchArgs, cores: usize) -> Result<Self, Error> {
         let dists: Vec<Dist> = list("--dist", &args.dist, parse)?;
         let file = KeySource::new(&args.key_file, args.keys.is_some(), &dists)?;
-        let key_type = key_type(&args.key_file, file.as_ref())?;
+        let types = Types {
+            key: key_type(&args.key_file, file.as_ref(), KeyType::parse)?,
+            value: single("--value-type", &args.value_type, ValueType::parse)?,
+        };
         let sizes = match file {
             Some(_) => Vec::new(),
             None => list("--keys", args.keys.as_deref().unwrap_or("1M"), |item| {
@@ -68,7 +71,7 @@ impl Plan {
         };
         let mut plan = Self {
             chosen: Vec::new(),
-            key_type,
+            types,
             file,
             sizes,
             dists,
@@ -89,8 +92,7 @@ impl Plan {
             notes: Vec::new(),
         };
         let names = args.index.as_deref().unwrap_or("default");
-        let (chosen, notes) =
-            select::select(names, args.variant.as_deref(), key_type, &plan.mixes)?;
+        let (chosen, notes) = select::select(names, args.variant.as_deref(), types, &plan.mixes)?;
         plan.chosen = chosen;
         plan.notes = notes;
         plan.say_what_has_no_effect(args, cores)?;

@@ -128,9 +128,10 @@ impl Report {
 fn table_heading(row: &Row) -> String {
     let key = &row.key;
     let mut text = format!(
-        "{} {} keys of {}, {}, {} thread{}, mix {}",
+        "{} {} keys{} of {}, {}, {} thread{}, mix {}",
         units::count(key.keys),
         if key.key_type == "bytes" { "byte" } else { key.key_type },
+        if key.value_type == "arc" { " with Arc<[u8]> values" } else { "" },
         units::count(key.key_space),
         key.dist,
         row.threads,
@@ -248,6 +249,7 @@ const CSV_HEADER: &[&str] = &[
     "keys",
     "key_space",
     "key_type",
+    "value_type",
     "mix",
     "dist",
     "batch",
@@ -303,6 +305,7 @@ fn csv_record(report: &Report, row: &Row) -> Vec<String> {
         key.keys.to_string(),
         key.key_space.to_string(),
         key.key_type.into(),
+        key.value_type.into(),
         row.mix.clone(),
         key.dist.clone(),
         row.batch.to_string(),

@@ -32,6 +32,7 @@ pub struct Report {
 pub struct Config {
     pub indexes: Vec<String>,
     pub key_type: &'static str,
+    pub value_type: &'static str,
     /// How many keys are loaded; empty with a key file.
     pub keys: Vec<usize>,
     pub key_file: Option<KeyFileConfig>,
@@ -69,6 +70,7 @@ pub struct RowKey {
     /// Keys there are to choose from.
     pub key_space: usize,
     pub key_type: &'static str,
+    pub value_type: &'static str,
     pub dist: String,
     /// The global allocator.
     pub allocator: &'static str,
@@ -155,7 +157,8 @@ impl Report {
         }
         let config = Config {
             indexes: plan.chosen.iter().map(Chosen::name).collect(),
-            key_type: plan.key_type.name(),
+            key_type: plan.types.key.name(),
+            value_type: plan.types.value.name(),
             keys: plan.sizes.clone(),
             key_file: None,
             dist: text(&plan.dists),

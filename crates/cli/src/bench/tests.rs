@@ -8,7 +8,7 @@ use crate::args::{Cli, Verb};
 use crate::catalogue::{DEFAULT_VARIANT, Entry, Make, Makers, Ranges, Variant};
 use crate::contender::{Contender, Session};
 use crate::error::Error;
-use crate::keys::BenchKey;
+use crate::keys::{BenchKey, KeyType};
 use crate::machine::Machine;
 use crate::ours::{ByRange, Ours};
 use crate::progress::Progress;
@@ -131,7 +131,7 @@ impl Session for &Model {
 }
 
 fn traffic<K: BenchKey + ?Sized>(dist: Dist, len: usize) -> Traffic<K> {
-    Traffic { space: K::generate(dist, len), choice: Choice::new(dist, len, 1) }
+    Traffic { space: K::generate(dist, len, K::TYPE), choice: Choice::new(dist, len, 1) }
 }
 
 /// A load, runs of every mix, and the check at the end, as in a cell.
@@ -277,7 +277,7 @@ fn runs_of_the_same_number_make_the_same_operations() {
 
 #[test]
 fn the_value_of_a_byte_key_follows_from_its_bytes() {
-    let space = <[u8]>::generate(Dist::Uniform, 10);
+    let space = <[u8]>::generate(Dist::Uniform, 10, KeyType::Bytes);
     for position in 0..10 {
         let key = <[u8] as BenchKey>::key(&space, position);
         assert_eq!(<[u8]>::value_of(key), <[u8]>::value(&space, position));

@@ -1,8 +1,10 @@
 //! Ours.
 
-use super::{DEFAULT_VARIANT, Entry, Inspect, Make, Makers, Ranges, Variant, Verify};
+use super::{DEFAULT_VARIANT, Entry, Inspect, Make, Makers, Maps, Ranges, Variant, Verify};
 use crate::bench::subject::Subject;
+use crate::held::{MapValue, OurKey};
 use crate::keys::BenchKey;
+use crate::map::OurMap;
 use crate::ours::{ByRange, Freezing, NoScans, Ours, Recorded as RecordedBy, ScanBy};
 use silvics::bst::bronson::build::{self as bronson, Baseline2, Fixed2, Restarting, Restarting2};
 use silvics::bst::build::{Baseline, Fixed};
@@ -14,7 +16,9 @@ use silvics::{
     Objects, OrderedIndex, Placement, Pooled, RamachandranTree, Recorded, Shared, SkipList,
     TicketTree,
 };
+use silvics_testkit::mapped::Mapped;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 const ORIGIN: &str = concat!("silvics ", env!("CARGO_PKG_VERSION"));
 
@@ -32,6 +36,7 @@ pub(super) fn entries() -> Vec<Entry> {
         edge_int_lf(),
         skiplist(),
         art(),
+        map(),
     ]
 }
 
@@ -217,6 +222,41 @@ fn skiplist() -> Entry {
         max_key_bytes: None,
         variants: vec![with_both::<Lists<u64>, Lists<[u8]>>()],
     }
+}
+
+/// `Map`, over the index that it has by default.
+fn map() -> Entry {
+    let maps = Maps {
+        word_arc: Some(mapped::<u64, Arc<[u8]>>()),
+        bytes_arc: Some(mapped::<[u8], Arc<[u8]>>()),
+        string: Some(mapped::<str, u64>()),
+        string_arc: Some(mapped::<str, Arc<[u8]>>()),
+    };
+    let (word, bytes) = (Some(mapped::<u64, u64>()), Some(mapped::<[u8], u64>()));
+    Entry {
+        name: "map".into(),
+        groups: &["ours"],
+        variants: vec![Variant {
+            name: DEFAULT_VARIANT,
+            own: Makers {
+                word,
+                bytes,
+                maps,
+                verify_word: Some(<NoScans as RecordedBy<Mapped<u64>>>::verify),
+                verify_bytes: Some(<NoScans as RecordedBy<Mapped<[u8]>>>::verify),
+                ..Makers::default()
+            },
+            shared: None,
+            objects: &[],
+            oversights: &[],
+            lookups_only: false,
+        }],
+        ..art()
+    }
+}
+
+fn mapped<K: OurKey<Bench: BenchKey> + ?Sized, V: MapValue>() -> Make<K::Bench> {
+    |options| OurMap::<K, V>::with_options(options).map(Subject::of)
 }
 
 /// The default variant of an index with both types of keys.

@@ -1,23 +1,58 @@
 //! Those of other crates.
 
-use super::{DEFAULT_VARIANT, Entry, Make, Makers, Ranges, Variant};
+use super::{DEFAULT_VARIANT, Entry, Make, Makers, Maps, Ranges, Variant};
 use crate::bench::subject::Subject;
+use crate::held::{MapKey, MapValue};
 use crate::keys::BenchKey;
 use crate::peers::{
     BtreeMapRwLock, ConcurrentMap, Congee, CrossbeamSkiplist, Ferntree, Masstree, Peer,
     SccTreeIndex,
 };
+use std::sync::Arc;
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![
-        both::<BtreeMapRwLock<u64>, BtreeMapRwLock<[u8]>>(),
-        both::<CrossbeamSkiplist<u64>, CrossbeamSkiplist<[u8]>>(),
+        map::<BtreeMaps>(),
+        map::<SkipMaps>(),
         word_only::<Congee>(),
-        both::<SccTreeIndex<u64>, SccTreeIndex<[u8]>>(),
+        map::<TreeIndexes>(),
         both::<Masstree<u64>, Masstree<[u8]>>(),
         both::<ConcurrentMap<u64>, ConcurrentMap<[u8]>>(),
         both::<Ferntree<u64>, Ferntree<[u8]>>(),
     ]
+}
+
+/// Maps from any keys to any values.
+trait Generic {
+    /// One of them.
+    type Map<K: MapKey<Bench: BenchKey> + ?Sized, V: MapValue>: Peer<Key = K::Bench>;
+}
+
+/// Declares them.
+macro_rules! generic {
+    ($($family:ident = $map:ident;)*) => {$(
+        struct $family;
+        impl Generic for $family {
+            type Map<K: MapKey<Bench: BenchKey> + ?Sized, V: MapValue> = $map<K, V>;
+        }
+    )*};
+}
+
+generic! {
+    BtreeMaps = BtreeMapRwLock;
+    SkipMaps = CrossbeamSkiplist;
+    TreeIndexes = SccTreeIndex;
+}
+
+fn map<G: Generic>() -> Entry {
+    let mut entry = both::<G::Map<u64, u64>, G::Map<[u8], u64>>();
+    entry.variants[0].own.maps = Maps {
+        word_arc: Some(make::<G::Map<u64, Arc<[u8]>>>()),
+        bytes_arc: Some(make::<G::Map<[u8], Arc<[u8]>>>()),
+        string: Some(make::<G::Map<str, u64>>()),
+        string_arc: Some(make::<G::Map<str, Arc<[u8]>>>()),
+    };
+    entry
 }
 
 fn both<W: Peer<Key = u64>, B: Peer<Key = [u8]>>() -> Entry {

@@ -29,7 +29,10 @@ pub struct Built<'t, K: BenchKey + ?Sized> {
 /// The keys of an inspection.
 pub fn traffic<K: BenchKey + ?Sized>(plan: &Plan) -> Traffic<K> {
     let len = 2 * plan.keys;
-    Traffic { space: K::generate(plan.dist, len), choice: Choice::new(plan.dist, len, plan.seed) }
+    Traffic {
+        space: K::generate(plan.dist, len, K::TYPE),
+        choice: Choice::new(plan.dist, len, plan.seed),
+    }
 }
 
 impl Setup {

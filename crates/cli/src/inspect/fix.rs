@@ -9,7 +9,7 @@ use crate::bench::stats::Interval;
 use crate::bench::subject::{Crew, Failure, Outcome, Reuse, RunSpec, Subject, Traffic, counted};
 use crate::counters::PerOp;
 use crate::error::Error;
-use crate::keys::BenchKey;
+use crate::keys::{BenchKey, Types};
 use crate::memory::{self, Resident};
 use crate::place::Place;
 use crate::progress::Progress;
@@ -123,7 +123,7 @@ fn plain<K: BenchKey + ?Sized>(
 ) -> Result<Plain<K>, Error> {
     let index = setup.name();
     let failed = |error| Error::Alloc { index: index.clone(), error };
-    let Some(make) = setup.chosen.make::<K>(setup.place) else {
+    let Some(make) = setup.chosen.make::<K>(setup.place, Types::words(K::TYPE)) else {
         return Err(Error::KeyType { index, key_type: K::TYPE });
     };
     let options = setup.place.options(None);

@@ -55,7 +55,7 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Error> {
     interrupt::catch();
     match plan.key_type {
         KeyType::U64 => run::<u64>(plan),
-        KeyType::Bytes => run::<[u8]>(plan),
+        KeyType::Bytes | KeyType::String => run::<[u8]>(plan),
     }
 }
 

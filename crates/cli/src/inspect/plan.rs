@@ -5,7 +5,7 @@ use super::picture::Files;
 use crate::args::{Format, InspectArgs};
 use crate::error::Error;
 use crate::flags::{list, number, parse, seed, single};
-use crate::keys::KeyType;
+use crate::keys::{KeyType, Types};
 use crate::place::{self, Place};
 use crate::select::{self, Chosen};
 use crate::source::{KeySource, key_type};
@@ -61,7 +61,7 @@ impl Plan {
         }
         let dist = single("--dist", &args.dist, parse)?;
         let file = KeySource::new(&args.key_file, args.keys.is_some(), &[dist])?;
-        let key_type = key_type(&args.key_file, file.as_ref())?;
+        let key_type = key_type(&args.key_file, file.as_ref(), KeyType::of_indexes)?;
         let keys = args.keys.as_deref().unwrap_or("1M");
         let keys = single("--keys", keys, |text| number(text, 1, KEYS_MAX / 2))?;
         let chosen = chosen(args, key_type)?;
@@ -121,7 +121,8 @@ fn host(args: &InspectArgs, objects: &[NodeLayout]) -> Result<Vec<HostKind>, Err
 /// The one index that is named.
 fn chosen(args: &InspectArgs, key_type: KeyType) -> Result<Chosen, Error> {
     let lookups: Mix = single("--index", "100/0/0", parse)?;
-    let (chosen, _) = select::select(&args.index, args.variant.as_deref(), key_type, &[lookups])?;
+    let (chosen, _) =
+        select::select(&args.index, args.variant.as_deref(), Types::words(key_type), &[lookups])?;
     let [chosen] = chosen[..] else {
         let problem = format!("`{}` are several indexes: name one", args.index);
         return Err(Error::value("--index", problem));

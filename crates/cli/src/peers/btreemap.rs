@@ -14,8 +14,9 @@
 //! The shared lock is kept for the whole scan, which makes it a snapshot: the only one among the
 //! peers.
 
-use super::{Peer, PeerKey};
+use super::Peer;
 use crate::contender::{Contender, Session};
+use crate::held::{MapKey, MapValue};
 use parking_lot::RwLock;
 use silvics::{AllocError, IndexKey};
 use std::collections::BTreeMap;
@@ -23,17 +24,17 @@ use std::collections::btree_map::Entry;
 use std::ops::Bound::{Included, Unbounded};
 
 /// `RwLock<BTreeMap>`.
-pub struct BtreeMapRwLock<K: PeerKey + ?Sized> {
-    map: RwLock<BTreeMap<K::Owned, u64>>,
+pub struct BtreeMapRwLock<K: MapKey + ?Sized, V: MapValue = u64> {
+    map: RwLock<BTreeMap<K::Owned, V>>,
 }
 
-impl<K: PeerKey + ?Sized> Default for BtreeMapRwLock<K> {
+impl<K: MapKey + ?Sized, V: MapValue> Default for BtreeMapRwLock<K, V> {
     fn default() -> Self {
         Self { map: RwLock::default() }
     }
 }
 
-impl<K: PeerKey + ?Sized> Peer for BtreeMapRwLock<K> {
+impl<K: MapKey + ?Sized, V: MapValue> Peer for BtreeMapRwLock<K, V> {
     const NAME: &'static str = "btreemap-rwlock";
     const CRATE: &'static str = "std, parking_lot 0.13";
     const PAPER: &'static str = "Bayer and McCreight 1972";
@@ -43,9 +44,9 @@ impl<K: PeerKey + ?Sized> Peer for BtreeMapRwLock<K> {
     const MAX_KEY_BYTES: Option<usize> = None;
 }
 
-impl<K: PeerKey + ?Sized> Contender for BtreeMapRwLock<K> {
-    type Key = K;
-    type Session<'a> = BtreeMapSession<'a, K>;
+impl<K: MapKey + ?Sized, V: MapValue> Contender for BtreeMapRwLock<K, V> {
+    type Key = K::Bench;
+    type Session<'a> = BtreeMapSession<'a, K, V>;
 
     fn session(&self) -> Self::Session<'_> {
         BtreeMapSession { map: &self.map }
@@ -53,24 +54,28 @@ impl<K: PeerKey + ?Sized> Contender for BtreeMapRwLock<K> {
 }
 
 /// A thread's session: nothing can be held between calls.
-pub struct BtreeMapSession<'a, K: PeerKey + ?Sized> {
-    map: &'a RwLock<BTreeMap<K::Owned, u64>>,
+pub struct BtreeMapSession<'a, K: MapKey + ?Sized, V: MapValue> {
+    map: &'a RwLock<BTreeMap<K::Owned, V>>,
 }
 
-impl<K: PeerKey + ?Sized> Session for BtreeMapSession<'_, K> {
-    type Key = K;
+impl<K: MapKey + ?Sized, V: MapValue> Session for BtreeMapSession<'_, K, V> {
+    type Key = K::Bench;
 
     #[inline]
-    fn get(&mut self, key: K::Ref<'_>) -> Option<u64> {
-        self.map.read().get(K::lend(&key)).copied()
+    fn get(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Option<u64> {
+        self.map.read().get(K::lend(&key)).map(V::word)
     }
 
     #[inline]
-    fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
-        let key = <K as IndexKey>::to_owned(key);
+    fn insert(
+        &mut self,
+        key: <K::Bench as IndexKey>::Ref<'_>,
+        value: u64,
+    ) -> Result<bool, AllocError> {
+        let key = K::own(key);
         match self.map.write().entry(key) {
             Entry::Vacant(entry) => {
-                entry.insert(value);
+                entry.insert(V::hold(value));
                 Ok(true)
             }
             Entry::Occupied(_) => Ok(false),
@@ -78,7 +83,7 @@ impl<K: PeerKey + ?Sized> Session for BtreeMapSession<'_, K> {
     }
 
     #[inline]
-    fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError> {
+    fn remove(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Result<bool, AllocError> {
         // Bound first, so that the owned key is dropped after the lock is released.
         let removed = self.map.write().remove_entry(K::lend(&key));
         Ok(removed.is_some())
@@ -86,15 +91,15 @@ impl<K: PeerKey + ?Sized> Session for BtreeMapSession<'_, K> {
 
     fn scan(
         &mut self,
-        from: K::Ref<'_>,
+        from: <K::Bench as IndexKey>::Ref<'_>,
         limit: usize,
-        visit: &mut impl FnMut(K::Ref<'_>, u64),
+        visit: &mut impl FnMut(<K::Bench as IndexKey>::Ref<'_>, u64),
     ) -> usize {
         let map = self.map.read();
         let range = (Included(K::lend(&from)), Unbounded);
         let mut seen = 0;
         for (key, value) in map.range::<K, _>(range).take(limit) {
-            visit(<K as IndexKey>::borrow(key), *value);
+            visit(K::show(key), value.word());
             seen += 1;
         }
         seen

@@ -18,8 +18,9 @@
 //!   the same 120 000 keys were given 132 971 entries. The second descent of `get` + `remove` is
 //!   over nodes just read, and was not measurable.
 
-use super::{Peer, PeerKey};
+use super::Peer;
 use crate::contender::{Contender, Session};
+use crate::held::{MapKey, MapValue};
 use crossbeam_epoch::{self as epoch, Guard};
 use crossbeam_skiplist::SkipList;
 use silvics::{AllocError, IndexKey};
@@ -28,17 +29,17 @@ use std::ops::Bound::{Included, Unbounded};
 use std::ptr;
 
 /// The base `SkipList`.
-pub struct CrossbeamSkiplist<K: PeerKey + ?Sized> {
-    list: SkipList<K::Owned, u64>,
+pub struct CrossbeamSkiplist<K: MapKey + ?Sized, V: MapValue = u64> {
+    list: SkipList<K::Owned, V>,
 }
 
-impl<K: PeerKey + ?Sized> Default for CrossbeamSkiplist<K> {
+impl<K: MapKey + ?Sized, V: MapValue> Default for CrossbeamSkiplist<K, V> {
     fn default() -> Self {
         Self { list: SkipList::new(epoch::default_collector().clone()) }
     }
 }
 
-impl<K: PeerKey + ?Sized> Peer for CrossbeamSkiplist<K> {
+impl<K: MapKey + ?Sized, V: MapValue> Peer for CrossbeamSkiplist<K, V> {
     const NAME: &'static str = "crossbeam-skiplist";
     const CRATE: &'static str = "crossbeam-skiplist 0.1.3";
     const PAPER: &'static str = "";
@@ -48,9 +49,9 @@ impl<K: PeerKey + ?Sized> Peer for CrossbeamSkiplist<K> {
     const MAX_KEY_BYTES: Option<usize> = None;
 }
 
-impl<K: PeerKey + ?Sized> Contender for CrossbeamSkiplist<K> {
-    type Key = K;
-    type Session<'a> = CrossbeamSession<'a, K>;
+impl<K: MapKey + ?Sized, V: MapValue> Contender for CrossbeamSkiplist<K, V> {
+    type Key = K::Bench;
+    type Session<'a> = CrossbeamSession<'a, K, V>;
 
     fn session(&self) -> Self::Session<'_> {
         CrossbeamSession { list: &self.list, guard: epoch::pin() }
@@ -58,49 +59,53 @@ impl<K: PeerKey + ?Sized> Contender for CrossbeamSkiplist<K> {
 }
 
 /// A thread's session: a pinned guard.
-pub struct CrossbeamSession<'a, K: PeerKey + ?Sized> {
-    list: &'a SkipList<K::Owned, u64>,
+pub struct CrossbeamSession<'a, K: MapKey + ?Sized, V: MapValue> {
+    list: &'a SkipList<K::Owned, V>,
     guard: Guard,
 }
 
-impl<K: PeerKey + ?Sized> Session for CrossbeamSession<'_, K> {
-    type Key = K;
+impl<K: MapKey + ?Sized, V: MapValue> Session for CrossbeamSession<'_, K, V> {
+    type Key = K::Bench;
 
     #[inline]
-    fn get(&mut self, key: K::Ref<'_>) -> Option<u64> {
-        self.list.get(K::lend(&key), &self.guard).map(|entry| *entry.value())
+    fn get(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Option<u64> {
+        self.list.get(K::lend(&key), &self.guard).map(|entry| entry.value().word())
     }
 
     #[inline]
-    fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
-        let key = <K as IndexKey>::to_owned(key);
+    fn insert(
+        &mut self,
+        key: <K::Bench as IndexKey>::Ref<'_>,
+        value: u64,
+    ) -> Result<bool, AllocError> {
+        let key = K::own(key);
         let present = Cell::new(ptr::null());
-        let keep = |old: &u64| {
+        let keep = |old: &V| {
             present.set(ptr::from_ref(old));
             false
         };
-        let entry = self.list.compare_insert(key, value, keep, &self.guard);
+        let entry = self.list.compare_insert(key, V::hold(value), keep, &self.guard);
         let inserted = !ptr::eq(entry.value(), present.get());
         entry.release(&self.guard);
         Ok(inserted)
     }
 
     #[inline]
-    fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError> {
+    fn remove(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Result<bool, AllocError> {
         let entry = self.list.get(K::lend(&key), &self.guard);
         Ok(entry.is_some_and(|entry| entry.remove()))
     }
 
     fn scan(
         &mut self,
-        from: K::Ref<'_>,
+        from: <K::Bench as IndexKey>::Ref<'_>,
         limit: usize,
-        visit: &mut impl FnMut(K::Ref<'_>, u64),
+        visit: &mut impl FnMut(<K::Bench as IndexKey>::Ref<'_>, u64),
     ) -> usize {
         let range = (Included(K::lend(&from)), Unbounded);
         let mut seen = 0;
         for entry in self.list.range::<K, _>(range, &self.guard).take(limit) {
-            visit(<K as IndexKey>::borrow(entry.key()), *entry.value());
+            visit(K::show(entry.key()), entry.value().word());
             seen += 1;
         }
         seen

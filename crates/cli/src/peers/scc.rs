@@ -10,24 +10,25 @@
 //! # Scans
 //! `range` under the same guard.
 
-use super::{Peer, PeerKey};
+use super::Peer;
 use crate::contender::{Contender, Session};
+use crate::held::{MapKey, MapValue};
 use scc::{Guard, TreeIndex};
 use silvics::{AllocError, IndexKey};
 use std::ops::Bound::{Included, Unbounded};
 
 /// `scc::TreeIndex`.
-pub struct SccTreeIndex<K: PeerKey + ?Sized> {
-    tree: TreeIndex<K::Owned, u64>,
+pub struct SccTreeIndex<K: MapKey + ?Sized, V: MapValue = u64> {
+    tree: TreeIndex<K::Owned, V>,
 }
 
-impl<K: PeerKey + ?Sized> Default for SccTreeIndex<K> {
+impl<K: MapKey + ?Sized, V: MapValue> Default for SccTreeIndex<K, V> {
     fn default() -> Self {
         Self { tree: TreeIndex::new() }
     }
 }
 
-impl<K: PeerKey + ?Sized> Peer for SccTreeIndex<K> {
+impl<K: MapKey + ?Sized, V: MapValue> Peer for SccTreeIndex<K, V> {
     const NAME: &'static str = "scc";
     const CRATE: &'static str = "scc 3.8.8";
     const PAPER: &'static str = "";
@@ -37,9 +38,9 @@ impl<K: PeerKey + ?Sized> Peer for SccTreeIndex<K> {
     const MAX_KEY_BYTES: Option<usize> = None;
 }
 
-impl<K: PeerKey + ?Sized> Contender for SccTreeIndex<K> {
-    type Key = K;
-    type Session<'a> = SccSession<'a, K>;
+impl<K: MapKey + ?Sized, V: MapValue> Contender for SccTreeIndex<K, V> {
+    type Key = K::Bench;
+    type Session<'a> = SccSession<'a, K, V>;
 
     fn session(&self) -> Self::Session<'_> {
         SccSession { tree: &self.tree, guard: Some(Guard::new()) }
@@ -47,47 +48,51 @@ impl<K: PeerKey + ?Sized> Contender for SccTreeIndex<K> {
 }
 
 /// A thread's session: a guard.
-pub struct SccSession<'a, K: PeerKey + ?Sized> {
-    tree: &'a TreeIndex<K::Owned, u64>,
+pub struct SccSession<'a, K: MapKey + ?Sized, V: MapValue> {
+    tree: &'a TreeIndex<K::Owned, V>,
     /// Always there, except inside `refresh`.
     guard: Option<Guard>,
 }
 
-impl<K: PeerKey + ?Sized> SccSession<'_, K> {
+impl<K: MapKey + ?Sized, V: MapValue> SccSession<'_, K, V> {
     #[inline(always)]
     fn guard(&self) -> &Guard {
         self.guard.as_ref().expect("only refresh takes it")
     }
 }
 
-impl<K: PeerKey + ?Sized> Session for SccSession<'_, K> {
-    type Key = K;
+impl<K: MapKey + ?Sized, V: MapValue> Session for SccSession<'_, K, V> {
+    type Key = K::Bench;
 
     #[inline]
-    fn get(&mut self, key: K::Ref<'_>) -> Option<u64> {
-        self.tree.peek(K::lend(&key), self.guard()).copied()
+    fn get(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Option<u64> {
+        self.tree.peek(K::lend(&key), self.guard()).map(V::word)
     }
 
     #[inline]
-    fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
-        Ok(self.tree.insert_sync(<K as IndexKey>::to_owned(key), value).is_ok())
+    fn insert(
+        &mut self,
+        key: <K::Bench as IndexKey>::Ref<'_>,
+        value: u64,
+    ) -> Result<bool, AllocError> {
+        Ok(self.tree.insert_sync(K::own(key), V::hold(value)).is_ok())
     }
 
     #[inline]
-    fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError> {
+    fn remove(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Result<bool, AllocError> {
         Ok(self.tree.remove_sync(K::lend(&key)))
     }
 
     fn scan(
         &mut self,
-        from: K::Ref<'_>,
+        from: <K::Bench as IndexKey>::Ref<'_>,
         limit: usize,
-        visit: &mut impl FnMut(K::Ref<'_>, u64),
+        visit: &mut impl FnMut(<K::Bench as IndexKey>::Ref<'_>, u64),
     ) -> usize {
         let range = (Included(K::lend(&from)), Unbounded);
         let mut seen = 0;
         for (key, value) in self.tree.range::<K, _>(range, self.guard()).take(limit) {
-            visit(<K as IndexKey>::borrow(key), *value);
+            visit(K::show(key), value.word());
             seen += 1;
         }
         seen

@@ -5,6 +5,8 @@
 
 use super::{Masstree, Peer};
 use crate::contender::{Contender, Session};
+use crate::held::{MapValue, OurKey};
+use crate::map::OurMap;
 use silvics::IndexKey;
 use silvics_sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
@@ -12,6 +14,23 @@ use std::sync::Barrier;
 use std::thread;
 
 type OwnedKey<C> = <<C as Contender>::Key as IndexKey>::Owned;
+
+// `Map` is driven as the maps of others are, and tested the same way.
+impl<K: OurKey + ?Sized, V: MapValue> Default for OurMap<K, V> {
+    fn default() -> Self {
+        Self::with_options(&silvics::Options::default()).expect("memory for an empty map")
+    }
+}
+
+impl<K: OurKey + ?Sized, V: MapValue> Peer for OurMap<K, V> {
+    const NAME: &'static str = "map";
+    const CRATE: &'static str = "silvics";
+    const PAPER: &'static str = "";
+    const TOPOLOGY: &'static str = "that of its index";
+    const SYNC: &'static str = "that of its index";
+    const SCANS: bool = true;
+    const MAX_KEY_BYTES: Option<usize> = Some(64 << 10);
+}
 
 /// Keys to test with.
 trait TestKey: IndexKey {
@@ -295,7 +314,8 @@ fn scans_miss_nothing<C: Peer<Key: TestKey>>() {
 macro_rules! peers {
     ($($test:ident { $($name:ident: $peer:ty,)* })*) => { $(
         mod $test {
-            use crate::peers::*;
+            #[allow(unused_imports)]
+            use {crate::map::OurMap, crate::peers::*, std::sync::Arc};
             $( #[test] fn $name() { super::$test::<$peer>(); } )*
         }
     )* };
@@ -303,6 +323,13 @@ macro_rules! peers {
 
 peers! {
     agrees_with_btreemap {
+        crossbeam_skiplist_string: CrossbeamSkiplist<str, Arc<[u8]>>,
+        btreemap_rwlock_string: BtreeMapRwLock<str, Arc<[u8]>>,
+        scc_string: SccTreeIndex<str, Arc<[u8]>>,
+        map: OurMap<u64, u64>,
+        map_arc: OurMap<u64, Arc<[u8]>>,
+        map_bytes: OurMap<[u8], u64>,
+        map_string: OurMap<str, Arc<[u8]>>,
         btreemap_rwlock: BtreeMapRwLock<u64>,
         btreemap_rwlock_bytes: BtreeMapRwLock<[u8]>,
         crossbeam_skiplist: CrossbeamSkiplist<u64>,
@@ -318,6 +345,8 @@ peers! {
         ferntree_bytes: Ferntree<[u8]>,
     }
     takes_every_key {
+        map: OurMap<u64, Arc<[u8]>>,
+        map_bytes: OurMap<[u8], Arc<[u8]>>,
         btreemap_rwlock: BtreeMapRwLock<u64>,
         btreemap_rwlock_bytes: BtreeMapRwLock<[u8]>,
         crossbeam_skiplist: CrossbeamSkiplist<u64>,
@@ -335,6 +364,13 @@ peers! {
         masstree_bytes: Masstree<[u8]>,
     }
     one_winner_per_key {
+        crossbeam_skiplist_string: CrossbeamSkiplist<str, Arc<[u8]>>,
+        btreemap_rwlock_string: BtreeMapRwLock<str, Arc<[u8]>>,
+        scc_string: SccTreeIndex<str, Arc<[u8]>>,
+        map: OurMap<u64, u64>,
+        map_arc: OurMap<u64, Arc<[u8]>>,
+        map_bytes: OurMap<[u8], u64>,
+        map_string: OurMap<str, Arc<[u8]>>,
         btreemap_rwlock: BtreeMapRwLock<u64>,
         btreemap_rwlock_bytes: BtreeMapRwLock<[u8]>,
         crossbeam_skiplist: CrossbeamSkiplist<u64>,
@@ -352,6 +388,13 @@ peers! {
         ferntree_bytes: Ferntree<[u8]>,
     }
     keeps_the_sum_of_keys {
+        crossbeam_skiplist_string: CrossbeamSkiplist<str, Arc<[u8]>>,
+        btreemap_rwlock_string: BtreeMapRwLock<str, Arc<[u8]>>,
+        scc_string: SccTreeIndex<str, Arc<[u8]>>,
+        map: OurMap<u64, u64>,
+        map_arc: OurMap<u64, Arc<[u8]>>,
+        map_bytes: OurMap<[u8], u64>,
+        map_string: OurMap<str, Arc<[u8]>>,
         btreemap_rwlock: BtreeMapRwLock<u64>,
         btreemap_rwlock_bytes: BtreeMapRwLock<[u8]>,
         crossbeam_skiplist: CrossbeamSkiplist<u64>,
@@ -367,6 +410,13 @@ peers! {
         ferntree_bytes: Ferntree<[u8]>,
     }
     scans_miss_nothing {
+        crossbeam_skiplist_string: CrossbeamSkiplist<str, Arc<[u8]>>,
+        btreemap_rwlock_string: BtreeMapRwLock<str, Arc<[u8]>>,
+        scc_string: SccTreeIndex<str, Arc<[u8]>>,
+        map: OurMap<u64, u64>,
+        map_arc: OurMap<u64, Arc<[u8]>>,
+        map_bytes: OurMap<[u8], u64>,
+        map_string: OurMap<str, Arc<[u8]>>,
         btreemap_rwlock: BtreeMapRwLock<u64>,
         btreemap_rwlock_bytes: BtreeMapRwLock<[u8]>,
         crossbeam_skiplist: CrossbeamSkiplist<u64>,

@@ -300,6 +300,7 @@ impl Lab {
             variant: None,
             keys: Some(keys.to_string()),
             key_file: KeyFileArgs::default(),
+            value_type: "u64".into(),
             dist: "uniform".into(),
             mix: mix.into(),
             scan_length: "100".into(),

@@ -188,7 +188,9 @@ fn lines(target: &Target, history: &History) -> std::io::Result<Vec<u8>> {
     let mut out = Vec::new();
     let key = |number: u32| match target.key_type {
         KeyType::U64 => TraceKey::Word(<u64 as TestKey>::nth(u64::from(number))),
-        KeyType::Bytes => TraceKey::Bytes(<[u8] as TestKey>::nth(u64::from(number)).into_vec()),
+        KeyType::Bytes | KeyType::String => {
+            TraceKey::Bytes(<[u8] as TestKey>::nth(u64::from(number)).into_vec())
+        }
     };
     trace::write(&history.threads, key, &mut out)?;
     Ok(out)

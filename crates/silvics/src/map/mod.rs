@@ -202,7 +202,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     /// The map, pinned: the everyday way to call several methods.
     #[inline]
     pub fn pin(&self) -> View<'_, K, V, I> {
-        View::new(self, self.index.domain().pin())
+        View::new(self, self.one_shot())
     }
 
     /// A map with a limit, other pages, another index: see [`Builder`].
@@ -267,7 +267,9 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         self.index.domain().flush();
     }
 
+    #[inline]
     fn one_shot(&self) -> Guard {
+        self.values.drop_some();
         self.index.domain().pin()
     }
 

@@ -7,16 +7,16 @@
 //! ```text
 //! insert(k, v):  slot := alloc; *slot := v; old := index.insert(k, slot); retire old
 //! get(k):        pin; slot := index.get(k); lend *slot for as long as the pin lasts
-//! retire(slot):  into this thread's batch; a full one waits, behind others, for the collector to say that
-//!                all pins of before are gone; then a later write of any thread drops its values
+//! retire(slot):  into this thread's batch; a full one is freed by the collector once all pins of before are gone, or
+//!                if values have destructors waits until it says so: then the next calls of any thread drop them
 //! ```
 //!
 //! # Invariants
 //! * V1: every word that the index holds, or that a pinned reader has read there, is of an initialised slot, for it
 //!   goes into the index once, is taken out by one writer, and retired by that one, under a pin.
-//! * V2: **values are dropped where no lock is held**, since their destructors are the user's code and may call
-//!   the map: by a write to the map that has taken effect, by [`Values::settle`], or when the map is dropped. The
-//!   collector only says when they may be: it runs deferred calls wherever somebody pins, under locks of an index too.
+//! * V2: **destructors run where no lock is held**, since they are the user's code and may call the map: when the map
+//!   is about to be pinned, by a write to it that has taken effect, by [`Values::settle`], or when it is dropped. The
+//!   collector only says when they may: it runs deferred calls wherever somebody pins, under locks of an index too.
 //! * V3: whoever has been lent a value borrows the map. So when the map is dropped all of them can be, whatever
 //!   guards of its domain there are.
 //!
@@ -25,6 +25,7 @@
 //! |---|---|---|---|---|
 //! | `Waiting::ready` | store, by the collector | Release | `take_ready` | reads of the values by those who had pinned happen before the drop |
 //! | `Waiting::ready` | `take_ready` | Acquire | the above | as above |
+//! | `some_ready` | all | Relaxed | – | a hint that it is worth a look: one that is missed is seen by a later call |
 //!
 //! A slot is initialised before the store that publishes its word in the index, which releases it.
 
@@ -155,8 +156,10 @@ fn pointer<V>(word: u64) -> NonNull<V> {
 /// The slots of a map's values.
 struct Slots<V: Value, P: Placement> {
     memory: Memory<V, P>,
-    /// Sealed batches, the oldest first.
+    /// Sealed batches, the oldest first; none where values have no destructors.
     waiting: Mutex<VecDeque<Waiting>>,
+    /// Whether some of them can be dropped.
+    some_ready: Arc<AtomicBool>,
 }
 
 /// What is too large for a pool's slabs comes one by one from a heap.
@@ -241,9 +244,23 @@ unsafe impl<V: Value, P: Placement> Reclaim for Slots<V, P> {
     }
 
     fn sealed(pool: &Arc<Self>, batch: Sealed) -> impl FnOnce() + 'static {
-        let ready = Arc::new(AtomicBool::new(false));
-        pool.waiting.lock().push_back(Waiting { batch, ready: Arc::clone(&ready) });
-        move || ready.store(true, Ordering::Release)
+        let (now, later) = if std::mem::needs_drop::<V>() {
+            let ready = Arc::new(AtomicBool::new(false));
+            pool.waiting.lock().push_back(Waiting { batch, ready: Arc::clone(&ready) });
+            (None, Some((ready, Arc::clone(&pool.some_ready))))
+        } else {
+            (Some((batch, Arc::clone(pool))), None)
+        };
+        move || {
+            if let Some((batch, pool)) = now {
+                // SAFETY: D1 and D2 of the domain: no guard taken later can reach the values, and all earlier ones are gone.
+                unsafe { batch.run(&*pool) };
+            }
+            if let Some((ready, some_ready)) = later {
+                ready.store(true, Ordering::Release);
+                some_ready.store(true, Ordering::Relaxed);
+            }
+        }
     }
 }
 
@@ -266,8 +283,12 @@ impl<V: Value, P: Placement> Slots<V, P> {
         if DROPPING.try_with(|dropping| dropping.replace(true)).unwrap_or(true) {
             return;
         }
-        for _ in 0..most {
+        self.some_ready.store(false, Ordering::Relaxed);
+        for left in (0..most).rev() {
             let Some(batch) = self.take_ready() else { break };
+            if left == 0 {
+                self.some_ready.store(true, Ordering::Relaxed); // perhaps
+            }
             // SAFETY: each was retired once (V1), and nobody reads it any more.
             unsafe { batch.run(self) };
         }
@@ -303,7 +324,8 @@ impl<V: Value, P: Placement> Values<V, P> {
         if inline::<V>() {
             return Self(None);
         }
-        let slots = Arc::new(Slots { memory: Memory::new(config), waiting: Mutex::default() });
+        let (waiting, some_ready) = (Mutex::default(), Arc::new(AtomicBool::new(false)));
+        let slots = Arc::new(Slots { memory: Memory::new(config), waiting, some_ready });
         let retired = Retired::new(Arc::clone(&slots), domain.clone(), &config.budget);
         Self(Some(Boxed { retired, slots }))
     }
@@ -347,7 +369,17 @@ impl<V: Value, P: Placement> Values<V, P> {
         let value = pointer::<V>(word);
         // SAFETY: the caller's promise.
         let sealed = unsafe { boxed.retired.retire(value.cast(), size_of::<V>(), guard) };
-        if sealed {
+        if sealed && std::mem::needs_drop::<V>() {
+            boxed.slots.drop_ready(PAID);
+        }
+    }
+
+    /// Drops some of the values that nobody can read any more, if there are such. No lock is held.
+    #[inline(always)]
+    pub(crate) fn drop_some(&self) {
+        if let Some(boxed) = self.boxed().filter(|_| std::mem::needs_drop::<V>())
+            && boxed.slots.some_ready.load(Ordering::Relaxed)
+        {
             boxed.slots.drop_ready(PAID);
         }
     }

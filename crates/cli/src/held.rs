@@ -1,0 +1,157 @@
+//! How maps hold the keys and values of a benchmark: as the types that their users would have.
+
+use silvics::map::Value;
+use silvics::{AsKey, IndexKey, Key};
+use std::hash::Hash;
+use std::sync::Arc;
+#[cfg(feature = "peers")]
+use std::{borrow::Borrow, fmt::Debug};
+
+/// A type by which a map's keys are looked up: `u64`, `[u8]` or `str`.
+pub trait MapKey: Ord + Hash + 'static {
+    /// The benchmark's key.
+    type Bench: IndexKey + ?Sized;
+    /// As most maps own it.
+    #[cfg(feature = "peers")]
+    type Owned: Ord + Hash + Clone + Debug + Borrow<Self> + Send + Sync + 'static;
+    /// As ours takes it.
+    type Ours: Key;
+
+    /// Copies a key.
+    #[cfg(feature = "peers")]
+    fn own(key: <Self::Bench as IndexKey>::Ref<'_>) -> Self::Owned;
+    /// Lends a key of the benchmark.
+    fn lend<'a>(key: &'a <Self::Bench as IndexKey>::Ref<'_>) -> &'a Self;
+    /// A key that a map owns, for the benchmark.
+    #[cfg(feature = "peers")]
+    fn show(key: &Self::Owned) -> <Self::Bench as IndexKey>::Ref<'_>;
+    /// One that our map lends.
+    fn lent(key: <Self::Ours as Key>::Ref<'_>) -> <Self::Bench as IndexKey>::Ref<'_>;
+}
+
+impl MapKey for u64 {
+    type Bench = u64;
+    #[cfg(feature = "peers")]
+    type Owned = u64;
+    type Ours = u64;
+
+    #[cfg(feature = "peers")]
+    #[inline(always)]
+    fn own(key: u64) -> u64 {
+        key
+    }
+    #[inline(always)]
+    fn lend(key: &u64) -> &u64 {
+        key
+    }
+    #[cfg(feature = "peers")]
+    #[inline(always)]
+    fn show(key: &u64) -> <u64 as IndexKey>::Ref<'_> {
+        *key
+    }
+    #[inline(always)]
+    fn lent(key: <u64 as Key>::Ref<'_>) -> <u64 as IndexKey>::Ref<'_> {
+        key
+    }
+}
+
+impl MapKey for [u8] {
+    type Bench = [u8];
+    #[cfg(feature = "peers")]
+    type Owned = Vec<u8>;
+    type Ours = Vec<u8>;
+
+    #[cfg(feature = "peers")]
+    #[inline(always)]
+    fn own(key: &[u8]) -> Vec<u8> {
+        key.to_vec()
+    }
+    #[inline(always)]
+    fn lend<'a>(key: &'a &[u8]) -> &'a [u8] {
+        key
+    }
+    #[cfg(feature = "peers")]
+    #[inline(always)]
+    fn show(key: &Vec<u8>) -> &[u8] {
+        key
+    }
+    #[inline(always)]
+    fn lent(key: <Vec<u8> as Key>::Ref<'_>) -> <[u8] as IndexKey>::Ref<'_> {
+        key
+    }
+}
+
+/// Keys of a benchmark with `--key-type string`: each has been looked at before it begins.
+#[inline(always)]
+fn text(key: &[u8]) -> &str {
+    debug_assert!(std::str::from_utf8(key).is_ok());
+    // SAFETY: `Keys::read` refuses a key space with any other key.
+    unsafe { std::str::from_utf8_unchecked(key) }
+}
+
+impl MapKey for str {
+    type Bench = [u8];
+    #[cfg(feature = "peers")]
+    type Owned = String;
+    type Ours = String;
+
+    #[cfg(feature = "peers")]
+    #[inline(always)]
+    fn own(key: &[u8]) -> String {
+        text(key).to_string()
+    }
+    #[inline(always)]
+    fn lend<'a>(key: &'a &[u8]) -> &'a str {
+        text(key)
+    }
+    #[cfg(feature = "peers")]
+    #[inline(always)]
+    fn show(key: &String) -> &[u8] {
+        key.as_bytes()
+    }
+    #[inline(always)]
+    fn lent(key: <String as Key>::Ref<'_>) -> <[u8] as IndexKey>::Ref<'_> {
+        key.as_bytes()
+    }
+}
+
+/// What can stand for a key of our map.
+pub trait OurKey: MapKey + AsKey<Self::Ours> {}
+impl<K: MapKey + AsKey<Self::Ours> + ?Sized> OurKey for K {}
+
+/// A type of values, that tells the word it was made of.
+pub trait MapValue: Value + Clone {
+    /// Whether all of it is where the map has it.
+    const IS_IN_MAP: bool;
+
+    /// The value for a word.
+    fn hold(word: u64) -> Self;
+    /// That word.
+    fn word(&self) -> u64;
+}
+
+impl MapValue for u64 {
+    const IS_IN_MAP: bool = true;
+
+    #[inline(always)]
+    fn hold(word: u64) -> u64 {
+        word
+    }
+    #[inline(always)]
+    fn word(&self) -> u64 {
+        *self
+    }
+}
+
+impl MapValue for Arc<[u8]> {
+    const IS_IN_MAP: bool = false;
+
+    #[inline(always)]
+    fn hold(word: u64) -> Self {
+        Arc::from(word.to_ne_bytes())
+    }
+    #[inline(always)]
+    fn word(&self) -> u64 {
+        self.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+    }
+}

@@ -1,0 +1,107 @@
+//! `silvics::Map` as a contender, as its users call it.
+
+use crate::contender::{Contender, Session};
+use crate::held::{MapValue, OurKey};
+use silvics::map::TryInsertError;
+use silvics::{AllocError, Domain, Guard, IndexKey, Key, Map, Options, PoolStats, View};
+use silvics::{ArtTree, ValueRef};
+use std::ops::Bound::{Included, Unbounded};
+
+/// A map of keys that `K` stands for, and of values of type `V`, over the index that it has by default.
+pub struct OurMap<K: OurKey + ?Sized, V: MapValue> {
+    map: Map<K::Ours, V>,
+    domain: Domain,
+}
+
+impl<K: OurKey + ?Sized, V: MapValue> OurMap<K, V> {
+    /// An empty map.
+    pub fn with_options(options: &Options) -> Result<Self, AllocError> {
+        let domain = options.domain.clone().unwrap_or_default();
+        let options = Options { domain: Some(domain.clone()), ..options.clone() };
+        Ok(Self { map: Map::with_options(&options)?, domain })
+    }
+}
+
+impl<K: OurKey + ?Sized, V: MapValue> Contender for OurMap<K, V> {
+    type Key = K::Bench;
+    type Session<'a> = MapSession<'a, K, V>;
+
+    fn session(&self) -> MapSession<'_, K, V> {
+        MapSession { view: self.map.pin() }
+    }
+
+    fn hold(&self) -> Option<Guard> {
+        Some(self.domain.pin())
+    }
+
+    /// Not where values have memory beside the map's, of which it knows nothing: then the resident set tells, as of peers.
+    fn bytes(&self) -> Option<usize> {
+        V::IS_IN_MAP.then(|| self.map.bytes())
+    }
+
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        self.map.pool_stats()
+    }
+}
+
+/// A thread's session: the map pinned.
+pub struct MapSession<'a, K: OurKey + ?Sized, V: MapValue> {
+    view: View<'a, K::Ours, V, ArtTree<<K::Ours as Key>::Form>>,
+}
+
+impl<K: OurKey + ?Sized, V: MapValue> Session for MapSession<'_, K, V> {
+    type Key = K::Bench;
+
+    #[inline]
+    fn get(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Option<u64> {
+        self.view.get(K::lend(&key)).map(|value: ValueRef<'_, V>| value.word())
+    }
+
+    #[inline]
+    fn get_many(&mut self, keys: &[<K::Bench as IndexKey>::Ref<'_>], values: &mut [Option<u64>]) {
+        let keys: Vec<&K> = keys.iter().map(K::lend).collect();
+        let mut found = vec![None; keys.len()];
+        self.view.get_many(&keys, &mut found);
+        for (value, found) in values.iter_mut().zip(found) {
+            *value = found.map(|value: ValueRef<'_, V>| value.word());
+        }
+    }
+
+    #[inline]
+    fn insert(
+        &mut self,
+        key: <K::Bench as IndexKey>::Ref<'_>,
+        value: u64,
+    ) -> Result<bool, AllocError> {
+        match self.view.try_insert(K::lend(&key), V::hold(value)) {
+            Ok(_) => Ok(true),
+            Err(TryInsertError::Alloc(rejected)) => Err(rejected.error),
+            Err(_) => Ok(false),
+        }
+    }
+
+    #[inline]
+    fn remove(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Result<bool, AllocError> {
+        Ok(self.view.try_remove(K::lend(&key))?.is_some())
+    }
+
+    #[inline]
+    fn scan(
+        &mut self,
+        from: <K::Bench as IndexKey>::Ref<'_>,
+        limit: usize,
+        visit: &mut impl FnMut(<K::Bench as IndexKey>::Ref<'_>, u64),
+    ) -> usize {
+        let mut seen = 0;
+        for (key, value) in self.view.range((Included(K::lend(&from)), Unbounded)).take(limit) {
+            visit(K::lent(key), value.word());
+            seen += 1;
+        }
+        seen
+    }
+
+    #[inline]
+    fn refresh(&mut self) {
+        self.view.repin();
+    }
+}

@@ -1,0 +1,125 @@
+//! A map as an index, so that what checks indexes checks maps, too. Each value has a slot of the map's own: if the map
+//! mixed slots up or gave one free too early, its word would be found wrong.
+
+use silvics::map::{CompareExchangeError, TryInsertError};
+use silvics::{
+    AllocError, ArtTree, AsKey, Check, Domain, Guard, Key, Map, Options, OrderedIndex, Placement,
+    PoolStats, Pooled, Update, Violation,
+};
+
+/// A form in which indexes hold keys, as a key of maps.
+pub trait MappedKey: silvics::key::Form {
+    /// The key that has it.
+    type Of: Key<Form = Self>;
+    /// What stands for it.
+    type Lent<'a>: AsKey<Self::Of>;
+
+    /// A key as the map is asked for it.
+    fn lend(key: Self::Ref<'_>) -> Self::Lent<'_>;
+}
+
+macro_rules! mapped {
+    ($($form:ty: $of:ty, $lent:ty;)*) => {$(
+        impl MappedKey for $form {
+            type Of = $of;
+            type Lent<'a> = $lent;
+
+            fn lend(key: Self::Ref<'_>) -> Self::Lent<'_> {
+                key
+            }
+        }
+    )*};
+}
+
+mapped! {
+    u64: u64, u64;
+    u128: u128, u128;
+    [u8]: Vec<u8>, &'a [u8];
+}
+
+/// A word that is no number to a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Word(u64);
+
+/// A [`Map`] over the radix tree. It has no scans: what those give is borrowed of a view of the map, and not of a guard.
+pub struct Mapped<K: MappedKey + ?Sized, P: Placement = Pooled> {
+    map: Map<K::Of, Word, ArtTree<K, P>>,
+    domain: Domain,
+}
+
+impl<K: MappedKey + ?Sized, P: Placement> OrderedIndex for Mapped<K, P> {
+    type Key = K;
+
+    fn with_options(options: &Options) -> Result<Self, AllocError> {
+        let domain = options.domain.clone().unwrap_or_default();
+        let options = Options { domain: Some(domain.clone()), ..options.clone() };
+        Ok(Self { map: Map::with_options(&options)?, domain })
+    }
+
+    fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    fn get(&self, key: K::Ref<'_>, _guard: &Guard) -> Option<u64> {
+        self.map.pin().get(K::lend(key)).map(|value| value.0)
+    }
+
+    fn update(
+        &self,
+        key: K::Ref<'_>,
+        verb: Update,
+        _guard: &Guard,
+    ) -> Result<Option<u64>, AllocError> {
+        let view = self.map.pin();
+        match verb {
+            Update::TryInsert(value) => match view.try_insert(K::lend(key), Word(value)) {
+                Ok(_) => Ok(None),
+                Err(TryInsertError::Occupied { present, .. }) => Ok(Some(present.0)),
+                Err(TryInsertError::Alloc(rejected)) => Err(rejected.error),
+                Err(_) => unreachable!("there are no other errors"),
+            },
+            Update::Insert(value) => match view.try_upsert(K::lend(key), Word(value)) {
+                Ok(old) => Ok(old.map(|old| old.0)),
+                Err(rejected) => Err(rejected.error),
+            },
+            Update::Remove => Ok(view.try_remove(K::lend(key))?.map(|old| old.0)),
+            Update::CompareExchange { expected, new } => {
+                let (expected, new) = (expected.map(Word), new.map(Word));
+                match view.compare_exchange(K::lend(key), expected.as_ref(), new) {
+                    Ok(old) => Ok(old.map(|old| old.0)),
+                    Err(CompareExchangeError::Mismatch { present, .. }) => {
+                        Ok(present.map(|present| present.0))
+                    }
+                    Err(CompareExchangeError::Alloc(rejected)) => Err(rejected.error),
+                    Err(_) => unreachable!("there are no other errors"),
+                }
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.map.bytes()
+    }
+
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        self.map.pool_stats()
+    }
+}
+
+impl<K: MappedKey + ?Sized, P: Placement> Check for Mapped<K, P> {
+    fn check(&mut self) -> Result<usize, Violation> {
+        self.map.check()
+    }
+
+    fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
+        self.map.reachable()
+    }
+
+    fn settle(&mut self) {
+        self.map.settle();
+    }
+}
