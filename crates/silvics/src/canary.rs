@@ -75,6 +75,12 @@ canaries! {
     /// passed, while what is there goes, makes it tell one that was never the first.
     EndNotValidated "end-not-validated";
 
+    "map":
+    /// A value that was taken out of the index is freed at once: who has been lent it reads what comes there next.
+    ValueFreedAtOnce "value-freed-at-once";
+    /// Who finds another value than it has compared with takes that one for equal, too.
+    OtherValueTrusted "other-value-trusted";
+
     "edge-ext-lf":
     /// The edge to the sibling is read, not tagged, before the ancestor's edge swings to the
     /// sibling: what is inserted at that edge in between is cut off. The step that ports of the

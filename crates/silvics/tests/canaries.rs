@@ -15,6 +15,7 @@ use silvics::{
     ArtTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
     RamachandranTree, SkipList, TicketTree,
 };
+use silvics_testkit::mapped::Mapped;
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
 use silvics_testkit::schedules::{
     Found, Model, Stops, ends, hunt, hunt_stop, points, report, scans,
@@ -48,6 +49,7 @@ fn catch(canary: Canary) -> Option<Found> {
             hunt::<ArtTree<u64, Model>>(&[ENDS], ends, SCHEDULES, None)
         }
         "art" => hunt::<ArtTree<u64, Model>>(&[NODES, COMMON], scans, SCHEDULES, None),
+        "map" => hunt::<Mapped<u64, Model>>(&[COMMON], points, SCHEDULES, None),
         "edge-ext-lf" => hunt::<NatarajanTree<Model>>(&[CHAINS, COMMON], points, SCHEDULES, None),
         "edge-ext-lf:collocated" => {
             let lists = &[CHAINS, COMMON];
@@ -106,6 +108,7 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
         }
         Canary::LeafCopiedBeforeLocked | Canary::EndNotValidated => &["not linearizable"],
         Canary::MovedLeafFreedAtOnce => &["use after free"],
+        Canary::ValueFreedAtOnce | Canary::OtherValueTrusted => &["not linearizable"],
         // What is cut off together with a live part is freed with it, or by both who cut.
         Canary::SiblingNotTagged | Canary::InsertIgnoresMark => {
             &["use after free", "free of an object", "double free", "not linearizable"]

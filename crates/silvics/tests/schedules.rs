@@ -16,6 +16,7 @@ use silvics::{
     ArtTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
     RamachandranTree, SkipList, TicketTree,
 };
+use silvics_testkit::mapped::Mapped;
 use silvics_testkit::schedules::Step::{
     Exchange, Get, GetMany, Insert, Range, RangeRev, Remove, TryInsert, Walk, WalkRev,
 };
@@ -67,6 +68,12 @@ fn occ_avl() {
 #[test]
 fn occ_avl_recursive() {
     explore_all::<BronsonTree<Model, Fixed>>("occ-avl:fixed", &[ROTATIONS], points);
+}
+
+/// Values in slots of their own, which must be there as long as they are lent.
+#[test]
+fn map() {
+    explore_all::<Mapped<u64, Model>>("map", &[COMMON], points);
 }
 
 #[test]

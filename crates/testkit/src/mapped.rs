@@ -41,6 +41,16 @@ mapped! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Word(u64);
 
+impl Word {
+    /// Reads it, in schedules some time after it was lent.
+    fn read(&self) -> u64 {
+        if cfg!(silvics_shuttle) {
+            silvics_sync::thread::yield_now();
+        }
+        self.0
+    }
+}
+
 /// A [`Map`] over the radix tree. It has no scans: what those give is borrowed of a view of the map, and not of a guard.
 pub struct Mapped<K: MappedKey + ?Sized, P: Placement = Pooled> {
     map: Map<K::Of, Word, ArtTree<K, P>>,
@@ -61,7 +71,7 @@ impl<K: MappedKey + ?Sized, P: Placement> OrderedIndex for Mapped<K, P> {
     }
 
     fn get(&self, key: K::Ref<'_>, _guard: &Guard) -> Option<u64> {
-        self.map.pin().get(K::lend(key)).map(|value| value.0)
+        self.map.pin().get(K::lend(key)).map(|value| value.read())
     }
 
     fn update(
@@ -74,21 +84,21 @@ impl<K: MappedKey + ?Sized, P: Placement> OrderedIndex for Mapped<K, P> {
         match verb {
             Update::TryInsert(value) => match view.try_insert(K::lend(key), Word(value)) {
                 Ok(_) => Ok(None),
-                Err(TryInsertError::Occupied { present, .. }) => Ok(Some(present.0)),
+                Err(TryInsertError::Occupied { present, .. }) => Ok(Some(present.read())),
                 Err(TryInsertError::Alloc(rejected)) => Err(rejected.error),
                 Err(_) => unreachable!("there are no other errors"),
             },
             Update::Insert(value) => match view.try_upsert(K::lend(key), Word(value)) {
-                Ok(old) => Ok(old.map(|old| old.0)),
+                Ok(old) => Ok(old.map(|old| old.read())),
                 Err(rejected) => Err(rejected.error),
             },
-            Update::Remove => Ok(view.try_remove(K::lend(key))?.map(|old| old.0)),
+            Update::Remove => Ok(view.try_remove(K::lend(key))?.map(|old| old.read())),
             Update::CompareExchange { expected, new } => {
                 let (expected, new) = (expected.map(Word), new.map(Word));
                 match view.compare_exchange(K::lend(key), expected.as_ref(), new) {
-                    Ok(old) => Ok(old.map(|old| old.0)),
+                    Ok(old) => Ok(old.map(|old| old.read())),
                     Err(CompareExchangeError::Mismatch { present, .. }) => {
-                        Ok(present.map(|present| present.0))
+                        Ok(present.map(|present| present.read()))
                     }
                     Err(CompareExchangeError::Alloc(rejected)) => Err(rejected.error),
                     Err(_) => unreachable!("there are no other errors"),
