@@ -48,3 +48,8 @@ pub use silvics_pool::{
 };
 pub use skiplist::SkipList;
 pub use update::Update;
+
+/// The README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

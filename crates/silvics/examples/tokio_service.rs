@@ -1,0 +1,89 @@
+//! A service of many tasks over one map: `cargo run --release -p silvics --example tokio_service`.
+//!
+//! Calls of the map never wait, so that tasks make them in place. What they lend is used before the next `await`, or held
+//! across it under an owned pin; a scan over several `await`s has a cursor, which holds nothing back.
+
+use silvics::Map;
+use silvics::map::{Compute, Operation};
+use std::sync::Arc;
+use tokio::task::yield_now;
+
+type Accounts = Map<String, u64>;
+
+/// Takes from an account, unless too little is there.
+fn withdraw(accounts: &Accounts, name: &str, amount: u64) -> bool {
+    let take = |balance: Option<&u64>| match balance {
+        Some(balance) if *balance >= amount => Operation::Insert(balance - amount),
+        _ => Operation::Abort(()),
+    };
+    matches!(accounts.pin().compute(name, take), Compute::Updated { .. })
+}
+
+fn deposit(accounts: &Accounts, name: &str, amount: u64) {
+    let add = |balance: Option<&u64>| {
+        Operation::Insert::<_, ()>(balance.copied().unwrap_or_default() + amount)
+    };
+    accounts.pin().compute(name, add);
+}
+
+async fn transfers(accounts: Arc<Accounts>, task: usize) -> u64 {
+    let mut made = 0;
+    for round in 0..2000 {
+        let (from, to) = (format!("{:03}", (task + round) % 100), format!("{:03}", round % 100));
+        if withdraw(&accounts, &from, 7) {
+            yield_now().await; // a message to the other bank, say
+            deposit(&accounts, &to, 7);
+            made += 1;
+        }
+    }
+    made
+}
+
+/// Sends the lines of a log, which are out of it when they are sent.
+async fn send(log: Arc<Map<u64, String>>) -> usize {
+    let mut sent = 0;
+    let view = log.pin_owned();
+    let lines: Vec<_> = (0..100).filter_map(|line| view.get(line)).collect();
+    log.clear();
+    for text in lines {
+        yield_now().await; // on whatever thread it goes on
+        sent += text.len(); // still there
+    }
+    sent
+}
+
+/// All balances, read while others change them.
+async fn audit(accounts: Arc<Accounts>) -> usize {
+    let (mut cursor, mut seen) = (accounts.cursor(), 0);
+    while cursor.next() {
+        if cursor.current().is_some() {
+            seen += 1;
+        }
+        yield_now().await; // nothing is pinned here
+    }
+    seen
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().build()?;
+    let accounts: Arc<Accounts> = Arc::new((0..100).map(|n| (format!("{n:03}"), 1000)).collect());
+    let log: Arc<Map<u64, String>> = Arc::new((0..100).map(|n| (n, format!("line {n}"))).collect());
+    runtime.block_on(async {
+        let tasks: Vec<_> =
+            (0..50).map(|task| tokio::spawn(transfers(Arc::clone(&accounts), task))).collect();
+        let (sender, auditor) =
+            (tokio::spawn(send(Arc::clone(&log))), tokio::spawn(audit(Arc::clone(&accounts))));
+        let mut made = 0;
+        for task in tasks {
+            made += task.await?;
+        }
+        let sum: u64 = accounts.pin().values().map(|balance| *balance).sum();
+        assert_eq!(sum, 100_000, "nothing is lost");
+        println!(
+            "{made} transfers, {} accounts audited, {} bytes sent",
+            auditor.await?,
+            sender.await?
+        );
+        Ok(())
+    })
+}
