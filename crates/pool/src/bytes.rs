@@ -142,6 +142,11 @@ impl BytesPool {
         }
     }
 
+    /// Gives memory back to the system: as [`Pool::shrink`](crate::Pool::shrink). Returns how many bytes.
+    pub fn shrink(&self) -> usize {
+        self.core.shrink()
+    }
+
     /// What the pool holds. O(classes × threads + regions).
     pub fn stats(&self) -> PoolStats {
         let (mut live_slots, mut live_bytes) = (0, 0);

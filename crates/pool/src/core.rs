@@ -14,7 +14,7 @@
 //! alloc:  pop a slot from the thread's magazine; if empty, refill it from
 //!           1. freed slots: take words off listed slabs           (slab.rs)
 //!           2. the thread's run of never-used slots; if at its end,
-//!           3. a new run: from the class's open slab, else from a new slab
+//!           3. a new run: from the class's open slab, else from a slab that is closed, or new
 //! free:   push the slot on the thread's magazine; if full, first
 //!           mark its older half free in their slabs' bitmaps
 //! ```
@@ -30,13 +30,14 @@
 //!   class's open slab, or marked in its slab's bitmap.
 //! * C3: granules stay mapped as long as the core.
 //! * C4: `budget` holds exactly what was taken from the system: thread caches, magazines, and of each
-//!   granule the header and the slabs opened so far, or the whole if it is backed as a whole.
+//!   granule the header and the slabs opened so far, or the whole if it is backed as a whole, without those that are closed.
 //!
 //! # Memory ordering
 //! `orphan_live` is a count (Relaxed RMWs lose nothing). Everything else shared is in `slab.rs`, in
 //! `magazine.rs`, or under a lock.
 
 mod places;
+mod shrink;
 
 use crate::budget::Budget;
 use crate::growth::Growth;
@@ -189,7 +190,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
             threads: PerThread::new(Arc::clone(&config.budget)),
             orphan: Mutex::new(Magazine::new()),
             orphan_live: std::array::from_fn(|_| AtomicI64::new(0)),
-            growth: Mutex::new(Growth::new(slab, config)),
+            growth: Mutex::new(Growth::new(slab, header, config)),
             budget: Arc::clone(&config.budget),
             colouring: config.tuning.colouring,
             slab_log: slab.ilog2(),
@@ -258,14 +259,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
             orphan.open(|magazine| {
                 let slot = self.refill_open(class, magazine)?;
                 // The next caller may want another class: nothing stays behind.
-                while let Some(slot) = magazine.pop() {
-                    self.mark_slot_free(slot);
-                }
-                let Run { mut next, end } = std::mem::replace(magazine.run(), Run::EMPTY);
-                while next < end {
-                    self.mark_slot_free(next);
-                    next = next.wrapping_add(self.classes[class].size);
-                }
+                self.empty(class, magazine);
                 Ok(slot)
             })
         }?;
@@ -323,6 +317,10 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         while given.is_none() || magazine.room() > enough {
             // SAFETY: C3.
             let Some(slab) = (unsafe { shape.freed.lock().pop() }) else { break };
+            if !slab.serves(class) {
+                self.relist(slab); // S4 of `slab.rs`
+                continue;
+            }
             let words = self.words_of(slab);
             while given.is_none() || magazine.room() > enough {
                 let Some((word, mut bits)) = slab.take(words) else { break };
@@ -343,6 +341,14 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
             }
         }
         given
+    }
+
+    /// Ends with a slab that has been found on a list where it is of no use.
+    #[cold]
+    fn relist(&self, slab: &Slab) {
+        if slab.settle() == Listing::Wanted {
+            self.classes[slab.class()].freed.lock().push(slab);
+        }
     }
 
     /// A run of never-used slots of `class`.

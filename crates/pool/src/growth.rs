@@ -1,7 +1,7 @@
 //! Where a core's slabs come from: regions, mapped one after the other, and their granules.
 
 use crate::budget::Budget;
-use crate::pages::{Collapse, Fallback, HUGE_PAGE, Mapping, Pages, Region};
+use crate::pages::{Collapse, Fallback, HUGE_PAGE, Mapping, Pages, Region, SMALL_PAGE};
 use crate::{AllocError, Config, Tuning};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
@@ -25,6 +25,10 @@ pub(crate) struct Growth {
     /// Whether `granule` is in the budget as a whole.
     whole: bool,
     granules: usize,
+    /// Closed slabs, none of whose bytes is in the budget: their granules and numbers, sorted.
+    closed: Vec<(*mut u8, usize)>,
+    /// Bytes of a granule's first slab that stay when it is closed.
+    header: usize,
     /// Full granules still to be moved to huge pages.
     small: Vec<NonNull<u8>>,
     /// Bytes of the budget in regions (C4 of `core.rs`).
@@ -39,8 +43,8 @@ pub(crate) struct Growth {
 unsafe impl Send for Growth {}
 
 impl Growth {
-    /// Nothing mapped yet; slabs of `slab_bytes`.
-    pub(crate) fn new(slab_bytes: usize, config: &Config) -> Self {
+    /// Nothing mapped yet; slabs of `slab_bytes`, the first of which has a header.
+    pub(crate) fn new(slab_bytes: usize, header: usize, config: &Config) -> Self {
         Self {
             mappings: Vec::new(),
             used: 0,
@@ -48,6 +52,8 @@ impl Growth {
             next_slab: HUGE_PAGE / slab_bytes,
             whole: false,
             granules: 0,
+            closed: Vec::new(),
+            header: header.next_multiple_of(SMALL_PAGE),
             small: Vec::new(),
             taken: 0,
             slab_bytes,
@@ -57,8 +63,12 @@ impl Growth {
         }
     }
 
-    /// The next slab, in the budget: its granule and its number there.
+    /// The next slab, in the budget: its granule and its number there. One that was closed, if there is one.
     pub(crate) fn slab(&mut self) -> Result<(*mut u8, usize), AllocError> {
+        if let Some(&(granule, index)) = self.closed.last() {
+            self.reopen(granule, index)?;
+            return Ok((granule, index));
+        }
         if self.next_slab == HUGE_PAGE / self.slab_bytes {
             self.next_granule()?;
         }
@@ -68,6 +78,68 @@ impl Growth {
         }
         self.next_slab += 1;
         Ok((self.granule, self.next_slab - 1))
+    }
+
+    /// What goes when a slab is closed: where it begins in its granule, and its bytes.
+    fn contents(&self, index: usize) -> (usize, usize) {
+        let kept = if index == 0 { self.header } else { 0 };
+        (index * self.slab_bytes + kept, self.slab_bytes - kept)
+    }
+
+    /// Tells the system that what is in a slab is not needed. The bytes that it takes back; nothing if it does not, as of
+    /// pages that are reserved or locked.
+    ///
+    /// A huge page of which it is a part is one no more, and is to become none: the kernel would fill the gap.
+    ///
+    /// # Safety
+    /// Nobody uses the slab's slots, or a bitmap in front of them. It is zeros afterwards.
+    pub(crate) unsafe fn discard(&mut self, granule: *mut u8, index: usize) -> Option<usize> {
+        self.closed.try_reserve(1).ok()?;
+        let mapping = self.mappings.iter().find(|mapping| mapping.contains(granule))?;
+        let (start, bytes) = self.contents(index);
+        if mapping.pages == Pages::Thp {
+            mapping.advise(granule, HUGE_PAGE, false);
+        }
+        // SAFETY: the caller's promise.
+        if !unsafe { mapping.discard(granule.wrapping_add(start), bytes) } {
+            return None;
+        }
+        self.small.retain(|small| small.as_ptr() != granule);
+        self.taken -= bytes;
+        self.budget.give(bytes);
+        Some(bytes)
+    }
+
+    /// Takes a discarded slab in, to be sorted.
+    pub(crate) fn closed(&mut self, granule: *mut u8, index: usize) {
+        self.closed.push((granule, index)); // `discard` has reserved the room
+    }
+
+    /// So that of closed slabs those of one granule are opened before others.
+    pub(crate) fn sort_closed(&mut self) {
+        self.closed.sort_unstable();
+    }
+
+    /// Takes the last closed slab back.
+    fn reopen(&mut self, granule: *mut u8, index: usize) -> Result<(), AllocError> {
+        let (_, bytes) = self.contents(index);
+        self.budget.take(bytes)?;
+        self.taken += bytes;
+        self.closed.pop();
+        let is_full = granule != self.granule && !self.has_closed(granule);
+        let mapping = self.mappings.iter().find(|mapping| mapping.contains(granule));
+        if is_full
+            && mapping.is_some_and(|mapping| mapping.pages == Pages::Thp)
+            && self.small.try_reserve(2).is_ok()
+        {
+            self.small.extend(NonNull::new(granule));
+        }
+        Ok(())
+    }
+
+    fn has_closed(&self, granule: *mut u8) -> bool {
+        let at = self.closed.partition_point(|&closed| closed < (granule, 0));
+        self.closed.get(at).is_some_and(|closed| closed.0 == granule)
     }
 
     /// Moves on to a fresh granule: the next of the last mapping, or the first of a new one.
@@ -128,7 +200,8 @@ impl Growth {
     /// slabs they opened before: such granules wait for the next time.
     fn collapse(&mut self) {
         let last = self.mappings.iter().rev().find(|m| m.contains(self.granule));
-        if !self.whole && last.is_some_and(|m| m.pages == Pages::Thp) {
+        let thp = last.is_some_and(|m| m.pages == Pages::Thp);
+        if thp && !self.whole && !self.has_closed(self.granule) {
             self.small.extend(NonNull::new(self.granule)); // `next_granule` has reserved the room
         }
         let mappings = &self.mappings;
@@ -193,14 +266,14 @@ mod tests {
     fn granules_are_whole_when_pool_and_budget_are_large() {
         let config = Config::new(Pages::Thp, None);
         let budget = Arc::clone(&config.budget);
-        let mut one = Growth::new(SLAB, &config);
+        let mut one = Growth::new(SLAB, 0, &config);
         for n in 0..WHOLE_OF / HUGE_PAGE {
             assert!(by_slabs(&granule(&mut one, &budget)), "granule {n} of a small budget");
         }
         // Nothing is whole where the system has no transparent huge pages.
         let thp = one.regions().1 == Pages::Thp;
         assert_eq!(at_once(&granule(&mut one, &budget)), thp);
-        let mut other = Growth::new(SLAB, &config);
+        let mut other = Growth::new(SLAB, 0, &config);
         for n in 0..WHOLE_FROM {
             assert!(by_slabs(&granule(&mut other, &budget)), "granule {n} of a small pool");
         }
@@ -212,7 +285,7 @@ mod tests {
     fn a_limit_is_used_slab_by_slab_as_it_comes_near() {
         let limit = 2 * WHOLE_OF + HUGE_PAGE + 3 * SLAB;
         let config = Config::new(Pages::Thp, Some(limit));
-        let mut growth = Growth::new(SLAB, &config);
+        let mut growth = Growth::new(SLAB, 0, &config);
         (0..WHOLE_OF / HUGE_PAGE).for_each(|_| drop(granule(&mut growth, &config.budget)));
         let thp = growth.regions().1 == Pages::Thp;
         for _ in 0..2 {

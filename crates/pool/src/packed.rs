@@ -21,7 +21,7 @@
 //! | `live` | decrement | Release, and Acquire fence at 0 | each other | whatever was done to objects comes before the unmapping |
 
 use crate::budget::Budget;
-use crate::pages::{HUGE_PAGE, Mapping, Pages, Region};
+use crate::pages::{HUGE_PAGE, Mapping, Pages, Region, SMALL_PAGE};
 use crate::{AllocError, Config};
 use silvics_sync::Mutex;
 use silvics_sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
@@ -31,8 +31,6 @@ use std::sync::Arc;
 
 /// As many words as a line has.
 const REGIONS: usize = 8;
-/// Bytes of a small page.
-const SMALL_PAGE: usize = 4096;
 /// The lower bits of a range's word have the number of its granules, the upper ones that of the first.
 const LEN_BITS: u32 = 28;
 

@@ -8,6 +8,9 @@ use std::ptr::NonNull;
 /// The size of a huge page, and of a granule: the unit in which pools grow.
 pub const HUGE_PAGE: usize = 2 << 20;
 
+/// The size of a small page.
+pub(crate) const SMALL_PAGE: usize = 4 << 10;
+
 /// The pages a pool asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Pages {
@@ -88,6 +91,17 @@ impl Mapping {
     pub(crate) fn advise(&self, start: *mut u8, len: usize, huge: bool) {
         debug_assert!(self.contains(start) && start.addr() + len <= self.start.addr() + self.len);
         os::advise(start, len, huge);
+    }
+
+    /// Gives the pages of a range in this mapping back to the system; it reads as zeros from then on. False if it does not
+    /// take them. Reserved huge pages stay: the system takes back whole ones only.
+    ///
+    /// # Safety
+    /// Nobody uses what is there.
+    pub(crate) unsafe fn discard(&self, start: *mut u8, len: usize) -> bool {
+        debug_assert!(self.contains(start) && start.addr() + len <= self.start.addr() + self.len);
+        // SAFETY: the caller's promise.
+        self.pages != Pages::HugeTlb && unsafe { os::discard(start, len) }
     }
 
     /// Moves what has been touched there to huge pages.
@@ -333,6 +347,23 @@ mod os {
     }
 
     #[cfg(target_os = "linux")]
+    pub(super) unsafe fn discard(start: *mut u8, len: usize) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { libc::madvise(start.cast(), len, libc::MADV_DONTNEED) == 0 }
+    }
+
+    /// Elsewhere the same advice does not say that what is read afterwards is zeros: a mapping put in its place does.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) unsafe fn discard(start: *mut u8, len: usize) -> bool {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+        // SAFETY: the caller's promise; the range is in a mapping of ours.
+        len == 0
+            || unsafe { libc::mmap(start.cast(), len, protection, flags, -1, 0) }
+                != libc::MAP_FAILED
+    }
+
+    #[cfg(target_os = "linux")]
     pub(super) fn advise(start: *mut u8, len: usize, huge: bool) {
         let advice = if huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
         // SAFETY: advice on a range of our own mapping changes no content. Failure only means
@@ -393,6 +424,10 @@ mod os {
 
     pub(super) unsafe fn protect(_: *mut u8, _: usize, _: bool) -> std::io::Result<()> {
         Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    pub(super) unsafe fn discard(_start: *mut u8, _len: usize) -> bool {
+        false
     }
 
     pub(super) fn advise(_start: *mut u8, _len: usize, _huge: bool) {}

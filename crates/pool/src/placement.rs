@@ -25,6 +25,9 @@ pub trait SlotAlloc<T>: Send + Sync + Sized + 'static {
     /// It came from here, is taken back once, and is used by nobody any more.
     unsafe fn free(&self, object: NonNull<T>);
 
+    /// Gives what is free and can be given back to the system, and says how many bytes.
+    fn shrink(&self) -> usize;
+
     /// What it holds.
     fn stats(&self) -> PoolStats;
 }
@@ -45,6 +48,9 @@ pub trait BytesAlloc: Send + Sync + Sized + 'static {
     /// # Safety
     /// It came from `alloc(size)` here, is taken back once, and is used by nobody any more.
     unsafe fn free(&self, object: NonNull<u8>, size: usize);
+
+    /// Gives what is free and can be given back to the system, and says how many bytes.
+    fn shrink(&self) -> usize;
 
     /// What it holds.
     fn stats(&self) -> PoolStats;
@@ -115,6 +121,9 @@ impl<T: Send + 'static> SlotAlloc<T> for Pool<T> {
         // SAFETY: the caller's promise.
         unsafe { Pool::free(self, object) }
     }
+    fn shrink(&self) -> usize {
+        Pool::shrink(self)
+    }
     fn stats(&self) -> PoolStats {
         Pool::stats(self)
     }
@@ -134,6 +143,9 @@ impl BytesAlloc for BytesPool {
     unsafe fn free(&self, object: NonNull<u8>, size: usize) {
         // SAFETY: the caller's promise.
         unsafe { BytesPool::free(self, object, size) }
+    }
+    fn shrink(&self) -> usize {
+        BytesPool::shrink(self)
     }
     fn stats(&self) -> PoolStats {
         BytesPool::stats(self)
@@ -204,6 +216,11 @@ impl BytesAlloc for SharedBytes {
         }
     }
 
+    /// Nothing is free here: what is taken back is the heap's.
+    fn shrink(&self) -> usize {
+        0
+    }
+
     fn stats(&self) -> PoolStats {
         PoolStats {
             kind: self.kind,
@@ -246,6 +263,9 @@ impl<T: Send + 'static> SlotAlloc<T> for SharedSlots<T> {
     unsafe fn free(&self, object: NonNull<T>) {
         // SAFETY: the caller's promise.
         unsafe { self.bytes.free_layout(object.cast(), Self::LAYOUT) };
+    }
+    fn shrink(&self) -> usize {
+        self.bytes.shrink()
     }
     fn stats(&self) -> PoolStats {
         self.bytes.stats()

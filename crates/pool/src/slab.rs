@@ -22,6 +22,10 @@
 //! | `summary` | `take`, `settle` load | Relaxed | – | a stale look ends the draining early; the last one in `settle` comes behind the swap of `listed` |
 //! | `listed` | `free` swap | `AcqRel` | `settle` swap | of two swaps the later sees the earlier: a freer that comes first has its bit seen (S3), one that comes second sees the slab unlisted and lists it |
 //! | `listed` | `settle` swap | `AcqRel` | `free` swap | as above |
+//! | `first` | `open` store | Release | `serves` | who sees the slab open sees which class it serves |
+//! | `first` | `serves` load | Acquire | `open` | as above |
+//! | `first`, `class` | other loads | Relaxed | – | by whoever has a slot of the slab, or has the slab itself |
+//! | `summary`, `words[w]` | `is_idle` loads | Relaxed | – | bits only come while the slab is off its list; `close` takes them, which acquires |
 //!
 //! # Checked by
 //! `loom_tests`, in every execution under the C11 model with at most three preemptions, with weaker
@@ -61,18 +65,43 @@ pub(crate) const MAX_SLOTS: usize = 64 * 64;
 const _: () = assert!(size_of::<Slab>() == 32);
 
 impl Slab {
-    /// Makes the slab serve `class` with slots from `first`. Called once, before any slot is
-    /// handed out; those who see a slot of it got it through a word or lock that orders this.
+    /// Makes the slab serve `class` with slots from `first`. Called before any slot is
+    /// handed out, when it is new or has been closed; those who see a slot of it got it through a word or lock that orders this.
     pub(crate) fn open(&self, class: usize, first: *mut u8) {
         self.class.store(class as u32, Ordering::Relaxed);
-        self.first.store(first, Ordering::Relaxed);
+        self.first.store(first, Ordering::Release);
+    }
+
+    /// Whether it is open and serves `class`: asked by whoever has taken it off that class's list (S4).
+    pub(crate) fn serves(&self, class: usize) -> bool {
+        !self.first.load(Ordering::Acquire).is_null() && self.class() == class
+    }
+
+    /// Whether all of its `slots` are free, and stay so until the caller, who has taken the slab off its list, gives it away.
+    /// `words` are those that have bits of slots.
+    ///
+    /// Then nobody is about to set a bit of the summary: who does so comes after the word was empty, and a word that
+    /// has its summary bit was not emptied since.
+    pub(crate) fn is_idle(&self, words: &[AtomicU64], slots: usize) -> bool {
+        let summary = self.summary.load(Ordering::Relaxed);
+        summary.count_ones() as usize == words.len()
+            && words.iter().map(|word| word.load(Ordering::Relaxed).count_ones()).sum::<u32>()
+                == slots as u32
+    }
+
+    /// Ends the use of a slab that is off its list and whose slots the caller has taken all. Who has freed one of them
+    /// may still list it (S4).
+    pub(crate) fn close(&self) {
+        self.first.store(null_mut(), Ordering::Relaxed);
+        let listing = self.settle();
+        debug_assert_eq!(listing, Listing::Known, "nobody has a slot to free");
     }
 
     pub(crate) fn class(&self) -> usize {
         self.class.load(Ordering::Relaxed) as usize
     }
 
-    /// The address of its first slot; null for a slab never opened.
+    /// The address of its first slot; null for a slab that is not open.
     pub(crate) fn first(&self) -> *mut u8 {
         self.first.load(Ordering::Relaxed)
     }
@@ -486,6 +515,54 @@ mod loom_tests {
             freer.join().unwrap();
             class.all_found(kept, 2);
         });
+    }
+
+    impl Class<Real> {
+        /// Closes the slab if it is listed and both slots, of so many words, are free, as `shrink` does, and opens it
+        /// again. Whether it did: then its slots are the caller's.
+        fn reopened(&self, slots: [usize; 2], words: usize) -> bool {
+            let slab = &self.bits.slab;
+            let words = &self.bits.words[..words];
+            {
+                let mut listed = self.list.lock();
+                if !*listed || !slab.is_idle(words, 2) {
+                    return false;
+                }
+                *listed = false;
+            }
+            while slab.take(words).is_some() {}
+            for slot in slots {
+                // SAFETY: taken, so ours.
+                self.slots[slot].with_mut(|owned| unsafe { *owned += 1 });
+            }
+            slab.close();
+            slab.open(1, std::ptr::dangling_mut());
+            assert!(slab.serves(1));
+            true
+        }
+    }
+
+    #[test]
+    fn an_idle_slab_is_closed_while_others_have_just_freed_its_slots() {
+        for (other, words) in [(1, 1), (2, 2)] {
+            explore(move || {
+                let class = Class::new(Real::new());
+                class.free(0);
+                let freer = spawn(&class, move |class| class.free(other));
+                for slot in class.refill(1) {
+                    class.free(slot);
+                }
+                let reopened = class.reopened([0, other], words);
+                freer.join().unwrap();
+                if reopened {
+                    // Listed late, perhaps, but not as if there were something to take.
+                    assert_eq!(class.bits.slab.summary.load(Ordering::Relaxed), 0);
+                    class.free(other);
+                    class.free(0);
+                }
+                class.all_found(Vec::new(), 2);
+            });
+        }
     }
 
     fn weak(weakening: Weakening) -> impl Fn() -> Weak + Sync + Send {

@@ -87,6 +87,15 @@ impl<T> Pool<T> {
         unsafe { self.core.free(0, slot.cast()) };
     }
 
+    /// Gives memory back to the system: the slabs of which no slot is in use, or kept by another thread for its next
+    /// allocations. Returns how many bytes. O(slabs); allocations that need a new slab wait. The next slabs that are needed
+    /// are these.
+    ///
+    /// Huge pages of which a part is given back become small ones; reserved ones ([`Pages::HugeTlb`](crate::Pages)) are kept.
+    pub fn shrink(&self) -> usize {
+        self.core.shrink()
+    }
+
     /// What the pool holds. O(regions + threads).
     pub fn stats(&self) -> PoolStats {
         let live_slots = self.core.live(0);

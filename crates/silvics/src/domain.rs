@@ -467,6 +467,12 @@ impl<R: Reclaim> Retired<R> {
         self.domain.flush();
     }
 
+    /// Seals this thread's batch and runs all that no guard protects: for whoever has none.
+    pub(crate) fn flush_unpinned(&self) {
+        self.flush(&self.domain.pin());
+        self.domain.settle();
+    }
+
     #[cold]
     fn seal(&self, batch: Sealed, guard: &Guard) {
         let counted = Arc::clone(&self.domain.inner.batches);

@@ -191,6 +191,16 @@ pub trait OrderedIndex: Send + Sync + Sized {
     /// One entry per pool: what it holds, where, on which pages. O(slabs).
     fn pool_stats(&self) -> Vec<PoolStats>;
 
+    /// Gives memory back to the system, and says how many bytes: what has been removed and nobody can read any more, as
+    /// far as this thread has retired it, and of what is free the slabs without an object in use. What other threads
+    /// keep for their next allocations stays, as does what shares a slab with it; objects are not moved.
+    ///
+    /// Call it after most of an index has been removed, and not under a guard. O(slabs); writers that need a new slab
+    /// meanwhile wait. What is not in pools has nothing to give back.
+    fn shrink(&self) -> usize {
+        0
+    }
+
     /// Pins the index's domain and hides the guard: the everyday way to call several operations.
     fn pin(&self) -> Pinned<'_, Self> {
         Pinned { index: self, guard: self.domain().pin() }

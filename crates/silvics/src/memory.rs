@@ -115,6 +115,12 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
     pub(crate) fn stats(&self) -> PoolStats {
         self.slots.0.stats()
     }
+
+    /// See [`OrderedIndex::shrink`](crate::OrderedIndex::shrink).
+    pub(crate) fn shrink(&self) -> usize {
+        self.retired.flush_unpinned();
+        self.slots.0.shrink()
+    }
 }
 
 /// A node made for an operation and not linked yet: kept over retries, freed at the end.
@@ -243,6 +249,12 @@ impl<P: Placement> Blobs<P> {
 
     pub(crate) fn stats(&self) -> PoolStats {
         self.bytes.bytes.stats()
+    }
+
+    /// See [`OrderedIndex::shrink`](crate::OrderedIndex::shrink).
+    pub(crate) fn shrink(&self) -> usize {
+        self.retired.flush_unpinned();
+        self.bytes.bytes.shrink()
     }
 }
 

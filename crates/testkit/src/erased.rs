@@ -87,6 +87,8 @@ pub trait AnyIndex<K: IndexKey + ?Sized>: Send + Sync {
     fn bytes(&self) -> usize;
     /// See [`OrderedIndex::pool_stats`].
     fn pool_stats(&self) -> Vec<PoolStats>;
+    /// See [`OrderedIndex::shrink`].
+    fn shrink(&self) -> usize;
     /// See [`Check::check`].
     fn check(&mut self) -> Result<usize, Violation>;
     /// See [`Check::reachable`].
@@ -175,6 +177,9 @@ where
     }
     fn pool_stats(&self) -> Vec<PoolStats> {
         OrderedIndex::pool_stats(self)
+    }
+    fn shrink(&self) -> usize {
+        OrderedIndex::shrink(self)
     }
     fn check(&mut self) -> Result<usize, Violation> {
         Check::check(self)
@@ -360,6 +365,9 @@ macro_rules! passed_on {
         }
         fn pool_stats(&self) -> Vec<PoolStats> {
             self.index.pool_stats()
+        }
+        fn shrink(&self) -> usize {
+            self.index.shrink()
         }
     };
 }

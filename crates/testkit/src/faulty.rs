@@ -366,6 +366,10 @@ impl BytesAlloc for FaultyBytes {
         }
     }
 
+    fn shrink(&self) -> usize {
+        0
+    }
+
     fn stats(&self) -> PoolStats {
         let book = self.ledger.book.lock();
         let Owner { kind, live, live_bytes } = book.owners[self.number];
@@ -401,6 +405,10 @@ impl<T: Send + 'static> SlotAlloc<T> for FaultySlots<T> {
 
     unsafe fn free(&self, object: NonNull<T>) {
         self.bytes.free_layout(object.cast(), Layout::new::<T>());
+    }
+
+    fn shrink(&self) -> usize {
+        self.bytes.shrink()
     }
 
     fn stats(&self) -> PoolStats {

@@ -99,6 +99,8 @@ mod rng;
 pub mod schedules;
 #[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod sequential;
+#[cfg(all(feature = "suite", not(silvics_shuttle)))]
+pub mod shrinking;
 pub mod size;
 #[cfg(all(feature = "suite", not(silvics_shuttle)))]
 mod suite;

@@ -118,6 +118,10 @@ impl<K: MappedKey + ?Sized, P: Placement> OrderedIndex for Mapped<K, P> {
     fn pool_stats(&self) -> Vec<PoolStats> {
         self.map.pool_stats()
     }
+
+    fn shrink(&self) -> usize {
+        self.map.shrink()
+    }
 }
 
 impl<K: MappedKey + ?Sized, P: Placement> Check for Mapped<K, P> {

@@ -66,6 +66,7 @@ pub mod compiled {
         memory: churn long_churn live_objects_are_reachable threads_that_end
             dropped_with_garbage_elsewhere held_guards_keep;
         limit: limits limit_among_threads;
+        shrinking: shrink;
         guards: foreign foreign_garbage shared;
         reclaim: garbage_under_a_held_pin;
         faults: nth_fails nth_panics creation among_threads user_panics;
@@ -147,6 +148,7 @@ macro_rules! index_suite {
                 dropped_with_garbage_elsewhere: memory::dropped_with_garbage_elsewhere,
                 memory_limits: limit::limits,
                 memory_limit_among_threads: limit::limit_among_threads,
+                shrink: shrinking::shrink,
                 foreign_guards: guards::foreign,
                 foreign_guards_keep_no_garbage: guards::foreign_garbage,
                 guards_shared_by_indexes: guards::shared,

@@ -76,7 +76,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     }
 
     /// How many slots an opened slab has.
-    fn slots_of(&self, slab: &Slab) -> usize {
+    pub(super) fn slots_of(&self, slab: &Slab) -> usize {
         let bytes = 1 << self.slab_log;
         (bytes - slab.first().addr() % bytes) / self.size(slab.class())
     }

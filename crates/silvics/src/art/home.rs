@@ -60,6 +60,11 @@ where
         }
         stats.extend([self.fourteen.stats(), self.fifty_six.stats(), self.full.stats()]);
     }
+
+    fn shrink(&self) -> usize {
+        let large = self.fourteen.shrink() + self.fifty_six.shrink() + self.full.shrink();
+        self.four.shrink() + large
+    }
 }
 
 /// A pool for each kind of object, and the regions of hot ones, of all kinds.
@@ -396,6 +401,13 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
 
     pub(super) fn settle(&mut self) {
         self.retired.drain();
+    }
+
+    /// See [`OrderedIndex::shrink`](crate::OrderedIndex::shrink).
+    pub(super) fn shrink(&self) -> usize {
+        self.retired.flush_unpinned();
+        let values = self.slots.values.as_ref().map_or(0, Family::shrink);
+        self.slots.words.shrink() + values + self.slots.leaves.shrink()
     }
 }
 

@@ -47,6 +47,8 @@ pub trait Leaves<K: Parts + ?Sized>: Send + Sync + Sized + 'static {
     unsafe fn free(&self, word: Word);
     /// One for each pool.
     fn stats(&self) -> impl Iterator<Item = PoolStats>;
+    /// Of all pools.
+    fn shrink(&self) -> usize;
 }
 
 /// The most keys of a leaf, of whatever type.
@@ -271,6 +273,10 @@ impl<K: Integer, P: Placement> Leaves<K> for IntegerLeaves<K, P> {
     fn stats(&self) -> impl Iterator<Item = PoolStats> {
         [self.one.stats(), self.two.stats(), self.three.stats(), self.four.stats()].into_iter()
     }
+
+    fn shrink(&self) -> usize {
+        self.one.shrink() + self.two.shrink() + self.three.shrink() + self.four.shrink()
+    }
 }
 
 /// What a leaf with a byte string begins with; the key follows at once.
@@ -403,6 +409,10 @@ impl<P: Placement> Leaves<[u8]> for BytesLeaves<P> {
 
     fn stats(&self) -> impl Iterator<Item = PoolStats> {
         std::iter::once(self.0.stats())
+    }
+
+    fn shrink(&self) -> usize {
+        self.0.shrink()
     }
 }
 

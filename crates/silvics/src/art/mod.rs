@@ -280,6 +280,9 @@ impl<K: ArtKey + ?Sized, P: Placement> OrderedIndex for ArtTree<K, P> {
     fn pool_stats(&self) -> Vec<PoolStats> {
         self.home.stats()
     }
+    fn shrink(&self) -> usize {
+        self.home.shrink()
+    }
 }
 
 impl<K: ArtKey + ?Sized, P: Placement> OrderedScan for ArtTree<K, P> {

@@ -26,6 +26,8 @@ pub trait Home<I: Send + 'static, L: Send + 'static, P: Placement>: Send + Sync 
     fn stats(&self) -> Vec<PoolStats>;
     /// Reclaims what is retired.
     fn settle(&mut self);
+    /// See [`OrderedIndex::shrink`](crate::OrderedIndex::shrink).
+    fn shrink(&self) -> usize;
 }
 
 /// Inner nodes and leaves are kinds of their own, each in its pool.
@@ -53,6 +55,10 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> Home<I, L, P> for Apart
         self.inners.settle();
         self.leaves.settle();
     }
+
+    fn shrink(&self) -> usize {
+        self.inners.shrink() + self.leaves.shrink()
+    }
 }
 
 /// Both are of one type, in one pool, as published implementations have it.
@@ -77,6 +83,10 @@ impl<N: Send + 'static, P: Placement> Home<N, N, P> for Alike<N, P> {
     }
     fn settle(&mut self) {
         self.nodes.settle();
+    }
+
+    fn shrink(&self) -> usize {
+        self.nodes.shrink()
     }
 }
 
@@ -133,6 +143,9 @@ pub trait Objects<I: Send + 'static, L: Send + 'static, P: Placement>:
 
     /// Reclaims what is retired.
     fn settle(&mut self);
+
+    /// See [`OrderedIndex::shrink`](crate::OrderedIndex::shrink).
+    fn shrink(&self) -> usize;
 }
 
 /// Nodes made for an operation and not linked yet: kept over attempts, freed at the end.
@@ -246,6 +259,10 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement, H: Home<I, L, P>> Objec
     }
     fn settle(&mut self) {
         self.0.settle();
+    }
+
+    fn shrink(&self) -> usize {
+        self.0.shrink()
     }
 }
 
@@ -439,6 +456,10 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> Objects<I, L, P> for Bl
     }
     fn settle(&mut self) {
         self.blocks.settle();
+    }
+
+    fn shrink(&self) -> usize {
+        self.blocks.shrink()
     }
 }
 

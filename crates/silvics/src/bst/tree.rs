@@ -67,6 +67,9 @@ pub unsafe trait Algorithm: Sized + 'static {
     /// See [`Check::settle`].
     fn settle(&mut self);
 
+    /// See [`OrderedIndex::shrink`].
+    fn shrink(&self) -> usize;
+
     /// Frees every object that can be reached. Only where dropping the pools does not do that.
     fn free_all(&mut self);
 }
@@ -171,6 +174,9 @@ impl<A: Algorithm> OrderedIndex for Tree<A> {
 
     fn pool_stats(&self) -> Vec<PoolStats> {
         self.0.pool_stats()
+    }
+    fn shrink(&self) -> usize {
+        self.0.shrink()
     }
 }
 

@@ -260,11 +260,30 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         Memory { bytes, index, values, slack: bytes.saturating_sub(index + values) }
     }
 
-    /// Drops what has been removed and nobody can read any more, as far as this thread and full batches of others have
-    /// it; writes do so by and by.
+    /// Drops values that have been removed and nobody can read any more, as far as this thread and full batches of others have
+    /// them; writes do so by and by.
     pub fn flush(&self) {
-        self.values.flush(&self.one_shot());
+        self.values.flush();
         self.index.domain().flush();
+    }
+
+    /// [`Map::flush`], and gives memory back to the system: of nodes and values the slabs of which no slot is in use.
+    /// Returns how many bytes: [`Map::bytes`] is less by them.
+    ///
+    /// Call it after most of a map has been removed, and not while this thread has it pinned. O(slabs); writers that need a
+    /// new slab meanwhile wait. What other threads keep for their next insertions stays, as does what shares a slab
+    /// with it; entries are not moved, so after random removals there may be little to give.
+    ///
+    /// ```
+    /// let map: silvics::Map<String, Vec<u8>> = silvics::Map::new();
+    /// map.extend((0..10_000).map(|n| (format!("key {n}"), vec![0; 10])));
+    /// let before = map.bytes();
+    /// map.clear();
+    /// map.shrink();
+    /// assert!(map.bytes() < before / 2);
+    /// ```
+    pub fn shrink(&self) -> usize {
+        self.values.shrink() + self.index.shrink()
     }
 
     #[inline]

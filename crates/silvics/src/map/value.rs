@@ -220,6 +220,13 @@ impl<V: Value, P: Placement> Memory<V, P> {
             Self::Large(slots) => slots.stats(),
         }
     }
+
+    fn shrink(&self) -> usize {
+        match self {
+            Self::Slots(slots) => slots.shrink(),
+            Self::Large(slots) => slots.shrink(),
+        }
+    }
 }
 
 // SAFETY: allocators are shared by all threads, and so can values be.
@@ -401,11 +408,17 @@ impl<V: Value, P: Placement> Values<V, P> {
     }
 
     /// Seals what this thread has retired, flushes the domain, and drops what nobody can read any more.
-    pub(crate) fn flush(&self, guard: &Guard) {
+    pub(crate) fn flush(&self) {
         if let Some(boxed) = self.boxed() {
-            boxed.retired.flush(guard);
+            boxed.retired.flush_unpinned();
             boxed.slots.drop_ready(usize::MAX);
         }
+    }
+
+    /// See [`Map::shrink`](super::Map::shrink).
+    pub(crate) fn shrink(&self) -> usize {
+        self.flush();
+        self.boxed().map_or(0, |boxed| boxed.slots.memory.shrink())
     }
 
     /// Drops everything that is retired, whoever did it.

@@ -249,6 +249,9 @@ impl<K: SkipKey + ?Sized, P: Placement> OrderedIndex for SkipList<K, P> {
     fn pool_stats(&self) -> Vec<PoolStats> {
         vec![self.nodes.stats()]
     }
+    fn shrink(&self) -> usize {
+        self.nodes.shrink()
+    }
 }
 
 fn copied<T: Copy>(bound: Bound<&T>) -> Bound<T> {

@@ -234,6 +234,10 @@ unsafe impl<P: Placement, B: Build> Algorithm for Citrus<P, B> {
         self.nodes.settle();
     }
 
+    fn shrink(&self) -> usize {
+        self.nodes.shrink()
+    }
+
     fn free_all(&mut self) {
         // SAFETY: exclusive access; each node is linked once.
         unsafe {

@@ -252,6 +252,10 @@ unsafe impl<P: Placement, B: Build> Algorithm for Drachsler<P, B> {
         self.nodes.settle();
     }
 
+    fn shrink(&self) -> usize {
+        self.nodes.shrink()
+    }
+
     fn free_all(&mut self) {
         // SAFETY: exclusive access; all nodes are in the list, and the tail leads to itself.
         unsafe {

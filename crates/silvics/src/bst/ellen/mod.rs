@@ -198,6 +198,10 @@ unsafe impl<P: Placement, B: Build> Algorithm for Ellen<P, B> {
         self.descriptors.settle();
     }
 
+    fn shrink(&self) -> usize {
+        self.home.shrink() + self.descriptors.shrink()
+    }
+
     fn free_all(&mut self) {
         if Nodes::<B::Inner, P>::RELEASES_WHOLE && Nodes::<B::Leaf, P>::RELEASES_WHOLE {
             return;

@@ -224,6 +224,10 @@ unsafe impl<P: Placement, B: Build> Algorithm for Howley<P, B> {
         self.descriptors.settle();
     }
 
+    fn shrink(&self) -> usize {
+        self.nodes.shrink() + self.descriptors.shrink()
+    }
+
     fn free_all(&mut self) {
         // SAFETY: exclusive access; each node has one link to it.
         unsafe {

@@ -227,6 +227,10 @@ unsafe impl<P: Placement, B: Build> Algorithm for Natarajan<P, B> {
         self.objects.settle();
     }
 
+    fn shrink(&self) -> usize {
+        self.objects.shrink()
+    }
+
     fn free_all(&mut self) {
         if B::Objects::<P>::RELEASES_WHOLE {
             return;

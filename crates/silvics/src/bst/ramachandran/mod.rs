@@ -202,6 +202,10 @@ unsafe impl<P: Placement, B: Build> Algorithm for Ramachandran<P, B> {
         self.nodes.settle();
     }
 
+    fn shrink(&self) -> usize {
+        self.nodes.shrink()
+    }
+
     fn free_all(&mut self) {
         if Nodes::<Node, P>::RELEASES_WHOLE {
             return;

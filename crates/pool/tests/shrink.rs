@@ -1,0 +1,219 @@
+//! What `shrink` promises: what is free and in nobody's way goes back to the system, and nothing else does.
+
+use silvics_pool::{AllocError, BytesPool, Config, Pages, Pool, PoolStats};
+use silvics_sync::atomic::{AtomicBool, Ordering};
+use std::collections::HashSet;
+use std::ptr::NonNull;
+
+type Node = [u64; 8];
+
+fn config(pages: Pages) -> Config {
+    Config::new(pages, None)
+}
+
+/// Nodes, each with its own address in all of its words.
+fn nodes(pool: &Pool<Node>, count: usize) -> Vec<NonNull<Node>> {
+    let node = |_| {
+        let node = pool.alloc().expect("no limit");
+        // SAFETY: ours alone.
+        unsafe { node.write([node.addr().get() as u64; 8]) };
+        node
+    };
+    (0..count).map(node).collect()
+}
+
+fn are_whole(nodes: &[NonNull<Node>]) -> bool {
+    // SAFETY: written by `nodes`.
+    nodes.iter().all(|node| unsafe { node.read() } == [node.addr().get() as u64; 8])
+}
+
+fn free(pool: &Pool<Node>, nodes: impl IntoIterator<Item = NonNull<Node>>) {
+    // SAFETY: allocated by `nodes`, and freed once.
+    nodes.into_iter().for_each(|node| unsafe { pool.free(node) });
+}
+
+/// The bytes of a pool's regions that are in memory.
+#[cfg(target_os = "linux")]
+fn resident(stats: &PoolStats) -> usize {
+    let maps = std::fs::read_to_string("/proc/self/smaps").expect("Linux has it");
+    let (mut inside, mut bytes) = (false, 0);
+    for line in maps.lines() {
+        let first = line.split_whitespace().next().unwrap_or("");
+        if let Some((start, _)) = first.split_once('-') {
+            let start = usize::from_str_radix(start, 16).expect("an address");
+            let of = |region: &silvics_pool::Region| {
+                (region.start.addr().get()..region.start.addr().get() + region.bytes)
+                    .contains(&start)
+            };
+            inside = stats.regions.iter().any(of);
+        } else if inside && first == "Rss:" {
+            let kib: usize =
+                line.split_whitespace().nth(1).expect("a number").parse().expect("one");
+            bytes += kib << 10;
+        }
+    }
+    bytes
+}
+
+#[test]
+fn an_empty_pool_gives_all_back_but_headers_and_magazines() {
+    for pages in [Pages::Small, Pages::Thp] {
+        let config = config(pages);
+        let pool = Pool::<Node>::new("node", &config);
+        let all = nodes(&pool, 400_000);
+        free(&pool, all);
+        let before = config.budget.held();
+        let given = pool.shrink();
+        let after = config.budget.held();
+        assert_eq!(before - after, given, "{pages}");
+        // Of 25 MB: a header of up to three pages in each granule, and a magazine.
+        assert!(after < before / 50, "{pages}: {after} of {before}");
+        #[cfg(target_os = "linux")]
+        assert!(resident(&pool.stats()) <= after, "{pages}: {} resident", resident(&pool.stats()));
+        assert_eq!(pool.shrink(), 0, "once is enough");
+        assert_eq!(pool.stats().live_slots, 0);
+    }
+}
+
+#[test]
+fn what_was_given_back_is_used_again() {
+    for pages in [Pages::Small, Pages::Thp] {
+        let config = config(pages);
+        let pool = Pool::<Node>::new("node", &config);
+        for round in 0..3 {
+            let all = nodes(&pool, 300_000);
+            assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len(), "round {round}");
+            assert!(are_whole(&all));
+            let (held, mapped) = (config.budget.held(), pool.stats().regions);
+            free(&pool, all);
+            assert!(pool.shrink() > 0);
+            let again = nodes(&pool, 300_000);
+            assert!(are_whole(&again));
+            assert_eq!(pool.stats().regions, mapped, "no region more");
+            assert!(
+                config.budget.held() <= held + (64 << 10),
+                "{} of {held}",
+                config.budget.held()
+            );
+            #[cfg(target_os = "linux")]
+            assert!(resident(&pool.stats()) <= config.budget.held(), "round {round} on {pages}");
+            free(&pool, again);
+        }
+        drop(pool);
+        assert_eq!(config.budget.held(), 0);
+    }
+}
+
+#[test]
+fn a_slab_with_a_slot_in_use_stays() {
+    let config = config(Pages::Small);
+    let pool = Pool::<Node>::new("node", &config);
+    let all = nodes(&pool, 200_000);
+    let slab = |node: &NonNull<Node>| node.addr().get() >> 16;
+    let mut seen = HashSet::new();
+    // Of even slabs one slot is kept; of odd ones all are freed.
+    let (kept, freed): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|node| slab(node) % 2 == 0 && seen.insert(slab(node)));
+    free(&pool, freed);
+    let given = pool.shrink();
+    let slabs = kept.len() << 16;
+    assert!(given.abs_diff(slabs) <= 3 << 16, "{given} of the {slabs} bytes of odd slabs");
+    assert!(are_whole(&kept));
+    assert_eq!(pool.stats().live_slots, kept.len());
+    let again = nodes(&pool, 200_000);
+    assert!(are_whole(&kept) && are_whole(&again));
+    free(&pool, kept);
+    free(&pool, again);
+}
+
+#[test]
+fn a_slab_of_one_size_becomes_one_of_another() {
+    let config = config(Pages::Small);
+    let pool = BytesPool::new("object", &config);
+    let mut held = 0;
+    for size in [24, 100, 1000, 40, 3000, 16] {
+        let count = (8 << 20) / size;
+        let objects: Vec<_> = (0..count).map(|_| pool.alloc(size).expect("no limit")).collect();
+        // SAFETY: of `size` bytes each, ours alone.
+        objects.iter().for_each(|object| unsafe { object.write_bytes(0xa5, size) });
+        assert_eq!(objects.iter().collect::<HashSet<_>>().len(), count);
+        held = held.max(config.budget.held());
+        assert!(held < 11 << 20, "{held} bytes after objects of {size}");
+        for object in objects {
+            // SAFETY: allocated above.
+            unsafe { pool.free(object, size) };
+        }
+        assert!(pool.shrink() > 7 << 20, "of objects of {size}");
+    }
+}
+
+#[test]
+fn a_slab_that_is_opened_again_is_within_the_limit() {
+    let limit = 4 << 20;
+    let config = Config::new(Pages::Small, Some(limit));
+    let pool = Pool::<Node>::new("node", &config);
+    let fill = || {
+        let mut all = Vec::new();
+        loop {
+            match pool.alloc() {
+                Ok(node) => all.push(node),
+                Err(AllocError::Limit { .. }) => return all,
+                Err(other) => panic!("{other}"),
+            }
+        }
+    };
+    let all = fill();
+    let count = all.len();
+    free(&pool, all);
+    let given = pool.shrink();
+    assert!(given > limit - limit / 8);
+    // Somebody else takes a half.
+    config.budget.take(limit / 2).expect("has been given back");
+    let all = fill();
+    assert!(config.budget.held() <= limit);
+    assert!(all.len() < count * 5 / 8, "{} of {count}", all.len());
+    free(&pool, all);
+    config.budget.give(limit / 2);
+    let all = fill();
+    assert!(all.len() > count * 15 / 16, "{} of {count}", all.len());
+}
+
+#[test]
+fn others_go_on_while_it_shrinks() {
+    let config = config(Pages::Thp);
+    let pool = Pool::<Node>::new("node", &config);
+    let ended = AtomicBool::new(false);
+    let rounds = if cfg!(debug_assertions) { 40 } else { 400 };
+    let given = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..3)
+            .map(|worker| {
+                let pool = &pool;
+                scope.spawn(move || {
+                    for round in 0..rounds {
+                        let mut all = nodes(pool, 5_000 + 1_000 * worker);
+                        let rest = all.split_off(if round % 2 == 0 { 10 } else { 2_500 });
+                        free(pool, rest);
+                        assert!(are_whole(&all), "worker {worker} in round {round}");
+                        free(pool, all);
+                    }
+                })
+            })
+            .collect();
+        let shrinker = scope.spawn(|| {
+            let mut given = 0;
+            while !ended.load(Ordering::Relaxed) {
+                given += pool.shrink();
+            }
+            given
+        });
+        for worker in workers {
+            worker.join().expect("all are whole");
+        }
+        ended.store(true, Ordering::Relaxed);
+        shrinker.join().expect("ends")
+    });
+    assert!(given > 0);
+    assert_eq!(pool.stats().live_slots, 0);
+    drop(pool);
+    assert_eq!(config.budget.held(), 0);
+}

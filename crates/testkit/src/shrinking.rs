@@ -1,0 +1,94 @@
+//! Property: memory that is free goes back to the system on request, and nothing that is in use does.
+
+use crate::crew::together;
+use crate::failure::ensure;
+use crate::key_sum::{Balance, random_write, settle_accounts};
+use crate::keys::{TestKey, lend, nth};
+use crate::memory::exact;
+use crate::reference::same_content;
+use crate::rng::Rng;
+use crate::{Outcome, Subject, size};
+use silvics::{Options, Pages};
+use std::collections::BTreeMap;
+
+/// What the arrays of a thread's magazines may grow by meanwhile.
+const ARRAYS: usize = 64 << 10;
+
+/// After most keys have been removed `shrink` gives back what it says, the others are still there, and what has been
+/// given is used again. Beside writers the accounts are right, of keys and of objects.
+pub fn shrink<I: Subject>() -> Outcome {
+    for pages in [Pages::Small, Pages::Thp] {
+        alone::<I>(pages).map_err(|f| f.at(format_args!("alone, on {pages}")))?;
+    }
+    beside_writers::<I>()
+}
+
+fn alone<I: Subject>(pages: Pages) -> Outcome {
+    let options = Options { pages, ..Options::default() };
+    let mut index = I::with_options(&options)?;
+    let keys = size::pick(60_000, 6_000, 20) as u64;
+    let kept = keys / 8;
+    let mut most = 0;
+    for round in 0..3 {
+        for n in 0..keys {
+            index.pin().insert(lend::<I>(&nth::<I>(n)), n + round)?;
+        }
+        let bulky = |at| <I::Key as TestKey>::bulky(keys + at);
+        for at in 0..8 {
+            index.pin().insert(lend::<I>(&bulky(at)), round)?;
+        }
+        let full = index.bytes();
+        ensure!(
+            most == 0 || full <= most + most / 4 + ARRAYS,
+            "{full} bytes in round {round}, {most} before"
+        );
+        most = most.max(full);
+        for at in 0..8 {
+            index.pin().remove(lend::<I>(&bulky(at)))?;
+        }
+        for n in kept..keys {
+            index.pin().remove(lend::<I>(&nth::<I>(n)))?;
+        }
+        let before = index.bytes();
+        let given = index.shrink();
+        let after = index.bytes();
+        // Objects of a heap go without being asked for.
+        ensure!(
+            after + given <= before,
+            "of {before} bytes {given} were given back, and {after} are left"
+        );
+        let mapped = index.pool_stats().iter().any(|pool| !pool.regions.is_empty());
+        let large = full > 1 << 19;
+        ensure!(
+            !mapped || !large || given > full / 4,
+            "of {full} bytes only {given} were given back"
+        );
+        let model: BTreeMap<_, _> = (0..kept).map(|n| (nth::<I>(n), n + round)).collect();
+        ensure!(model.len() as u64 == kept, "keys are distinct");
+        same_content(&mut index, &model).map_err(|f| f.at(format_args!("round {round}")))?;
+    }
+    exact(&mut index)
+}
+
+fn beside_writers<I: Subject>() -> Outcome {
+    const WRITERS: usize = 2;
+    let mut index = I::with_options(&Options::default())?;
+    let range = size::pick(20_000, 1_000, 8) as u64;
+    let balances = together(WRITERS + 1, |thread, crew| {
+        let mut balance = Balance::new();
+        if thread == WRITERS {
+            while !crew.stopped() {
+                index.shrink();
+            }
+            return Ok(balance);
+        }
+        let mut rng = Rng::new(size::seed(), thread);
+        for _ in 0..size::pick(100_000, 4_000, 20) {
+            random_write(&index, &mut rng, range, &index.domain().pin(), &mut balance)?;
+        }
+        crew.stop();
+        Ok(balance)
+    })?;
+    settle_accounts(&mut index, balances).map_err(|f| f.at("beside writers"))?;
+    exact(&mut index).map_err(|f| f.at("beside writers"))
+}
