@@ -423,3 +423,55 @@ fn more_threads_than_entries() {
     tree.bulk_load(&[(1, 2), (3, 4)], threads(16)).unwrap();
     assert_eq!(tree.check(), Ok(2));
 }
+
+#[test]
+fn scans_of_a_deep_path_with_many_siblings() {
+    // Of a^n b, a^n c … the path to the next key has those of all n before beside it, which is more than scans keep.
+    let index = tree::<[u8]>();
+    let mut model = BTreeMap::new();
+    let view = index.pin();
+    for n in 0..400 {
+        for end in ["", "b", "c", "cd"] {
+            let key = ["a".repeat(n), end.to_string()].concat().into_bytes();
+            view.insert(&key, n as u64).expect("no limit");
+            model.insert(key, n as u64);
+        }
+    }
+    let starts = model.keys().step_by(7).cloned().chain([Vec::new(), b"zz".to_vec()]);
+    for start in starts {
+        let up = view.range(&start[..]..).map(|(key, value)| (key.to_vec(), value));
+        assert!(up.eq(model.range(start.clone()..).map(|(key, value)| (key.clone(), *value))));
+        let down = view.range_rev(..&start[..]).map(|(key, value)| (key.to_vec(), value));
+        assert!(
+            down.eq(model.range(..start.clone()).rev().map(|(key, value)| (key.clone(), *value)))
+        );
+    }
+}
+
+#[test]
+fn scans_of_nodes_of_all_sizes() {
+    let index = tree::<[u8]>();
+    let mut model = BTreeMap::new();
+    let view = index.pin();
+    // Nodes of 2 to 256 children, in whose places are leaves, nodes of the same sizes, and ends.
+    for (n, size) in [2_u16, 4, 5, 14, 16, 17, 56, 256].into_iter().enumerate() {
+        for (m, below) in [1_u16, 3, 16, 40].into_iter().enumerate() {
+            for first in 0..size {
+                for second in 0..below {
+                    let bytes = [n as u8, m as u8, first as u8, second as u8];
+                    let key = &bytes[..if first % 3 == 0 && second == 0 { 3 } else { 4 }];
+                    view.insert(key, u64::from(first)).expect("no limit");
+                    model.insert(key.to_vec(), u64::from(first));
+                }
+            }
+        }
+    }
+    for start in model.keys().step_by(97) {
+        let up = view.range(&start[..]..).map(|(key, value)| (key.to_vec(), value));
+        assert!(up.eq(model.range(start.clone()..).map(|(key, value)| (key.clone(), *value))));
+        let down = view.range_rev(..&start[..]).map(|(key, value)| (key.to_vec(), value));
+        assert!(
+            down.eq(model.range(..start.clone()).rev().map(|(key, value)| (key.clone(), *value)))
+        );
+    }
+}

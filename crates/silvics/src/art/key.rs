@@ -34,6 +34,8 @@ pub trait Parts: IndexKey {
     const LEAF_KEYS: usize;
     /// The bytes of a key, at most.
     const MAX_BYTES: usize;
+    /// Whether scans look for leaves ahead, as their leaves are many, and all keys have one.
+    const LOOKS_AHEAD: bool;
     /// The tree's objects: first the nodes, in the order of their kinds, then the leaves, by how many keys
     /// they have.
     const OBJECTS: &'static [NodeLayout];
@@ -69,6 +71,7 @@ impl Parts for u64 {
     const DIRECT: bool = true;
     const LEAF_KEYS: usize = 4;
     const MAX_BYTES: usize = 8;
+    const LOOKS_AHEAD: bool = false;
     const OBJECTS: &'static [NodeLayout] = &{
         let ([a, b, c, d, e, f, g], [h, i, j, k]) = (NODES, U64_LEAVES);
         [a, b, c, d, e, f, g, h, i, j, k]
@@ -114,6 +117,7 @@ impl Parts for u128 {
     const DIRECT: bool = false;
     const LEAF_KEYS: usize = 4;
     const MAX_BYTES: usize = 16;
+    const LOOKS_AHEAD: bool = false;
     const OBJECTS: &'static [NodeLayout] = &{
         let ([a, b, c, d, ..], [h, i, j, k]) = (NODES, U128_LEAVES);
         [a, b, c, d, h, i, j, k]
@@ -156,6 +160,7 @@ impl Parts for [u8] {
     const DIRECT: bool = false;
     const LEAF_KEYS: usize = 1;
     const MAX_BYTES: usize = 64 << 10;
+    const LOOKS_AHEAD: bool = true;
     const OBJECTS: &'static [NodeLayout] = &{
         let ([a, b, c, d, ..], [leaf]) = (NODES, BYTES_LEAVES);
         [a, b, c, d, leaf]

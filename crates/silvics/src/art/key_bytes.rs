@@ -94,6 +94,15 @@ impl Held {
         Self((self.0 | u64::from(byte) << (8 * self.len())) + (1 << 56))
     }
 
+    /// The number of each digit that has one of so many places, and the place.
+    #[inline(always)]
+    pub(super) fn each(self, places: usize, mut call: impl FnMut(u16, usize)) {
+        (0..self.len()).for_each(|at| call(u16::from((self.0 >> (8 * at)) as u8) + 1, at));
+        if self.has_end() {
+            call(0, places - 1);
+        }
+    }
+
     pub(super) fn add_to(self, digits: &mut Digits) {
         (0..self.len()).for_each(|at| digits.add((self.0 >> (8 * at)) as u8));
         digits.add_end(self.has_end());

@@ -113,6 +113,7 @@
 //! schedules (`tests/schedules.rs`, `tests/scenarios/radix.rs`), which must find the mistakes of `canary.rs`;
 //! every allocation failing once (`tests/faults.rs`); both ends, loading and long paths in `tests/radix.rs`.
 
+mod ahead;
 mod bulk;
 mod check;
 mod compression;

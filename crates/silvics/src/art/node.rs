@@ -105,6 +105,30 @@ where
     }
 }
 
+impl Node4<Word> {
+    /// All children, each with the number of its digit, in no order.
+    #[inline(always)]
+    pub(super) fn each_child(&self, mut call: impl FnMut(u16, Word)) {
+        self.keys.load().each(self.places.len(), |number, place| {
+            let word = Word::load(&self.places[place]);
+            if !word.is_none() {
+                call(number, word);
+            }
+        });
+    }
+}
+
+/// The node that a word of kind `Node4` leads to.
+///
+/// # Safety
+/// As for [`NodeRef::from_word`].
+#[inline(always)]
+pub(super) unsafe fn four<'g>(word: Word) -> &'g Node4<Word> {
+    debug_assert!(word.kind() == Kind::Node4);
+    // SAFETY: the caller's promise.
+    unsafe { &*touch(word.object()).cast() }
+}
+
 /// Bytes of a line.
 pub(super) const LINE: usize = 64;
 

@@ -1,16 +1,16 @@
 //! Ranges in both directions.
 
 use super::ArtTree;
+use super::ahead::{Ahead, Next, prefetch_whole};
 use super::digits::{Digits, NUMBERS, number};
 use super::key::{ArtKey, Digit, Parts};
 use super::leaf::LeafOf;
-use super::node::{LINE, NodeRef};
+use super::node::NodeRef;
 use super::seek::{End, Patience, Trail, Visit};
 use super::word::{ABSENT, Kind, Word};
 use crate::domain::Guard;
 use silvics_pool::{Placement, Pooled};
 use silvics_sync::atomic::Ordering;
-use silvics_sync::prefetch;
 use std::ops::Bound;
 
 /// An ascending scan of an [`ArtTree`]; see [`crate::OrderedScan`] for what it promises.
@@ -91,12 +91,22 @@ pub(super) enum Found {
 impl Frame {
     /// A node, all of which is still to come.
     pub(super) fn whole<const REV: bool>(at: Visit<'_>) -> Self {
-        Self::from::<REV>(at, if REV { NUMBERS } else { 0 })
+        Self::from::<REV>(at, Self::start::<REV>())
+    }
+
+    /// The edge beyond which everything is.
+    #[inline(always)]
+    pub(super) fn start<const REV: bool>() -> u16 {
+        if REV { NUMBERS as u16 } else { 0 }
+    }
+
+    /// What is beyond it is still to come.
+    pub(super) fn edge(&self) -> u16 {
+        self.edge
     }
 
     /// A node, of which what is beyond an edge is still to come.
-    fn from<const REV: bool>(at: Visit<'_>, edge: usize) -> Self {
-        let edge = edge as u16;
+    pub(super) fn from<const REV: bool>(at: Visit<'_>, edge: u16) -> Self {
         let looked = match at.word.kind() {
             Kind::Node256 | Kind::Values256 => 0,
             _ => u16::MAX,
@@ -188,21 +198,6 @@ impl Frame {
     }
 }
 
-/// Asks for what a scan reads of a child first: a leaf, or a node's keys.
-#[inline(always)]
-fn prefetch_whole(word: Word) {
-    let object = word.object().cast::<u8>();
-    prefetch(object);
-    match word.kind() {
-        Kind::Node4 => {}
-        Kind::Leaf => prefetch(object.wrapping_add(LINE - 1)),
-        _ => {
-            prefetch(object.wrapping_add(LINE));
-            prefetch(object.wrapping_add(2 * LINE));
-        }
-    }
-}
-
 /// The last nodes of a path, as many as it has room for.
 pub(super) struct Stack<K: Parts + ?Sized> {
     frames: K::Frames,
@@ -263,7 +258,7 @@ impl<K: Parts + ?Sized, const REV: bool> Trail for Placing<'_, K, REV> {
     fn pass(&mut self, at: Word, digit: Digit) {
         // SAFETY: read under the guard.
         let at = unsafe { Visit::of(at) };
-        self.0.push(Frame::from::<REV>(at, number(digit) + usize::from(!REV)));
+        self.0.push(Frame::from::<REV>(at, (number(digit) + usize::from(!REV)) as u16));
     }
 }
 
@@ -286,6 +281,8 @@ struct Walk<'g, K: ArtKey + ?Sized, P: Placement> {
     left: usize,
     /// Whether it may have forgotten where it has parted from the path of `from`.
     astray: bool,
+    /// What comes before what is on the stack, if such keys are looked for ahead.
+    ahead: Ahead,
     /// The leaf where it stands, and how many of its keys are still to come.
     leaf: Option<(K::Leaf<'g>, usize)>,
     /// The last key it has given; before that, where it begins.
@@ -300,8 +297,8 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
         to: Bound<K::Ref<'g>>,
         _guard: &'g Guard,
     ) -> Self {
-        let stack = Stack::new();
-        let mut walk = Self { tree, stack, left: 0, astray: false, leaf: None, from, to };
+        let (stack, ahead) = (Stack::new(), Ahead::new());
+        let mut walk = Self { tree, stack, left: 0, astray: false, ahead, leaf: None, from, to };
         walk.place::<REV>(usize::MAX);
         walk
     }
@@ -357,6 +354,14 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
         true
     }
 
+    /// Goes on behind the last key it has given, with nothing ahead.
+    #[cold]
+    fn restart<const REV: bool>(&mut self) {
+        self.ahead.reset();
+        self.astray = false;
+        self.place::<REV>(usize::MAX);
+    }
+
     /// Gives an entry, if the scan goes that far.
     #[inline(always)]
     fn give<const REV: bool>(&mut self, key: K::Ref<'g>, value: u64) -> Option<(K::Ref<'g>, u64)> {
@@ -379,6 +384,7 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
         };
         if !within {
             (self.leaf, self.stack.len, self.stack.cut) = (None, 0, false);
+            self.ahead.reset();
             return None;
         }
         if K::MAX_BYTES > Stack::<K>::room() {
@@ -398,6 +404,20 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
                 self.leaf = Some((leaf, rest));
                 let at = if REV { rest } else { leaf.len() - left };
                 return self.give::<REV>(leaf.key(at), leaf.value(at).load(Ordering::SeqCst));
+            }
+            if K::LOOKS_AHEAD {
+                self.look_ahead::<REV>();
+                match self.ahead.next::<REV>() {
+                    Next::Leaf(word) => {
+                        self.enter::<REV>(word);
+                        continue;
+                    }
+                    Next::Crowded => {
+                        self.restart::<REV>();
+                        continue;
+                    }
+                    Next::Nothing => {}
+                }
             }
             let Some(frame) = self.stack.top() else {
                 if self.resume::<REV>() {
@@ -425,6 +445,30 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
         }
     }
 
+    /// Takes children of the nodes on the stack to those ahead, as many as are wanted.
+    #[inline(always)]
+    fn look_ahead<const REV: bool>(&mut self) {
+        let mut missing = self.ahead.missing();
+        if missing == 0 {
+            return;
+        }
+        while missing > 0 {
+            let Some(frame) = self.stack.top() else { break };
+            match frame.next::<REV>() {
+                None => {
+                    self.left = frame.word.depth();
+                    self.stack.pop();
+                }
+                Some((_, Found::Word(word))) => {
+                    self.ahead.push::<REV>(word);
+                    missing -= 1;
+                }
+                Some((_, Found::Value(_))) => unreachable!("such keys have leaves"),
+            }
+        }
+        self.ahead.turn();
+    }
+
     /// Goes on with a child.
     #[inline(always)]
     fn enter<const REV: bool>(&mut self, word: Word) {
@@ -432,6 +476,7 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
             // SAFETY: read under the guard.
             let leaf = unsafe { K::Leaf::from_word(word) };
             self.leaf = Some((leaf, leaf.len()));
+            self.ahead.pass();
             return;
         }
         self.astray |= self.stack.len == Stack::<K>::room();

@@ -1,5 +1,6 @@
 //! Ranges of a map.
 
+use super::value::{fetch, inline};
 use super::{Entry, Map, MapIndex, RemoveIfError, Value, ValueRef};
 use crate::domain::Guard;
 use crate::error::AllocError;
@@ -73,12 +74,58 @@ fn behind(prefix: &[u8]) -> Bound<Vec<u8>> {
     Bound::Excluded(end)
 }
 
+/// Entries that are read ahead.
+const AHEAD: usize = 8;
+
+/// An entry as an index has it.
+type Raw<'g, K> = (<<K as Key>::Form as IndexKey>::Ref<'g>, u64);
+
+/// Entries of an index. Where values are not in its words some are read ahead, and their values prefetched: more the longer
+/// the scan is.
+struct Fetched<'g, E, K: Key, V> {
+    entries: E,
+    /// Those that have been read, in a circle.
+    read: [Option<Raw<'g, K>>; AHEAD],
+    first: usize,
+    len: usize,
+    given: usize,
+    values: PhantomData<V>,
+}
+
+impl<'g, E: Iterator<Item = Raw<'g, K>>, K: Key, V: Value> Fetched<'g, E, K, V> {
+    fn new(entries: E) -> Self {
+        Self { entries, read: [None; AHEAD], first: 0, len: 0, given: 0, values: PhantomData }
+    }
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Raw<'g, K>> {
+        if inline::<V>() {
+            return self.entries.next();
+        }
+        self.given += 1;
+        // One for one at first, then two until there are enough.
+        for _ in 0..2 {
+            if self.len >= AHEAD.min(self.given) {
+                break;
+            }
+            let Some(entry) = self.entries.next() else { break };
+            fetch::<V>(entry.1);
+            self.read[(self.first + self.len) % AHEAD] = Some(entry);
+            self.len += 1;
+        }
+        self.len = self.len.checked_sub(1)?;
+        let at = self.first;
+        self.first = (at + 1) % AHEAD;
+        self.read[at]
+    }
+}
+
 macro_rules! scans {
     ($($(#[$doc:meta])* $name:ident, $entries:ident, $scan:ident;)*) => {$(
         $(#[$doc])*
         pub struct $name<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> {
-            // Dropped first: it uses the bounds.
-            entries: I::$entries<'g>,
+            // Dropped first: they use the bounds.
+            entries: Fetched<'g, I::$entries<'g>, K, V>,
             _bounds: Kept<K>,
             map: PhantomData<&'g Map<K, V, I>>,
         }
@@ -87,7 +134,8 @@ macro_rules! scans {
             fn new(map: &'g Map<K, V, I>, bounds: Kept<K>, guard: &'g Guard) -> Self {
                 // SAFETY: they go along, and what they are lent to is dropped before them.
                 let lent = unsafe { (lend::<K>(&bounds.0), lend::<K>(&bounds.1)) };
-                Self { entries: map.index.$scan(lent, guard), _bounds: bounds, map: PhantomData }
+                let entries = Fetched::new(map.index.$scan(lent, guard));
+                Self { entries, _bounds: bounds, map: PhantomData }
             }
         }
 

@@ -32,8 +32,8 @@
 use crate::domain::{Domain, Guard, Reclaim, Retired, Sealed};
 use crate::error::AllocError;
 use silvics_pool::{Config, Placement, Pool, PoolStats, Shared, SlotAlloc};
-use silvics_sync::Mutex;
 use silvics_sync::atomic::{AtomicBool, Ordering};
+use silvics_sync::{Mutex, prefetch};
 use std::any::TypeId;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -151,6 +151,12 @@ impl<V: Value + PartialEq> PartialEq<V> for ValueRef<'_, V> {
 #[inline(always)]
 fn pointer<V>(word: u64) -> NonNull<V> {
     NonNull::new(with_exposed_provenance_mut(word as usize)).expect("no slot is at address 0")
+}
+
+/// Asks for the value of a word, which is not [`inline`].
+#[inline(always)]
+pub(super) fn fetch<V>(word: u64) {
+    prefetch(pointer::<V>(word).as_ptr());
 }
 
 /// The slots of a map's values.

@@ -144,6 +144,9 @@ impl<T: Send + 'static> SlotAlloc<T> for ModelSlots<T> {
     unsafe fn free(&self, object: NonNull<T>) {
         free(object.cast(), Layout::new::<T>());
     }
+    fn shrink(&self) -> usize {
+        0
+    }
     fn stats(&self) -> PoolStats {
         stats(self.kind, &self.config)
     }
@@ -174,6 +177,9 @@ impl BytesAlloc for ModelBytes {
     unsafe fn free(&self, object: NonNull<u8>, size: usize) {
         let layout = Self::layout(size).expect("it was allocated with this size");
         free(object, layout);
+    }
+    fn shrink(&self) -> usize {
+        0
     }
     fn stats(&self) -> PoolStats {
         stats(self.kind, &self.config)
