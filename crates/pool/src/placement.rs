@@ -9,7 +9,11 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 /// Objects of one type.
-pub trait SlotAlloc<T>: Send + Sync + Sized + 'static {
+///
+/// # Safety
+/// `alloc` gives memory for a `T`, aligned for it and with an address of at most 48 bits, that is nobody else's until `free` takes it back, or
+/// the allocator is dropped.
+pub unsafe trait SlotAlloc<T>: Send + Sync + Sized + 'static {
     /// Whether dropping the allocator releases every object; if not, each must be freed before.
     const RELEASES_WHOLE: bool;
 
@@ -33,7 +37,11 @@ pub trait SlotAlloc<T>: Send + Sync + Sized + 'static {
 }
 
 /// Objects of any size, 8-byte aligned.
-pub trait BytesAlloc: Send + Sync + Sized + 'static {
+///
+/// # Safety
+/// `alloc` gives so many bytes, aligned to 8 and with addresses of at most 48 bits, that are nobody else's until `free` takes them back, or the
+/// allocator is dropped.
+pub unsafe trait BytesAlloc: Send + Sync + Sized + 'static {
     /// Whether dropping the allocator releases every object; if not, each must be freed before.
     const RELEASES_WHOLE: bool;
 
@@ -106,7 +114,8 @@ impl<P: Placement> Placement for Recorded<P> {
     }
 }
 
-impl<T: Send + 'static> SlotAlloc<T> for Pool<T> {
+// SAFETY: its slots are of `T`, and handed out once (C2 of `core.rs`).
+unsafe impl<T: Send + 'static> SlotAlloc<T> for Pool<T> {
     const RELEASES_WHOLE: bool = true;
 
     fn new(kind: &'static str, config: &Config) -> Self {
@@ -129,7 +138,8 @@ impl<T: Send + 'static> SlotAlloc<T> for Pool<T> {
     }
 }
 
-impl BytesAlloc for BytesPool {
+// SAFETY: as above, or from a mapping or the global allocator, checked to be addressable.
+unsafe impl BytesAlloc for BytesPool {
     const RELEASES_WHOLE: bool = true;
 
     fn new(kind: &'static str, config: &Config) -> Self {
@@ -197,7 +207,8 @@ impl SharedBytes {
     }
 }
 
-impl BytesAlloc for SharedBytes {
+// SAFETY: a heap keeps the promise, and the address is checked.
+unsafe impl BytesAlloc for SharedBytes {
     const RELEASES_WHOLE: bool = false;
 
     fn new(kind: &'static str, config: &Config) -> Self {
@@ -251,7 +262,8 @@ impl<T> SharedSlots<T> {
     };
 }
 
-impl<T: Send + 'static> SlotAlloc<T> for SharedSlots<T> {
+// SAFETY: as above, with the layout of `T`.
+unsafe impl<T: Send + 'static> SlotAlloc<T> for SharedSlots<T> {
     const RELEASES_WHOLE: bool = false;
 
     fn new(kind: &'static str, config: &Config) -> Self {

@@ -347,7 +347,8 @@ impl FaultyBytes {
     }
 }
 
-impl BytesAlloc for FaultyBytes {
+// SAFETY: from the global allocator, with the layout that is asked for.
+unsafe impl BytesAlloc for FaultyBytes {
     const RELEASES_WHOLE: bool = false;
 
     fn new(kind: &'static str, config: &Config) -> Self {
@@ -391,7 +392,8 @@ pub struct FaultySlots<T> {
     marker: PhantomData<fn() -> T>,
 }
 
-impl<T: Send + 'static> SlotAlloc<T> for FaultySlots<T> {
+// SAFETY: from the global allocator, with the layout that is asked for.
+unsafe impl<T: Send + 'static> SlotAlloc<T> for FaultySlots<T> {
     const RELEASES_WHOLE: bool = false;
 
     fn new(kind: &'static str, config: &Config) -> Self {

@@ -21,7 +21,9 @@ pub struct Tree<A: Algorithm>(pub(super) A);
 /// An algorithm of a tree. Guards it is given are of the tree's domain.
 ///
 /// # Safety
-/// The type is shared by all threads, though it holds pointers to nodes.
+/// The type is shared by all threads, though it holds pointers to nodes. And it keeps the contract of [`OrderedIndex`], and of
+/// [`OrderedScan`](crate::OrderedScan) where it is [`Ordered`](super::Ordered): maps take what it gives for what they gave to it
+/// ([`MapIndex`](crate::map::MapIndex)).
 pub unsafe trait Algorithm: Sized + 'static {
     /// The tree's name, for `Debug`.
     const NAME: &'static str;

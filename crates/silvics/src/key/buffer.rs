@@ -210,7 +210,7 @@ pub trait Form: ArtKey + private::Sealed {
     type Forms: Forms<Self>;
     /// A key that stays where it is when this is moved.
     #[doc(hidden)]
-    type Kept: 'static;
+    type Kept: Clone + 'static;
 
     /// Keeps a key.
     #[doc(hidden)]

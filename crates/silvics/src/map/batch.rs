@@ -10,6 +10,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::iter::Chain;
 use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::vec;
 
 /// Entries that are given to the index together.
@@ -95,6 +96,7 @@ impl<'m, K: Key, Q: AsKey<K>, V: Value, I: MapIndex<Key = K::Form>> Group<'m, K,
         &mut self,
         map: &'m Map<K, V, I>,
         guard: &Guard,
+        see: &mut impl FnMut(Option<u64>),
     ) -> Result<(), (Vec<(Q, V)>, InsertManyError)> {
         let forms = std::mem::take(&mut self.forms);
         let mut keys = std::mem::take(&mut self.keys);
@@ -109,8 +111,11 @@ impl<'m, K: Key, Q: AsKey<K>, V: Value, I: MapIndex<Key = K::Form>> Group<'m, K,
         drop(entries);
         let left = drafts.split_off(done);
         drafts.into_iter().for_each(Draft::placed);
-        for old in replaced.into_iter().flatten() {
-            map.taken(old, guard.into());
+        for old in &replaced[..done] {
+            if let Some(old) = *old {
+                map.taken(old, guard.into());
+            }
+            see(*old);
         }
         let Err(error) = outcome else { return Ok(()) };
         let left = keys.split_off(done).into_iter().zip(left.into_iter().map(Draft::into_value));
@@ -134,26 +139,35 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
             let refs: Vec<KeyRef<'_, I>> = (0..forms.count()).map(|at| forms.get(at)).collect();
             let mut words = [None; GROUP];
             self.index.get_many(&refs, &mut words, guard);
-            for (found, word) in found.iter_mut().zip(words) {
+            for (found, word) in found.iter_mut().zip(&words[..keys.len()]) {
                 *found = word.map(|word| self.lent(word, guard.into()));
             }
         }
     }
 
-    /// Upserts all entries, group by group: under `guard`, or under a pin for each.
+    /// Upserts all entries, group by group: under `guard`, or under a pin for each. Says of each what it has replaced.
     pub(super) fn do_extend<Q: AsKey<K>, R: Iterator<Item = (Q, V)>>(
         &self,
         mut entries: R,
         guard: Option<&Guard>,
+        mut replaced: impl FnMut(Option<u64>),
     ) -> Result<usize, ExtendError<Q, V, R>> {
         let mut group = Group::<K, Q, V, I>::new();
         let mut done = 0;
         loop {
             let own = guard.is_none().then(|| self.one_shot());
             let guard = guard.or(own.as_ref()).expect("one of the two");
-            let filled = group.fill(self, &mut entries, guard);
+            let fill = || group.fill(self, &mut entries, guard);
+            let filled = match catch_unwind(AssertUnwindSafe(fill)) {
+                Ok(filled) => filled,
+                // The iterator's panic, or a key's: those before it go in, as if one by one.
+                Err(panic) => {
+                    _ = group.place(self, guard, &mut replaced);
+                    resume_unwind(panic)
+                }
+            };
             let count = group.keys.len();
-            let mut left = match group.place(self, guard) {
+            let mut left = match group.place(self, guard, &mut replaced) {
                 Ok(()) => (Vec::new(), None),
                 Err((left, error)) => (left, Some(error)),
             };

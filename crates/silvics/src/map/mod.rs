@@ -1,7 +1,7 @@
 //! A concurrent ordered map from any key to any value, over one of the indexes.
 //!
 //! # Parts
-//! * `mod.rs`: the type, how it is made, and the forms of its methods that pin by themselves;
+//! * `mod.rs`: the type, and how it is made; `one_shot.rs`: the forms of its methods that pin by themselves;
 //! * [`View`] (`view.rs`): the map while it is pinned;
 //! * [`OwnedView`] (`owned.rs`): the same for whoever goes from thread to thread;
 //! * `ops.rs`: the operations, over the index's words; `batch.rs`: many at once;
@@ -28,6 +28,7 @@
 mod batch;
 mod builder;
 mod cursor;
+mod one_shot;
 mod ops;
 mod owned;
 mod scan;
@@ -49,7 +50,7 @@ use crate::art::{ArtKey, ArtTree};
 use crate::bst::{Ordered, Tree};
 use crate::domain::Guard;
 use crate::error::{AllocError, BulkLoadError, Violation};
-use crate::index::{Check, KeyRef, Options, OrderedEnds, OrderedScan};
+use crate::index::{Check, KeyRef, Options, OrderedScan};
 use crate::key::{AsKey, Key};
 use crate::skiplist::{SkipKey, SkipList};
 use silvics_pool::{Budget, Placement, PoolStats, Pooled};
@@ -65,8 +66,8 @@ use value::Values;
 /// # Safety
 /// The map takes the index's words for addresses of values. So the index keeps the contract of [`OrderedIndex`](crate::OrderedIndex) and of
 /// [`OrderedScan`] whatever is called: it gives no word that it was not given; an operation under a guard gives
-/// only words that have been the key's value since the guard was there; and each word that is removed or
-/// replaced is given to one caller.
+/// only words that have been the key's value since the guard was there; each word that is removed or
+/// replaced is given to one caller; and keys that a scan gives are those of the index, and not its bounds.
 pub unsafe trait MapIndex: OrderedScan {
     /// Where the map's values are.
     type Placement: Placement;
@@ -144,6 +145,12 @@ pub type Entry<'g, K, V> = (<K as Key>::Ref<'g>, ValueRef<'g, V>);
 /// assert_eq!(from, ["worker/2", "worker/3"]);
 /// ```
 ///
+/// # When values are dropped
+/// A value that is removed or replaced is dropped when no pin of before is left: by a later call of any method of the map on
+/// any thread, before that does anything, or after a write; all of them by [`Map::flush`] once nothing is pinned, and at the latest with the map.
+/// So do not call it while you hold a lock that destructors of values take. A destructor that panics ends the destruction of
+/// that value, and is heard by the panic hook alone.
+///
 /// # Pins
 /// What a map lends stays readable as long as something is pinned. [`Map::pin`] pins once for many calls, whose results
 /// borrow the [`View`]. The methods of the map itself pin for a call; what they lend holds the pin
@@ -184,6 +191,7 @@ fn refuse(error: AllocError) -> ! {
 }
 
 /// What came of a call that has no way to tell that either.
+#[inline(always)]
 fn unwrapped<T, V>(result: Result<T, Rejected<V>>) -> T {
     result.unwrap_or_else(|rejected| refuse(rejected.error))
 }
@@ -232,7 +240,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     }
 
     /// The bytes the map holds from the system, exactly: nodes, keys and values, live, retired and free
-    /// ones, and what keeps account of them. O(1). Not what values point to.
+    /// ones, and what keeps account of them. O(1). Not what values point to, nor the lists of what is retired (8 bytes for each object). Of maps
+    /// that share a [budget](Builder::budget), what all of them hold.
     pub fn bytes(&self) -> usize {
         self.budget.held()
     }
@@ -251,7 +260,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         Self::builder().from_sorted(entries)
     }
 
-    /// What the map's bytes are used for. O(slabs); exact while nobody writes.
+    /// What the map's bytes are used for. O(slabs); exact while nobody writes. Of maps that share a [budget](Builder::budget) the slack has what
+    /// the others hold.
     pub fn memory(&self) -> Memory {
         let live = |stats: &PoolStats| stats.live_bytes;
         let index = self.index.pool_stats().iter().map(live).sum();
@@ -260,8 +270,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         Memory { bytes, index, values, slack: bytes.saturating_sub(index + values) }
     }
 
-    /// Drops values that have been removed and nobody can read any more, as far as this thread and full batches of others have
-    /// them; writes do so by and by.
+    /// Drops values that have been removed and nobody can read any more: all that this thread has removed, and full batches of
+    /// others.
     pub fn flush(&self) {
         self.values.flush();
         self.index.domain().flush();
@@ -290,140 +300,6 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     fn one_shot(&self) -> Guard {
         self.values.drop_some();
         self.index.domain().pin()
-    }
-
-    /// What `call` lends under a pin of its own, with the pin.
-    fn held(
-        &self,
-        call: impl for<'g> FnOnce(&'g Self, &'g Guard) -> Option<ValueRef<'g, V>>,
-    ) -> Option<ValueGuard<'_, V>> {
-        let guard = self.one_shot();
-        // SAFETY: the guard was there when the value was read and goes along, and the map is borrowed.
-        let value = unsafe { call(self, &guard)?.extend() };
-        Some(ValueGuard { value, _guard: guard })
-    }
-}
-
-/// The everyday methods, each with a pin of its own: what they lend holds it. Those of [`View`] do the same, and there are
-/// more of them.
-impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
-    /// See [`View::get`].
-    pub fn get(&self, key: impl AsKey<K>) -> Option<ValueGuard<'_, V>> {
-        self.held(|map, guard| map.do_get(&key, guard.into()))
-    }
-
-    /// See [`View::contains_key`].
-    pub fn contains_key(&self, key: impl AsKey<K>) -> bool {
-        self.pin().contains_key(key)
-    }
-
-    /// See [`View::insert`].
-    pub fn insert(&self, key: impl AsKey<K>, value: V) -> Option<ValueGuard<'_, V>> {
-        self.held(|map, guard| unwrapped(map.do_insert(&key, value, guard.into())))
-    }
-
-    /// See [`View::try_insert`]: whether the key was absent; if not, the value comes back.
-    pub fn try_insert(&self, key: impl AsKey<K>, value: V) -> Result<(), V> {
-        match self.pin().try_insert(key, value) {
-            Ok(_) => Ok(()),
-            Err(TryInsertError::Occupied { value, .. }) => Err(value),
-            Err(TryInsertError::Alloc(rejected)) => refuse(rejected.error),
-        }
-    }
-
-    /// See [`View::get_or_insert_with`].
-    pub fn get_or_insert_with(
-        &self,
-        key: impl AsKey<K>,
-        make: impl FnOnce() -> V,
-    ) -> ValueGuard<'_, V> {
-        self.held(|map, guard| Some(unwrapped(map.do_get_or_insert_with(&key, make, guard.into()))))
-            .expect("there is one")
-    }
-
-    /// See [`View::remove`].
-    pub fn remove(&self, key: impl AsKey<K>) -> Option<ValueGuard<'_, V>> {
-        self.held(|map, guard| {
-            map.do_remove(&key, guard.into()).unwrap_or_else(|error| refuse(error))
-        })
-    }
-
-    /// See [`View::update`].
-    pub fn update(
-        &self,
-        key: impl AsKey<K>,
-        change: impl FnMut(&V) -> V,
-    ) -> Option<ValueGuard<'_, V>> {
-        self.held(|map, guard| unwrapped(map.do_update(&key, change, guard.into())))
-    }
-
-    /// See [`View::extend`]; pins anew every now and then.
-    pub fn extend<Q: AsKey<K>>(&self, entries: impl IntoIterator<Item = (Q, V)>) -> usize {
-        let extended = self.do_extend(entries.into_iter(), None);
-        extended.unwrap_or_else(|error| refuse(error.error))
-    }
-
-    /// See [`View::try_extend`]; pins anew every now and then.
-    pub fn try_extend<Q: AsKey<K>, R: IntoIterator<Item = (Q, V)>>(
-        &self,
-        entries: R,
-    ) -> Result<usize, ExtendError<Q, V, R::IntoIter>> {
-        self.do_extend(entries.into_iter(), None)
-    }
-
-    /// See [`View::retain`].
-    pub fn retain(&self, keep: impl FnMut(&K::Ref<'_>, &V) -> bool) -> usize {
-        self.pin().retain(keep)
-    }
-
-    /// See [`View::remove_range`].
-    pub fn remove_range(&self, range: impl KeyRange<K>) -> usize {
-        self.pin().remove_range(range)
-    }
-
-    /// See [`View::clear`].
-    pub fn clear(&self) -> usize {
-        self.pin().clear()
-    }
-}
-
-/// Both ends, with a pin for each call, and the key owned.
-impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + OrderedEnds> Map<K, V, I> {
-    /// What `call` lends under a pin of its own, with the pin.
-    fn held_entry(
-        &self,
-        call: impl for<'g> FnOnce(&'g Self, &'g Guard) -> Option<Entry<'g, K, V>>,
-    ) -> Option<(K, ValueGuard<'_, V>)> {
-        let guard = self.one_shot();
-        let (key, value) = call(self, &guard)?;
-        let key = K::to_owned(key);
-        // SAFETY: as in `held`.
-        let value = unsafe { value.extend() };
-        Some((key, ValueGuard { value, _guard: guard }))
-    }
-
-    /// See [`View::first`].
-    pub fn first(&self) -> Option<(K, ValueGuard<'_, V>)> {
-        self.held_entry(Self::do_end::<false>)
-    }
-
-    /// See [`View::last`].
-    pub fn last(&self) -> Option<(K, ValueGuard<'_, V>)> {
-        self.held_entry(Self::do_end::<true>)
-    }
-
-    /// See [`View::pop_first`].
-    pub fn pop_first(&self) -> Option<(K, ValueGuard<'_, V>)> {
-        self.held_entry(|map, guard| {
-            map.do_pop::<false>(guard).unwrap_or_else(|error| refuse(error))
-        })
-    }
-
-    /// See [`View::pop_last`].
-    pub fn pop_last(&self) -> Option<(K, ValueGuard<'_, V>)> {
-        self.held_entry(|map, guard| {
-            map.do_pop::<true>(guard).unwrap_or_else(|error| refuse(error))
-        })
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Guards and pins that they are given are of the map's domain.
 
-use super::value::Draft;
+use super::value::{Draft, Offered};
 use super::{Entry, Map, MapIndex, Value, ValueRef};
 use crate::canary::{Canary, planted};
 use crate::domain::{Guard, OwnedGuard};
@@ -29,14 +29,14 @@ impl<V> Rejected<V> {
     }
 }
 
-/// Why [`View::try_insert`](super::View::try_insert) did not insert. Either gives the value back.
+/// Why [`View::try_insert`](super::View::try_insert) did not insert. Either gives the value back. `R` is how a value is lent.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum TryInsertError<'g, V: Value> {
+pub enum TryInsertError<R, V> {
     /// The key is present.
     Occupied {
         /// What it has.
-        present: ValueRef<'g, V>,
+        present: R,
         /// What was to be inserted.
         value: V,
     },
@@ -47,11 +47,11 @@ pub enum TryInsertError<'g, V: Value> {
 /// Why [`View::compare_exchange`](super::View::compare_exchange) did not exchange. Either gives the new value back.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum CompareExchangeError<'g, V: Value> {
+pub enum CompareExchangeError<R, V> {
     /// The key is in this state instead of the expected one; `None` is *absent*.
     Mismatch {
         /// The state it is in.
-        present: Option<ValueRef<'g, V>>,
+        present: Option<R>,
         /// What was to be put there.
         new: Option<V>,
     },
@@ -62,9 +62,9 @@ pub enum CompareExchangeError<'g, V: Value> {
 /// Why [`View::try_remove_if`](super::View::try_remove_if) did not remove a key that is present.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum RemoveIfError<'g, V: Value> {
+pub enum RemoveIfError<R> {
     /// The condition does not hold of its value.
-    Kept(ValueRef<'g, V>),
+    Kept(R),
     /// The index has to allocate to remove, and memory could not be had.
     Alloc(AllocError),
 }
@@ -80,22 +80,34 @@ pub enum Operation<V, T = ()> {
     Abort(T),
 }
 
-/// What [`View::compute`](super::View::compute) has done.
+/// What [`View::compute`](super::View::compute) has done. `R` is how a value is lent.
 #[derive(Clone, Copy, Debug)]
-pub enum Compute<'g, V: Value, T = ()> {
+pub enum Compute<R, T = ()> {
     /// The key was absent and has a value.
-    Inserted(ValueRef<'g, V>),
+    Inserted(R),
     /// The key had a value and has another.
     Updated {
         /// The value it had.
-        old: ValueRef<'g, V>,
+        old: R,
         /// The value it has.
-        new: ValueRef<'g, V>,
+        new: R,
     },
     /// The key had this value and is absent; or it was absent.
-    Removed(Option<ValueRef<'g, V>>),
+    Removed(Option<R>),
     /// Nothing has changed.
     Aborted(T),
+}
+
+impl<R, T> Compute<R, T> {
+    /// The same with values lent otherwise.
+    pub(super) fn map<S>(self, mut lend: impl FnMut(R) -> S) -> Compute<S, T> {
+        match self {
+            Self::Inserted(new) => Compute::Inserted(lend(new)),
+            Self::Updated { old, new } => Compute::Updated { old: lend(old), new: lend(new) },
+            Self::Removed(old) => Compute::Removed(old.map(lend)),
+            Self::Aborted(told) => Compute::Aborted(told),
+        }
+    }
 }
 
 impl<V> fmt::Display for Rejected<V> {
@@ -104,7 +116,7 @@ impl<V> fmt::Display for Rejected<V> {
     }
 }
 
-impl<V: Value> fmt::Display for TryInsertError<'_, V> {
+impl<R, V> fmt::Display for TryInsertError<R, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Occupied { .. } => write!(f, "the key is present"),
@@ -113,7 +125,7 @@ impl<V: Value> fmt::Display for TryInsertError<'_, V> {
     }
 }
 
-impl<V: Value> fmt::Display for CompareExchangeError<'_, V> {
+impl<R, V> fmt::Display for CompareExchangeError<R, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mismatch { present: Some(_), .. } => write!(f, "the key has another value"),
@@ -123,7 +135,7 @@ impl<V: Value> fmt::Display for CompareExchangeError<'_, V> {
     }
 }
 
-impl<V: Value> fmt::Display for RemoveIfError<'_, V> {
+impl<R> fmt::Display for RemoveIfError<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kept(_) => write!(f, "the condition does not hold"),
@@ -133,9 +145,9 @@ impl<V: Value> fmt::Display for RemoveIfError<'_, V> {
 }
 
 impl<V: fmt::Debug> Error for Rejected<V> {}
-impl<V: Value + fmt::Debug> Error for TryInsertError<'_, V> {}
-impl<V: Value + fmt::Debug> Error for CompareExchangeError<'_, V> {}
-impl<V: Value + fmt::Debug> Error for RemoveIfError<'_, V> {}
+impl<R: fmt::Debug, V: fmt::Debug> Error for TryInsertError<R, V> {}
+impl<R: fmt::Debug, V: fmt::Debug> Error for CompareExchangeError<R, V> {}
+impl<R: fmt::Debug> Error for RemoveIfError<R> {}
 
 /// That the map's domain is pinned, and stays so for `'g`.
 #[derive(Clone, Copy)]
@@ -176,7 +188,7 @@ macro_rules! with_form {
 type DraftOf<'m, V, I> = Draft<'m, V, <I as MapIndex>::Placement>;
 
 /// An index's key with a shorter life.
-fn short<'s, 'l: 's, K: Key>(
+pub(super) fn short<'s, 'l: 's, K: Key>(
     form: <K::Form as IndexKey>::Ref<'l>,
 ) -> <K::Form as IndexKey>::Ref<'s> {
     <K::Form as IndexKey>::shorten(form)
@@ -227,12 +239,12 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         pin: Pin<'g, '_>,
     ) -> Result<Option<ValueRef<'g, V>>, Rejected<V>> {
         let draft = self.draft(value, pin.guard)?;
-        with_form!(key, form => match self.index.insert(form, draft.word(), pin.guard) {
-            Ok(old) => {
-                draft.placed();
-                Ok(old.map(|old| self.taken(old, pin)))
+        with_form!(key, form => {
+            let draft = draft.offered();
+            match self.index.insert(form, draft.word(), pin.guard) {
+                Ok(old) => Ok(old.map(|old| self.taken(old, pin))),
+                Err(error) => Err(Rejected { value: draft.refused(), error }),
             }
-            Err(error) => Err(Rejected { value: draft.into_value(), error }),
         })
     }
 
@@ -242,20 +254,28 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         key: &(impl AsKey<K> + ?Sized),
         value: V,
         pin: Pin<'g, '_>,
-    ) -> Result<ValueRef<'g, V>, TryInsertError<'g, V>> {
-        let draft = self.draft(value, pin.guard).map_err(TryInsertError::Alloc)?;
-        let word = draft.word();
-        with_form!(key, form => match self.index.try_insert(form, word, pin.guard) {
-            Ok(()) => {
-                draft.placed();
-                Ok(self.lent(word, pin))
+    ) -> Result<ValueRef<'g, V>, TryInsertError<ValueRef<'g, V>, V>> {
+        let draft = match self.draft(value, pin.guard) {
+            Ok(draft) => draft,
+            // Of a key that is present that is the answer.
+            Err(rejected) => {
+                return Err(match self.do_get(key, pin) {
+                    Some(present) => TryInsertError::Occupied { present, value: rejected.value },
+                    None => TryInsertError::Alloc(rejected),
+                });
             }
-            Err(error::TryInsertError::Occupied(present)) => {
-                let present = self.lent(present, pin);
-                Err(TryInsertError::Occupied { present, value: draft.into_value() })
-            }
-            Err(error::TryInsertError::Alloc(error)) => {
-                Err(TryInsertError::Alloc(Rejected { value: draft.into_value(), error }))
+        };
+        with_form!(key, form => {
+            let draft = draft.offered();
+            match self.index.try_insert(form, draft.word(), pin.guard) {
+                Ok(()) => Ok(self.lent(draft.word(), pin)),
+                Err(error::TryInsertError::Occupied(present)) => {
+                    let present = self.lent(present, pin);
+                    Err(TryInsertError::Occupied { present, value: draft.refused() })
+                }
+                Err(error::TryInsertError::Alloc(error)) => {
+                    Err(TryInsertError::Alloc(Rejected { value: draft.refused(), error }))
+                }
             }
         })
     }
@@ -294,7 +314,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         mut word: u64,
         mut condition: impl FnMut(&V) -> bool,
         pin: Pin<'g, '_>,
-    ) -> Result<Option<ValueRef<'g, V>>, RemoveIfError<'g, V>> {
+    ) -> Result<Option<ValueRef<'g, V>>, RemoveIfError<ValueRef<'g, V>>> {
         loop {
             let value = self.lent(word, pin);
             if !condition(&value) {
@@ -316,7 +336,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         key: &(impl AsKey<K> + ?Sized),
         condition: impl FnMut(&V) -> bool,
         pin: Pin<'g, '_>,
-    ) -> Result<Option<ValueRef<'g, V>>, RemoveIfError<'g, V>> {
+    ) -> Result<Option<ValueRef<'g, V>>, RemoveIfError<ValueRef<'g, V>>> {
         key.with_form(|form| match self.index.get(short::<K>(form), pin.guard) {
             Some(word) => self.remove_form_if(form, word, condition, pin),
             None => Ok(None),
@@ -328,39 +348,34 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         key: &(impl AsKey<K> + ?Sized),
         mut decide: impl FnMut(Option<&V>) -> Operation<V, T>,
         pin: Pin<'g, '_>,
-    ) -> Result<Compute<'g, V, T>, Rejected<Option<V>>> {
+    ) -> Result<Compute<ValueRef<'g, V>, T>, Rejected<Option<V>>> {
         key.with_form(|form| {
             let mut seen = self.index.get(short::<K>(form), pin.guard);
             loop {
                 let old = seen.map(|word| self.lent(word, pin));
                 let draft = match decide(old.as_deref()) {
                     Operation::Insert(value) => {
-                        Some(self.draft(value, pin.guard).map_err(Rejected::some)?)
+                        Some(self.draft(value, pin.guard).map_err(Rejected::some)?.offered())
                     }
                     Operation::Remove => None,
                     Operation::Abort(told) => return Ok(Compute::Aborted(told)),
                 };
-                let word = draft.as_ref().map(DraftOf::<V, I>::word);
-                let exchanged =
-                    self.index.compare_exchange(short::<K>(form), seen, word, pin.guard);
-                match (exchanged, draft) {
-                    (Ok(()), Some(draft)) => {
-                        let new = self.lent(draft.word(), pin);
-                        draft.placed();
+                let word = draft.as_ref().map(Offered::word);
+                match self.index.compare_exchange(short::<K>(form), seen, word, pin.guard) {
+                    Ok(()) => {
                         let old = seen.map(|word| self.taken(word, pin));
-                        return Ok(
-                            old.map_or(Compute::Inserted(new), |old| Compute::Updated { old, new })
-                        );
-                    }
-                    (Ok(()), None) => {
-                        return Ok(Compute::Removed(seen.map(|word| self.taken(word, pin))));
-                    }
-                    (Err(error::CompareExchangeError::Mismatch(now)), _) => seen = now,
-                    (Err(error::CompareExchangeError::Alloc(error)), draft) => {
-                        return Err(Rejected {
-                            value: draft.map(DraftOf::<V, I>::into_value),
-                            error,
+                        return Ok(match (old, word.map(|word| self.lent(word, pin))) {
+                            (Some(old), Some(new)) => Compute::Updated { old, new },
+                            (None, Some(new)) => Compute::Inserted(new),
+                            (old, None) => Compute::Removed(old),
                         });
+                    }
+                    Err(error::CompareExchangeError::Mismatch(now)) => {
+                        seen = now;
+                        drop(draft.map(Offered::refused));
+                    }
+                    Err(error::CompareExchangeError::Alloc(error)) => {
+                        return Err(Rejected { value: draft.map(Offered::refused), error });
                     }
                 }
             }
@@ -389,40 +404,36 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         expected: Option<&V>,
         new: Option<V>,
         pin: Pin<'g, '_>,
-    ) -> Result<Option<ValueRef<'g, V>>, CompareExchangeError<'g, V>>
+    ) -> Result<Option<ValueRef<'g, V>>, CompareExchangeError<ValueRef<'g, V>, V>>
     where
         V: PartialEq,
     {
         key.with_form(|form| {
             let mut seen = self.index.get(short::<K>(form), pin.guard);
-            let mut draft = None;
             let mut new = new;
-            let back = |draft: Option<DraftOf<'_, V, I>>, new: Option<V>| {
-                draft.map(DraftOf::<V, I>::into_value).or(new)
-            };
+            let mut again = false;
             loop {
                 let present = seen.map(|word| self.lent(word, pin));
-                let trusted = draft.is_some() && planted(Canary::OtherValueTrusted);
+                let trusted = again && planted(Canary::OtherValueTrusted);
                 if present.as_deref() != expected && !trusted {
-                    let new = back(draft, new);
                     return Err(CompareExchangeError::Mismatch { present, new });
                 }
-                if let Some(value) = new.take() {
-                    let drafted = self.draft(value, pin.guard).map_err(Rejected::some);
-                    draft = Some(drafted.map_err(CompareExchangeError::Alloc)?);
-                }
-                let word = draft.as_ref().map(DraftOf::<V, I>::word);
+                let draft = match new.map(|value| self.draft(value, pin.guard)).transpose() {
+                    Ok(draft) => draft.map(Draft::offered),
+                    Err(rejected) => return Err(CompareExchangeError::Alloc(rejected.some())),
+                };
+                let word = draft.as_ref().map(Offered::word);
                 match self.index.compare_exchange(short::<K>(form), seen, word, pin.guard) {
-                    Ok(()) => {
-                        draft.into_iter().for_each(DraftOf::<V, I>::placed);
-                        return Ok(seen.map(|word| self.taken(word, pin)));
-                    }
+                    Ok(()) => return Ok(seen.map(|word| self.taken(word, pin))),
                     Err(error::CompareExchangeError::Mismatch(now)) => seen = now,
                     Err(error::CompareExchangeError::Alloc(error)) => {
-                        let rejected = Rejected { value: back(draft, new), error };
-                        return Err(CompareExchangeError::Alloc(rejected));
+                        let value = draft.map(Offered::refused);
+                        return Err(CompareExchangeError::Alloc(Rejected { value, error }));
                     }
                 }
+                // It goes back, for `==` is the user's.
+                new = draft.map(Offered::refused);
+                again = true;
             }
         })
     }
@@ -435,7 +446,11 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         I: OrderedEnds,
     {
         let popped = if REV { self.index.pop_last(guard)? } else { self.index.pop_first(guard)? };
-        Ok(popped.map(|(form, word)| (K::from_form(form), self.taken(word, guard.into()))))
+        Ok(popped.map(|(form, word)| {
+            // First, as decoding is the user's.
+            let value = self.taken(word, guard.into());
+            (K::from_form(form), value)
+        }))
     }
 
     pub(super) fn do_end<'g, const REV: bool>(&'g self, guard: &'g Guard) -> Option<Entry<'g, K, V>>

@@ -89,7 +89,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'m, K, V, I> {
         &self,
         key: impl AsKey<K>,
         value: V,
-    ) -> Result<ValueRef<'_, V>, TryInsertError<'_, V>> {
+    ) -> Result<ValueRef<'_, V>, TryInsertError<ValueRef<'_, V>, V>> {
         self.map.do_try_insert(&key, value, self.pin(&self.map.one_shot()))
     }
 
@@ -126,7 +126,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'m, K, V, I> {
         &self,
         key: impl AsKey<K>,
         condition: impl FnMut(&V) -> bool,
-    ) -> Result<Option<ValueRef<'_, V>>, RemoveIfError<'_, V>> {
+    ) -> Result<Option<ValueRef<'_, V>>, RemoveIfError<ValueRef<'_, V>>> {
         self.map.do_remove_if(&key, condition, self.pin(&self.map.one_shot()))
     }
 
@@ -144,7 +144,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'m, K, V, I> {
         &self,
         key: impl AsKey<K>,
         decide: impl FnMut(Option<&V>) -> Operation<V, T>,
-    ) -> Compute<'_, V, T> {
+    ) -> Compute<ValueRef<'_, V>, T> {
         unwrapped(self.try_compute(key, decide))
     }
 
@@ -153,7 +153,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'m, K, V, I> {
         &self,
         key: impl AsKey<K>,
         decide: impl FnMut(Option<&V>) -> Operation<V, T>,
-    ) -> Result<Compute<'_, V, T>, Rejected<Option<V>>> {
+    ) -> Result<Compute<ValueRef<'_, V>, T>, Rejected<Option<V>>> {
         self.map.do_compute(&key, decide, self.pin(&self.map.one_shot()))
     }
 
@@ -163,7 +163,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'m, K, V, I> {
         key: impl AsKey<K>,
         expected: Option<&V>,
         new: Option<V>,
-    ) -> Result<Option<ValueRef<'_, V>>, CompareExchangeError<'_, V>>
+    ) -> Result<Option<ValueRef<'_, V>>, CompareExchangeError<ValueRef<'_, V>, V>>
     where
         V: PartialEq,
     {

@@ -1,5 +1,6 @@
 //! Ranges of a map.
 
+use super::ops::short;
 use super::value::{fetch, inline};
 use super::{Entry, Map, MapIndex, RemoveIfError, Value, ValueRef};
 use crate::domain::Guard;
@@ -183,47 +184,100 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     }
 }
 
+/// Entries that are removed under one pin by a call that pins for itself: what they were can be freed before others go.
+const UNDER_A_PIN: usize = 1024;
+
+/// A sweep that has not come to the end of its range: where it goes on, and what it failed at there.
+type Paused<K> = (Bound<<<K as Key>::Form as Form>::Kept>, Option<AllocError>);
+
 impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> Range<'g, K, V, I> {
     /// The next entry as the index has it.
     #[inline(always)]
     pub(super) fn next_word(&mut self) -> Option<(KeyRef<'g, I>, u64)> {
         self.entries.next()
     }
+
+    /// Does something to each entry, which says whether it has been removed.
+    fn sweep(
+        &mut self,
+        removed: &mut usize,
+        mut each: impl FnMut(KeyRef<'_, I>, u64) -> Result<bool, AllocError>,
+        most: usize,
+    ) -> Option<Paused<K>> {
+        let until = removed.saturating_add(most);
+        while let Some((form, word)) = self.next_word() {
+            match each(form, word) {
+                Ok(gone) => *removed += usize::from(gone),
+                Err(error) => {
+                    return Some((Bound::Included(<K::Form as Form>::keep(form)), Some(error)));
+                }
+            }
+            if *removed >= until {
+                return Some((Bound::Excluded(<K::Form as Form>::keep(form)), None));
+            }
+        }
+        None
+    }
 }
 
 /// Removal of what a scan finds.
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
+    /// Sweeps a range: under `guard`, or under a pin for so many removals, and then once more where memory is short.
+    fn sweep_all(
+        &self,
+        (mut from, to): Kept<K>,
+        guard: Option<&Guard>,
+        mut each: impl FnMut(KeyRef<'_, I>, u64, &Guard) -> Result<bool, AllocError>,
+    ) -> Result<usize, AllocError> {
+        let (mut removed, mut failed_at) = (0, usize::MAX);
+        loop {
+            let paused = {
+                let own = guard.is_none().then(|| self.one_shot());
+                let pinned = guard.or(own.as_ref()).expect("one of the two");
+                let most = if guard.is_none() { UNDER_A_PIN } else { usize::MAX };
+                let mut entries = Range::new(self, (from, to.clone()), pinned);
+                let each = |form: KeyRef<'_, I>, word| each(form, word, pinned);
+                entries.sweep(&mut removed, each, most)
+            };
+            let Some((place, error)) = paused else { return Ok(removed) };
+            if let Some(error) = error {
+                if guard.is_some() || failed_at == removed {
+                    return Err(error);
+                }
+                failed_at = removed;
+                self.shrink();
+            }
+            from = place;
+        }
+    }
+
     pub(super) fn do_retain(
         &self,
         mut keep: impl FnMut(&K::Ref<'_>, &V) -> bool,
-        guard: &Guard,
+        guard: Option<&Guard>,
     ) -> Result<usize, AllocError> {
-        let mut removed = 0;
-        let mut entries = self.do_range(.., guard);
-        while let Some((form, word)) = entries.next_word() {
-            let key = K::from_form(form);
+        self.sweep_all((Bound::Unbounded, Bound::Unbounded), guard, |form, word, guard| {
+            let key = K::from_form(short::<K>(form));
             match self.remove_form_if(form, word, |value| !keep(&key, value), guard.into()) {
-                Ok(value) => removed += usize::from(value.is_some()),
-                Err(RemoveIfError::Kept(_)) => {}
-                Err(RemoveIfError::Alloc(error)) => return Err(error),
+                Ok(value) => Ok(value.is_some()),
+                Err(RemoveIfError::Kept(_)) => Ok(false),
+                Err(RemoveIfError::Alloc(error)) => Err(error),
             }
-        }
-        Ok(removed)
+        })
     }
 
-    pub(super) fn remove_all(
+    pub(super) fn do_remove_range(
         &self,
-        mut entries: Range<'_, K, V, I>,
-        guard: &Guard,
+        range: impl KeyRange<K>,
+        guard: Option<&Guard>,
     ) -> Result<usize, AllocError> {
-        let mut removed = 0;
-        while let Some((form, _)) = entries.next_word() {
-            if let Some(word) = self.index.remove(form, guard)? {
+        self.sweep_all(range.keep(), guard, |form, _, guard| {
+            let removed = self.index.remove(form, guard)?;
+            if let Some(word) = removed {
                 self.taken(word, guard.into());
-                removed += 1;
             }
-        }
-        Ok(removed)
+            Ok(removed.is_some())
+        })
     }
 }
 

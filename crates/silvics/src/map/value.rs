@@ -23,9 +23,10 @@
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `Waiting::ready` | store, by the collector | Release | `take_ready` | reads of the values by those who had pinned happen before the drop |
-//! | `Waiting::ready` | `take_ready` | Acquire | the above | as above |
-//! | `some_ready` | all | Relaxed | – | a hint that it is worth a look: one that is missed is seen by a later call |
+//! | `Waiting::ready` | store, by the collector | `SeqCst` | `take_ready` | reads of the values by those who had pinned happen before the drop; comes before `some_ready` |
+//! | `Waiting::ready` | `take_ready` | `SeqCst` | the above | as above |
+//! | `some_ready` | store, swap | `SeqCst` | each other | of who clears it and who sets it one is first: either it stays set, or who has cleared it sees what is ready |
+//! | `some_ready` | load | Relaxed | – | a hint that it is worth a look: what is missed is seen by a later call |
 //!
 //! A slot is initialised before the store that publishes its word in the index, which releases it.
 
@@ -39,6 +40,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, drop_in_place, with_exposed_provenance_mut};
@@ -270,8 +272,8 @@ unsafe impl<V: Value, P: Placement> Reclaim for Slots<V, P> {
                 unsafe { batch.run(&*pool) };
             }
             if let Some((ready, some_ready)) = later {
-                ready.store(true, Ordering::Release);
-                some_ready.store(true, Ordering::Relaxed);
+                ready.store(true, Ordering::SeqCst);
+                some_ready.store(true, Ordering::SeqCst);
             }
         }
     }
@@ -281,7 +283,7 @@ impl<V: Value, P: Placement> Slots<V, P> {
     /// The oldest batch, if nobody can read its values any more.
     fn take_ready(&self) -> Option<Sealed> {
         let mut waiting = self.waiting.lock();
-        if !waiting.front()?.ready.load(Ordering::Acquire) {
+        if !waiting.front()?.ready.load(Ordering::SeqCst) {
             return None;
         }
         waiting.pop_front().map(|waiting| waiting.batch)
@@ -296,11 +298,11 @@ impl<V: Value, P: Placement> Slots<V, P> {
         if DROPPING.try_with(|dropping| dropping.replace(true)).unwrap_or(true) {
             return;
         }
-        self.some_ready.store(false, Ordering::Relaxed);
+        self.some_ready.swap(false, Ordering::SeqCst);
         for left in (0..most).rev() {
             let Some(batch) = self.take_ready() else { break };
             if left == 0 {
-                self.some_ready.store(true, Ordering::Relaxed); // perhaps
+                self.some_ready.store(true, Ordering::SeqCst); // perhaps
             }
             // SAFETY: each was retired once (V1), and nobody reads it any more.
             unsafe { batch.run(self) };
@@ -467,10 +469,16 @@ impl<V: Value, P: Placement> Draft<'_, V, P> {
         std::mem::forget(self);
     }
 
+    /// For a call of the index that may place it.
+    #[inline(always)]
+    pub(crate) fn offered(self) -> Offered<Self> {
+        Offered(ManuallyDrop::new(self))
+    }
+
     /// It is not, and goes back to where it came from.
     #[cold]
     pub(crate) fn into_value(self) -> V {
-        let draft = std::mem::ManuallyDrop::new(self);
+        let draft = ManuallyDrop::new(self);
         let Some(boxed) = draft.values.boxed() else {
             // SAFETY: `word_of` has written a `V`, of a type that can be copied.
             return unsafe { (&raw const draft.word).cast::<V>().read() };
@@ -482,6 +490,23 @@ impl<V: Value, P: Placement> Draft<'_, V, P> {
             boxed.slots.memory.free(slot);
             value
         }
+    }
+}
+
+/// A draft that the index may have, or not: it is placed unless it is refused. So if the index unwinds, of which nobody knows how
+/// far it has come, the value is not dropped.
+pub(crate) struct Offered<D>(ManuallyDrop<D>);
+
+impl<V: Value, P: Placement> Offered<Draft<'_, V, P>> {
+    #[inline(always)]
+    pub(crate) fn word(&self) -> u64 {
+        self.0.word
+    }
+
+    /// The index does not have it.
+    #[cold]
+    pub(crate) fn refused(self) -> V {
+        ManuallyDrop::into_inner(self.0).into_value()
     }
 }
 

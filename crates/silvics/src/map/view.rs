@@ -17,8 +17,9 @@ use std::ops::Bound;
 ///
 /// # Writers
 /// `insert`, `remove` and their like panic where memory cannot be had, as the standard library's
-/// collections do, and with a sentence. Each has a form that begins with `try_` and tells it instead, giving
-/// back what was to be put in; the map is as it was. [`View::try_insert`] is the literature's put-if-absent: of [`View::insert`]
+/// collections do, or where a key is longer than the index takes (64 KiB), and with a sentence. Each has a form that begins with `try_` and tells it instead, giving
+/// back what was to be put in; the map is as it was. What has been removed under this pin is no memory to be had; the methods of the map
+/// itself, which pin for a call, let go of theirs and try once more. [`View::try_insert`] is the literature's put-if-absent: of [`View::insert`]
 /// that form is [`View::try_upsert`].
 pub struct View<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> {
     map: &'m Map<K, V, I>,
@@ -48,6 +49,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     /// gone, which the exclusive borrow makes sure of.
     #[inline]
     pub fn repin(&mut self) {
+        self.map.values.drop_some();
         self.guard.repin();
     }
 
@@ -100,7 +102,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         &self,
         key: impl AsKey<K>,
         value: V,
-    ) -> Result<ValueRef<'_, V>, TryInsertError<'_, V>> {
+    ) -> Result<ValueRef<'_, V>, TryInsertError<ValueRef<'_, V>, V>> {
         self.map.do_try_insert(&key, value, (&self.guard).into())
     }
 
@@ -161,7 +163,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         &self,
         key: impl AsKey<K>,
         condition: impl FnMut(&V) -> bool,
-    ) -> Result<Option<ValueRef<'_, V>>, RemoveIfError<'_, V>> {
+    ) -> Result<Option<ValueRef<'_, V>>, RemoveIfError<ValueRef<'_, V>>> {
         self.map.do_remove_if(&key, condition, (&self.guard).into())
     }
 
@@ -212,7 +214,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         &self,
         key: impl AsKey<K>,
         decide: impl FnMut(Option<&V>) -> Operation<V, T>,
-    ) -> Compute<'_, V, T> {
+    ) -> Compute<ValueRef<'_, V>, T> {
         unwrapped(self.try_compute(key, decide))
     }
 
@@ -221,7 +223,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         &self,
         key: impl AsKey<K>,
         decide: impl FnMut(Option<&V>) -> Operation<V, T>,
-    ) -> Result<Compute<'_, V, T>, Rejected<Option<V>>> {
+    ) -> Result<Compute<ValueRef<'_, V>, T>, Rejected<Option<V>>> {
         self.map.do_compute(&key, decide, (&self.guard).into())
     }
 
@@ -232,7 +234,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         key: impl AsKey<K>,
         expected: Option<&V>,
         new: Option<V>,
-    ) -> Result<Option<ValueRef<'_, V>>, CompareExchangeError<'_, V>>
+    ) -> Result<Option<ValueRef<'_, V>>, CompareExchangeError<ValueRef<'_, V>, V>>
     where
         V: PartialEq,
     {
@@ -257,7 +259,22 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         &self,
         entries: R,
     ) -> Result<usize, ExtendError<Q, V, R::IntoIter>> {
-        self.map.do_extend(entries.into_iter(), Some(&self.guard))
+        self.map.do_extend(entries.into_iter(), Some(&self.guard), |_| ())
+    }
+
+    /// [`View::insert`] of every entry, in their order. Returns for each what its key had before. Each is one linearizable upsert, and
+    /// all of them are not one moment.
+    pub fn insert_many<Q: AsKey<K>>(
+        &self,
+        entries: impl IntoIterator<Item = (Q, V)>,
+    ) -> Vec<Option<ValueRef<'_, V>>> {
+        let mut before = Vec::new();
+        let see = |old: Option<u64>| {
+            before.push(old.map(|old| self.map.lent(old, (&self.guard).into())));
+        };
+        let done = self.map.do_extend(entries.into_iter(), Some(&self.guard), see);
+        done.unwrap_or_else(|error| refuse(error.error));
+        before
     }
 
     /// Removes the entries of which `keep` does not hold, and returns how many. An entry is removed with the value that
@@ -272,7 +289,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         &self,
         keep: impl FnMut(&K::Ref<'_>, &V) -> bool,
     ) -> Result<usize, AllocError> {
-        self.map.do_retain(keep, &self.guard)
+        self.map.do_retain(keep, Some(&self.guard))
     }
 
     /// Removes the entries of `range`, and returns how many. Those inserted meanwhile may or may not be removed.
@@ -282,7 +299,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
 
     /// [`View::remove_range`], as far as memory can be had: see [`View::try_remove`].
     pub fn try_remove_range(&self, range: impl KeyRange<K>) -> Result<usize, AllocError> {
-        self.map.remove_all(self.map.do_range(range, &self.guard), &self.guard)
+        self.map.do_remove_range(range, Some(&self.guard))
     }
 
     /// Removes all entries, and returns how many. Those inserted meanwhile may or may not be removed.
@@ -292,7 +309,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
 
     /// [`View::clear`], as far as memory can be had: see [`View::try_remove`].
     pub fn try_clear(&self) -> Result<usize, AllocError> {
-        self.map.remove_all(self.iter(), &self.guard)
+        self.try_remove_range(..)
     }
 
     /// The entries of `range` in ascending order. An empty range (start past end) has none.
@@ -330,12 +347,13 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// The first entry at or behind a bound.
+    /// The first entry at or behind a bound, as a scan from there comes to it: beside writers there may be no moment at which it
+    /// was the first.
     pub fn lower_bound<Q: AsKey<K>>(&self, bound: Bound<Q>) -> Option<Entry<'_, K, V>> {
         self.range((bound, Bound::Unbounded)).next()
     }
 
-    /// The last entry at or before a bound.
+    /// The last entry at or before a bound, as [`View::lower_bound`].
     pub fn upper_bound<Q: AsKey<K>>(&self, bound: Bound<Q>) -> Option<Entry<'_, K, V>> {
         self.range_rev((Bound::Unbounded, bound)).next()
     }

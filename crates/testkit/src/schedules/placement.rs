@@ -131,7 +131,8 @@ pub struct ModelSlots<T> {
     marker: PhantomData<fn() -> T>,
 }
 
-impl<T: Send + 'static> SlotAlloc<T> for ModelSlots<T> {
+// SAFETY: from the global allocator, with the layout that is asked for.
+unsafe impl<T: Send + 'static> SlotAlloc<T> for ModelSlots<T> {
     const RELEASES_WHOLE: bool = false;
 
     fn new(kind: &'static str, config: &Config) -> Self {
@@ -165,7 +166,8 @@ impl ModelBytes {
     }
 }
 
-impl BytesAlloc for ModelBytes {
+// SAFETY: from the global allocator, with the layout that is asked for.
+unsafe impl BytesAlloc for ModelBytes {
     const RELEASES_WHOLE: bool = false;
 
     fn new(kind: &'static str, config: &Config) -> Self {

@@ -1,0 +1,268 @@
+//! The methods of maps that pin by themselves: the same answers as `BTreeMap`'s, and what they do when memory is short.
+
+#![cfg(not(silvics_shuttle))] // real threads
+
+use silvics::map::{CompareExchangeError, Compute, Operation, TryInsertError};
+use silvics::{AllocError, Map, Options, Pages};
+use silvics_sync::atomic::{AtomicI64, Ordering};
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Included};
+use std::sync::Arc;
+
+/// Numbers without a pattern.
+fn mixed(n: u64) -> u64 {
+    let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
+}
+
+/// A value that is counted as long as it lives.
+#[derive(Debug)]
+struct Counted(u64, Arc<AtomicI64>);
+
+impl Counted {
+    fn new(number: u64, live: &Arc<AtomicI64>) -> Self {
+        live.fetch_add(1, Ordering::Relaxed);
+        Self(number, Arc::clone(live))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn they_agree_with_btreemap() {
+    let map: Map<String, String> = Map::new();
+    let mut model = BTreeMap::new();
+    let name = |n: u64| format!("key {}", n % 60);
+    let mut asked = 0;
+    for n in 0..20_000 {
+        let (draw, key, value) = (mixed(n), name(mixed(n) >> 32), n.to_string());
+        match draw % 16 {
+            0 | 1 => {
+                let old = map.insert(&key, value.clone()).map(|old| old.clone());
+                assert_eq!(old, model.insert(key, value));
+            }
+            2 => match map.try_insert(&key, value.clone()) {
+                Ok(present) => {
+                    assert_eq!(*present, value);
+                    assert_eq!(model.insert(key, value), None);
+                }
+                Err(TryInsertError::Occupied { present, value: back }) => {
+                    assert_eq!((Some(&*present), back), (model.get(&key), value));
+                }
+                Err(error) => panic!("{error}"),
+            },
+            3 | 4 => {
+                assert_eq!(map.remove(&key).map(|old| old.clone()), model.remove(&key));
+            }
+            5 => match map.remove_if(&key, |value| value.len() % 2 == 0) {
+                Ok(removed) => {
+                    assert_eq!(removed.map(|old| old.clone()), model.remove(&key));
+                }
+                Err(kept) => assert_eq!(Some(&*kept), model.get(&key)),
+            },
+            6 => {
+                let new = map.update(&key, |old| format!("{}.", &old[..old.len().min(5)]));
+                let theirs = model.get_mut(&key).map(|old| {
+                    *old = format!("{}.", &old[..old.len().min(5)]);
+                    old.clone()
+                });
+                assert_eq!(new.map(|new| new.clone()), theirs);
+            }
+            7 => {
+                let state = model.get(&key).cloned();
+                let decide = |old: Option<&String>| {
+                    asked += 1;
+                    assert_eq!(old, state.as_ref());
+                    match (draw >> 8) % 3 {
+                        0 => Operation::Insert(value.clone()),
+                        1 => Operation::Remove,
+                        _ => Operation::Abort(n),
+                    }
+                };
+                match (map.compute(&key, decide), (draw >> 8) % 3) {
+                    (Compute::Inserted(new), 0) => {
+                        assert_eq!((&*new, &state), (&value, &None));
+                        model.insert(key, value);
+                    }
+                    (Compute::Updated { old, new }, 0) => {
+                        assert_eq!((Some(&*old), &*new), (state.as_ref(), &value));
+                        model.insert(key, value);
+                    }
+                    (Compute::Removed(old), 1) => {
+                        assert_eq!(old.as_deref(), model.remove(&key).as_ref());
+                    }
+                    (Compute::Aborted(told), 2) => assert_eq!(told, n),
+                    (other, _) => panic!("{other:?}"),
+                }
+            }
+            8 => {
+                let expected = if draw >> 8 & 1 == 0 { model.get(&key).cloned() } else { None };
+                let new = (draw >> 9 & 1 == 0).then_some(value);
+                match map.compare_exchange(&key, expected.as_ref(), new.clone()) {
+                    Ok(old) => {
+                        assert_eq!(old.as_deref(), expected.as_ref());
+                        assert_eq!(model.get(&key), expected.as_ref());
+                        match new {
+                            Some(new) => model.insert(key, new),
+                            None => model.remove(&key),
+                        };
+                    }
+                    Err(CompareExchangeError::Mismatch { present, new: back }) => {
+                        assert_eq!((present.as_deref(), back), (model.get(&key), new));
+                        assert_ne!(model.get(&key), expected.as_ref());
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            9 => {
+                let found = map.get_or_insert(&key, value.clone());
+                assert_eq!(&*found, model.entry(key).or_insert(value));
+            }
+            10 => {
+                let found = map.get_key_value(&key).map(|(key, value)| (key, value.clone()));
+                assert_eq!(
+                    found.as_ref().map(|(key, value)| (key, value)),
+                    model.get_key_value(&key)
+                );
+            }
+            11 => {
+                let found = map.lower_bound(Excluded(&key)).map(|(key, _)| key);
+                let theirs =
+                    model.range::<String, _>((Excluded(&key), std::ops::Bound::Unbounded)).next();
+                assert_eq!(found.as_ref(), theirs.map(|(key, _)| key));
+                let found = map.upper_bound(Included(&key)).map(|(key, _)| key);
+                assert_eq!(
+                    found.as_ref(),
+                    model.range::<String, _>(..=key).next_back().map(|(key, _)| key)
+                );
+            }
+            12 => {
+                let first = map.first().map(|(key, value)| (key, value.clone()));
+                assert_eq!(first, model.first_key_value().map(|(k, v)| (k.clone(), v.clone())));
+                let last = map.last().map(|(key, value)| (key, value.clone()));
+                assert_eq!(last, model.last_key_value().map(|(k, v)| (k.clone(), v.clone())));
+            }
+            13 if (draw >> 8) % 8 == 0 => {
+                let first = map.pop_first().map(|(key, value)| (key, value.clone()));
+                assert_eq!(first, model.pop_first());
+                let last = map.pop_last().map(|(key, value)| (key, value.clone()));
+                assert_eq!(last, model.pop_last());
+            }
+            14 if (draw >> 8) % 64 == 0 => {
+                let keep = |value: &String| value.len() != 4;
+                let before = model.len();
+                model.retain(|_, value| keep(value));
+                assert_eq!(map.retain(|_, value| keep(value)), before - model.len());
+                assert_eq!(map.remove_range(&key..), model.split_off(&key).len());
+            }
+            _ => assert_eq!(map.get(&key).as_deref(), model.get(&key)),
+        }
+    }
+    assert!(asked > 500 && model.len() > 10);
+    assert!(map.pin().iter().map(|(k, v)| (k.to_string(), String::clone(&v))).eq(model.clone()));
+    assert_eq!(map.clear(), model.len());
+    assert!(map.is_empty());
+}
+
+#[test]
+fn sweeps_go_on_where_they_have_pinned_anew() {
+    let map: Map<u64, u64> = Map::new();
+    map.extend((0..10_000).map(|n| (n * 7, n)));
+    let mut asked = Vec::new();
+    let removed = map.retain(|key, value| {
+        asked.push(*key);
+        value % 5 == 0
+    });
+    assert!(asked.iter().copied().eq((0..10_000).map(|n| n * 7)), "each once, in order");
+    assert_eq!((removed, map.len()), (8_000, 2_000));
+    assert_eq!(map.remove_range(35..=35_000), 1_000);
+    assert_eq!(map.clear(), 1_000);
+}
+
+#[test]
+fn what_a_batch_has_not_been_asked_for_stays() {
+    let map: Map<u64, u64> = Map::new();
+    map.insert(1, 10);
+    let view = map.pin();
+    let mut found = [view.get(1); 100];
+    view.get_many(&[2], &mut found);
+    assert_eq!((found[0], found[1].as_deref(), found[99].as_deref()), (None, Some(&10), Some(&10)));
+    let before = view.insert_many([(1, 11), (2, 20), (1, 12)]);
+    let before: Vec<Option<u64>> = before.into_iter().map(|old| old.map(|old| *old)).collect();
+    assert_eq!(before, [Some(10), None, Some(11)]);
+    assert_eq!(view.get(1).as_deref(), Some(&12));
+}
+
+#[test]
+fn a_flush_and_a_new_pin_drop_what_has_been_removed() {
+    let live = Arc::new(AtomicI64::new(0));
+    let map: Map<u64, Counted> = Map::new();
+    map.insert(1, Counted::new(1, &live));
+    drop(map.remove(1));
+    map.flush();
+    assert_eq!(live.load(Ordering::Relaxed), 0, "the only one removed");
+
+    let mut reader = map.pin();
+    for n in 0..1000 {
+        map.insert(n, Counted::new(n, &live));
+        map.remove(n);
+    }
+    assert!(live.load(Ordering::Relaxed) > 500, "they can be read");
+    for n in 0..1000 {
+        reader.repin();
+        map.insert(n, Counted::new(n, &live));
+        map.remove(n);
+    }
+    assert!(live.load(Ordering::Relaxed) < 500, "{} are left", live.load(Ordering::Relaxed));
+}
+
+#[test]
+fn a_full_map_takes_what_it_has_room_for_once_its_garbage_is_gone() {
+    let live = Arc::new(AtomicI64::new(0));
+    let value = |n| Counted::new(n, &live);
+    let limit = 3 << 20;
+    let options = Options { memory_limit: Some(limit), pages: Pages::Small, ..Options::default() };
+    let map = Map::<String, Counted>::with_options(&options).expect("there is room for none");
+    let name = |n: u64| format!("{:016x}", mixed(n));
+    let mut full = 0;
+    let error = loop {
+        match map.try_upsert(name(full), value(full)) {
+            Ok(old) => assert!(old.is_none()),
+            Err(rejected) => break rejected,
+        }
+        full += 1;
+    };
+    assert!(matches!(error.error, AllocError::Limit { .. }), "{error}");
+    assert_eq!(error.value.0, full, "it comes back");
+    drop(error);
+    assert!(map.bytes() <= limit);
+    // The key is present: that is the answer, whatever there is room for.
+    match map.try_insert(name(5), value(0)) {
+        Err(TryInsertError::Occupied { present, .. }) => assert_eq!(present.0, 5),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(map.get_or_insert(name(6), value(0)).0, 6);
+    // Replaced and removed, over and over: what is gone makes room for what comes.
+    map.remove(name(0)).expect("present");
+    for n in 1..full {
+        assert_eq!(map.insert(name(n), value(n + 1)).expect("present").0, n);
+    }
+    for n in 1..full {
+        map.remove(name(n)).expect("present");
+        assert!(map.insert(name(n), value(n)).is_none());
+    }
+    assert_eq!(map.len() as u64, full - 1);
+    assert_eq!(map.clear() as u64, full - 1);
+    map.flush();
+    assert_eq!(live.load(Ordering::Relaxed), 0);
+    // Of other sizes, which need other slabs.
+    let long = |n: u64| format!("{:0100}", mixed(n));
+    for n in 0..full / 8 {
+        map.insert(long(n), value(n));
+    }
+    assert!(map.bytes() <= limit);
+}
