@@ -3,12 +3,13 @@
 use silvics::bst::build::Baseline;
 use silvics::bst::natarajan::build::Fixed2;
 use silvics::{
-    ArtTree, BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
-    OrderedIndex, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
+    ArtTree, BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, Map,
+    NatarajanTree, OrderedIndex, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
 };
-use silvics_testkit::counting::Counting;
+use silvics_testkit::counting::{Counting, allocations};
 use silvics_testkit::erased::{Erased, points, run};
 use silvics_testkit::{TestKey, holds, lookups};
+use std::sync::Arc;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -99,4 +100,39 @@ fn skiplist() {
 fn skiplist_scans() {
     holds(lookups::scans_allocate_nothing::<SkipList<u64, Pooled>>());
     holds(lookups::scans_allocate_nothing::<SkipList<[u8], Pooled>>());
+}
+
+#[test]
+fn maps() {
+    let names: Map<String, Vec<u64>> = Map::new();
+    let pairs: Map<(String, u64), u64> = Map::new();
+    let numbers: Map<i32, Arc<str>> = Map::new();
+    let name = |n: i32| format!("name with a \0 {n}");
+    for n in 0..1000 {
+        names.insert(name(n), vec![n as u64]);
+        pairs.insert((name(n), 7), n as u64);
+        numbers.insert(n, name(n).into());
+    }
+    let asked: Vec<String> = (0..1200).map(name).collect();
+    let (name_view, pair_view, number_view) = (names.pin(), pairs.pin(), numbers.pin());
+    let owned = names.pin_owned();
+    let look = || {
+        let mut found = 0;
+        for (n, name) in (0..).zip(&asked) {
+            found += name_view.get(name.as_str()).map_or(0, |values| values.len());
+            found += usize::from(names.get(name).is_some() && owned.contains_key(name));
+            found += usize::from(pair_view.get((name.as_str(), 7)).is_some());
+            found += usize::from(pair_view.contains_key((name, 8)));
+            found += number_view.get(n).map_or(0, |text| usize::from(**text == **name));
+        }
+        found
+    };
+    look(); // this thread's buffer for keys that are encoded
+    let before = allocations();
+    assert_eq!(look(), 4 * 1000);
+    assert_eq!(allocations() - before, 0);
+    let before = allocations();
+    assert_eq!(number_view.range(..500).map(|(_, text)| text.len()).count(), 500);
+    assert_eq!(name_view.iter().map(|(_, values)| values.len()).sum::<usize>(), 1000);
+    assert!(allocations() - before <= 1000, "a key with a zero is decoded, others are lent");
 }

@@ -11,6 +11,7 @@
 //! ```
 //! What is in it comes before what is left on the path. As scans may end soon, the first entries are had without.
 
+use super::key::Parts;
 use super::node::{LINE, four};
 use super::scan::{Found, Frame};
 use super::seek::Visit;
@@ -18,8 +19,9 @@ use super::word::{Kind, Word};
 use silvics_sync::prefetch;
 
 /// A leaf, or what is beyond an edge of a node.
+#[doc(hidden)]
 #[derive(Clone, Copy)]
-struct Part {
+pub struct Part {
     word: Word,
     edge: u16,
     /// Whether the children of a node have been asked for.
@@ -40,7 +42,7 @@ const FIRST: usize = 4;
 /// … and at most.
 const MOST: usize = 24;
 /// As many as there is room for.
-const ROOM: usize = 96;
+pub(super) const ROOM: usize = 64;
 /// Children that are pushed at once.
 const CHILDREN: usize = 16;
 /// How far below the top the node is whose children are prefetched.
@@ -56,16 +58,18 @@ pub(super) enum Next {
 }
 
 /// See the module docs.
-pub(super) struct Ahead {
-    parts: Vec<Part>,
+pub(super) struct Ahead<K: Parts + ?Sized> {
+    /// The first `len` are there.
+    parts: K::Ahead,
+    len: usize,
     /// How many are wanted, once `passed` is [`WITHOUT`].
     wanted: usize,
     passed: usize,
 }
 
-impl Ahead {
+impl<K: Parts + ?Sized> Ahead<K> {
     pub(super) fn new() -> Self {
-        Self { parts: Vec::new(), wanted: FIRST, passed: 0 }
+        Self { parts: K::NOTHING_AHEAD, len: 0, wanted: FIRST, passed: 0 }
     }
 
     /// An entry has been had without.
@@ -74,47 +78,54 @@ impl Ahead {
         self.passed += 1;
     }
 
-    /// How many are wanted: none as long as the scan may be a short one, or if there is no memory for them.
+    /// How many are wanted: none as long as the scan may be a short one.
     #[inline(always)]
     pub(super) fn missing(&mut self) -> usize {
-        if self.passed < WITHOUT || !self.parts.is_empty() {
-            return 0;
-        }
-        self.want()
-    }
-
-    #[inline(never)]
-    fn want(&mut self) -> usize {
-        if self.parts.try_reserve_exact(ROOM).is_err() {
-            self.passed = 0; // asks again later
+        if self.passed < WITHOUT || self.len > 0 {
             return 0;
         }
         let wanted = self.wanted;
-        self.wanted = (2 * self.wanted).min(MOST);
+        self.wanted = (2 * wanted).min(MOST);
         wanted
+    }
+
+    #[inline(always)]
+    fn put(&mut self, part: Part) {
+        self.parts.as_mut()[self.len].write(part);
+        self.len += 1;
+    }
+
+    /// A part, of those that are there.
+    #[inline(always)]
+    fn part(&mut self, at: usize) -> &mut Part {
+        debug_assert!(at < self.len);
+        // SAFETY: `put` has written it.
+        unsafe { self.parts.as_mut()[at].assume_init_mut() }
     }
 
     /// Takes in what comes behind all others.
     #[inline(always)]
     pub(super) fn push<const REV: bool>(&mut self, word: Word) {
         prefetch_whole(word);
-        self.parts.push(Part::whole::<REV>(word));
+        self.put(Part::whole::<REV>(word));
     }
 
     /// All that is wanted has been pushed.
     pub(super) fn turn(&mut self) {
-        self.parts.reverse();
+        self.parts.as_mut()[..self.len].reverse();
     }
 
     /// The next leaf, taken out.
     #[inline(always)]
     pub(super) fn next<const REV: bool>(&mut self) -> Next {
-        while let Some(part) = self.parts.pop() {
+        while let Some(top) = self.len.checked_sub(1) {
+            let part = *self.part(top);
+            self.len = top;
             if part.word.kind() == Kind::Leaf {
                 self.soon();
                 return Next::Leaf(part.word);
             }
-            if self.parts.len() > ROOM - CHILDREN - 1 {
+            if self.len > ROOM - CHILDREN - 1 {
                 return Next::Crowded;
             }
             self.unfold::<REV>(part);
@@ -125,8 +136,8 @@ impl Ahead {
     /// Asks for the children of a node that will be popped soon.
     #[inline(always)]
     fn soon(&mut self) {
-        let Some(at) = self.parts.len().checked_sub(SOON) else { return };
-        let part = &mut self.parts[at];
+        let Some(at) = self.len.checked_sub(SOON) else { return };
+        let part = self.part(at);
         if part.word.kind() == Kind::Node4 && !part.known {
             part.known = true;
             // SAFETY: read under the scan's guard.
@@ -157,9 +168,9 @@ impl Ahead {
             }
         }
         if count == CHILDREN {
-            self.parts.push(Part { edge: frame.edge(), ..part });
+            self.put(Part { edge: frame.edge(), ..part });
         }
-        self.parts.extend(children[..count].iter().rev().map(|&word| Part::whole::<REV>(word)));
+        children[..count].iter().rev().for_each(|&word| self.put(Part::whole::<REV>(word)));
     }
 
     /// The same of the smallest node, as most are: without a set of digits.
@@ -181,12 +192,12 @@ impl Ahead {
             children[at] = (rank, word);
             count += 1;
         });
-        self.parts.extend(children[..count].iter().map(|&(_, word)| Part::whole::<REV>(word)));
+        children[..count].iter().for_each(|&(_, word)| self.put(Part::whole::<REV>(word)));
     }
 
     /// Begins again, as if nothing had been given.
     pub(super) fn reset(&mut self) {
-        *self = Self::new();
+        (self.len, self.wanted, self.passed) = (0, FIRST, 0);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Keys as a radix tree sees them: digits at depths.
 
+use super::ahead::{Part, ROOM};
 use super::leaf::{BYTES_LEAVES, U64_LEAVES, U128_LEAVES};
 use super::leaf::{BytesLeaf, BytesLeaves, IntegerLeaf, IntegerLeaves, LeafOf, Leaves};
 use super::node::NODES;
@@ -34,8 +35,12 @@ pub trait Parts: IndexKey {
     const LEAF_KEYS: usize;
     /// The bytes of a key, at most.
     const MAX_BYTES: usize;
-    /// Whether scans look for leaves ahead, as their leaves are many, and all keys have one.
+    /// Whether scans look ahead: where all keys have leaves, and leaves are many. If so they have …
     const LOOKS_AHEAD: bool;
+    /// … at first nothing ahead …
+    const NOTHING_AHEAD: Self::Ahead;
+    /// … and so much, at most.
+    type Ahead: AsRef<[MaybeUninit<Part>]> + AsMut<[MaybeUninit<Part>]>;
     /// The tree's objects: first the nodes, in the order of their kinds, then the leaves, by how many keys
     /// they have.
     const OBJECTS: &'static [NodeLayout];
@@ -72,6 +77,8 @@ impl Parts for u64 {
     const LEAF_KEYS: usize = 4;
     const MAX_BYTES: usize = 8;
     const LOOKS_AHEAD: bool = false;
+    const NOTHING_AHEAD: [MaybeUninit<Part>; 0] = [];
+    type Ahead = [MaybeUninit<Part>; 0];
     const OBJECTS: &'static [NodeLayout] = &{
         let ([a, b, c, d, e, f, g], [h, i, j, k]) = (NODES, U64_LEAVES);
         [a, b, c, d, e, f, g, h, i, j, k]
@@ -118,6 +125,8 @@ impl Parts for u128 {
     const LEAF_KEYS: usize = 4;
     const MAX_BYTES: usize = 16;
     const LOOKS_AHEAD: bool = false;
+    const NOTHING_AHEAD: [MaybeUninit<Part>; 0] = [];
+    type Ahead = [MaybeUninit<Part>; 0];
     const OBJECTS: &'static [NodeLayout] = &{
         let ([a, b, c, d, ..], [h, i, j, k]) = (NODES, U128_LEAVES);
         [a, b, c, d, h, i, j, k]
@@ -161,6 +170,8 @@ impl Parts for [u8] {
     const LEAF_KEYS: usize = 1;
     const MAX_BYTES: usize = 64 << 10;
     const LOOKS_AHEAD: bool = true;
+    const NOTHING_AHEAD: Self::Ahead = [const { MaybeUninit::uninit() }; ROOM];
+    type Ahead = [MaybeUninit<Part>; ROOM];
     const OBJECTS: &'static [NodeLayout] = &{
         let ([a, b, c, d, ..], [leaf]) = (NODES, BYTES_LEAVES);
         [a, b, c, d, leaf]

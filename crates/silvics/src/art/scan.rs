@@ -282,7 +282,7 @@ struct Walk<'g, K: ArtKey + ?Sized, P: Placement> {
     /// Whether it may have forgotten where it has parted from the path of `from`.
     astray: bool,
     /// What comes before what is on the stack, if such keys are looked for ahead.
-    ahead: Ahead,
+    ahead: Ahead<K>,
     /// The leaf where it stands, and how many of its keys are still to come.
     leaf: Option<(K::Leaf<'g>, usize)>,
     /// The last key it has given; before that, where it begins.
