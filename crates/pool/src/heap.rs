@@ -43,7 +43,7 @@ pub(crate) mod tcmalloc;
 ///
 /// # Safety
 /// `alloc` gives memory of that layout that is nobody else's until `free` takes it back, or the heap is
-/// dropped. All threads may call both.
+/// dropped. All threads may call both. `free` and `bytes` do not unwind: they are called when what they are called for has happened.
 pub unsafe trait Heap: fmt::Debug + Send + Sync + 'static {
     /// How many bytes an object takes of it, as far as it knows.
     fn bytes(&self, layout: Layout) -> usize {

@@ -140,6 +140,9 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                 return violation("I5", format!("{before:?} before {key:?}"));
             }
         }
-        Ok(leaf.len())
+        match leaf.places().count() {
+            0 => violation("I5", "a leaf of which all are gone".into()),
+            entries => Ok(entries),
+        }
     }
 }

@@ -36,7 +36,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                         if child.kind() == Kind::Leaf {
                             // SAFETY: as above.
                             let leaf = unsafe { K::Leaf::from_word(child) };
-                            found.ends(leaf.len(), passed, skipped);
+                            found.ends(leaf.places().count(), passed, skipped);
                             found.hangs::<K>(leaf, word.depth());
                             continue;
                         }
@@ -63,13 +63,14 @@ impl Compression {
     /// A leaf hangs at a digit of a node of that depth.
     fn hangs<K: ArtKey + ?Sized>(&mut self, leaf: K::Leaf<'_>, depth: usize) {
         let mut below = 0;
-        for at in 0..leaf.len() {
+        let mut before = None;
+        for at in leaf.places() {
             let key = leaf.key(at);
             let last = K::digits(key) - 1;
             self.passed_below += last - depth;
             // Down to there it has the nodes of the key before it.
-            let shared = if at == 0 { depth } else { K::parting(leaf.key(at - 1), key) };
-            below += last - shared;
+            below += last - before.map_or(depth, |before| K::parting(leaf.key(before), key));
+            before = Some(at);
         }
         self.high += usize::from(below > 0);
         self.below += below;

@@ -18,7 +18,7 @@ use super::tidy::is_large;
 use super::word::{Kind, Word};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
-use silvics_pool::{AllocError, Placement};
+use silvics_pool::Placement;
 use silvics_sync::atomic::Ordering;
 use silvics_sync::backoff::Backoff;
 use silvics_sync::version::{Version, VersionLock};
@@ -71,7 +71,9 @@ fn front<K: Parts + ?Sized, const REV: bool>(at: Visit<'_>) -> Front<'_, K> {
         Some((digit, Found::Word(word))) if word.kind() == Kind::Leaf => {
             // SAFETY: read under the guard.
             let leaf = unsafe { K::Leaf::from_word(word) };
-            let place = if REV { leaf.len() - 1 } else { 0 };
+            let mut places = leaf.places();
+            let place = if REV { places.next_back() } else { places.next() };
+            let place = place.expect("a leaf has an entry");
             let value = leaf.value(place).load(Ordering::SeqCst);
             Front::Entry(Entry { key: leaf.key(place), value, digit, leaf: Some((word, place)) })
         }
@@ -183,27 +185,28 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     pub(super) fn pop<'g, const REV: bool>(
         &'g self,
         guard: &'g Guard,
-    ) -> Result<Option<(K::Ref<'g>, u64)>, AllocError> {
+    ) -> Option<(K::Ref<'g>, u64)> {
         let held = self.hold::<REV>();
         let at = held.last;
-        let Front::Entry(entry) = front::<K, REV>(at) else { return Ok(None) }; // LP: under the locks
-        match (at.node, entry.leaf) {
+        let Front::Entry(entry) = front::<K, REV>(at) else { return None }; // LP: under the locks
+        let unlinked = match (at.node, entry.leaf) {
             (NodeRef::Values(node), _) => {
                 node.take(entry.digit); // LP(popped)
                 self.len.add(-1);
+                Word::NONE
             }
-            (NodeRef::Words(node), Some(place)) => self.take(node, entry.digit, place, guard)?,
+            (NodeRef::Words(node), Some(place)) => self.take(node, entry.digit, place, guard),
             (NodeRef::Words(_), None) => unreachable!("entries below words are in leaves"),
-        }
+        };
         let large = is_large(at, at.header().live());
         drop(held);
-        if let Some((leaf, _)) = entry.leaf {
+        if !unlinked.is_none() {
             // SAFETY: unlinked above, under the lock.
-            unsafe { self.home.retire(leaf, guard) };
+            unsafe { self.home.retire(unlinked, guard) };
         }
         if large {
             self.tidy(K::shorten(entry.key), at.depth(), guard);
         }
-        Ok(Some(entry.pair()))
+        Some(entry.pair())
     }
 }

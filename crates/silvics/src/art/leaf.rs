@@ -14,11 +14,15 @@ pub trait LeafOf<'g, K: Parts + ?Sized>: Copy {
     /// # Safety
     /// The word leads to a leaf of a tree with such keys, which is not reclaimed as long as `'g` lasts.
     unsafe fn from_word(word: Word) -> Self;
-    /// How many keys it has.
+    /// How many places it has, each with a key.
     fn len(self) -> usize;
+    /// Whether what was at a place is gone.
+    fn is_gone(self, at: usize) -> bool;
+    /// The word of the same leaf without what is at a place; not of the last that is there.
+    fn without(word: Word, at: usize) -> Word;
     fn key(self, at: usize) -> K::Ref<'g>;
     fn value(self, at: usize) -> &'g AtomicU64;
-    /// Where a key is.
+    /// Where a key is, if it is not gone.
     fn find(self, key: K::Ref<'_>) -> Option<usize>;
     /// The value of a key.
     fn get(self, key: K::Ref<'_>) -> Option<u64>;
@@ -28,6 +32,12 @@ pub trait LeafOf<'g, K: Parts + ?Sized>: Copy {
     fn value_offset(self, at: usize) -> usize;
     /// All its bytes.
     fn bytes(self) -> usize;
+
+    /// The places of what is not gone: one at least.
+    #[inline(always)]
+    fn places(self) -> impl DoubleEndedIterator<Item = usize> {
+        (0..self.len()).filter(move |&at| !self.is_gone(at))
+    }
 }
 
 /// The pools of leaves.
@@ -137,11 +147,23 @@ const _: () = {
     assert!(size_of::<Leaf<[u64; 2], 4>>() == 96);
 };
 
-/// A leaf of one to four integers, of which its word tells the number.
+/// The lowest bits of the hint of a leaf of integers say how many it has, and those above which of them are gone: a removal
+/// that cannot have a smaller leaf links the same one with another word.
+const LEN_BITS: u32 = 3;
+const _: () = assert!(MOST_KEYS < 1 << LEN_BITS);
+
+/// How many integers the leaf has that a word leads to.
+#[inline(always)]
+pub(super) fn integers(word: Word) -> usize {
+    word.hint() & ((1 << LEN_BITS) - 1)
+}
+
+/// A leaf of one to four integers, of which its word tells the number, and which of them are gone.
 #[doc(hidden)]
 pub struct IntegerLeaf<'g, K> {
     keys: *const K,
     len: usize,
+    gone: usize,
     marker: PhantomData<&'g Object>,
 }
 
@@ -156,12 +178,22 @@ impl<K> Copy for IntegerLeaf<'_, K> {}
 impl<'g, K: Integer> LeafOf<'g, K> for IntegerLeaf<'g, K> {
     #[inline(always)]
     unsafe fn from_word(word: Word) -> Self {
-        Self { keys: word.object().cast(), len: word.hint(), marker: PhantomData }
+        let (len, gone) = (integers(word), word.hint() >> LEN_BITS);
+        Self { keys: word.object().cast(), len, gone, marker: PhantomData }
     }
 
     #[inline(always)]
     fn len(self) -> usize {
         self.len
+    }
+
+    #[inline(always)]
+    fn is_gone(self, at: usize) -> bool {
+        self.gone >> at & 1 != 0
+    }
+
+    fn without(word: Word, at: usize) -> Word {
+        Word::leaf(word.address(), (word.hint() | 1 << at << LEN_BITS) as u16)
     }
 
     #[inline(always)]
@@ -188,7 +220,7 @@ impl<'g, K: Integer> LeafOf<'g, K> for IntegerLeaf<'g, K> {
             let at = at.min(last);
             found = if self.key(at) == key { at } else { found };
         }
-        (found < MOST_KEYS).then_some(found)
+        (found < MOST_KEYS && !self.is_gone(found)).then_some(found)
     }
 
     /// In the same way.
@@ -261,7 +293,7 @@ impl<K: Integer, P: Placement> Leaves<K> for IntegerLeaves<K, P> {
         let leaf = word.address();
         // SAFETY: the caller's promise.
         unsafe {
-            match word.hint() {
+            match integers(word) {
                 1 => self.one.free(leaf.cast()),
                 2 => self.two.free(leaf.cast()),
                 3 => self.three.free(leaf.cast()),
@@ -339,6 +371,15 @@ impl<'g> LeafOf<'g, [u8]> for BytesLeaf<'g> {
     #[inline(always)]
     fn len(self) -> usize {
         1
+    }
+
+    #[inline(always)]
+    fn is_gone(self, _at: usize) -> bool {
+        false
+    }
+
+    fn without(_word: Word, _at: usize) -> Word {
+        unreachable!("the only one is the last one")
     }
 
     #[inline(always)]
@@ -436,9 +477,17 @@ impl<'k, K: Parts + ?Sized> Entries<'k, K> {
 
     /// Those of a leaf; under the lock of the node that leads to it, so that values stay what they are.
     pub(super) fn of(leaf: K::Leaf<'k>) -> Self {
-        let entry = |at| (leaf.key(at), leaf.value(at).load(Ordering::SeqCst));
-        let entries = std::array::from_fn(|at| entry(at.min(leaf.len() - 1)));
-        Self { entries, len: leaf.len() }
+        let mut places = leaf.places();
+        let mut entry = || {
+            let at = places.next()?;
+            Some((leaf.key(at), leaf.value(at).load(Ordering::SeqCst)))
+        };
+        let first = entry().expect("a leaf has an entry");
+        let mut entries = Self::one(first.0, first.1);
+        while let Some((key, value)) = entry() {
+            entries.push(key, value);
+        }
+        entries
     }
 
     /// Adds one behind the others.
@@ -457,7 +506,8 @@ impl<'k, K: Parts + ?Sized> Entries<'k, K> {
     }
 
     #[must_use]
-    pub(super) fn without(mut self, at: usize) -> Self {
+    pub(super) fn without(mut self, key: K::Ref<'_>) -> Self {
+        let at = self.as_slice().partition_point(|entry| K::shorten(entry.0) < K::shorten(key));
         self.entries.copy_within(at + 1..self.len, at);
         self.len -= 1;
         self

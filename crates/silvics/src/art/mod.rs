@@ -63,8 +63,9 @@
 //!   and the unlocking).
 //! * I4: `live` is the number of places that are not empty, `used` the number of places with a key; `held` of a
 //!   `Node256` has a bit for each place of a byte that is not empty.
-//! * I5: a leaf has one to four integers, ascending, or one byte string. Values of a leaf change under the lock of the node that
-//!   leads to it, and only while it does.
+//! * I5: a leaf has one to four integers, ascending, or one byte string. Its word says which of the integers are gone, not all;
+//!   once it has said so of one, no word of the leaf says otherwise. Values of a leaf change under the lock of the node that
+//!   leads to it, and only while it does and they are not gone.
 //! * I6: once nobody is in it, each node but the root has at least two places that are not empty; one of
 //!   values, which takes memory to become a leaf, at least one.
 //!
@@ -84,7 +85,7 @@
 //! |---|---|
 //! | `get`, present | the load of the value (of a place or a leaf) |
 //! | `get`, absent | the load of the word, or of the keys, that leads to nothing, to a leaf without the key, or to a node whose prefix is not the key's, even if the search has gone on there |
-//! | all of them, in a node or leaf that is not reachable any more at that load | the moment when it was replaced: what was read had not changed since (I3, I5), and the reader came before |
+//! | all of them, in a node or leaf that is not reachable any more at that load, or of an entry that is gone by then | the moment when it was replaced, or went: what was read had not changed since (I3, I5), and the reader came before |
 //! | `first`, `last` | between the last look and the first validation (`ends.rs`) |
 //! | `pop_first`, `pop_last` | the store, under the locks of all nodes on the way |
 //! | writers that change nothing | as `get`, or under the lock, the load or the look at `held` |
@@ -160,6 +161,8 @@ use std::sync::Arc;
 use word::{Kind, Word};
 
 /// The adaptive radix tree: see the [module](self).
+///
+/// Removal needs no memory: `remove`, `pop_first`, `pop_last` and a `compare_exchange` for *absent* give no [`AllocError`].
 ///
 /// ```
 /// use silvics::{ArtTree, Options, OrderedIndex, OrderedScan};
@@ -330,7 +333,7 @@ impl<K: ArtKey + ?Sized, P: Placement> OrderedEnds for ArtTree<K, P> {
         guard: &'g Guard,
     ) -> Result<Option<(KeyRef<'g, Self>, u64)>, AllocError> {
         self.domain.adopt(guard);
-        self.pop::<false>(guard)
+        Ok(self.pop::<false>(guard))
     }
 
     fn pop_last<'g>(
@@ -338,7 +341,7 @@ impl<K: ArtKey + ?Sized, P: Placement> OrderedEnds for ArtTree<K, P> {
         guard: &'g Guard,
     ) -> Result<Option<(KeyRef<'g, Self>, u64)>, AllocError> {
         self.domain.adopt(guard);
-        self.pop::<true>(guard)
+        Ok(self.pop::<true>(guard))
     }
 }
 
@@ -370,7 +373,7 @@ fn layout<K: Parts + ?Sized>(word: Word) -> &'static NodeLayout {
 fn kind_number<K: Parts + ?Sized>(word: Word) -> usize {
     match word.kind() {
         Kind::Leaf if K::LEAF_KEYS == 1 => K::OBJECTS.len() - 1,
-        Kind::Leaf => K::OBJECTS.len() - K::LEAF_KEYS + word.hint() - 1,
+        Kind::Leaf => K::OBJECTS.len() - K::LEAF_KEYS + leaf::integers(word) - 1,
         kind => kind as usize - 1,
     }
 }

@@ -265,32 +265,36 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             Step::Put(value) => self.put(at, node, end, (key, value), unlinked, guard),
             Step::Take => {
                 let End::Leaf(word, Some(place)) = end else { unreachable!("a present key") };
-                self.take(node, digit, (word, place), guard)?;
-                *unlinked = word;
+                *unlinked = self.take(node, digit, (word, place), guard);
                 Ok(Attempt::taken(at, state))
             }
         }
     }
 
-    /// Makes a key absent that is in a leaf below a node, under the node's lock. The leaf is not linked any
-    /// more then.
+    /// Makes a key absent that is in a leaf below a node, under the node's lock. Gives the leaf if it is not linked any
+    /// more. Needs no memory: where a smaller leaf cannot be had, the same one stays with a word that says what is gone.
     pub(super) fn take(
         &self,
         node: AnySize<'_, Word>,
         digit: Digit,
         (word, place): (Word, usize),
         guard: &Guard,
-    ) -> Result<(), AllocError> {
+    ) -> Word {
         // SAFETY: read under the guard.
         let leaf = unsafe { K::Leaf::from_word(word) };
-        if leaf.len() > 1 {
-            let rest = Entries::<K>::of(leaf).without(place);
-            node.replace(digit, self.home.leaf(rest.as_slice(), guard)?); // LP(removed)
+        let mut unlinked = word;
+        if leaf.places().count() > 1 {
+            let rest = Entries::<K>::of(leaf).without(leaf.key(place));
+            let rest = self.home.leaf(rest.as_slice(), guard).unwrap_or_else(|_| {
+                unlinked = Word::NONE;
+                K::Leaf::without(word, place)
+            });
+            node.replace(digit, rest); // LP(removed)
         } else {
             node.take(digit); // LP(removed)
         }
         self.len.add(-1);
-        Ok(())
+        unlinked
     }
 
     /// Makes a key present below a node of words, under its lock.
@@ -314,7 +318,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                     return Ok(Attempt::Done(Some(old)));
                 }
                 let entries = Entries::<K>::of(leaf).with(K::shorten(key), value);
-                let new = if leaf.len() < K::LEAF_KEYS {
+                let new = if entries.as_slice().len() <= K::LEAF_KEYS {
                     self.home.leaf(entries.as_slice(), guard)?
                 } else {
                     self.home.burst(&entries, guard)?

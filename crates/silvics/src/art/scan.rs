@@ -403,6 +403,9 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
                 };
                 self.leaf = Some((leaf, rest));
                 let at = if REV { rest } else { leaf.len() - left };
+                if leaf.is_gone(at) {
+                    continue;
+                }
                 return self.give::<REV>(leaf.key(at), leaf.value(at).load(Ordering::SeqCst));
             }
             if K::LOOKS_AHEAD {

@@ -24,7 +24,7 @@ pub(super) enum Kind {
 const _: () = assert!(Kind::Values256 as usize + 1 == 1 << TAG_BITS);
 
 /// A child of a node, or none: where it is, of which kind, and a hint: the depth of a node, for a leaf of
-/// integers how many it has, for one of a byte string its fingerprint.
+/// integers how many it has and which of them are gone, for one of a byte string its fingerprint.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word(Tagged<Object>);

@@ -2,7 +2,7 @@
 //!
 //! Guards and pins that they are given are of the map's domain.
 
-use super::value::{Draft, Offered};
+use super::value::Draft;
 use super::{Entry, Map, MapIndex, Value, ValueRef};
 use crate::canary::{Canary, planted};
 use crate::domain::{Guard, OwnedGuard};
@@ -239,12 +239,12 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         pin: Pin<'g, '_>,
     ) -> Result<Option<ValueRef<'g, V>>, Rejected<V>> {
         let draft = self.draft(value, pin.guard)?;
-        with_form!(key, form => {
-            let draft = draft.offered();
-            match self.index.insert(form, draft.word(), pin.guard) {
-                Ok(old) => Ok(old.map(|old| self.taken(old, pin))),
-                Err(error) => Err(Rejected { value: draft.refused(), error }),
+        with_form!(key, form => match self.index.insert(form, draft.word(), pin.guard) {
+            Ok(old) => {
+                draft.placed();
+                Ok(old.map(|old| self.taken(old, pin)))
             }
+            Err(error) => Err(Rejected { value: draft.into_value(), error }),
         })
     }
 
@@ -265,17 +265,18 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
                 });
             }
         };
-        with_form!(key, form => {
-            let draft = draft.offered();
-            match self.index.try_insert(form, draft.word(), pin.guard) {
-                Ok(()) => Ok(self.lent(draft.word(), pin)),
-                Err(error::TryInsertError::Occupied(present)) => {
-                    let present = self.lent(present, pin);
-                    Err(TryInsertError::Occupied { present, value: draft.refused() })
-                }
-                Err(error::TryInsertError::Alloc(error)) => {
-                    Err(TryInsertError::Alloc(Rejected { value: draft.refused(), error }))
-                }
+        let word = draft.word();
+        with_form!(key, form => match self.index.try_insert(form, word, pin.guard) {
+            Ok(()) => {
+                draft.placed();
+                Ok(self.lent(word, pin))
+            }
+            Err(error::TryInsertError::Occupied(present)) => {
+                let present = self.lent(present, pin);
+                Err(TryInsertError::Occupied { present, value: draft.into_value() })
+            }
+            Err(error::TryInsertError::Alloc(error)) => {
+                Err(TryInsertError::Alloc(Rejected { value: draft.into_value(), error }))
             }
         })
     }
@@ -355,14 +356,15 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
                 let old = seen.map(|word| self.lent(word, pin));
                 let draft = match decide(old.as_deref()) {
                     Operation::Insert(value) => {
-                        Some(self.draft(value, pin.guard).map_err(Rejected::some)?.offered())
+                        Some(self.draft(value, pin.guard).map_err(Rejected::some)?)
                     }
                     Operation::Remove => None,
                     Operation::Abort(told) => return Ok(Compute::Aborted(told)),
                 };
-                let word = draft.as_ref().map(Offered::word);
+                let word = draft.as_ref().map(Draft::word);
                 match self.index.compare_exchange(short::<K>(form), seen, word, pin.guard) {
                     Ok(()) => {
+                        draft.into_iter().for_each(Draft::placed);
                         let old = seen.map(|word| self.taken(word, pin));
                         return Ok(match (old, word.map(|word| self.lent(word, pin))) {
                             (Some(old), Some(new)) => Compute::Updated { old, new },
@@ -370,12 +372,9 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
                             (old, None) => Compute::Removed(old),
                         });
                     }
-                    Err(error::CompareExchangeError::Mismatch(now)) => {
-                        seen = now;
-                        drop(draft.map(Offered::refused));
-                    }
+                    Err(error::CompareExchangeError::Mismatch(now)) => seen = now,
                     Err(error::CompareExchangeError::Alloc(error)) => {
-                        return Err(Rejected { value: draft.map(Offered::refused), error });
+                        return Err(Rejected { value: draft.map(Draft::into_value), error });
                     }
                 }
             }
@@ -419,20 +418,23 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
                     return Err(CompareExchangeError::Mismatch { present, new });
                 }
                 let draft = match new.map(|value| self.draft(value, pin.guard)).transpose() {
-                    Ok(draft) => draft.map(Draft::offered),
+                    Ok(draft) => draft,
                     Err(rejected) => return Err(CompareExchangeError::Alloc(rejected.some())),
                 };
-                let word = draft.as_ref().map(Offered::word);
+                let word = draft.as_ref().map(Draft::word);
                 match self.index.compare_exchange(short::<K>(form), seen, word, pin.guard) {
-                    Ok(()) => return Ok(seen.map(|word| self.taken(word, pin))),
+                    Ok(()) => {
+                        draft.into_iter().for_each(Draft::placed);
+                        return Ok(seen.map(|word| self.taken(word, pin)));
+                    }
                     Err(error::CompareExchangeError::Mismatch(now)) => seen = now,
                     Err(error::CompareExchangeError::Alloc(error)) => {
-                        let value = draft.map(Offered::refused);
+                        let value = draft.map(Draft::into_value);
                         return Err(CompareExchangeError::Alloc(Rejected { value, error }));
                     }
                 }
                 // It goes back, for `==` is the user's.
-                new = draft.map(Offered::refused);
+                new = draft.map(Draft::into_value);
                 again = true;
             }
         })

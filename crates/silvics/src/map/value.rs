@@ -451,7 +451,8 @@ impl<V: Value, P: Placement> Boxed<V, P> {
     }
 }
 
-/// A value that is not in the index yet: given back, or else dropped, unless it gets there.
+/// A value that is not in the index yet: given back, or else dropped, unless it gets there. An index that unwinds does so before it
+/// has anything: it allocates first, and nothing unwinds of what it calls later.
 pub(crate) struct Draft<'m, V: Value, P: Placement> {
     values: &'m Values<V, P>,
     word: u64,
@@ -469,12 +470,6 @@ impl<V: Value, P: Placement> Draft<'_, V, P> {
         std::mem::forget(self);
     }
 
-    /// For a call of the index that may place it.
-    #[inline(always)]
-    pub(crate) fn offered(self) -> Offered<Self> {
-        Offered(ManuallyDrop::new(self))
-    }
-
     /// It is not, and goes back to where it came from.
     #[cold]
     pub(crate) fn into_value(self) -> V {
@@ -490,23 +485,6 @@ impl<V: Value, P: Placement> Draft<'_, V, P> {
             boxed.slots.memory.free(slot);
             value
         }
-    }
-}
-
-/// A draft that the index may have, or not: it is placed unless it is refused. So if the index unwinds, of which nobody knows how
-/// far it has come, the value is not dropped.
-pub(crate) struct Offered<D>(ManuallyDrop<D>);
-
-impl<V: Value, P: Placement> Offered<Draft<'_, V, P>> {
-    #[inline(always)]
-    pub(crate) fn word(&self) -> u64 {
-        self.0.word
-    }
-
-    /// The index does not have it.
-    #[cold]
-    pub(crate) fn refused(self) -> V {
-        ManuallyDrop::into_inner(self.0).into_value()
     }
 }
 
