@@ -132,7 +132,7 @@ fn maps() {
     assert_eq!(look(), 4 * 1000);
     assert_eq!(allocations() - before, 0);
     let before = allocations();
-    assert_eq!(number_view.range(..500).map(|(_, text)| text.len()).count(), 500);
+    assert!(number_view.range(..500).map(|(_, text)| text.len()).sum::<usize>() > 500 * 10);
     assert_eq!(name_view.iter().map(|(_, values)| values.len()).sum::<usize>(), 1000);
     assert!(allocations() - before <= 1000, "a key with a zero is decoded, others are lent");
 }
