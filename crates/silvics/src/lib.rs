@@ -99,6 +99,8 @@
 //! | feature | default | what |
 //! |---|---|---|
 //! | `derive` | yes | `#[derive(Key)]` for structs and enums |
+//! | `serde` | no | `Serialize` and `Deserialize` of maps and sets |
+//! | `rayon` | no | `par_iter` and `par_range` of [`Map::pin_owned`] |
 
 pub mod art;
 mod batch;

@@ -1,5 +1,6 @@
 //! Bytes of keys: written, read, and kept.
 
+use super::{common_prefix, decode_u64};
 use crate::art::ArtKey;
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -210,7 +211,7 @@ pub trait Form: ArtKey + private::Sealed {
     type Forms: Forms<Self>;
     /// A key that stays where it is when this is moved.
     #[doc(hidden)]
-    type Kept: Clone + 'static;
+    type Kept: Clone + Send + 'static;
 
     /// Keeps a key.
     #[doc(hidden)]
@@ -222,6 +223,11 @@ pub trait Form: ArtKey + private::Sealed {
     /// It is used only as long as `kept` lives, wherever that is moved to.
     #[doc(hidden)]
     unsafe fn kept<'a>(kept: &Self::Kept) -> Self::Ref<'a>;
+
+    /// A key behind `first` and not behind `last`, about in the middle: where to divide what is between them. `first`
+    /// is the smaller one.
+    #[doc(hidden)]
+    fn between(first: Self::Ref<'_>, last: Self::Ref<'_>) -> Self::Kept;
 }
 
 /// Keys in a row.
@@ -249,6 +255,9 @@ macro_rules! numbers {
             #[inline(always)]
             unsafe fn kept<'a>(kept: &$form) -> Self::Ref<'a> {
                 *kept
+            }
+            fn between(first: $form, last: $form) -> $form {
+                first + (last - first).div_ceil(2)
             }
         }
 
@@ -286,6 +295,27 @@ impl Form for [u8] {
         // SAFETY: the bytes are on the heap and nobody changes them; the caller promises the rest.
         unsafe { std::slice::from_raw_parts(kept.as_ptr(), kept.len()) }
     }
+    fn between(first: &[u8], last: &[u8]) -> Vec<u8> {
+        let common = common_prefix(first, last, 0);
+        let (a, b) = (number_at(first, common), number_at(last, common));
+        // Where only zeros follow, eight bytes tell no difference.
+        if a == b {
+            return last.to_vec();
+        }
+        // Without its last zeros it comes before what has them, but not before what was smaller: that differs in a
+        // byte that is no zero here.
+        let middle = u64::between(a, b).to_be_bytes();
+        let len = middle.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
+        [&last[..common], &middle[..len]].concat()
+    }
+}
+
+/// The eight bytes from `at` on as a number, with zeros where there are none.
+fn number_at(bytes: &[u8], at: usize) -> u64 {
+    let mut eight = [0; 8];
+    let len = (bytes.len() - at).min(8);
+    eight[..len].copy_from_slice(&bytes[at..at + len]);
+    decode_u64(eight)
 }
 
 /// Byte strings in a row.
@@ -314,5 +344,53 @@ impl Forms<[u8]> for Strings {
     fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
+    }
+}
+
+#[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// Strings that have much in common, zeros among it.
+    fn strings() -> impl Strategy<Value = Vec<u8>> {
+        vec(prop_oneof![5 => Just(0), 2 => Just(1), 2 => Just(u8::MAX), 1 => any::<u8>()], 0..24)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 20_000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn between_two_strings_is_behind_the_first(a in strings(), b in strings(), prefix in strings()) {
+            let (a, b) = ([&prefix[..], &a].concat(), [&prefix[..], &b].concat());
+            prop_assume!(a != b);
+            let (first, last) = (a.clone().min(b.clone()), a.max(b));
+            let between = <[u8]>::between(&first, &last);
+            prop_assert!(first < between && between <= last, "{first:?} {between:?} {last:?}");
+        }
+
+        #[test]
+        fn between_two_numbers_is_behind_the_first(a: u128, b: u128, shift in 0..128u32) {
+            let (a, b) = (a >> shift, b >> shift);
+            prop_assume!(a != b);
+            let (first, last) = (a.min(b), a.max(b));
+            let between = u128::between(first, last);
+            prop_assert!(first < between && between <= last);
+            let (first, last) = (first as u64, last as u64);
+            if first < last {
+                let between = u64::between(first, last);
+                prop_assert!(first < between && between <= last);
+            }
+        }
+    }
+
+    #[test]
+    fn between_is_about_in_the_middle() {
+        assert_eq!((u64::between(0, u64::MAX), u64::between(7, 8)), (1 << 63, 8));
+        assert_eq!(<[u8]>::between(b"user/a", b"user/c"), b"user/b");
+        assert_eq!(<[u8]>::between(b"a", b"a\0"), b"a\0");
+        assert_eq!(<[u8]>::between(b"", &[0; 9]), [0; 9]);
+        assert_eq!(<[u8]>::between(b"", b"\0\x02"), b"\0\x01");
     }
 }

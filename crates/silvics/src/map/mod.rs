@@ -8,6 +8,8 @@
 //! * `value.rs`: where values are, and when they are dropped;
 //! * `scan.rs`: ranges; [`Cursor`] (`cursor.rs`): positions that own what they need;
 //! * [`Builder`] (`builder.rs`): how a map is set up; [`Set`] (`set.rs`): a map without values;
+//! * `serde.rs`, with the feature `serde`: maps and sets in the formats of that crate;
+//! * `parallel.rs`, with the feature `rayon`: scans on many threads, by `par_iter` and `par_range` of an [`OwnedView`];
 //! * keys are in [`crate::key`].
 //!
 //! # Invariants
@@ -31,7 +33,11 @@ mod cursor;
 mod one_shot;
 mod ops;
 mod owned;
+#[cfg(feature = "rayon")]
+mod parallel;
 mod scan;
+#[cfg(feature = "serde")]
+mod serde;
 mod set;
 pub(crate) mod value;
 mod view;
@@ -41,6 +47,8 @@ pub use builder::Builder;
 pub use cursor::Cursor;
 pub use ops::{CompareExchangeError, Compute, Operation, Rejected, RemoveIfError, TryInsertError};
 pub use owned::OwnedView;
+#[cfg(feature = "rayon")]
+pub use parallel::ParRange;
 pub use scan::{KeyRange, Range, RangeRev};
 pub use set::{Set, SetView};
 pub use value::{Value, ValueRef};

@@ -13,7 +13,8 @@ use std::fmt;
 /// A [`Map`] with a pin that belongs to no thread: made by [`Map::pin_owned`].
 ///
 /// It and what it lends can be held across an `await`, and sent to other threads. Each call pins for itself, too, so
-/// that a [`View`](super::View) is faster where it will do; scans are for a [`Cursor`](super::Cursor). Methods are those of the view with the same names.
+/// that a [`View`](super::View) is faster where it will do; scans are for a [`Cursor`](super::Cursor), or with the feature `rayon` for many
+/// threads at once (`par_iter`, `par_range`). Methods are those of the view with the same names.
 ///
 /// While it lives, nothing that is removed from the map can be freed: an `await` that takes long is one to drop it
 /// before.
@@ -46,6 +47,12 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> fmt::Debug for OwnedView<'_, 
 impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'m, K, V, I> {
     pub(super) fn new(map: &'m Map<K, V, I>, guard: OwnedGuard) -> Self {
         Self { map, guard }
+    }
+
+    /// The pin.
+    #[cfg(feature = "rayon")]
+    pub(super) fn guard(&self) -> &OwnedGuard {
+        &self.guard
     }
 
     /// The map.

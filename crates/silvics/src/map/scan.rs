@@ -14,7 +14,8 @@ use std::ops::{
 };
 
 /// Both ends of a range, in a form that stays where it is.
-type Kept<K> = (Bound<<<K as Key>::Form as Form>::Kept>, Bound<<<K as Key>::Form as Form>::Kept>);
+pub(super) type Kept<K> =
+    (Bound<<<K as Key>::Form as Form>::Kept>, Bound<<<K as Key>::Form as Form>::Kept>);
 
 fn keep<K: Key>(bound: Bound<&impl AsKey<K>>) -> Bound<<K::Form as Form>::Kept> {
     bound.map(|key| key.with_form(<K::Form as Form>::keep))
@@ -58,7 +59,7 @@ impl<K: Key> KeyRange<K> for RangeFull {
 ///
 /// # Safety
 /// `kept` lives as long as `'g`, wherever it is moved to.
-unsafe fn lend<'g, K: Key>(
+pub(super) unsafe fn lend<'g, K: Key>(
     kept: &Bound<<K::Form as Form>::Kept>,
 ) -> Bound<<K::Form as IndexKey>::Ref<'g>> {
     // SAFETY: the caller's promise.
@@ -132,7 +133,11 @@ macro_rules! scans {
         }
 
         impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> $name<'g, K, V, I> {
-            fn new(map: &'g Map<K, V, I>, bounds: Kept<K>, guard: &'g Guard) -> Self {
+            pub(super) fn new(
+                map: &'g Map<K, V, I>,
+                bounds: Kept<K>,
+                guard: &'g Guard,
+            ) -> Self {
                 // SAFETY: they go along, and what they are lent to is dropped before them.
                 let lent = unsafe { (lend::<K>(&bounds.0), lend::<K>(&bounds.1)) };
                 let entries = Fetched::new(map.index.$scan(lent, guard));
