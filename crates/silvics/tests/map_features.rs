@@ -2,8 +2,20 @@
 
 #![cfg(not(any(silvics_loom, silvics_shuttle)))]
 
+/// Tells writers that it is over, be it by a test that fails.
+#[cfg(any(feature = "serde", feature = "rayon"))]
+struct Last<'a>(&'a silvics_sync::atomic::AtomicBool);
+
+#[cfg(any(feature = "serde", feature = "rayon"))]
+impl Drop for Last<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, silvics_sync::atomic::Ordering::Relaxed);
+    }
+}
+
 #[cfg(feature = "serde")]
 mod formats {
+    use super::Last;
     use serde::de::DeserializeOwned;
     use serde::{Deserialize, Serialize, Serializer};
     use serde_test::{Configure, Token, assert_de_tokens, assert_ser_tokens};
@@ -175,19 +187,20 @@ mod formats {
                     }
                 }
             });
+            let _last = Last(&done);
             for _ in 0..20 {
                 let back: Map<u64, String> =
                     serde_json::from_str(&serde_json::to_string(&map).unwrap()).unwrap();
                 let even = back.pin().keys().filter(|key| key % 2 == 0).collect::<Vec<_>>();
                 assert!(even.into_iter().eq((0..2000).map(|n| 2 * n)));
             }
-            done.store(true, Ordering::Relaxed);
         });
     }
 }
 
 #[cfg(feature = "rayon")]
 mod threads {
+    use super::Last;
     use rayon::prelude::*;
     use rayon::{ThreadPool, ThreadPoolBuilder};
     use silvics::map::{MapIndex, Value};
@@ -343,6 +356,7 @@ mod threads {
                     }
                 });
             }
+            let _last = Last(&done);
             let pool = pool();
             for _ in 0..25 {
                 let view = map.pin_owned();
@@ -355,7 +369,6 @@ mod threads {
                 let even = seen.iter().filter(|(_, number)| number % 2 == 0).map(|(key, _)| key);
                 assert!(even.eq(&stay));
             }
-            done.store(true, Ordering::Relaxed);
         });
         map.clear();
         map.settle();
