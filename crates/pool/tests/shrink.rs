@@ -1,7 +1,7 @@
 //! What `shrink` promises: what is free and in nobody's way goes back to the system, and nothing else does.
 
 use silvics_pool::{AllocError, BytesPool, Config, Pages, Pool, PoolStats};
-use silvics_sync::atomic::{AtomicBool, Ordering};
+use silvics_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::collections::HashSet;
 use std::ptr::NonNull;
 
@@ -182,15 +182,20 @@ fn a_slab_that_is_opened_again_is_within_the_limit() {
 fn others_go_on_while_it_shrinks() {
     let config = config(Pages::Thp);
     let pool = Pool::<Node>::new("node", &config);
-    let ended = AtomicBool::new(false);
-    let rounds = if cfg!(debug_assertions) { 40 } else { 400 };
-    let given = std::thread::scope(|scope| {
+    let (ended, given) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let rounds = if cfg!(debug_assertions) { 20 } else { 200 };
+    std::thread::scope(|scope| {
         let workers: Vec<_> = (0..3)
             .map(|worker| {
-                let pool = &pool;
+                let (pool, given) = (&pool, &given);
                 scope.spawn(move || {
-                    for round in 0..rounds {
-                        let mut all = nodes(pool, 5_000 + 1_000 * worker);
+                    // So long that something has been given back while they work.
+                    let enough = |round| {
+                        round >= rounds
+                            && (given.load(Ordering::Relaxed) > 0 || round > 1000 * rounds)
+                    };
+                    for round in (0..).take_while(|&round| !enough(round)) {
+                        let mut all = nodes(pool, 15_000 + 1_000 * worker);
                         let rest = all.split_off(if round % 2 == 0 { 10 } else { 2_500 });
                         free(pool, rest);
                         assert!(are_whole(&all), "worker {worker} in round {round}");
@@ -199,20 +204,16 @@ fn others_go_on_while_it_shrinks() {
                 })
             })
             .collect();
-        let shrinker = scope.spawn(|| {
-            let mut given = 0;
+        scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
-                given += pool.shrink();
+                given.fetch_add(pool.shrink(), Ordering::Relaxed);
             }
-            given
         });
-        for worker in workers {
-            worker.join().expect("all are whole");
-        }
+        let ends: Vec<_> = workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         ended.store(true, Ordering::Relaxed);
-        shrinker.join().expect("ends")
+        assert!(ends.iter().all(Result::is_ok), "all are whole");
     });
-    assert!(given > 0);
+    assert!(given.load(Ordering::Relaxed) > 0);
     assert_eq!(pool.stats().live_slots, 0);
     drop(pool);
     assert_eq!(config.budget.held(), 0);

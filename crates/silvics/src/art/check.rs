@@ -140,6 +140,9 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                 return violation("I5", format!("{before:?} before {key:?}"));
             }
         }
+        if (leaf.len()..16).any(|at| leaf.is_gone(at)) {
+            return violation("I5", "what a leaf never had is gone".into());
+        }
         match leaf.places().count() {
             0 => violation("I5", "a leaf of which all are gone".into()),
             entries => Ok(entries),

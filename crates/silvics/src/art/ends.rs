@@ -195,7 +195,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                 self.len.add(-1);
                 Word::NONE
             }
-            (NodeRef::Words(node), Some(place)) => self.take(node, entry.digit, place, guard),
+            (NodeRef::Words(node), Some(place)) => self.take(node, entry.digit, place),
             (NodeRef::Words(_), None) => unreachable!("entries below words are in leaves"),
         };
         let large = is_large(at, at.header().live());

@@ -313,6 +313,11 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         self.alloc(|| self.slots.leaves.alloc(entries), guard)
     }
 
+    /// The same at the first attempt, if there is memory at hand: for whoever can do without.
+    pub(super) fn leaf_at_hand(&self, entries: &[(K::Ref<'_>, u64)]) -> Option<Word> {
+        self.slots.leaves.alloc(entries).ok()
+    }
+
     /// A subtree of one entry more than a leaf takes, which part below the node that leads to it.
     pub(super) fn burst(
         &self,

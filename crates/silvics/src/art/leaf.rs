@@ -220,7 +220,8 @@ impl<'g, K: Integer> LeafOf<'g, K> for IntegerLeaf<'g, K> {
             let at = at.min(last);
             found = if self.key(at) == key { at } else { found };
         }
-        (found < MOST_KEYS && !self.is_gone(found)).then_some(found)
+        // Not found is like one more that is gone.
+        ((self.gone | 1 << MOST_KEYS) >> found & 1 == 0).then_some(found)
     }
 
     /// In the same way.

@@ -265,7 +265,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             Step::Put(value) => self.put(at, node, end, (key, value), unlinked, guard),
             Step::Take => {
                 let End::Leaf(word, Some(place)) = end else { unreachable!("a present key") };
-                *unlinked = self.take(node, digit, (word, place), guard);
+                *unlinked = self.take(node, digit, (word, place));
                 Ok(Attempt::taken(at, state))
             }
         }
@@ -278,14 +278,13 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         node: AnySize<'_, Word>,
         digit: Digit,
         (word, place): (Word, usize),
-        guard: &Guard,
     ) -> Word {
         // SAFETY: read under the guard.
         let leaf = unsafe { K::Leaf::from_word(word) };
         let mut unlinked = word;
         if leaf.places().count() > 1 {
             let rest = Entries::<K>::of(leaf).without(leaf.key(place));
-            let rest = self.home.leaf(rest.as_slice(), guard).unwrap_or_else(|_| {
+            let rest = self.home.leaf_at_hand(rest.as_slice()).unwrap_or_else(|| {
                 unlinked = Word::NONE;
                 K::Leaf::without(word, place)
             });

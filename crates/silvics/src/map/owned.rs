@@ -128,6 +128,18 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'m, K, V, I> {
         self.map.do_remove(&key, self.pin(&self.map.one_shot()))
     }
 
+    /// See [`View::remove_if`](super::View::remove_if).
+    pub fn remove_if(
+        &self,
+        key: impl AsKey<K>,
+        condition: impl FnMut(&V) -> bool,
+    ) -> Result<Option<ValueRef<'_, V>>, ValueRef<'_, V>> {
+        self.try_remove_if(key, condition).or_else(|error| match error {
+            RemoveIfError::Kept(value) => Err(value),
+            RemoveIfError::Alloc(error) => refuse(error),
+        })
+    }
+
     /// See [`View::try_remove_if`](super::View::try_remove_if).
     pub fn try_remove_if(
         &self,

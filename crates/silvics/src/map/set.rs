@@ -15,6 +15,8 @@ use std::fmt;
 /// assert!(!set.insert("oak"), "it is there already");
 /// assert!(set.contains("elm"));
 /// assert!(set.pin().iter().eq(["ash", "elm", "oak"]));
+/// assert_eq!(set.retain(|key| !key.starts_with('o')), 1);
+/// assert_eq!((set.pop_first(), set.len()), (Some("ash".to_string()), 1));
 /// ```
 pub struct Set<K: Key, I: MapIndex<Key = K::Form> = ArtTree<<K as Key>::Form>>(Map<K, (), I>);
 
@@ -72,6 +74,36 @@ impl<K: Key, I: MapIndex<Key = K::Form>> Set<K, I> {
         self.0.contains_key(key)
     }
 
+    /// Removes the keys of which `keep` does not hold, and returns how many: see [`View::retain`].
+    pub fn retain(&self, mut keep: impl FnMut(&K::Ref<'_>) -> bool) -> usize {
+        self.0.retain(|key, ()| keep(key))
+    }
+
+    /// Removes the keys of `range`, and returns how many: see [`View::remove_range`].
+    pub fn remove_range(&self, range: impl KeyRange<K>) -> usize {
+        self.0.remove_range(range)
+    }
+
+    /// Removes all keys, and returns how many: see [`View::clear`].
+    pub fn clear(&self) -> usize {
+        self.0.clear()
+    }
+
+    /// Makes all these keys present, and returns how many there were: see [`View::extend`].
+    pub fn extend<Q: AsKey<K>>(&self, keys: impl IntoIterator<Item = Q>) -> usize {
+        self.0.extend(keys.into_iter().map(|key| (key, ())))
+    }
+
+    /// See [`Map::bytes`].
+    pub fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    /// See [`Map::shrink`].
+    pub fn shrink(&self) -> usize {
+        self.0.shrink()
+    }
+
     /// See [`Map::len`].
     pub fn len(&self) -> usize {
         self.0.len()
@@ -80,6 +112,28 @@ impl<K: Key, I: MapIndex<Key = K::Form>> Set<K, I> {
     /// See [`Map::is_empty`].
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl<K: Key, I: MapIndex<Key = K::Form> + OrderedEnds> Set<K, I> {
+    /// See [`View::first`]; the key is a copy.
+    pub fn first(&self) -> Option<K> {
+        self.0.first().map(|(key, _)| key)
+    }
+
+    /// See [`View::last`]; the key is a copy.
+    pub fn last(&self) -> Option<K> {
+        self.0.last().map(|(key, _)| key)
+    }
+
+    /// See [`View::pop_first`].
+    pub fn pop_first(&self) -> Option<K> {
+        self.0.pop_first().map(|(key, _)| key)
+    }
+
+    /// See [`View::pop_last`].
+    pub fn pop_last(&self) -> Option<K> {
+        self.0.pop_last().map(|(key, _)| key)
     }
 }
 
@@ -153,7 +207,7 @@ impl<K: Key, I: MapIndex<Key = K::Form>, Q: AsKey<K>> FromIterator<Q> for Set<K,
 
 impl<K: Key, I: MapIndex<Key = K::Form>, Q: AsKey<K>> Extend<Q> for Set<K, I> {
     fn extend<T: IntoIterator<Item = Q>>(&mut self, keys: T) {
-        self.0.extend(keys.into_iter().map(|key| (key, ())));
+        Self::extend(self, keys);
     }
 }
 

@@ -13,7 +13,15 @@ use std::ops::Bound;
 
 /// A [`Map`] with a pin: made by [`Map::pin`]. It belongs to its thread.
 ///
-/// What it lends borrows the view, and stays readable as long as that lives, removed or not.
+/// What it lends borrows the view, and stays readable as long as that lives, removed or not. Neither values nor keys can be kept longer:
+///
+/// ```compile_fail,E0505
+/// let map: silvics::Map<String, u64> = [("a", 1)].into_iter().collect();
+/// let view = map.pin();
+/// let key = view.keys().next();
+/// drop(view);
+/// println!("{key:?}");
+/// ```
 ///
 /// # Writers
 /// `insert`, `remove` and their like panic where memory cannot be had, as the standard library's
@@ -46,7 +54,15 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     }
 
     /// Lets what was removed since the pin be freed: call it now and then in a long loop. What the view has lent is
-    /// gone, which the exclusive borrow makes sure of.
+    /// gone, which the exclusive borrow makes sure of:
+    ///
+    /// ```compile_fail,E0502
+    /// let map: silvics::Map<u64, String> = silvics::Map::new();
+    /// let mut view = map.pin();
+    /// let value = view.get(1);
+    /// view.repin();
+    /// println!("{value:?}");
+    /// ```
     #[inline]
     pub fn repin(&mut self) {
         self.map.values.drop_some();
