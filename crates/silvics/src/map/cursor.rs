@@ -87,15 +87,15 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
 
     /// Copies up to `most` keys from `from` on, and stands at the first; whether there is one.
     fn fill(&mut self, from: Bound<KeyRef<'_, I>>, most: usize, descends: bool) -> bool {
-        self.keys.clear();
-        self.words.clear();
         self.descends = descends;
-        let map = Arc::clone(&self.map);
+        let Self { map, keys, words, .. } = self;
+        keys.clear();
+        words.clear();
         let guard = map.one_shot();
         let from = from.map(<K::Form as IndexKey>::shorten);
         let mut add = |(key, word): (KeyRef<'_, I>, u64)| {
-            self.keys.push(key);
-            self.words.push(word);
+            keys.push(key);
+            words.push(word);
         };
         if descends {
             let entries = map.index.range_rev((Bound::Unbounded, from), &guard);
@@ -103,7 +103,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
         } else {
             map.index.range((from, Bound::Unbounded), &guard).take(most).for_each(&mut add);
         }
-        let found = !self.words.is_empty();
+        let found = !words.is_empty();
         self.at = match (found, descends) {
             (true, _) => At::Key(0),
             (false, false) => At::After,
