@@ -66,7 +66,7 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Iterator for RangeRev<'g, K, P> {
 #[derive(Clone, Copy)]
 pub struct Frame {
     word: Word,
-    /// The digits with something there when the scan came …
+    /// The digits with something there when the scan came (or came back, if it has begun further down) …
     digits: Digits,
     /// … of which those from this number on are still to come, or of a descending scan those before it.
     edge: u16,
@@ -77,6 +77,8 @@ pub struct Frame {
     /// Of a node with a place for each byte: which sixteenths have been looked at, so that the set is of the
     /// digits that have something.
     looked: u16,
+    /// Whether `digits` are known.
+    known: bool,
 }
 
 /// How many children of a node are prefetched ahead of a scan.
@@ -106,12 +108,34 @@ impl Frame {
     }
 
     /// A node, of which what is beyond an edge is still to come.
+    #[inline(always)]
     pub(super) fn from<const REV: bool>(at: Visit<'_>, edge: u16) -> Self {
-        let looked = match at.word.kind() {
+        Self { digits: at.node.digits(), known: true, ..Self::passed(at.word, edge) }
+    }
+
+    /// The same of a node that may not be come back to: so its digits are not known yet.
+    #[inline(always)]
+    fn passed(word: Word, edge: u16) -> Self {
+        let looked = match word.kind() {
             Kind::Node256 | Kind::Values256 => 0,
             _ => u16::MAX,
         };
-        Self { word: at.word, digits: at.node.digits(), edge, ahead: edge, lead: 0, looked }
+        Self { word, digits: Digits::default(), edge, ahead: edge, lead: 0, looked, known: false }
+    }
+
+    /// Learns its digits, before anything else is asked.
+    #[inline(always)]
+    fn know(&mut self) {
+        if !self.known {
+            self.learn();
+        }
+    }
+
+    #[inline(never)]
+    fn learn(&mut self) {
+        self.known = true;
+        // SAFETY: as in `next`.
+        self.digits = unsafe { NodeRef::from_word(self.word) }.digits();
     }
 
     /// The digit beyond an edge, and the edge beyond that.
@@ -236,8 +260,10 @@ impl<K: Parts + ?Sized> Stack<K> {
         Some(unsafe { frame.assume_init_mut() })
     }
 
+    /// Goes back to the frame below, if there is one.
     pub(super) fn pop(&mut self) {
         self.len -= 1;
+        self.top().into_iter().for_each(Frame::know);
     }
 
     /// Whether it has forgotten frames since it was asked last.
@@ -255,10 +281,9 @@ impl<K: Parts + ?Sized, const REV: bool> Trail for Placing<'_, K, REV> {
     }
 
     /// What is at this digit has been passed, and what is before it.
+    #[inline(always)]
     fn pass(&mut self, at: Word, digit: Digit) {
-        // SAFETY: read under the guard.
-        let at = unsafe { Visit::of(at) };
-        self.0.push(Frame::from::<REV>(at, (number(digit) + usize::from(!REV)) as u16));
+        self.0.push(Frame::passed(at, (number(digit) + usize::from(!REV)) as u16));
     }
 }
 
@@ -316,6 +341,7 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
         };
         let mut trail = Placing::<K, REV>(&mut self.stack);
         let (_, end) = self.tree.seek(key, deepest, Patience::GoesOn, &mut trail);
+        self.stack.top().into_iter().for_each(Frame::know);
         match end {
             End::Nothing => {}
             End::Value(_) => {

@@ -148,7 +148,10 @@ impl<'a> Decoder<'a> {
     /// The rest of a string that begins so, up to an escape.
     #[cold]
     fn escaped(&mut self, start: &[u8]) -> Vec<u8> {
-        let mut string = start.to_vec();
+        // No other byte of it is zero.
+        let rest = self.rest.iter().position(|&byte| byte == END).expect(FOREIGN);
+        let mut string = Vec::with_capacity(start.len() + rest);
+        string.extend_from_slice(start);
         loop {
             let [byte] = self.array();
             string.push(byte.checked_sub(1).expect(FOREIGN));
@@ -218,11 +221,15 @@ pub trait Form: ArtKey + private::Sealed {
     fn keep(key: Self::Ref<'_>) -> Self::Kept;
 
     /// The key that is kept.
+    #[doc(hidden)]
+    fn kept(kept: &Self::Kept) -> Self::Ref<'_>;
+
+    /// A key for longer.
     ///
     /// # Safety
-    /// It is used only as long as `kept` lives, wherever that is moved to.
+    /// It is used only as long as what it was lent by is there, wherever that is moved to.
     #[doc(hidden)]
-    unsafe fn kept<'a>(kept: &Self::Kept) -> Self::Ref<'a>;
+    unsafe fn lengthen<'a>(key: Self::Ref<'_>) -> Self::Ref<'a>;
 
     /// A key behind `first` and not behind `last`, about in the middle: where to divide what is between them. `first`
     /// is the smaller one.
@@ -253,8 +260,12 @@ macro_rules! numbers {
                 key
             }
             #[inline(always)]
-            unsafe fn kept<'a>(kept: &$form) -> Self::Ref<'a> {
+            fn kept(kept: &$form) -> $form {
                 *kept
+            }
+            #[inline(always)]
+            unsafe fn lengthen<'a>(key: $form) -> Self::Ref<'a> {
+                key
             }
             fn between(first: $form, last: $form) -> $form {
                 first + (last - first).div_ceil(2)
@@ -291,9 +302,12 @@ impl Form for [u8] {
     fn keep(key: &[u8]) -> Vec<u8> {
         key.to_vec()
     }
-    unsafe fn kept<'a>(kept: &Vec<u8>) -> Self::Ref<'a> {
-        // SAFETY: the bytes are on the heap and nobody changes them; the caller promises the rest.
-        unsafe { std::slice::from_raw_parts(kept.as_ptr(), kept.len()) }
+    fn kept(kept: &Vec<u8>) -> &[u8] {
+        kept
+    }
+    unsafe fn lengthen<'a>(key: &[u8]) -> Self::Ref<'a> {
+        // SAFETY: nobody changes them; the caller promises the rest.
+        unsafe { std::slice::from_raw_parts(key.as_ptr(), key.len()) }
     }
     fn between(first: &[u8], last: &[u8]) -> Vec<u8> {
         let common = common_prefix(first, last, 0);

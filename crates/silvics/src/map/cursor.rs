@@ -53,19 +53,13 @@ pub struct Cursor<K: Key, V: Value, I: MapIndex<Key = K::Form>> {
     /// Keys in the order in which they come, and the words of their values.
     keys: <K::Form as Form>::Forms,
     words: Vec<u64>,
-    /// Whether they come in descending order.
+    /// Whether they come in descending order; if there are none, whether it stands before the first entry or after
+    /// the last.
     descends: bool,
-    at: At,
+    /// The number of the key where it stands, if there are any.
+    at: usize,
     /// For the next ones.
     spare: <K::Form as Form>::Forms,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum At {
-    Before,
-    /// The number of a key.
-    Key(usize),
-    After,
 }
 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> fmt::Debug for Cursor<K, V, I> {
@@ -77,7 +71,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> fmt::Debug for Cursor<K, V, I
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
     pub(super) fn new(map: Arc<Map<K, V, I>>) -> Self {
         let (keys, spare) = Default::default();
-        Self { map, keys, words: Vec::new(), descends: false, at: At::Before, spare }
+        Self { map, keys, words: Vec::new(), descends: true, at: 0, spare }
     }
 
     /// The map.
@@ -87,7 +81,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
 
     /// Copies up to `most` keys from `from` on, and stands at the first; whether there is one.
     fn fill(&mut self, from: Bound<KeyRef<'_, I>>, most: usize, descends: bool) -> bool {
-        self.descends = descends;
+        (self.descends, self.at) = (descends, 0);
         let Self { map, keys, words, .. } = self;
         keys.clear();
         words.clear();
@@ -103,13 +97,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
         } else {
             map.index.range((from, Bound::Unbounded), &guard).take(most).for_each(&mut add);
         }
-        let found = !words.is_empty();
-        self.at = match (found, descends) {
-            (true, _) => At::Key(0),
-            (false, false) => At::After,
-            (false, true) => At::Before,
-        };
-        found
+        !words.is_empty()
     }
 
     /// Moves to the first entry at or after `key`; whether there is one.
@@ -137,40 +125,31 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
 
     #[inline]
     fn step(&mut self, descends: bool) -> bool {
-        match self.at {
-            At::Key(at) if self.descends == descends && at + 1 < self.words.len() => {
-                self.at = At::Key(at + 1);
-                true
-            }
-            at => self.step_on(at, descends),
+        if self.descends == descends && self.at + 1 < self.words.len() {
+            self.at += 1;
+            return true;
         }
+        self.step_on(descends)
     }
 
     /// A step out of what is copied.
-    fn step_on(&mut self, at: At, descends: bool) -> bool {
-        let most = if self.descends == descends { 2 * self.words.len() } else { FIRST };
-        let most = most.clamp(FIRST, MOST);
-        match at {
-            At::Key(at) => {
-                swap(&mut self.keys, &mut self.spare);
-                let before = take(&mut self.spare);
-                let found = self.fill(Bound::Excluded(before.get(at)), most, descends);
-                self.spare = before;
-                found
-            }
-            At::Before if descends => false,
-            At::After if !descends => false,
-            At::Before | At::After => self.fill(Bound::Unbounded, most, descends),
+    fn step_on(&mut self, descends: bool) -> bool {
+        let turns = self.descends != descends;
+        if self.words.is_empty() {
+            return turns && self.fill(Bound::Unbounded, FIRST, descends);
         }
+        let most = if turns { FIRST } else { (2 * self.words.len()).clamp(FIRST, MOST) };
+        swap(&mut self.keys, &mut self.spare);
+        let before = take(&mut self.spare);
+        let found = self.fill(Bound::Excluded(before.get(self.at)), most, descends);
+        self.spare = before;
+        found
     }
 
     /// The key it stands at.
     #[inline]
     pub fn key(&self) -> Option<K::Ref<'_>> {
-        match self.at {
-            At::Key(at) => Some(K::from_form(self.keys.get(at))),
-            At::Before | At::After => None,
-        }
+        (!self.words.is_empty()).then(|| K::from_form(self.keys.get(self.at)))
     }
 
     /// The entry it stands at, with a copy of its value: a number as it was when the cursor read it, any other value as
@@ -180,11 +159,11 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
     where
         V: Clone,
     {
-        let At::Key(at) = self.at else { return None };
-        let form = self.keys.get(at);
+        let &word = self.words[..].get(self.at)?;
+        let form = self.keys.get(self.at);
         if super::value::inline::<V>() {
             // SAFETY: a word of the map's index; it is the value, and protected by nothing.
-            let value = unsafe { ValueRef::<V>::new(self.words[at]) };
+            let value = unsafe { ValueRef::<V>::new(word) };
             return Some((K::from_form(form), V::clone(&value)));
         }
         let guard = self.map.one_shot();
@@ -196,8 +175,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
     /// What `call` makes of the entry it stands at, with the value that it has now; nothing if its key has been removed
     /// meanwhile. The map is pinned while `call` runs.
     pub fn with_current<R>(&self, call: impl FnOnce(K::Ref<'_>, &V) -> R) -> Option<R> {
-        let At::Key(at) = self.at else { return None };
-        let form = self.keys.get(at);
+        self.words[..].get(self.at)?;
+        let form = self.keys.get(self.at);
         let guard = self.map.one_shot();
         let word = self.map.index.get(<K::Form as IndexKey>::shorten(form), &guard)?;
         let value = self.map.lent(word, (&guard).into());

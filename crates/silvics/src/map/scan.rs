@@ -6,7 +6,7 @@ use super::{Entry, Map, MapIndex, RemoveIfError, Value, ValueRef};
 use crate::domain::Guard;
 use crate::error::AllocError;
 use crate::index::KeyRef;
-use crate::key::{AsKey, AsPrefix, Form, IndexKey, Key};
+use crate::key::{AsKey, AsPrefix, Form, FormRef, IndexKey, Key};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{
@@ -63,7 +63,7 @@ pub(super) unsafe fn lend<'g, K: Key>(
     kept: &Bound<<K::Form as Form>::Kept>,
 ) -> Bound<<K::Form as IndexKey>::Ref<'g>> {
     // SAFETY: the caller's promise.
-    kept.as_ref().map(|kept| unsafe { <K::Form as Form>::kept(kept) })
+    kept.as_ref().map(|kept| unsafe { <K::Form as Form>::lengthen(<K::Form as Form>::kept(kept)) })
 }
 
 /// The first string behind all that begin so; none, if there is no such.
@@ -186,6 +186,57 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         guard: &'g Guard,
     ) -> RangeRev<'g, K, V, I> {
         RangeRev::new(self, range.keep(), guard)
+    }
+
+    /// The entry that a scan between two bounds comes to first. Keeps no copy of them.
+    fn first_between<'g, const REV: bool>(
+        &'g self,
+        from: Bound<FormRef<'_, K>>,
+        to: Bound<FormRef<'_, K>>,
+        guard: &'g Guard,
+    ) -> Option<Entry<'g, K, V>> {
+        let lend = |bound: Bound<FormRef<'_, K>>| {
+            // SAFETY: the scan ends before they do, and what it gives is not of them (`MapIndex`).
+            bound.map(|form| unsafe { <K::Form as Form>::lengthen(form) })
+        };
+        let bounds = (lend(from), lend(to));
+        let (form, word) = if REV {
+            self.index.range_rev(bounds, guard).next()
+        } else {
+            self.index.range(bounds, guard).next()
+        }?;
+        Some((K::from_form(form), self.lent(word, guard.into())))
+    }
+
+    pub(super) fn do_get_key_value<'g>(
+        &'g self,
+        key: &impl AsKey<K>,
+        guard: &'g Guard,
+    ) -> Option<Entry<'g, K, V>> {
+        key.with_form(|form| {
+            let bound = || Bound::Included(short::<K>(form));
+            self.first_between::<false>(bound(), bound(), guard)
+        })
+    }
+
+    /// The entry at or beyond a bound that is next to it.
+    pub(super) fn do_beyond<'g, const REV: bool>(
+        &'g self,
+        bound: Bound<impl AsKey<K>>,
+        guard: &'g Guard,
+    ) -> Option<Entry<'g, K, V>> {
+        let first = |bound: Bound<FormRef<'_, K>>| {
+            if REV {
+                self.first_between::<true>(Bound::Unbounded, bound, guard)
+            } else {
+                self.first_between::<false>(bound, Bound::Unbounded, guard)
+            }
+        };
+        match bound {
+            Bound::Included(key) => key.with_form(|form| first(Bound::Included(form))),
+            Bound::Excluded(key) => key.with_form(|form| first(Bound::Excluded(form))),
+            Bound::Unbounded => first(Bound::Unbounded),
+        }
     }
 }
 

@@ -87,7 +87,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
 
     /// The entry of `key`, with the key as it is in the map.
     pub fn get_key_value(&self, key: impl AsKey<K>) -> Option<Entry<'_, K, V>> {
-        self.range((Bound::Included(&key), Bound::Included(&key))).next()
+        self.map.do_get_key_value(&key, &self.guard)
     }
 
     /// Whether `key` is present.
@@ -366,12 +366,12 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     /// The first entry at or behind a bound, as a scan from there comes to it: beside writers there may be no moment at which it
     /// was the first.
     pub fn lower_bound<Q: AsKey<K>>(&self, bound: Bound<Q>) -> Option<Entry<'_, K, V>> {
-        self.range((bound, Bound::Unbounded)).next()
+        self.map.do_beyond::<false>(bound, &self.guard)
     }
 
     /// The last entry at or before a bound, as [`View::lower_bound`].
     pub fn upper_bound<Q: AsKey<K>>(&self, bound: Bound<Q>) -> Option<Entry<'_, K, V>> {
-        self.range_rev((Bound::Unbounded, bound)).next()
+        self.map.do_beyond::<true>(bound, &self.guard)
     }
 }
 
