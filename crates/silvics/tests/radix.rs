@@ -475,3 +475,33 @@ fn scans_of_nodes_of_all_sizes() {
         );
     }
 }
+
+/// Dense integers, whose values are side by side: all of them, half, and few; from everywhere, both ways.
+#[test]
+fn scans_of_values_side_by_side() {
+    for every in [1, 2, 3, 40] {
+        let tree = tree::<u64>();
+        let view = tree.pin();
+        let mut model = BTreeMap::new();
+        for n in 0..1500 {
+            let key = 700 + n;
+            if key % 97 < 60 && mixed(key).is_multiple_of(every) {
+                view.insert(key, n).unwrap();
+                model.insert(key, n);
+            }
+        }
+        for at in 690..2210 {
+            let up = view.range(at..).take(70);
+            assert!(up.eq(model.range(at..).take(70).map(|(key, value)| (*key, *value))), "{at}");
+            let behind = (Excluded(at), Included(at + 50));
+            let wanted = model.range(behind).map(|(key, value)| (*key, *value));
+            assert!(view.range(behind).eq(wanted), "{at}");
+            let down = view.range_rev(..at).take(70);
+            let wanted = model.range(..at).rev().take(70);
+            assert!(down.eq(wanted.map(|(key, value)| (*key, *value))), "{at}");
+            let before = (Included(at - 50), Included(at));
+            let wanted = model.range(before).rev().map(|(key, value)| (*key, *value));
+            assert!(view.range_rev(before).eq(wanted), "{at}");
+        }
+    }
+}

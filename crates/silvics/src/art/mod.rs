@@ -128,6 +128,7 @@ mod key_bytes;
 mod leaf;
 mod node;
 mod ops;
+mod run;
 mod scan;
 mod seek;
 mod tidy;

@@ -225,6 +225,17 @@ pub(super) struct Node256<C: Content> {
 }
 
 impl<C: Content> Node256<C> {
+    /// The places of all bytes.
+    #[inline(always)]
+    pub(super) fn places(&self) -> &[C::Atomic; 256] {
+        &self.places
+    }
+
+    #[inline(always)]
+    pub(super) fn prefix(&self) -> u64 {
+        self.header.prefix
+    }
+
     /// Whether the place of a byte is not empty, told by the line of the lock: under the lock it is so, else
     /// it was at some time.
     #[inline(always)]

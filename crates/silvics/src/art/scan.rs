@@ -6,6 +6,7 @@ use super::digits::{Digits, NUMBERS, number};
 use super::key::{ArtKey, Digit, Parts};
 use super::leaf::LeafOf;
 use super::node::NodeRef;
+use super::run::Run;
 use super::seek::{End, Patience, Trail, Visit};
 use super::word::{ABSENT, Kind, Word};
 use crate::domain::Guard;
@@ -49,6 +50,20 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Iterator for Range<'g, K, P> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         self.0.next::<false>()
+    }
+}
+
+impl<'g, K: ArtKey + ?Sized, P: Placement> Range<'g, K, P> {
+    /// Gives `each` the next entries, `most` of them if there are so many.
+    pub(crate) fn read_some(mut self, most: usize, each: impl FnMut(K::Ref<'g>, u64)) {
+        self.0.read_some::<false>(most, each);
+    }
+}
+
+impl<'g, K: ArtKey + ?Sized, P: Placement> RangeRev<'g, K, P> {
+    /// As [`Range::read_some`].
+    pub(crate) fn read_some(mut self, most: usize, each: impl FnMut(K::Ref<'g>, u64)) {
+        self.0.read_some::<true>(most, each);
     }
 }
 
@@ -190,6 +205,7 @@ impl Frame {
     /// What is next in it.
     #[inline(always)]
     pub(super) fn next<const REV: bool>(&mut self) -> Option<(Digit, Found)> {
+        debug_assert!(self.known);
         // SAFETY: whoever has the frame has the guard under which its word was read.
         let node = unsafe { NodeRef::from_word(self.word) };
         loop {
@@ -310,6 +326,8 @@ struct Walk<'g, K: ArtKey + ?Sized, P: Placement> {
     ahead: Ahead<K>,
     /// The leaf where it stands, and how many of its keys are still to come.
     leaf: Option<(K::Leaf<'g>, usize)>,
+    /// The values among which it stands, if they have no leaves.
+    run: Run<'g>,
     /// The last key it has given; before that, where it begins.
     from: Bound<K::Ref<'g>>,
     to: Bound<K::Ref<'g>>,
@@ -322,8 +340,9 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
         to: Bound<K::Ref<'g>>,
         _guard: &'g Guard,
     ) -> Self {
-        let (stack, ahead) = (Stack::new(), Ahead::new());
-        let mut walk = Self { tree, stack, left: 0, astray: false, ahead, leaf: None, from, to };
+        let (stack, ahead, run) = (Stack::new(), Ahead::new(), Run::none());
+        let mut walk =
+            Self { tree, stack, left: 0, astray: false, ahead, leaf: None, run, from, to };
         walk.place::<REV>(usize::MAX);
         walk
     }
@@ -409,7 +428,8 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
             }
         };
         if !within {
-            (self.leaf, self.stack.len, self.stack.cut) = (None, 0, false);
+            (self.leaf, self.run) = (None, Run::none());
+            (self.stack.len, self.stack.cut) = (0, false);
             self.ahead.reset();
             return None;
         }
@@ -419,9 +439,37 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
         Some((key, value))
     }
 
+    /// Gives `each` the next entries, `most` of them if there are so many: faster than one by one.
+    fn read_some<const REV: bool>(
+        &mut self,
+        mut most: usize,
+        mut each: impl FnMut(K::Ref<'g>, u64),
+    ) {
+        while most > 0 {
+            let Some((key, value)) = self.next::<REV>() else { return };
+            each(key, value);
+            most -= 1;
+            if K::DIRECT && matches!(self.to, Bound::Unbounded) {
+                let mut run = self.run;
+                while most > 0
+                    && let Some((key, value)) = run.next::<REV, K>()
+                {
+                    each(K::shorten(key), value);
+                    most -= 1;
+                }
+                self.run = run;
+            }
+        }
+    }
+
     #[inline(always)]
     fn next<const REV: bool>(&mut self) -> Option<(K::Ref<'g>, u64)> {
         loop {
+            if K::DIRECT
+                && let Some((key, value)) = self.run.next::<REV, K>()
+            {
+                return self.give::<REV>(K::shorten(key), value);
+            }
             if let Some((leaf, left)) = self.leaf {
                 let Some(rest) = left.checked_sub(1) else {
                     self.leaf = None;
@@ -455,11 +503,16 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
                 return None;
             };
             let word = frame.word;
-            match frame.next::<REV>() {
-                None => {
-                    self.left = word.depth();
-                    self.stack.pop();
+            if K::DIRECT && word.kind() == Kind::Values256 {
+                // SAFETY: read under the guard.
+                match unsafe { Run::beyond::<REV>(word, frame.edge) } {
+                    Some((run, edge)) => (self.run, frame.edge) = (run, edge),
+                    None => self.leave(word),
                 }
+                continue;
+            }
+            match frame.next::<REV>() {
+                None => self.leave(word),
                 Some((digit, Found::Value(value))) => {
                     // SAFETY: read under the guard.
                     let prefix = unsafe { NodeRef::from_word(word) }.header().prefix;
@@ -474,6 +527,12 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
         }
     }
 
+    /// There is nothing left in the node on top.
+    fn leave(&mut self, top: Word) {
+        self.left = top.depth();
+        self.stack.pop();
+    }
+
     /// Takes children of the nodes on the stack to those ahead, as many as are wanted.
     #[inline(always)]
     fn look_ahead<const REV: bool>(&mut self) {
@@ -485,8 +544,8 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
             let Some(frame) = self.stack.top() else { break };
             match frame.next::<REV>() {
                 None => {
-                    self.left = frame.word.depth();
-                    self.stack.pop();
+                    let word = frame.word;
+                    self.leave(word);
                 }
                 Some((_, Found::Word(word))) => {
                     self.ahead.push::<REV>(word);

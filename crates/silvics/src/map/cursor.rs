@@ -87,16 +87,10 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
         words.clear();
         let guard = map.one_shot();
         let from = from.map(<K::Form as IndexKey>::shorten);
-        let mut add = |(key, word): (KeyRef<'_, I>, u64)| {
+        map.index.read_ahead((from, descends), most, &guard, |key, word| {
             keys.push(key);
             words.push(word);
-        };
-        if descends {
-            let entries = map.index.range_rev((Bound::Unbounded, from), &guard);
-            entries.take(most).for_each(&mut add);
-        } else {
-            map.index.range((from, Bound::Unbounded), &guard).take(most).for_each(&mut add);
-        }
+        });
         !words.is_empty()
     }
 

@@ -65,7 +65,7 @@ use silvics_pool::{Budget, Placement, PoolStats, Pooled};
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
-use std::ops::Deref;
+use std::ops::{Bound, Deref};
 use std::sync::Arc;
 use value::Values;
 
@@ -86,6 +86,22 @@ pub unsafe trait MapIndex: OrderedScan {
         let _ = entries;
         None
     }
+
+    /// Gives `each` the first `most` entries of a scan, if there are so many: from the bound on, or back from it.
+    fn read_ahead<'g>(
+        &'g self,
+        (from, descends): (Bound<KeyRef<'g, Self>>, bool),
+        most: usize,
+        guard: &'g Guard,
+        mut each: impl FnMut(KeyRef<'g, Self>, u64),
+    ) {
+        let each = |(key, word)| each(key, word);
+        if descends {
+            self.range_rev((Bound::Unbounded, from), guard).take(most).for_each(each);
+        } else {
+            self.range((from, Bound::Unbounded), guard).take(most).for_each(each);
+        }
+    }
 }
 
 // SAFETY: linearizable, checked by the whole suite.
@@ -94,6 +110,20 @@ unsafe impl<K: ArtKey + ?Sized, P: Placement> MapIndex for ArtTree<K, P> {
 
     fn load(&mut self, entries: &[(KeyRef<'_, Self>, u64)]) -> Option<Result<(), BulkLoadError>> {
         Some(self.bulk_load(entries, NonZeroUsize::MIN))
+    }
+
+    fn read_ahead<'g>(
+        &'g self,
+        (from, descends): (Bound<KeyRef<'g, Self>>, bool),
+        most: usize,
+        guard: &'g Guard,
+        each: impl FnMut(KeyRef<'g, Self>, u64),
+    ) {
+        if descends {
+            self.range_rev((Bound::Unbounded, from), guard).read_some(most, each);
+        } else {
+            self.range((from, Bound::Unbounded), guard).read_some(most, each);
+        }
     }
 }
 
