@@ -77,8 +77,9 @@
 //! # Ok::<(), AllocError>(())
 //! ```
 //!
-//! **Progress.** With the default index lookups are wait-free, write nothing that others read, and allocate nothing. Writers lock the node they
-//! change, for as long as that takes. User code runs under no lock of ours.
+//! **Progress.** With the default index lookups of a [`View`] are wait-free, write nothing that others read, and allocate nothing. Writers lock
+//! the node they change, for as long as that takes. User code runs under no lock of ours. To pin, as calls of the map itself do each time, drops a few
+//! values that were removed before, if their types have destructors and any are due.
 //!
 //! # Which structure
 //! | workload | take | why |

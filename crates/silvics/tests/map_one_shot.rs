@@ -3,11 +3,12 @@
 #![cfg(not(silvics_shuttle))] // real threads
 
 use silvics::map::{CompareExchangeError, Compute, Operation, TryInsertError};
-use silvics::{AllocError, Map, Options, Pages};
+use silvics::{AllocError, Map, Options, Pages, Set};
 use silvics_sync::atomic::{AtomicI64, Ordering};
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included};
-use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, LazyLock};
 
 /// Numbers without a pattern.
 fn mixed(n: u64) -> u64 {
@@ -181,6 +182,17 @@ fn sweeps_go_on_where_they_have_pinned_anew() {
     assert_eq!((removed, map.len()), (8_000, 2_000));
     assert_eq!(map.remove_range(35..=35_000), 1_000);
     assert_eq!(map.clear(), 1_000);
+    // Of values that are read ahead.
+    let map: Map<u64, String> = Map::new();
+    map.extend((0..5_000).map(|n| (n * 7, n.to_string())));
+    asked.clear();
+    let removed = map.retain(|key, value| {
+        asked.push(*key);
+        assert_eq!(*value, (key / 7).to_string());
+        key % 2 == 0
+    });
+    assert!(asked.iter().copied().eq((0..5_000).map(|n| n * 7)), "each once, in order");
+    assert_eq!((removed, map.clear()), (2_500, 2_500));
 }
 
 #[test]
@@ -265,4 +277,132 @@ fn a_full_map_takes_what_it_has_room_for_once_its_garbage_is_gone() {
         map.insert(long(n), value(n));
     }
     assert!(map.bytes() <= limit);
+}
+
+/// A map at its limit, with nothing but garbage in slabs of another size than that of [`long`] keys.
+fn full_of_garbage() -> Map<String, ()> {
+    let options =
+        Options { memory_limit: Some(3 << 20), pages: Pages::Small, ..Options::default() };
+    let map = Map::with_options(&options).expect("there is room for none");
+    let mut full = 0;
+    while map.try_upsert(format!("{:016x}", mixed(full)), ()).is_ok() {
+        full += 1;
+    }
+    let view = map.pin();
+    assert!((0..full).all(|n| view.remove(format!("{:016x}", mixed(n))).is_some()));
+    drop(view);
+    assert!(map.is_empty());
+    map
+}
+
+fn long(n: u64) -> String {
+    format!("{n:0100}")
+}
+
+#[test]
+fn every_writer_tries_again_once_garbage_is_gone() {
+    let map = full_of_garbage();
+    assert!(map.pin().try_extend((0..500).map(|n| (long(n), ()))).is_err(), "so it is needed");
+    assert_eq!(full_of_garbage().extend((0..500).map(|n| (long(n), ()))), 500);
+    let set: Set<String> = full_of_garbage().into();
+    assert!((0..500).all(|n| set.insert(long(n)) && set.remove(long(n)) && set.insert(long(n))));
+    let map = full_of_garbage();
+    let mut asked = 0;
+    for n in 0..500 {
+        let computed = map.compute(long(n), |_| {
+            asked += 1;
+            Operation::<_, ()>::Insert(())
+        });
+        assert!(matches!(computed, Compute::Inserted(_)));
+    }
+    assert!((501..510).contains(&asked), "{asked}");
+}
+
+#[test]
+fn what_a_batch_could_not_take_comes_back_in_order() {
+    let map = full_of_garbage();
+    let entries = (0..100_000).map(|n| (long(n), ()));
+    let error = map.try_extend(entries).expect_err("3 MiB are less");
+    assert!(matches!(error.error, AllocError::Limit { .. }), "{error}");
+    assert!(error.done > 2000 && map.len() == error.done);
+    let rest: Vec<_> = error.rest.map(|(key, ())| key).collect();
+    assert!(rest.into_iter().eq((error.done as u64..100_000).map(long)), "the others, in order");
+    let too_long = [(long(0), ()), ("x".repeat(70_000), ()), (long(1), ())];
+    let map: Map<String, ()> = Map::new();
+    let error = map.try_extend(too_long).expect_err("it is too long");
+    assert!(matches!(error.error, AllocError::KeyLength { .. }), "{error}");
+    assert_eq!((error.done, error.rest.count(), map.len()), (1, 2, 1));
+}
+
+/// What happens on other threads while one is in a call: they pin, unpin, remove and flush when they are told.
+fn told(map: &'static Map<u64, Counted>) -> impl Fn(&str) {
+    let (tell, told) = channel::<String>();
+    let (done, is_done) = channel();
+    std::thread::spawn(move || {
+        let mut view = None;
+        for what in told {
+            match &*what {
+                "pin" => view = Some(map.pin()),
+                "unpin" => drop(view.take()),
+                "remove" => drop(map.remove(7)),
+                _ => map.flush(),
+            }
+            done.send(()).expect("it waits");
+        }
+    });
+    move |what| {
+        for what in what.split(' ') {
+            tell.send(what.into()).expect("it listens");
+            is_done.recv().expect("it answers");
+        }
+    }
+}
+
+/// What a call lends was read under an older pin than another one that might hold it, if each is a registration of
+/// its own: when a thread ends, and its table of them is gone.
+#[test]
+fn what_is_lent_to_a_thread_that_ends_stays() {
+    static MAP: LazyLock<Map<u64, Counted>> = LazyLock::new(Map::new);
+    static CALLS: AtomicI64 = AtomicI64::new(0);
+
+    fn lend() {
+        let live = Arc::new(AtomicI64::new(0));
+        MAP.insert(7, Counted::new(7, &live));
+        let (reader, writer) = (told(&MAP), told(&MAP));
+        writer("pin unpin flush");
+        reader("pin");
+        writer("flush");
+        let kept = MAP.remove_if(7, |_| {
+            writer("remove flush");
+            reader("unpin");
+            writer("flush flush");
+            false
+        });
+        let kept = kept.expect_err("it is kept");
+        (0..10).for_each(|_| writer("flush"));
+        if live.load(Ordering::Relaxed) == 1 && kept.0 == 7 {
+            CALLS.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    struct AtTheEnd;
+    impl Drop for AtTheEnd {
+        fn drop(&mut self) {
+            lend();
+        }
+    }
+    std::thread_local! { static END: AtTheEnd = const { AtTheEnd }; }
+
+    let late = std::thread::spawn(|| {
+        END.with(|_| ()); // so it is dropped behind what comes after it
+        drop(MAP.get(1));
+    });
+    late.join().unwrap();
+    let early = std::thread::spawn(|| {
+        drop(MAP.get(1));
+        END.with(|_| ());
+    });
+    early.join().unwrap();
+    lend();
+    assert_eq!(CALLS.load(Ordering::Relaxed), 3);
 }

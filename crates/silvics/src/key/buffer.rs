@@ -9,6 +9,9 @@ use std::mem::{MaybeUninit, take};
 /// Keys up to here are encoded on the stack.
 const INLINE: usize = 128;
 
+/// Room for longer ones is kept up to here: twice the longest that indexes take, for it grows by doubling.
+const KEPT: usize = 128 << 10;
+
 /// In front of a byte that would be taken for an end or for this one, which is then one more.
 const ESCAPE: u8 = 1;
 /// Behind a string.
@@ -89,7 +92,7 @@ impl Encoder {
 impl Drop for Encoder {
     #[inline]
     fn drop(&mut self) {
-        if self.long.capacity() > 0 {
+        if (1..=KEPT).contains(&self.long.capacity()) {
             let long = take(&mut self.long);
             let _ = ROOM.try_with(|room| room.set(long)); // a thread that ends needs none
         }

@@ -1,5 +1,6 @@
 //! Many entries at once: lookups, upserts, and a whole map from sorted ones.
 
+use super::one_shot::is_shortage;
 use super::value::Draft;
 use super::{Map, MapIndex, Rejected, Value, ValueRef};
 use crate::domain::Guard;
@@ -145,7 +146,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         }
     }
 
-    /// Upserts all entries, group by group: under `guard`, or under a pin for each. Says of each what it has replaced.
+    /// Upserts all entries, group by group: under `guard`, or under a pin for each, and then once more where memory is
+    /// short. Says of each what it has replaced.
     pub(super) fn do_extend<Q: AsKey<K>, R: Iterator<Item = (Q, V)>>(
         &self,
         mut entries: R,
@@ -153,21 +155,23 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         mut replaced: impl FnMut(Option<u64>),
     ) -> Result<usize, ExtendError<Q, V, R>> {
         let mut group = Group::<K, Q, V, I>::new();
-        let mut done = 0;
+        let (mut done, mut failed_at) = (0, usize::MAX);
+        // What has been refused, and comes before other entries.
+        let mut first = Vec::new().into_iter();
         loop {
             let own = guard.is_none().then(|| self.one_shot());
-            let guard = guard.or(own.as_ref()).expect("one of the two");
-            let fill = || group.fill(self, &mut entries, guard);
+            let pinned = guard.or(own.as_ref()).expect("one of the two");
+            let fill = || group.fill(self, &mut first.by_ref().chain(&mut entries), pinned);
             let filled = match catch_unwind(AssertUnwindSafe(fill)) {
                 Ok(filled) => filled,
                 // The iterator's panic, or a key's: those before it go in, as if one by one.
                 Err(panic) => {
-                    _ = group.place(self, guard, &mut replaced);
+                    _ = group.place(self, pinned, &mut replaced);
                     resume_unwind(panic)
                 }
             };
             let count = group.keys.len();
-            let mut left = match group.place(self, guard, &mut replaced) {
+            let mut left = match group.place(self, pinned, &mut replaced) {
                 Ok(()) => (Vec::new(), None),
                 Err((left, error)) => (left, Some(error)),
             };
@@ -178,7 +182,15 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
                 refusal.get_or_insert(rejected.error);
             }
             if let Some(error) = refusal {
-                return Err(ExtendError { done, error, rest: left.0.into_iter().chain(entries) });
+                left.0.extend(first);
+                first = left.0.into_iter();
+                if guard.is_some() || failed_at == done || is_shortage(error).is_err() {
+                    return Err(ExtendError { done, error, rest: first.chain(entries) });
+                }
+                failed_at = done;
+                drop(own);
+                self.shrink();
+                continue;
             }
             if count < GROUP {
                 return Ok(done);

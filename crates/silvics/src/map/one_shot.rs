@@ -1,19 +1,57 @@
 //! The everyday methods of a map, each with a pin of its own.
 //!
 //! A writer that is refused memory under its own pin lets go of it, shrinks the map, and tries once more: what this
-//! thread has removed can be freed then.
+//! thread has removed can be freed then. A key that is too long is refused at once.
 
 use super::{
     CompareExchangeError, Compute, Entry, ExtendError, KeyRange, Map, MapIndex, Operation,
-    Rejected, RemoveIfError, TryInsertError, Value, ValueGuard, ValueRef, refuse, unwrapped,
+    Rejected, RemoveIfError, TryInsertError, Value, ValueGuard, ValueRef, View, refuse, unwrapped,
 };
 use crate::domain::Guard;
 use crate::error::AllocError;
 use crate::index::OrderedEnds;
 use crate::key::{AsKey, Key};
+use std::array;
+use std::marker::PhantomData;
 use std::ops::Bound;
 
-/// The everyday methods, each with a pin of its own: what they lend holds it. Those of [`View`](super::View) do the same, and there are
+/// What can hold `N` values that a view lends: pins that were there before these were read.
+struct Hold<'m, const N: usize> {
+    pins: [Option<Guard>; N],
+    map: PhantomData<&'m ()>,
+}
+
+impl<'m, const N: usize> Hold<'m, N> {
+    /// Holds a value that has been read since this was made.
+    #[inline(always)]
+    fn value<V: Value>(&mut self, value: ValueRef<'_, V>) -> ValueGuard<'m, V> {
+        let guard = self.pins.iter_mut().find_map(Option::take).expect("a pin for each value");
+        // SAFETY: the pin was there when the value was read and goes along, and the map is borrowed.
+        ValueGuard { value: unsafe { value.extend() }, _guard: guard }
+    }
+
+    fn entry<K: Key, V: Value>(&mut self, (key, value): Entry<'_, K, V>) -> (K, ValueGuard<'m, V>) {
+        (K::to_owned(key), self.value(value))
+    }
+}
+
+/// Whether there may be memory when what has been removed is dropped.
+pub(super) fn is_shortage(error: AllocError) -> Result<(), AllocError> {
+    match error {
+        AllocError::Limit { .. } | AllocError::System { .. } => Ok(()),
+        other => Err(other),
+    }
+}
+
+/// What to try again with.
+fn again<V>(rejected: Rejected<V>) -> Result<V, Rejected<V>> {
+    match is_shortage(rejected.error) {
+        Ok(()) => Ok(rejected.value),
+        Err(_) => Err(rejected),
+    }
+}
+
+/// The everyday methods, each with a pin of its own: what they lend holds it. Those of [`View`] do the same, and there are
 /// more of them. What of them panics if memory cannot be had, or if a key is longer than the index takes, has a `try_` form.
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     /// What `call` lends under a pin of its own, with the pin.
@@ -29,10 +67,12 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         Ok(Some(ValueGuard { value, _guard: guard }))
     }
 
-    /// The same of one of several values that are lent under a guard.
-    fn hold(&self, value: ValueRef<'_, V>) -> ValueGuard<'_, V> {
-        // SAFETY: a pin within a pin protects what that one does, and the map is borrowed.
-        ValueGuard { value: unsafe { value.extend() }, _guard: self.index.domain().pin() }
+    /// A view, and what holds values that it lends.
+    #[inline(always)]
+    fn pin_to_hold<const N: usize>(&self) -> (View<'_, K, V, I>, Hold<'_, N>) {
+        let view = self.pin();
+        let pins = array::from_fn(|_| Some(self.index.domain().pin()));
+        (view, Hold { pins, map: PhantomData })
     }
 
     /// Makes another attempt if one is refused memory, when what has been removed is dropped. No pin is held between them.
@@ -50,30 +90,31 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         })
     }
 
-    /// See [`View::get`](super::View::get).
+    /// See [`View::get`].
     #[inline]
     pub fn get(&self, key: impl AsKey<K>) -> Option<ValueGuard<'_, V>> {
         let got = self.held(|map, guard| Ok::<_, AllocError>(map.do_get(&key, guard.into())));
         got.unwrap_or_else(|error| refuse(error))
     }
 
-    /// See [`View::get_key_value`](super::View::get_key_value); the key is a copy.
+    /// See [`View::get_key_value`]; the key is a copy.
     pub fn get_key_value(&self, key: impl AsKey<K>) -> Option<(K, ValueGuard<'_, V>)> {
-        self.pin().get_key_value(key).map(|entry| self.hold_entry(entry))
+        let (view, mut hold) = self.pin_to_hold::<1>();
+        view.get_key_value(key).map(|entry| hold.entry(entry))
     }
 
-    /// See [`View::contains_key`](super::View::contains_key).
+    /// See [`View::contains_key`].
     #[inline]
     pub fn contains_key(&self, key: impl AsKey<K>) -> bool {
         self.pin().contains_key(key)
     }
 
-    /// See [`View::insert`](super::View::insert).
+    /// See [`View::insert`].
     pub fn insert(&self, key: impl AsKey<K>, value: V) -> Option<ValueGuard<'_, V>> {
         unwrapped(self.try_upsert(key, value))
     }
 
-    /// See [`View::try_upsert`](super::View::try_upsert).
+    /// See [`View::try_upsert`].
     #[inline]
     pub fn try_upsert(
         &self,
@@ -81,34 +122,37 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         value: V,
     ) -> Result<Option<ValueGuard<'_, V>>, Rejected<V>> {
         let attempt = |value| self.held(|map, guard| map.do_insert(&key, value, guard.into()));
-        self.twice(value, attempt, |rejected| Ok(rejected.value))
+        self.twice(value, attempt, again)
     }
 
-    /// See [`View::try_insert`](super::View::try_insert).
+    /// See [`View::try_insert`].
     pub fn try_insert(
         &self,
         key: impl AsKey<K>,
         value: V,
     ) -> Result<ValueGuard<'_, V>, TryInsertError<ValueGuard<'_, V>, V>> {
-        let attempt = |value| match self.pin().try_insert(&key, value) {
-            Ok(value) => Ok(self.hold(value)),
-            Err(TryInsertError::Occupied { present, value }) => {
-                Err(TryInsertError::Occupied { present: self.hold(present), value })
+        let attempt = |value| {
+            let (view, mut hold) = self.pin_to_hold::<1>();
+            match view.try_insert(&key, value) {
+                Ok(value) => Ok(hold.value(value)),
+                Err(TryInsertError::Occupied { present, value }) => {
+                    Err(TryInsertError::Occupied { present: hold.value(present), value })
+                }
+                Err(TryInsertError::Alloc(rejected)) => Err(TryInsertError::Alloc(rejected)),
             }
-            Err(TryInsertError::Alloc(rejected)) => Err(TryInsertError::Alloc(rejected)),
         };
         self.twice(value, attempt, |error| match error {
-            TryInsertError::Alloc(rejected) => Ok(rejected.value),
+            TryInsertError::Alloc(rejected) => again(rejected).map_err(TryInsertError::Alloc),
             occupied @ TryInsertError::Occupied { .. } => Err(occupied),
         })
     }
 
-    /// See [`View::get_or_insert`](super::View::get_or_insert).
+    /// See [`View::get_or_insert`].
     pub fn get_or_insert(&self, key: impl AsKey<K>, value: V) -> ValueGuard<'_, V> {
         self.get_or_insert_with(key, || value)
     }
 
-    /// See [`View::get_or_insert_with`](super::View::get_or_insert_with).
+    /// See [`View::get_or_insert_with`].
     pub fn get_or_insert_with(
         &self,
         key: impl AsKey<K>,
@@ -123,31 +167,35 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         }
     }
 
-    /// See [`View::remove`](super::View::remove).
+    /// See [`View::remove`].
     pub fn remove(&self, key: impl AsKey<K>) -> Option<ValueGuard<'_, V>> {
         self.try_remove(key).unwrap_or_else(|error| refuse(error))
     }
 
-    /// See [`View::try_remove`](super::View::try_remove).
+    /// See [`View::try_remove`].
     #[inline]
     pub fn try_remove(&self, key: impl AsKey<K>) -> Result<Option<ValueGuard<'_, V>>, AllocError> {
         let attempt = |()| self.held(|map, guard| map.do_remove(&key, guard.into()));
-        self.twice((), attempt, |_| Ok(()))
+        self.twice((), attempt, is_shortage)
     }
 
-    /// See [`View::remove_if`](super::View::remove_if).
+    /// See [`View::remove_if`]; where the index needs memory to remove, `condition` is asked again if that
+    /// was refused at first.
     pub fn remove_if(
         &self,
         key: impl AsKey<K>,
         mut condition: impl FnMut(&V) -> bool,
     ) -> Result<Option<ValueGuard<'_, V>>, ValueGuard<'_, V>> {
-        let attempt = |()| match self.pin().try_remove_if(&key, &mut condition) {
-            Ok(removed) => Ok(removed.map(|value| self.hold(value))),
-            Err(RemoveIfError::Kept(value)) => Err(RemoveIfError::Kept(self.hold(value))),
-            Err(RemoveIfError::Alloc(error)) => Err(RemoveIfError::Alloc(error)),
+        let attempt = |()| {
+            let (view, mut hold) = self.pin_to_hold::<1>();
+            match view.try_remove_if(&key, &mut condition) {
+                Ok(removed) => Ok(removed.map(|value| hold.value(value))),
+                Err(RemoveIfError::Kept(value)) => Err(RemoveIfError::Kept(hold.value(value))),
+                Err(RemoveIfError::Alloc(error)) => Err(RemoveIfError::Alloc(error)),
+            }
         };
         let removed = self.twice((), attempt, |error| match error {
-            RemoveIfError::Alloc(_) => Ok(()),
+            RemoveIfError::Alloc(error) => is_shortage(error).map_err(RemoveIfError::Alloc),
             kept @ RemoveIfError::Kept(_) => Err(kept),
         });
         removed.map_err(|error| match error {
@@ -156,17 +204,17 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         })
     }
 
-    /// See [`View::update`](super::View::update).
+    /// See [`View::update`]; `change` runs again, too, if memory was refused at first.
     pub fn update(
         &self,
         key: impl AsKey<K>,
-        change: impl FnMut(&V) -> V,
+        mut change: impl FnMut(&V) -> V,
     ) -> Option<ValueGuard<'_, V>> {
-        let updated = self.held(|map, guard| map.do_update(&key, change, guard.into()));
-        unwrapped(updated)
+        let attempt = |()| self.held(|map, guard| map.do_update(&key, &mut change, guard.into()));
+        unwrapped(self.twice((), attempt, |rejected| again(rejected).map(drop)))
     }
 
-    /// See [`View::compute`](super::View::compute).
+    /// See [`View::compute`]; `decide` runs again, too, if memory was refused at first.
     pub fn compute<T>(
         &self,
         key: impl AsKey<K>,
@@ -175,16 +223,20 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         unwrapped(self.try_compute(key, decide))
     }
 
-    /// See [`View::try_compute`](super::View::try_compute).
+    /// See [`View::try_compute`]; `decide` runs again, too, if memory was refused at first.
     pub fn try_compute<T>(
         &self,
         key: impl AsKey<K>,
-        decide: impl FnMut(Option<&V>) -> Operation<V, T>,
+        mut decide: impl FnMut(Option<&V>) -> Operation<V, T>,
     ) -> Result<Compute<ValueGuard<'_, V>, T>, Rejected<Option<V>>> {
-        Ok(self.pin().try_compute(key, decide)?.map(|value| self.hold(value)))
+        let attempt = |()| {
+            let (view, mut hold) = self.pin_to_hold::<2>();
+            Ok(view.try_compute(&key, &mut decide)?.map(|value| hold.value(value)))
+        };
+        self.twice((), attempt, |rejected| again(rejected).map(drop))
     }
 
-    /// See [`View::compare_exchange`](super::View::compare_exchange).
+    /// See [`View::compare_exchange`].
     pub fn compare_exchange(
         &self,
         key: impl AsKey<K>,
@@ -194,28 +246,33 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     where
         V: PartialEq,
     {
-        let attempt = |new| match self.pin().compare_exchange(&key, expected, new) {
-            Ok(old) => Ok(old.map(|value| self.hold(value))),
-            Err(CompareExchangeError::Mismatch { present, new }) => {
-                let present = present.map(|value| self.hold(value));
-                Err(CompareExchangeError::Mismatch { present, new })
-            }
-            Err(CompareExchangeError::Alloc(rejected)) => {
-                Err(CompareExchangeError::Alloc(rejected))
+        let attempt = |new| {
+            let (view, mut hold) = self.pin_to_hold::<1>();
+            match view.compare_exchange(&key, expected, new) {
+                Ok(old) => Ok(old.map(|value| hold.value(value))),
+                Err(CompareExchangeError::Mismatch { present, new }) => {
+                    let present = present.map(|value| hold.value(value));
+                    Err(CompareExchangeError::Mismatch { present, new })
+                }
+                Err(CompareExchangeError::Alloc(rejected)) => {
+                    Err(CompareExchangeError::Alloc(rejected))
+                }
             }
         };
         self.twice(new, attempt, |error| match error {
-            CompareExchangeError::Alloc(rejected) => Ok(rejected.value),
+            CompareExchangeError::Alloc(rejected) => {
+                again(rejected).map_err(CompareExchangeError::Alloc)
+            }
             mismatch @ CompareExchangeError::Mismatch { .. } => Err(mismatch),
         })
     }
 
-    /// See [`View::extend`](super::View::extend); pins anew every now and then.
+    /// See [`View::extend`]; pins anew every now and then.
     pub fn extend<Q: AsKey<K>>(&self, entries: impl IntoIterator<Item = (Q, V)>) -> usize {
         self.try_extend(entries).unwrap_or_else(|error| refuse(error.error))
     }
 
-    /// See [`View::try_extend`](super::View::try_extend); pins anew every now and then.
+    /// See [`View::try_extend`]; pins anew every now and then.
     pub fn try_extend<Q: AsKey<K>, R: IntoIterator<Item = (Q, V)>>(
         &self,
         entries: R,
@@ -223,12 +280,12 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         self.do_extend(entries.into_iter(), None, |_| ())
     }
 
-    /// See [`View::retain`](super::View::retain); pins anew every now and then.
+    /// See [`View::retain`]; pins anew every now and then.
     pub fn retain(&self, keep: impl FnMut(&K::Ref<'_>, &V) -> bool) -> usize {
         self.try_retain(keep).unwrap_or_else(|error| refuse(error))
     }
 
-    /// See [`View::try_retain`](super::View::try_retain); pins anew every now and then.
+    /// See [`View::try_retain`]; pins anew every now and then.
     pub fn try_retain(
         &self,
         keep: impl FnMut(&K::Ref<'_>, &V) -> bool,
@@ -236,67 +293,73 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         self.do_retain(keep, None)
     }
 
-    /// See [`View::remove_range`](super::View::remove_range); pins anew every now and then.
+    /// See [`View::remove_range`]; pins anew every now and then.
     pub fn remove_range(&self, range: impl KeyRange<K>) -> usize {
         self.try_remove_range(range).unwrap_or_else(|error| refuse(error))
     }
 
-    /// See [`View::try_remove_range`](super::View::try_remove_range); pins anew every now and then.
+    /// See [`View::try_remove_range`]; pins anew every now and then.
     pub fn try_remove_range(&self, range: impl KeyRange<K>) -> Result<usize, AllocError> {
         self.do_remove_range(range, None)
     }
 
-    /// See [`View::clear`](super::View::clear); pins anew every now and then.
+    /// See [`View::clear`]; pins anew every now and then.
     pub fn clear(&self) -> usize {
         self.remove_range(..)
     }
 
-    /// See [`View::lower_bound`](super::View::lower_bound); the key is a copy.
+    /// See [`View::lower_bound`]; the key is a copy.
     pub fn lower_bound<Q: AsKey<K>>(&self, bound: Bound<Q>) -> Option<(K, ValueGuard<'_, V>)> {
-        self.pin().lower_bound(bound).map(|entry| self.hold_entry(entry))
+        let (view, mut hold) = self.pin_to_hold::<1>();
+        view.lower_bound(bound).map(|entry| hold.entry(entry))
     }
 
-    /// See [`View::upper_bound`](super::View::upper_bound); the key is a copy.
+    /// See [`View::upper_bound`]; the key is a copy.
     pub fn upper_bound<Q: AsKey<K>>(&self, bound: Bound<Q>) -> Option<(K, ValueGuard<'_, V>)> {
-        self.pin().upper_bound(bound).map(|entry| self.hold_entry(entry))
-    }
-
-    fn hold_entry(&self, (key, value): Entry<'_, K, V>) -> (K, ValueGuard<'_, V>) {
-        (K::to_owned(key), self.hold(value))
+        let (view, mut hold) = self.pin_to_hold::<1>();
+        view.upper_bound(bound).map(|entry| hold.entry(entry))
     }
 }
 
 /// Both ends, with a pin for each call, and copies of keys.
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + OrderedEnds> Map<K, V, I> {
-    /// See [`View::first`](super::View::first).
+    /// See [`View::first`].
     pub fn first(&self) -> Option<(K, ValueGuard<'_, V>)> {
-        self.pin().first().map(|entry| self.hold_entry(entry))
+        let (view, mut hold) = self.pin_to_hold::<1>();
+        view.first().map(|entry| hold.entry(entry))
     }
 
-    /// See [`View::last`](super::View::last).
+    /// See [`View::last`].
     pub fn last(&self) -> Option<(K, ValueGuard<'_, V>)> {
-        self.pin().last().map(|entry| self.hold_entry(entry))
+        let (view, mut hold) = self.pin_to_hold::<1>();
+        view.last().map(|entry| hold.entry(entry))
     }
 
-    /// See [`View::pop_first`](super::View::pop_first).
+    /// See [`View::pop_first`].
     pub fn pop_first(&self) -> Option<(K, ValueGuard<'_, V>)> {
         self.try_pop_first().unwrap_or_else(|error| refuse(error))
     }
 
-    /// See [`View::try_pop_first`](super::View::try_pop_first).
+    /// See [`View::try_pop_first`].
     pub fn try_pop_first(&self) -> Result<Option<(K, ValueGuard<'_, V>)>, AllocError> {
-        let popped = |()| Ok(self.pin().try_pop_first()?.map(|entry| self.hold_entry(entry)));
-        self.twice((), popped, |_: AllocError| Ok(()))
+        let popped = |()| {
+            let (view, mut hold) = self.pin_to_hold::<1>();
+            Ok(view.try_pop_first()?.map(|entry| hold.entry(entry)))
+        };
+        self.twice((), popped, is_shortage)
     }
 
-    /// See [`View::pop_last`](super::View::pop_last).
+    /// See [`View::pop_last`].
     pub fn pop_last(&self) -> Option<(K, ValueGuard<'_, V>)> {
         self.try_pop_last().unwrap_or_else(|error| refuse(error))
     }
 
-    /// See [`View::try_pop_last`](super::View::try_pop_last).
+    /// See [`View::try_pop_last`].
     pub fn try_pop_last(&self) -> Result<Option<(K, ValueGuard<'_, V>)>, AllocError> {
-        let popped = |()| Ok(self.pin().try_pop_last()?.map(|entry| self.hold_entry(entry)));
-        self.twice((), popped, |_: AllocError| Ok(()))
+        let popped = |()| {
+            let (view, mut hold) = self.pin_to_hold::<1>();
+            Ok(view.try_pop_last()?.map(|entry| hold.entry(entry)))
+        };
+        self.twice((), popped, is_shortage)
     }
 }

@@ -1,5 +1,6 @@
 //! Ranges of a map.
 
+use super::one_shot::is_shortage;
 use super::ops::short;
 use super::value::{fetch, inline};
 use super::{Entry, Map, MapIndex, RemoveIfError, Value, ValueRef};
@@ -240,7 +241,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     }
 }
 
-/// Entries that are removed under one pin by a call that pins for itself: what they were can be freed before others go.
+/// Entries that are passed under one pin by a call that pins for itself: what they were can be freed before others go.
 const UNDER_A_PIN: usize = 1024;
 
 /// A sweep that has not come to the end of its range: where it goes on, and what it failed at there.
@@ -260,15 +261,15 @@ impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> Range<'g, K, V, I> {
         mut each: impl FnMut(KeyRef<'_, I>, u64) -> Result<bool, AllocError>,
         most: usize,
     ) -> Option<Paused<K>> {
-        let until = removed.saturating_add(most);
-        while let Some((form, word)) = self.next_word() {
+        for passed in 1.. {
+            let (form, word) = self.next_word()?;
             match each(form, word) {
                 Ok(gone) => *removed += usize::from(gone),
                 Err(error) => {
                     return Some((Bound::Included(<K::Form as Form>::keep(form)), Some(error)));
                 }
             }
-            if *removed >= until {
+            if passed >= most {
                 return Some((Bound::Excluded(<K::Form as Form>::keep(form)), None));
             }
         }
@@ -297,7 +298,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
             };
             let Some((place, error)) = paused else { return Ok(removed) };
             if let Some(error) = error {
-                if guard.is_some() || failed_at == removed {
+                if guard.is_some() || failed_at == removed || is_shortage(error).is_err() {
                     return Err(error);
                 }
                 failed_at = removed;

@@ -61,12 +61,12 @@ impl<K: Key, I: MapIndex<Key = K::Form>> Set<K, I> {
     /// # Panics
     /// If memory cannot be had: [`View::try_upsert`] tells that instead.
     pub fn insert(&self, key: impl AsKey<K>) -> bool {
-        self.0.pin().insert(key, ()).is_none()
+        self.0.insert(key, ()).is_none()
     }
 
     /// Makes `key` absent; whether it was present.
     pub fn remove(&self, key: impl AsKey<K>) -> bool {
-        self.0.pin().remove(key).is_some()
+        self.0.remove(key).is_some()
     }
 
     /// Whether `key` is present.

@@ -265,7 +265,8 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     }
 
     /// [`View::insert`] of every entry, in their order: of those with the same key the last one wins. Returns how many there
-    /// were. Each is one linearizable upsert, and all of them are not one moment.
+    /// were. Each is one linearizable upsert, and all of them are not one moment. If the iterator panics, the entries before that go
+    /// in as far as there is memory.
     pub fn extend<Q: AsKey<K>>(&self, entries: impl IntoIterator<Item = (Q, V)>) -> usize {
         self.try_extend(entries).unwrap_or_else(|error| refuse(error.error))
     }
@@ -279,7 +280,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     }
 
     /// [`View::insert`] of every entry, in their order. Returns for each what its key had before. Each is one linearizable upsert, and
-    /// all of them are not one moment.
+    /// all of them are not one moment. Where memory may be short [`View::try_extend`] tells how many went in.
     pub fn insert_many<Q: AsKey<K>>(
         &self,
         entries: impl IntoIterator<Item = (Q, V)>,
@@ -294,7 +295,8 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     }
 
     /// Removes the entries of which `keep` does not hold, and returns how many. An entry is removed with the value that
-    /// `keep` has seen; if it gets another meanwhile, `keep` is asked again. As a scan, it may or may not come to
+    /// `keep` has seen; if it gets another meanwhile, `keep` is asked again, and also where an index that needs memory to remove was refused it at
+    /// first. As a scan, it may or may not come to
     /// entries that are inserted meanwhile. If `keep` panics, what it has decided is done.
     pub fn retain(&self, keep: impl FnMut(&K::Ref<'_>, &V) -> bool) -> usize {
         self.try_retain(keep).unwrap_or_else(|error| refuse(error))
