@@ -1,7 +1,7 @@
 //! A map as an index, so that what checks indexes checks maps, too. Each value has a slot of the map's own: if the map
 //! mixed slots up or gave one free too early, its word would be found wrong.
 
-use silvics::map::{CompareExchangeError, TryInsertError};
+use silvics::map::{CompareExchangeError, Compute, Operation, RemoveIfError, TryInsertError};
 use silvics::{
     AllocError, ArtTree, AsKey, Check, Domain, Guard, Key, Map, Options, OrderedIndex, Placement,
     PoolStats, Pooled, Update, Violation,
@@ -93,6 +93,26 @@ impl<K: MappedKey + ?Sized, P: Placement> OrderedIndex for Mapped<K, P> {
                 Err(rejected) => Err(rejected.error),
             },
             Update::Remove => Ok(view.try_remove(K::lend(key))?.map(|old| old.read())),
+            // What the other methods are made of is checked by way of these.
+            Update::CompareExchange { expected: None, new: Some(new) } => {
+                let decide = |present: Option<&Word>| match present {
+                    None => Operation::Insert(Word(new)),
+                    Some(present) => Operation::Abort(present.read()),
+                };
+                match view.try_compute(K::lend(key), decide) {
+                    Ok(Compute::Aborted(present)) => Ok(Some(present)),
+                    Ok(_) => Ok(None),
+                    Err(rejected) => Err(rejected.error),
+                }
+            }
+            Update::CompareExchange { expected: Some(expected), new: None } => {
+                match view.try_remove_if(K::lend(key), |present| present.read() == expected) {
+                    Ok(old) => Ok(old.map(|old| old.read())),
+                    Err(RemoveIfError::Kept(present)) => Ok(Some(present.read())),
+                    Err(RemoveIfError::Alloc(error)) => Err(error),
+                    Err(_) => unreachable!("there are no other errors"),
+                }
+            }
             Update::CompareExchange { expected, new } => {
                 let (expected, new) = (expected.map(Word), new.map(Word));
                 match view.compare_exchange(K::lend(key), expected.as_ref(), new) {
