@@ -729,3 +729,39 @@ fn a_dropped_map_drops_its_values_whatever_guards_there_are() {
     assert_eq!(live.load(Ordering::Relaxed), 0);
     drop(guard);
 }
+
+/// What stands for a string, and is not always text.
+struct Latin(&'static [u8]);
+
+impl silvics::AsKey<String> for Latin {
+    fn with_form<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+        then(self.0)
+    }
+    fn write(&self, to: &mut silvics::key::Encoder) {
+        to.push_string(self.0);
+    }
+}
+
+#[test]
+fn what_is_no_text_does_not_come_among_strings() {
+    let live = Arc::new(AtomicI64::new(0));
+    let value = || Counted::new(1, &live);
+    let (text, other) = (Latin(b"text"), Latin(b"na\xefve"));
+    let mut map: Map<String, Counted> = Map::new();
+    map.insert(&text, value());
+    assert!(panics(|| map.insert(&other, value()).map(drop)));
+    assert!(panics(|| map.try_insert(&other, value()).map(drop).is_ok()));
+    assert!(panics(|| map.pin().insert_many([(&text, value()), (&other, value())]).len()));
+    assert!(panics(|| map.extend([(&other, value())])));
+    assert!(panics(|| drop(map.compute(&other, |_| Operation::<_, ()>::Insert(value())))));
+    assert!(panics(|| map.get_or_insert_with(&other, value).number));
+    assert!(panics(|| drop(map.pin().compare_exchange(&other, None, Some(value())))));
+    let sorted = || [(&other, value()), (&text, value())];
+    assert!(panics(|| Map::<String, Counted>::builder().from_sorted(sorted()).is_ok()));
+    assert!(!map.contains_key(&other) && map.remove(&other).is_none());
+    let keys: Vec<String> = map.pin().keys().map(String::from).collect();
+    assert_eq!(keys, ["text"]);
+    map.check().unwrap();
+    drop(map);
+    assert_eq!(live.load(Ordering::Relaxed), 0);
+}

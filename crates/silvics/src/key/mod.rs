@@ -33,6 +33,7 @@ pub use index::{
 };
 
 use std::fmt::Debug;
+use std::marker::PhantomData;
 
 /// A key as an index takes it.
 pub type FormRef<'a, K> = <<K as Key>::Form as IndexKey>::Ref<'a>;
@@ -67,7 +68,7 @@ pub type FormRef<'a, K> = <<K as Key>::Form as IndexKey>::Ref<'a>;
 /// Whoever implements it promises what the table above does for other types: that different keys have different forms, in
 /// the keys' order, and none that is the prefix of another where [`AsKey::write`] writes it; and that
 /// [`Key::read`] and [`Key::from_form`] give back what was written. A type that breaks this finds other
-/// keys than its own, or a panic, and never undefined behaviour.
+/// keys than its own, or a panic, and never undefined behaviour. What stands for a string and is no text is a panic where it would be inserted.
 #[diagnostic::on_unimplemented(
     message = "a map cannot be keyed by `{Self}`",
     label = "no encoding keeps the order of this type",
@@ -84,6 +85,23 @@ pub trait Key: AsKey<Self> + Sized + 'static {
 
     /// The key of a form.
     fn from_form(form: FormRef<'_, Self>) -> Self::Ref<'_>;
+
+    /// The key of a form that a map has, without a look whether it is one.
+    ///
+    /// # Safety
+    /// [`Key::admit`] has returned for the form, or a type with [`AsKey::vouches`] has written it.
+    #[doc(hidden)]
+    #[inline(always)]
+    unsafe fn from_own_form(form: FormRef<'_, Self>) -> Self::Ref<'_> {
+        Self::from_form(form)
+    }
+
+    /// Looks whether a form is that of a key, and panics if not, where [`Key::from_own_form`] relies on that.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn admit(form: FormRef<'_, Self>) {
+        _ = form;
+    }
 
     /// Reads what [`AsKey::write`] has written.
     fn read<'a>(from: &mut Decoder<'a>) -> Self::Part<'a>;
@@ -122,6 +140,13 @@ pub trait AsKey<K: Key> {
         None
     }
 
+    /// That the forms it passes on are those of keys: of types of this crate, and others can not say so.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn vouches(&self) -> Option<Vouched<Self>> {
+        None
+    }
+
     /// Writes the key as a part of another.
     fn write(&self, to: &mut Encoder);
 
@@ -134,6 +159,17 @@ pub trait AsKey<K: Key> {
         for key in keys {
             key.write(to);
         }
+    }
+}
+
+/// That a type stands for keys rightly. Only this crate makes one, and each is of one type.
+#[doc(hidden)]
+pub struct Vouched<Q: ?Sized>(PhantomData<Q>);
+
+impl<Q: ?Sized> Vouched<Q> {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Self(PhantomData)
     }
 }
 
@@ -152,6 +188,10 @@ impl<K: Key, Q: AsKey<K> + ?Sized> AsKey<K> for &Q {
     #[inline(always)]
     fn form(&self) -> Option<FormRef<'_, K>> {
         (**self).form()
+    }
+    #[inline(always)]
+    fn vouches(&self) -> Option<Vouched<Self>> {
+        (**self).vouches().map(|_| Vouched::new())
     }
     #[inline]
     fn write(&self, to: &mut Encoder) {

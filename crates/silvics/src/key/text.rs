@@ -1,13 +1,13 @@
 //! Strings of characters and of bytes.
 
 use super::buffer::{text, text_of};
-use super::{AsKey, AsPrefix, Decoder, Encoder, FormRef, Key};
+use super::{AsKey, AsPrefix, Decoder, Encoder, FormRef, Key, Vouched};
 use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Owned strings, that are lent as `$lent`.
 macro_rules! strings {
-    ($lent:ty, $from_form:expr, $from_part:expr, $bytes:expr; $($owned:ty),*) => {$(
+    ($lent:ty, $from_form:expr, $from_own_form:expr, $from_part:expr, $bytes:expr; $($owned:ty),*) => {$(
         impl Key for $owned {
             type Form = [u8];
             type Ref<'a> = &'a $lent;
@@ -16,6 +16,16 @@ macro_rules! strings {
             #[inline]
             fn from_form(form: FormRef<'_, Self>) -> Self::Ref<'_> {
                 $from_form(form)
+            }
+            #[inline(always)]
+            #[allow(unused_unsafe)] // of bytes
+            unsafe fn from_own_form(form: FormRef<'_, Self>) -> Self::Ref<'_> {
+                // SAFETY: what has been admitted, or vouched for, is text.
+                unsafe { $from_own_form(form) }
+            }
+            #[inline]
+            fn admit(form: FormRef<'_, Self>) {
+                let _: &$lent = $from_form(form);
             }
             #[inline]
             fn read<'a>(from: &mut Decoder<'a>) -> Cow<'a, $lent> {
@@ -49,6 +59,10 @@ macro_rules! strings {
                 let lent: &$lent = self;
                 Some($bytes(lent))
             }
+            #[inline(always)]
+            fn vouches(&self) -> Option<Vouched<Self>> {
+                Some(Vouched::new())
+            }
             #[inline]
             fn write(&self, to: &mut Encoder) {
                 let lent: &$lent = self;
@@ -66,8 +80,8 @@ macro_rules! strings {
     )*};
 }
 
-strings!(str, text, text_of, str::as_bytes; String, Box<str>, Arc<str>);
-strings!([u8], (|bytes| bytes), (|part| part), (|bytes| bytes); Vec<u8>, Box<[u8]>, Arc<[u8]>);
+strings!(str, text, std::str::from_utf8_unchecked, text_of, str::as_bytes; String, Box<str>, Arc<str>);
+strings!([u8], (|bytes| bytes), (|bytes| bytes), (|part| part), (|bytes| bytes); Vec<u8>, Box<[u8]>, Arc<[u8]>);
 
 /// Literals of bytes.
 macro_rules! literals {

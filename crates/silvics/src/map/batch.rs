@@ -1,6 +1,7 @@
 //! Many entries at once: lookups, upserts, and a whole map from sorted ones.
 
 use super::one_shot::is_shortage;
+use super::ops::{admit, short};
 use super::value::Draft;
 use super::{Map, MapIndex, Rejected, Value, ValueRef};
 use crate::domain::Guard;
@@ -72,7 +73,10 @@ impl<'m, K: Key, Q: AsKey<K>, V: Value, I: MapIndex<Key = K::Form>> Group<'m, K,
             Err(rejected) => return Err((key, rejected)),
         };
         // Before the draft is with the others: an encoding can panic.
-        key.with_form(|form| self.forms.push(form));
+        key.with_form(|form| {
+            admit::<K>(&key, short::<K>(form));
+            self.forms.push(form);
+        });
         self.keys.push(key);
         self.drafts.push(draft);
         Ok(())
@@ -206,7 +210,10 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         let mut forms = <K::Form as Form>::Forms::default();
         let mut drafts = Vec::new();
         for (key, value) in entries {
-            key.with_form(|form| forms.push(form));
+            key.with_form(|form| {
+                admit::<K>(&key, short::<K>(form));
+                forms.push(form);
+            });
             let draft = self.values.draft(value, &guard);
             drafts.push(draft.map_err(|(_, error)| BulkLoadError::Alloc(error))?);
         }

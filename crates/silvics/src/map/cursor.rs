@@ -143,7 +143,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
     /// The key it stands at.
     #[inline]
     pub fn key(&self) -> Option<K::Ref<'_>> {
-        (!self.words.is_empty()).then(|| K::from_form(self.keys.get(self.at)))
+        (!self.words.is_empty()).then(|| Map::<K, V, I>::key_of(self.keys.get(self.at)))
     }
 
     /// The entry it stands at, with a copy of its value: a number as it was when the cursor read it, any other value as
@@ -158,12 +158,12 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
         if super::value::inline::<V>() {
             // SAFETY: a word of the map's index; it is the value, and protected by nothing.
             let value = unsafe { ValueRef::<V>::new(word) };
-            return Some((K::from_form(form), V::clone(&value)));
+            return Some((Map::<K, V, I>::key_of(form), V::clone(&value)));
         }
         let guard = self.map.one_shot();
         let word = self.map.index.get(<K::Form as IndexKey>::shorten(form), &guard)?;
         let value = self.map.lent(word, (&guard).into());
-        Some((K::from_form(form), V::clone(&value)))
+        Some((Map::<K, V, I>::key_of(form), V::clone(&value)))
     }
 
     /// What `call` makes of the entry it stands at, with the value that it has now; nothing if its key has been removed
@@ -174,6 +174,6 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
         let guard = self.map.one_shot();
         let word = self.map.index.get(<K::Form as IndexKey>::shorten(form), &guard)?;
         let value = self.map.lent(word, (&guard).into());
-        Some(call(K::from_form(form), &value))
+        Some(call(Map::<K, V, I>::key_of(form), &value))
     }
 }

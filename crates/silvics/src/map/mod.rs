@@ -21,6 +21,8 @@
 //!   that the very value that was read is still there, and one of two numbers compares the numbers.
 //! * M4: the user's code (closures, `Drop`, `PartialEq`, keys' encodings) runs while no lock is held and before anything has
 //!   changed, or after: if it panics, the map is as it was, and nothing is lost.
+//! * M5: a form in the index comes from a type that vouches for its forms, or the key's type has admitted it: so scans
+//!   need not look whether it is text.
 //!
 //! # Linearization points
 //! Those of the index's operations ([`OrderedIndex`](crate::OrderedIndex)). `compute`, `update` and `remove_if` are a lookup, the

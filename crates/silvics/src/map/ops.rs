@@ -8,7 +8,7 @@ use crate::canary::{Canary, planted};
 use crate::domain::{Guard, OwnedGuard};
 use crate::error::{self, AllocError};
 use crate::index::{KeyRef, OrderedEnds};
-use crate::key::{AsKey, IndexKey, Key};
+use crate::key::{AsKey, FormRef, IndexKey, Key};
 use std::error::Error;
 use std::fmt;
 use std::marker::PhantomData;
@@ -184,6 +184,24 @@ macro_rules! with_form {
     };
 }
 
+/// The same with a key that may come into the index (M5).
+macro_rules! with_new_form {
+    ($key:expr, $form:ident => $body:expr) => {
+        with_form!($key, $form => {
+            admit::<K>($key, short::<K>($form));
+            $body
+        })
+    };
+}
+
+/// Lets a form into the index, or panics (M5).
+#[inline(always)]
+pub(super) fn admit<K: Key>(key: &(impl AsKey<K> + ?Sized), form: FormRef<'_, K>) {
+    if key.vouches().is_none() {
+        K::admit(form);
+    }
+}
+
 /// A value on its way into a map.
 type DraftOf<'m, V, I> = Draft<'m, V, <I as MapIndex>::Placement>;
 
@@ -195,6 +213,13 @@ pub(super) fn short<'s, 'l: 's, K: Key>(
 }
 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
+    /// The key of a form that the index has given.
+    #[inline(always)]
+    pub(super) fn key_of(form: KeyRef<'_, I>) -> K::Ref<'_> {
+        // SAFETY: M5.
+        unsafe { K::from_own_form(form) }
+    }
+
     /// A value that has been read, or taken out, under a pin.guard.
     #[inline(always)]
     #[allow(clippy::unused_self)] // which what is lent borrows
@@ -239,7 +264,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         pin: Pin<'g, '_>,
     ) -> Result<Option<ValueRef<'g, V>>, Rejected<V>> {
         let draft = self.draft(value, pin.guard)?;
-        with_form!(key, form => match self.index.insert(form, draft.word(), pin.guard) {
+        with_new_form!(key, form => match self.index.insert(form, draft.word(), pin.guard) {
             Ok(old) => {
                 draft.placed();
                 Ok(old.map(|old| self.taken(old, pin)))
@@ -266,7 +291,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
             }
         };
         let word = draft.word();
-        with_form!(key, form => match self.index.try_insert(form, word, pin.guard) {
+        with_new_form!(key, form => match self.index.try_insert(form, word, pin.guard) {
             Ok(()) => {
                 draft.placed();
                 Ok(self.lent(word, pin))
@@ -351,6 +376,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         pin: Pin<'g, '_>,
     ) -> Result<Compute<ValueRef<'g, V>, T>, Rejected<Option<V>>> {
         key.with_form(|form| {
+            admit::<K>(key, short::<K>(form));
             let mut seen = self.index.get(short::<K>(form), pin.guard);
             loop {
                 let old = seen.map(|word| self.lent(word, pin));
@@ -408,6 +434,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         V: PartialEq,
     {
         key.with_form(|form| {
+            admit::<K>(key, short::<K>(form));
             let mut seen = self.index.get(short::<K>(form), pin.guard);
             let mut new = new;
             let mut again = false;
@@ -451,7 +478,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         Ok(popped.map(|(form, word)| {
             // First, as decoding is the user's.
             let value = self.taken(word, guard.into());
-            (K::from_form(form), value)
+            (Self::key_of(form), value)
         }))
     }
 
@@ -460,6 +487,6 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         I: OrderedEnds,
     {
         let (form, word) = if REV { self.index.last(guard)? } else { self.index.first(guard)? };
-        Some((K::from_form(form), self.lent(word, guard.into())))
+        Some((Self::key_of(form), self.lent(word, guard.into())))
     }
 }

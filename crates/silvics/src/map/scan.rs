@@ -153,7 +153,7 @@ macro_rules! scans {
             fn next(&mut self) -> Option<Self::Item> {
                 let (form, word) = self.entries.next()?;
                 // SAFETY: read under the guard that the scan was made with, which lives as long as `'g`.
-                Some((K::from_form(form), unsafe { ValueRef::new(word) }))
+                Some((Map::<K, V, I>::key_of(form), unsafe { ValueRef::new(word) }))
             }
         }
 
@@ -206,7 +206,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         } else {
             self.index.range(bounds, guard).next()
         }?;
-        Some((K::from_form(form), self.lent(word, guard.into())))
+        Some((Self::key_of(form), self.lent(word, guard.into())))
     }
 
     pub(super) fn do_get_key_value<'g>(
@@ -314,7 +314,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         guard: Option<&Guard>,
     ) -> Result<usize, AllocError> {
         self.sweep_all((Bound::Unbounded, Bound::Unbounded), guard, |form, word, guard| {
-            let key = K::from_form(short::<K>(form));
+            let key = Self::key_of(short::<K>(form));
             match self.remove_form_if(form, word, |value| !keep(&key, value), guard.into()) {
                 Ok(value) => Ok(value.is_some()),
                 Err(RemoveIfError::Kept(_)) => Ok(false),
