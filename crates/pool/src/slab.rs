@@ -11,6 +11,9 @@
 //!   bit is about to set it.
 //! * S3: a slab with a summary bit set is *listed*, or some thread is about to list it, or some
 //!   thread is draining it and will look at the summary again.
+//! * S4: who has set the bit of a slot and is about to list the slab may come when that is closed, or open again for another
+//!   class: it lists it all the same, once, on the list of one of these classes. So whoever takes a slab off a list asks
+//!   first whether it serves that class, and otherwise settles it, and puts it on the list where it belongs.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |

@@ -46,14 +46,21 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         // Whoever needs a slot waits: so nobody finds the list empty, and no limit is reached for that.
         let mut freed = self.classes[class].freed.lock();
         let mut listed = std::mem::replace(&mut *freed, SlabList::new());
+        let mut of_others = SlabList::new();
         // SAFETY: C3.
         while let Some(slab) = unsafe { listed.pop() } {
-            let is_idle = slab.serves(class) && self.is_idle(slab);
-            if is_idle && idle.try_reserve(1).is_ok() {
+            if !slab.serves(class) {
+                of_others.push(slab);
+            } else if self.is_idle(slab) && idle.try_reserve(1).is_ok() {
                 idle.push(slab);
             } else {
                 freed.push(slab);
             }
+        }
+        drop(freed);
+        // SAFETY: C3.
+        while let Some(slab) = unsafe { of_others.pop() } {
+            self.relist(slab);
         }
         idle
     }
