@@ -27,13 +27,14 @@
 //!   `silvics_sync::per_thread`), the orphans' under its lock, all of them by who has the core
 //!   alone; others may count what they hold.
 //! * C2: every slot is in exactly one place: handed out, in one magazine, in one run, in its
-//!   class's open slab, or marked in its slab's bitmap.
+//!   class's open slab, marked in its slab's bitmap, or with who shrinks the pool.
 //! * C3: granules stay mapped as long as the core.
 //! * C4: `budget` holds exactly what was taken from the system: thread caches, magazines, and of each
 //!   granule the header and the slabs opened so far, or the whole if it is backed as a whole, without those that are closed.
 //!
 //! # Memory ordering
-//! `orphan_live` is a count (Relaxed RMWs lose nothing). Everything else shared is in `slab.rs`, in
+//! `orphan_live` is a count (Relaxed RMWs lose nothing). The words of a new slab are emptied (Relaxed) before anybody has a slot
+//! of it. Everything else shared is in `slab.rs`, in
 //! `magazine.rs`, or under a lock.
 
 mod places;
@@ -282,7 +283,11 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         }
         let slot = match self.refill_from_freed(class, magazine) {
             Some(slot) => slot,
-            None => self.refill_from_run(class, magazine)?,
+            None => match self.refill_from_run(class, magazine) {
+                Ok(slot) => slot,
+                // What others have given up meanwhile.
+                Err(error) => self.refill_from_freed(class, magazine).ok_or(error)?,
+            },
         };
         magazine.note_taken(1 + magazine.len() as i64); // it was empty
         Ok(slot)
@@ -376,6 +381,10 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         let first = granule.wrapping_add(start);
         let slab = self.slab(granule, index);
         slab.open(class, first);
+        if bitmap > 0 {
+            // Of a slab that was closed the page behind the header has stayed as it was.
+            self.words_at(slab, index).iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        }
         #[cfg(silvics_poison)]
         // SAFETY: the slab's slots, which nobody has yet.
         unsafe {

@@ -66,8 +66,12 @@ impl Growth {
     /// The next slab, in the budget: its granule and its number there. One that was closed, if there is one.
     pub(crate) fn slab(&mut self) -> Result<(*mut u8, usize), AllocError> {
         if let Some(&(granule, index)) = self.closed.last() {
-            self.reopen(granule, index)?;
-            return Ok((granule, index));
+            match self.reopen(granule, index) {
+                Ok(()) => return Ok((granule, index)),
+                // One that is in the budget already needs no more.
+                Err(_) if self.whole && self.next_slab < HUGE_PAGE / self.slab_bytes => {}
+                Err(error) => return Err(error),
+            }
         }
         if self.next_slab == HUGE_PAGE / self.slab_bytes {
             self.next_granule()?;
@@ -92,7 +96,7 @@ impl Growth {
     /// A huge page of which it is a part is one no more, and is to become none: the kernel would fill the gap.
     ///
     /// # Safety
-    /// Nobody uses the slab's slots, or a bitmap in front of them. It is zeros afterwards.
+    /// Nobody uses the slab's slots, or a bitmap in front of them. It is zeros afterwards, but for the rest of the header's page.
     pub(crate) unsafe fn discard(&mut self, granule: *mut u8, index: usize) -> Option<usize> {
         self.closed.try_reserve(1).ok()?;
         let mapping = self.mappings.iter().find(|mapping| mapping.contains(granule))?;

@@ -94,14 +94,15 @@ impl Mapping {
     }
 
     /// Gives the pages of a range in this mapping back to the system; it reads as zeros from then on. False if it does not
-    /// take them. Reserved huge pages stay: the system takes back whole ones only.
+    /// take them, or if they are not whole pages of this system. Reserved huge pages stay: the system takes back whole ones only.
     ///
     /// # Safety
     /// Nobody uses what is there.
     pub(crate) unsafe fn discard(&self, start: *mut u8, len: usize) -> bool {
         debug_assert!(self.contains(start) && start.addr() + len <= self.start.addr() + self.len);
-        // SAFETY: the caller's promise.
-        self.pages != Pages::HugeTlb && unsafe { os::discard(start, len) }
+        let is_whole = (start.addr() | len).is_multiple_of(os::page_bytes());
+        // SAFETY: the caller's promise; nothing beside the range goes.
+        self.pages != Pages::HugeTlb && is_whole && unsafe { os::discard(start, len) }
     }
 
     /// Moves what has been touched there to huge pages.
@@ -346,6 +347,12 @@ mod os {
         Err("transparent huge pages exist on Linux only: use 4k".into())
     }
 
+    /// Of the pages that the system maps, which can be larger than [`SMALL_PAGE`](super::SMALL_PAGE).
+    pub(super) fn page_bytes() -> usize {
+        // SAFETY: asks for a constant.
+        usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(super::HUGE_PAGE)
+    }
+
     #[cfg(target_os = "linux")]
     pub(super) unsafe fn discard(start: *mut u8, len: usize) -> bool {
         // SAFETY: the caller's promise.
@@ -424,6 +431,10 @@ mod os {
 
     pub(super) unsafe fn protect(_: *mut u8, _: usize, _: bool) -> std::io::Result<()> {
         Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn page_bytes() -> usize {
+        super::HUGE_PAGE
     }
 
     pub(super) unsafe fn discard(_start: *mut u8, _len: usize) -> bool {

@@ -128,10 +128,17 @@ fn a_slab_with_a_slot_in_use_stays() {
 
 #[test]
 fn a_slab_of_one_size_becomes_one_of_another() {
-    let config = config(Pages::Small);
+    for slab in [16 << 10, 32 << 10, 64 << 10] {
+        sizes_follow_each_other(slab);
+    }
+}
+
+fn sizes_follow_each_other(slab: usize) {
+    let mut config = config(Pages::Small);
+    config.tuning = config.tuning.slab_bytes(slab).expect("a power of two");
     let pool = BytesPool::new("object", &config);
     let mut held = 0;
-    for size in [24, 100, 1000, 40, 3000, 16] {
+    for size in [24, 100, 1000, 40, 3000, 16, 40, 24] {
         let count = (8 << 20) / size;
         let objects: Vec<_> = (0..count).map(|_| pool.alloc(size).expect("no limit")).collect();
         // SAFETY: of `size` bytes each, ours alone.

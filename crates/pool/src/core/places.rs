@@ -101,6 +101,9 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
             let (opened, mut marked) = (opened[number], 0);
             // SAFETY: C3. What is marked in a slab that nobody has listed is lost (S3).
             while let Some(slab) = unsafe { class.freed.lock().pop() } {
+                if !slab.serves(number) {
+                    continue; // S4: nothing of this class
+                }
                 let bits = self.words_of(slab).iter().map(|word| word.load(Ordering::Relaxed));
                 marked += bits.map(|bits| bits.count_ones() as usize).sum::<usize>();
             }

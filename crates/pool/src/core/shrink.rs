@@ -30,11 +30,9 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         let rest = std::mem::replace(&mut shape.open.lock().rest, Run::EMPTY);
         // SAFETY: nobody has had them (C2).
         rest.slots(shape.size).for_each(|slot| unsafe { self.mark_slot_free(slot) });
-        let idle = self.take_idle(class);
-        if idle.is_empty() {
-            return 0;
-        }
+        // Whoever finds no slot while the slabs are off their list waits for this, and has one of them then.
         let mut growth = self.growth.lock();
+        let idle = self.take_idle(class);
         let given = idle.into_iter().map(|slab| self.close(slab, &mut growth)).sum();
         growth.sort_closed();
         given
@@ -43,7 +41,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// Takes the idle slabs of a class off its list.
     fn take_idle(&self, class: usize) -> Vec<&Slab> {
         let mut idle = Vec::new();
-        // Whoever needs a slot waits: so nobody finds the list empty, and no limit is reached for that.
+        // Whoever needs a slot waits: so nobody finds the list empty that is not.
         let mut freed = self.classes[class].freed.lock();
         let mut listed = std::mem::replace(&mut *freed, SlabList::new());
         let mut of_others = SlabList::new();
@@ -88,6 +86,14 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
             self.relist(slab);
             return 0;
         };
+        #[cfg(silvics_poison)]
+        // SAFETY: as above.
+        unsafe {
+            crate::poison::forget(
+                std::ptr::NonNull::new_unchecked(first),
+                self.slots_of(slab) * self.size(slab.class()),
+            );
+        }
         slab.close();
         growth.closed(granule, index);
         given
