@@ -29,6 +29,8 @@ pub struct LockedMap<K: IndexKey + ?Sized> {
 #[derive(Debug)]
 pub(crate) struct State<K: IndexKey + ?Sized> {
     pub(crate) entries: BTreeMap<K::Owned, u64>,
+    /// How often an entry was put or taken.
+    pub(crate) writes: u64,
     /// Every key a range has lent, kept as long as the map.
     lent: BTreeSet<Arc<K::Owned>>,
 }
@@ -104,6 +106,7 @@ impl<K: IndexKey + ?Sized> LockedMap<K> {
         let before = state.entries.len();
         let (key, value) = take(&mut state.entries)?;
         if state.entries.len() < before {
+            state.writes += 1;
             self.budget.give(ENTRY_BYTES);
         }
         Some((self.lend(&mut state, &key), value))
@@ -130,7 +133,7 @@ impl<K: IndexKey + ?Sized> OrderedIndex for LockedMap<K> {
 
     fn with_options(options: &Options) -> Result<Self, AllocError> {
         Ok(Self {
-            state: Mutex::new(State { entries: BTreeMap::new(), lent: BTreeSet::new() }),
+            state: Mutex::new(State { entries: BTreeMap::new(), writes: 0, lent: BTreeSet::new() }),
             domain: options.domain.clone().unwrap_or_default(),
             budget: Budget::new(options.memory_limit),
         })
@@ -155,9 +158,11 @@ impl<K: IndexKey + ?Sized> OrderedIndex for LockedMap<K> {
                     self.admit()?;
                 }
                 state.entries.insert(key, value);
+                state.writes += 1;
             }
             Step::Take => {
                 state.entries.remove(&key);
+                state.writes += 1;
                 self.budget.give(ENTRY_BYTES);
             }
         }

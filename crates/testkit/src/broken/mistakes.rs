@@ -10,10 +10,27 @@ use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-/// Lets other threads in between two steps that ought to be one.
-fn gap() {
-    silvics_sync::thread::yield_now();
+/// Lets other threads in between two steps that ought to be one, once in [`GAP_EVERY`] calls: until
+/// one of them has written, or for a while if none does. A mistake is then met on any machine,
+/// however its threads are run.
+fn gap(map: &Map) {
+    if !CALLS.fetch_add(1, Ordering::Relaxed).is_multiple_of(GAP_EVERY) {
+        return;
+    }
+    let writes = map.lock().writes;
+    for _ in 0..100 {
+        silvics_sync::thread::yield_now();
+        if map.lock().writes != writes {
+            return;
+        }
+    }
 }
+
+/// Calls of [`gap`].
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+/// On a machine with more to do than cores a gap takes some milliseconds: not each call can have one.
+const GAP_EVERY: usize = 16;
 
 /// Upsert reads the old value and writes the new one in two steps. Found by `histories`.
 #[derive(Debug)]
@@ -21,7 +38,7 @@ pub struct LostUpdate;
 impl Mistake for LostUpdate {
     fn insert(map: &Map, key: u64, value: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
         let old = map.get(key, guard);
-        gap();
+        gap(map);
         map.insert(key, value, guard)?;
         Ok(old)
     }
@@ -33,7 +50,7 @@ pub struct StaleRemove;
 impl Mistake for StaleRemove {
     fn remove(map: &Map, key: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
         let old = map.get(key, guard);
-        gap();
+        gap(map);
         Ok(map.remove(key, guard)?.and(old))
     }
 }
@@ -44,7 +61,7 @@ pub struct TwoWinners;
 impl Mistake for TwoWinners {
     fn remove(map: &Map, key: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
         let old = map.get(key, guard);
-        gap();
+        gap(map);
         map.remove(key, guard)?;
         Ok(old)
     }
@@ -58,7 +75,7 @@ impl Mistake for CheckThenInsert {
         if let Some(present) = map.get(key, guard) {
             return Err(TryInsertError::Occupied(present));
         }
-        gap();
+        gap(map);
         map.insert(key, value, guard)?;
         Ok(())
     }
@@ -153,7 +170,7 @@ impl Mistake for BatchLooksFirst {
     ) -> Result<usize, InsertManyError> {
         let keys: Vec<u64> = entries.iter().map(|(key, _)| *key).collect();
         map.get_many(&keys, replaced, guard);
-        gap();
+        gap(map);
         map.insert_many(entries, &mut [], guard)
     }
 }
@@ -186,6 +203,9 @@ impl Mistake for RankedRange {
     fn range(map: &Map, bounds: (Bound<u64>, Bound<u64>)) -> Entries<'_> {
         let mut rank = 0;
         Box::new(std::iter::from_fn(move || {
+            if rank == 2 {
+                gap(map);
+            }
             let entry = {
                 let state = map.lock();
                 let mut inside = state.entries.iter().filter(|(key, _)| bounds.contains(*key));
@@ -223,7 +243,7 @@ impl Mistake for UnvalidatedFirst {
                 after.next().map(|(key, value)| (*key, *value))
             };
             let (key, value) = next(&map.lock())?;
-            gap();
+            gap(map);
             if map.lock().entries.contains_key(&key) {
                 return Some((key, value));
             }
@@ -240,7 +260,7 @@ impl Mistake for PopInTwoSteps {
     fn pop_first(map: &Map, guard: &Guard) -> Option<(u64, u64)> {
         loop {
             let (key, _) = map.first(guard)?;
-            gap();
+            gap(map);
             if let Ok(Some(value)) = map.remove(key, guard) {
                 return Some((key, value));
             }
@@ -253,7 +273,9 @@ impl Mistake for PopInTwoSteps {
 pub struct LostPlace;
 impl Mistake for LostPlace {
     fn next(cursor: &mut LockedCursor<u64>) -> bool {
-        gap();
+        if cursor.map.len() > 1 {
+            gap(&cursor.map);
+        }
         if let Position::At(key, _) = cursor.at
             && !cursor.map.lock().entries.contains_key(&key)
         {
@@ -275,7 +297,7 @@ impl Mistake for TwoStepSeek {
         if cursor.key() == Some(key) {
             return true;
         }
-        gap();
+        gap(&cursor.map);
         cursor.prev()
     }
 }
@@ -381,6 +403,7 @@ pub struct BlinkingUpsert;
 impl Mistake for BlinkingUpsert {
     fn insert(map: &Map, key: u64, value: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
         let old = map.remove(key, guard)?;
+        gap(map);
         Ok(map.insert(key, value, guard)?.or(old))
     }
 }
