@@ -58,8 +58,8 @@ const fn size_of_class(class: usize) -> usize {
 /// Objects are 8-byte aligned, or as [`Tuning::slot_align`](crate::Tuning::slot_align) says. The
 /// caller says an object's size again when it gives it back. All classes share the pool's regions, in
 /// slabs of 16 KiB; threads take some 16 neighbouring slots of a class at a time. A slab stays with its
-/// class: memory is constant while sizes come and go in the same proportions, and a pool whose sizes
-/// shift keeps what each class needed at its largest.
+/// class until [`BytesPool::shrink`] gives it back: memory is constant while sizes come and go in the
+/// same proportions, and a pool whose sizes shift keeps what each class needed at its largest.
 /// An allocation or a free is O(1) amortised, but for large objects. Dropping the pool releases
 /// everything, large objects included, without dropping what is in them.
 pub struct BytesPool {

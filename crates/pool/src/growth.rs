@@ -84,6 +84,11 @@ impl Growth {
         Ok((self.granule, self.next_slab - 1))
     }
 
+    /// Whether the system takes slabs back.
+    pub(crate) fn gives_back(&self) -> bool {
+        self.mappings.iter().any(|mapping| mapping.gives_back(self.slab_bytes))
+    }
+
     /// What goes when a slab is closed: where it begins in its granule, and its bytes.
     fn contents(&self, index: usize) -> (usize, usize) {
         let kept = if index == 0 { self.header } else { 0 };

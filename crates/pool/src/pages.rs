@@ -93,16 +93,21 @@ impl Mapping {
         os::advise(start, len, huge);
     }
 
+    /// Whether the system takes back ranges that begin and end at multiples of `bytes`: they must be whole pages of it, of
+    /// which reserved huge ones are larger than any slab.
+    pub(crate) fn gives_back(&self, bytes: usize) -> bool {
+        self.pages != Pages::HugeTlb && bytes.is_multiple_of(os::page_bytes())
+    }
+
     /// Gives the pages of a range in this mapping back to the system; it reads as zeros from then on. False if it does not
-    /// take them, or if they are not whole pages of this system. Reserved huge pages stay: the system takes back whole ones only.
+    /// take them, or if [they are not whole](Self::gives_back).
     ///
     /// # Safety
     /// Nobody uses what is there.
     pub(crate) unsafe fn discard(&self, start: *mut u8, len: usize) -> bool {
         debug_assert!(self.contains(start) && start.addr() + len <= self.start.addr() + self.len);
-        let is_whole = (start.addr() | len).is_multiple_of(os::page_bytes());
         // SAFETY: the caller's promise; nothing beside the range goes.
-        self.pages != Pages::HugeTlb && is_whole && unsafe { os::discard(start, len) }
+        self.gives_back(start.addr() | len) && unsafe { os::discard(start, len) }
     }
 
     /// Moves what has been touched there to huge pages.

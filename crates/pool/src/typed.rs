@@ -88,8 +88,8 @@ impl<T> Pool<T> {
     }
 
     /// Gives memory back to the system: the slabs of which no slot is in use, or kept by another thread for its next
-    /// allocations. Returns how many bytes. O(slabs); allocations that need a new slab wait. The next slabs that are needed
-    /// are these.
+    /// allocations. Returns how many bytes. O(slabs); what needs a new slab, or one with free slots, waits meanwhile. The next slabs that
+    /// are needed are these.
     ///
     /// Huge pages of which a part is given back become small ones; reserved ones ([`Pages::HugeTlb`](crate::Pages)) are kept.
     pub fn shrink(&self) -> usize {

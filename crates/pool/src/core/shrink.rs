@@ -9,7 +9,7 @@
 //!            of each, take the slots; tell the system that the pages are not needed; close it, and back to `Growth`
 //! ```
 //! A closed slab keeps its addresses, and its entry in its granule's header, which stays. The next slab that any class
-//! opens is a closed one, if there is one. What others do meanwhile: S4 of `slab.rs`.
+//! opens is a closed one, if there is one. Where the system takes back larger pages only, nothing is done. What others do meanwhile: S4 of `slab.rs`.
 
 use super::Core;
 use crate::growth::Growth;
@@ -21,6 +21,9 @@ use silvics_sync::per_thread::thread_index;
 impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// Gives the slabs back to the system of which no slot is handed out or at another thread's hand. How many bytes.
     pub(crate) fn shrink(&self) -> usize {
+        if !self.growth.lock().gives_back() {
+            return 0;
+        }
         self.give_up_own();
         (0..CLASSES).map(|class| self.shrink_class(class)).sum()
     }
