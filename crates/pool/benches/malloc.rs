@@ -1,19 +1,20 @@
-//! `Pool` beside other allocators: `cargo bench -p silvics-pool`.
+//! Compares `Pool` with other allocators: `cargo bench -p silvics-pool`.
 //!
-//! The system's malloc, and with the features `jemalloc`, `mimalloc`, `tcmalloc` those as well, with
-//! thread caches as they come. Each row is one pattern at one number of threads. All take turns round
-//! by round in one process; printed are the medians in nanoseconds per allocate-and-free pair, and behind
-//! each allocator's the median of its per-round ratios to the pool's. Objects are 64 bytes; every
-//! allocated object has its first word written, as its user would. Where objects stay alive, the share of
-//! their memory that is on huge pages after the last round stands behind each time, if the system tells.
+//! The others are the system's malloc and, with the features `jemalloc`, `mimalloc`, `tcmalloc`,
+//! those allocators with their default thread caches. Each row is one pattern at one number of
+//! threads. All allocators take turns round by round in one process. The figures are medians in
+//! nanoseconds per allocate-and-free pair. Behind each other allocator stands the median of its
+//! per-round ratios to the pool. Objects have 64 bytes, and the first word of every allocated
+//! object is written, as a user would do. If objects stay alive, the share of their memory on huge
+//! pages after the last round follows each time, if the system reports it.
 //!
-//! | pattern | what one operation is |
+//! | pattern | one operation |
 //! |---|---|
-//! | `lifo` | allocate, free it again |
-//! | `remote` | objects allocated by one thread are freed by another, in lists of 1000; two do so for each other |
-//! | `random` | of 1 M live objects, in random order, free one, allocate another |
-//! | `burst` | of 1 M live objects, in random order, free 1000, then allocate 1000 |
-//! | `random/100` | `random`, but over 100 pools of 10 000 objects, in turn |
+//! | `lifo` | allocate an object and free it again |
+//! | `remote` | one thread allocates objects and another frees them, in lists of 1000; two threads do so for each other |
+//! | `random` | of 1 M live objects, free one in random order and allocate another |
+//! | `burst` | of 1 M live objects, free 1000 in random order, then allocate 1000 |
+//! | `random/100` | `random` over 100 pools of 10 000 objects, in turn |
 
 use silvics_pool::{Config, Global, Heap, Pool};
 use std::alloc::Layout;
@@ -29,12 +30,12 @@ const BURST: usize = 1000;
 const ROUNDS: usize = 9;
 const TURN: Duration = Duration::from_millis(200);
 
-/// An allocator of `Object`s; `pool` says from which of several.
+/// An allocator of `Object`s; `pool` selects one of its pools.
 trait Source: Send + Sync + 'static {
     fn new(pools: usize) -> Self;
     fn alloc(&self, pool: usize) -> NonNull<Object>;
     /// # Safety
-    /// It came from `alloc(pool)` and is used no more.
+    /// The object came from `alloc(pool)` and nobody uses it any more.
     unsafe fn free(&self, pool: usize, object: NonNull<Object>);
 }
 
@@ -53,7 +54,7 @@ impl Source for Pools {
     }
 }
 
-/// The heaps know of no pools.
+/// A heap has no pools, so `pool` is ignored.
 impl<H: Heap + Default> Source for H {
     fn new(_: usize) -> Self {
         Self::default()
@@ -92,7 +93,7 @@ struct Live<S: Source> {
 impl<S: Source> Live<S> {
     fn new(source: &Arc<S>, pools: usize, count: usize, seed: u64) -> Self {
         let mut objects: Vec<_> = (0..count).map(|at| taken(&**source, at % pools)).collect();
-        // Fisher and Yates, within each pool's places.
+        // A Fisher-Yates shuffle within the objects of each pool.
         let mut state = seed;
         for at in (pools..objects.len()).rev() {
             let other = at % pools + random(&mut state) % (at / pools + 1) * pools;
@@ -101,7 +102,7 @@ impl<S: Source> Live<S> {
         Self { source: Arc::clone(source), objects, pools, next: 0 }
     }
 
-    /// The next `BURST` places, around and around.
+    /// The next `BURST` objects, around and around.
     fn burst(&mut self) -> std::ops::Range<usize> {
         let start = if self.next + BURST > self.objects.len() { 0 } else { self.next };
         self.next = start + BURST;
@@ -128,7 +129,8 @@ impl<S: Source> Live<S> {
         }
     }
 
-    /// Of the mappings where they lie: the bytes in memory, and those of them on huge pages.
+    /// The resident bytes of the mappings that contain the live objects, and how many of them are
+    /// on huge pages.
     fn resident(&self) -> Option<(usize, usize)> {
         let mut objects: Vec<_> = self.objects.iter().map(|object| object.addr().get()).collect();
         objects.sort_unstable();
@@ -145,8 +147,8 @@ impl<S: Source> Drop for Live<S> {
     }
 }
 
-/// Of the mappings where any of these addresses lie, in ascending order: the bytes in memory, and those
-/// of them on huge pages (Linux, proc(5): smaps).
+/// The resident bytes of the mappings that contain any of these ascending addresses, and how many
+/// of them are on huge pages (Linux, proc(5): smaps).
 fn resident(addresses: &[usize]) -> Option<(usize, usize)> {
     let smaps = std::fs::read_to_string("/proc/self/smaps").ok()?;
     let (mut held, mut all, mut huge) = (false, 0, 0);
@@ -171,7 +173,7 @@ fn resident(addresses: &[usize]) -> Option<(usize, usize)> {
     Some((all, huge))
 }
 
-/// Repeats `work` for the time of a turn: operations per nanosecond.
+/// Repeats `work` for the time of a turn. Returns operations per nanosecond.
 fn timed(mut work: impl FnMut() -> usize) -> f64 {
     let (began, mut operations) = (Instant::now(), 0);
     while began.elapsed() < TURN {
@@ -180,11 +182,11 @@ fn timed(mut work: impl FnMut() -> usize) -> f64 {
     operations as f64 / began.elapsed().as_nanos() as f64
 }
 
-/// What one thread does.
+/// The work of one thread.
 trait Worker {
-    /// In a turn: operations per nanosecond.
+    /// Works for one turn. Returns operations per nanosecond.
     fn turn(&mut self) -> f64;
-    /// Where its live objects are: bytes in memory, and of them on huge pages.
+    /// The resident bytes around its live objects, and how many of them are on huge pages.
     fn resident(&self) -> Option<(usize, usize)> {
         None
     }
@@ -219,13 +221,13 @@ impl<S: Source> Worker for Refill<S> {
     }
 }
 
-/// Objects on their way from the thread that allocated them to another; none at the end of a turn.
+/// Objects on their way from the thread that allocated them to another; empty at the end of a turn.
 struct List(Vec<NonNull<Object>>);
-// SAFETY: a list is handed over as a whole.
+// SAFETY: a list moves to one other thread as a whole.
 unsafe impl Send for List {}
 
 impl List {
-    /// How many there were.
+    /// Frees the objects. Returns how many there were.
     fn free(self, source: &impl Source) -> usize {
         for object in &self.0 {
             // SAFETY: handed over by the thread that allocated it.
@@ -239,7 +241,7 @@ fn list(source: &impl Source, objects: usize) -> List {
     List((0..objects).map(|_| taken(source, 0)).collect())
 }
 
-/// Allocates for another thread, whose operations count.
+/// Allocates for another thread, which counts the operations.
 struct Giver<S: Source>(Arc<S>, SyncSender<List>);
 
 impl<S: Source> Worker for Giver<S> {
@@ -253,7 +255,7 @@ impl<S: Source> Worker for Giver<S> {
     }
 }
 
-/// Frees what another allocates.
+/// Frees the objects that another thread allocates.
 struct Taker<S: Source>(Arc<S>, Receiver<List>);
 
 impl<S: Source> Worker for Taker<S> {
@@ -265,7 +267,7 @@ impl<S: Source> Worker for Taker<S> {
     }
 }
 
-/// Allocates for another thread and frees what that one allocates.
+/// Allocates for another thread, and frees the objects that it allocates.
 struct Exchange<S: Source> {
     source: Arc<S>,
     to: SyncSender<List>,
@@ -296,12 +298,12 @@ impl<S: Source> Worker for Exchange<S> {
     }
 }
 
-/// What makes a worker, on the thread where it works.
+/// Makes a worker on the thread on which it works.
 type Hire = Box<dyn FnOnce() -> Box<dyn Worker> + Send>;
 
-/// Threads that stay from turn to turn, as a program's do.
+/// Threads that persist over all turns, as in a real program.
 struct Crew {
-    /// So many as operations are counted of.
+    /// The number of threads whose operations are counted.
     threads: usize,
     go: Vec<SyncSender<()>>,
     rates: Receiver<f64>,
@@ -335,14 +337,14 @@ impl Crew {
         Self { threads, go, rates, resident, handles }
     }
 
-    /// Nanoseconds per operation and thread.
+    /// Works for one turn. Returns nanoseconds per operation and thread.
     fn turn(&self) -> f64 {
         self.go.iter().for_each(|go| go.send(()).expect("the thread waits"));
         let rates: f64 = self.rates.iter().take(self.go.len()).sum();
         self.threads as f64 / rates
     }
 
-    /// The share of the live objects' memory that is on huge pages, at the end.
+    /// The final share of the live objects' memory that is on huge pages.
     fn huge_share(self) -> Option<f64> {
         drop(self.go);
         let of_threads: Option<Vec<_>> = self.resident.iter().take(self.handles.len()).collect();
@@ -391,10 +393,10 @@ fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// An allocator's name, and who works with it in a pattern.
+/// The name of an allocator, and the crew that uses it in a pattern.
 type Contender = (&'static str, fn(&str, usize) -> Crew);
 
-/// The pool first: the others are compared with it.
+/// The allocators; the first is the pool, with which the others are compared.
 const CONTENDERS: &[Contender] = &[
     ("pool", crew::<Pools>),
     ("malloc", crew::<Global>),

@@ -1,4 +1,4 @@
-//! How many bytes an index holds, and how many it may.
+//! Counts the bytes that an index holds, and limits them.
 //!
 //! # Memory ordering
 //! | word | site | ordering | why |
@@ -19,12 +19,12 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of `limit` bytes, unlimited if `None`.
+    /// Makes a budget of `limit` bytes, or an unlimited one for `None`.
     pub fn new(limit: Option<usize>) -> Self {
         Self { held: AtomicUsize::new(0), limit: limit.unwrap_or(usize::MAX) }
     }
 
-    /// Takes `bytes`, unless that would pass the limit.
+    /// Takes `bytes`, unless that would exceed the limit.
     pub fn take(&self, bytes: usize) -> Result<(), AllocError> {
         self.held
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
@@ -34,23 +34,23 @@ impl Budget {
             .map_err(|held| AllocError::Limit { requested: bytes, held, limit: self.limit })
     }
 
-    /// Gives `bytes` back.
+    /// Returns `bytes` to the budget.
     pub fn give(&self, bytes: usize) {
         let before = self.held.fetch_sub(bytes, Ordering::Relaxed);
         debug_assert!(before >= bytes, "gave back {bytes} of {before}");
     }
 
-    /// The bytes held now. O(1).
+    /// The bytes held at this moment. O(1).
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// The bytes that the limit leaves, or all there are without one.
+    /// The bytes left below the limit; almost all of the address space if there is no limit.
     pub(crate) fn left(&self) -> usize {
         self.limit - self.held()
     }
 
-    /// The limit, if there is one.
+    /// The limit, or `None` if there is none.
     pub fn limit(&self) -> Option<usize> {
         (self.limit != usize::MAX).then_some(self.limit)
     }

@@ -9,20 +9,21 @@ use silvics_sync::tagged::addressable;
 use std::alloc::Layout;
 use std::ptr::{NonNull, null_mut};
 
-/// Unless `Tuning` says otherwise.
+/// The default size of a slab, in bytes.
 const SLAB: usize = 16 << 10;
-/// A quarter of a pool's magazines: there is one for each of the classes.
+/// The first capacity of a magazine: a quarter of a `Pool`'s, as each class has a magazine.
 const MAGAZINE: usize = if cfg!(silvics_shuttle) { 2 } else { 16 };
-/// Slots of a run, at most.
+/// The most slots of a run.
 const RUN: usize = if cfg!(silvics_shuttle) { 2 } else { 16 };
 
-/// Bitmaps of smaller slots lie in their slabs: headers with room for them would be twice as large.
+/// Smaller slots than this keep their bitmap inside the slab: in the header it would double its
+/// size.
 const BITMAPPED: usize = 32;
 
 const SMALLEST: usize = 16;
-/// Up to here a class every 8 bytes …
+/// Up to this size there is a class every 8 bytes.
 const FINE: usize = 512;
-/// … from there to here eight classes per doubling, at most 12.5 % apart.
+/// From [`FINE`] up to this size there are eight classes per doubling, at most 12.5 % apart.
 const LARGEST: usize = 4096;
 const FINE_CLASSES: usize = (FINE - SMALLEST) / 8 + 1;
 const CLASSES: usize = FINE_CLASSES + 8 * (LARGEST / FINE).ilog2() as usize;
@@ -52,20 +53,24 @@ const fn size_of_class(class: usize) -> usize {
     (FINE << doubling) + eighth * (FINE >> 3 << doubling)
 }
 
-/// A pool for objects of any size: classes of 8 bytes up to 512, then at most 12.5 % slack up to
-/// 4 KiB; larger objects come from the global allocator one by one.
+/// A pool for objects of any size.
 ///
-/// Objects are 8-byte aligned, or as [`Tuning::slot_align`](crate::Tuning::slot_align) says. The
-/// caller says an object's size again when it gives it back. All classes share the pool's regions, in
-/// slabs of 16 KiB; threads take some 16 neighbouring slots of a class at a time. A slab stays with its
-/// class until [`BytesPool::shrink`] gives it back: memory is constant while sizes come and go in the
-/// same proportions, and a pool whose sizes shift keeps what each class needed at its largest.
-/// An allocation or a free is O(1) amortised, but for large objects. Dropping the pool releases
-/// everything, large objects included, without dropping what is in them.
+/// There is a size class every 8 bytes up to 512, then classes with at most 12.5 % slack up to 4
+/// KiB. Larger objects come one by one from the global allocator. Objects are 8-byte aligned unless
+/// [`Tuning::slot_align`](crate::Tuning::slot_align) asks for more. The caller passes an object's
+/// size again when freeing it.
+///
+/// All classes share the pool's regions, in slabs of 16 KiB. A thread takes up to 16 neighbouring
+/// slots of a class at a time. A slab keeps its class until [`BytesPool::shrink`] returns it to the
+/// system. So memory stays constant while sizes come and go in the same proportions. If the
+/// proportions shift, the pool keeps the most memory that each class ever needed.
+///
+/// An allocation or a free is O(1) amortised, except for large objects. Dropping the pool releases
+/// everything, large objects included, without dropping their contents.
 pub struct BytesPool {
     core: Core<CLASSES, MAGAZINE>,
     large: Mutex<LargeList>,
-    /// Of every object: at least that of `Large`.
+    /// The alignment of every object, at least that of `Large`.
     align: usize,
     budget: std::sync::Arc<crate::Budget>,
     kind: &'static str,
@@ -81,7 +86,7 @@ struct LargeList {
 // SAFETY: the list owns its objects' headers, under its lock.
 unsafe impl Send for LargeList {}
 
-/// In front of every large object.
+/// The header in front of every large object.
 #[repr(C)]
 struct Large {
     next: *mut Large,
@@ -90,7 +95,7 @@ struct Large {
 }
 
 impl BytesPool {
-    /// An empty pool of objects called `kind`; nothing is mapped before the first allocation.
+    /// Makes an empty pool of objects called `kind`. The first allocation maps memory.
     pub fn new(kind: &'static str, config: &Config) -> Self {
         let align = config.tuning.slot_align;
         let shapes = std::array::from_fn(|class| {
@@ -107,7 +112,7 @@ impl BytesPool {
         }
     }
 
-    /// `size` bytes, uninitialised, aligned and the caller's alone.
+    /// Allocates `size` bytes. They are uninitialised, aligned, and belong to the caller alone.
     #[inline]
     pub fn alloc(&self, size: usize) -> Result<NonNull<u8>, AllocError> {
         if size > LARGEST {
@@ -122,10 +127,10 @@ impl BytesPool {
         Ok(object)
     }
 
-    /// Takes an object back.
+    /// Takes an object back without dropping its content.
     ///
     /// # Safety
-    /// It came from `alloc(size)` of this pool, is taken back once, and is used by nobody.
+    /// The object came from `alloc(size)` of this pool, is freed only once, and nobody uses it.
     #[inline]
     pub unsafe fn free(&self, object: NonNull<u8>, size: usize) {
         if size <= LARGEST {
@@ -142,12 +147,13 @@ impl BytesPool {
         }
     }
 
-    /// Gives memory back to the system: as [`Pool::shrink`](crate::Pool::shrink). Returns how many bytes.
+    /// Returns unused slabs to the system, and the number of bytes returned; see
+    /// [`Pool::shrink`](crate::Pool::shrink).
     pub fn shrink(&self) -> usize {
         self.core.shrink()
     }
 
-    /// What the pool holds. O(classes × threads + regions).
+    /// Returns the memory that the pool holds. O(classes × threads + regions).
     pub fn stats(&self) -> PoolStats {
         let (mut live_slots, mut live_bytes) = (0, 0);
         for class in 0..CLASSES {
@@ -167,27 +173,28 @@ impl BytesPool {
         }
     }
 
-    /// The objects handed out and not taken back, retired ones included, each once, in no particular
-    /// order: as many as `stats` counts. With each the bytes that are its own: of an object up to 4 KiB its
-    /// slot's, of a larger one those asked for.
+    /// Iterates over the live objects, including retired ones, once each and in no particular
+    /// order, with the bytes of each.
     ///
-    /// O(slots + large objects), live or not, and a sort of the free slots that threads keep at hand, for
-    /// which it takes 8 bytes each, outside the budget. Leaves the pool as it is.
+    /// The number of objects is that of `stats`. The bytes are those of the slot for an object up
+    /// to 4 KiB, and the requested ones for a larger object. The call takes O(slots + large
+    /// objects) time, live or not. It also sorts the free slots that threads keep for themselves,
+    /// using 8 bytes for each outside the budget. It does not change the pool.
     pub fn live(&mut self) -> impl Iterator<Item = (NonNull<u8>, usize)> {
         let (head, front) = (self.large.lock().head, self.front());
         let next = |header: &NonNull<Large>| {
-            // SAFETY: the list is alive and nobody changes it: the pool is the iterator's alone.
+            // SAFETY: the list is alive and nobody changes it: the iterator has the pool to itself.
             NonNull::new(unsafe { header.as_ref() }.next)
         };
         let large = std::iter::successors(NonNull::new(head), next).map(move |header| {
-            // SAFETY: as above; behind its header lies the object.
+            // SAFETY: as for `next`; the object lies behind its header.
             unsafe { (header.add(1).cast(), header.as_ref().bytes - front) }
         });
         self.core.live_slots().chain(large)
     }
 
-    /// Adds what [`live`](Self::live) finds to `census`, as a new kind with the pool's name, all of whose
-    /// bytes searches may read.
+    /// Adds the objects of [`live`](Self::live) to `census`, as a new kind with the pool's name.
+    /// The census assumes that a search may read all of their bytes.
     pub fn census(&mut self, census: &mut Census) {
         let kind = census.kind(self.kind, None);
         for (object, bytes) in self.live() {
@@ -195,7 +202,7 @@ impl BytesPool {
         }
     }
 
-    /// Bytes in front of a large object, the last of which are its header.
+    /// The bytes in front of a large object. The last of them are its header.
     fn front(&self) -> usize {
         size_of::<Large>().next_multiple_of(self.align)
     }
@@ -219,8 +226,8 @@ impl BytesPool {
             return Err(AllocError::Address);
         }
         let mut large = self.large.lock();
-        // SAFETY: fresh memory, with room for the header in front; the list's headers are alive under
-        // its lock.
+        // SAFETY: fresh memory, with room for the header in front; all headers on the list are
+        // alive under its lock.
         unsafe {
             let header = start.add(self.front()).cast::<Large>().sub(1);
             header.write(Large { next: large.head, previous: null_mut(), bytes });
@@ -237,7 +244,7 @@ impl BytesPool {
     #[cold]
     unsafe fn free_large(&self, object: NonNull<u8>) {
         let mut large = self.large.lock();
-        // SAFETY: the caller's object has its header in front; all of the list is alive.
+        // SAFETY: the caller's object has its header in front; every object on the list is alive.
         unsafe {
             let header = object.cast::<Large>().sub(1).as_ptr();
             let Large { next, previous, bytes } = header.read();

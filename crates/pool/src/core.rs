@@ -18,23 +18,25 @@
 //! free:   push the slot on the thread's magazine; if full, first
 //!           mark its older half free in their slabs' bitmaps
 //! ```
-//! The granule of a slot is found by masking its address, the slab and the slot's number by
-//! shifting and one multiplication. So a free needs no header before the object, and nothing is
-//! read or written in the slot itself: a slot that went cold while it was in use stays cold.
+//! Masking a slot's address gives its granule. Shifts and one multiplication then give its slab and
+//! its number in the slab. So a free needs no header in front of the object, and neither call reads
+//! or writes the slot itself: a slot that was evicted from the cache while in use stays there.
 //!
 //! # Invariants
-//! * C1: a thread's magazines are opened only by the thread whose index they have (P1 of
-//!   `silvics_sync::per_thread`), the orphans' under its lock, all of them by who has the core
-//!   alone; others may count what they hold.
+//! * C1: only the thread whose index a thread cache has opens its magazines (P1 of
+//!   `silvics_sync::per_thread`). The orphans' magazine is opened under its lock. A thread that has
+//!   exclusive access to the core may open all magazines. Other threads may count what magazines
+//!   hold.
 //! * C2: every slot is in exactly one place: handed out, in one magazine, in one run, in its
-//!   class's open slab, marked in its slab's bitmap, or with who shrinks the pool.
-//! * C3: granules stay mapped as long as the core.
-//! * C4: `budget` holds exactly what was taken from the system: thread caches, magazines, and of each
-//!   granule the header and the slabs opened so far, or the whole if it is backed as a whole, without those that are closed.
+//!   class's open slab, marked in its slab's bitmap, or held by a thread that shrinks the pool.
+//! * C3: granules stay mapped as long as the core lives.
+//! * C4: `budget` holds exactly the bytes taken from the system. These are thread caches, magazines
+//!   and, of each granule, the header and the slabs opened so far, without closed ones. A granule
+//!   backed as a whole counts whole, also without closed slabs.
 //!
 //! # Memory ordering
-//! `orphan_live` is a count (Relaxed RMWs lose nothing). The words of a new slab are emptied (Relaxed) before anybody has a slot
-//! of it. Everything else shared is in `slab.rs`, in
+//! `orphan_live` is a count (Relaxed RMWs lose nothing). The bitmap words of a new slab are cleared
+//! (Relaxed) before any thread has a slot of it. All other shared state is in `slab.rs`, in
 //! `magazine.rs`, or under a lock.
 
 mod places;
@@ -43,7 +45,7 @@ mod shrink;
 use crate::budget::Budget;
 use crate::growth::Growth;
 use crate::magazine::{Magazine, Open, Run};
-use crate::pages::{Fallback, HUGE_PAGE, Pages, Region};
+use crate::pages::{Fallback, HUGE_PAGE, Pages, Region, SMALL_PAGE};
 use crate::slab::{Listing, MAX_SLOTS, Slab, SlabList};
 use crate::{AllocError, Config};
 use silvics_sync::Mutex;
@@ -52,28 +54,27 @@ use silvics_sync::per_thread::{PerThread, thread_index};
 use std::ptr::{NonNull, null};
 use std::sync::Arc;
 
-/// What the slots of a class look like.
+/// The shape of a class's slots.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClassShape {
     /// Bytes from one slot to the next.
     pub(crate) size: usize,
-    /// Slots a thread takes at once from the class's open slab.
+    /// The number of slots that a thread takes at once from the class's open slab.
     pub(crate) run: usize,
 }
 
-/// A magazine grows while frees come in bursts, as from reclamation, but keeps at most this many
-/// slots …
+/// The most slots a magazine keeps. It grows when frees come in bursts, as from reclamation.
 const MAGAZINE_SLOTS: usize = if cfg!(silvics_shuttle) { 2 } else { 4096 };
-/// … and this many bytes of them.
+/// The most bytes of slots a magazine keeps.
 const MAGAZINE_BYTES: usize = 256 << 10;
 
-/// Of a slab, what colouring may leave empty at its start: one part in so many.
+/// Colouring may leave up to one part in this many of a slab empty at its start.
 const COLOURED: usize = 16;
 
-/// Bytes of a cache line.
+/// The bytes of a cache line.
 const LINE: usize = 64;
 
-/// Slots whose bits are looked up together, so that their cache misses overlap.
+/// The number of slots whose bits are looked up together, so that their cache misses overlap.
 const PLACES: usize = 32;
 
 struct Class {
@@ -81,17 +82,17 @@ struct Class {
     /// ⌈2^32 / size⌉: multiplying by it divides offsets of slots exactly.
     reciprocal: u64,
     run: usize,
-    /// Bitmap words of a slab.
+    /// The number of bitmap words of a slab.
     words: usize,
-    /// Slabs with freed slots.
+    /// The listed slabs: those with freed slots.
     freed: Mutex<SlabList>,
     open: Mutex<OpenSlab>,
 }
 
 struct OpenSlab {
-    /// The part that no thread has yet.
+    /// The slots that no thread has taken yet.
     rest: Run,
-    /// Slabs of the class there have been, this one included.
+    /// How many slabs the class has opened, this one included.
     opened: usize,
 }
 
@@ -106,7 +107,7 @@ impl<const CLASSES: usize> Default for ThreadCache<CLASSES> {
     }
 }
 
-/// Where a slot's bit is.
+/// The position of a slot's bit.
 #[derive(Clone, Copy)]
 struct Place {
     slab: *const Slab,
@@ -119,8 +120,8 @@ impl Place {
     const NONE: Self = Self { slab: null(), number: 0, word: null(), bits: 0 };
 }
 
-/// Brings the line of a bitmap word close, so that the write that follows does not wait for it
-/// alone. Has no other effect.
+/// Prefetches the line of a bitmap word for writing, so that the misses of several writes overlap.
+/// It has no other effect.
 fn prefetch_for_writing(word: *const AtomicU64) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch is harmless whatever the address.
@@ -132,32 +133,32 @@ fn prefetch_for_writing(word: *const AtomicU64) {
     let _ = word;
 }
 
-/// An allocator of `CLASSES` size classes with magazines of `MAG` slots at first.
+/// An allocator of `CLASSES` size classes whose magazines start with `MAG` slots.
 pub(crate) struct Core<const CLASSES: usize, const MAG: usize> {
     classes: [Class; CLASSES],
     threads: PerThread<ThreadCache<CLASSES>, Arc<Budget>>,
-    /// For threads whose local variables are gone.
+    /// The magazine for threads whose thread-local variables are destroyed.
     orphan: Mutex<Magazine>,
     orphan_live: [AtomicI64; CLASSES],
     growth: Mutex<Growth>,
     budget: Arc<Budget>,
     colouring: bool,
-    /// Bytes of a slab, as a power of two.
+    /// The binary logarithm of a slab's bytes.
     slab_log: u32,
     /// The alignment of slots.
     align: usize,
-    /// Bytes of the header's entries, which its bitmaps follow.
+    /// The bytes of the header's slab entries. The header's bitmaps follow them.
     entries: usize,
-    /// Bitmap words the header has for each slab. Slabs that need more have them in front of
-    /// their slots.
+    /// The bitmap words that the header has for each slab. A slab that needs more words has its
+    /// bitmap in front of its slots.
     words: usize,
-    /// Where the first slab's slots start: after the header, aligned.
+    /// The offset of the first slab's slots: after the header, aligned.
     header: usize,
 }
 
 impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
-    /// An empty allocator; `align` is that of every slot, `slab` the bytes of a slab (powers of two).
-    /// Headers have bitmaps for slots of `bitmapped` bytes or more.
+    /// Makes an empty allocator. Every slot is aligned to `align`, and a slab has `slab` bytes
+    /// (both powers of two). Headers have bitmaps for slots of `bitmapped` bytes or more.
     pub(crate) fn new(
         shapes: [ClassShape; CLASSES],
         align: usize,
@@ -166,7 +167,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         config: &Config,
     ) -> Self {
         const { assert!(MAG >= 2) };
-        assert!(slab.is_power_of_two() && (4096..=HUGE_PAGE).contains(&slab));
+        assert!(slab.is_power_of_two() && (SMALL_PAGE..=HUGE_PAGE).contains(&slab));
         let words = (slab / bitmapped).div_ceil(64);
         let entries = HUGE_PAGE / slab * size_of::<Slab>();
         let header = entries + HUGE_PAGE / slab * words * size_of::<AtomicU64>();
@@ -202,7 +203,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         }
     }
 
-    /// Slabs of a granule.
+    /// The number of slabs in a granule.
     fn slabs(&self) -> usize {
         HUGE_PAGE >> self.slab_log
     }
@@ -211,7 +212,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         self.classes[class].size
     }
 
-    /// A slot of `class`, uninitialised.
+    /// Allocates a slot of `class`, uninitialised.
     #[inline]
     pub(crate) fn alloc(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
         let Some(cache) = self.cache(class) else {
@@ -226,10 +227,10 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         Ok(unsafe { NonNull::new_unchecked(slot) })
     }
 
-    /// Takes a slot of `class` back.
+    /// Takes back a slot of `class`.
     ///
     /// # Safety
-    /// It came from `alloc(class)` of this core and is used by nobody any more.
+    /// The slot came from `alloc(class)` of this core, and nobody uses it any more.
     #[inline]
     pub(crate) unsafe fn free(&self, class: usize, slot: NonNull<u8>) {
         let Some(cache) = self.cache(class) else {
@@ -255,11 +256,12 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     #[cold]
     fn alloc_orphan(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
         let orphan = self.orphan.lock();
-        // SAFETY: who holds the lock is the owner; what is in the magazine and its run is free (C2).
+        // SAFETY: C1: the holder of the lock owns the magazine. C2: slots in the magazine and its
+        // run are free.
         let slot = unsafe {
             orphan.open(|magazine| {
                 let slot = self.refill_open(class, magazine)?;
-                // The next caller may want another class: nothing stays behind.
+                // The next caller may want another class, so no slot stays in the magazine.
                 self.empty(class, magazine);
                 Ok(slot)
             })
@@ -269,31 +271,31 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         Ok(unsafe { NonNull::new_unchecked(slot) })
     }
 
-    /// A slot for the caller, whose own magazine is empty, and some more for the magazine.
+    /// Returns a slot to the caller, whose own magazine is empty, and refills the magazine.
     #[cold]
     #[inline(never)]
     fn refill(&self, class: usize, own: &Magazine) -> Result<*mut u8, AllocError> {
-        // SAFETY: C1; nothing in there comes back here.
+        // SAFETY: C1; `refill_open` does not open the magazine again.
         unsafe { own.open(|magazine| self.refill_open(class, magazine)) }
     }
 
     fn refill_open(&self, class: usize, magazine: &mut Open<'_>) -> Result<*mut u8, AllocError> {
         if !magazine.has_array() {
-            magazine.grow(MAG, MAG, &self.budget); // without one it works, slot by slot
+            magazine.grow(MAG, MAG, &self.budget); // without it, slot by slot
         }
         let slot = match self.refill_from_freed(class, magazine) {
             Some(slot) => slot,
             None => match self.refill_from_run(class, magazine) {
                 Ok(slot) => slot,
-                // What others have given up meanwhile.
+                // Other threads may have freed slots meanwhile.
                 Err(error) => self.refill_from_freed(class, magazine).ok_or(error)?,
             },
         };
-        magazine.note_taken(1 + magazine.len() as i64); // it was empty
+        magazine.note_taken(1 + magazine.len() as i64); // the magazine was empty
         Ok(slot)
     }
 
-    /// Takes never-used slots: one for the caller, some more for the magazine.
+    /// Takes never-used slots: returns one to the caller and pushes more on the magazine.
     fn refill_from_run(
         &self,
         class: usize,
@@ -306,7 +308,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         let slot = magazine.run().split(1, size).next;
         let room = magazine.room();
         let part = magazine.run().split(room.min(MAG / 2), size);
-        // Popped last to first: push the highest address first.
+        // Slots are popped in reverse order, so push the highest address first.
         for at in (0..(part.end.addr() - part.next.addr()) / size).rev() {
             let pushed = magazine.try_push(part.next.wrapping_add(at * size));
             debug_assert!(pushed, "no more than there is room for");
@@ -314,7 +316,8 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         Ok(slot)
     }
 
-    /// Takes freed slots off listed slabs: one for the caller, some more for the magazine.
+    /// Takes freed slots off listed slabs: returns one to the caller and pushes more on the
+    /// magazine.
     fn refill_from_freed(&self, class: usize, magazine: &mut Open<'_>) -> Option<*mut u8> {
         let shape = &self.classes[class];
         let mut given = None;
@@ -323,7 +326,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
             // SAFETY: C3.
             let Some(slab) = (unsafe { shape.freed.lock().pop() }) else { break };
             if !slab.serves(class) {
-                self.relist(slab); // S4 of `slab.rs`
+                self.relist(slab); // S4 in `slab.rs`
                 continue;
             }
             let words = self.words_of(slab);
@@ -348,7 +351,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         given
     }
 
-    /// Ends with a slab that has been found on a list where it is of no use.
+    /// Settles a slab found on the list of a class that it does not serve.
     #[cold]
     fn relist(&self, slab: &Slab) {
         if slab.settle() == Listing::Wanted {
@@ -356,7 +359,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         }
     }
 
-    /// A run of never-used slots of `class`.
+    /// Takes a run of never-used slots of `class`.
     fn new_run(&self, class: usize) -> Result<Run, AllocError> {
         let shape = &self.classes[class];
         let mut open = shape.open.lock();
@@ -367,7 +370,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         Ok(open.rest.split(shape.run, shape.size))
     }
 
-    /// Opens a new slab for `class`, which has had `before`.
+    /// Opens a new slab for `class`, which has opened `before` slabs already.
     fn open_slab(&self, class: usize, before: usize) -> Result<Run, AllocError> {
         let (granule, index) = self.growth.lock().slab()?;
         let bytes = 1 << self.slab_log;
@@ -382,18 +385,19 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         let slab = self.slab(granule, index);
         slab.open(class, first);
         if bitmap > 0 {
-            // Of a slab that was closed the page behind the header has stayed as it was.
+            // In a slab that was closed before, the rest of the header's page kept its contents.
             self.words_at(slab, index).iter().for_each(|word| word.store(0, Ordering::Relaxed));
         }
         #[cfg(silvics_poison)]
-        // SAFETY: the slab's slots, which nobody has yet.
+        // SAFETY: these are the new slab's slots, and no thread has one yet.
         unsafe {
             crate::poison::free(NonNull::new_unchecked(first), slots * size);
         }
         Ok(Run { next: first, end: first.wrapping_add(slots * size) })
     }
 
-    /// How far in a slab of `granule` begins whose class has had `before`.
+    /// The offset that colouring adds at the start of a slab: one in `granule`, of a class that has
+    /// opened `before` slabs already.
     fn colour(&self, granule: *mut u8, before: usize) -> usize {
         if !self.colouring {
             return 0;
@@ -403,11 +407,11 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         (granule.addr() / HUGE_PAGE + before) % colours * step
     }
 
-    /// Pushes a slot on the caller's own full magazine: the magazine grows, or its older half is
-    /// marked free, so that other threads can have it.
+    /// Pushes a slot on the caller's own full magazine. The magazine grows, or its older half is
+    /// marked free, so that other threads can take it.
     ///
     /// # Safety
-    /// The slot is free and of this core.
+    /// The slot is free and belongs to this core.
     #[cold]
     #[inline(never)]
     unsafe fn push_on_full(&self, class: usize, own: &Magazine, slot: *mut u8) {
@@ -416,25 +420,25 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
             let most = (MAGAZINE_BYTES / self.classes[class].size).clamp(MAG, MAGAZINE_SLOTS);
             if !magazine.grow(MAG, most, &self.budget) {
                 for part in magazine.older().chunks(PLACES) {
-                    // SAFETY: C2: what is in a magazine is free and of this core.
+                    // SAFETY: C2: slots in a magazine are free and belong to this core.
                     unsafe { self.mark_all_free(part) };
                 }
                 magazine.take_older();
             }
             if !magazine.try_push(slot) {
                 // SAFETY: the caller's promise.
-                unsafe { self.mark_slot_free(slot) }; // not even an array could be had
+                unsafe { self.mark_slot_free(slot) }; // allocating the magazine's array failed
             }
             magazine.note_taken(magazine.len() as i64 - before - 1);
         };
-        // SAFETY: C1; nothing in there comes back here.
+        // SAFETY: C1; `push` does not open the magazine again.
         unsafe { own.open(push) };
     }
 
-    /// Marks at most [`PLACES`] slots free.
+    /// Marks up to [`PLACES`] slots free.
     ///
     /// # Safety
-    /// They are free, of this core, and in no other place (C2).
+    /// The slots are free, belong to this core, and are in no other place (C2).
     unsafe fn mark_all_free(&self, slots: &[*mut u8]) {
         let mut places = [const { Place::NONE }; PLACES];
         for (place, &slot) in places.iter_mut().zip(slots) {
@@ -442,7 +446,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
             *place = unsafe { self.place(slot) };
             prefetch_for_writing(place.word);
         }
-        // Neighbours freed one after the other share a word: one write for all of them.
+        // Neighbours freed one after the other share a bitmap word: write it once for all of them.
         let mut rest = &places[..slots.len()];
         while let Some((&Place { slab, number, word, mut bits }, others)) = rest.split_first() {
             rest = others;
@@ -452,7 +456,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
                 bits |= next.bits;
                 rest = others;
             }
-            // SAFETY: places of slots name slabs of this core (C3).
+            // SAFETY: a slot's place names a slab of this core, which is mapped (C3).
             self.mark_free(unsafe { &*slab }, number / 64, bits);
         }
     }
@@ -460,7 +464,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// Marks one slot free.
     ///
     /// # Safety
-    /// As for [`Self::place`].
+    /// See [`Self::place`].
     unsafe fn mark_slot_free(&self, slot: *mut u8) {
         // SAFETY: the caller's promise; C3.
         unsafe {
@@ -469,10 +473,10 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         }
     }
 
-    /// Where the bit of `slot` is.
+    /// Finds the bit of `slot`.
     ///
     /// # Safety
-    /// `slot` is a free slot of this core, in no other place (C2).
+    /// `slot` is a free slot of this core and in no other place (C2).
     unsafe fn place(&self, slot: *mut u8) -> Place {
         let offset = slot.addr() & (HUGE_PAGE - 1);
         let index = offset >> self.slab_log;
@@ -494,19 +498,19 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// Entry `index` of the header of `granule`.
     fn slab<'a>(&self, granule: *mut u8, index: usize) -> &'a Slab {
         debug_assert!(index < self.slabs());
-        // SAFETY: the header starts with an entry for each slab, zeroed by the system, and zero is a
-        // valid `Slab`; mapped as long as the core (C3), which callers do not outlive.
+        // SAFETY: the header starts with an entry for each slab. The system zeroed it, and zero is
+        // a valid `Slab`. It is mapped as long as the core (C3), which callers do not outlive.
         unsafe { &*granule.cast::<Slab>().add(index) }
     }
 
-    /// The bitmap of `slab`, behind the entries or in front of its slots. Found from the slab's
-    /// first slot, whose pointer may go anywhere in the mapping.
+    /// The bitmap of `slab`, found from its first slot, whose pointer may address the whole
+    /// mapping. It follows the header's entries or lies in front of the slots.
     fn words_of(&self, slab: &Slab) -> &[AtomicU64] {
         let offset = slab.first().addr() & (HUGE_PAGE - 1);
         self.words_at(slab, offset >> self.slab_log)
     }
 
-    /// The same for a slab that is known to be entry `index` of its granule.
+    /// The bitmap of `slab`, which is entry `index` of its granule.
     fn words_at(&self, slab: &Slab, index: usize) -> &[AtomicU64] {
         let words = self.classes[slab.class()].words;
         let start = if words <= self.words {
@@ -516,19 +520,20 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         } else {
             slab.first().wrapping_sub(words * size_of::<AtomicU64>())
         };
-        // SAFETY: as in `slab`: as many bitmaps of `self.words` words follow the entries, and
-        // `open_slab` left room for `words` in front of the first slot where they are too few.
+        // SAFETY: as many bitmaps of `self.words` words as slabs follow the entries, in a header
+        // that is mapped and zeroed (see `slab`). If these are too small, `open_slab` has left room
+        // for `words` words in front of the first slot.
         unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), words) }
     }
 
-    /// Slots handed out; exact when quiescent.
+    /// The number of live slots of `class`; exact when quiescent.
     pub(crate) fn live(&self, class: usize) -> usize {
         let cached = self.threads.iter().map(|t| t.classes[class].live());
         let orphans = self.orphan_live[class].load(Ordering::Relaxed);
         (cached.sum::<i64>() + orphans).max(0) as usize
     }
 
-    /// The mapped regions, the pages they are on, and why they are not the wanted ones.
+    /// The mapped regions, the pages they are on, and why these are not the requested ones.
     pub(crate) fn regions(&self) -> (Vec<Region>, Pages, Option<Fallback>) {
         self.growth.lock().regions()
     }
@@ -541,9 +546,9 @@ impl<const CLASSES: usize, const MAG: usize> Drop for Core<CLASSES, MAG> {
             self.assert_conserved();
         }
         let magazines = self.threads.iter().flat_map(|t| &t.classes);
-        // SAFETY: nobody else has the core.
+        // SAFETY: C1: nobody else has the core.
         let arrays = magazines.map(|m| unsafe { m.bytes() }).sum::<usize>();
-        // SAFETY: as above.
+        // SAFETY: C1: nobody else has the core.
         let orphan = unsafe { self.orphan.lock().bytes() };
         self.budget.give(self.growth.lock().taken() + arrays + orphan);
     }

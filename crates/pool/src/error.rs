@@ -2,31 +2,31 @@
 
 use std::fmt;
 
-/// Memory could not be had.
+/// The reason why an allocation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AllocError {
-    /// The byte limit would be passed.
+    /// The allocation would exceed the byte limit.
     Limit {
-        /// Bytes the next step would have taken from the system.
+        /// The bytes that the allocation would have taken from the system.
         requested: usize,
-        /// Bytes held already.
+        /// The bytes already held.
         held: usize,
         /// The limit.
         limit: usize,
     },
-    /// The system refused.
+    /// The system refused the memory.
     System {
-        /// Bytes asked of it.
+        /// The bytes requested from the system.
         requested: usize,
     },
-    /// The system gave memory beyond the 48-bit address space that tagged pointers can name.
+    /// The system returned memory outside the 48-bit address space that tagged pointers can name.
     Address,
-    /// The key is longer than the index takes.
+    /// The key is longer than the index accepts.
     KeyLength {
-        /// Its bytes.
+        /// The length of the key in bytes.
         bytes: usize,
-        /// The most bytes of a key.
+        /// The greatest length of a key in bytes.
         limit: usize,
     },
 }
@@ -36,8 +36,8 @@ impl fmt::Display for AllocError {
         match self {
             Self::Limit { requested, held, limit } => write!(
                 f,
-                "{requested} more bytes would pass the memory limit of {limit} bytes ({held} held): \
-                 raise the limit or remove entries"
+                "{requested} more bytes would exceed the memory limit of {limit} bytes \
+                 ({held} held): raise the limit or remove entries"
             ),
             Self::System { requested } => write!(
                 f,
@@ -45,11 +45,13 @@ impl fmt::Display for AllocError {
             ),
             Self::Address => write!(
                 f,
-                "the system gave memory beyond 48 address bits, where pointers cannot carry marks"
+                "the system returned memory beyond 48 address bits, where pointers cannot carry \
+                 marks: use a heap or page source within them"
             ),
             Self::KeyLength { bytes, limit } => write!(
                 f,
-                "a key of {bytes} bytes is longer than the {limit} the index takes: shorten or hash it"
+                "a key of {bytes} bytes exceeds the {limit} bytes the index accepts: \
+                 shorten or hash it"
             ),
         }
     }

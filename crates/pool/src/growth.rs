@@ -1,4 +1,4 @@
-//! Where a core's slabs come from: regions, mapped one after the other, and their granules.
+//! The source of a core's slabs: regions, mapped one after the other, and their granules.
 
 use crate::budget::Budget;
 use crate::pages::{Collapse, Fallback, HUGE_PAGE, Mapping, Pages, Region, SMALL_PAGE};
@@ -6,32 +6,39 @@ use crate::{AllocError, Config, Tuning};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
-/// A core's first granules grow slab by slab on small pages, and move to huge ones when full: a
-/// hundred small pools must not take a huge page each. As moving costs as much as many objects, granules are
-/// backed as a whole at once from this one on …
+/// Granules of a core are backed as a whole from this one on.
+///
+/// Earlier granules grow slab by slab on small pages, and move to huge pages when full: a hundred
+/// small pools must not take a huge page each. Moving costs as much as many objects, so later
+/// granules start on huge pages.
 const WHOLE_FROM: usize = 4;
-/// … if a granule is no more than 3 % of what the budget holds, so that each pool adds at most that to it, and of what its
-/// limit leaves, so that pools with half-empty granules do not keep the others from much of it.
+/// A granule is backed as a whole only if the budget holds at least this many bytes and has this
+/// many left.
+///
+/// A granule is then at most 3 % of the held bytes, so each pool adds at most that much. It is also
+/// at most 3 % of the rest of the limit, so half-empty granules do not keep much of it from other
+/// pools.
 const WHOLE_OF: usize = 32 * HUGE_PAGE;
 
-/// The regions of a core. Under a lock.
+/// The regions of a core. The core keeps it under a lock.
 pub(crate) struct Growth {
     mappings: Vec<Mapping>,
-    /// Granules of the last mapping already in use.
+    /// The number of granules of the last mapping that are in use.
     used: usize,
-    /// The granule slabs are opened in, and its next free slab.
+    /// The granule in which slabs are opened.
     granule: *mut u8,
+    /// The next unopened slab of `granule`.
     next_slab: usize,
     /// Whether `granule` is in the budget as a whole.
     whole: bool,
     granules: usize,
-    /// Closed slabs, none of whose bytes is in the budget: their granules and numbers, sorted.
+    /// The closed slabs as (granule, number), sorted. None of their bytes is in the budget.
     closed: Vec<(*mut u8, usize)>,
-    /// Bytes of a granule's first slab that stay when it is closed.
+    /// The bytes of a granule's first slab that stay when it is closed.
     header: usize,
-    /// Full granules still to be moved to huge pages.
+    /// Full granules that have yet to be moved to huge pages.
     small: Vec<NonNull<u8>>,
-    /// Bytes of the budget in regions (C4 of `core.rs`).
+    /// The bytes of the budget that are in regions (C4 of `core.rs`).
     taken: usize,
     slab_bytes: usize,
     pages: Pages,
@@ -39,11 +46,12 @@ pub(crate) struct Growth {
     budget: Arc<Budget>,
 }
 
-// SAFETY: addresses of granules the mappings own.
+// SAFETY: the pointers are addresses of granules that the mappings own.
 unsafe impl Send for Growth {}
 
 impl Growth {
-    /// Nothing mapped yet; slabs of `slab_bytes`, the first of which has a header.
+    /// Starts with nothing mapped. Slabs have `slab_bytes`, and the first slab of a granule has a
+    /// header.
     pub(crate) fn new(slab_bytes: usize, header: usize, config: &Config) -> Self {
         Self {
             mappings: Vec::new(),
@@ -63,12 +71,13 @@ impl Growth {
         }
     }
 
-    /// The next slab, in the budget: its granule and its number there. One that was closed, if there is one.
+    /// Takes the next slab, a closed one if there is one, and its bytes from the budget. Returns
+    /// its granule and its number there.
     pub(crate) fn slab(&mut self) -> Result<(*mut u8, usize), AllocError> {
         if let Some(&(granule, index)) = self.closed.last() {
             match self.reopen(granule, index) {
                 Ok(()) => return Ok((granule, index)),
-                // One that is in the budget already needs no more.
+                // The current granule is in the budget already, so its next slab needs no bytes.
                 Err(_) if self.whole && self.next_slab < HUGE_PAGE / self.slab_bytes => {}
                 Err(error) => return Err(error),
             }
@@ -84,24 +93,27 @@ impl Growth {
         Ok((self.granule, self.next_slab - 1))
     }
 
-    /// Whether the system takes slabs back.
+    /// Whether the system takes single slabs back.
     pub(crate) fn gives_back(&self) -> bool {
         self.mappings.iter().any(|mapping| mapping.gives_back(self.slab_bytes))
     }
 
-    /// What goes when a slab is closed: where it begins in its granule, and its bytes.
+    /// The part of a slab that is discarded when it is closed: its offset in the granule, and its
+    /// bytes.
     fn contents(&self, index: usize) -> (usize, usize) {
         let kept = if index == 0 { self.header } else { 0 };
         (index * self.slab_bytes + kept, self.slab_bytes - kept)
     }
 
-    /// Tells the system that what is in a slab is not needed. The bytes that it takes back; nothing if it does not, as of
-    /// pages that are reserved or locked.
+    /// Returns the pages of a slab to the system, and the number of bytes. Returns `None` if the
+    /// system refuses, as it does for reserved or locked pages.
     ///
-    /// A huge page of which it is a part is one no more, and is to become none: the kernel would fill the gap.
+    /// A huge page that contains the slab is split. It must not become huge again, as the kernel
+    /// would then fill the gap.
     ///
     /// # Safety
-    /// Nobody uses the slab's slots, or a bitmap in front of them. It is zeros afterwards, but for the rest of the header's page.
+    /// Nobody uses the slab's slots, or a bitmap in front of them. Afterwards the slab is zero,
+    /// except for the rest of the header's page.
     pub(crate) unsafe fn discard(&mut self, granule: *mut u8, index: usize) -> Option<usize> {
         self.closed.try_reserve(1).ok()?;
         let mapping = self.mappings.iter().find(|mapping| mapping.contains(granule))?;
@@ -119,17 +131,17 @@ impl Growth {
         Some(bytes)
     }
 
-    /// Takes a discarded slab in, to be sorted.
+    /// Adds a discarded slab to the closed ones. The caller sorts them afterwards.
     pub(crate) fn closed(&mut self, granule: *mut u8, index: usize) {
-        self.closed.push((granule, index)); // `discard` has reserved the room
+        self.closed.push((granule, index)); // `discard` reserved the capacity
     }
 
-    /// So that of closed slabs those of one granule are opened before others.
+    /// Sorts the closed slabs, so that those of one granule are reopened together.
     pub(crate) fn sort_closed(&mut self) {
         self.closed.sort_unstable();
     }
 
-    /// Takes the last closed slab back.
+    /// Takes the last closed slab into use again.
     fn reopen(&mut self, granule: *mut u8, index: usize) -> Result<(), AllocError> {
         let (_, bytes) = self.contents(index);
         self.budget.take(bytes)?;
@@ -151,7 +163,7 @@ impl Growth {
         self.closed.get(at).is_some_and(|closed| closed.0 == granule)
     }
 
-    /// Moves on to a fresh granule: the next of the last mapping, or the first of a new one.
+    /// Moves on to a new granule: the next one of the last mapping, or the first of a new mapping.
     fn next_granule(&mut self) -> Result<(), AllocError> {
         let failed = AllocError::System { requested: HUGE_PAGE };
         self.small.try_reserve(1).map_err(|_| failed)?;
@@ -174,24 +186,25 @@ impl Growth {
             mapping.advise(granule, HUGE_PAGE, whole);
         }
         if whole {
-            // While a huge page is zeroed, others that touch it would zero one each, for nothing. Who opens slabs
-            // of several sizes could, so it is here before anybody has a slab of it. If the system has no
-            // huge page at this moment, moving the granule is left to it.
-            // SAFETY: the first byte of a granule that nobody has yet.
+            // Back the page now, before any thread has a slab of it. Otherwise threads that open
+            // slabs of several sizes would touch it at once and each zero a huge page, all but one
+            // in vain. If the system has no huge page at this moment, it moves the granule later.
+            // SAFETY: the first byte of a granule that no thread has yet.
             unsafe { granule.write_volatile(0) };
         }
         self.collapse();
-        self.mappings.extend(fresh); // `map` has reserved the room
+        self.mappings.extend(fresh); // `map` reserved the capacity
         self.taken += if whole { HUGE_PAGE } else { 0 };
         self.used = used + 1;
         self.granule = granule;
-        self.next_slab = 0; // with what the header leaves of it
+        self.next_slab = 0; // its slots begin after the header
         self.whole = whole;
         self.granules += 1;
         Ok(())
     }
 
-    /// Maps more granules, as many as there are, so that mappings are few; makes room to keep it.
+    /// Maps as many granules as the core already has, so that mappings stay few, and reserves
+    /// capacity to store the mapping.
     fn map(&mut self) -> Result<Mapping, AllocError> {
         let granules = match self.pages {
             Pages::HugeTlb => 1, // backed as soon as it is mapped
@@ -202,16 +215,16 @@ impl Growth {
         Mapping::new(granules, self.pages)
     }
 
-    /// Moves the granule, full now, to a huge page if it began on small ones. The budget has all
-    /// its slabs, and with them all of it.
+    /// Moves the granule, which is full now, to a huge page if it began on small ones. The budget
+    /// contains all its slabs, and so the whole granule.
     ///
-    /// The kernel cannot while another thread touches a page for the first time, as threads do in
-    /// slabs they opened before: such granules wait for the next time.
+    /// The kernel refuses while another thread touches a page for the first time, as threads do in
+    /// slabs opened before. Such granules wait for the next call.
     fn collapse(&mut self) {
         let last = self.mappings.iter().rev().find(|m| m.contains(self.granule));
         let thp = last.is_some_and(|m| m.pages == Pages::Thp);
         if thp && !self.whole && !self.has_closed(self.granule) {
-            self.small.extend(NonNull::new(self.granule)); // `next_granule` has reserved the room
+            self.small.extend(NonNull::new(self.granule)); // `next_granule` reserved the capacity
         }
         let mappings = &self.mappings;
         self.small.retain(|granule| {
@@ -220,20 +233,20 @@ impl Growth {
         });
     }
 
-    /// Bytes of the budget in regions.
+    /// The bytes of the budget that are in regions.
     pub(crate) fn taken(&self) -> usize {
         self.taken
     }
 
-    /// The granules in use: all in which slabs may have been opened.
+    /// The granules in use: all those in which slabs may have been opened.
     pub(crate) fn granules(&self) -> impl Iterator<Item = *mut u8> {
         let mapped = self.mappings.iter().flat_map(|mapping| {
             (0..mapping.len()).step_by(HUGE_PAGE).map(|at| mapping.start().wrapping_add(at))
         });
-        mapped.take(self.granules) // only the last mapping has others
+        mapped.take(self.granules) // only the last mapping has unused ones
     }
 
-    /// The mapped regions, the pages they are on, and why they are not the wanted ones.
+    /// The mapped regions, the pages they are on, and why these are not the requested ones.
     pub(crate) fn regions(&self) -> (Vec<Region>, Pages, Option<Fallback>) {
         let regions = self
             .mappings
@@ -254,7 +267,7 @@ mod tests {
 
     const SLAB: usize = 64 << 10;
 
-    /// What the budget holds more with each slab of a granule: SLAB, or all with the first.
+    /// By how much each slab of a granule raises the budget: SLAB each, or all with the first.
     fn granule(growth: &mut Growth, budget: &Budget) -> Vec<usize> {
         let more = |_| {
             let before = budget.held();

@@ -1,25 +1,27 @@
-//! Heaps: allocators that serve objects of every kind and size, as programs have one.
+//! Heaps: allocators that serve objects of every kind and size, as a program usually has one.
 //!
-//! Structures placed in [`Shared`](crate::Shared) take their objects from a heap: the program's global
-//! allocator, or one that is given at run time. Which objects then lie side by side is the heap's
-//! doing. [`SizeClassHeap`] is the deterministic one, on which that can be asserted. The general
+//! Structures placed in [`Shared`](crate::Shared) take their objects from a heap: the program's
+//! global allocator, or one chosen at run time. The heap decides which objects lie side by side.
+//! [`SizeClassHeap`] does so deterministically, so that a test can assert it. The general
 //! allocators of the literature are heaps behind features of their names.
 //!
 //! | heap | feature | kinds | [`Heap::bytes`] |
 //! |---|---|---|---|
-//! | [`Global`] | | mixed | the size asked for |
+//! | [`Global`] | | mixed | the requested size |
 //! | [`SizeClassHeap`] | | mixed | exact |
 //! | `Jemalloc` | `jemalloc` | mixed | exact |
 //! | `SegregatedJemalloc` | `jemalloc` | an arena each | exact |
-//! | `Mimalloc` | `mimalloc` | mixed | exact up to 512 KiB, then of what is touched |
-//! | `Tcmalloc` | `tcmalloc` | mixed | exact but for sampled objects |
+//! | `Mimalloc` | `mimalloc` | mixed | exact up to 512 KiB; beyond, the touched bytes |
+//! | `Tcmalloc` | `tcmalloc` | mixed | exact except for sampled objects |
 //!
-//! *Invariants* of [`SizeClassHeap`]: H1: a block is free, or was given out by `alloc` once since it
-//! was. H2: a block lies within a run of its class, at a multiple of the class from the run's start,
-//! which is page aligned. H3: a free block's first word leads to the next one of its thread and class.
+//! *Invariants* of [`SizeClassHeap`]:
+//! * H1: a block is free, or `alloc` returned it once since it was last free.
+//! * H2: a block lies within a run of its class, at a multiple of the class's size from the start
+//!   of the run, which is page aligned.
+//! * H3: the first word of a free block points to the next free block of its thread and class.
 
 use crate::pages::Mapping;
-use crate::{HUGE_PAGE, Pages};
+use crate::{HUGE_PAGE, Pages, SMALL_PAGE};
 use silvics_layout::study_class;
 use silvics_sync::lock::{RawLock, TicketLock};
 use silvics_sync::per_thread::{PerThread, thread_index};
@@ -42,21 +44,24 @@ pub(crate) mod tcmalloc;
 /// An allocator of objects of every kind and size, chosen at run time.
 ///
 /// # Safety
-/// `alloc` gives memory of that layout that is nobody else's until `free` takes it back, or the heap is
-/// dropped. All threads may call both. `free` and `bytes` do not unwind: they are called when what they are called for has happened.
+/// `alloc` returns memory of the layout. It belongs to the caller alone until `free` takes it back
+/// or the heap is dropped. All threads may call both. `free` and `bytes` do not unwind: callers
+/// call them after their own work is complete.
 pub unsafe trait Heap: fmt::Debug + Send + Sync + 'static {
-    /// How many bytes an object takes of it, as far as it knows.
+    /// The bytes that an object takes from the heap, as far as it knows.
     fn bytes(&self, layout: Layout) -> usize {
         layout.size()
     }
 
-    /// Memory for an object called `kind`; `None` if there is none. The layout is not empty.
+    /// Allocates memory for an object called `kind`. Returns `None` if the allocation failed. The
+    /// layout is not empty.
     fn alloc(&self, kind: &'static str, layout: Layout) -> Option<NonNull<u8>>;
 
     /// Takes an object back.
     ///
     /// # Safety
-    /// It came from `alloc` here with the same arguments, is taken back once, and is used no more.
+    /// The object came from `alloc` of this heap with these arguments, is freed only once, and
+    /// nobody uses it any more.
     unsafe fn free(&self, kind: &'static str, object: NonNull<u8>, layout: Layout);
 }
 
@@ -64,8 +69,8 @@ pub unsafe trait Heap: fmt::Debug + Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Global;
 
-#[allow(clippy::disallowed_methods)] // this is what uses it
-// SAFETY: what the standard library promises of it.
+#[allow(clippy::disallowed_methods)] // this type wraps the global allocator
+// SAFETY: the standard library's contract of its global allocator.
 unsafe impl Heap for Global {
     fn alloc(&self, _kind: &'static str, layout: Layout) -> Option<NonNull<u8>> {
         // SAFETY: the layout is not empty.
@@ -77,32 +82,32 @@ unsafe impl Heap for Global {
     }
 }
 
-const PAGE: usize = 4096;
-
-/// Of a mapping: so many that patterns of blocks go on for long. Address space only, until touched.
+/// The granules of a mapping. Many, so that patterns of blocks continue for long; the address space
+/// is backed only when touched.
 const GRANULES: usize = if cfg!(all(unix, not(miri))) { 512 } else { 1 };
 
-/// The largest class; what is larger comes from the global allocator.
+/// The largest class. Larger objects come from the global allocator.
 const LARGEST: usize = HUGE_PAGE;
 
-/// 8, 16 to 128, 192 to 512, 1024 to 2 MiB.
+/// The number of classes: 8; 16 to 128; 192 to 512; 1024 to 2 MiB.
 const CLASSES: usize = 1 + 8 + 6 + 12;
 
 /// A deterministic heap with the size classes of the ATC'18 study.
 ///
-/// A model of what the allocators of its time have in common (Arbel-Raviv, Brown and Morrison, USENIX
-/// ATC 2018, section 2; jemalloc, tcmalloc), without what is particular to one:
+/// It models the common behaviour of the allocators of that time (Arbel-Raviv, Brown and Morrison,
+/// USENIX ATC 2018, section 2; jemalloc, tcmalloc) without the details of any one:
 /// ```text
 /// alloc(size): class = the study's class of that size
 ///              the thread's newest free block of the class, or
 ///              the next block of the class's run, or
-///              the first block of a new run: the thread's next pages, one of 4 KiB for small classes
+///              the first block of a new run: the thread's next pages, one of 4 KiB for small
+///              classes
 /// free(block): it becomes the thread's newest free block of its class
 /// ```
-/// So objects of one class follow one another whatever their kind, runs of different classes take
-/// turns, and who frees a block gets it next. Blocks above 2 MiB are left to the global allocator. Every
-/// thread has memory of its own; memory goes back to
-/// the system when the heap is dropped.
+/// So objects of one class follow one another whatever their kind, runs of different classes
+/// alternate, and the thread that frees a block gets it next. Blocks above 2 MiB come from the
+/// global allocator. Every thread has its own memory, which returns to the system when the heap is
+/// dropped.
 ///
 /// ```
 /// use silvics_pool::{Heap, Pages, SizeClassHeap};
@@ -118,26 +123,26 @@ pub struct SizeClassHeap {
     threads: PerThread<Own>,
 }
 
-/// A thread's memory. Blocks are freed by any thread, into that thread's own lists.
+/// The memory of one thread. Any thread frees a block into its own lists.
 #[derive(Default)]
 struct Own {
-    /// Held by nobody else but for threads that end and begin with one index in between.
+    /// Only contended if one thread ends and another begins with the same index meanwhile.
     lock: TicketLock,
     shelf: UnsafeCell<Shelf>,
 }
 
-// SAFETY: the shelf is used under the lock.
+// SAFETY: the shelf is accessed only under the lock.
 unsafe impl Sync for Own {}
 
 struct Shelf {
     classes: [Class; CLASSES],
-    /// Where the next run begins, and how much is left for runs.
+    /// The start of the next run. `left` bytes remain for runs.
     next: *mut u8,
     left: usize,
     mappings: Vec<Mapping>,
 }
 
-// SAFETY: its pointers lead into its own mappings, or to free blocks, which are the heap's.
+// SAFETY: its pointers lead into its own mappings, or to free blocks, which belong to the heap.
 unsafe impl Send for Shelf {}
 
 #[derive(Clone, Copy)]
@@ -160,10 +165,12 @@ impl fmt::Debug for SizeClassHeap {
     }
 }
 
-/// The bytes of a block for such an object, and which class that is; `None` beyond the largest.
+/// The bytes and the class index of a block for an object of this layout, or `None` beyond the
+/// largest class.
 fn class_of(layout: Layout) -> Option<(usize, usize)> {
     let mut bytes = study_class(layout.size());
-    // Runs are page aligned, so a block is aligned to what divides its size.
+    // Runs are page aligned, so a block is aligned to every power of two up to 4 KiB that divides
+    // its size.
     while bytes <= LARGEST && !bytes.is_multiple_of(layout.align()) {
         bytes = study_class(bytes + 1);
     }
@@ -178,18 +185,19 @@ fn class_of(layout: Layout) -> Option<(usize, usize)> {
 }
 
 impl SizeClassHeap {
-    /// An empty heap on these pages.
+    /// Makes an empty heap on these pages.
     pub fn new(pages: Pages) -> Self {
         Self { pages, threads: PerThread::new(()) }
     }
 
-    /// Calls `work` with the calling thread's memory; `None` if there is none for its tables.
+    /// Calls `work` with the calling thread's memory. Returns `None` if the allocation of that
+    /// thread's tables failed.
     fn with<T>(&self, work: impl FnOnce(&mut Shelf) -> Option<T>) -> Option<T> {
         let own = self.threads.get_or_make(thread_index()?)?;
         own.lock.lock();
-        // SAFETY: under the lock.
+        // SAFETY: the shelf is accessed under its lock, taken above.
         let done = work(unsafe { &mut *own.shelf.get() });
-        // SAFETY: locked above.
+        // SAFETY: the lock was taken above.
         unsafe { own.lock.unlock() };
         done
     }
@@ -204,7 +212,7 @@ impl Shelf {
             return Some(block);
         }
         if class.left < bytes {
-            let run = bytes.next_multiple_of(PAGE);
+            let run = bytes.next_multiple_of(SMALL_PAGE);
             let start = self.run(run, pages)?;
             self.classes[index] = Class { newest: null_mut(), next: start, left: run };
         }
@@ -215,7 +223,7 @@ impl Shelf {
         NonNull::new(block)
     }
 
-    /// The thread's next pages.
+    /// Takes the thread's next pages, for a run of `bytes`.
     fn run(&mut self, bytes: usize, pages: Pages) -> Option<*mut u8> {
         if self.left < bytes {
             self.mappings.try_reserve(1).ok()?;
@@ -233,7 +241,7 @@ impl Shelf {
     }
 }
 
-// SAFETY: H1 and H2.
+// SAFETY: H1: each block has one owner. H2: it has the size and alignment of its class.
 unsafe impl Heap for SizeClassHeap {
     fn bytes(&self, layout: Layout) -> usize {
         class_of(layout).map_or(layout.size(), |(bytes, _)| bytes)
@@ -246,13 +254,13 @@ unsafe impl Heap for SizeClassHeap {
 
     unsafe fn free(&self, kind: &'static str, object: NonNull<u8>, layout: Layout) {
         let Some((_, index)) = class_of(layout) else {
-            // SAFETY: the caller's promise: `alloc` took it from there.
+            // SAFETY: the caller's promise: `alloc` took it from the global allocator.
             return unsafe { Global.free(kind, object, layout) };
         };
-        // Without a table for this thread the block is lost until the heap is dropped.
+        // If this thread's table cannot be allocated, the block is lost until the heap is dropped.
         let _ = self.with(|shelf| {
             let class = &mut shelf.classes[index];
-            // SAFETY: the caller's promise; a block has room for a word (H3).
+            // SAFETY: the caller's promise; a block has room for a word (H3), and nobody uses it.
             unsafe { object.cast::<*mut u8>().write(class.newest) };
             class.newest = object.as_ptr();
             Some(())
@@ -292,11 +300,11 @@ mod tests {
         let blocks: Vec<_> = (0..200)
             .map(|n| heap.alloc(if n % 2 == 0 { "node" } else { "descriptor" }, of).unwrap())
             .collect();
-        // A run is a page: 64 blocks. No other class takes one in between here.
+        // A run is a page: 64 blocks. No other class takes a page in between here.
         assert!(blocks.windows(2).all(|pair| pair[1].addr().get() - pair[0].addr().get() == 64));
-        assert_eq!(blocks[0].addr().get() % PAGE, 0);
+        assert_eq!(blocks[0].addr().get() % SMALL_PAGE, 0);
         let other = heap.alloc("key", layout(48, 8)).unwrap();
-        assert_eq!(other.addr().get() % PAGE, 0, "a class has runs of its own");
+        assert_eq!(other.addr().get() % SMALL_PAGE, 0, "a class has runs of its own");
         // SAFETY: allocated above, used no more.
         unsafe {
             heap.free("node", blocks[4], of);
@@ -325,11 +333,11 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let theirs = heap.alloc("node", of).unwrap();
-                assert!(theirs.addr().get().abs_diff(address.get()) >= PAGE);
+                assert!(theirs.addr().get().abs_diff(address.get()) >= SMALL_PAGE);
             });
         });
         struct Block(NonNull<u8>);
-        // SAFETY: handed over whole.
+        // SAFETY: the block moves to one other thread as a whole.
         unsafe impl Send for Block {}
         let handed = Block(mine);
         std::thread::scope(|scope| {

@@ -1,18 +1,9 @@
-//! Memory pools segregated by object kind.
+//! Memory pools that keep each kind of object apart from all others, on huge pages.
 //!
-//! General allocators put objects of one size class side by side whatever they are, so that an
-//! index's nodes share cache lines, sets and pages with whatever else the program allocates
-//! (Arbel-Raviv, Brown and Morrison, USENIX ATC 2018, sections 4 and 5, show what that costs). A
-//! pool holds one kind of object, on pages of its own:
-//!
-//! * [`Pool<T>`] for one node type, [`BytesPool`] for objects of many sizes;
-//! * an allocation or a free is a push or pop on an array of the thread's own: no shared write, and
-//!   the object's memory is not touched;
-//! * [`Pages`]: huge pages by default, hugetlb or 4 KiB on request, and a report of what was given;
-//! * [`Budget`]: the exact number of bytes held, and a limit past which allocation fails as a value;
-//! * [`Tuning`]: the alignment of slots, the colouring and size of slabs, the growth of regions;
-//! * [`Packed`]: objects of any kinds one behind the other, in regions that go with their last object;
-//! * dropping a pool unmaps it whole.
+//! General allocators put objects of one size class side by side, whatever their kinds. The nodes
+//! of an index then share cache lines, cache sets and pages with everything else the program
+//! allocates. Arbel-Raviv, Brown and Morrison (USENIX ATC 2018, sections 4 and 5) show what that
+//! costs. A pool holds one kind of object, on pages of its own:
 //!
 //! ```
 //! use silvics_pool::{Config, Pool};
@@ -28,10 +19,27 @@
 //! # Ok::<(), silvics_pool::AllocError>(())
 //! ```
 //!
+//! # Which pool for which objects
+//! * [`Pool<T>`] holds objects of one type, [`BytesPool`] objects of many sizes.
+//! * [`Packed`] holds objects of any kinds, one directly behind the other, in regions that are
+//!   unmapped with their last object. Use it for a set of objects that are allocated together.
+//!
+//! # What a pool guarantees
+//! * **Speed.** An allocation or a free pops or pushes an array that only the calling thread uses.
+//!   It makes no shared write, except once in many calls, and does not touch the object's memory.
+//! * **Pages.** [`Pages`] selects transparent huge pages (the default), hugetlb or 4 KiB pages.
+//!   [`PoolStats`] reports which pages the system gave, and why if it gave others.
+//! * **Exact bytes.** A [`Budget`] counts the bytes held from the system. It can have a limit,
+//!   beyond which an allocation returns [`AllocError`] instead of aborting.
+//! * **Layout.** [`Tuning`] sets the alignment of slots, the colouring and size of slabs, and the
+//!   growth of regions.
+//! * **Release.** Dropping a pool unmaps all of its memory at once; [`Pool::shrink`] returns unused
+//!   slabs earlier.
+//!
 //! # Where objects lie
-//! A pool that nobody else uses shows what it has handed out: `live`, on either kind of pool, goes
-//! through the addresses, `census` adds them to a [`Census`](silvics_layout::Census), which says who shares
-//! lines, sets and pages with whom.
+//! `live`, on either kind of pool, iterates over the addresses of all slots in use. `census` adds
+//! them to a [`Census`](silvics_layout::Census), which reports the kinds that share lines, sets and
+//! pages. Both need exclusive access to the pool.
 //!
 //! ```
 //! use silvics_layout::{Census, Described, SetHash, Sets, describe};
@@ -42,31 +50,34 @@
 //! describe!(Node, "node", search: [key], links: [next; 2], found: [key, name]);
 //!
 //! let config = Config::default();
-//! let (mut nodes, mut names) = (Pool::<Node>::new("node", &config), BytesPool::new("name", &config));
+//! let mut nodes = Pool::<Node>::new("node", &config);
+//! let mut names = BytesPool::new("name", &config);
 //! for _ in 0..1000 {
 //!     nodes.alloc()?;
 //!     names.alloc(20)?;
 //! }
 //!
 //! let mut census = Census::default();
-//! names.census(&mut census); // searches may read all of a name …
+//! names.census(&mut census); // a search may read all bytes of a name
 //! for node in nodes.live() {
-//!     census.add(Node::layout(), node.addr().get()); // … and of a node what is described
+//!     census.add(Node::layout(), node.addr().get()); // a search reads the described fields
 //! }
 //! let sets = Sets { line: 64, sets: 64, hash: SetHash::Modulo };
 //! let node = census.facts("node", &sets).expect("there are some");
 //! assert_eq!((node.objects, node.bytes, node.hot_bytes), (1000, 48.0, 24.0));
-//! // Of 48-byte slots one in four begins so late in a line that `next` is partly in the following one.
+//! // One 48-byte slot in four starts so late in its line that `next` continues in the next line.
 //! assert!((node.straddling - 0.25).abs() < 0.01);
-//! // No name shares a line or a page with nodes.
+//! // No name shares a line or a page with a node.
 //! assert!(node.in_pages.kinds.iter().all(|(kind, _)| kind == "node"));
 //! # Ok::<(), silvics_pool::AllocError>(())
 //! ```
 //!
-//! [`Placement`] makes the choice a type: [`Pooled`] structures keep a pool per object kind,
-//! [`Shared`] ones take everything from one [`Heap`], for comparison: the program's global allocator,
-//! one with the size classes of the study, or, behind features of their names, jemalloc (also with an
-//! arena per kind of object), mimalloc and tcmalloc.
+//! # Pools or an ordinary allocator
+//! [`Placement`] makes the choice a type parameter. A [`Pooled`] structure has a pool per object
+//! kind. A [`Shared`] structure takes every object from one [`Heap`], for comparison. Heaps are the
+//! program's global allocator, a model with the size classes of the study ([`SizeClassHeap`]), and,
+//! behind features of their names, jemalloc (also with an arena per object kind), mimalloc and
+//! tcmalloc.
 
 mod budget;
 mod bytes;
@@ -95,7 +106,7 @@ pub use heap::{Global, Heap, SizeClassHeap};
 #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 pub use heap::{jemalloc::Jemalloc, segregated::SegregatedJemalloc};
 pub use packed::{Packed, Packer};
-pub use pages::{Fallback, HUGE_PAGE, Pages, Region, set_read_only};
+pub use pages::{Fallback, HUGE_PAGE, Pages, Region, SMALL_PAGE, set_read_only};
 pub use placement::{
     BytesAlloc, Placement, Pooled, Recorded, Shared, SharedBytes, SharedSlots, SlotAlloc,
 };
@@ -104,16 +115,16 @@ pub use typed::Pool;
 
 use std::sync::Arc;
 
-/// How a pool is set up.
+/// The settings of a pool.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The pages to ask for.
+    /// The pages to request from the system.
     pub pages: Pages,
-    /// What it may hold, shared with the other pools of the same index.
+    /// The byte count and limit, shared with the other pools of the same index.
     pub budget: Arc<Budget>,
-    /// Where [`Shared`] objects come from.
+    /// The allocator of [`Shared`] objects.
     pub heap: Arc<dyn Heap>,
-    /// How pools lay out their slots, slabs and regions.
+    /// The layout of slots, slabs and regions.
     pub tuning: Tuning,
 }
 
@@ -124,26 +135,26 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Pools on `pages` that together hold at most `limit` bytes.
+    /// Settings for pools on `pages` that together hold at most `limit` bytes.
     pub fn new(pages: Pages, limit: Option<usize>) -> Self {
         let budget = Arc::new(Budget::new(limit));
         Self { pages, budget, heap: Arc::new(Global), tuning: Tuning::default() }
     }
 }
 
-/// What a pool holds at one moment.
+/// The memory that a pool holds at one moment.
 #[derive(Clone, Debug)]
 pub struct PoolStats {
     /// The kind of object, as its `NodeLayout` names it.
     pub kind: &'static str,
-    /// Slots handed out, retired ones included; exact when quiescent.
+    /// The number of live slots, including those of retired objects; exact when quiescent.
     pub live_slots: usize,
-    /// Their bytes, rounded up to their size classes.
+    /// The bytes of the live slots, each rounded up to its size class.
     pub live_bytes: usize,
-    /// The mapped regions; empty where objects come from another allocator.
+    /// The mapped regions; empty if the objects come from another allocator.
     pub regions: Vec<Region>,
-    /// The pages given; what was wanted, while nothing is mapped.
+    /// The pages that the system gave, or the requested ones while nothing is mapped.
     pub pages: Pages,
-    /// Why other pages than the wanted ones were given.
+    /// Why the system gave other pages than the requested ones.
     pub fallback: Option<Fallback>,
 }

@@ -1,9 +1,9 @@
-//! What a thread keeps of one class: free slots, and a run of never-used ones.
+//! The slots of one class that a thread keeps for itself: free ones, and a run of never-used ones.
 //!
 //! # Memory ordering
 //! | word | site | ordering | why |
 //! |---|---|---|---|
-//! | `len`, `taken` | load and store | Relaxed | one writer (C1); a count for others, exact when it rests |
+//! | `len`, `taken` | load and store | Relaxed | one writer (C1); others read them as counts, exact while the owner is idle |
 
 use crate::budget::Budget;
 use silvics_sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -17,13 +17,13 @@ pub(crate) struct Run {
     pub(crate) end: *mut u8,
 }
 
-// SAFETY: addresses; the slots belong to whoever holds the run (C2).
+// SAFETY: addresses only; the slots belong to the holder of the run (C2).
 unsafe impl Send for Run {}
 
 impl Run {
     pub(crate) const EMPTY: Self = Self { next: null_mut(), end: null_mut() };
 
-    /// Cuts `slots` slots of `size` bytes off the front, fewer at the end.
+    /// Cuts `slots` slots of `size` bytes off the front, or as many as are left.
     pub(crate) fn split(&mut self, slots: usize, size: usize) -> Self {
         let bytes = (slots * size).min(self.end.addr() - self.next.addr());
         let front = Self { next: self.next, end: self.next.wrapping_add(bytes) };
@@ -35,36 +35,36 @@ impl Run {
         self.next == self.end
     }
 
-    /// Its slots of `size` bytes.
+    /// The addresses of its slots, each of `size` bytes.
     pub(crate) fn slots(self, size: usize) -> impl Iterator<Item = *mut u8> {
         let bytes = self.end.addr() - self.next.addr();
         (0..bytes).step_by(size).map(move |at| self.next.wrapping_add(at))
     }
 }
 
-/// What a thread keeps of one class.
+/// The slots of one class that a thread keeps for itself.
 ///
-/// Only its owner opens it. Others may count what is in it, so that the fast paths of allocation
-/// and free need no count of their own.
+/// Only its owner opens it. Other threads may count its slots, so the fast paths of allocation and
+/// free need no other counter.
 pub(crate) struct Magazine {
     owned: UnsafeCell<Owned>,
     /// How many slots the array holds; written by the owner.
     len: AtomicUsize,
-    /// Slots the owner has taken from the pool less those it has given back to it; written by the
-    /// owner.
+    /// The slots that the owner took from the pool, less those it returned; written by the owner.
     taken: AtomicI64,
 }
 
-/// An array of slots, last in first out, that grows with the bursts it has seen; and a run.
+/// A stack of slots that grows with the bursts of frees it has seen, and a run.
 struct Owned {
-    /// The first `len` places are in use; the length of the vector itself stays 0.
+    /// The first `len` elements are in use; the length of the vector itself stays 0.
     slots: Vec<*mut u8>,
     run: Run,
 }
 
-// SAFETY: the slots in a magazine belong to it, whoever owns it (C2), and `open` is its owner's.
+// SAFETY: the slots in a magazine belong to it, whoever owns it (C2), and only the owner calls
+// `open`.
 unsafe impl Send for Magazine {}
-// SAFETY: as above.
+// SAFETY: as for `Send`: other threads only read `len` and `taken`, which are atomic.
 unsafe impl Sync for Magazine {}
 
 impl Magazine {
@@ -74,20 +74,20 @@ impl Magazine {
         Self { owned: UnsafeCell::new(owned), len, taken }
     }
 
-    /// The slot last pushed.
+    /// Pops the slot pushed last.
     ///
     /// # Safety
-    /// C1: the caller is the owner, and has not opened it.
+    /// C1: the caller is the owner and does not have the magazine open.
     #[inline(always)]
     pub(crate) unsafe fn pop(&self) -> Option<*mut u8> {
         // SAFETY: the caller's promise.
         self.owned.with(|owned| pop(unsafe { &*owned }, &self.len))
     }
 
-    /// Puts a slot in. False if it is full.
+    /// Pushes a slot. Returns false if the magazine is full.
     ///
     /// # Safety
-    /// As for `pop`.
+    /// C1: the caller is the owner and does not have the magazine open.
     #[inline(always)]
     #[must_use]
     pub(crate) unsafe fn try_push(&self, slot: *mut u8) -> bool {
@@ -95,10 +95,11 @@ impl Magazine {
         self.owned.with_mut(|owned| try_push(unsafe { &mut *owned }, &self.len, slot))
     }
 
-    /// Lets its owner do more.
+    /// Opens the magazine for its owner.
     ///
     /// # Safety
-    /// As for `pop`, also for what `work` does.
+    /// C1: the caller is the owner and does not have the magazine open; `work` does not use it
+    /// otherwise.
     pub(crate) unsafe fn open<R>(&self, work: impl FnOnce(&mut Open<'_>) -> R) -> R {
         self.owned.with_mut(|owned| {
             // SAFETY: the caller's promise.
@@ -107,7 +108,7 @@ impl Magazine {
         })
     }
 
-    /// Slots the owner has handed out less those it was handed back; exact when it rests.
+    /// The slots that the owner handed out, less those it took back; exact while the owner is idle.
     pub(crate) fn live(&self) -> i64 {
         self.taken.load(Ordering::Relaxed) - self.len.load(Ordering::Relaxed) as i64
     }
@@ -115,21 +116,21 @@ impl Magazine {
     /// The bytes of its array.
     ///
     /// # Safety
-    /// As for `open`.
+    /// C1: the caller is the owner and does not have the magazine open.
     pub(crate) unsafe fn bytes(&self) -> usize {
         // SAFETY: the caller's promise.
         unsafe { self.open(|open| open.capacity() * size_of::<*mut u8>()) }
     }
 }
 
-// What both paths share. The fast one keeps all of it in registers: on a store that misses the
-// cache, each further store waits in a short queue.
+// Both the fast path and an open magazine use these two. The fast path keeps everything in
+// registers: while a store that missed the cache is pending, further stores wait in a short queue.
 
 #[inline(always)]
 fn pop(owned: &Owned, len: &AtomicUsize) -> Option<*mut u8> {
     let rest = len.load(Ordering::Relaxed).checked_sub(1)?;
     len.store(rest, Ordering::Relaxed);
-    // SAFETY: the first `rest + 1` places are in use.
+    // SAFETY: the first `rest + 1` elements are in use.
     Some(unsafe { owned.slots.as_ptr().add(rest).read() })
 }
 
@@ -145,7 +146,7 @@ fn try_push(owned: &mut Owned, len: &AtomicUsize, slot: *mut u8) -> bool {
     true
 }
 
-/// A magazine in its owner's hands.
+/// A magazine that its owner has opened.
 pub(crate) struct Open<'a> {
     owned: &'a mut Owned,
     len: &'a AtomicUsize,
@@ -165,19 +166,18 @@ impl Open<'_> {
         pop(self.owned, self.len)
     }
 
-    /// False if it is full.
+    /// Pushes a slot. Returns false if the magazine is full.
     #[must_use]
     pub(crate) fn try_push(&mut self, slot: *mut u8) -> bool {
         try_push(self.owned, self.len, slot)
     }
 
-    /// Never-used slots.
+    /// The run of never-used slots.
     pub(crate) fn run(&mut self) -> &mut Run {
         &mut self.owned.run
     }
 
-    /// Takes note that the owner's hands hold `slots` more than before, those in the array
-    /// included.
+    /// Records that the owner holds `slots` more than before, including those in the array.
     pub(crate) fn note_taken(&mut self, slots: i64) {
         let taken = self.taken.load(Ordering::Relaxed);
         self.taken.store(taken + slots, Ordering::Relaxed);
@@ -191,8 +191,8 @@ impl Open<'_> {
         self.capacity() > 0
     }
 
-    /// Makes room: `first` slots at first, four times as many each time, up to `most`. False if
-    /// it is as large as it may get or memory cannot be had.
+    /// Enlarges the array: to `first` slots at first, then four times as many each time, up to
+    /// `most`. Returns false if it may not grow further or if the allocation failed.
     pub(crate) fn grow(&mut self, first: usize, most: usize, budget: &Budget) -> bool {
         let old = self.capacity();
         let new = if old == 0 { first } else { (4 * old).min(most) };
@@ -206,19 +206,19 @@ impl Open<'_> {
             return false;
         }
         debug_assert_eq!(slots.capacity(), new, "reserve_exact is exact for pointers");
-        // SAFETY: the first `len` places are in use, and the new array has as many.
+        // SAFETY: the first `len` elements are in use, and the new array has at least as many.
         unsafe { self.owned.slots.as_ptr().copy_to_nonoverlapping(slots.as_mut_ptr(), self.len()) };
         self.owned.slots = slots;
         true
     }
 
-    /// The slots of its array, oldest first.
+    /// The slots of the array, oldest first.
     pub(crate) fn slots(&self) -> &[*mut u8] {
-        // SAFETY: the first `len` places are in use.
+        // SAFETY: the first `len` elements are in use.
         unsafe { std::slice::from_raw_parts(self.owned.slots.as_ptr(), self.len()) }
     }
 
-    /// The older half of its slots, which `take_older` removes.
+    /// The older half of the slots, which `take_older` removes.
     pub(crate) fn older(&self) -> &[*mut u8] {
         &self.slots()[..self.len().div_ceil(2)]
     }
@@ -226,7 +226,7 @@ impl Open<'_> {
     pub(crate) fn take_older(&mut self) {
         let (len, older) = (self.len(), self.older().len());
         let slots = self.owned.slots.as_mut_ptr();
-        // SAFETY: as in `older`.
+        // SAFETY: the first `len` elements are in use, and `older` is at most `len`.
         unsafe { slots.add(older).copy_to(slots, len - older) };
         self.len.store(len - older, Ordering::Relaxed);
     }

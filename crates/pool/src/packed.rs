@@ -1,24 +1,26 @@
-//! Objects of any kinds packed one behind the other, so that they are in as few pages as possible.
+//! Packs objects of any kinds one behind the other, to use as few pages as possible.
 //!
 //! # Algorithm
-//! A region is mapped for a number of bytes and filled by bumping a pointer. Each object that is taken back
-//! lowers the region's count; the last one unmaps it. Space in a region is not used again: whoever moves
-//! objects together moves what is left of old regions out of them.
+//! A region is mapped for a given number of bytes and filled by bumping a pointer. Each object
+//! taken back lowers the region's count, and the last one unmaps the region. Space inside a region
+//! is never reused: a user who packs objects together also moves the remaining objects out of old
+//! regions.
 //!
 //! # Invariants
-//! * K1: `live[r]` is the number of objects handed out of region r and not taken back, and one more while its
-//!   [`Packer`] lives. A region is mapped as long as that is not 0.
-//! * K2: `ranges[r]` is not 0 from before the first object of region r is handed out until the last one has been
-//!   taken back, and is cleared before its addresses are given back to the system.
-//! * K3: the budget has the pages of a region that its objects may lie in: of huge ones all, of small ones those of
-//!   the bytes asked for.
+//! * K1: `live[r]` is the number of objects of region r that are handed out, plus one while its
+//!   [`Packer`] lives. The region is mapped while `live[r]` is not 0.
+//! * K2: `ranges[r]` is not 0 from before the first object of region r is handed out until the last
+//!   one has been taken back. It is cleared before the region's addresses are returned to the
+//!   system.
+//! * K3: the budget contains the pages of a region that may hold its objects: all of its huge
+//!   pages, or the small pages of the requested bytes.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `ranges`, `mapped` | store, load | Relaxed | – | who takes an object back has got it from who has filled the region, after the store. An address that the system has given elsewhere since comes after the store that clears the word (K2), by way of the system |
-//! | `live` | increment | Relaxed | – | the packer's own one keeps the region |
-//! | `live` | decrement | Release, and Acquire fence at 0 | each other | whatever was done to objects comes before the unmapping |
+//! | `ranges`, `mapped` | store, load | Relaxed | – | a thread that takes an object back received it from the thread that filled the region, after the store. If the system has reused an address since, that happened after the store that clears the word (K2), and the system orders the two |
+//! | `live` | increment | Relaxed | – | the packer's own count keeps the region mapped |
+//! | `live` | decrement | Release, and Acquire fence at 0 | each other | all accesses to objects come before the unmapping |
 
 use crate::budget::Budget;
 use crate::pages::{HUGE_PAGE, Mapping, Pages, Region, SMALL_PAGE};
@@ -29,35 +31,39 @@ use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// As many words as a line has.
+/// The most regions: the number of words in a cache line.
 const REGIONS: usize = 8;
-/// The lower bits of a range's word have the number of its granules, the upper ones that of the first.
+/// The lower bits of a range's word hold the number of its granules, the upper bits that of the
+/// first granule.
 const LEN_BITS: u32 = 28;
 
 struct Held {
     mapping: Mapping,
-    /// Bytes of the budget.
+    /// The bytes taken from the budget.
     taken: usize,
 }
 
 #[derive(Default)]
 struct Regions {
     held: [Option<Held>; REGIONS],
-    /// Under the model addresses are not used again, so that whoever has kept one too long is found.
+    /// Under the model, addresses are not reused, so that a use after the end of an object is
+    /// found.
     #[cfg(silvics_shuttle)]
     gone: Vec<Mapping>,
 }
 
-/// What every free of an index looks at, in lines that only the coming and going of regions changes.
+/// The words that every free of an index reads. They lie in lines that are written only when a
+/// region is mapped or unmapped.
 #[repr(align(64))]
 struct Ranges {
     of: [AtomicU64; REGIONS],
-    /// How many regions there are.
+    /// The number of mapped regions.
     mapped: AtomicUsize,
 }
 
-/// Up to eight regions of packed objects, each of which is unmapped when all objects in it have been taken back, and
-/// at the latest when this is dropped.
+/// Up to eight regions of packed objects.
+///
+/// A region is unmapped when all its objects have been taken back, or when the `Packed` is dropped.
 ///
 /// ```
 /// use silvics_pool::{Config, Packed};
@@ -86,7 +92,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// No region yet.
+    /// Makes a `Packed` without regions.
     pub fn new(config: &Config) -> Self {
         Self {
             ranges: Ranges {
@@ -100,8 +106,8 @@ impl Packed {
         }
     }
 
-    /// A new region for so many bytes, or nothing if there are as many as there can be. On huge pages a region
-    /// has whole ones.
+    /// Maps a region for `bytes` bytes of objects, or returns `None` if there are eight already. On
+    /// huge pages a region has whole pages.
     pub fn region(&self, bytes: usize) -> Result<Option<Packer<'_>>, AllocError> {
         let mut regions = self.regions.lock();
         let Some(number) = regions.held.iter().position(Option::is_none) else { return Ok(None) };
@@ -119,7 +125,7 @@ impl Packed {
         let next = mapping.start();
         #[cfg(silvics_poison)]
         if let Some(all) = NonNull::new(next) {
-            // SAFETY: mapped, and nobody else's yet.
+            // SAFETY: mapped above, and no other thread has it yet.
             unsafe { crate::poison::free(all, taken) };
         }
         self.live[number].store(1, Ordering::Relaxed); // K1: the packer's
@@ -130,8 +136,8 @@ impl Packed {
         Ok(Some(Packer { packed: self, number, next, end: next.wrapping_add(taken) }))
     }
 
-    /// The number of the region that an address is in. Of an object in one it is right as long as that is not taken
-    /// back.
+    /// The number of the region that contains an address. The answer is right for an object of a
+    /// region until that object is taken back.
     #[inline]
     pub fn find(&self, object: NonNull<u8>) -> Option<usize> {
         if self.ranges.mapped.load(Ordering::Relaxed) == 0 {
@@ -147,10 +153,11 @@ impl Packed {
     /// Takes an object back.
     ///
     /// # Safety
-    /// It came from here with this size, is taken back once, and is used by nobody any more.
+    /// The object came from here with this size, is taken back only once, and nobody uses it any
+    /// more.
     pub unsafe fn take_back(&self, object: NonNull<u8>, bytes: usize) {
         #[cfg(silvics_poison)]
-        // SAFETY: the caller's promise; K1: it is mapped.
+        // SAFETY: the caller's promise; K1: the object is mapped.
         unsafe {
             crate::poison::free(object, bytes);
         }
@@ -164,12 +171,12 @@ impl Packed {
         }
     }
 
-    /// How many regions are mapped.
+    /// The number of mapped regions.
     pub fn count(&self) -> usize {
         self.ranges.mapped.load(Ordering::Relaxed)
     }
 
-    /// The pages that are asked for.
+    /// The pages that regions request.
     pub fn pages(&self) -> Pages {
         self.pages
     }
@@ -183,7 +190,7 @@ impl Packed {
         regions.held.iter().flatten().filter_map(region).collect()
     }
 
-    /// One holder of a region less.
+    /// Lowers the count of a region by one, and unmaps the region at 0.
     fn lower(&self, number: usize) {
         let before = self.live[number].fetch_sub(1, Ordering::Release);
         debug_assert!(before > 0, "taken back twice");
@@ -217,7 +224,7 @@ impl Drop for Packed {
     }
 }
 
-/// Fills a region. As long as it lives, the region does.
+/// Fills a region, and keeps it mapped while it lives.
 pub struct Packer<'p> {
     packed: &'p Packed,
     number: usize,
@@ -231,13 +238,14 @@ impl Packer<'_> {
         self.number
     }
 
-    /// The next bytes of the region, uninitialised and the caller's alone; nothing if it is full.
+    /// Allocates the next bytes of the region, or returns `None` if it is full. They are
+    /// uninitialised and belong to the caller alone.
     pub fn alloc(&mut self, layout: Layout) -> Option<NonNull<u8>> {
         let at = self.next.addr().next_multiple_of(layout.align());
         let end = at.checked_add(layout.size()).filter(|&end| end <= self.end.addr())?;
         let object = NonNull::new(self.next.with_addr(at))?;
         #[cfg(silvics_poison)]
-        // SAFETY: marked free as a part of the region, and the caller's alone.
+        // SAFETY: the region was marked free as a whole, and these bytes are the caller's alone.
         unsafe {
             crate::poison::hand_out(object, layout.size());
         }

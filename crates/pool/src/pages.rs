@@ -1,4 +1,4 @@
-//! Where regions come from: 4 KiB pages, transparent huge pages, hugetlb.
+//! The page sources of regions: 4 KiB pages, transparent huge pages, hugetlb.
 
 use crate::AllocError;
 use std::fmt;
@@ -9,18 +9,17 @@ use std::ptr::NonNull;
 pub const HUGE_PAGE: usize = 2 << 20;
 
 /// The size of a small page.
-pub(crate) const SMALL_PAGE: usize = 4 << 10;
+pub const SMALL_PAGE: usize = 4 << 10;
 
-/// The pages a pool asks for.
+/// The pages that a pool requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Pages {
-    /// 4 KiB pages, even where the system would give huge ones.
+    /// Pages of 4 KiB, even if the system would give huge pages.
     Small,
-    /// 2 MiB pages by `madvise(MADV_HUGEPAGE)`: what the system gives without being set up. The
-    /// default.
+    /// Pages of 2 MiB by `madvise(MADV_HUGEPAGE)`, which needs no setup of the system. The default.
     #[default]
     Thp,
-    /// 2 MiB pages from the system's reserved pool (`vm.nr_hugepages`).
+    /// Pages of 2 MiB from the pool that the administrator reserved (`vm.nr_hugepages`).
     HugeTlb,
 }
 
@@ -34,14 +33,14 @@ impl fmt::Display for Pages {
     }
 }
 
-/// Why pages other than the wanted ones were given.
+/// Why the system gave other pages than the requested ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fallback {
-    /// What was asked for.
+    /// The requested pages.
     pub wanted: Pages,
-    /// What was given.
+    /// The pages that the system gave.
     pub given: Pages,
-    /// One sentence: the cause and the remedy.
+    /// The cause and the remedy, in one sentence.
     pub reason: String,
 }
 
@@ -54,9 +53,9 @@ pub(crate) struct Mapping {
     pub(crate) fallback: Option<Fallback>,
 }
 
-// SAFETY: a mapping is plain memory; who may touch which part is the pool's business.
+// SAFETY: a mapping is plain memory; the pool decides which thread may access which part.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
+// SAFETY: as for `Send`; the methods do not access the memory itself except under their contracts.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -68,61 +67,62 @@ impl Mapping {
         self.len
     }
 
-    /// Maps `granules` zeroed granules. Nothing is backed by memory until it is touched, except
-    /// with hugetlb.
+    /// Maps `granules` zeroed granules. Except with hugetlb, the system backs a page when it is
+    /// first touched.
     pub(crate) fn new(granules: usize, wanted: Pages) -> Result<Self, AllocError> {
         let len = granules * HUGE_PAGE;
         let mapping = os::map(len, wanted)?;
         if !silvics_sync::tagged::addressable(mapping.start)
             || !silvics_sync::tagged::addressable(mapping.start.wrapping_add(len - 8))
         {
-            return Err(AllocError::Address); // dropping the mapping gives it back
+            return Err(AllocError::Address); // dropping the mapping unmaps it
         }
         Ok(mapping)
     }
 
-    /// Whether `address` lies in it.
+    /// Whether `address` lies in this mapping.
     pub(crate) fn contains(&self, address: *const u8) -> bool {
         (self.start.addr()..self.start.addr() + self.len).contains(&address.addr())
     }
 
-    /// Asks for huge pages behind `len` bytes from `start`, which must lie in this mapping, or for
-    /// small ones even where the system would give huge ones.
+    /// Asks for huge pages (or for small ones, even if the system would give huge pages) behind
+    /// `len` bytes from `start`. The range must lie in this mapping.
     pub(crate) fn advise(&self, start: *mut u8, len: usize, huge: bool) {
         debug_assert!(self.contains(start) && start.addr() + len <= self.start.addr() + self.len);
         os::advise(start, len, huge);
     }
 
-    /// Whether the system takes back ranges that begin and end at multiples of `bytes`: they must be whole pages of it, of
-    /// which reserved huge ones are larger than any slab.
+    /// Whether the system takes back a range that begins and ends at multiples of `bytes`. It must
+    /// consist of whole system pages, and reserved huge pages are larger than any slab.
     pub(crate) fn gives_back(&self, bytes: usize) -> bool {
         self.pages != Pages::HugeTlb && bytes.is_multiple_of(os::page_bytes())
     }
 
-    /// Gives the pages of a range in this mapping back to the system; it reads as zeros from then on. False if it does not
-    /// take them, or if [they are not whole](Self::gives_back).
+    /// Returns the pages of a range of this mapping to the system. The range reads as zeros
+    /// afterwards. Returns false if the system refuses, or if the range does not consist of [whole
+    /// pages](Self::gives_back).
     ///
     /// # Safety
-    /// Nobody uses what is there.
+    /// Nobody uses the memory of the range.
     pub(crate) unsafe fn discard(&self, start: *mut u8, len: usize) -> bool {
         debug_assert!(self.contains(start) && start.addr() + len <= self.start.addr() + self.len);
-        // SAFETY: the caller's promise; nothing beside the range goes.
+        // SAFETY: the caller's promise; whole pages, so nothing outside the range is discarded.
         self.gives_back(start.addr() | len) && unsafe { os::discard(start, len) }
     }
 
-    /// Moves what has been touched there to huge pages.
+    /// Moves the touched pages of a range to huge pages.
     pub(crate) fn collapse(&self, start: *mut u8, len: usize) -> Collapse {
         self.advise(start, len, true);
         os::collapse(start, len)
     }
 }
 
-/// What came of [`Mapping::collapse`].
+/// The outcome of [`Mapping::collapse`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collapse {
-    /// Done, or not to be done by asking again: the kernel may do it in its own time.
+    /// Done, or pointless to repeat: the kernel may still do it in its own time.
     Settled,
-    /// Not at this moment.
+    /// Impossible at this moment; worth another call later.
     Later,
 }
 
@@ -130,19 +130,19 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         #[cfg(silvics_poison)]
         if let Some(start) = NonNull::new(self.start) {
-            // SAFETY: the mapping is nobody's any more.
+            // SAFETY: nobody uses the mapping any more.
             unsafe { crate::poison::forget(start, self.len) };
         }
-        // SAFETY: made by `os::map` with this length, and unmapped once.
+        // SAFETY: `os::map` made it with this length, and it is unmapped only once.
         unsafe { os::unmap(self.start, self.len) };
     }
 }
 
-/// Makes memory read-only, or writable again: a fence against writes that should not happen.
+/// Makes regions read-only, or writable again, to detect writes that should not happen.
 ///
 /// # Safety
-/// The ranges are whole regions of pools that nobody unmaps meanwhile, and while they are
-/// read-only nobody allocates from them, frees into them or writes objects in them: such a write
+/// The ranges are whole regions of pools, and nobody unmaps them meanwhile. While they are
+/// read-only, nobody allocates from them, frees into them or writes objects in them. Such a write
 /// ends the process, which is the purpose.
 pub unsafe fn set_read_only(regions: &[Region], read_only: bool) -> std::io::Result<()> {
     for region in regions {
@@ -155,18 +155,18 @@ pub unsafe fn set_read_only(regions: &[Region], read_only: bool) -> std::io::Res
 /// A mapped range of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Where it starts, aligned to its page size.
+    /// The first address, aligned to the page size.
     pub start: std::ptr::NonNull<u8>,
     /// Its length in bytes.
     pub bytes: usize,
 }
 
-// SAFETY: an address and a length; nothing is read through it here.
+// SAFETY: an address and a length; nothing is read through the address here.
 unsafe impl Send for Region {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Region {}
 
-/// Linux and other unixes: `mmap`.
+/// The page source of Linux and other unixes: `mmap`.
 #[cfg(all(unix, not(miri)))]
 mod os {
     use super::{Collapse, Fallback, HUGE_PAGE, Mapping, Pages};
@@ -200,13 +200,13 @@ mod os {
         Ok(mapping)
     }
 
-    /// Maps one granule more than needed and cuts the ends off, so that the rest is aligned.
+    /// Maps one granule more than needed and unmaps both ends, so that the rest is aligned.
     fn map_aligned(len: usize) -> Option<*mut u8> {
         let wide = len.checked_add(HUGE_PAGE)?;
         let start = map_private(wide, 0).ok()?;
         let skip = start.align_offset(HUGE_PAGE);
         let aligned = start.wrapping_add(skip);
-        // SAFETY: both ends lie in the mapping just made and are used by nobody.
+        // SAFETY: both ends lie in the new mapping, and nobody uses them.
         unsafe {
             if skip > 0 {
                 unmap(start, skip);
@@ -219,7 +219,7 @@ mod os {
     }
 
     fn map_private(len: usize, flags: libc::c_int) -> Result<*mut u8> {
-        // SAFETY: an anonymous mapping at no fixed address touches nothing that exists.
+        // SAFETY: an anonymous mapping without a fixed address changes no existing mapping.
         let start = unsafe {
             libc::mmap(
                 null_mut(),
@@ -251,8 +251,8 @@ mod os {
 
     #[cfg(target_os = "linux")]
     fn map_hugetlb(len: usize) -> std::result::Result<*mut u8, String> {
-        // MAP_NORESERVE would turn a shortage into SIGBUS at first touch: populate at once.
-        // SAFETY: as in `map_private`.
+        // With MAP_NORESERVE a shortage would raise SIGBUS at the first touch, so populate at once.
+        // SAFETY: an anonymous mapping without a fixed address changes no existing mapping.
         let start = unsafe {
             libc::mmap(
                 null_mut(),
@@ -276,13 +276,14 @@ mod os {
         }))
     }
 
-    /// Why hugetlb gave no `needed` pages, and how to reserve them; `count` reads the system's counts.
+    /// Says why hugetlb refused `needed` pages, and how to reserve them. `count` reads the system's
+    /// counts.
     #[cfg(target_os = "linux")]
     fn shortage(needed: usize, error: &Error, count: impl Fn(&str) -> Option<usize>) -> String {
         let (Some(reserved), Some(free)) = (count("nr_hugepages"), count("free_hugepages")) else {
-            return format!("hugetlb has no pages of 2 MiB here ({error}): use thp or 4k");
+            return format!("hugetlb has no 2 MiB pages on this system ({error}): use thp or 4k");
         };
-        // Free ones may be promised to others already.
+        // Some of the free pages may be promised to other processes already.
         let free = free.saturating_sub(count("resv_hugepages").unwrap_or(0));
         if free >= needed {
             return format!(
@@ -291,9 +292,9 @@ mod os {
             );
         }
         format!(
-            "of hugetlb pages of 2 MiB this region needs {needed}, and {free} of {reserved} are free \
-             ({error}): reserve them with `sysctl vm.nr_hugepages={}`, and one more for every further \
-             2 MiB",
+            "this region needs {needed} hugetlb pages of 2 MiB, and {free} of {reserved} are free \
+             ({error}): reserve them with `sysctl vm.nr_hugepages={}`, and one more for every \
+             further 2 MiB",
             reserved + needed - free
         )
     }
@@ -312,9 +313,7 @@ mod os {
         };
         let none = with([Some(0); 3]);
         assert!(
-            none.starts_with(
-                "of hugetlb pages of 2 MiB this region needs 3, and 0 of 0 are free ("
-            )
+            none.starts_with("this region needs 3 hugetlb pages of 2 MiB, and 0 of 0 are free (")
         );
         assert!(none.contains("`sysctl vm.nr_hugepages=3`"), "{none}");
         let promised = with([Some(10), Some(4), Some(3)]);
@@ -340,7 +339,7 @@ mod os {
                 }
                 Ok(_) => Ok(()),
                 Err(error) => Err(format!(
-                    "transparent huge pages are not known here ({path}: {error}): use 4k"
+                    "transparent huge pages are unknown on this system ({path}: {error}): use 4k"
                 )),
             }
         });
@@ -352,9 +351,9 @@ mod os {
         Err("transparent huge pages exist on Linux only: use 4k".into())
     }
 
-    /// Of the pages that the system maps, which can be larger than [`SMALL_PAGE`](super::SMALL_PAGE).
+    /// The size of the system's pages, which can exceed [`SMALL_PAGE`](super::SMALL_PAGE).
     pub(super) fn page_bytes() -> usize {
-        // SAFETY: asks for a constant.
+        // SAFETY: `sysconf` accepts any name; this one returns a constant.
         usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(super::HUGE_PAGE)
     }
 
@@ -364,12 +363,13 @@ mod os {
         unsafe { libc::madvise(start.cast(), len, libc::MADV_DONTNEED) == 0 }
     }
 
-    /// Elsewhere the same advice does not say that what is read afterwards is zeros: a mapping put in its place does.
+    /// On other systems `MADV_DONTNEED` does not promise zeros afterwards. A new mapping in place
+    /// of the range does.
     #[cfg(not(target_os = "linux"))]
     pub(super) unsafe fn discard(start: *mut u8, len: usize) -> bool {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-        // SAFETY: the caller's promise; the range is in a mapping of ours.
+        // SAFETY: the caller's promise; the range lies in a mapping of ours.
         len == 0
             || unsafe { libc::mmap(start.cast(), len, protection, flags, -1, 0) }
                 != libc::MAP_FAILED
@@ -378,8 +378,8 @@ mod os {
     #[cfg(target_os = "linux")]
     pub(super) fn advise(start: *mut u8, len: usize, huge: bool) {
         let advice = if huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
-        // SAFETY: advice on a range of our own mapping changes no content. Failure only means
-        // other pages, which the huge-page share of every report shows.
+        // SAFETY: advice on a range of our own mapping changes no content. If it fails, the pages
+        // are other ones, which the huge-page share of every report shows.
         unsafe { libc::madvise(start.cast(), len, advice) };
     }
 
@@ -388,9 +388,9 @@ mod os {
 
     #[cfg(target_os = "linux")]
     pub(super) fn collapse(start: *mut u8, len: usize) -> Collapse {
-        /// Since Linux 6.1. Not named by libc everywhere.
+        /// Since Linux 6.1. The libc crate does not name it on every target.
         const MADV_COLLAPSE: libc::c_int = 25;
-        // SAFETY: as in `advise`.
+        // SAFETY: as in `advise`: it moves the content of our own mapping and changes none.
         let result = unsafe { libc::madvise(start.cast(), len, MADV_COLLAPSE) };
         if result != 0 && Error::last_os_error().raw_os_error() == Some(libc::EAGAIN) {
             return Collapse::Later;
@@ -404,7 +404,8 @@ mod os {
     }
 }
 
-/// Everywhere else, and under Miri, which cannot unmap in parts: the global allocator, aligned.
+/// The page source of all other platforms, and of Miri, which cannot unmap parts of a mapping: the
+/// global allocator, aligned.
 #[cfg(any(not(unix), miri))]
 mod os {
     use super::{Collapse, Fallback, HUGE_PAGE, Mapping, Pages};
@@ -415,7 +416,7 @@ mod os {
     pub(super) fn map(len: usize, wanted: Pages) -> Result<Mapping, AllocError> {
         let failed = AllocError::System { requested: len };
         let layout = Layout::from_size_align(len, HUGE_PAGE).map_err(|_| failed)?;
-        // SAFETY: `len` is at least one granule.
+        // SAFETY: `len` is at least one granule, so not 0.
         let start = unsafe { std::alloc::alloc_zeroed(layout) };
         if start.is_null() {
             return Err(failed);
@@ -430,7 +431,7 @@ mod os {
 
     #[allow(clippy::disallowed_methods)]
     pub(super) unsafe fn unmap(start: *mut u8, len: usize) {
-        // SAFETY: made by `map` with this length.
+        // SAFETY: `map` allocated it with this length and alignment.
         unsafe { std::alloc::dealloc(start, Layout::from_size_align_unchecked(len, HUGE_PAGE)) };
     }
 

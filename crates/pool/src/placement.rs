@@ -1,4 +1,4 @@
-//! Where a structure's objects live, as a type.
+//! Says by a type where a structure's objects live.
 
 use crate::{AllocError, BytesPool, Config, Pool, PoolStats};
 use silvics_layout::{Read, record};
@@ -8,78 +8,81 @@ use std::alloc::Layout;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Objects of one type.
+/// An allocator of objects of one type.
 ///
 /// # Safety
-/// `alloc` gives memory for a `T`, aligned for it and with an address of at most 48 bits, that is nobody else's until `free` takes it back, or
-/// the allocator is dropped.
+/// `alloc` returns memory for a `T`, aligned for it and at an address of at most 48 bits. It
+/// belongs to the caller alone until `free` takes it back or the allocator is dropped.
 pub unsafe trait SlotAlloc<T>: Send + Sync + Sized + 'static {
-    /// Whether dropping the allocator releases every object; if not, each must be freed before.
+    /// Whether dropping the allocator releases every object. If false, each object must be freed
+    /// before.
     const RELEASES_WHOLE: bool;
 
-    /// An allocator of objects called `kind`.
+    /// Makes an allocator of objects called `kind`.
     fn new(kind: &'static str, config: &Config) -> Self;
 
-    /// An uninitialised object, the caller's alone.
+    /// Allocates an object. It is uninitialised and belongs to the caller alone.
     fn alloc(&self) -> Result<NonNull<T>, AllocError>;
 
     /// Takes an object back without dropping its content.
     ///
     /// # Safety
-    /// It came from here, is taken back once, and is used by nobody any more.
+    /// The object came from this allocator, is freed only once, and nobody uses it any more.
     unsafe fn free(&self, object: NonNull<T>);
 
-    /// Gives what is free and can be given back to the system, and says how many bytes.
+    /// Returns unused memory to the system as far as possible, and the number of bytes returned.
     fn shrink(&self) -> usize;
 
-    /// What it holds.
+    /// Returns the memory that the allocator holds.
     fn stats(&self) -> PoolStats;
 }
 
-/// Objects of any size, 8-byte aligned.
+/// An allocator of objects of any size, aligned to 8 bytes.
 ///
 /// # Safety
-/// `alloc` gives so many bytes, aligned to 8 and with addresses of at most 48 bits, that are nobody else's until `free` takes them back, or the
-/// allocator is dropped.
+/// `alloc(size)` returns `size` bytes, aligned to 8 and at addresses of at most 48 bits. They
+/// belong to the caller alone until `free` takes them back or the allocator is dropped.
 pub unsafe trait BytesAlloc: Send + Sync + Sized + 'static {
-    /// Whether dropping the allocator releases every object; if not, each must be freed before.
+    /// Whether dropping the allocator releases every object. If false, each object must be freed
+    /// before.
     const RELEASES_WHOLE: bool;
 
-    /// An allocator of objects called `kind`.
+    /// Makes an allocator of objects called `kind`.
     fn new(kind: &'static str, config: &Config) -> Self;
 
-    /// `size` uninitialised bytes, the caller's alone.
+    /// Allocates `size` bytes. They are uninitialised and belong to the caller alone.
     fn alloc(&self, size: usize) -> Result<NonNull<u8>, AllocError>;
 
     /// Takes an object back.
     ///
     /// # Safety
-    /// It came from `alloc(size)` here, is taken back once, and is used by nobody any more.
+    /// The object came from `alloc(size)` of this allocator, is freed only once, and nobody uses it
+    /// any more.
     unsafe fn free(&self, object: NonNull<u8>, size: usize);
 
-    /// Gives what is free and can be given back to the system, and says how many bytes.
+    /// Returns unused memory to the system as far as possible, and the number of bytes returned.
     fn shrink(&self) -> usize;
 
-    /// What it holds.
+    /// Returns the memory that the allocator holds.
     fn stats(&self) -> PoolStats;
 }
 
-/// Where a structure's objects live.
+/// The allocators of a structure's objects, as a type parameter.
 pub trait Placement: Send + Sync + Sized + 'static {
-    /// Its name in the catalogue and on the command line.
+    /// The name in the catalogue and on the command line.
     const NAME: &'static str;
-    /// Where objects of type `T` live.
+    /// The allocator of objects of type `T`.
     type Slots<T: Send + 'static>: SlotAlloc<T>;
-    /// Where objects of many sizes live.
+    /// The allocator of objects of many sizes.
     type Bytes: BytesAlloc;
 
-    /// Told what a step of an operation reads. Nothing, for which nothing is compiled, but where it is
-    /// [`Recorded`].
+    /// Receives the reads of one step of an operation. It does nothing and compiles to nothing,
+    /// except for [`Recorded`].
     #[inline(always)]
     fn saw<R: IntoIterator<Item = Read>>(_reads: impl FnOnce() -> R) {}
 }
 
-/// A pool per object kind: the default.
+/// The default placement: a pool per object kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pooled;
 
@@ -89,7 +92,8 @@ impl Placement for Pooled {
     type Bytes = BytesPool;
 }
 
-/// One [`Heap`](crate::Heap) for everything, as most libraries do it: [`Config::heap`].
+/// One [`Heap`](crate::Heap) for all objects, as most libraries do it. [`Config::heap`] selects the
+/// heap.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shared;
 
@@ -99,8 +103,7 @@ impl Placement for Shared {
     type Bytes = SharedBytes;
 }
 
-/// Objects live where they do with `P`, and what operations read is recorded
-/// ([`silvics_layout::record`]).
+/// Places objects as `P` does, and records what operations read ([`silvics_layout::record`]).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recorded<P>(PhantomData<P>);
 
@@ -114,7 +117,8 @@ impl<P: Placement> Placement for Recorded<P> {
     }
 }
 
-// SAFETY: its slots are of `T`, and handed out once (C2 of `core.rs`).
+// SAFETY: its slots fit and align a `T`, lie in mappings checked to be addressable, and are handed
+// out once (C2 of `core.rs`).
 unsafe impl<T: Send + 'static> SlotAlloc<T> for Pool<T> {
     const RELEASES_WHOLE: bool = true;
 
@@ -138,7 +142,8 @@ unsafe impl<T: Send + 'static> SlotAlloc<T> for Pool<T> {
     }
 }
 
-// SAFETY: as above, or from a mapping or the global allocator, checked to be addressable.
+// SAFETY: slots as for `Pool`; large objects come from the global allocator and are checked to be
+// addressable.
 unsafe impl BytesAlloc for BytesPool {
     const RELEASES_WHOLE: bool = true;
 
@@ -162,8 +167,8 @@ unsafe impl BytesAlloc for BytesPool {
     }
 }
 
-/// Objects of any size from a heap, counted one by one: each allocation writes the
-/// shared count, which is part of what [`Pooled`] saves.
+/// An allocator of objects of any size that takes each from a heap and counts it. Each allocation
+/// writes the shared count, which is a part of the cost that [`Pooled`] saves.
 pub struct SharedBytes {
     kind: &'static str,
     config: Config,
@@ -193,7 +198,7 @@ impl SharedBytes {
     }
 
     /// # Safety
-    /// `object` came from `alloc_layout(layout)`.
+    /// `object` came from `alloc_layout(layout)` of this allocator.
     unsafe fn free_layout(&self, object: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's promise.
         unsafe { self.config.heap.free(self.kind, object, layout) };
@@ -207,7 +212,7 @@ impl SharedBytes {
     }
 }
 
-// SAFETY: a heap keeps the promise, and the address is checked.
+// SAFETY: the heap's contract, and `alloc_layout` checks the address.
 unsafe impl BytesAlloc for SharedBytes {
     const RELEASES_WHOLE: bool = false;
 
@@ -227,7 +232,7 @@ unsafe impl BytesAlloc for SharedBytes {
         }
     }
 
-    /// Nothing is free here: what is taken back is the heap's.
+    /// Returns 0: freed objects go straight back to the heap.
     fn shrink(&self) -> usize {
         0
     }
@@ -244,14 +249,14 @@ unsafe impl BytesAlloc for SharedBytes {
     }
 }
 
-/// Objects of one type from a heap.
+/// An allocator of objects of one type that takes each from a heap.
 pub struct SharedSlots<T> {
     bytes: SharedBytes,
     marker: PhantomData<fn() -> T>,
 }
 
 impl<T> SharedSlots<T> {
-    /// What is asked for, which heaps want to be something.
+    /// The layout requested per object. Heaps do not accept an empty one.
     const LAYOUT: Layout = if size_of::<T>() > 0 {
         Layout::new::<T>()
     } else {
@@ -262,7 +267,7 @@ impl<T> SharedSlots<T> {
     };
 }
 
-// SAFETY: as above, with the layout of `T`.
+// SAFETY: as for `SharedBytes`, with the layout of `T`.
 unsafe impl<T: Send + 'static> SlotAlloc<T> for SharedSlots<T> {
     const RELEASES_WHOLE: bool = false;
 

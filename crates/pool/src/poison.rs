@@ -1,36 +1,38 @@
-//! Free slots that nobody uses unnoticed.
+//! Makes uses of free slots visible to memory checkers.
 //!
-//! To the tools that watch memory a pool is one object that is always in use: they see neither
-//! leaks of slots nor uses of freed ones. Built with `--cfg silvics_poison`, pools tell them what is
-//! free; in other builds nothing of this exists. `.ci/sanitize` makes these builds.
+//! To a memory checker, a pool is one object that is always in use: the checker sees neither leaked
+//! slots nor uses of freed ones. Built with `--cfg silvics_poison`, pools tell the checker which
+//! slots are free. Other builds contain nothing of this. `.ci/sanitize` makes these builds.
 //!
-//! | tool | a free slot | what its use gives |
+//! | tool | a free slot | effect of using it |
 //! |---|---|---|
-//! | none | holds [`PATTERN`], which is no address | a fault where it is taken for a pointer; a panic when the slot is handed out, if somebody wrote to it |
-//! | `ThreadSanitizer` | is overwritten by whoever frees it | a race with every reader that this thread does not come after |
-//! | `AddressSanitizer` (`--cfg silvics_poison_asan` as well) | is poisoned | use-after-poison, at the access |
+//! | none | holds [`PATTERN`], which is no valid address | a fault if it is used as a pointer; a panic when the slot is handed out, if somebody wrote to it |
+//! | `ThreadSanitizer` | is overwritten by the thread that frees it | a race with every reader that does not happen before the free |
+//! | `AddressSanitizer` (with `--cfg silvics_poison_asan`) | is poisoned | use-after-poison, at the access |
 //! | Valgrind | is no memory | an invalid read or write, at the access |
 //! | Miri | is uninitialised | undefined behaviour, at the read |
 //!
-//! Slots are poisoned when their slab is opened and when they are freed; packed objects when their region is mapped and when they
-//! are taken back, until the region is unmapped. Of a slot handed out the
-//! bytes that were asked for can be used, and what its class adds to them stays poisoned under the
-//! tools that know single bytes. Slots freed twice are written while poisoned.
+//! Slots are poisoned when their slab is opened and when they are freed. Packed objects are
+//! poisoned when their region is mapped and when they are taken back, until the region is unmapped.
+//! Only the requested bytes of a live slot are usable; the bytes that its class adds stay poisoned
+//! under tools that track single bytes. A double free is found too, because it writes to poisoned
+//! bytes.
 
 use std::ptr::NonNull;
 
-/// What the bytes of a free slot hold. As an address it is not one of user space.
+/// The value of each byte of a free slot. As an address it is outside user space.
 #[cfg(not(miri))]
 const PATTERN: u8 = 0xdb;
 
-/// What Miri copies into them.
+/// Uninitialised bytes that Miri copies into free slots.
 #[cfg(miri)]
-static UNINITIALISED: [std::mem::MaybeUninit<u8>; 4096] = [std::mem::MaybeUninit::uninit(); 4096];
+static UNINITIALISED: [std::mem::MaybeUninit<u8>; crate::SMALL_PAGE] =
+    [std::mem::MaybeUninit::uninit(); crate::SMALL_PAGE];
 
-/// Marks `bytes` bytes as those of free slots: all of a new slab, or what [`hand_out`] gave.
+/// Marks `bytes` bytes as free: those of a new slab, or those that [`hand_out`] marked used.
 ///
 /// # Safety
-/// They are mapped, in use, and the caller's alone.
+/// The bytes are mapped, in use, and the caller's alone.
 pub(crate) unsafe fn free(memory: NonNull<u8>, bytes: usize) {
     #[cfg(miri)]
     for at in (0..bytes).step_by(UNINITIALISED.len()) {
@@ -48,10 +50,10 @@ pub(crate) unsafe fn free(memory: NonNull<u8>, bytes: usize) {
     }
 }
 
-/// Gives `bytes` bytes of a free slot to a user; the slot's others stay as they are.
+/// Marks `bytes` bytes of a free slot as used. The slot's other bytes stay poisoned.
 ///
 /// # Safety
-/// The slot was marked free, is of this size or larger, and is the caller's alone.
+/// The slot was marked free, has at least this size, and is the caller's alone.
 pub(crate) unsafe fn hand_out(slot: NonNull<u8>, bytes: usize) {
     #[cfg(miri)]
     let _ = (slot, bytes);
@@ -59,19 +61,20 @@ pub(crate) unsafe fn hand_out(slot: NonNull<u8>, bytes: usize) {
     {
         // SAFETY: the caller's promise.
         unsafe { tool::unpoison(slot, bytes, true) };
-        // SAFETY: `free` initialised them.
+        // SAFETY: `free` initialised these bytes.
         let content = unsafe { std::slice::from_raw_parts(slot.as_ptr(), bytes) };
         let written = content.iter().position(|&byte| byte != PATTERN);
         assert!(written.is_none(), "byte {written:?} of the free slot {slot:p} was written");
-        // SAFETY: as above.
+        // SAFETY: the caller's promise.
         unsafe { tool::unpoison(slot, bytes, false) };
     }
 }
 
-/// Memory goes back to the system: what is mapped there next has nothing to do with slots.
+/// Ends the poisoning of memory that returns to the system, as its next mapping is unrelated to
+/// slots.
 ///
 /// # Safety
-/// It is mapped, and the caller's alone.
+/// The memory is mapped, and the caller's alone.
 pub(crate) unsafe fn forget(memory: NonNull<u8>, bytes: usize) {
     #[cfg(miri)]
     let _ = (memory, bytes);
@@ -93,39 +96,39 @@ mod tool {
     }
 
     /// # Safety
-    /// It is mapped, and the caller's alone.
+    /// The memory is mapped, and the caller's alone.
     pub(super) unsafe fn poison(memory: NonNull<u8>, bytes: usize) {
         // SAFETY: mapped memory of the caller's, which the runtime shadows.
         unsafe { __asan_poison_memory_region(memory.as_ptr().cast(), bytes) };
     }
 
     /// # Safety
-    /// As for `poison`.
+    /// The memory is mapped, and the caller's alone.
     pub(super) unsafe fn unpoison(memory: NonNull<u8>, bytes: usize, _defined: bool) {
-        // SAFETY: as above.
+        // SAFETY: mapped memory of the caller's, which the runtime shadows.
         unsafe { __asan_unpoison_memory_region(memory.as_ptr().cast(), bytes) };
     }
 }
 
-/// Valgrind's requests: instructions that do nothing outside of it.
+/// Valgrind's requests: instruction sequences without effect outside of Valgrind.
 #[cfg(all(target_arch = "x86_64", not(silvics_poison_asan), not(miri)))]
 mod tool {
     use std::ptr::NonNull;
 
-    /// The requests of memcheck, from its `memcheck.h`.
+    /// The requests of memcheck, with the values in its `memcheck.h`.
     const TOOL: u64 = (b'M' as u64) << 24 | (b'C' as u64) << 16;
     const MAKE_NO_ACCESS: u64 = TOOL;
     const MAKE_UNDEFINED: u64 = TOOL + 1;
     const MAKE_DEFINED: u64 = TOOL + 2;
 
     /// # Safety
-    /// It is mapped, and the caller's alone.
+    /// The memory is mapped, and the caller's alone.
     pub(super) unsafe fn poison(memory: NonNull<u8>, bytes: usize) {
         request(MAKE_NO_ACCESS, memory, bytes);
     }
 
     /// # Safety
-    /// As for `poison`.
+    /// The memory is mapped, and the caller's alone.
     pub(super) unsafe fn unpoison(memory: NonNull<u8>, bytes: usize, defined: bool) {
         request(if defined { MAKE_DEFINED } else { MAKE_UNDEFINED }, memory, bytes);
     }
@@ -133,9 +136,9 @@ mod tool {
     fn request(request: u64, memory: NonNull<u8>, bytes: usize) {
         let start = memory.as_ptr().expose_provenance();
         let block: [u64; 6] = [request, start as u64, bytes as u64, 0, 0, 0];
-        // SAFETY: the rotations add up to 128 bits, so that `rdi` is as before, and an exchange of a
-        // register with itself does nothing. Valgrind takes the sequence for a request (its
-        // `valgrind.h`), reads the block and puts an answer into `rdx`.
+        // SAFETY: the rotations add up to 128 bits, so `rdi` keeps its value, and exchanging a
+        // register with itself has no effect. Valgrind recognises the sequence as a request (its
+        // `valgrind.h`), reads the block and writes an answer to `rdx`.
         unsafe {
             std::arch::asm!(
                 "rol rdi, 3",
@@ -178,7 +181,8 @@ mod tests {
     fn a_free_slot_that_was_written_is_not_handed_out() {
         let pool = Pool::<[u64; 4]>::new("node", &Config::default());
         let slot = pool.alloc().unwrap();
-        // SAFETY: allocated above, used no more but for the planted write, into mapped memory.
+        // SAFETY: allocated above, and used no more, except for the planted write into mapped
+        // memory.
         unsafe {
             slot.write([1; 4]);
             pool.free(slot);
@@ -193,7 +197,7 @@ mod tests {
     fn a_write_beyond_an_object_is_found_in_the_slot_behind_it() {
         let pool = BytesPool::new("bytes", &Config::default());
         let object = pool.alloc(100).unwrap();
-        // SAFETY: the planted write: beyond the object's class of 104 bytes, into its slab.
+        // SAFETY: the planted write: beyond the object's class of 104 bytes, but inside its slab.
         unsafe { object.add(104).write(1) };
         assert!((0..100).any(|_| panics(|| pool.alloc(100))));
     }
@@ -204,8 +208,8 @@ mod tests {
         let mut packer = packed.region(4096).unwrap().unwrap();
         let layout = Layout::new::<[u64; 4]>();
         let [a, b] = [(); 2].map(|()| packer.alloc(layout).unwrap().cast::<[u64; 4]>());
-        // SAFETY: allocated above; what is read after it was taken back is mapped, as is what the planted write
-        // is to: the packer has the region.
+        // SAFETY: allocated above. The packer keeps the region mapped, for the read after the free
+        // and for the planted write.
         unsafe {
             a.write([1; 4]);
             packed.take_back(a.cast(), layout.size());

@@ -1,90 +1,96 @@
-//! The shared state of a slab: which of its slots are free, and whether somebody knows.
+//! The shared state of a slab: which of its slots are free, and whether the slab is listed.
 //!
-//! Slots that leave a thread's cache go to the bitmap of their slab, whichever thread frees them:
-//! one bit per slot, one summary bit per bitmap word. A thread whose cache is empty takes whole
-//! words, up to 64 neighbouring slots at a time. No slot's memory is touched on either way.
+//! A slot that leaves a thread's cache goes to the bitmap of its slab, whichever thread freed it.
+//! The bitmap has one bit per slot, and the summary one bit per bitmap word. A thread with an empty
+//! cache takes whole words, up to 64 neighbouring slots at a time. Neither step touches the memory
+//! of a slot.
 //!
 //! # Invariants
-//! * S1: a slot's bit is set only by the thread that frees it, and cleared only by the `swap` that
-//!   takes it: a free slot belongs to exactly one bit or one cache.
-//! * S2: a word that holds bits has its summary bit set, or the thread that set the word's first
+//! * S1: only the thread that frees a slot sets its bit, and only the `swap` that takes the slot
+//!   clears it. So a free slot belongs to exactly one bit or one cache.
+//! * S2: a word that contains bits has its summary bit set, or the thread that set the word's first
 //!   bit is about to set it.
 //! * S3: a slab with a summary bit set is *listed*, or some thread is about to list it, or some
-//!   thread is draining it and will look at the summary again.
-//! * S4: who has set the bit of a slot and is about to list the slab may come when that is closed, or open again for another
-//!   class: it lists it all the same, once, on the list of one of these classes. So whoever takes a slab off a list asks
-//!   first whether it serves that class, and otherwise settles it, and puts it on the list where it belongs.
+//!   thread is draining it and will read the summary again.
+//! * S4: a thread that freed a slot may list its slab late, after the slab was closed or reopened
+//!   for another class. It then lists the slab once, on the list of one of these classes. So a
+//!   thread that pops a slab from a list must check that the slab serves that class. If it does
+//!   not, the thread settles the slab and puts it on the right list.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `words[w]` | `free`, `give_back` fetch-or | `AcqRel` | `take` swap | the last use of a slot happens before its next one; who finds the word empty comes after the `fetch-and` before the swap that emptied it |
-//! | `words[w]` | `take` swap | `AcqRel` | all fetch-ors since the last swap | as above; RMWs continue the release sequence |
-//! | `summary` | `free`, `give_back` fetch-or | Relaxed | – | `free` swaps `listed` after it, which releases it, or leaves that to who set an earlier bit; `give_back` is the drainer's own |
-//! | `summary` | `take` fetch-and | Relaxed | – | cleared before the word is swapped, which releases it: who then finds the word empty sets it again (S2) |
-//! | `summary` | `take`, `settle` load | Relaxed | – | a stale look ends the draining early; the last one in `settle` comes behind the swap of `listed` |
-//! | `listed` | `free` swap | `AcqRel` | `settle` swap | of two swaps the later sees the earlier: a freer that comes first has its bit seen (S3), one that comes second sees the slab unlisted and lists it |
-//! | `listed` | `settle` swap | `AcqRel` | `free` swap | as above |
-//! | `first` | `open` store | Release | `serves` | who sees the slab open sees which class it serves |
-//! | `first` | `serves` load | Acquire | `open` | as above |
-//! | `first`, `class` | other loads | Relaxed | – | by whoever has a slot of the slab, or has the slab itself |
-//! | `summary`, `words[w]` | `is_idle` loads | Relaxed | – | bits only come while the slab is off its list; `close` takes them, which acquires |
+//! | `words[w]` | `free`, `give_back` fetch-or | `AcqRel` | `take` swap | the last use of a slot happens before its next use; a thread that finds the word empty comes after the `fetch-and` that precedes the swap which emptied it |
+//! | `words[w]` | `take` swap | `AcqRel` | all fetch-ors since the last swap | the last use of a slot happens before its next use; RMWs continue the release sequence |
+//! | `summary` | `free`, `give_back` fetch-or | Relaxed | – | `free` then swaps `listed`, which releases the bit, or leaves that to the thread that set an earlier bit; in `give_back` the draining thread itself reads it next |
+//! | `summary` | `take` fetch-and | Relaxed | – | cleared before the word is swapped, which releases it: a thread that then finds the word empty sets the bit again (S2) |
+//! | `summary` | `take`, `settle` load | Relaxed | – | a stale value ends the draining early; the last load in `settle` comes after the swap of `listed` |
+//! | `listed` | `free` swap | `AcqRel` | `settle` swap | of two swaps the later sees the earlier: `settle` sees the bit of an earlier freer (S3), and a later freer sees the slab unlisted and lists it |
+//! | `listed` | `settle` swap | `AcqRel` | `free` swap | see the `free` swap |
+//! | `first` | `open` store | Release | `serves` | a thread that sees the slab open also sees which class it serves |
+//! | `first` | `serves` load | Acquire | `open` | see the `open` store |
+//! | `first`, `class` | other loads | Relaxed | – | the reader owns a slot of the slab, or the slab itself |
+//! | `summary`, `words[w]` | `is_idle` loads | Relaxed | – | bits are only added while the slab is off its list; `close` takes them, which acquires |
 //!
 //! # Checked by
-//! `loom_tests`, in every execution under the C11 model with at most three preemptions, with weaker
-//! twins that it must catch.
+//! `loom_tests` explores every execution under the C11 model with at most three preemptions. It
+//! must reject weaker twins of the protocol.
 
 use silvics_sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::ptr::null_mut;
 
-/// What is left to do after a slot was freed or a slab drained.
+/// The step that the caller must take after freeing a slot or draining a slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a slab nobody lists is never reused"]
 pub(crate) enum Listing {
-    /// Nothing: it is known, or has nothing to offer.
+    /// Nothing: the slab is listed, or has no free slot.
     Known,
-    /// The caller must put the slab on its class's list.
+    /// Put the slab on its class's list.
     Wanted,
 }
 
-/// One slab's entry in its granule's header. All zero is a slab without free slots.
+/// A slab's entry in the header of its granule. All zeros mean a slab without free slots.
 #[derive(Debug)]
 pub(crate) struct Slab {
-    /// One bit per bitmap word that may hold free slots.
+    /// One bit per bitmap word, set if the word may contain free slots.
     summary: AtomicU64,
     listed: AtomicBool,
-    /// The size class it serves.
+    /// The size class that it serves.
     class: AtomicU32,
-    /// The next slab on the class's list; protected by the list's lock.
+    /// The next slab on the class's list; accessed under the list's lock.
     pub(crate) next: AtomicPtr<Slab>,
     /// The address of its first slot.
     first: AtomicPtr<u8>,
 }
 
-/// A slab has at most this many slots: one summary word of bitmap words.
+/// The most slots of a slab: one summary word has a bit for each of 64 bitmap words.
 pub(crate) const MAX_SLOTS: usize = 64 * 64;
 
-#[cfg(not(silvics_loom))] // whose atomics are larger
+#[cfg(not(silvics_loom))] // loom's atomics are larger
 const _: () = assert!(size_of::<Slab>() == 32);
 
 impl Slab {
-    /// Makes the slab serve `class` with slots from `first`. Called before any slot is
-    /// handed out, when it is new or has been closed; those who see a slot of it got it through a word or lock that orders this.
+    /// Makes the slab serve `class`, with slots from `first`.
+    ///
+    /// The slab is new or closed, and no slot of it has been handed out since. A thread that sees
+    /// one of its slots received it through a word or a lock that orders this call before.
     pub(crate) fn open(&self, class: usize, first: *mut u8) {
         self.class.store(class as u32, Ordering::Relaxed);
         self.first.store(first, Ordering::Release);
     }
 
-    /// Whether it is open and serves `class`: asked by whoever has taken it off that class's list (S4).
+    /// Whether the slab is open and serves `class`. A thread asks this about a slab it took off
+    /// that class's list (S4).
     pub(crate) fn serves(&self, class: usize) -> bool {
         !self.first.load(Ordering::Acquire).is_null() && self.class() == class
     }
 
-    /// Whether all of its `slots` are free, and stay so until the caller, who has taken the slab off its list, gives it away.
-    /// `words` are those that have bits of slots.
+    /// Whether all `slots` slots are free. They then stay free until the caller, which has taken
+    /// the slab off its list, hands them out. `words` are the bitmap words that contain bits of
+    /// slots.
     ///
-    /// Then nobody is about to set a bit of the summary: who does so comes after the word was empty, and a word that
-    /// has its summary bit was not emptied since.
+    /// If the answer is true, no thread is about to set a summary bit. Such a thread found its word
+    /// empty before, and no word whose summary bit is set was emptied since.
     pub(crate) fn is_idle(&self, words: &[AtomicU64], slots: usize) -> bool {
         let summary = self.summary.load(Ordering::Relaxed);
         summary.count_ones() as usize == words.len()
@@ -92,8 +98,8 @@ impl Slab {
                 == slots as u32
     }
 
-    /// Ends the use of a slab that is off its list and whose slots the caller has taken all. Who has freed one of them
-    /// may still list it (S4).
+    /// Ends the use of a slab that is off its list, after the caller has taken all its slots. A
+    /// thread that freed one of them may still list the slab (S4).
     pub(crate) fn close(&self) {
         self.first.store(null_mut(), Ordering::Relaxed);
         let listing = self.settle();
@@ -104,12 +110,12 @@ impl Slab {
         self.class.load(Ordering::Relaxed) as usize
     }
 
-    /// The address of its first slot; null for a slab that is not open.
+    /// The address of its first slot, or null if the slab is not open.
     pub(crate) fn first(&self) -> *mut u8 {
         self.first.load(Ordering::Relaxed)
     }
 
-    /// Marks the slots `bits` of word `word` free.
+    /// Marks free the slots `bits` of word `word`.
     pub(crate) fn free(&self, words: &[AtomicU64], word: usize, bits: u64) -> Listing {
         let before = words[word].fetch_or(bits, Ordering::AcqRel);
         debug_assert_eq!(before & bits, 0, "slots {bits:b} of word {word} freed twice (S1)");
@@ -119,7 +125,8 @@ impl Slab {
         self.list_unless_listed()
     }
 
-    /// Takes the free slots of one word: the word's index and its bits. `None` if there are none.
+    /// Takes the free slots of one word: returns the word's index and its bits, or `None` if there
+    /// are none.
     pub(crate) fn take(&self, words: &[AtomicU64]) -> Option<(usize, u64)> {
         loop {
             let summary = self.summary.load(Ordering::Relaxed);
@@ -135,8 +142,8 @@ impl Slab {
         }
     }
 
-    /// Puts bits of a word back that `take` gave and that did not fit: the slab is still being
-    /// drained, so `settle` will find them.
+    /// Puts back bits that `take` returned and that did not fit. The caller is still draining the
+    /// slab, so its `settle` will find them.
     pub(crate) fn give_back(&self, words: &[AtomicU64], word: usize, bits: u64) {
         if words[word].fetch_or(bits, Ordering::AcqRel) == 0 {
             self.summary.fetch_or(1 << word, Ordering::Relaxed);
@@ -146,9 +153,9 @@ impl Slab {
     /// Ends the draining of a slab that was taken off the list.
     pub(crate) fn settle(&self) -> Listing {
         if self.summary.load(Ordering::Relaxed) != 0 {
-            return Listing::Wanted; // still listed by its flag, so nobody else lists it
+            return Listing::Wanted; // `listed` is still true, so no other thread lists it
         }
-        // A swap, not a store: it acquires what a freer released that still saw the slab listed.
+        // A swap, not a store: it acquires the bits of a freer that still saw the slab listed.
         self.listed.swap(false, Ordering::AcqRel);
         if self.summary.load(Ordering::Relaxed) == 0 {
             return Listing::Known;
@@ -161,13 +168,14 @@ impl Slab {
     }
 }
 
-/// A list of slabs with free slots: intrusive, last in first out. Its user holds the lock.
+/// An intrusive stack of slabs with free slots. Its user holds the lock.
 #[derive(Debug)]
 pub(crate) struct SlabList {
     head: *mut Slab,
 }
 
-// SAFETY: the slabs live in granule headers as long as the pool that owns the list.
+// SAFETY: the slabs live in granule headers, which are mapped as long as the pool that owns the
+// list.
 unsafe impl Send for SlabList {}
 
 impl SlabList {
@@ -181,9 +189,9 @@ impl SlabList {
     }
 
     /// # Safety
-    /// The pool's granules are mapped.
+    /// The granules of the pool are mapped.
     pub(crate) unsafe fn pop<'a>(&mut self) -> Option<&'a Slab> {
-        // SAFETY: non-null heads are slabs in mapped headers.
+        // SAFETY: a non-null head is a slab in the header of a granule, which is mapped.
         let slab = unsafe { self.head.as_ref() }?;
         self.head = slab.next.load(Ordering::Relaxed);
         Some(slab)
@@ -222,7 +230,7 @@ mod tests {
     }
 }
 
-/// The path of a freed slot to its next owner, in every execution with few preemptions:
+/// Explores the path of a freed slot to its next owner, in every execution with few preemptions:
 /// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics-pool --lib loom`.
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
@@ -232,15 +240,15 @@ mod loom_tests {
     use silvics_sync::cell::UnsafeCell;
     use std::sync::Arc;
 
-    /// With at most three preemptions: two would miss the weaker twins that lose a slot while it
-    /// is drained.
+    /// Explores executions with at most three preemptions. With two it would miss the weaker twins
+    /// that lose a slot while it is drained.
     fn explore(test: impl Fn() + Sync + Send + 'static) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(test);
     }
 
-    /// The slab's part of the protocol, or a weaker one's.
+    /// The slab's part of the protocol, real or weakened.
     trait Bits: Send + Sync + 'static {
         fn free(&self, word: usize, bits: u64) -> Listing;
         fn take(&self) -> Option<(usize, u64)>;
@@ -274,16 +282,16 @@ mod loom_tests {
         }
     }
 
-    /// What one seeded weakening changes.
+    /// A planted weakening of the protocol.
     #[derive(Clone, Copy)]
     struct Weakening {
-        /// The RMWs of a word.
+        /// The ordering of the RMWs of a word.
         word: Ordering,
-        /// The RMWs of `listed`.
+        /// The ordering of the RMWs of `listed`.
         listed: Ordering,
-        /// Whether `settle` looks at the summary after it has taken the slab off the list.
+        /// Whether `settle` reads the summary again after it has cleared `listed`.
         looks_again: bool,
-        /// Whether the slot's bit comes before the summary's.
+        /// Whether the slot's bit is set before the summary's.
         word_first: bool,
     }
 
@@ -294,7 +302,7 @@ mod loom_tests {
         word_first: true,
     };
 
-    /// The same protocol, with a weakening.
+    /// The protocol with a weakening.
     struct Weak {
         real: Real,
         weakening: Weakening,
@@ -350,7 +358,7 @@ mod loom_tests {
         }
     }
 
-    /// Slots by number, of two bitmap words.
+    /// Three slots in two bitmap words: word and bit by slot number.
     const SLOTS: [(usize, u64); 3] = [(0, 1), (0, 2), (1, 1)];
 
     /// A class with one slab.
@@ -358,13 +366,13 @@ mod loom_tests {
         bits: B,
         /// Whether the slab is on the list.
         list: Mutex<bool>,
-        /// What a slot's owner writes to it: how often it was owned.
+        /// How often each slot was owned. Its owner writes this to the slot.
         slots: [UnsafeCell<u32>; 3],
     }
 
-    // SAFETY: a slot's content is touched by its owner only; loom checks that.
+    // SAFETY: only the owner of a slot touches its content; loom checks that.
     unsafe impl<B: Sync> Sync for Class<B> {}
-    // SAFETY: as above.
+    // SAFETY: as for `Sync`.
     unsafe impl<B: Send> Send for Class<B> {}
 
     impl<B: Bits> Class<B> {
@@ -380,7 +388,7 @@ mod loom_tests {
             }
         }
 
-        /// Its owner's last use of a slot, and its way back.
+        /// The last use of a slot by its owner, followed by its free.
         fn free(&self, slot: usize) {
             // SAFETY: the caller owns the slot.
             self.slots[slot].with_mut(|owned| unsafe { *owned += 1 });
@@ -388,7 +396,7 @@ mod loom_tests {
             self.list(self.bits.free(word, bits));
         }
 
-        /// Takes slots off the slab if it is listed, as `refill_from_freed` does: `most` at most.
+        /// Takes at most `most` slots off the slab if it is listed, as `refill_from_freed` does.
         fn refill(&self, most: usize) -> Vec<usize> {
             let mut taken = Vec::new();
             if !std::mem::take(&mut *self.list.lock()) {
@@ -404,7 +412,7 @@ mod loom_tests {
                     let bit = bits & bits.wrapping_neg();
                     let slot = SLOTS.iter().position(|s| *s == (word, bit));
                     let slot = slot.expect("a slot that was freed");
-                    // SAFETY: taken, so ours.
+                    // SAFETY: the slot was taken above, so it is ours.
                     self.slots[slot].with_mut(|owned| unsafe { *owned += 1 });
                     taken.push(slot);
                     bits &= bits - 1;
@@ -414,7 +422,8 @@ mod loom_tests {
             taken
         }
 
-        /// All threads have ended: with what they took, every slot of `freed` is found once.
+        /// After all threads have ended, checks that `taken` and the slots still free are `freed`
+        /// different ones.
         fn all_found(&self, mut taken: Vec<usize>, freed: usize) {
             loop {
                 let more = self.refill(SLOTS.len());
@@ -437,7 +446,7 @@ mod loom_tests {
         thread::spawn(move || work(&class))
     }
 
-    /// One thread frees two slots, another refills; `slots` says which.
+    /// One thread frees the two slots in `slots` while another refills.
     fn freed_while_refilled<B: Bits>(
         bits: impl Fn() -> B + Sync + Send + 'static,
         slots: [usize; 2],
@@ -521,8 +530,8 @@ mod loom_tests {
     }
 
     impl Class<Real> {
-        /// Closes the slab if it is listed and both slots, of so many words, are free, as `shrink` does, and opens it
-        /// again. Whether it did: then its slots are the caller's.
+        /// Closes the slab and reopens it, as `shrink` does, if it is listed and both `slots`, in
+        /// `words` words, are free. Returns whether it did; the slots are then the caller's.
         fn reopened(&self, slots: [usize; 2], words: usize) -> bool {
             let slab = &self.bits.slab;
             let words = &self.bits.words[..words];
@@ -535,7 +544,7 @@ mod loom_tests {
             }
             while slab.take(words).is_some() {}
             for slot in slots {
-                // SAFETY: taken, so ours.
+                // SAFETY: the slot was taken above, so it is ours.
                 self.slots[slot].with_mut(|owned| unsafe { *owned += 1 });
             }
             slab.close();
@@ -558,7 +567,7 @@ mod loom_tests {
                 let reopened = class.reopened([0, other], words);
                 freer.join().unwrap();
                 if reopened {
-                    // Listed late, perhaps, but not as if there were something to take.
+                    // The slab may be listed late, but its summary is empty.
                     assert_eq!(class.bits.slab.summary.load(Ordering::Relaxed), 0);
                     class.free(other);
                     class.free(0);
@@ -572,7 +581,7 @@ mod loom_tests {
         move || Weak { real: Real::new(), weakening }
     }
 
-    /// The twin of what follows: unweakened, it passes.
+    /// The twin of the weakened protocols below: it passes without a weakening.
     #[test]
     fn the_unweakened_twin_is_sound() {
         freed_while_refilled(weak(SOUND), [0, 1]);

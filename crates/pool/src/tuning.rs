@@ -1,13 +1,14 @@
-//! How a pool lays out its slots, slabs and regions.
+//! The layout of slots, slabs and regions in a pool.
 
-use crate::HUGE_PAGE;
+use crate::{HUGE_PAGE, SMALL_PAGE};
 use std::fmt;
 
-/// How a pool lays out its slots, slabs and regions: what a type's own size and alignment leave open.
+/// The layout of slots, slabs and regions in a pool, as far as a type's size and alignment leave it
+/// open.
 ///
-/// The default is what is best without knowing more. Every setting is checked when it is made, so that a
-/// pool can take all of them. What a setting costs is in the counts: `live_bytes` has slots as large as
-/// they were made, the budget the slabs and regions.
+/// The default suits most uses. Each setting is checked when it is made, so a pool accepts every
+/// `Tuning`. The counts show the cost of a setting: `live_bytes` counts slots at their tuned size,
+/// and the budget counts slabs and regions.
 ///
 /// ```
 /// use silvics_pool::{Config, Pool, Tuning};
@@ -15,8 +16,8 @@ use std::fmt;
 /// let tuning = Tuning::default().slot_align(64)?;
 /// let pool = Pool::<[u64; 6]>::new("node", &Config { tuning, ..Config::default() });
 /// let node = pool.alloc().unwrap();
-/// assert_eq!(node.addr().get() % 64, 0); // in one line, …
-/// assert_eq!(pool.stats().live_bytes, 64); // … of which it leaves 16 bytes unused
+/// assert_eq!(node.addr().get() % 64, 0); // the node lies in one line
+/// assert_eq!(pool.stats().live_bytes, 64); // 16 bytes of which stay unused
 /// # Ok::<(), silvics_pool::TuningError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,55 +36,61 @@ impl Default for Tuning {
             colouring: false,
             slab_bytes: None,
             first_region: HUGE_PAGE,
-            // Larger ones would save system calls nobody notices.
+            // Larger regions would save only a few more system calls.
             largest_region: 64 << 20,
         }
     }
 }
 
 const LEAST_SLAB: usize = 16 << 10;
-/// Far beyond what a machine has: sums of a few do not overflow.
+/// Far more than any machine has, so that sums of a few regions do not overflow.
 const LARGEST_REGION: usize = if usize::BITS == 64 { 1 << 40 } else { 1 << 28 };
 
 impl Tuning {
-    /// Slots begin at multiples of `bytes`, a power of two from 8 to 4096, or of their type's own
-    /// alignment where that is larger. 8 unless asked otherwise.
+    /// Aligns slots to `bytes`, a power of two from 8 to 4096. The default is 8. A larger alignment
+    /// of the type itself wins.
     ///
-    /// With 64 no object of 48 bytes crosses a line (of consecutive ones two in four do), and takes 64. In
-    /// a [`BytesPool`](crate::BytesPool) each class takes slots that much larger, so that the sizes from
-    /// 1 to 64 have slots of 64 bytes, still in slabs of their own.
+    /// With 64, no object of 48 bytes crosses a line, and each takes 64 bytes. (By default two of
+    /// four consecutive objects cross one.) In a [`BytesPool`](crate::BytesPool) every class gets
+    /// the larger slots: with 64, objects from 1 to 64 bytes take slots of 64 bytes, still in slabs
+    /// of their own class.
     pub fn slot_align(self, bytes: usize) -> Result<Self, TuningError> {
-        if bytes.is_power_of_two() && (8..=4096).contains(&bytes) {
+        if bytes.is_power_of_two() && (8..=SMALL_PAGE).contains(&bytes) {
             return Ok(Self { slot_align: bytes, ..self });
         }
         Err(TuningError::SlotAlign { bytes })
     }
 
-    /// Whether slabs begin at varying lines. Not unless asked for.
+    /// Makes slabs begin at varying lines. Off by default.
     ///
-    /// Slabs lie at multiples of their size, and so do the lines in which their slots begin. Where slots
-    /// fill lines evenly that is no harm: in each slab every cache set has its share. It is harm
+    /// Without colouring, every slab of a class places its slots at the same offsets from a
+    /// multiple of the slab size. If the slots cover all lines evenly, each slab uses all cache
+    /// sets evenly and colouring gains nothing. It helps in two cases:
     ///
-    /// * if slots are of two lines or more, their number of lines even, and a search reads mostly the
-    ///   first: of 256 bytes it then uses one set in four, of 2048 bytes one in 32, and all slabs the same;
-    /// * if there are many pools of few objects: the first slot of each, often a root, is in the same set.
+    /// * Slots have an even number of lines, two or more, and a search mostly reads the first. With
+    ///   256-byte slots it then uses one set in four, with 2048-byte slots one set in 32, the same
+    ///   ones in every slab.
+    /// * There are many pools with few objects. The first slot of each, often a root, then falls
+    ///   into the same set.
     ///
-    /// With colouring, slab *n* of a class begins (*g* + *n*) mod *c* lines (or alignments, if larger) in,
-    /// *g* the number of its granule in the address space, *c* the lines in a sixteenth of a slab: 64
-    /// of 64 KiB, as many as a small page has. It costs 3 % of the slabs on average, and the last slot of
-    /// many.
+    /// With colouring, slab *n* of a class begins (*g* + *n*) mod *c* lines (or slot alignments, if
+    /// these are larger) further in. Here *g* is the number of its granule in the address space,
+    /// and *c* is the number of lines in a sixteenth of a slab. A slab of 64 KiB has 64 such lines,
+    /// as many as a small page. Colouring costs 3 % of each slab on average, and many slabs lose
+    /// their last slot.
     #[must_use]
     pub fn colouring(self, on: bool) -> Self {
         Self { colouring: on, ..self }
     }
 
-    /// The size of slabs: a power of two from 16 KiB to 2 MiB. 64 KiB for a [`Pool`](crate::Pool) and
-    /// 16 KiB for a [`BytesPool`](crate::BytesPool) unless asked otherwise.
+    /// Sets the size of slabs: a power of two from 16 KiB to 2 MiB. The default is 64 KiB for a
+    /// [`Pool`](crate::Pool) and 16 KiB for a [`BytesPool`](crate::BytesPool).
     ///
-    /// Small slabs keep small pools small, and those of many classes; large ones keep the objects of a
-    /// class together that others are opened between. A pool's slab has from 8 to 4096 slots, and is
-    /// larger or smaller than asked for where they need that; that of a `BytesPool`, whose classes share
-    /// one size, at most 4096 of its smallest slots: 64 KiB, if those have 16 bytes.
+    /// Small slabs save memory in small pools and in pools with many classes. Large slabs keep more
+    /// objects of a class together when slabs of other classes are opened in between. The pool
+    /// adjusts the size if it must: a slab of a `Pool` has from 8 to 4096 slots. A slab of a
+    /// `BytesPool`, whose classes share one slab size, has at most 4096 of its smallest slots (64
+    /// KiB if these have 16 bytes).
     pub fn slab_bytes(self, bytes: usize) -> Result<Self, TuningError> {
         if bytes.is_power_of_two() && (LEAST_SLAB..=HUGE_PAGE).contains(&bytes) {
             return Ok(Self { slab_bytes: Some(bytes), ..self });
@@ -91,12 +98,13 @@ impl Tuning {
         Err(TuningError::SlabBytes { bytes })
     }
 
-    /// How regions grow: the first of `first` bytes, then each as large as all before, up to `largest`;
-    /// multiples of 2 MiB up to 1 TiB. 2 MiB and 64 MiB unless asked otherwise.
+    /// Sets the growth of regions: the first has `first` bytes, each later one as many as all
+    /// regions before it, up to `largest`. Both are multiples of 2 MiB up to 1 TiB. The default is
+    /// 2 MiB and 64 MiB.
     ///
     /// A region is address space. Its granules of 2 MiB get memory, and enter the budget, one after
-    /// the other. Regions from hugetlb are backed when they are mapped, and are one granule each whatever
-    /// is asked for here.
+    /// the other. Regions of hugetlb pages are backed as soon as they are mapped, so they ignore
+    /// this setting and have one granule each.
     pub fn regions(self, first: usize, largest: usize) -> Result<Self, TuningError> {
         let fits = |bytes: usize| bytes.is_multiple_of(HUGE_PAGE) && bytes <= LARGEST_REGION;
         if first > 0 && fits(first) && fits(largest) && first <= largest {
@@ -105,43 +113,43 @@ impl Tuning {
         Err(TuningError::Regions { first, largest })
     }
 
-    /// The alignment of slots whose type asks for no more.
+    /// The alignment of slots whose type needs no larger one.
     pub fn slot_alignment(&self) -> usize {
         self.slot_align
     }
 
-    /// The bytes of a slab that are `default` unless asked otherwise, within these bounds.
+    /// The bytes of a slab: as set, or `default`; never outside `least` and `most`.
     pub(crate) fn slab(&self, default: usize, least: usize, most: usize) -> usize {
         let most = 1 << most.min(HUGE_PAGE).ilog2();
         let least = least.next_power_of_two().clamp(LEAST_SLAB, most);
         self.slab_bytes.unwrap_or(default).clamp(least, most)
     }
 
-    /// The granules of the next region of a pool that has `granules`.
+    /// The number of granules of the next region of a pool that has `granules`.
     pub(crate) fn region_granules(&self, granules: usize) -> usize {
         granules.clamp(self.first_region / HUGE_PAGE, self.largest_region / HUGE_PAGE)
     }
 }
 
-/// A setting of [`Tuning`] that no pool could take.
+/// A value that a setting of [`Tuning`] does not accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TuningError {
-    /// Of [`Tuning::slot_align`].
+    /// [`Tuning::slot_align`] rejected its argument.
     SlotAlign {
-        /// What was asked for.
+        /// The rejected alignment.
         bytes: usize,
     },
-    /// Of [`Tuning::slab_bytes`].
+    /// [`Tuning::slab_bytes`] rejected its argument.
     SlabBytes {
-        /// What was asked for.
+        /// The rejected size.
         bytes: usize,
     },
-    /// Of [`Tuning::regions`].
+    /// [`Tuning::regions`] rejected its arguments.
     Regions {
-        /// What was asked for as the first one.
+        /// The rejected size of the first region.
         first: usize,
-        /// What was asked for as the largest.
+        /// The rejected size of the largest region.
         largest: usize,
     },
 }
@@ -151,16 +159,18 @@ impl fmt::Display for TuningError {
         match self {
             Self::SlotAlign { bytes } => write!(
                 f,
-                "slots cannot be aligned to {bytes} bytes: use a power of two from 8 to 4096"
+                "slots cannot be aligned to {bytes} bytes: \
+                 use a power of two from 8 to {SMALL_PAGE}"
             ),
             Self::SlabBytes { bytes } => write!(
                 f,
-                "slabs cannot have {bytes} bytes: use a power of two from {LEAST_SLAB} to {HUGE_PAGE}"
+                "slabs cannot have {bytes} bytes: \
+                 use a power of two from {LEAST_SLAB} to {HUGE_PAGE}"
             ),
             Self::Regions { first, largest } => write!(
                 f,
-                "regions cannot grow from {first} to {largest} bytes: use multiples of {HUGE_PAGE} up to \
-                 {LARGEST_REGION}, the first no larger than the largest"
+                "regions cannot grow from {first} to {largest} bytes: use multiples of \
+                 {HUGE_PAGE} up to {LARGEST_REGION}, the first no larger than the largest"
             ),
         }
     }

@@ -2,29 +2,30 @@
 
 use crate::core::{ClassShape, Core};
 use crate::slab::MAX_SLOTS;
-use crate::{AllocError, Config, PoolStats};
+use crate::{AllocError, Config, PoolStats, SMALL_PAGE};
 use silvics_layout::Census;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Unless `Tuning` says otherwise.
+/// The default size of a slab, in bytes.
 const SLAB: usize = 64 << 10;
-/// Smaller slabs have the bitmaps of slots below this themselves, as there is no room in the header.
+/// Smaller slots than this keep their bitmap inside the slab if slabs are smaller than [`SLAB`]:
+/// the header has no room for it.
 const BITMAPPED: usize = 32;
-/// In schedules as small as it may be: slots go from task to task.
+/// The first capacity of a magazine. Schedules use the smallest, so that slots move between tasks.
 const MAGAZINE: usize = if cfg!(silvics_shuttle) { 2 } else { 64 };
-/// Slots of a run, at most.
+/// The most slots of a run.
 const RUN: usize = if cfg!(silvics_shuttle) { 2 } else { MAX_SLOTS };
 
-/// A pool whose slots hold one `T` each, consecutive in each thread's slabs of 64 KiB.
+/// A pool whose slots hold one `T` each. Slots of one thread are consecutive, in slabs of 64 KiB.
 ///
-/// A slot is `size_of::<T>()` bytes rounded up to its alignment, at least 16. What every `T` needs
-/// beyond its natural alignment (a line to itself, say) is said with `#[repr(align)]` on `T`; what one
-/// pool is to have, with [`Tuning`](crate::Tuning).
-/// Dropping the pool unmaps it without dropping the objects in it.
+/// A slot has `size_of::<T>()` bytes, rounded up to a multiple of its alignment, and at least 16.
+/// To give every `T` a larger alignment (a line of its own, for example), use `#[repr(align)]` on
+/// `T`. To do so in one pool, use [`Tuning`](crate::Tuning). Dropping the pool unmaps its memory
+/// and does not drop the objects in it.
 ///
-/// An allocation or a free is O(1) amortised, touches no other thread's memory but once in 32 calls
-/// or more, and never the object's.
+/// An allocation or a free is O(1) amortised. It touches memory of other threads at most once in 32
+/// calls, and never touches the object's memory.
 pub struct Pool<T> {
     core: Core<1, MAGAZINE>,
     kind: &'static str,
@@ -32,10 +33,10 @@ pub struct Pool<T> {
 }
 
 impl<T> Pool<T> {
-    /// The bytes of a `T`, at most: eight in a slab.
+    /// The largest size of a `T`, in bytes: an eighth of a slab.
     pub const MAX_SIZE: usize = SLAB / 8;
-    /// Its alignment, at most: a small page.
-    pub const MAX_ALIGN: usize = 4 << 10;
+    /// The largest alignment of a `T`: a small page.
+    pub const MAX_ALIGN: usize = SMALL_PAGE;
 
     const SIZE: usize = {
         let align = if align_of::<T>() < 8 { 8 } else { align_of::<T>() };
@@ -43,10 +44,11 @@ impl<T> Pool<T> {
         if size < 16 { 16 } else { size }
     };
 
-    /// An empty pool of objects called `kind`; nothing is mapped before the first allocation.
+    /// Makes an empty pool of objects called `kind`. The first allocation maps memory.
     ///
     /// # Panics
-    /// If a `T` is larger than [`Pool::MAX_SIZE`] or [`Pool::MAX_ALIGN`] say: that is for [`BytesPool`](crate::BytesPool).
+    /// Panics if `T` is larger than [`Pool::MAX_SIZE`] or more aligned than [`Pool::MAX_ALIGN`].
+    /// Use a [`BytesPool`](crate::BytesPool) for larger objects.
     pub fn new(kind: &'static str, config: &Config) -> Self {
         assert!(size_of::<T>() <= Self::MAX_SIZE, "too large for slabs: use BytesPool");
         assert!(align_of::<T>() <= Self::MAX_ALIGN, "no alignment beyond a small page");
@@ -60,22 +62,22 @@ impl<T> Pool<T> {
         Self { core, kind, marker: PhantomData }
     }
 
-    /// A slot, uninitialised and the caller's alone.
+    /// Allocates a slot. It is uninitialised and belongs to the caller alone.
     #[inline]
     pub fn alloc(&self) -> Result<NonNull<T>, AllocError> {
         let slot = self.core.alloc(0)?;
         #[cfg(silvics_poison)]
-        // SAFETY: a free slot, `size_of::<T>()` bytes or larger.
+        // SAFETY: a free slot of at least `size_of::<T>()` bytes.
         unsafe {
             crate::poison::hand_out(slot, size_of::<T>());
         }
         Ok(slot.cast())
     }
 
-    /// Takes a slot back, without dropping what is in it.
+    /// Takes a slot back without dropping the object in it.
     ///
     /// # Safety
-    /// It came from this pool, is taken back once, and is used by nobody any more.
+    /// The slot came from this pool, is freed only once, and nobody uses it any more.
     #[inline]
     pub unsafe fn free(&self, slot: NonNull<T>) {
         #[cfg(silvics_poison)]
@@ -87,16 +89,19 @@ impl<T> Pool<T> {
         unsafe { self.core.free(0, slot.cast()) };
     }
 
-    /// Gives memory back to the system: the slabs of which no slot is in use, or kept by another thread for its next
-    /// allocations. Returns how many bytes. O(slabs); what needs a new slab, or one with free slots, waits meanwhile. The next slabs that
-    /// are needed are these.
+    /// Returns unused slabs to the system, and the number of bytes returned.
     ///
-    /// Huge pages of which a part is given back become small ones; reserved ones ([`Pages::HugeTlb`](crate::Pages)) are kept.
+    /// A slab is unused if none of its slots is live or kept by another thread for its next
+    /// allocations. The call takes O(slabs) time. A thread that needs a new slab, or a slab with
+    /// free slots, waits for it. The pool reopens returned slabs before it maps new ones.
+    ///
+    /// A huge page becomes small pages if only a part of it is returned. Pages reserved by the
+    /// administrator ([`Pages::HugeTlb`](crate::Pages)) are never returned.
     pub fn shrink(&self) -> usize {
         self.core.shrink()
     }
 
-    /// What the pool holds. O(regions + threads).
+    /// Returns the memory that the pool holds. O(regions + threads).
     pub fn stats(&self) -> PoolStats {
         let live_slots = self.core.live(0);
         let (regions, pages, fallback) = self.core.regions();
@@ -104,18 +109,21 @@ impl<T> Pool<T> {
         PoolStats { kind: self.kind, live_slots, live_bytes, regions, pages, fallback }
     }
 
-    /// The slots handed out and not taken back, retired ones included, each once, in no particular
-    /// order: as many as `stats` counts. Whether there is a `T` in one, its owner knows.
+    /// Iterates over the live slots, including those of retired objects, once each and in no
+    /// particular order.
     ///
-    /// O(slots), live or not, and a sort of the free ones that threads keep at hand, for which it takes 8
-    /// bytes each, outside the budget. Leaves the pool as it is.
+    /// The number of slots is that of `stats`. Only the owner of a slot knows whether it contains a
+    /// `T`. The call takes O(slots) time, live or not. It also sorts the free slots that threads
+    /// keep for themselves, using 8 bytes for each outside the budget. It does not change the pool.
     pub fn live(&mut self) -> impl Iterator<Item = NonNull<T>> {
         self.core.live_slots().map(|(slot, _)| slot.cast())
     }
 
-    /// Adds what [`live`](Self::live) finds to `census`, as a new kind with the pool's name: slots, with
-    /// what rounding adds to a `T`, all of whose bytes searches may read. Where it is known which they do
-    /// ([`Described`](silvics_layout::Described)), add the objects one by one, as the
+    /// Adds the slots of [`live`](Self::live) to `census`, as a new kind with the pool's name.
+    ///
+    /// The census sees whole slots, including the bytes that rounding adds to a `T`, and assumes
+    /// that a search may read all of them. If the search fields are known
+    /// ([`Described`](silvics_layout::Described)), add the objects one by one instead, as the
     /// [crate's example](crate#where-objects-lie) does.
     pub fn census(&mut self, census: &mut Census) {
         let kind = census.kind(self.kind, None);

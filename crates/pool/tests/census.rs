@@ -1,4 +1,4 @@
-//! What pools show of their slots: those handed out and not taken back, exactly.
+//! Pools list exactly the slots that are handed out and not taken back.
 
 use silvics_layout::{Census, Described, SetHash, Sets, describe};
 use silvics_pool::{AllocError, BytesPool, Config, Pages, Pool, Tuning};
@@ -8,14 +8,14 @@ use std::sync::{Barrier, Mutex};
 
 type Node = [u64; 6];
 
-/// Addresses of what is handed out, with the bytes asked for.
+/// The addresses of live objects, with the requested bytes.
 type Model = BTreeMap<usize, usize>;
 
-/// Either kind of pool, for objects of any size or of one.
+/// Either kind of pool, for objects of any size or of one size.
 trait Objects: Sync {
     fn take(&self, bytes: usize) -> NonNull<u8>;
     /// # Safety
-    /// As for the pool's `free`.
+    /// See the pool's `free`.
     unsafe fn give(&self, object: NonNull<u8>, bytes: usize);
 }
 
@@ -40,7 +40,7 @@ impl Objects for BytesPool {
 }
 
 struct Sent(NonNull<u8>, usize);
-// SAFETY: who has it has the object to itself.
+// SAFETY: the receiver has the object to itself.
 unsafe impl Send for Sent {}
 
 struct Random(u64);
@@ -53,7 +53,7 @@ impl Random {
     }
 }
 
-/// Some four in five of the sizes have a slot of few words, and one in 40 no slot at all.
+/// A random size. Some four in five have a slot of few words, and one in 40 has no slot at all.
 fn size(random: &mut Random) -> usize {
     match random.below(40) {
         0 => 4097 + random.below(20_000),
@@ -62,8 +62,9 @@ fn size(random: &mut Random) -> usize {
     }
 }
 
-/// Three threads that end allocate, keep, free what is theirs and what others leave to them, in bursts
-/// that grow magazines and empty them; what stays goes into `model`.
+/// Three threads allocate, keep some objects, free their own and those that others left to them,
+/// and end. Bursts of frees fill and empty their magazines. The objects that remain go into
+/// `model`.
 fn churn(pool: &impl Objects, model: &mut Model, seed: u64) {
     let left: Mutex<Vec<Sent>> = Mutex::default();
     left.lock().unwrap().extend(std::mem::take(model).into_iter().map(|(address, bytes)| {
@@ -105,7 +106,8 @@ fn churn(pool: &impl Objects, model: &mut Model, seed: u64) {
     }
 }
 
-/// More frees at once than a magazine takes, so that slots are marked free: of three objects one stays.
+/// Frees more objects at once than a magazine holds, so that slots are marked free. One object in
+/// three stays.
 fn burst(pool: &impl Objects, model: &mut Model, bytes: usize) {
     let objects: Vec<_> = (0..12_000).map(|_| pool.take(bytes)).collect();
     for (at, object) in objects.into_iter().enumerate() {
@@ -161,7 +163,7 @@ fn a_pool_shows_what_is_handed_out_and_nothing_else() {
         }
         for &slot in model.keys() {
             let slot = NonNull::new(std::ptr::with_exposed_provenance_mut(slot)).unwrap();
-            // SAFETY: it stayed, and is used no more.
+            // SAFETY: the slot stayed live until here, and is used no more.
             unsafe { pool.free(slot) };
         }
         assert_eq!(pool.live().count(), 0);
@@ -178,7 +180,8 @@ fn a_pool_of_all_sizes_shows_each_object_with_the_bytes_it_has() {
             for bytes in [16, 24, 104] {
                 burst(&pool, &mut model, bytes);
             }
-            // How many large objects the threads left hangs on their turns: these are there at any rate.
+            // The number of large objects that threads leave depends on their timing; these always
+            // exist.
             for bytes in [4097, 6000, 20_000] {
                 model.insert(pool.alloc(bytes).unwrap().as_ptr().expose_provenance(), bytes);
             }
@@ -208,8 +211,8 @@ fn a_pool_of_all_sizes_shows_each_object_with_the_bytes_it_has() {
     }
 }
 
-/// Looking changes nothing: what is handed out next is what would have been, and no slot is lost or
-/// comes twice.
+/// Listing live objects changes nothing: later allocations return the same slots, and no slot is
+/// lost or returned twice.
 #[test]
 fn a_pool_goes_on_as_if_nobody_had_looked() {
     let next = |look: bool| {
@@ -224,7 +227,7 @@ fn a_pool_goes_on_as_if_nobody_had_looked() {
         if look {
             let mut live = pool.live();
             assert_eq!(live.next().map(|slot| slot.addr().get()), Some(first));
-            std::mem::forget(live); // given up half-way
+            std::mem::forget(live); // an iterator abandoned half-way
         }
         let held = config.budget.held();
         let next: Vec<_> =
@@ -236,7 +239,7 @@ fn a_pool_goes_on_as_if_nobody_had_looked() {
     assert_eq!(next(true), next(false));
 }
 
-/// A thread's last moments, in which it has no magazine any more.
+/// A thread allocates and frees while it ends, when it has no magazine any more.
 #[test]
 fn what_orphans_allocate_and_free_counts() {
     type Shared = std::sync::Arc<(Pool<Node>, Mutex<Model>)>;
@@ -276,7 +279,8 @@ fn what_orphans_allocate_and_free_counts() {
     assert_eq!(live.len(), 3 * 201);
 }
 
-/// A type that only its user knows, in a pool: where its objects lie, by what searches read of them.
+/// A user's own type in a pool: the census reports where its objects lie, by the fields that
+/// searches read.
 #[test]
 fn the_facts_of_a_users_own_type_follow_from_its_pool() -> Result<(), AllocError> {
     #[repr(C)]
@@ -299,7 +303,7 @@ fn the_facts_of_a_users_own_type_follow_from_its_pool() -> Result<(), AllocError
         }
         Ok(census.facts("own", &sets).expect("there are some"))
     };
-    // 72 bytes: of eight neighbours one has key and link in two lines.
+    // 72 bytes: one object in eight has key and link in two lines.
     let (plain, aligned) = (facts(8)?, facts(64)?);
     assert_eq!((plain.objects, plain.hot_bytes), (800, 16.0));
     assert!((plain.straddling - 0.125).abs() < 0.01, "{}", plain.straddling);

@@ -1,4 +1,5 @@
-//! The limits of `SegregatedJemalloc`, in a process of their own: other tests would meet them.
+//! The limits of `SegregatedJemalloc`, in a process of their own, as other tests would reach them
+//! too.
 
 #![cfg(all(feature = "jemalloc", target_os = "linux"))]
 
@@ -10,7 +11,7 @@ const LAYOUT: Layout = Layout::new::<[u64; 8]>();
 
 fn is_mapped(object: NonNull<u8>) -> bool {
     let page = object.as_ptr().map_addr(|address| address & !4095);
-    // SAFETY: it writes the one byte; an unmapped page is an error.
+    // SAFETY: it writes one byte of ours; an unmapped page is reported as an error.
     unsafe { libc::mincore(page.cast(), 4096, &mut 0) == 0 }
 }
 
@@ -26,12 +27,12 @@ fn the_1025th_kind_is_refused_until_a_heap_is_gone() {
     let again = heap.alloc(kinds[0], LAYOUT).unwrap();
     // SAFETY: allocated above, used no more.
     unsafe { heap.free(kinds[0], again, LAYOUT) };
-    // Five times as many caches as arenas: more than jemalloc has.
+    // Five times as many caches as arenas: more than jemalloc allows.
     let all_alive = std::sync::Barrier::new(4);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                all_alive.wait(); // so that they have an index each
+                all_alive.wait(); // so that each thread has an index of its own
                 for kind in &kinds[..1024] {
                     let object = heap.alloc(kind, LAYOUT).unwrap();
                     // SAFETY: allocated above, used no more.

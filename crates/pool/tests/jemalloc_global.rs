@@ -1,4 +1,4 @@
-//! The heaps on jemalloc beside jemalloc as the global allocator: one library serves both.
+//! The jemalloc heaps work beside jemalloc as the global allocator: one library serves both.
 
 #![cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 
@@ -8,7 +8,7 @@ use std::ptr::{NonNull, null_mut};
 
 struct Everything;
 
-// SAFETY: the heap's promise is that of a global allocator.
+// SAFETY: the heap's contract includes that of a global allocator.
 unsafe impl GlobalAlloc for Everything {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Jemalloc.alloc("everything", layout).map_or(null_mut(), NonNull::as_ptr)

@@ -1,4 +1,4 @@
-//! What pools promise: distinct, aligned, counted slots; limits; remote frees; reuse.
+//! The guarantees of pools: distinct, aligned, counted slots; limits; remote frees; reuse.
 
 use silvics_pool::{AllocError, BytesPool, Config, HUGE_PAGE, Pages, Pool, set_read_only};
 use std::collections::HashSet;
@@ -23,7 +23,7 @@ fn is_filled(slot: NonNull<u8>, bytes: usize) -> bool {
 }
 
 struct Sent(NonNull<u8>);
-// SAFETY: a test hands slots from one thread to another, never shares them.
+// SAFETY: a test moves slots from one thread to another and never shares them.
 unsafe impl Send for Sent {}
 
 #[test]
@@ -77,7 +77,7 @@ fn bytes_are_exact_and_churn_does_not_grow() {
     assert!(held <= 50_000 * size_of::<Node>() + 8 * (64 << 10), "{held}");
     for round in 0..20 {
         if round == 1 {
-            held = config.budget.held(); // the magazine has grown with the first burst
+            held = config.budget.held(); // the first burst has enlarged the magazine
         }
         // Free a pseudo-random half, then allocate as many.
         let freed = slots.len() / 2;
@@ -299,7 +299,7 @@ fn objects_of_all_sizes_are_distinct_and_come_back() {
     let mut held = 0;
     for round in 0..3 {
         if round == 1 {
-            held = config.budget.held(); // the magazines have grown with the first burst
+            held = config.budget.held(); // the first burst has enlarged the magazines
         }
         for (object, size) in objects.drain(..) {
             // SAFETY: allocated with this size.
@@ -325,7 +325,7 @@ fn the_limit_covers_large_objects() {
     assert!(pool.alloc(900 << 10).is_ok());
 }
 
-/// From 64 MiB on granules are backed whole at once, unless the limit is as near.
+/// From 64 MiB on, granules are backed as a whole at once, unless the limit is that near.
 #[test]
 fn large_pools_take_whole_granules_within_their_limit() {
     type Large = [u64; 1024];
@@ -364,8 +364,8 @@ fn large_pools_take_whole_granules_within_their_limit() {
     }
 }
 
-/// Objects so small that their slabs carry their bitmaps themselves; more of them than magazines
-/// hold, so that the bitmaps are used.
+/// Objects so small that their slabs contain their own bitmaps. There are more of them than
+/// magazines hold, so the bitmaps are used.
 #[test]
 fn the_smallest_objects_come_back_through_their_bitmaps() {
     let config = Config::new(Pages::Small, None);

@@ -1,4 +1,4 @@
-//! What `shrink` promises: what is free and in nobody's way goes back to the system, and nothing else does.
+//! `shrink` returns exactly the free slabs that no other thread keeps.
 
 use silvics_pool::{AllocError, BytesPool, Config, Pages, Pool, PoolStats};
 use silvics_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ fn config(pages: Pages) -> Config {
     Config::new(pages, None)
 }
 
-/// Nodes, each with its own address in all of its words.
+/// Makes nodes whose words all hold the node's own address.
 fn nodes(pool: &Pool<Node>, count: usize) -> Vec<NonNull<Node>> {
     let node = |_| {
         let node = pool.alloc().expect("no limit");
@@ -32,7 +32,7 @@ fn free(pool: &Pool<Node>, nodes: impl IntoIterator<Item = NonNull<Node>>) {
     nodes.into_iter().for_each(|node| unsafe { pool.free(node) });
 }
 
-/// The bytes of a pool's regions that are in memory.
+/// The resident bytes of a pool's regions.
 #[cfg(target_os = "linux")]
 fn resident(stats: &PoolStats) -> usize {
     let maps = std::fs::read_to_string("/proc/self/smaps").expect("Linux has it");
@@ -66,7 +66,7 @@ fn an_empty_pool_gives_all_back_but_headers_and_magazines() {
         let given = pool.shrink();
         let after = config.budget.held();
         assert_eq!(before - after, given, "{pages}");
-        // Of 25 MB: a header of up to three pages in each granule, and a magazine.
+        // Of 25 MB remain a header of up to three pages in each granule, and a magazine.
         assert!(after < before / 50, "{pages}: {after} of {before}");
         #[cfg(target_os = "linux")]
         assert!(resident(&pool.stats()) <= after, "{pages}: {} resident", resident(&pool.stats()));
@@ -111,7 +111,7 @@ fn a_slab_with_a_slot_in_use_stays() {
     let all = nodes(&pool, 200_000);
     let slab = |node: &NonNull<Node>| node.addr().get() >> 16;
     let mut seen = HashSet::new();
-    // Of even slabs one slot is kept; of odd ones all are freed.
+    // One slot of each even slab is kept; all slots of odd slabs are freed.
     let (kept, freed): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|node| slab(node) % 2 == 0 && seen.insert(slab(node)));
     free(&pool, freed);
@@ -141,7 +141,7 @@ fn sizes_follow_each_other(slab: usize) {
     for size in [24, 100, 1000, 40, 3000, 16, 40, 24] {
         let count = (8 << 20) / size;
         let objects: Vec<_> = (0..count).map(|_| pool.alloc(size).expect("no limit")).collect();
-        // SAFETY: of `size` bytes each, ours alone.
+        // SAFETY: each object has `size` bytes and is ours alone.
         objects.iter().for_each(|object| unsafe { object.write_bytes(0xa5, size) });
         assert_eq!(objects.iter().collect::<HashSet<_>>().len(), count);
         held = held.max(config.budget.held());
@@ -174,7 +174,7 @@ fn a_slab_that_is_opened_again_is_within_the_limit() {
     free(&pool, all);
     let given = pool.shrink();
     assert!(given > limit - limit / 8);
-    // Somebody else takes a half.
+    // Another pool of the budget takes half of the limit.
     config.budget.take(limit / 2).expect("has been given back");
     let all = fill();
     assert!(config.budget.held() <= limit);
@@ -196,7 +196,7 @@ fn others_go_on_while_it_shrinks() {
             .map(|worker| {
                 let (pool, given) = (&pool, &given);
                 scope.spawn(move || {
-                    // So long that something has been given back while they work.
+                    // Long enough that memory has been returned while the workers run.
                     let enough = |round| {
                         round >= rounds
                             && (given.load(Ordering::Relaxed) > 0 || round > 1000 * rounds)

@@ -1,9 +1,9 @@
-//! Each setting of `Tuning`, by the addresses and counts it leads to.
+//! Each setting of `Tuning`, checked by the addresses and counts that it leads to.
 
 use silvics_pool::{BytesPool, Config, HUGE_PAGE, Pages, Pool, Tuning, TuningError};
 use std::collections::{HashMap, HashSet};
 
-/// 48 bytes: of each two, one would cross a line.
+/// 48 bytes: by default, one of two would cross a line.
 type Node = [u64; 6];
 
 fn config(tuning: Tuning) -> Config {
@@ -14,7 +14,7 @@ fn addresses<T>(pool: &Pool<T>, count: usize) -> Vec<usize> {
     (0..count).map(|_| pool.alloc().unwrap().addr().get()).collect()
 }
 
-/// The first slots of slabs of so many bytes, in the order they were opened.
+/// The first slots of slabs of `slab` bytes, in the order in which the slabs were opened.
 fn starts(slots: &[usize], slab: usize) -> Vec<usize> {
     let mut slabs = HashSet::new();
     slots.iter().copied().filter(|slot| slabs.insert(slot / slab)).collect()
@@ -85,7 +85,7 @@ fn objects_of_all_sizes_are_aligned_and_counted_too() {
             for _ in 0..50 {
                 let object = pool.alloc(size).unwrap();
                 assert_eq!(object.addr().get() % align, 0, "{size} aligned to {align}");
-                // SAFETY: `size` bytes, ours alone.
+                // SAFETY: `size` bytes that are ours alone.
                 unsafe { object.write_bytes(size as u8, size) };
                 objects.push((object, size));
             }
@@ -114,7 +114,7 @@ fn slabs_have_the_size_asked_for_within_8_to_4096_slots() {
         let config = config(tuning.slot_align(align).unwrap());
         let pool = Pool::<[u64; 2]>::new("pair", &config);
         let slots = addresses(&pool, 40_000);
-        // Once the thread has its caches, the budget grows by slabs.
+        // Once the thread has its caches, the budget grows by whole slabs.
         let mut held = HashSet::new();
         for _ in 0..40_000 {
             held.insert(config.budget.held());
@@ -135,8 +135,8 @@ fn slabs_have_the_size_asked_for_within_8_to_4096_slots() {
     assert_eq!(slab_of(sized(16 << 10), 4096), 32 << 10, "8 slots of 4096 bytes");
 }
 
-/// Objects freed and allocated again through the bitmaps of slabs of every size, with every alignment
-/// and coloured or not: none is lost, none is given twice, the budget is as before.
+/// Frees and reallocates objects through the bitmaps of slabs of every size, with every alignment,
+/// coloured or not. No slot is lost or returned twice, and the budget does not change.
 #[test]
 fn freed_slots_come_back_in_slabs_of_every_shape() {
     for slab in [16 << 10, 32 << 10, 256 << 10, 2 << 20] {
@@ -200,7 +200,7 @@ fn bytes_come_back(tuning: Tuning) {
     for round in 0..3 {
         let objects: Vec<_> = (0..5000).map(|at| pool.alloc(size(at)).unwrap()).collect();
         for (at, object) in objects.iter().enumerate() {
-            // SAFETY: so many bytes, ours alone.
+            // SAFETY: `size(at)` bytes that are ours alone.
             unsafe { object.write_bytes(at as u8, size(at)) };
         }
         if round == 1 {
@@ -221,7 +221,8 @@ fn bytes_come_back(tuning: Tuning) {
     assert_eq!(config.budget.held(), 0);
 }
 
-/// The first line of each slot, as sets of a cache of 64: what a search reads of large nodes.
+/// Counts the slots by the set of a 64-set cache into which their first line falls: the line that a
+/// search reads of a large node.
 fn sets(slots: &[usize]) -> HashMap<usize, usize> {
     let mut sets = HashMap::new();
     for slot in slots {
@@ -236,16 +237,17 @@ fn colouring_spreads_the_first_lines_of_large_slots_over_all_sets() {
     const COUNT: usize = 64 * 31;
     let plain = addresses(&Pool::<Large>::new("node", &config(Tuning::default())), COUNT);
     let plain = sets(&plain);
-    // The first slab's slots begin behind the header, at other lines than all others'.
+    // The slots of the first slab begin behind the header, at other lines than those of all other
+    // slabs.
     assert!(plain.values().filter(|&&count| count > 40).count() <= 4, "{plain:?}");
     let config = config(Tuning::default().colouring(true));
     let pool = Pool::<Large>::new("node", &config);
     let slots = addresses(&pool, COUNT);
     let spread = sets(&slots);
     assert_eq!(spread.len(), 64);
-    // 31 or so each; the slabs behind headers add 16 to wherever theirs are.
+    // Each set has about 31; the slabs behind headers add 16 to some of them.
     assert!(spread.values().all(|&count| (15..=64).contains(&count)), "{spread:?}");
-    // Each slab begins a line further in than the one before, 64 lines at most.
+    // Each slab begins one line further in than the one before, up to 64 lines.
     let slab = 64 << 10;
     let starts = starts(&slots, slab);
     let behind_header = |start: usize| (start / slab).is_multiple_of(HUGE_PAGE / slab);
@@ -254,13 +256,14 @@ fn colouring_spreads_the_first_lines_of_large_slots_over_all_sets() {
         let [before, after] = [pair[0], pair[1]].map(|start| start % slab / 64);
         assert!(before < 64 && after == (before + 1) % 64, "{before} and {after}");
     }
-    // Slabs cost what they did; of 32 slots many have one less, and more of those behind headers.
+    // The slabs keep their size, so many have one of their 32 slots less, and those behind headers
+    // more.
     let slabs = starts.len();
     assert!(slabs <= COUNT.div_ceil(31) + 4, "{slabs} slabs");
     assert!(config.budget.held() >= slabs * slab);
 }
 
-/// Roots of many small indexes.
+/// The roots of many small indexes.
 #[test]
 fn colouring_spreads_the_first_slots_of_many_pools() {
     let roots = |tuning| {
@@ -276,7 +279,7 @@ fn colouring_spreads_the_first_slots_of_many_pools() {
     assert!(spread.len() > 8, "{}", spread.len());
 }
 
-/// In a first slab of 16 KiB the header leaves room for one slot of 4 KiB, and for no colour.
+/// In a first slab of 16 KiB, the header leaves room for one slot of 4 KiB and for no colouring.
 #[test]
 fn colouring_leaves_a_slot_where_there_is_room_for_one() {
     let config = config(Tuning::default().colouring(true));
@@ -284,7 +287,7 @@ fn colouring_leaves_a_slot_where_there_is_room_for_one() {
     for pool in &pools {
         let objects: Vec<_> = (0..10).map(|_| pool.alloc(4096).unwrap()).collect();
         for (number, object) in objects.iter().enumerate() {
-            // SAFETY: 4096 bytes, ours alone.
+            // SAFETY: 4096 bytes that are ours alone.
             unsafe { object.write_bytes(number as u8, 4096) };
         }
         for (number, object) in objects.iter().enumerate() {
@@ -304,11 +307,11 @@ fn regions_grow_as_asked() {
     let regions = |tuning| {
         let config = config(tuning);
         let pool = Pool::<[u64; 1024]>::new("large", &config);
-        // Slots of 8 KiB: 256 to a granule less its header.
+        // Slots of 8 KiB: 256 per granule, less the header.
         let slots = addresses(&pool, 20 * 255);
         let stats = pool.stats();
         let sizes: Vec<_> = stats.regions.iter().map(|region| region.bytes / HUGE_PAGE).collect();
-        // Only what is in use is in the budget, and the thread's caches.
+        // The budget contains only used slabs and the thread's caches.
         let used = slots.len() * 8192;
         let held = config.budget.held();
         assert!((used..used + used / 16 + (1 << 18)).contains(&held), "{held} held of {used}");

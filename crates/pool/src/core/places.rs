@@ -1,12 +1,12 @@
-//! Where the slots of a core are, for who has it alone.
+//! Finds all slots of a core, for a caller with exclusive access.
 //!
-//! A slot that is handed out has no mark of its own, so that handing it out writes nothing. It is
-//! known by C2: of the slots of opened slabs those are handed out that are in no other place.
+//! Handing a slot out writes nothing, so a live slot has no mark of its own. C2 identifies it: the
+//! live slots of opened slabs are those in no other place.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `words[w]` | load | Relaxed | – | nobody else has the core: whatever gave it to the caller alone orders what was done before |
+//! | `words[w]` | load | Relaxed | – | the caller has exclusive access; gaining it ordered all earlier accesses before these loads |
 
 use super::{Class, Core};
 use crate::slab::Slab;
@@ -14,7 +14,7 @@ use silvics_sync::atomic::Ordering;
 use std::ptr::NonNull;
 
 impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
-    /// The slots handed out, each with its bytes: slab by slab, by ascending address in each.
+    /// The live slots with their bytes: slab by slab, and by ascending address in each slab.
     pub(crate) fn live_slots(&mut self) -> impl Iterator<Item = (NonNull<u8>, usize)> {
         let free = [self.in_magazines(), self.in_runs(), self.in_open_slabs()].concat();
         self.slots_besides(free)
@@ -26,7 +26,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         self.opened_slabs().flat_map(move |slab| self.slots_of_besides(slab, &free))
     }
 
-    /// The same of one slab; `free` is sorted.
+    /// The slots of `slab` that are neither marked free nor in `free`, which is sorted.
     fn slots_of_besides(&self, slab: &Slab, free: &[*mut u8]) -> Vec<(NonNull<u8>, usize)> {
         let size = self.size(slab.class());
         let words = self.words_of(slab);
@@ -43,26 +43,27 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         slots.collect()
     }
 
-    /// The slots in threads' arrays. The orphans' is empty whenever its lock is free.
+    /// The slots in the magazines of threads. The orphans' magazine is empty whenever its lock is
+    /// free.
     fn in_magazines(&mut self) -> Vec<*mut u8> {
         let magazines = self.threads.iter().flat_map(|thread| &thread.classes);
-        // SAFETY: C1: the core is the caller's alone.
+        // SAFETY: C1: the caller has exclusive access to the core.
         magazines.flat_map(|magazine| unsafe { magazine.open(|m| m.slots().to_vec()) }).collect()
     }
 
-    /// The never-used slots that threads have.
+    /// The never-used slots in the runs of threads.
     fn in_runs(&mut self) -> Vec<*mut u8> {
         let threads =
             self.threads.iter().flat_map(|thread| thread.classes.iter().zip(&self.classes));
         threads
             .flat_map(|(magazine, class)| {
-                // SAFETY: C1: the core is the caller's alone.
+                // SAFETY: C1: the caller has exclusive access to the core.
                 unsafe { magazine.open(|m| *m.run()) }.slots(class.size)
             })
             .collect()
     }
 
-    /// The never-used slots that no thread has yet.
+    /// The never-used slots that no thread has taken yet.
     fn in_open_slabs(&self) -> Vec<*mut u8> {
         let rest = |class: &Class| class.open.lock().rest.slots(class.size);
         self.classes.iter().flat_map(rest).collect()
@@ -75,17 +76,17 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         granules.into_iter().flat_map(slabs).filter(|slab| !slab.first().is_null())
     }
 
-    /// How many slots an opened slab has.
+    /// The number of slots in an opened slab.
     pub(super) fn slots_of(&self, slab: &Slab) -> usize {
         let bytes = 1 << self.slab_log;
         (bytes - slab.first().addr() % bytes) / self.size(slab.class())
     }
 
-    /// Checks C2 when nobody has the core: the slots opened are as many as those handed out, in
-    /// magazines and runs, in open slabs and in the bitmaps of listed ones.
+    /// Checks C2, with exclusive access: the opened slots are as many as all live slots and those
+    /// in magazines, in runs, in open slabs and in the bitmaps of listed slabs.
     ///
     /// # Panics
-    /// If slots are lost or in two places.
+    /// Panics if a slot is lost or in two places.
     #[cfg(silvics_shuttle)]
     pub(super) fn assert_conserved(&self) {
         let mut opened = [0; CLASSES];
@@ -95,14 +96,14 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         for (number, class) in self.classes.iter().enumerate() {
             let slots = |run: crate::magazine::Run| run.slots(class.size).count();
             let magazines = self.threads.iter().map(|t| &t.classes[number]);
-            // SAFETY: nobody else has the core.
+            // SAFETY: C1: nobody else has the core.
             let held = magazines.map(|m| unsafe { m.open(|m| m.len() + slots(*m.run())) });
             let kept = self.live(number) + held.sum::<usize>() + slots(class.open.lock().rest);
             let (opened, mut marked) = (opened[number], 0);
-            // SAFETY: C3. What is marked in a slab that nobody has listed is lost (S3).
+            // SAFETY: C3. Slots marked in a slab that is not listed are lost (S3).
             while let Some(slab) = unsafe { class.freed.lock().pop() } {
                 if !slab.serves(number) {
-                    continue; // S4: nothing of this class
+                    continue; // S4: the slab has no slots of this class
                 }
                 let bits = self.words_of(slab).iter().map(|word| word.load(Ordering::Relaxed));
                 marked += bits.map(|bits| bits.count_ones() as usize).sum::<usize>();
@@ -110,7 +111,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
             assert_eq!(
                 opened,
                 kept + marked,
-                "of the slots of {} bytes {marked} are marked free \
+                "{opened} slots of {} bytes were opened, but {marked} are marked free \
                 and {kept} are elsewhere (C2)",
                 class.size
             );
@@ -131,10 +132,10 @@ mod tests {
         slots.map(|(slot, bytes)| (slot.addr().get(), bytes)).collect()
     }
 
-    /// Two classes after three threads: slots are marked free and in every place the census has to leave
-    /// out. Were one of them forgotten, its slots would be counted as handed out.
+    /// Two classes after three threads have used them: slots are marked free and in every place
+    /// that the census must leave out. A forgotten place would show its slots as live.
     #[test]
-    #[cfg_attr(miri, ignore = "takes minutes, as every access of a granule's header does its part")]
+    #[cfg_attr(miri, ignore = "takes minutes: Miri checks every access to a granule's header")]
     fn every_place_of_free_slots_counts() {
         let shapes = [ClassShape { size: 48, run: 100 }, ClassShape { size: 2000, run: 4 }];
         let tuning = Tuning::default().colouring(true);
@@ -142,7 +143,7 @@ mod tests {
         let mut core = Core::<2, 16>::new(shapes, 16, 16 << 10, 48, &config);
         let together = Barrier::new(3);
         let work = |seed: usize| {
-            together.wait(); // as many caches as threads
+            together.wait(); // so that each thread has a cache
             let mut kept = Set::new();
             for (class, ClassShape { size, .. }) in shapes.into_iter().enumerate() {
                 let slots: Vec<_> = (0..300).map(|_| core.alloc(class).unwrap()).collect();
@@ -162,7 +163,7 @@ mod tests {
             let threads: Vec<_> = (0..3).map(|seed| scope.spawn(move || work(seed))).collect();
             threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
         });
-        // Slots nobody has used yet are left, of a run and of a slab.
+        // Some never-used slots are left, in a run and in an open slab.
         while core.in_runs().is_empty() || core.in_open_slabs().is_empty() {
             kept.insert((core.alloc(0).unwrap().addr().get(), 48));
         }

@@ -1,15 +1,17 @@
-//! Slabs without a slot in use go back to the system.
+//! Returns slabs without a used slot to the system.
 //!
 //! # Algorithm
 //! ```text
-//! shrink:  mark free what this thread has in its magazines and runs
+//! shrink:  mark free the slots in this thread's magazines and runs
 //!          for each class:
-//!            mark free what nobody has had of the open slab
-//!            under the lock of the list: take off it the slabs all of whose slots are marked free
-//!            of each, take the slots; tell the system that the pages are not needed; close it, and back to `Growth`
+//!            mark free the never-used slots of the open slab
+//!            under the list's lock: unlist the slabs all of whose slots are marked free
+//!            for each of them: take its slots; discard its pages; close it and pass it to `Growth`
 //! ```
-//! A closed slab keeps its addresses, and its entry in its granule's header, which stays. The next slab that any class
-//! opens is a closed one, if there is one. Where the system takes back larger pages only, nothing is done. What others do meanwhile: S4 of `slab.rs`.
+//! A closed slab keeps its addresses, and its entry in the header of its granule, which stays
+//! mapped. The next slab that any class opens is a closed one, if there is one. If the system only
+//! takes back pages larger than a slab, `shrink` does nothing. S4 in `slab.rs` says what other
+//! threads may do meanwhile.
 
 use super::Core;
 use crate::growth::Growth;
@@ -19,7 +21,8 @@ use crate::slab::{Slab, SlabList};
 use silvics_sync::per_thread::thread_index;
 
 impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
-    /// Gives the slabs back to the system of which no slot is handed out or at another thread's hand. How many bytes.
+    /// Returns slabs to the system that have no live slot and none in another thread's cache.
+    /// Returns the number of bytes.
     pub(crate) fn shrink(&self) -> usize {
         if !self.growth.lock().gives_back() {
             return 0;
@@ -31,9 +34,10 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     fn shrink_class(&self, class: usize) -> usize {
         let shape = &self.classes[class];
         let rest = std::mem::replace(&mut shape.open.lock().rest, Run::EMPTY);
-        // SAFETY: nobody has had them (C2).
+        // SAFETY: C2: no thread has had these slots.
         rest.slots(shape.size).for_each(|slot| unsafe { self.mark_slot_free(slot) });
-        // Whoever finds no slot while the slabs are off their list waits for this, and has one of them then.
+        // A thread that finds no slot while the slabs are unlisted waits for this lock, and then
+        // reopens one of them.
         let mut growth = self.growth.lock();
         let idle = self.take_idle(class);
         let given = idle.into_iter().map(|slab| self.close(slab, &mut growth)).sum();
@@ -41,10 +45,10 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         given
     }
 
-    /// Takes the idle slabs of a class off its list.
+    /// Takes the idle slabs of `class` off its list.
     fn take_idle(&self, class: usize) -> Vec<&Slab> {
         let mut idle = Vec::new();
-        // Whoever needs a slot waits: so nobody finds the list empty that is not.
+        // A thread that needs a slot waits for the lock, so it never sees the emptied list.
         let mut freed = self.classes[class].freed.lock();
         let mut listed = std::mem::replace(&mut *freed, SlabList::new());
         let mut of_others = SlabList::new();
@@ -71,16 +75,18 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         slab.is_idle(&self.words_of(slab)[..slots.div_ceil(64)], slots)
     }
 
-    /// Closes an idle slab that is off its list, unless the system does not take its pages. The bytes that have gone back.
+    /// Closes an idle slab that is off its list, unless the system refuses its pages. Returns the
+    /// number of bytes returned to the system.
     fn close(&self, slab: &Slab, growth: &mut Growth) -> usize {
         let words = self.words_of(slab);
         while slab.take(words).is_some() {}
         let first = slab.first();
         let granule = first.map_addr(|first| first & !(HUGE_PAGE - 1));
         let index = (first.addr() - granule.addr()) >> self.slab_log;
-        // SAFETY: its slots are ours, and so is a bitmap in front of them, which nobody writes without a slot.
+        // SAFETY: the caller has taken all its slots (C2). The bitmap in front of them is only
+        // written by threads that have a slot.
         let Some(given) = (unsafe { growth.discard(granule, index) }) else {
-            // As if all had been freed now.
+            // The system kept the pages: mark all slots free again.
             let slots = self.slots_of(slab);
             for word in 0..slots.div_ceil(64) {
                 let bits = u64::MAX >> 64usize.saturating_sub(slots - 64 * word);
@@ -90,7 +96,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
             return 0;
         };
         #[cfg(silvics_poison)]
-        // SAFETY: as above.
+        // SAFETY: the slots are the caller's, taken above.
         unsafe {
             crate::poison::forget(
                 std::ptr::NonNull::new_unchecked(first),
@@ -102,11 +108,11 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         given
     }
 
-    /// Marks free what is at the calling thread's hand.
+    /// Marks free the slots in the calling thread's magazines and runs.
     fn give_up_own(&self) {
         let own = thread_index().and_then(|index| self.threads.get(index));
         for (class, magazine) in own.iter().flat_map(|own| own.classes.iter().enumerate()) {
-            // SAFETY: C1; nothing in there comes back here.
+            // SAFETY: C1; `work` does not open the magazine again.
             unsafe {
                 magazine.open(|magazine| {
                     let held = magazine.len() as i64;
@@ -117,10 +123,10 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         }
     }
 
-    /// Marks free what is in a magazine, and its run.
+    /// Marks free the slots in a magazine and in its run.
     pub(super) fn empty(&self, class: usize, magazine: &mut Open<'_>) {
         let run = std::mem::replace(magazine.run(), Run::EMPTY);
-        // SAFETY: C2: what is in a magazine and its run is free.
+        // SAFETY: C2: slots in a magazine and its run are free.
         unsafe {
             while let Some(slot) = magazine.pop() {
                 self.mark_slot_free(slot);

@@ -1,4 +1,4 @@
-//! jemalloc, as its user gets it.
+//! jemalloc as a heap, with its own defaults.
 
 use super::Heap;
 use std::alloc::Layout;
@@ -6,28 +6,28 @@ use std::ffi::c_int;
 use std::ptr::NonNull;
 use tikv_jemalloc_sys::{MALLOCX_ALIGN, mallocx, nallocx, sdallocx};
 
-/// jemalloc: objects of one size class side by side, whatever their kind, in the arena of the thread that
-/// allocated them and through its thread caches.
+/// jemalloc: objects of one size class lie side by side, whatever their kind, in the arena of the
+/// allocating thread and through its thread caches.
 ///
-/// Its options are jemalloc's own, as the program sets them. The same library may be the program's
-/// global allocator.
+/// The program sets jemalloc's options as usual. The library may also be the program's global
+/// allocator.
 ///
 /// Source: jemalloc 5.3, its manual page (`mallocx`, `sdallocx`, `nallocx`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Jemalloc;
 
-/// jemalloc's flags for what `layout` needs beyond what its size classes have anyway: a class of at
-/// least 16 bytes is a multiple of 16 (its quantum on 64-bit machines).
+/// jemalloc's flags for an alignment that its size classes do not have anyway. A class of at least
+/// 16 bytes is a multiple of 16 (its quantum on 64-bit machines).
 pub(super) fn alignment(layout: Layout) -> c_int {
     let natural = layout.align() <= 16 && layout.align() <= layout.size();
     if natural { 0 } else { MALLOCX_ALIGN(layout.align()) }
 }
 
-/// What jemalloc takes for an object: its size class.
+/// The bytes that jemalloc takes for an object: those of its size class.
 pub(super) fn class_bytes(layout: Layout) -> usize {
     // SAFETY: the layout is not empty.
     let bytes = unsafe { nallocx(layout.size(), alignment(layout)) };
-    bytes.max(layout.size()) // 0 for what is too large to be had
+    bytes.max(layout.size()) // `nallocx` returns 0 for sizes too large to allocate
 }
 
 // SAFETY: jemalloc's contract for `mallocx` and `sdallocx`; both may be called from all threads.
@@ -44,7 +44,7 @@ unsafe impl Heap for Jemalloc {
 
     #[inline]
     unsafe fn free(&self, _kind: &'static str, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's promise: allocated with this size and these flags.
+        // SAFETY: the caller's promise: `alloc` used this size and these flags.
         unsafe { sdallocx(object.as_ptr().cast(), layout.size(), alignment(layout)) };
     }
 }

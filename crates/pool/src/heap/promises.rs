@@ -1,8 +1,9 @@
-//! What is promised of every allocator taken in as a heap.
+//! Checks the contract of every allocator that is available as a heap.
 
 #![cfg(any(feature = "jemalloc", feature = "mimalloc", feature = "tcmalloc"))]
 
-use super::{Heap, PAGE};
+use super::Heap;
+use crate::SMALL_PAGE;
 use std::alloc::Layout;
 use std::collections::HashSet;
 use std::ptr::NonNull;
@@ -12,19 +13,19 @@ fn layout(size: usize, align: usize) -> Layout {
 }
 
 struct Object(NonNull<u8>, Layout);
-// SAFETY: handed over whole.
+// SAFETY: the object moves to another thread as a whole.
 unsafe impl Send for Object {}
 
 impl Object {
     fn new(heap: &dyn Heap, of: Layout, fill: u8) -> Self {
         let object = heap.alloc("node", of).unwrap();
         assert_eq!(object.addr().get() % of.align(), 0, "{of:?}");
-        // SAFETY: `of.size()` bytes, ours alone.
+        // SAFETY: `of.size()` bytes that are ours alone.
         unsafe { object.write_bytes(fill, of.size()) };
         Self(object, of)
     }
 
-    /// Gives it back, having seen that nobody else wrote to it.
+    /// Frees the object, after checking that nobody else wrote to it.
     fn free(self, heap: &dyn Heap, fill: u8) {
         // SAFETY: written by `new`.
         let content = unsafe { std::slice::from_raw_parts(self.0.as_ptr(), self.1.size()) };
@@ -40,8 +41,8 @@ fn free_all(heap: &dyn Heap, objects: impl IntoIterator<Item = Object>, fill: u8
     }
 }
 
-/// Alignment, `bytes` against the allocator's own word for an object (`None`: that is not exact), frees by
-/// another thread, and that these make room.
+/// Checks alignment, `bytes` against the size that the allocator itself reports (`None`: not
+/// exact), frees by another thread, and that freed memory is reused.
 fn keeps_its_promises(heap: &dyn Heap, usable: impl Fn(NonNull<u8>) -> Option<usize>) {
     let sizes =
         [1, 8, 9, 16, 24, 40, 48, 64, 65, 100, 112, 200, 320, 1000, 1024, 4096, 5000, 12_288];
@@ -49,8 +50,8 @@ fn keeps_its_promises(heap: &dyn Heap, usable: impl Fn(NonNull<u8>) -> Option<us
     let mut objects = Vec::new();
     for size in sizes.into_iter().chain(large) {
         for align in [1, 8, 16, 32, 64, 128, 4096] {
-            // Several: what one happens to have another may not.
-            for _ in 0..if size > PAGE { 2 } else { 20 } {
+            // Several, as the first may be aligned by chance.
+            for _ in 0..if size > SMALL_PAGE { 2 } else { 20 } {
                 let of = layout(size, align);
                 let object = Object::new(heap, of, objects.len() as u8);
                 assert!(heap.bytes(of) >= size);
@@ -77,8 +78,8 @@ fn keeps_its_promises(heap: &dyn Heap, usable: impl Fn(NonNull<u8>) -> Option<us
     }
 }
 
-/// Many times the same objects, each freed by a thread that did not allocate it: if they did not make
-/// room for the next, there would be many addresses.
+/// Allocates the same objects many times, each freed by a thread that did not allocate it. If freed
+/// memory were not reused, there would be many addresses.
 fn recycles_what_others_free(heap: &dyn Heap) {
     const BATCH: usize = 1000;
     let of = layout(48, 8);
@@ -96,7 +97,7 @@ fn recycles_what_others_free(heap: &dyn Heap) {
     assert!(addresses.len() < 40 * BATCH, "{} places for 200 batches of {BATCH}", addresses.len());
 }
 
-/// Eight threads that each allocate for the next one to free.
+/// Eight threads each allocate objects for the next one to free.
 fn threads_share(heap: &dyn Heap) {
     let (sends, receives): (Vec<_>, Vec<_>) =
         (0..8).map(|_| std::sync::mpsc::channel::<Object>()).unzip();
@@ -186,8 +187,8 @@ mod jemalloc {
         });
     }
 
-    /// Threads that come and go use the caches of those before them, and the arenas go with the heap:
-    /// so many heaps and threads would else run out of both.
+    /// Threads that come and go use the caches of earlier threads, and the arenas end with the
+    /// heap. Otherwise this many heaps and threads would exhaust both.
     #[test]
     fn arenas_and_caches_are_given_back() {
         for _ in 0..600 {
@@ -201,7 +202,7 @@ mod jemalloc {
                             // SAFETY: allocated above with this kind and layout, used no more.
                             unsafe { heap.free(kind, object, layout(64, 8)) };
                         }
-                        heap.alloc("a", layout(64, 8)).unwrap(); // goes with the heap
+                        heap.alloc("a", layout(64, 8)).unwrap(); // released with the heap
                     })
                 })
                 .collect();
@@ -211,7 +212,7 @@ mod jemalloc {
         }
     }
 
-    /// An allocation from a thread's last moments, when its index is gone.
+    /// A thread allocates while it ends, after its index is gone.
     #[test]
     fn a_threads_last_moments_use_the_arena_directly() {
         struct Late(Arc<SegregatedJemalloc>, Option<Object>);
@@ -248,7 +249,7 @@ fn mimalloc_keeps_its_promises() {
     });
     let of = layout(600_000, 64);
     let object = Object::new(&Mimalloc, of, 1);
-    // SAFETY: as above.
+    // SAFETY: an object of mimalloc's.
     let usable = unsafe { libmimalloc_sys::mi_usable_size(object.0.as_ptr().cast()) };
     let bytes = Mimalloc.bytes(of);
     assert!((bytes..=bytes + bytes / 8).contains(&usable), "{usable} for {bytes}");
@@ -256,7 +257,7 @@ fn mimalloc_keeps_its_promises() {
     recycles_what_others_free(&Mimalloc);
     threads_share(&Mimalloc);
     let of = layout(100, 1 << 16);
-    Object::new(&Mimalloc, of, 1).free(&Mimalloc, 1); // by the global allocator
+    Object::new(&Mimalloc, of, 1).free(&Mimalloc, 1); // from the global allocator
 }
 
 #[cfg(all(feature = "tcmalloc", target_os = "linux"))]
@@ -264,7 +265,7 @@ fn mimalloc_keeps_its_promises() {
 fn tcmalloc_keeps_its_promises() {
     use crate::Tcmalloc;
     unsafe extern "C" {
-        /// Of a sampled object what it would take if it were not.
+        /// The allocated size; for a sampled object, the size it would have if it were not sampled.
         fn MallocExtension_Internal_GetAllocatedSize(object: *const u8) -> usize;
     }
     keeps_its_promises(&Tcmalloc, |object| {

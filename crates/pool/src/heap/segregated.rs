@@ -14,44 +14,45 @@ use tikv_jemalloc_sys::{
     MALLOCX_ARENA, MALLOCX_TCACHE, MALLOCX_TCACHE_NONE, mallctl, mallocx, sdallocx,
 };
 
-/// Arenas that all such heaps of the program may have at once. jemalloc knows 4095, and makes four per
-/// processor for itself.
+/// The most arenas that all such heaps of the program may have at once. jemalloc allows 4095, and
+/// makes four per processor for itself.
 const MOST_ARENAS: usize = 1024;
 
-/// Those there are. Relaxed: a count, which publishes nothing.
+/// The number of arenas now. Relaxed: a count, which publishes nothing.
 static ARENAS: AtomicUsize = AtomicUsize::new(0);
 
 /// jemalloc with an arena per kind of object, so that no two kinds share a 4 KiB page.
 ///
-/// So Arbel-Raviv, Brown and Morrison (USENIX ATC 2018, section 5) segregated objects: with an instance of
-/// the allocator for each kind. (Arenas of one jemalloc may still share 2 MiB of address space, which a
-/// [`Pool`](crate::Pool) does not.)
+/// Arbel-Raviv, Brown and Morrison (USENIX ATC 2018, section 5) segregated objects in this way,
+/// with an instance of the allocator for each kind. (Unlike [`Pool`](crate::Pool)s, arenas of one
+/// jemalloc may still share 2 MiB of address space.)
 /// ```text
 /// arena  = one per kind, made for its first object, destroyed with the heap
-/// cache  = an explicit thread cache per kind and thread, made for the thread's first object of the kind
+/// cache  = an explicit thread cache per kind and thread, made for the first object of the kind
 /// alloc: from the cache, which refills itself from the arena
 /// free:  into the cache of the thread that frees; it flushes itself into the arena
 /// ```
-/// A cache belongs to a thread index (`silvics_sync::per_thread`): the next thread with that index goes
-/// on with it. Threads whose local variables are gone, and those for whom jemalloc has no cache left
-/// (it knows 4094), use the arena directly, under its locks.
+/// A cache belongs to a thread index (`silvics_sync::per_thread`), and the next thread with that
+/// index continues to use it. Some threads use the arena directly, under its locks. These are
+/// threads whose thread-local variables are destroyed, and threads that find no cache left
+/// (jemalloc allows 4094).
 ///
-/// Dropping the heap returns all of its memory, objects still there included. While 1024 arenas exist
-/// in such heaps, the first object of another kind is refused.
+/// Dropping the heap returns all of its memory, including objects still allocated. While 1024
+/// arenas exist in such heaps, the first object of another kind is refused.
 ///
 /// Source: jemalloc 5.3, its manual page (`arenas.create`, `arena.<i>.destroy`, `tcache.create`).
 ///
 /// # Invariants
-/// * G1: a thread's cell is used by the thread whose index it has (P1 and P2 of
-///   `silvics_sync::per_thread`), or by the one that drops the heap.
-/// * G2: `arenas` has an arena of the heap's own for each kind, all different. Only objects of that kind
-///   come from it, and only they go into its caches.
+/// * G1: a thread's cell is used only by the thread whose index it has (P1 and P2 of
+///   `silvics_sync::per_thread`), or by the thread that drops the heap.
+/// * G2: `arenas` has one arena per kind, all different and owned by the heap. Only objects of that
+///   kind come from it, and only they go into its caches.
 pub struct SegregatedJemalloc {
     threads: PerThread<Own>,
     arenas: Mutex<Vec<(&'static str, c_uint)>>,
 }
 
-/// A thread's caches.
+/// The caches of one thread.
 #[derive(Default)]
 struct Own(UnsafeCell<Vec<Cache>>);
 
@@ -79,22 +80,22 @@ impl fmt::Debug for SegregatedJemalloc {
     }
 }
 
-/// Asks jemalloc for a new thing of that name; its number.
+/// Creates an arena or a cache, by the name of jemalloc's command for it. Returns its number.
 fn create(name: &CStr) -> Option<c_uint> {
     let (mut number, mut bytes): (c_uint, _) = (0, size_of::<c_uint>());
-    // SAFETY: the two commands this is called with give an unsigned integer and take nothing.
+    // SAFETY: both commands that callers pass write an unsigned integer and read nothing.
     let error =
         unsafe { mallctl(name.as_ptr(), (&raw mut number).cast(), &raw mut bytes, null_mut(), 0) };
     (error == 0).then_some(number)
 }
 
 impl SegregatedJemalloc {
-    /// A heap without any arena yet.
+    /// Makes a heap without arenas.
     pub fn new() -> Self {
         Self { threads: PerThread::new(()), arenas: Mutex::default() }
     }
 
-    /// The arena of `kind`, made if need be.
+    /// The arena of `kind`, created if necessary.
     fn arena(&self, kind: &'static str) -> Option<c_uint> {
         let mut arenas = self.arenas.lock();
         if let Some(&(_, arena)) = arenas.iter().find(|(of, _)| *of == kind) {
@@ -113,13 +114,13 @@ impl SegregatedJemalloc {
         arena
     }
 
-    /// jemalloc's flags for objects of `kind` on the calling thread; `None` if there is no arena for
-    /// them.
+    /// jemalloc's flags for objects of `kind` on the calling thread, or `None` if their arena could
+    /// not be created.
     #[inline]
     fn flags(&self, kind: &'static str) -> Option<c_int> {
         let own = thread_index().and_then(|index| self.threads.get_or_make(index));
         let Some(own) = own else { return self.uncached(kind) };
-        // SAFETY: G1; nothing below comes back here.
+        // SAFETY: G1; nothing below calls `flags` again.
         let caches = unsafe { &mut *own.0.get() };
         match caches.iter().find(|c| std::ptr::eq(c.kind, kind) || c.kind == kind) {
             Some(cache) => Some(cache.flags),
@@ -143,8 +144,8 @@ impl SegregatedJemalloc {
     }
 }
 
-// SAFETY: jemalloc's contract for `mallocx` and `sdallocx`, which may be called from all threads, with an
-// explicit cache from one at a time (G1). The arenas live as long as the heap.
+// SAFETY: jemalloc's contract for `mallocx` and `sdallocx`. All threads may call them, with an
+// explicit cache only one at a time (G1). The arenas live as long as the heap.
 unsafe impl Heap for SegregatedJemalloc {
     fn bytes(&self, layout: Layout) -> usize {
         class_bytes(layout)
@@ -159,7 +160,7 @@ unsafe impl Heap for SegregatedJemalloc {
 
     #[inline]
     unsafe fn free(&self, kind: &'static str, object: NonNull<u8>, layout: Layout) {
-        // The kind has an arena: the object came from it.
+        // The kind has an arena, because the object came from it.
         let flags = self.flags(kind).unwrap_or(MALLOCX_TCACHE_NONE) | alignment(layout);
         // SAFETY: the caller's promise: allocated with this size and alignment; the cache is the
         // kind's (G2).
@@ -170,10 +171,11 @@ unsafe impl Heap for SegregatedJemalloc {
 impl Drop for SegregatedJemalloc {
     fn drop(&mut self) {
         for own in self.threads.iter() {
-            // SAFETY: G1.
+            // SAFETY: G1: this thread drops the heap.
             for cache in unsafe { &*own.0.get() } {
                 let (mut tcache, bytes) = (cache.tcache, size_of::<c_uint>());
-                // SAFETY: takes the number of a cache, made by `add_cache` and used no more.
+                // SAFETY: the command reads the number of a cache; `add_cache` made it, and nobody
+                // uses it any more.
                 let error = unsafe {
                     let name = c"tcache.destroy".as_ptr();
                     mallctl(name, null_mut(), null_mut(), (&raw mut tcache).cast(), bytes)
@@ -183,8 +185,8 @@ impl Drop for SegregatedJemalloc {
         }
         for (kind, arena) in self.arenas.lock().drain(..) {
             let name = CString::new(format!("arena.{arena}.destroy")).unwrap_or_default();
-            // SAFETY: takes and gives nothing. The arena was made by `arena`, no cache holds anything of
-            // it any more, and its objects are gone with the heap.
+            // SAFETY: the command reads and writes nothing. `arena` made the arena, no cache holds
+            // anything of it any more, and its objects end with the heap.
             let error = unsafe { mallctl(name.as_ptr(), null_mut(), null_mut(), null_mut(), 0) };
             debug_assert_eq!(error, 0, "arena.{arena}.destroy, of {kind}");
             ARENAS.fetch_sub(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! tcmalloc, as its user gets it.
+//! tcmalloc as a heap, with its own defaults.
 
 use super::Heap;
 use libtcmalloc_sys::{
@@ -10,16 +10,17 @@ use std::ffi::c_int;
 use std::ptr::NonNull;
 
 unsafe extern "C" {
-    /// The bytes tcmalloc takes for so many, aligned to 2^`flags`. It is compiled into
-    /// `libtcmalloc_sys`, which does not name it.
+    /// The bytes tcmalloc takes for an object of `size` bytes, aligned to 2^`flags`.
+    /// `libtcmalloc_sys` contains this function but does not declare it.
     safe fn nallocx(size: usize, flags: c_int) -> usize;
 }
 
-/// Google's tcmalloc: objects of one size class side by side, whatever their kind, through the cache of
-/// the processor or, where the C library keeps restartable sequences to itself, of the thread.
+/// Google's tcmalloc: objects of one size class lie side by side, whatever their kind. They go
+/// through the cache of the processor, or that of the thread if the C library uses restartable
+/// sequences itself.
 ///
-/// Its options are tcmalloc's own: among them it samples one object in about 2 MiB, which lies on a
-/// page of its own (8 KiB) that [`Heap::bytes`] does not count.
+/// The program sets tcmalloc's options as usual. By default it samples one object in about 2 MiB. A
+/// sampled object lies on a page of its own (8 KiB), which [`Heap::bytes`] does not count.
 ///
 /// Source: github.com/google/tcmalloc, `tcmalloc/tcmalloc.cc`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,7 +34,7 @@ unsafe impl Heap for Tcmalloc {
 
     #[inline]
     fn alloc(&self, _kind: &'static str, layout: Layout) -> Option<NonNull<u8>> {
-        // SAFETY: they may be called with any size and a power of two.
+        // SAFETY: `new_aligned` accepts any size, and any power of two as alignment.
         NonNull::new(unsafe { new_aligned(layout.size(), layout.align()) }.cast())
     }
 
