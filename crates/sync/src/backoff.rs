@@ -1,27 +1,28 @@
-//! How a thread waits for another.
+//! Bounded waiting for another thread.
 
 use crate::hint::spin_loop;
 use crate::thread::yield_now;
 
-/// Exponential backoff: a few pauses, doubling, then giving the processor away.
+/// Exponential backoff: the thread pauses, twice as long each time, and after a few waits yields
+/// the processor.
 ///
-/// A waiter must yield sooner or later: with more threads than cores the thread it waits for may
-/// not be running. [`Backoff::wait`] never blocks for longer than one scheduling quantum.
+/// A waiter must yield eventually: with more threads than cores, the thread it waits for may not be
+/// running. [`Backoff::wait`] never blocks for longer than one scheduling quantum.
 #[derive(Debug, Default)]
 pub struct Backoff {
     step: u32,
 }
 
 impl Backoff {
-    /// Pauses double up to 2^`SPIN_LIMIT`, some hundreds of nanoseconds; then every wait yields.
+    /// Pauses double up to 2^`SPIN_LIMIT`, some hundreds of nanoseconds. Every later wait yields.
     const SPIN_LIMIT: u32 = 6;
 
-    /// A fresh backoff: the first wait is one pause.
+    /// Makes a backoff whose first wait is one pause.
     pub const fn new() -> Self {
         Self { step: 0 }
     }
 
-    /// Waits a little, longer than the last time.
+    /// Waits a little: longer than at the previous call.
     #[inline]
     pub fn wait(&mut self) {
         if cfg!(any(silvics_loom, silvics_shuttle)) || self.step > Self::SPIN_LIMIT {
@@ -34,8 +35,8 @@ impl Backoff {
         self.step += 1;
     }
 
-    /// Waits while `busy` holds, as far as the caller can see: it must look again. (A model checker
-    /// may show a stale value forever, so there this waits once.)
+    /// Waits while `busy` returns true. The caller must check the condition again afterwards: a
+    /// model checker may show a stale value forever, so under one this waits only once.
     #[inline]
     pub fn wait_while(&mut self, busy: impl Fn() -> bool) {
         loop {
@@ -46,7 +47,7 @@ impl Backoff {
         }
     }
 
-    /// Whether the next wait gives the processor away.
+    /// Whether the next wait yields the processor.
     pub const fn yields(&self) -> bool {
         self.step > Self::SPIN_LIMIT
     }

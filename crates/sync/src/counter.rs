@@ -1,27 +1,30 @@
-//! A counter without a shared line.
+//! A counter without a shared cache line.
 //!
 //! # Memory ordering
 //! | word | site | ordering | why |
 //! |---|---|---|---|
 //! | stripe | `add` load and store | Relaxed | one writer at a time (P1 of [`crate::per_thread`]) |
 //! | `orphans` | `add` | Relaxed | an RMW loses nothing; nothing is published through it |
-//! | both | `sum` loads | Relaxed | exact only once the adders are known to have stopped, and whatever told the caller so (a join, a channel) ordered their stores before |
+//! | both | `sum` loads | Relaxed | exact only if the caller knows that the adders have stopped; it learned this by a join or a channel, which ordered their stores before |
 
 use crate::atomic::{AtomicU64, Ordering};
 use crate::per_thread::{Account, PerThread, thread_index};
 
-/// A signed sum striped over threads: adding writes a line of the caller's own, reading walks
-/// all stripes. After the sources of section 5.5 of the contention adapting tree's benchmarks
+/// A signed sum striped over threads.
+///
+/// Adding writes a cache line of the calling thread alone; reading visits all stripes. The design
+/// follows the sources of section 5.5 of the contention adapting tree's benchmarks
 /// (`erlang/otp#2190`).
 #[derive(Debug)]
 pub struct StripedCounter<A: Account = ()> {
     stripes: PerThread<AtomicU64, A>,
-    /// For threads whose local variables are gone, or whose stripe could not be had.
+    /// The shared stripe, for threads whose thread-local variables are destroyed or whose stripe
+    /// could not be allocated.
     orphans: AtomicU64,
 }
 
 impl<A: Account> StripedCounter<A> {
-    /// A counter at zero, whose stripes are at the expense of `account`.
+    /// Makes a counter at zero. `account` is charged for its stripes.
     pub fn new(account: A) -> Self {
         Self { stripes: PerThread::new(account), orphans: AtomicU64::new(0) }
     }
@@ -40,8 +43,10 @@ impl<A: Account> StripedCounter<A> {
         }
     }
 
-    /// The sum: exact when nobody adds meanwhile; else each addition made meanwhile may or may not
-    /// be in it, one by one (the stripes are not read at one moment). O(threads).
+    /// Returns the sum. O(threads).
+    ///
+    /// The sum is exact if no thread adds meanwhile. Otherwise each concurrent addition may or may
+    /// not be included, as the stripes are not read atomically.
     pub fn sum(&self) -> i64 {
         let stripes = self.stripes.iter().map(|s| s.load(Ordering::Relaxed));
         stripes.fold(self.orphans.load(Ordering::Relaxed), u64::wrapping_add).cast_signed()

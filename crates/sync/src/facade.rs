@@ -1,8 +1,8 @@
-//! The facade: one name for each primitive, whichever machine runs it.
+//! The facade: one name for each primitive, whether the machine or a model checker runs it.
 //!
 //! `loom` and `shuttle` need their own atomics to see and schedule every access. The cfgs are
-//! `silvics_loom` and `silvics_shuttle`, never plain `loom`, which would also switch the
-//! dependencies that know that name.
+//! `silvics_loom` and `silvics_shuttle`. A plain `loom` would also switch dependencies that know
+//! this cfg.
 
 /// Atomic types, fences and orderings.
 pub mod atomic {
@@ -23,7 +23,7 @@ pub mod atomic {
     };
 }
 
-/// The machine's own atomics, for what no model is to see.
+/// The machine's own atomics, for state that no model checker shall see.
 pub(crate) mod machine {
     pub(crate) use std::sync::atomic::AtomicU8;
     #[cfg(not(silvics_shuttle))]
@@ -36,12 +36,12 @@ pub(crate) mod machine {
     };
 }
 
-/// Interior mutability that loom can watch.
+/// Interior mutability that loom can check.
 pub mod cell {
     #[cfg(silvics_loom)]
     pub use loom::cell::UnsafeCell;
 
-    /// A cell reached through closures, as loom's is, so that code written over it can be checked.
+    /// A cell accessed through closures, as loom's is, so that code which uses it can be checked.
     #[cfg(not(silvics_loom))]
     #[derive(Debug, Default)]
     #[repr(transparent)]
@@ -49,7 +49,7 @@ pub mod cell {
 
     #[cfg(not(silvics_loom))]
     impl<T> UnsafeCell<T> {
-        /// A cell holding `value`.
+        /// Makes a cell that contains `value`.
         pub const fn new(value: T) -> Self {
             Self(std::cell::UnsafeCell::new(value))
         }
@@ -57,15 +57,15 @@ pub mod cell {
 
     #[cfg(not(silvics_loom))]
     impl<T: ?Sized> UnsafeCell<T> {
-        /// Calls `f` with a pointer to the content; reading through it is the caller's promise
-        /// that nobody writes meanwhile.
+        /// Calls `f` with a pointer to the content. A caller that reads through it promises that no
+        /// thread writes meanwhile.
         #[inline(always)]
         pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
             f(self.0.get())
         }
 
-        /// Calls `f` with a pointer to the content; writing through it is the caller's promise
-        /// that nobody else accesses it meanwhile.
+        /// Calls `f` with a pointer to the content. A caller that writes through it promises that
+        /// no other thread accesses the content meanwhile.
         #[inline(always)]
         pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
             f(self.0.get())
@@ -73,7 +73,7 @@ pub mod cell {
     }
 }
 
-/// Spinning.
+/// The hint of spin loops.
 pub mod hint {
     #[cfg(all(silvics_shuttle, not(silvics_loom)))]
     pub use crate::model::yield_now as spin_loop;
@@ -83,7 +83,7 @@ pub mod hint {
     pub use std::hint::spin_loop;
 }
 
-/// Threads.
+/// Threads that the model checkers can schedule.
 pub mod thread {
     #[cfg(all(silvics_shuttle, not(silvics_loom)))]
     pub use crate::model::yield_now;
@@ -107,18 +107,18 @@ mod mutex {
 
     pub use blocking::MutexGuard;
 
-    /// A blocking mutex for slow paths, without poisoning: what it protects is left consistent by
-    /// every path that can unwind.
+    /// A blocking mutex for slow paths, without poisoning: every path that can unwind leaves the
+    /// protected value consistent.
     #[derive(Debug, Default)]
     pub struct Mutex<T>(blocking::Mutex<T>);
 
     impl<T> Mutex<T> {
-        /// A mutex protecting `value`.
+        /// Makes a mutex that protects `value`.
         pub fn new(value: T) -> Self {
             Self(blocking::Mutex::new(value))
         }
 
-        /// Locks it, blocking the thread while another holds it.
+        /// Locks the mutex, blocking the thread while another holds it.
         pub fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
         }
@@ -127,7 +127,7 @@ mod mutex {
 #[cfg(any(silvics_loom, not(silvics_shuttle)))]
 pub use mutex::{Mutex, MutexGuard};
 
-/// Declares thread-local variables that loom and shuttle know of.
+/// Declares thread-local variables that loom and shuttle can model.
 ///
 /// ```
 /// use std::cell::Cell;
@@ -140,13 +140,13 @@ pub use mutex::{Mutex, MutexGuard};
 macro_rules! thread_local {
     ($($body:tt)*) => { ::std::thread_local! { $($body)* } };
 }
-/// Declares thread-local variables that loom knows of.
+/// Declares thread-local variables that loom can model.
 #[cfg(silvics_loom)]
 #[macro_export]
 macro_rules! thread_local {
     ($($body:tt)*) => { $crate::model::thread_local! { $($body)* } };
 }
-/// Declares thread-local variables that shuttle knows of.
+/// Declares thread-local variables that shuttle can model.
 #[cfg(all(silvics_shuttle, not(silvics_loom)))]
 #[macro_export]
 macro_rules! thread_local {

@@ -1,27 +1,57 @@
-//! The words that concurrent indexes are made of.
+//! The building blocks of concurrent indexes: atomics, locks, tagged pointers, per-thread tables,
+//! RCU.
 //!
-//! Everything in silvics that touches memory shared between threads goes through this crate, so
-//! that one `--cfg` swaps the real machine for a model checker:
+//! All code of silvics that accesses memory shared between threads uses this crate. One `--cfg`
+//! therefore replaces the real machine by a model checker:
 //!
-//! | build | [`atomic`], [`cell`], [`thread`], [`thread_local!`] come from |
+//! | build | source of [`atomic`], [`cell`], [`thread`], [`thread_local!`] |
 //! |---|---|
 //! | default | `std` |
-//! | `--cfg silvics_loom` | `loom`, which explores every execution of the C11 model |
-//! | `--cfg silvics_shuttle` | `std`, each operation behind a scheduling point of `shuttle`, which explores sequentially consistent schedules |
+//! | `--cfg silvics_loom` | `loom`, which explores every execution of the C11 memory model |
+//! | `--cfg silvics_shuttle` | `std` with a scheduling point of `shuttle` before each operation; it explores sequentially consistent schedules |
 //!
-//! On top of that facade stand the field's usual pieces:
+//! Every lock here is a [`lock::RawLock`] without data, small enough to sit in a node. The
+//! structure decides what it protects:
 //!
-//! * [`lock`]: test-and-set spin lock and ticket lock behind one [`lock::RawLock`];
-//! * [`pthread`]: the C library's mutex, to compare with;
+//! ```
+//! use silvics_sync::atomic::{AtomicU64, Ordering};
+//! use silvics_sync::lock::{RawLock, SpinLock};
+//!
+//! #[derive(Default)]
+//! struct Node { lock: SpinLock, hits: AtomicU64 }
+//!
+//! let node = Node::default();
+//! std::thread::scope(|scope| {
+//!     for _ in 0..2 {
+//!         scope.spawn(|| {
+//!             node.lock.lock();
+//!             let hits = node.hits.load(Ordering::Relaxed); // ordered by the lock
+//!             node.hits.store(hits + 1, Ordering::Relaxed);
+//!             // SAFETY: locked above.
+//!             unsafe { node.lock.unlock() };
+//!         });
+//!     }
+//! });
+//! assert_eq!(node.hits.load(Ordering::Relaxed), 2);
+//! ```
+//!
+//! # Contents
+//! * [`lock`]: a test-and-set spin lock and a ticket lock behind the trait [`lock::RawLock`];
+//! * [`pthread`]: the C library's mutex, for comparison;
 //! * [`version`]: the optimistic lock (read, validate, upgrade, obsolete);
-//! * [`tagged`]: a pointer with mark bits in its low bits, and room for a hint in its high ones;
-//! * [`backoff`]: how a thread waits;
-//! * [`prefetch`](fn@prefetch): lines that will be read soon;
-//! * [`per_thread`]: dense thread indexes and one padded cell per thread;
-//! * [`counter`]: a counter striped over those cells;
-//! * [`stamp`]: numbers that are given out once;
-//! * [`rcu`]: readers that announce themselves there, and writers that wait for them;
-//! * [`model`]: what structures and tests tell the model checkers.
+//! * [`tagged`]: a pointer with mark bits below it and a 16-bit hint above it;
+//! * [`backoff`]: bounded exponential waiting;
+//! * [`prefetch`](fn@prefetch): a hint to the cache about a line that will be read soon;
+//! * [`per_thread`]: dense thread indexes, and tables with one padded cell per thread;
+//! * [`counter`]: a counter striped over such cells;
+//! * [`stamp`]: numbers that are unique in the process;
+//! * [`rcu`]: read-copy-update, with readers that announce themselves in such cells and writers
+//!   that wait for them;
+//! * [`model`]: the calls by which structures and tests inform the model checkers.
+//!
+//! Each module documents its protocol, its memory orderings and the tests that check it.
+//! `tests/loom.rs` explores the small pieces exhaustively, and it must reject a weakened twin of
+//! each.
 
 pub mod backoff;
 pub mod counter;

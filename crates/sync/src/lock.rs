@@ -4,41 +4,41 @@
 //!
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `SpinLock.state` | `try_lock` exchange | Acquire | `unlock` | what the last owner wrote is seen |
-//! | `SpinLock.state` | `lock`'s spin load | Relaxed | – | only decides when to try the exchange |
-//! | `SpinLock.state` | `unlock` | Release | `try_lock` | publishes the critical section |
-//! | `TicketLock` | `lock` fetch-add and loads | Acquire | `unlock` | as above; draws continue the release sequence of the last unlock |
-//! | `TicketLock` | `try_lock` CAS | Acquire / Relaxed | `unlock` | as above |
-//! | `TicketLock` | `unlock` RMW | Release | `lock` | as above |
+//! | `SpinLock.locked` | `try_lock` exchange | Acquire | `unlock` | the new owner sees the writes of the last owner |
+//! | `SpinLock.locked` | `lock`'s spin load | Relaxed | – | only decides when to try the exchange |
+//! | `SpinLock.locked` | `unlock` | Release | `try_lock` | publishes the critical section |
+//! | `TicketLock` | `lock` fetch-add and loads | Acquire | `unlock` | the new owner sees the writes of the last owner; draws continue the release sequence of the last unlock |
+//! | `TicketLock` | `try_lock` CAS | Acquire / Relaxed | `unlock` | the new owner sees the writes of the last owner |
+//! | `TicketLock` | `unlock` RMW | Release | `lock` | publishes the critical section |
 
 use crate::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::backoff::Backoff;
 
-/// A mutual exclusion lock without data: the tree decides what it protects.
+/// A mutual exclusion lock without data: the structure that contains it decides what it protects.
 pub trait RawLock: Default + Send + Sync {
     /// Waits until the caller owns the lock.
     fn lock(&self);
 
-    /// Takes the lock if nobody owns it.
+    /// Takes the lock if no thread owns it. Returns whether it did.
     #[must_use]
     fn try_lock(&self) -> bool;
 
-    /// Gives the lock back.
+    /// Releases the lock.
     ///
     /// # Safety
     /// The caller owns the lock.
     unsafe fn unlock(&self);
 }
 
-/// Test-and-set lock: an exchange to take it, a store to release it. One byte, unfair, the
-/// cheapest of all when it is rarely contended.
+/// A test-and-set lock: an exchange takes it, and a store releases it. It has one byte, is unfair,
+/// and costs least of all if it is rarely contended.
 #[derive(Debug, Default)]
 pub struct SpinLock {
     locked: AtomicBool,
 }
 
 impl SpinLock {
-    /// An unlocked lock.
+    /// Makes an unlocked lock.
     pub fn new() -> Self {
         Self::default()
     }
@@ -56,8 +56,8 @@ impl RawLock for SpinLock {
 
     #[inline]
     fn try_lock(&self) -> bool {
-        // Loom schedules a spinning exchange, which writes each time, before the owner's store
-        // without end; a failed compare-exchange writes nothing.
+        // Without end, loom can schedule a spinning exchange, which writes each time, before the
+        // owner's store. A failed compare-exchange writes nothing.
         #[cfg(silvics_loom)]
         return self
             .locked
@@ -73,9 +73,11 @@ impl RawLock for SpinLock {
     }
 }
 
-/// Ticket lock (Mellor-Crummey and Scott, TOCS 1991, section 2.2): first come, first served.
-/// Four bytes: the next ticket above the one being served, 16 bits each, so at most 65 535
-/// threads may wait at once. Both are one word, so that `try_lock` sees them at one moment.
+/// A ticket lock (Mellor-Crummey and Scott, TOCS 1991, section 2.2): first come, first served.
+///
+/// It has four bytes: the next ticket in the upper 16 bits, the served ticket in the lower 16. So
+/// at most 65 535 threads may wait at once. Both are in one word, so that `try_lock` reads them
+/// atomically.
 #[derive(Debug, Default)]
 pub struct TicketLock {
     word: AtomicU32,
@@ -85,7 +87,7 @@ impl TicketLock {
     const NEXT: u32 = 1 << 16;
     const SERVING: u32 = Self::NEXT - 1;
 
-    /// An unlocked lock.
+    /// Makes an unlocked lock.
     pub fn new() -> Self {
         Self::default()
     }
@@ -136,10 +138,10 @@ pub(crate) mod tests {
     use std::sync::{Arc, Barrier};
 
     struct Guarded<L>(L, UnsafeCell<u64>);
-    // SAFETY: the cell is only touched under the lock.
+    // SAFETY: the cell is only accessed under the lock.
     unsafe impl<L: RawLock> Sync for Guarded<L> {}
 
-    /// Two threads increment an unprotected counter under the lock: a lost update shows.
+    /// Two threads increment a plain counter under the lock; a lost update fails the assertion.
     pub(crate) fn excludes<L: RawLock + 'static>() {
         let shared = Arc::new(Guarded(L::default(), UnsafeCell::new(0)));
         let start = Arc::new(Barrier::new(2));
@@ -150,7 +152,7 @@ pub(crate) mod tests {
                     start.wait();
                     for _ in 0..50_000 {
                         shared.0.lock();
-                        // SAFETY: under the lock.
+                        // SAFETY: under the lock taken above.
                         shared.1.with_mut(|c| unsafe { *c += 1 });
                         // SAFETY: taken above.
                         unsafe { shared.0.unlock() };

@@ -1,27 +1,27 @@
 //! Dense thread indexes, and tables with one padded cell per thread.
 //!
-//! A thread draws the smallest free index when it first needs one and gives it back when it ends;
-//! the next thread that draws it takes over whatever the cells at that index hold. Nothing has to
-//! be flushed when a thread ends, and a table never grows beyond the largest number of threads
-//! that lived at once.
+//! A thread takes the smallest free index when it first needs one, and returns it when it ends. The
+//! next thread with that index takes over the contents of the cells at it. Nothing has to be
+//! flushed when a thread ends, and a table never grows beyond the largest number of threads that
+//! lived at once.
 //!
 //! # Invariants
 //! * P1: at any moment an index belongs to at most one living thread.
 //! * P2: the last access of a cell by the old owner of an index happens before the first access by
-//!   its new owner: both pass through the registry's mutex in between.
+//!   its new owner, because both lock the registry's mutex in between.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `bucket` | `get` load | Acquire | the CAS that installs it | cells are initialised before they are reached |
-//! | `bucket` | install CAS | Release / Acquire | `get` | publishes; the loser uses the winner's bucket |
+//! | `bucket` | `get` load | Acquire | the CAS that installs it | a thread that sees the bucket sees initialised cells |
+//! | `bucket` | install CAS | Release / Acquire | `get` | publishes the cells; the loser uses the winner's bucket |
 
 use crate::CachePadded;
 use crate::atomic::{AtomicPtr, Ordering};
 #[cfg(not(silvics_shuttle))]
 use std::cell::Cell;
 
-/// The index of a thread among the living ones.
+/// The index of a living thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadIndex(u32);
 
@@ -44,13 +44,13 @@ mod registry {
     use std::cell::Cell;
     use std::sync::LazyLock;
 
-    /// Free indexes, and the number ever given out.
+    /// The free indexes, and the number of indexes ever created.
     static FREE: LazyLock<Mutex<(Vec<u32>, u32)>> = LazyLock::new(Mutex::default);
 
     std::thread_local! {
-        /// The thread's index. No destructor: it can be read until the thread's very end.
+        /// The thread's index. It has no destructor, so it can be read until the thread's very end.
         pub(super) static INDEX: Cell<u32> = const { Cell::new(super::UNASSIGNED) };
-        /// Gives the index back when the thread ends.
+        /// Returns the index when the thread ends.
         static RETURN: Return = const { Return };
     }
 
@@ -69,7 +69,7 @@ mod registry {
             return super::GONE;
         }
         let mut free = FREE.lock();
-        // The smallest free one: tables stay dense.
+        // The smallest free index keeps tables dense.
         let smallest = (0..free.0.len()).min_by_key(|&at| free.0[at]);
         let index = if let Some(at) = smallest {
             free.0.swap_remove(at)
@@ -93,7 +93,8 @@ mod registry {
         static ref NEXT: crate::atomic::AtomicU32 = crate::atomic::AtomicU32::new(0);
     }
 
-    /// Under a model threads are few and short: indexes are never given back.
+    /// Assigns a new index. Threads of a model are few and short-lived, so they do not return
+    /// indexes.
     pub(super) fn assign() -> u32 {
         let index = NEXT.fetch_add(1, crate::atomic::Ordering::Relaxed);
         INDEX.with(|i| i.set(index));
@@ -101,13 +102,13 @@ mod registry {
     }
 }
 
-/// The calling task's index: one more than its number in the execution, or 0 outside of one.
+/// The calling task's index: its number in the execution plus one, or 0 outside of an execution.
 #[cfg(silvics_shuttle)]
 pub fn thread_index() -> Option<ThreadIndex> {
     Some(ThreadIndex(crate::model::task().map_or(0, |task| task as u32 + 1)))
 }
 
-/// The calling thread's index; `None` once the thread's local variables have been torn down.
+/// The calling thread's index, or `None` once the thread's local variables are destroyed.
 #[cfg(not(silvics_shuttle))]
 #[inline]
 pub fn thread_index() -> Option<ThreadIndex> {
@@ -125,18 +126,18 @@ fn assign(index: u32) -> Option<ThreadIndex> {
     (index < GONE).then_some(ThreadIndex(index))
 }
 
-/// Cells are kept in buckets of 1, 2, 4, … so that growing moves nothing.
+/// The number of buckets. They hold 1, 2, 4, … cells, so that a table grows without moving cells.
 const BUCKETS: usize = 32;
 
-/// Who keeps account of a table's memory.
+/// An account that is charged for a table's memory.
 pub trait Account {
-    /// Whether the table may take `bytes` more.
+    /// Charges `bytes` more. Returns whether the account admits them.
     fn admit(&self, bytes: usize) -> bool;
-    /// It gives back `bytes` that were admitted.
+    /// Credits `bytes` that were admitted before.
     fn refund(&self, bytes: usize);
 }
 
-/// Nobody does.
+/// The account that admits everything and counts nothing.
 impl Account for () {
     fn admit(&self, _bytes: usize) -> bool {
         true
@@ -153,11 +154,11 @@ impl<A: Account + ?Sized> Account for std::sync::Arc<A> {
     }
 }
 
-/// One `T` per thread, each on cache lines of its own, made by `T::default`, at the expense of an
-/// account.
+/// A table of one `T` per thread, each on cache lines of its own and made by `T::default`. An
+/// account is charged for its memory.
 ///
-/// [`PerThread::get`] hands out shared references: a cell that only its owner may write keeps
-/// that promise itself (P1 makes it one thread at a time).
+/// [`PerThread::get`] returns shared references. If only the owner of a cell may write it, the
+/// cell's type must ensure that itself; P1 makes the owner one thread at a time.
 pub struct PerThread<T, A: Account = ()> {
     buckets: [AtomicPtr<CachePadded<T>>; BUCKETS],
     account: A,
@@ -169,13 +170,13 @@ impl<T, A: Account> std::fmt::Debug for PerThread<T, A> {
     }
 }
 
-// SAFETY: the table owns its cells; threads share references to them.
+// SAFETY: the table owns its cells, and threads share references to them.
 unsafe impl<T: Send + Sync, A: Account + Send> Send for PerThread<T, A> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<T: Send + Sync, A: Account + Sync> Sync for PerThread<T, A> {}
 
 impl<T: Default, A: Account> PerThread<T, A> {
-    /// An empty table; cells are made as threads come.
+    /// Makes an empty table. A cell is made when its thread first needs it.
     pub fn new(account: A) -> Self {
         let buckets = std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut()));
         Self { buckets, account }
@@ -189,13 +190,13 @@ impl<T: Default, A: Account> PerThread<T, A> {
         if cells.is_null() {
             return None;
         }
-        // SAFETY: a bucket, once installed, holds 2^bucket initialised cells until drop, and `at`
-        // is below 2^bucket.
+        // SAFETY: an installed bucket contains 2^bucket initialised cells until the table is
+        // dropped, and `at` is below 2^bucket.
         Some(unsafe { &**cells.add(at) })
     }
 
-    /// The cell of `index`, made if need be; `None` if the account does not admit it or memory
-    /// cannot be had.
+    /// The cell of `index`, made if necessary. Returns `None` if the account refuses the memory or
+    /// its allocation failed.
     #[inline(always)]
     pub fn get_or_make(&self, index: ThreadIndex) -> Option<&T> {
         self.get(index).or_else(|| self.make(index))
@@ -210,14 +211,14 @@ impl<T: Default, A: Account> PerThread<T, A> {
         }
         let installed = self.install(bucket);
         if !matches!(installed, Some((_, true))) {
-            self.account.refund(bytes); // not to be had, or another thread was first
+            self.account.refund(bytes); // the allocation failed, or another thread was first
         }
         // SAFETY: as in `get`.
         installed.map(|(cells, _)| unsafe { &**cells.add(at) })
     }
 
-    /// Makes the cells of the first `threads` indexes ahead, as far as the account admits them and
-    /// memory can be had.
+    /// Makes the cells of the first `threads` indexes in advance. It stops early if the account
+    /// refuses the memory or its allocation failed.
     pub fn prepare(&self, threads: u32) {
         for index in 0..threads {
             if self.get_or_make(ThreadIndex(index)).is_none() {
@@ -226,7 +227,7 @@ impl<T: Default, A: Account> PerThread<T, A> {
         }
     }
 
-    /// The cells made so far, of living and ended threads alike.
+    /// The cells made so far, of living and ended threads.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.buckets.iter().enumerate().flat_map(|(bucket, cells)| {
             let cells = cells.load(Ordering::Acquire);
@@ -243,7 +244,7 @@ impl<T: Default, A: Account> PerThread<T, A> {
         (bucket as usize, (position ^ 1 << bucket) as usize)
     }
 
-    /// The bucket's cells, and whether this call made them.
+    /// Installs a bucket. Returns its cells, and whether this call made them.
     fn install(&self, bucket: usize) -> Option<(*mut CachePadded<T>, bool)> {
         let len = 1usize << bucket;
         let mut cells = Vec::new();
@@ -258,7 +259,7 @@ impl<T: Default, A: Account> PerThread<T, A> {
         ) {
             Ok(_) => Some((fresh, true)),
             Err(theirs) => {
-                // SAFETY: made above and never published.
+                // SAFETY: `into_raw` made it above, and it was never published.
                 drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(fresh, len)) });
                 Some((theirs, false))
             }
@@ -279,7 +280,7 @@ impl<T, A: Account> Drop for PerThread<T, A> {
             if !cells.is_null() {
                 self.account.refund(Self::bucket_bytes(bucket));
                 let cells = std::ptr::slice_from_raw_parts_mut(cells, 1 << bucket);
-                // SAFETY: made by `install` with this length; nobody else has the table.
+                // SAFETY: `install` made it with this length, and nobody else has the table.
                 drop(unsafe { Box::from_raw(cells) });
             }
         }
@@ -316,7 +317,7 @@ mod tests {
             assert_eq!(indexes.len(), THREADS);
             highest = highest.max(*indexes.iter().max().unwrap());
         }
-        // Other tests of this process may hold some indexes too.
+        // Other tests of this process may hold some indexes.
         assert!(highest < 5 * THREADS, "indexes are not reused: {highest}");
     }
 
@@ -359,7 +360,7 @@ mod tests {
         drop(table);
         assert_eq!(account.0.load(Ordering::Relaxed), 0);
 
-        // Threads that want the same bucket at once: the losers' bytes come back.
+        // Two threads want one bucket at once: the loser's bytes are refunded.
         let account = Limited(AtomicUsize::new(0), usize::MAX);
         for _ in 0..1000 {
             let table = PerThread::<u64, _>::new(&account);

@@ -1,8 +1,9 @@
-//! Prefetching: the one word to the cache that is no access.
+//! Prefetching: a hint to the cache that is no memory access.
 
-/// Starts to bring the line at `address` into all levels of the cache. Has no other effect, whatever the
-/// address: nothing is read, and nothing is ordered. Does nothing where the machine's instruction is not
-/// known here.
+/// Starts to bring the line at `address` into all levels of the cache.
+///
+/// It has no other effect, whatever the address: it reads nothing and orders nothing. On machines
+/// without a known prefetch instruction it does nothing.
 #[inline(always)]
 pub fn prefetch<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -12,7 +13,7 @@ pub fn prefetch<T>(address: *const T) {
         _mm_prefetch::<_MM_HINT_T0>(address.cast());
     }
     #[cfg(all(target_arch = "aarch64", not(miri)))]
-    // SAFETY: as above; registers, flags and stack stay as they are.
+    // SAFETY: a prefetch of any address is harmless; registers, flags and stack do not change.
     unsafe {
         std::arch::asm!(
             "prfm pldl1keep, [{address}]",

@@ -1,68 +1,70 @@
-//! Read-copy-update: readers say when they are inside, and who has changed what they read waits
-//! until all have left who may have seen it unchanged.
+//! Read-copy-update: readers announce themselves, and a writer waits until all readers that may
+//! have seen the state before its change have left.
 //!
 //! # Source
-//! Arbel and Attiya, "Concurrent updates with RCU: search tree as an example", PODC 2014: the RCU
-//! they made for their tree, whose waiters do not wait for each other; Desnoyers, `McKenney`, Stern,
+//! Arbel and Attiya, "Concurrent updates with RCU: search tree as an example", PODC 2014, for the
+//! RCU of their tree, whose waiters do not wait for each other. Desnoyers, `McKenney`, Stern,
 //! Dagenais and Walpole, "User-level implementations of read-copy update", IEEE TPDS 2012, for the
 //! guarantee and the fences.
 //!
 //! # Protocol
-//! Each thread has a line of its own with a counter: odd while the thread is inside.
+//! Each thread has a cache line of its own with a counter, which is odd while the thread is inside.
 //! ```text
 //! read():        add one to the own counter; fence … read … ; add one again
 //! synchronize(): fence; for each line: read its counter; if that is odd, wait until it changes
 //! ```
-//! * A reader inside a *section* ([`RcuDomain::read`]) may read what writers change. It takes no
-//!   lock, waits for nobody, and writes to no line but its own. Sections are short: somebody may be
-//!   waiting for their end. They do not nest.
-//! * A writer changes something, calls [`RcuDomain::synchronize`], and then knows that no section is
-//!   left that may have begun before the change. Any number of writers may wait at once; for
-//!   strangers (departure 3) they take turns. A thread must not call it inside a section of its own: it would wait for itself.
+//! * A reader inside a *section* ([`RcuDomain::read`]) may read data that writers change. It takes
+//!   no lock, waits for nobody, and writes no line but its own. Sections should be short, because a
+//!   writer may be waiting for their end. They do not nest.
+//! * A writer changes something and calls [`RcuDomain::synchronize`]. When that returns, every
+//!   section that may have begun before the change has ended. Any number of writers may wait at
+//!   once; if there are strangers (departure 3), they take turns. A thread must not call it inside
+//!   its own section: it would wait for itself forever.
 //!
-//! The guarantee (of the literature): for each section and each `synchronize`, either the section's
-//! end happens before the return, or what was written before the call is seen by all of the section's
-//! reads.
+//! The guarantee (of the literature) holds for each section and each `synchronize`. Either the
+//! section's end happens before the return, or all of the section's reads see the writes made
+//! before the call.
 //!
-//! Nothing is reclaimed by this: nodes are a `Domain`'s, and a guard of a domain is no section. So a
-//! thread that holds a guard, for however long, holds up no writer here.
+//! RCU reclaims nothing: nodes belong to a `Domain`, and a guard of a domain is no section. So a
+//! thread that holds a guard, for however long, delays no writer here.
 //!
 //! # Departures
 //! 1. Counter and flag are one word.
-//! 2. Lines are made when a thread first needs one, at the expense of an account, and those of the
-//!    first [`PREPARED`] thread indexes at once: so a read allocates only where more threads are
-//!    alive than ever before, the number doubles, and somebody must make room.
-//! 3. A thread whose line cannot be had, because memory has run out or its local variables are gone,
-//!    reads as a *stranger*: strangers are counted in one shared word, by halves. Who waits for them
-//!    makes those who come later count in the other half, so that he waits only for those who were
-//!    there when his turn came.
+//! 2. A thread's line is made when it first needs one, charged to an account. The lines of the
+//!    first [`PREPARED`] thread indexes are made with the domain. So a read allocates only if more
+//!    threads live than ever before; the allocation doubles the number of lines.
+//! 3. A thread without a line, because its allocation failed or its thread-local variables are
+//!    destroyed, reads as a *stranger*. Strangers are counted in one shared word, in two halves. A
+//!    writer that waits for them makes later strangers count in the other half. So it waits only
+//!    for the strangers that were inside when its turn came.
 //!
 //! # Invariants
-//! * R1: a line is written by the thread whose index it has, one at a time (P1 and P2 of
+//! * R1: only the thread whose index a line has writes it, one thread at a time (P1 and P2 of
 //!   [`crate::per_thread`]).
-//! * R2: a line's word is odd exactly while its thread is in a section, and never the same in two.
-//! * R3: a stranger counts in the half that was current when it came, until it leaves.
-//! * R4: who has `Strangers::turn` finds the half that is not current empty.
+//! * R2: a line's word is odd exactly while its thread is in a section, and differs between any two
+//!   sections.
+//! * R3: a stranger counts in the half that was current when it entered, until it leaves.
+//! * R4: when a writer takes `Strangers::turn`, the half that is not current is empty.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | line | `enter` | Release, then the fence | `synchronize`'s fence | one of the two fences is first: if the reader's, the writer sees the line odd and waits; if the writer's, the reader sees what was written before it. Release: who sees a later section knows that the earlier ones are over |
+//! | line | `enter` | Release, then the fence | `synchronize`'s fence | one of the two fences comes first: if the reader's, the writer sees the line odd and waits; if the writer's, the reader sees what was written before it. Release: a writer that sees a later section knows that the earlier ones are over |
 //! | line | `leave` | Release | `wait` | the section's reads come before the writer's next step |
-//! | line | `wait` | Acquire | both | as above |
-//! | `strangers` | `enter` CAS, then the fence | Relaxed | as `enter` above | all writes of this word are read-modify-writes, and so continue every release sequence |
-//! | `strangers` | `leave` | Release | `wait` | as above |
-//! | `strangers` | `wait` | Acquire | `leave` | as above |
+//! | line | `wait` | Acquire | `enter`, `leave` | the reads of sections seen to be over come before the writer's next step |
+//! | `strangers` | `enter` CAS, then the fence | Relaxed | `synchronize`'s fence | the fences are as for a line; all writes of this word are read-modify-writes, and so continue every release sequence |
+//! | `strangers` | `leave` | Release | `wait` | the section's reads come before the writer's next step |
+//! | `strangers` | `wait` | Acquire | `leave` | the section's reads come before the writer's next step |
 //!
 //! # Progress
-//! `read` is wait-free but for strangers, whose CAS is lock-free. `synchronize` waits for readers
-//! that were inside when it began, for as long as they stay: a reader that is preempted inside holds
-//! it up. It does not wait for readers who come later; but while there are strangers it waits for its
-//! turn behind other writers, in no order.
+//! `read` is wait-free, except for strangers, whose CAS is lock-free. `synchronize` waits for the
+//! readers that were inside when it began, for as long as they stay; a preempted reader delays it.
+//! It does not wait for readers that enter later. While there are strangers, it also waits for its
+//! turn among writers, which take turns in no particular order.
 //!
 //! # Checked by
-//! The tests below; `tests/loom.rs`: every execution of readers beside a writer, in which weaker
-//! twins must fail; the trees that use it.
+//! The tests below. `tests/loom.rs` explores every execution of readers beside a writer, and weaker
+//! twins must fail there. The trees that use RCU check it too.
 
 use crate::atomic::{AtomicU64, Ordering, fence};
 use crate::backoff::Backoff;
@@ -70,15 +72,16 @@ use crate::lock::{RawLock, SpinLock};
 use crate::per_thread::{Account, PerThread, thread_index};
 use std::marker::PhantomData;
 
-/// So many threads have a line from the start. (A model checker's few make theirs.)
+/// The number of threads that have a line from the start. (A model has few threads, which make
+/// their own.)
 pub const PREPARED: u32 = if cfg!(any(silvics_loom, silvics_shuttle)) { 0 } else { 31 };
 
-/// A locked instruction of x86-64 is a full fence, and cheaper than the fence instruction; the
+/// On x86-64 a locked instruction is a full fence, and cheaper than the fence instruction. The
 /// compiler moves no later read before a read-modify-write that acquires.
 const SWAP_IS_A_FENCE: bool =
     cfg!(all(target_arch = "x86_64", not(any(silvics_loom, silvics_shuttle, miri))));
 
-/// Readers and those who wait for them: see the [module](self).
+/// A domain of readers and of the writers that wait for them: see the [module](self).
 ///
 /// ```
 /// use silvics_sync::rcu::RcuDomain;
@@ -86,9 +89,9 @@ const SWAP_IS_A_FENCE: bool =
 /// let domain: RcuDomain = RcuDomain::new(());
 /// {
 ///     let _section = domain.read();
-///     // Whatever is read here …
+///     // Data read here stays valid until the section ends.
 /// }
-/// domain.synchronize(); // … nobody is reading any more.
+/// domain.synchronize(); // Now no section is left that began before the call.
 /// ```
 pub struct RcuDomain<A: Account = ()> {
     lines: PerThread<Line, A>,
@@ -102,15 +105,15 @@ impl<A: Account> std::fmt::Debug for RcuDomain<A> {
 }
 
 impl<A: Account> RcuDomain<A> {
-    /// A domain without readers, whose lines are at the expense of `account`.
+    /// Makes a domain without readers. `account` is charged for its lines.
     pub fn new(account: A) -> Self {
         let lines = PerThread::new(account);
         lines.prepare(PREPARED);
         Self { lines, strangers: Strangers::default() }
     }
 
-    /// Begins a section of the calling thread; it ends when the result is dropped. The thread must
-    /// not be in one already.
+    /// Begins a section of the calling thread, which must not be in one already. The section ends
+    /// when the result is dropped.
     #[inline(always)]
     pub fn read(&self) -> ReadSection<'_> {
         match thread_index().and_then(|index| self.lines.get(index)) {
@@ -134,7 +137,8 @@ impl<A: Account> RcuDomain<A> {
         ReadSection { place, stays: PhantomData }
     }
 
-    /// Waits until every section is over that was under way at the call. Not to be called in one.
+    /// Waits until every section that was running at the call has ended. Do not call it inside a
+    /// section: it would wait for itself forever.
     pub fn synchronize(&self) {
         debug_assert!(!self.is_inside(), "synchronize within a read section waits for itself");
         fence(Ordering::SeqCst);
@@ -144,14 +148,14 @@ impl<A: Account> RcuDomain<A> {
         self.strangers.wait();
     }
 
-    /// Whether the calling thread is in a section, as far as its line says.
+    /// Whether the calling thread is in a section, according to its line.
     fn is_inside(&self) -> bool {
         thread_index().and_then(|index| self.lines.get(index)).is_some_and(Line::is_inside)
     }
 }
 
-/// A read section: it ends when this is dropped. It belongs to its thread.
-#[must_use = "the section is over when this is dropped"]
+/// A read section of one thread. It ends when this is dropped.
+#[must_use = "dropping this ends the section"]
 pub struct ReadSection<'r> {
     place: Place<'r>,
     stays: PhantomData<*const ()>,
@@ -163,7 +167,7 @@ impl std::fmt::Debug for ReadSection<'_> {
     }
 }
 
-/// Where a section has announced itself.
+/// The word in which a section is announced.
 enum Place<'r> {
     Line(&'r Line),
     Stranger(&'r Strangers, Half),
@@ -179,7 +183,7 @@ impl Drop for ReadSection<'_> {
     }
 }
 
-/// A thread's counter.
+/// The counter of one thread.
 #[derive(Debug, Default)]
 struct Line(AtomicU64);
 
@@ -206,7 +210,7 @@ impl Line {
         self.0.load(Ordering::Relaxed) % 2 == 1
     }
 
-    /// Waits until the section is over that is under way, if one is.
+    /// Waits for the end of the thread's current section, if it is in one.
     fn wait(&self) {
         let seen = self.0.load(Ordering::Acquire);
         if seen % 2 == 1 {
@@ -218,34 +222,35 @@ impl Line {
     }
 }
 
-/// The readers without a line.
+/// The count of the readers without a line.
 #[derive(Debug, Default)]
 struct Strangers {
-    /// How many are inside, in two halves of 31 bits, and which half those count in who come now.
+    /// The number of readers inside, in two halves of 31 bits, and a bit that says which half is
+    /// current.
     word: AtomicU64,
-    /// Held by the one who waits for them.
+    /// Held by the writer that waits for them.
     turn: SpinLock,
 }
 
-/// One of the halves in which strangers count.
+/// One of the two halves in which strangers count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Half(u32);
 
 impl Half {
     const BITS: u32 = 31;
-    /// Set while the second half is the current one.
+    /// The bit that is set while the second half is the current one.
     const SECOND: u64 = 1 << 63;
 
     fn current(word: u64) -> Self {
         Self(u32::from(word & Self::SECOND != 0))
     }
 
-    /// One reader in this half.
+    /// The value of one reader in this half.
     fn one(self) -> u64 {
         1 << (self.0 * Self::BITS)
     }
 
-    /// How many are in it.
+    /// The number of readers in this half of `word`.
     fn count(self, word: u64) -> u64 {
         word >> (self.0 * Self::BITS) & ((1 << Self::BITS) - 1)
     }
@@ -271,19 +276,19 @@ impl Strangers {
         self.word.fetch_sub(half.one(), Ordering::Release);
     }
 
-    /// Waits until those have left who are inside.
+    /// Waits until all strangers that are inside now have left.
     fn wait(&self) {
         if self.word.load(Ordering::Acquire) & !Half::SECOND == 0 {
             return;
         }
         self.turn.lock();
-        // All who are inside are in the current half (R4). Later ones go to the other.
+        // All strangers inside are in the current half (R4). Later ones enter the other half.
         let half = Half::current(self.word.fetch_xor(Half::SECOND, Ordering::Relaxed));
         let mut backoff = Backoff::new();
         while half.count(self.word.load(Ordering::Acquire)) != 0 {
             backoff.wait();
         }
-        // SAFETY: taken above.
+        // SAFETY: `turn` was locked above.
         unsafe { self.turn.unlock() };
     }
 }
@@ -295,7 +300,7 @@ mod tests {
     use std::sync::{Arc, Barrier};
     use std::time::Duration;
 
-    /// Admits nothing: all readers are strangers.
+    /// An account that admits nothing, so that all readers are strangers.
     struct Refusing;
 
     impl Account for Refusing {
@@ -326,7 +331,7 @@ mod tests {
         reader.join().unwrap();
     }
 
-    /// A writer does not wait for those who come later, though there always is one inside.
+    /// A writer does not wait for later readers, even if there is always one inside.
     fn waits_for_nobody_else<A: Account + Send + Sync + 'static>(account: A) {
         let domain = Arc::new(RcuDomain::new(account));
         let stop = Arc::new(AtomicBool::new(false));
@@ -354,11 +359,12 @@ mod tests {
         }
     }
 
-    /// What a writer has replaced it may spoil after it has waited; several writers at once.
+    /// Several writers each replace a cell, wait, and then spoil the old one; no reader sees a
+    /// spoilt cell.
     fn nobody_reads_what_is_spoilt<A: Account + Send + Sync + 'static>(account: A) {
         const ROUNDS: usize = 2000;
         let domain = Arc::new(RcuDomain::new(account));
-        // For each writer: which of its two cells counts, and the cells.
+        // For each writer: the index of its current cell, and its two cells.
         let shared: Arc<[_; 2]> = Arc::new(std::array::from_fn(|_| {
             (AtomicU64::new(0), [AtomicBool::new(true), AtomicBool::new(false)])
         }));

@@ -1,32 +1,32 @@
-//! Numbers that are given out once.
+//! Numbers that are unique in the process.
 //!
-//! A word that returns to a value it had before deceives a compare-and-swap that expects this value.
-//! A pointer is told from its past by epochs: memory that somebody may still compare with is not
-//! reused. What is no pointer, as the word of an empty link, is told from its past by a stamp.
+//! A compare-and-swap is deceived by a word that changes and returns to the expected value (the ABA
+//! problem). For pointers, epochs prevent this: memory that somebody may still compare with is not
+//! reused. For words that are no pointers, such as that of an empty link, a stamp prevents it.
 //!
-//! A thread takes its stamps from a block of its own, so that a stamp costs an increment, and the
-//! shared counter a lock per block. Stamps have 60 bits: at one every nanosecond they last for
+//! A thread takes its stamps from a block of its own. So a stamp costs an increment, and the shared
+//! counter costs a lock per block. Stamps have 60 bits: at one every nanosecond they last for
 //! decades.
 
 use std::cell::Cell;
-// Not the facade's: a stamp is no scheduling point, and which one it is makes no difference.
+// Not the facade's mutex: a stamp is no scheduling point, and its value makes no difference.
 use std::sync::{Mutex, PoisonError};
 
-/// Bits of a stamp.
+/// The number of bits of a stamp.
 pub const STAMP_BITS: u32 = 60;
 
-/// Stamps of a block.
+/// The number of stamps in a block.
 const BLOCK: u64 = 1 << 16;
 
-/// Blocks given out.
+/// The number of blocks taken so far.
 static BLOCKS: Mutex<u64> = Mutex::new(0);
 
 std::thread_local! {
-    /// This thread's next stamp; a multiple of [`BLOCK`] if it has none left.
+    /// This thread's next stamp, or a multiple of [`BLOCK`] if its block is used up.
     static NEXT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A number above 0 that nobody else in this process gets.
+/// Returns a number above 0 that no other call in this process returns.
 #[inline]
 pub fn stamp() -> u64 {
     let mine = NEXT.with(Cell::get);
@@ -35,8 +35,10 @@ pub fn stamp() -> u64 {
     stamp
 }
 
-/// The first stamp of a new block. The block's stamp 0 is not given out, so that none is 0 and the
-/// one after a block's last tells that there are none left.
+/// Takes a new block and returns its first stamp.
+///
+/// The block's stamp 0 is never used. So no stamp is 0, and the number after a block's last stamp
+/// marks the block as used up.
 #[cold]
 fn block() -> u64 {
     let mut blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);

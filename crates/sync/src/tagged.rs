@@ -1,21 +1,21 @@
-//! Pointers that carry bits.
+//! Pointers that carry mark bits and a hint.
 //!
-//! Lock-free structures claim, freeze and mark an edge by setting bits of the very word that holds
-//! the pointer, so that one compare-and-swap checks both. [`Tagged`] keeps up to three tag bits
-//! below the pointer (objects are 8-byte aligned) and 16 bits of *hint* above it: something about
-//! the object pointed to that a reader can use without touching it. User space addresses of
-//! x86-64 and aarch64 fit in 48 bits unless a mapping asks for more; whoever creates an object
-//! checks it once with [`addressable`].
+//! Lock-free structures claim, freeze and mark an edge by setting bits in the word that holds the
+//! pointer, so that one compare-and-swap checks both. [`Tagged`] has room for three tag bits below
+//! the pointer (objects are 8-byte aligned) and for 16 bits of *hint* above it. A hint describes
+//! the object behind the pointer, so that a reader need not touch it. User space addresses of
+//! x86-64 and aarch64 fit in 48 bits unless a mapping requests more. The creator of an object
+//! checks this once with [`addressable`].
 //!
-//! Both keep the pointer's provenance: the word is a pointer whose address has been mapped, never
-//! an integer.
+//! Both [`Tagged`] and [`AtomicTagged`] keep the pointer's provenance: the word is a pointer with a
+//! mapped address, never an integer.
 
 use crate::atomic::{AtomicPtr, Ordering};
 use std::marker::PhantomData;
 
-/// Bits below the address.
+/// The number of tag bits below the address.
 pub const TAG_BITS: u32 = 3;
-/// Bits above the address.
+/// The number of hint bits above the address.
 pub const HINT_BITS: u32 = 16;
 
 const TAG_MASK: usize = (1 << TAG_BITS) - 1;
@@ -59,7 +59,7 @@ impl<T> std::fmt::Debug for Tagged<T> {
 }
 
 impl<T> Tagged<T> {
-    /// The null pointer without tag or hint.
+    /// The null pointer without tag and hint.
     #[inline]
     pub const fn null() -> Self {
         Self { word: std::ptr::null_mut(), marker: PhantomData }
@@ -72,20 +72,20 @@ impl<T> Tagged<T> {
         Self { word, marker: PhantomData }
     }
 
-    /// `pointer` without tag or hint.
+    /// `pointer` without tag and hint.
     #[inline]
     pub fn new(pointer: *mut T) -> Self {
         debug_assert!(addressable(pointer), "{pointer:p} uses tag or hint bits");
         Self { word: pointer.cast(), marker: PhantomData }
     }
 
-    /// The whole word, as a pointer that leads nowhere.
+    /// The whole word, as a pointer that must not be dereferenced.
     #[inline]
     pub fn into_raw(self) -> *mut u8 {
         self.word
     }
 
-    /// What [`Tagged::into_raw`] gave.
+    /// The word that [`Tagged::into_raw`] returned.
     #[inline]
     pub fn from_raw(word: *mut u8) -> Self {
         Self { word, marker: PhantomData }
@@ -109,7 +109,7 @@ impl<T> Tagged<T> {
         self.word.addr() & TAG_MASK
     }
 
-    /// The same pointer and hint with another tag.
+    /// The word with its tag replaced by `tag`.
     #[inline(always)]
     #[must_use]
     pub fn with_tag(self, tag: usize) -> Self {
@@ -123,7 +123,7 @@ impl<T> Tagged<T> {
         (self.word.addr() >> HINT_SHIFT) as u16
     }
 
-    /// The same pointer and tag with another hint.
+    /// The word with its hint replaced by `hint`.
     #[inline(always)]
     #[must_use]
     pub fn with_hint(self, hint: u16) -> Self {
@@ -135,21 +135,21 @@ impl<T> Tagged<T> {
     }
 }
 
-/// An atomic [`Tagged`]. The orderings are the caller's: each structure names its accessors and
-/// gives the reasons in its own table.
+/// An atomic [`Tagged`]. The caller chooses the orderings: each structure has named accessors and
+/// justifies their orderings in a table.
 pub struct AtomicTagged<T> {
     word: AtomicPtr<u8>,
     marker: PhantomData<*mut T>,
 }
 
-// SAFETY: the word is atomic; what it points to is the structure's responsibility, which states
-// its own bounds.
+// SAFETY: the word is atomic. The structure that uses it is responsible for the object behind the
+// pointer, and states its own bounds.
 unsafe impl<T> Send for AtomicTagged<T> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<T> Sync for AtomicTagged<T> {}
 
 impl<T> AtomicTagged<T> {
-    /// A word holding `value`.
+    /// Makes a word that contains `value`.
     #[inline]
     pub fn new(value: Tagged<T>) -> Self {
         Self { word: AtomicPtr::new(value.word), marker: PhantomData }
@@ -167,7 +167,7 @@ impl<T> AtomicTagged<T> {
         self.word.store(value.word, ordering);
     }
 
-    /// Replaces `current` by `new`; the word seen instead is the error.
+    /// Replaces `current` by `new`. The error is the word found instead of `current`.
     #[inline(always)]
     pub fn compare_exchange(
         &self,
@@ -197,7 +197,7 @@ mod tests {
         assert!(!word.is_null());
         assert_eq!(Tagged::from_raw(word.into_raw()), word);
         assert!(Tagged::<u64>::null().with_tag(7).with_hint(9).is_null());
-        // SAFETY: made by `Box::into_raw` above, with its provenance kept through the word.
+        // SAFETY: `Box::into_raw` made it above, and the word kept its provenance.
         drop(unsafe { Box::from_raw(word.pointer()) });
     }
 

@@ -6,20 +6,20 @@
 //! models?", MSPC 2012, for the fences.
 //!
 //! # Protocol
-//! The word holds `version | obsolete | locked`.
+//! The word contains `version | obsolete | locked`.
 //!
-//! * A **reader** takes [`VersionLock::read`], reads the protected fields through atomics
-//!   (Relaxed is enough), then calls [`VersionLock::validate`]. Only after that may it follow or
-//!   return what it has read. Nothing is written.
-//! * A **writer** takes the lock ([`VersionLock::lock`], or [`VersionLock::upgrade`] from what it
-//!   has read), writes through atomics and unlocks. Unlocking moves the version on, so that every
-//!   reader that overlapped restarts. [`VersionLock::unlock_obsolete`] also says that the node is
-//!   unlinked for good; readers and writers that meet it restart from above.
+//! * A **reader** calls [`VersionLock::read`], reads the protected fields through atomics (Relaxed
+//!   is enough), then calls [`VersionLock::validate`]. Only if that succeeds may it follow or
+//!   return the values it read. A reader writes nothing.
+//! * A **writer** takes the lock by [`VersionLock::lock`], or by [`VersionLock::upgrade`] from a
+//!   version it has read. It writes through atomics and unlocks. Unlocking changes the version, so
+//!   that every overlapping reader restarts. [`VersionLock::unlock_obsolete`] also marks the node
+//!   as unlinked for good; readers and writers that meet it restart from above.
 //!
 //! # Memory ordering
 //! | site | ordering | pairs with | why |
 //! |---|---|---|---|
-//! | `read` load | Acquire | `unlock` Release | sees at least the state of the version it returns |
+//! | `read` load | Acquire | `unlock` Release | the reader sees at least the state of the version it returns |
 //! | `validate` fence | Acquire, then Relaxed load | fence after locking | if a field read came from a writer, the writer's lock bit or a later version is seen here |
 //! | `upgrade`/`lock` CAS | Acquire | `unlock` | the owner sees the previous owner's writes |
 //! | fence after locking | Release | `validate` fence | the lock bit is visible before any write under it |
@@ -32,15 +32,15 @@ const LOCKED: u64 = 1;
 const OBSOLETE: u64 = 2;
 const STEP: u64 = 4;
 
-/// What a reader saw: to be handed to [`VersionLock::validate`] or [`VersionLock::upgrade`].
+/// A version as seen by a reader, for [`VersionLock::validate`] or [`VersionLock::upgrade`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(u64);
 
-/// The node was unlinked for good: restart from above.
+/// The node was unlinked for good: restart from above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Obsolete;
 
-/// The node has changed since it was read: restart.
+/// The node has changed since the version was read: restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed;
 
@@ -51,12 +51,12 @@ pub struct VersionLock {
 }
 
 impl VersionLock {
-    /// An unlocked lock at version 0.
+    /// Makes an unlocked lock at version 0.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Waits until no writer owns the lock and gives the version to read under.
+    /// Waits until no writer owns the lock, and returns the version.
     #[inline]
     pub fn read(&self) -> Result<Version, Obsolete> {
         let mut backoff = Backoff::new();
@@ -72,20 +72,20 @@ impl VersionLock {
         }
     }
 
-    /// Whether nobody owns the lock, and the node is not unlinked.
+    /// Whether the lock is free and the node is not obsolete.
     pub fn is_open(&self) -> bool {
         self.word.load(Ordering::Relaxed) & (LOCKED | OBSOLETE) == 0
     }
 
-    /// Whether all that was read since `version` was taken belongs to one moment.
+    /// Whether all reads since `version` was taken saw one consistent state.
     #[inline]
-    #[must_use = "what was read may be torn unless this is true"]
+    #[must_use = "the values read may be torn unless this is true"]
     pub fn validate(&self, version: Version) -> bool {
         fence(Ordering::Acquire);
         self.word.load(Ordering::Relaxed) == version.0 // Relaxed: see the Acquire fence above
     }
 
-    /// Becomes the writer if nothing has changed since `version`.
+    /// Becomes the writer if nothing has changed since `version` was read.
     #[inline]
     pub fn upgrade(&self, version: Version) -> Result<(), Changed> {
         self.word
@@ -95,7 +95,7 @@ impl VersionLock {
         Ok(())
     }
 
-    /// Becomes the writer, waiting for others.
+    /// Becomes the writer, waiting for other writers.
     #[inline]
     pub fn lock(&self) -> Result<(), Obsolete> {
         loop {
@@ -106,7 +106,7 @@ impl VersionLock {
         }
     }
 
-    /// Gives the lock back; readers that overlapped will not validate.
+    /// Releases the lock. Overlapping readers will fail to validate.
     ///
     /// # Safety
     /// The caller owns the lock.
@@ -116,7 +116,7 @@ impl VersionLock {
         self.word.store((word & !LOCKED) + STEP, Ordering::Release);
     }
 
-    /// Gives the lock back and marks the node unlinked for good.
+    /// Releases the lock and marks the node obsolete: unlinked for good.
     ///
     /// # Safety
     /// The caller owns the lock.

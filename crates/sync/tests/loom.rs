@@ -1,4 +1,4 @@
-//! Every execution of the small pieces under the C11 memory model:
+//! Explores every execution of the small pieces under the C11 memory model:
 //! `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics-sync --test loom`.
 #![cfg(silvics_loom)]
 
@@ -11,8 +11,8 @@ use silvics_sync::rcu::RcuDomain;
 use silvics_sync::version::VersionLock;
 use std::sync::Arc;
 
-/// Explores with at most two preemptions per thread, which finds nearly all real mistakes and
-/// keeps each test within seconds.
+/// Explores executions with at most two preemptions per thread. This finds nearly all real mistakes
+/// and keeps each test within seconds.
 fn explore(test: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
@@ -20,14 +20,14 @@ fn explore(test: impl Fn() + Sync + Send + 'static) {
 }
 
 struct Guarded<L>(L, UnsafeCell<u64>);
-// SAFETY: the cell is only touched under the lock; loom checks that.
+// SAFETY: the cell is only accessed under the lock; loom checks that.
 unsafe impl<L: RawLock> Sync for Guarded<L> {}
 
 fn increment<L: RawLock>(shared: &Guarded<L>) {
     shared.0.lock();
-    // SAFETY: under the lock.
+    // SAFETY: under the lock taken above.
     shared.1.with_mut(|c| unsafe { *c += 1 });
-    // SAFETY: taken above.
+    // SAFETY: locked above.
     unsafe { shared.0.unlock() };
 }
 
@@ -40,7 +40,7 @@ fn excludes<L: RawLock + 'static>() {
         };
         increment(&shared);
         other.join().unwrap();
-        // SAFETY: both are done.
+        // SAFETY: both threads have ended.
         assert_eq!(shared.1.with(|c| unsafe { *c }), 2);
     });
 }
@@ -63,9 +63,9 @@ fn ticket_try_lock_excludes_and_publishes() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
                 if shared.0.try_lock() {
-                    // SAFETY: under the lock.
+                    // SAFETY: under the lock taken above.
                     shared.1.with_mut(|c| unsafe { *c += 1 });
-                    // SAFETY: taken above.
+                    // SAFETY: locked above.
                     unsafe { shared.0.unlock() };
                 }
             })
@@ -99,8 +99,8 @@ fn validated_reads_are_of_one_moment() {
     });
 }
 
-/// The checker can fail: the same reader without the fence before the second look, which a closing
-/// Acquire load does not replace.
+/// Shows that the checker can fail: it catches a reader without the fence before the second load of
+/// the version. A closing Acquire load does not replace that fence.
 #[test]
 #[should_panic(expected = "torn")]
 fn a_validation_without_fence_is_caught() {
@@ -127,7 +127,7 @@ fn a_validation_without_fence_is_caught() {
     });
 }
 
-/// What a writer and a reader need of read-copy-update.
+/// The calls of read-copy-update that a reader and a writer make.
 trait Rcu: Send + Sync + 'static {
     fn read(&self, read: impl FnOnce());
     fn synchronize(&self);
@@ -143,7 +143,7 @@ impl<A: Account + Send + Sync + 'static> Rcu for RcuDomain<A> {
     }
 }
 
-/// Admits nothing: readers count in the shared word.
+/// An account that admits nothing, so that readers count in the shared word.
 struct Refusing;
 
 impl Account for Refusing {
@@ -153,14 +153,14 @@ impl Account for Refusing {
     fn refund(&self, _bytes: usize) {}
 }
 
-/// Two cells, and which of them counts.
+/// The index of the current cell, and two cells.
 struct Cells(AtomicUsize, [UnsafeCell<u64>; 2]);
 // SAFETY: a cell is written when nobody reads it any more; loom checks that.
 unsafe impl Sync for Cells {}
-// SAFETY: as above.
+// SAFETY: as for `Sync`.
 unsafe impl Send for Cells {}
 
-/// A writer moves readers from the first cell on to the second, waits, and overwrites the first.
+/// A writer moves readers from the first cell to the second, waits, and overwrites the first.
 fn who_has_waited_may_overwrite<R: Rcu>(make: fn() -> R, sections: usize) {
     explore(move || {
         let cells = [UnsafeCell::new(0), UnsafeCell::new(1)];
@@ -172,7 +172,7 @@ fn who_has_waited_may_overwrite<R: Rcu>(make: fn() -> R, sections: usize) {
                 for _ in 0..sections {
                     rcu.read(|| {
                         let at = at.load(Ordering::Acquire);
-                        // SAFETY: in the section in which it counted.
+                        // SAFETY: the cell was current in this section.
                         assert_eq!(cells[at].with(|cell| unsafe { *cell }), at as u64);
                     });
                 }
@@ -181,14 +181,14 @@ fn who_has_waited_may_overwrite<R: Rcu>(make: fn() -> R, sections: usize) {
         let (rcu, Cells(at, cells)) = &*shared;
         at.store(1, Ordering::Release);
         rcu.synchronize();
-        // SAFETY: nobody reads it any more: that is what is checked.
+        // SAFETY: nobody reads it any more; this is what the test checks.
         cells[0].with_mut(|cell| unsafe { *cell = 7 });
         reader.join().unwrap();
     });
 }
 
-/// A section that sees what was written after the wait sees what was written before it, in
-/// whatever order it looks.
+/// A section that sees a write made after the wait also sees the writes made before it, in
+/// whichever order it reads.
 fn no_section_spans_a_wait<R: Rcu>(make: fn() -> R) {
     for before_first in [true, false] {
         explore(move || {
@@ -240,7 +240,7 @@ fn no_strangers_section_spans_a_wait() {
     no_section_spans_a_wait(|| RcuDomain::new(Refusing));
 }
 
-/// Two writers wait at once, and neither for the other.
+/// Two writers wait at once, and neither waits for the other.
 #[test]
 fn two_wait_at_once() {
     explore(|| {
@@ -250,7 +250,7 @@ fn two_wait_at_once() {
             let Cells(at, cells) = &shared.1[writer];
             at.store(1, Ordering::Release);
             shared.0.synchronize();
-            // SAFETY: nobody reads it any more.
+            // SAFETY: nobody reads the cell any more.
             cells[0].with_mut(|cell| unsafe { *cell = 7 });
         };
         let other = {
@@ -263,7 +263,7 @@ fn two_wait_at_once() {
                 let _section = shared.0.read();
                 for Cells(at, cells) in &shared.1 {
                     let at = at.load(Ordering::Acquire);
-                    // SAFETY: in the section in which it counted.
+                    // SAFETY: the cell was current in this section.
                     assert_eq!(cells[at].with(|cell| unsafe { *cell }), at as u64);
                 }
             })
@@ -274,7 +274,7 @@ fn two_wait_at_once() {
     });
 }
 
-/// A reader's line, as it is and with what it does in doubt.
+/// A copy of a reader's line, each of whose steps can be weakened.
 struct Twin {
     line: AtomicU64,
     fences: bool,
@@ -335,7 +335,7 @@ fn a_reader_that_leaves_relaxed_is_caught() {
     who_has_waited_may_overwrite(|| Twin { leave: Ordering::Relaxed, ..Twin::new() }, 1);
 }
 
-/// Who sees a later section must know that the earlier one is over.
+/// A writer that sees a later section must know that the earlier one is over.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn a_reader_that_enters_relaxed_is_caught() {

@@ -1,49 +1,50 @@
-//! The machine's atomics, each operation behind a scheduling point and a look at what is freed.
+//! The machine's atomics, with a scheduling point and a check for freed memory before each
+//! operation.
 
 use super::{freed, step};
 use crate::facade::machine;
 
 pub use crate::facade::machine::Ordering;
 
-/// The machine's fence.
+/// The machine's fence, after a scheduling point.
 pub fn fence(ordering: Ordering) {
     step();
     machine::fence(ordering);
 }
 
-/// The verbs all types have.
+/// Defines the methods that all atomic types have.
 macro_rules! common {
     ($name:ident [$($generic:ident)?], $value:ty) => {
         impl $(<$generic>)? $name $(<$generic>)? {
-            /// A word holding `value`.
+            /// Makes a word that contains `value`.
             #[inline]
             pub const fn new(value: $value) -> Self {
                 Self(machine::$name::new(value))
             }
 
-            /// The word, after other tasks may have run.
+            /// The machine's word, after other tasks may have run.
             fn word(&self) -> &machine::$name $(<$generic>)? {
                 step();
                 freed::check(std::ptr::from_ref(self).addr());
                 &self.0
             }
 
-            /// Loads.
+            /// Returns the value.
             pub fn load(&self, ordering: Ordering) -> $value {
                 self.word().load(ordering)
             }
 
-            /// Stores.
+            /// Replaces the value.
             pub fn store(&self, value: $value, ordering: Ordering) {
                 self.word().store(value, ordering);
             }
 
-            /// Exchanges.
+            /// Replaces the value and returns the previous one.
             pub fn swap(&self, value: $value, ordering: Ordering) -> $value {
                 self.word().swap(value, ordering)
             }
 
-            /// Exchanges if the word is `current`.
+            /// Replaces the value if it is `current`.
             pub fn compare_exchange(
                 &self,
                 current: $value,
@@ -54,7 +55,7 @@ macro_rules! common {
                 self.word().compare_exchange(current, new, success, failure)
             }
 
-            /// The same, as one that may fail without reason would be used.
+            /// Replaces the value if it is `current`; it may fail spuriously.
             pub fn compare_exchange_weak(
                 &self,
                 current: $value,
@@ -65,7 +66,8 @@ macro_rules! common {
                 self.word().compare_exchange_weak(current, new, success, failure)
             }
 
-            /// Exchanges by a function of the word, as long as it gives something.
+            /// Replaces the value by `update` of it, repeatedly, until that succeeds or `update`
+            /// returns `None`.
             pub fn fetch_update(
                 &self,
                 success: Ordering,
@@ -82,12 +84,12 @@ macro_rules! common {
                 Err(seen)
             }
 
-            /// The content, under exclusive access.
+            /// The value, under exclusive access.
             pub fn get_mut(&mut self) -> &mut $value {
                 self.0.get_mut()
             }
 
-            /// The content.
+            /// The value.
             pub fn into_inner(self) -> $value {
                 self.0.into_inner()
             }
@@ -113,12 +115,12 @@ macro_rules! common {
     };
 }
 
-/// Read-modify-writes.
+/// Defines read-modify-write methods.
 macro_rules! fetch {
     ($name:ident, $value:ty: $($verb:ident)*) => {
         impl $name {
             $(
-                /// Does what its name says and returns the word as it was.
+                /// Applies the operation of its name and returns the previous value.
                 pub fn $verb(&self, value: $value, ordering: Ordering) -> $value {
                     self.word().$verb(value, ordering)
                 }
@@ -130,7 +132,7 @@ macro_rules! fetch {
 macro_rules! integers {
     ($($name:ident $value:ty;)*) => {
         $(
-            /// An integer; as `std` has it.
+            /// An integer with the methods of `std`'s type of that name.
             #[repr(transparent)]
             pub struct $name(machine::$name);
             common!($name [], $value);
@@ -149,13 +151,13 @@ integers! {
     AtomicUsize usize;
 }
 
-/// A truth value; as `std` has it.
+/// A truth value with the methods of `std`'s type of that name.
 #[repr(transparent)]
 pub struct AtomicBool(machine::AtomicBool);
 common!(AtomicBool [], bool);
 fetch!(AtomicBool, bool: fetch_and fetch_or fetch_xor fetch_nand);
 
-/// A pointer; as `std` has it.
+/// A pointer with the methods of `std`'s type of that name.
 #[repr(transparent)]
 pub struct AtomicPtr<T>(machine::AtomicPtr<T>);
 common!(AtomicPtr[T], *mut T);

@@ -1,25 +1,25 @@
-//! What structures and tests tell the model checkers.
+//! The calls by which structures and tests inform the model checkers.
 //!
 //! # Under `--cfg silvics_shuttle`
-//! Shuttle runs the tasks of an execution as coroutines of one operating system thread, and a
-//! scheduler decides at each *scheduling point* which goes on. The facade's atomics are the
-//! machine's own, of the same size and usable in statics, behind one scheduling point each
-//! (`step`). So every sequentially consistent interleaving of atomic operations can come up; the
-//! weaker ones of the C11 model cannot: those are loom's part.
+//! Shuttle runs the tasks of an execution as coroutines of one operating system thread. At each
+//! *scheduling point* a scheduler decides which task continues. The facade's atomics are the
+//! machine's own, of equal size and usable in statics, with one scheduling point (`step`) before
+//! each operation. So every sequentially consistent interleaving of atomic operations can occur.
+//! Weaker executions of the C11 model cannot; loom explores those.
 //!
-//! * `freed` knows the memory that has been freed in this schedule. Every atomic operation looks
-//!   itself up there, and [`touch`] does the same for a plain read.
-//! * `stop` halts one task for good before the n-th of its operations: a structure is lock-free
-//!   only if the others still finish.
-//! * `sequential` runs set-up and tear-down, where there is nothing to interleave, without
-//!   scheduling points.
+//! * `freed` contains the memory that was freed in this schedule. Every atomic operation checks its
+//!   own address there, and [`touch`] checks that of a plain read.
+//! * `stop` halts one task for good before the n-th of its operations. A structure is lock-free
+//!   only if the other tasks still finish.
+//! * `sequential` runs set-up and tear-down, which have nothing to interleave, without scheduling
+//!   points.
 //!
-//! All of this is state of the operating system thread, and so of one execution at a time; a
-//! `freed::clear` between schedules is the test's part. Outside of an execution the facade
-//! works as in a default build.
+//! All of this is state of the operating system thread, and so of one execution at a time. A test
+//! must call `freed::clear` between schedules. Outside of an execution the facade works as in a
+//! default build.
 //!
 //! # In every build
-//! [`touch`], which is nothing in a default build, and [`Setting`].
+//! [`touch`], which does nothing in a default build, and [`Setting`].
 
 #[cfg(silvics_shuttle)]
 pub(crate) mod atomic;
@@ -42,42 +42,42 @@ pub use shuttle::thread_local;
 
 use crate::facade::machine;
 
-/// The pointer, through which memory is about to be read without an atomic operation.
+/// Returns `pointer`, through which the caller is about to read memory without an atomic operation.
 #[cfg(not(silvics_shuttle))]
 #[inline(always)]
 pub fn touch<T>(pointer: *mut T) -> *mut T {
     pointer
 }
 
-/// The pointer, through which memory is about to be read without an atomic operation.
+/// Returns `pointer`, through which the caller is about to read memory without an atomic operation.
 ///
 /// # Panics
-/// If it has been freed in this schedule.
+/// Panics if the memory was freed in this schedule.
 #[cfg(silvics_shuttle)]
 pub fn touch<T>(pointer: *mut T) -> *mut T {
     freed::check(pointer.addr());
     pointer
 }
 
-/// A small number set by a test for the whole process: a switch beside the algorithms, not part of
-/// any, and no scheduling point.
+/// A small number that a test sets for the whole process. It is a switch beside the algorithms, not
+/// part of any, and no scheduling point.
 #[derive(Debug)]
 pub struct Setting(machine::AtomicU8);
 
 impl Setting {
-    /// A setting at `value`.
+    /// Makes a setting of `value`.
     pub const fn new(value: u8) -> Self {
         Self(machine::AtomicU8::new(value))
     }
 
-    /// Its value.
+    /// Returns its value.
     #[inline]
     pub fn get(&self) -> u8 {
-        // Relaxed: whoever sets it starts the threads that read it afterwards.
+        // Relaxed: a test sets it before it starts the threads that read it.
         self.0.load(machine::Ordering::Relaxed)
     }
 
-    /// Sets it.
+    /// Replaces its value.
     pub fn set(&self, value: u8) {
         self.0.store(value, machine::Ordering::Relaxed);
     }

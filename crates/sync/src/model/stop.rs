@@ -1,59 +1,60 @@
-//! A task that stops for good in the middle of an operation.
+//! Stops a task for good in the middle of an operation.
 //!
 //! The victim calls [`arm`], then the operation, then [`disarm`]. Right before its n-th scheduling
-//! point it parks until [`release`] is called: if it stands there, the others go on without it.
+//! point it parks until [`release`] is called. If it stops there, the other tasks must continue
+//! without it.
 
 use std::cell::Cell;
 
 #[derive(Clone, Copy)]
 struct Victim {
     task: usize,
-    /// Scheduling points still to pass, the one it stops at included.
+    /// The number of scheduling points left until it stops, including that one.
     left: u64,
-    /// Stands at it.
+    /// Whether it stands at that point.
     stopped: bool,
-    /// Another task had a scheduling point meanwhile.
+    /// Whether another task had a scheduling point while it stood there.
     passed: bool,
-    /// Need not stop any more.
+    /// Whether it need not stop any more.
     released: bool,
 }
 
-/// How far a victim has come.
+/// The progress of a victim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stop {
-    /// To its n-th scheduling point.
+    /// Whether it came to its n-th scheduling point.
     pub came: bool,
-    /// It stood there while others went on, and did not just come there after them.
+    /// Whether other tasks continued while it stood there, and it did not just arrive after them.
     pub stood: bool,
 }
 
 std::thread_local! {
     static VICTIM: Cell<Option<Victim>> = const { Cell::new(None) };
-    /// The others are done, perhaps before the victim has begun.
+    /// Whether the other tasks are done, perhaps before the victim has begun.
     static RELEASED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes the calling task stop before its `n`-th scheduling point from here, counted from 1.
+/// Makes the calling task stop before its `n`-th scheduling point from now, counted from 1.
 pub fn arm(n: u64) {
     let task = super::task().expect("only a task of an execution can stop");
     let released = RELEASED.get();
     VICTIM.set(Some(Victim { task, left: n, stopped: false, passed: false, released }));
 }
 
-/// Ends the count.
+/// Ends the count and returns how far the victim came.
 pub fn disarm() -> Stop {
     VICTIM
         .take()
         .map_or(Stop::default(), |victim| Stop { came: victim.left == 0, stood: victim.passed })
 }
 
-/// Forgets what an earlier schedule left.
+/// Clears the state that an earlier schedule left.
 pub fn reset() {
     VICTIM.set(None);
     RELEASED.set(false);
 }
 
-/// Lets the victim, whose thread this is, go on, if it stands or when it would.
+/// Lets the victim, whose thread this is, continue now, or later without stopping.
 pub fn release(thread: &shuttle::thread::Thread) {
     RELEASED.set(true);
     if let Some(victim) = VICTIM.get() {

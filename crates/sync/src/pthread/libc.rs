@@ -1,15 +1,15 @@
-//! The C library's own.
+//! The lock of the C library.
 
 use crate::lock::RawLock;
 use std::cell::UnsafeCell;
 use std::fmt;
 
-/// A `pthread_mutex_t` of the default kind. It must not be moved once it has been locked.
+/// A `pthread_mutex_t` of the default kind. It must not be moved after it has been locked once.
 pub struct PthreadLock(UnsafeCell<libc::pthread_mutex_t>);
 
-// SAFETY: the C library's functions may be called by any thread.
+// SAFETY: any thread may call the C library's functions.
 unsafe impl Send for PthreadLock {}
-// SAFETY: as above.
+// SAFETY: any thread may call the C library's functions, with a shared mutex.
 unsafe impl Sync for PthreadLock {}
 
 impl fmt::Debug for PthreadLock {
@@ -27,21 +27,22 @@ impl Default for PthreadLock {
 impl RawLock for PthreadLock {
     #[inline]
     fn lock(&self) {
-        // SAFETY: initialised, and where it was at its first use. A mutex of this kind fails only
-        // where the C library detects a misuse.
+        // SAFETY: the mutex is initialised and has not moved since its first use. A mutex of this
+        // kind fails only if the C library detects a misuse.
         let failed = unsafe { libc::pthread_mutex_lock(self.0.get()) };
         debug_assert_eq!(failed, 0);
     }
 
     #[inline]
     fn try_lock(&self) -> bool {
-        // SAFETY: as above.
+        // SAFETY: the mutex is initialised and has not moved since its first use.
         unsafe { libc::pthread_mutex_trylock(self.0.get()) == 0 }
     }
 
     #[inline]
     unsafe fn unlock(&self) {
-        // SAFETY: as above, and the caller owns it.
+        // SAFETY: the mutex is initialised and has not moved since its first use; the caller owns
+        // it.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
     }
 }

@@ -1,8 +1,9 @@
-//! The C library's mutex, of 40 bytes: what trees had in each node before a study found that a spin
-//! lock serves them better (Arbel-Raviv, Brown and Morrison, USENIX ATC 2018, section 3.1).
+//! The C library's mutex of 40 bytes, for comparison.
 //!
-//! It is had on x86-64 Linux. Elsewhere, and where a model checker or Miri runs, a
-//! [`crate::lock::SpinLock`] of the same size stands in, so that layouts stay what they are.
+//! The trees of the literature had one in each node, until a study found that a spin lock serves
+//! them better (Arbel-Raviv, Brown and Morrison, USENIX ATC 2018, section 3.1). It is available on
+//! x86-64 Linux. On other systems, and under a model checker or Miri, a [`crate::lock::SpinLock`]
+//! of equal size replaces it, so that layouts stay as they are.
 
 #[cfg(all(
     target_os = "linux",

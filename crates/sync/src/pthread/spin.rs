@@ -1,8 +1,8 @@
-//! The stand-in.
+//! The replacement on platforms without the C library's mutex.
 
 use crate::lock::{RawLock, SpinLock};
 
-/// A spin lock of a `pthread_mutex_t`'s size.
+/// A spin lock with the size of a `pthread_mutex_t`.
 #[derive(Debug, Default)]
 pub struct PthreadLock {
     spin: SpinLock,
