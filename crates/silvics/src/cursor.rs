@@ -1,7 +1,7 @@
 //! The cursor of indexes that find a place as fast by its key as in any other way.
 
+use crate::encoding::IndexKey;
 use crate::index::{Cursor, KeyRef, OrderedScan, OwnedKey};
-use crate::key::IndexKey;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;

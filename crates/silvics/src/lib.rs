@@ -113,6 +113,7 @@ pub mod canary;
 mod canary;
 mod cursor;
 pub mod domain;
+mod encoding;
 pub mod error;
 pub mod index;
 pub mod key;

@@ -1,13 +1,14 @@
 //! Many entries at once: lookups, upserts, and a whole map from sorted ones.
 
+use super::key::{AsKey, Form, Forms, Key};
 use super::one_shot::is_shortage;
 use super::ops::{admit, short};
 use super::value::Draft;
 use super::{Map, MapIndex, Rejected, Value, ValueRef};
 use crate::domain::Guard;
+use crate::encoding::IndexKey;
 use crate::error::{AllocError, BulkLoadError, InsertManyError};
 use crate::index::KeyRef;
-use crate::key::{AsKey, Form, Forms, IndexKey, Key};
 use std::cmp::Ordering;
 use std::fmt;
 use std::iter::Chain;

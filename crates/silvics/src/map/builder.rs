@@ -1,11 +1,11 @@
 //! How a map is set up.
 
+use super::key::{AsKey, Key};
 use super::{Map, MapIndex, Value};
 use crate::art::ArtTree;
 use crate::domain::Domain;
 use crate::error::{AllocError, BulkLoadError};
 use crate::index::Options;
-use crate::key::{AsKey, Key};
 use crate::skiplist::{SkipKey, SkipList};
 use silvics_pool::{Budget, Heap, Pages, Placement, Tuning};
 use std::fmt;

@@ -5,9 +5,10 @@
 //! those of before from the index, from the last one on, and unpins: first two, then up to [`MOST`]. So a scan costs
 //! a search and a pin per [`MOST`] entries, and a cursor that is moved here and there copies little.
 
+use super::key::{AsKey, Form, Forms, Key};
 use super::{Map, MapIndex, Value, ValueRef};
+use crate::encoding::IndexKey;
 use crate::index::KeyRef;
-use crate::key::{AsKey, Form, Forms, IndexKey, Key};
 use std::fmt;
 use std::mem::{swap, take};
 use std::ops::Bound;

@@ -32,6 +32,7 @@
 mod batch;
 mod builder;
 mod cursor;
+pub(crate) mod key;
 mod one_shot;
 mod ops;
 mod owned;
@@ -61,8 +62,8 @@ use crate::bst::{Ordered, Tree};
 use crate::domain::Guard;
 use crate::error::{AllocError, BulkLoadError, Violation};
 use crate::index::{Check, KeyRef, Options, OrderedScan};
-use crate::key::{AsKey, Key};
 use crate::skiplist::{SkipKey, SkipList};
+use key::{AsKey, Key};
 use silvics_pool::{Budget, Placement, PoolStats, Pooled};
 use std::fmt;
 use std::marker::PhantomData;

@@ -3,6 +3,7 @@
 //! A writer that is refused memory under its own pin lets go of it, shrinks the map, and tries once more: what this
 //! thread has removed can be freed then. A key that is too long is refused at once.
 
+use super::key::{AsKey, Key};
 use super::{
     CompareExchangeError, Compute, Entry, ExtendError, KeyRange, Map, MapIndex, Operation,
     Rejected, RemoveIfError, TryInsertError, Value, ValueGuard, ValueRef, View, refuse, unwrapped,
@@ -10,7 +11,6 @@ use super::{
 use crate::domain::Guard;
 use crate::error::AllocError;
 use crate::index::OrderedEnds;
-use crate::key::{AsKey, Key};
 use std::array;
 use std::marker::PhantomData;
 use std::ops::Bound;

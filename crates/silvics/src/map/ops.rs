@@ -2,13 +2,14 @@
 //!
 //! Guards and pins that they are given are of the map's domain.
 
+use super::key::{AsKey, FormRef, Key};
 use super::value::Draft;
 use super::{Entry, Map, MapIndex, Value, ValueRef};
 use crate::canary::{Canary, planted};
 use crate::domain::{Guard, OwnedGuard};
+use crate::encoding::IndexKey;
 use crate::error::{self, AllocError};
 use crate::index::{KeyRef, OrderedEnds};
-use crate::key::{AsKey, FormRef, IndexKey, Key};
 use std::error::Error;
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,5 +1,6 @@
 //! A map that is pinned for whoever goes from thread to thread.
 
+use super::key::{AsKey, Key};
 use super::ops::Pin;
 use super::{
     CompareExchangeError, Compute, Map, MapIndex, Operation, Rejected, RemoveIfError,
@@ -7,7 +8,6 @@ use super::{
 };
 use crate::domain::{Guard, OwnedGuard};
 use crate::error::AllocError;
-use crate::key::{AsKey, Key};
 use std::fmt;
 
 /// A [`Map`] with a pin that belongs to no thread: made by [`Map::pin_owned`].

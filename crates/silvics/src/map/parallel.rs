@@ -17,10 +17,10 @@
 //! * P2: what is given borrows the [`OwnedView`], not the pin under which it was read: that one is the younger, and
 //!   both are of the map's domain, so that what one could read the other one protects.
 
+use super::key::{Form, Key};
 use super::scan::{Kept, lend};
 use super::{Entry, KeyRange, Map, MapIndex, OwnedView, Range, Value};
 use crate::domain::{Guard, OwnedGuard};
-use crate::key::{Form, Key};
 use rayon::iter::plumbing::{Folder, UnindexedConsumer, UnindexedProducer, bridge_unindexed};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use std::fmt;

@@ -1,13 +1,14 @@
 //! Ranges of a map.
 
+use super::key::{AsKey, AsPrefix, Form, FormRef, Key};
 use super::one_shot::is_shortage;
 use super::ops::short;
 use super::value::{fetch, inline};
 use super::{Entry, Map, MapIndex, RemoveIfError, Value, ValueRef};
 use crate::domain::Guard;
+use crate::encoding::IndexKey;
 use crate::error::AllocError;
 use crate::index::KeyRef;
-use crate::key::{AsKey, AsPrefix, Form, FormRef, IndexKey, Key};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{

@@ -3,9 +3,9 @@
 //! A map is a map of such a format, ascending by key, and a set is a sequence. What is read goes in one by one, with the
 //! methods that tell what went wrong: what comes from elsewhere must not be able to end the program.
 
+use super::key::Key;
 use super::{Map, MapIndex, Set, Value, ValueGuard, ValueRef};
 use crate::index::Options;
-use crate::key::Key;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;

@@ -1,9 +1,9 @@
 //! A map without values.
 
+use super::key::{AsKey, AsPrefix, Key};
 use super::{KeyRange, Map, MapIndex, View};
 use crate::art::ArtTree;
 use crate::index::OrderedEnds;
-use crate::key::{AsKey, AsPrefix, Key};
 use std::fmt;
 
 /// A concurrent ordered set: a [`Map`] without values, whose docs say what holds of both.

@@ -1,5 +1,6 @@
 //! A map while it is pinned.
 
+use super::key::{AsKey, AsPrefix, Key};
 use super::{
     CompareExchangeError, Compute, Entry, ExtendError, KeyRange, Map, MapIndex, Operation, Range,
     RangeRev, Rejected, RemoveIfError, TryInsertError, Value, ValueRef, refuse, unwrapped,
@@ -7,7 +8,6 @@ use super::{
 use crate::domain::Guard;
 use crate::error::AllocError;
 use crate::index::OrderedEnds;
-use crate::key::{AsKey, AsPrefix, Key};
 use std::fmt;
 use std::ops::Bound;
 

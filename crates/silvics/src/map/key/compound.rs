@@ -1,9 +1,9 @@
-//! Keys made of others.
+//! Keys made of other keys: tuples, arrays and `Option`s.
 
-use super::no_variant;
-use super::{AsKey, AsPrefix, Decoder, Encoder, FormRef, Key};
+use super::{AsKey, AsPrefix, FormRef, Key};
+use crate::encoding::{Decoder, Encoder, no_variant};
 
-/// Keys whose form is what they write as parts.
+/// [`AsKey::with_form`] of a key whose form is the bytes that it writes as a part.
 macro_rules! as_written {
     () => {
         #[inline]
@@ -62,7 +62,8 @@ tuples!(A QA 0, B QB 1, C QC 2, D QD 3, E QE 4, F QF 5, G QG 6, H QH 7, I QI 8, 
 tuples!(A QA 0, B QB 1, C QC 2, D QD 3, E QE 4, F QF 5, G QG 6, H QH 7, I QI 8, J QJ 9, K QK 10);
 tuples!(A QA 0, B QB 1, C QC 2, D QD 3, E QE 4, F QF 5, G QG 6, H QH 7, I QI 8, J QJ 9, K QK 10, L QL 11);
 
-/// Prefixes of the tuples that begin with `$key` and have some of `$more` behind.
+/// Implements [`AsPrefix`] for all tuples that begin with the keys `$key`, followed by one or more
+/// other keys.
 macro_rules! prefixes {
     ([$($key:ident $as_key:ident $at:tt),*] $first:ident $($more:ident)*) => {
         prefixes!(@tuple [$($key $as_key $at),*] [$first] $($more)*);
@@ -120,8 +121,9 @@ impl<T: Key, Q: AsKey<T>, const N: usize> AsKey<[T; N]> for [Q; N] {
     }
 }
 
-/// In front of what is there.
+/// The byte before the key of a `Some`.
 const SOME: u8 = 1;
+/// The byte of a `None`.
 const NONE: u8 = 0;
 
 impl<T: Key> Key for Option<T> {

@@ -1,9 +1,9 @@
-//! What indexes are keyed by.
+//! The keys of indexes.
 //!
 //! An index orders its keys as [`IndexKey::Ref`] orders them: integers by value, byte strings
-//! lexicographically (a proper prefix comes first). Structures that only compare bytes take other
-//! types through an order-preserving encoding: for all `a`, `b`:
-//! `a < b` if and only if `encode(a) < encode(b)` as byte strings.
+//! lexicographically (a proper prefix comes first). Structures that only compare bytes take
+//! integers through an order-preserving encoding: for all `a` and `b`, `a < b` if and only if
+//! `encode(a) < encode(b)` as byte strings.
 //!
 //! ```
 //! use silvics::key::{decode_u64, encode_u64};
@@ -14,19 +14,20 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 
-/// A type an index can be keyed by. Every value of it is a legal key: sentinels live outside.
+/// A type that an index can be keyed by. Every value of the type is a legal key: the sentinels of
+/// a structure are not taken from it.
 pub trait IndexKey: 'static {
-    /// How a key is passed: by value for integers, `&[u8]` for byte strings.
+    /// A borrowed key: the number itself for integers, `&[u8]` for byte strings.
     type Ref<'a>: Copy + Ord + Debug + Send + Sync;
     /// A key that owns its bytes.
     type Owned: Clone + Ord + Hash + Debug + Send + Sync + 'static;
 
-    /// Copies the key.
+    /// Copies a borrowed key.
     fn to_owned(key: Self::Ref<'_>) -> Self::Owned;
-    /// Lends an owned key.
+    /// Borrows an owned key.
     fn borrow(key: &Self::Owned) -> Self::Ref<'_>;
-    /// Shortens the lifetime of a key: `Ref` is covariant, which the compiler cannot see through
-    /// the trait.
+    /// Shortens the lifetime of a borrowed key: `Ref` is covariant, but the compiler cannot see
+    /// this through the trait.
     fn shorten<'short, 'long: 'short>(key: Self::Ref<'long>) -> Self::Ref<'short>;
 }
 
@@ -84,7 +85,7 @@ impl IndexKey for [u8] {
     }
 }
 
-/// The length of the common prefix of two byte strings, which is at least `known`.
+/// Returns the length of the common prefix of two byte strings; it is at least `known`.
 #[inline(always)]
 pub(crate) fn common_prefix(a: &[u8], b: &[u8], known: usize) -> usize {
     let len = a.len().min(b.len());
@@ -127,7 +128,7 @@ pub const fn decode_u128(bytes: [u8; 16]) -> u128 {
     u128::from_be_bytes(bytes)
 }
 
-/// The order-preserving map from signed to unsigned integers: the sign bit is flipped, so that
+/// The order-preserving map from signed to unsigned integers. It flips the sign bit, so that
 /// negative numbers come first.
 #[inline]
 pub const fn encode_i64(key: i64) -> u64 {

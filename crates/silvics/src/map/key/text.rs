@@ -1,11 +1,11 @@
-//! Strings of characters and of bytes.
+//! Keys that are strings of characters or of bytes.
 
-use super::buffer::{text, text_of};
-use super::{AsKey, AsPrefix, Decoder, Encoder, FormRef, Key, Vouched};
+use super::{AsKey, AsPrefix, FormRef, Key, Vouched};
+use crate::encoding::{Decoder, Encoder, text, text_of};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Owned strings, that are lent as `$lent`.
+/// Implements [`Key`] for the owned strings `$owned`, which are borrowed as `&$lent`.
 macro_rules! strings {
     ($lent:ty, $from_form:expr, $from_own_form:expr, $from_part:expr, $bytes:expr; $($owned:ty),*) => {$(
         impl Key for $owned {
@@ -18,9 +18,10 @@ macro_rules! strings {
                 $from_form(form)
             }
             #[inline(always)]
-            #[allow(unused_unsafe)] // of bytes
+            #[allow(unused_unsafe)] // any bytes are a byte string
             unsafe fn from_own_form(form: FormRef<'_, Self>) -> Self::Ref<'_> {
-                // SAFETY: what has been admitted, or vouched for, is text.
+                // SAFETY: the caller promises that `admit` has returned for the form, which it does
+                // only for text, or that a vouching type has written it, and those write only text.
                 unsafe { $from_own_form(form) }
             }
             #[inline]
@@ -83,7 +84,7 @@ macro_rules! strings {
 strings!(str, text, std::str::from_utf8_unchecked, text_of, str::as_bytes; String, Box<str>, Arc<str>);
 strings!([u8], (|bytes| bytes), (|bytes| bytes), (|part| part), (|bytes| bytes); Vec<u8>, Box<[u8]>, Arc<[u8]>);
 
-/// Literals of bytes.
+/// Implements [`AsKey`] and [`AsPrefix`] for arrays of bytes, such as literals.
 macro_rules! literals {
     ($($owned:ty),*) => {$(
         impl<const N: usize> AsKey<$owned> for [u8; N] {

@@ -1,8 +1,10 @@
-//! Keys that are numbers to an index.
+//! Keys whose form is a number.
 
-use super::{AsKey, Decoder, Encoder, FormRef, Key};
+use super::{AsKey, FormRef, Key};
+use crate::encoding::{Decoder, Encoder};
 
-/// `type: form; the number that it is, and its bytes in a part; to the number and back`.
+/// Implements [`Key`] for number types. Each line is
+/// `type: form; unsigned integer of the same width, bytes in a part; to that integer, and back`.
 macro_rules! numbers {
     ($($type:ty: $form:ty; $number:ty, $bytes:literal; $to:expr, $back:expr;)*) => {$(
         impl Key for $type {
@@ -55,7 +57,8 @@ macro_rules! numbers {
     )*};
 }
 
-/// Signed integers in order: the sign bit is flipped. Its own inverse, but for the type.
+/// The map from signed to unsigned integers that keeps the order: it flips the sign bit. The inverse
+/// (`back`) differs in its types only.
 macro_rules! signed {
     ($signed:ty, $unsigned:ty) => {
         |number: $signed| number.cast_unsigned() ^ 1 << (<$unsigned>::BITS - 1)
@@ -65,7 +68,8 @@ macro_rules! signed {
     };
 }
 
-/// Floats in the order of `total_cmp`: of negative ones all bits are flipped, of others the sign.
+/// The map from floats to unsigned integers that keeps the order of `total_cmp`: it flips all bits
+/// of negative numbers, and the sign bit of others.
 macro_rules! float {
     ($float:ty, $bits:ty) => {
         |number: $float| {
@@ -100,7 +104,7 @@ numbers! {
     char: u64; u32, 3; (u32::from), (|number| char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER));
 }
 
-// As above, and arrays are strings of bytes.
+// Implemented without the macro, since arrays of `u8` are read and written as one string of bytes.
 impl Key for u8 {
     type Form = u64;
     type Ref<'a> = Self;
