@@ -2,51 +2,39 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `args`, `flags`, `select`, `place`, `units` | the command line, its values, and numbers as people write them |
-//! | `catalogue`, `list`, `layout` | every index there is, `silvics list`, and what it allocates |
-//! | `contender`, `ours`, `peers` | what the benchmark drives, and the adapters to it |
-//! | `keys` | the types of keys it can drive with |
+//! | `flags` | the command line, its values, and the errors of the command |
+//! | `catalogue` | every index there is, and the choice among them |
+//! | `contender` | what is driven: our indexes, the map and the peers, behind one trait |
+//! | `drive` | what drives it: loads, runs, checks, and the key types |
 //! | `bench` | `silvics bench` |
 //! | `inspect` | `silvics inspect` |
-//! | `verify` | `silvics verify` |
+//! | `list` | `silvics list` |
 //! | `reproduce` | `silvics reproduce` |
-//! | `machine`, `memory`, `alloc` | what the system tells about itself and this process |
-//! | `counters` | the counters of processor and system, around what is measured |
-//! | `output`, `progress`, `interrupt`, `error` | standard output, standard error, Ctrl-C, failures |
+//! | `verify` | `silvics verify` |
+//! | `host` | what the system says about the machine and this process |
+//! | `output`, `progress`, `interrupt` | standard output, standard error, Ctrl-C |
+//!
+//! A verb uses the modules above it and below it in this order: `flags`, `host`, `contender`,
+//! `drive`, `catalogue`. No module of these uses a verb; `reproduce` alone uses other verbs.
 
 // Nothing of a program can be reached from outside: `pub` means for the other modules.
 #![allow(unreachable_pub)]
 
-mod alloc;
-mod args;
 mod bench;
 mod catalogue;
 mod contender;
-mod counters;
-mod error;
+mod drive;
 mod flags;
-mod held;
+mod host;
 mod inspect;
 mod interrupt;
-mod keys;
-mod layout;
 mod list;
-mod machine;
-mod map;
-mod memory;
-mod ours;
 mod output;
-#[cfg(feature = "peers")]
-mod peers;
-mod place;
 mod progress;
 mod reproduce;
-mod select;
-mod source;
-mod units;
 mod verify;
 
-use args::{Cli, Verb};
+use flags::args::{Cli, Verb};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -1,7 +1,7 @@
 //! Where results go. Standard output carries them and nothing else; a reader who has seen enough
 //! (`| head`) is no error. Files are written whole or not at all.
 
-use crate::error::Error;
+use crate::flags::error::Error;
 use crate::progress;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;

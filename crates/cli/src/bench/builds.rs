@@ -4,7 +4,7 @@
 //! taken round by round as well, so that its interval is one of rounds.
 
 use super::report::Row;
-use super::stats::Interval;
+use crate::drive::stats::Interval;
 use serde::Serialize;
 
 /// The ratio of one tree, or of all of them, in one configuration.

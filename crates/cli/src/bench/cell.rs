@@ -2,16 +2,16 @@
 
 use super::plan::Plan;
 use super::report::{Footprint, LoadRow, Report, Row, RowKey};
-use super::stats::Interval;
-use super::subject::{Crew, Failure, Ledger, Outcome, RunSpec, Subject, Traffic, counted};
-use crate::alloc;
-use crate::counters::PerOp;
-use crate::error::Error;
-use crate::keys::BenchKey;
-use crate::memory::{self, Resident};
-use crate::place::{Place, SYSTEM_PAGES};
+use crate::catalogue::select::Chosen;
+use crate::drive::keys::BenchKey;
+use crate::drive::stats::Interval;
+use crate::drive::subject::{Crew, Failure, Ledger, Outcome, RunSpec, Subject, Traffic, counted};
+use crate::flags::error::Error;
+use crate::flags::place::{Place, SYSTEM_PAGES};
+use crate::host::alloc;
+use crate::host::counters::PerOp;
+use crate::host::memory::{self, Resident};
 use crate::progress::Progress;
-use crate::select::Chosen;
 use silvics::AllocError;
 use silvics_workload::{Mix, Window};
 use std::time::Duration;

@@ -10,38 +10,35 @@
 //! shorter and does not count. At the end each contender is checked, and the cell is given back.
 //!
 //! A ratio compares runs of the same round, which are near each other in time and make the same
-//! operations; what is printed is the median of these ratios. `stats` says what the intervals are.
+//! operations; what is printed is the median of these ratios. `drive::stats` says what the intervals are.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `plan` | what is to be run |
 //! | `cell` | the rounds of one cell |
-//! | `subject`, `worker` | one contender: load, run, check; the loops |
-//! | `stats`, `builds`, `report` | what comes out |
+//! | `builds`, `report` | what comes out |
 
 mod builds;
 mod cell;
 mod plan;
 mod render;
 pub mod report;
-pub mod stats;
-pub mod subject;
-mod worker;
 
 #[cfg(test)]
 mod tests;
 
-use crate::args::{BenchArgs, Format};
-use crate::error::Error;
+use crate::drive::keys::BenchKey;
+use crate::drive::subject::{Crew, Traffic};
+use crate::flags::args::{BenchArgs, Format};
+use crate::flags::error::Error;
+use crate::flags::types::KeyType;
+use crate::host::machine::Machine;
 use crate::interrupt;
-use crate::keys::{BenchKey, KeyType};
-use crate::machine::Machine;
 use crate::progress::{self, Progress};
 use cell::{Cell, Flow};
 use plan::Plan;
 use report::Report;
 use silvics_workload::Choice;
-use subject::{Crew, Traffic};
 
 /// Runs the benchmark and prints its result; whether it was interrupted.
 pub fn bench(args: &BenchArgs) -> Result<bool, Error> {

@@ -1,14 +1,14 @@
 //! What is to be run: the command line, checked.
 
-use super::subject::Reuse;
-use crate::args::{BenchArgs, Format};
-use crate::error::Error;
-use crate::flags::{THREADS_MAX, list, number, parse, seconds, seed, single};
-use crate::keys::{KeyType, Types, ValueType};
-use crate::place::{self, Place};
-use crate::select::{self, Chosen};
-use crate::source::{KeySource, key_type};
-use crate::units;
+use crate::catalogue::select::{self, Chosen};
+use crate::drive::subject::Reuse;
+use crate::flags::args::{BenchArgs, Format};
+use crate::flags::error::Error;
+use crate::flags::place::{self, Place};
+use crate::flags::source::{KeySource, key_type};
+use crate::flags::types::{KeyType, Types, ValueType};
+use crate::flags::units;
+use crate::flags::values::{THREADS_MAX, list, number, parse, seconds, seed, single};
 use silvics_workload::{Dist, KEYS_MAX, Mix};
 use std::time::Duration;
 
@@ -118,7 +118,7 @@ impl Plan {
         {
             self.notes.push(format!(
                 "--threads {most}: threads share the {cores} core{} there {}",
-                crate::machine::plural(cores),
+                crate::host::machine::plural(cores),
                 if cores == 1 { "is" } else { "are" },
             ));
         }

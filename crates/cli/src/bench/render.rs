@@ -1,13 +1,13 @@
 //! Writes a report: tables, JSON or CSV.
 
 use super::report::{Report, Row};
-use super::stats::Interval;
-use crate::args::Format;
-use crate::counters::{Event, PerOp};
-use crate::error::Error;
-use crate::machine::plural;
+use crate::drive::stats::Interval;
+use crate::flags::args::Format;
+use crate::flags::error::Error;
+use crate::flags::units;
+use crate::host::counters::{Event, PerOp};
+use crate::host::machine::plural;
 use crate::output;
-use crate::units;
 use comfy_table::CellAlignment;
 use std::collections::HashSet;
 use std::fmt::Write as _;

@@ -2,12 +2,12 @@
 
 use super::builds::BuildRatio;
 use super::plan::Plan;
-use super::stats::{self, Interval};
-use super::subject::Reuse;
-use crate::counters::{Counted, PerOp};
-use crate::machine::Machine;
-use crate::select::Chosen;
-use crate::source::KeyFileConfig;
+use crate::catalogue::select::Chosen;
+use crate::drive::stats::{self, Interval};
+use crate::drive::subject::Reuse;
+use crate::flags::source::KeyFileConfig;
+use crate::host::counters::{Counted, PerOp};
+use crate::host::machine::Machine;
 use serde::Serialize;
 
 /// The whole result. JSON is this structure as it stands.

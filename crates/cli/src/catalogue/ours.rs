@@ -1,11 +1,11 @@
 //! Ours.
 
 use super::{DEFAULT_VARIANT, Entry, Inspect, Make, Makers, Maps, Ranges, Variant, Verify};
-use crate::bench::subject::Subject;
-use crate::held::{MapValue, OurKey};
-use crate::keys::BenchKey;
-use crate::map::OurMap;
-use crate::ours::{ByRange, Freezing, NoScans, Ours, Recorded as RecordedBy, ScanBy};
+use crate::contender::held::{MapValue, OurKey};
+use crate::contender::map::OurMap;
+use crate::contender::ours::{ByRange, Freezing, NoScans, Ours, Recorded as RecordedBy, ScanBy};
+use crate::drive::keys::BenchKey;
+use crate::drive::subject::Subject;
 use silvics::bst::bronson::build::{self as bronson, Baseline2, Fixed2, Restarting, Restarting2};
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::ellen::build as ellen;

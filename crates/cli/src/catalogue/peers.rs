@@ -1,13 +1,13 @@
 //! Those of other crates.
 
 use super::{DEFAULT_VARIANT, Entry, Make, Makers, Maps, Ranges, Variant};
-use crate::bench::subject::Subject;
-use crate::held::{MapKey, MapValue};
-use crate::keys::BenchKey;
-use crate::peers::{
+use crate::contender::held::{MapKey, MapValue};
+use crate::contender::peers::{
     BtreeMapRwLock, ConcurrentMap, Congee, CrossbeamSkiplist, Ferntree, Masstree, Peer,
     SccTreeIndex,
 };
+use crate::drive::keys::BenchKey;
+use crate::drive::subject::Subject;
 use std::sync::Arc;
 
 pub(super) fn entries() -> Vec<Entry> {

@@ -3,12 +3,12 @@
 use super::host::Host;
 use super::logged::Logged;
 use super::plan::{Plan, Setup};
-use super::subject::Inspected;
-use crate::bench::subject::{Change, Traffic};
-use crate::error::Error;
-use crate::flags::{parse, single};
+use crate::drive::inspected::Inspected;
+use crate::drive::keys::BenchKey;
+use crate::drive::subject::{Change, Traffic};
+use crate::flags::error::Error;
+use crate::flags::values::{parse, single};
 use crate::interrupt;
-use crate::keys::BenchKey;
 use silvics::{AllocError, Compression, Heap};
 use silvics_layout::Census;
 use silvics_layout::record::Read;

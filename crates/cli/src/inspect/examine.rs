@@ -3,11 +3,11 @@
 use super::built::Built;
 use super::plan::{Plan, Setup};
 use super::report::{self, Collocated, Compressed, Config, FindingRow, Kind, ModelRow, Report};
-use crate::bench::subject::Traffic;
-use crate::error::Error;
-use crate::keys::BenchKey;
-use crate::memory::{self, Mappings, Resident};
-use crate::place::Place;
+use crate::drive::keys::BenchKey;
+use crate::drive::subject::Traffic;
+use crate::flags::error::Error;
+use crate::flags::place::Place;
+use crate::host::memory::{self, Mappings, Resident};
 use crate::progress::Progress;
 use silvics::Pages;
 use silvics_layout::findings::{Build, Finding, Remedy, Situation};

@@ -1,7 +1,7 @@
 //! What a trace has of any program: the same questions about objects that nobody here allocated.
 
 use super::report::{FindingRow, Kind, Report, Traced};
-use crate::error::Error;
+use crate::flags::error::Error;
 use silvics_layout::findings::{Finding, Remedy, Situation};
 use silvics_layout::{Census, Level, Machine, PageSize, Trace, TraceError};
 use std::collections::HashMap;

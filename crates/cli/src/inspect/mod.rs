@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `plan` | what is to be inspected |
 //! | `host`, `logged` | the program around the index, and the heap they share |
-//! | `subject`, `built` | the index under a workload |
+//! | `built` | the index under a workload |
 //! | `examine` | facts, findings and predictions |
 //! | `fix` | remedies, applied and measured |
 //! | `foreign` | what a trace has of any program |
@@ -29,15 +29,13 @@ pub mod picture;
 pub mod plan;
 mod render;
 pub mod report;
-mod subject;
 
-pub use subject::Inspected;
-
-use crate::args::InspectArgs;
-use crate::bench::subject::{Crew, Traffic};
-use crate::error::Error;
+use crate::drive::keys::BenchKey;
+use crate::drive::subject::{Crew, Traffic};
+use crate::flags::args::InspectArgs;
+use crate::flags::error::Error;
+use crate::flags::types::KeyType;
 use crate::interrupt;
-use crate::keys::{BenchKey, KeyType};
 use crate::progress::Progress;
 use examine::Examined;
 use picture::Whose;

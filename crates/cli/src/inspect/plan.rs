@@ -2,13 +2,13 @@
 
 use super::host::HostKind;
 use super::picture::Files;
-use crate::args::{Format, InspectArgs};
-use crate::error::Error;
-use crate::flags::{list, number, parse, seed, single};
-use crate::keys::{KeyType, Types};
-use crate::place::{self, Place};
-use crate::select::{self, Chosen};
-use crate::source::{KeySource, key_type};
+use crate::catalogue::select::{self, Chosen};
+use crate::flags::args::{Format, InspectArgs};
+use crate::flags::error::Error;
+use crate::flags::place::{self, Place};
+use crate::flags::source::{KeySource, key_type};
+use crate::flags::types::{KeyType, Types};
+use crate::flags::values::{list, number, parse, seed, single};
 use silvics_layout::{Machine, NodeLayout, SetHash};
 use silvics_workload::{Dist, KEYS_MAX, Mix};
 

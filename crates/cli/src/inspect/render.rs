@@ -3,9 +3,9 @@
 use super::report::{
     Compressed, Config, FindingRow, Kind, ModelRow, NOTHING, OTHERS, Report, SEARCHED, Traced,
 };
-use crate::args::Format;
-use crate::counters::PerOp;
-use crate::error::Error;
+use crate::flags::args::Format;
+use crate::flags::error::Error;
+use crate::host::counters::PerOp;
 use crate::output;
 use comfy_table::Table;
 use std::borrow::Cow;

@@ -1,10 +1,10 @@
 //! The result of an inspection.
 
 use super::plan::{Plan, Setup};
-use super::subject::Inspected;
-use crate::counters::{Counted, PerOp};
-use crate::place::Place;
-use crate::source::KeyFileConfig;
+use crate::drive::inspected::Inspected;
+use crate::flags::place::Place;
+use crate::flags::source::KeyFileConfig;
+use crate::host::counters::{Counted, PerOp};
 use serde::Serialize;
 use silvics::Compression;
 use silvics_layout::findings::{Finding, Remedy};
@@ -62,7 +62,7 @@ pub struct Config {
 }
 
 impl Config {
-    pub fn new<K: crate::keys::BenchKey + ?Sized>(
+    pub fn new<K: crate::drive::keys::BenchKey + ?Sized>(
         plan: &Plan,
         setup: &Setup,
         index: &dyn Inspected<K>,

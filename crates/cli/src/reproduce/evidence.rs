@@ -1,6 +1,6 @@
 //! Lines of evidence, and the verdict that follows from them.
 
-use crate::bench::stats::Interval;
+use crate::drive::stats::Interval;
 use serde::{Serialize, Serializer};
 
 /// What a line of evidence is: the lower, the less can disturb it.

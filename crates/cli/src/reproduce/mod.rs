@@ -24,8 +24,8 @@ mod lab;
 mod plan;
 mod report;
 
-use crate::args::{Format, ReproduceArgs};
-use crate::error::Error;
+use crate::flags::args::{Format, ReproduceArgs};
+use crate::flags::error::Error;
 use crate::interrupt;
 use evidence::Evidence;
 use lab::Lab;

@@ -2,9 +2,9 @@
 
 use super::Experiment;
 use super::evidence::Level;
-use crate::args::ReproduceArgs;
-use crate::error::Error;
-use crate::flags::{list, number, seed, single};
+use crate::flags::args::ReproduceArgs;
+use crate::flags::error::Error;
+use crate::flags::values::{list, number, seed, single};
 use silvics_layout::{Cache, Entries, Machine, Tlb};
 use silvics_workload::KEYS_MAX;
 

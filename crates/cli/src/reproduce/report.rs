@@ -3,11 +3,11 @@
 use super::Experiment;
 use super::evidence::{Evidence, Level, Verdict, verdict};
 use super::lab::Lab;
-use crate::args::Format;
-use crate::error::Error;
-use crate::machine::Machine;
+use crate::flags::args::Format;
+use crate::flags::error::Error;
+use crate::flags::units::Bytes;
+use crate::host::machine::Machine;
 use crate::output;
-use crate::units::Bytes;
 use serde::Serialize;
 use std::fmt::Write;
 

@@ -3,15 +3,15 @@
 mod plan;
 mod report;
 
-use crate::args::{Format, VerifyArgs};
 use crate::catalogue::Verify;
-use crate::error::Error;
+use crate::catalogue::select;
+use crate::flags::args::{Format, VerifyArgs};
+use crate::flags::error::Error;
+use crate::flags::types::KeyType;
+use crate::host::machine::Machine;
 use crate::interrupt;
-use crate::keys::KeyType;
-use crate::machine::Machine;
 use crate::output::File;
 use crate::progress::{self, Progress};
-use crate::select;
 use plan::{Plan, Schedule, Target};
 use report::{Checked, Report, Row};
 use silvics_testkit::TestKey;

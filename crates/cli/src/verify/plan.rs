@@ -1,12 +1,12 @@
 //! What is to be recorded: the command line, or a schedule file, checked.
 
-use crate::args::{Format, VerifyArgs};
 use crate::catalogue::Verify;
-use crate::error::Error;
-use crate::flags::{list, number, parse, seconds, seed, single};
-use crate::keys::KeyType;
-use crate::place::{self, Place};
-use crate::select::{self, Canary, Chosen};
+use crate::catalogue::select::{self, Canary, Chosen};
+use crate::flags::args::{Format, VerifyArgs};
+use crate::flags::error::Error;
+use crate::flags::place::{self, Place};
+use crate::flags::types::KeyType;
+use crate::flags::values::{list, number, parse, seconds, seed, single};
 use serde::{Deserialize, Serialize};
 use silvics::Tuning;
 use silvics_testkit::verify;

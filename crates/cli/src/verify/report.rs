@@ -1,9 +1,9 @@
 //! What comes out of `silvics verify`.
 
 use super::plan::{Plan, Target};
-use crate::args::Format;
-use crate::error::Error;
-use crate::machine::Machine;
+use crate::flags::args::Format;
+use crate::flags::error::Error;
+use crate::host::machine::Machine;
 use crate::output;
 use serde::Serialize;
 use silvics_testkit::clock::Clock;
@@ -194,7 +194,7 @@ impl Report {
             self.operations,
             self.histories,
             self.violations,
-            crate::machine::plural(self.violations),
+            crate::host::machine::plural(self.violations),
             self.seconds,
             self.threads,
             self.mix,

@@ -4,7 +4,7 @@ use super::super::render::{Names, percent};
 use super::super::report::Kind;
 use super::legend::Legend;
 use super::svg::{Canvas, LEFT, Picture, SPAN, address};
-use crate::units::Bytes;
+use crate::flags::units::Bytes;
 use silvics_layout::Paths;
 use silvics_layout::views::{Pair, Window};
 use std::cmp::Ordering;

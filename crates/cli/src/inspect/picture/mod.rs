@@ -21,8 +21,8 @@ mod tests;
 
 use super::render;
 use super::report::{Kind, Report};
-use crate::args::InspectArgs;
-use crate::error::Error;
+use crate::flags::args::InspectArgs;
+use crate::flags::error::Error;
 use crate::output::File;
 use legend::Legend;
 use silvics_layout::{Census, Machine, NodeLayout, Paths};

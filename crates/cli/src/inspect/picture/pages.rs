@@ -4,7 +4,7 @@ use super::super::render::percent;
 use super::Whose;
 use super::sets::level;
 use super::svg::{Canvas, LEFT, Picture, SHARE_COLOURS, SPAN, address};
-use crate::units::Bytes;
+use crate::flags::units::Bytes;
 use silvics_layout::views::PageMap;
 
 /// The height of a row, and of the mark of a gap.

@@ -1,8 +1,8 @@
 //! What lookups cost in the model, by skew and size of pages.
 
 use super::{EXPONENTS, Keys, zipf};
-use crate::bench::subject::Traffic;
-use crate::error::Error;
+use crate::drive::subject::Traffic;
+use crate::flags::error::Error;
 use crate::inspect::built::Built;
 use crate::inspect::plan::Plan as Inspection;
 use crate::reproduce::lab::{Bed, Lab};

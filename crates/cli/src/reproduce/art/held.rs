@@ -2,9 +2,9 @@
 
 use super::Keys;
 use super::curve::inspection;
-use crate::error::Error;
+use crate::flags::error::Error;
+use crate::host::memory::{self, Resident};
 use crate::inspect::built::Built;
-use crate::memory::{self, Resident};
 use crate::reproduce::lab::Lab;
 use silvics::Pages;
 use silvics_layout::Level;

@@ -30,7 +30,7 @@ mod stalls;
 mod together;
 
 use super::Experiment;
-use crate::bench::subject::Traffic;
+use crate::drive::subject::Traffic;
 use silvics_workload::{Choice, Dist, WordKeys};
 
 const SLIDES: &str =

@@ -3,13 +3,13 @@
 use super::curve::{Curve, Point, curves, inspection};
 use super::held::Held;
 use super::{EXPONENTS, FEW_KEYS, KEYS, Keys, zipf};
-use crate::bench::subject::{Crew, Traffic};
-use crate::error::Error;
+use crate::drive::subject::{Crew, Traffic};
+use crate::flags::error::Error;
+use crate::flags::units::Bytes;
+use crate::host::memory::{self, Resident};
 use crate::inspect::fix::{Compared, Pair};
-use crate::memory::{self, Resident};
 use crate::reproduce::evidence::{Evidence, Expected, Level, Unit};
 use crate::reproduce::lab::Lab;
-use crate::units::Bytes;
 use silvics::Pages;
 use silvics_layout::PageSize;
 use silvics_pool::HUGE_PAGE;

@@ -3,11 +3,11 @@
 use super::sampled::{NAME, Sampled};
 use super::together::{CHANGE, On};
 use super::zipf;
-use crate::bench::stats::Interval;
-use crate::bench::subject::{Crew, Subject, Traffic};
-use crate::error::Error;
+use crate::contender::ours::{ByRange, Ours};
+use crate::drive::stats::Interval;
+use crate::drive::subject::{Crew, Subject, Traffic};
+use crate::flags::error::Error;
 use crate::inspect::fix::{Compared, in_turns};
-use crate::ours::{ByRange, Ours};
 use crate::reproduce::evidence::{Evidence, Level, Verdict};
 use crate::reproduce::lab::Lab;
 use silvics::Pooled;

@@ -3,9 +3,9 @@
 use super::Keys;
 use super::curve::{LOOKUPS_MAX, Point, machine, point};
 use super::draws::Draws;
-use crate::error::Error;
+use crate::drive::keys::BenchKey;
+use crate::flags::error::Error;
 use crate::interrupt;
-use crate::keys::BenchKey;
 use crate::reproduce::evidence::Level;
 use crate::reproduce::lab::Lab;
 use silvics::art::hot::{Policy, ReorganizeError, Report, Sampling};

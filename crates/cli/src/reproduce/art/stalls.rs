@@ -4,7 +4,7 @@ use super::curve::{Point, curves, in_order};
 use super::held::Held;
 use super::nodes::Nodes;
 use super::{FEW_KEYS, KEYS, Keys};
-use crate::error::Error;
+use crate::flags::error::Error;
 use crate::reproduce::evidence::{Evidence, Expected, Level, Unit};
 use crate::reproduce::lab::Lab;
 use silvics::Pages;

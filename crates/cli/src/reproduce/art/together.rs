@@ -3,7 +3,7 @@
 use super::paid;
 use super::sampled::{Beside, Reads, Sampled, differing};
 use super::{KEYS, Keys};
-use crate::error::Error;
+use crate::flags::error::Error;
 use crate::reproduce::evidence::{Evidence, Expected, Level, Unit};
 use crate::reproduce::lab::Lab;
 use silvics::art::hot::{Policy, Report};

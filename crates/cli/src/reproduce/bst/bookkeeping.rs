@@ -1,6 +1,6 @@
 //! bst/1.8: what the lookups of `occ-avl-2` note down on their way.
 
-use crate::error::Error;
+use crate::flags::error::Error;
 use crate::reproduce::evidence::{Evidence, Expected, Level, Unit};
 use crate::reproduce::lab::{Bed, Lab};
 use silvics::bst::bronson::build::{Baseline2, Build, Restarting2};

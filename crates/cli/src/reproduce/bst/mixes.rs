@@ -1,13 +1,13 @@
 //! bst/1.2: the microbenchmark on the trees of the study, mended.
 
 use crate::bench::report::{Report, Row};
-use crate::bench::stats::Interval;
-use crate::error::Error;
-use crate::memory;
+use crate::drive::stats::Interval;
+use crate::flags::error::Error;
+use crate::flags::units::Bytes;
+use crate::host::memory;
 use crate::reproduce::evidence::{Evidence, Level, Verdict};
 use crate::reproduce::lab::Lab;
 use crate::reproduce::plan::Plan;
-use crate::units::Bytes;
 
 /// The source's classes of trees, the fastest first.
 const CLASSES: [&[&str]; 4] = [

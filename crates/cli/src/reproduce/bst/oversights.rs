@@ -2,7 +2,7 @@
 
 use super::falls;
 use crate::catalogue;
-use crate::error::Error;
+use crate::flags::error::Error;
 use crate::reproduce::evidence::{Evidence, Expected, Level, Unit};
 use crate::reproduce::lab::{Bed, Lab};
 use silvics_layout::{NodeLayout, study_class};

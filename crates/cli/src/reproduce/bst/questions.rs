@@ -2,7 +2,7 @@
 
 use super::sets::{self, ONE_NODE, ROWS};
 use super::straddling::{self, COLLOCATED, SHIFTED};
-use crate::error::Error;
+use crate::flags::error::Error;
 use crate::reproduce::evidence::{Evidence, Expected, Level, Unit};
 use crate::reproduce::lab::{Bed, Lab, Look};
 use silvics_layout::{Level as CacheLevel, SetHash};

@@ -1,7 +1,7 @@
 //! bst/1.5: half of the sets. bst/1.6: a third of the sets.
 
 use super::falls;
-use crate::error::Error;
+use crate::flags::error::Error;
 use crate::inspect::report::Kind;
 use crate::reproduce::evidence::{Evidence, Expected, Level, Unit};
 use crate::reproduce::lab::{Bed, Lab};

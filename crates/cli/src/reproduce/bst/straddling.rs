@@ -1,7 +1,7 @@
 //! bst/1.4: nodes that lie in two lines. bst/1.7: leaves that lie in the line of their parent.
 
 use super::falls;
-use crate::error::Error;
+use crate::flags::error::Error;
 use crate::reproduce::evidence::{Evidence, Expected, Level, Unit};
 use crate::reproduce::lab::{Bed, Lab};
 use silvics::Tuning;

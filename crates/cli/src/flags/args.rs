@@ -1,6 +1,6 @@
 //! The command line. Values are read in `bench/plan.rs`, where each one's error is worded.
 
-use crate::error::Error;
+use crate::flags::error::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 

@@ -19,8 +19,8 @@
 //!   over nodes just read, and was not measurable.
 
 use super::Peer;
+use crate::contender::held::{MapKey, MapValue};
 use crate::contender::{Contender, Session};
-use crate::held::{MapKey, MapValue};
 use crossbeam_epoch::{self as epoch, Guard};
 use crossbeam_skiplist::SkipList;
 use silvics::{AllocError, IndexKey};

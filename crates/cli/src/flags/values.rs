@@ -1,7 +1,7 @@
 //! Values of flags.
 
-use crate::error::Error;
-use crate::units;
+use crate::flags::error::Error;
+use crate::flags::units;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;

@@ -4,8 +4,8 @@
 
 use super::subject::{Failure, RunSpec};
 use crate::contender::{Contender, Session};
+use crate::drive::keys::BenchKey;
 use crate::interrupt;
-use crate::keys::BenchKey;
 use silvics::{AllocError, Guard, IndexKey, PoolStats};
 use silvics_sync::atomic::{AtomicBool, Ordering};
 use silvics_workload::{BLOCK_OPS, Block, LoadPart, Op, Share, Stream};

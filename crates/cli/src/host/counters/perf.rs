@@ -17,7 +17,7 @@
 //! Architecture Reference Manual, D12.12 (common events).
 
 use super::{Event, Group, Reading, Source};
-use crate::machine;
+use crate::host::machine;
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware, Raw, Software};
 use perf_event::{Builder, Counter};
 use std::fmt;
@@ -201,7 +201,7 @@ impl Group for Open {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters::{Counters, PerOp};
+    use crate::host::counters::{Counters, PerOp};
 
     fn used(processor: &Processor, event: Event) -> Option<String> {
         Some(processor.choice(event)?.name)

@@ -17,10 +17,10 @@
 
 use super::worker::{self, Driven, Loops, Tally};
 use crate::contender::Contender;
-use crate::counters::{Counters, Counts, Open};
-use crate::error::Error;
+use crate::drive::keys::BenchKey;
+use crate::flags::error::Error;
+use crate::host::counters::{Counters, Counts, Open};
 use crate::interrupt;
-use crate::keys::BenchKey;
 use core_affinity::CoreId;
 use silvics::{AllocError, PoolStats};
 use silvics_sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,9 +1,21 @@
 //! Every index the command knows.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `ours` | the indexes of this library |
+//! | `peers` | the ordered maps of other crates |
+//! | `select` | reads `--index`: which of them are meant |
 
-use crate::bench::subject::Subject;
-use crate::inspect::Inspected;
-use crate::keys::{BenchKey, KeyType, Types};
-use crate::place;
+mod ours;
+#[cfg(feature = "peers")]
+mod peers;
+pub mod select;
+
+use crate::drive::inspected::Inspected;
+use crate::drive::keys::BenchKey;
+use crate::drive::subject::Subject;
+use crate::flags::place;
+use crate::flags::types::{KeyType, Types};
 use silvics::{AllocError, Options};
 use silvics_layout::NodeLayout;
 use silvics_testkit::clock::Clock;
@@ -166,10 +178,6 @@ pub fn all() -> &'static [Entry] {
     });
     &ALL
 }
-
-mod ours;
-#[cfg(feature = "peers")]
-mod peers;
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,10 @@
 //! Where keys come from: a distribution, or a file.
 
-use crate::args::KeyFileArgs;
-use crate::error::Error;
-use crate::flags::single;
-use crate::keys::{BenchKey, KeyType};
+use crate::drive::keys::BenchKey;
+use crate::flags::args::KeyFileArgs;
+use crate::flags::error::Error;
+use crate::flags::types::KeyType;
+use crate::flags::values::single;
 use crate::progress;
 use serde::Serialize;
 use silvics_workload::Dist;
@@ -76,7 +77,7 @@ impl KeySource {
                 "--key-file `{}`: {} duplicate key{} dropped, {keys} left",
                 path.display(),
                 file.duplicates,
-                crate::machine::plural(file.duplicates)
+                crate::host::machine::plural(file.duplicates)
             ));
         }
         let config = KeyFileConfig {

@@ -1,6 +1,6 @@
 //! An index under inspection: any of ours whose reads are recorded.
 
-use crate::keys::BenchKey;
+use crate::drive::keys::BenchKey;
 use silvics::{
     AllocError, Check, Compression, Guard, Objects, OrderedIndex, PoolStats, TryInsertError,
     Violation,

@@ -1,10 +1,10 @@
 //! Where the nodes of our indexes live, as the command line names it.
 
-use crate::alloc;
-use crate::args::PlaceArgs;
-use crate::error::Error;
-use crate::flags::{list, single};
-use crate::units::parse_bytes;
+use crate::flags::args::PlaceArgs;
+use crate::flags::error::Error;
+use crate::flags::units::parse_bytes;
+use crate::flags::values::{list, single};
+use crate::host::alloc;
 use silvics::{Heap, Options, Pages, SizeClassHeap, Tuning};
 use silvics_layout::{Among, PageSize, Slot};
 use std::alloc::Layout;

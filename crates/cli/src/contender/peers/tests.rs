@@ -4,9 +4,9 @@
 //! where it can be met on purpose.
 
 use super::{Masstree, Peer};
+use crate::contender::held::{MapValue, OurKey};
+use crate::contender::map::OurMap;
 use crate::contender::{Contender, Session};
-use crate::held::{MapValue, OurKey};
-use crate::map::OurMap;
 use silvics::IndexKey;
 use silvics_sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
@@ -315,7 +315,7 @@ macro_rules! peers {
     ($($test:ident { $($name:ident: $peer:ty,)* })*) => { $(
         mod $test {
             #[allow(unused_imports)]
-            use {crate::map::OurMap, crate::peers::*, std::sync::Arc};
+            use {crate::contender::map::OurMap, crate::contender::peers::*, std::sync::Arc};
             $( #[test] fn $name() { super::$test::<$peer>(); } )*
         }
     )* };

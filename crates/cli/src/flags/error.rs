@@ -1,7 +1,7 @@
 //! What can go wrong, each in one sentence with the flag, the value and the remedy.
 
-use crate::keys::KeyType;
-use crate::units::Bytes;
+use crate::flags::types::KeyType;
+use crate::flags::units::Bytes;
 use silvics::AllocError;
 use silvics_workload::keyfile::KeyFileError;
 use silvics_workload::{Dist, Mix};

@@ -64,7 +64,7 @@ mod jemalloc {
 /// the pages it gets.
 pub fn settle() {
     #[cfg(all(feature = "alloc-jemalloc", target_os = "linux"))]
-    for (start, len) in crate::memory::advised_mappings() {
+    for (start, len) in crate::host::memory::advised_mappings() {
         jemalloc::collapse(start, start + len);
     }
 }

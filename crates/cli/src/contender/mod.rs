@@ -2,6 +2,19 @@
 //!
 //! The measuring loop is generic over [`Contender`], so that every call is a direct one; only the
 //! choice of contender goes through a table.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `ours` | the indexes of this library, as contenders |
+//! | `map` | `silvics::Map` as a contender |
+//! | `held` | the types by which maps hold keys and values |
+//! | `peers` | the ordered maps of other crates |
+
+pub mod held;
+pub mod map;
+pub mod ours;
+#[cfg(feature = "peers")]
+pub mod peers;
 
 use silvics::{AllocError, Guard, IndexKey, PoolStats};
 

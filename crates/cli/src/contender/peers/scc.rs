@@ -11,8 +11,8 @@
 //! `range` under the same guard.
 
 use super::Peer;
+use crate::contender::held::{MapKey, MapValue};
 use crate::contender::{Contender, Session};
-use crate::held::{MapKey, MapValue};
 use scc::{Guard, TreeIndex};
 use silvics::{AllocError, IndexKey};
 use std::ops::Bound::{Included, Unbounded};

@@ -1,9 +1,10 @@
-//! `silvics list`: the catalogue.
+//! `silvics list`: the catalogue. With `--layout`, `layout` prints what each index allocates.
 
-use crate::args::{Format, ListArgs};
+mod layout;
+
 use crate::catalogue::{self, Entry};
-use crate::error::Error;
-use crate::layout;
+use crate::flags::args::{Format, ListArgs};
+use crate::flags::error::Error;
 use crate::output;
 use serde::Serialize;
 

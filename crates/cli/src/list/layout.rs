@@ -1,8 +1,8 @@
 //! `silvics list --layout`: what each build allocates, from the one description in its code.
 
-use crate::args::Format;
 use crate::catalogue::{self, Entry, Variant};
-use crate::error::Error;
+use crate::flags::args::Format;
+use crate::flags::error::Error;
 use crate::output;
 use serde::Serialize;
 use silvics_layout::{NodeLayout, study_class};

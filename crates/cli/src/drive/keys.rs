@@ -1,106 +1,11 @@
-//! The types of keys a benchmark knows.
+//! The key types that an index is driven with, and their key spaces.
 
 use crate::catalogue::{Inspect, Make, Makers};
+use crate::flags::types::{KeyType, Types, ValueType};
 use silvics::IndexKey;
 use silvics_workload::keyfile::{self, Format, KeyFile, KeyFileError};
 use silvics_workload::{ByteKeys, Dist, Longest, WordKeys, byte_hash, word_value};
-use std::fmt;
 use std::path::Path;
-
-/// A type of keys, as the command line names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyType {
-    /// 64-bit words.
-    U64,
-    /// Byte strings.
-    Bytes,
-    /// Byte strings that are text, as which maps take them; to an index they are bytes.
-    String,
-}
-
-impl KeyType {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::U64 => "u64",
-            Self::Bytes => "bytes",
-            Self::String => "string",
-        }
-    }
-
-    /// Reads its name.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "u64" => Ok(Self::U64),
-            "bytes" => Ok(Self::Bytes),
-            "string" => Ok(Self::String),
-            _ => Err(format!("`{text}` is no type of keys: choose u64, bytes or string")),
-        }
-    }
-
-    /// Reads the name of one that indexes have.
-    pub fn of_indexes(text: &str) -> Result<Self, String> {
-        match Self::parse(text) {
-            Ok(Self::String) => {
-                Err("`string` is for maps, which `silvics bench` measures: choose bytes".into())
-            }
-            Err(_) => Err(format!("`{text}` is no type of keys: choose u64 or bytes")),
-            other => other,
-        }
-    }
-}
-
-impl fmt::Display for KeyType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::U64 => "u64",
-            Self::Bytes => "byte",
-            Self::String => "string",
-        })
-    }
-}
-
-/// A type of values, as the command line names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValueType {
-    /// 64-bit words.
-    U64,
-    /// Reference-counted bytes: `Arc<[u8]>`, of maps alone.
-    Arc,
-}
-
-impl ValueType {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::U64 => "u64",
-            Self::Arc => "arc",
-        }
-    }
-
-    /// Reads its name.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "u64" => Ok(Self::U64),
-            "arc" => Ok(Self::Arc),
-            _ => Err(format!("`{text}` is no type of values: choose u64 or arc")),
-        }
-    }
-}
-
-/// What a contender is asked to hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Types {
-    pub key: KeyType,
-    pub value: ValueType,
-}
-
-impl Types {
-    /// Keys of a type, and words.
-    pub const fn words(key: KeyType) -> Self {
-        Self { key, value: ValueType::U64 }
-    }
-}
 
 /// A key type with its key spaces, and with the value every key must have.
 ///

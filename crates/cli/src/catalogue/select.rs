@@ -4,12 +4,13 @@
 //! note.
 
 use crate::catalogue::{self, Entry, Inspect, Make, Makers, Variant, Verify};
-use crate::error::Error;
-use crate::keys::{BenchKey, KeyType, Types};
+use crate::drive::keys::BenchKey;
+use crate::flags::error::Error;
+use crate::flags::types::{KeyType, Types};
 use silvics_workload::{Longest, Mix};
 use std::fmt;
 
-use crate::place::Place;
+use crate::flags::place::Place;
 
 /// An index to be run.
 #[derive(Clone, Copy)]

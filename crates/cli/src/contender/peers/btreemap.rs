@@ -15,8 +15,8 @@
 //! peers.
 
 use super::Peer;
+use crate::contender::held::{MapKey, MapValue};
 use crate::contender::{Contender, Session};
-use crate::held::{MapKey, MapValue};
 use parking_lot::RwLock;
 use silvics::{AllocError, IndexKey};
 use std::collections::BTreeMap;

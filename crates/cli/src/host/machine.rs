@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::fmt;
 use std::fs;
 
-use crate::units::Bytes;
+use crate::flags::units::Bytes;
 
 /// What a reader needs to place a figure. Fields the system does not tell are null.
 #[derive(Clone, Debug, Serialize)]
@@ -61,7 +61,7 @@ impl Machine {
                 Some(chosen.split_once(']')?.0.into())
             }),
             hugetlb_pages: read("/proc/sys/vm/nr_hugepages").and_then(|text| text.parse().ok()),
-            allocator: crate::alloc::name(),
+            allocator: crate::host::alloc::name(),
             silvics: env!("CARGO_PKG_VERSION"),
         }
     }
@@ -109,7 +109,7 @@ fn caches() -> Vec<Cache> {
         Some(Cache {
             level: read(&format!("{folder}/level"))?.parse().ok()?,
             kind: read(&format!("{folder}/type"))?,
-            bytes: crate::units::parse_bytes(&size)?,
+            bytes: crate::flags::units::parse_bytes(&size)?,
         })
     };
     (0..).map_while(cache).collect()

@@ -1,7 +1,7 @@
 //! What the system says about this process's memory: `/proc/self/smaps_rollup`, `/proc/self/smaps`,
 //! `/proc/self/pagemap`, `/proc/meminfo` and the limits of its container on Linux, nothing elsewhere.
 
-use crate::machine::{meminfo, read};
+use crate::host::machine::{meminfo, read};
 use silvics_layout::{Frames, PagemapError, Survey};
 use silvics_pool::Region;
 use std::fs::File;

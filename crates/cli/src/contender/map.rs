@@ -1,7 +1,7 @@
 //! `silvics::Map` as a contender, as its users call it.
 
+use crate::contender::held::{MapValue, OurKey};
 use crate::contender::{Contender, Session};
-use crate::held::{MapValue, OurKey};
 use silvics::map::TryInsertError;
 use silvics::{AllocError, Domain, Guard, IndexKey, Key, Map, Options, PoolStats, View};
 use silvics::{ArtTree, ValueRef};

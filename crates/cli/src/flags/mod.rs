@@ -1,0 +1,19 @@
+//! The command line: flags, their values, and the errors that wrong ones lead to.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `args` | the verbs and flags, with their help |
+//! | `error` | every error of the command, with its message and exit code |
+//! | `place` | `--placement`, `--pages` and how pools are tuned |
+//! | `source` | `--key-file`, `--key-format` and `--key-type` |
+//! | `types` | the types of keys and values that flags name |
+//! | `units` | numbers with units, as people write them |
+//! | `values` | numbers and lists of them |
+
+pub mod args;
+pub mod error;
+pub mod place;
+pub mod source;
+pub mod types;
+pub mod units;
+pub mod values;

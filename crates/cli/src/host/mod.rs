@@ -1,0 +1,13 @@
+//! What the system says about the machine and about this process.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `alloc` | the global allocator that the command was built with |
+//! | `counters` | counters of the processor and of the system, read around a run |
+//! | `machine` | the processor, the system and their names, for reports |
+//! | `memory` | the resident memory of this process, and the pages that it lies on |
+
+pub mod alloc;
+pub mod counters;
+pub mod machine;
+pub mod memory;
