@@ -1,10 +1,10 @@
-//! Objects: of what kind each is, where it lies, and which of its bytes searches read.
+//! A census of objects: the kind of each, its address, and the bytes that searches read.
 
 use crate::runs::merge;
 use crate::{Described, NodeLayout};
 use std::ops::Range;
 
-/// Objects of an index, or of any program.
+/// The objects of an index, or of any program.
 ///
 /// ```
 /// use silvics_layout::{Census, Described, describe};
@@ -25,7 +25,7 @@ use std::ops::Range;
 pub struct Census {
     pub(crate) kinds: Vec<Kind>,
     pub(crate) objects: Vec<Object>,
-    /// By address.
+    /// Whether `objects` are sorted by address.
     sorted: bool,
 }
 
@@ -34,43 +34,43 @@ pub struct Census {
 pub(crate) struct Kind {
     pub(crate) name: String,
     pub(crate) reads: Reads,
-    /// Whether its objects are locks: whoever takes one writes to it.
+    /// Whether its objects are locks, which every thread that takes one writes.
     pub(crate) locks: bool,
-    /// Of what was given back: the kind it was of.
+    /// The former kind of the objects, if they are freed blocks.
     pub(crate) freed: Option<String>,
 }
 
-/// What a search reads of the objects of a kind.
+/// The bytes that a search reads of the objects of a kind.
 #[derive(Clone, Debug)]
 pub(crate) enum Reads {
-    /// What their layout says.
+    /// Those that the layout describes.
     Described(&'static NodeLayout),
-    /// These of an object's bytes; all, if there are none here.
+    /// These bytes of an object, or all of them for `None`.
     Hot(Option<Vec<Range<usize>>>),
 }
 
-/// What is behind the name of a kind whose objects were given back.
+/// The suffix in the name of a kind of freed blocks.
 pub const FREED: &str = " (free)";
 
-/// Names a kind of a [`Census`].
+/// The identity of a kind in a [`Census`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindId(u32);
 
-/// An object of a described kind, where it lies.
+/// An object of a described kind, with its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placed {
-    /// What it looks like from its address on.
+    /// The layout of the object from its address on.
     pub layout: &'static NodeLayout,
-    /// The address from which its layout counts.
+    /// The address from which the layout counts.
     pub address: usize,
-    /// Bytes of it that lie before that: the upper links of a tower.
+    /// The bytes in front of `address`: the upper links of a tower.
     pub before: usize,
-    /// All its bytes, those before its address included.
+    /// All bytes of the object, including those before `address`.
     pub bytes: usize,
 }
 
 impl Placed {
-    /// An object that has what its layout says, and no more.
+    /// An object of exactly the size of its layout.
     pub const fn new(layout: &'static NodeLayout, address: usize) -> Self {
         Self { layout, address, before: 0, bytes: layout.size }
     }
@@ -80,38 +80,38 @@ impl Placed {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Object {
     pub(crate) kind: u32,
-    /// At most 4 GiB count.
+    /// The bytes of the object; at most 4 GiB count.
     pub(crate) bytes: u32,
-    /// So many of them lie before its address.
+    /// How many of the bytes lie in front of `address`.
     pub(crate) before: u32,
-    /// From where its layout counts.
+    /// The address from which its layout counts.
     pub(crate) address: usize,
 }
 
 impl Object {
-    /// Its first byte.
+    /// The address of its first byte.
     pub(crate) fn start(self) -> usize {
         self.address - self.before as usize
     }
 
-    /// The first byte behind it.
+    /// The address behind its last byte.
     pub(crate) fn end(self) -> usize {
         self.start().saturating_add(self.bytes as usize)
     }
 
-    /// Its last byte.
+    /// The address of its last byte.
     pub(crate) fn last(self) -> usize {
         self.start().saturating_add((self.bytes as usize).saturating_sub(1))
     }
 }
 
 impl Kind {
-    /// Calls `part` with the addresses that a search reads of an object.
+    /// Calls `part` with each address range that a search reads of `object`.
     pub(crate) fn each_read(&self, object: Object, mut part: impl FnMut(Range<usize>)) {
         let whole = object.start()..object.end();
         match &self.reads {
             Reads::Described(layout) => {
-                // Of a tower all links may be followed.
+                // A search may follow any link of a tower.
                 if object.before > 0 {
                     part(object.start()..object.address);
                 }
@@ -133,8 +133,8 @@ impl Kind {
         }
     }
 
-    /// The numbers of the lines of `line` bytes in which an object has bytes that a search reads, each
-    /// once, in ascending order, into `lines`.
+    /// Writes into `lines` the numbers of the lines of `line` bytes that contain bytes of `object`
+    /// a search reads. They are ascending and disjoint.
     pub(crate) fn lines(&self, object: Object, line: usize, lines: &mut Vec<Range<usize>>) {
         lines.clear();
         self.each_read(object, |read| {
@@ -154,9 +154,9 @@ impl Census {
         self.place(Placed::new(layout, address));
     }
 
-    /// The same for one that may have more than its layout says.
+    /// Adds an object of a described kind that may have more bytes than its layout.
     pub fn place(&mut self, Placed { layout, address, before, bytes }: Placed) {
-        // Objects mostly come in runs of a kind, or of two in turns.
+        // Objects mostly come in runs of one kind, or of two alternating kinds.
         let known = self.kinds.iter().rposition(|kind| match kind.reads {
             Reads::Described(of) => std::ptr::eq(of, layout) || of == layout,
             Reads::Hot(_) => false,
@@ -182,7 +182,7 @@ impl Census {
         self.add(T::layout(), std::ptr::from_ref(object).addr());
     }
 
-    /// A kind of which searches read these bytes; all, if that is not known.
+    /// Adds a kind whose objects are read at the bytes `hot`, or at all bytes for `None`.
     pub fn kind(&mut self, name: &str, hot: Option<Vec<Range<usize>>>) -> KindId {
         let hot = hot.map(|mut parts| {
             parts.retain(|part| !part.is_empty());
@@ -192,19 +192,19 @@ impl Census {
         self.new_kind(name.into(), Reads::Hot(hot))
     }
 
-    /// A kind of blocks that were objects called `of`, and have been given back.
+    /// Adds a kind of freed blocks that were objects called `of`.
     pub fn freed(&mut self, of: &str) -> KindId {
         let id = self.kind(&format!("{of}{FREED}"), Some(Vec::new()));
         self.kinds[id.0 as usize].freed = Some(of.into());
         id
     }
 
-    /// The objects of a kind are locks.
+    /// Declares that the objects of a kind are locks.
     pub fn are_locks(&mut self, KindId(kind): KindId) {
         self.kinds[kind as usize].locks = true;
     }
 
-    /// Adds an object of any kind and size.
+    /// Adds an object of a kind, with any size.
     pub fn add_sized(&mut self, KindId(kind): KindId, address: usize, bytes: usize) {
         self.push(kind, address, bytes);
     }
@@ -215,12 +215,12 @@ impl Census {
         self.sorted = false;
     }
 
-    /// The kinds, in the order in which they were met.
+    /// The names of the kinds, in the order in which they were added.
     pub fn kinds(&self) -> impl Iterator<Item = &str> {
         self.kinds.iter().map(|kind| kind.name.as_str())
     }
 
-    /// The kind, first byte and bytes of every object.
+    /// The kind, the first byte and the size of every object.
     pub fn objects(&self) -> impl Iterator<Item = (&str, usize, usize)> {
         self.objects.iter().map(|object| {
             let name = &self.kinds[object.kind as usize].name;
@@ -228,12 +228,12 @@ impl Census {
         })
     }
 
-    /// Whether there are none.
+    /// Whether the census contains no objects.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
-    /// The objects by ascending address.
+    /// The kinds, and the objects by ascending address.
     pub(crate) fn sorted(&mut self) -> (&[Kind], &[Object]) {
         if !self.sorted {
             self.objects.sort_unstable_by_key(|object| object.start());

@@ -1,9 +1,10 @@
-//! Size classes of allocators.
+//! The size classes of an allocator.
 
-/// The size class that a block of `bytes` bytes had in the allocator of the ATC'18 study, an early
-/// jemalloc: 16 bytes apart to 128, 64 apart to 512, and powers of two beyond.
+/// The size class of a block of `bytes` bytes in the allocator of the ATC'18 study, an early
+/// jemalloc.
 ///
-/// Arbel-Raviv, Brown and Morrison, USENIX ATC 2018, section 2.
+/// Classes are 16 bytes apart up to 128, 64 apart up to 512, and powers of two beyond (Arbel-Raviv,
+/// Brown and Morrison, USENIX ATC 2018, section 2).
 pub const fn study_class(bytes: usize) -> usize {
     match bytes {
         0..=8 => 8,

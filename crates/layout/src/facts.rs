@@ -1,15 +1,15 @@
-//! Facts about where objects lie, computed from their addresses alone.
+//! Facts about the places of objects, computed from their addresses alone.
 //!
 //! # Source
-//! Arbel-Raviv, Brown and Morrison, USENIX ATC 2018: what its section 3.2 finds by hand (straddling,
-//! half of the sets, useless neighbours, strides), and its closing question, how each type of object
-//! spreads over the sets of a cache and which types lie close together.
+//! Arbel-Raviv, Brown and Morrison, USENIX ATC 2018. Section 3.2 finds such facts by hand:
+//! straddling, half-used sets, useless neighbours, strides. The closing question asks how each type
+//! of object spreads over the sets of a cache, and which types lie close together.
 //!
 //! # Terms
-//! The *searched bytes* of an object are those its [`NodeLayout`](crate::NodeLayout) names. A line is *read* if it holds
-//! searched bytes. The *neighbour* of a line is the other one of the aligned pair, which processors
-//! fetch with it. Addresses are virtual: sets beyond a page's bits are those of a system that maps
-//! the pages in order, as huge pages do.
+//! The *searched bytes* of an object are those its [`NodeLayout`](crate::NodeLayout) names. A line
+//! is *read* if it contains searched bytes. The *neighbour* of a line is the other line of its
+//! aligned pair, which processors fetch with it. Addresses are virtual. So the sets beyond a page's
+//! bits are those of a system that maps pages in order, as huge pages are.
 
 use crate::Sets;
 use crate::census::{Census, Kind, Object, Reads};
@@ -19,64 +19,66 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What is so for the objects of one kind.
+/// Facts about the objects of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
-    /// How many there are.
+    /// The number of objects.
     pub objects: usize,
-    /// Their bytes, on average.
+    /// The mean size of an object in bytes.
     pub bytes: f64,
-    /// The bytes of one that searches read, on average.
+    /// The mean number of bytes of an object that a search reads.
     pub hot_bytes: f64,
-    /// The bytes of the smallest …
+    /// The size of the smallest object in bytes.
     pub bytes_min: usize,
-    /// … of the largest …
+    /// The size of the largest object in bytes.
     pub bytes_max: usize,
-    /// … and of the one in the middle, of which a few large ones say nothing.
+    /// The median size in bytes, which a few large objects do not change.
     pub bytes_median: usize,
-    /// The share of them with searched bytes in more than one line …
+    /// The share of objects with searched bytes in more than one line.
     pub straddling: f64,
-    /// … though they would fit into one …
+    /// The share of objects that straddle although their searched bytes would fit into one line.
     pub needless: f64,
-    /// … and would be in one if the object started it.
+    /// The share of objects that straddle but would not if they started a line.
     pub misaligned: f64,
-    /// The lines with searched bytes of an object, on average: what a visit reads, but that of a tower it
-    /// reads the link of one level.
+    /// The mean number of lines with searched bytes of an object. A visit reads all of them, except
+    /// that in a tower it reads the link of only one level.
     pub lines_per_visit: f64,
-    /// The lines that hold what a visit needs, on average: of links the one that is followed.
+    /// The mean number of lines that contain the bytes a visit needs: of links, only the one it
+    /// follows.
     pub lines_needed: f64,
-    /// How many start at which byte of a line.
+    /// The number of objects by the byte of a line at which they start.
     pub offsets: BTreeMap<usize, usize>,
-    /// How far behind an object the next one of its kind starts, and how often.
+    /// How often each distance from an object to the next one of its kind occurs.
     pub strides: BTreeMap<usize, usize>,
-    /// The share of all sets that lines read of these objects map to …
+    /// The share of all cache sets to which lines read of these objects map.
     pub set_coverage: f64,
-    /// … and the share that as many lines would map to if they lay anywhere.
+    /// The share of all cache sets to which as many lines at random places would map.
     pub expected_coverage: f64,
-    /// The different lines read of these objects.
+    /// The number of distinct lines read of these objects.
     pub lines: usize,
-    /// Of the neighbours of lines read of these objects, the share that is read for any object.
+    /// The share of the neighbours of these lines that is read for any object.
     pub useful_neighbours: f64,
-    /// What the lines read of these objects hold.
+    /// The contents of the lines read of these objects.
     pub in_lines: Shares,
-    /// What those neighbours hold that are not such lines themselves.
+    /// The contents of the neighbours that are not such lines themselves.
     pub in_neighbours: Shares,
-    /// What the pages hold where these objects lie.
+    /// The contents of the pages that contain these objects.
     pub in_pages: Shares,
-    /// The 4 KiB pages that hold some of them.
+    /// The number of 4 KiB pages that contain some of these objects.
     pub pages: usize,
-    /// The aligned 2 MiB regions that do.
+    /// The number of aligned 2 MiB regions that contain some of these objects.
     pub regions: usize,
-    /// Runs of such pages with no other in between: `pages / page_runs` is their mean length.
+    /// The number of runs of adjacent such pages: `pages / page_runs` is their mean length.
     pub page_runs: usize,
 }
 
-/// What memory holds, as shares of its bytes.
+/// The contents of memory, as shares of its bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shares {
-    /// By kind, in the order of [`Census::kinds`], those that are there at all. The rest is no object's.
+    /// The share of each kind that occurs, in the order of [`Census::kinds`]. The rest belongs to
+    /// no object.
     pub kinds: Vec<(String, f64)>,
-    /// What searches read, of whatever kind.
+    /// The share of searched bytes, of any kind.
     pub searched: f64,
 }
 
@@ -84,12 +86,12 @@ fn share(part: usize, of: usize) -> f64 {
     if of == 0 { 0.0 } else { part as f64 / of as f64 }
 }
 
-/// The bytes that two ranges share.
+/// The number of bytes that two ranges have in common.
 fn overlap(a: &Range<usize>, b: &Range<usize>) -> usize {
     a.end.min(b.end).saturating_sub(a.start.max(b.start))
 }
 
-/// The share of the sets of a cache that `many` lines at most map to.
+/// The share of the sets of a cache to which these lines map. There are at most `many` lines.
 pub(crate) fn covered(lines: impl Iterator<Item = usize>, many: usize, sets: &Sets) -> f64 {
     let mut numbers = lines.map(|line| sets.of(line));
     let count = if many < sets.sets {
@@ -108,8 +110,9 @@ pub(crate) fn covered(lines: impl Iterator<Item = usize>, many: usize, sets: &Se
     share(count, sets.sets)
 }
 
-/// How many items from the first on are so, where none is behind one that is not. O(log of that), so that
-/// a walk with short steps stays in a processor's caches.
+/// The number of leading items for which `is_so` holds; it holds for no item behind one for which
+/// it does not. The call takes O(log of the result), so that a walk with short steps stays in the
+/// processor's caches.
 fn leading<T>(items: &[T], is_so: impl Fn(&T) -> bool) -> usize {
     let mut step = 1;
     while items.get(step - 1).is_some_and(&is_so) {
@@ -119,13 +122,13 @@ fn leading<T>(items: &[T], is_so: impl Fn(&T) -> bool) -> usize {
     known + items[known..items.len().min(step)].partition_point(is_so)
 }
 
-/// The pages of `1 << bits` bytes on which objects lie.
+/// The numbers of the pages of `1 << bits` bytes that contain objects.
 pub(crate) fn pages<'a>(objects: impl IntoIterator<Item = &'a Object>, bits: u32) -> Runs {
     let objects = objects.into_iter();
     objects.map(|object| object.start() >> bits..(object.last() >> bits) + 1).collect()
 }
 
-/// What is counted object by object.
+/// The counts that are made object by object.
 #[derive(Default)]
 struct Counts {
     bytes: usize,
@@ -142,7 +145,7 @@ struct Counts {
 impl Counts {
     fn of(objects: &[Object], kind: &Kind, line: usize) -> Self {
         let (mut counts, mut lines) = (Self::default(), Vec::new());
-        // The same for all that start at one byte of a line.
+        // The lines needed by an object that starts at a given byte of a line.
         let mut needed: FxHashMap<(usize, u32), f64> = FxHashMap::default();
         for object in objects {
             kind.lines(*object, line, &mut lines);
@@ -174,25 +177,25 @@ impl Counts {
     }
 }
 
-/// The objects of a census by kind, and facts about them: [`Census::survey`].
+/// The objects of a census by kind, and facts about them, made by [`Census::survey`].
 ///
-/// Kinds go by their position in [`Census::kinds`].
+/// A kind is identified by its position in [`Census::kinds`].
 #[derive(Debug)]
 pub struct Survey<'a> {
     pub(crate) kinds: &'a [Kind],
-    /// All, by address.
+    /// All objects, by address.
     pub(crate) all: &'a [Object],
-    /// The same, each with the first byte behind it and all before it.
+    /// All objects by address, each with the largest end address of it and all objects before it.
     reach: Vec<(usize, Object)>,
-    /// Kind by kind, each by address …
+    /// The objects kind by kind, each kind by address.
     by_kind: Vec<Object>,
-    /// … and where in that list each kind begins, and the last one ends.
+    /// The index in `by_kind` where each kind begins, and the end of the last kind.
     starts: Vec<usize>,
-    /// The cache that facts are about.
+    /// The shape of the cache that facts are about.
     sets: Sets,
     /// The lines read of any object.
     read: Runs,
-    /// Facts that were asked for.
+    /// The facts computed so far, by kind.
     facts: Vec<OnceCell<Facts>>,
 }
 
@@ -220,7 +223,7 @@ impl<'a> Survey<'a> {
         Self { kinds, all, reach, by_kind, starts, sets, read, facts }
     }
 
-    /// The objects of a kind by address; none, if there is no such kind.
+    /// The objects of a kind by address; empty if there is no such kind.
     pub(crate) fn objects(&self, kind: usize) -> &[Object] {
         if kind < self.kinds.len() {
             &self.by_kind[self.starts[kind]..self.starts[kind + 1]]
@@ -229,30 +232,30 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// The bytes of each object of a kind.
+    /// The size of each object of a kind.
     pub fn sizes(&self, kind: usize) -> impl Iterator<Item = usize> {
         self.objects(kind).iter().map(|object| object.bytes as usize)
     }
 
-    /// The addresses of the pages of 4 KiB on which objects of a kind lie, as disjoint ranges in ascending
-    /// order.
+    /// The addresses of the 4 KiB pages that contain objects of a kind, as disjoint ascending
+    /// ranges.
     pub fn pages(&self, kind: usize) -> Vec<Range<usize>> {
         pages(self.objects(kind), 12).as_slice().iter().map(|run| bytes(run, 1 << 12)).collect()
     }
 
-    /// The lines read of objects of a kind.
+    /// The numbers of the lines read of objects of a kind.
     pub(crate) fn lines(&self, kind: usize) -> Runs {
         read(self.kinds, self.objects(kind), self.sets.line)
     }
 
-    /// The share of the sets of a cache, with lines of the survey's size, that lines read of objects of a
-    /// kind map to.
+    /// The share of the sets of a cache to which lines read of objects of a kind map. The cache
+    /// must have the survey's line size.
     pub fn coverage(&self, kind: usize, sets: &Sets) -> f64 {
         let lines = self.lines(kind);
         covered(lines.numbers(), lines.len(), sets)
     }
 
-    /// What units of so many bytes hold.
+    /// The contents of units of `unit` bytes.
     fn held(&self, units: &Runs, unit: usize) -> Shares {
         let (mut of_kinds, mut searched, mut next) = (FxHashMap::default(), 0, 0);
         for run in units.as_slice() {
@@ -281,8 +284,9 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// What is so for the objects of a kind, in the cache of the survey; nothing, if there are none. O(n log
-    /// n) in them and in the objects on their pages, once.
+    /// The facts about the objects of a kind, for the cache of the survey, or `None` if there are
+    /// no such objects. The first call takes O(n log n) in these objects and those on their pages;
+    /// later calls are O(1).
     pub fn facts(&self, kind: usize) -> Option<&Facts> {
         let there = !self.objects(kind).is_empty();
         there.then(|| self.facts[kind].get_or_init(|| self.find(kind)))
@@ -324,7 +328,7 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// The lines read of objects.
+/// The numbers of the lines read of objects.
 pub(crate) fn read<'a>(
     kinds: &[Kind],
     objects: impl IntoIterator<Item = &'a Object>,
@@ -338,30 +342,32 @@ pub(crate) fn read<'a>(
     all.into_iter().collect()
 }
 
-/// The addresses of a run of units of so many bytes. (The last unit of all ends a byte early.)
+/// The addresses of a run of units of `unit` bytes. (The last unit of the address space ends a byte
+/// early.)
 fn bytes(run: &Range<usize>, unit: usize) -> Range<usize> {
     run.start * unit..run.end.saturating_mul(unit)
 }
 
 impl Census {
-    /// Prepares facts about all kinds, in a cache of that shape. O(n log n).
+    /// Prepares facts about all kinds, for a cache of the shape `sets`. O(n log n).
     pub fn survey(&mut self, sets: &Sets) -> Survey<'_> {
         let (kinds, objects) = self.sorted();
         Survey::new(kinds, objects, *sets)
     }
 
-    /// The position of a kind.
+    /// The position of a kind, by name.
     fn position(&self, kind: &str) -> Option<usize> {
         self.kinds.iter().position(|of| of.name == kind)
     }
 
-    /// The share of the sets of a cache that lines read of objects of that kind map to. O(n log n).
+    /// The share of the sets of a cache to which lines read of objects of a kind map. O(n log n).
     pub fn coverage(&mut self, kind: &str, sets: &Sets) -> f64 {
         self.position(kind).map_or(0.0, |kind| self.survey(sets).coverage(kind, sets))
     }
 
-    /// What is so for the objects called `kind`, in a cache of that shape; nothing, if there are none. Of
-    /// several kinds a [`survey`](Self::survey) tells faster. O(n log n).
+    /// The facts about the objects called `kind`, for a cache of the shape `sets`, or `None` if
+    /// there are no such objects. O(n log n). For several kinds, one [`survey`](Self::survey) is
+    /// faster.
     pub fn facts(&mut self, kind: &str, sets: &Sets) -> Option<Facts> {
         let kind = self.position(kind)?;
         self.survey(sets).facts(kind).cloned()
@@ -386,7 +392,7 @@ mod tests {
     static SLIM: NodeLayout = layout("slim", 48, HOT);
     static COLD: NodeLayout = layout("descriptor", 64, &[]);
 
-    /// Blocks of these layouts in turns, each from where the last one ended.
+    /// A census of blocks of these layouts in turns, each adjacent to the previous one.
     fn in_turns(layouts: &[&'static NodeLayout], rounds: usize) -> Census {
         let (mut census, mut address) = (Census::default(), 1 << 30);
         for _ in 0..rounds {
@@ -428,7 +434,7 @@ mod tests {
     #[test]
     fn what_lies_beside_nodes_is_told_by_kind() {
         let mut census = in_turns(&[&NODE, &COLD], 10_000);
-        // Half of another line, and 1 GiB away nothing that counts.
+        // Half of another line, and an unrelated object 1 GiB away.
         let noise = census.kind("noise", None);
         census.add_sized(noise, (1 << 30) + 10_000 * 128, 32);
         census.add_sized(noise, 1 << 31, 4096);
@@ -445,7 +451,7 @@ mod tests {
         let cold = ("descriptor".into(), "1.0000".into());
         assert_eq!(shares(&facts.in_neighbours), (vec![cold], "0.0000".into()));
         let (kinds, searched) = shares(&facts.in_pages);
-        // 313 pages, of which the last is half full: 10 000 lines of 313 * 64 are nodes.
+        // 313 pages, the last of which is half full: 10 000 of 313 * 64 lines are nodes.
         let third = |share: &str| share.to_string();
         assert_eq!(
             kinds,
@@ -505,7 +511,8 @@ mod tests {
         assert_eq!((facts.pages, facts.page_runs, facts.regions), (6, 3, 2));
     }
 
-    /// Bytes and sets of lines, one by one: what the facts of the first kind must come to.
+    /// The sets of lines, shares and bytes for the first kind, computed byte by byte: the facts
+    /// must equal them.
     fn by_bytes(objects: &[Object], hot: &[Vec<Range<usize>>]) -> (Vec<usize>, [Shares; 3], usize) {
         let reads = |object: &Object| {
             let (start, end) = (object.address, object.end());

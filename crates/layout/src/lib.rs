@@ -1,8 +1,7 @@
-//! Descriptions of object layouts.
+//! Explains memory layout: where objects lie in memory, and what that costs a search.
 //!
-//! Every structure of silvics describes each kind of object it allocates once, as a constant
-//! [`NodeLayout`]; size assertions, documentation and the tools that explain an index's speed use
-//! that one description.
+//! Every structure describes each kind of object it allocates once, as a constant [`NodeLayout`].
+//! Size assertions, documentation and all tools below use that one description:
 //!
 //! ```
 //! use silvics_layout::{Described, describe};
@@ -16,6 +15,21 @@
 //! assert_eq!(Node::LAYOUT.straddling(64), (0, 2));
 //! assert_eq!(Node::LAYOUT.lines_per_visit(Node::LAYOUT.size, 64), 1.0);
 //! ```
+//!
+//! # From a description to an explanation
+//! 1. A [`Census`] collects the addresses of objects, of an index or of any program ([`Trace`]).
+//! 2. A [`Survey`] of it computes [`Facts`] about each kind: straddling, strides, set coverage,
+//!    useful neighbours, pages. [`Frames`] does so for physical addresses.
+//! 3. [`findings`] names the layouts that are bad, with evidence and remedy. [`views`] draws
+//!    memory.
+//! 4. [`record`] collects what lookups read, and [`Paths`] summarises it.
+//! 5. A [`Replay`] runs recorded lookups through the [`Model`] of a [`Machine`], with objects where
+//!    they are or where [`Moves`] would put them. So it predicts the gain of a remedy.
+//!
+//! # Guarantees
+//! Facts follow from addresses alone: two runs with the same addresses give the same facts. The
+//! model is deterministic too, but it is a model. Its module documentation lists where it departs
+//! from real machines.
 
 mod census;
 mod class;
@@ -47,7 +61,10 @@ pub use replay::Replay;
 pub use sets::{SetHash, Sets};
 pub use trace::{LineFault, Trace, TraceError, TraceKind, TraceObject};
 
-/// The examples of that page.
+/// The bytes of a small page, by which heaps and pictures divide memory.
+pub(crate) const PAGE: usize = 4 << 10;
+
+/// Compiles the examples of docs/layout.md.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/layout.md")]
 struct LayoutPage;
@@ -55,61 +72,61 @@ struct LayoutPage;
 /// A part of an object that a search reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name in the code.
+    /// The name in the code.
     pub name: &'static str,
-    /// Its first byte within the object.
+    /// The offset of the first byte within the object.
     pub offset: usize,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub bytes: usize,
-    /// Of how many pointers of one size it is made, of which a search follows one; 0 if it is something
-    /// else.
+    /// The number of pointers that form the field, of which a search follows one; 0 if it is no
+    /// pointer.
     pub links: usize,
 }
 
 impl Field {
-    /// `bytes` bytes from `offset` that are no links.
+    /// A field of `bytes` bytes from `offset` that contains no links.
     pub const fn new(name: &'static str, offset: usize, bytes: usize) -> Self {
         Self { name, offset, bytes, links: 0 }
     }
 
-    /// `links` pointers from `offset`.
+    /// A field of `links` pointers from `offset`.
     pub const fn links(name: &'static str, offset: usize, links: usize) -> Self {
         Self { name, offset, bytes: links * size_of::<usize>(), links }
     }
 }
 
-/// One kind of object.
+/// The layout of one kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeLayout {
-    /// What the structure calls it.
+    /// The name of the kind.
     pub kind: &'static str,
-    /// Bytes of an object; for objects of several sizes, of the smallest.
+    /// The bytes of an object, or of the smallest one if sizes vary.
     pub size: usize,
-    /// Its alignment in bytes.
+    /// The alignment in bytes.
     pub align: usize,
-    /// What a search reads of an object it passes through, in the order it reads it. Links are loaded
-    /// together, so that none waits for the comparison of keys, though one is followed.
+    /// The fields that a search reads of an object it passes through, in the order of reading. It
+    /// loads all links at once, before the comparison of keys decides which one it follows.
     pub search: &'static [Field],
-    /// What a search reads of an object in which it ends.
+    /// The fields that a search reads of an object in which it ends.
     pub found: &'static [Field],
 }
 
-/// A type whose layout is described. [`describe!`] implements it.
+/// A type with a described layout. [`describe!`] implements it.
 pub trait Described {
     /// The description.
     const LAYOUT: NodeLayout;
 
-    /// The same as a reference.
+    /// A reference to the description.
     fn layout() -> &'static NodeLayout {
         &Self::LAYOUT
     }
 }
 
-/// Describes a type: the name of its kind; the fields that a search reads of objects it passes
-/// through, those that are `links` and how many pointers each holds, and the fields that it reads of
-/// the object in which it ends.
+/// Implements [`Described`] for a type; see the [crate](crate) for an example.
 ///
-/// Implements [`Described`]; see the [crate](crate) for an example.
+/// The arguments are the name of the kind, then the fields that a search reads of objects it passes
+/// through. Fields of links follow, each with the number of its pointers. Last come the fields that
+/// a search reads of the object in which it ends.
 #[macro_export]
 macro_rules! describe {
     ($type:ty, $kind:literal, search: [$($field:ident),*], links: [$($link:ident; $count:literal),*],
@@ -143,14 +160,15 @@ macro_rules! describe {
     };
 }
 
-/// The bytes of a field, named by a function that borrows it.
+/// The size of a field, named by a function that borrows it.
 #[doc(hidden)]
 pub const fn field_bytes<T, F>(_field: fn(&T) -> &F) -> usize {
     size_of::<F>()
 }
 
 impl NodeLayout {
-    /// The layout of `T`: what a search reads of objects it passes through, and of one it ends in.
+    /// Describes `T` by the fields that a search reads of objects it passes through, and of the one
+    /// in which it ends.
     pub const fn of<T>(
         kind: &'static str,
         search: &'static [Field],
@@ -159,13 +177,13 @@ impl NodeLayout {
         Self { kind, size: size_of::<T>(), align: align_of::<T>(), search, found }
     }
 
-    /// Pointers to other objects of the structure that a search may follow; for objects of several
-    /// sizes, of the smallest.
+    /// The number of pointers to other objects of the structure that a search may follow; for
+    /// objects of several sizes, that of the smallest.
     pub fn edges(&self) -> usize {
         self.search.iter().map(|field| field.links).sum()
     }
 
-    /// One past the last byte a search reads.
+    /// One past the last byte that a search reads.
     pub const fn search_end(&self) -> usize {
         let (mut end, mut at) = (0, 0);
         while at < self.search.len() {
@@ -178,7 +196,7 @@ impl NodeLayout {
         end
     }
 
-    /// The first byte a search reads.
+    /// The first byte that a search reads.
     pub const fn search_start(&self) -> usize {
         let (mut start, mut at) = (self.size, 0);
         while at < self.search.len() {
@@ -190,13 +208,13 @@ impl NodeLayout {
         start
     }
 
-    /// The bytes that searches read.
+    /// The number of bytes that a search reads.
     pub fn hot_bytes(&self) -> usize {
         self.search.iter().map(|field| field.bytes).sum()
     }
 
-    /// The lines of `line` bytes that one visit of a search touches, on average over objects that lie
-    /// `stride` bytes apart from a line's start on.
+    /// The lines of `line` bytes that one visit touches, on average over objects that lie `stride`
+    /// bytes apart. The first one starts a line.
     pub fn lines_per_visit(&self, stride: usize, line: usize) -> f64 {
         let (mut lines, mut starts, mut offset) = (0, 0, 0);
         loop {
@@ -209,8 +227,8 @@ impl NodeLayout {
         }
     }
 
-    /// The lines of `line` bytes that one visit touches of an object that starts `offset` bytes after
-    /// a line's start.
+    /// The lines of `line` bytes that one visit touches if the object starts `offset` bytes after
+    /// the start of a line.
     pub fn lines_at(&self, offset: usize, line: usize) -> usize {
         let mut lines = Vec::new();
         for field in self.search {
@@ -222,14 +240,16 @@ impl NodeLayout {
         lines.len()
     }
 
-    /// The lines of `line` bytes that hold what a search needs of an object at that offset in a line: of
-    /// the links the one that it follows, on average over all of them.
+    /// The lines of `line` bytes that contain the fields a search needs, if the object starts
+    /// `offset` bytes after the start of a line. Only one link is needed; the result is the average
+    /// over all links.
     pub fn lines_needed(&self, offset: usize, line: usize) -> f64 {
         self.lines_needed_at(offset, 0, line)
     }
 
-    /// The same at an address before which `before` bytes of links lie, one level of a tower below the
-    /// other.
+    /// The lines of `line` bytes that contain the fields a search needs of an object at `address`,
+    /// on average over all links. `before` bytes of further links lie in front of `address`, as in
+    /// a tower, one level below the other.
     pub(crate) fn lines_needed_at(&self, address: usize, before: usize, line: usize) -> f64 {
         let lines_of = |start: usize, bytes: usize| start / line..(start + bytes).div_ceil(line);
         let (links, above) = (self.edges().max(1), before / size_of::<usize>());
@@ -247,8 +267,9 @@ impl NodeLayout {
         (0..links + above).map(lines).sum::<usize>() as f64 / (links + above) as f64
     }
 
-    /// Of objects laid end to end from a line's start, how many of how many have search bytes in
-    /// two lines of `line` bytes: the share after which the pattern repeats.
+    /// The share of objects with search bytes in two lines of `line` bytes, as a pair (how many, of
+    /// how many), after which the pattern repeats. The objects lie end to end from the start of a
+    /// line.
     pub const fn straddling(&self, line: usize) -> (usize, usize) {
         let (first, last) = (self.search_start(), self.search_end().saturating_sub(1));
         let (mut crossing, mut of, mut offset) = (0, 0, 0);
@@ -275,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_quarter_of_48_byte_nodes_straddle_and_no_64_byte_ones() {
-        // Arbel-Raviv, Brown and Morrison, USENIX ATC 2018: one block in four crosses.
+        // Arbel-Raviv, Brown and Morrison, USENIX ATC 2018: one block in four crosses a line.
         const SEARCH: &[Field] = &[Field::new("key, left, right", 0, 24)];
         assert_eq!(layout(48, SEARCH).straddling(64), (1, 4));
         assert_eq!(layout(64, SEARCH).straddling(64), (0, 1));
@@ -305,7 +326,7 @@ mod tests {
     fn of_a_tower_one_link_is_needed() {
         const SEARCH: &[Field] = &[Field::links("tower", 0, 1), Field::new("key", 8, 8)];
         let node = layout(32, SEARCH);
-        // Links at 48, 56 and 64, and the key at 72: on the two upper levels in two lines.
+        // The links are at 48, 56 and 64, and the key at 72: on the two upper levels in two lines.
         assert_eq!(node.lines_needed_at(64, 16, 64).to_string(), (5.0 / 3.0).to_string());
         assert_eq!(node.lines_needed_at(80, 16, 64).to_string(), "1");
         assert_eq!(node.lines_needed_at(64, 0, 64).to_string(), "1");

@@ -1,65 +1,64 @@
-//! Layouts that are not there: where objects would lie, so that recorded reads can be replayed as if they
-//! did.
+//! Hypothetical layouts: the places where objects would lie, so that recorded reads can be replayed
+//! as if they lay there.
 
 use crate::census::Census;
 use crate::record::Read;
-use crate::{Field, NodeLayout, Paths};
+use crate::{Field, NodeLayout, PAGE, Paths};
 use rustc_hash::FxHashMap;
 
-/// Where objects would lie.
+/// A mapping from the places of objects to hypothetical ones.
 #[derive(Clone, Debug, Default)]
 pub struct Moves {
-    /// From where to where, by ascending old address …
+    /// The moves, by ascending old address.
     starts: Vec<Start>,
-    /// … and where in that list.
+    /// The index in `starts` of each old address.
     at: FxHashMap<usize, u32>,
-    /// What objects of these layouts would look like.
+    /// Pairs of layouts: objects of the first would look like objects of the second.
     builds: Vec<(&'static NodeLayout, &'static NodeLayout)>,
 }
 
-/// Where an object moves.
+/// The move of one object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start {
     old: usize,
     new: usize,
-    /// Its bytes from there on.
+    /// The bytes of the object from `old` on.
     bytes: usize,
 }
 
-/// What a heap takes for an object, and from where.
+/// The memory that a heap uses for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// As many bytes as lie from its start to that of the next.
+    /// The bytes from the start of this slot to that of the next.
     pub bytes: usize,
-    /// Which others lie beside it.
+    /// The objects that share memory with this one.
     pub among: Among,
 }
 
-/// What lies side by side in a heap.
+/// The objects that lie side by side in a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Among {
-    /// Objects of a kind that take as many bytes: they have memory of their own.
+    /// Objects of one kind and one slot size, in memory of their own.
     Kind,
-    /// Objects that take as many bytes, on pages of 4 KiB that hold no others.
+    /// Objects of one slot size, on 4 KiB pages of their own.
     Size,
     /// All objects.
     All,
 }
 
-/// Far from all that programs map, and from where the objects of the next kind go.
+/// The start of hypothetical memory, far from everything that programs map.
 const FIRST: usize = 1 << 56;
+/// The distance between the memory of one kind and that of the next.
 const NEXT: usize = 1 << 44;
-/// The memory that objects of one size take together from what all share.
-const PAGE: usize = 4096;
 
-/// A heap that gives out memory from its start on, and never the same twice.
+/// A heap that hands out ascending memory and never reuses any.
 #[derive(Default)]
 struct Bump<'a> {
-    /// What all share …
+    /// The end of the memory that all kinds share.
     shared: usize,
-    /// … of it, what is left of pages of one size: from where to where …
+    /// The rest of the current page of each slot size in shared memory: its start and end.
     sizes: FxHashMap<usize, (usize, usize)>,
-    /// … and what kinds have of their own.
+    /// The end of each kind's own memory, by kind and slot size.
     kinds: FxHashMap<(&'a str, usize), usize>,
 }
 
@@ -89,9 +88,9 @@ impl<'a> Bump<'a> {
 }
 
 impl Moves {
-    /// Objects where a heap would put them that gives out memory from its start on and never the same
-    /// twice, if they came in the order of their addresses: `slot` says what it takes for a kind and its
-    /// bytes. Blocks that were given back take slots like the kind they were of. O(n log n).
+    /// Places objects as a heap would that hands out ascending memory without reuse, if it
+    /// allocated them in the order of their addresses. `slot` returns the slot for a kind and a
+    /// size. Freed blocks take the slots of their former kind. O(n log n).
     pub fn housed(census: &mut Census, slot: impl Fn(&str, usize) -> Slot) -> Self {
         let (kinds, objects) = census.sorted();
         let mut heap = Bump::default();
@@ -105,8 +104,9 @@ impl Moves {
         Self::new(moved.collect())
     }
 
-    /// Every object a few bytes further on: as few of a line's as bring most of the objects in which
-    /// lookups end into the line of that from which they come.
+    /// Shifts all objects by a few bytes, less than a line. It chooses the shift that puts most
+    /// objects in which lookups end into the line of the object they come from, and the smallest
+    /// such shift.
     pub fn beside_parents(census: &mut Census, paths: &Paths, line: usize) -> Self {
         let steps = paths.last_steps();
         let together = |shift: usize| {
@@ -128,36 +128,38 @@ impl Moves {
         Self { starts, at, builds: Vec::new() }
     }
 
-    /// The same for objects that look like those of another build, kind by kind.
+    /// Adds changes of layout: objects of each first layout look like those of the second, another
+    /// build of theirs.
     #[must_use]
     pub fn built(mut self, builds: Vec<(&'static NodeLayout, &'static NodeLayout)>) -> Self {
         self.builds = builds;
         self
     }
 
-    /// From where to where the object moves that starts there, or in which that lies.
+    /// The move of the object that starts at `object` or contains it.
     pub(crate) fn start(&self, object: usize) -> Option<Start> {
         if let Some(at) = self.at.get(&object) {
             return Some(self.starts[*at as usize]);
         }
-        // A leaf in its parent's block has an address behind the block's.
+        // A leaf inside its parent's block has an address behind the block's start.
         let at = self.starts.partition_point(|start| start.old <= object).checked_sub(1)?;
         let start = self.starts[at];
         (object - start.old < start.bytes).then_some(start)
     }
 
-    /// Where a read would be. What is of no object that was moved is where it is.
+    /// The hypothetical address of a read. A read of an object that does not move keeps its
+    /// address.
     pub fn address(&self, read: &Read) -> usize {
         self.address_in(self.start(read.object), read)
     }
 
-    /// The same for a read of an object of which it is known where it moves.
+    /// The hypothetical address of a read of an object whose move is `start`.
     pub(crate) fn address_in(&self, start: Option<Start>, read: &Read) -> usize {
         let Some(Start { old, new, .. }) = start else { return read.address };
         new.wrapping_add(self.offset(read.layout, read.address.wrapping_sub(old)))
     }
 
-    /// Where in an object of the other build a byte would be.
+    /// The offset in an object of the other build that corresponds to `offset` in one of `layout`.
     fn offset(&self, layout: &NodeLayout, offset: usize) -> usize {
         let Some((from, to)) = self.builds.iter().find(|(from, _)| *from == layout) else {
             return offset;
@@ -247,14 +249,15 @@ mod tests {
         let to = |object: usize| moves.address(&ROW.read(at(object), 0, 8, Why::Step)) - FIRST;
         let lie = [0x900, 0x1000, 0x1060, 0x10a0, 0x1100].map(to);
         assert_eq!(lie, [0, 64, 128, 192, 256]);
-        // Of another class, on pages of its own; one after the other, if there are no classes.
+        // Objects of another class lie on pages of their own; without classes all lie one after the
+        // other.
         let lies = |among, object: usize| {
             let moves = Moves::housed(&mut mixed(), |_, bytes| Slot { bytes, among });
             moves.address(&ROW.read(at(object), 0, 8, Why::Step)) - FIRST
         };
         assert_eq!([0x1060, 0x1100].map(|row| lies(Among::Size, row)), [PAGE, PAGE + 64]);
         assert_eq!([0x1060, 0x1100].map(|row| lies(Among::All, row)), [96, 96 + 160]);
-        // 42 to a page.
+        // 42 objects fit on a page.
         let mut census = Census::default();
         (0..43).for_each(|n| census.add(&BASELINE, n * 96));
         let moves = Moves::housed(&mut census, |_, bytes| Slot { bytes, among: Among::Size });
@@ -295,7 +298,7 @@ mod tests {
     #[test]
     fn all_move_as_far_as_brings_ends_to_where_lookups_come_from() {
         let (mut census, mut paths) = (Census::default(), Paths::default());
-        // Pairs of half a line each that lie across lines, but for the last one.
+        // Pairs of half a line each that lie across lines, except for the last pair.
         let pairs: Vec<(usize, usize)> =
             (0..10).map(|n| (0x1020 + n * 64, 0x1040 + n * 64)).chain([(0x8000, 0x8020)]).collect();
         for (end, parent) in &pairs {

@@ -1,9 +1,10 @@
-//! Which frames of physical memory hold the pages of objects.
+//! The frames of physical memory that contain the pages of objects.
 //!
 //! # Source
-//! Linux, Documentation/admin-guide/mm/pagemap.rst: a word of 8 bytes per page of the address space, with
-//! bit 63 set if the page is present, and the number of its frame in bits 0 to 54. Since Linux 4.2 whoever
-//! lacks `CAP_SYS_ADMIN` reads frame 0 everywhere; 4.0 and 4.1 refuse to open the file.
+//! Linux, Documentation/admin-guide/mm/pagemap.rst: a word of 8 bytes per page of the address
+//! space. Bit 63 is set if the page is present, and bits 0 to 54 hold the number of its frame.
+//! Since Linux 4.2 a process without `CAP_SYS_ADMIN` reads frame 0 everywhere; Linux 4.0 and 4.1
+//! refuse to open the file.
 
 use crate::facts::{covered, pages};
 use crate::runs::Runs;
@@ -12,21 +13,21 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// The frames of pages that hold objects.
+/// The physical frames of pages that contain objects.
 #[derive(Clone, Debug, Default)]
 pub struct Frames {
-    /// Of pages that are present, by the page's number.
+    /// The frame of each present page, by the page's number.
     frames: FxHashMap<usize, usize>,
     page_bytes: usize,
 }
 
-/// Why frames are not known.
+/// Why the frames are unknown.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PagemapError {
     /// The file cannot be read.
     Io(io::Error),
-    /// The system shows which pages are present and hides their frames.
+    /// The system shows which pages are present, but hides their frames.
     Hidden,
 }
 
@@ -52,12 +53,12 @@ impl std::error::Error for PagemapError {
 const ENTRY: usize = 8;
 const PRESENT: u64 = 1 << 63;
 const FRAME: u64 = (1 << 55) - 1;
-/// Entries that are read at once.
+/// The number of entries read at once.
 const BATCH: usize = 1 << 13;
 
 impl Frames {
-    /// Reads the entries of pages of `page_bytes` bytes, a power of two, from `/proc/PID/pagemap` or what
-    /// has its form. Pages behind its end are not present.
+    /// Reads the entries of pages of `page_bytes` bytes, a power of two, from `/proc/PID/pagemap`
+    /// or a file of that format. Pages behind its end are absent.
     fn read(
         pages: &Runs,
         mut pagemap: impl Read + Seek,
@@ -85,7 +86,7 @@ impl Frames {
         Ok(Self { frames, page_bytes })
     }
 
-    /// Where lines of so many bytes are in memory, as far as they are.
+    /// The physical numbers of lines of `line` bytes, as far as their pages are present.
     fn physical(&self, lines: &Runs, line: usize) -> impl Iterator<Item = usize> {
         let in_page = (self.page_bytes / line).max(1);
         lines.numbers().filter_map(move |number| {
@@ -96,8 +97,8 @@ impl Frames {
 }
 
 impl Survey<'_> {
-    /// The frames of all pages with objects, of `page_bytes` bytes each, a power of two, from the pagemap
-    /// of the process whose objects they are. O(n log n).
+    /// Reads the frames of all pages of `page_bytes` bytes, a power of two, that contain objects.
+    /// `pagemap` is that of the process to which the objects belong. O(n log n).
     pub fn frames(
         &self,
         pagemap: impl Read + Seek,
@@ -107,14 +108,14 @@ impl Survey<'_> {
         Frames::read(&pages(self.all, page_bytes.trailing_zeros()), pagemap, page_bytes)
     }
 
-    /// [`coverage`](Self::coverage) by where lines are in memory. Those on pages that are not present map
-    /// to no set.
+    /// The [`coverage`](Self::coverage) of lines by physical address. Lines on absent pages map to
+    /// no set.
     pub fn coverage_physical(&self, kind: usize, sets: &Sets, frames: &Frames) -> f64 {
         let lines = self.lines(kind);
         covered(frames.physical(&lines, sets.line), lines.len(), sets)
     }
 
-    /// How many of the pages with objects of a kind are not present: swapped out, or never touched.
+    /// The number of pages with objects of a kind that are absent: swapped out, or never touched.
     pub fn pages_absent(&self, kind: usize, frames: &Frames) -> usize {
         let pages = pages(self.objects(kind), frames.page_bytes.trailing_zeros());
         pages.numbers().filter(|page| !frames.frames.contains_key(page)).count()
@@ -127,20 +128,20 @@ mod tests {
     use crate::{Census, SetHash};
     use std::io::Cursor;
 
-    /// 64 lines to a page: eight pages' worth.
+    /// Eight pages' worth of sets: a page has 64 lines.
     const SETS: Sets = Sets { line: 64, sets: 512, hash: SetHash::Modulo };
 
-    /// The entry of a page that is in that frame.
+    /// The entry of a page that lies in frame `frame`.
     fn at(frame: u64) -> u64 {
         PRESENT | frame
     }
 
-    /// A pagemap of these entries.
+    /// A pagemap with these entries.
     fn pagemap(entries: &[u64]) -> Cursor<Vec<u8>> {
         Cursor::new(entries.iter().flat_map(|entry| entry.to_ne_bytes()).collect())
     }
 
-    /// Objects that fill pages 1, 2 and 3, and one that lies on pages 6 and 7.
+    /// A census of objects that fill pages 1, 2 and 3, and one that lies on pages 6 and 7.
     fn census() -> Census {
         let mut census = Census::default();
         let page = census.kind("page", None);
@@ -158,7 +159,7 @@ mod tests {
     fn frames_decide_where_lines_go() {
         let mut census = census();
         let survey = census.survey(&SETS);
-        // Pages 1 and 2 are in frames that differ by a multiple of eight, page 3 is in another.
+        // The frames of pages 1 and 2 differ by a multiple of eight; that of page 3 does not.
         let entries = [0, at(16), at(24), at(1), 0, 0, at(2), at(4)];
         let frames = survey.frames(pagemap(&entries), 4096).unwrap();
         assert_eq!(ratio(survey.coverage(0, &SETS)), ratio(3.0 / 8.0));

@@ -1,26 +1,26 @@
-//! What lookups pass on their way, from recorded reads.
+//! The objects and lines that lookups pass, from recorded reads.
 //!
 //! # Source
-//! Arbel-Raviv, Brown and Morrison, USENIX ATC 2018, sections 3.2 (lines per visit) and 3.3 (parents that
-//! share a line with a child).
+//! Arbel-Raviv, Brown and Morrison, USENIX ATC 2018, sections 3.2 (lines per visit) and 3.3
+//! (parents that share a line with a child).
 
 use crate::record::{Read, Why};
 use rustc_hash::FxHashMap;
 
-/// The lines of a cache that visits touch, and how far apart an object is from the one that a lookup
-/// comes from.
+/// A summary of recorded lookups: the lines that visits touch, and the distance between the last
+/// two objects.
 #[derive(Clone, Debug, Default)]
 pub struct Paths {
     lookups: usize,
     visits: usize,
     reads: usize,
-    /// Per object that was passed: visits, lines read, and lines needed in them.
+    /// For each object passed: visits, lines read, and lines needed in them.
     passed: FxHashMap<usize, [u32; 3]>,
-    /// Of objects from which lookups came to the object they ended in.
+    /// For each object from which lookups came to the object they ended in, those ends.
     last_steps: FxHashMap<usize, Ends>,
 }
 
-/// Objects in which lookups ended that came from one object.
+/// The objects in which lookups ended that came from one object.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     first: usize,
@@ -28,43 +28,43 @@ struct Ends {
     near: Nearness,
 }
 
-/// How near two objects are, the nearest first.
+/// The distance between two objects, the nearest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Nearness {
     SameLine,
     /// In the other line of an aligned pair.
     SamePair,
-    /// In the next line or the one before, of another pair.
+    /// In the line before or after, which belongs to another pair.
     NextPair,
     Far,
 }
 
-/// How many objects have the object in which a lookup ends near them, of those from which lookups come
-/// to one.
+/// How many parents have the end of a lookup near them. A parent is an object from which lookups
+/// come to the object in which they end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collocation {
-    /// All of them.
+    /// The number of all parents.
     pub parents: usize,
-    /// In the line where the parent is read first.
+    /// Parents with an end in the line where the parent is read first.
     pub same_line: usize,
-    /// In none of the former, but in the other line of an aligned pair, which is fetched with it.
+    /// Other parents with an end in the other line of the aligned pair, which is fetched with it.
     pub same_pair: usize,
-    /// In none of the former, but in the line before or after: of another pair.
+    /// Other parents with an end in the line before or after, which belongs to another pair.
     pub next_pair: usize,
 }
 
-/// The bytes of a line, on all machines there are presets of.
+/// The bytes of a line, on all machines that have presets.
 pub(crate) const LINE: usize = 64;
 
-/// The lines of a read.
+/// The numbers of the lines of a read.
 fn lines(read: &Read) -> std::ops::RangeInclusive<usize> {
     let last = read.address.saturating_add(read.bytes.saturating_sub(1));
     read.address / LINE..=last / LINE
 }
 
-/// How many lines these reads touch, if they are reads of one object.
+/// The number of lines that these reads of one object touch.
 fn distinct_lines<'r>(reads: impl Iterator<Item = &'r Read>) -> u32 {
-    // Objects are small: lines from the first one that was met on, a bit for each.
+    // Objects are small: a bit for each line from the first one on.
     let (mut base, mut met) = (None, 0_u128);
     for line in reads.flat_map(lines) {
         let base = *base.get_or_insert(line.saturating_sub(64));
@@ -74,12 +74,13 @@ fn distinct_lines<'r>(reads: impl Iterator<Item = &'r Read>) -> u32 {
 }
 
 impl Paths {
-    /// Adds what one lookup has read.
+    /// Adds the reads of one lookup.
     pub fn add(&mut self, reads: &[Read]) {
         self.lookups += 1;
         self.reads += reads.len();
         let mut parent: Option<&Read> = None;
-        // Reads of one object in a row are a visit, but for those in between that look again.
+        // Consecutive reads of one object are a visit; reads in between that look again belong to
+        // it.
         let mut at = 0;
         while let Some(first) = reads.get(at) {
             let of_visit = |read: &&Read| read.why == Why::Again || read.object == first.object;
@@ -105,7 +106,7 @@ impl Paths {
         }
     }
 
-    /// Adds only where one lookup has ended, and from where it came there.
+    /// Adds only the object in which a lookup ended and the one from which it came there.
     pub fn add_end(&mut self, reads: &[Read]) {
         let Some(end) = reads.iter().position(|read| read.why == Why::Found) else { return };
         let (before, end) = (&reads[..end], &reads[end]);
@@ -126,23 +127,24 @@ impl Paths {
         }
     }
 
-    /// The objects that a lookup visits, on average.
+    /// The mean number of objects that a lookup visits.
     pub fn visits_per_lookup(&self) -> f64 {
         self.visits as f64 / self.lookups.max(1) as f64
     }
 
-    /// The reads that a lookup makes of each object, on average.
+    /// The mean number of reads that a lookup makes of each object.
     pub fn reads_per_visit(&self) -> f64 {
         self.reads as f64 / self.visits.max(1) as f64
     }
 
-    /// The lines that a visit reads of an object it passes, on average over the objects: where every
-    /// visit misses, the misses.
+    /// The mean number of lines that a visit reads of an object it passes, averaged over the
+    /// objects. If every visit misses the caches, this is the number of misses.
     pub fn lines_per_visit(&self) -> f64 {
         self.per_visit(|[_, loaded, _]| loaded)
     }
 
-    /// The same for what it needs: of links the one that it follows.
+    /// The mean number of lines that a visit needs of an object it passes, averaged over the
+    /// objects: of links, only the one it follows.
     pub fn lines_needed(&self) -> f64 {
         self.per_visit(|[.., needed]| needed)
     }
@@ -153,8 +155,8 @@ impl Paths {
         sum / self.passed.len().max(1) as f64
     }
 
-    /// Each object from which lookups came to the one they ended in, and the first such one, in the
-    /// order of their addresses.
+    /// The objects from which lookups came to the one they ended in, each with the first such end,
+    /// in the order of their addresses.
     pub(crate) fn last_steps(&self) -> Vec<(usize, usize)> {
         let steps = self.last_steps.iter().map(|(parent, ends)| (*parent, ends.first));
         let mut steps: Vec<_> = steps.collect();
@@ -162,12 +164,12 @@ impl Paths {
         steps
     }
 
-    /// Of the objects in which lookups ended that came from this one, the nearest.
+    /// The nearest object in which lookups ended that came from `parent`.
     pub fn nearest_end(&self, parent: usize) -> Option<usize> {
         self.last_steps.get(&parent).map(|ends| ends.nearest)
     }
 
-    /// Where the objects lie in which lookups ended, as seen from those before.
+    /// How near their parents the objects lie in which lookups ended.
     pub fn collocation(&self) -> Collocation {
         let count = |near| self.last_steps.values().filter(|ends| ends.near == near).count();
         Collocation {
@@ -179,7 +181,7 @@ impl Paths {
     }
 }
 
-/// Of two lines, by number.
+/// The distance between two lines, by number.
 fn nearness(a: usize, b: usize) -> Nearness {
     match a.abs_diff(b) {
         0 => Nearness::SameLine,
@@ -206,7 +208,7 @@ mod tests {
         std::ptr::without_provenance(address)
     }
 
-    /// A lookup that goes right everywhere.
+    /// A lookup that follows the right link everywhere.
     fn path(objects: &[usize]) -> Vec<Read> {
         let (last, passed) = objects.split_last().unwrap();
         let passed = passed.iter().flat_map(|address| NODE.passed(at(*address), 1));
@@ -216,7 +218,8 @@ mod tests {
     #[test]
     fn lines_are_counted_per_object_and_visit() {
         let mut paths = Paths::default();
-        // The second one has its right link in the next line; the first is passed twice as often.
+        // The second object has its right link in the next line; the first is passed twice as
+        // often.
         paths.add(&path(&[0x1000, 0x1030, 0x4000]));
         paths.add(&path(&[0x1000, 0x2000]));
         let rounded = |value: f64| format!("{value:.3}");
@@ -226,7 +229,7 @@ mod tests {
             (rounded(paths.lines_per_visit()), rounded(paths.lines_needed())),
             ("1.500".into(), "1.500".into())
         );
-        // To the left: what is needed lies in one line.
+        // To the left, the needed bytes lie in one line.
         let left: Vec<Read> = NODE.passed(at(0x1030), 0).chain(NODE.ended(at(0x5000))).collect();
         paths.add(&left);
         assert_eq!(
@@ -240,8 +243,8 @@ mod tests {
         let (mut paths, mut ends) = (Paths::default(), Paths::default());
         for (parent, end) in [
             (0x1000, 0x1020), // one line
-            (0x2000, 0x2040), // the other line of the pair …
-            (0x2000, 0x9000), // … and far away
+            (0x2000, 0x2040), // the other line of the pair, and
+            (0x2000, 0x9000), // far away
             (0x3040, 0x3080), // the next pair
             (0x4000, 0x8000),
         ] {

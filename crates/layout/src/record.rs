@@ -1,8 +1,8 @@
-//! What operations read, recorded.
+//! Records the reads of operations.
 //!
-//! A structure reports what each step of an operation reads of which object; where a structure is made
-//! to be recorded (`silvics_pool::Recorded`), the reports of a thread that records go to a buffer of its
-//! own. Elsewhere they are not compiled at all.
+//! A structure reports the bytes of objects that each step of an operation reads. In a structure
+//! made for recording (`silvics_pool::Recorded`), the reports of a thread that records go to a
+//! buffer of its own. In other structures the reports are not compiled at all.
 //!
 //! ```
 //! use silvics_layout::{Described, describe, record};
@@ -19,7 +19,7 @@
 //!     node.children[1]
 //! });
 //! assert_eq!(reads.iter().map(|read| read.bytes).collect::<Vec<_>>(), [8, 8, 8]);
-//! // Both links are loaded, and one is needed.
+//! // Both links are loaded, and one of them is needed.
 //! use record::Why::{Beside, Step};
 //! assert_eq!(reads.iter().map(|read| read.why).collect::<Vec<_>>(), [Step, Beside, Step]);
 //! ```
@@ -27,31 +27,31 @@
 use crate::{Field, NodeLayout};
 use std::cell::{Cell, RefCell};
 
-/// Bytes of an object that a step of an operation has read.
+/// The bytes of an object that a step of an operation read.
 #[derive(Clone, Copy, Debug)]
 pub struct Read {
-    /// What the object is.
+    /// The layout of the object.
     pub layout: &'static NodeLayout,
-    /// Where it starts.
+    /// The address of the object.
     pub object: usize,
-    /// The first byte that was read.
+    /// The address of the first byte read.
     pub address: usize,
-    /// How many were.
+    /// The number of bytes read.
     pub bytes: usize,
-    /// What for.
+    /// The purpose of the read.
     pub why: Why,
 }
 
-/// What a read is for.
+/// The purpose of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// To go on from the object by one of its links.
+    /// To continue from the object by one of its links.
     Step,
-    /// Nothing: a link that is not followed, loaded together with the one that is.
+    /// None: a link that is not followed, loaded together with the one that is.
     Beside,
-    /// The operation ends in the object.
+    /// To finish the operation in the object.
     Found,
-    /// To see that the object is as it was.
+    /// To check that the object has not changed.
     Again,
 }
 
@@ -60,7 +60,7 @@ thread_local! {
     static READS: RefCell<Vec<Read>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Adds these to what the calling thread records, if it does.
+/// Adds `reads` to the recording of the calling thread, if it records.
 pub fn report(reads: impl IntoIterator<Item = Read>) {
     if RECORDS.get() {
         for read in reads {
@@ -69,13 +69,13 @@ pub fn report(reads: impl IntoIterator<Item = Read>) {
     }
 }
 
-/// Nothing here is generic, nor in [`Reads`]: they are compiled once, optimised in dev builds as well, and
-/// not with each structure where it is inspected.
+/// Adds one read to the recording. Neither this nor [`Reads`] is generic. So they are compiled
+/// once, and not with each inspected structure, and are optimised in dev builds too.
 fn add(read: Read) {
     READS.with_borrow_mut(|all| all.push(read));
 }
 
-/// Adds to `reads` what recorded structures report while the calling thread does `work`.
+/// Adds to `reads` the reports of recorded structures while the calling thread does `work`.
 pub fn of<T>(reads: &mut Vec<Read>, work: impl FnOnce() -> T) -> T {
     /// Ends the recording, even if `work` panics.
     struct Recording<'r>(&'r mut Vec<Read>);
@@ -91,13 +91,13 @@ pub fn of<T>(reads: &mut Vec<Read>, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// What a search reads of an object.
+/// The reads that a search makes of an object.
 #[derive(Clone, Debug)]
 pub struct Reads {
     layout: &'static NodeLayout,
     object: usize,
     parts: Parts,
-    /// Those that the search needs.
+    /// The purpose of those reads that the search needs.
     needed: Why,
 }
 
@@ -111,17 +111,18 @@ impl Iterator for Reads {
     }
 }
 
-/// Parts of an object that are read: where each starts within the object, its bytes, and whether the search
-/// needs it.
+/// The parts of an object that a search reads: the offset of each in the object, its bytes, and
+/// whether the search needs it.
 #[derive(Clone, Debug)]
 pub(crate) struct Parts {
-    /// The fields that are left …
+    /// The remaining fields.
     fields: &'static [Field],
-    /// … and of the first of them, the next part.
+    /// The next part of the first remaining field.
     part: usize,
-    /// Links of the fields before.
+    /// The number of links in earlier fields.
     before: usize,
-    /// The link that the search goes on by; where it ends, fields are read whole.
+    /// The link by which the search continues, or `None` in the object in which it ends, whose
+    /// fields are read whole.
     link: Option<usize>,
 }
 
@@ -144,24 +145,24 @@ impl Iterator for Parts {
 }
 
 impl NodeLayout {
-    /// The parts that a search reads of an object that it passes through by that one of its links.
+    /// The parts that a search reads of an object that it leaves by link `link`.
     pub(crate) fn parts(&self, link: usize) -> Parts {
         Parts { fields: self.search, part: 0, before: 0, link: Some(link) }
     }
 
-    /// What a search reads of an object that it passes through by that one of its links.
+    /// The reads of a search that passes through `object` and leaves it by link `link`.
     pub fn passed<T>(&'static self, object: *const T, link: usize) -> Reads {
         let parts = self.parts(link);
         Reads { layout: self, object: object.addr(), parts, needed: Why::Step }
     }
 
-    /// What a search reads of an object in which it ends.
+    /// The reads of a search that ends in `object`.
     pub fn ended<T>(&'static self, object: *const T) -> Reads {
         let parts = Parts { fields: self.found, part: 0, before: 0, link: None };
         Reads { layout: self, object: object.addr(), parts, needed: Why::Found }
     }
 
-    /// So many bytes from `offset` of an object.
+    /// A read of `bytes` bytes from `offset` of an object.
     pub fn read<T>(&'static self, object: *const T, offset: usize, bytes: usize, why: Why) -> Read {
         self.read_at(object.addr(), offset, bytes, why)
     }

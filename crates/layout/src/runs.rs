@@ -1,4 +1,4 @@
-//! Sets of the numbers of lines and pages, as runs of neighbours.
+//! Sets of line or page numbers, as runs of neighbours.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub(crate) fn merge(ranges: &mut Vec<Range<usize>>) {
     });
 }
 
-/// Numbers, each once: runs in ascending order that neither overlap nor touch.
+/// A set of numbers: ascending runs that neither overlap nor touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Runs(Vec<Range<usize>>);
 
@@ -36,34 +36,34 @@ impl FromIterator<Range<usize>> for Runs {
 }
 
 impl Runs {
-    /// How many numbers there are.
+    /// The number of numbers in the set.
     pub(crate) fn len(&self) -> usize {
         self.0.iter().map(Range::len).sum()
     }
 
-    /// The runs.
+    /// The runs of the set.
     pub(crate) fn as_slice(&self) -> &[Range<usize>] {
         &self.0
     }
 
-    /// The numbers.
+    /// The numbers in the set.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = usize> {
         self.0.iter().cloned().flatten()
     }
 
-    /// Whether a number is one of them. O(log n) in the runs.
+    /// Whether a number is in the set. O(log n) in the number of runs.
     pub(crate) fn contains(&self, number: usize) -> bool {
         let after = self.0.partition_point(|run| run.start <= number);
         after > 0 && number < self.0[after - 1].end
     }
 
-    /// The numbers of the units, `1 << bits` times as large, in which they lie.
+    /// The numbers of the units, `1 << bits` times as large, that contain numbers of the set.
     pub(crate) fn shifted(&self, bits: u32) -> Self {
         self.0.iter().map(|run| run.start >> bits..((run.end - 1) >> bits) + 1).collect()
     }
 
-    /// The other numbers of their aligned pairs. (Within a run each has its own: only the ends of
-    /// runs may lack it.)
+    /// The numbers missing from the set that complete its aligned pairs. (Inside a run every number
+    /// has its partner: only the ends of runs may lack one.)
     pub(crate) fn partners(&self) -> Self {
         let ends = self.0.iter().flat_map(|run| {
             let before = (run.start % 2 == 1).then(|| run.start - 1..run.start);

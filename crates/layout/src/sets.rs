@@ -1,30 +1,33 @@
-//! Which set of a cache a line goes to.
+//! The mapping of cache lines to sets.
 
-/// How addresses map to sets.
+/// The mapping of addresses to cache sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetHash {
-    /// By the line's number modulo that of sets: its lowest bits, if that is a power of two.
+    /// The line's number modulo the number of sets; its lowest bits if that is a power of two.
     Modulo,
-    /// In one of so many slices. With `n = odd * 2^k` of them, the slice is chosen by the line's number
-    /// modulo the odd part, and by a fold of all bits of the quotient to `k`; so strides of powers of two
-    /// are spread over all slices, those that the odd part divides are not, and as many lines in a row as
-    /// there are sets lie in one each. A model, not the function of any processor.
+    /// A cache of this many slices.
+    ///
+    /// With `n = odd * 2^k` slices, the line's number modulo the odd part chooses the slice,
+    /// together with a fold of all bits of the quotient to `k`. So strides of powers of two are
+    /// spread over all slices, while strides divisible by the odd part are not. As many consecutive
+    /// lines as there are sets lie in one set each. This is a model, not the function of any
+    /// processor.
     Slices(usize),
 }
 
-/// The shape of a cache, as far as it says where a line goes.
+/// The shape of a cache, as far as it determines the set of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sets {
-    /// Bytes of a line, a power of two.
+    /// The bytes of a line, a power of two.
     pub line: usize,
-    /// Sets in all slices together.
+    /// The number of sets in all slices together.
     pub sets: usize,
-    /// How lines map to them.
+    /// The mapping of lines to sets.
     pub hash: SetHash,
 }
 
 impl Sets {
-    /// Of how many slices the cache is made: of one where they are not of one size.
+    /// The number of slices of the cache; 1 if they would differ in size.
     pub const fn slices(&self) -> usize {
         match self.hash {
             SetHash::Slices(slices)
@@ -36,7 +39,7 @@ impl Sets {
         }
     }
 
-    /// The set of a line, by its number; without any sets the first.
+    /// The set of a line, by the line's number. A cache without sets counts as having one.
     pub const fn of(&self, line: usize) -> usize {
         match self.hash {
             SetHash::Slices(_) if self.slices() > 1 => {
@@ -52,7 +55,7 @@ impl Sets {
     }
 }
 
-/// The exclusive or of a number's digits of so many bits.
+/// The exclusive or of a number's digits of `bits` bits each.
 const fn fold(mut number: usize, bits: u32) -> usize {
     let mut folded = 0;
     while bits > 0 && number > 0 {
@@ -71,7 +74,8 @@ mod tests {
         for (slices, each) in [(12, 2048), (56, 2048), (3, 5), (8, 64), (1, 16)] {
             let sets = Sets { line: 64, sets: slices * each, hash: SetHash::Slices(slices) };
             for run in [0, 7, 1 << 40] {
-                // From a multiple of them on: elsewhere the last few meet those of the next run.
+                // Start at a multiple of them: elsewhere the last few lines share sets with the
+                // next run.
                 let first = run * sets.sets;
                 let mut met: Vec<usize> =
                     (first..first + sets.sets).map(|line| sets.of(line)).collect();

@@ -1,11 +1,12 @@
-//! Traces: what a program allocated and freed, as text, and what was alive when it held most.
+//! Traces: text that lists what a program allocated and freed, and the objects alive when it held
+//! most memory.
 //!
-//! The format is described at [`Trace`].
+//! [`Trace`] describes the format.
 //!
 //! # Algorithm
-//! One pass, so a trace can come through a pipe. Beside the map of live objects, each with the event
-//! that allocated it, it keeps the objects that were alive at the highest point so far and have been
-//! freed since: `lost`.
+//! One pass, so that a trace can come through a pipe. The reader keeps a map of live objects, each
+//! with the event that allocated it. In `lost` it keeps the objects that were alive at the highest
+//! point so far and have been freed since.
 //!
 //! ```text
 //! allocated at event e: live += (object, e)
@@ -15,7 +16,8 @@
 //! ```
 //!
 //! # Complexity
-//! O(log n) per event and O(n) memory, where n is the most objects alive at a time; so a trace of any
+//! O(log n) per event and O(n) memory, where n is the most objects alive at a time. So a trace of
+//! any length can be read on a machine that could run its program.
 //! length can be read where its program could run.
 
 mod error;
@@ -30,38 +32,40 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Read};
 use std::ops::Range;
 
-/// The longest line, in bytes without its newline.
+/// The greatest length of a line in bytes, without its newline.
 const LINE_MAX: usize = 64 << 10;
 
-/// What was alive when a program held most memory, and the counts of its whole run.
+/// The objects that were alive when a program held most memory, and counts of its whole run.
 ///
 /// # Format
-/// One statement per line, words separated by spaces or tabs, lines by a newline (a carriage return
-/// before it is dropped). What the words of a kind are is the writer's choice: a type, a call site.
+/// There is one statement per line. Words are separated by spaces or tabs, and lines by a newline
+/// (a carriage return before it is ignored). The writer chooses the words for kinds: a type, or a
+/// call site.
 ///
-/// | line | says |
+/// | line | meaning |
 /// |---|---|
 /// | `KIND ADDRESS SIZE` | an object of that kind was allocated: address in hex with `0x`, bytes in decimal |
 /// | `- ADDRESS` | the object that begins there was freed |
 /// | `kind NAME short WORD` | from here on `WORD` stands for the kind `NAME`, which may be long |
 /// | `kind NAME hot OFFSET BYTES` | a search reads these bytes of the kind's objects |
-/// | `# …` | nothing; as empty lines do |
+/// | `# …` | none, as for empty lines |
 ///
-/// `-`, `kind` and words that begin with `#` name no kind. A list of `KIND ADDRESS SIZE` lines without
-/// frees, a census, is a trace.
+/// `-`, `kind` and words that begin with `#` cannot name a kind. A list of `KIND ADDRESS SIZE`
+/// lines without frees, a census, is a trace.
 ///
-/// * **Hot bytes** count wherever in the file they are declared, so lines may be appended to a trace
-///   that a program wrote. Several lines for one kind add up. Of a kind with none all bytes count;
-///   `hot 0 0` alone says that a search reads nothing of it. Bytes beyond an object's end are no part of it.
-/// * **A realloc** is a free of the old address and an allocation of the new one, in this order, also
-///   where both are the same.
+/// * **Hot bytes** may be declared anywhere in the file, so you can append such lines to a trace
+///   that a program wrote. Several lines for one kind add up. If a kind has none, all its bytes
+///   count. `hot 0 0` alone means that a search reads nothing of it. Bytes beyond an object's end
+///   are ignored.
+/// * **A realloc** is a free of the old address and an allocation of the new one, in this order,
+///   even if both are equal.
 /// * **A free of an address where no object begins** is counted
-///   ([`unknown_frees`](Self::unknown_frees)) and otherwise ignored: the object is older than the
-///   trace, or of an allocator that is not traced.
-/// * **An allocation over live objects** ends these: their free was missed. They are counted
-///   ([`overlaps`](Self::overlaps)), not among the frees of their kind. So live objects are always disjoint.
-/// * **Objects of no bytes** are allocations and occupy their address, and are not among the objects
-///   at the peak: there is nothing of them to read.
+///   ([`unknown_frees`](Self::unknown_frees)) and otherwise ignored. The object is older than the
+///   trace, or its allocator is not traced.
+/// * **An allocation over live objects** ends these, as their free was missed. They are counted as
+///   [`overlaps`](Self::overlaps), not as frees of their kind. So live objects are always disjoint.
+/// * **Objects of no bytes** count as allocations and occupy their address. They are not among the
+///   objects at the peak, as they contain nothing to read.
 ///
 /// ```
 /// use silvics_layout::Trace;
@@ -78,34 +82,35 @@ pub struct Trace {
     pub kinds: Vec<TraceKind>,
     /// The objects of at least one byte alive at the peak: disjoint, in ascending order of address.
     pub objects: Vec<TraceObject>,
-    /// Allocations and frees in the trace.
+    /// The number of allocations and frees in the trace.
     pub events: u64,
     /// The event, counted from 1, after which most bytes were alive; the first of several.
     pub peak_event: u64,
-    /// The bytes alive then.
+    /// The bytes alive after `peak_event`.
     pub peak_bytes: usize,
-    /// Frees of addresses where no live object began.
+    /// The number of frees of addresses where no live object began.
     pub unknown_frees: u64,
-    /// Objects that ended without a free, because a later one was allocated over them.
+    /// The number of objects that ended without a free, because a later one was allocated over
+    /// them.
     pub overlaps: u64,
 }
 
-/// A kind of object of a trace.
+/// A kind of object in a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceKind {
-    /// Its name.
+    /// The name of the kind.
     pub name: String,
-    /// The bytes of its objects that a search reads, disjoint and in ascending order; `None` where
-    /// nothing was declared, so that all count.
+    /// The bytes of its objects that a search reads, disjoint and ascending. `None` if no line
+    /// declared any, so that all count.
     pub hot: Option<Vec<Range<usize>>>,
-    /// Objects allocated in the whole trace; 0 for a kind that is only declared.
+    /// The objects allocated in the whole trace; 0 for a kind that is only declared.
     pub allocations: u64,
-    /// How many of them were freed.
+    /// The objects freed in the whole trace.
     pub frees: u64,
 }
 
 impl TraceKind {
-    /// The bytes that a search reads of an object of `size` bytes, disjoint and in ascending order.
+    /// The bytes that a search reads of an object of `size` bytes, disjoint and ascending.
     pub fn hot_of(&self, size: usize) -> Vec<Range<usize>> {
         let clipped = |part: &Range<usize>| part.start..part.end.min(size);
         let whole = 0..size;
@@ -117,11 +122,11 @@ impl TraceKind {
 /// An object alive at the peak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceObject {
-    /// Its kind, as a position in [`Trace::kinds`].
+    /// The kind, as a position in [`Trace::kinds`].
     pub kind: usize,
-    /// Its first byte.
+    /// The address of the first byte.
     pub address: usize,
-    /// Its length in bytes, at least 1.
+    /// The length in bytes, at least 1.
     pub size: usize,
 }
 
@@ -148,8 +153,8 @@ impl Trace {
         replay.finish()
     }
 
-    /// The objects alive at the peak, and the kinds that have any. Of an object of more than 4 GiB the
-    /// first 4 GiB count.
+    /// A census of the objects alive at the peak and of their kinds. Of an object of more than 4
+    /// GiB, only the first 4 GiB count.
     pub fn census(&self) -> Census {
         let mut census = Census::default();
         let mut ids = vec![None; self.kinds.len()];
@@ -163,7 +168,7 @@ impl Trace {
     }
 }
 
-/// The first words of a line, and how many there are.
+/// The first words of a line, and the number of all its words.
 fn words(line: &[u8]) -> ([&[u8]; 5], usize) {
     let mut words = [&[][..]; 5];
     let mut count = 0;
@@ -177,7 +182,7 @@ fn words(line: &[u8]) -> ([&[u8]; 5], usize) {
 }
 
 fn number(word: &[u8], radix: u32) -> Option<usize> {
-    // `from_str_radix` would take a sign.
+    // `from_str_radix` would accept a sign.
     let digits = str::from_utf8(word).ok().filter(|digits| !digits.starts_with('+'))?;
     usize::from_str_radix(digits, radix).ok()
 }
@@ -191,12 +196,12 @@ fn decimal(word: &[u8]) -> Result<usize, LineFault> {
     number(word, 10).ok_or_else(|| LineFault::number(word))
 }
 
-/// The first byte after `bytes` bytes from `start`.
+/// The address behind `bytes` bytes from `start`.
 fn end_of(start: usize, bytes: usize) -> Result<usize, LineFault> {
     start.checked_add(bytes).ok_or(LineFault::Beyond { start, bytes })
 }
 
-/// A live object, by its address in a map.
+/// A live object; the map's key is its address.
 #[derive(Clone, Copy)]
 struct Live {
     kind: usize,
@@ -210,17 +215,17 @@ impl Live {
         TraceObject { kind: self.kind, address, size: self.size }
     }
 
-    /// How far it reaches, where one of no bytes occupies its first.
+    /// The bytes that it occupies: an object of no bytes occupies one.
     fn occupied(self) -> usize {
         self.size.max(1)
     }
 }
 
-/// The state of the pass: see the module's algorithm.
+/// The state of the pass described in the module's algorithm.
 #[derive(Default)]
 struct Replay {
     kinds: Vec<TraceKind>,
-    /// Names and short words.
+    /// The kinds by their names and short words.
     kind_of: HashMap<Vec<u8>, usize>,
     live: BTreeMap<usize, Live>,
     live_bytes: usize,
@@ -253,7 +258,7 @@ impl Replay {
         }
     }
 
-    /// The kind of that name, which is new or known.
+    /// Finds or adds the kind of that name.
     fn kind(&mut self, name: &[u8]) -> Result<usize, LineFault> {
         if let Some(kind) = self.kind_of.get(name) {
             return Ok(*kind);
@@ -282,7 +287,7 @@ impl Replay {
         let part = start..end_of(start, decimal(bytes)?)?;
         let kind = self.kind(name)?;
         let hot = self.kinds[kind].hot.get_or_insert_default();
-        // An empty part declares, and adds nothing.
+        // An empty part declares the kind's hot bytes and adds none.
         if !part.is_empty() {
             hot.push(part);
             merge(hot);
@@ -318,7 +323,7 @@ impl Replay {
         }
     }
 
-    /// Ends the object that begins there.
+    /// Ends the object that begins at `at`.
     fn end(&mut self, at: usize) -> Option<Live> {
         let object = self.live.remove(&at)?;
         self.live_bytes -= object.size;

@@ -1,8 +1,9 @@
-//! What a picture of memory shows: a window of lines, the sets of a cache, the pages.
+//! Views of memory for pictures: a window of lines, the sets of a cache, the pages.
 //!
 //! # Source
-//! Arbel-Raviv, Brown and Morrison, USENIX ATC 2018: their Figure 3 draws lines with the nodes in them,
-//! Figures 6 and 7 the pages that hold nodes; how kinds spread over sets is their closing question.
+//! Arbel-Raviv, Brown and Morrison, USENIX ATC 2018. Their Figure 3 draws lines with the nodes in
+//! them, and Figures 6 and 7 the pages that contain nodes. Their closing question asks how kinds
+//! spread over sets.
 
 mod pages;
 mod sets;
@@ -12,7 +13,7 @@ pub use pages::{PageCell, PageMap, PageRow};
 pub use sets::SetMap;
 pub use window::{Pair, Part, Window};
 
-/// Columns of a map, at most.
+/// The most columns of a map.
 const COLUMNS: usize = 64;
 
 #[cfg(test)]
@@ -32,7 +33,7 @@ mod tests {
     pub(super) static COLD: NodeLayout = layout("descriptor", 64, &[]);
     pub(super) const START: usize = 1 << 30;
 
-    /// Blocks of these layouts in turns, each from where the last one ended.
+    /// A census of blocks of these layouts in turns, each adjacent to the previous one.
     pub(super) fn in_turns(layouts: &[&'static NodeLayout], rounds: usize) -> Census {
         let (mut census, mut address) = (Census::default(), START);
         for _ in 0..rounds {

@@ -1,8 +1,8 @@
-//! The model against another simulator: misses of the same reads as cachegrind counts them.
+//! Compares the misses of the model with those that cachegrind counts for identical reads.
 //!
-//! Cachegrind (Nethercote 2004) runs a whole program through two levels of caches in true LRU order; the
-//! last is asked on misses of the first alone, and neither includes nor excludes it. So what is
-//! compared is the difference that N more reads make, to either level.
+//! Cachegrind (Nethercote 2004) runs a whole program through two levels of caches in true LRU
+//! order. The last level is only asked on misses of the first, and neither includes nor excludes
+//! it. So the test compares the additional misses that N more reads make in either level.
 
 use silvics_layout::{Cache, Counts, Entries, Inclusion, Machine, Model, PageSize, SetHash, Tlb};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ mod patterns;
 
 use patterns::{ARENA_BYTES, Pattern};
 
-/// Reads before those that are compared, and their number.
+/// The number of reads that are compared, and of those made before them.
 const READS: usize = 300_000;
 
 const fn cache(bytes: usize, ways: usize) -> Cache {
@@ -22,7 +22,7 @@ const fn cache(bytes: usize, ways: usize) -> Cache {
 
 const ENTRIES: Entries = Entries { entries: 64, ways: 4 };
 
-/// Cachegrind's caches. An L2 of one line never hits: it holds what L1 has read last.
+/// Cachegrind's caches. An L2 of one line never hits: it holds the line that L1 read last.
 const CACHEGRIND: Machine = Machine {
     name: "cachegrind",
     source: "the options it is called with",
@@ -34,10 +34,10 @@ const CACHEGRIND: Machine = Machine {
     tlb: [Tlb::Shared(ENTRIES), Tlb::Shared(ENTRIES)],
 };
 
-/// Misses of reads in the first and in the last level.
+/// The misses of reads in the first and in the last level.
 type Misses = [u64; 2];
 
-/// The program of the patterns, which cargo builds beside the tests.
+/// The path of the program that makes the patterns. Cargo builds it beside the tests.
 fn program() -> PathBuf {
     let mut path = std::env::current_exe().expect("a test knows where it is");
     path.pop();
@@ -48,7 +48,7 @@ fn program() -> PathBuf {
     path
 }
 
-/// What cachegrind counts for a run of the program, and what the program prints.
+/// The misses that cachegrind counts for a run of the program, and the sum that the program prints.
 fn cachegrind(name: &str, reads: usize) -> (Misses, u64) {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=cachegrind", "--cache-sim=yes", "--cachegrind-out-file=/dev/null"]);
@@ -69,7 +69,8 @@ fn cachegrind(name: &str, reads: usize) -> (Misses, u64) {
     ([misses("D1  misses:"), misses("LLd misses:")], printed.trim().parse().expect("a sum"))
 }
 
-/// What the model counts for the same reads after as many before, and the program's sum over all.
+/// The misses that the model counts for as many reads after the first ones, and the program's sum
+/// over all reads.
 fn modelled(machine: &Machine, pattern: Pattern) -> (Misses, u64) {
     let mut arena = vec![0; ARENA_BYTES / 8];
     pattern.fill(&mut arena);
@@ -85,7 +86,8 @@ fn modelled(machine: &Machine, pattern: Pattern) -> (Misses, u64) {
     ([(all - more).l1_misses, (all - more).llc_misses], sum)
 }
 
-/// How far the model is from cachegrind, as a share of the latter's count, in the worse level.
+/// The deviation of the model from cachegrind, as a share of cachegrind's count, in the worse
+/// level.
 fn error(model: Misses, cachegrind: Misses) -> f64 {
     let of =
         |level: usize| model[level].abs_diff(cachegrind[level]) as f64 / cachegrind[level] as f64;
@@ -99,7 +101,7 @@ fn the_model_misses_where_cachegrind_does() {
         eprintln!("SKIPPED: there is no valgrind to compare the model with");
         return;
     }
-    // Machines that are wrong by one way, and have as many sets.
+    // Machines that differ by one way, with an equal number of sets.
     let l1 = |ways| Machine { l1: cache(ways << 12, ways), ..CACHEGRIND };
     let llc = |ways| Machine { llc: cache(ways << 16, ways), ..CACHEGRIND };
     let wrong = [l1(7), l1(9), llc(15), llc(17)];

@@ -1,14 +1,15 @@
-//! Makes reads of a pattern over an arena, for a simulator that runs programs to be compared with
-//! the model, which is told of the same reads (`tests/cachegrind.rs`).
+//! Makes reads of a pattern over an arena. `tests/cachegrind.rs` runs this program under a
+//! simulator and gives the model identical reads.
 //!
-//! `reads PATTERN COUNT`; prints a sum over what was read.
+//! Usage: `reads PATTERN COUNT`. It prints a sum over the words read.
 
 mod patterns;
 
 use patterns::{ARENA_BYTES, Pattern};
 use std::process::ExitCode;
 
-/// Sets of all caches compared repeat after so many bytes, so they depend on offsets in the arena only.
+/// The sets of all compared caches repeat after this many bytes, so they depend only on offsets in
+/// the arena.
 const ALIGN: usize = 2 << 20;
 
 fn main() -> ExitCode {

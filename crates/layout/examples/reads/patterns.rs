@@ -1,33 +1,33 @@
-//! Patterns of reads over an arena, the same for a program that makes them and for a model that is
-//! told of them. Every read is of one aligned word, so none spans two lines.
+//! Patterns of reads over an arena, for a program that makes the reads and for a model that is told
+//! of them. Every read is one aligned word, so none spans two lines.
 
-/// Words of a line.
+/// The words of a line.
 const LINE: usize = 8;
-/// Bytes of the arena: four times the last level it is read through.
+/// The bytes of the arena: four times the last level through which it is read.
 pub(crate) const ARENA_BYTES: usize = 4 << 20;
-/// Words of a node of the tree: 48 bytes.
+/// The words of a node of the tree: 48 bytes.
 const NODE: usize = 6;
-/// Nodes of the tree, which fill the arena.
+/// The number of nodes of the tree, which fill the arena.
 const NODES: usize = ARENA_BYTES / 8 / NODE;
 
-/// What is read.
+/// The pattern of the reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pattern {
-    /// Lines at random.
+    /// Random lines.
     Random,
-    /// Descents of a binary search tree to random keys: in a node the key, then a link.
+    /// Descents of a binary search tree to random keys: in each node the key, then a link.
     Descents,
-    /// Lines that share a set, as many as a cache has ways and one more.
+    /// Lines that share a set, as many as a cache has ways, or one more.
     Strides,
 }
 
 impl Pattern {
-    /// All of them, by the names they are asked for.
+    /// All patterns by name.
     pub(crate) const ALL: [(&'static str, Self); 3] =
         [("random", Self::Random), ("descents", Self::Descents), ("strides", Self::Strides)];
 
-    /// What the arena holds: the tree, at random places, for descents, and its own word numbers
-    /// otherwise.
+    /// Fills the arena: for descents with the tree, its nodes at random places, and otherwise with
+    /// the number of each word.
     pub(crate) fn fill(self, arena: &mut [u64]) {
         if self != Self::Descents {
             for (word, value) in (0..).zip(arena) {
@@ -43,8 +43,8 @@ impl Pattern {
         link(arena, &places, 0);
     }
 
-    /// Makes that many reads, or a few more to end a descent or a round, by calling `read` with the
-    /// number of a word. Returns a sum over what was read.
+    /// Makes `reads` reads, or a few more to end a descent or a round, by calling `read` with the
+    /// number of a word. Returns a sum over the words read.
     #[inline]
     pub(crate) fn run(self, reads: usize, mut read: impl FnMut(usize) -> u64) -> u64 {
         let (mut random, mut made, mut sum) = (Random(2), 0, 0_u64);
@@ -64,7 +64,7 @@ impl Pattern {
                         node = read(node + 1 + usize::from(key > found)) as usize;
                     }
                 }
-                // Lines 4 KiB apart share a set of 64, those 64 KiB apart one of 1024 as well.
+                // Lines 4 KiB apart share one of 64 sets, and lines 64 KiB apart also one of 1024.
                 Self::Strides => {
                     let round = made / 1000;
                     let (ways, apart) = [(8, 64), (9, 64), (16, 1024), (17, 1024)][round % 4];
@@ -80,8 +80,9 @@ impl Pattern {
     }
 }
 
-/// Makes a balanced tree of the nodes at `places`, in the order of their keys, from `first` on: the
-/// number of its root's first word. Word 0 of the arena, of no node, leads to the root of all.
+/// Makes a balanced tree of the nodes at `places`, in the order of their keys, from `first` on.
+/// Returns the number of the first word of its root. Word 0 of the arena, which belongs to no node,
+/// leads to the root of all.
 fn link(arena: &mut [u64], places: &[usize], first: usize) -> u64 {
     if places.is_empty() {
         return 0;
@@ -95,7 +96,7 @@ fn link(arena: &mut [u64], places: &[usize], first: usize) -> u64 {
     word as u64
 }
 
-/// Marsaglia's xorshift, in registers alone.
+/// Marsaglia's xorshift generator, which runs in registers alone.
 struct Random(u64);
 
 impl Random {

@@ -1,20 +1,21 @@
-//! Sets of tags, each in the order of its last use, and the caches made of them.
+//! Sets of tags in the order of their last use, and the caches made of them.
 
 use super::machine::{Inclusion, Level, Machine};
 use crate::{SetHash, Sets};
 
-/// A way without a line. No tag is that large: see [`Machine::check`] and `tlb.rs`.
+/// A way without a line. No tag is that large, thanks to [`Machine::check`] and `tlb.rs`.
 const EMPTY: usize = usize::MAX;
 
-/// Sets with true LRU. A tag is a key and, in the lowest bit, a mark that a hit wipes off.
+/// Sets with true LRU replacement. A tag is a key and, in the lowest bit, a mark that a hit clears.
 ///
 /// # Invariants
 /// R1: a set's tags are in the order of their last use, the latest first, and empty ways are last.
-/// R2: no key is twice in a set: `insert` is for keys that are not there.
+/// R2: no key is twice in a set: callers `insert` only keys that are absent.
 #[derive(Clone, Debug)]
 pub(super) struct Lru {
     sets: usize,
-    /// `sets - 1` if that says the same as a division, which takes longer than a hit.
+    /// `sets - 1` if `sets` is a power of two: masking is faster than a division, which takes
+    /// longer than a hit.
     mask: Option<usize>,
     ways: usize,
     tags: Box<[usize]>,
@@ -26,7 +27,7 @@ impl Lru {
         Self { sets, mask, ways, tags: vec![EMPTY; sets * ways].into() }
     }
 
-    /// A number modulo the number of sets.
+    /// `number` modulo the number of sets.
     #[inline]
     pub(super) fn modulo(&self, number: usize) -> usize {
         self.mask.map_or_else(|| number % self.sets, |mask| number & mask)
@@ -37,7 +38,7 @@ impl Lru {
         &mut self.tags[set * self.ways..][..self.ways]
     }
 
-    /// Uses a key: whether it was marked, or `None` if it is not there.
+    /// Uses a key. Returns whether it was marked, or `None` if it is absent.
     #[inline]
     pub(super) fn hit(&mut self, set: usize, key: usize) -> Option<bool> {
         let tags = self.set(set);
@@ -49,7 +50,7 @@ impl Lru {
         Self::hit_behind(tags, key)
     }
 
-    /// The rest of `hit`, for a key that is not in front.
+    /// The slow path of `hit`, for a key that is not at the front.
     fn hit_behind(tags: &mut [usize], key: usize) -> Option<bool> {
         let at = tags.iter().position(|tag| tag >> 1 == key)?;
         let marked = tags[at] & 1 == 1;
@@ -58,7 +59,7 @@ impl Lru {
         Some(marked)
     }
 
-    /// Puts a key in front: the one that had to go, and whether it was marked.
+    /// Inserts a key at the front. Returns the evicted key and whether it was marked.
     pub(super) fn insert(&mut self, set: usize, key: usize, mark: bool) -> Option<(usize, bool)> {
         let tags = self.set(set);
         let last = tags[tags.len() - 1];
@@ -67,7 +68,7 @@ impl Lru {
         (last != EMPTY).then_some((last >> 1, last & 1 == 1))
     }
 
-    /// Takes a key out: whether it was marked, or `None` if it is not there.
+    /// Removes a key. Returns whether it was marked, or `None` if it is absent.
     pub(super) fn remove(&mut self, set: usize, key: usize) -> Option<bool> {
         let tags = self.set(set);
         let at = tags.iter().position(|tag| tag >> 1 == key)?;
@@ -77,12 +78,12 @@ impl Lru {
         Some(marked)
     }
 
-    /// Whether a key is there, which is no use of it.
+    /// Whether a key is present. This does not count as a use.
     pub(super) fn holds(&mut self, set: usize, key: usize) -> bool {
         self.set(set).iter().any(|tag| tag >> 1 == key)
     }
 
-    /// Sets a key's mark, or wipes it off, which is no use of it.
+    /// Sets or clears a key's mark. This does not count as a use.
     pub(super) fn mark(&mut self, set: usize, key: usize, mark: bool) {
         if let Some(tag) = self.set(set).iter_mut().find(|tag| **tag >> 1 == key) {
             *tag = key << 1 | usize::from(mark);
@@ -90,11 +91,12 @@ impl Lru {
     }
 }
 
-/// A cache of lines, by their numbers. A mark says that the line was prefetched and not read since.
+/// A cache of lines, by their numbers. A mark means that the line was prefetched and not read
+/// since.
 #[derive(Clone, Debug)]
 pub(super) struct Lines {
     pub(super) inclusion: Inclusion,
-    /// How lines map to sets, if not by modulo.
+    /// The mapping of lines to sets, if it is not modulo.
     hashed: Option<Sets>,
     lru: Lru,
 }
@@ -114,13 +116,13 @@ impl Lines {
         self.hashed.map_or_else(|| self.lru.modulo(line), |sets| sets.of(line))
     }
 
-    /// Reads a line: whether it was marked, or `None` if it is not there.
+    /// Reads a line. Returns whether it was marked, or `None` if it is absent.
     #[inline]
     pub(super) fn hit(&mut self, line: usize) -> Option<bool> {
         self.lru.hit(self.set_of(line), line)
     }
 
-    /// Reads a line on behalf of the level above: one that hits leaves an exclusive cache.
+    /// Reads a line on behalf of the level above. A hit removes the line from an exclusive cache.
     pub(super) fn find(&mut self, line: usize) -> Option<bool> {
         match self.inclusion {
             Inclusion::Exclusive => self.remove(line),
@@ -128,28 +130,28 @@ impl Lines {
         }
     }
 
-    /// Takes a line out: whether it was marked, or `None` if it is not there.
+    /// Removes a line. Returns whether it was marked, or `None` if it is absent.
     pub(super) fn remove(&mut self, line: usize) -> Option<bool> {
         self.lru.remove(self.set_of(line), line)
     }
 
-    /// Fills in a line that is not there: the one it evicts, and whether that was marked.
+    /// Inserts an absent line. Returns the line it evicts and whether that was marked.
     #[inline]
     pub(super) fn insert(&mut self, line: usize, mark: bool) -> Option<(usize, bool)> {
         self.lru.insert(self.set_of(line), line, mark)
     }
 
-    /// Whether it holds a line.
+    /// Whether a line is present.
     pub(super) fn holds(&mut self, line: usize) -> bool {
         self.lru.holds(self.set_of(line), line)
     }
 
-    /// Sets a line's mark, or wipes it off.
+    /// Sets or clears a line's mark.
     pub(super) fn mark(&mut self, line: usize, mark: bool) {
         self.lru.mark(self.set_of(line), line, mark);
     }
 
-    /// The lines it holds.
+    /// The lines that are present.
     pub(super) fn lines(&self) -> impl Iterator<Item = usize> {
         self.lru.tags.iter().filter(|tag| **tag != EMPTY).map(|tag| tag >> 1)
     }
@@ -165,16 +167,16 @@ mod tests {
         for key in [1, 2, 3] {
             assert_eq!((lru.hit(1, key), lru.insert(1, key, false)), (None, None));
         }
-        // Used in the order 1 2 3, then 1 again: 2 is the oldest, then 3.
+        // The order of use is 1 2 3, then 1 again: 2 is the oldest, then 3.
         assert_eq!(lru.hit(1, 1), Some(false));
         assert_eq!(lru.insert(1, 4, false), Some((2, false)));
         assert_eq!(lru.insert(1, 5, false), Some((3, false)));
         assert_eq!(lru.insert(1, 6, false), Some((1, false)));
-        // Looking is no use, nor is wiping a mark: 4 is the oldest still.
+        // Neither `holds` nor clearing a mark is a use: 4 is still the oldest.
         assert!(lru.holds(1, 4) && !lru.holds(1, 1) && !lru.holds(0, 4));
         lru.mark(1, 4, false);
         assert_eq!(lru.insert(1, 7, false), Some((4, false)));
-        // The other set has kept nothing of all this.
+        // The other set did not change.
         assert_eq!(lru.insert(0, 7, false), None);
     }
 
@@ -199,7 +201,7 @@ mod tests {
         assert_eq!(lru.insert(0, 3, true), Some((2, true)));
         lru.mark(0, 3, false);
         assert_eq!((lru.remove(0, 3), lru.remove(0, 1)), (Some(false), Some(false)));
-        // In front, where it is found first, and as it leaves.
+        // A hit at the front finds the mark, and so does an eviction.
         lru.insert(0, 4, true);
         assert_eq!((lru.hit(0, 4), lru.hit(0, 4)), (Some(true), Some(false)));
         lru.insert(0, 5, true);

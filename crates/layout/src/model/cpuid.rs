@@ -1,11 +1,11 @@
-//! What x86-64 processors tell of themselves.
+//! The caches and translations that x86-64 processors report by CPUID.
 
 use super::host::{Found, assemble};
 use super::machine::{Entries, Inclusion, Machine, Tlb};
 use super::presets;
 use raw_cpuid::{CacheType, CpuId, CpuIdReader, DatInfo, DatType};
 
-/// The machine, if CPUID tells three levels of caches (Intel's leaf 4, AMD's `8000_001D`).
+/// The machine, if CPUID reports three levels of caches (Intel's leaf 4, AMD's `8000_001D`).
 pub(super) fn machine<R: CpuIdReader>(cpuid: &CpuId<R>) -> Option<Machine> {
     let caches: Vec<Found> = cpuid
         .get_cache_parameters()?
@@ -18,8 +18,8 @@ pub(super) fn machine<R: CpuIdReader>(cpuid: &CpuId<R>) -> Option<Machine> {
                 bytes: ways * line * cache.physical_line_partitions() * cache.sets(),
                 ways,
                 line,
-                // A last level that does not include the others holds L2's victims, in AMD's
-                // processors and in Intel's since Skylake-SP.
+                // A last level that does not include the others holds L2's victims. This is so in
+                // AMD's processors, and in Intel's since Skylake-SP.
                 inclusion: match (cache.is_inclusive(), level) {
                     (true, _) => Inclusion::Inclusive,
                     (false, 3) => Inclusion::Exclusive,
@@ -30,20 +30,20 @@ pub(super) fn machine<R: CpuIdReader>(cpuid: &CpuId<R>) -> Option<Machine> {
         .collect();
     let intel = cpuid.get_vendor_info().is_some_and(|vendor| vendor.as_str() == "GenuineIntel");
     if !intel {
-        // Leaves 8000_0005 and 8000_0006 do not tell whether page sizes share entries.
+        // Leaves 8000_0005 and 8000_0006 do not say whether page sizes share entries.
         return assemble(&caches, "CPUID; TLB as in zen4", false, presets::ZEN4.tlb);
     }
     let told = cpuid
         .get_deterministic_address_translation_info()
         .and_then(|tables| translations(&tables.collect::<Vec<_>>()));
     let presumed = (presets::SAPPHIRE_RAPIDS.tlb, "CPUID; TLB as in sapphire-rapids");
-    // Tables that cannot be are as good as none.
+    // Impossible tables are ignored, like missing ones.
     told.and_then(|tlb| assemble(&caches, "CPUID", true, tlb))
         .or_else(|| assemble(&caches, presumed.1, true, presumed.0))
 }
 
-/// Both levels of translations for loads, if leaf 18H has one table in each for a page size. (It has
-/// two where part of a level serves 4 KiB and 1 GiB pages, and none where a hypervisor hides it.)
+/// Both levels of translations for loads, if leaf 18H has one table in each level for a page size.
+/// (It has two if part of a level serves 4 KiB and 1 GiB pages, and none if a hypervisor hides it.)
 fn translations(tables: &[DatInfo]) -> Option<[Tlb; 2]> {
     let level = |level| {
         let of = |has: fn(&DatInfo) -> bool| {
@@ -82,7 +82,7 @@ mod tests {
 
     const NONE: CpuIdResult = CpuIdResult { eax: 0, ebx: 0, ecx: 0, edx: 0 };
 
-    /// A cache as leaves 4 and `8000_001D` tell it; kind 1 is data, 2 instructions, 3 both.
+    /// A cache as leaves 4 and `8000_001D` report it. Kind 1 is data, 2 instructions, 3 both.
     fn cache(kind: u32, level: u32, ways: u32, sets: u32, inclusive: bool) -> CpuIdResult {
         CpuIdResult {
             eax: kind | level << 5,
@@ -92,12 +92,13 @@ mod tests {
         }
     }
 
-    /// A table of translations as leaf 18H tells it; pages 1 are of 4 KiB, 2 of 2 MiB, 8 of 1 GiB.
+    /// A table of translations as leaf 18H reports it. Pages 1 are of 4 KiB, 2 of 2 MiB, 8 of 1
+    /// GiB.
     fn table(kind: u32, level: u32, pages: u32, ways: u32, sets: u32) -> CpuIdResult {
         CpuIdResult { eax: 0, ebx: pages | ways << 16, ecx: sets, edx: kind | level << 5 }
     }
 
-    /// A processor of a vendor, with these caches and tables of translations.
+    /// The reported properties of a processor: its vendor, caches and tables of translations.
     #[derive(Clone)]
     struct Told {
         vendor: &'static [u8; 12],
@@ -120,7 +121,7 @@ mod tests {
         }
     }
 
-    /// What a virtual machine on a processor of the Emerald Rapids family told.
+    /// The report of a virtual machine on a processor of the Emerald Rapids family.
     fn emerald() -> Told {
         Told {
             vendor: b"GenuineIntel",
@@ -150,7 +151,7 @@ mod tests {
         let mut told = emerald();
         told.caches[3] = cache(3, 3, 16, 8192, true);
         assert_eq!(machine_of(told.clone()).unwrap().llc.inclusion, Inclusion::Inclusive);
-        // Two lines to a tag.
+        // A cache with two lines per tag.
         told.caches[0].ebx |= 1 << 12;
         assert_eq!(machine_of(told.clone()).unwrap().l1.bytes, 96 << 10);
         told.caches.pop();
@@ -190,7 +191,8 @@ mod tests {
         let as_many_ways = table(4, 1, 1, 4, 16);
         let first = Tlb::Split { small: entries(64, 4), huge: entries(32, 4) };
         assert_eq!(tlb(&[as_many_ways, huge, shared]).map(|tlb| tlb[0]), Some(first));
-        // Two tables for small pages in the second level, none in the first, none in the second.
+        // Two tables for small pages in the second level, or none in the first, or none in the
+        // second.
         assert_eq!(tlb(&[small, huge, table(3, 2, 3, 8, 128), table(3, 2, 9, 8, 128)]), None);
         assert_eq!(tlb(&[small, huge, small_alone, small_alone]), None);
         assert_eq!(tlb(&[huge, shared]), None);

@@ -1,4 +1,4 @@
-//! The machine this runs on, as its processor or its system describes it.
+//! The machine that this runs on, as its processor or its system describes it.
 
 use super::machine::{Cache, Inclusion, Machine, MachineError, Tlb};
 use super::presets;
@@ -6,7 +6,7 @@ use crate::SetHash;
 use std::fs;
 use std::path::Path;
 
-/// A data cache as found.
+/// A data cache found on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) level: usize,
@@ -16,7 +16,7 @@ pub(super) struct Found {
     pub(super) inclusion: Inclusion,
 }
 
-/// Caches as CPUID tells them, otherwise as Linux does.
+/// The machine as CPUID describes it, or otherwise as Linux does.
 pub(super) fn machine() -> Result<Machine, MachineError> {
     #[cfg(target_arch = "x86_64")]
     if let Some(machine) = super::cpuid::machine(&raw_cpuid::CpuId::new()) {
@@ -25,8 +25,8 @@ pub(super) fn machine() -> Result<Machine, MachineError> {
     by_system(Path::new("/sys/devices/system/cpu/cpu0/cache")).ok_or(MachineError::Host)
 }
 
-/// Linux tells sizes alone. What it leaves open is taken from the server core that is most often met
-/// where CPUID is not, [`presets::GRAVITON3`].
+/// The machine as Linux describes it. Linux reports only sizes. The rest is taken from
+/// [`presets::GRAVITON3`], the server core that is most common among those without CPUID.
 fn by_system(folder: &Path) -> Option<Machine> {
     let mut caches = Vec::new();
     for entry in fs::read_dir(folder).ok()? {
@@ -52,8 +52,8 @@ fn by_system(folder: &Path) -> Option<Machine> {
     assemble(&caches, source, false, presets::GRAVITON3.tlb)
 }
 
-/// A machine of the caches found, if they are the three levels of one that can be. What is hashed is not
-/// told by anyone: all sets are by modulo.
+/// Makes a machine of the caches found, if they are three valid levels. No source reports hash
+/// functions, so all caches map lines to sets by modulo.
 pub(super) fn assemble(
     caches: &[Found],
     source: &'static str,
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use crate::Model;
 
-    /// A folder like Linux's for these caches: level, type, size, ways.
+    /// A folder like Linux's that describes these caches: level, type, size, ways.
     fn described(caches: &[(&str, &str, &str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("uevent"), "").unwrap();
@@ -144,7 +144,7 @@ mod tests {
             Ok(machine) => assert!(machine.name == "host" && Model::new(&machine).is_ok()),
             Err(error) => assert_eq!(
                 error.to_string(),
-                "neither the processor nor the system tells three levels of caches of this \
+                "neither the processor nor the system describes three cache levels of this \
                  machine: choose one by name, such as haswell"
             ),
         }

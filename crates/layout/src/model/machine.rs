@@ -1,17 +1,17 @@
-//! Machines as data.
+//! Machines as data: caches and translations.
 
 use super::{host, presets};
 use crate::{SetHash, Sets};
 use std::fmt;
 
-/// What the model knows of a machine: the caches and translations that one core sees.
+/// The caches and translations between one core of a machine and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// The name it is asked for by.
+    /// The name under which [`Machine::named`] finds it.
     pub name: &'static str,
-    /// Where the numbers are from.
+    /// The source of the numbers.
     pub source: &'static str,
-    /// Bytes of a line, the same in all caches: a power of two.
+    /// The bytes of a line, equal in all caches: a power of two.
     pub line: usize,
     /// The first-level data cache.
     pub l1: Cache,
@@ -19,8 +19,8 @@ pub struct Machine {
     pub l2: Cache,
     /// The last level.
     pub llc: Cache,
-    /// Whether a read that misses L2 also fetches the other line of its aligned pair, into L2 and, if
-    /// that is not exclusive, into the last level.
+    /// Whether a read that misses L2 also fetches the other line of its aligned pair. It goes into
+    /// L2 and, unless that is exclusive, into the last level.
     pub adjacent_line: bool,
     /// The first and the second level of address translations.
     pub tlb: [Tlb; 2],
@@ -29,53 +29,53 @@ pub struct Machine {
 /// A cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cache {
-    /// Its size: sets times ways times bytes of a line.
+    /// The size: sets times ways times bytes of a line.
     pub bytes: usize,
-    /// Lines of a set.
+    /// The number of lines in a set.
     pub ways: usize,
-    /// How lines map to sets.
+    /// The mapping of lines to sets.
     pub hash: SetHash,
-    /// What it holds of the levels above; of no effect in the first.
+    /// The relation to the levels above; ignored in the first level.
     pub inclusion: Inclusion,
 }
 
-/// What a cache holds of the lines in the levels above it.
+/// The lines of the levels above that a cache contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inclusion {
-    /// All: what it evicts leaves the levels above as well.
+    /// All of them: a line that it evicts leaves the levels above as well.
     Inclusive,
-    /// None: it is filled with what the level above evicts, and a line that hits moves up.
+    /// None of them: lines evicted by the level above fill it, and a line that hits moves up.
     Exclusive,
-    /// Any: lines fill it on their way up and come and go without regard to the levels above.
+    /// Any of them: lines fill it on their way up, and are then independent of the levels above.
     Neither,
 }
 
 /// A level of address translations, for 4 KiB and 2 MiB pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tlb {
-    /// Entries of their own for each page size.
+    /// A table for each page size.
     Split {
-        /// For 4 KiB pages.
+        /// The table for 4 KiB pages.
         small: Entries,
-        /// For 2 MiB pages.
+        /// The table for 2 MiB pages.
         huge: Entries,
     },
-    /// For 4 KiB pages alone.
+    /// A table for 4 KiB pages alone.
     Small(Entries),
-    /// Pages of both sizes compete.
+    /// A table for which pages of both sizes compete.
     Shared(Entries),
 }
 
-/// A table of translations.
+/// The size of a table of translations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entries {
-    /// Entries in all sets together.
+    /// The number of entries in all sets together.
     pub entries: usize,
-    /// Entries of a set.
+    /// The number of entries in a set.
     pub ways: usize,
 }
 
-/// A cache of a machine.
+/// A level of a machine's caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// The first-level data cache.
@@ -86,32 +86,32 @@ pub enum Level {
     Llc,
 }
 
-/// Why there is no model of a machine.
+/// The reason why there is no model of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MachineError {
-    /// There is no machine of that name.
+    /// There is no machine of this name.
     Unknown(String),
-    /// This machine's processor and system do not tell what its caches are.
+    /// Neither the processor nor the system describes the caches of this machine.
     Host,
-    /// A machine that cannot be.
+    /// The geometry of a machine is impossible.
     Geometry {
         /// The machine's name.
         machine: &'static str,
-        /// The part of it that is wrong.
+        /// The part that is wrong.
         part: &'static str,
-        /// What is wrong with it, and how it has to be.
+        /// The fault and the valid values.
         problem: String,
     },
 }
 
-/// The largest cache a model is made of: its tags take an eighth of that.
+/// The largest cache in a model. Its tags take an eighth of this.
 const BYTES_MAX: usize = 4 << 30;
-/// The largest table of translations.
+/// The most entries of a table of translations.
 const ENTRIES_MAX: usize = 1 << 20;
 
 impl Machine {
-    /// The names [`Machine::named`] knows; `host` is the machine it is called on.
+    /// The names that [`Machine::named`] knows; `host` is the machine on which it is called.
     pub const NAMES: [&'static str; 8] = [
         "haswell",
         "abu-dhabi",
@@ -123,7 +123,7 @@ impl Machine {
         "host",
     ];
 
-    /// The machine of that name.
+    /// Finds the machine called `name`.
     pub fn named(name: &str) -> Result<Self, MachineError> {
         if name == "host" {
             return host::machine();
@@ -138,7 +138,7 @@ impl Machine {
         Self { adjacent_line: false, ..self }
     }
 
-    /// This machine with its last level's lines mapped to sets in another way.
+    /// This machine with another mapping of the last level's lines to sets.
     pub fn with_llc_hash(self, hash: SetHash) -> Result<Self, MachineError> {
         let machine = Self { llc: Cache { hash, ..self.llc }, ..self };
         machine.check()?;
@@ -154,18 +154,19 @@ impl Machine {
         }
     }
 
-    /// How the cache at a level maps lines to sets.
+    /// The sets of the cache at a level.
     pub fn sets(&self, level: Level) -> Sets {
         let cache = self.cache(level);
         let sets = cache.bytes.checked_div(self.line.saturating_mul(cache.ways)).unwrap_or(0);
         Sets { line: self.line, sets, hash: cache.hash }
     }
 
-    /// Whether there can be a model of it.
+    /// Checks that the geometry allows a model.
     pub(super) fn check(&self) -> Result<(), MachineError> {
         let wrong =
             |part, problem| Err(MachineError::Geometry { machine: self.name, part, problem });
-        // A line within a page has one translation, and its number leaves room for a mark.
+        // A line lies within a page, so that it has one translation, and its number leaves room for
+        // a mark.
         if !self.line.is_power_of_two() || !(8..=4096).contains(&self.line) {
             let problem = format!("has {} bytes: take a power of two from 8 to 4096", self.line);
             return wrong("the line", problem);
@@ -222,7 +223,7 @@ impl fmt::Display for MachineError {
             }
             Self::Host => write!(
                 f,
-                "neither the processor nor the system tells three levels of caches of this \
+                "neither the processor nor the system describes three cache levels of this \
                  machine: choose one by name, such as {}",
                 Machine::NAMES[0]
             ),

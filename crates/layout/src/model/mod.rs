@@ -1,9 +1,9 @@
 //! A deterministic model of the caches and translations between one core and memory.
 //!
 //! # Source
-//! The terms, and what a model has to show, are those of Arbel-Raviv, Brown and Morrison, USENIX ATC
-//! 2018 (sections 3.2 and 3.3), and of Wong et al. on translations; each machine names the source of
-//! its numbers (`presets.rs`).
+//! The terms, and the effects a model has to show, are those of Arbel-Raviv, Brown and Morrison,
+//! USENIX ATC 2018 (sections 3.2 and 3.3), and of Wong et al. on translations. Each machine names
+//! the source of its numbers (`presets.rs`).
 //!
 //! # Algorithm
 //! ```text
@@ -13,33 +13,33 @@
 //!             else                      -> fill LLC, L2, L1; prefetch(line ^ 1)
 //! prefetch(line): unless L1 or L2 holds it, fill LLC and L2 with it
 //! ```
-//! An exclusive level is not filled on the way up: a line that hits leaves it, and what the level above
-//! evicts fills it. What an inclusive level evicts leaves the levels above. Each set is in true LRU order.
-//! A line's translation is looked up once per read of the line, in both levels of translations. In a model
-//! that walks ([`Model::walking`]) what neither has is read from the page table, entry by entry, through the
-//! same caches, before the line is.
+//! An exclusive level is not filled on the way up: a line that hits leaves it, and evictions of the
+//! level above fill it. Evictions of an inclusive level also leave the levels above. Each set is in
+//! true LRU order. A line's translation is looked up once per read of the line, in both levels of
+//! translations. In a model that walks ([`Model::walking`]), a translation in neither level is read
+//! from the page table before the line. These reads go entry by entry through the same caches.
 //!
 //! # Departures from machines
-//! 1. Replacement is true LRU; processors come close at best, and large last levels least.
-//! 2. Sets depend on virtual addresses, as [`Sets`](crate::Sets) says.
-//! 3. One core and reads alone: no writes, no instructions, and page tables in the caches only where the
-//!    model walks, with tables where `walk.rs` puts them.
-//! 4. Of the prefetchers the one that completes pairs of lines, always and at once: no streams. Walks set off
-//!    none.
+//! 1. Replacement is true LRU. Processors only approximate it, large last levels least.
+//! 2. Sets depend on virtual addresses, as described at [`Sets`](crate::Sets).
+//! 3. There is one core, and it only reads: no writes and no instructions. Page tables are in the
+//!    caches only if the model walks, with the tables at the places that `walk.rs` chooses.
+//! 4. The only prefetcher completes pairs of lines, always and at once; there are no streams. Walks
+//!    trigger no prefetch.
 //!
 //! # Invariants
-//! M1: a line is once in a cache at most (`Lru`, R2): a level is filled after it missed, or as an
+//! M1: a line is at most once in a cache (`Lru`, R2). A level is filled after it missed, or as an
 //! exclusive level with a line that was in the level above, and so not here.
-//! M2: what L1 and L2 hold, an inclusive LLC holds; what L1 holds, an inclusive L2 holds. The levels are
-//! filled from the last to the first, and evict as they are.
+//! M2: an inclusive LLC contains the lines of L1 and L2, and an inclusive L2 contains those of L1.
+//! The levels are filled from the last to the first, and evict in this order.
 //!
 //! # Complexity
-//! A read costs a scan of a set per level it reaches, some nanoseconds in L1; the tags take an eighth
-//! of the size of the caches. Nothing is allocated after `new`.
+//! A read costs a scan of a set in each level it reaches, some nanoseconds in L1. The tags take an
+//! eighth of the size of the caches. After `new` nothing is allocated.
 //!
 //! # Checked by
-//! Answers computed by hand for every mechanism (`tests.rs`), and cachegrind for misses as a whole
-//! (`tests/cachegrind.rs`).
+//! `tests.rs` has answers computed by hand for every mechanism. `tests/cachegrind.rs` compares the
+//! number of misses with cachegrind's.
 
 mod cache;
 #[cfg(target_arch = "x86_64")]
@@ -62,14 +62,14 @@ use std::ops::Sub;
 use tlb::{Translation, Translations};
 use walk::{TABLES, Walker};
 
-/// The caches and translations of a [`Machine`], with what they hold.
+/// The caches and translations of a [`Machine`], with their contents.
 ///
 /// ```
 /// use silvics_layout::{Level, Machine, Model, PageSize, Reached};
 ///
 /// let mut model = Model::new(&Machine::named("haswell")?)?;
 /// assert_eq!(model.read(0x1000, 24, PageSize::Small), Reached::Memory);
-/// // The other line of the pair was fetched with it.
+/// // The read also fetched the other line of the pair.
 /// assert_eq!(model.read(0x1040, 24, PageSize::Small), Reached::Cache(Level::L2));
 /// let before = model.counts();
 /// assert_eq!(model.read(0x1000, 24, PageSize::Small), Reached::Cache(Level::L1));
@@ -84,49 +84,49 @@ pub struct Model {
     l2: Lines,
     llc: Lines,
     translations: Translations,
-    /// Where walks read the page table.
+    /// The reader of the page table, in a model that walks.
     walker: Option<Walker>,
     counts: Counts,
 }
 
-/// How far a read had to go, ordered by distance.
+/// The distance that a read had to go, ordered from near to far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reached {
-    /// To a cache.
+    /// A cache held the line.
     Cache(Level),
-    /// Past all of them.
+    /// No cache held the line.
     Memory,
 }
 
-/// What has happened in a model. The difference of two is what happened in between.
+/// Counts of the events in a model. The difference of two gives the events in between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Calls of [`Model::read`].
+    /// The calls of [`Model::read`].
     pub reads: u64,
-    /// Lines they touched; each was translated once.
+    /// The lines that these reads touched; each was translated once.
     pub lines: u64,
-    /// Of these, lines that were not in L1,
+    /// The lines that were not in L1.
     pub l1_misses: u64,
-    /// nor in L2,
+    /// The lines that were neither in L1 nor in L2.
     pub l2_misses: u64,
-    /// nor in the last level: read from memory.
+    /// The lines that were in no cache, and so were read from memory.
     pub llc_misses: u64,
-    /// Lines brought into L2 because they are the other one of a pair.
+    /// The lines brought into L2 because they complete a pair.
     pub prefetched: u64,
-    /// Of these, lines that were read before L2, or the last level if it was filled as well, evicted
-    /// them.
+    /// The prefetched lines that were read before L2, or the last level if it was filled as well,
+    /// evicted them.
     pub prefetched_used: u64,
-    /// Translations that were not in the first level,
+    /// The translations that were not in the first level.
     pub tlb_misses: u64,
-    /// nor in the second: walks of the page table.
+    /// The translations that were in neither level: walks of the page table.
     pub page_walks: u64,
-    /// Entries of the page table that walks have read, in a model that walks.
+    /// The entries of the page table that walks read, in a model that walks.
     pub table_reads: u64,
-    /// Of these, entries whose line was not in L1,
+    /// The table reads whose line was not in L1.
     pub table_l1_misses: u64,
-    /// nor in L2,
+    /// The table reads whose line was neither in L1 nor in L2.
     pub table_l2_misses: u64,
-    /// nor in the last level: read from memory.
+    /// The table reads whose line was in no cache, and so was read from memory.
     pub table_llc_misses: u64,
 }
 
@@ -153,7 +153,7 @@ impl Sub for Counts {
 }
 
 impl Model {
-    /// Empty caches of a machine, or what is wrong with its geometry.
+    /// Makes the empty caches of a machine, or reports what is wrong with its geometry.
     pub fn new(machine: &Machine) -> Result<Self, MachineError> {
         machine.check()?;
         Ok(Self {
@@ -168,14 +168,14 @@ impl Model {
         })
     }
 
-    /// The same, whose walks read the page table through the caches.
+    /// Makes walks read the page table through the caches.
     #[must_use]
     pub fn walking(self) -> Self {
         Self { walker: Some(Walker::new()), ..self }
     }
 
-    /// Reads `bytes` bytes from `address` on, at least one, in memory mapped by pages of that size:
-    /// each line they span, in order. Tells how far the furthest of them was.
+    /// Reads `bytes` bytes from `address`, at least one, in memory mapped by pages of size `page`:
+    /// each line they span, in order. Returns how far the furthest line was.
     #[inline]
     pub fn read(&mut self, address: usize, bytes: usize, page: PageSize) -> Reached {
         self.counts.reads += 1;
@@ -203,12 +203,12 @@ impl Model {
         furthest
     }
 
-    /// What has happened since `new`.
+    /// The counts since `new`.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// How many lines of the page table a level holds.
+    /// The number of page table lines in a level.
     pub fn table_lines(&self, level: Level) -> usize {
         let cache = match level {
             Level::L1 => &self.l1,
@@ -218,7 +218,7 @@ impl Model {
         cache.lines().filter(|line| *line >= TABLES >> self.line_bits).count()
     }
 
-    /// Reads the entries that a walk needs, if it does.
+    /// Reads the entries that a walk needs, in a model that walks.
     fn walk(&mut self, address: usize, page: PageSize) {
         let Some(walker) = &mut self.walker else { return };
         for entry in walker.walk(address, page) {
@@ -233,8 +233,8 @@ impl Model {
         }
     }
 
-    /// Brings a line into L1 that is not there, and the other one of its pair into L2 if that is asked for:
-    /// from where.
+    /// Brings a line into L1 that is absent there, and if `pair` is set, the other line of its pair
+    /// into L2. Returns where the line was.
     fn miss(&mut self, line: usize, pair: bool) -> Reached {
         if let Some(prefetched) = self.l2.find(line) {
             if prefetched {
@@ -263,7 +263,7 @@ impl Model {
         reached
     }
 
-    /// Brings a line into L2 that nobody has asked for.
+    /// Brings a line into L2 without a read.
     fn prefetch(&mut self, line: usize) {
         if self.l1.holds(line) || self.l2.holds(line) {
             return;
@@ -271,7 +271,7 @@ impl Model {
         self.counts.prefetched += 1;
         let keeps = self.llc.inclusion != Inclusion::Exclusive;
         match self.llc.find(line) {
-            // Brought there by a prefetch as well, and not read since.
+            // The line is there by an earlier prefetch and has not been read since.
             Some(unused) if keeps => self.llc.mark(line, unused),
             None if keeps => self.fill_llc(line, true),
             _ => {}

@@ -1,13 +1,13 @@
-//! The machines of the studies, and of today.
+//! The machines of the studies, and current ones.
 //!
-//! Numbers are those of one core's way to memory. Where several agree, the first source is named. A
-//! hash over a power of two of slices stands for the exclusive or of address bits that such machines
-//! use, not for their very function.
+//! The numbers describe one core's path to memory. If several sources agree, the first one is
+//! named. Such machines choose a slice by exclusive ors of address bits. A hash over a power of two
+//! of slices models that, not the exact function.
 
 use super::machine::{Cache, Entries, Inclusion, Machine, Tlb};
 use crate::SetHash;
 
-/// All of them.
+/// All presets.
 pub(super) const ALL: [Machine; 7] =
     [HASWELL, ABU_DHABI, I7_2630QM, I7_4770, SAPPHIRE_RAPIDS, ZEN4, GRAVITON3];
 
@@ -26,14 +26,15 @@ const fn entries(entries: usize, ways: usize) -> Entries {
     Entries { entries, ways }
 }
 
-/// The first level of data translations of Intel's cores from Nehalem to Haswell.
+/// The first level of data translations in Intel's cores from Nehalem to Haswell.
 const INTEL_TLB: Tlb = Tlb::Split { small: entries(64, 4), huge: entries(32, 4) };
 
-/// The Xeon of Arbel-Raviv, Brown and Morrison, USENIX ATC 2018: 30 MiB of last level are 12 slices of
-/// 2.5 MiB. The translations are those of the Xeon of Wong et al., of which 2 MiB pages have no second
-/// level; cores called Haswell have 1024 shared ones (see [`I7_4770`]). Levels: L2 is neither, the
-/// last one inclusive; the spatial prefetcher completes pairs of lines in L2 and the last level (Intel
-/// 64 and IA-32 Architectures Optimization Reference Manual, on Sandy Bridge).
+/// The Xeon of Arbel-Raviv, Brown and Morrison, USENIX ATC 2018. Its last level of 30 MiB has 12
+/// slices of 2.5 MiB. The translations are those of the Xeon of Wong et al., without a second level
+/// for 2 MiB pages; cores called Haswell have 1024 shared entries there (see [`I7_4770`]). L2 is
+/// neither inclusive nor exclusive, the last level is inclusive. The spatial prefetcher completes
+/// pairs of lines in L2 and the last level (Intel 64 and IA-32 Architectures Optimization Reference
+/// Manual, on Sandy Bridge).
 const HASWELL: Machine = Machine {
     name: "haswell",
     source: "the studies' Xeons: caches of USENIX ATC 2018 (30 MiB, 12 slices), TLB of Wong et al.",
@@ -45,12 +46,13 @@ const HASWELL: Machine = Machine {
     tlb: [INTEL_TLB, Tlb::Small(entries(512, 4))],
 };
 
-/// AMD Opteron 6300 (Piledriver), one of the two dies of a package. The last level has 8 MiB in 64 ways,
-/// of which a system of several sockets, as the study's, uses 2 MiB as a directory: hwloc's record of
-/// a 6348 with four sockets has the 6 MiB in 48 ways taken here. Levels and translations: Software
-/// Optimization Guide for AMD Family 15h (47414); L2 is "mostly inclusive", taken as inclusive, the
-/// last level a victim cache. Its prefetchers follow strides and regions; none completes pairs, as
-/// the study confirms. How its four banks are chosen is not told: modulo.
+/// AMD Opteron 6300 (Piledriver), one of the two dies of a package. The last level has 8 MiB in 64
+/// ways. A system of several sockets, like the study's, uses 2 MiB of it as a directory: hwloc's
+/// record of a 6348 with four sockets has the 6 MiB in 48 ways taken here. The levels and
+/// translations follow the Software Optimization Guide for AMD Family 15h (47414). L2 is "mostly
+/// inclusive", modelled as inclusive, and the last level is a victim cache. Its prefetchers follow
+/// strides and regions; none completes pairs, as the study confirms. How its four banks are chosen
+/// is not documented, so they are chosen by modulo.
 const ABU_DHABI: Machine = Machine {
     name: "abu-dhabi",
     source: "AMD 47414 (Family 15h optimization guide), hwloc's record of a 4-socket Opteron 6348",
@@ -62,9 +64,9 @@ const ABU_DHABI: Machine = Machine {
     tlb: [Tlb::Shared(entries(64, 64)), Tlb::Shared(entries(1024, 8))],
 };
 
-/// Sandy Bridge with four slices of 1.5 MiB in 12 ways. Intel's optimization manual, and for the slices
-/// Hund, Willems and Holz, S&P 2013, who found them chosen by exclusive ors. 2 MiB pages have no second
-/// level of translations.
+/// Sandy Bridge with four slices of 1.5 MiB in 12 ways. The source is Intel's optimization manual,
+/// and for the slices Hund, Willems and Holz, S&P 2013, who found that exclusive ors choose them. 2
+/// MiB pages have no second level of translations.
 const I7_2630QM: Machine = Machine {
     name: "i7-2630qm",
     source: "Intel's optimization manual on Sandy Bridge; slices as in Hund et al., S&P 2013",
@@ -88,12 +90,12 @@ const I7_4770: Machine = Machine {
     tlb: [INTEL_TLB, Tlb::Shared(entries(1024, 8))],
 };
 
-/// A Xeon Platinum 8480+: 56 slices of 1.875 MiB in 15 ways, as hwloc's record of a Max 9460 has them,
-/// which L2's victims fill. Translations for loads: Intel's optimization manual on Golden Cove, which
-/// does not tell the second level's ways: 16, as in Ice Lake. `McCalpin` (Mapping Addresses to L3/CHA
-/// Slices in Intel Processors, 2021) shows that the functions for numbers of slices that are no powers
-/// of two are no modulo; [`SetHash::Slices`] is taken nevertheless, so a stride of seven lines looks
-/// worse here than it is.
+/// A Xeon Platinum 8480+: 56 slices of 1.875 MiB in 15 ways, as in hwloc's record of a Max 9460,
+/// filled by L2's victims. The translations for loads follow Intel's optimization manual on Golden
+/// Cove, which omits the ways of the second level: 16, as in Ice Lake. `McCalpin` (Mapping
+/// Addresses to L3/CHA Slices in Intel Processors, 2021) shows that the hash functions for numbers
+/// of slices that are no powers of two are no modulo. [`SetHash::Slices`] is used nevertheless, so
+/// a stride of seven lines looks worse here than it is.
 pub(super) const SAPPHIRE_RAPIDS: Machine = Machine {
     name: "sapphire-rapids",
     source: "Intel on Golden Cove, hwloc's record of a Max 9460; 105 MiB as in an 8480+",
@@ -108,11 +110,11 @@ pub(super) const SAPPHIRE_RAPIDS: Machine = Machine {
     ],
 };
 
-/// A core complex of eight cores. Software Optimization Guide for the AMD Zen4 Microarchitecture
-/// (57647), and for the caches hwloc's record of an EPYC 9654: L2 includes L1, L3 holds L2's victims.
-/// Its slices are interleaved by low-order bits (AMD at Hot Chips 28, of Zen): modulo. The L2 Up/Down
-/// prefetcher takes the next or previous line as its history suggests, which is not completing pairs:
-/// off.
+/// A core complex of eight cores. The source is the Software Optimization Guide for the AMD Zen4
+/// Microarchitecture (57647), and for the caches hwloc's record of an EPYC 9654: L2 includes L1, L3
+/// holds L2's victims. Low-order bits interleave its slices (AMD at Hot Chips 28, on Zen), which is
+/// modulo. The L2 Up/Down prefetcher takes the next or previous line as its history suggests. This
+/// does not complete pairs, so the prefetcher is off here.
 pub(super) const ZEN4: Machine = Machine {
     name: "zen4",
     source: "AMD 57647 (Zen 4 optimization guide), hwloc's record of an EPYC 9654",
@@ -124,10 +126,11 @@ pub(super) const ZEN4: Machine = Machine {
     tlb: [Tlb::Shared(entries(72, 72)), Tlb::Shared(entries(3072, 24))],
 };
 
-/// AWS Graviton3: Neoverse V1 with 1 MiB of L2, which includes L1's data, and 32 MiB behind a CMN-650
-/// mesh (`WikiChip`). The mesh's cache allocates what cores evict: taken as exclusive, in 16 ways. Its
-/// home nodes are chosen by exclusive ors, of how many is not told: 32. Translations: 40 entries as in
-/// the Cortex-X1 V1 is derived from, and "2K" (Arm, Teratec 2021), in 256 sets as in Neoverse N1.
+/// AWS Graviton3: Neoverse V1 with 1 MiB of L2, which includes L1's data, and 32 MiB behind a
+/// CMN-650 mesh (`WikiChip`). The mesh's cache allocates lines that cores evict, so it is modelled
+/// as exclusive, in 16 ways. Exclusive ors choose its home nodes; their number is not documented,
+/// and taken as 32. The translations are 40 entries as in the Cortex-X1, from which V1 is derived,
+/// and "2K" (Arm, Teratec 2021), in 256 sets as in Neoverse N1.
 pub(super) const GRAVITON3: Machine = Machine {
     name: "graviton3",
     source: "Arm on Neoverse V1 (Teratec 2021), Cortex-X1 and CMN-650; WikiChip on Graviton3",

@@ -9,12 +9,12 @@ const L1: Reached = Reached::Cache(Level::L1);
 const L2: Reached = Reached::Cache(Level::L2);
 const LLC: Reached = Reached::Cache(Level::Llc);
 
-/// A cache of so many lines in a set.
+/// A cache of `sets` sets with `ways` lines each.
 const fn cache(sets: usize, ways: usize, inclusion: Inclusion) -> Cache {
     Cache { bytes: sets * ways * 64, ways, hash: SetHash::Modulo, inclusion }
 }
 
-/// A last level that keeps all that the tests read.
+/// A last level that keeps all lines that the tests read.
 const AMPLE: Cache = cache(64, 8, Inclusion::Neither);
 
 /// Two sets of two lines above four sets of two.
@@ -35,13 +35,13 @@ const TINY: Machine = Machine {
     ],
 };
 
-/// One set in each level.
+/// A machine with one set in each level.
 const fn sets_of_one(l1: usize, l2: (usize, Inclusion), llc: (usize, Inclusion)) -> Machine {
     let l1 = cache(1, l1, Inclusion::Neither);
     Machine { l1, l2: cache(1, l2.0, l2.1), llc: cache(1, llc.0, llc.1), ..TINY }
 }
 
-/// Reads a word of each line: where each was, and the model after that.
+/// Reads a word of each line. Returns where each line was, and the model afterwards.
 fn read(machine: &Machine, lines: &[usize]) -> (Vec<Reached>, Model) {
     let mut model = Model::new(machine).unwrap();
     let reached = lines.iter().map(|line| model.read(line * 64, 8, PageSize::Small)).collect();
@@ -52,7 +52,7 @@ fn reached(machine: &Machine, lines: &[usize]) -> Vec<Reached> {
     read(machine, lines).0
 }
 
-/// Reads lines so many lines apart, in rounds.
+/// Reads `lines` lines that are `apart` lines apart, `rounds` times.
 fn rounds(machine: &Machine, lines: usize, apart: usize, rounds: usize) -> Counts {
     let mut model = Model::new(machine).unwrap();
     for _ in 0..rounds {
@@ -69,7 +69,7 @@ fn haswell() -> Machine {
 
 #[test]
 fn the_least_recently_used_line_of_a_set_goes() {
-    // L1 set 0: 4 finds 0 and 2, and 2 is the older one. L2 sets 0 and 2 keep all three.
+    // L1 set 0: 4 meets 0 and 2, and evicts 2 as the older one. L2 sets 0 and 2 keep all three.
     assert_eq!(reached(&TINY, &[0, 2, 0, 4, 0, 2]), [Memory, Memory, L1, Memory, L1, L2]);
 }
 
@@ -89,7 +89,7 @@ fn one_line_more_than_ways_misses_always() {
 #[test]
 fn what_an_inclusive_level_evicts_leaves_the_levels_above() {
     let llc = |inclusion| sets_of_one(4, (4, Inclusion::Neither), (2, inclusion));
-    // Line 0 is used last in L1, first in the LLC, which does not see that: 2 evicts 0, 0 evicts 1.
+    // L1 used line 0 last, but the LLC saw its use first: there 2 evicts 0, and 0 evicts 1.
     let lines = [0, 1, 0, 2, 0, 2, 1];
     assert_eq!(
         reached(&llc(Inclusion::Inclusive), &lines),
@@ -99,7 +99,7 @@ fn what_an_inclusive_level_evicts_leaves_the_levels_above() {
     let l2 = |inclusion| sets_of_one(4, (2, inclusion), (8, Inclusion::Neither));
     assert_eq!(reached(&l2(Inclusion::Inclusive), &[0, 1, 0, 2, 0])[3..], [Memory, LLC]);
     assert_eq!(reached(&l2(Inclusion::Neither), &[0, 1, 0, 2, 0])[3..], [Memory, L1]);
-    // Not from L1 alone: L2 has lost it as well.
+    // Not only L1 has lost the line, but L2 as well.
     let small_l1 = sets_of_one(1, (4, Inclusion::Neither), (2, Inclusion::Inclusive));
     assert_eq!(reached(&small_l1, &[0, 1, 2, 0])[3], Memory);
 }
@@ -107,12 +107,12 @@ fn what_an_inclusive_level_evicts_leaves_the_levels_above() {
 #[test]
 fn an_exclusive_level_holds_what_others_do_not() {
     let llc = |inclusion| sets_of_one(1, (2, Inclusion::Neither), (2, inclusion));
-    // Two lines in L2 and two in the LLC, which change places.
+    // Two lines in L2 and two in the LLC change places.
     let lines = [0, 1, 2, 3, 0, 1, 2, 3, 0];
     assert_eq!(reached(&llc(Inclusion::Exclusive), &lines)[..4], [Memory; 4]);
     assert_eq!(reached(&llc(Inclusion::Exclusive), &lines)[4..], [LLC; 5]);
     assert_eq!(reached(&llc(Inclusion::Neither), &lines), [Memory; 9]);
-    // A line from memory passes by: after 0 and 1 the LLC is empty, 2 sends 0 down.
+    // A line from memory bypasses the LLC: after 0 and 1 it is empty, and 2 sends 0 down to it.
     assert_eq!(reached(&llc(Inclusion::Exclusive), &[0, 1, 2, 0, 1, 2])[3..], [LLC; 3]);
     assert_eq!(reached(&llc(Inclusion::Exclusive), &[0, 1, 2, 3, 4, 0])[5], Memory);
     let l2 = |inclusion| sets_of_one(2, (2, inclusion), (8, Inclusion::Neither));
@@ -120,7 +120,8 @@ fn an_exclusive_level_holds_what_others_do_not() {
     assert_eq!(reached(&l2(Inclusion::Neither), &lines)[4..], [LLC; 5]);
 }
 
-/// M1 and M2 of the module's docs, and that a line is in an exclusive level or in the one above it.
+/// Checks M1 and M2 of the module's docs, and that a line is not both in an exclusive level and in
+/// the one above.
 fn check_invariants(model: &Model) {
     let held = [&model.l1, &model.l2, &model.llc].map(|level| {
         let lines: Vec<usize> = level.lines().collect();
@@ -174,17 +175,17 @@ fn a_line_prefetched_is_used_by_the_first_read_of_it() {
     assert_eq!(reached(&machine, &[3, 2]), [Memory, L2]);
     assert_eq!(reached(&TINY, &[0, 1]), [Memory; 2]);
     assert_eq!((counts(&[0]), counts(&[0, 1, 1])), ((1, 0), (1, 1)));
-    // 5 and 9 evict 1 from set 1 of L1 and L2: it was used before. L1 still holds its pair.
+    // 5 and 9 evict 1 from set 1 of L1 and L2, after it was used. L1 still holds its pair.
     assert_eq!(reached(&machine, &[0, 1, 5, 9, 1])[4], LLC);
     assert_eq!(counts(&[0, 1, 5, 9, 1]), (3, 1));
-    // An L2 hit fetches nothing, nor does a miss whose pair L2 holds: 8 evicts 0, and 9 evicts 5.
+    // An L2 hit fetches no pair, nor does a miss whose pair L2 holds: 8 evicts 0, and 9 evicts 5.
     assert_eq!(reached(&machine, &[0, 4, 1, 8, 0])[4], LLC);
     assert_eq!(counts(&[0, 4, 1, 8, 0]), (3, 1));
 }
 
 #[test]
 fn a_line_prefetched_into_the_last_level_is_used_from_there() {
-    // 3 fetches 2, which 6 and 10 evict from set 2 of L2.
+    // 3 fetches 2, and 6 and 10 evict it from set 2 of L2.
     let lines = [3, 6, 10, 2];
     let after = |llc| {
         let machine = Machine { adjacent_line: true, llc, ..TINY };
@@ -194,16 +195,17 @@ fn a_line_prefetched_into_the_last_level_is_used_from_there() {
     assert_eq!(after(AMPLE), (LLC, 3, 1));
     assert_eq!(after(cache(64, 8, Inclusion::Inclusive)), (LLC, 3, 1));
     assert_eq!(after(cache(64, 8, Inclusion::Exclusive)), (LLC, 3, 1));
-    // One set: the LLC has evicted it as well.
+    // With one set, the LLC has evicted it as well.
     assert_eq!(after(cache(1, 4, Inclusion::Neither)), (Memory, 3, 0));
-    // 6 and 10 evict 2, then 7 and 11 evict 3, all prefetched lines read by then. 3, from the LLC,
-    // brings 2 into L2 again; 14 and 18 evict it, and what the LLC has of it is from the first read.
+    // 6 and 10 evict 2, then 7 and 11 evict 3. All these were prefetched, and read before that. 3,
+    // read from the LLC, brings 2 into L2 again, and 14 and 18 evict it. The LLC still has 2 from
+    // the first read.
     let machine = Machine { adjacent_line: true, ..TINY };
     let (reached, model) = read(&machine, &[2, 3, 6, 10, 7, 11, 3, 14, 18, 2]);
     assert_eq!((reached[6], reached[9]), (LLC, LLC));
     assert_eq!((model.counts().prefetched, model.counts().prefetched_used), (6, 3));
-    // 3 fetches 2, which 6 and 10 evict from L2; 7 and 11 evict 3, which fetches 2 again; 14 and 18 evict
-    // that, and it is read from the LLC for the first time.
+    // 3 fetches 2, and 6 and 10 evict it from L2. 7 and 11 evict 3, which fetches 2 again; 14 and
+    // 18 evict 2. Then 2 is read for the first time, from the LLC.
     let lines = [3, 6, 10, 7, 11, 3, 14, 18];
     let (_, before) = read(&machine, &lines);
     let (reached, model) = read(&machine, &[&lines[..], &[2]].concat());
@@ -220,12 +222,12 @@ fn a_page_is_looked_for_in_both_levels_of_translations() {
         }
         (model.counts().tlb_misses, model.counts().page_walks)
     };
-    // Even pages share set 0 of both levels: two entries, and four.
+    // Even pages share set 0 of both levels: two entries in one, four in the other.
     assert_eq!(walks(&[0, 2, 0, 2]), (2, 2));
     assert_eq!(walks(&[0, 2, 4, 0, 4, 0]), (4, 3));
     assert_eq!(walks(&[0, 2, 4, 6, 0, 2, 4, 6]), (8, 4));
     assert_eq!(walks(&[0, 2, 4, 6, 8, 0, 2, 4, 6, 8]), (10, 10));
-    // Odd ones have a set of their own.
+    // Odd pages have a set of their own.
     assert_eq!(walks(&[0, 2, 1, 3, 0, 2, 1, 3]), (4, 4));
 }
 
@@ -242,16 +244,16 @@ fn huge_pages_reach_further() {
     };
     assert_eq!(walks("haswell", PageSize::Huge, 64 << 20, 2), (32, 32));
     assert_eq!(walks("haswell", PageSize::Small, 64 << 20, 2), (32768, 32768));
-    // A page more: five pages in a set of four, and no second level for them.
+    // One page more: five pages in a set of four, and no second level for them.
     assert_eq!(walks("haswell", PageSize::Huge, 66 << 20, 3), (43, 43));
     assert_eq!(walks("haswell", PageSize::Small, 2 << 20, 2), (1024, 512));
-    // The second level of a later core takes both sizes.
+    // The second level of a later core accepts both sizes.
     assert_eq!(walks("i7-4770", PageSize::Huge, 128 << 20, 2), (128, 64));
     assert_eq!(walks("i7-4770", PageSize::Small, 4 << 20, 2), (2048, 1024));
 }
 
-/// 8192 pages of 4 KiB, of each a line, in rounds, on a machine whose second level of translations holds
-/// 512: each read walks. Their entries fill 1024 lines of the page table.
+/// Reads one line of each of 8192 pages of 4 KiB, in rounds. The second level of translations has
+/// 512 entries, so each read walks. The pages' entries fill 1024 lines of the page table.
 #[test]
 fn walks_read_the_page_table_through_the_caches() {
     let round = |model: &mut Model, page| {
@@ -264,26 +266,26 @@ fn walks_read_the_page_table_through_the_caches() {
     let machine = Machine::named("i7-2630qm").unwrap().without_prefetch();
     let mut model = Model::new(&machine).unwrap().walking();
     let first = round(&mut model, PageSize::Small);
-    // An entry at the top and one below lead to a directory, of which 16 entries in two lines lead to
-    // tables.
+    // An entry at the top and one below it lead to a directory. Its 16 entries, in two lines, lead
+    // to tables.
     assert_eq!((first.page_walks, first.table_reads), (8192, 8192 + 16 + 2));
     assert_eq!(first.table_llc_misses, 1024 + 4);
-    // What leads to the tables is kept. A line of them is read eight times in a row, and then again when
-    // 18 other lines have come into its set of L2.
+    // The entries that lead to tables are kept. A line of a table is read eight times in a row, and
+    // again after 18 other lines have entered its set of L2.
     let second = round(&mut model, PageSize::Small);
     assert_eq!((second.page_walks, second.table_reads), (8192, 8192));
     let misses = (second.table_l1_misses, second.table_l2_misses, second.table_llc_misses);
     assert_eq!(misses, (1024, 1024, 0));
     assert_eq!((second.l1_misses, second.l2_misses, second.llc_misses), (8192, 8192, 0));
     assert_eq!(model.table_lines(Level::Llc), 1024 + 4);
-    // 16 pages of 2 MiB, all in the first level of translations.
+    // 16 pages of 2 MiB all fit in the first level of translations.
     let mut huge = Model::new(&machine).unwrap().walking();
     let first = round(&mut huge, PageSize::Huge);
     assert_eq!((first.page_walks, first.table_reads), (16, 16 + 2));
     assert_eq!(first.table_llc_misses, 4);
     assert_eq!(round(&mut huge, PageSize::Huge).page_walks, 0);
     assert_eq!(huge.table_lines(Level::Llc), 4);
-    // A model that does not walk counts walks and reads no tables.
+    // A model that does not walk counts walks, but reads no tables.
     let mut still = Model::new(&machine).unwrap();
     let counts = round(&mut still, PageSize::Small);
     assert_eq!((counts.page_walks, counts.table_reads), (8192, 0));
@@ -302,7 +304,7 @@ fn walks_fetch_no_pairs() {
 
 #[test]
 fn pages_of_both_sizes_compete_where_entries_are_shared() {
-    // 72 entries in one set: 71 small pages leave room for one huge one.
+    // There are 72 entries in one set: 71 small pages leave room for one huge page.
     let misses = |machine: &Machine, huge| {
         let mut model = Model::new(machine).unwrap();
         for _ in 0..2 {
@@ -336,8 +338,8 @@ fn slices_spread_powers_of_two_and_not_what_their_odd_part_divides() {
     const LINES: usize = 3 << 16;
     let misses = |machine: &Machine, apart| rounds(machine, LINES, apart, 2).llc_misses as usize;
     let modulo = haswell().with_llc_hash(SetHash::Modulo).unwrap();
-    // At most 15 lines fall into a set of 20, but in a third or a quarter of the sets 24 or 32 on
-    // average.
+    // At most 15 lines fall into a set of 20, but 24 or 32 on average if only a third or a quarter
+    // of the sets is used.
     assert_eq!((misses(&haswell(), 1), misses(&haswell(), 4)), (LINES, LINES));
     assert!(misses(&haswell(), 3) > LINES * 3 / 2);
     assert_eq!(misses(&modulo, 4), 2 * LINES);
@@ -347,20 +349,21 @@ fn slices_spread_powers_of_two_and_not_what_their_odd_part_divides() {
 fn a_read_touches_each_line_it_spans() {
     let mut model = Model::new(&TINY).unwrap();
     assert_eq!(model.read(64, 1, PageSize::Small), Memory);
-    // The furthest of two lines, the last byte of one, and nothing, which is a byte.
+    // Reads that reach the further of two lines, the last byte of a line, and no byte, which counts
+    // as one.
     assert_eq!(model.read(120, 16, PageSize::Small), Memory);
     assert_eq!(model.read(127, 1, PageSize::Small), L1);
     assert_eq!(model.read(191, 0, PageSize::Small), L1);
     let counts = model.counts();
     assert_eq!((counts.reads, counts.lines, counts.l1_misses), (4, 5, 2));
     assert_eq!((counts.tlb_misses, counts.page_walks), (1, 1));
-    // The furthest is the first of two here: 3 and 5 have sent 1 from L1 to L2.
+    // Here the first of two lines is the further one: 3 and 5 have sent 1 from L1 to L2.
     assert_eq!(reached(&TINY, &[1, 3, 5, 1])[3], L2);
     model.read(3 * 64, 8, PageSize::Small);
     model.read(5 * 64, 8, PageSize::Small);
     assert_eq!(model.read(60, 8, PageSize::Small), Memory);
     let counts = model.counts();
-    // From page 0 into page 1; three lines on from line 63; and at the end of memory.
+    // Reads from page 0 into page 1, over three lines from line 63, and at the end of memory.
     model.read(4090, 10, PageSize::Small);
     assert_eq!((model.counts() - counts).page_walks, 1);
     assert_eq!((model.counts() - counts).lines, 2);

@@ -3,7 +3,7 @@
 use super::cache::Lru;
 use super::machine::{Entries, Tlb};
 
-/// What a page of memory is mapped by.
+/// The size of the page that maps an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PageSize {
     /// 4 KiB.
@@ -12,16 +12,16 @@ pub enum PageSize {
     Huge,
 }
 
-/// Where a translation was found.
+/// The place where a translation was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Translation {
     First,
     Second,
-    /// In neither level: by a walk of the page table.
+    /// In neither level, so a walk of the page table found it.
     Walked,
 }
 
-/// A table of translations, by page numbers with the size of the page below them.
+/// A table of translations. A key is a page number with the size of the page in the lowest bit.
 #[derive(Clone, Debug)]
 struct Table(Lru);
 
@@ -40,7 +40,7 @@ impl Table {
     }
 }
 
-/// A level, which may have no table for a page size.
+/// A level of translations, which may have no table for a page size.
 #[derive(Clone, Debug)]
 enum Tables {
     Split { small: Table, huge: Table },
@@ -70,8 +70,8 @@ impl Tables {
     }
 }
 
-/// Both levels. What a walk finds fills both, what the second holds the first; they evict without
-/// regard to each other.
+/// Both levels of translations. A walk fills both levels, and a hit in the second fills the first.
+/// They evict independently.
 #[derive(Clone, Debug)]
 pub(super) struct Translations {
     first: Tables,
@@ -83,7 +83,7 @@ impl Translations {
         Self { first: Tables::new(first), second: Tables::new(second) }
     }
 
-    /// Translates an address.
+    /// Translates an address and returns where the translation was found.
     #[inline]
     pub(super) fn translate(&mut self, address: usize, page: PageSize) -> Translation {
         let key = match page {

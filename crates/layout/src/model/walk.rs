@@ -1,34 +1,35 @@
-//! Walks of the page table: which of its entries they read.
+//! Walks of the page table, and the entries that they read.
 //!
 //! # Source
-//! Four levels of tables with 512 entries of 8 bytes, and caches of entries that lead to tables: Intel 64
-//! and IA-32 Architectures Software Developer's Manual, volume 3, sections 4.5 and 4.10.3. Their sizes
-//! are not published. Up to Ivy Bridge four entries lead to page directories (van Schaik et al., `RevAnC`,
-//! `EuroSec` 2017, and its tool's manual); that 32 lead to page tables is an assumption, as is that none
-//! leads further up, and that other machines have as many.
+//! The four levels of tables with 512 entries of 8 bytes, and the caches of entries that lead to
+//! tables, follow the Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3,
+//! sections 4.5 and 4.10.3. The sizes of these caches are not published. Up to Ivy Bridge, four
+//! entries lead to page directories (van Schaik et al., `RevAnC`, `EuroSec` 2017, and its tool's
+//! manual). Three assumptions: 32 entries lead to page tables, none leads further up, and other
+//! machines have as many.
 
 use super::cache::Lru;
 use super::tlb::PageSize;
 
-/// Levels of tables: 0 maps pages of 4 KiB, 1 those of 2 MiB.
+/// The levels of tables: level 0 maps pages of 4 KiB, level 1 those of 2 MiB.
 const LEVELS: usize = 4;
 const ENTRY_BYTES: usize = 8;
-/// Bits of an address that choose an entry of a table.
+/// The bits of an address that select an entry of a table.
 const INDEX_BITS: usize = 9;
-/// Entries of level 1 that are kept, in sets of …
+/// The number of entries of level 1 that are kept, and the ways of their sets.
 const DIRECTORY: (usize, usize) = (32, 4);
-/// … and those of level 2.
+/// The number of entries of level 2 that are kept, and the ways of their sets.
 const POINTERS: (usize, usize) = (4, 4);
 
-/// Beyond all addresses of programs: where the tables lie, those of a level one after the other in the
-/// order of what they map, so that neighbouring pages have neighbouring entries.
+/// The address of the tables, beyond all addresses of programs. Those of a level lie one after the
+/// other in the order of the pages they map, so that neighbouring pages have neighbouring entries.
 pub(super) const TABLES: usize = 1 << 62;
 const OF_A_LEVEL: usize = 1 << 56;
 
-/// What walks keep of the entries that they have read.
+/// The cached entries that lead to tables.
 #[derive(Clone, Debug)]
 pub(super) struct Walker {
-    /// Entries of levels 1 and 2, by their numbers.
+    /// The kept entries of levels 1 and 2, by their numbers.
     kept: [Lru; 2],
 }
 
@@ -37,7 +38,8 @@ impl Walker {
         Self { kept: [DIRECTORY, POINTERS].map(|(entries, ways)| Lru::new(entries / ways, ways)) }
     }
 
-    /// Translates an address: where the entries lie that this reads, from the top down.
+    /// Translates an address. Returns the addresses of the entries that this reads, from the top
+    /// down.
     pub(super) fn walk(
         &mut self,
         address: usize,
@@ -48,7 +50,7 @@ impl Walker {
             PageSize::Huge => 1,
         };
         let number = move |level: usize| address >> (12 + INDEX_BITS * level);
-        // From the lowest entry on that is kept.
+        // The walk begins at the lowest entry that is kept.
         let mut top = LEVELS;
         for level in leaf + 1..=self.kept.len() {
             let kept = &mut self.kept[level - 1];
@@ -70,7 +72,7 @@ mod tests {
     use super::*;
     use PageSize::{Huge, Small};
 
-    /// The levels and the bytes from the start of these at which entries are read.
+    /// The entries that a walk reads, each as its level and its byte from the start of that level.
     fn walk(walker: &mut Walker, address: usize, page: PageSize) -> Vec<(usize, usize)> {
         let entries = walker.walk(address, page);
         entries.map(|entry| ((entry - TABLES) / OF_A_LEVEL, entry % OF_A_LEVEL)).collect()
@@ -86,7 +88,7 @@ mod tests {
         let whole = [at(3, 5), at(2, pointer), at(1, directory), page];
         assert_eq!(walk(&mut walker, address, Small), whole);
         assert_eq!(walk(&mut walker, address, Small), [page]);
-        // A page of 2 MiB is mapped by the directory, whose entries for such pages are not kept.
+        // The directory maps 2 MiB pages, and its entries for such pages are not kept.
         assert_eq!(walk(&mut walker, address, Huge), [at(1, directory)]);
         assert_eq!(walk(&mut walker, address + (1 << 21), Huge), [at(1, directory + 1)]);
         let next = [at(1, directory + 1), at(0, (directory + 1) * 512 + 8)];
@@ -102,7 +104,7 @@ mod tests {
             round();
             round()
         };
-        // 32 tables of 512 pages, and one more: five in a set of four.
+        // 32 tables of 512 pages, and one more: five entries in a set of four.
         assert_eq!(reads(32, 1 << 21, Small), 32);
         assert_eq!(reads(33, 1 << 21, Small), 33 + 5);
         // Four directories, and one more.

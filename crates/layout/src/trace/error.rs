@@ -1,75 +1,76 @@
-//! Why a trace cannot be used.
+//! The reasons why a trace cannot be used.
 
 use std::fmt;
 use std::io;
 
-/// Why a trace cannot be used. Each message goes on after the file's name.
+/// The reason why a trace cannot be used. Each message continues a sentence that begins with the
+/// file's name.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// It cannot be read any further.
+    /// The file cannot be read any further.
     Io {
-        /// The line that was being read, from 1.
+        /// The line that was being read, counted from 1.
         line: u64,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// A line says nothing that is known.
+    /// A line has no known meaning.
     Line {
-        /// Its number, from 1.
+        /// The number of the line, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The fault of the line.
         fault: LineFault,
     },
-    /// No object of a byte or more is allocated in it.
+    /// The trace allocates no object of a byte or more.
     Empty,
 }
 
-/// What is wrong with a line of a trace. Words are quoted with at most 40 of their characters.
+/// The fault of a line of a trace. Messages quote at most 40 characters of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LineFault {
-    /// It has none of the forms of a line.
+    /// The line has none of the forms of a line.
     Form,
-    /// It begins with `kind` and declares nothing that can be declared.
+    /// The line begins with `kind`, but is no known declaration.
     Declaration,
-    /// Where an address belongs there is something else.
+    /// A word that should be an address is none.
     Address {
-        /// What stands there.
+        /// The word.
         word: String,
     },
-    /// Where a number of bytes belongs there is something else.
+    /// A word that should be a number of bytes is none.
     Number {
-        /// What stands there.
+        /// The word.
         word: String,
     },
-    /// Bytes that reach beyond the last address.
+    /// The bytes reach beyond the last address.
     Beyond {
-        /// Their start.
+        /// The start of the bytes.
         start: usize,
-        /// How many they are.
+        /// The number of bytes.
         bytes: usize,
     },
-    /// A word that can name no kind.
+    /// The word cannot name a kind.
     Reserved {
         /// The word.
         word: String,
     },
-    /// A kind's name that is not UTF-8.
+    /// The name of the kind is not UTF-8.
     NotText {
-        /// The name, with what is no text replaced.
+        /// The name, with its invalid parts replaced.
         word: String,
     },
-    /// A short word that already stands for another kind.
+    /// The short word already stands for another kind.
     Taken {
-        /// The word.
+        /// The short word.
         word: String,
-        /// That kind.
+        /// The kind for which it stands.
         kind: String,
     },
-    /// It is longer than any line of a trace.
+    /// The line is longer than any line of a trace.
     TooLong {
-        /// The limit, in bytes.
+        /// The limit in bytes.
         limit: usize,
     },
 }
@@ -115,7 +116,8 @@ impl fmt::Display for LineFault {
             ),
             Self::Address { word } => write!(
                 f,
-                "has `{word}` where an address belongs: write it in hex with 0x, of at most {} bits",
+                "has `{word}` where an address belongs: write it in hex with 0x, \
+                 of at most {} bits",
                 usize::BITS
             ),
             Self::Number { word } => write!(

@@ -6,7 +6,7 @@ fn read(text: &str) -> Trace {
     Trace::read(text.as_bytes()).unwrap()
 }
 
-/// The line and the fault for which a trace is refused.
+/// The line at which reading a trace fails, and its fault.
 fn fault(text: impl AsRef<[u8]>) -> (u64, LineFault) {
     match Trace::read(text.as_ref()).unwrap_err() {
         TraceError::Line { line, fault } => (line, fault),
@@ -62,7 +62,7 @@ fn unknown_frees_are_counted_and_ignored() {
 #[test]
 fn an_allocation_ends_the_objects_under_it() {
     let trace = read("a 0x10 16\na 0x20 16\na 0x30 16\nb 0x18 16\n");
-    // The peak is before the overlap: its objects are kept.
+    // The peak comes before the overlap, so its objects are kept.
     assert_eq!((trace.peak_event, trace.overlaps, trace.kinds[0].frees), (3, 2, 0));
     let over = read("a 0x10 16\na 0x20 16\na 0x30 16\nb 0x18 100\n");
     assert_eq!((places(&over), over.overlaps), (vec![("b", 0x18, 100)], 3));
@@ -152,7 +152,7 @@ fn names_are_text_and_comments_need_not_be() {
     assert_eq!((line, not_text), (2, LineFault::NotText { word: "\u{fffd}a".into() }));
     assert_eq!(fault(b"kind \xff short b\n").1, LineFault::not_text(b"\xff"));
     assert_eq!(fault(b"a 0x10 \xff\n").1, LineFault::number(b"\xff"));
-    // What a file that was never written to its end is full of.
+    // A file that was not written to its end is full of zero bytes.
     assert_eq!(fault(b"a 0x10 8\n\0\0\0").0, 2);
 }
 
@@ -203,7 +203,7 @@ fn messages_are_short_whatever_the_line() {
     assert_eq!(message, expected);
 }
 
-/// What the pass must come to, by keeping everything: the live objects after each event.
+/// The expected result of the pass, computed from the live objects after each event.
 fn by_the_book(events: &[(bool, usize, usize)]) -> (Vec<(usize, usize)>, usize, u64, u64, u64) {
     let mut live: Vec<(usize, usize)> = Vec::new();
     let (mut best, mut peak_bytes, mut peak_event) = (Vec::new(), 0, 0);

@@ -1,54 +1,52 @@
-//! The pages where objects lie.
+//! The pages that contain objects, as a grid.
 
 use super::COLUMNS;
-use crate::Census;
 use crate::census::Kind;
 use crate::facts::pages;
+use crate::{Census, PAGE};
 use std::collections::HashSet;
 
-/// The pages that hold objects, as a grid.
+/// The pages that contain objects, as a grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageMap {
-    /// The bytes of a cell: those of a 4 KiB page, times a power of two.
+    /// The bytes of a cell: a 4 KiB page times a power of two.
     pub unit: usize,
-    /// Cells of a row.
+    /// The number of cells in a row.
     pub columns: usize,
-    /// Those with objects, by ascending address.
+    /// The rows that contain objects, by ascending address.
     pub rows: Vec<PageRow>,
-    /// The 4 KiB pages that hold objects of the kinds that were asked for …
+    /// The number of 4 KiB pages that contain objects of the selected kinds.
     pub pages: usize,
-    /// … and those kinds' bytes in them.
+    /// The bytes of objects of the selected kinds.
     pub bytes: usize,
 }
 
-/// Neighbouring cells.
+/// A row of adjacent cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRow {
-    /// Of its first byte, a multiple of its length.
+    /// The address of the first byte, a multiple of the row's length.
     pub address: usize,
-    /// What each cell holds.
+    /// The contents of each cell.
     pub cells: Vec<PageCell>,
 }
 
-/// What memory holds, in bytes.
+/// The contents of a cell, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageCell {
-    /// Of the kinds that were asked for.
+    /// The bytes of objects of the selected kinds.
     pub of_kinds: usize,
-    /// Of what was given back, whatever it was.
+    /// The bytes of freed blocks of any other kind.
     pub freed: usize,
-    /// Of all others.
+    /// The bytes of all other objects.
     pub beside: usize,
 }
 
-/// The bytes of a page.
-const PAGE: usize = 4096;
-/// Rows that are shown, at most.
+/// The most rows that are shown.
 const ROWS: usize = 64;
 
 impl Census {
-    /// Maps the pages that hold objects, with a share for the kinds `of`. O(n log n), however large objects
-    /// are.
+    /// Maps the pages that contain objects. The kinds `of` are the selected ones. O(n log n),
+    /// however large the objects are.
     pub fn page_map(&mut self, of: &[&str]) -> PageMap {
         let (kinds, objects) = self.sorted();
         let of: HashSet<&str> = of.iter().copied().collect();
@@ -93,7 +91,7 @@ mod tests {
     fn a_page_has_the_bytes_that_lie_in_it() {
         let mut census = in_turns(&[&NODE, &COLD], 48);
         let row = census.kind("row", Some(Vec::new()));
-        // From the middle of the second page to the middle of the third.
+        // The row lies from the middle of the second page to the middle of the third.
         census.add_sized(row, START + 6144, 4096);
         let map = census.page_map(&["node", "none"]);
         assert_eq!((map.unit, map.columns, map.rows.len()), (4096, 64, 1));
@@ -112,13 +110,13 @@ mod tests {
     #[test]
     fn many_pages_share_cells_and_gaps_are_left_out() {
         let mut census = Census::default();
-        // 100 MiB, a node per page, and as much 1 TiB away.
+        // 100 MiB with a node per page, and as much 1 TiB away.
         for page in 0..25_600 {
             census.add(&NODE, START + page * 4096);
             census.add(&NODE, START + (1 << 40) + page * 4096);
         }
         let map = census.page_map(&["node"]);
-        // 800 rows of pages, 50 of sixteen pages per cell.
+        // 800 rows of single pages, or 50 with sixteen pages per cell.
         assert_eq!((map.unit, map.rows.len(), map.pages), (16 * 4096, 50, 51_200));
         assert!(map.rows.iter().flat_map(|row| &row.cells).all(|cell| cell.of_kinds == 16 * 64));
         let addresses: Vec<usize> = map.rows.iter().map(|row| row.address - START).collect();
@@ -141,12 +139,12 @@ mod tests {
     fn large_objects_take_as_long_as_small_ones() {
         let mut census = Census::default();
         let (array, row) = (census.kind("array", None), census.kind("row", None));
-        // 4 TiB, each object a page less than 4 GiB.
+        // 4 TiB; each object is a page smaller than 4 GiB.
         for number in 0..1024 {
             census.add_sized(array, START + (number << 32), (1 << 32) - 4096);
         }
         census.add_sized(row, START + (1 << 42), 1);
-        // The last byte that an object can have.
+        // The last byte that an object can occupy.
         census.add_sized(row, usize::MAX - 1, 1);
         let map = census.page_map(&["array"]);
         assert_eq!((map.pages, map.bytes), (1024 * ((1 << 20) - 1), (1 << 42) - (1024 << 12)));

@@ -6,34 +6,35 @@ use crate::{Census, Sets};
 
 /// How many lines read of a kind map to each set of a cache.
 ///
-/// Rows run through the sets of a slice in order. Where there are too many, a cell stands for sets that
-/// are a multiple of the row's length apart, all of one slice or of whole ones: so strides that miss some
-/// columns or slices show.
+/// Rows run through the sets of a slice in order. If there are too many rows, a cell stands for
+/// several sets. These are a multiple of the row's length apart, and all in one slice or in whole
+/// slices. So strides that miss some columns or slices stay visible.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetMap {
-    /// Cells of a row.
+    /// The number of cells in a row.
     pub columns: usize,
     /// The mean number of lines per set of each cell, row by row.
     pub cells: Vec<f64>,
-    /// Sets per cell.
+    /// The number of sets per cell.
     pub group: usize,
-    /// Of how many slices the cache is made.
+    /// The number of slices of the cache.
     pub slices: usize,
 }
 
-/// Rows that are shown, at most.
+/// The most rows that are shown.
 const ROWS: usize = 32;
 
 impl Census {
-    /// Maps the lines read of objects of the kinds of that name. O(n log n), and for each run of lines at most
-    /// twice as many steps as there are sets.
+    /// Maps the lines read of objects of the kinds called `kind`. O(n log n), plus at most twice as
+    /// many steps per run of lines as there are sets.
     pub fn set_map(&mut self, kind: &str, sets: &Sets) -> SetMap {
-        // Without any sets all lines go to the first.
+        // If there are no sets, all lines go to a single one.
         let (slices, sets) = (sets.slices(), &Sets { sets: sets.sets.max(1), ..*sets });
         let each = sets.sets / slices;
         let columns = (1..=COLUMNS.min(each)).rev().find(|n| each.is_multiple_of(*n)).unwrap_or(1);
         let (rows, of_slice) = (sets.sets / columns, each / columns);
-        // The fewest rows in one that leave no cell with sets of a part of a slice beside others.
+        // Group as few rows as possible so that no cell mixes sets of a part of a slice with
+        // others.
         let whole =
             |group: &usize| of_slice.is_multiple_of(*group) || group.is_multiple_of(of_slice);
         let group = (rows.div_ceil(ROWS)..=rows).find(whole).unwrap_or(rows);
@@ -44,7 +45,8 @@ impl Census {
         let cell = |set: usize| set / columns / group * columns + set % columns;
         let mut everywhere = 0;
         for run in read(kinds, of_kind, sets.line).as_slice() {
-            // As many lines in a row as there are sets, from a multiple of them on, lie in one each.
+            // As many consecutive lines as there are sets, from a multiple of them on, lie in one
+            // set each.
             let first = run.start.next_multiple_of(sets.sets).min(run.end);
             let rest = first + (run.end - first) / sets.sets * sets.sets;
             everywhere += (rest - first) / sets.sets;
@@ -72,7 +74,7 @@ mod tests {
 
     #[test]
     fn every_other_set_is_empty() {
-        // 8192 nodes on every other of 16384 lines.
+        // 8192 nodes, on every second of 16384 lines.
         let mut census = in_turns(&[&NODE, &COLD], 8192);
         for (count, rows, group, lines) in
             [(64, 1, 1, 256.0), (512, 8, 1, 32.0), (8192, 32, 4, 2.0)]
@@ -103,7 +105,7 @@ mod tests {
         let rows: Vec<bool> =
             map.cells.chunks(64).map(|row| row.iter().any(|c| *c > 0.0)).collect();
         assert_eq!(rows.iter().filter(|row| **row).count(), 8);
-        // Which slices: all with one remainder by three, four neighbours each.
+        // The slices reached are those with one remainder modulo three; four in a row look alike.
         assert!(rows.chunks(8).all(|slices| slices.iter().all(|row| *row == slices[0])));
     }
 
@@ -113,7 +115,7 @@ mod tests {
         let map = census.set_map("node", &sets(96));
         assert_eq!((map.columns, map.cells.len(), map.group), (48, 96, 1));
         assert!(map.cells.iter().all(|cell| (cell - 100.0).abs() < 1e-9));
-        // 33 slices of one row each: 17 rows, the last of which is half as long.
+        // 33 slices of one row each: 17 rows, the last of which is half empty.
         let map = census.set_map("node", &Sets { hash: SetHash::Slices(33), ..sets(33 * 64) });
         assert_eq!((map.columns, map.cells.len(), map.group), (64, 17 * 64, 2));
         let lines: f64 = map.cells[..16 * 64].iter().sum::<f64>() * 2.0
@@ -137,7 +139,8 @@ mod tests {
     fn large_objects_are_counted_as_line_by_line() {
         let sliced = |slices, all| Sets { hash: SetHash::Slices(slices), ..sets(all) };
         for shape in [sets(512), sliced(3, 96), sliced(12, 12 * 64), sliced(32, 32 * 64)] {
-            // From the first few of a round of all sets over two whole ones; of a part of one; of none.
+            // Runs that start inside a round of all sets and cover two more; a part of a round; no
+            // whole one.
             let runs = [(7 * shape.sets + 5, 3 * shape.sets), (20 * shape.sets + 9, 3), (0, 1)];
             let (mut census, mut expected) = (Census::default(), vec![0.0; shape.sets]);
             let array = census.kind("array", None);
@@ -153,7 +156,7 @@ mod tests {
             census.add_sized(array, number << 32, lines * 64);
         }
         let cells = census.set_map("array", &sets(512)).cells;
-        // All lines but one of each.
+        // All lines of each object except one.
         let mut expected = vec![((lines + 1) / 512 * 1024) as f64; 512];
         expected[511] -= 1024.0;
         assert_eq!(cells, expected);

@@ -4,49 +4,49 @@ use crate::runs::{Runs, merge};
 use crate::{Census, Paths};
 use std::ops::Range;
 
-/// Memory around typical objects of a kind, as aligned pairs of lines.
+/// The memory around typical objects of a kind, as aligned pairs of lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Bytes of a pair.
+    /// The bytes of a pair.
     pub bytes: usize,
-    /// By ascending address. Pairs without objects of the kind are left out where there are many in a
-    /// row.
+    /// The pairs, by ascending address. Long runs of pairs without objects of the kind are left
+    /// out.
     pub pairs: Vec<Pair>,
 }
 
 /// Two lines that are fetched together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// Of its first byte.
+    /// The address of the first byte.
     pub address: usize,
-    /// What lies in it, of all kinds, by ascending address.
+    /// The parts of objects of all kinds in the pair, by ascending address.
     pub parts: Vec<Part>,
 }
 
 /// The bytes of one object in a pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Its kind's number in [`Census::kinds`].
+    /// The position of its kind in [`Census::kinds`].
     pub kind: usize,
-    /// Its bytes, counted from the pair's first.
+    /// The bytes, counted from the first byte of the pair.
     pub bytes: Range<usize>,
-    /// Those of them that a search reads, by ascending address, none touching another.
+    /// The bytes that a search reads: disjoint, not touching, by ascending address.
     pub searched: Vec<Range<usize>>,
-    /// Whether the object begins here, and whether it ends here.
+    /// Whether the object begins in this pair.
     pub begins: bool,
-    /// See `begins`.
+    /// Whether the object ends in this pair.
     pub ends: bool,
     /// Whether searched bytes of the object lie in more than one line.
     pub straddles: bool,
 }
 
-/// Windows that are looked at, from one end of the kind's memory to the other.
+/// The number of candidate windows, spread from one end of the kind's memory to the other.
 const CANDIDATES: usize = 33;
-/// As many pairs in a row without objects of the kind are shown.
+/// The longest run of pairs without objects of the kind that is shown.
 const SHOWN: usize = 2;
 
-/// Which pairs, of ascending numbers, to begin a window of `most` pairs with so that it reaches as far as
-/// most do: of windows over the whole range one with the median span, the nearest to the middle.
+/// The position in `pairs`, which are ascending, at which a typical window of `most` pairs begins.
+/// Of the candidates with the median span, it is the one nearest to the middle.
 fn typical(pairs: &Runs, most: usize) -> usize {
     let at = |n: usize| pairs.numbers().nth(n).unwrap_or_default();
     let Some(last) = pairs.len().checked_sub(most).filter(|_| most > 0) else { return 0 };
@@ -59,8 +59,9 @@ fn typical(pairs: &Runs, most: usize) -> usize {
 }
 
 impl Window {
-    /// The addresses of objects from which lookups come to the one they end in, and of the nearest such
-    /// one: those of which both begin here, in one pair or in neighbouring ones.
+    /// The last steps of lookups inside this window: the address of an object from which lookups
+    /// came to the one they ended in, and of the nearest such end. Both begin in one pair or in
+    /// neighbouring pairs.
     pub fn last_steps(&self, paths: &Paths) -> Vec<(usize, usize)> {
         let begin = |pair: &Pair| {
             let begin = pair.parts.iter().filter(|part| part.begins);
@@ -70,7 +71,7 @@ impl Window {
             self.pairs.iter().map(|pair| (pair.address, begin(pair))).collect();
         let mut steps = Vec::new();
         for (at, (_, parents)) in begins.iter().enumerate() {
-            // The rows beside may be further away: what was left out in between is no neighbour.
+            // A row of the window is only a neighbour if no pair was left out in between.
             let near = &begins[at.saturating_sub(1)..(at + 2).min(begins.len())];
             let bytes = self.bytes;
             let near = near.iter().filter(|pair| pair.0.abs_diff(begins[at].0) <= bytes);
@@ -85,8 +86,8 @@ impl Window {
 }
 
 impl Census {
-    /// At most so many pairs of lines of `line` bytes around typical objects of the kinds of that name;
-    /// none if there are no objects. O(n log n).
+    /// At most `most` pairs of lines of `line` bytes around typical objects of the kinds called
+    /// `kind`; none if there are no such objects. O(n log n).
     pub fn window(&mut self, kind: &str, line: usize, most: usize) -> Window {
         let pair = 2 * line;
         let (kinds, objects) = self.sorted();
@@ -104,7 +105,7 @@ impl Census {
         shown.truncate(most);
         let mut lines = Vec::new();
         let mut in_pair = |number: usize| {
-            // The last byte of all is no object's.
+            // The last byte of the address space belongs to no object.
             let lies = number * pair..(number * pair).saturating_add(pair);
             let within = |part: Range<usize>| {
                 part.start.max(lies.start) - lies.start
@@ -149,7 +150,8 @@ mod tests {
 
     #[test]
     fn parts_are_exact_to_the_byte() {
-        // The second one has its key in line 0 and a link in line 1; the third lies in both pairs.
+        // The second object has its key in line 0 and a link in line 1; the third lies in both
+        // pairs.
         let window = in_turns(&[&SLIM], 4).window("slim", 64, 8);
         let [first, second] = &window.pairs[..] else { panic!("{window:?}") };
         assert_eq!((first.address, second.address), (START, START + 128));
@@ -181,7 +183,7 @@ mod tests {
         let mut census = in_turns(&[&NODE, &COLD], 2);
         census.add(&NODE, START + 5 * 128);
         let row = census.kind("row", Some(Vec::new()));
-        // It ends in the last pair shown, and begins in none.
+        // The object ends in the last pair shown, and begins in none of them.
         census.add_sized(row, START + 6 * 128, 3 * 128 + 32);
         census.add(&NODE, START + 9 * 128 + 64);
         let addresses = |window: &Window| -> Vec<usize> {
@@ -219,7 +221,8 @@ mod tests {
         }
         census.add_sized(high, usize::MAX - 100, 100);
         let window = census.window("array", 64, 4);
-        // The middle is where the 512th ends: two pairs of it, and two of the next.
+        // The middle is where the 512th object ends: two of its pairs are shown, and two of the
+        // next object's.
         let pairs = [4096 + 256, 4096 + 128, 0].map(|before| (512_usize << 32) - before);
         let addresses: Vec<usize> = window.pairs.iter().map(|pair| pair.address).collect();
         assert_eq!(addresses[..3], pairs);
@@ -240,7 +243,7 @@ mod tests {
         let mut paths = Paths::default();
         let at = std::ptr::without_provenance::<u8>;
         let node = |number: usize| START + number * 64;
-        // In a pair, to the next one, back, too far, and over what is left out.
+        // Steps within a pair, to the next pair, back, too far, and across the pairs left out.
         let steps = [(0, 1), (3, 4), (5, 2), (7, 0), (6, 40)];
         for (parent, end) in steps {
             let ended = NODE.read(at(node(end)), 0, 8, Why::Found);
@@ -254,14 +257,14 @@ mod tests {
 
     #[test]
     fn the_usual_pattern_is_shown() {
-        // Dense at both ends, one in four pairs in between, where most windows lie.
+        // Dense at both ends; in between, where most windows lie, one in four pairs.
         let dense = 0..100;
         let sparse = (100..2100).map(|n| 100 + (n - 100) * 4);
         let pairs: Vec<usize> = dense.chain(sparse).chain(9000..9100).collect();
         let runs = |pairs: &[usize]| pairs.iter().map(|pair| *pair..pair + 1).collect::<Runs>();
         let start = typical(&runs(&pairs), 32);
         assert_eq!(pairs[start + 31] - pairs[start], 31 * 4);
-        // Candidate 16 of 0..=32 over 2200 - 32 places.
+        // The candidate is number 16 of 0..=32 over 2200 - 32 places.
         assert_eq!(start, 16 * (2200 - 32) / 32);
         let few = [&pairs[..32], &pairs[..5], &[]];
         assert_eq!(few.map(|pairs| typical(&runs(pairs), 32)), [0, 0, 0]);
