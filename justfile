@@ -1,36 +1,46 @@
-# What CI calls, and what takes longer. `just --list` shows this.
+# The checks and the tools, by name: `just --list` shows them. The commands are in `.ci/step`, which
+# needs no `just`: `.ci/step NAME` does what `just NAME` does.
 
-# Format and lints.
-check:
-    cargo fmt --all --check
-    cargo clippy --workspace --all-targets -- -D warnings
-    cargo clippy -p silvics-cli --no-default-features --features canaries --all-targets -- -D warnings
-    RUSTFLAGS="--cfg silvics_shuttle" cargo clippy --target-dir target/shuttle -p silvics -p silvics-testkit \
-        --no-default-features --features silvics/canaries --lib --test schedules --test canaries --test replays -- -D warnings
-    RUSTFLAGS="--cfg silvics_loom" cargo clippy --profile test --target-dir target/loom -p silvics-sync -p silvics-pool \
-        -p silvics --lib -- -D warnings
-    RUSTFLAGS="--cfg silvics_loom" cargo clippy --target-dir target/loom -p silvics-sync --test loom -- -D warnings
-    RUSTFLAGS="--cfg silvics_poison --cfg silvics_poison_asan" cargo clippy --target-dir target/poison -p silvics-pool -- -D warnings
+# Format, lints, prose, dependencies.
+check: format atomics tidy deny clippy
+    .ci/step clippy-configurations
 
-# All tests of the gate.
+# That rustfmt would change nothing.
+format:
+    .ci/step format
+
+# Lints of everything that the default features compile.
+clippy:
+    .ci/step clippy
+
+# That atomics come from silvics-sync alone.
+atomics:
+    .ci/step atomics
+
+# Width, length and wording of comments and documents, and their links. Paths restrict it.
+tidy *paths:
+    .ci/step tidy {{paths}}
+
+# Licences, bans and sources of dependencies. Skipped with a message if cargo-deny is missing.
+deny:
+    .ci/step deny
+
+# All tests of the default features.
 test:
-    cargo test --workspace
+    .ci/step tests
 
 # Every execution of the small pieces under the C11 memory model.
 loom:
-    RUSTFLAGS="--cfg silvics_loom" cargo test --profile model --target-dir target/loom -p silvics-sync --test loom
-    RUSTFLAGS="--cfg silvics_loom" cargo test --profile model --target-dir target/loom -p silvics-pool -p silvics --lib loom
+    .ci/step loom
 
-# Whole structures in many orders, on a machine without other work about twenty minutes; `just
-# schedules 2000` is what CI runs. A failure prints its schedule; SILVICS_SCHEDULE_FILE=folder
-# writes it to a file there, SILVICS_REPLAY=file SILVICS_SCENARIO=name plays that again: the failure
-# says the name.
+# Whole structures in many orders: about twenty minutes on an idle machine; CI runs fewer. A failure
+# prints its schedule; SILVICS_SCHEDULE_FILE=folder writes it to a file there, and
+# SILVICS_REPLAY=file SILVICS_SCENARIO=name plays it again (the failure says the name).
 shuttle: (schedules "100000")
 
-# The same with so many schedules per scenario and scheduler, and every canary.
+# As `shuttle`, with this number of schedules per scenario and scheduler, and every canary.
 schedules count:
-    RUSTFLAGS="--cfg silvics_shuttle" SILVICS_SCHEDULES={{count}} cargo test --profile model --target-dir target/shuttle \
-        -p silvics -p silvics-testkit --no-default-features --features silvics/canaries --lib --test schedules --test canaries --test replays
+    .ci/step shuttle {{count}}
 
 # Most of what can refute the structures, in one long run; its figures for docs/trust.md.
 stress: && trust
@@ -44,23 +54,23 @@ trust:
 asan:
     .ci/sanitize asan
 
-# ThreadSanitizer, in the same way.
+# ThreadSanitizer, which must first find planted bugs.
 tsan:
     .ci/sanitize tsan
 
-# Valgrind's memcheck, in the same way.
+# Valgrind's memcheck, which must first find planted bugs.
 valgrind:
     .ci/sanitize valgrind
 
-# That lookups take as many instructions with the recorder compiled out as without its calls. Needs valgrind.
-recorder:
-    .ci/recorder
-
-# Miri, in the same way.
+# Miri, which must first find planted bugs.
 miri:
     .ci/sanitize miri
 
-# Each fuzz target for a minute, after it has found a planted bug. Needs cargo-fuzz (fuzz/README.md).
+# That the recorder adds no instruction to lookups that nobody records. Needs valgrind.
+recorder *structures:
+    .ci/step recorder {{structures}}
+
+# Each fuzz target for a minute, after it has found a planted bug. Needs cargo-fuzz.
 fuzz seconds="60":
     .ci/fuzz {{seconds}}
 
