@@ -1,11 +1,11 @@
-//! The code that is derived.
+//! Generates the derived code.
 
 use crate::shape::{Shape, Variant};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{DeriveInput, Fields, Member, Result};
 
-/// Fields of a struct that a prefix may have, at most.
+/// The most fields of a struct that a prefix may have.
 const PREFIX_FIELDS: usize = 4;
 
 pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
@@ -22,7 +22,7 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// The type that is lent.
+/// Defines the borrowed form of the type: the one that a map lends.
 fn lent(shape: &Shape<'_>) -> TokenStream {
     let Shape { visibility, lent, generics, name, .. } = shape;
     let mut with_lifetime = generics.clone();
@@ -43,7 +43,7 @@ fn lent(shape: &Shape<'_>) -> TokenStream {
         let name = variant.name.map(|name| quote!(#[allow(missing_docs)] #name));
         quote!(#name #fields)
     });
-    let about = format!("A [`{name}`] as a map lends it.");
+    let about = format!("A borrowed [`{name}`], as a map returns it.");
     let definition = if shape.is_enum {
         quote!(#[doc = #about] #visibility enum #lent #with_lifetime #bounds { #(#fields),* })
     } else {
@@ -117,7 +117,7 @@ fn variables(variant: &Variant<'_>, prefix: &str) -> Vec<syn::Ident> {
     variant.bound(prefix).into_iter().map(|(_, variable)| variable).collect()
 }
 
-/// `__R3`, the place of variant 3 among all in order.
+/// Defines constants such as `__R3`, the rank of variant 3 in the order of all variants.
 fn ranks(shape: &Shape<'_>) -> TokenStream {
     if !shape.is_enum {
         return TokenStream::new();
@@ -147,7 +147,7 @@ fn ranks(shape: &Shape<'_>) -> TokenStream {
     }
 }
 
-/// The variant's number in front of its fields, as an encoder takes it.
+/// Writes the rank of variant `at`, which precedes its fields, to an encoder.
 fn rank(shape: &Shape<'_>, at: usize) -> TokenStream {
     let rank = format_ident!("__R{at}");
     if shape.variants.len() > 256 {
@@ -174,7 +174,7 @@ fn write(shape: &Shape<'_>, path: &TokenStream) -> TokenStream {
     }
 }
 
-/// Reads fields one after the other, or copies them, into `path`.
+/// Builds `path` from its fields, which are read one after the other or copied.
 fn each(
     shape: &Shape<'_>,
     path: &TokenStream,
@@ -213,7 +213,7 @@ fn read(shape: &Shape<'_>, path: &TokenStream) -> TokenStream {
     }
 }
 
-/// The traits' impls.
+/// Implements the traits of keys for the type and for its borrowed form.
 fn key(shape: &Shape<'_>) -> TokenStream {
     let Shape { name, lent, generics, .. } = shape;
     let (of_impl, of_type, bounds) = generics.split_for_impl();
@@ -274,8 +274,10 @@ fn key(shape: &Shape<'_>) -> TokenStream {
     }
 }
 
-/// The form, and how to come there and back: that of the only field; the number of a variant where there are no
-/// fields; or what is written.
+/// The stored form of the type, and the conversions to and from it.
+///
+/// A struct of one field has the form of that field, and an enum without fields that of its
+/// variant's number. Every other type has the form of its encoded bytes.
 fn form(shape: &Shape<'_>, lent: &TokenStream) -> (TokenStream, TokenStream, TokenStream) {
     let name = shape.name;
     let (_, of_type, _) = shape.generics.split_for_impl();
@@ -328,7 +330,7 @@ fn form(shape: &Shape<'_>, lent: &TokenStream) -> (TokenStream, TokenStream, Tok
     (quote!([u8]), with_form(body, None), back)
 }
 
-/// What the first fields of a struct are prefixes of.
+/// Declares the first fields of a struct, as tuples, to be prefixes of it.
 fn prefixes(shape: &Shape<'_>) -> TokenStream {
     if shape.is_enum {
         return TokenStream::new();

@@ -1,25 +1,28 @@
-//! What is derived for: a struct is an enum of one variant that needs no number.
+//! The shape of a type for which a key is derived. A struct is treated as an enum of one variant
+//! without a number.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Data, DeriveInput, Error, Expr, Field, Fields, Generics, Ident, Result, Visibility};
 
-/// A struct, or a variant.
+/// A struct, or a variant of an enum.
 pub(crate) struct Variant<'a> {
-    /// Nothing for a struct.
+    /// The variant's name, or `None` for a struct.
     pub(crate) name: Option<&'a Ident>,
     pub(crate) fields: &'a Fields,
     pub(crate) discriminant: Option<&'a Expr>,
 }
 
 impl Variant<'_> {
-    /// Its fields, with the variable that each is bound to, which begins so.
+    /// The fields, each with the variable to which it is bound. The names of the variables begin
+    /// with `prefix`.
     pub(crate) fn bound(&self, prefix: &str) -> Vec<(&Field, Ident)> {
         let bind = |(at, field)| (field, format_ident!("__{prefix}{at}"));
         self.fields.iter().enumerate().map(bind).collect()
     }
 
-    /// `path { a: __x0 }` or `path(__x0)`: as a pattern, or as an expression of such variables.
+    /// The variant with its variables, such as `path { a: __x0 }` or `path(__x0)`. It can be a
+    /// pattern or an expression.
     pub(crate) fn with_variables(&self, path: &TokenStream, prefix: &str) -> TokenStream {
         let path = self.name.map_or_else(|| path.clone(), |name| quote!(#path::#name));
         let variables = self.bound(prefix).into_iter().map(|(field, variable)| {
@@ -40,7 +43,7 @@ pub(crate) struct Shape<'a> {
     pub(crate) lent: Ident,
     pub(crate) generics: Generics,
     pub(crate) is_enum: bool,
-    /// Of discriminants.
+    /// The type of the discriminants.
     pub(crate) number: Ident,
     pub(crate) variants: Vec<Variant<'a>>,
 }
@@ -49,7 +52,7 @@ impl<'a> Shape<'a> {
     pub(crate) fn of(input: &'a DeriveInput) -> Result<Self> {
         let name = &input.ident;
         if let Some(lifetime) = input.generics.lifetimes().next() {
-            let message = "a key owns what it is made of: derive Key for a type without lifetimes";
+            let message = "a key owns its fields: derive Key for a type without lifetimes";
             return Err(Error::new_spanned(lifetime, message));
         }
         let variants: Vec<_> = match &input.data {
@@ -69,7 +72,10 @@ impl<'a> Shape<'a> {
             }
         };
         if variants.is_empty() {
-            return Err(Error::new_spanned(name, "there is no value of this enum to be a key"));
+            return Err(Error::new_spanned(
+                name,
+                "an enum without variants has no values: add a variant",
+            ));
         }
         let mut generics = input.generics.clone();
         for parameter in generics.type_params_mut() {
@@ -86,25 +92,27 @@ impl<'a> Shape<'a> {
         })
     }
 
-    /// Whether there is anything to lend.
+    /// Whether the type has fields, and so a borrowed form.
     pub(crate) fn has_fields(&self) -> bool {
         self.variants.iter().any(|variant| !variant.fields.is_empty())
     }
 
-    /// The field of a struct that has one.
+    /// The field of a struct that has exactly one.
     pub(crate) fn only_field(&self) -> Option<&Field> {
         let [Variant { name: None, fields, .. }] = &self.variants[..] else { return None };
         fields.iter().next().filter(|_| fields.len() == 1)
     }
 }
 
-/// The name of the type that is lent.
+/// The name of the borrowed form of the type.
 fn lent(input: &DeriveInput) -> Result<Ident> {
     let mut lent = format_ident!("{}Ref", input.ident);
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("key")) {
         attribute.parse_nested_meta(|meta| {
             if !meta.path.is_ident("lent") {
-                return Err(meta.error("unknown: #[key(lent = Name)] names what a map lends"));
+                return Err(
+                    meta.error("unknown option: #[key(lent = Name)] names the borrowed form")
+                );
             }
             lent = meta.value()?.parse()?;
             Ok(())

@@ -1,13 +1,14 @@
 //! Bijections that scatter: no two positions collide, and neighbours end up far apart.
 //!
-//! Both are made of steps that are each a bijection on words of `b` bits: adding a constant,
-//! multiplying by an odd number, and folding the upper bits onto the lower ones
-//! (`x ^= x >> s`, `s >= 1`), everything modulo 2^b.
+//! Both bijections consist of steps that are each a bijection on words of `b` bits, modulo 2^b. The
+//! steps add a constant, multiply by an odd number, or fold the upper bits onto the lower ones (`x
+//! ^= x >> s`, `s >= 1`).
 
-/// A seeded permutation of `0..len`, computed, not stored.
+/// A seeded permutation of `0..len`, computed rather than stored.
 ///
-/// It permutes the `b`-bit words, for the smallest `b` with `len <= 2^b`, and walks on from a word
-/// outside `0..len` until it is inside ("cycle walking"): less than two steps on average.
+/// It permutes the `b`-bit words, for the smallest `b` with `len <= 2^b`. A word outside `0..len`
+/// is permuted again until it is inside ("cycle walking"), which takes less than two steps on
+/// average.
 #[derive(Clone, Copy, Debug)]
 pub struct Scramble {
     len: u64,
@@ -17,11 +18,11 @@ pub struct Scramble {
     multiply: [u64; ROUNDS],
 }
 
-/// Three rounds: after two, neighbouring positions still correlate in the lower bits.
+/// The number of rounds. After two, the lower bits of neighbouring positions still correlate.
 const ROUNDS: usize = 3;
 
 impl Scramble {
-    /// The permutation of `0..len` with this seed.
+    /// Makes the permutation of `0..len` for this seed.
     pub fn new(len: usize, seed: u64) -> Self {
         let len = len as u64;
         let bits = u64::BITS - len.saturating_sub(1).leading_zeros();
@@ -39,7 +40,7 @@ impl Scramble {
         }
     }
 
-    /// Where `position` goes.
+    /// The image of `position`.
     #[inline]
     pub fn apply(&self, position: u64) -> u64 {
         debug_assert!(position < self.len);
@@ -116,19 +117,19 @@ mod tests {
         let near = (1..LEN as u64)
             .filter(|&p| scramble.apply(p).abs_diff(scramble.apply(p - 1)) < 1024)
             .count();
-        // At random: 2 * 1024 / 2^20 of 2^20 pairs.
+        // Random pairs would be near in 2 * 1024 / 2^20 of 2^20 cases.
         assert!((1500..2600).contains(&near), "{near}");
     }
 
-    /// A binary search tree filled in this order must look like one filled at random, or the
-    /// benchmark would flatter trees that do not rebalance.
+    /// A binary search tree filled in this order must look like one filled in random order.
+    /// Otherwise the benchmark would flatter trees that do not rebalance.
     #[test]
     fn a_tree_filled_in_this_order_is_as_deep_as_a_random_one() {
         const LEN: usize = 1 << 16;
         for seed in 0..5 {
             let scramble = Scramble::new(LEN, seed);
-            // The depth of a node is one more than that of the deeper of its neighbours at the
-            // time of its insertion.
+            // The depth of a node is one more than that of the deeper of its two neighbours when it
+            // is inserted.
             let mut depths = std::collections::BTreeMap::new();
             let mut total = 0_usize;
             for p in 0..LEN as u64 {
@@ -140,7 +141,7 @@ mod tests {
                 depths.insert(key, depth);
             }
             let average = total as f64 / LEN as f64;
-            // 2 ln n - 1.85 on average for a random order: 20.3 here.
+            // A random order gives 2 ln n - 1.85 on average: 20.3 here.
             assert!((18.5..22.5).contains(&average), "seed {seed}: {average}");
         }
     }

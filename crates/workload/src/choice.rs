@@ -11,20 +11,21 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Which of how many threads.
+/// The number of a thread among all threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// From 0.
+    /// The thread's number, counted from 0.
     pub thread: usize,
-    /// At least 1.
+    /// The number of threads, at least 1.
     pub threads: usize,
 }
 
 impl Share {
-    /// The only thread.
+    /// The share of a single thread.
     pub const ALONE: Self = Self { thread: 0, threads: 1 };
 
-    /// This thread's part when `0..len` is cut into contiguous parts that differ by at most one.
+    /// This thread's part if `0..len` is cut into contiguous parts whose sizes differ by at most
+    /// one.
     pub fn part(self, len: u64) -> Range<u64> {
         let cut = |thread: usize| {
             let cut = u128::from(len) * thread as u128 / self.threads as u128;
@@ -34,16 +35,16 @@ impl Share {
     }
 }
 
-/// The choice of keys of one experiment: a key space, the half of it that is present at the
-/// start, and a distribution of operations over it.
+/// The choice of keys of one experiment: a key space, the half of it that is present at the start,
+/// and a distribution of operations over it.
 ///
-/// Which half: sequential, every other key; else a random half, or rather the half that comes
-/// first in a permutation drawn from the seed, which is also the order in which it is loaded
-/// (for `disjoint` each thread's range has such a permutation of its own).
+/// For `sequential`, the present half is every other key. Otherwise it is the first half of a
+/// permutation drawn from the seed, which is also the order of loading. (For `disjoint`, each
+/// thread's range has such a permutation of its own.)
 ///
-/// Lookups, inserts and removals choose from the whole key space alike. So half of the lookups
-/// find their key, half of the inserts and removals change something, and with as many inserts as
-/// removals it stays so. (`latest` is the exception: its lookups go to keys that were inserted.)
+/// Lookups, inserts and removals all choose from the whole key space. So half of the lookups find
+/// their key, and half of the inserts and removals change something. This stays so if there are as
+/// many inserts as removals. (`latest` is the exception: its lookups choose inserted keys.)
 #[derive(Clone, Debug)]
 pub struct Choice {
     dist: Dist,
@@ -51,21 +52,23 @@ pub struct Choice {
     present: u64,
     seed: u64,
     order: Scramble,
-    /// Sampled positions (`zipf`) or ages (`latest`); else empty.
+    /// The sampled positions (`zipf`) or ages (`latest`); otherwise empty.
     samples: Arc<[u32]>,
 }
 
-/// Each distribution that is costly to sample is sampled once, this many times at most; each
-/// thread and run goes round the samples from a random one. Four million are enough for the tail:
-/// a run of a second rarely makes more operations.
+/// The most samples of a distribution that is costly to sample.
+///
+/// Such a distribution is sampled once. Each thread and run iterates over the samples from a random
+/// one, around and around. Four million are enough for the tail: a run of a second rarely makes
+/// more operations.
 const SAMPLES_MAX: usize = 1 << 22;
 const SAMPLES_MIN: usize = 1 << 14;
 
 impl Choice {
-    /// A choice among `len` keys.
+    /// Makes a choice among `len` keys.
     ///
     /// # Panics
-    /// If `len` is zero or above [`KEYS_MAX`].
+    /// Panics if `len` is zero or above [`KEYS_MAX`].
     pub fn new(dist: Dist, len: usize, seed: u64) -> Self {
         assert!((1..=KEYS_MAX).contains(&len), "a key space of {len} keys cannot be chosen from");
         let present = len.div_ceil(2);
@@ -87,17 +90,19 @@ impl Choice {
         }
     }
 
-    /// The same, but that all `len` keys are present at the start, so that every lookup finds its key.
+    /// Makes a choice among `len` keys that are all present at the start, so that every lookup
+    /// finds its key.
     ///
     /// # Panics
-    /// As `new`, and if it is none of `uniform`, `sparse` and `zipf`.
+    /// Panics if `len` is zero or above [`KEYS_MAX`], or if the distribution is none of `uniform`,
+    /// `sparse` and `zipf`.
     pub fn filled(dist: Dist, len: usize, seed: u64) -> Self {
         let alike = matches!(dist, Dist::Uniform | Dist::Sparse | Dist::Zipf(_));
-        assert!(alike, "`{dist}` is about keys that are not there");
+        assert!(alike, "`{dist}` needs absent keys: choose uniform, sparse or zipf");
         Self { present: len as u64, ..Self::new(dist, len, seed) }
     }
 
-    /// Where `zipf` has put its ranks: the positions of all keys, the hottest first.
+    /// The positions of all keys by their rank under `zipf`, the hottest first.
     pub fn hottest(&self) -> impl Iterator<Item = u32> + use<> {
         let hot = Self::hot(self.len(), self.seed);
         (0..self.len).map(move |rank| hot.apply(rank) as u32)
@@ -112,23 +117,23 @@ impl Choice {
         self.dist
     }
 
-    /// How many keys the key space has.
+    /// The number of keys in the key space.
     pub fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Never: there is at least one key.
+    /// Returns false: there is at least one key.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// How many keys are loaded: half of the key space, rounded up.
+    /// The number of keys that are loaded: half of the key space, rounded up.
     pub fn present(&self) -> usize {
         self.present as usize
     }
 
-    /// What `share` loads, in order. All shares together load [`Choice::present`] positions, each
-    /// once.
+    /// The positions that `share` loads, in order. All shares together load [`Choice::present`]
+    /// positions, each once.
     pub fn load_part(&self, share: Share) -> LoadPart {
         let whole =
             LoadPart { next: 0, end: self.present, step: 1, scramble: None, base: 0, scale: 1 };
@@ -142,7 +147,7 @@ impl Choice {
             Dist::Sequential => LoadPart { scale: 2, ..in_turns },
             Dist::Disjoint => {
                 let part = share.part(self.present);
-                // Twice the part, but for the last key of an odd key space.
+                // Twice the part, except for the last key of an odd key space.
                 let range = 2 * part.start..(2 * part.end).min(self.len);
                 let seed = label(self.seed, "range").wrapping_add(share.thread as u64);
                 let len = (range.end - range.start) as usize;
@@ -156,18 +161,18 @@ impl Choice {
         }
     }
 
-    /// Where [`Dist::Latest`] starts: everything loaded, nothing removed. Other distributions
-    /// carry it along unused.
+    /// The initial window of [`Dist::Latest`]: everything loaded, nothing removed. Other
+    /// distributions ignore it.
     pub fn start(&self) -> Window {
         Window { inserted: self.present, removed: 0 }
     }
 
-    /// The operations of `share` in run number `run`, which continues where `window` says.
+    /// The operations of `share` in run number `run`, continued from `window`.
     pub fn stream(&self, mix: Mix, run: u64, share: Share, window: Window) -> Stream<'_> {
         let seed = label(self.seed, "stream").wrapping_add(run);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(self::mix(seed));
         for _ in 0..share.thread {
-            rng.jump(); // 2^128 words on: the threads' sequences do not meet
+            rng.jump(); // by 2^128 words, so that the threads' sequences do not overlap
         }
         Stream::new(self, mix, share, window, rng)
     }
@@ -181,7 +186,7 @@ impl Choice {
     }
 }
 
-/// A seed of its own for each use.
+/// Derives a separate seed for each use.
 fn label(seed: u64, name: &str) -> u64 {
     name.bytes().fold(mix(seed), |state, byte| mix(state.wrapping_add(u64::from(byte))))
 }
@@ -194,13 +199,13 @@ fn sample(len: usize, exponent: f64, seed: u64, place: impl Fn(u64) -> u32) -> A
     let count = len.saturating_mul(64).clamp(SAMPLES_MIN, SAMPLES_MAX);
     (0..count)
         .map(|_| {
-            let rank = zipf.sample(&mut rng) as u64; // from 1
+            let rank = zipf.sample(&mut rng) as u64; // counted from 1
             place(rank.clamp(1, len as u64) - 1)
         })
         .collect()
 }
 
-/// The positions one thread loads; made by [`Choice::load_part`].
+/// The positions that one thread loads, made by [`Choice::load_part`].
 #[derive(Clone, Debug)]
 pub struct LoadPart {
     next: u64,
@@ -301,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "`latest` is about keys that are not there")]
+    #[should_panic(expected = "`latest` needs absent keys")]
     fn a_window_that_moves_cannot_be_filled() {
         let _ = Choice::filled(Dist::Latest, 10, 1);
     }
@@ -316,7 +321,7 @@ mod tests {
         for position in choice.samples() {
             count[*position as usize] += 1;
         }
-        // The first is chosen about twice as often as the second, and so on.
+        // The first rank is chosen about twice as often as the second, and so on.
         let of = |rank: usize| count[hottest[rank] as usize];
         assert_eq!(count.iter().max(), Some(&of(0)));
         assert!(of(0) > of(1) && of(1) > of(3) && of(3) > of(15), "{:?}", &count[..20]);
@@ -354,7 +359,8 @@ mod tests {
         let order = load(&choice, 1).concat();
         let ascents = order.windows(2).filter(|pair| pair[0] < pair[1]).count();
         assert!((4800..5200).contains(&ascents), "{ascents}");
-        // Both halves of the key space hold half of it, within five standard deviations.
+        // Each half of the key space contains half of the loaded keys, within five standard
+        // deviations.
         let low = order.iter().filter(|&&p| p < 10_000).count();
         assert!((4820..5180).contains(&low), "{low}");
     }

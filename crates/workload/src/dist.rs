@@ -3,40 +3,41 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The largest Zipf exponent taken: beyond it a handful of keys is all there is.
+/// The largest Zipf exponent accepted. Beyond it, nearly all operations choose a handful of keys.
 pub const ZIPF_EXPONENT_MAX: f64 = 3.0;
 
-/// How keys are chosen.
+/// The distribution from which keys are chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Dist {
-    /// `uniform`: the integers from 1 up, all alike.
+    /// `uniform`: the integers from 1 up, all with equal probability.
     Uniform,
-    /// `sparse`: as `uniform`, the integers hashed one to one to 63 bits.
+    /// `sparse`: like `uniform`, with the integers hashed one to one to 63 bits.
     Sparse,
-    /// `zipf:θ`: the key of rank r is chosen with a probability proportional to `r^-θ`. Ranks are
-    /// scattered over the key space, so that hot keys are not neighbours.
+    /// `zipf:θ`: the key of rank r has a probability proportional to `r^-θ`. Ranks are scattered
+    /// over the key space, so that hot keys are not neighbours.
     Zipf(f64),
-    /// `sequential`: loaded in ascending order, every other key, by threads that take turns; then
-    /// each thread walks up the key space from a random key, again and again.
+    /// `sequential`: every other key is loaded, in ascending order, by threads that take turns.
+    /// Then each thread walks up the key space from a random key, again and again.
     Sequential,
-    /// `disjoint`: each thread has a contiguous range of keys of its own, all alike.
+    /// `disjoint`: each thread has a contiguous range of keys of its own, all with equal
+    /// probability.
     Disjoint,
-    /// `latest`: inserts take keys in a fixed order, removals follow behind in the same order, and
-    /// lookups prefer what was inserted last: the r-th youngest key with a probability
-    /// proportional to `r^-0.99` (the exponent of YCSB).
+    /// `latest`: inserts take keys in a fixed order, and removals follow behind in that order.
+    /// Lookups prefer recent keys: the r-th youngest has a probability proportional to `r^-0.99`
+    /// (the exponent of YCSB).
     Latest,
 }
 
 /// The exponent of [`Dist::Latest`].
 pub(crate) const LATEST_EXPONENT: f64 = 0.99;
 
-/// What is wrong with a distribution's text.
+/// The reason why a text is no distribution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DistError {
-    /// No such distribution.
+    /// The text names no distribution.
     Unknown(String),
-    /// A Zipf exponent that is missing, no number, or outside 0 to 3.
+    /// The Zipf exponent is missing, is no number, or lies outside 0 to 3.
     Exponent(String),
 }
 

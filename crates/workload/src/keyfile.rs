@@ -1,14 +1,14 @@
 //! Keys from a file.
 //!
-//! * **Lines** ([`Format::Lines`]): one key per line. A key is the bytes between two newlines as
-//!   they are: NUL, carriage returns, spaces and bytes that are no text belong to it, and an empty
-//!   line is the empty key. A last line without a newline counts; the nothing after a last newline
-//!   does not.
-//! * **SOSD** ([`Format::Sosd`]): a 64-bit little-endian count, then that many 64-bit
-//!   little-endian words (Marcus et al., "Benchmarking learned indexes", VLDB 2021).
+//! * **Lines** ([`Format::Lines`]): one key per line. A key is the unchanged bytes between two
+//!   newlines. NUL, carriage returns, spaces and bytes that are no text belong to it, and an empty
+//!   line is the empty key. A last line without a newline counts; the empty rest after a last
+//!   newline does not.
+//! * **SOSD** ([`Format::Sosd`]): a 64-bit little-endian count, then that many 64-bit little-endian
+//!   words (Marcus et al., "Benchmarking learned indexes", VLDB 2021).
 //!
-//! Keys are brought into ascending order, so that neighbouring positions of the key space are
-//! neighbouring keys, and duplicates are dropped and counted.
+//! Keys are sorted, so that neighbouring positions of the key space are neighbouring keys.
+//! Duplicates are dropped and counted.
 
 use crate::{ByteKeys, KEYS_MAX, WordKeys};
 use std::fmt;
@@ -16,18 +16,19 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// How keys lie in a file.
+/// The format of a key file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// One key per line, as bytes.
     Lines,
-    /// A count and 64-bit words, little-endian.
+    /// One key per line, as bytes.
+    /// A count and then 64-bit words, little-endian.
     Sosd,
 }
 
 impl Format {
-    /// What the file's name says: SOSD if it ends in `_uint64` (as the data sets of the benchmark
-    /// do), `.sosd`, `.u64` or `.bin`, else lines.
+    /// The format that the file's name suggests: SOSD if it ends in `_uint64` (as the data sets of
+    /// that benchmark do), `.sosd`, `.u64` or `.bin`, otherwise lines.
     pub fn of(path: &Path) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let sosd = ["_uint64", ".sosd", ".u64", ".bin"];
@@ -35,38 +36,40 @@ impl Format {
     }
 }
 
-/// What a key file held.
+/// The contents of a key file.
 #[derive(Clone, Debug)]
 pub struct KeyFile<K> {
-    /// Its keys, ascending, each once.
+    /// The keys, ascending and without duplicates.
     pub keys: K,
-    /// How many were dropped because they had come before.
+    /// The number of keys dropped as duplicates.
     pub duplicates: usize,
-    /// The number, from 1, of the first key that is less than the one before it in the file.
+    /// The number, counted from 1, of the first key in the file that is less than the one before
+    /// it.
     pub unsorted_at: Option<usize>,
 }
 
-/// Why a key file cannot be used. Each message goes on after the file's name.
+/// The reason why a key file cannot be used. Each message continues a sentence that begins with the
+/// file's name.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum KeyFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     Io(io::Error),
-    /// It has no keys.
+    /// The file has no keys.
     Empty,
-    /// A SOSD file too short for its own header.
+    /// The SOSD file is too short for its own header.
     NoHeader {
-        /// How long it is.
+        /// The length of the file.
         bytes: u64,
     },
-    /// A SOSD file whose count does not fit its size.
+    /// The count of the SOSD file does not match its size.
     Count {
-        /// The count in its header.
+        /// The count in the header.
         count: u64,
-        /// How long the file is, header included.
+        /// The length of the file, header included.
         bytes: u64,
     },
-    /// It has more than [`KEYS_MAX`] keys.
+    /// The file has more than [`KEYS_MAX`] keys.
     TooMany,
 }
 
@@ -105,17 +108,17 @@ impl std::error::Error for KeyFileError {
     }
 }
 
-/// Reads a file of lines.
+/// Reads the keys of a file of lines.
 pub fn read_lines(path: &Path) -> Result<KeyFile<ByteKeys>, KeyFileError> {
     parse_lines(&std::fs::read(path)?)
 }
 
-/// Reads a SOSD file.
+/// Reads the keys of a SOSD file.
 pub fn read_sosd(path: &Path) -> Result<KeyFile<WordKeys>, KeyFileError> {
     parse_sosd(BufReader::with_capacity(1 << 20, File::open(path)?))
 }
 
-/// Reads the content of a file of lines.
+/// Reads the keys from the content of a file of lines.
 pub fn parse_lines(text: &[u8]) -> Result<KeyFile<ByteKeys>, KeyFileError> {
     if text.is_empty() {
         return Err(KeyFileError::Empty);
@@ -134,7 +137,7 @@ pub fn parse_lines(text: &[u8]) -> Result<KeyFile<ByteKeys>, KeyFileError> {
     Ok(KeyFile { keys, duplicates, unsorted_at })
 }
 
-/// Reads the content of a SOSD file.
+/// Reads the keys from the content of a SOSD file.
 pub fn parse_sosd(mut reader: impl Read) -> Result<KeyFile<WordKeys>, KeyFileError> {
     let mut header = Vec::new();
     reader.by_ref().take(8).read_to_end(&mut header)?;
@@ -158,7 +161,8 @@ pub fn parse_sosd(mut reader: impl Read) -> Result<KeyFile<WordKeys>, KeyFileErr
     Ok(KeyFile { keys: WordKeys::listed(words), duplicates, unsorted_at })
 }
 
-/// At most `count` words, and how many bytes follow them. A wrong count reserves no memory.
+/// Reads at most `count` words. Returns them and the number of bytes that follow. A wrong count
+/// reserves no memory.
 fn read_words(reader: &mut impl Read, count: u64) -> Result<(Vec<u64>, u64), KeyFileError> {
     let (mut words, mut rest) = (Vec::new(), 0);
     let mut buffer = vec![0; 1 << 16];
@@ -187,8 +191,8 @@ fn read_words(reader: &mut impl Read, count: u64) -> Result<(Vec<u64>, u64), Key
     }
 }
 
-/// Sorts and drops duplicates; returns where the order was first broken, from 1, and how many were
-/// dropped.
+/// Sorts keys and drops duplicates. Returns the number, counted from 1, of the first key out of
+/// order, and how many keys were dropped.
 fn sort_and_dedup<T: Ord>(keys: &mut Vec<T>) -> (Option<usize>, usize) {
     let unsorted_at = keys.windows(2).position(|pair| pair[1] < pair[0]).map(|at| at + 2);
     if unsorted_at.is_some() {
@@ -299,7 +303,7 @@ mod tests {
         fn lines_come_back_sorted_and_distinct(
             lines in prop::collection::vec(prop::collection::vec(0_u8..12, 0..4), 1..50),
         ) {
-            // Bytes 0 to 11 but newline.
+            // Bytes 0 to 11 except newline.
             let lines: Vec<Vec<u8>> = lines
                 .into_iter()
                 .map(|line| line.into_iter().filter(|&byte| byte != b'\n').collect())

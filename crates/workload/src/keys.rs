@@ -1,4 +1,4 @@
-//! Key spaces: what turns a position into a key.
+//! Key spaces, which turn positions into keys.
 
 use crate::bijection::{Scramble, hash63};
 use std::hash::Hasher;
@@ -19,37 +19,38 @@ enum Words {
 }
 
 impl WordKeys {
-    /// The integers from 1 to `len`.
+    /// A key space of the integers from 1 to `len`.
     pub fn dense(len: usize) -> Self {
         let kind = Words::Dense;
         Self { kind, len }
     }
 
-    /// The integers from 1 to `len`, each hashed to 63 bits by a fixed bijection.
+    /// A key space of the integers from 1 to `len`, each hashed to 63 bits by a fixed bijection.
     pub fn sparse(len: usize) -> Self {
         let kind = Words::Sparse;
         Self { kind, len }
     }
 
-    /// Distinct words below 2^32, at most so many, that look random: which ones follows from the seed.
+    /// A key space of `len` distinct words below 2^32, at most 2^32 of them, that look random. The
+    /// seed selects them.
     pub fn random32(len: usize, seed: u64) -> Self {
         let kind = Words::Random32(Scramble::new(1 << 32, seed));
         Self { kind, len }
     }
 
-    /// The words of a list, in its order. They must be distinct.
+    /// A key space of the given words in their order. They must be distinct.
     pub fn listed(words: Vec<u64>) -> Self {
         let len = words.len();
         let kind = Words::Listed(words);
         Self { kind, len }
     }
 
-    /// How many keys.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -65,7 +66,7 @@ impl WordKeys {
         }
     }
 
-    /// Brings what [`WordKeys::key`] reads nearer. For a generated key that is nothing.
+    /// Prefetches the memory that [`WordKeys::key`] reads. A generated key needs none.
     #[inline]
     pub fn prefetch(&self, position: u32) {
         if let Words::Listed(words) = &self.kind {
@@ -74,25 +75,25 @@ impl WordKeys {
     }
 }
 
-/// The value of a word key: a bijection, so that no two keys share a value.
+/// The value of a word key. It is a bijection, so that no two keys share a value.
 #[inline]
 pub const fn word_value(key: u64) -> u64 {
     (key ^ 0x5851_f42d_4c95_7f2d).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// A 64-bit hash of a byte key: its value, and what stands for it in sums of keys.
+/// A 64-bit hash of a byte key: the key's value, and its term in sums of keys.
 pub fn byte_hash(key: &[u8]) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     hasher.write(key);
     hasher.finish()
 }
 
-/// A key space of byte strings, one after the other in memory, each with its hash beside its
-/// address: a program has its keys in memory, too.
+/// A key space of byte strings, adjacent in memory, each with its hash beside its address. (Real
+/// programs hold their keys in memory too.)
 #[derive(Clone, Debug)]
 pub struct ByteKeys {
     bytes: Vec<u8>,
-    /// One more than there are keys: the last tells where the last key ends.
+    /// One entry more than there are keys: the last one marks the end of the last key.
     entries: Vec<Entry>,
     longest: Longest,
 }
@@ -106,14 +107,14 @@ struct Entry {
 /// The longest key of a key space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Longest {
-    /// Its length.
+    /// The length of the key.
     pub bytes: usize,
-    /// The number, from 1, of the line it came from, if it came from a file.
+    /// The number, counted from 1, of the key's line, if it came from a file.
     pub line: Option<usize>,
 }
 
 impl ByteKeys {
-    /// The given keys, which must be distinct, in their order.
+    /// A key space of the given keys in their order. They must be distinct.
     pub fn new<'a>(keys: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let (mut bytes, mut entries) = (Vec::new(), Vec::new());
         let mut longest = Longest::default();
@@ -129,14 +130,14 @@ impl ByteKeys {
         Self { bytes, entries, longest }
     }
 
-    /// The words of `words` in the encoding that keeps their order: 8 bytes, big-endian.
+    /// A key space of the words of `words` in their order-preserving encoding: 8 bytes, big-endian.
     pub fn encoded(words: &WordKeys) -> Self {
         let encoded: Vec<[u8; 8]> =
             (0..words.len()).map(|position| words.key(position as u32).to_be_bytes()).collect();
         Self::new(encoded.iter().map(<[u8; 8]>::as_slice))
     }
 
-    /// The words of `words` as 16 hexadecimal digits, in their order.
+    /// A key space of the words of `words` as 16 hexadecimal digits, in their order.
     pub fn hexadecimal(words: &WordKeys) -> Self {
         let digits: Vec<String> = (0..words.len())
             .map(|position| format!("{:016x}", words.key(position as u32)))
@@ -144,17 +145,17 @@ impl ByteKeys {
         Self::new(digits.iter().map(String::as_bytes))
     }
 
-    /// Says which line the longest key came from.
+    /// Sets the line of the longest key.
     pub(crate) fn set_longest_line(&mut self, line: usize) {
         self.longest.line = Some(line);
     }
 
-    /// How many keys.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.entries.len() - 1
     }
 
-    /// Whether there are none.
+    /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -166,13 +167,13 @@ impl ByteKeys {
         &self.bytes[self.entries[position].start..self.entries[position + 1].start]
     }
 
-    /// [`byte_hash`] of the key at a position.
+    /// The [`byte_hash`] of the key at a position.
     #[inline]
     pub fn hash(&self, position: u32) -> u64 {
         self.entries[position as usize].hash
     }
 
-    /// Brings what [`ByteKeys::key`] reads, and the start of the key itself, nearer.
+    /// Prefetches the memory that [`ByteKeys::key`] reads, and the start of the key itself.
     #[inline]
     pub fn prefetch(&self, position: u32) {
         let start = self.entries[position as usize].start;
@@ -184,7 +185,7 @@ impl ByteKeys {
         self.longest
     }
 
-    /// The bytes of all keys together.
+    /// The bytes of all keys together, without their entries.
     pub fn total_bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -193,7 +194,7 @@ impl ByteKeys {
 #[inline]
 fn prefetch<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is a hint: it reads nothing the program could see and never faults.
+    // SAFETY: a prefetch is a hint: it reads nothing that the program can see, and never faults.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(address.cast());
@@ -216,7 +217,8 @@ mod tests {
         }
     }
 
-    /// As many in each half, each quarter and so on as chance has it, whichever bits are asked.
+    /// Checks that each half, each quarter and so on contains as many words as chance predicts, for
+    /// all bits.
     #[test]
     fn random_words_are_distinct_and_spread() {
         let words = WordKeys::random32(1 << 16, 7);
@@ -231,7 +233,7 @@ mod tests {
             for word in &all {
                 buckets[(word >> shift & 255) as usize] += 1;
             }
-            // Of 256 each, within six standard deviations.
+            // The mean is 256; the limit is six standard deviations.
             assert!(buckets.iter().all(|count| (count - 256).abs() < 96), "{shift}: {buckets:?}");
         }
         assert_ne!(words.key(1), WordKeys::random32(1 << 16, 8).key(1));

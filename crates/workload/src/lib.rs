@@ -1,23 +1,24 @@
-//! Which keys a benchmark touches, in which order, and what it does to them.
+//! Workloads: the keys that a benchmark touches, their order, and the operations on them.
 //!
-//! Nothing here knows an index. A workload speaks of *positions* `0..len` in a *key space* of
-//! `len` keys, about half of which are present at any time; [`WordKeys`] and [`ByteKeys`] turn a
-//! position into a key. So every distribution works on generated integers and on the lines of a
-//! file alike:
+//! This crate knows no index. A workload speaks of *positions* `0..len` in a *key space* of `len`
+//! keys, about half of which are present at any time. [`WordKeys`] and [`ByteKeys`] turn a position
+//! into a key. So every distribution works on generated integers and on the lines of a file.
 //!
-//! * [`Dist`]: the distributions, as the command line names them;
-//! * [`Choice`]: the choice of keys of one experiment, that is the order of the load
-//!   ([`Choice::load_part`]) and each thread's operations ([`Choice::stream`]);
-//! * [`Mix`]: the shares of lookups, inserts, removals and scans;
-//! * [`Stream`]: fills blocks with operations at a cost of a few nanoseconds each;
-//! * [`keyfile`]: keys from a file, lines or SOSD.
+//! * [`Dist`]: the key distributions, as the command line names them.
+//! * [`Choice`]: the choice of keys of one experiment. It defines the order of the load
+//!   ([`Choice::load_part`]) and each thread's operations ([`Choice::stream`]).
+//! * [`Mix`]: the shares of lookups, inserts, removals and scans.
+//! * [`Stream`]: fills blocks with operations, at a cost of a few nanoseconds each.
+//! * [`keyfile`]: keys from a file of lines or in the SOSD format.
 //!
-//! The same seed gives the same operations, whatever the number of contenders or the machine.
+//! # Guarantees
+//! The operations depend only on the seed, never on the number of contenders or on the machine. A
+//! recorded seed keeps its meaning in later versions.
 //!
 //! ```
 //! use silvics_workload::{Block, Choice, Dist, Mix, Op, Share, WordKeys};
 //!
-//! // A key space of 2000 keys, of which 1000 are loaded by two threads.
+//! // A key space of 2000 keys; two threads load 1000 of them.
 //! let keys = WordKeys::dense(2000);
 //! let choice = Choice::new(Dist::Uniform, keys.len(), 42);
 //! let loaded: Vec<u64> = (0..2)
@@ -54,5 +55,5 @@ pub use keys::{ByteKeys, Longest, WordKeys, byte_hash, word_value};
 pub use mix::{Mix, MixError, Op};
 pub use stream::{BLOCK_OPS, Block, Stream, Window};
 
-/// The most keys a key space can have: positions are 32-bit words.
+/// The most keys of a key space: positions are 32-bit words.
 pub const KEYS_MAX: usize = 1 << 32;

@@ -1,4 +1,4 @@
-//! Operation mixes: how many of a hundred operations are of which kind.
+//! Operation mixes: the share of each kind of operation, in percent.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,33 +17,33 @@ pub enum Op {
 }
 
 impl Op {
-    /// In the order in which a mix names their shares.
+    /// All kinds, in the order in which a mix names their shares.
     pub const ALL: [Self; 4] = [Self::Lookup, Self::Insert, Self::Remove, Self::Scan];
 }
 
-/// Shares of lookups, inserts, removals and scans in percent, written `90/5/5` or `85/5/5/5`.
+/// The shares of lookups, inserts, removals and scans in percent, written `90/5/5` or `85/5/5/5`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mix {
     percent: [u8; 4],
 }
 
-/// What is wrong with a mix.
+/// The reason why a text is no mix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MixError {
-    /// Not three or four whole numbers between slashes.
+    /// The text is not three or four whole numbers between slashes.
     Form(String),
-    /// The shares do not sum to a hundred.
+    /// The shares do not sum to 100.
     Sum {
         /// The text.
         text: String,
-        /// What they sum to.
+        /// The sum of its shares.
         sum: u64,
     },
 }
 
 impl Mix {
-    /// Lookups, and nothing else.
+    /// The mix of lookups alone.
     pub const LOOKUPS: Self = Self { percent: [100, 0, 0, 0] };
 
     /// The share of `op` in percent.
@@ -51,18 +51,18 @@ impl Mix {
         self.percent[op as usize]
     }
 
-    /// Whether it has scans.
+    /// Whether the mix contains scans.
     pub fn scans(self) -> bool {
         self.percent(Op::Scan) > 0
     }
 
-    /// Whether it inserts or removes.
+    /// Whether the mix contains inserts or removals.
     pub fn writes(self) -> bool {
         self.percent(Op::Insert) + self.percent(Op::Remove) > 0
     }
 
-    /// Upper bounds of the kinds' shares of the 32-bit words, cumulated: a random word below the
-    /// first is a lookup, else below the second an insert, and so on.
+    /// Cumulative upper bounds of the shares, scaled to 32-bit words: a random word below the first
+    /// bound is a lookup, otherwise one below the second is an insert, and so on.
     pub(crate) fn thresholds(self) -> [u64; 3] {
         let mut sum = 0;
         std::array::from_fn(|kind| {
@@ -80,7 +80,7 @@ impl FromStr for Mix {
         let shares: Vec<u64> = text
             .split('/')
             .map(|share| {
-                // `parse` would take a plus sign, too.
+                // `parse` would also accept a plus sign.
                 let digits = share.bytes().all(|byte| byte.is_ascii_digit());
                 share.parse().ok().filter(|_| digits).ok_or_else(form)
             })

@@ -1,14 +1,14 @@
-//! A thread's operations, a block at a time.
+//! The operations of a thread, one block at a time.
 
 use crate::choice::{Choice, Share};
 use crate::{Dist, Mix, Op};
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Operations in a block, unless a batch is larger.
+/// The number of operations in a block, unless a batch is larger.
 pub const BLOCK_OPS: usize = 64;
 
-/// A block of operations: kinds and positions.
+/// A block of operations, each with a kind and a position.
 #[derive(Clone, Debug)]
 pub struct Block {
     ops: Vec<Op>,
@@ -17,27 +17,27 @@ pub struct Block {
 }
 
 impl Block {
-    /// A block whose operations come in batches of `batch` (at least 1) of the same kind: the
-    /// smallest number of whole batches with at least [`BLOCK_OPS`] operations.
+    /// Makes a block whose operations come in batches of `batch` (at least 1) of one kind. It has
+    /// the smallest number of whole batches with at least [`BLOCK_OPS`] operations.
     pub fn new(batch: usize) -> Self {
         let batch = batch.max(1);
         let len = BLOCK_OPS.next_multiple_of(batch);
         Self { ops: vec![Op::Lookup; len], positions: vec![0; len], batch }
     }
 
-    /// How many operations.
-    #[allow(clippy::len_without_is_empty)] // it never is
+    /// The number of operations.
+    #[allow(clippy::len_without_is_empty)] // a block is never empty
     pub fn len(&self) -> usize {
         self.ops.len()
     }
 
-    /// The operations.
+    /// The operations, with their positions.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (Op, u32)> + '_ {
         self.ops.iter().copied().zip(self.positions.iter().copied())
     }
 
-    /// The operations, batch by batch.
+    /// The operations batch by batch, with their positions.
     #[inline]
     pub fn batches(&self) -> impl Iterator<Item = (Op, &[u32])> + '_ {
         self.positions
@@ -46,25 +46,25 @@ impl Block {
             .map(|(positions, &op)| (op, positions))
     }
 
-    /// Their positions.
+    /// The positions of the operations.
     #[inline]
     pub fn positions(&self) -> &[u32] {
         &self.positions
     }
 }
 
-/// How far [`Dist::Latest`] has come: the keys of the insertion order with numbers in
-/// `removed..inserted` are present (modulo the key space), if every thread has kept up.
+/// The progress of [`Dist::Latest`]. If every thread has kept up, the keys with numbers
+/// `removed..inserted` in the insertion order are present (modulo the key space).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Keys inserted since the beginning.
+    /// The number of keys inserted since the beginning.
     pub inserted: u64,
-    /// Keys removed since the beginning.
+    /// The number of keys removed since the beginning.
     pub removed: u64,
 }
 
 impl Window {
-    /// The window of two threads together.
+    /// The joint window of two threads.
     #[must_use]
     pub fn join(self, other: Self) -> Self {
         Self {
@@ -74,12 +74,12 @@ impl Window {
     }
 }
 
-/// One thread's endless operations in one run; made by [`Choice::stream`].
+/// The endless operations of one thread in one run, made by [`Choice::stream`].
 #[derive(Clone, Debug)]
 pub struct Stream<'a> {
     rng: Xoshiro256PlusPlus,
     thresholds: [u64; 3],
-    /// The only kind there is.
+    /// The kind of all operations, if there is only one.
     pure: Option<Op>,
     source: Source<'a>,
     window: Window,
@@ -93,8 +93,9 @@ enum Source<'a> {
     Latest(Latest<'a>),
 }
 
-/// Threads take turns in the insertion order: thread t of T inserts numbers t, t + T, t + 2T … from
-/// where the run started. It takes the others to be as far as itself.
+/// The operations of `latest`. Threads take turns in the insertion order: thread t of T inserts
+/// numbers t, t + T, t + 2T … from where the run started. Each assumes that the others have
+/// progressed as far as itself.
 #[derive(Clone, Debug)]
 struct Latest<'a> {
     choice: &'a Choice,
@@ -129,7 +130,7 @@ impl<'a> Stream<'a> {
             Dist::Disjoint => {
                 let part = share.part(len);
                 Source::Uniform {
-                    // A range of at least one key, even with more threads than keys.
+                    // A range of at least one key, even if there are more threads than keys.
                     start: part.start.min(len - 1) as u32,
                     len: (part.end - part.start).max(1),
                 }
@@ -183,7 +184,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// How far it has come. (Only `latest` moves it.)
+    /// The thread's progress. Only `latest` changes it.
     pub fn window(&self) -> Window {
         self.window
     }
@@ -203,7 +204,7 @@ impl Latest<'_> {
                     window.removed += self.threads;
                     window.removed - self.threads + self.thread
                 }
-                // Ages are below `present`, which `inserted` starts at.
+                // Ages are below `present`, the initial value of `inserted`.
                 Op::Lookup | Op::Scan => window.inserted - 1 - u64::from(*position),
             };
             *position = self.choice.order().apply(number % len) as u32;
@@ -211,7 +212,7 @@ impl Latest<'_> {
     }
 }
 
-/// Copies the samples from `at` on, going round at the end.
+/// Copies the samples from `at` on, around and around.
 #[inline]
 fn copy_around(samples: &[u32], at: &mut usize, to: &mut [u32]) {
     for to in to {
@@ -223,8 +224,8 @@ fn copy_around(samples: &[u32], at: &mut usize, to: &mut [u32]) {
     }
 }
 
-/// A word below `len`, by Lemire's multiplication without rejection: no position is favoured by
-/// more than one part in 2^64 / `len`.
+/// A random word below `len`, by Lemire's multiplication without rejection. It favours no position
+/// by more than one part in 2^64 / `len`.
 #[inline]
 fn below(rng: &mut Xoshiro256PlusPlus, len: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(len)) >> 64) as u64
@@ -265,7 +266,7 @@ mod tests {
         counts
     }
 
-    /// Chi-square of the counts against equal shares of `cells` cells.
+    /// The chi-square statistic of the counts against equal shares of `cells` cells.
     fn chi_square(counts: &HashMap<u32, usize>, cells: usize) -> f64 {
         let total: usize = counts.values().sum();
         let expected = total as f64 / cells as f64;
@@ -277,7 +278,7 @@ mod tests {
     #[test]
     fn uniform_is_uniform() {
         let chi = chi_square(&counts(&positions(Dist::Uniform, 1000, 200_000)), 1000);
-        // 999 degrees of freedom: mean 999, standard deviation 45.
+        // With 999 degrees of freedom: mean 999, standard deviation 45.
         assert!((820.0..1180.0).contains(&chi), "{chi}");
     }
 
@@ -290,7 +291,7 @@ mod tests {
     fn zipf_frequencies_follow_the_power_of_the_rank() {
         for exponent in [0.5, 0.99, 1.0, 2.0, 3.0] {
             const LEN: usize = 1000;
-            let sampled = 64 * LEN; // once round the samples
+            let sampled = 64 * LEN; // once around the samples
             let mut by_rank: Vec<usize> =
                 counts(&positions(Dist::Zipf(exponent), LEN, sampled)).into_values().collect();
             by_rank.sort_unstable_by(|a, b| b.cmp(a));
@@ -316,7 +317,7 @@ mod tests {
         let mut hottest: Vec<u32> = hot[..16].iter().map(|&(_, p)| p).collect();
         hottest.sort_unstable();
         assert!(hottest.windows(2).all(|pair| pair[1] - pair[0] > 16), "{hottest:?}");
-        // Nor do they sit in one half.
+        // The hottest keys are not in one half either.
         assert!((3..=13).contains(&hottest.iter().filter(|&&p| p < 1 << 15).count()));
     }
 
@@ -431,8 +432,8 @@ mod tests {
         assert_eq!(ops(5, 1), take(&again, "90/5/5", 5, share(1), 64));
     }
 
-    /// The operations of version 0.1 for seed 42: recorded results name a seed, which must go on
-    /// meaning the same operations.
+    /// The operations of version 0.1 for seed 42. Recorded results name a seed, which must keep its
+    /// meaning.
     #[test]
     fn the_meaning_of_a_seed_is_fixed() {
         let choice = Choice::new(Dist::Uniform, 2000, 42);
