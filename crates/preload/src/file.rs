@@ -1,4 +1,4 @@
-//! The file a trace goes to.
+//! The file to which a trace is written.
 
 use libc::{
     EWOULDBLOCK, F_DUPFD_CLOEXEC, LOCK_EX, LOCK_NB, O_CLOEXEC, O_CREAT, O_NOCTTY, O_NONBLOCK,
@@ -8,17 +8,17 @@ use std::ffi::CStr;
 
 /// The calling thread's error number.
 pub(crate) fn errno() -> c_int {
-    // SAFETY: the C library's word of this thread.
+    // SAFETY: the C library returns a pointer to this thread's own word.
     unsafe { *libc::__errno_location() }
 }
 
 /// Sets the calling thread's error number.
 pub(crate) fn set_errno(value: c_int) {
-    // SAFETY: as above.
+    // SAFETY: the C library returns a pointer to this thread's own word.
     unsafe { *libc::__errno_location() = value };
 }
 
-/// Calls `f` while the thread cannot be cancelled: `open` and `pwrite` would be points where it is,
+/// Calls `f` while the thread cannot be cancelled. `open` and `pwrite` are cancellation points,
 /// which `malloc` must not be.
 fn uncancelled<R>(f: impl FnOnce() -> R) -> R {
     unsafe extern "C" {
@@ -26,15 +26,15 @@ fn uncancelled<R>(f: impl FnOnce() -> R) -> R {
     }
     const DISABLE: c_int = 1;
     let mut old = 0;
-    // SAFETY: changes the calling thread's state, and back.
+    // SAFETY: changes the state of the calling thread, which is restored below.
     unsafe { pthread_setcancelstate(DISABLE, &raw mut old) };
     let result = f();
-    // SAFETY: as above.
+    // SAFETY: restores the state saved above.
     unsafe { pthread_setcancelstate(old, &raw mut old) };
     result
 }
 
-/// Which file an open descriptor is of.
+/// The identity of the file behind an open descriptor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     device: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Identity {
 impl Identity {
     pub(crate) fn of(fd: c_int) -> Option<Self> {
         let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
-        // SAFETY: room for what the call fills in when it succeeds.
+        // SAFETY: `stat` has room for the struct that a successful call fills in.
         let stat = unsafe {
             if libc::fstat(fd, stat.as_mut_ptr()) != 0 {
                 return None;
@@ -57,26 +57,27 @@ impl Identity {
     }
 }
 
-/// Why a file is not written to.
+/// The reason why a file is not written.
 pub(crate) enum Refused {
-    /// It cannot be opened or locked: an error number.
+    /// The file cannot be opened or locked. The value is the error number.
     System(c_int),
-    /// It is a folder, a pipe or a device.
+    /// The file is a folder, a pipe or a device.
     NotRegular,
-    /// Another process is writing to it.
+    /// Another process is writing to the file.
     Busy,
 }
 
-/// A trace's file, locked against other processes while it is open.
+/// The file of a trace, locked against other processes while it is open.
 pub(crate) struct File {
     fd: c_int,
     identity: Identity,
 }
 
 impl File {
-    /// Opens a file, new or cut to its first `keep` bytes.
+    /// Opens a file: a new one, or an existing one cut to its first `keep` bytes.
     pub(crate) fn create(path: &CStr, keep: u64) -> Result<Self, Refused> {
-        // Not to wait for the reader of a pipe, and not truncated before it is locked.
+        // Opening must not wait for the reader of a pipe, nor truncate the file before it is
+        // locked.
         let flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
         // SAFETY: a C string.
         let fd = uncancelled(|| unsafe { libc::open(path.as_ptr(), flags, 0o666) });
@@ -100,28 +101,29 @@ impl File {
                 Refused::System(error)
             });
         }
-        // SAFETY: as above.
+        // SAFETY: opened above.
         if unsafe { libc::ftruncate(fd, keep as libc::off_t) } != 0 {
             return refuse(Refused::System(errno()));
         }
         Ok(Self { fd: out_of_the_way(fd), identity })
     }
 
-    /// Appends whole lines at `end`, or takes back what was written of them and gives the error
-    /// number.
+    /// Appends whole lines at `end`. If that fails, it removes the part that was written and
+    /// returns the error number.
     pub(crate) fn append(&self, end: u64, lines: &[u8]) -> Result<(), c_int> {
-        // The program may have closed the descriptor and opened another file in its place.
+        // The program may have closed the descriptor and opened another file under its number.
         if Identity::of(self.fd) != Some(self.identity) {
             return Err(libc::EBADF);
         }
-        // A write beyond this limit raises a signal.
+        // A write beyond this limit would raise a signal.
         if end + lines.len() as u64 > limit(RLIMIT_FSIZE) {
             return Err(libc::EFBIG);
         }
         let mut rest = lines;
         while !rest.is_empty() {
             let at = end + (lines.len() - rest.len()) as u64;
-            // SAFETY: readable bytes. At an offset, so that no other use of the file moves it.
+            // SAFETY: readable bytes. The offset is explicit, so no other use of the file changes
+            // it.
             let wrote = uncancelled(|| unsafe {
                 libc::pwrite(self.fd, rest.as_ptr().cast(), rest.len(), at as libc::off_t)
             });
@@ -129,7 +131,7 @@ impl File {
                 rest = rest.get(wrote as usize..).unwrap_or_default();
             } else if wrote == 0 || errno() != libc::EINTR {
                 let error = if wrote == 0 { libc::ENOSPC } else { errno() };
-                // SAFETY: the file is ours.
+                // SAFETY: the file belongs to this tracer.
                 unsafe { libc::ftruncate(self.fd, end as libc::off_t) };
                 return Err(error);
             }
@@ -149,16 +151,16 @@ impl Drop for File {
 
 fn limit(resource: libc::__rlimit_resource_t) -> rlim_t {
     let mut limit = rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: room for what the call fills in.
+    // SAFETY: `limit` has room for the struct that the call fills in.
     unsafe { libc::getrlimit(resource, &raw mut limit) };
     limit.rlim_cur
 }
 
-/// The same file under a high number, where the system allows it, so that programs find the low
-/// numbers that they count on.
+/// Moves a file to a high descriptor number if the system allows it, so that programs find the low
+/// numbers they expect.
 fn out_of_the_way(fd: c_int) -> c_int {
     let least = limit(RLIMIT_NOFILE).min(1000).saturating_sub(16);
-    // SAFETY: an open descriptor, which is closed where there is a second one.
+    // SAFETY: an open descriptor, which is only closed if it has a duplicate.
     unsafe {
         let high = libc::fcntl(fd, F_DUPFD_CLOEXEC, least as c_int);
         if high < 0 {

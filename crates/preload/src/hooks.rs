@@ -1,14 +1,16 @@
-//! The functions that programs find instead of the C library's.
+//! The functions that programs call instead of the C library's.
 //!
-//! Each allocating one is a naked function that passes its return address on as one more argument:
-//! Rust has no way to ask for it. The stack stays as it was, so that unwinding sees the caller next.
+//! Each allocating function is naked and passes its return address on as one more argument, because
+//! Rust cannot read that address otherwise. The stack does not change, so unwinding sees the caller
+//! next.
 
 use crate::next;
 use crate::tracer;
 use libc::{ENOMEM, c_char, c_int, c_void, size_t};
 use std::arch::naked_asm;
 
-/// An exported function of so many integer arguments, and the one that does its work.
+/// Defines an exported function with the given integer arguments, and names the function that does
+/// its work.
 macro_rules! entry {
     ($name:ident($($argument:ident: $type:ty),*) -> $result:ty, $work:ident, $x86:literal, $arm:literal) => {
         /// See the C library's function of this name.
@@ -36,7 +38,7 @@ entry!(memalign(align: size_t, size: size_t) -> *mut c_void, memalign_for, "rdx"
 entry!(posix_memalign(to: *mut *mut c_void, align: size_t, size: size_t) -> c_int,
     posix_memalign_for, "rcx", "x3");
 
-/// Gets memory by `next`, which may be absent, and writes an allocation of `size` bytes.
+/// Allocates by `next`, which may be absent, and records an allocation of `size` bytes.
 fn allocate(size: usize, caller: usize, next: impl FnOnce() -> Option<*mut c_void>) -> *mut c_void {
     let inside = tracer::enter();
     let at = next().unwrap_or_else(no_memory);
@@ -53,8 +55,8 @@ fn no_memory() -> *mut c_void {
     std::ptr::null_mut()
 }
 
-// What "see above" is below: the arguments are the caller's, under the contract of the function of
-// that name, which is the one called.
+// "See above" in the functions below means: the arguments are the caller's, under the contract of
+// the C library function of that name, and that function is called.
 
 unsafe extern "C" fn malloc_for(size: size_t, caller: usize) -> *mut c_void {
     if !tracer::ready() {
@@ -111,7 +113,7 @@ unsafe extern "C" fn posix_memalign_for(
     if let Some(inside) = inside
         && error == 0
     {
-        // SAFETY: set by the call.
+        // SAFETY: the successful call has written `to`.
         inside.allocated(caller, unsafe { *to }, size);
     }
     error
@@ -119,11 +121,11 @@ unsafe extern "C" fn posix_memalign_for(
 
 unsafe extern "C" fn realloc_for(old: *mut c_void, size: size_t, caller: usize) -> *mut c_void {
     if old.is_null() {
-        // SAFETY: the same to the program, and to the trace.
+        // SAFETY: a `realloc` of null is a `malloc`, both for the program and for the trace.
         return unsafe { malloc_for(size, caller) };
     }
     if let Some(early) = next::early_size(old) {
-        // SAFETY: memory of its own, if any, for the bytes that both have.
+        // SAFETY: the new block, if any, is separate and has room for the bytes common to both.
         unsafe {
             let new = malloc_for(size, caller);
             if !new.is_null() {
@@ -163,7 +165,7 @@ pub unsafe extern "C" fn free(at: *mut c_void) {
 
 fn exit_now(status: c_int) -> ! {
     tracer::finish(false);
-    // SAFETY: ends the process; not by the next definition, which need not be known yet.
+    // SAFETY: ends the process. The next definition may not be known yet, so it is not called.
     unsafe { libc::syscall(libc::SYS_exit_group, status) };
     std::process::abort()
 }
@@ -181,7 +183,7 @@ pub extern "C" fn _Exit(status: c_int) -> ! {
     exit_now(status)
 }
 
-/// Functions that replace the program: what is in the buffer would go with it.
+/// Defines functions that replace the program, which would discard the text in the buffer.
 macro_rules! exec {
     ($($name:ident = $next:ident($($argument:ident: $type:ty),*);)*) => {$(
         /// See the C library's function of this name.

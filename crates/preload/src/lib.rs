@@ -1,59 +1,67 @@
-//! Writes what a program allocates and frees, as a trace for `silvics inspect --trace`.
+//! A shared object that traces the allocations and frees of a program, for `silvics inspect
+//! --trace`.
 //!
 //! ```text
 //! cargo build --release -p silvics-preload
 //! SILVICS_TRACE=/tmp/trace.%p LD_PRELOAD=target/release/libsilvics_preload.so PROGRAM
 //! ```
 //!
-//! | variable | means |
+//! | variable | meaning |
 //! |---|---|
-//! | `SILVICS_TRACE` | the file to write, `%p` in it the number of the process; without it nothing is traced |
-//! | `SILVICS_TRACE_DEPTH` | frames that make up a site, from 1 (the default: the direct caller) to 16 |
+//! | `SILVICS_TRACE` | the file to write, in which `%p` stands for the number of the process; without it nothing is traced |
+//! | `SILVICS_TRACE_DEPTH` | the number of frames that make up a site, from 1 (the default: the direct caller) to 16 |
 //!
-//! A value that cannot be used is one sentence on standard error, and the program runs untraced.
+//! If a value cannot be used, the tracer prints one sentence on standard error, and the program
+//! runs untraced.
 //!
 //! # What is traced
-//! `malloc`, `calloc`, `realloc`, `free`, `posix_memalign`, `aligned_alloc`, `memalign`, `valloc` and
-//! `pvalloc`, with the sizes that were asked for, from the first that follows the start of the C
-//! library. The format is that of `silvics_layout::Trace`. Kinds are allocation sites:
-//! `OBJECT!FUNCTION+0xOFFSET` of the address that the call returns to, or `OBJECT+0xOFFSET` where no
-//! dynamic symbol holds it (`addr2line -f -e OBJECT 0xOFFSET` knows more, where there is debug
-//! information), or `?+0xADDRESS` in code that belongs to no object. If all sites lie in a wrapper
-//! (`operator new`, `g_malloc`), take more frames: they are joined by `<`, the innermost first, and
-//! found by unwinding, which costs about a microsecond each.
+//! The tracer records `malloc`, `calloc`, `realloc`, `free`, `posix_memalign`, `aligned_alloc`,
+//! `memalign`, `valloc` and `pvalloc`, with the requested sizes. It begins with the first call
+//! after the C library has started. `silvics_layout::Trace` describes the format.
 //!
-//! Nothing is seen of programs that are linked statically, bring their own `malloc` or run with more
-//! rights than their user, nor of `mmap`. A site in a library that was unloaded may lend its name to
-//! code that is loaded in its place.
+//! Kinds are allocation sites. A site is named after the address to which the call returns:
+//! `OBJECT!FUNCTION+0xOFFSET`, or `OBJECT+0xOFFSET` if no dynamic symbol contains it. (`addr2line
+//! -f -e OBJECT 0xOFFSET` shows more if there is debug information.) Code that belongs to no object
+//! is named `?+0xADDRESS`. If all sites lie in a wrapper (`operator new`, `g_malloc`), record more
+//! frames. They are joined by `<`, the innermost first, and found by unwinding, which costs about a
+//! microsecond each.
+//!
+//! The tracer does not see `mmap`. Nor does it see programs that are linked statically, that bring
+//! their own `malloc`, or that run with more rights than their user. If a library was unloaded,
+//! code loaded in its place may get the name of one of its sites.
 //!
 //! # Processes
-//! One process at a time writes to a file, which is locked meanwhile: children leave their parent's
-//! alone, and with `%p` in the name each has its own. (So of `timeout 9 PROGRAM` without `%p` it is
-//! `timeout` that is traced: write `timeout 9 env LD_PRELOAD=… PROGRAM`.) A child's trace begins at
-//! the fork: frees of older objects are unknown in it. Its sites have names where the C library finds
-//! an object without a lock (glibc 2.35); elsewhere they are addresses of one frame. After an `exec`
-//! the new program's trace takes the place of the old one's. A file that another process is writing
-//! is left to it without a word.
+//! One process at a time writes to a file, and locks it meanwhile. Children leave their parent's
+//! file alone; with `%p` in the name each process has its own. (So `timeout 9 PROGRAM` without `%p`
+//! traces `timeout`: write `timeout 9 env LD_PRELOAD=… PROGRAM`.)
 //!
-//! A child of `vfork` allocates in its parent's memory, so the parent's trace has it. What the child
-//! cannot write, because it closed the descriptor or lowered a limit, its parent writes: of more than
-//! 128 KiB of text the rest is missing, and its events are counted on standard error. Only where the
-//! kernel cannot tell it from a copy (before Linux 4.14, and in some emulators) it is missing; so is
-//! there what a child of `fork` allocates in handlers that libraries registered before this object
-//! (`pthread_atfork`), and all of a child that was made without handlers.
+//! A child's trace begins at the fork, so frees of older objects are unknown in it. Its sites have
+//! names if the C library finds an object without a lock (glibc 2.35); otherwise they are addresses
+//! of one frame. After an `exec`, the new program's trace replaces the old one's. If another
+//! process is writing to the file, the tracer silently leaves it alone.
+//!
+//! A child of `vfork` allocates in its parent's memory, so the parent's trace contains its events.
+//! If the child cannot write them, because it closed the descriptor or lowered a limit, the parent
+//! does so later. It keeps 128 KiB of text; further events are lost, and their number is printed on
+//! standard error.
+//!
+//! Some kernels (before Linux 4.14) and emulators do not let the tracer distinguish a child of
+//! `vfork` from a copy. There the events of such a child are missing. So are the events of a `fork`
+//! child's handlers that libraries registered before this object (`pthread_atfork`), and all events
+//! of a child that was made without handlers.
 //!
 //! # When the last lines are written
-//! At `exit`, `_exit` and `exec` (except `execl` and its like). A program that is killed by a signal
-//! loses at most 64 KiB of text, its last lines. A file that cannot be written any more, or no memory
-//! for the name of a site, ends the trace, with a sentence on standard error; what it holds by then is
-//! whole.
+//! The buffer is written at `exit`, `_exit` and `exec` (except `execl` and its variants). A program
+//! killed by a signal loses at most its last 64 KiB of text. The trace ends early, with a sentence
+//! on standard error, if the file cannot be written any more or memory for the name of a site
+//! cannot be allocated. The part written by then is valid.
 //!
-//! # What the program notices
-//! Time, a descriptor with a high number, and a key for thread-specific values. Error numbers are
-//! kept. The tracer's memory is static or mapped; only unwinding may allocate, untraced. All threads
-//! take turns at one lock, under which `realloc` runs.
+//! # Effects on the program
+//! The tracer takes time, a descriptor with a high number, and a key for thread-specific values. It
+//! preserves error numbers. Its memory is static or mapped; only unwinding may allocate, untraced.
+//! All threads take turns at one lock, under which `realloc` runs.
 
-// Elsewhere the object is empty.
+// On other platforms the object is empty.
 #![cfg(all(
     target_os = "linux",
     target_env = "gnu",

@@ -1,16 +1,16 @@
-//! Names of return addresses, and the frames of a call.
+//! The names of return addresses, and the frames of a call.
 //!
-//! Not by `dladdr`: it takes the lock that `dlopen` holds while it runs constructors. A constructor
-//! that waits for a thread which allocates would wait for ever. Nor by `dl_iterate_phdr`: its lock is
-//! held for moments, but a child whose parent's thread held it at the `fork` never gets it.
-//! `_dl_find_object` takes none (glibc 2.35, `dlfcn.h`). The symbols are those that `dladdr` knows, of
-//! the dynamic table.
+//! `dladdr` is not used: it takes the lock that `dlopen` holds while it runs constructors. A
+//! constructor that waits for an allocating thread would wait for ever. `dl_iterate_phdr` holds its
+//! lock only briefly, but a child whose parent's thread held it at the `fork` never gets it.
+//! `_dl_find_object` takes no lock (glibc 2.35, `dlfcn.h`). The symbols are those that `dladdr`
+//! knows, of the dynamic table.
 //!
-//! The frames behind the first are libgcc's (`_Unwind_Backtrace`), which needs no frame pointers and
-//! stops where it finds no unwind information. It finds that by `_dl_find_object` as well (GCC 12).
+//! libgcc finds the frames behind the first (`_Unwind_Backtrace`). It needs no frame pointers, and
+//! stops if it finds no unwind information. It finds this by `_dl_find_object` as well (GCC 12).
 //!
-//! Older C libraries have `dl_iterate_phdr` alone, for both. There a copied process (`fork.rs`) goes
-//! without: its sites are addresses, of one frame.
+//! Older C libraries only have `dl_iterate_phdr`, for both purposes. With them, a copied process
+//! (`fork.rs`) uses neither: its sites are addresses of one frame.
 
 use crate::fork;
 use crate::next;
@@ -23,14 +23,14 @@ use libc::{
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 
-/// The longest name of an object or function; of longer functions only the object is named, so that
-/// no two sites get one name.
+/// The longest name of an object or a function. If a function's name is longer, only the object is
+/// named, so that no two sites get one name.
 const PART_MAX: usize = 255;
 
-/// Bytes that are enough for the names of all frames of a site.
+/// The bytes sufficient for the names of all frames of a site.
 pub(crate) const NAME_MAX: usize = DEPTH_MAX * (2 * PART_MAX + 32);
 
-// Tags of the dynamic section (ELF gABI, chapter 5; the GNU hash table is an extension).
+// The tags of the dynamic section (ELF gABI, chapter 5; the GNU hash table is an extension).
 const DT_HASH: i64 = 4;
 const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
@@ -42,7 +42,7 @@ unsafe extern "C" {
     fn _Unwind_GetIP(context: *mut c_void) -> usize;
 }
 type Step = extern "C" fn(*mut c_void, *mut c_void) -> c_int;
-/// Of libgcc's `_Unwind_Reason_Code`: what a step returns to go on and to end.
+/// Values of libgcc's `_Unwind_Reason_Code` by which a step continues or ends the walk.
 const URC_NO_REASON: c_int = 0;
 const URC_NORMAL_STOP: c_int = 4;
 
@@ -58,7 +58,7 @@ pub(crate) struct DlFindObject {
 }
 const _: () = assert!(size_of::<DlFindObject>() == 96);
 
-/// An object's place, path and dynamic section: the head of `struct link_map` of `link.h`.
+/// The place, path and dynamic section of an object: the head of `struct link_map` of `link.h`.
 #[repr(C)]
 struct LinkMap {
     base: usize,
@@ -71,18 +71,18 @@ struct Walk {
     frames: Frames,
     count: usize,
     depth: usize,
-    /// Frames met before the caller's, which are ours.
+    /// The number of frames met before the caller's, which belong to the tracer.
     own: usize,
 }
 
 extern "C" fn step(context: *mut c_void, walk: *mut c_void) -> c_int {
-    // SAFETY: what `frames` passes, which waits for the walk.
+    // SAFETY: `frames` passes it, and waits for the walk.
     let walk = unsafe { &mut *walk.cast::<Walk>() };
-    // SAFETY: the unwinder's own context.
+    // SAFETY: the context is the unwinder's own.
     let address = unsafe { _Unwind_GetIP(context) };
     if walk.count == 0 && address != walk.caller {
         walk.own += 1;
-        // A caller without unwind information is never met.
+        // The walk never meets a caller without unwind information.
         return if walk.own < 2 * DEPTH_MAX { URC_NO_REASON } else { URC_NORMAL_STOP };
     }
     if address == 0 {
@@ -95,17 +95,17 @@ extern "C" fn step(context: *mut c_void, walk: *mut c_void) -> c_int {
     if walk.count < walk.depth { URC_NO_REASON } else { URC_NORMAL_STOP }
 }
 
-/// Whether the loader's lock may be needed and never be free again.
+/// Whether the loader's lock may be needed and may never be free again.
 fn is_shut_out() -> bool {
     next::DL_FIND_OBJECT.get().is_none() && fork::was_copied()
 }
 
-/// The return addresses of the call that returns to `caller`: `depth` of them, or as many as can be
+/// The return addresses of the call that returns to `caller`: `depth` of them, or as many as are
 /// found.
 pub(crate) fn frames(caller: usize, depth: usize) -> Frames {
     let mut walk = Walk { caller, frames: [0; DEPTH_MAX], count: 0, depth, own: 0 };
     if depth > 1 && !is_shut_out() {
-        // SAFETY: the step and the walk belong together, and the walk lives until the call returns.
+        // SAFETY: `step` and `walk` belong together, and `walk` lives until the call returns.
         unsafe { _Unwind_Backtrace(step, (&raw mut walk).cast()) };
     }
     if walk.count == 0 {
@@ -114,14 +114,15 @@ pub(crate) fn frames(caller: usize, depth: usize) -> Frames {
     walk.frames
 }
 
-/// Writes the names of frames, innermost first, joined by `<`.
+/// Writes the names of frames, the innermost first, joined by `<`.
 pub(crate) fn write<B: AsRef<[u8]> + AsMut<[u8]>>(frames: &Frames, to: &mut Text<B>) {
     let used = frames.iter().take_while(|frame| **frame != 0);
     for (at, frame) in used.enumerate() {
         if at > 0 {
             to.push(b"<");
         }
-        // The call lies before the address it returns to, which may be another function's.
+        // The call lies before the address to which it returns, which may belong to the next
+        // function.
         if let Some(found) = find(frame - 1) {
             found.write(*frame, to);
         } else {
@@ -131,7 +132,7 @@ pub(crate) fn write<B: AsRef<[u8]> + AsMut<[u8]>>(frames: &Frames, to: &mut Text
     }
 }
 
-/// What the address of a call belongs to that this thread is in.
+/// Finds the object and function of the address of a call that this thread is in.
 fn find(address: usize) -> Option<Found> {
     let Some(find_object) = next::DL_FIND_OBJECT.get() else {
         let mut search = Search { address, found: None };
@@ -142,14 +143,14 @@ fn find(address: usize) -> Option<Found> {
         return search.found;
     };
     let mut object = MaybeUninit::uninit();
-    // SAFETY: room for what the call fills in when it returns 0.
+    // SAFETY: `object` has room for the struct that the call fills in if it returns 0.
     let object = unsafe {
         if find_object(address as *mut c_void, object.as_mut_ptr()) != 0 {
             return None;
         }
         object.assume_init()
     };
-    // SAFETY: the object stays loaded, because this thread returns to it.
+    // SAFETY: the object stays loaded, because this thread returns into it.
     Some(unsafe { Found::new(&*object.link_map, address) })
 }
 
@@ -158,14 +159,15 @@ struct Search {
     found: Option<Found>,
 }
 
-/// What an address belongs to. Copied: `visit` may not keep what the lock guards.
+/// The object and function of an address. Their names are copied, because `visit` must not keep
+/// data that the lock protects.
 struct Found {
     object: Part,
     base: usize,
     function: Option<(Part, usize)>,
 }
 
-/// A name cut to its first bytes.
+/// A name, cut to its first bytes.
 struct Part {
     bytes: [u8; PART_MAX],
     len: usize,
@@ -190,7 +192,7 @@ impl Found {
     /// The object stays loaded during the call.
     unsafe fn new(object: &LinkMap, address: usize) -> Self {
         let LinkMap { base, path, dynamic } = *object;
-        // SAFETY: the dynamic section of a loaded object.
+        // SAFETY: the dynamic section belongs to an object that stays loaded.
         let function =
             (!dynamic.is_null()).then(|| unsafe { function_at(base, dynamic, address) }).flatten();
         Self { object: object_name(path), base, function }
@@ -198,7 +200,7 @@ impl Found {
 
     fn write<B: AsRef<[u8]> + AsMut<[u8]>>(&self, frame: usize, to: &mut Text<B>) {
         match self.object.as_bytes() {
-            // Would begin a comment.
+            // This character would begin a comment.
             [b'#', rest @ ..] => {
                 to.push(b"_");
                 to.push_clean(rest);
@@ -219,12 +221,12 @@ impl Found {
 }
 
 unsafe extern "C" fn visit(info: *mut dl_phdr_info, _: size_t, search: *mut c_void) -> c_int {
-    // SAFETY: what `find` passes, which waits for the search.
+    // SAFETY: `find` passes it, and waits for the search.
     let search = unsafe { &mut *search.cast::<Search>() };
-    // SAFETY: the loader's description of an object, which stays loaded during the call.
+    // SAFETY: the loader's description of an object that stays loaded during the call.
     let info = unsafe { &*info };
     let base = info.dlpi_addr as usize;
-    // SAFETY: as above.
+    // SAFETY: the loader's description of an object that stays loaded during the call.
     let headers: &[Elf64_Phdr] =
         unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     let holds = |header: &Elf64_Phdr| {
@@ -237,30 +239,30 @@ unsafe extern "C" fn visit(info: *mut dl_phdr_info, _: size_t, search: *mut c_vo
     let dynamic = headers.iter().find(|header| header.p_type == PT_DYNAMIC);
     let dynamic = dynamic.map_or(0, |header| base.wrapping_add(header.p_vaddr as usize));
     let object = LinkMap { base, path: info.dlpi_name, dynamic: dynamic as *const [i64; 2] };
-    // SAFETY: as above.
+    // SAFETY: the object stays loaded during the call.
     search.found = Some(unsafe { Found::new(&object, search.address) });
     1
 }
 
-/// The last part of an object's path; the program has none.
+/// The last part of an object's path. The program itself has no path.
 fn object_name(path: *const c_char) -> Part {
-    // SAFETY: the loader's strings, the second of which is set before any constructor runs.
+    // SAFETY: both are strings of the loader; the second one is set before any constructor runs.
     let (path, program) = unsafe { (bytes(path), bytes(program_invocation_short_name)) };
     let path = if path.is_empty() { program } else { path };
     Part::new(path.rsplit(|byte| *byte == b'/').next().unwrap_or_default())
 }
 
 /// # Safety
-/// A C string or null.
+/// `text` is a C string or null.
 unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, a C string if it is not null.
     if text.is_null() { b"" } else { unsafe { CStr::from_ptr(text) }.to_bytes() }
 }
 
-/// The function of an object's dynamic symbols that holds an address.
+/// The function that contains an address, by the dynamic symbols of an object.
 ///
 /// # Safety
-/// The base and the dynamic section of an object that stays loaded.
+/// `base` and `entry` are the base and the dynamic section of an object that stays loaded.
 unsafe fn function_at(
     base: usize,
     mut entry: *const [i64; 2],
@@ -271,7 +273,7 @@ unsafe fn function_at(
     while let [tag, value] = unsafe { entry.read() }
         && tag != 0
     {
-        // glibc has made addresses of these offsets, other loaders and the vDSO have not.
+        // glibc has turned these offsets into addresses; other loaders and the vDSO have not.
         let value = if (value as usize) < base { base + value as usize } else { value as usize };
         match tag {
             DT_SYMTAB => symbols = value,
@@ -280,42 +282,43 @@ unsafe fn function_at(
             DT_GNU_HASH => gnu_hash = value,
             _ => {}
         }
-        // SAFETY: not beyond the last entry.
+        // SAFETY: the current entry is not the last one.
         entry = unsafe { entry.add(1) };
     }
     if symbols == 0 || strings == 0 {
         return None;
     }
-    // SAFETY: the hash tables and the symbols of this object.
+    // SAFETY: the addresses are those of the object's hash tables and symbols.
     let symbols: &[Elf64_Sym] = unsafe {
         let count = match (hash, gnu_hash) {
             (0, 0) => 0,
             (0, table) => gnu_hash_symbols(table as *const u32),
-            // Its second word is the number of chains, one for each symbol.
+            // The second word of the table is the number of chains, one for each symbol.
             (table, _) => (table as *const u32).add(1).read() as usize,
         };
         std::slice::from_raw_parts(symbols as *const Elf64_Sym, count)
     };
     let offset = address.wrapping_sub(base) as u64;
     let holds = |symbol: &&Elf64_Sym| {
-        // Thread-local symbols (type 6) are offsets into something else.
+        // Thread-local symbols (type 6) are offsets, not addresses.
         symbol.st_shndx != 0
             && symbol.st_info & 15 != 6
             && offset.wrapping_sub(symbol.st_value) < symbol.st_size
     };
     let symbol = symbols.iter().filter(holds).max_by_key(|symbol| symbol.st_value)?;
-    // SAFETY: a string of the object's table.
+    // SAFETY: a string in the object's table.
     let name = unsafe { bytes((strings + symbol.st_name as usize) as *const c_char) };
     (name.len() <= PART_MAX).then(|| (Part::new(name), base.wrapping_add(symbol.st_value as usize)))
 }
 
-/// How many symbols a GNU hash table covers: one past the end of the chain that begins last.
+/// The number of symbols that a GNU hash table covers: one past the end of the chain that begins
+/// last.
 ///
 /// # Safety
-/// The table of a loaded object.
+/// `table` is the hash table of a loaded object.
 unsafe fn gnu_hash_symbols(table: *const u32) -> usize {
-    // SAFETY: four words, the Bloom filter of 64-bit words, the buckets, the chains; a chain ends
-    // with an odd word.
+    // SAFETY: the table consists of four words, the Bloom filter of 64-bit words, the buckets, and
+    // the chains. A chain ends with an odd word.
     unsafe {
         let [buckets, first, filter, _] = table.cast::<[u32; 4]>().read();
         let heads = table.add(4 + 2 * filter as usize);

@@ -1,15 +1,15 @@
-//! The definitions that would be called if this object were not loaded, and the memory for calls
-//! that come before these are known.
+//! The definitions that would be called if this object were not loaded, and memory for calls that
+//! come before these are known.
 //!
-//! `dlsym` may allocate. What is asked for meanwhile comes from a small static arena and is never
-//! given back; `free` and `realloc` know its addresses.
+//! `dlsym` may allocate. Memory requested meanwhile comes from a small static arena and is never
+//! reused; `free` and `realloc` recognise its addresses.
 //!
 //! # Memory ordering
 //!
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `Next.at` | `get` | Relaxed | – | an address of code that was mapped before; null until it is known |
-//! | `Next.at` | `resolve` | Relaxed | – | read behind the phase, whose store releases (`tracer.rs`) |
+//! | `Next.at` | `get` | Relaxed | – | an address of code that was mapped before, or null until it is known |
+//! | `Next.at` | `resolve` | Relaxed | – | read after the phase, whose store releases (`tracer.rs`) |
 //! | `USED` | `fetch_add` | Relaxed | – | gives each caller bytes of its own; nothing is published |
 
 use crate::name::DlFindObject;
@@ -19,7 +19,7 @@ use silvics_sync::cell::UnsafeCell;
 use std::ffi::CStr;
 use std::marker::PhantomData;
 
-/// A function of type `F` that a library behind this one defines.
+/// A function of type `F` that a library loaded after this one defines.
 pub(crate) struct Next<F> {
     name: &'static CStr,
     at: AtomicPtr<c_void>,
@@ -33,16 +33,16 @@ impl<F: Copy> Next<F> {
     }
 
     fn resolve(&self) {
-        // SAFETY: a C string and a handle that is always valid.
+        // SAFETY: a C string, and a handle that is always valid.
         let at = unsafe { dlsym(RTLD_NEXT, self.name.as_ptr()) };
         self.at.store(at, Ordering::Relaxed);
     }
 
-    /// The function, where there is one and [`resolve_all`] has run.
+    /// The function, if there is one and [`resolve_all`] has run.
     pub(crate) fn get(&self) -> Option<F> {
         let at = self.at.load(Ordering::Relaxed);
-        // SAFETY: F is a pointer to a function (asserted by its size, and each static below) of the
-        // type that C gives the symbol of this name.
+        // SAFETY: F is a function pointer (its size is asserted, and each static below names one)
+        // of the type that C gives to the symbol of this name.
         (!at.is_null()).then(|| unsafe { std::mem::transmute_copy(&at) })
     }
 }
@@ -52,7 +52,8 @@ macro_rules! next {
         $(pub(crate) static $name: Next<unsafe extern "C" fn($($argument),*) -> $result> =
             Next::new($symbol);)*
 
-        /// Looks all of them up. What is absent stays so: its callers report no memory or do without.
+        /// Looks up all of them. A missing one stays null; its callers report that there is no
+        /// memory, or do without.
         pub(crate) fn resolve_all() {
             $($name.resolve();)*
         }
@@ -79,9 +80,9 @@ next! {
     DL_FIND_OBJECT = c"_dl_find_object": fn(*mut c_void, *mut DlFindObject) -> c_int;
 }
 
-/// The arena's bytes. glibc asks for some dozens.
+/// The bytes of the arena. glibc requests some dozens.
 const ARENA: usize = 16 << 10;
-/// Behind the length of each block, and for any type.
+/// The alignment of blocks, sufficient for any type, and the room for the length in front of each.
 const ALIGN: usize = 16;
 
 #[repr(align(16))]
@@ -92,11 +93,11 @@ unsafe impl Sync for Arena {}
 static ARENA_BYTES: Arena = Arena(UnsafeCell::new([0; ARENA]));
 static USED: AtomicUsize = AtomicUsize::new(0);
 
-/// Zeroed memory of the arena for `size` bytes, or null where it is used up.
+/// Zeroed memory of the arena for `size` bytes, or null if the arena is used up.
 pub(crate) fn early(size: usize) -> *mut c_void {
     let whole = size.min(ARENA).next_multiple_of(ALIGN) + ALIGN;
     let start = USED.fetch_add(whole, Ordering::Relaxed);
-    // A sum that is too large stays so: there are not enough calls to wrap it.
+    // A sum that is too large stays too large: there are not enough calls to wrap it.
     if size > ARENA || start + whole > ARENA {
         return std::ptr::null_mut();
     }
@@ -108,10 +109,11 @@ pub(crate) fn early(size: usize) -> *mut c_void {
     })
 }
 
-/// The length of the block of the arena that begins at `at`, if it is one.
+/// The length of the block of the arena that begins at `at`, or `None` for any other address.
 pub(crate) fn early_size(at: *const c_void) -> Option<usize> {
     let arena = ARENA_BYTES.0.with(<*const [u8; ARENA]>::addr);
-    // SAFETY: addresses in the arena are those that `early` gave out, behind their length.
+    // SAFETY: every address in the arena that a caller has came from `early`, and the length lies
+    // in front of it.
     (arena..arena + ARENA)
         .contains(&at.addr())
         .then(|| unsafe { at.byte_sub(ALIGN).cast::<usize>().read() })

@@ -1,11 +1,11 @@
-//! What is said on standard error.
+//! Messages on standard error.
 
 use crate::file::{Identity, Refused};
 use crate::text::Text;
 use libc::c_int;
 use std::ffi::CStr;
 
-/// Why a program runs untraced.
+/// The reason why a program runs untraced.
 pub(crate) enum Refusal<'a> {
     NoPath,
     LongPath,
@@ -14,23 +14,23 @@ pub(crate) enum Refusal<'a> {
     File(Refused),
 }
 
-/// What standard error was at the start: nothing is said to anything else.
+/// The standard error of the program's start. Messages go to no other file.
 pub(crate) struct Stderr(Option<Identity>);
 
 impl Stderr {
-    /// None, to which nothing is said.
+    /// No standard error: messages are dropped.
     pub(crate) const fn none() -> Self {
         Self(None)
     }
 
-    /// The one that there is.
+    /// The current standard error.
     pub(crate) fn now() -> Self {
         Self(Identity::of(2))
     }
 
-    /// Says why the program runs untraced, whose trace was to go to `path`.
+    /// Reports why a program runs untraced. Its trace was to go to `path`.
     pub(crate) fn untraced(&self, refusal: &Refusal<'_>, path: &[u8]) {
-        /// A value, or its first bytes.
+        /// Appends a value, or its first bytes.
         fn push_shown(text: &mut Text<[u8; 512]>, value: &[u8]) {
             text.push_clean(value.get(..value.len().min(200)).unwrap_or_default());
         }
@@ -46,7 +46,9 @@ impl Stderr {
                 push_shown(&mut text, value);
                 text.push(b"`: give a number of frames from 1 to 16, or none");
             }
-            Refusal::NoKey => text.push(b"there are no thread-specific keys left: load it first"),
+            Refusal::NoKey => {
+                text.push(b"there are no thread-specific keys left: preload this object first");
+            }
             Refusal::File(refused) => {
                 text.push(b"SILVICS_TRACE is `");
                 push_shown(&mut text, path);
@@ -58,7 +60,7 @@ impl Stderr {
                         text.push(b"): name a file that can");
                     }
                     Refused::NotRegular => text.push(b"is no regular file: name one"),
-                    // A parent's child, most of the time, and nothing that anybody did wrong.
+                    // Usually a child meets its parent's file, which is no mistake.
                     Refused::Busy => return,
                 }
             }
@@ -67,23 +69,23 @@ impl Stderr {
         self.say(&text);
     }
 
-    /// Says that the trace ends before the program, by an error number.
+    /// Reports by an error number why the trace ends before the program.
     pub(crate) fn ends_early(&self, error: c_int) {
         let mut text = Text::new([0_u8; 512]);
         text.push(b"silvics-preload: the trace ends early because it cannot be written (");
         push_error(&mut text, error);
-        text.push(b"): what it holds is whole; remove the cause and run the program again\n");
+        text.push(b"): the part written is valid; remove the cause and run the program again\n");
         self.say(&text);
     }
 
-    /// Says how many events the trace lacks that children could not write.
+    /// Reports how many events are missing in the trace because children could not write them.
     pub(crate) fn lacks(&self, events: usize) {
         let mut text = Text::new([0_u8; 512]);
         text.push(b"silvics-preload: ");
         text.push_decimal(events);
         text.push(
-            b" events are missing in the trace: a child by vfork could not write them; have it close \
-              descriptors and lower limits after it allocates\n",
+            b" events are missing in the trace: a child of vfork could not write them; \
+              let it close descriptors and lower limits after it allocates\n",
         );
         self.say(&text);
     }
@@ -91,7 +93,7 @@ impl Stderr {
     fn say<const N: usize>(&self, text: &Text<[u8; N]>) {
         if self.0.is_some() && Identity::of(2) == self.0 {
             let text = text.written();
-            // SAFETY: readable bytes. What standard error does not take is lost.
+            // SAFETY: readable bytes. Bytes that standard error does not accept are lost.
             unsafe { libc::syscall(libc::SYS_write, 2, text.as_ptr(), text.len()) };
         }
     }
@@ -99,7 +101,7 @@ impl Stderr {
 
 fn push_error<const N: usize>(text: &mut Text<[u8; N]>, error: c_int) {
     let mut message = [0_u8; 128];
-    // SAFETY: room for what the call fills in.
+    // SAFETY: `message` has room for the text that the call writes.
     let failed = unsafe { libc::strerror_r(error, message.as_mut_ptr().cast(), message.len()) };
     match CStr::from_bytes_until_nul(&message) {
         Ok(message) if failed == 0 => text.push(message.to_bytes()),

@@ -1,29 +1,29 @@
-//! Allocation sites by their return addresses: an open-addressing table in mapped memory.
+//! Allocation sites by their return addresses, in an open-addressing table in mapped memory.
 
 use libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE, c_void, mmap, munmap};
 
 /// The most frames of a site.
 pub(crate) const DEPTH_MAX: usize = 16;
 
-/// The return addresses of a call, innermost first; zeros behind the last.
+/// The return addresses of a call, the innermost first, with zeros behind the last.
 pub(crate) type Frames = [usize; DEPTH_MAX];
 
 /// Zeroed memory from the system.
 pub(crate) struct Mapped<T: 'static>(&'static mut [T]);
 
 impl<T> Mapped<T> {
-    /// `count` zeros, or `None` where the system has no memory.
+    /// Maps `count` zeroed values. Returns `None` if the system refuses.
     ///
     /// # Safety
-    /// Zeros are a value of `T`, whose alignment is at most a page.
+    /// Zeros are a valid value of `T`, whose alignment is at most a page.
     pub(crate) unsafe fn zeros(count: usize) -> Option<Self> {
         let protection = PROT_READ | PROT_WRITE;
         let bytes = count.checked_mul(size_of::<T>())?;
-        // SAFETY: a new mapping, where nothing was.
+        // SAFETY: a new anonymous mapping replaces no existing one.
         let at = unsafe {
             mmap(std::ptr::null_mut(), bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
         };
-        // SAFETY: mapped above for this alone; zeros are a value by the contract.
+        // SAFETY: mapped above for this value alone; zeros are valid by the contract.
         (at != MAP_FAILED)
             .then(|| Self(unsafe { std::slice::from_raw_parts_mut(at.cast(), count) }))
     }
@@ -43,21 +43,21 @@ impl<T> AsMut<[T]> for Mapped<T> {
 
 impl<T> Drop for Mapped<T> {
     fn drop(&mut self) {
-        // SAFETY: mapped by `zeros` with this length, and nobody keeps the slice.
+        // SAFETY: `zeros` mapped it with this length, and nobody keeps the slice.
         unsafe { munmap(self.0.as_mut_ptr().cast::<c_void>(), size_of_val(self.0)) };
     }
 }
 
-/// A site's frames and its number from 1; 0 where there is none.
+/// The frames of a site and its number, counted from 1; number 0 marks an empty slot.
 #[derive(Clone, Copy)]
 struct Slot {
     frames: Frames,
     number: usize,
 }
 
-/// The sites met so far, numbered from 1 in the order in which they came.
+/// The sites met so far, numbered from 1 in the order of their first use.
 pub(crate) struct Sites {
-    /// A power of two of them, at most half of them used.
+    /// A power of two of slots, of which at most half are used.
     slots: Option<Mapped<Slot>>,
     used: usize,
 }
@@ -67,14 +67,14 @@ impl Sites {
         Self { slots: None, used: 0 }
     }
 
-    /// The number of a site that was added.
+    /// The number of a known site, or `None`.
     pub(crate) fn find(&self, frames: &Frames) -> Option<usize> {
         let slots = self.slots.as_ref()?.as_ref();
         let slot = slots.get(place(slots, frames)?)?;
         (slot.number > 0).then_some(slot.number)
     }
 
-    /// Adds a site that is not there and returns its number, or `None` where there is no memory.
+    /// Adds a new site and returns its number, or `None` if an allocation failed.
     pub(crate) fn add(&mut self, frames: Frames) -> Option<usize> {
         let size = self.slots.as_ref().map_or(0, |slots| slots.as_ref().len());
         if size < 2 * (self.used + 1) {
@@ -86,7 +86,7 @@ impl Sites {
     }
 
     fn grow(&mut self, size: usize) -> Option<()> {
-        // SAFETY: a slot of zeros has no frames and no number.
+        // SAFETY: a slot of zeros is a valid, empty one.
         let mut larger = unsafe { Mapped::<Slot>::zeros(size) }?;
         let known = self.slots.iter().flat_map(AsRef::as_ref);
         for slot in known.filter(|slot| slot.number > 0) {
@@ -97,7 +97,7 @@ impl Sites {
     }
 }
 
-/// Where the site with these frames is, or would be.
+/// The index of the slot that contains these frames, or would contain them.
 fn place(slots: &[Slot], frames: &Frames) -> Option<usize> {
     let mask = slots.len().checked_sub(1)?;
     // The multiplier of Fibonacci hashing (Knuth, volume 3, section 6.4).

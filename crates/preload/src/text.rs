@@ -1,13 +1,13 @@
 //! Text in memory of a fixed size: formatting without an allocation.
 
-/// Text at the start of `bytes`.
+/// Text at the start of the buffer `bytes`.
 pub(crate) struct Text<B> {
     bytes: B,
     len: usize,
 }
 
 impl<B> Text<B> {
-    /// No text yet.
+    /// Makes an empty text.
     pub(crate) const fn new(bytes: B) -> Self {
         Self { bytes, len: 0 }
     }
@@ -22,12 +22,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Text<B> {
         self.bytes.as_ref().get(..self.len).unwrap_or_default()
     }
 
-    /// How many more bytes fit.
+    /// The number of bytes that still fit.
     pub(crate) fn room(&self) -> usize {
         self.bytes.as_ref().len() - self.len
     }
 
-    /// Appends; what does not fit is left out, so that nothing here can panic.
+    /// Appends a piece. Bytes that do not fit are left out, so that this cannot panic.
     pub(crate) fn push(&mut self, piece: &[u8]) {
         let free = self.bytes.as_mut().get_mut(self.len..).unwrap_or_default();
         for (to, from) in free.iter_mut().zip(piece) {
@@ -36,7 +36,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Text<B> {
         self.len += piece.len().min(free.len());
     }
 
-    /// Appends printable ASCII as it is and an underscore for any other byte.
+    /// Appends a piece, with an underscore in place of every byte that is not printable ASCII.
     pub(crate) fn push_clean(&mut self, piece: &[u8]) {
         for byte in piece {
             self.push(&[if byte.is_ascii_graphic() { *byte } else { b'_' }]);

@@ -1,27 +1,28 @@
-//! What is traced, and the state of it.
+//! The tracer: which events are recorded, and its state.
 //!
 //! # Order
 //! All events go through one buffer under one lock. An allocation is written after the memory was
-//! got, a free before it is given back, and a `realloc` happens under the lock; so of two events of
-//! one address, the one that happened first is written first, whichever threads they are of.
+//! obtained, and a free before it is returned; a `realloc` happens under the lock. So of two events
+//! at one address, the earlier one is written first, whichever threads they belong to.
 //!
-//! # No way back into itself
-//! A thread that is inside is marked by a `pthread_setspecific` value, and what it allocates there is
-//! passed on untraced. Not by a `thread_local!`: reaching one can make the loader allocate (after a
-//! `dlopen`, to enlarge the thread's table), which would come back here before the mark is read. A
-//! key made this early has its place in the thread's own control block.
+//! # No recursion
+//! A `pthread_setspecific` value marks a thread that is inside the tracer. Its allocations there
+//! are passed on untraced. A `thread_local!` would not do: accessing one can make the loader
+//! allocate (after a `dlopen`, to enlarge the thread's table). That allocation would call the
+//! tracer again before the mark is read. A key made this early has its place in the thread's own
+//! control block.
 //!
 //! # Memory ordering
 //!
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `PHASE` | `ready`, `begin` loads | Acquire | `begin` stores | the next definitions and the key are there |
-//! | `PHASE` | `begin` exchanges | AcqRel / Acquire | `begin` stores | one thread does each step, behind the one before |
-//! | `PHASE` | `begin` stores | Release | `ready` | publishes what the step set up |
-//! | `TRACING` | `enter` | Acquire | `start` | key and depth are set; an old value costs an event or a lock |
-//! | `TRACING` | stores | Release | `enter` | as above |
-//! | `TRACING` | other loads | Relaxed | – | under the lock, as the stores are |
-//! | `KEY`, `DEPTH` | all | Relaxed | – | set before `TRACING`, and not changed then |
+//! | `PHASE` | `ready`, `begin` loads | Acquire | `begin` stores | the thread sees the next definitions and the key |
+//! | `PHASE` | `begin` exchanges | AcqRel / Acquire | `begin` stores | one thread does each step, after the one before |
+//! | `PHASE` | `begin` stores | Release | `ready` | publishes the results of the step |
+//! | `TRACING` | `enter` | Acquire | `start` | the thread sees key and depth; an old value costs an event or a lock |
+//! | `TRACING` | stores | Release | `enter` | publishes key and depth |
+//! | `TRACING` | other loads | Relaxed | – | under the lock, like the stores |
+//! | `KEY`, `DEPTH` | all | Relaxed | – | set before `TRACING`, and constant from then on |
 
 use crate::file::{File, Refused, errno, set_errno};
 use crate::fork;
@@ -35,13 +36,13 @@ use libc::{c_char, c_int, c_void};
 use silvics_sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::ffi::CStr;
 
-/// The bytes that are written at once: what a program loses that is killed.
+/// The number of bytes written at once, which a killed program loses.
 const BUFFER: usize = 64 << 10;
-/// Room behind them, for what a child in its parent's memory cannot write and its parent can.
+/// Further room for events that a child in its parent's memory cannot write and its parent can.
 const RESERVE: usize = 2 * BUFFER;
-/// The longest path, with its closing zero.
+/// The length of the longest path, with its closing zero.
 const PATH_MAX: usize = 4096;
-/// The longest line of an event: a short word, an address and a size.
+/// The length of the longest line of an event: a short word, an address and a size.
 const EVENT_MAX: usize = 80;
 const _: () = assert!(name::NAME_MAX + EVENT_MAX < BUFFER);
 
@@ -67,20 +68,20 @@ static STATE: Locked<State> = Locked::new(State {
     ending: false,
 });
 
-/// The one writer of a process.
+/// The state of the tracer. A process has one.
 struct State {
     text: Text<[u8; BUFFER + RESERVE]>,
-    /// Events that a child had no room for.
+    /// The number of events for which a child had no room.
     lost: usize,
     sites: Sites,
-    /// `None` in a child that has not written yet.
+    /// The file, or `None` in a child that has not written yet.
     file: Option<File>,
-    /// Bytes of the file.
+    /// The number of bytes in the file.
     written: u64,
-    /// The path, with `%p` in it as it was given.
+    /// The path as it was given, with `%p`.
     pattern: Text<[u8; PATH_MAX]>,
     stderr: Stderr,
-    /// Every event is written at once: nothing may run after it.
+    /// Whether every event is written at once, because the program may end after it.
     ending: bool,
 }
 
@@ -101,7 +102,8 @@ fn begin() -> bool {
         next::resolve_all();
         PHASE.store(RESOLVED, Ordering::Release);
     }
-    // SAFETY: the loader's variable, null until the C library has begun: then the next call tries.
+    // SAFETY: the loader's variable. It is null until the C library has started; then the next call
+    // tries again.
     let has_environment = unsafe { !(&raw const environ).read().is_null() };
     if has_environment && step(RESOLVED, STARTING) {
         let saved = errno();
@@ -112,10 +114,10 @@ fn begin() -> bool {
     PHASE.load(Ordering::Acquire) >= RESOLVED
 }
 
-/// Opens the file that the environment names, if it names one.
+/// Opens the file that the environment names, if any.
 fn start() {
     let Some(path) = variable(c"SILVICS_TRACE") else { return };
-    // SAFETY: nobody is inside before the phase is STARTED.
+    // SAFETY: no thread is inside before the phase is STARTED.
     unsafe {
         STATE.with(|state| {
             state.stderr = Stderr::now();
@@ -128,14 +130,14 @@ fn start() {
 }
 
 fn variable(name: &CStr) -> Option<&'static [u8]> {
-    // SAFETY: a C string; the environment's value is copied or parsed before the program runs on.
+    // SAFETY: a C string. The value is copied or parsed before the program continues.
     unsafe {
         let value = libc::getenv(name.as_ptr());
         (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes())
     }
 }
 
-/// From 1 to [`DEPTH_MAX`], in decimal.
+/// Parses a decimal number from 1 to [`DEPTH_MAX`].
 fn parse_depth(value: &[u8]) -> Option<usize> {
     let depth = match value {
         [digit @ b'0'..=b'9'] => usize::from(digit - b'0'),
@@ -153,7 +155,7 @@ impl State {
         };
         self.set_pattern(path)?;
         let mut key = 0;
-        // SAFETY: no destructor, so that marks stay while other destructors allocate.
+        // SAFETY: the key has no destructor, so marks stay while other destructors allocate.
         if unsafe { libc::pthread_key_create(&raw mut key, None) } != 0 {
             return Err(Refusal::NoKey);
         }
@@ -162,13 +164,13 @@ impl State {
         fork::begin();
         self.file = Some(self.open().map_err(Refusal::File)?);
         self.begin_file();
-        // libgcc allocates when it unwinds for the first time.
+        // libgcc allocates when it unwinds for the first time, so unwind now.
         name::frames(0, depth);
         TRACING.store(true, Ordering::Release);
         Ok(())
     }
 
-    /// Keeps the path, from the root on, because the program may change its folder.
+    /// Stores the absolute path, because the program may change its folder.
     fn set_pattern(&mut self, path: &[u8]) -> Result<(), Refusal<'static>> {
         if path.is_empty() {
             return Err(Refusal::NoPath);
@@ -176,7 +178,7 @@ impl State {
         self.pattern.clear();
         if !path.starts_with(b"/") {
             let mut folder = [0_u8; PATH_MAX];
-            // SAFETY: room for what the call fills in.
+            // SAFETY: `folder` has room for the path that the call writes.
             if unsafe { libc::getcwd(folder.as_mut_ptr().cast(), folder.len()) }.is_null() {
                 return Err(Refusal::File(Refused::System(errno())));
             }
@@ -185,7 +187,7 @@ impl State {
             self.pattern.push(b"/");
         }
         self.pattern.push(path);
-        // Room for ten digits instead of each `%p`, and for the zero.
+        // Each `%p` may become ten digits, and a zero follows the path.
         let names = self.pattern.written().windows(2).filter(|pair| *pair == b"%p").count();
         if self.pattern.room() <= 8 * names { Err(Refusal::LongPath) } else { Ok(()) }
     }
@@ -221,7 +223,8 @@ impl State {
         self.text.push(b"\n");
     }
 
-    /// Whether an event has room, for which others may have to be written. If not, it is lost.
+    /// Makes room for an event of `bytes` bytes, by writing earlier ones if necessary. Returns
+    /// false if there is no room; the event is then lost.
     fn make_room(&mut self, bytes: usize) -> bool {
         if self.text.room() < bytes + RESERVE {
             self.flush();
@@ -260,8 +263,8 @@ impl State {
         }
     }
 
-    /// The number of a site that may have been declared by another thread meanwhile, or `None` where
-    /// it cannot be.
+    /// Declares a site, unless another thread has done so meanwhile. Returns its number, or `None`
+    /// if it cannot be declared.
     fn declare<B>(&mut self, frames: &Frames, name: &Text<B>) -> Option<usize>
     where
         B: AsRef<[u8]> + AsMut<[u8]>,
@@ -285,14 +288,14 @@ impl State {
     }
 
     fn flush(&mut self) {
-        // A signal handler forked in the middle of a write, to which the child has come back.
+        // A signal handler forked in the middle of a write, and this is its child.
         if fork::is_copy() {
             return self.text.clear();
         }
         if TRACING.load(Ordering::Relaxed)
             && let Err(error) = self.write()
         {
-            // A child's descriptors, limits and rights are its own: its parent writes.
+            // The child's descriptors, limits and rights are its own, so its parent writes later.
             if !fork::is_owner() {
                 return;
             }
@@ -301,9 +304,9 @@ impl State {
         self.text.clear();
     }
 
-    /// Writes what is in the buffer, to a file that is opened if it is not, or gives the error number.
+    /// Writes the buffer to the file, which is opened if necessary. The error is an error number.
     fn write(&mut self) -> Result<(), c_int> {
-        // What a child in its parent's memory opens is not open in its parent.
+        // A file that a child in its parent's memory opens is not open in its parent.
         let lent = self.file.is_none() && !fork::is_owner();
         if self.file.is_none() {
             self.file = Some(self.open().map_err(|refused| match refused {
@@ -322,17 +325,17 @@ impl State {
         wrote
     }
 
-    /// In a child: forgets what is the parent's, and goes on with a file of its own or not at all.
-    /// Another thread may have been at it when the child was made.
+    /// Drops the parent's state in a child, which continues with a file of its own or untraced.
+    /// Another thread may have been using the state when the child was made.
     fn leave_parent(&mut self, torn: bool) {
         let sites = std::mem::replace(&mut self.sites, Sites::new());
         if torn {
-            // Its memory may be unmapped already.
+            // The memory of the sites may be unmapped already.
             std::mem::forget(sites);
         }
         self.text.clear();
         self.lost = 0;
-        // Where it is half written, no descriptor is of this file, and none is closed.
+        // If `file` is half written, its descriptor is not valid and must not be closed.
         self.file = None;
         self.written = 0;
         self.ending = false;
@@ -343,8 +346,8 @@ impl State {
         }
     }
 
-    /// Ends the trace before a site that there is no memory for. A child may be allowed less than its
-    /// parent.
+    /// Ends the trace before a site for which an allocation failed. A child may have a lower limit
+    /// than its parent.
     fn end_without_memory(&mut self) {
         if !fork::is_owner() {
             self.lost += 1;
@@ -356,7 +359,7 @@ impl State {
         }
     }
 
-    /// Ends the trace with what was written so far.
+    /// Ends the trace, which keeps the text written so far.
     fn end(&mut self, error: c_int) {
         TRACING.store(false, Ordering::Release);
         self.file = None;
@@ -371,16 +374,16 @@ impl State {
     }
 }
 
-/// A thread that is inside the tracer. The error number is the next definitions' to set.
+/// A thread that is inside the tracer. Only the next definitions set its error number.
 pub(crate) struct Inside(());
 
-/// Marks the thread, unless nothing is traced or it is inside already.
+/// Marks the thread as inside, unless nothing is traced or it is inside already.
 pub(crate) fn enter() -> Option<Inside> {
     if !TRACING.load(Ordering::Acquire) || fork::is_untold() {
         return None;
     }
     let key = KEY.load(Ordering::Relaxed);
-    // SAFETY: the key was made before tracing began.
+    // SAFETY: the key was created before tracing began.
     unsafe {
         if !libc::pthread_getspecific(key).is_null() {
             return None;
@@ -394,30 +397,33 @@ pub(crate) fn enter() -> Option<Inside> {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        // SAFETY: as above; a null value needs no memory.
+        // SAFETY: the key was created before tracing began. Setting a null value allocates nothing.
         unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), std::ptr::null()) };
     }
 }
 
 impl Inside {
-    /// Calls `f` with the state, of which a new process makes its own, and keeps the error number.
-    #[expect(clippy::unused_self, reason = "whoever has one is inside")]
+    /// Calls `f` with the state and preserves the error number. A new process first makes the state
+    /// its own.
+    #[expect(clippy::unused_self, reason = "having one proves that the thread is inside")]
     fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         let saved = errno();
-        // SAFETY: in a copy this is called before anything else, by one thread.
+        // SAFETY: in a copy, one thread calls this before anything else uses the state.
         fork::in_copy(|| unsafe {
             let torn = STATE.renew();
             STATE.with(|state| state.leave_parent(torn));
         });
-        // SAFETY: `self` is the thread's only one, and nothing below calls this again.
+        // SAFETY: `self` is the thread's only `Inside`, and nothing below calls this again.
         let result = unsafe { STATE.with(f) };
         set_errno(saved);
         result
     }
 
-    /// Calls `f` with the state and the number of a call's site, which is declared if it is new, or
-    /// ends the trace. All in one use of the state: at the next this may be another process, to
-    /// which the number means nothing.
+    /// Calls `f` with the state and the number of a call's site. A new site is declared first; if
+    /// that fails, the trace ends.
+    ///
+    /// All this happens in one use of the state. At the next use this may be another process, in
+    /// which the number has no meaning.
     fn at_site<R>(&self, caller: usize, f: impl FnOnce(&mut State, usize) -> R) -> Option<R> {
         let saved = errno();
         let frames = name::frames(caller, DEPTH.load(Ordering::Relaxed));
@@ -432,8 +438,8 @@ impl Inside {
 
     #[cold]
     fn at_new_site<R>(&self, frames: &Frames, f: impl FnOnce(&mut State, usize) -> R) -> Option<R> {
-        // Outside the lock: naming takes time, and with old C libraries the loader's lock.
-        // SAFETY: zeros are bytes.
+        // Outside of the lock: naming takes time, and with old C libraries the loader's lock.
+        // SAFETY: zeros are valid bytes.
         let Some(scratch) = (unsafe { Mapped::<u8>::zeros(name::NAME_MAX) }) else {
             self.with(State::end_without_memory);
             return None;
@@ -443,17 +449,17 @@ impl Inside {
         self.with(|state| state.declare(frames, &name).map(|site| f(state, site)))
     }
 
-    /// Writes an allocation that has happened, by the call that returns to `caller`.
+    /// Records an allocation that has happened, by the call that returns to `caller`.
     pub(crate) fn allocated(&self, caller: usize, at: *const c_void, size: usize) {
         self.at_site(caller, |state, site| state.allocation(site, at.addr(), size));
     }
 
-    /// Writes a free that is about to happen.
+    /// Records a free that is about to happen.
     pub(crate) fn freed(&self, at: *const c_void) {
         self.with(|state| state.free(at.addr()));
     }
 
-    /// Moves an object by `realloc`, which returns its new place, and writes it.
+    /// Moves an object by `realloc`, which returns its new place, and records that.
     pub(crate) fn moved(
         &self,
         caller: usize,
@@ -466,7 +472,7 @@ impl Inside {
             set_errno(0);
             let new = realloc();
             let after = errno();
-            // Without a new place the old one is free where there was nothing to keep.
+            // Without a new place, the old one is free if there was nothing to keep.
             if !new.is_null() || (size == 0 && after != libc::ENOMEM) {
                 state.free(old.addr());
             }
@@ -481,10 +487,10 @@ impl Inside {
     }
 }
 
-/// Writes what is in the buffer, because nothing of this program may come after.
+/// Writes the buffer, because nothing of this program may run afterwards.
 pub(crate) fn finish(ending: bool) {
-    // Not in a `vfork` child, which shares its parent's memory, and not in a signal handler that
-    // interrupted a write.
+    // A `vfork` child shares its parent's memory, and a signal handler may have interrupted a
+    // write: neither may write.
     if fork::is_owner()
         && let Some(inside) = enter()
     {
@@ -498,7 +504,7 @@ pub(crate) fn finish(ending: bool) {
 
 extern "C" fn in_child() {
     fork::tell();
-    // At once, so as not to keep the parent's file open and locked.
+    // Do this at once, so that the child does not keep the parent's file open and locked.
     if let Some(inside) = enter() {
         inside.with(|_| ());
     }
@@ -506,7 +512,7 @@ extern "C" fn in_child() {
 
 extern "C" fn load() {
     ready();
-    // SAFETY: a handler that lives as long as this object, which is never unloaded.
+    // SAFETY: the handler lives as long as this object, which is never unloaded.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
@@ -514,12 +520,12 @@ extern "C" fn unload() {
     finish(true);
 }
 
-// SAFETY: the loader calls what stands in these sections, once, when the object's libraries are
-// ready and before they go.
+// SAFETY: the loader calls the functions in these sections once, after the object's libraries are
+// initialised and before they are finalised.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOAD: extern "C" fn() = load;
-// SAFETY: as above.
+// SAFETY: see `.init_array` above.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static UNLOAD: extern "C" fn() = unload;

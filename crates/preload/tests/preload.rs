@@ -1,4 +1,5 @@
-//! Programs under the shared object: their traces, and that they run as without it.
+//! Runs programs under the shared object: their traces are right, and the programs behave as
+//! without it.
 
 #![cfg(all(
     target_os = "linux",
@@ -13,8 +14,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 use tempfile::TempDir;
 
-/// The shared object, which cargo does not build for tests of its package. In a folder of its own:
-/// the other may be locked.
+/// The path of the shared object. Cargo does not build it for tests of its package, so this builds
+/// it in a folder of its own: the usual one may be locked.
 static OBJECT: LazyLock<PathBuf> = LazyLock::new(|| {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("preload");
     let mut cargo = Command::new(env!("CARGO"));
@@ -27,7 +28,7 @@ static OBJECT: LazyLock<PathBuf> = LazyLock::new(|| {
 
 const KNOWN: &str = env!("CARGO_BIN_EXE_silvics-preload-known");
 
-/// A program under the shared object, which writes to a file of `folder`.
+/// A command that runs a program under the shared object and writes to a file of `folder`.
 fn traced(folder: &TempDir, file: &str, program: &str) -> Command {
     let mut command = Command::new(program);
     command.env("LD_PRELOAD", &*OBJECT).env("SILVICS_TRACE", folder.path().join(file));
@@ -41,7 +42,7 @@ fn known(folder: &TempDir, what: &str) -> Command {
     command
 }
 
-/// The output of a command that succeeds and says nothing on standard error.
+/// The output of a command that must succeed and print nothing on standard error.
 fn run(command: &mut Command) -> Output {
     let output = command.output().expect("the program runs");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -63,7 +64,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
 
-/// Nothing was missed: each free is of a live object, and no object lies over another.
+/// Checks that no event was missed: each free is of a live object, and no object overlaps another.
 fn assert_whole(trace: &Trace) {
     assert_eq!((trace.unknown_frees, trace.overlaps), (0, 0));
     for pair in trace.objects.windows(2) {
@@ -73,12 +74,12 @@ fn assert_whole(trace: &Trace) {
     assert_eq!(bytes, trace.peak_bytes);
 }
 
-/// How many objects of so many bytes are alive at the peak.
+/// The number of objects of `size` bytes that are alive at the peak.
 fn alive(trace: &Trace, size: usize) -> usize {
     trace.objects.iter().filter(|object| object.size == size).count()
 }
 
-/// The only kind with objects of so many bytes.
+/// The name of the only kind with objects of `size` bytes.
 fn kind_of(trace: &Trace, size: usize) -> &str {
     let mut kinds: Vec<usize> =
         trace.objects.iter().filter(|object| object.size == size).map(|o| o.kind).collect();
@@ -87,11 +88,11 @@ fn kind_of(trace: &Trace, size: usize) -> &str {
     &trace.kinds[kinds[0]].name
 }
 
-/// Whether a program is there; says so where it is not.
+/// Whether a program is installed. If not, it prints that the test is skipped.
 fn has(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok_and(|o| o.status.success());
     if !found {
-        // Past the test harness, which would keep it.
+        // Bypass the test harness, which would capture the output.
         let _ = writeln!(std::io::stderr(), "skipped: {program} is not on this machine");
     }
     found
@@ -106,13 +107,13 @@ fn every_verb_is_in_the_trace() {
         [7_001, 7_003, 7_007, 7_009, 7_040, 7_013, 7_019, 7_027, 7_039, 7_043, 70_000, 7_057];
     let counts = sizes.map(|size| alive(&trace, size));
     assert_eq!(counts, [100, 0, 1, 1, 1, 1, 0, 1, 0, 0, 20, 1]);
-    // What failed is not there.
+    // Failed allocations are absent.
     assert!(trace.objects.iter().all(|object| object.size < 1 << 20));
     assert!(kind_of(&trace, 7_027).contains("strdup+0x"), "{}", kind_of(&trace, 7_027));
-    // The program exports no functions.
+    // The program exports no functions, so the object is named.
     assert!(kind_of(&trace, 7_001).starts_with("silvics-preload-"), "{}", kind_of(&trace, 7_001));
     let site = trace.kinds.iter().find(|kind| kind.name == kind_of(&trace, 7_001));
-    // 100 that stay, 50 and 7 069 that are freed, 20 that move.
+    // 100 objects stay, 50 and the one of 7 069 bytes are freed, and 20 move.
     assert_eq!(site.map(|kind| (kind.allocations, kind.frees)), Some((171, 71)));
 }
 
@@ -147,7 +148,8 @@ fn threads_that_free_each_others_objects_leave_a_whole_trace() {
     }
 }
 
-/// The known program, as it is and where the kernel does not wipe memory.
+/// Commands that run the known program: with the kernel as it is, and where it does not wipe
+/// memory.
 fn on_all_kernels(file: &str, what: &str) -> [(&'static str, TempDir, Command); 3] {
     ["wiped", "refused", "ignored"].map(|kernel| {
         let folder = folder();
@@ -165,7 +167,7 @@ fn files_of(folder: &TempDir) -> Vec<PathBuf> {
     files.map(|file| file.expect("readable").path()).collect()
 }
 
-/// The traces of a program and of its child, whose number it prints.
+/// The traces of a program and of its child, whose number the program prints.
 fn family(command: &mut Command, folder: &TempDir) -> (Trace, Trace) {
     let child = String::from_utf8(run(command).stdout).expect("a number");
     let child = folder.path().join(format!("trace.{}.txt", child.trim()));
@@ -179,7 +181,7 @@ fn assert_forked(parent: &Trace, child: &Trace, kernel: &str) {
     assert_whole(parent);
     assert_eq!([7_001, 7_003, 7_009].map(|size| alive(parent, size)), [10, 0, 20], "{kernel}");
     assert_eq!([7_001, 7_003, 7_009].map(|size| alive(child, size)), [0, 30, 0], "{kernel}");
-    // What the child frees of its parent's.
+    // The child frees some of its parent's objects.
     assert!((10..20).contains(&child.unknown_frees), "{kernel}: {}", child.unknown_frees);
     assert_eq!(child.overlaps, 0);
 }
@@ -192,21 +194,22 @@ fn processes_of_a_fork_have_their_own_files() {
     }
 }
 
-/// Each of the two waited for ever: the lock was held over the fork, from before the handler that
-/// joins a thread until after the one in the child.
+/// The tracer must not hold its lock over the fork, from before the handler that joins a thread
+/// until after the one in the child: each handler would wait for ever.
 #[test]
 fn handlers_of_fork_that_others_registered_first_may_allocate() {
     for (kernel, folder, mut command) in on_all_kernels("trace.%p.txt", "handlers") {
         let (parent, child) = family(&mut command, &folder);
         assert_forked(&parent, &child, kernel);
         assert_eq!([7_013, 7_019].map(|size| alive(&parent, size)), [3, 0], "{kernel}");
-        // Where the kernel does not tell a child, the tracer's handler does, which comes later.
+        // If the kernel does not mark a copy, the tracer's own handler does, which runs later.
         let in_child = if kernel == "wiped" { 5 } else { 0 };
         assert_eq!([7_013, 7_019].map(|size| alive(&child, size)), [0, in_child], "{kernel}");
     }
 }
 
-/// The child went on with the numbers of its parent's sites, which its file does not declare.
+/// The child must not continue with the numbers of its parent's sites, which its file does not
+/// declare.
 #[test]
 fn a_fork_that_no_handler_is_told_of_is_one() {
     for (kernel, folder, mut command) in on_all_kernels("trace.%p.txt", "clone") {
@@ -224,7 +227,7 @@ fn a_fork_that_no_handler_is_told_of_is_one() {
     }
 }
 
-/// The traces of a program and of `count` children.
+/// Checks the traces of a program and of `count` children.
 fn assert_forked_often(what: &str, count: usize) {
     for (kernel, folder, mut command) in on_all_kernels("trace.%p.txt", what) {
         run(&mut command);
@@ -242,15 +245,15 @@ fn a_fork_among_threads_that_allocate_leaves_whole_traces() {
     assert_forked_often("fork-busy", 10);
 }
 
-/// Children waited for ever: sites were named under the loader's lock, which a thread of the parent
-/// held at the fork.
+/// A site must not be named under the loader's lock. If a thread of the parent holds it at the
+/// fork, the children wait for ever.
 #[test]
 fn a_fork_under_the_loaders_lock_leaves_whole_traces() {
     assert_forked_often("fork-loader", 10);
 }
 
-/// The same where the C library knows no way without that lock: under a shared object that asks for
-/// another name.
+/// An older C library needs the loader's lock to name a site. It is simulated by a shared object
+/// that asks for another name.
 #[test]
 fn an_older_c_library_names_no_sites_of_children() {
     let folder = folder();
@@ -278,23 +281,23 @@ fn an_older_c_library_names_no_sites_of_children() {
     }
 }
 
-/// Children crashed, or wrote half of a line of their parent's.
+/// Children must not crash, nor write the rest of a half line of their parent's.
 #[test]
 fn a_fork_in_a_signal_handler_leaves_whole_traces() {
     assert_forked_often("fork-signal", 60);
 }
 
-/// The second child went on as its parent, whose number it had taken for its own.
+/// The second child must not continue as its parent by mistaking its parent's number for its own.
 #[test]
 fn a_fork_in_a_child_that_becomes_an_owner_leaves_whole_traces() {
     assert_forked_often("fork-again", 2);
 }
 
-/// It took its parent's trace for a copy, and threw it away when the buffer was full. Later it ended the
-/// trace if it had closed the descriptor by then, or lowered a limit of its own.
+/// The child must not take its parent's trace for a copy and drop it when the buffer is full. Nor
+/// may it end the trace if it has closed the descriptor or lowered a limit of its own.
 #[test]
 fn a_child_in_its_parents_memory_goes_on_with_its_trace() {
-    // More than the tracer writes at once, and less than it keeps.
+    // More than the tracer writes at once, but less than it keeps.
     for bars in [["none", "0"], ["close", "2500"], ["file-size", "2500"]] {
         for (kernel, folder, mut command) in on_all_kernels("trace", "vfork") {
             let trace = trace_of(command.args(bars), &folder);
@@ -303,12 +306,12 @@ fn a_child_in_its_parents_memory_goes_on_with_its_trace() {
                 assert_whole(&trace);
                 assert_eq!(alive(&trace, 7_009), 10);
             } else {
-                // Such a child is not told from others, and not traced.
+                // Such a child cannot be distinguished from others, and is not traced.
                 let facts = (alive(&trace, 7_009), trace.unknown_frees, trace.overlaps);
                 assert_eq!(facts, (0, 10, 0));
             }
         }
-        // A parent that has no file yet.
+        // The parent has no file yet.
         let folder = folder();
         let mut command = traced(&folder, "trace.%p.txt", KNOWN);
         let (_, trace) = family(command.arg("fork-vfork").args(bars), &folder);
@@ -317,7 +320,7 @@ fn a_child_in_its_parents_memory_goes_on_with_its_trace() {
     }
 }
 
-/// It ended the trace of its parent, which has room and memory.
+/// The child must not end the trace of its parent, which has room and memory.
 #[test]
 fn events_that_a_child_in_its_parents_memory_cannot_write_are_counted() {
     let folder = folder();
@@ -337,12 +340,13 @@ fn events_that_a_child_in_its_parents_memory_cannot_write_are_counted() {
         let trace = read(&folder.path().join("trace"));
         assert_eq!(trace.events + count, whole.events, "{bar}");
         assert_eq!([7_001, 7_009, 7_013].map(|size| alive(&trace, size)), [1, 0, 20], "{bar}");
-        // The child's last free may be lost.
+        // The child's last free may be missing.
         assert!(trace.unknown_frees == 10 && trace.overlaps <= 1, "{bar}: {trace:?}");
     }
 }
 
-/// What was allocated there was missing, and what `realloc` moved stayed where it had been.
+/// No event may be missing from the middle of the trace, and an object moved by `realloc` must not
+/// stay at its old place.
 #[test]
 fn a_site_that_there_is_no_memory_to_name_ends_the_trace() {
     for what in ["malloc", "realloc"] {
@@ -364,7 +368,7 @@ fn a_file_is_one_process() {
     let forked = trace_of(&mut known(&folder, "fork"), &folder);
     assert_whole(&forked);
     assert_eq!([7_001, 7_003, 7_009].map(|size| alive(&forked, size)), [10, 0, 20]);
-    // Children that are programs of their own leave it alone as well.
+    // Children that run other programs leave the file alone as well.
     let mut shell = traced(&folder, "trace", "sh");
     let script = format!("{KNOWN} fork; {KNOWN} verbs | cat; :");
     let trace = trace_of(shell.arg("-c").arg(script), &folder);
@@ -380,7 +384,7 @@ fn nothing_is_lost_at_exit_and_exec() {
     assert_eq!(alive(&read(&folder.path().join("trace")), 7_001), 1);
     let trace = trace_of(&mut known(&folder, "exec"), &folder);
     assert_eq!(alive(&trace, 7_001), 1);
-    // A traced program in the place of another begins anew.
+    // A traced program that replaces another begins a new trace.
     let mut shell = traced(&folder, "trace", "sh");
     let trace = trace_of(shell.arg("-c").arg(format!("exec {KNOWN} sites")), &folder);
     assert_eq!((alive(&trace, 7_001), alive(&trace, 7_003)), (10, 10));
@@ -392,7 +396,7 @@ fn a_program_that_is_killed_loses_the_last_lines_only() {
     assert!(!known(&folder, "killed").output().expect("the program runs").status.success());
     let trace = read(&folder.path().join("trace"));
     assert_eq!((trace.unknown_frees, trace.overlaps), (0, 0));
-    // 20 000 events of about 20 bytes, of which 64 KiB may be missing.
+    // There are 20 000 events of about 20 bytes, of which 64 KiB may be missing.
     assert!((14_000..20_100).contains(&trace.events), "{}", trace.events);
 }
 
@@ -431,7 +435,7 @@ fn a_descriptor_that_the_program_takes_over_is_not_written_to() {
 fn a_limit_of_file_sizes_ends_the_trace_and_not_the_program() {
     let folder = folder();
     let mut shell = Command::new("sh");
-    // Blocks of 512 bytes, or of 1024.
+    // The shell counts blocks of 512 or of 1024 bytes.
     let script = "ulimit -f 200; LD_PRELOAD=$0 SILVICS_TRACE=$1 $2 errno";
     shell.args(["-c", script]).arg(&*OBJECT).arg(folder.path().join("trace")).arg(KNOWN);
     let output = shell.output().expect("the program runs");
@@ -470,7 +474,7 @@ fn values_that_cannot_be_used_are_named_and_the_program_runs() {
     let mut empty = traced(&folder, "trace", "echo");
     let output = empty.env("SILVICS_TRACE", "").output().expect("the program runs");
     assert!(String::from_utf8_lossy(&output.stderr).contains("SILVICS_TRACE is empty"));
-    // Without the variable there is nothing to say.
+    // Without the variable, nothing is printed.
     let mut silent = traced(&folder, "trace", KNOWN);
     run(silent.env_remove("SILVICS_TRACE").arg("verbs"));
     assert!(!folder.path().join("trace").exists());

@@ -1,4 +1,4 @@
-//! A program of which the tests know what it allocates: `silvics-preload-known WHAT`.
+//! A program whose allocations the tests know: `silvics-preload-known WHAT`.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn main() {
@@ -41,14 +41,14 @@ mod linux {
     use std::hint::black_box;
     use std::sync::mpsc;
 
-    /// An address that may go to another thread.
+    /// An address that may move to another thread.
     pub(super) struct Block(pub(super) *mut libc::c_void);
     // SAFETY: memory of the C library, which any thread may free.
     unsafe impl Send for Block {}
 
     #[inline(never)]
     pub(super) fn get(size: usize) -> Block {
-        // SAFETY: any size may be asked for.
+        // SAFETY: `malloc` accepts any size.
         let at = black_box(unsafe { libc::malloc(size) });
         assert!(!at.is_null());
         Block(at)
@@ -56,20 +56,20 @@ mod linux {
 
     #[expect(clippy::needless_pass_by_value, reason = "nobody has the block afterwards")]
     pub(super) fn free(block: Block) {
-        // SAFETY: from `get` or a sibling, and freed once.
+        // SAFETY: the block comes from `get` or a similar function, and is freed only once.
         unsafe { libc::free(black_box(block.0)) };
     }
 
     fn resized(block: &Block, size: usize) -> Block {
-        // SAFETY: as above.
+        // SAFETY: the block comes from `get` or a similar function, and is not used afterwards.
         Block(black_box(unsafe { libc::realloc(block.0, size) }))
     }
 
-    /// Each verb with a size of its own, some freed.
+    /// Calls each verb with a size of its own, and frees some of the blocks.
     pub(super) fn verbs() {
         let kept: Vec<Block> = (0..100).map(|_| get(7_001)).collect();
         (0..50).map(|_| get(7_003)).for_each(free);
-        // SAFETY: sizes and alignments as the C library's manual asks.
+        // SAFETY: the sizes and alignments satisfy the C library's manual.
         unsafe {
             black_box(libc::calloc(7, 1_001)).cast::<u8>().write(1);
             black_box(libc::memalign(64, 7_009));
@@ -105,14 +105,15 @@ mod linux {
         black_box(wrapper(7_003))
     }
 
-    /// Two callers of one wrapper of `malloc`.
+    /// Calls a wrapper of `malloc` from two places.
     pub(super) fn sites() {
         for _ in 0..black_box(10) {
             black_box((first(), second()));
         }
     }
 
-    /// Four threads in a ring: each allocates, moves, and frees what its neighbour sends.
+    /// Four threads in a ring. Each allocates, moves, and frees the blocks that its neighbour
+    /// sends.
     pub(super) fn threads() {
         const THREADS: usize = 4;
         let (senders, receivers): (Vec<_>, Vec<_>) =
@@ -122,7 +123,7 @@ mod linux {
                 let sender = senders[(at + 1) % THREADS].clone();
                 scope.spawn(move || {
                     for round in 0..20_000_usize {
-                        // Few sizes, so that freed addresses are soon used again.
+                        // Few sizes, so that freed addresses are reused soon.
                         let mut block = get(16 + 16 * (round % 3));
                         if round % 7 == 0 {
                             block = resized(&block, 24 + 32 * (round % 5));
@@ -144,22 +145,22 @@ mod linux {
         unsafe { libc::_exit(3) };
     }
 
-    /// Becomes a program that is not traced.
+    /// Replaces itself by a program that is not traced.
     pub(super) fn exec() {
         black_box(get(7_001));
         let path = c"/bin/true";
         let (arguments, environment) = ([path.as_ptr(), std::ptr::null()], [std::ptr::null()]);
-        // SAFETY: C strings in lists that end with null.
+        // SAFETY: C strings, in lists that end with null.
         unsafe { libc::execve(path.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
         panic!("/bin/true is not there");
     }
 
-    /// Error numbers are as without the tracer: kept by success, set by failure.
+    /// Checks that error numbers are as without the tracer: kept on success, set on failure.
     pub(super) fn errno() {
-        // SAFETY: the C library's word of this thread.
+        // SAFETY: the C library returns a pointer to this thread's own word.
         let errno = || unsafe { *libc::__errno_location() };
         for size in (0..20_000).map(|at| 16 + at % 50) {
-            // SAFETY: as above.
+            // SAFETY: the C library returns a pointer to this thread's own word.
             unsafe { *libc::__errno_location() = 1234 };
             let block = get(size);
             assert_eq!(errno(), 1234);
@@ -168,11 +169,11 @@ mod linux {
             free(block);
             assert_eq!(errno(), 1234);
         }
-        // SAFETY: any size may be asked for.
+        // SAFETY: `malloc` accepts any size.
         assert!(black_box(unsafe { libc::malloc(usize::MAX / 2) }).is_null());
         assert_eq!(errno(), libc::ENOMEM);
         let block = get(100);
-        // SAFETY: as above, and from `get`.
+        // SAFETY: this thread's own word, and a block from `get`.
         unsafe {
             *libc::__errno_location() = 0;
             assert!(black_box(libc::realloc(block.0, usize::MAX / 2)).is_null());
@@ -181,13 +182,13 @@ mod linux {
         free(block);
     }
 
-    /// A thread that is asked to end goes on to where the C library says that it may.
+    /// Cancels a thread, which must continue to the next cancellation point of the C library.
     pub(super) fn cancel() {
         extern "C" fn busy(done: *mut libc::c_void) -> *mut libc::c_void {
             for round in 0..100_000 {
                 free(get(16 + round % 50));
             }
-            // SAFETY: the caller's, which waits.
+            // SAFETY: `done` belongs to the caller, which waits.
             unsafe { done.cast::<bool>().write(true) };
             std::ptr::null_mut()
         }
@@ -206,11 +207,11 @@ mod linux {
         assert!(black_box(done));
     }
 
-    /// Closes every descriptor, and opens a file in the place of each.
+    /// Closes every descriptor, and opens a file under the number of each.
     pub(super) fn close() {
         black_box(get(7_001));
         for fd in 3..1024 {
-            // SAFETY: descriptors of this program, which has none that it needs.
+            // SAFETY: the program needs none of these descriptors.
             unsafe { libc::close(fd) };
         }
         let path = CString::new(std::env::args().nth(2).expect("a path")).expect("no zero in it");
@@ -229,16 +230,16 @@ mod linux {
         unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
     }
 
-    /// Runs out of memory before it calls from a new place, by `malloc` or else by `realloc`.
+    /// Uses up its memory before it calls from a new place, by `malloc` or by `realloc`.
     pub(super) fn no_memory(mut arguments: impl Iterator<Item = String>) {
         let first = get(7_001);
-        // The room that is left behind it.
+        // This leaves room behind the first block.
         free(get(20_000));
         let nothing = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: a readable limit.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const nothing) }, 0);
         let second = match arguments.next().as_deref() {
-            // SAFETY: any size may be asked for.
+            // SAFETY: `malloc` accepts any size.
             Some("malloc") => Block(black_box(unsafe { libc::malloc(7_003) })),
             _ => resized(&first, 7_003),
         };

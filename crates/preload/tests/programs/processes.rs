@@ -1,4 +1,4 @@
-//! Processes of the known program and what they share.
+//! The processes of the known program, and the memory they share.
 
 use super::linux::{Block, free, get};
 use libc::{c_char, c_int, c_void};
@@ -7,13 +7,13 @@ use std::ffi::{CStr, CString};
 use std::hint::black_box;
 use std::time::Duration;
 
-/// Ends this process and its children if one of them waits for ever.
+/// Ends this process and its children after some seconds, in case one of them waits for ever.
 fn watch() {
     extern "C" fn end_all(_: c_int) {
-        // SAFETY: of this group alone.
+        // SAFETY: it signals only this process group.
         unsafe { libc::kill(0, libc::SIGKILL) };
     }
-    // SAFETY: the handler's type is that of the call.
+    // SAFETY: the handler has the type that the call expects.
     unsafe {
         assert_eq!(libc::setpgid(0, 0), 0);
         libc::signal(libc::SIGALRM, end_all as extern "C" fn(c_int) as libc::sighandler_t);
@@ -21,16 +21,16 @@ fn watch() {
     }
 }
 
-/// Waits for a child, or for any (-1), that ends well.
+/// Waits for a child, or for any child (-1), which must end successfully.
 fn wait(child: libc::pid_t) {
     let mut status = 0;
-    // SAFETY: waits for the child.
+    // SAFETY: `status` is valid for the write.
     let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert!(ended == child || child == -1 && ended > 0);
     assert_eq!(status, 0);
 }
 
-/// A child that allocates, frees something of its parent's, and ends.
+/// Makes a child that allocates, frees some blocks of its parent's, and ends.
 fn with_child(fork: impl FnOnce() -> libc::pid_t) {
     watch();
     let before: Vec<Block> = (0..10).map(|_| get(7_001)).collect();
@@ -39,7 +39,7 @@ fn with_child(fork: impl FnOnce() -> libc::pid_t) {
         for block in before {
             free(block);
         }
-        // More than the tracer keeps.
+        // More text than the tracer keeps.
         black_box((0..4_000).map(|_| get(24)).collect::<Vec<Block>>());
         black_box((0..30).map(|_| get(7_003)).collect::<Vec<Block>>());
         std::process::exit(0);
@@ -55,18 +55,18 @@ pub(super) fn fork() {
     with_child(|| unsafe { libc::fork() });
 }
 
-/// The same by the system's call, of which no handler is told.
+/// Forks by the system call, which calls no handlers.
 pub(super) fn clone() {
     // SAFETY: this process has one thread; its stack is copied.
     with_child(|| unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as c_int });
 }
 
-/// The same with the handlers below, which are registered before those of the shared object.
+/// Forks with the handlers below, which are registered before those of the shared object.
 pub(super) fn handlers() {
     fork();
 }
 
-/// Waits for a thread that allocates.
+/// A fork handler that waits for an allocating thread.
 extern "C" fn before_fork() {
     let thread = std::thread::spawn(|| {
         black_box((0..3).map(|_| get(7_013)).collect::<Vec<Block>>());
@@ -87,8 +87,8 @@ extern "C" fn first(count: c_int, arguments: *const *const c_char) {
     }
 }
 
-// SAFETY: the loader calls what stands in this section before the constructors of all libraries. So
-// it does those of the program's libraries before those of a preloaded one.
+// SAFETY: the loader calls the functions in this section before the constructors of all libraries.
+// (It calls those of the program's libraries before those of a preloaded one.)
 #[used]
 #[unsafe(link_section = ".preinit_array")]
 static FIRST: extern "C" fn(c_int, *const *const c_char) = first;
@@ -110,7 +110,7 @@ pub(super) fn fork_busy() {
     });
 }
 
-/// Forks while another thread has the loader's lock, most of the time.
+/// Forks while another thread holds the loader's lock most of the time.
 pub(super) fn fork_loader() {
     unsafe extern "C" fn linger(
         _: *mut libc::dl_phdr_info,
@@ -135,14 +135,14 @@ pub(super) fn fork_loader() {
     });
 }
 
-/// Children that allocate and end, one after another.
+/// Makes children that allocate and end, one after another.
 fn fork_children(count: usize) {
     for _ in 0..count {
         // SAFETY: the child allocates, which the C library allows, and ends.
         let child = unsafe { libc::fork() };
         if child == 0 {
             black_box((0..30).map(|_| get(7_003)).collect::<Vec<Block>>());
-            // SAFETY: ends the child.
+            // SAFETY: ends only the child.
             unsafe { libc::_exit(0) };
         }
         wait(child);
@@ -152,18 +152,18 @@ fn fork_children(count: usize) {
 static TICKS: AtomicU32 = AtomicU32::new(0);
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
-/// Forks in a signal handler, which interrupts allocations: the children, too, come back to them.
+/// Forks in a signal handler that interrupts allocations; the children return to these too.
 pub(super) fn fork_signal() {
     const FORKS: u32 = 60;
     extern "C" fn tick(_: c_int) {
         match TICKS.fetch_add(1, Ordering::Relaxed) {
-            // SAFETY: this process has one thread, and the child ends when it is back.
+            // SAFETY: this process has one thread, and the child ends after returning.
             0..FORKS => match unsafe { libc::fork() } {
                 0 => IS_CHILD.store(true, Ordering::Relaxed),
                 child => assert!(child > 0),
             },
-            // After nine seconds, because it takes the place of the watch's timer.
-            // SAFETY: of the group that the watch made.
+            // After nine seconds. This timer replaces that of `watch`.
+            // SAFETY: it signals only the process group that `watch` made.
             30_000.. => _ = unsafe { libc::kill(0, libc::SIGKILL) },
             _ => {}
         }
@@ -171,7 +171,7 @@ pub(super) fn fork_signal() {
     watch();
     let time = libc::timeval { tv_sec: 0, tv_usec: 300 };
     let timer = libc::itimerval { it_interval: time, it_value: time };
-    // SAFETY: the handler's type is that of the call.
+    // SAFETY: the handler has the type that the call expects.
     unsafe {
         libc::signal(libc::SIGALRM, tick as extern "C" fn(c_int) as libc::sighandler_t);
         let set = libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut());
@@ -187,13 +187,13 @@ pub(super) fn fork_signal() {
     (0..FORKS).for_each(|_| wait(-1));
 }
 
-/// Forks, and the child does so again in a signal handler: as it lets go of its parent's sites, whose
-/// memory it unmaps.
+/// Forks, and the child forks again in a signal handler: while it releases its parent's sites by
+/// unmapping their memory.
 pub(super) fn fork_again() {
     static ARMED: AtomicBool = AtomicBool::new(false);
     extern "C" fn unmap(_: c_int) {
         if ARMED.swap(false, Ordering::Relaxed) {
-            // SAFETY: this process has one thread, and the child ends when it is back.
+            // SAFETY: this process has one thread, and the child ends after returning.
             let child = unsafe { libc::fork() };
             assert!(child >= 0);
             IS_CHILD.store(child == 0, Ordering::Relaxed);
@@ -201,7 +201,7 @@ pub(super) fn fork_again() {
     }
     watch();
     let before = get(7_001);
-    // SAFETY: the handler's type is that of the call.
+    // SAFETY: the handler has the type that the call expects.
     unsafe { libc::signal(libc::SIGSYS, unmap as extern "C" fn(c_int) as libc::sighandler_t) };
     answer(libc::SYS_munmap, None, libc::SECCOMP_RET_TRAP);
     ARMED.store(true, Ordering::Relaxed);
@@ -220,7 +220,7 @@ pub(super) fn fork_again() {
     black_box(before);
 }
 
-/// What a child in this process's memory does, and what it leaves.
+/// The orders for a child in this process's memory, and the blocks it leaves.
 struct Borrower {
     bar: Option<fn()>,
     rounds: usize,
@@ -229,32 +229,34 @@ struct Borrower {
 
 fn close_all() {
     for fd in 3..1024 {
-        // SAFETY: the child's own, which it does not need; not its parent's.
+        // SAFETY: the descriptors are the child's own, not its parent's, and it does not need them.
         unsafe { libc::close(fd) };
     }
 }
 
 fn limit(resource: libc::__rlimit_resource_t) {
     let nothing = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a readable limit, of the child alone.
+    // SAFETY: a readable limit, set for the child alone.
     assert_eq!(unsafe { libc::setrlimit(resource, &raw const nothing) }, 0);
 }
 
-/// A child in this process's memory: it allocates more than the tracer keeps, bars itself from the file
-/// or from memory, as before an `exec`, allocates so many times again, and leaves ten objects.
+/// Makes a child in this process's memory. It allocates more than the tracer keeps, bars itself
+/// from the file or from memory as before an `exec`, allocates again for the given rounds, and
+/// leaves ten objects.
 pub(super) fn vfork(mut arguments: impl Iterator<Item = String>) {
     extern "C" fn child(borrower: *mut c_void) -> c_int {
-        // SAFETY: the parent's, which waits.
+        // SAFETY: `borrower` belongs to the parent, which waits.
         let borrower = unsafe { &mut *borrower.cast::<Borrower>() };
         let churn = |rounds| (0..rounds).for_each(|_| free(get(7_003)));
         churn(5_000);
-        // Memory for the objects below.
+        // Leaves memory for the objects below.
         free(get(100_000));
         if let Some(bar) = borrower.bar {
             bar();
         }
         churn(borrower.rounds);
-        // SAFETY: any size may be asked for, here from a new place; then the child ends.
+        // SAFETY: `malloc` accepts any size, and is called from a new place here; then the child
+        // ends.
         unsafe {
             borrower.kept.fill_with(|| black_box(libc::malloc(7_009)));
             libc::_exit(0)
@@ -271,7 +273,8 @@ pub(super) fn vfork(mut arguments: impl Iterator<Item = String>) {
     let mut borrower = Borrower { bar, rounds, kept: [std::ptr::null_mut(); 10] };
     let before = get(7_001);
     let mut stack = vec![0_u8; 1 << 20];
-    // SAFETY: as `posix_spawn` does it: a stack of its own, and this thread waits for the child's end.
+    // SAFETY: as `posix_spawn` does it: the child has a stack of its own, and this thread waits for
+    // its end.
     let child = unsafe {
         let top = stack.as_mut_ptr_range().end.cast();
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
@@ -286,7 +289,7 @@ pub(super) fn vfork(mut arguments: impl Iterator<Item = String>) {
     black_box((before, stack));
 }
 
-/// The same in a child that has written nothing yet.
+/// Forks, and the child, which has written nothing yet, makes a child in its memory.
 pub(super) fn fork_vfork(arguments: impl Iterator<Item = String>) {
     watch();
     // SAFETY: this process has one thread.
@@ -299,8 +302,8 @@ pub(super) fn fork_vfork(arguments: impl Iterator<Item = String>) {
     println!("{child}");
 }
 
-/// Begins anew with the arguments behind the next, where `madvise` knows no `MADV_WIPEONFORK`
-/// (`refused`) or does nothing and says that all is well (`ignored`).
+/// Restarts itself with the remaining arguments, under a kernel whose `madvise` rejects
+/// `MADV_WIPEONFORK` (`refused`) or accepts it without effect (`ignored`).
 pub(super) fn unwiped(mut arguments: impl Iterator<Item = String>) {
     let (only, error) = match arguments.next().as_deref() {
         Some("refused") => (Some(libc::MADV_WIPEONFORK), libc::EINVAL),
@@ -314,18 +317,18 @@ pub(super) fn unwiped(mut arguments: impl Iterator<Item = String>) {
         .collect();
     let list = arguments.iter().map(|argument| argument.as_ptr());
     let list: Vec<*const c_char> = list.chain([std::ptr::null()]).collect();
-    // SAFETY: C strings, and a list of them that ends with null.
+    // SAFETY: C strings, in a list that ends with null.
     unsafe { libc::execv(c"/proc/self/exe".as_ptr(), list.as_ptr()) };
     panic!("the program cannot be run again");
 }
 
-/// Has a filter answer a system call in the kernel's place, whatever its third argument is or if it is
-/// this.
+/// Makes a filter answer a system call in the kernel's place: always, or only if its third argument
+/// is `only`.
 fn answer(number: libc::c_long, only: Option<c_int>, answer: u32) {
     let load = |at| libc::sock_filter { code: 0x20, jt: 0, jf: 0, k: at };
     let unless_equal = |value, skip| libc::sock_filter { code: 0x15, jt: 0, jf: skip, k: value };
     let give = |k| libc::sock_filter { code: 0x06, jt: 0, jf: 0, k };
-    // Offsets in `seccomp_data`: of the call's number, and of its third argument.
+    // The offsets in `seccomp_data` of the call's number and of its third argument.
     let (call, third) = (0, 32);
     let mut filter = match only {
         None => vec![load(call), unless_equal(number as u32, 1)],
@@ -338,7 +341,7 @@ fn answer(number: libc::c_long, only: Option<c_int>, answer: u32) {
     };
     filter.extend([give(answer), give(libc::SECCOMP_RET_ALLOW)]);
     let filter = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: a filter, which the kernel copies.
+    // SAFETY: a valid filter, which the kernel copies.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         let set = libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter);
