@@ -22,7 +22,7 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// Defines the borrowed form of the type: the one that a map lends.
+/// Defines the borrowed form of the type: the one that a map returns.
 fn lent(shape: &Shape<'_>) -> TokenStream {
     let Shape { visibility, lent, generics, name, .. } = shape;
     let mut with_lifetime = generics.clone();

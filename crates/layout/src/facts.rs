@@ -110,9 +110,8 @@ pub(crate) fn covered(lines: impl Iterator<Item = usize>, many: usize, sets: &Se
     share(count, sets.sets)
 }
 
-/// The number of leading items for which `is_so` holds; it holds for no item behind one for which
-/// it does not. The call takes O(log of the result), so that a walk with short steps stays in the
-/// processor's caches.
+/// The number of leading items for which `is_so` holds; it holds for none of the others. The call
+/// takes O(log of the result), so that a walk with short steps stays in the processor's caches.
 fn leading<T>(items: &[T], is_so: impl Fn(&T) -> bool) -> usize {
     let mut step = 1;
     while items.get(step - 1).is_some_and(&is_so) {
@@ -511,8 +510,7 @@ mod tests {
         assert_eq!((facts.pages, facts.page_runs, facts.regions), (6, 3, 2));
     }
 
-    /// The sets of lines, shares and bytes for the first kind, computed byte by byte: the facts
-    /// must equal them.
+    /// The facts of the first kind, computed byte by byte, for comparison.
     fn by_bytes(objects: &[Object], hot: &[Vec<Range<usize>>]) -> (Vec<usize>, [Shares; 3], usize) {
         let reads = |object: &Object| {
             let (start, end) = (object.address, object.end());

@@ -128,8 +128,8 @@ impl Moves {
         Self { starts, at, builds: Vec::new() }
     }
 
-    /// Adds changes of layout: objects of each first layout look like those of the second, another
-    /// build of theirs.
+    /// Adds changes of layout: objects of the first layout of a pair look like those of the second,
+    /// which belongs to another build.
     #[must_use]
     pub fn built(mut self, builds: Vec<(&'static NodeLayout, &'static NodeLayout)>) -> Self {
         self.builds = builds;

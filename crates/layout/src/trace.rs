@@ -153,8 +153,8 @@ impl Trace {
         replay.finish()
     }
 
-    /// A census of the objects alive at the peak and of their kinds. Of an object of more than 4
-    /// GiB, only the first 4 GiB count.
+    /// A census of the objects alive at the peak and of their kinds. If an object has more than
+    /// 4 GiB, only its first 4 GiB count.
     pub fn census(&self) -> Census {
         let mut census = Census::default();
         let mut ids = vec![None; self.kinds.len()];

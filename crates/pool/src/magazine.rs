@@ -61,7 +61,7 @@ struct Owned {
     run: Run,
 }
 
-// SAFETY: the slots in a magazine belong to it, whoever owns it (C2), and only the owner calls
+// SAFETY: the slots in a magazine belong to it and not to a thread (C2), and only the owner calls
 // `open`.
 unsafe impl Send for Magazine {}
 // SAFETY: as for `Send`: other threads only read `len` and `taken`, which are atomic.

@@ -190,7 +190,7 @@ mod tests {
             slot.cast::<u64>().add(2).write(7);
         }
         assert!(panics(|| pool.alloc()));
-        assert!(pool.alloc().is_ok(), "other slots can be had");
+        assert!(pool.alloc().is_ok(), "other slots are available");
     }
 
     #[test]

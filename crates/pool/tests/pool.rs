@@ -197,10 +197,10 @@ fn frees_from_a_threads_last_moments_are_not_lost() {
         fn drop(&mut self) {
             let (pool, slots) = self.0.take().unwrap();
             let extra = pool.alloc().unwrap();
-            // SAFETY: allocated just now, and below, by this pool.
+            // SAFETY: allocated just now by this pool.
             unsafe { pool.free(extra) };
             for Sent(slot) in slots {
-                // SAFETY: as above.
+                // SAFETY: this thread allocated it from this pool.
                 unsafe { pool.free(slot.cast()) };
             }
         }

@@ -66,7 +66,7 @@ fn an_empty_pool_gives_all_back_but_headers_and_magazines() {
         let given = pool.shrink();
         let after = config.budget.held();
         assert_eq!(before - after, given, "{pages}");
-        // Of 25 MB remain a header of up to three pages in each granule, and a magazine.
+        // 25 MB shrink to a header of up to three pages in each granule, and a magazine.
         assert!(after < before / 50, "{pages}: {after} of {before}");
         #[cfg(target_os = "linux")]
         assert!(resident(&pool.stats()) <= after, "{pages}: {} resident", resident(&pool.stats()));

@@ -256,8 +256,8 @@ fn colouring_spreads_the_first_lines_of_large_slots_over_all_sets() {
         let [before, after] = [pair[0], pair[1]].map(|start| start % slab / 64);
         assert!(before < 64 && after == (before + 1) % 64, "{before} and {after}");
     }
-    // The slabs keep their size, so many have one of their 32 slots less, and those behind headers
-    // more.
+    // The slabs keep their size. Many therefore lose one of their 32 slots, and those behind
+    // headers lose more.
     let slabs = starts.len();
     assert!(slabs <= COUNT.div_ceil(31) + 4, "{slabs} slabs");
     assert!(config.budget.held() >= slabs * slab);

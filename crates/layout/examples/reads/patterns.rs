@@ -1,5 +1,5 @@
-//! Patterns of reads over an arena, for a program that makes the reads and for a model that is told
-//! of them. Every read is one aligned word, so none spans two lines.
+//! Patterns of reads over an arena, for a program that makes the reads and for a model that gets
+//! them. Every read is one aligned word, so none spans two lines.
 
 /// The words of a line.
 const LINE: usize = 8;

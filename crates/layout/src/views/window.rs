@@ -45,8 +45,8 @@ const CANDIDATES: usize = 33;
 /// The longest run of pairs without objects of the kind that is shown.
 const SHOWN: usize = 2;
 
-/// The position in `pairs`, which are ascending, at which a typical window of `most` pairs begins.
-/// Of the candidates with the median span, it is the one nearest to the middle.
+/// The position in `pairs`, which are ascending, at which a typical window of `most` pairs begins:
+/// the candidate nearest to the middle among those with the median span.
 fn typical(pairs: &Runs, most: usize) -> usize {
     let at = |n: usize| pairs.numbers().nth(n).unwrap_or_default();
     let Some(last) = pairs.len().checked_sub(most).filter(|_| most > 0) else { return 0 };
