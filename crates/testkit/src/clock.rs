@@ -1,41 +1,42 @@
-//! Stamps: when a call began and when it had returned.
+//! Stamps, which order the beginnings and ends of calls.
 //!
 //! # Guarantee
-//! If one call's end stamp is below another's start stamp, the first had returned, and what it
-//! wrote could be seen by all, before the second began. Calls whose stamps overlap, or are equal,
-//! may take effect in either order.
+//! If one call's end stamp is below another's start stamp, the first call had returned, and its
+//! writes were visible to all threads, before the second began. Calls whose stamps overlap, or are
+//! equal, may take effect in either order.
 //!
 //! # Source of time
-//! The processor's time-stamp counter, where it runs at one rate on all cores and is synchronous
-//! among them (invariant TSC; Intel SDM volume 3, 18.17.1) and [`Clock::new`] has seen it so; else
-//! one counter that all threads increment, whose line they then share.
+//! Stamps come from the processor's time-stamp counter, if it runs at one rate on all cores and is
+//! synchronous among them (invariant TSC; Intel SDM volume 3, 18.17.1) and a trial in
+//! [`Clock::new`] confirms it. Otherwise they come from one counter that all threads increment,
+//! whose line they then share.
 //!
-//! `RDTSC` is ordered with nothing. A start stamp stands between two `LFENCE`: it is taken after
-//! whatever came before, and no load of the call comes before it. An end stamp is preceded by
-//! `MFENCE` and `LFENCE`: the call's stores have left the store buffer and its loads have their
-//! values.
+//! `RDTSC` is not ordered with other instructions. A start stamp therefore lies between two
+//! `LFENCE`: it is taken after everything before it, and no load of the call precedes it. `MFENCE`
+//! and `LFENCE` precede an end stamp: the call's stores have left the store buffer, and its loads
+//! have their values.
 
 use silvics_sync::CachePadded;
 use silvics_sync::atomic::{AtomicU64, Ordering};
 
-/// The clock all stamps of a history come from.
+/// The clock from which all stamps of a history come.
 #[derive(Debug)]
 pub struct Clock {
     source: Source,
     counter: CachePadded<AtomicU64>,
 }
 
-/// Where stamps come from.
+/// The source of stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The time-stamp counter of the processor.
     Tsc,
-    /// A counter all threads increment.
+    /// A counter that all threads increment.
     Counter,
 }
 
 impl Source {
-    /// Its name in reports.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tsc => "tsc",
@@ -51,8 +52,8 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// The best clock of this machine: its time-stamp counter if that passes a trial, else a
-    /// counter.
+    /// Makes the best clock of this machine: its time-stamp counter if that passes a trial,
+    /// otherwise a counter.
     pub fn new() -> Self {
         if tsc::is_invariant() {
             let clock = Self { source: Source::Tsc, counter: CachePadded::new(AtomicU64::new(0)) };
@@ -63,17 +64,17 @@ impl Clock {
         Self::counter()
     }
 
-    /// A clock that counts stamps.
+    /// Makes a clock that counts stamps.
     pub fn counter() -> Self {
         Self { source: Source::Counter, counter: CachePadded::new(AtomicU64::new(0)) }
     }
 
-    /// Where its stamps come from.
+    /// The source of its stamps.
     pub fn source(&self) -> Source {
         self.source
     }
 
-    /// The stamp of a call that begins now.
+    /// Returns the stamp of a call that begins now.
     #[inline(always)]
     pub fn start(&self) -> u64 {
         match self.source {
@@ -82,7 +83,7 @@ impl Clock {
         }
     }
 
-    /// The stamp of a call that has returned.
+    /// Returns the stamp of a call that has returned.
     #[inline(always)]
     pub fn end(&self) -> u64 {
         match self.source {
@@ -91,14 +92,14 @@ impl Clock {
         }
     }
 
-    /// The next number. `SeqCst`: the stamps of all threads are one order, and no access of the
-    /// call moves across its stamps.
+    /// Returns the next number. `SeqCst`: the stamps of all threads are in one total order, and no
+    /// access of the call moves across its stamps.
     fn count(&self) -> u64 {
         self.counter.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// Whether stamps of two threads that take turns never go back. Each turn passes one word from
-    /// one thread to the other.
+    /// Whether stamps never go back while two threads take turns `turns` times. Each turn passes
+    /// one word from one thread to the other.
     pub fn is_monotonic(&self, turns: u64) -> bool {
         let turn = AtomicU64::new(0);
         let last = AtomicU64::new(0);
@@ -134,7 +135,7 @@ impl Clock {
 mod tsc {
     use std::arch::x86_64::{__cpuid, _mm_lfence, _mm_mfence, _rdtsc};
 
-    /// Bit 8 of EDX in leaf `8000_0007H` of CPUID.
+    /// Whether the counter is invariant: bit 8 of EDX in leaf `8000_0007H` of CPUID.
     #[allow(unused_unsafe)] // safe in newer toolchains
     pub(super) fn is_invariant() -> bool {
         const HIGHEST: u32 = 0x8000_0000;
@@ -145,7 +146,7 @@ mod tsc {
 
     #[inline(always)]
     pub(super) fn start() -> u64 {
-        // SAFETY: every x86-64 processor has them.
+        // SAFETY: every x86-64 processor has these instructions.
         unsafe {
             _mm_lfence();
             let stamp = _rdtsc();
@@ -156,7 +157,7 @@ mod tsc {
 
     #[inline(always)]
     pub(super) fn end() -> u64 {
-        // SAFETY: every x86-64 processor has them.
+        // SAFETY: every x86-64 processor has these instructions.
         unsafe {
             _mm_mfence();
             _mm_lfence();
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_goes_back_is_noticed() {
-        // The stamps of a counter that another thread sets back now and then.
+        // Another thread sets the counter back now and then.
         let clock = Clock::counter();
         let stop = AtomicU64::new(0);
         std::thread::scope(|scope| {

@@ -1,4 +1,5 @@
-//! What threads did to an index and when: the material of [`crate::linearizable`].
+//! Recorded histories: the calls of threads on an index and their times, for
+//! [`crate::linearizable`].
 
 use crate::clock::Clock;
 use crate::keys::{lend, show};
@@ -10,35 +11,35 @@ use std::fmt;
 /// A call on one key, with its answer. A key's state is its value, or `None` for absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// `get`, a place of `get_many`, or what a scan saw of the key.
+    /// `get`, one key of `get_many`, or the observation of a key by a scan.
     Get {
-        /// The state seen.
+        /// The state found.
         found: Option<u64>,
     },
     /// `try_insert`
     TryInsert {
-        /// The value offered.
+        /// The offered value.
         value: u64,
-        /// Success, or the value present.
+        /// Success, or the present value.
         outcome: Result<(), u64>,
     },
     /// `insert`, or an entry of `insert_many`.
     Insert {
         /// The new value.
         value: u64,
-        /// The value replaced.
+        /// The replaced value.
         old: Option<u64>,
     },
     /// `remove`
     Remove {
-        /// The value removed.
+        /// The removed value.
         old: Option<u64>,
     },
     /// `compare_exchange`
     CompareExchange {
-        /// The state expected.
+        /// The expected state.
         expected: Option<u64>,
-        /// The state wanted.
+        /// The new state.
         new: Option<u64>,
         /// Success, or the state found.
         outcome: Result<(), Option<u64>>,
@@ -46,8 +47,8 @@ pub enum Op {
 }
 
 impl Op {
-    /// The state after the call if it took effect in `state`; `None` if it could not have given
-    /// this answer there.
+    /// The state after the call if it took effect in `state`, or `None` if this answer is
+    /// impossible there.
     pub fn apply(self, state: Option<u64>) -> Option<Option<u64>> {
         let after = self.effect(state);
         let right = match self {
@@ -62,12 +63,12 @@ impl Op {
         right.then_some(after)
     }
 
-    /// Whether it is a lookup that found the key.
+    /// Whether this is a lookup that found the key.
     pub(crate) fn saw_presence(self) -> bool {
         matches!(self, Self::Get { found: Some(_) })
     }
 
-    /// Whether the answer says that the call has changed nothing.
+    /// Whether the answer implies that the call changed nothing.
     pub fn changed_nothing(self) -> bool {
         match self {
             Self::Get { .. } => true,
@@ -78,7 +79,7 @@ impl Op {
         }
     }
 
-    /// The state after the call in `state`, whatever it answered.
+    /// The state after the call in `state`, ignoring its answer.
     pub fn effect(self, state: Option<u64>) -> Option<u64> {
         match self {
             Self::TryInsert { value, .. } => state.or(Some(value)),
@@ -90,7 +91,7 @@ impl Op {
     }
 }
 
-/// A key's state in a report.
+/// Displays the state of a key in a report.
 struct State(Option<u64>);
 
 impl fmt::Display for State {
@@ -102,7 +103,7 @@ impl fmt::Display for State {
     }
 }
 
-/// An entry in a report.
+/// Formats an entry for a report.
 pub(crate) fn show_entry<O: fmt::Display>(entry: Option<&(O, u64)>) -> String {
     entry.map_or("none".into(), |(key, value)| format!("{key}: {value}"))
 }
@@ -133,33 +134,34 @@ impl fmt::Display for Op {
 /// One recorded call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event<O = u32> {
-    /// Who called.
+    /// The calling thread.
     pub thread: usize,
-    /// On which key; a number stands for [`crate::TestKey::nth`] of it.
+    /// The key. A number stands for [`crate::TestKey::nth`] of it.
     pub key: O,
     /// The stamp taken before the call.
     pub start: u64,
-    /// The stamp taken after it.
+    /// The stamp taken after the call.
     pub end: u64,
     /// The call and its answer.
     pub op: Op,
 }
 
-/// Calls an index for one thread and writes down what happened.
+/// Calls an index for one thread and records the calls.
 #[derive(Debug)]
 pub struct Recorder<'a, I: Subject> {
     index: &'a I,
     clock: &'a Clock,
     keys: &'a [OwnedKey<I>],
     thread: usize,
-    /// The calls so far, in order.
+    /// The recorded calls, in order.
     pub events: Vec<Event>,
-    /// Events that are not calls of their own: all but the first of each scan.
+    /// The number of events that are not calls of their own: all but the first of each scan.
     pub parts: u64,
 }
 
 impl<'a, I: Subject> Recorder<'a, I> {
-    /// A recorder of `thread`'s calls on `index`, on keys out of `keys`, that goes on in `events`.
+    /// Makes a recorder of `thread`'s calls on `index`, with keys out of `keys`, that appends to
+    /// `events`.
     pub fn new(
         index: &'a I,
         clock: &'a Clock,
@@ -175,7 +177,7 @@ impl<'a, I: Subject> Recorder<'a, I> {
         self.events.push(Event { thread: self.thread, key, start, end, op });
     }
 
-    /// The keys, by number.
+    /// The keys, indexed by number.
     pub fn keys(&self) -> &'a [OwnedKey<I>] {
         self.keys
     }
@@ -185,7 +187,7 @@ impl<'a, I: Subject> Recorder<'a, I> {
         lend::<I>(&self.keys[key as usize])
     }
 
-    /// Calls `get`.
+    /// Calls `get` and records it.
     #[inline]
     pub fn get(&mut self, key: u32, guard: &Guard) -> Option<u64> {
         let lent = self.key(key);
@@ -196,7 +198,7 @@ impl<'a, I: Subject> Recorder<'a, I> {
         found
     }
 
-    /// Calls `get_many` on the keys from `first` on.
+    /// Calls `get_many` on `count` keys from `first` on and records it.
     pub fn get_many(&mut self, first: u32, count: u32, guard: &Guard) {
         let lent: SmallVec<[_; 16]> = (first..first + count).map(|key| self.key(key)).collect();
         let mut values: SmallVec<[_; 16]> = SmallVec::from_elem(None, lent.len());
@@ -208,8 +210,8 @@ impl<'a, I: Subject> Recorder<'a, I> {
         }
     }
 
-    /// Calls `insert_many` on the keys from `first` on, with values from `value` on in steps of
-    /// `stride`.
+    /// Calls `insert_many` on the keys from `first` on and records it. The values start at `value`
+    /// and increase by `stride`.
     pub fn insert_many(
         &mut self,
         first: u32,
@@ -231,7 +233,7 @@ impl<'a, I: Subject> Recorder<'a, I> {
         Ok(())
     }
 
-    /// Calls `try_insert`.
+    /// Calls `try_insert` and records it.
     pub fn try_insert(&mut self, key: u32, value: u64, guard: &Guard) -> Outcome {
         let lent = self.key(key);
         let start = self.clock.start();
@@ -247,7 +249,7 @@ impl<'a, I: Subject> Recorder<'a, I> {
         Ok(())
     }
 
-    /// Calls `insert`.
+    /// Calls `insert` and records it.
     pub fn insert(&mut self, key: u32, value: u64, guard: &Guard) -> Outcome {
         let lent = self.key(key);
         let start = self.clock.start();
@@ -257,7 +259,7 @@ impl<'a, I: Subject> Recorder<'a, I> {
         Ok(())
     }
 
-    /// Calls `remove`.
+    /// Calls `remove` and records it.
     pub fn remove(&mut self, key: u32, guard: &Guard) -> Outcome {
         let lent = self.key(key);
         let start = self.clock.start();
@@ -267,7 +269,7 @@ impl<'a, I: Subject> Recorder<'a, I> {
         Ok(())
     }
 
-    /// Calls `compare_exchange`; the state found.
+    /// Calls `compare_exchange` and records it. Returns the state found.
     pub fn compare_exchange(
         &mut self,
         key: u32,
@@ -289,11 +291,12 @@ impl<'a, I: Subject> Recorder<'a, I> {
         Ok(outcome.err().unwrap_or(expected))
     }
 
-    /// Records what a scan of the keys from `first` on saw of each. By the contract of scans a key
-    /// that is not seen was absent at some moment of the scan, and a value that is seen was there
-    /// at some moment: both are what a `get` during the scan might have answered.
+    /// Scans the keys from `first` on and records a `get` for each of them.
     ///
-    /// What the scan gives must be in order, ascending or `descending`, and among those keys.
+    /// By the contract of scans, a key that is not returned was absent at some moment of the scan,
+    /// and a returned value was present at some moment. So each is a possible answer of a `get`
+    /// during the scan. The keys returned must be in order, ascending or `descending`, and in this
+    /// range.
     pub fn scan(
         &mut self,
         first: u32,

@@ -1,4 +1,4 @@
-//! Histories as files: one JSON object per line, as foreign checkers read them.
+//! Histories as files of one JSON object per line, which other checkers can read too.
 //!
 //! # Format
 //! Each call is two lines, in the order of time: its invocation and its completion.
@@ -6,14 +6,14 @@
 //! {"id":0,"process":1,"type":"invoke","f":"insert","key":5,"value":7,"time":120}
 //! {"id":0,"process":1,"type":"ok","f":"insert","key":5,"value":null,"time":150}
 //! ```
-//! | field | holds |
+//! | field | contents |
 //! |---|---|
-//! | `id` | what joins the two lines of a call; no other call has it |
-//! | `process` | who calls; one call at a time on one key |
-//! | `type` | `invoke`; then `ok`, `fail` (it returned and has changed nothing, because the state was another one) or `info` (it never returned: it may have taken effect or not) |
+//! | `id` | a number that joins the two lines of a call; no other call has it |
+//! | `process` | the caller; it makes one call at a time on one key |
+//! | `type` | `invoke`; then `ok`, `fail` (the call returned and changed nothing, because the state was another one) or `info` (it never returned: it may have taken effect or not) |
 //! | `f` | a verb of the table below |
-//! | `key` | a whole number below 2^64, or a string of lower-case hexadecimal digits, two per byte; the same kind throughout. None for the verbs of the ends |
-//! | `value` | see below; null or left out where there is none, but never left out of `ok` and `fail` |
+//! | `key` | a whole number below 2^64, or a string of lower-case hexadecimal digits, two per byte; one kind throughout. The verbs of the ends have none |
+//! | `value` | see below; null or left out if there is none, but never left out of `ok` and `fail` |
 //! | `time` | a whole number below 2^64 - 1; lines of equal time are simultaneous |
 //!
 //! Other fields are ignored.
@@ -28,9 +28,9 @@
 //! | `first`, `last`, `pop_first`, `pop_last` | – | `[key, value]`, or null if there is none | – |
 //!
 //! The index is empty at the start. A range or a batch of lookups appears as one `get` per key it
-//! covers, all with its times: that is its guarantee. So a process may have several calls open at
-//! once, but never two on one key: foreign checkers take a file apart by key first, as
-//! linearizability allows. Then these are the events of Jepsen and Knossos (`:process :type :f
+//! covers, all with its times; this is its guarantee. So a process may have several calls open at
+//! once, but never two on one key. Checkers may separate a file by key first, as linearizability
+//! allows. The lines of one key are then the events of Jepsen and Knossos (`:process :type :f
 //! :value :time`), and the call and return events of Porcupine (`ClientId`, `Kind`, `Id`, `Value`).
 
 use crate::history::{Event, Op};
@@ -88,7 +88,7 @@ impl fmt::Display for TraceKey {
     }
 }
 
-/// Which of a call's two lines one is.
+/// Which of a call's two lines a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
@@ -107,18 +107,18 @@ struct Line<'a> {
     f: std::borrow::Cow<'a, str>,
     #[serde(default)]
     key: Value,
-    /// `None` if there is none; null is a value.
+    /// The value, or `None` if the field is left out; null is a value.
     #[serde(default, deserialize_with = "present")]
     value: Option<Value>,
     time: u64,
 }
 
-/// Tells null from nothing.
+/// Distinguishes null from a missing field.
 fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)
 }
 
-/// Writes the calls of `threads` on keys that `key` names.
+/// Writes the calls of `threads`. `key` names the keys.
 pub fn write(
     threads: &[Vec<Event>],
     key: impl Fn(u32) -> TraceKey,
@@ -127,7 +127,7 @@ pub fn write(
     let mut lines: Vec<(u64, bool, u64, &Event)> = Vec::new();
     let mut id = 0;
     for thread in threads {
-        // A thread's clock may stand still between two calls, which do not overlap for that.
+        // A thread's clock may stand still between two calls, which do not overlap for that reason.
         let mut ends: HashMap<u32, u64> = HashMap::new();
         for event in thread {
             let earliest = ends.get(&event.key).map_or(0, |end| end + 1);
@@ -137,7 +137,7 @@ pub fn write(
             id += 1;
         }
     }
-    // Of simultaneous lines, invocations first: the calls overlap.
+    // Among simultaneous lines, invocations come first: the calls overlap.
     lines.sort_by_key(|&(time, completes, id, _)| (time, completes, id));
     let begun = lines.first().map_or(0, |line| line.0);
     for (time, completes, id, event) in lines {
@@ -157,7 +157,7 @@ pub fn write(
     Ok(())
 }
 
-/// The verb, what it was invoked with, and how it completed.
+/// The verb, the value with which it was invoked, and its completion.
 fn told(op: Op) -> (&'static str, Value, (Kind, Value)) {
     let ok = |value: Option<u64>| (Kind::Ok, json!(value));
     match op {
@@ -175,12 +175,12 @@ fn told(op: Op) -> (&'static str, Value, (Kind, Value)) {
     }
 }
 
-/// Why a file is no history. The message is a sentence that begins with the line.
+/// The reason why a file is no history. The message is a sentence that begins with the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The fault of the line.
     pub problem: String,
 }
 
@@ -195,12 +195,12 @@ impl std::error::Error for TraceError {}
 /// A history read from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// Its calls, by their start.
+    /// The calls, in the order of their starts.
     pub events: Vec<OrderedEvent<TraceKey>>,
 }
 
 impl Trace {
-    /// Whether some order explains all calls, beginning with an empty index.
+    /// Judges whether some order explains all calls, beginning with an empty index.
     pub fn judge(self) -> Verdict {
         let mut points = Vec::new();
         for event in &self.events {
@@ -219,13 +219,13 @@ impl Trace {
     }
 }
 
-/// A call whose completion has not come yet.
+/// A call that has not completed yet.
 struct Invoked {
     line: usize,
     at: usize,
 }
 
-/// Reads a history.
+/// Reads a history from the content of a file.
 pub fn read(text: &[u8]) -> Result<Trace, TraceError> {
     let mut events: Vec<OrderedEvent<TraceKey>> = Vec::new();
     let mut calls: HashMap<u64, Option<Invoked>> = HashMap::new();
@@ -308,13 +308,13 @@ fn no_line(error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "is cut short: the JSON object does not end".into();
     }
-    // What serde says of places means the line, which is named already.
+    // serde's message also names a place in the line; the line is named already.
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or(&text);
     format!("is no event: {text}")
 }
 
-/// The key of a line. All keys of a file are of one kind.
+/// The key of a line. All keys of a file must be of one kind.
 fn key_of(
     line: &Line<'_>,
     verb: Verb,
@@ -345,7 +345,7 @@ fn bad_key(key: &Value) -> String {
     )
 }
 
-/// `f`.
+/// The verb of a call: the field `f`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verb {
     Get,
@@ -394,7 +394,7 @@ impl Verb {
         }
     }
 
-    /// The call as invoked. It has no answer yet: what it holds for one is that of a call that took
+    /// The call as invoked. It has no answer yet; in its place stands that of a call which took
     /// effect.
     fn op(self, key: Option<TraceKey>, value: &Value) -> Result<OrderedOp<TraceKey>, String> {
         let takes_nothing = matches!(self, Self::End(_) | Self::Get | Self::Remove);
@@ -473,7 +473,7 @@ fn state(value: &Value) -> Result<Option<u64>, String> {
     if value.is_null() { Ok(None) } else { word(value).map(Some) }
 }
 
-/// The value of a success that has none.
+/// The answer of a success without a value.
 fn none<E>(value: &Value) -> Result<Result<(), E>, String> {
     if value.is_null() { Ok(Ok(())) } else { Err(format!("{value} is not null")) }
 }

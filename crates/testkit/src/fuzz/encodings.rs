@@ -1,13 +1,15 @@
-//! Key encodings keep order and value.
+//! Checks that key encodings keep order and value.
 
 use super::input::Input;
 use silvics::key::{decode_i64, decode_u64, decode_u128, encode_i64, encode_u64, encode_u128};
 use std::fmt::Debug;
 
-/// Pairs of numbers, the second often a neighbour of the first or the same in one byte only.
+/// Checks pairs of numbers. The second number is often a neighbour of the first, or differs in only
+/// one byte.
 ///
 /// # Panics
-/// If an encoding of two of them is ordered otherwise than they are, or is not undone.
+/// Panics if two encodings are ordered differently from their numbers, or if decoding does not
+/// restore a number.
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
     while let Some(relation) = input.next() {

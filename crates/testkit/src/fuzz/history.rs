@@ -1,4 +1,5 @@
-//! History files, from any bytes; and the checker, against every order of few calls.
+//! Reads history files from any bytes, and compares the checker with trying every order of few
+//! calls.
 
 use crate::history::{Event, Op};
 use crate::linearizable::{
@@ -6,13 +7,14 @@ use crate::linearizable::{
 };
 use crate::trace::{self, TraceKey};
 
-/// Calls of a decoded history: their orders can still be tried one by one.
+/// The most calls of a decoded history: few enough to try all orders one by one.
 const CALLS: usize = 6;
 
 /// Reads `data` as a history file, and decodes a history from it.
 ///
 /// # Panics
-/// If the reader does, or a history is not read back as written, or its verdict is wrong.
+/// Panics if the reader panics, if a history is not read back as it was written, or if its verdict
+/// is wrong.
 pub fn run(data: &[u8]) {
     match trace::read(data) {
         Ok(file) if file.events.len() <= 64 => drop(file.judge()),
@@ -42,7 +44,7 @@ pub fn run(data: &[u8]) {
     assert_eq!(matches!(file.judge(), Verdict::Linearizable), wanted);
 }
 
-/// What a report shows is not explained either.
+/// Checks that no order explains the calls of a report either.
 fn reported(events: &[Event]) {
     let call = |event: &Event| Call {
         thread: event.thread,
@@ -62,7 +64,7 @@ fn reported(events: &[Event]) {
     }
 }
 
-/// Calls of up to three threads on one key, four bytes each.
+/// Decodes calls of up to three threads on one key, four bytes each.
 fn decode(data: &[u8]) -> Vec<Event> {
     let mut clocks = [0_u64; 3];
     let mut events = Vec::new();
@@ -93,7 +95,8 @@ fn by_thread(events: &[Event]) -> Vec<Vec<Event>> {
     (0..3).map(of).collect()
 }
 
-/// Whether some order of the calls not `done` explains them from `state` on: every order tried.
+/// Whether some order of the calls that are not `done` explains them from `state` on. It tries
+/// every order.
 fn explained(events: &[Event], done: &mut Vec<bool>, state: Option<u64>) -> bool {
     if done.iter().all(|&done| done) {
         return true;

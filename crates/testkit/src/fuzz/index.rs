@@ -1,4 +1,4 @@
-//! Any calls on any index, against `BTreeMap`.
+//! Makes any calls on any index, and compares it with `BTreeMap`.
 
 use super::input::Input;
 use crate::erased::{self, Erased, ErasedScan};
@@ -14,12 +14,13 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The first byte chooses the index, the second its memory limit; the rest are calls.
+/// Checks one program. Its first byte chooses the index, the second its memory limit; the rest are
+/// calls.
 ///
-/// With `SILVICS_FUZZ_PLANT` set in the environment every index is one with a planted mistake.
+/// If `SILVICS_FUZZ_PLANT` is set in the environment, every index is one with a planted mistake.
 ///
 /// # Panics
-/// If an index answers otherwise than the map would, or breaks an invariant.
+/// Panics if an index answers differently from the map, or breaks an invariant.
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
     if std::env::var_os("SILVICS_FUZZ_PLANT").is_some() {
@@ -43,10 +44,10 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// What a place holds that nobody may write.
+/// The value in places of a result that the index must not write.
 const UNTOUCHED: Option<u64> = Some(0x0077_7777);
 
-/// The calls on an index of this type, erased.
+/// Makes calls on an index of this type, erased.
 fn with_points<I>(input: &mut Input<'_>)
 where
     I: OrderedIndex<Key: Decode> + Check + 'static,
@@ -54,7 +55,7 @@ where
     erased::run(erased::points::<I>(), || points::<Erased<I::Key>>(input));
 }
 
-/// The same with ranges and cursors.
+/// Makes calls on an index of this type, erased, including ranges and cursors.
 fn with_scans<I>(input: &mut Input<'_>)
 where
     I: OrderedScan<Key: Decode> + Check + 'static,
@@ -62,13 +63,13 @@ where
     erased::run(erased::scans::<I>(), || scans::<ErasedScan<I::Key>>(input));
 }
 
-/// How a key type's keys are decoded.
+/// Decodes the keys of a key type.
 trait Decode: TestKey {
     fn decode(input: &mut Input<'_>) -> Self::Owned;
 }
 
 impl Decode for u64 {
-    /// Mostly one of few, so that calls meet; all others in nine bytes.
+    /// Mostly decodes one of few keys, so that calls meet; all others take nine bytes.
     fn decode(input: &mut Input<'_>) -> u64 {
         match input.byte() {
             small @ 0..=239 => u64::from(small),
@@ -80,8 +81,8 @@ impl Decode for u64 {
 }
 
 impl Decode for [u8] {
-    /// A few bytes, alone or behind a common prefix of one of the lengths at which a comparison
-    /// of words or a hint changes its mind.
+    /// Decodes a few bytes, alone or behind a common prefix. The prefix has one of the lengths at
+    /// which comparisons of words, or hints, behave differently.
     fn decode(input: &mut Input<'_>) -> Box<[u8]> {
         const PREFIXES: [usize; 16] =
             [0, 0, 0, 1, 6, 7, 8, 9, 15, 16, 127, 128, 254, 255, 256, 5000];
@@ -108,7 +109,7 @@ fn bound<K: Decode + ?Sized>(input: &mut Input<'_>) -> Bound<K::Owned> {
     }
 }
 
-/// An index and what it must be like.
+/// An index with the model it must equal.
 struct Run<I: Subject> {
     index: Arc<I>,
     model: BTreeMap<OwnedKey<I>, u64>,
@@ -143,8 +144,8 @@ fn scans<I: ScanSubject<Key: Decode>>(input: &mut Input<'_>) {
 }
 
 impl<I: Subject<Key: Decode>> Run<I> {
-    /// No limit, or one at which memory ends within a few objects or slabs. `None` if not even an
-    /// empty index fits.
+    /// Makes an index without a limit, or with one at which memory ends within a few objects or
+    /// slabs. Returns `None` if not even an empty index fits.
     fn new(input: &mut Input<'_>) -> Option<Self> {
         let limit = match input.byte() {
             room @ 0..96 => {
@@ -183,7 +184,7 @@ impl<I: Subject<Key: Decode>> Run<I> {
                 drop(guard);
                 self.index.domain().flush();
             }
-            // Writes under one pin: what they retire stays.
+            // Make writes under one pin, so that the nodes they retire stay.
             14 => {
                 for _ in 0..input.byte() % 8 {
                     self.insert(&<I::Key as Decode>::decode(input), value(input), &guard);
@@ -268,7 +269,7 @@ impl<I: Subject<Key: Decode>> Run<I> {
         self.get(&key, guard);
     }
 
-    /// Batched lookups or upserts.
+    /// Makes batched lookups or upserts.
     fn many(&mut self, input: &mut Input<'_>, guard: &Guard) {
         let shape = input.byte();
         if shape >= 128 {
@@ -303,7 +304,7 @@ impl<I: Subject<Key: Decode>> Run<I> {
         assert_eq!(replaced, wanted, "insert_many, {done} entries done");
     }
 
-    /// Many keys in one direction, inserted or removed: trees get deep, and nodes go.
+    /// Inserts or removes many keys in one direction, so that trees get deep and nodes are retired.
     fn run_of_keys(&mut self, input: &mut Input<'_>, guard: &Guard) {
         let (shape, first, count) =
             (input.byte(), u64::from(input.byte()), u64::from(input.byte()));
@@ -340,7 +341,7 @@ impl<I: ScanSubject<Key: Decode>> Run<I> {
         self.same_range(&(bound::<I::Key>(input), bound::<I::Key>(input)));
     }
 
-    /// The model's entries in `bounds`.
+    /// The entries of the model in `bounds`.
     fn wanted(&self, bounds: &Bounds<I>) -> Vec<(OwnedKey<I>, u64)> {
         let lent = (bounds.0.as_ref().map(lend::<I>), bounds.1.as_ref().map(lend::<I>));
         let entries = self.model.iter().filter(|(key, _)| within::<I::Key>(&lent, key));
@@ -359,8 +360,8 @@ impl<I: ScanSubject<Key: Decode>> Run<I> {
         assert_eq!(back, wanted, "range_rev {bounds:?}, reversed");
     }
 
-    /// A scan during which some entries are written: it must show all others, and these at most
-    /// once, in order, with a value they had.
+    /// Scans while some entries are written. The scan must return all other entries, and the
+    /// written ones at most once, in order, with a value they had.
     fn range_and_write(&mut self, input: &mut Input<'_>) {
         let shape = input.byte();
         let bounds = (bound::<I::Key>(input), bound::<I::Key>(input));
@@ -371,7 +372,7 @@ impl<I: ScanSubject<Key: Decode>> Run<I> {
         let mut possible: Vec<_> = before.clone();
         let mut written: Vec<OwnedKey<I>> = Vec::new();
         let mut write = |run: &mut Self| {
-            // Near the scan or anywhere.
+            // The key is near the scan or anywhere.
             let key = match (shape / 4 % 2, run.model.len()) {
                 (0, len) if len > 0 => {
                     let at = usize::from(input.byte()) % len;
@@ -414,7 +415,7 @@ impl<I: ScanSubject<Key: Decode>> Run<I> {
     }
 }
 
-/// A cursor and where it must stand.
+/// A cursor, and the position it must have.
 struct Walk<I: ScanSubject> {
     cursor: I::Cursor,
     at: Position<OwnedKey<I>>,

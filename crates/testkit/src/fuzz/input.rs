@@ -1,11 +1,11 @@
-//! Programs out of bytes: any bytes are a program, and similar bytes are similar programs.
+//! Decodes programs from bytes: any bytes are a program, and similar bytes are similar programs.
 
-/// What is left of an input. Beyond its end there are zeros.
+/// The rest of an input. Zeros follow its end.
 #[derive(Debug)]
 pub(super) struct Input<'a>(pub(super) &'a [u8]);
 
 impl<'a> Input<'a> {
-    /// The next byte, if there is one.
+    /// The next byte, or `None` at the end.
     pub(super) fn next(&mut self) -> Option<u8> {
         let (&first, rest) = self.0.split_first()?;
         self.0 = rest;
@@ -22,7 +22,7 @@ impl<'a> Input<'a> {
         u64::from_le_bytes(bytes)
     }
 
-    /// The next `len` bytes, fewer at the end.
+    /// The next `len` bytes, or fewer at the end.
     pub(super) fn bytes(&mut self, len: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(len.min(self.0.len()));
         self.0 = rest;

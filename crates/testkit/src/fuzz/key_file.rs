@@ -1,4 +1,4 @@
-//! Key files of both formats, from any bytes.
+//! Reads key files of both formats from any bytes.
 
 use silvics_workload::keyfile::{KeyFile, KeyFileError, parse_lines, parse_sosd};
 use std::collections::BTreeSet;
@@ -6,15 +6,15 @@ use std::collections::BTreeSet;
 /// Reads `data` as a file of lines and as one of words.
 ///
 /// # Panics
-/// If a parser does, or says something else than the format's definition.
+/// Panics if a parser panics, or if its result differs from the format's definition.
 pub fn run(data: &[u8]) {
     lines(data);
     words(data);
 }
 
 fn lines(data: &[u8]) {
-    // The definition, word by word: every newline ends a key, and so does the end of the file
-    // unless there is nothing after the last one.
+    // The definition: every newline ends a key, and so does the end of the file unless it directly
+    // follows a newline.
     let mut wanted: Vec<&[u8]> = data.split(|&byte| byte == b'\n').collect();
     if data.is_empty() || data.ends_with(b"\n") {
         wanted.pop();
@@ -38,7 +38,7 @@ fn lines(data: &[u8]) {
     );
     assert_eq!(file.keys.total_bytes(), found.iter().map(|key| key.len()).sum::<usize>());
 
-    // What was read, written again, is read as the same, in order and without duplicates.
+    // The keys, written again, are read as equal keys, in order and without duplicates.
     let again: Vec<u8> = found.iter().flat_map(|key| [key, &b"\n"[..]].concat()).collect();
     let file = parse_lines(&again).expect("a file with at least one line");
     let same_keys = (0..file.keys.len() as u32).map(|at| file.keys.key(at)).eq(found);
@@ -73,7 +73,7 @@ fn words(data: &[u8]) {
     }
 }
 
-/// The keys found are those wanted, and what the file says about them is right.
+/// Checks that the keys found are the wanted ones, and that the file's other facts are right.
 fn same<T: Ord + std::fmt::Debug, K>(wanted: &[T], found: &[T], file: &KeyFile<K>) {
     let distinct: BTreeSet<&T> = wanted.iter().collect();
     assert!(found.iter().eq(distinct), "keys {found:?} of {wanted:?}");

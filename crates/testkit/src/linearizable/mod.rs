@@ -1,37 +1,38 @@
-//! Is a history linearizable?
+//! Checks whether a history is linearizable.
 //!
 //! # Source
-//! Wing and Gong, "Testing and verifying concurrent objects", J. Parallel and Distributed
-//! Computing 17, 1993; with the memory of visited configurations of Lowe, "Testing for
-//! linearizability", Concurrency and Computation 29(4), 2017. Linearizability is local (Herlihy
-//! and Wing, 1990), so calls on one key are checked key by key: a register that may be absent
-//! ([`check`]). Calls on the whole index (first, last, pop) cannot be taken apart ([`ordered`]).
+//! Wing and Gong, "Testing and verifying concurrent objects", J. Parallel and Distributed Computing
+//! 17, 1993; with the memory of visited configurations of Lowe, "Testing for linearizability",
+//! Concurrency and Computation 29(4), 2017. Linearizability is local (Herlihy and Wing, 1990). So
+//! calls on one key are checked key by key, as a register that may be absent ([`check`]). Calls on
+//! the whole index (first, last, pop) cannot be separated ([`ordered`]).
 //!
 //! # Algorithm
 //! ```text
 //! check(history, initial state):
 //!   states ← {initial}
-//!   for each segment (a maximal run of calls without a moment when none is under way):
-//!     states ← all states some legal order of the segment leads to from one of `states`
+//!   for each segment (a maximal run of calls without a moment at which none is under way):
+//!     states ← all states to which some legal order of the segment leads from one of `states`
 //!     if there is none: not linearizable
 //! order(segment): a search over (calls done, state), each visited once; from a configuration,
-//!   any call may be next that started before every other one left had ended.
+//!   a call may be next if it started before every other remaining call had ended.
 //! ```
 //!
 //! # Departures
-//! 1. Calls stay in *lanes*, one per thread, since a thread's calls do not overlap: "calls done"
-//!    is one position per lane, and nothing has to be sorted.
-//! 2. A call that may come next and leaves the state as it is, with the answer it gave, is taken
-//!    at once and alone: an order that takes it later may as well take it now. With values that are
-//!    written once, hardly any configuration then has two ways on, and the check is linear.
-//! 3. A violation is cut to its shortest prefix: calls under way at the cut are *pending*, which
-//!    may have taken effect or not, and have not answered. Then every call is left out that changed
-//!    nothing and without which there still is no order.
+//! 1. Calls stay in *lanes*, one per thread, since a thread's calls do not overlap. "Calls done" is
+//!    then one position per lane, and nothing has to be sorted.
+//! 2. A call that may come next, and whose answer is right and leaves the state unchanged, is taken
+//!    at once and alone: an order that takes it later may as well take it now. If values are
+//!    written only once, hardly any configuration then has two continuations, and the check is
+//!    linear.
+//! 3. A violation is cut to its shortest prefix. Calls under way at the cut are *pending*: they may
+//!    have taken effect or not, and have not answered. Then every call is removed that changed
+//!    nothing, if there is still no order without it.
 //!
 //! # Complexity
-//! A segment of n calls of t threads costs O(n t) where one way leads on, and at worst the number
-//! of configurations, (n/t)^t times the states. That is bounded by [`BUDGET`], and t by 64; past them the
-//! answer is *undecided*, which is not *linearizable*.
+//! A segment of n calls of t threads costs O(n t) if there is only one continuation, and at worst
+//! the number of configurations: (n/t)^t times the states. [`BUDGET`] limits it, and t is at most
+//! 64. Beyond these limits the answer is *undecided*, which is not *linearizable*.
 
 pub mod ordered;
 mod search;
@@ -43,10 +44,10 @@ pub(crate) use search::{Call, PENDING, Refusal, States, Unexplained, follow, is_
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Display, Write};
 
-/// Configurations visited before the search for an order is given up, per key or object.
+/// The configurations visited per key or object before the search for an order stops.
 pub const BUDGET: u64 = 1 << 22;
 
-/// A key: a word that may be absent.
+/// A key as a sequential object: a word that may be absent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Register;
 
@@ -70,16 +71,16 @@ impl Object for Register {
     }
 }
 
-/// What [`judge`] found.
+/// The result of [`judge`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Some order explains all calls.
     Linearizable,
     /// No order explains these calls.
     Violation(Violation),
-    /// The search was given up: nothing is known.
+    /// The search stopped without a result.
     Undecided {
-        /// What was searched, for a report.
+        /// The object that was searched, for a report.
         what: String,
     },
 }
@@ -87,23 +88,23 @@ pub enum Verdict {
 /// A short history that is not linearizable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// What the calls were made on: `key 7`.
+    /// The object of the calls, such as `key 7`.
     pub on: String,
-    /// The states it may have been in before.
+    /// The possible states of the object before the calls.
     pub states: Vec<String>,
-    /// The calls, by their start.
+    /// The calls, in the order of their starts.
     pub calls: Vec<BadCall>,
 }
 
 /// A call of a [`Violation`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadCall {
-    /// Who called.
+    /// The calling thread.
     pub thread: usize,
     /// The stamp taken before the call.
     pub start: u64,
-    /// The stamp taken after it; `None` if it had not returned by the last answer of these calls,
-    /// so that it may have taken effect or not.
+    /// The stamp taken after the call. `None` if it had not returned by the last answer of these
+    /// calls, so that it may have taken effect or not.
     pub end: Option<u64>,
     /// The call, with its answer if it had returned.
     pub call: String,
@@ -160,7 +161,7 @@ impl From<Violation> for Failure {
     }
 }
 
-/// Checks the calls on every key, given each one's state before the first of them.
+/// Checks the calls on every key, given the state of each key before the first call.
 pub fn check<O: Ord + Debug>(
     events: &[Event<O>],
     initial: impl Fn(&O) -> Option<u64>,
@@ -173,7 +174,7 @@ pub fn check<O: Ord + Debug>(
     }
 }
 
-/// The same with a verdict.
+/// Judges the calls on every key, given the state of each key before the first call.
 pub fn judge<O: Ord + Debug>(
     events: &[Event<O>],
     initial: impl Fn(&O) -> Option<u64>,
@@ -199,7 +200,7 @@ pub fn judge<O: Ord + Debug>(
     undecided.map_or(Verdict::Linearizable, |what| Verdict::Undecided { what })
 }
 
-/// Checks the calls on one key.
+/// Judges the calls on one key.
 pub(crate) fn judge_key(
     lanes: &[&[Call<Op>]],
     initial: Option<u64>,
@@ -207,7 +208,7 @@ pub(crate) fn judge_key(
     follow::<Register>(lanes, &mut States::from_iter([initial]), &mut BUDGET.clone())
 }
 
-/// Deals calls into as few sequences of calls that do not overlap as there are calls at once.
+/// Distributes calls over sequences without overlaps: as few as there are concurrent calls.
 pub(crate) fn lanes<O: Clone>(mut calls: Vec<Call<O>>) -> Vec<Vec<Call<O>>> {
     calls.sort_by_key(|call| (call.start, call.end));
     let mut lanes: Vec<Vec<Call<O>>> = Vec::new();
@@ -221,7 +222,7 @@ pub(crate) fn lanes<O: Clone>(mut calls: Vec<Call<O>>) -> Vec<Vec<Call<O>>> {
     lanes
 }
 
-#[allow(clippy::ref_option)] // as the object's states are shown
+#[allow(clippy::ref_option)] // the signature by which the object's states are shown
 pub(crate) fn show_state(state: &Option<u64>) -> String {
     state.map_or("absent".into(), |value| value.to_string())
 }
@@ -298,7 +299,7 @@ mod tests {
             event(1, 4, 5, get(Some(1))),
         ];
         assert!(verdict(&late_old_value).is_err());
-        // Two reads during one write: new, then old.
+        // Two reads during one write return the new state, then the old one.
         let flicker = [
             event(0, 0, 9, insert(1, None)),
             event(1, 1, 2, get(Some(1))),
@@ -378,7 +379,7 @@ mod tests {
 
     #[test]
     fn many_overlapping_calls_are_checked_in_reasonable_time() {
-        // One call under way throughout, 500 calls of another thread meanwhile.
+        // One call is under way throughout, and another thread makes 500 calls meanwhile.
         let mut events = vec![event(0, 0, 10_000, remove(Some(499)))];
         for n in 0..500u64 {
             events.push(event(1, 1 + 2 * n, 2 + 2 * n, insert(n, n.checked_sub(1))));

@@ -1,9 +1,9 @@
 //! Calls that see the whole index: its first and last entry, and their removal.
 //!
-//! Such a history cannot be taken apart key by key, and deciding it takes time exponential in the
-//! calls that overlap (Gibbons and Korach, "Testing shared memories", SIAM J. Comput. 26(4), 1997).
-//! So it is kept small: at most [`THREADS_MAX`] threads and [`CALLS_MAX`] calls, and past
-//! [`super::BUDGET`] configurations the answer is *undecided*.
+//! Such a history cannot be checked key by key, and deciding it takes time exponential in the
+//! number of overlapping calls (Gibbons and Korach, "Testing shared memories", SIAM J. Comput.
+//! 26(4), 1997). So histories are small: at most [`THREADS_MAX`] threads and [`CALLS_MAX`] calls.
+//! Beyond [`super::BUDGET`] configurations the answer is *undecided*.
 
 use super::search::Object;
 use super::{BUDGET, Call, Refusal, States, Verdict, Violation, follow, lanes};
@@ -30,14 +30,14 @@ pub enum OrderedOp<O> {
     },
     /// A call on the first or last entry.
     End {
-        /// Which.
+        /// The verb of the call.
         verb: EndVerb,
-        /// The entry found, and by the pops removed.
+        /// The entry found, which the pops removed.
         found: Option<(O, u64)>,
     },
 }
 
-/// What is done at an end of an ordered map.
+/// A verb on an end of an ordered map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndVerb {
     /// `first`
@@ -51,10 +51,10 @@ pub enum EndVerb {
 }
 
 impl EndVerb {
-    /// All of them.
+    /// All verbs.
     pub const ALL: [Self; 4] = [Self::First, Self::Last, Self::PopFirst, Self::PopLast];
 
-    /// The method's name.
+    /// The name of the method.
     pub fn name(self) -> &'static str {
         match self {
             Self::First => "first",
@@ -83,17 +83,17 @@ impl<O: Display> Display for OrderedOp<O> {
 /// One recorded call on an ordered map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderedEvent<O> {
-    /// Who called.
+    /// The calling thread.
     pub thread: usize,
     /// The stamp taken before the call.
     pub start: u64,
-    /// The stamp taken after it.
+    /// The stamp taken after the call.
     pub end: u64,
     /// The call and its answer.
     pub op: OrderedOp<O>,
 }
 
-/// An ordered map as one object.
+/// An ordered map as one sequential object.
 #[derive(Debug)]
 struct Map<O>(PhantomData<O>);
 
@@ -234,8 +234,8 @@ mod tests {
         }
     }
 
-    /// The mistake of a first that walks past A, while C comes before D and A goes: D was never
-    /// first.
+    /// A wrong `first` walks past A; then C is inserted before D and A is removed. It returns D,
+    /// which was never first.
     #[test]
     fn a_first_that_was_never_first_is_found() {
         let history = |found| {

@@ -1,40 +1,40 @@
-//! The search for an order that explains calls, whatever they were called on.
+//! The search for an order that explains calls, for any kind of object.
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 use std::fmt::Debug;
 use std::hash::Hash;
 
-/// A sequential object: what its calls do.
+/// A sequential object, defined by the effects of its calls.
 pub(crate) trait Object {
-    /// What it holds.
+    /// The state of the object.
     type State: Clone + Eq + Hash + Debug;
     /// A call with its answer.
     type Op: Clone + Debug;
 
-    /// Whether the call may have given its answer in `state` and leaves it as it is.
+    /// Whether the call's answer is right in `state`, which the call leaves unchanged.
     fn idles(op: &Self::Op, state: &Self::State) -> bool;
-    /// Whether the answer says that the call has changed nothing, whatever the state was.
+    /// Whether the answer implies that the call changed nothing, in any state.
     fn changed_nothing(op: &Self::Op) -> bool;
-    /// The state after the call if it took effect in `state`; `None` if it could not have given
-    /// its answer there.
+    /// The state after the call if it took effect in `state`, or `None` if its answer is impossible
+    /// there.
     fn apply(op: &Self::Op, state: &Self::State) -> Option<Self::State>;
-    /// The state after the call in `state`, whatever it answered.
+    /// The state after the call in `state`, ignoring its answer.
     fn effect(op: &Self::Op, state: &Self::State) -> Self::State;
 }
 
-/// A call and when it was made.
+/// A call with its times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call<O> {
     pub(crate) thread: usize,
-    /// The stamp taken before it.
+    /// The stamp taken before the call.
     pub(crate) start: u64,
-    /// The stamp taken after it; [`PENDING`] if it had not returned.
+    /// The stamp taken after the call, or [`PENDING`] if it had not returned.
     pub(crate) end: u64,
     pub(crate) op: O,
 }
 
-/// The end of a call that has not returned: it may have taken effect or not.
+/// The end of a call that has not returned, and so may have taken effect or not.
 pub(crate) const PENDING: u64 = u64::MAX;
 
 impl<O> Call<O> {
@@ -43,34 +43,34 @@ impl<O> Call<O> {
     }
 }
 
-/// Calls under way at once beyond which no order is searched.
+/// The most concurrent calls for which an order is searched.
 const LANES_MAX: usize = 64;
 
-/// States an object may be in, few and distinct.
+/// The possible states of an object: few, and distinct.
 pub(crate) type States<S> = SmallVec<[S; 2]>;
 
-/// Calls in sequences that do not overlap within themselves: one per thread.
+/// Sequences of calls without overlaps, one per thread.
 type Lanes<'a, O> = SmallVec<[&'a [Call<O>]; 8]>;
 
-/// How many calls of each lane are done.
+/// The number of finished calls in each lane.
 type Done = SmallVec<[u32; 8]>;
 
-/// Calls no order explains, and the states they could have started in.
+/// Calls that no order explains, and the states in which they could have started.
 #[derive(Debug)]
 pub(crate) struct Unexplained<B: Object> {
     pub(crate) calls: Vec<Call<B::Op>>,
     pub(crate) states: States<B::State>,
 }
 
-/// Why a history was not accepted.
+/// The reason why a history was not accepted.
 #[derive(Debug)]
 pub(crate) enum Refusal<B: Object> {
     Unexplained(Unexplained<B>),
-    /// The search was given up.
+    /// The search stopped without a result.
     Undecided,
 }
 
-/// Follows `lanes` from any of `states` to the states they can lead to. `budget` bounds the
+/// Follows `lanes` from any of `states` to the states they can lead to. `budget` limits the
 /// configurations visited.
 pub(crate) fn follow<B: Object>(
     lanes: &[&[Call<B::Op>]],
@@ -94,7 +94,8 @@ pub(crate) fn follow<B: Object>(
     Ok(())
 }
 
-/// Cuts the calls up to the first moment when none is under way off the front of the lanes.
+/// Removes the first segment from the front of the lanes: the calls before the first moment at
+/// which none is under way.
 fn next_segment<'a, O>(rest: &mut Lanes<'a, O>) -> Option<Lanes<'a, O>> {
     let first = |lane: &&'a [Call<O>]| lane.first().map(|call| (call.start, call.end));
     let mut taken: Done = SmallVec::from_elem(0, rest.len());
@@ -102,7 +103,7 @@ fn next_segment<'a, O>(rest: &mut Lanes<'a, O>) -> Option<Lanes<'a, O>> {
     loop {
         let mut grown = false;
         for (lane, taken) in rest.iter().zip(&mut taken) {
-            // Also the call that made `end`, which begins before it ends.
+            // This includes the call that ends at `end`, as it begins before.
             while let Some(call) = lane.get(*taken as usize).filter(|call| call.start <= end) {
                 *taken += 1;
                 grown = true;
@@ -124,7 +125,7 @@ fn next_segment<'a, O>(rest: &mut Lanes<'a, O>) -> Option<Lanes<'a, O>> {
     Some(segment)
 }
 
-/// The states a call leads to that overlaps no other.
+/// The states to which a call leads that overlaps no other call.
 fn alone<B: Object>(call: &Call<B::Op>, states: &States<B::State>) -> States<B::State> {
     let mut reached = States::new();
     for after in states.iter().filter_map(|state| B::apply(&call.op, state)) {
@@ -135,8 +136,8 @@ fn alone<B: Object>(call: &Call<B::Op>, states: &States<B::State>) -> States<B::
     reached
 }
 
-/// All states that legal orders of the lanes lead to from one of `states`; `None` if the budget
-/// does not suffice.
+/// All states to which legal orders of the lanes lead from one of `states`, or `None` if the budget
+/// is used up.
 fn explore<B: Object>(
     lanes: &[&[Call<B::Op>]],
     states: &States<B::State>,
@@ -150,14 +151,14 @@ fn explore<B: Object>(
         if !visited.insert((done.clone(), state.clone())) {
             continue;
         }
-        // As long as there is one way on, it is taken here.
+        // This loop continues as long as there is only one continuation.
         loop {
             *budget = budget.checked_sub(1)?;
             let deadline = take_idle::<B>(lanes, &mut done, &state);
             let next = |lane: usize| lanes[lane].get(done[lane] as usize);
             let mut left = (0..lanes.len()).filter_map(next);
             if left.all(Call::is_pending) && !reached.contains(&state) {
-                reached.push(state.clone()); // what is pending may have had no effect
+                reached.push(state.clone()); // pending calls may have had no effect
             }
             let ways = (0..lanes.len()).filter_map(|lane| {
                 let call = next(lane).filter(|call| call.start <= deadline)?;
@@ -169,7 +170,7 @@ fn explore<B: Object>(
                 after.map(|after| (lane, after))
             });
             let mut ways: SmallVec<[(usize, B::State); 8]> = ways.collect();
-            // What is kept of a way on is as long as there are lanes.
+            // A stored continuation takes memory in proportion to the number of lanes.
             *budget = budget.checked_sub((ways.len() * lanes.len() / 8) as u64)?;
             let Some((lane, after)) = ways.pop() else { break };
             if ways.is_empty() {
@@ -189,11 +190,11 @@ fn explore<B: Object>(
     Some(reached)
 }
 
-/// Takes all calls that may come next and leave the state as it is. Returns the end of the call
-/// left that ends first: what starts later cannot come next.
+/// Takes all calls that may come next and leave the state unchanged. Returns the earliest end of
+/// the remaining calls: a call that starts later cannot come next.
 ///
-/// No order is lost: an order that takes such a call later may as well take it now, since nothing
-/// must come before it, and nobody notices it.
+/// This loses no order. An order that takes such a call later may as well take it now: nothing must
+/// come before the call, and it has no effect.
 fn take_idle<B: Object>(lanes: &[&[Call<B::Op>]], done: &mut Done, state: &B::State) -> u64 {
     loop {
         let next = |lane: usize, done: &Done| lanes[lane].get(done[lane] as usize);
@@ -216,14 +217,14 @@ fn take_idle<B: Object>(lanes: &[&[Call<B::Op>]], done: &mut Done, state: &B::St
     }
 }
 
-/// Configurations visited on the way to a short report.
+/// The configurations visited to shorten a report.
 const SHORTENING: u64 = 1 << 21;
 
 /// The calls up to the earliest moment at which no order explains them, without those that changed
 /// nothing and are not needed for that.
 ///
-/// Both steps are sound: a prefix of an explained history is explained, and so is one without a
-/// call that changed nothing.
+/// Both steps are sound: a prefix of an explained history is explained, and so is an explained
+/// history without a call that changed nothing.
 fn shorten<B: Object>(segment: &[&[Call<B::Op>]], states: &States<B::State>) -> Unexplained<B> {
     let mut budget = SHORTENING;
     let mut is_bad = |lanes: &[Vec<Call<B::Op>>]| is_unexplained::<B>(lanes, states, &mut budget);
@@ -246,7 +247,7 @@ fn shorten<B: Object>(segment: &[&[Call<B::Op>]], states: &States<B::State>) -> 
     Unexplained { calls, states: states.clone() }
 }
 
-/// Whether there is certainly no order.
+/// Whether it is certain that no order exists.
 pub(crate) fn is_unexplained<B: Object>(
     lanes: &[Vec<Call<B::Op>>],
     states: &States<B::State>,
@@ -255,12 +256,13 @@ pub(crate) fn is_unexplained<B: Object>(
     let lanes: Lanes<'_, B::Op> = lanes.iter().map(Vec::as_slice).collect();
     let reached = explore::<B>(&lanes, states, budget);
     if reached.is_none() {
-        *budget = 0; // what is left to try stays as it is
+        *budget = 0; // further attempts to shorten the report stop
     }
     reached.is_some_and(|reached| reached.is_empty())
 }
 
-/// The calls that had started by stamp `cut`, which overlap those that end there; those that had not ended are pending.
+/// The calls that had started by stamp `cut`, including those that overlap a call which ends there.
+/// Those that had not ended are pending.
 fn prefix<O: Clone>(lanes: &[&[Call<O>]], cut: u64) -> Vec<Vec<Call<O>>> {
     let started = |lane: &&[Call<O>]| {
         let calls = lane.iter().filter(|call| call.start <= cut);

@@ -1,13 +1,13 @@
-//! Checks histories, one after the other, without allocating for each.
+//! Checks histories one after the other, without allocating for each.
 
 use crate::history::{Event, Op};
 use crate::linearizable::{Call, Refusal, Violation, judge_key, show_state};
 use smallvec::SmallVec;
 
-/// Takes histories apart by key. Keeps its memory.
+/// Separates histories by key, and keeps its memory for the next history.
 #[derive(Debug)]
 pub(super) struct Judge {
-    /// By thread: its calls, grouped by key and in order within each.
+    /// The calls of each thread, grouped by key and in order within each key.
     threads: Vec<Lane>,
     keys: usize,
 }
@@ -15,16 +15,16 @@ pub(super) struct Judge {
 #[derive(Debug, Default)]
 struct Lane {
     calls: Vec<Call<Op>>,
-    /// Where each key's calls begin; one more for the end.
+    /// The index at which each key's calls begin, and the end of the last key.
     begins: Vec<u32>,
 }
 
-/// What was checked.
+/// The result of checks.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
-    /// Events explained.
+    /// The number of events that an order explains.
     pub(super) events: u64,
-    /// Keys whose check was given up.
+    /// The number of keys whose check was given up.
     pub(super) undecided: u64,
 }
 
@@ -33,7 +33,7 @@ impl Judge {
         Self { threads: Vec::new(), keys }
     }
 
-    /// Checks the calls of threads that began with an empty index.
+    /// Checks the calls of threads on an index that was empty before.
     pub(super) fn judge(
         &mut self,
         threads: &[Vec<Event>],
@@ -60,7 +60,7 @@ impl Judge {
 }
 
 impl Lane {
-    /// Counting sort by key; it keeps the order of each key's calls.
+    /// Sorts events by key with a counting sort, which keeps the order of each key's calls.
     fn group(&mut self, events: &[Event], keys: usize) {
         self.begins.clear();
         self.begins.resize(keys + 1, 0);
@@ -73,7 +73,7 @@ impl Lane {
         let filler = Call { thread: 0, start: 0, end: 0, op: Op::Get { found: None } };
         self.calls.clear();
         self.calls.resize(events.len(), filler);
-        // `begins[key]` moves to the key's end meanwhile, which is the next one's begin.
+        // Meanwhile `begins[key]` moves to the key's end, which is where the next key begins.
         for &Event { thread, key, start, end, op } in events {
             let at = &mut self.begins[key as usize];
             self.calls[*at as usize] = Call { thread, start, end, op };

@@ -1,20 +1,20 @@
-//! Records concurrent histories of an index and checks them, without end: what `silvics verify`
-//! runs, and the suite's properties [`crate::histories`] in small.
+//! Records concurrent histories of an index and checks them, without end. `silvics verify` runs it,
+//! and the suite's property [`crate::histories`] runs a small version.
 //!
 //! # Method
-//! A *history* is everything that happens to one index between its creation and its drop: some
-//! thousand calls of several threads on a few keys (`traffic` says which), each stamped
-//! before and after ([`crate::clock`]). At its end, with all threads joined, every key is looked
-//! up, [`silvics::OrderedIndex::len`] must be the number found, and the structure's own check must hold.
-//! While the next history is recorded, another thread checks the calls on each key
+//! A *history* consists of all calls on one index between its creation and its drop: some thousand
+//! calls of several threads on a few keys (see `traffic`), each stamped before and after
+//! ([`crate::clock`]). At its end all threads are joined and every key is looked up.
+//! [`silvics::OrderedIndex::len`] must then be the number of keys found, and the structure's own
+//! check must pass. While the next history is recorded, another thread checks the calls on each key
 //! ([`crate::linearizable`]).
 //!
-//! What a scan sees of a key counts as a lookup of that key at some moment of the scan: that is
-//! the guarantee of [`silvics::OrderedScan`]. Its order is checked at once.
+//! The observation of a key by a scan counts as a lookup at some moment of the scan: this is the
+//! guarantee of [`silvics::OrderedScan`]. The order of a scan is checked at once.
 //!
-//! A history follows from the seed and its number, as far as threads can repeat themselves: the same
-//! verbs on the same keys, which meet in new ways (what a compare-exchange expects is what its thread
-//! has seen). [`Numbers::Only`] makes one again and again.
+//! A history follows from the seed and its number, as far as threads can repeat themselves: it has
+//! equal verbs on equal keys, which meet in new ways. (A compare-exchange expects the state that
+//! its thread has seen.) [`Numbers::Only`] repeats one history.
 
 mod judge;
 mod scans;
@@ -41,18 +41,19 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 use traffic::{Caller, KEYS, ROUNDS, TURNS};
 
-/// Calls out of a hundred, where threads choose at random. Where they sweep over keys, a pass inserts
-/// and the next one removes: there inserts and removals share what is not a lookup or scan, unless
-/// one of them is 0.
+/// The shares of calls, out of a hundred, if threads choose at random.
+///
+/// If threads sweep over keys, one pass inserts and the next removes. Inserts and removals then
+/// share the calls that are no lookups or scans, unless one of the two shares is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mix {
-    /// `get` and `get_many`.
+    /// The share of `get` and `get_many`.
     pub lookups: u32,
-    /// `try_insert`, `insert`, `insert_many` and `compare_exchange` to a value.
+    /// The share of `try_insert`, `insert`, `insert_many` and `compare_exchange` to a value.
     pub inserts: u32,
-    /// `remove` and `compare_exchange` to absent.
+    /// The share of `remove` and `compare_exchange` to absent.
     pub removals: u32,
-    /// Ranges, descending ranges and cursors; lookups where an index has none.
+    /// The share of ranges, descending ranges and cursors; lookups if an index has no scans.
     pub scans: u32,
 }
 
@@ -62,38 +63,39 @@ impl Default for Mix {
     }
 }
 
-/// The histories to record.
+/// The numbers of the histories to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// All from 0 on.
+    /// All histories from 0 on.
     All,
-    /// This one, again and again.
+    /// One history, again and again.
     Only(u64),
 }
 
-/// When to stop, if nothing is found before.
+/// The time to stop, unless something is found before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// After so many histories.
+    /// Stop after this many histories.
     Histories(u64),
-    /// After this time.
+    /// Stop after this time.
     Elapsed(Duration),
 }
 
-/// What to record.
+/// The plan of a run: the histories to record.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Threads of a history; histories take turns. At most [`THREADS_MAX`].
+    /// The numbers of threads, which successive histories use in turn; each at most
+    /// [`THREADS_MAX`].
     pub threads: Vec<usize>,
-    /// What they call.
+    /// The shares of calls.
     pub mix: Mix,
-    /// What all random choices follow from.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Which histories.
+    /// The numbers of the histories.
     pub numbers: Numbers,
-    /// How many.
+    /// When to stop.
     pub until: Until,
-    /// How indexes are made.
+    /// The options with which indexes are made.
     pub options: Options,
 }
 
@@ -110,46 +112,48 @@ impl Default for Plan {
     }
 }
 
-/// More threads would write values of others.
+/// The most threads of a history. More threads would write each other's values.
 pub const THREADS_MAX: usize = 256;
 
-/// What was recorded and checked.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Calls whose answers were checked: each lookup of a batch is one, and a scan is one.
+    /// The number of calls whose answers were checked. Each lookup of a batch counts as one, and so
+    /// does a scan.
     pub operations: u64,
-    /// Indexes created, driven and dropped.
+    /// The number of indexes created, driven and dropped.
     pub histories: u64,
-    /// Keys of histories whose check was given up; their calls are not in `operations`.
+    /// The number of keys of histories whose check was given up. Their calls are not in
+    /// `operations`.
     pub undecided: u64,
-    /// Processor time of checking.
+    /// The processor time spent on checking.
     pub checking: Duration,
-    /// What was found wrong: the search ends there.
+    /// The mistake found, which ends the run.
     pub found: Option<Found>,
-    /// The last history checked, or the wrong one, unless its calls are lost with a thread that
-    /// could not go on.
+    /// The last history checked, or the wrong one, unless its calls were lost with a thread that
+    /// could not continue.
     pub last: Option<History>,
-    /// Why no more could be recorded: memory could not be had.
+    /// Why no more histories could be recorded: an allocation failed.
     pub exhausted: Option<String>,
 }
 
 /// A wrong history.
 #[derive(Debug)]
 pub struct Found {
-    /// Its number.
+    /// The number of the history.
     pub history: u64,
-    /// How many threads it had.
+    /// The number of its threads.
     pub threads: usize,
-    /// What is wrong.
+    /// The fault of the history.
     pub what: Wrong,
 }
 
-/// What can be wrong with a history.
+/// The fault of a history.
 #[derive(Clone, Debug)]
 pub enum Wrong {
     /// No order explains these calls.
     History(Violation),
-    /// Something else: the structure's own check, the count, the order of a scan, a panic.
+    /// Another fault: of the structure's own check, the count, the order of a scan, or a panic.
     Other(String),
 }
 
@@ -165,21 +169,21 @@ impl fmt::Display for Wrong {
 /// The calls of one history, by thread.
 #[derive(Debug, Default)]
 pub struct History {
-    /// Its number.
+    /// The number of the history.
     pub number: u64,
-    /// Each thread's, in order.
+    /// The calls of each thread, in order.
     pub threads: Vec<Vec<Event>>,
-    /// Events that are not calls of their own: parts of scans.
+    /// The number of events that are not calls of their own: parts of scans.
     parts: u64,
 }
 
-/// Keys of recorded events, by their number.
+/// The keys of recorded events, indexed by their number.
 pub fn keys<I: Subject>() -> Vec<OwnedKey<I>> {
     (0..u64::from(KEYS)).map(nth::<I>).collect()
 }
 
-/// Records and checks as `plan` says, or until `stop`, which is asked before each history is recorded
-/// and before it is checked.
+/// Records and checks histories according to `plan`, or until `stop` returns true. It asks `stop`
+/// before it records each history and before it checks each one.
 pub fn verify<I: Subject, S: Scans<I>>(
     plan: &Plan,
     clock: &Clock,
@@ -192,7 +196,7 @@ pub fn verify<I: Subject, S: Scans<I>>(
     let (send, receive) = sync_channel::<Recorded>(2);
     std::thread::scope(|scope| {
         let judge = scope.spawn(|| {
-            let receive = receive; // gone with the judge
+            let receive = receive; // dropped with the judge
             check_all::<I>(&receive, &keys, &found, &spare, || {
                 stop();
             })
@@ -210,7 +214,7 @@ pub fn verify<I: Subject, S: Scans<I>>(
             };
             let recorded = record::<I, S>(plan, number, clock, &keys, scans, &spare);
             if send.send(recorded).is_err() {
-                break; // the judge has found something
+                break; // the judge has found a mistake
             }
             done += 1;
         }
@@ -219,15 +223,15 @@ pub fn verify<I: Subject, S: Scans<I>>(
     })
 }
 
-/// What came of one history before its calls were checked.
+/// The result of one history before its calls are checked.
 struct Recorded {
-    /// Its calls, unless some thread could not go on.
+    /// The calls, unless some thread could not continue.
     history: Option<History>,
     found: Option<Found>,
     exhausted: Option<String>,
 }
 
-/// Checks what comes until the sender is gone.
+/// Checks received histories until the sender is gone.
 fn check_all<I: Subject>(
     receive: &Receiver<Recorded>,
     keys: &[OwnedKey<I>],
@@ -305,7 +309,7 @@ fn record<I: Subject, S: Scans<I>>(
         Ok(Err(failure)) => wrong = Some(failure.reason().to_owned()),
         Err(panic) => {
             wrong = Some(format!("a call panicked: {}", told(&*panic)));
-            history = None; // not all of it is there
+            history = None; // it is incomplete
         }
     }
     let found = wrong.map(|why| Found { history: number, threads, what: Wrong::Other(why) });
@@ -323,7 +327,7 @@ fn look_up_all<I: Subject>(index: &I, clock: &Clock, keys: &[OwnedKey<I>], histo
     history.threads[0] = recorder.events;
 }
 
-/// What must hold of an index that nobody uses any more.
+/// Checks an index that no thread uses any more.
 fn at_rest<I: Subject>(index: &mut Arc<I>, history: &History) -> Result<(), Failure> {
     let last = history.threads[0].iter().rev().take(KEYS as usize);
     let present = last.filter(|event| event.op.saw_presence()).count();
@@ -333,7 +337,7 @@ fn at_rest<I: Subject>(index: &mut Arc<I>, history: &History) -> Result<(), Fail
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn told(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<String>()

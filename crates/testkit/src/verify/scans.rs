@@ -1,4 +1,4 @@
-//! How the histories of an index scan it, if it can.
+//! The scans in histories of an index, if it supports scans.
 
 use crate::history::Recorder;
 use crate::keys::{lend, own};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The scans of a history.
 pub trait Scans<I: Subject>: Copy + Send + Sync {
-    /// Scans `count` keys from number `first` on by the verb of that number.
+    /// Scans `count` keys from number `first` on, by the verb with the given number.
     fn scan(
         self,
         recorder: &mut Recorder<'_, I>,
@@ -20,7 +20,7 @@ pub trait Scans<I: Subject>: Copy + Send + Sync {
     ) -> Outcome;
 }
 
-/// For an index without ranges.
+/// No scans, for an index without ranges.
 #[derive(Clone, Copy, Debug)]
 pub struct NoScans;
 
@@ -39,7 +39,7 @@ impl<I: Subject> Scans<I> for NoScans {
     }
 }
 
-/// By ranges both ways and by cursors.
+/// Scans by ranges in both directions and by cursors.
 #[derive(Clone, Copy, Debug)]
 pub struct AllScans;
 

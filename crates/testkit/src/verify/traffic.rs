@@ -1,10 +1,11 @@
-//! What the threads of a history do.
+//! The calls of the threads of a history.
 //!
-//! A history is made of rounds. In each the threads meet, so that they start together, and then
-//! turn to the same few keys in one of several patterns: at random among up to a few keys, where
-//! every call meets every other one in the same nodes; or sweeping up or down a longer run of keys,
-//! inserting in one pass and removing in the next, which makes trees rotate and split and merges
-//! whole paths. All of it follows from the plan's seed and the history's number.
+//! A history consists of rounds. In each round the threads meet, so that they start together, and
+//! then use a few common keys in one of several patterns. In one pattern they choose at random
+//! among up to a few keys, so that all calls meet in the same nodes. In the others they sweep up or
+//! down a longer run of keys, inserting in one pass and removing in the next. This makes trees
+//! rotate, and splits and merges whole paths. All of this follows from the plan's seed and the
+//! history's number.
 
 use super::{Plan, Scans};
 use crate::crew::Crew;
@@ -14,15 +15,15 @@ use crate::{Failure, Outcome, Subject};
 use silvics::Guard;
 use std::sync::Arc;
 
-/// Keys of a history.
+/// The number of keys of a history.
 pub(crate) const KEYS: u32 = 256;
-/// Rounds of a history.
+/// The number of rounds of a history.
 pub(crate) const ROUNDS: usize = crate::size::pick(12, 12, 2);
-/// Turns of a thread in a round. A turn is one call, or one scan or batch of lookups.
+/// The turns of a thread in a round. A turn is one call, or one scan or batch of lookups.
 pub(crate) const TURNS: u32 = crate::size::pick(500, 200, 20) as u32;
-/// Most keys a scan covers …
+/// The most keys that a scan covers.
 const SPAN: u32 = 12;
-/// … and a batch: more than structures make groups of.
+/// The most keys of a batch: more than structures group together.
 const BATCH: u32 = 20;
 
 /// The pattern of a round.
@@ -37,12 +38,12 @@ struct Pattern {
 enum Sweep {
     Up,
     Down,
-    /// Odd threads down.
+    /// A sweep in which odd threads go down and even ones up.
     Crossing,
 }
 
 impl Pattern {
-    /// Drawn from a generator all threads share.
+    /// Draws a pattern from a generator that all threads share.
     fn draw(shared: &mut Rng) -> Self {
         const NARROW: [u64; 4] = [1, 2, 4, 10];
         const WIDE: [u64; 3] = [16, 60, 200];
@@ -61,12 +62,12 @@ impl Pattern {
         Self { first, keys, sweep }
     }
 
-    /// How many keys a batch from `key` on has.
+    /// The number of keys in a batch from `key` on.
     fn batch(self, key: u32) -> u32 {
         (self.first + self.keys - key).min(BATCH)
     }
 
-    /// The key of a thread's turn, and in a sweep whether this pass inserts.
+    /// The key of a thread's turn. In a sweep, also whether this pass inserts.
     fn key(self, turn: u32, thread: usize, rng: &mut Rng) -> (u32, Option<bool>) {
         let Some(sweep) = self.sweep else {
             return (self.first + rng.below(u64::from(self.keys)) as u32, None);
@@ -87,7 +88,7 @@ pub(crate) struct Caller<'a, I: Subject, S> {
     shared: Rng,
     thread: usize,
     written: u64,
-    /// The state each key was last seen in: what a compare-exchange expects.
+    /// The last seen state of each key, which a compare-exchange expects.
     seen: Vec<Option<u64>>,
     scans: S,
 }
@@ -115,7 +116,7 @@ impl<'a, I: Subject, S: Scans<I>> Caller<'a, I, S> {
         }
     }
 
-    /// Makes all rounds, and returns what was recorded.
+    /// Makes all rounds, and returns the recorded calls.
     pub(crate) fn run(mut self, crew: &Crew) -> Result<Recorder<'a, I>, Failure> {
         for _ in 0..ROUNDS {
             let pattern = Pattern::draw(&mut self.shared);
@@ -128,13 +129,13 @@ impl<'a, I: Subject, S: Scans<I>> Caller<'a, I, S> {
         Ok(self.recorder)
     }
 
-    /// A value nobody else writes, and this thread once.
+    /// Returns a value that no other thread writes, and this thread only once.
     fn fresh(&mut self) -> u64 {
         self.written += 1;
         (self.written * Self::STRIDE) | self.thread as u64
     }
 
-    /// From one fresh value to the next.
+    /// The distance from one fresh value to the next.
     const STRIDE: u64 = 1 << 8;
 
     fn turn(&mut self, pattern: Pattern, turn: u32, guard: &Guard) -> Outcome {
@@ -180,7 +181,7 @@ impl<'a, I: Subject, S: Scans<I>> Caller<'a, I, S> {
                 self.recorder.insert(key, value, guard)?;
                 self.seen[at] = Some(value);
             }
-            // Wrong now and then: a mismatch must be right, too.
+            // Expects a wrong state now and then: a mismatch must be reported correctly too.
             2 => self.seen[at] = self.recorder.compare_exchange(key, None, Some(value), guard)?,
             _ => {
                 let expected = self.seen[at];
