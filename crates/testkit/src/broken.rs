@@ -1,27 +1,27 @@
-//! Indexes with one planted mistake each, and the property that must find it: what keeps the suite
-//! honest.
+//! Broken indexes, each with one planted mistake and the property that must find it. They show that
+//! the suite can fail.
 //!
-//! Every mistake is one that real structures make. A [`Mistake`] overrides the verbs it gets
-//! wrong; the rest is [`LockedMap`]'s.
+//! Real structures make all of these mistakes. A [`Mistake`] overrides the verbs it gets wrong; the
+//! others are those of [`LockedMap`].
 
-/// Declares mistakes as types, for an index that looks at `Slip::KIND` where it may make one.
+/// Declares mistakes as types, for an index that checks `Slip::KIND` where it may make one.
 macro_rules! slips {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Which mistake is made.
+        /// The mistake that an index makes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Kind {
-            /// None: the properties must hold.
+            /// No mistake: the properties must hold.
             None,
             $($(#[$doc])* $name,)*
         }
 
         /// A mistake as a type.
         pub trait Slip: Send + Sync + 'static {
-            /// Which one.
+            /// The mistake.
             const KIND: Kind;
         }
 
-        /// No mistake.
+        /// The type of no mistake.
         #[derive(Debug)]
         pub struct NoSlip;
         impl Slip for NoSlip {
@@ -58,7 +58,7 @@ use std::sync::Arc;
 type Map = LockedMap<u64>;
 type Entries<'g> = Box<dyn Iterator<Item = (u64, u64)> + 'g>;
 
-/// What one broken index does differently.
+/// The behaviour of one broken index.
 pub trait Mistake: Send + Sync + 'static {
     /// See [`OrderedIndex::get`].
     fn get(map: &Map, key: u64, guard: &Guard) -> Option<u64> {
@@ -99,7 +99,7 @@ pub trait Mistake: Send + Sync + 'static {
     ) -> Result<usize, InsertManyError> {
         map.insert_many(entries, replaced, guard)
     }
-    /// See [`OrderedIndex::len`]; `upserts` counts the calls of `insert`.
+    /// See [`OrderedIndex::len`]. `upserts` is the number of calls of `insert`.
     fn len(map: &Map, upserts: usize) -> usize {
         let _ = upserts;
         map.len()
@@ -295,8 +295,8 @@ impl<M: Mistake> Cursor for BrokenCursor<M> {
     }
 }
 
-/// An index whose lookups count themselves in a pool of its own: a shared write. Found by
-/// `lookups::write_nothing`, which it does not survive.
+/// An index whose lookups count themselves in a pool of its own, which is a shared write.
+/// `lookups::write_nothing` finds it, and the process does not survive that.
 #[allow(missing_debug_implementations)]
 pub struct WritingLookup {
     map: Map,
@@ -304,9 +304,9 @@ pub struct WritingLookup {
     lookups: NonNull<[AtomicU64; 2]>,
 }
 
-// SAFETY: the slot holds atomics and lives as long as the pool.
+// SAFETY: the slot contains atomics and lives as long as the pool.
 unsafe impl Send for WritingLookup {}
-// SAFETY: as above.
+// SAFETY: the slot contains atomics and lives as long as the pool.
 unsafe impl Sync for WritingLookup {}
 
 impl OrderedIndex for WritingLookup {

@@ -1,5 +1,5 @@
-//! A skip list whose scans make one mistake with what they hold: references and pins. Each is
-//! found by the property named beside it.
+//! A skip list whose scans each make one mistake with the references and pins they hold. The
+//! property named beside a mistake finds it.
 
 use crate::faulty::Faulty;
 use silvics::{
@@ -13,11 +13,11 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 slips! {
-    /// A range that is dropped before its end keeps a reference to the entry it was to give next.
-    /// Found by `reclaim::unfinished_scans` and `memory::live_objects_after_scans`.
+    /// A range that is dropped before its end keeps a reference to the entry it would have returned
+    /// next. Found by `reclaim::unfinished_scans` and `memory::live_objects_after_scans`.
     LeakyRange,
-    /// The same of a descending range, which keeps the entry it gave last. Found by
-    /// `reclaim::unfinished_scans` and `memory::live_objects_after_scans`.
+    /// A descending range that is dropped before its end keeps a reference to the entry it returned
+    /// last. Found by `reclaim::unfinished_scans` and `memory::live_objects_after_scans`.
     LeakyRangeRev,
     /// A range that is dropped before its end leaves a pin behind. Found by
     /// `reclaim::scans_under_churn`, `reclaim::unfinished_scans` and
@@ -28,14 +28,14 @@ slips! {
     PinnedByUnwinding,
     /// A cursor stays pinned between its moves. Found by `reclaim::parked_cursors`.
     PinningCursor,
-    /// A cursor keeps every entry it has stood at. Found by `reclaim::parked_cursors`.
+    /// A cursor keeps every entry at which it has stood. Found by `reclaim::parked_cursors`.
     ChainedCursor,
     /// A dropped cursor keeps its entry. Found by `reclaim::unfinished_scans` and
     /// `memory::live_objects_after_scans`.
     ForgottenCursor,
     /// A removal leaves a pin behind. Found by `reclaim::garbage_under_a_held_pin`.
     PinnedRemove,
-    /// One removal in a hundred forgets one of the references that the node's tower holds. Found by
+    /// One removal in a hundred forgets a reference that the node's tower holds. Found by
     /// `memory::live_objects_are_reachable`.
     LostReference,
 }
@@ -55,22 +55,22 @@ impl<S: Slip> fmt::Debug for SlippingList<S> {
     }
 }
 
-/// Keeps a reference to the first entry from `key` on, for good.
+/// Leaks a reference to the first entry from `key` on.
 fn leak_reference(list: &Arc<List>, key: u64) {
     let mut cursor = list.cursor();
     cursor.seek(key);
     forget(list, cursor);
 }
 
-/// Forgets the reference that `cursor` holds to its entry, though not the one to `list`.
+/// Forgets the reference that `cursor` holds to its entry, but not the one to `list`.
 fn forget(list: &Arc<List>, cursor: <List as OrderedScan>::Cursor) {
     std::mem::forget(cursor);
-    // SAFETY: the handle was the cursor's, which nobody will use.
+    // SAFETY: the count was that of the cursor, which nobody will use.
     unsafe { Arc::decrement_strong_count(Arc::as_ptr(list)) };
 }
 
 impl<S: Slip> SlippingList<S> {
-    /// The list, which no cursor may share.
+    /// Returns the list, which no cursor may share.
     fn exclusive(&mut self) -> Result<&mut List, Violation> {
         let shared = || Violation { invariant: "exclusive", detail: "a cursor is left".into() };
         Arc::get_mut(&mut self.list).ok_or_else(shared)
@@ -128,7 +128,7 @@ impl<S: Slip> Check for SlippingList<S> {
     }
 }
 
-/// A range of [`SlippingList`] in either direction.
+/// A range of [`SlippingList`], in either direction.
 pub struct SlippingRange<'g, S: Slip> {
     inner: Box<dyn Iterator<Item = (u64, u64)> + 'g>,
     list: &'g Arc<List>,
@@ -206,17 +206,17 @@ impl<S: Slip> OrderedScan for SlippingList<S> {
     }
 }
 
-/// A pin that moves between threads, as none may.
+/// A pin that moves between threads, which no pin may do.
 struct Pin(Option<Guard>);
 
-// SAFETY: against the contract of guards; the properties that meet it move no cursor.
+// SAFETY: this violates the contract of guards; the properties that use it move no cursor.
 unsafe impl Send for Pin {}
 
 /// A cursor of [`SlippingList`].
 pub struct SlippingCursor<S: Slip> {
     index: Arc<SlippingList<S>>,
     inner: Option<<List as OrderedScan>::Cursor>,
-    /// Cursors at entries this one has stood at.
+    /// Cursors at entries at which this one has stood.
     past: Vec<<List as OrderedScan>::Cursor>,
     pin: Pin,
 }

@@ -1,4 +1,4 @@
-//! The mistakes.
+//! The planted mistakes in point operations, batches, scans and ends.
 
 use super::{Entries, Map, Mistake};
 use crate::reference::{LockedCursor, Position};
@@ -10,9 +10,9 @@ use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-/// Lets other threads in between two steps that ought to be one, once in [`GAP_EVERY`] calls: until
-/// one of them has written, or for a while if none does. A mistake is then met on any machine,
-/// however its threads are run.
+/// Lets other threads run between two steps that should be atomic, once in [`GAP_EVERY`] calls:
+/// until one of them has written, or for a while if none does. So the mistake shows on any machine,
+/// however its threads are scheduled.
 fn gap(map: &Map) {
     if !CALLS.fetch_add(1, Ordering::Relaxed).is_multiple_of(GAP_EVERY) {
         return;
@@ -26,10 +26,11 @@ fn gap(map: &Map) {
     }
 }
 
-/// Calls of [`gap`].
+/// The number of calls of [`gap`].
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-/// On a machine with more to do than cores a gap takes some milliseconds: not each call can have one.
+/// Calls per gap. On a machine with more threads than cores a gap takes some milliseconds, so not
+/// every call can have one.
 const GAP_EVERY: usize = 16;
 
 /// Upsert reads the old value and writes the new one in two steps. Found by `histories`.
@@ -90,7 +91,7 @@ impl Mistake for DriftingLen {
     }
 }
 
-/// Compare-exchange looks at presence, not at the value. Found by `sequential::oracle`.
+/// Compare-exchange compares presence, not the value. Found by `sequential::oracle`.
 #[derive(Debug)]
 pub struct BlindExchange;
 impl Mistake for BlindExchange {
@@ -107,7 +108,7 @@ impl Mistake for BlindExchange {
     }
 }
 
-/// Put-if-absent overwrites. Found by `sequential::oracle`.
+/// Put-if-absent overwrites a present value. Found by `sequential::oracle`.
 #[derive(Debug)]
 pub struct OverwritingTryInsert;
 impl Mistake for OverwritingTryInsert {
@@ -119,7 +120,7 @@ impl Mistake for OverwritingTryInsert {
     }
 }
 
-/// The largest key is taken for a sentinel. Found by `sequential::extremes`.
+/// The largest key is mistaken for a sentinel. Found by `sequential::extremes`.
 #[derive(Debug)]
 pub struct SentinelKey;
 impl Mistake for SentinelKey {
@@ -138,7 +139,7 @@ impl Mistake for WholeGroupsOnly {
     }
 }
 
-/// Batched upserts are sorted first, by key alone as it were: of those with one key the first wins. Found by
+/// Batched upserts are sorted wrongly first: of several with one key, the first wins. Found by
 /// `batches::as_one_by_one`.
 #[derive(Debug)]
 pub struct FirstOfDuplicates;
@@ -157,8 +158,8 @@ impl Mistake for FirstOfDuplicates {
     }
 }
 
-/// Batched upserts look all keys up before they write, and say that they replaced what they saw then.
-/// Found by `histories`.
+/// Batched upserts look up all keys before they write, and report these values as replaced. Found
+/// by `histories`.
 #[derive(Debug)]
 pub struct BatchLooksFirst;
 impl Mistake for BatchLooksFirst {
@@ -175,7 +176,7 @@ impl Mistake for BatchLooksFirst {
     }
 }
 
-/// A batch that is refused an entry goes on with the others. Found by `limit::limits`.
+/// A batch that is refused one entry continues with the others. Found by `limit::limits`.
 #[derive(Debug)]
 pub struct BatchGoesOn;
 impl Mistake for BatchGoesOn {
@@ -188,7 +189,7 @@ impl Mistake for BatchGoesOn {
         let result = map.insert_many(entries, replaced, guard);
         if let Err(refused) = result {
             for (key, value) in &entries[refused.done..] {
-                // Present ones need no memory.
+                // Present keys need no memory.
                 let _ = map.insert(*key, *value, guard);
             }
         }
@@ -196,7 +197,8 @@ impl Mistake for BatchGoesOn {
     }
 }
 
-/// A scan goes by rank, and writes before it shift the ranks. Found by `ranges::under_writers`.
+/// A scan goes by rank, and writes in front of it shift the ranks. Found by
+/// `ranges::under_writers`.
 #[derive(Debug)]
 pub struct RankedRange;
 impl Mistake for RankedRange {
@@ -217,7 +219,7 @@ impl Mistake for RankedRange {
     }
 }
 
-/// An excluded bound is taken for an included one. Found by `ranges::oracle`.
+/// An excluded bound is treated as an included one. Found by `ranges::oracle`.
 #[derive(Debug)]
 pub struct ClosedRange;
 impl Mistake for ClosedRange {
@@ -230,8 +232,8 @@ impl Mistake for ClosedRange {
     }
 }
 
-/// The first entry is found by walking, from a removed one to the next without looking again at the
-/// front. Found by `ends::histories`.
+/// `first` walks from a removed entry to the next without looking at the front again. Found by
+/// `ends::histories`.
 #[derive(Debug)]
 pub struct UnvalidatedFirst;
 impl Mistake for UnvalidatedFirst {
@@ -252,8 +254,8 @@ impl Mistake for UnvalidatedFirst {
     }
 }
 
-/// The first entry is looked up, and then removed whatever has come before it meanwhile. Found by
-/// `ends::histories`.
+/// `pop_first` looks up the first entry, and then removes it even if another one has come before it
+/// meanwhile. Found by `ends::histories`.
 #[derive(Debug)]
 pub struct PopInTwoSteps;
 impl Mistake for PopInTwoSteps {
@@ -285,8 +287,8 @@ impl Mistake for LostPlace {
     }
 }
 
-/// A reverse seek finds the entry, and then looks for its predecessor in a second step that takes
-/// what it meets there. Found by `cursors::under_writers`.
+/// A reverse seek finds the entry, and then its predecessor in a second step that accepts whatever
+/// it meets. Found by `cursors::under_writers`.
 #[derive(Debug)]
 pub struct TwoStepSeek;
 impl Mistake for TwoStepSeek {
@@ -302,8 +304,8 @@ impl Mistake for TwoStepSeek {
     }
 }
 
-/// Removal forgets to free. Found by `memory::churn`, `memory::live_objects_are_reachable` and
-/// `limit::limits`.
+/// A removal forgets to free its node. Found by `memory::churn`,
+/// `memory::live_objects_are_reachable` and `limit::limits`.
 #[derive(Debug)]
 pub struct Leak;
 impl Mistake for Leak {
@@ -316,7 +318,8 @@ impl Mistake for Leak {
     }
 }
 
-/// One removal in a thousand forgets to free. Found by `memory::live_objects_are_reachable`.
+/// One removal in a thousand forgets to free its node. Found by
+/// `memory::live_objects_are_reachable`.
 #[derive(Debug)]
 pub struct RareLeak;
 impl Mistake for RareLeak {
@@ -330,12 +333,13 @@ impl Mistake for RareLeak {
     }
 }
 
-/// An upsert that needs memory removes first and then has none. Found by `limit::limits`.
+/// An upsert that needs memory removes the entry first, and then its allocation fails. Found by
+/// `limit::limits`.
 #[derive(Debug)]
 pub struct HalfUpsert;
 impl Mistake for HalfUpsert {
     fn insert(map: &Map, key: u64, value: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        // Twice the memory for a moment, as an update that copies takes.
+        // It needs twice the memory for a moment, like an update that copies.
         let old = map.remove(key, guard)?;
         map.budget().take(2 * crate::reference::ENTRY_BYTES)?;
         map.budget().give(2 * crate::reference::ENTRY_BYTES);
@@ -344,7 +348,7 @@ impl Mistake for HalfUpsert {
     }
 }
 
-/// An insert that is refused has linked its entry already. Found by `limit::limits`.
+/// An insert whose allocation fails has already linked its entry. Found by `limit::limits`.
 #[derive(Debug)]
 pub struct LinkedThenRefused;
 impl Mistake for LinkedThenRefused {
@@ -397,7 +401,7 @@ impl Mistake for ForgottenTable {
     }
 }
 
-/// An upsert that removes and inserts again. Found by `presence::under_writers`.
+/// An upsert removes the entry and inserts it again. Found by `presence::under_writers`.
 #[derive(Debug)]
 pub struct BlinkingUpsert;
 impl Mistake for BlinkingUpsert {

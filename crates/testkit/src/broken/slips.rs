@@ -1,6 +1,6 @@
-//! An index whose objects come from [`Faulty`](crate::faulty::Faulty), with one mistake each that
-//! shows only when an allocation fails or user code unwinds. Each is found by the property of
-//! [`crate::faults`] named beside it.
+//! An index whose objects come from [`Faulty`](crate::faulty::Faulty), with mistakes that only show
+//! if an allocation fails or user code unwinds. The property of [`crate::faults`] named beside a
+//! mistake finds it.
 
 use crate::faulty::FaultySlots;
 use silvics::update::Step;
@@ -30,10 +30,10 @@ slips! {
     /// An insertion whose second allocation fails frees its first object twice. Found by
     /// `nth_fails`.
     FreesTwice,
-    /// A writer that gets no memory does not try again. Found by `nth_fails`.
+    /// A writer whose allocation fails does not try again. Found by `nth_fails`.
     GivesUpAtOnce,
-    /// Failure frees the first object, unwinding does not. Found by `nth_panics` and
-    /// `among_threads`.
+    /// A failed allocation frees the first object, but unwinding does not. Found by `nth_panics`
+    /// and `among_threads`.
     LeaksOnUnwind,
     /// A creation whose second allocation fails forgets its first object. Found by `creation`.
     LeaksRoot,
@@ -53,10 +53,10 @@ struct Entry {
     router: Option<NonNull<u64>>,
 }
 
-// SAFETY: the objects are touched under the lock only.
+// SAFETY: the objects are only accessed under the lock.
 unsafe impl Send for Entry {}
 
-/// A `BTreeMap` under one lock whose entries take two objects each, as an external tree's do.
+/// A `BTreeMap` under one lock. Its entries consist of two objects each, as an external tree's do.
 pub struct FaultyMap<S: Slip> {
     entries: Mutex<BTreeMap<u64, Entry>>,
     root: Entry,
@@ -67,9 +67,9 @@ pub struct FaultyMap<S: Slip> {
     slip: PhantomData<S>,
 }
 
-// SAFETY: the root is only freed, when the map is dropped.
+// SAFETY: the root is not accessed, only freed when the map is dropped.
 unsafe impl<S: Slip> Send for FaultyMap<S> {}
-// SAFETY: as above.
+// SAFETY: the root is not accessed, only freed when the map is dropped.
 unsafe impl<S: Slip> Sync for FaultyMap<S> {}
 
 impl<S: Slip> fmt::Debug for FaultyMap<S> {
@@ -78,7 +78,7 @@ impl<S: Slip> fmt::Debug for FaultyMap<S> {
     }
 }
 
-/// The lock, or a pin, which mistaken maps do not give back when they unwind.
+/// The lock, or a pin. Maps with the mistake do not release it when they unwind.
 struct Kept<T> {
     inner: ManuallyDrop<T>,
     on_unwind: bool,
@@ -93,7 +93,7 @@ impl<T> Kept<T> {
 impl<T> Drop for Kept<T> {
     fn drop(&mut self) {
         if !(self.on_unwind && std::thread::panicking()) {
-            // SAFETY: dropped once, here.
+            // SAFETY: this is the only place that drops it, and it runs once.
             unsafe { ManuallyDrop::drop(&mut self.inner) };
         }
     }
@@ -128,7 +128,8 @@ impl<S: Slip> Drop for Spare<'_, S> {
         if kept {
             return;
         }
-        // SAFETY: never linked, freed once; the mistakes are found before the memory is reused.
+        // SAFETY: never linked, and freed once. A mistaken use is found before the memory is
+        // reused.
         unsafe {
             self.map.leaves.free(leaf);
             match S::KIND {
@@ -145,7 +146,7 @@ impl<S: Slip> FaultyMap<S> {
         Kept::new(self.entries.lock(), S::KIND == Kind::KeepsLock)
     }
 
-    /// A new object, at the second attempt if need be.
+    /// Allocates an object, with a second attempt if the first fails.
     fn alloc<T: Send + 'static>(
         &self,
         slots: &FaultySlots<T>,
@@ -158,13 +159,13 @@ impl<S: Slip> FaultyMap<S> {
             }
             first => first?,
         };
-        // SAFETY: fresh, and ours alone.
+        // SAFETY: a new object that is ours alone.
         unsafe { object.write(value) };
         Ok(object)
     }
 
     fn free(&self, entry: Entry) {
-        // SAFETY: unlinked by the caller, who has the lock or the map.
+        // SAFETY: unlinked by the caller, which holds the lock or owns the map.
         unsafe {
             self.leaves.free(entry.leaf);
             if let Some(router) = entry.router {
@@ -186,7 +187,7 @@ impl<S: Slip> OrderedIndex for FaultyMap<S> {
             Ok(router) => Entry { leaf, router: Some(router) },
             Err(failed) => {
                 if S::KIND != Kind::LeaksRoot {
-                    // SAFETY: allocated above, seen by nobody.
+                    // SAFETY: allocated above, and no other thread has seen it.
                     unsafe { leaves.free(leaf) };
                 }
                 return failed.map_or_else(|panic| std::panic::resume_unwind(panic), Err);
@@ -210,7 +211,7 @@ impl<S: Slip> OrderedIndex for FaultyMap<S> {
             std::mem::forget(self.domain.pin());
         }
         let entries = self.lock();
-        // SAFETY: as in `update`.
+        // SAFETY: linked entries are initialised, and not freed under the lock.
         entries.get(&key).map(|entry| unsafe { entry.leaf.read() }[1])
     }
     fn update(&self, key: u64, verb: Update, _: &Guard) -> Result<Option<u64>, AllocError> {
@@ -259,7 +260,7 @@ impl<S: Slip> OrderedIndex for FaultyMap<S> {
 
 type Panic = Box<dyn std::any::Any + Send>;
 
-/// Calls `alloc`, with a panic as another kind of failure.
+/// Calls `alloc`, and treats a panic as another kind of failure.
 fn unwinding_too<T>(
     alloc: impl FnOnce() -> Result<T, AllocError>,
 ) -> Result<T, Result<AllocError, Panic>> {
@@ -276,7 +277,7 @@ impl<S: Slip> Check for FaultyMap<S> {
     fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
         let entries = self.lock();
         let routers = entries.values().filter(|entry| entry.router.is_some()).count();
-        Ok(vec![("leaf", entries.len() + 1), ("router", routers + 1)]) // with the root's
+        Ok(vec![("leaf", entries.len() + 1), ("router", routers + 1)]) // including the root's
     }
     fn settle(&mut self) {}
 }

@@ -1,28 +1,28 @@
-//! Small scenarios on whole structures, in many orders: `--cfg silvics_shuttle`.
+//! Explores small scenarios on whole structures in many schedules: `--cfg silvics_shuttle`.
 //!
-//! A [`Scenario`] is a few calls before, and a few tasks with a few calls each. [`explore`] plays it
-//! once per schedule, with every atomic operation of the structure as a scheduling point
-//! (`silvics_sync::model`), nodes in the [`Model`] placement, and a collector that frees as early as
-//! it may. Each schedule must end with
+//! A [`Scenario`] consists of a few initial calls, and a few tasks with a few calls each.
+//! [`explore`] plays it once per schedule. Every atomic operation of the structure is a scheduling
+//! point (`silvics_sync::model`), nodes are in the [`Model`] placement, and the collector frees as
+//! early as it may. Each schedule must end with
 //!
 //! * a linearizable history;
-//! * a structure whose `check` passes, whose `len` is right, whose live objects are those it reaches,
-//!   kind by kind, and which drops every object it allocated, once;
-//! * no access to freed memory on the way, and none of it written.
+//! * a structure whose `check` passes and whose `len` is right, whose live objects of each kind are
+//!   the reachable ones, and which frees every object it allocated once when it is dropped;
+//! * no access to freed memory, and no freed memory written.
 //!
 //! Each schedule also chooses whether a task pins once or per call.
 //!
-//! Schedulers are shuttle's random walk, and PCT (Burckhardt et al., ASPLOS 2010), which runs the
-//! task of the highest priority and changes priorities at few places: it finds what takes a long
-//! delay at one certain place.
+//! The schedulers are shuttle's random walk and PCT (Burckhardt et al., ASPLOS 2010). PCT runs the
+//! task of the highest priority and changes priorities at few places. So it finds mistakes that
+//! need a long delay at one particular place.
 //!
-//! | setting | does |
+//! | setting | effect |
 //! |---|---|
-//! | `SILVICS_SCHEDULES` | schedules per scenario and scheduler |
-//! | `SILVICS_SEED` | other schedules |
-//! | `SILVICS_SCHEDULE_FILE` | a folder where the schedule of a failure is written, instead of being printed |
-//! | `SILVICS_REPLAY` | a file with such a schedule, which is played instead of all others … |
-//! | `SILVICS_SCENARIO` | … by the scenario it is of, and by no other: `structure/scenario`, or `structure/scenario/place` of [`stops`], as the failure says |
+//! | `SILVICS_SCHEDULES` | the number of schedules per scenario and scheduler |
+//! | `SILVICS_SEED` | selects other schedules |
+//! | `SILVICS_SCHEDULE_FILE` | a folder to which the schedule of a failure is written, instead of being printed |
+//! | `SILVICS_REPLAY` | a file with such a schedule, which is replayed instead of all others |
+//! | `SILVICS_SCENARIO` | the only scenario that replays it, as the failure names it: `structure/scenario`, or `structure/scenario/place` for [`stops`] |
 
 mod placement;
 mod progress;
@@ -49,11 +49,12 @@ use std::sync::Once;
 /// More steps than any terminating schedule of a scenario takes.
 const MAX_STEPS: usize = 50_000;
 
-/// Numbers of priority changes PCT is run with, plus one. Most mistakes need two or three.
+/// One plus the number of priority changes, for each run of PCT. Most mistakes need two or three
+/// changes.
 const DEPTHS: [usize; 3] = [2, 3, 5];
 
 std::thread_local! {
-    /// Schedules begun on this operating system thread.
+    /// The number of schedules begun on this operating system thread.
     static PLAYED: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -65,7 +66,7 @@ fn config(persistence: FailurePersistence) -> Config {
     config
 }
 
-/// How failing schedules are kept.
+/// How the schedules of failures are kept.
 fn persistence() -> FailurePersistence {
     match std::env::var_os("SILVICS_SCHEDULE_FILE") {
         Some(folder) => {
@@ -76,9 +77,11 @@ fn persistence() -> FailurePersistence {
     }
 }
 
-/// Has failures kept this way from now on. Shuttle's panic hook, which comes before what an
-/// execution is configured to do, takes the way of the first execution of a process: so that must
-/// not be one whose failure is expected and kept nowhere.
+/// Sets how the schedules of failures are kept from now on.
+///
+/// Shuttle's panic hook runs before an execution's own configuration applies, and uses that of the
+/// first execution of a process. So that execution must not be one whose failure is expected and
+/// not kept.
 fn keep_failures(persistence: FailurePersistence) {
     static FIRST: Once = Once::new();
     FIRST.call_once(|| {
@@ -86,7 +89,7 @@ fn keep_failures(persistence: FailurePersistence) {
     });
 }
 
-/// The schedule to replay, if one is given, and the scenario that it is of.
+/// The schedule to replay and its scenario, if the environment names one.
 fn replaying() -> Option<(PathBuf, String)> {
     let file = std::env::var_os("SILVICS_REPLAY")?;
     let name = std::env::var("SILVICS_SCENARIO");
@@ -96,23 +99,23 @@ fn replaying() -> Option<(PathBuf, String)> {
     ))
 }
 
-/// Goes with the schedule of a failure, which shuttle has printed or written.
+/// Prints how to replay a failure, whose schedule shuttle has printed or written.
 fn say_how_to_replay(name: &str) {
     report(&format!(
         "failed: replay its schedule with SILVICS_REPLAY=file SILVICS_SCENARIO={name}"
     ));
 }
 
-/// Tells a collecting script, past the test harness's capture.
+/// Prints a line for a collecting script, bypassing the test harness's capture.
 pub fn report(line: &str) {
-    // A closed pipe is no reason to fail.
+    // A closed pipe must not fail the test.
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
-/// Plays `scenario` in `SILVICS_SCHEDULES` orders, or so many, of each scheduler.
+/// Plays `scenario` in `SILVICS_SCHEDULES` schedules, or the given number, of each scheduler.
 ///
 /// # Panics
-/// If a schedule fails: the reason, with how to replay it.
+/// Panics if a schedule fails, with the reason and how to replay it.
 pub fn explore<I: Subject>(
     structure: &str,
     scenario: &'static Scenario,
@@ -143,10 +146,10 @@ pub fn explore<I: Subject>(
     report(&format!("schedules {structure} {} random {random} pct {pct}", scenario.name));
 }
 
-/// Plays one schedule of `scenario` again, from the file that a failure has written.
+/// Replays one schedule of `scenario` from the file that a failure has written.
 ///
 /// # Panics
-/// If the file holds no schedule, and as the schedule does.
+/// Panics if the file contains no schedule, and if the schedule panics.
 pub fn replay<I: Subject>(scenario: &'static Scenario, act: Act<I>, file: &Path) {
     let replay = ReplayScheduler::new_from_file(file).expect("a file with a schedule");
     Runner::new(replay, config(FailurePersistence::None)).run(move || play(scenario, act));
@@ -155,16 +158,17 @@ pub fn replay<I: Subject>(scenario: &'static Scenario, act: Act<I>, file: &Path)
 /// The first schedule that fails, among `schedules` of each scheduler and scenario.
 #[derive(Debug)]
 pub struct Found {
-    /// How many schedules it took, this one included.
+    /// The number of schedules played, this one included.
     pub schedules: usize,
     /// The scenario.
     pub scenario: &'static Scenario,
-    /// What was wrong.
+    /// The reason of the failure.
     pub reason: String,
 }
 
-/// Looks for a schedule that fails, `schedules` of each scheduler and scenario, in turns. Writes it
-/// to `folder`, if one is given; all calls of a process must give the same.
+/// Looks for a schedule that fails, among `schedules` of each scheduler and scenario, in turns. If
+/// `folder` is given, the schedule is written there; all calls of a process must pass an equal
+/// `folder`.
 pub fn hunt<I: Subject>(
     scenarios: &[&'static [Scenario]],
     act: Act<I>,
@@ -178,7 +182,7 @@ pub fn hunt<I: Subject>(
     let before = PLAYED.get();
     let mut round = 60;
     let mut done = 0;
-    // Rounds that grow, so that no scenario waits for all schedules of another.
+    // Rounds grow, so that no scenario waits for all schedules of another.
     while done < schedules {
         for scenario in scenarios.iter().copied().flatten() {
             for (_, scheduler) in seeded(size::seed().wrapping_add(done as u64), round) {
@@ -206,7 +210,7 @@ fn message(payload: &(dyn std::any::Any + Send)) -> String {
         .unwrap_or_else(|| "a panic without words".to_owned())
 }
 
-/// The schedulers of a run: 0 is random, 1 is PCT.
+/// The schedulers of a run: number 0 is random, number 1 is PCT.
 fn schedulers(schedules: usize) -> Vec<(usize, Box<dyn Scheduler + Send>)> {
     seeded(size::seed(), schedules)
 }
@@ -217,7 +221,7 @@ fn seeded(seed: u64, schedules: usize) -> Vec<(usize, Box<dyn Scheduler + Send>)
     for (at, depth) in DEPTHS.into_iter().enumerate() {
         let share = schedules / DEPTHS.len() + usize::from(at < schedules % DEPTHS.len());
         if share > 0 {
-            // Each other programs, where the schedule chooses them.
+            // If the schedule chooses the program, each scheduler plays other programs.
             let seed = seed ^ (at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             all.push((1, Box::new(PctScheduler::new_from_seed(seed, depth, share))));
         }
@@ -225,7 +229,7 @@ fn seeded(seed: u64, schedules: usize) -> Vec<(usize, Box<dyn Scheduler + Send>)
     all
 }
 
-/// How a task pins, chosen by the schedule.
+/// How a task pins, as the schedule chooses.
 #[derive(Clone, Copy)]
 enum Pins {
     PerCall,
@@ -260,7 +264,7 @@ fn run_task<I: Subject>(index: &Arc<I>, log: &mut Log, steps: &[Step], act: Act<
     }
 }
 
-/// Starts a schedule: a fresh index after the calls of `before`.
+/// Begins a schedule with a fresh index, on which it makes the calls of `before`.
 fn begin<I: Subject>(keys: u64, before: &[Step], act: Act<I>) -> (Arc<I>, Log) {
     PLAYED.set(PLAYED.get() + 1);
     model::stop::reset();
@@ -274,7 +278,7 @@ fn begin<I: Subject>(keys: u64, before: &[Step], act: Act<I>) -> (Arc<I>, Log) {
     })
 }
 
-/// Ends a schedule, whose tasks are done: everything that must hold then.
+/// Ends a schedule whose tasks are done, and checks all that must hold then.
 fn end<I: Subject>(index: Arc<I>, mut log: Log, tasks: Vec<Log>) {
     model::sequential(|| {
         let keys = log.seen_keys();
@@ -307,7 +311,7 @@ fn end<I: Subject>(index: Arc<I>, mut log: Log, tasks: Vec<Log>) {
     });
 }
 
-/// One schedule of a scenario.
+/// Plays one schedule of a scenario.
 fn play<I: Subject>(scenario: &'static Scenario, act: Act<I>) {
     let (index, log) = begin(scenario.keys, scenario.before, act);
     let tasks: Vec<_> = scenario

@@ -1,4 +1,5 @@
-//! Where objects live under the model: one allocation each, never handed out twice in a schedule.
+//! The placement of objects under the model: each has an allocation that is not reused in a
+//! schedule.
 
 use silvics_pool::{AllocError, BytesAlloc, Config, Placement, PoolStats, SlotAlloc};
 use silvics_sync::model::freed;
@@ -8,8 +9,8 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Objects of the global allocator that are poisoned and kept when they are freed, until the
-/// schedule ends: a later access is found ([`freed`]), as are a second free and a leak.
+/// A placement that uses the global allocator. Freed objects are poisoned and kept until the
+/// schedule ends. So a later access is found ([`freed`]), as are a second free and a leak.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Model;
 
@@ -19,9 +20,10 @@ impl Placement for Model {
     type Bytes = ModelBytes;
 }
 
-/// What fresh memory holds: no plausible pointer, count or key.
+/// The value of each byte of fresh memory: no plausible pointer, count or key.
 const FRESH: u8 = 0xA5;
-/// What freed memory holds: an odd address far beyond user space, all marks set.
+/// The value of each byte of freed memory: an odd address far beyond user space, with all marks
+/// set.
 const POISON: u8 = 0xDF;
 
 /// The objects of the execution on this operating system thread.
@@ -35,31 +37,31 @@ std::thread_local! {
     static LEDGER: RefCell<Ledger> = RefCell::default();
 }
 
-/// Gives all memory back, that of a failed schedule included.
+/// Deallocates all memory, including that of a failed schedule.
 #[allow(clippy::disallowed_methods)] // this is a placement
 pub(super) fn reset() {
     freed::clear();
     let ledger = LEDGER.take();
     for (object, layout, _) in ledger.live.into_values().chain(ledger.freed.into_values()) {
-        // SAFETY: allocated by `alloc` with this layout. The schedule is over: what could refer to
-        // the object is gone, or on a stack that is never run again.
+        // SAFETY: `alloc` allocated it with this layout. The schedule is over: references to the
+        // object are gone, or on a stack that never runs again.
         unsafe { std::alloc::dealloc(object.as_ptr(), layout) };
     }
 }
 
-/// The objects not freed, as `kind at address`.
+/// The objects that are not freed, as `kind at address`.
 pub(super) fn live() -> Vec<String> {
     LEDGER.with_borrow(|ledger| {
         ledger.live.iter().map(|(at, (.., kind))| format!("{kind} at {at:#x}")).collect()
     })
 }
 
-/// The freed objects that somebody has written since, as `kind at address`: also without an atomic
-/// operation, which nobody sees.
+/// The freed objects that were written afterwards, as `kind at address`. This finds writes that are
+/// no atomic operations, which the model does not see.
 pub(super) fn written() -> Vec<String> {
     LEDGER.with_borrow(|ledger| {
         let written = ledger.freed.iter().filter(|(_, (object, layout, _))| {
-            // SAFETY: `free` has written all of it, and it is kept until `reset`.
+            // SAFETY: `free` has initialised all bytes, and the object is kept until `reset`.
             let bytes = unsafe { std::slice::from_raw_parts(object.as_ptr(), layout.size()) };
             bytes.iter().any(|byte| *byte != POISON)
         });
@@ -69,10 +71,10 @@ pub(super) fn written() -> Vec<String> {
 
 #[allow(clippy::disallowed_methods)] // this is a placement
 fn alloc(layout: Layout, kind: &'static str) -> Result<NonNull<u8>, AllocError> {
-    // SAFETY: no layout of an object here is empty.
+    // SAFETY: the layout of an object is never empty here.
     let object = NonNull::new(unsafe { std::alloc::alloc(layout) });
     let object = object.ok_or(AllocError::System { requested: layout.size() })?;
-    // SAFETY: fresh memory of that size.
+    // SAFETY: new memory of that size.
     unsafe { object.write_bytes(FRESH, layout.size()) };
     LEDGER.with_borrow_mut(|ledger| {
         ledger.live.insert(object.as_ptr().addr(), (object, layout, kind));
@@ -80,8 +82,10 @@ fn alloc(layout: Layout, kind: &'static str) -> Result<NonNull<u8>, AllocError> 
     Ok(object)
 }
 
+/// Poisons an object and keeps it until `reset`.
+///
 /// # Panics
-/// If the object is not live.
+/// Panics if the object is not live.
 fn free(object: NonNull<u8>, layout: Layout) {
     let at = object.as_ptr().addr();
     let known = LEDGER.with_borrow_mut(|ledger| match ledger.live.remove(&at) {
@@ -97,8 +101,8 @@ fn free(object: NonNull<u8>, layout: Layout) {
     match known {
         Ok((_, allocated, kind)) => {
             assert_eq!(allocated, layout, "free of an object of kind {kind} as of another");
-            // SAFETY: a live object of that size; D1 of the domain: nobody reads it any more, or
-            // `freed` finds him.
+            // SAFETY: a live object of that size. By D1 of the domain nobody reads it any more; if
+            // somebody does, `freed` finds the access.
             unsafe { object.write_bytes(POISON, layout.size()) };
             freed::insert(at, layout.size());
         }
@@ -107,7 +111,8 @@ fn free(object: NonNull<u8>, layout: Layout) {
     }
 }
 
-/// What is live of a kind. Kinds have different names within an index, and a schedule has one index.
+/// The live objects of a kind. Kinds have different names within an index, and a schedule has one
+/// index.
 fn stats(kind: &'static str, config: &Config) -> PoolStats {
     let (live_slots, live_bytes) = LEDGER.with_borrow(|ledger| {
         let of_kind = ledger.live.values().filter(|(.., other)| *other == kind);
@@ -131,7 +136,7 @@ pub struct ModelSlots<T> {
     marker: PhantomData<fn() -> T>,
 }
 
-// SAFETY: from the global allocator, with the layout that is asked for.
+// SAFETY: objects come from the global allocator, with the requested layout.
 unsafe impl<T: Send + 'static> SlotAlloc<T> for ModelSlots<T> {
     const RELEASES_WHOLE: bool = false;
 
@@ -166,7 +171,7 @@ impl ModelBytes {
     }
 }
 
-// SAFETY: from the global allocator, with the layout that is asked for.
+// SAFETY: objects come from the global allocator, with the requested layout.
 unsafe impl BytesAlloc for ModelBytes {
     const RELEASES_WHOLE: bool = false;
 
@@ -242,7 +247,7 @@ mod tests {
         let slots = slots();
         let object = slots.alloc().unwrap();
         for _ in 0..2 {
-            // SAFETY: the second time it is not: that is what must be found.
+            // SAFETY: the second free violates the contract, which is the mistake to be found.
             unsafe { slots.free(object) };
         }
     }
@@ -254,7 +259,7 @@ mod tests {
         let slots: ModelSlots<silvics_sync::atomic::AtomicU64> =
             SlotAlloc::new("atomic", &Config::default());
         let object = slots.alloc().unwrap();
-        // SAFETY: fresh memory; freed memory is kept until `reset`, so that it can be read.
+        // SAFETY: new memory. Freed memory is kept until `reset`, so it can be read.
         unsafe {
             object.write(1.into());
             slots.free(object);

@@ -1,4 +1,4 @@
-//! Progress while one task stands still for good.
+//! Checks progress while one task stands still for good.
 
 use super::{
     Act, Log, MAX_STEPS, Step, begin, config, end, keep_failures, message, persistence, replaying,
@@ -13,18 +13,18 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-/// A task that stops, and another that must finish.
+/// A scenario of a task that stops, and another that must finish.
 #[derive(Debug)]
 pub struct Stops {
-    /// What it is about, in kebab case.
+    /// The name, in kebab case.
     pub name: &'static str,
-    /// All keys in it are below this.
+    /// The bound of all keys: they are below it.
     pub keys: u64,
-    /// Calls before the tasks start.
+    /// The calls before the tasks start.
     pub before: &'static [Step],
     /// The call that stops in the middle.
     pub victim: Step,
-    /// The calls that must all return meanwhile; without any, the victim runs alone.
+    /// The calls that must all return meanwhile. If there are none, the victim runs alone.
     pub other: &'static [Step],
 }
 
@@ -33,21 +33,22 @@ std::thread_local! {
     static STOP: Cell<Stop> = Cell::default();
 }
 
-/// Schedules per place to stop at: the other task may be anywhere when the victim stops.
+/// The number of schedules per place: the other task may be anywhere when the victim stops.
 const SCHEDULES: usize = 20;
 
-/// Rounds of so many schedules until the victim has stood at the place while the other ran.
+/// The most rounds of that many schedules until the victim has stood at the place while the other
+/// ran.
 const ROUNDS: u64 = 50;
 
-/// The place at which the victim stopped when the other task could not finish, and what happened.
+/// The place at which the victim stopped when the other task could not finish, and its panic.
 type Stuck = (u64, Box<dyn std::any::Any + Send>);
 
 /// Stops the victim before its first scheduling point, its second, and so on until it has none
-/// left, at each of them at least once while the other task still runs. The number of places, or
-/// nothing when a failure is replayed.
+/// left: at each of them at least once while the other task still runs. Returns the number of
+/// places, or `None` when a failure is replayed.
 ///
 /// # Panics
-/// If the other cannot finish: the reason, with how to replay it.
+/// Panics if the other task cannot finish, with the reason and how to replay it.
 pub fn stops<I: Subject>(structure: &str, stops: &'static Stops, act: Act<I>) -> Option<u64> {
     let whole = format!("{structure}/{}", stops.name);
     if let Some((file, name)) = replaying() {
@@ -71,7 +72,8 @@ pub fn stops<I: Subject>(structure: &str, stops: &'static Stops, act: Act<I>) ->
     }
 }
 
-/// The same, where the other may be held up: at which place it was, and what then happened.
+/// Stops the victim at each place as [`stops`] does, for an index that may block the other task.
+/// The error is the place at which it did, and the message of the panic.
 pub fn hunt_stop<I: Subject>(stops: &'static Stops, act: Act<I>) -> Result<u64, (u64, String)> {
     each_place(stops, act, &FailurePersistence::None).map_err(|(n, what)| (n, message(&*what)))
 }

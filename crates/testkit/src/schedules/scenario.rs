@@ -1,4 +1,4 @@
-//! Small concurrent programs, and what their tasks do and see.
+//! Small concurrent programs, and the calls and observations of their tasks.
 
 use crate::history::{Event, Op};
 use crate::keys::{lend, nth, own};
@@ -18,8 +18,8 @@ pub enum Step {
     Get(u64),
     /// `get_many(keys)`, the keys from the first to the last
     GetMany(u64, u64),
-    /// `insert_many(keys)`, the keys from the first to the last, the first with this value and each
-    /// with one more than the one before
+    /// `insert_many(keys)`, the keys from the first to the last. The first key gets this value, and
+    /// each later key one more than the one before.
     InsertMany(u64, u64, u64),
     /// `try_insert(key, value)`
     TryInsert(u64, u64),
@@ -33,29 +33,29 @@ pub enum Step {
     Any,
     /// An ascending range over the keys from the first to the last.
     Range(u64, u64),
-    /// The same, descending.
+    /// A descending range over the keys from the first to the last.
     RangeRev(u64, u64),
-    /// A cursor that seeks the key and goes on this many times.
+    /// A cursor that seeks the key and moves on this many times.
     Walk(u64, usize),
-    /// The same, backwards.
+    /// A cursor that seeks the key backwards and moves back this many times.
     WalkRev(u64, usize),
     /// `first`, `last`, `pop_first` or `pop_last`
     End(EndVerb),
-    /// Moving together what lookups of the keys from the first to the last read, of an index that does so: its
-    /// scenarios have an [`Act`] of their own.
+    /// A reorganisation of an index that supports it: it moves the objects together that lookups of
+    /// the keys from the first to the last read. Scenarios with it have an [`Act`] of their own.
     Reorganize(u64, u64),
 }
 
 /// A program of a few tasks.
 #[derive(Debug)]
 pub struct Scenario {
-    /// What it is about, in kebab case.
+    /// The name, in kebab case.
     pub name: &'static str,
-    /// All keys in it are below this.
+    /// The bound of all keys: they are below it.
     pub keys: u64,
-    /// Calls before the tasks start.
+    /// The calls before the tasks start.
     pub before: &'static [Step],
-    /// What each task calls.
+    /// The calls of each task.
     pub tasks: &'static [&'static [Step]],
 }
 
@@ -66,26 +66,27 @@ std::thread_local! {
     static NOW: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A stamp. The tasks of an execution take turns, so counting needs no scheduling point.
+/// Returns the next stamp. The tasks of an execution take turns, so counting needs no scheduling
+/// point.
 fn stamp() -> u64 {
     NOW.replace(NOW.get() + 1)
 }
 
-/// Starts the stamps of a schedule.
+/// Restarts the stamps for a schedule.
 pub(super) fn reset() {
     NOW.set(0);
 }
 
-/// What one task has done and seen.
+/// The calls and observations of one task.
 #[derive(Debug)]
 pub struct Log {
     thread: usize,
     keys: u64,
-    /// The state each key was last seen in: what a random compare-exchange expects.
+    /// The last seen state of each key, which a random compare-exchange expects.
     seen: Vec<Option<u64>>,
     written: u64,
     events: Vec<Event<u64>>,
-    /// Calls that see the whole index.
+    /// The calls that see the whole index.
     ends: Vec<OrderedEvent<u64>>,
 }
 
@@ -101,7 +102,7 @@ impl Log {
         }
     }
 
-    /// How many keys there may be.
+    /// The number of keys there may be.
     pub(super) fn seen_keys(&self) -> u64 {
         self.keys
     }
@@ -119,7 +120,7 @@ impl Log {
         self.events.push(Event { thread: self.thread, key, start, end: stamp(), op });
     }
 
-    /// Several answers of one call.
+    /// Records several answers of one call.
     fn push_all(&mut self, start: u64, found: impl IntoIterator<Item = (u64, Option<u64>)>) {
         let end = stamp();
         for (key, found) in found {
@@ -129,13 +130,13 @@ impl Log {
         }
     }
 
-    /// An answer about an end.
+    /// Records an answer about an end.
     fn push_end(&mut self, start: u64, verb: EndVerb, found: Option<(u64, u64)>) {
         let op = OrderedOp::End { verb, found };
         self.ends.push(OrderedEvent { thread: self.thread, start, end: stamp(), op });
     }
 
-    /// Whether all that this task and others have seen is linearizable.
+    /// Checks whether the calls of this task and of `others` are linearizable.
     pub(super) fn check(mut self, others: Vec<Self>) -> Outcome {
         for other in others {
             self.events.extend(other.events);
@@ -144,7 +145,7 @@ impl Log {
         if self.ends.is_empty() {
             return linearizable::check(&self.events, |_| None, u64::to_string);
         }
-        // Lookups of keys that nobody has written would make the search longer than it can be.
+        // Lookups of keys that nobody has written would exceed the limits of the search.
         let written: BTreeSet<u64> =
             self.events.iter().filter(|e| !is_get(e.op)).map(|e| e.key).collect();
         let points = self.events.into_iter().filter(|event| written.contains(&event.key));
@@ -161,13 +162,13 @@ impl Log {
         }
     }
 
-    /// A value nobody else writes.
+    /// Returns a value that no other task writes.
     fn fresh(&mut self) -> u64 {
         self.written += 1;
         1_000_000 * (self.thread as u64 + 1) + self.written
     }
 
-    /// A point operation chosen by the schedule.
+    /// Chooses a point operation by the schedule.
     fn any(&mut self) -> Step {
         let key = model::below(self.keys);
         match model::below(12) {
@@ -181,7 +182,7 @@ impl Log {
     }
 }
 
-/// The state `op` found, as far as its answer says.
+/// The state that `op` found, as far as its answer implies it.
 fn op_state(op: Op) -> Option<u64> {
     match op {
         Op::Get { found } => found,
@@ -195,10 +196,10 @@ fn is_get(op: Op) -> bool {
     matches!(op, Op::Get { .. })
 }
 
-/// The point operations.
+/// Makes a point operation.
 ///
 /// # Panics
-/// On a step that needs scans: a mistake in the scenario.
+/// Panics on a step that needs scans, which is a mistake in the scenario.
 pub fn points<I: Subject>(index: &Arc<I>, log: &mut Log, step: Step, guard: &Guard) {
     let step = if matches!(step, Step::Any) { log.any() } else { step };
     let key = |n: u64| nth::<I>(n);
@@ -254,8 +255,8 @@ pub fn points<I: Subject>(index: &Arc<I>, log: &mut Log, step: Step, guard: &Gua
     }
 }
 
-/// All operations of an index with ranges. What a scan says of a key, seen or not, is what a lookup
-/// of the key during the scan might have said.
+/// Makes any operation of an index with ranges. A scan's observation of a key, found or not, is a
+/// possible answer of a lookup of the key during the scan.
 pub fn scans<I: ScanSubject>(index: &Arc<I>, log: &mut Log, step: Step, guard: &Guard) {
     match step {
         Step::Range(first, last) => {
@@ -315,7 +316,7 @@ pub fn scans<I: ScanSubject>(index: &Arc<I>, log: &mut Log, step: Step, guard: &
     }
 }
 
-/// The same of an index with ends.
+/// Makes any operation of an index with ends.
 pub fn ends<I: ScanSubject + OrderedEnds>(
     index: &Arc<I>,
     log: &mut Log,
@@ -334,7 +335,7 @@ pub fn ends<I: ScanSubject + OrderedEnds>(
     log.push_end(start, verb, found);
 }
 
-/// The entry a cursor has moved to.
+/// The entry to which a cursor has moved.
 fn stand<I: ScanSubject>(cursor: &I::Cursor, found: bool, log: &Log) -> Option<(u64, u64)> {
     let entry = cursor.key().map(|key| number::<I>(&own::<I>(key), log)).zip(cursor.value());
     assert_eq!(entry.is_some(), found, "a cursor's move and its key differ");
@@ -346,7 +347,7 @@ fn number<I: Subject>(key: &OwnedKey<I>, log: &Log) -> u64 {
     (0..log.keys).find(|n| nth::<I>(*n) == *key).expect("a scan saw a key nobody has inserted")
 }
 
-/// Records that of the keys from `first` to `last` exactly those in `seen` were seen.
+/// Records that among the keys from `first` to `last` exactly those in `seen` were found.
 fn record(log: &mut Log, start: u64, first: u64, last: u64, seen: &[(u64, u64)]) {
     for (key, _) in seen {
         assert!((first..=last).contains(key), "{key} is not in {first}..={last}");
