@@ -76,7 +76,7 @@ fn distributions_formats_and_types() {
     refuses(&["--dist", "normal"], &["--dist", "`normal`", "choose uniform"]);
     refuses(&["--dist", "zipf:4"], &["--dist", "`zipf:4`", "zipf:0.99"]);
     refuses(&["--format", "xml"], &["--format", "`xml`", "table, json or csv"]);
-    refuses(&["--key-type", "text"], &["--key-type", "`text`", "u64, bytes or string"]);
+    refuses(&["--key-type", "text"], &["--key-type", "`text`", "u64, u128, bytes or string"]);
     refuses(&["--value-type", "box"], &["--value-type", "`box`", "u64 or arc"]);
     refuses(&["--key-format", "lines"], &["--key-format", "--key-file"]);
     let output = run(&["list", "--format", "xml"]);
@@ -115,6 +115,7 @@ fn flags_that_exclude_each_other() {
     with_file(&["--keys", "5"], &["--keys and --key-file exclude each other"]);
     with_file(&["--dist", "sparse"], &["--dist sparse and --key-file", "--dist uniform"]);
     with_file(&["--key-type", "u64"], &["--key-type", "`u64`", "choose bytes"]);
+    with_file(&["--key-type", "u128"], &["--key-type", "`u128`", "choose bytes"]);
     with_file(&["--key-format", "text"], &["--key-format", "`text`", "lines or sosd"]);
 }
 
@@ -123,6 +124,10 @@ fn what_a_named_index_cannot_do() {
     refuses_plain(
         &["--index", "skiplist,occ-avl", "--key-type", "bytes"],
         &["--index", "`occ-avl` takes no byte keys", "--key-type"],
+    );
+    refuses_plain(
+        &["--index", "art,skiplist", "--key-type", "u128"],
+        &["--index", "`skiplist` takes no u128 keys", "--key-type"],
     );
     refuses_plain(
         &["--index", "map,art", "--value-type", "arc"],

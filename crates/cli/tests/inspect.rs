@@ -79,6 +79,20 @@ fn what_compressed_paths_save_is_told() {
     assert!(text.contains("leaves that hang high"), "{text}");
 }
 
+/// Numbers of 128 bits: 256 neighbours share their upper half, and the last of the nodes tells them
+/// apart.
+#[test]
+fn keys_can_have_128_bits() {
+    let result = inspect("--index art --key-type u128 --keys 2k");
+    assert_eq!(result["config"]["key_type"], "u128");
+    let digits = number(&result["compression"]["digits"]);
+    assert_eq!(digits.to_string(), "16");
+    let leaves = result["kinds"].as_array().unwrap().iter();
+    let leaves = leaves.filter(|kind| kind["kind"].as_str().unwrap().starts_with("leaf"));
+    let objects: f64 = leaves.map(|kind| number(&kind["objects"])).sum();
+    assert_eq!(objects.to_string(), "2000");
+}
+
 /// Byte strings of a file, of which half are loaded, and what of them paths leave out.
 #[test]
 fn keys_come_from_a_file() {

@@ -60,9 +60,9 @@ fn all_our_indexes_are_recorded_and_checked() {
 #[test]
 fn what_is_recorded_can_be_checked_again() {
     let files = Files::new();
-    for key_type in ["u64", "bytes"] {
+    for (index, key_type) in [("skiplist", "u64"), ("art", "u128"), ("skiplist", "bytes")] {
         let path = files.write("history.jsonl", "old");
-        let args = ["--index", "skiplist", "--key-type", key_type, "--placement", "shared"];
+        let args = ["--index", index, "--key-type", key_type, "--placement", "shared"];
         let little = ["--seconds", "0.05", "--mix", "30/30/30/10", "--history", &path];
         let (code, report) = json(&[&args[..], &little].concat());
         assert_eq!(code, Some(0), "{report}");
@@ -114,6 +114,7 @@ fn values_that_make_no_sense() {
     refuses(&["--index", "peers"], &["--index", "`peers`", "name another index"]);
     refuses(&["--index", "occ-avl-2:unsafe"], &["`occ-avl-2:unsafe` only looks keys up"]);
     refuses(&["--index", "occ-avl", "--key-type", "bytes"], &["`occ-avl`", "byte keys"]);
+    refuses(&["--index", "skiplist", "--key-type", "u128"], &["`skiplist`", "u128 keys"]);
     #[cfg(not(feature = "canaries"))]
     refuses(&["--index", "canary:x"], &["`canary:x`", "--features canaries"]);
     #[cfg(feature = "canaries")]
@@ -123,6 +124,7 @@ fn values_that_make_no_sense() {
     refuses(&["--seconds", "never"], &["--seconds", "`never`"]);
     refuses(&["--placement", "heap"], &["--placement", "`heap`"]);
     refuses(&["--key-type", "string"], &["--key-type", "`string`"]);
+    refuses(&["--key-type", "u96"], &["--key-type", "`u96`", "choose u64, u128 or bytes"]);
     refuses(&["--format", "xml"], &["--format", "`xml`"]);
 }
 

@@ -81,6 +81,54 @@ pub const fn word_value(key: u64) -> u64 {
     (key ^ 0x5851_f42d_4c95_7f2d).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
+/// The 128-bit key for a word. It keeps the order of words, and both of its halves matter: the
+/// upper half is the word without its last byte, so 256 consecutive words share it. The lower half
+/// starts with the last byte, and a hash of the word follows.
+#[inline]
+pub const fn widened(word: u64) -> u128 {
+    let hash = word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8;
+    ((word >> 8) as u128) << 64 | (word << 56 | hash) as u128
+}
+
+/// The value of a 128-bit key: a hash to which both halves of the key contribute.
+#[inline]
+pub const fn wide_value(key: u128) -> u64 {
+    word_value((key >> 64) as u64) ^ word_value(key as u64).rotate_left(32)
+}
+
+/// A key space of 128-bit numbers: those for the words of another key space, in its order.
+#[derive(Clone, Debug)]
+pub struct WideKeys(WordKeys);
+
+impl WideKeys {
+    /// The keys that [`widened`] makes of `words`.
+    pub fn new(words: WordKeys) -> Self {
+        Self(words)
+    }
+
+    /// How many keys.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The key at a position below [`WideKeys::len`].
+    #[inline]
+    pub fn key(&self, position: u32) -> u128 {
+        widened(self.0.key(position))
+    }
+
+    /// Prefetches the memory that [`WideKeys::key`] reads. A generated key reads none.
+    #[inline]
+    pub fn prefetch(&self, position: u32) {
+        self.0.prefetch(position);
+    }
+}
+
 /// A 64-bit hash of a byte key: the key's value, and its term in sums of keys.
 pub fn byte_hash(key: &[u8]) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
@@ -253,7 +301,22 @@ mod tests {
         assert_eq!(keys[2], b"0000000000000100");
     }
 
+    #[test]
+    fn consecutive_words_share_the_upper_half_of_their_wide_keys() {
+        let keys = WideKeys::new(WordKeys::dense(1000));
+        let (first, second) = (keys.key(300), keys.key(301));
+        assert!(first < second && first >> 64 == second >> 64 && first as u64 != second as u64);
+        assert_ne!(keys.key(254) >> 64, keys.key(255) >> 64);
+        assert_ne!(wide_value(first), wide_value(first ^ 1));
+        assert_ne!(wide_value(first), wide_value(first ^ 1 << 64));
+    }
+
     proptest! {
+        #[test]
+        fn wide_keys_keep_the_order_of_words(a: u64, b: u64) {
+            prop_assert_eq!(a.cmp(&b), widened(a).cmp(&widened(b)));
+        }
+
         #[test]
         fn byte_keys_come_back(keys: Vec<Vec<u8>>) {
             let space = ByteKeys::new(keys.iter().map(Vec::as_slice));

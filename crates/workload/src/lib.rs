@@ -51,7 +51,7 @@ mod stream;
 pub use bijection::{Scramble, hash63};
 pub use choice::{Choice, LoadPart, Share};
 pub use dist::{Dist, DistError, ZIPF_EXPONENT_MAX};
-pub use keys::{ByteKeys, Longest, WordKeys, byte_hash, word_value};
+pub use keys::{ByteKeys, Longest, WideKeys, WordKeys, byte_hash, wide_value, widened, word_value};
 pub use mix::{Mix, MixError, Op};
 pub use stream::{BLOCK_OPS, Block, Stream, Window};
 

@@ -62,6 +62,10 @@ pub fn measure(args: &BenchArgs) -> Result<(Format, Report), Error> {
             let keys = Keys::<u64>::read(&plan, &mut report)?;
             keys.bench(&plan, &crew, &mut report)?;
         }
+        KeyType::U128 => {
+            let keys = Keys::<u128>::read(&plan, &mut report)?;
+            keys.bench(&plan, &crew, &mut report)?;
+        }
         KeyType::Bytes | KeyType::String => {
             let keys = Keys::<[u8]>::read(&plan, &mut report)?;
             keys.bench(&plan, &crew, &mut report)?;

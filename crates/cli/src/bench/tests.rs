@@ -3,14 +3,14 @@
 use super::cell::Cell;
 use super::plan::Plan;
 use super::report::Report;
-use crate::catalogue::{DEFAULT_VARIANT, Entry, Make, Makers, Ranges, Variant};
+use crate::catalogue::{DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
 use crate::contender::ours::{ByRange, Ours};
 use crate::contender::{Contender, Session};
 use crate::drive::keys::BenchKey;
 use crate::drive::subject::{Change, Crew, Failure, Ledger, Reuse, RunSpec, Subject, Traffic};
 use crate::flags::args::{Cli, Verb};
 use crate::flags::error::Error;
-use crate::flags::types::KeyType;
+use crate::flags::types::{KeyType, Types};
 use crate::host::machine::Machine;
 use crate::progress::Progress;
 use clap::Parser;
@@ -307,21 +307,22 @@ fn a_wrong_peer_has_no_rows_and_ends_the_run_if_it_was_named() {
     let Verb::Bench(args) = cli.verb else { unreachable!("the verb is bench") };
     let crew = Crew::new();
     let mut plan = Plan::new(&args, crew.threads).unwrap();
-    let make: Make<u64> = |_| Ok(Model::with(Fault::Overlooks));
-    let own = Makers { word: Some(make), ..Makers::default() };
     let entry: &'static Entry = Box::leak(Box::new(Entry {
         name: "peer:wrong".into(),
         origin: "",
         paper: "",
         topology: "",
         sync: "",
-        ranges: Ranges::default(),
         groups: &["peers"],
         max_key_bytes: None,
         variants: vec![Variant {
             name: DEFAULT_VARIANT,
-            own,
-            shared: None,
+            make: |types, nodes| {
+                let wanted = (types, nodes) == (Types::words(KeyType::U64), Nodes::Pooled);
+                let subject = |_: &Options| Ok(Model::with(Fault::Overlooks));
+                let maker = Maker { subject, scans: false, verify: None, inspect: None };
+                wanted.then(|| maker.into())
+            },
             objects: &[],
             oversights: &[],
             lookups_only: false,

@@ -20,6 +20,7 @@ use silvics::{AllocError, Options};
 use silvics_layout::NodeLayout;
 use silvics_testkit::clock::Clock;
 use silvics_testkit::verify;
+use std::any::Any;
 use std::sync::LazyLock;
 
 /// An index of ours, or a peer.
@@ -34,8 +35,6 @@ pub struct Entry {
     pub topology: &'static str,
     /// How threads get along.
     pub sync: &'static str,
-    /// Whether it can scan, by key type.
-    pub ranges: Ranges,
     /// Which groups, beside `all`, it belongs to.
     pub groups: &'static [&'static str],
     /// The longest byte key it takes, if there is a limit.
@@ -48,10 +47,10 @@ pub struct Entry {
 pub struct Variant {
     /// Its name after the colon.
     pub name: &'static str,
-    /// With a pool per object kind; a peer the way it always is.
-    pub own: Makers,
-    /// With everything from the global allocator, where that can be chosen.
-    pub shared: Option<Makers>,
+    /// Its constructor for these types of keys and values and this place of the nodes. `None` if
+    /// the variant has none. A peer places its nodes itself, and has constructors for
+    /// [`Nodes::Pooled`] alone.
+    pub make: fn(Types, Nodes) -> Option<AnyMaker>,
     /// What it allocates: first what a search passes through. Of a peer nothing is known.
     pub objects: &'static [NodeLayout],
     /// What the study found to be amiss with it.
@@ -60,54 +59,53 @@ pub struct Variant {
     pub lookups_only: bool,
 }
 
-/// For which key types an index can scan.
-#[derive(Clone, Copy, Default)]
-pub struct Ranges {
-    /// For 64-bit words.
-    pub word: bool,
-    /// For byte strings.
-    pub bytes: bool,
+impl Variant {
+    /// Whether there is a constructor for these types, in some place.
+    pub fn takes(&self, types: Types) -> bool {
+        [Nodes::Pooled, Nodes::Shared].into_iter().any(|nodes| (self.make)(types, nodes).is_some())
+    }
 }
 
-/// Constructors, by key type.
-#[derive(Clone, Copy, Default)]
-pub struct Makers {
-    /// For 64-bit words.
-    pub word: Option<Make<u64>>,
-    /// For byte strings.
-    pub bytes: Option<Make<[u8]>>,
-    /// What records and checks histories, by the same.
-    pub verify_word: Option<Verify>,
-    /// For byte strings.
-    pub verify_bytes: Option<Verify>,
-    /// Of a map of any types: for others than the above.
-    pub maps: Maps,
-    /// What makes one whose reads are recorded, for 64-bit words.
-    pub inspect_word: Option<Inspect<u64>>,
-    /// For byte strings.
-    pub inspect_bytes: Option<Inspect<[u8]>>,
+/// Where an index has its nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nodes {
+    /// In a pool for each kind of object.
+    Pooled,
+    /// In an allocator that all kinds share.
+    Shared,
 }
 
-/// Constructors of maps, by the types of their keys and values.
-#[derive(Clone, Copy, Default)]
-pub struct Maps {
-    /// From words to `Arc<[u8]>`.
-    pub word_arc: Option<Make<u64>>,
-    /// From byte strings to `Arc<[u8]>`.
-    pub bytes_arc: Option<Make<[u8]>>,
-    /// From `String` to words.
-    pub string: Option<Make<[u8]>>,
-    /// From `String` to `Arc<[u8]>`.
-    pub string_arc: Option<Make<[u8]>>,
+/// The constructors of an index with keys of type `K`.
+pub struct Maker<K: BenchKey + ?Sized> {
+    /// Makes an index to be measured.
+    pub subject: Make<K>,
+    /// Whether the index can scan.
+    pub scans: bool,
+    /// Records histories of the index and checks them. `None` for peers.
+    pub verify: Option<Verify>,
+    /// Makes an index whose reads are recorded. `None` where reads cannot be recorded.
+    pub inspect: Option<Inspect<K>>,
 }
 
-impl Makers {
-    /// Whether there is one for these types.
-    pub fn make(&self, types: Types) -> bool {
-        match types.key {
-            KeyType::U64 => <u64 as BenchKey>::make(self, types).is_some(),
-            KeyType::Bytes | KeyType::String => <[u8] as BenchKey>::make(self, types).is_some(),
-        }
+/// A [`Maker`] for some type of keys.
+pub struct AnyMaker {
+    /// See [`Maker::scans`].
+    pub scans: bool,
+    /// See [`Maker::verify`].
+    pub verify: Option<Verify>,
+    maker: Box<dyn Any>,
+}
+
+impl AnyMaker {
+    /// The constructors, for keys of type `K`. `None` if they are for another type.
+    pub fn keyed<K: BenchKey + ?Sized>(self) -> Option<Maker<K>> {
+        self.maker.downcast().ok().map(|maker| *maker)
+    }
+}
+
+impl<K: BenchKey + ?Sized> From<Maker<K>> for AnyMaker {
+    fn from(maker: Maker<K>) -> Self {
+        Self { scans: maker.scans, verify: maker.verify, maker: Box::new(maker) }
     }
 }
 
@@ -131,35 +129,35 @@ impl Entry {
 
     /// The key types it takes, by name.
     pub fn keys(&self) -> Vec<&'static str> {
-        [KeyType::U64, KeyType::Bytes]
-            .into_iter()
-            .filter(|&key_type| self.takes(key_type))
-            .map(KeyType::name)
-            .collect()
+        let taken = KeyType::OF_INDEXES.into_iter().filter(|&key_type| self.takes(key_type));
+        taken.map(KeyType::name).collect()
     }
 
     /// The key types it can scan, by name.
     pub fn ranges(&self) -> Vec<&'static str> {
-        let scanned = [KeyType::U64, KeyType::Bytes].into_iter().filter(|&t| self.scans(t));
+        let scanned = KeyType::OF_INDEXES.into_iter().filter(|&key_type| self.scans(key_type));
         scanned.map(KeyType::name).collect()
     }
 
     /// Whether it can scan keys of a type.
     pub fn scans(&self, key_type: KeyType) -> bool {
-        match key_type {
-            KeyType::U64 => self.ranges.word,
-            KeyType::Bytes | KeyType::String => self.ranges.bytes,
-        }
+        let makers = self.variants.iter().filter_map(|variant| {
+            (variant.make)(Types::words(key_type), Nodes::Pooled).map(|maker| maker.scans)
+        });
+        makers.fold(false, |some, scans| some | scans)
     }
 
     /// Whether it takes keys of a type.
     pub fn takes(&self, key_type: KeyType) -> bool {
-        self.variants.iter().any(|variant| variant.own.make(Types::words(key_type)))
+        self.variants.iter().any(|variant| variant.takes(Types::words(key_type)))
     }
 
     /// Where its nodes can live, by name. Peers place theirs themselves.
     pub fn placements(&self) -> Vec<&'static str> {
-        let can_share = self.variants.iter().any(|variant| variant.shared.is_some());
+        let can_share = self.variants.iter().any(|variant| {
+            let types = KeyType::OF_INDEXES.map(Types::words);
+            types.into_iter().any(|types| (variant.make)(types, Nodes::Shared).is_some())
+        });
         match (self.is_peer(), can_share) {
             (true, _) => vec!["own"],
             (false, true) => place::names(),
@@ -182,6 +180,7 @@ pub fn all() -> &'static [Entry] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flags::types::ValueType;
     use std::collections::HashSet;
 
     #[test]
@@ -192,16 +191,30 @@ mod tests {
             assert!(!entry.keys().is_empty(), "{}", entry.name);
             assert!(!entry.topology.is_empty() && !entry.sync.is_empty());
             for variant in &entry.variants {
-                for makers in [Some(variant.own), variant.shared].into_iter().flatten() {
-                    let options = Options::default();
-                    if let Some(make) = makers.word {
-                        assert!(make(&options).is_ok());
-                    }
-                    if let Some(make) = makers.bytes {
-                        assert!(make(&options).is_ok());
-                    }
+                let mut made = 0;
+                for nodes in [Nodes::Pooled, Nodes::Shared] {
+                    made += usize::from(makes::<u64>(variant, KeyType::U64, nodes));
+                    made += usize::from(makes::<u128>(variant, KeyType::U128, nodes));
+                    made += usize::from(makes::<[u8]>(variant, KeyType::Bytes, nodes));
+                    made += usize::from(makes::<[u8]>(variant, KeyType::String, nodes));
                 }
+                assert!(made > 0, "{}:{}", entry.name, variant.name);
             }
         }
+    }
+
+    /// Whether a variant has constructors for a type of keys, which then work and are for this type.
+    fn makes<K: BenchKey + ?Sized>(variant: &Variant, key: KeyType, nodes: Nodes) -> bool {
+        let values = [ValueType::U64, ValueType::Arc];
+        let makers = values.map(|value| (variant.make)(Types { key, value }, nodes));
+        let makers: Vec<AnyMaker> = makers.into_iter().flatten().collect();
+        let some = !makers.is_empty();
+        for maker in makers {
+            let maker = maker.keyed::<K>().unwrap();
+            let options = Options::default();
+            assert!((maker.subject)(&options).is_ok());
+            assert!(maker.inspect.is_none_or(|make| make(&options).is_ok()));
+        }
+        some
     }
 }

@@ -1,11 +1,13 @@
 //! Ours.
 
-use super::{DEFAULT_VARIANT, Entry, Inspect, Make, Makers, Maps, Ranges, Variant, Verify};
+use super::{AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
 use crate::contender::held::{MapValue, OurKey};
 use crate::contender::map::OurMap;
 use crate::contender::ours::{ByRange, Freezing, NoScans, Ours, Recorded as RecordedBy, ScanBy};
 use crate::drive::keys::BenchKey;
 use crate::drive::subject::Subject;
+use crate::flags::types::{KeyType, Types, ValueType};
+use silvics::art::ArtKey;
 use silvics::bst::bronson::build::{self as bronson, Baseline2, Fixed2, Restarting, Restarting2};
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::ellen::build as ellen;
@@ -13,12 +15,23 @@ use silvics::bst::natarajan::build as natarajan;
 use silvics::bst::ticket::build as ticket;
 use silvics::{
     ArtTree, BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
-    Objects, OrderedIndex, Placement, Pooled, RamachandranTree, Recorded, Shared, SkipList,
-    TicketTree,
+    Objects, Options, OrderedIndex, Placement, Pooled, RamachandranTree, Recorded, Shared,
+    SkipList, TicketTree,
 };
-use silvics_testkit::mapped::Mapped;
+use silvics_testkit::TestKey;
+use silvics_testkit::mapped::{Mapped, MappedKey};
 use std::marker::PhantomData;
 use std::sync::Arc;
+
+/// The constructors of a structure: for each key type that it takes, its family.
+macro_rules! constructors {
+    ($scans:ty: $($($key:ident)|+ => $family:ty),+) => {
+        |types: Types, nodes: Nodes| match (types.key, types.value) {
+            $(($(KeyType::$key)|+, ValueType::U64) => Some(maker::<$family, $scans>(nodes)),)+
+            _ => None,
+        }
+    };
+}
 
 const ORIGIN: &str = concat!("silvics ", env!("CARGO_PKG_VERSION"));
 
@@ -43,21 +56,17 @@ pub(super) fn entries() -> Vec<Entry> {
 /// The groups of a tree that the default comparison has.
 const LEADING: &[&str] = &["ours", "bst", "default"];
 
-/// Scans of words.
-const WORDS: Ranges = Ranges { word: true, bytes: false };
-
 /// A tree of the study: its name, paper, shape and builds.
 fn tree(
     name: &str,
     paper: &'static str,
     topology: &'static str,
     sync: &'static str,
-    ranges: Ranges,
     variants: Vec<Variant>,
 ) -> Entry {
     let name = name.into();
     let (groups, max_key_bytes) = (&["ours", "bst"][..], None);
-    Entry { name, origin: ORIGIN, paper, topology, sync, ranges, groups, max_key_bytes, variants }
+    Entry { name, origin: ORIGIN, paper, topology, sync, groups, max_key_bytes, variants }
 }
 
 const BRONSON: &str = "Bronson, Casper, Chafi and Olukotun, PPoPP 2010";
@@ -73,8 +82,7 @@ fn occ_avl() -> Entry {
         bronson::<Fixed>("fixed", &[]),
         bronson::<Baseline>("baseline", &[MUTEX, PADDING, SCATTERED]),
     ];
-    let none = Ranges::default();
-    Entry { groups: LEADING, ..tree("occ-avl", BRONSON, AVL, OPTIMISTIC, none, variants) }
+    Entry { groups: LEADING, ..tree("occ-avl", BRONSON, AVL, OPTIMISTIC, variants) }
 }
 
 fn occ_avl_2() -> Entry {
@@ -84,14 +92,13 @@ fn occ_avl_2() -> Entry {
         bronson::<Restarting2>("ret", &[]),
         Variant {
             name: "unsafe",
-            own: Makers { word: Some(freezing::<Pooled>()), ..Makers::default() },
-            shared: Some(Makers { word: Some(freezing::<Shared>()), ..Makers::default() }),
+            make: |types, nodes| (types == Types::words(KeyType::U64)).then(|| freezing(nodes)),
             objects: BronsonTree::<Pooled, Restarting2>::OBJECTS,
             oversights: &[],
             lookups_only: true,
         },
     ];
-    tree("occ-avl-2", BRONSON, AVL, OPTIMISTIC, Ranges::default(), variants)
+    tree("occ-avl-2", BRONSON, AVL, OPTIMISTIC, variants)
 }
 
 fn bronson<B: bronson::Build>(name: &'static str, oversights: &'static [&'static str]) -> Variant {
@@ -110,7 +117,7 @@ fn edge_ext_lf() -> Entry {
         natarajan::<natarajan::Shifted>("shifted", &[]),
         natarajan::<natarajan::Collocated>("collocated", &[]),
     ];
-    Entry { groups: LEADING, ..tree("edge-ext-lf", NATARAJAN, EXTERNAL, EDGES, WORDS, variants) }
+    Entry { groups: LEADING, ..tree("edge-ext-lf", NATARAJAN, EXTERNAL, EDGES, variants) }
 }
 
 fn edge_ext_lf_2() -> Entry {
@@ -118,7 +125,7 @@ fn edge_ext_lf_2() -> Entry {
         natarajan::<natarajan::Fixed2>("fixed", &[]),
         natarajan::<natarajan::Baseline2>("baseline", &[PADDING]),
     ];
-    tree("edge-ext-lf-2", NATARAJAN, EXTERNAL, EDGES, WORDS, variants)
+    tree("edge-ext-lf-2", NATARAJAN, EXTERNAL, EDGES, variants)
 }
 
 fn natarajan<B: natarajan::Build>(
@@ -135,7 +142,7 @@ fn ticket_tree() -> Entry {
         ticket::<ticket::Baseline>("baseline", &[PADDING]),
     ];
     let paper = "David, Guerraoui and Trigonakis, ASPLOS 2015";
-    tree("ticket", paper, EXTERNAL, "versioned locks on edges", WORDS, variants)
+    tree("ticket", paper, EXTERNAL, "versioned locks on edges", variants)
 }
 
 fn ticket<B: ticket::Build>(name: &'static str, oversights: &'static [&'static str]) -> Variant {
@@ -151,7 +158,7 @@ fn ext_lf() -> Entry {
         ellen::<ellen::Baseline>("baseline", &[PADDING, HEAVY]),
     ];
     let paper = "Ellen, Fatourou, Ruppert and van Breugel, PODC 2010";
-    tree("ext-lf", paper, EXTERNAL, "lock-free, descriptors", WORDS, variants)
+    tree("ext-lf", paper, EXTERNAL, "lock-free, descriptors", variants)
 }
 
 fn ellen<B: ellen::Build>(name: &'static str, oversights: &'static [&'static str]) -> Variant {
@@ -164,7 +171,7 @@ fn int_lf() -> Entry {
         build::<Howley<Baseline>, NoScans>("baseline", &[PADDING]),
     ];
     let (paper, sync) = ("Howley and Jones, SPAA 2012", "lock-free, descriptors");
-    tree("int-lf", paper, INTERNAL, sync, Ranges::default(), variants)
+    tree("int-lf", paper, INTERNAL, sync, variants)
 }
 
 fn edge_int_lf() -> Entry {
@@ -173,7 +180,7 @@ fn edge_int_lf() -> Entry {
         build::<Ramachandran<Baseline>, NoScans>("baseline", &[HEAVY]),
     ];
     let paper = "Ramachandran and Mittal, ICDCN 2015";
-    tree("edge-int-lf", paper, INTERNAL, EDGES, Ranges::default(), variants)
+    tree("edge-int-lf", paper, INTERNAL, EDGES, variants)
 }
 
 fn log_int() -> Entry {
@@ -182,7 +189,7 @@ fn log_int() -> Entry {
         build::<Drachsler<Baseline>, ByRange>("baseline", &[PADDING, SCATTERED]),
     ];
     let (paper, sync) = ("Drachsler, Vechev and Yahav, PPoPP 2014", "fine locks, ordered list");
-    tree("log-int", paper, INTERNAL, sync, WORDS, variants)
+    tree("log-int", paper, INTERNAL, sync, variants)
 }
 
 fn citrus() -> Entry {
@@ -191,7 +198,7 @@ fn citrus() -> Entry {
         build::<Citrus<Baseline>, NoScans>("baseline", &[MUTEX]),
     ];
     let (paper, sync) = ("Arbel and Attiya, PODC 2014", "fine locks, RCU");
-    tree("citrus", paper, INTERNAL, sync, Ranges::default(), variants)
+    tree("citrus", paper, INTERNAL, sync, variants)
 }
 
 const INTERNAL: &str = "internal binary search tree";
@@ -203,10 +210,13 @@ fn art() -> Entry {
         paper: "Leis, Kemper and Neumann, ICDE 2013; Leis, Scheibner, Kemper and Neumann, DaMoN 2016",
         topology: "adaptive radix tree",
         sync: "version locks, wait-free lookups",
-        ranges: Ranges { word: true, bytes: true },
         groups: &["ours", "default"],
         max_key_bytes: Some(64 << 10),
-        variants: vec![with_both::<Tries<u64>, Tries<[u8]>>()],
+        variants: vec![Variant {
+            make: constructors!(ByRange:
+                U64 => Tries<u64>, U128 => Tries<u128>, Bytes | String => Tries<[u8]>),
+            ..build::<Tries<u64>, ByRange>(DEFAULT_VARIANT, &[])
+        }],
     }
 }
 
@@ -217,36 +227,30 @@ fn skiplist() -> Entry {
         paper: "Fraser 2004; Herlihy, Lev and Shavit 2007",
         topology: "skip list, keys inline",
         sync: "lock-free",
-        ranges: Ranges { word: true, bytes: true },
         groups: &["ours", "default"],
         max_key_bytes: None,
-        variants: vec![with_both::<Lists<u64>, Lists<[u8]>>()],
+        variants: vec![Variant {
+            make: constructors!(ByRange: U64 => Lists<u64>, Bytes | String => Lists<[u8]>),
+            ..build::<Lists<u64>, ByRange>(DEFAULT_VARIANT, &[])
+        }],
     }
 }
 
 /// `Map`, over the index that it has by default.
 fn map() -> Entry {
-    let maps = Maps {
-        word_arc: Some(mapped::<u64, Arc<[u8]>>()),
-        bytes_arc: Some(mapped::<[u8], Arc<[u8]>>()),
-        string: Some(mapped::<str, u64>()),
-        string_arc: Some(mapped::<str, Arc<[u8]>>()),
-    };
-    let (word, bytes) = (Some(mapped::<u64, u64>()), Some(mapped::<[u8], u64>()));
     Entry {
         name: "map".into(),
         groups: &["ours"],
         variants: vec![Variant {
             name: DEFAULT_VARIANT,
-            own: Makers {
-                word,
-                bytes,
-                maps,
-                verify_word: Some(<NoScans as RecordedBy<Mapped<u64>>>::verify),
-                verify_bytes: Some(<NoScans as RecordedBy<Mapped<[u8]>>>::verify),
-                ..Makers::default()
+            make: |types, nodes| {
+                (nodes == Nodes::Pooled).then(|| match types.key {
+                    KeyType::U64 => mapped::<u64>(types.value),
+                    KeyType::U128 => mapped::<u128>(types.value),
+                    KeyType::Bytes => mapped::<[u8]>(types.value),
+                    KeyType::String => mapped::<str>(types.value),
+                })
             },
-            shared: None,
             objects: &[],
             oversights: &[],
             lookups_only: false,
@@ -255,35 +259,25 @@ fn map() -> Entry {
     }
 }
 
-fn mapped<K: OurKey<Bench: BenchKey> + ?Sized, V: MapValue>() -> Make<K::Bench> {
-    |options| OurMap::<K, V>::with_options(options).map(Subject::of)
-}
-
-/// The default variant of an index with both types of keys.
-fn with_both<W, B>() -> Variant
+fn mapped<K>(value: ValueType) -> AnyMaker
 where
-    W: Family<Key = u64>,
-    B: Family<Key = [u8]>,
-    ByRange: ScansIn<W, Pooled> + ScansIn<W, Shared> + ScansIn<B, Pooled> + ScansIn<B, Shared>,
+    K: OurKey<Bench: BenchKey + MappedKey + TestKey> + ?Sized,
 {
-    Variant {
-        own: both::<W, B, Pooled>(),
-        shared: Some(both::<W, B, Shared>()),
-        ..build::<W, ByRange>(DEFAULT_VARIANT, &[])
+    match value {
+        ValueType::U64 => map_maker::<K, u64>().into(),
+        ValueType::Arc => map_maker::<K, Arc<[u8]>>().into(),
     }
 }
 
-fn both<W, B, P: Placement>() -> Makers
+fn map_maker<K, V: MapValue>() -> Maker<K::Bench>
 where
-    W: Family<Key = u64>,
-    B: Family<Key = [u8]>,
-    ByRange: ScansIn<W, P> + ScansIn<B, P>,
+    K: OurKey<Bench: BenchKey + MappedKey + TestKey> + ?Sized,
 {
-    Makers {
-        bytes: Some(make::<B, ByRange, P>()),
-        verify_bytes: Some(verifier::<B, ByRange, P>()),
-        inspect_bytes: Some(inspected::<B, P>()),
-        ..words::<W, ByRange, P>()
+    Maker {
+        subject: |options| OurMap::<K, V>::with_options(options).map(Subject::of),
+        scans: true,
+        verify: Some(<NoScans as RecordedBy<Mapped<K::Bench>>>::verify),
+        inspect: None,
     }
 }
 
@@ -321,13 +315,9 @@ families! {
 
 /// Radix trees with keys of a type.
 struct Tries<K: ?Sized>(PhantomData<fn(&K)>);
-impl Family for Tries<u64> {
-    type Key = u64;
-    type Index<P: Placement> = ArtTree<u64, P>;
-}
-impl Family for Tries<[u8]> {
-    type Key = [u8];
-    type Index<P: Placement> = ArtTree<[u8], P>;
+impl<K: ArtKey + BenchKey + ?Sized> Family for Tries<K> {
+    type Key = K;
+    type Index<P: Placement> = ArtTree<K, P>;
 }
 
 /// Skip lists with keys of a type.
@@ -347,9 +337,9 @@ where
     F: Family<Key = u64>,
     S: ScansIn<F, Pooled> + ScansIn<F, Shared>,
 {
-    let (own, shared) = (words::<F, S, Pooled>(), Some(words::<F, S, Shared>()));
     let objects = F::Index::<Pooled>::OBJECTS;
-    Variant { name, own, shared, objects, oversights, lookups_only: false }
+    let make = constructors!(S: U64 => F);
+    Variant { name, make, objects, oversights, lookups_only: false }
 }
 
 /// How the indexes of a family scan in a placement.
@@ -359,28 +349,34 @@ impl<F: Family, P: Placement, S: ScanBy<F::Index<P>> + RecordedBy<F::Index<P>>> 
 {
 }
 
-fn words<F: Family<Key = u64>, S: ScansIn<F, P>, P: Placement>() -> Makers {
-    Makers {
-        word: Some(make::<F, S, P>()),
-        verify_word: Some(verifier::<F, S, P>()),
-        inspect_word: Some(inspected::<F, P>()),
-        ..Makers::default()
+/// The constructors of a family in a place.
+fn maker<F: Family, S: ScansIn<F, Pooled> + ScansIn<F, Shared>>(nodes: Nodes) -> AnyMaker {
+    match nodes {
+        Nodes::Pooled => maker_in::<F, S, Pooled>().into(),
+        Nodes::Shared => maker_in::<F, S, Shared>().into(),
     }
 }
 
-fn verifier<F: Family, S: ScansIn<F, P>, P: Placement>() -> Verify {
-    <S as RecordedBy<F::Index<P>>>::verify
+fn maker_in<F: Family, S: ScansIn<F, P>, P: Placement>() -> Maker<F::Key> {
+    Maker {
+        subject: |options| {
+            let index = F::Index::<P>::with_options(options)?;
+            Ok(Subject::of(Ours::<F::Index<P>, S>::new(index)))
+        },
+        scans: S::SCANS,
+        verify: Some(<S as RecordedBy<F::Index<P>>>::verify),
+        inspect: Some(|options| Ok(Box::new(F::Index::<Recorded<P>>::with_options(options)?))),
+    }
 }
 
-fn make<F: Family, S: ScansIn<F, P>, P: Placement>() -> Make<F::Key> {
-    |options| Ok(Subject::of(Ours::<F::Index<P>, S>::new(F::Index::<P>::with_options(options)?)))
+fn freezing(nodes: Nodes) -> AnyMaker {
+    match nodes {
+        Nodes::Pooled => freezing_in::<Pooled>().into(),
+        Nodes::Shared => freezing_in::<Shared>().into(),
+    }
 }
 
-/// An index that tells what its operations read.
-fn inspected<F: Family, P: Placement>() -> Inspect<F::Key> {
-    |options| Ok(Box::new(F::Index::<Recorded<P>>::with_options(options)?))
-}
-
-fn freezing<P: Placement>() -> Make<u64> {
-    |options| Ok(Subject::of(Freezing::<P>::with_options(options)?))
+fn freezing_in<P: Placement>() -> Maker<u64> {
+    let subject = |options: &Options| Ok(Subject::of(Freezing::<P>::with_options(options)?));
+    Maker { subject, scans: false, verify: None, inspect: None }
 }

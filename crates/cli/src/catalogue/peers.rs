@@ -1,6 +1,6 @@
 //! Those of other crates.
 
-use super::{DEFAULT_VARIANT, Entry, Make, Makers, Maps, Ranges, Variant};
+use super::{AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
 use crate::contender::held::{MapKey, MapValue};
 use crate::contender::peers::{
     BtreeMapRwLock, ConcurrentMap, Congee, CrossbeamSkiplist, Ferntree, Masstree, Peer,
@@ -8,17 +8,35 @@ use crate::contender::peers::{
 };
 use crate::drive::keys::BenchKey;
 use crate::drive::subject::Subject;
+use crate::flags::types::{KeyType, Types, ValueType};
+use silvics::Options;
 use std::sync::Arc;
+
+/// The constructors of a peer that holds words: for each key type that it takes, its map.
+macro_rules! constructors {
+    ($($($key:ident)|+ => $map:ty),+) => {
+        |types, nodes| match (types.key, types.value, nodes) {
+            $(($(KeyType::$key)|+, ValueType::U64, Nodes::Pooled) => Some(maker::<$map>()),)+
+            _ => None,
+        }
+    };
+}
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![
         map::<BtreeMaps>(),
         map::<SkipMaps>(),
-        word_only::<Congee>(),
+        entry::<Congee>(constructors!(U64 => Congee)),
         map::<TreeIndexes>(),
-        both::<Masstree<u64>, Masstree<[u8]>>(),
-        both::<ConcurrentMap<u64>, ConcurrentMap<[u8]>>(),
-        both::<Ferntree<u64>, Ferntree<[u8]>>(),
+        entry::<Masstree<[u8]>>(
+            constructors!(U64 => Masstree<u64>, Bytes | String => Masstree<[u8]>),
+        ),
+        entry::<ConcurrentMap<[u8]>>(
+            constructors!(U64 => ConcurrentMap<u64>, Bytes | String => ConcurrentMap<[u8]>),
+        ),
+        entry::<Ferntree<[u8]>>(
+            constructors!(U64 => Ferntree<u64>, Bytes | String => Ferntree<[u8]>),
+        ),
     ]
 }
 
@@ -45,40 +63,36 @@ generic! {
 }
 
 fn map<G: Generic>() -> Entry {
-    let mut entry = both::<G::Map<u64, u64>, G::Map<[u8], u64>>();
-    entry.variants[0].own.maps = Maps {
-        word_arc: Some(make::<G::Map<u64, Arc<[u8]>>>()),
-        bytes_arc: Some(make::<G::Map<[u8], Arc<[u8]>>>()),
-        string: Some(make::<G::Map<str, u64>>()),
-        string_arc: Some(make::<G::Map<str, Arc<[u8]>>>()),
-    };
-    entry
+    entry::<G::Map<[u8], u64>>(|types, nodes| {
+        (nodes == Nodes::Pooled).then(|| match types.key {
+            KeyType::U64 => with_values::<G, u64>(types.value),
+            KeyType::U128 => with_values::<G, u128>(types.value),
+            KeyType::Bytes => with_values::<G, [u8]>(types.value),
+            KeyType::String => with_values::<G, str>(types.value),
+        })
+    })
 }
 
-fn both<W: Peer<Key = u64>, B: Peer<Key = [u8]>>() -> Entry {
-    let makers = Makers { word: Some(make::<W>()), bytes: Some(make::<B>()), ..Makers::default() };
-    entry::<B>(makers, Ranges { word: W::SCANS, bytes: B::SCANS })
+fn with_values<G: Generic, K: MapKey<Bench: BenchKey> + ?Sized>(value: ValueType) -> AnyMaker {
+    match value {
+        ValueType::U64 => maker::<G::Map<K, u64>>(),
+        ValueType::Arc => maker::<G::Map<K, Arc<[u8]>>>(),
+    }
 }
 
-fn word_only<W: Peer<Key = u64>>() -> Entry {
-    let makers = Makers { word: Some(make::<W>()), ..Makers::default() };
-    entry::<W>(makers, Ranges { word: W::SCANS, bytes: false })
-}
-
-fn entry<P: Peer>(own: Makers, ranges: Ranges) -> Entry {
+/// A peer. `P` is one of its maps, whose facts hold for all of them.
+fn entry<P: Peer>(make: fn(Types, Nodes) -> Option<AnyMaker>) -> Entry {
     Entry {
         name: format!("peer:{}", P::NAME),
         origin: P::CRATE,
         paper: P::PAPER,
         topology: P::TOPOLOGY,
         sync: P::SYNC,
-        ranges,
         groups: &["peers", "default"],
         max_key_bytes: P::MAX_KEY_BYTES,
         variants: vec![Variant {
             name: DEFAULT_VARIANT,
-            own,
-            shared: None,
+            make,
             objects: &[],
             oversights: &[],
             lookups_only: false,
@@ -86,6 +100,7 @@ fn entry<P: Peer>(own: Makers, ranges: Ranges) -> Entry {
     }
 }
 
-fn make<P: Peer<Key: BenchKey>>() -> Make<P::Key> {
-    |_| Ok(Subject::of(P::default()))
+fn maker<P: Peer<Key: BenchKey>>() -> AnyMaker {
+    let subject = |_: &Options| Ok(Subject::of(P::default()));
+    Maker { subject, scans: P::SCANS, verify: None, inspect: None }.into()
 }

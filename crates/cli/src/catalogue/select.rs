@@ -3,7 +3,7 @@
 //! What is named must be able to do what is asked; of a group, what cannot is left out, with a
 //! note.
 
-use crate::catalogue::{self, Entry, Inspect, Make, Makers, Variant, Verify};
+use crate::catalogue::{self, AnyMaker, Entry, Inspect, Make, Nodes, Variant, Verify};
 use crate::drive::keys::BenchKey;
 use crate::flags::error::Error;
 use crate::flags::types::{KeyType, Types};
@@ -43,23 +43,21 @@ impl Chosen {
         }
     }
 
-    /// What makes it in a place. Peers place their nodes themselves.
-    fn makers(&self, place: Place) -> Option<Makers> {
-        if place.is_pooled() || self.entry.is_peer() {
-            Some(self.variant.own)
-        } else {
-            self.variant.shared
-        }
+    /// Its constructors, in a place, for types of keys and values.
+    fn maker(&self, place: Place, types: Types) -> Option<AnyMaker> {
+        // A peer places its nodes itself.
+        let pooled = place.is_pooled() || self.entry.is_peer();
+        (self.variant.make)(types, if pooled { Nodes::Pooled } else { Nodes::Shared })
     }
 
     /// Its constructor, in a place, for types of keys and values.
     pub fn make<K: BenchKey + ?Sized>(&self, place: Place, types: Types) -> Option<Make<K>> {
-        K::make(&self.makers(place)?, types)
+        Some(self.maker(place, types)?.keyed()?.subject)
     }
 
-    /// The constructor of one whose reads are recorded, in a place, for a type of keys.
+    /// The constructor of an index whose reads are recorded, in a place.
     pub fn inspect<K: BenchKey + ?Sized>(&self, place: Place) -> Option<Inspect<K>> {
-        K::inspect(&self.makers(place)?)
+        self.maker(place, Types::words(K::TYPE))?.keyed()?.inspect
     }
 
     /// The same index in another of its variants, if it has that.
@@ -70,11 +68,7 @@ impl Chosen {
 
     /// What records its histories, in a place, for a type of keys.
     pub fn verify(&self, place: Place, key_type: KeyType) -> Option<Verify> {
-        let makers = self.makers(place)?;
-        match key_type {
-            KeyType::U64 => makers.verify_word,
-            KeyType::Bytes | KeyType::String => makers.verify_bytes,
-        }
+        self.maker(place, Types::words(key_type))?.verify
     }
 
     /// Why it cannot make the operations of a mix with keys of a type.
@@ -181,11 +175,10 @@ fn left_out(error: &Error) -> String {
 
 fn suits(candidate: &Chosen, types: Types, mixes: &[Mix]) -> Result<(), Error> {
     let index = candidate.name();
-    let makers = candidate.variant.own;
-    if !makers.make(Types::words(types.key)) {
+    if !candidate.variant.takes(Types::words(types.key)) {
         return Err(Error::KeyType { index, key_type: types.key });
     }
-    if !makers.make(types) {
+    if !candidate.variant.takes(types) {
         return Err(Error::ValueType { index });
     }
     let mut refused = mixes.iter().filter_map(|&mix| candidate.refuses(mix, types.key));

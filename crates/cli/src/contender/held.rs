@@ -7,7 +7,7 @@ use std::sync::Arc;
 #[cfg(feature = "peers")]
 use std::{borrow::Borrow, fmt::Debug};
 
-/// A type by which a map's keys are looked up: `u64`, `[u8]` or `str`.
+/// A type by which a map's keys are looked up: `u64`, `u128`, `[u8]` or `str`.
 pub trait MapKey: Ord + Hash + 'static {
     /// The benchmark's key.
     type Bench: IndexKey + ?Sized;
@@ -51,6 +51,32 @@ impl MapKey for u64 {
     }
     #[inline(always)]
     fn lent(key: <u64 as Key>::Ref<'_>) -> <u64 as IndexKey>::Ref<'_> {
+        key
+    }
+}
+
+impl MapKey for u128 {
+    type Bench = u128;
+    #[cfg(feature = "peers")]
+    type Owned = u128;
+    type Ours = u128;
+
+    #[cfg(feature = "peers")]
+    #[inline(always)]
+    fn own(key: u128) -> u128 {
+        key
+    }
+    #[inline(always)]
+    fn lend(key: &u128) -> &u128 {
+        key
+    }
+    #[cfg(feature = "peers")]
+    #[inline(always)]
+    fn show(key: &u128) -> <u128 as IndexKey>::Ref<'_> {
+        *key
+    }
+    #[inline(always)]
+    fn lent(key: <u128 as Key>::Ref<'_>) -> <u128 as IndexKey>::Ref<'_> {
         key
     }
 }

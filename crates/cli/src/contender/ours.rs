@@ -30,6 +30,9 @@ impl<I, S> Ours<I, S> {
 
 /// How an index scans.
 pub trait ScanBy<I: OrderedIndex>: 'static {
+    /// Whether it does.
+    const SCANS: bool;
+
     /// See [`Session::scan`].
     fn scan(
         pinned: &Pinned<'_, I>,
@@ -50,6 +53,8 @@ pub trait Recorded<I>: 'static {
 pub struct NoScans;
 
 impl<I: OrderedIndex> ScanBy<I> for NoScans {
+    const SCANS: bool = false;
+
     fn scan(
         _pinned: &Pinned<'_, I>,
         _from: KeyRef<'_, I>,
@@ -82,6 +87,8 @@ impl<I: OrderedScan<Key: TestKey> + Check + 'static> Recorded<I> for ByRange {
 }
 
 impl<I: OrderedScan> ScanBy<I> for ByRange {
+    const SCANS: bool = true;
+
     #[inline]
     fn scan(
         pinned: &Pinned<'_, I>,

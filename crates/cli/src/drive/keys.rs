@@ -1,10 +1,11 @@
 //! The key types that an index is driven with, and their key spaces.
 
-use crate::catalogue::{Inspect, Make, Makers};
-use crate::flags::types::{KeyType, Types, ValueType};
+use crate::flags::types::KeyType;
 use silvics::IndexKey;
 use silvics_workload::keyfile::{self, Format, KeyFile, KeyFileError};
-use silvics_workload::{ByteKeys, Dist, Longest, WordKeys, byte_hash, word_value};
+use silvics_workload::{
+    ByteKeys, Dist, Longest, WideKeys, WordKeys, byte_hash, wide_value, word_value,
+};
 use std::path::Path;
 
 /// A key type with its key spaces, and with the value every key must have.
@@ -17,10 +18,6 @@ pub trait BenchKey: IndexKey {
     /// What turns positions into keys.
     type Space: Send + Sync + 'static;
 
-    /// Its constructor.
-    fn make(makers: &Makers, types: Types) -> Option<Make<Self>>;
-    /// That of an index whose reads are recorded.
-    fn inspect(makers: &Makers) -> Option<Inspect<Self>>;
     /// The generated key space of a distribution.
     fn generate(dist: Dist, len: usize, key_type: KeyType) -> Self::Space;
     /// The first key of a space that is no text, if there is one, counted from 1.
@@ -64,15 +61,6 @@ impl BenchKey for u64 {
     const TYPE: KeyType = KeyType::U64;
     type Space = WordKeys;
 
-    fn make(makers: &Makers, types: Types) -> Option<Make<u64>> {
-        match types.value {
-            ValueType::U64 => makers.word,
-            ValueType::Arc => makers.maps.word_arc,
-        }
-    }
-    fn inspect(makers: &Makers) -> Option<Inspect<u64>> {
-        makers.inspect_word
-    }
     fn generate(dist: Dist, len: usize, _key_type: KeyType) -> WordKeys {
         words(dist, len)
     }
@@ -126,21 +114,70 @@ impl BenchKey for u64 {
     }
 }
 
+/// The keys are [`WideKeys`]: 128-bit numbers that keep the order of words, of which both halves
+/// matter.
+impl BenchKey for u128 {
+    const TYPE: KeyType = KeyType::U128;
+    type Space = WideKeys;
+
+    fn generate(dist: Dist, len: usize, _key_type: KeyType) -> WideKeys {
+        WideKeys::new(words(dist, len))
+    }
+    fn first_binary(_space: &WideKeys) -> Option<usize> {
+        Some(1)
+    }
+    fn read(path: &Path, _format: Format) -> Result<KeyFile<WideKeys>, KeyFileError> {
+        let KeyFile { keys, duplicates, unsorted_at } = keyfile::read_sosd(path)?;
+        Ok(KeyFile { keys: WideKeys::new(keys), duplicates, unsorted_at })
+    }
+    fn len(space: &WideKeys) -> usize {
+        space.len()
+    }
+    fn longest(_space: &WideKeys) -> Option<Longest> {
+        None
+    }
+
+    #[inline(always)]
+    fn key(space: &WideKeys, position: u32) -> u128 {
+        space.key(position)
+    }
+    #[inline(always)]
+    fn value(space: &WideKeys, position: u32) -> u64 {
+        wide_value(space.key(position))
+    }
+    #[inline(always)]
+    fn entry(space: &WideKeys, position: u32) -> (u128, u64) {
+        let key = space.key(position);
+        (key, wide_value(key))
+    }
+    #[inline(always)]
+    fn weight(space: &WideKeys, position: u32) -> u64 {
+        wide_value(space.key(position))
+    }
+    #[inline(always)]
+    fn prefetch(space: &WideKeys, position: u32) {
+        space.prefetch(position);
+    }
+
+    const LEAST: u128 = 0;
+    #[inline(always)]
+    fn value_of(key: u128) -> u64 {
+        wide_value(key)
+    }
+    #[inline(always)]
+    fn weight_of(key: u128) -> u64 {
+        wide_value(key)
+    }
+    #[inline(always)]
+    fn glance(key: u128) -> u64 {
+        (key >> 64) as u64 ^ key as u64
+    }
+}
+
 impl BenchKey for [u8] {
     const TYPE: KeyType = KeyType::Bytes;
     type Space = ByteKeys;
 
-    fn make(makers: &Makers, types: Types) -> Option<Make<[u8]>> {
-        match (types.key, types.value) {
-            (KeyType::String, ValueType::U64) => makers.maps.string.or(makers.bytes),
-            (KeyType::String, ValueType::Arc) => makers.maps.string_arc,
-            (_, ValueType::U64) => makers.bytes,
-            (_, ValueType::Arc) => makers.maps.bytes_arc,
-        }
-    }
-    fn inspect(makers: &Makers) -> Option<Inspect<[u8]>> {
-        makers.inspect_bytes
-    }
     fn generate(dist: Dist, len: usize, key_type: KeyType) -> ByteKeys {
         let words = words(dist, len);
         if key_type == KeyType::String {

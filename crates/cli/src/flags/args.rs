@@ -128,8 +128,9 @@ pub struct KeyFileArgs {
     #[arg(id = "key_format", long = "key-format", value_name = "FORMAT")]
     pub format: Option<String>,
 
-    /// u64, or bytes (generated keys then as 8 bytes, big-endian), or for bench string (as 16 hexadecimal
-    /// digits) [default: bytes with a key file of lines, else u64]
+    /// u64; u128 (each 64-bit key widened to 128 bits, in the same order); bytes (generated keys as 8
+    /// bytes, big-endian); for bench also string (generated keys as 16 hexadecimal digits) [default:
+    /// bytes with a key file of lines, else u64]
     #[arg(long, value_name = "TYPE")]
     pub key_type: Option<String>,
 }
@@ -342,7 +343,7 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "PAGES,…")]
     pub pages: Option<String>,
 
-    /// u64, bytes [default: all that an index takes]
+    /// u64, u128, bytes [default: all that an index takes]
     #[arg(long, value_name = "TYPE,…")]
     pub key_type: Option<String>,
 

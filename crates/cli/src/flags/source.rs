@@ -115,9 +115,11 @@ pub fn key_type(
     match args.key_type.as_deref() {
         None if lines => Ok(KeyType::Bytes),
         None => Ok(KeyType::U64),
-        Some("u64") if lines => {
-            let problem = "`u64` keys cannot be read from a file of lines: choose bytes, or name a \
-                           SOSD file and --key-format sosd";
+        Some(number @ ("u64" | "u128")) if lines => {
+            let problem = format!(
+                "`{number}` keys cannot be read from a file of lines: choose bytes, or name a SOSD \
+                 file and --key-format sosd"
+            );
             Err(Error::value("--key-type", problem))
         }
         Some(text) => single("--key-type", text, parse),

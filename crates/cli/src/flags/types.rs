@@ -7,17 +7,23 @@ use std::fmt;
 pub enum KeyType {
     /// 64-bit words.
     U64,
+    /// 128-bit numbers.
+    U128,
     /// Byte strings.
     Bytes,
-    /// Byte strings that are text, as which maps take them; to an index they are bytes.
+    /// Text: a map holds it as `String`, an index as bytes.
     String,
 }
 
 impl KeyType {
+    /// The types that an index can be asked for; text is bytes to it.
+    pub const OF_INDEXES: [Self; 3] = [Self::U64, Self::U128, Self::Bytes];
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::U64 => "u64",
+            Self::U128 => "u128",
             Self::Bytes => "bytes",
             Self::String => "string",
         }
@@ -27,9 +33,10 @@ impl KeyType {
     pub fn parse(text: &str) -> Result<Self, String> {
         match text {
             "u64" => Ok(Self::U64),
+            "u128" => Ok(Self::U128),
             "bytes" => Ok(Self::Bytes),
             "string" => Ok(Self::String),
-            _ => Err(format!("`{text}` is no type of keys: choose u64, bytes or string")),
+            _ => Err(format!("`{text}` is no type of keys: choose u64, u128, bytes or string")),
         }
     }
 
@@ -39,7 +46,7 @@ impl KeyType {
             Ok(Self::String) => {
                 Err("`string` is for maps, which `silvics bench` measures: choose bytes".into())
             }
-            Err(_) => Err(format!("`{text}` is no type of keys: choose u64 or bytes")),
+            Err(_) => Err(format!("`{text}` is no type of keys: choose u64, u128 or bytes")),
             other => other,
         }
     }
@@ -49,6 +56,7 @@ impl fmt::Display for KeyType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::U64 => "u64",
+            Self::U128 => "u128",
             Self::Bytes => "byte",
             Self::String => "string",
         })

@@ -53,6 +53,7 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Error> {
     interrupt::catch();
     match plan.key_type {
         KeyType::U64 => run::<u64>(plan),
+        KeyType::U128 => run::<u128>(plan),
         KeyType::Bytes | KeyType::String => run::<[u8]>(plan),
     }
 }

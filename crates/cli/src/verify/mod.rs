@@ -14,6 +14,7 @@ use crate::output::File;
 use crate::progress::{self, Progress};
 use plan::{Plan, Schedule, Target};
 use report::{Checked, Report, Row};
+use silvics::key::encode_u128;
 use silvics_testkit::TestKey;
 use silvics_testkit::clock::Clock;
 use silvics_testkit::linearizable::Verdict;
@@ -183,11 +184,14 @@ fn watch(
     verify::Report { found: Some(found), ..verify::Report::default() }
 }
 
-/// A history as JSON lines.
+/// A history as JSON lines. A key of 128 bits is written as its 16 bytes, the highest first.
 fn lines(target: &Target, history: &History) -> std::io::Result<Vec<u8>> {
     let mut out = Vec::new();
     let key = |number: u32| match target.key_type {
         KeyType::U64 => TraceKey::Word(<u64 as TestKey>::nth(u64::from(number))),
+        KeyType::U128 => {
+            TraceKey::Bytes(encode_u128(<u128 as TestKey>::nth(u64::from(number))).into())
+        }
         KeyType::Bytes | KeyType::String => {
             TraceKey::Bytes(<[u8] as TestKey>::nth(u64::from(number)).into_vec())
         }

@@ -104,7 +104,7 @@ impl Plan {
 
     fn of(texts: &Texts, time: Duration, format: Format) -> Result<Self, Error> {
         let key_types = match &texts.key_type {
-            None => vec![KeyType::U64, KeyType::Bytes],
+            None => KeyType::OF_INDEXES.to_vec(),
             Some(text) => list("--key-type", text, KeyType::of_indexes)?,
         };
         let places = place::of(&texts.placement, &texts.pages, Tuning::default())?;
