@@ -1,4 +1,4 @@
-//! The README's example: `cargo run --release -p silvics --example quickstart`.
+//! A tour of `Map` in fifty lines: `cargo run --release -p silvics --example quickstart`.
 
 use silvics::Map;
 use silvics::map::Operation;
@@ -21,15 +21,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
 
     let view = users.pin();
-    let seven = view.get(("green", 7)).expect("inserted"); // looked up without making a key
+    let seven = view.get(("green", 7)).expect("inserted"); // no owned key is needed
     view.remove(("green", 7));
-    assert_eq!(*seven, "green 7"); // readable as long as the view lives
+    assert_eq!(*seven, "green 7"); // valid while the view lives
     let team: Vec<u64> = view.prefix(("green",)).take(8).map(|((_, number), _)| number).collect();
     assert_eq!(team, [0, 1, 2, 3, 4, 5, 6, 8]);
     let last = view.range_rev(..("green", 0)).next().map(|((team, number), _)| (team, number));
     assert_eq!(last, Some(("blue".into(), 999)));
 
-    // Decides on what is there, in one step.
+    // Decides on the present value and changes it, in one atomic step.
     view.compute(("red", 1), |name| match name {
         Some(name) if name.starts_with("red") => Operation::Insert(name.to_uppercase()),
         _ => Operation::Abort(()),
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut cursor = users.cursor(); // owned, Send, holds no pin between calls
     assert!(cursor.seek(("red", 998)) && cursor.next() && !cursor.next());
 
-    // At its limit the map says so, and gives back what it could not take.
+    // At its limit the map returns an error with the entries that it did not take.
     let many = (0..10_000_000).map(|number| (("gray", number), "x".repeat(100)));
     let error = users.try_extend(many).expect_err("64 MiB do not hold ten million");
     let ((_, number), _) = { error.rest }.next().expect("the first that was refused");
