@@ -64,6 +64,7 @@ fn map<K: Key, V: silvics::map::Value, I: MapIndex<Key = K::Form>>() -> Map<K, V
 }
 
 /// Random operations by one thread, each compared with a `BTreeMap`'s.
+#[expect(clippy::too_many_lines, reason = "one arm for each verb")]
 fn agrees<K, V, I>(key: impl Fn(u64) -> K, value: impl Fn(u64) -> V)
 where
     K: Key + Ord + Clone + Debug + for<'a> PartialEq<K>,

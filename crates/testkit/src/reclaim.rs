@@ -334,6 +334,7 @@ pub fn unfinished_scans<I: ScanSubject>() -> Outcome {
 }
 
 /// One of [`UNFINISHED`].
+#[expect(clippy::too_many_lines, reason = "one arm for each way to leave a scan")]
 pub(crate) fn unfinished<I: ScanSubject>(index: &Arc<I>, number: usize, keys: u64) -> Outcome {
     let guard = index.domain().pin();
     let middle = keys as usize / 2;

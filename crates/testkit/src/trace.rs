@@ -226,6 +226,7 @@ struct Invoked {
 }
 
 /// Reads a history from the content of a file.
+#[expect(clippy::too_many_lines, reason = "one check after another on each line")]
 pub fn read(text: &[u8]) -> Result<Trace, TraceError> {
     let mut events: Vec<OrderedEvent<TraceKey>> = Vec::new();
     let mut calls: HashMap<u64, Option<Invoked>> = HashMap::new();
