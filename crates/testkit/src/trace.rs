@@ -225,74 +225,28 @@ struct Invoked {
     at: usize,
 }
 
+/// The state of reading a file.
+#[derive(Default)]
+struct Reader {
+    events: Vec<OrderedEvent<TraceKey>>,
+    calls: HashMap<u64, Option<Invoked>>,
+    /// The id of the open call of each process and key.
+    busy: HashMap<(usize, Option<TraceKey>), u64>,
+    /// The time of the last line.
+    last: u64,
+    /// Whether keys are numbers, once a key was read.
+    words: Option<bool>,
+}
+
 /// Reads a history from the content of a file.
-#[expect(clippy::too_many_lines, reason = "one check after another on each line")]
 pub fn read(text: &[u8]) -> Result<Trace, TraceError> {
-    let mut events: Vec<OrderedEvent<TraceKey>> = Vec::new();
-    let mut calls: HashMap<u64, Option<Invoked>> = HashMap::new();
-    let mut busy: HashMap<(usize, Option<TraceKey>), u64> = HashMap::new();
-    let (mut last, mut words) = (0, None);
+    let mut reader = Reader::default();
     let mut number = 0;
     for raw in text.split_inclusive(|&byte| byte == b'\n') {
         number += 1;
-        let wrong = |problem: String| TraceError { line: number, problem };
-        let Some(raw) = raw.strip_suffix(b"\n") else {
-            return Err(wrong("is cut short: the file does not end with a whole line".into()));
-        };
-        let line: Line<'_> = serde_json::from_slice(raw).map_err(|error| wrong(no_line(&error)))?;
-        if line.time == PENDING {
-            return Err(wrong(format!("time {PENDING} is out of range: times are below it")));
-        }
-        if line.time < last {
-            let problem = format!("time {} after {last}: lines go by time, sort them", line.time);
-            return Err(wrong(problem));
-        }
-        last = line.time;
-        let verb = Verb::of(&line.f).ok_or_else(|| {
-            wrong(format!("unknown operation `{}`: known are {}", line.f, Verb::NAMES.join(", ")))
-        })?;
-        let key = key_of(&line, verb, &mut words).map_err(wrong)?;
-        let slot = (line.process, key.clone());
-        if line.kind == Kind::Invoke {
-            let Entry::Vacant(call) = calls.entry(line.id) else {
-                return Err(wrong(format!("id {} was invoked before: ids differ", line.id)));
-            };
-            if let Some(other) = busy.insert(slot, line.id) {
-                return Err(wrong(format!(
-                    "process {} has not completed id {other} on this key: it makes one call at a \
-                     time, use another process",
-                    line.process
-                )));
-            }
-            let op = verb.op(key, line.value.as_ref().unwrap_or(&Value::Null)).map_err(wrong)?;
-            call.insert(Some(Invoked { line: number, at: events.len() }));
-            let (thread, start) = (line.process, line.time);
-            events.push(OrderedEvent { thread, start, end: PENDING, op });
-            continue;
-        }
-        let invoked = match calls.get_mut(&line.id) {
-            None => return Err(wrong(format!("id {} completes but was not invoked", line.id))),
-            Some(call) => call
-                .take()
-                .ok_or_else(|| wrong(format!("id {} has completed before: ids differ", line.id)))?,
-        };
-        if busy.remove(&slot) != Some(line.id) || !verb.is_of(&events[invoked.at].op) {
-            let problem = format!(
-                "id {} completes with another process, key or operation than in line {}",
-                line.id, invoked.line
-            );
-            return Err(wrong(problem));
-        }
-        if line.kind != Kind::Info {
-            let event = &mut events[invoked.at];
-            let Some(value) = &line.value else {
-                return Err(wrong("the value is missing: write null where there is none".into()));
-            };
-            event.op = verb.completed(&event.op, (line.kind, value), &mut words).map_err(wrong)?;
-            event.end = line.time;
-        }
+        reader.line(raw, number).map_err(|problem| TraceError { line: number, problem })?;
     }
-    let open = calls.values().flatten().map(|invoked| invoked.line).min();
+    let open = reader.calls.values().flatten().map(|invoked| invoked.line).min();
     match (open, number) {
         (Some(line), _) => Err(TraceError {
             line,
@@ -301,7 +255,84 @@ pub fn read(text: &[u8]) -> Result<Trace, TraceError> {
                 .into(),
         }),
         (None, 0) => Err(TraceError { line: 1, problem: "the file is empty".into() }),
-        (None, _) => Ok(Trace { events }),
+        (None, _) => Ok(Trace { events: reader.events }),
+    }
+}
+
+impl Reader {
+    /// Reads line `number`. The error is the problem with it.
+    fn line(&mut self, raw: &[u8], number: usize) -> Result<(), String> {
+        let raw = raw
+            .strip_suffix(b"\n")
+            .ok_or("is cut short: the file does not end with a whole line")?;
+        let line: Line<'_> = serde_json::from_slice(raw).map_err(|error| no_line(&error))?;
+        let (time, last) = (line.time, self.last);
+        if time == PENDING {
+            return Err(format!("time {PENDING} is out of range: times are below it"));
+        }
+        if time < last {
+            return Err(format!("time {time} after {last}: lines go by time, sort them"));
+        }
+        self.last = time;
+        let verb = Verb::of(&line.f).ok_or_else(|| {
+            format!("unknown operation `{}`: known are {}", line.f, Verb::NAMES.join(", "))
+        })?;
+        let key = key_of(&line, verb, &mut self.words)?;
+        match line.kind {
+            Kind::Invoke => self.invoke(&line, verb, key, number),
+            _ => self.complete(&line, verb, key),
+        }
+    }
+
+    fn invoke(
+        &mut self,
+        line: &Line<'_>,
+        verb: Verb,
+        key: Option<TraceKey>,
+        number: usize,
+    ) -> Result<(), String> {
+        let Entry::Vacant(call) = self.calls.entry(line.id) else {
+            return Err(format!("id {} was invoked before: ids differ", line.id));
+        };
+        if let Some(other) = self.busy.insert((line.process, key.clone()), line.id) {
+            return Err(format!(
+                "process {} has not completed id {other} on this key: it makes one call at a \
+                 time, use another process",
+                line.process
+            ));
+        }
+        let op = verb.op(key, line.value.as_ref().unwrap_or(&Value::Null))?;
+        call.insert(Some(Invoked { line: number, at: self.events.len() }));
+        let (thread, start) = (line.process, line.time);
+        self.events.push(OrderedEvent { thread, start, end: PENDING, op });
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        line: &Line<'_>,
+        verb: Verb,
+        key: Option<TraceKey>,
+    ) -> Result<(), String> {
+        let call = self.calls.get_mut(&line.id);
+        let call = call.ok_or_else(|| format!("id {} completes but was not invoked", line.id))?;
+        let invoked = call
+            .take()
+            .ok_or_else(|| format!("id {} has completed before: ids differ", line.id))?;
+        let event = &mut self.events[invoked.at];
+        if self.busy.remove(&(line.process, key)) != Some(line.id) || !verb.is_of(&event.op) {
+            return Err(format!(
+                "id {} completes with another process, key or operation than in line {}",
+                line.id, invoked.line
+            ));
+        }
+        if line.kind != Kind::Info {
+            let missing = "the value is missing: write null where there is none";
+            let value = line.value.as_ref().ok_or(missing)?;
+            event.op = verb.completed(&event.op, (line.kind, value), &mut self.words)?;
+            event.end = line.time;
+        }
+        Ok(())
     }
 }
 
@@ -491,135 +522,4 @@ fn entry(value: &Value) -> Result<Option<(TraceKey, u64)>, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn text(events: &[Vec<Event>]) -> String {
-        let mut out = Vec::new();
-        write(events, |key| TraceKey::Word(u64::from(key)), &mut out).unwrap();
-        String::from_utf8(out).unwrap()
-    }
-
-    fn event(thread: usize, start: u64, end: u64, op: Op) -> Event {
-        Event { thread, key: 7, start, end, op }
-    }
-
-    fn history() -> Vec<Vec<Event>> {
-        let exchange = |expected, new, outcome| Op::CompareExchange { expected, new, outcome };
-        vec![
-            vec![
-                event(0, 10, 20, Op::Insert { value: 1, old: None }),
-                event(0, 30, 40, exchange(Some(1), Some(2), Ok(()))),
-                event(0, 50, 60, exchange(None, Some(3), Err(Some(2)))),
-                event(0, 70, 80, Op::TryInsert { value: u64::MAX, outcome: Err(2) }),
-            ],
-            vec![
-                event(1, 35, 45, Op::Get { found: Some(2) }),
-                event(1, 85, 95, Op::Remove { old: Some(2) }),
-            ],
-        ]
-    }
-
-    #[test]
-    fn what_is_written_is_read_back() {
-        let trace = read(text(&history()).as_bytes()).unwrap();
-        let mut wanted = history().concat();
-        wanted.sort_by_key(|event| event.start);
-        assert_eq!(trace.events.len(), wanted.len());
-        for (read, event) in trace.events.iter().zip(&wanted) {
-            let key = TraceKey::Word(7);
-            assert_eq!(read.op, OrderedOp::Point { key, op: event.op });
-            assert_eq!((read.thread, read.start + 10), (event.thread, event.start));
-            assert_eq!(read.end + 10, event.end);
-        }
-        assert_eq!(trace.judge(), Verdict::Linearizable);
-    }
-
-    #[test]
-    fn a_wrong_history_is_judged_wrong() {
-        let mut wrong = history();
-        wrong[1][0].op = Op::Get { found: Some(9) };
-        let verdict = read(text(&wrong).as_bytes()).unwrap().judge();
-        assert!(matches!(verdict, Verdict::Violation(_)), "{verdict:?}");
-    }
-
-    #[test]
-    fn a_call_that_never_returned_may_have_taken_effect_or_not() {
-        let seen = |value: &str| {
-            let lines = [
-                r#"{"id":0,"process":0,"type":"invoke","f":"insert","key":"00ff","value":7,"time":0}"#,
-                r#"{"id":0,"process":0,"type":"info","f":"insert","key":"00ff","time":1}"#,
-                r#"{"id":1,"process":1,"type":"invoke","f":"get","key":"00ff","time":2}"#,
-                &format!(
-                    r#"{{"id":1,"process":1,"type":"ok","f":"get","key":"00ff","value":{value},"time":3}}"#
-                ),
-            ];
-            read((lines.join("\n") + "\n").as_bytes()).unwrap().judge()
-        };
-        assert_eq!(seen("7"), Verdict::Linearizable);
-        assert_eq!(seen("null"), Verdict::Linearizable);
-        assert!(matches!(seen("8"), Verdict::Violation(_)));
-    }
-
-    #[test]
-    fn calls_on_the_ends_are_judged_with_the_others() {
-        let pop = |key: u64| {
-            format!(
-                "{}\n{}\n{}\n{}\n",
-                r#"{"id":0,"process":0,"type":"invoke","f":"try_insert","key":4,"value":40,"time":0}"#,
-                r#"{"id":0,"process":0,"type":"ok","f":"try_insert","key":4,"value":null,"time":1}"#,
-                r#"{"id":1,"process":1,"type":"invoke","f":"pop_first","time":2}"#,
-                format_args!(
-                    r#"{{"id":1,"process":1,"type":"ok","f":"pop_first","value":[{key},40],"time":3}}"#
-                ),
-            )
-        };
-        assert_eq!(read(pop(4).as_bytes()).unwrap().judge(), Verdict::Linearizable);
-        assert!(matches!(read(pop(5).as_bytes()).unwrap().judge(), Verdict::Violation(_)));
-    }
-
-    #[test]
-    fn each_thing_wrong_with_a_file_is_told_by_its_line() {
-        let good = text(&history());
-        let lines: Vec<&str> = good.lines().collect();
-        let with = |at: usize, new: &str| {
-            let mut lines = lines.clone();
-            lines[at] = new;
-            lines.join("\n") + "\n"
-        };
-        let time_back = lines[5].replace("\"time\":", "\"time\":1,\"was\":");
-        let other_process = lines[1].replace("\"process\":0", "\"process\":5");
-        let failed_get =
-            lines.iter().position(|l| l.contains("get") && l.contains("\"ok\"")).unwrap();
-        let cases: Vec<(String, usize, &str)> = vec![
-            (String::new(), 1, "empty"),
-            (good[..good.len() - 1].into(), 12, "cut short"),
-            (good[..good.len() - 9].into(), 12, "cut short"),
-            (lines[..11].join("\n") + "\n", 11, "no completion"),
-            (with(3, "{\"id\":1"), 4, "cut short"),
-            (with(3, "[]"), 4, "no event"),
-            (with(0, &lines[0].replace("insert", "upsert")), 1, "unknown operation `upsert`"),
-            (with(0, &lines[0].replace("invoke", "call")), 1, "unknown variant `call`"),
-            (with(0, &lines[0].replace(":7,", ":-7,")), 1, "-7 is no key"),
-            (with(0, &lines[0].replace(":7,", ":\"0G\",")), 1, "is no key"),
-            (with(2, &lines[2].replace(":7,", ":\"07\",")), 3, "the same throughout"),
-            (with(0, &lines[0].replace("\"value\":1", "\"value\":1.5")), 1, "1.5 is no value"),
-            (with(1, lines[0]), 2, "was invoked before"),
-            (with(5, &time_back), 6, "lines go by time"),
-            (with(1, &other_process), 2, "another process"),
-            (with(1, &lines[1].replace("insert", "remove")), 2, "operation than in line 1"),
-            (with(0, lines[1]), 1, "was not invoked"),
-            (with(3, &lines[3].replace("\"process\":1", "\"process\":0")), 4, "one call at a time"),
-            (
-                with(failed_get, &lines[failed_get].replace("\"ok\"", "\"fail\"")),
-                failed_get + 1,
-                "no type fail",
-            ),
-        ];
-        for (text, line, problem) in cases {
-            let error = read(text.as_bytes()).expect_err(problem);
-            assert_eq!(error.line, line, "{error}");
-            assert!(error.to_string().contains(problem), "{error}, wanted {problem}");
-        }
-    }
-}
+mod tests;

@@ -1,0 +1,131 @@
+//! Histories written and read back, and the faults of files.
+
+use super::*;
+
+fn text(events: &[Vec<Event>]) -> String {
+    let mut out = Vec::new();
+    write(events, |key| TraceKey::Word(u64::from(key)), &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn event(thread: usize, start: u64, end: u64, op: Op) -> Event {
+    Event { thread, key: 7, start, end, op }
+}
+
+fn history() -> Vec<Vec<Event>> {
+    let exchange = |expected, new, outcome| Op::CompareExchange { expected, new, outcome };
+    vec![
+        vec![
+            event(0, 10, 20, Op::Insert { value: 1, old: None }),
+            event(0, 30, 40, exchange(Some(1), Some(2), Ok(()))),
+            event(0, 50, 60, exchange(None, Some(3), Err(Some(2)))),
+            event(0, 70, 80, Op::TryInsert { value: u64::MAX, outcome: Err(2) }),
+        ],
+        vec![
+            event(1, 35, 45, Op::Get { found: Some(2) }),
+            event(1, 85, 95, Op::Remove { old: Some(2) }),
+        ],
+    ]
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let trace = read(text(&history()).as_bytes()).unwrap();
+    let mut wanted = history().concat();
+    wanted.sort_by_key(|event| event.start);
+    assert_eq!(trace.events.len(), wanted.len());
+    for (read, event) in trace.events.iter().zip(&wanted) {
+        let key = TraceKey::Word(7);
+        assert_eq!(read.op, OrderedOp::Point { key, op: event.op });
+        assert_eq!((read.thread, read.start + 10), (event.thread, event.start));
+        assert_eq!(read.end + 10, event.end);
+    }
+    assert_eq!(trace.judge(), Verdict::Linearizable);
+}
+
+#[test]
+fn a_wrong_history_is_judged_wrong() {
+    let mut wrong = history();
+    wrong[1][0].op = Op::Get { found: Some(9) };
+    let verdict = read(text(&wrong).as_bytes()).unwrap().judge();
+    assert!(matches!(verdict, Verdict::Violation(_)), "{verdict:?}");
+}
+
+#[test]
+fn a_call_that_never_returned_may_have_taken_effect_or_not() {
+    let seen = |value: &str| {
+        let lines = [
+            r#"{"id":0,"process":0,"type":"invoke","f":"insert","key":"00ff","value":7,"time":0}"#,
+            r#"{"id":0,"process":0,"type":"info","f":"insert","key":"00ff","time":1}"#,
+            r#"{"id":1,"process":1,"type":"invoke","f":"get","key":"00ff","time":2}"#,
+            &format!(
+                r#"{{"id":1,"process":1,"type":"ok","f":"get","key":"00ff","value":{value},"time":3}}"#
+            ),
+        ];
+        read((lines.join("\n") + "\n").as_bytes()).unwrap().judge()
+    };
+    assert_eq!(seen("7"), Verdict::Linearizable);
+    assert_eq!(seen("null"), Verdict::Linearizable);
+    assert!(matches!(seen("8"), Verdict::Violation(_)));
+}
+
+#[test]
+fn calls_on_the_ends_are_judged_with_the_others() {
+    let pop = |key: u64| {
+        format!(
+            "{}\n{}\n{}\n{}\n",
+            r#"{"id":0,"process":0,"type":"invoke","f":"try_insert","key":4,"value":40,"time":0}"#,
+            r#"{"id":0,"process":0,"type":"ok","f":"try_insert","key":4,"value":null,"time":1}"#,
+            r#"{"id":1,"process":1,"type":"invoke","f":"pop_first","time":2}"#,
+            format_args!(
+                r#"{{"id":1,"process":1,"type":"ok","f":"pop_first","value":[{key},40],"time":3}}"#
+            ),
+        )
+    };
+    assert_eq!(read(pop(4).as_bytes()).unwrap().judge(), Verdict::Linearizable);
+    assert!(matches!(read(pop(5).as_bytes()).unwrap().judge(), Verdict::Violation(_)));
+}
+
+#[test]
+fn each_thing_wrong_with_a_file_is_told_by_its_line() {
+    let good = text(&history());
+    let lines: Vec<&str> = good.lines().collect();
+    let with = |at: usize, new: &str| {
+        let mut lines = lines.clone();
+        lines[at] = new;
+        lines.join("\n") + "\n"
+    };
+    let time_back = lines[5].replace("\"time\":", "\"time\":1,\"was\":");
+    let other_process = lines[1].replace("\"process\":0", "\"process\":5");
+    let failed_get = lines.iter().position(|l| l.contains("get") && l.contains("\"ok\"")).unwrap();
+    let cases: Vec<(String, usize, &str)> = vec![
+        (String::new(), 1, "empty"),
+        (good[..good.len() - 1].into(), 12, "cut short"),
+        (good[..good.len() - 9].into(), 12, "cut short"),
+        (lines[..11].join("\n") + "\n", 11, "no completion"),
+        (with(3, "{\"id\":1"), 4, "cut short"),
+        (with(3, "[]"), 4, "no event"),
+        (with(0, &lines[0].replace("insert", "upsert")), 1, "unknown operation `upsert`"),
+        (with(0, &lines[0].replace("invoke", "call")), 1, "unknown variant `call`"),
+        (with(0, &lines[0].replace(":7,", ":-7,")), 1, "-7 is no key"),
+        (with(0, &lines[0].replace(":7,", ":\"0G\",")), 1, "is no key"),
+        (with(2, &lines[2].replace(":7,", ":\"07\",")), 3, "the same throughout"),
+        (with(0, &lines[0].replace("\"value\":1", "\"value\":1.5")), 1, "1.5 is no value"),
+        (with(1, lines[0]), 2, "was invoked before"),
+        (with(5, &time_back), 6, "lines go by time"),
+        (with(1, &other_process), 2, "another process"),
+        (with(1, &lines[1].replace("insert", "remove")), 2, "operation than in line 1"),
+        (with(0, lines[1]), 1, "was not invoked"),
+        (with(3, &lines[3].replace("\"process\":1", "\"process\":0")), 4, "one call at a time"),
+        (
+            with(failed_get, &lines[failed_get].replace("\"ok\"", "\"fail\"")),
+            failed_get + 1,
+            "no type fail",
+        ),
+    ];
+    for (text, line, problem) in cases {
+        let error = read(text.as_bytes()).expect_err(problem);
+        assert_eq!(error.line, line, "{error}");
+        assert!(error.to_string().contains(problem), "{error}, wanted {problem}");
+    }
+}
