@@ -1,8 +1,8 @@
 //! Writes the figures of the last long run into docs/trust.md:
 //! `cargo run -p silvics-testkit --example trust -- target/trust docs/trust.md`.
 //!
-//! The folder holds what the jobs of `just stress` printed, one file each; a job without a file did
-//! not run, and the table says so. What stands between the two marks of the page is replaced.
+//! The folder holds the output of the jobs of `just stress`, one file per job. A job without a file
+//! did not run, and the table says so. The text between the two marks of the page is replaced.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ const END: &str = "<!-- end of figures -->";
 
 type Cells = BTreeMap<String, String>;
 
-/// What the jobs printed.
+/// The folder with the output of the jobs.
 struct Logs(PathBuf);
 
 impl Logs {
@@ -24,7 +24,7 @@ impl Logs {
         fs::read_to_string(self.0.join(job)).ok()
     }
 
-    /// The lines of a job that begin with `word`, in words.
+    /// The lines of a job that begin with `word`, each split into its words.
     fn lines(&self, job: &str, word: &str) -> Vec<Vec<String>> {
         let text = self.read(job).unwrap_or_default();
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -32,7 +32,7 @@ impl Logs {
     }
 }
 
-/// A number with its thousands apart.
+/// The number in decimal, with spaces between its thousands.
 fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -45,7 +45,23 @@ fn count(number: u64) -> String {
     text
 }
 
-/// Operations and histories per structure, over its placements.
+/// The text with its lines wrapped at 100 columns, as documents are.
+fn wrapped(text: &str) -> String {
+    let (mut lines, mut columns) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        let width = word.chars().count();
+        if columns > 0 {
+            let fits = columns + 1 + width <= 100;
+            lines.push(if fits { ' ' } else { '\n' });
+            columns = if fits { columns + 1 } else { 0 };
+        }
+        lines.push_str(word);
+        columns += width;
+    }
+    lines
+}
+
+/// The calls and histories of each structure, summed over its placements, and how they were made.
 fn histories(logs: &Logs) -> Option<(Cells, String)> {
     let report: Value = serde_json::from_str(&logs.read("verify.json")?).ok()?;
     let mut sums: BTreeMap<String, [u64; 3]> = BTreeMap::new();
@@ -75,7 +91,7 @@ fn histories(logs: &Logs) -> Option<(Cells, String)> {
     Some((cells, run))
 }
 
-/// A structure as schedules name it, `skiplist-bytes` or `occ-avl:pooled`, with its type of keys.
+/// The name and key type of a structure that schedules call `skiplist-bytes` or `occ-avl:pooled`.
 fn with_keys(structure: &str) -> String {
     let name = structure.split(':').next().unwrap_or_default();
     match name.strip_suffix("-bytes") {
@@ -84,8 +100,8 @@ fn with_keys(structure: &str) -> String {
     }
 }
 
-/// Sums over scenarios: `schedules STRUCTURE SCENARIO random N pct N`, `progress STRUCTURE VERB
-/// stops N`.
+/// The sums over the scenarios of each structure. The lines read `schedules STRUCTURE SCENARIO
+/// random N pct N` or `progress STRUCTURE VERB stops N`; `word` says which of these to sum.
 fn schedules(logs: &Logs, word: &str, told: impl Fn(u64, u64) -> String) -> Option<Cells> {
     logs.read("schedules.txt")?;
     let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -99,7 +115,8 @@ fn schedules(logs: &Logs, word: &str, told: impl Fn(u64, u64) -> String) -> Opti
     Some(sums.into_iter().map(cell).collect())
 }
 
-/// The structure whose name, and type of keys, a module of tests begins with: `occ_avl_2_fixed_pooled`.
+/// The structure that a module of tests is for. The module's name, such as
+/// `occ_avl_2_fixed_pooled`, begins with the structure's name and contains its key type.
 fn of_module<'s>(module: &str, structures: &'s [String]) -> Option<&'s String> {
     let module = module.replace('_', "-");
     let begins = |structure: &&String| {
@@ -109,7 +126,8 @@ fn of_module<'s>(module: &str, structures: &'s [String]) -> Option<&'s String> {
     structures.iter().filter(begins).max_by_key(|structure| structure.len())
 }
 
-/// Passed tests whose module names a structure, in the output of `cargo test`.
+/// The number of passed tests per structure in the output of `cargo test`. The module of a test
+/// names its structure.
 fn tests(logs: &Logs, job: &str, structures: &[String]) -> Option<Cells> {
     let text = logs.read(job).filter(|text| !text.contains("SKIPPED"))?;
     let mut sums: BTreeMap<&String, [u64; 2]> = BTreeMap::new();
@@ -132,7 +150,7 @@ fn tests(logs: &Logs, job: &str, structures: &[String]) -> Option<Cells> {
     Some(sums.into_iter().map(|(name, sum)| (name.clone(), cell(sum))).collect())
 }
 
-/// The jobs that run tests: a column's heading, and the file.
+/// The jobs that run tests: the heading of each column, and its file.
 const TESTS: [(&str, &str); 6] = [
     ("suite", "suite.txt"),
     ("churn", "churn.txt"),
@@ -171,15 +189,16 @@ fn table(logs: &Logs) -> String {
     }
     if let Some((_, run)) = histories {
         let seed = silvics_testkit::size::seed();
-        let _ = writeln!(page, "\n`silvics verify`: {run}. Schedules and suite: seed {seed}.");
+        let told = format!("`silvics verify`: {run}. Schedules and suite: seed {seed}.");
+        let _ = writeln!(page, "\n{}", wrapped(&told));
     }
     page.push_str(&canaries(logs));
     page.push_str(&others(logs));
     page
 }
 
-/// The planted mistakes: `canary INDEX NAME schedules N scenario NAME seconds S: …` of the
-/// schedules, `canary NAME verify S s` of `silvics verify`.
+/// The table of planted mistakes. Schedules print `canary INDEX NAME schedules N scenario NAME
+/// seconds S: …`, and `silvics verify` prints `canary NAME verify S s`.
 fn canaries(logs: &Logs) -> String {
     let mut found: BTreeMap<String, [Option<String>; 3]> = BTreeMap::new();
     for line in logs.lines("canaries.txt", "canary") {
@@ -212,7 +231,7 @@ fn canaries(logs: &Logs) -> String {
     page
 }
 
-/// Loom, which is not by structure.
+/// The sentence about loom, whose models belong to no structure.
 fn others(logs: &Logs) -> String {
     let mut page = String::new();
     if let Some(text) = logs.read("loom.txt") {
@@ -227,12 +246,12 @@ fn others(logs: &Logs) -> String {
 
 fn write(folder: &Path, page: &Path) -> Result<(), String> {
     let text = fs::read_to_string(page).map_err(|e| format!("{}: {e}", page.display()))?;
-    let missing = || format!("{} lacks the marks for its figures", page.display());
+    let missing = || format!("{} lacks the two marks between which its figures go", page.display());
     let (before, rest) = text.split_once(BEGIN).ok_or_else(missing)?;
     let (_, after) = rest.split_once(END).ok_or_else(missing)?;
     let logs = Logs(folder.to_owned());
     let run = logs.read("run.txt").unwrap_or_default();
-    let figures = format!("{}\n\n{}", run.trim(), table(&logs));
+    let figures = format!("{}\n\n{}", wrapped(&run), table(&logs));
     let text = format!("{before}{BEGIN}\n{}\n\n{END}{after}", figures.trim());
     fs::write(page, text).map_err(|e| format!("{}: {e}", page.display()))
 }
