@@ -1,10 +1,9 @@
 //! Those of other crates.
 
 use super::{AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
-use crate::contender::held::{MapKey, MapValue};
 use crate::contender::peers::{
-    BtreeMapRwLock, ConcurrentMap, Congee, CrossbeamSkiplist, Ferntree, Masstree, Peer,
-    SccTreeIndex,
+    ArcticMap, Artmap, BtreeMapRwLock, ConcurrentMap, Congee, CrossbeamSkiplist, Ferntree,
+    Masstree, Peer, SccTreeIndex,
 };
 use crate::drive::keys::BenchKey;
 use crate::drive::subject::Subject;
@@ -22,12 +21,30 @@ macro_rules! constructors {
     };
 }
 
+/// The entry of a peer that is generic over its keys and values.
+macro_rules! map {
+    ($map:ident) => {
+        entry::<$map<[u8]>>(|types, nodes| {
+            (nodes == Nodes::Pooled).then(|| match (types.key, types.value) {
+                (KeyType::U64, ValueType::U64) => maker::<$map<u64>>(),
+                (KeyType::U64, ValueType::Arc) => maker::<$map<u64, Arc<[u8]>>>(),
+                (KeyType::U128, ValueType::U64) => maker::<$map<u128>>(),
+                (KeyType::U128, ValueType::Arc) => maker::<$map<u128, Arc<[u8]>>>(),
+                (KeyType::Bytes, ValueType::U64) => maker::<$map<[u8]>>(),
+                (KeyType::Bytes, ValueType::Arc) => maker::<$map<[u8], Arc<[u8]>>>(),
+                (KeyType::String, ValueType::U64) => maker::<$map<str>>(),
+                (KeyType::String, ValueType::Arc) => maker::<$map<str, Arc<[u8]>>>(),
+            })
+        })
+    };
+}
+
 pub(super) fn entries() -> Vec<Entry> {
     vec![
-        map::<BtreeMaps>(),
-        map::<SkipMaps>(),
+        map!(BtreeMapRwLock),
+        map!(CrossbeamSkiplist),
         entry::<Congee>(constructors!(U64 => Congee)),
-        map::<TreeIndexes>(),
+        map!(SccTreeIndex),
         entry::<Masstree<[u8]>>(
             constructors!(U64 => Masstree<u64>, Bytes | String => Masstree<[u8]>),
         ),
@@ -37,47 +54,11 @@ pub(super) fn entries() -> Vec<Entry> {
         entry::<Ferntree<[u8]>>(
             constructors!(U64 => Ferntree<u64>, Bytes | String => Ferntree<[u8]>),
         ),
+        entry::<ArcticMap<[u8]>>(constructors!(
+            U64 => ArcticMap<u64>, U128 => ArcticMap<u128>, Bytes | String => ArcticMap<[u8]>
+        )),
+        map!(Artmap),
     ]
-}
-
-/// Maps from any keys to any values.
-trait Generic {
-    /// One of them.
-    type Map<K: MapKey<Bench: BenchKey> + ?Sized, V: MapValue>: Peer<Key = K::Bench>;
-}
-
-/// Declares them.
-macro_rules! generic {
-    ($($family:ident = $map:ident;)*) => {$(
-        struct $family;
-        impl Generic for $family {
-            type Map<K: MapKey<Bench: BenchKey> + ?Sized, V: MapValue> = $map<K, V>;
-        }
-    )*};
-}
-
-generic! {
-    BtreeMaps = BtreeMapRwLock;
-    SkipMaps = CrossbeamSkiplist;
-    TreeIndexes = SccTreeIndex;
-}
-
-fn map<G: Generic>() -> Entry {
-    entry::<G::Map<[u8], u64>>(|types, nodes| {
-        (nodes == Nodes::Pooled).then(|| match types.key {
-            KeyType::U64 => with_values::<G, u64>(types.value),
-            KeyType::U128 => with_values::<G, u128>(types.value),
-            KeyType::Bytes => with_values::<G, [u8]>(types.value),
-            KeyType::String => with_values::<G, str>(types.value),
-        })
-    })
-}
-
-fn with_values<G: Generic, K: MapKey<Bench: BenchKey> + ?Sized>(value: ValueType) -> AnyMaker {
-    match value {
-        ValueType::U64 => maker::<G::Map<K, u64>>(),
-        ValueType::Arc => maker::<G::Map<K, Arc<[u8]>>>(),
-    }
 }
 
 /// A peer. `P` is one of its maps, whose facts hold for all of them.

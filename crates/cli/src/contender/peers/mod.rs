@@ -12,6 +12,8 @@
 //!
 //! | peer | keys | scans | known faults |
 //! |---|---|---|---|
+//! | `arctic-map` | `u64`, bytes | yes | `remove` panics: not used |
+//! | `artmap` | `u64`, bytes | yes | – |
 //! | `btreemap-rwlock` | `u64`, bytes | snapshots | – |
 //! | `crossbeam-skiplist` | `u64`, bytes | yes | `remove` answers twice: not used |
 //! | `congee` | `u64` | yes | – |
@@ -20,6 +22,8 @@
 //! | `concurrent-map` | `u64`, bytes | yes | – |
 //! | `ferntree` | `u64`, bytes | yes | racing inserts into a full leaf |
 
+pub mod arctic_map;
+pub mod artmap;
 pub mod btreemap;
 pub mod concurrent_map;
 pub mod congee;
@@ -31,6 +35,8 @@ pub mod scc;
 #[cfg(test)]
 mod tests;
 
+pub use self::arctic_map::ArcticMap;
+pub use self::artmap::Artmap;
 pub use self::btreemap::BtreeMapRwLock;
 pub use self::concurrent_map::ConcurrentMap;
 pub use self::congee::Congee;

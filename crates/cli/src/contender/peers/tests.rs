@@ -71,6 +71,11 @@ impl TestKey for [u8] {
             let lengths = LENGTHS.into_iter().filter(|&len| len <= longest);
             keys.extend(lengths.map(|len| Box::from(vec![byte; len])));
         }
+        // Prefixes of each other in which the least and the greatest bytes meet.
+        const BYTES: [u8; 4] = [0, 1, 2, 0xff];
+        for (a, b, c) in (0..64).map(|n| (BYTES[n / 16], BYTES[n / 4 % 4], BYTES[n % 4])) {
+            keys.extend([Box::from([a, b]), Box::from([a, b, c])]);
+        }
         keys
     }
 }
@@ -343,6 +348,11 @@ peers! {
         concurrent_map_bytes: ConcurrentMap<[u8]>,
         ferntree: Ferntree<u64>,
         ferntree_bytes: Ferntree<[u8]>,
+        arctic_map: ArcticMap<u64>,
+        arctic_map_bytes: ArcticMap<[u8]>,
+        artmap: Artmap<u64>,
+        artmap_bytes: Artmap<[u8]>,
+        artmap_string: Artmap<str, Arc<[u8]>>,
     }
     takes_every_key {
         map: OurMap<u64, Arc<[u8]>>,
@@ -359,6 +369,10 @@ peers! {
         concurrent_map_bytes: ConcurrentMap<[u8]>,
         ferntree: Ferntree<u64>,
         ferntree_bytes: Ferntree<[u8]>,
+        arctic_map: ArcticMap<u64>,
+        arctic_map_bytes: ArcticMap<[u8]>,
+        artmap: Artmap<u64>,
+        artmap_bytes: Artmap<[u8]>,
     }
     takes_every_key_without_zero_bytes {
         masstree_bytes: Masstree<[u8]>,
@@ -382,6 +396,11 @@ peers! {
         masstree_bytes: Masstree<[u8]>,
         concurrent_map: ConcurrentMap<u64>,
         concurrent_map_bytes: ConcurrentMap<[u8]>,
+        arctic_map: ArcticMap<u64>,
+        arctic_map_bytes: ArcticMap<[u8]>,
+        artmap: Artmap<u64>,
+        artmap_bytes: Artmap<[u8]>,
+        artmap_string: Artmap<str, Arc<[u8]>>,
     }
     a_winner_per_key {
         ferntree: Ferntree<u64>,
@@ -408,6 +427,11 @@ peers! {
         concurrent_map_bytes: ConcurrentMap<[u8]>,
         ferntree: Ferntree<u64>, // its keys fit in one leaf, which never fills
         ferntree_bytes: Ferntree<[u8]>,
+        arctic_map: ArcticMap<u64>,
+        arctic_map_bytes: ArcticMap<[u8]>,
+        artmap: Artmap<u64>,
+        artmap_bytes: Artmap<[u8]>,
+        artmap_string: Artmap<str, Arc<[u8]>>,
     }
     scans_miss_nothing {
         crossbeam_skiplist_string: CrossbeamSkiplist<str, Arc<[u8]>>,
@@ -428,6 +452,11 @@ peers! {
         concurrent_map_bytes: ConcurrentMap<[u8]>,
         ferntree: Ferntree<u64>,
         ferntree_bytes: Ferntree<[u8]>,
+        arctic_map: ArcticMap<u64>,
+        arctic_map_bytes: ArcticMap<[u8]>,
+        artmap: Artmap<u64>,
+        artmap_bytes: Artmap<[u8]>,
+        artmap_string: Artmap<str, Arc<[u8]>>,
     }
 }
 
