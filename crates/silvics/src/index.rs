@@ -327,37 +327,9 @@ pub trait Objects {
     fn census(&mut self, see: &mut dyn FnMut(Placed)) -> Result<usize, Violation>;
 
     /// What paths without nodes save, in a tree that has such. O(n).
-    fn compression(&mut self) -> Option<Compression> {
+    fn compression(&mut self) -> Option<crate::art::Compression> {
         None
     }
-}
-
-/// What a radix tree saves against one that has a node for each digit of each key: by path compression, which leaves out
-/// nodes that would have one child, and by lazy expansion, which leaves out all below the digit at which a
-/// leaf hangs. The end of a byte string is a digit, too.
-///
-/// A lookup of a key passes as many nodes there as the key has digits: `passed + passed_skipped + passed_below` are the
-/// digits of all keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Compression {
-    /// The keys.
-    pub keys: usize,
-    /// The nodes that lookups pass, each key being looked up once.
-    pub passed: usize,
-    /// Nodes more than one digit below the one above, …
-    pub compressed: usize,
-    /// … the nodes that are left out between, …
-    pub skipped: usize,
-    /// … and how many of these lookups would pass.
-    pub passed_skipped: usize,
-    /// Leaves that hang above the last digit of their keys, …
-    pub high: usize,
-    /// … the nodes that are left out below, …
-    pub below: usize,
-    /// … and how many of these lookups would pass.
-    pub passed_below: usize,
-    /// Bytes of the smallest node, which is what each of them would take at least.
-    pub node_bytes: usize,
 }
 
 /// Verification of a quiescent structure.

@@ -124,7 +124,7 @@ mod model_epoch;
 pub mod skiplist;
 pub mod update;
 
-pub use art::ArtTree;
+pub use art::{ArtTree, Compression};
 pub use bst::bronson::{BronsonTree, FrozenTree};
 pub use bst::citrus::CitrusTree;
 pub use bst::drachsler::DrachslerTree;
@@ -139,8 +139,8 @@ pub use error::{
     AllocError, BulkLoadError, CompareExchangeError, InsertManyError, TryInsertError, Violation,
 };
 pub use index::{
-    Check, Compression, Cursor, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan,
-    OwnedKey, Pinned,
+    Check, Cursor, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan, OwnedKey,
+    Pinned,
 };
 pub use key::{AsKey, AsPrefix, IndexKey, Key};
 pub use map::{Map, Set, ValueGuard, ValueRef, View};

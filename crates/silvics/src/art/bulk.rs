@@ -5,11 +5,12 @@
 //! what is in it. Subtrees that several threads have built are put together in the same way, as if each were
 //! an entry.
 
+use super::ArtKey;
 use super::ArtTree;
-use super::home::{Home, Room};
-use super::key::{ArtKey, Digit, Parts};
-use super::leaf::Entries;
-use super::node::{AnySize, LAST, NodeRef};
+use super::alloc::{Allocator, Room};
+use super::key::Digit;
+use super::leaf::{Entries, LeafKey};
+use super::node::{AnySize, NodeRef};
 use super::word::{ABSENT, Word};
 use crate::domain::Guard;
 use crate::error::BulkLoadError;
@@ -19,30 +20,30 @@ use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::num::NonZeroUsize;
 
 /// A complete subtree.
-struct Built<'k, K: Parts + ?Sized> {
+struct Built<'k, K: LeafKey + ?Sized> {
     first: K::Ref<'k>,
     last: K::Ref<'k>,
     root: Top<'k, K>,
 }
 
 /// What a subtree begins with.
-enum Top<'k, K: Parts + ?Sized> {
+enum Top<'k, K: LeafKey + ?Sized> {
     /// So few entries that they make a leaf, once it is known what they hang from.
     Few(Entries<'k, K>),
     Node(Word),
 }
 
 // SAFETY: nobody else has the subtree.
-unsafe impl<K: Parts + ?Sized> Send for Built<'_, K> {}
+unsafe impl<K: LeafKey + ?Sized> Send for Built<'_, K> {}
 
-impl<'k, K: Parts + ?Sized> Built<'k, K> {
+impl<'k, K: LeafKey + ?Sized> Built<'k, K> {
     fn entry((key, value): (K::Ref<'k>, u64)) -> Self {
         Self { first: key, last: key, root: Top::Few(Entries::one(key, value)) }
     }
 }
 
 /// A node that is not complete.
-struct Open<'k, K: Parts + ?Sized> {
+struct Open<'k, K: LeafKey + ?Sized> {
     depth: usize,
     first: K::Ref<'k>,
     last: K::Ref<'k>,
@@ -53,8 +54,8 @@ struct Open<'k, K: Parts + ?Sized> {
 }
 
 /// Subtrees and nodes on the way to a tree.
-struct Builder<'t, 'k, K: Parts + ?Sized, P: Placement> {
-    home: &'t Home<K, P>,
+struct Builder<'t, 'k, K: LeafKey + ?Sized, P: Placement> {
+    alloc: &'t Allocator<K, P>,
     guard: &'t Guard,
     /// From the outermost to the innermost.
     open: Vec<Open<'k, K>>,
@@ -72,10 +73,10 @@ fn reserved<T>(list: &mut Vec<T>) -> Result<&mut Vec<T>, AllocError> {
     Ok(list)
 }
 
-impl<'t, 'k, K: Parts + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
-    fn new(home: &'t Home<K, P>, guard: &'t Guard) -> Self {
+impl<'t, 'k, K: LeafKey + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
+    fn new(alloc: &'t Allocator<K, P>, guard: &'t Guard) -> Self {
         let (open, children, values) = (Vec::new(), Vec::new(), Vec::new());
-        Self { home, guard, open, children, values, current: None }
+        Self { alloc, guard, open, children, values, current: None }
     }
 
     /// Adds what comes behind all that has been added: entry number `position`, or a subtree that begins
@@ -85,7 +86,7 @@ impl<'t, 'k, K: Parts + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         match (&outcome, &next.root) {
             (Ok(()), _) => self.current = Some(next),
             // SAFETY: nobody else has it.
-            (Err(_), Top::Node(word)) => unsafe { self.home.free_all(*word) },
+            (Err(_), Top::Node(word)) => unsafe { self.alloc.free_all(*word) },
             (Err(_), Top::Few(_)) => {}
         }
         outcome
@@ -117,7 +118,7 @@ impl<'t, 'k, K: Parts + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
     /// Opens a node, for what is current.
     fn open_node(&mut self, depth: usize) -> Result<(), AllocError> {
         let Some(current) = &self.current else { return Ok(()) };
-        let start = if is_direct::<K>(depth) { self.values.len() } else { self.children.len() };
+        let start = if K::is_direct(depth) { self.values.len() } else { self.children.len() };
         let (first, last) = (current.first, current.last);
         reserved(&mut self.open)?.push(Open { depth, first, last, few: None, start });
         Ok(())
@@ -140,7 +141,7 @@ impl<'t, 'k, K: Parts + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         let digit = K::digit(current.first, open.depth);
         open.last = current.last;
         match current.root {
-            Top::Few(entries) if is_direct::<K>(open.depth) => {
+            Top::Few(entries) if K::is_direct(open.depth) => {
                 reserved(&mut self.values)?.push((digit, entries.as_slice()[0].1));
             }
             Top::Few(entries)
@@ -165,7 +166,7 @@ impl<'t, 'k, K: Parts + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         let digit = |entry: &(K::Ref<'k>, u64)| K::digit(entry.0, open.depth);
         for group in few.as_slice().chunk_by(|a, b| digit(a) == digit(b)) {
             let children = reserved(&mut self.children)?;
-            children.push((digit(&group[0]), self.home.leaf(group, self.guard)?));
+            children.push((digit(&group[0]), self.alloc.leaf(group, self.guard)?));
         }
         Ok(())
     }
@@ -175,7 +176,7 @@ impl<'t, 'k, K: Parts + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         let Some(current) = &self.current else { return Ok(()) };
         let children = reserved(&mut self.children)?;
         let word = match current.root {
-            Top::Few(entries) => self.home.leaf(entries.as_slice(), self.guard)?,
+            Top::Few(entries) => self.alloc.leaf(entries.as_slice(), self.guard)?,
             Top::Node(word) => word,
         };
         children.push((digit, word));
@@ -190,9 +191,9 @@ impl<'t, 'k, K: Parts + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         let place = Room::exact(K::before(first, depth), depth);
         let root = match few {
             Some(few) => Top::Few(few),
-            None if is_direct::<K>(depth) => self.direct(place, start, first)?,
+            None if K::is_direct(depth) => self.direct(place, start, first)?,
             None => {
-                let word = self.home.words(&self.children[start..], place, self.guard)?;
+                let word = self.alloc.words(&self.children[start..], place, self.guard)?;
                 self.children.truncate(start);
                 Top::Node(word)
             }
@@ -210,7 +211,7 @@ impl<'t, 'k, K: Parts + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         first: K::Ref<'k>,
     ) -> Result<Top<'k, K>, AllocError> {
         let values = &self.values[start..];
-        let prefix = K::before(first, LAST);
+        let prefix = K::before(first, K::MAX_BYTES - 1);
         let key = |digit: Digit| K::shorten(K::direct(prefix, digit.expect("a byte")));
         let top = if values.len() <= K::LEAF_KEYS {
             let mut entries = Entries::one(key(values[0].0), values[0].1);
@@ -219,21 +220,21 @@ impl<'t, 'k, K: Parts + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         } else if values.iter().any(|(_, value)| *value == ABSENT) {
             let begin = self.children.len();
             for (digit, value) in values {
-                let leaf = self.home.leaf(&[(key(*digit), *value)], self.guard)?;
+                let leaf = self.alloc.leaf(&[(key(*digit), *value)], self.guard)?;
                 match reserved(&mut self.children) {
                     Ok(children) => children.push((*digit, leaf)),
                     Err(error) => {
                         // SAFETY: just made.
-                        unsafe { self.home.free(leaf) };
+                        unsafe { self.alloc.free(leaf) };
                         return Err(error);
                     }
                 }
             }
-            let word = self.home.words(&self.children[begin..], place, self.guard)?;
+            let word = self.alloc.words(&self.children[begin..], place, self.guard)?;
             self.children.truncate(begin);
             Top::Node(word)
         } else {
-            Top::Node(self.home.values(values, place, self.guard)?)
+            Top::Node(self.alloc.values(values, place, self.guard)?)
         };
         self.values.truncate(start);
         Ok(top)
@@ -267,7 +268,7 @@ impl<'t, 'k, K: Parts + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
 }
 
 /// Entries and more behind them, if a leaf takes them all.
-fn joined<'k, K: Parts + ?Sized>(
+fn joined<'k, K: LeafKey + ?Sized>(
     few: Option<Entries<'k, K>>,
     more: Entries<'k, K>,
 ) -> Option<Entries<'k, K>> {
@@ -279,12 +280,7 @@ fn joined<'k, K: Parts + ?Sized>(
     })
 }
 
-/// Whether nodes at a depth hold values.
-fn is_direct<K: Parts + ?Sized>(depth: usize) -> bool {
-    K::DIRECT && depth == LAST
-}
-
-impl<K: Parts + ?Sized, P: Placement> Drop for Builder<'_, '_, K, P> {
+impl<K: LeafKey + ?Sized, P: Placement> Drop for Builder<'_, '_, K, P> {
     fn drop(&mut self) {
         let current = match self.current.as_ref().map(|current| &current.root) {
             Some(Top::Node(word)) => Some(*word),
@@ -292,7 +288,7 @@ impl<K: Parts + ?Sized, P: Placement> Drop for Builder<'_, '_, K, P> {
         };
         for word in self.children.iter().map(|(_, word)| *word).chain(current) {
             // SAFETY: they have not become part of a tree.
-            unsafe { self.home.free_all(word) };
+            unsafe { self.alloc.free_all(word) };
         }
     }
 }
@@ -323,14 +319,14 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         if present != 0 {
             return Err(BulkLoadError::NotEmpty { entries: present.max(0) as usize });
         }
-        let mut builder = Builder::new(&self.home, &guard);
+        let mut builder = Builder::new(&self.alloc, &guard);
         if threads.get() == 1 {
             for (position, entry) in entries.iter().enumerate() {
                 builder.add(position, Built::entry(*entry))?;
             }
         } else {
             let parts = split::<K>(entries, entries.len() / (8 * threads.get()) + 1);
-            let pieces = Pieces { home: &self.home, built: Mutex::new(Vec::new()) };
+            let pieces = Pieces { alloc: &self.alloc, built: Mutex::new(Vec::new()) };
             self.build(&parts, &pieces, threads)?;
             pieces.built.lock().sort_unstable_by_key(|(position, _)| std::cmp::Reverse(*position));
             while let Some((position, built)) = pieces.next() {
@@ -355,7 +351,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed); // Relaxed: a number for each
                 let Some(&Part { position, entries }) = parts.get(at) else { return Ok(()) };
-                let mut builder = Builder::new(&self.home, &guard);
+                let mut builder = Builder::new(&self.alloc, &guard);
                 for (offset, entry) in entries.iter().enumerate() {
                     builder.add(position + offset, Built::entry(*entry))?;
                 }
@@ -378,18 +374,18 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
 }
 
 /// Entries that are all there are below some node, from a position on.
-struct Part<'e, 'k, K: Parts + ?Sized> {
+struct Part<'e, 'k, K: LeafKey + ?Sized> {
     position: usize,
     entries: &'e [(K::Ref<'k>, u64)],
 }
 
 /// Subtrees that threads have built, by the position of their first entry.
-struct Pieces<'t, 'k, K: Parts + ?Sized, P: Placement> {
-    home: &'t Home<K, P>,
+struct Pieces<'t, 'k, K: LeafKey + ?Sized, P: Placement> {
+    alloc: &'t Allocator<K, P>,
     built: Mutex<Vec<(usize, Built<'k, K>)>>,
 }
 
-impl<'k, K: Parts + ?Sized, P: Placement> Pieces<'_, 'k, K, P> {
+impl<'k, K: LeafKey + ?Sized, P: Placement> Pieces<'_, 'k, K, P> {
     fn add(&self, position: usize, builder: Builder<'_, 'k, K, P>) -> Result<(), AllocError> {
         let mut built = self.built.lock();
         let list = reserved(&mut built)?;
@@ -403,19 +399,19 @@ impl<'k, K: Parts + ?Sized, P: Placement> Pieces<'_, 'k, K, P> {
     }
 }
 
-impl<K: Parts + ?Sized, P: Placement> Drop for Pieces<'_, '_, K, P> {
+impl<K: LeafKey + ?Sized, P: Placement> Drop for Pieces<'_, '_, K, P> {
     fn drop(&mut self) {
         while let Some((_, piece)) = self.next() {
             if let Top::Node(word) = piece.root {
                 // SAFETY: nobody else has it.
-                unsafe { self.home.free_all(word) };
+                unsafe { self.alloc.free_all(word) };
             }
         }
     }
 }
 
 /// Entries in parts of at most so many, as far as they can be divided: each has all entries below one node.
-fn split<'e, 'k, K: Parts + ?Sized>(
+fn split<'e, 'k, K: LeafKey + ?Sized>(
     entries: &'e [(K::Ref<'k>, u64)],
     most: usize,
 ) -> Vec<Part<'e, 'k, K>> {

@@ -1,11 +1,11 @@
 //! Verifies the invariants of a quiescent tree.
 
+use super::ArtKey;
 use super::ArtTree;
-use super::home::bytes;
-use super::key::{ArtKey, Digit};
-use super::layout;
+use super::key::Digit;
+use super::kinds::{bytes, layout};
 use super::leaf::LeafOf;
-use super::node::{AnySize, LAST, NodeRef};
+use super::node::{AnySize, NodeRef};
 use super::word::{Content, Kind, Word};
 use crate::error::Violation;
 use silvics_layout::Placed;
@@ -49,7 +49,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             let mut key = None;
             let live = match node {
                 NodeRef::Values(node) => {
-                    if !K::DIRECT || word.depth() != LAST {
+                    if !K::is_direct(word.depth()) {
                         return violation("I2", format!("values at {}", word.depth()));
                     }
                     let first = node.all().next().and_then(|(digit, _)| digit);

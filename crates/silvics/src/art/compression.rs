@@ -4,13 +4,41 @@
 //! that would have one child, and without lazy expansion, which leaves out all nodes below the one where a leaf's
 //! keys part from others. In that tree a lookup passes as many nodes as its key has digits.
 
+use super::ArtKey;
 use super::ArtTree;
-use super::key::ArtKey;
 use super::leaf::LeafOf;
 use super::node::NodeRef;
 use super::word::{Kind, Word};
-use crate::index::Compression;
 use silvics_pool::Placement;
+
+/// The savings of a radix tree against a tree that has a node for each digit of each key.
+///
+/// Path compression leaves out nodes that would have one child. Lazy expansion leaves out all nodes
+/// below the digit at which a leaf hangs. The end of a byte string is a digit, too.
+///
+/// In the other tree a lookup of a key passes as many nodes as the key has digits:
+/// `passed + passed_skipped + passed_below` is the number of the digits of all keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compression {
+    /// The number of keys.
+    pub keys: usize,
+    /// The nodes that lookups pass if each key is looked up once.
+    pub passed: usize,
+    /// The nodes that are more than one digit below the node above.
+    pub compressed: usize,
+    /// The nodes that path compression leaves out.
+    pub skipped: usize,
+    /// The nodes left out by path compression that lookups would pass if each key were looked up once.
+    pub passed_skipped: usize,
+    /// The leaves that hang above the last digit of their keys.
+    pub high: usize,
+    /// The nodes that lazy expansion leaves out.
+    pub below: usize,
+    /// The nodes left out by lazy expansion that lookups would pass if each key were looked up once.
+    pub passed_below: usize,
+    /// The size in bytes of the smallest node: each node left out would take at least as many.
+    pub node_bytes: usize,
+}
 
 /// A node that a walk has come to.
 struct Open {

@@ -8,13 +8,14 @@
 //! Checked by histories of threads (`ends` of the testkit's suite) and by schedules (`ENDS` of `tests/scenarios/radix.rs`),
 //! each judged as one object.
 
+use super::ArtKey;
 use super::ArtTree;
-use super::key::{ArtKey, Digit, Parts};
-use super::leaf::LeafOf;
+use super::key::Digit;
+use super::leaf::{LeafKey, LeafOf};
 use super::node::NodeRef;
-use super::scan::{Found, Frame};
-use super::seek::Visit;
-use super::tidy::is_large;
+use super::node::Visit;
+use super::resize::is_large;
+use super::stack::{Frame, Occupant};
 use super::word::{Kind, Word};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
@@ -30,7 +31,7 @@ const NOTED: usize = if cfg!(silvics_shuttle) { 2 } else { 16 };
 const LOOKS: usize = 64;
 
 /// An entry, and where it is in the node that has it.
-struct Entry<'g, K: Parts + ?Sized> {
+struct Entry<'g, K: LeafKey + ?Sized> {
     key: K::Ref<'g>,
     value: u64,
     digit: Digit,
@@ -38,7 +39,7 @@ struct Entry<'g, K: Parts + ?Sized> {
     leaf: Option<(Word, usize)>,
 }
 
-impl<'g, K: Parts + ?Sized> Entry<'g, K> {
+impl<'g, K: LeafKey + ?Sized> Entry<'g, K> {
     fn pair(self) -> (K::Ref<'g>, u64) {
         (self.key, self.value)
     }
@@ -53,22 +54,22 @@ enum Missed {
 }
 
 /// What is first in a node.
-enum Front<'g, K: Parts + ?Sized> {
+enum Front<'g, K: LeafKey + ?Sized> {
     Nothing,
     Node(Visit<'g>),
     Entry(Entry<'g, K>),
 }
 
 /// What is first in a node, or with `REV` last.
-fn front<K: Parts + ?Sized, const REV: bool>(at: Visit<'_>) -> Front<'_, K> {
+fn front<K: LeafKey + ?Sized, const REV: bool>(at: Visit<'_>) -> Front<'_, K> {
     match Frame::whole::<REV>(at).next::<REV>() {
         None => Front::Nothing,
-        Some((digit, Found::Value(value))) => {
+        Some((digit, Occupant::Value(value))) => {
             let byte = digit.expect("no value is at an end");
             let key = K::shorten(K::direct(at.header().prefix, byte));
             Front::Entry(Entry { key, value, digit, leaf: None })
         }
-        Some((digit, Found::Word(word))) if word.kind() == Kind::Leaf => {
+        Some((digit, Occupant::Word(word))) if word.kind() == Kind::Leaf => {
             // SAFETY: read under the guard.
             let leaf = unsafe { K::Leaf::from_word(word) };
             let mut places = leaf.places();
@@ -78,19 +79,19 @@ fn front<K: Parts + ?Sized, const REV: bool>(at: Visit<'_>) -> Front<'_, K> {
             Front::Entry(Entry { key: leaf.key(place), value, digit, leaf: Some((word, place)) })
         }
         // SAFETY: read under the guard.
-        Some((_, Found::Word(word))) => Front::Node(unsafe { Visit::of(word) }),
+        Some((_, Occupant::Word(word))) => Front::Node(unsafe { Visit::of(word) }),
     }
 }
 
 /// The locks of all nodes from the root to the one that has the first entry, or if the tree is empty the
 /// root's. No memory is needed to give them back: as long as they are held the way is what it was.
-struct Held<'g, K: Parts + ?Sized, const REV: bool> {
+struct Held<'g, K: LeafKey + ?Sized, const REV: bool> {
     root: Visit<'g>,
     last: Visit<'g>,
     keys: std::marker::PhantomData<fn() -> Box<K>>,
 }
 
-impl<K: Parts + ?Sized, const REV: bool> Drop for Held<'_, K, REV> {
+impl<K: LeafKey + ?Sized, const REV: bool> Drop for Held<'_, K, REV> {
     fn drop(&mut self) {
         let mut at = self.root;
         loop {
@@ -202,7 +203,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         drop(held);
         if !unlinked.is_none() {
             // SAFETY: unlinked above, under the lock.
-            unsafe { self.home.retire(unlinked, guard) };
+            unsafe { self.alloc.retire(unlinked, guard) };
         }
         if large {
             self.tidy(K::shorten(entry.key), at.depth(), guard);

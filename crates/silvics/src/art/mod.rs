@@ -115,42 +115,41 @@
 //! every allocation failing once (`tests/faults.rs`); both ends, loading and long paths in `tests/radix.rs`.
 
 mod ahead;
+mod alloc;
+mod batch;
 mod bulk;
 mod check;
 mod compression;
 mod digits;
 mod ends;
-mod get;
-mod home;
 pub mod hot;
 mod key;
-mod key_bytes;
+mod kinds;
 mod leaf;
+mod lock;
 mod node;
 mod ops;
+mod resize;
 mod run;
 mod scan;
+mod search;
 mod seek;
-mod tidy;
+mod stack;
 mod word;
 
-pub use key::ArtKey;
+pub use compression::Compression;
 pub use scan::{Range, RangeRev};
 
 use crate::batch::insert_in_groups;
 use crate::cursor::KeyCursor;
 use crate::domain::{Domain, Guard};
 use crate::error::{InsertManyError, Violation};
-use crate::index::{
-    Check, Compression, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan,
-};
+use crate::index::{Check, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan};
 use crate::key::IndexKey;
 use crate::update::Update;
-use home::Home;
+use alloc::Allocator;
 use hot::sample::Samples;
-use key::Parts;
-use node::Node256;
-use seek::Visit;
+use node::{Node256, Visit};
 use silvics_layout::{NodeLayout, Placed};
 use silvics_pool::{AllocError, Budget, Placement, PoolStats, Pooled};
 use silvics_sync::atomic::AtomicBool;
@@ -160,6 +159,15 @@ use std::ops::{Bound, RangeBounds};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use word::{Kind, Word};
+
+/// A key type that the tree can hold.
+///
+/// Sealed: implemented for `u64`, `u128` and `[u8]`.
+pub trait ArtKey: ahead::AheadKey + hot::sample::NoteKey {}
+
+impl ArtKey for u64 {}
+impl ArtKey for u128 {}
+impl ArtKey for [u8] {}
 
 /// The adaptive radix tree: see the [module](self).
 ///
@@ -184,7 +192,7 @@ pub struct ArtTree<K: ArtKey + ?Sized = u64, P: Placement = Pooled> {
     domain: Domain,
     /// Whether somebody reorganizes it.
     reorganizes: AtomicBool,
-    home: Home<K, P>,
+    alloc: Allocator<K, P>,
     len: StripedCounter<Arc<Budget>>,
     budget: Arc<Budget>,
 }
@@ -221,12 +229,12 @@ impl<K: ArtKey + ?Sized, P: Placement> OrderedIndex for ArtTree<K, P> {
 
     fn with_options(options: &Options) -> Result<Self, AllocError> {
         let (domain, config) = options.prepare();
-        let home = Home::new(&config, &domain);
-        let root = home.root(&domain.pin())?;
+        let alloc = Allocator::new(&config, &domain);
+        let root = alloc.root(&domain.pin())?;
         let len = StripedCounter::new(Arc::clone(&config.budget));
         let samples = Samples::new(&config.budget);
         let reorganizes = AtomicBool::new(false);
-        Ok(Self { root, samples, domain, reorganizes, home, len, budget: config.budget })
+        Ok(Self { root, samples, domain, reorganizes, alloc, len, budget: config.budget })
     }
 
     fn domain(&self) -> &Domain {
@@ -283,10 +291,10 @@ impl<K: ArtKey + ?Sized, P: Placement> OrderedIndex for ArtTree<K, P> {
     }
 
     fn pool_stats(&self) -> Vec<PoolStats> {
-        self.home.stats()
+        self.alloc.stats()
     }
     fn shrink(&self) -> usize {
-        self.home.shrink()
+        self.alloc.shrink()
     }
 }
 
@@ -365,20 +373,6 @@ impl<K: ArtKey + ?Sized, P: Placement> Objects for ArtTree<K, P> {
     }
 }
 
-/// What a word leads to looks like.
-fn layout<K: Parts + ?Sized>(word: Word) -> &'static NodeLayout {
-    &K::OBJECTS[kind_number::<K>(word)]
-}
-
-/// Where that is among the tree's objects.
-fn kind_number<K: Parts + ?Sized>(word: Word) -> usize {
-    match word.kind() {
-        Kind::Leaf if K::LEAF_KEYS == 1 => K::OBJECTS.len() - 1,
-        Kind::Leaf => K::OBJECTS.len() - K::LEAF_KEYS + leaf::integers(word) - 1,
-        kind => kind as usize - 1,
-    }
-}
-
 impl<K: ArtKey + ?Sized, P: Placement> Check for ArtTree<K, P> {
     fn check(&mut self) -> Result<usize, Violation> {
         self.walk(&mut |_| ())
@@ -394,15 +388,15 @@ impl<K: ArtKey + ?Sized, P: Placement> Check for ArtTree<K, P> {
     }
 
     fn settle(&mut self) {
-        self.home.settle();
+        self.alloc.settle();
     }
 }
 
 impl<K: ArtKey + ?Sized, P: Placement> Drop for ArtTree<K, P> {
     fn drop(&mut self) {
-        if !Home::<K, P>::RELEASES_WHOLE {
+        if !Allocator::<K, P>::RELEASES_WHOLE {
             // SAFETY: nobody else has the tree.
-            unsafe { self.home.free_all(self.root_word()) };
+            unsafe { self.alloc.free_all(self.root_word()) };
         }
     }
 }

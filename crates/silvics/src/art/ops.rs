@@ -1,12 +1,14 @@
 //! The writing verbs.
 
+use super::ArtKey;
 use super::ArtTree;
-use super::home::{Children, Room, Spare, copied};
-use super::key::{ArtKey, Digit};
+use super::alloc::{Room, UnlinkedLeaf};
+use super::key::Digit;
 use super::leaf::{Entries, LeafOf};
-use super::node::{AnySize, NodeRef};
-use super::seek::{Descent, End, Lead, Patience, Trail, Visit};
-use super::tidy::is_large;
+use super::lock::Locked;
+use super::node::{AnySize, NodeRef, Visit};
+use super::resize::is_large;
+use super::seek::{Descent, End, Lead, Patience, Trail};
 use super::word::{ABSENT, Content, Word};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
@@ -14,7 +16,6 @@ use crate::update::{Step, Update};
 use silvics_pool::{AllocError, Placement};
 use silvics_sync::atomic::Ordering;
 use silvics_sync::prefetch;
-use silvics_sync::version::VersionLock;
 
 /// The last two nodes of a path.
 struct LastTwo {
@@ -32,36 +33,6 @@ impl Trail for LastTwo {
         (self.parent, self.node) = (self.node, at);
         // Its lock is in another line than the place that decides whether it will be needed.
         prefetch(at.object());
-    }
-}
-
-/// A node's lock, which is given back even if an allocator panics.
-pub(super) struct Locked<'g>(&'g VersionLock);
-
-impl<'g> Locked<'g> {
-    /// Nothing, if the node is obsolete.
-    #[inline]
-    pub(super) fn new(at: Visit<'g>) -> Option<Self> {
-        let lock = &at.header().lock;
-        lock.lock().ok().map(|()| Self(lock))
-    }
-
-    /// Gives it back, and marks the node as unlinked for good.
-    pub(super) fn obsolete(self) {
-        if planted(Canary::ReplacedNotObsolete) {
-            return;
-        }
-        // SAFETY: locked in `new`.
-        unsafe { self.0.unlock_obsolete() };
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Locked<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: locked in `new`.
-        unsafe { self.0.unlock() };
     }
 }
 
@@ -126,7 +97,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                 attempt = Some(self.attempt(at, end, key, verb, &mut unlinked, guard)?);
                 if !unlinked.is_none() {
                     // SAFETY: unlinked by the attempt, under the lock, which is free again: reclaiming takes time.
-                    unsafe { self.home.retire(unlinked, guard) };
+                    unsafe { self.alloc.retire(unlinked, guard) };
                 }
             }
             match attempt {
@@ -284,7 +255,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         let mut unlinked = word;
         if leaf.places().count() > 1 {
             let rest = Entries::<K>::of(leaf).without(leaf.key(place));
-            let rest = self.home.leaf_at_hand(rest.as_slice()).unwrap_or_else(|| {
+            let rest = self.alloc.leaf_at_hand(rest.as_slice()).unwrap_or_else(|| {
                 unlinked = Word::NONE;
                 K::Leaf::without(word, place)
             });
@@ -318,9 +289,9 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                 }
                 let entries = Entries::<K>::of(leaf).with(K::shorten(key), value);
                 let new = if entries.as_slice().len() <= K::LEAF_KEYS {
-                    self.home.leaf(entries.as_slice(), guard)?
+                    self.alloc.leaf(entries.as_slice(), guard)?
                 } else {
-                    self.home.burst(&entries, guard)?
+                    self.alloc.burst(&entries, guard)?
                 };
                 node.replace(digit, new); // LP(inserted)
                 *unlinked = word;
@@ -329,7 +300,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                 let leaf = self.spare((key, value), guard)?;
                 let both = [(other, word), (K::digit(key, depth), leaf.word())];
                 let place = Room::exact(K::before(key, depth), depth);
-                node.replace(digit, self.home.words(&both, place, guard)?); // LP(inserted)
+                node.replace(digit, self.alloc.words(&both, place, guard)?); // LP(inserted)
                 leaf.linked();
             }
             End::Nothing | End::Value(_) => {
@@ -349,133 +320,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         &self,
         entry: (K::Ref<'_>, u64),
         guard: &Guard,
-    ) -> Result<Spare<'_, K, P>, AllocError> {
-        Ok(Spare::new(&self.home, self.home.leaf(&[entry], guard)?))
-    }
-
-    /// Replaces a node by a copy that has room for a key and more, or by one that leads to leaves instead of
-    /// values. Nothing, if somebody has changed the two nodes.
-    #[inline(never)]
-    fn rebuild(
-        &self,
-        parent: Visit<'_>,
-        at: Visit<'_>,
-        key: K::Ref<'_>,
-        boxed: bool,
-        guard: &Guard,
-    ) -> Result<bool, AllocError> {
-        self.replaced(parent, at, key, guard, |this| {
-            let (prefix, depth) = (at.header().prefix, at.depth());
-            let room = |len| Room::with_room(prefix, depth, len, K::digit(key, depth));
-            Ok(Some(match at.node {
-                NodeRef::Words(node) => {
-                    copied(node, |all| this.home.words(all, room(all.len()), guard))?
-                }
-                NodeRef::Values(_) if boxed && at.header().live() <= K::LEAF_KEYS => {
-                    // If it is empty, who has emptied it takes it away, and looks at the node above then.
-                    let leaf = this.few(at, guard)?;
-                    return Ok((!leaf.is_none()).then_some(leaf));
-                }
-                NodeRef::Values(node) if boxed => {
-                    let mut children = Children::<K, P, 256>::new(&this.home);
-                    for (digit, value) in node.all() {
-                        let byte = digit.expect("no value is at an end");
-                        let entry = [(K::direct(prefix, byte), value)];
-                        children.add(digit, this.home.leaf(&entry, guard)?);
-                    }
-                    children.node(Room::exact(prefix, depth), guard)?
-                }
-                NodeRef::Values(node) => {
-                    copied(node, |all| this.home.values(all, room(all.len()), guard))?
-                }
-            }))
-        })
-    }
-
-    /// Locks a node and its parent and puts what `make` makes in the node's place, unless `make` has nothing
-    /// or the two are not as they were; whether it has.
-    pub(super) fn replaced(
-        &self,
-        parent: Visit<'_>,
-        at: Visit<'_>,
-        key: K::Ref<'_>,
-        guard: &Guard,
-        make: impl FnOnce(&Self) -> Result<Option<Word>, AllocError>,
-    ) -> Result<bool, AllocError> {
-        self.replaced_at(parent, K::digit(key, parent.depth()), at, guard, make)
-    }
-
-    /// The same of the node at a digit.
-    pub(super) fn replaced_at(
-        &self,
-        parent: Visit<'_>,
-        digit: Digit,
-        at: Visit<'_>,
-        guard: &Guard,
-        make: impl FnOnce(&Self) -> Result<Option<Word>, AllocError>,
-    ) -> Result<bool, AllocError> {
-        let NodeRef::Words(above) = parent.node else { unreachable!("values have no children") };
-        let Some(outer) = Locked::new(parent) else { return Ok(false) };
-        if above.at(digit) != at.word && !planted(Canary::ParentWordTrusted) {
-            return Ok(false);
-        }
-        let (word, inner) = if planted(Canary::CopiedBeforeLocked) {
-            let word = make(self)?;
-            (word, Locked::new(at))
-        } else {
-            let Some(inner) = Locked::new(at) else { return Ok(false) };
-            (make(self)?, Some(inner))
-        };
-        let (Some(word), Some(inner)) = (word, inner) else { return Ok(false) };
-        if word.is_none() {
-            above.take(digit);
-        } else {
-            above.replace(digit, word);
-        }
-        inner.obsolete();
-        drop(outer);
-        // SAFETY: unlinked above, by us alone.
-        unsafe { self.home.retire(at.word, guard) };
-        Ok(true)
-    }
-
-    /// Locks the node that leads to a leaf at a digit and puts what `make` makes in the leaf's place, unless `make` has
-    /// nothing or the leaf is not there any more; whether it has.
-    pub(super) fn replaced_leaf(
-        &self,
-        parent: Visit<'_>,
-        digit: Digit,
-        leaf: Word,
-        guard: &Guard,
-        make: impl FnOnce(&Self) -> Result<Option<Word>, AllocError>,
-    ) -> Result<bool, AllocError> {
-        let NodeRef::Words(above) = parent.node else { unreachable!("values have no children") };
-        let early = planted(Canary::LeafCopiedBeforeLocked);
-        let (copy, lock) = if early {
-            (make(self)?, Locked::new(parent))
-        } else {
-            let Some(lock) = Locked::new(parent) else { return Ok(false) };
-            if above.at(digit) != leaf && !planted(Canary::MovedLeafTrusted) {
-                return Ok(false);
-            }
-            (make(self)?, Some(lock))
-        };
-        let Some(copy) = copy else { return Ok(false) };
-        if early && (lock.is_none() || above.at(digit) != leaf) {
-            // SAFETY: it has not been linked.
-            unsafe { self.home.free(copy) };
-            return Ok(false);
-        }
-        above.replace(digit, copy);
-        drop(lock);
-        // SAFETY: unlinked above, by us alone.
-        unsafe {
-            if planted(Canary::MovedLeafFreedAtOnce) {
-                self.home.free(leaf);
-            } else {
-                self.home.retire(leaf, guard);
-            }
-        }
-        Ok(true)
+    ) -> Result<UnlinkedLeaf<'_, K, P>, AllocError> {
+        Ok(UnlinkedLeaf::new(&self.alloc, self.alloc.leaf(&[entry], guard)?))
     }
 }

@@ -1,6 +1,6 @@
 //! Values side by side, as a scan of dense integers passes most.
 
-use super::key::Parts;
+use super::key::DigitKey;
 use super::node::{AnySize, NodeRef};
 use super::word::{ABSENT, Content, Word};
 use silvics_sync::atomic::AtomicU64;
@@ -50,7 +50,7 @@ impl Run<'_> {
 
     /// The next entry that is still there.
     #[inline(always)]
-    pub(super) fn next<const REV: bool, K: Parts + ?Sized>(
+    pub(super) fn next<const REV: bool, K: DigitKey + ?Sized>(
         &mut self,
     ) -> Option<(K::Ref<'static>, u64)> {
         while self.rest != 0 {

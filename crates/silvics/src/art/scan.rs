@@ -1,14 +1,15 @@
 //! Ranges in both directions.
 
+use super::ArtKey;
 use super::ArtTree;
-use super::ahead::{Ahead, Next, prefetch_whole};
-use super::digits::{Digits, NUMBERS, number};
-use super::key::{ArtKey, Digit, Parts};
+use super::ahead::{Ahead, Upcoming};
+use super::key::Digit;
 use super::leaf::LeafOf;
-use super::node::NodeRef;
+use super::node::{NodeRef, Visit};
 use super::run::Run;
-use super::seek::{End, Patience, Trail, Visit};
-use super::word::{ABSENT, Kind, Word};
+use super::seek::{End, Patience, Trail};
+use super::stack::{Frame, Occupant, Stack, StackKey};
+use super::word::{Kind, Word};
 use crate::domain::Guard;
 use silvics_pool::{Placement, Pooled};
 use silvics_sync::atomic::Ordering;
@@ -76,230 +77,17 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Iterator for RangeRev<'g, K, P> {
     }
 }
 
-/// A node of the path where a scan stands.
-#[doc(hidden)]
-#[derive(Clone, Copy)]
-pub struct Frame {
-    word: Word,
-    /// The digits with something there when the scan came (or came back, if it has begun further down) …
-    digits: Digits,
-    /// … of which those from this number on are still to come, or of a descending scan those before it.
-    edge: u16,
-    /// Those up to here have been prefetched …
-    ahead: u16,
-    /// … which are so many children, or less.
-    lead: u8,
-    /// Of a node with a place for each byte: which sixteenths have been looked at, so that the set is of the
-    /// digits that have something.
-    looked: u16,
-    /// Whether `digits` are known.
-    known: bool,
-}
+/// A stack that follows the path of a descent.
+struct Placing<'a, K: StackKey + ?Sized, const REV: bool>(&'a mut Stack<K>);
 
-/// How many children of a node are prefetched ahead of a scan.
-const LEAD: u8 = 8;
-
-/// What a place has that is not empty.
-pub(super) enum Found {
-    Value(u64),
-    Word(Word),
-}
-
-impl Frame {
-    /// A node, all of which is still to come.
-    pub(super) fn whole<const REV: bool>(at: Visit<'_>) -> Self {
-        Self::from::<REV>(at, Self::start::<REV>())
-    }
-
-    /// The edge beyond which everything is.
-    #[inline(always)]
-    pub(super) fn start<const REV: bool>() -> u16 {
-        if REV { NUMBERS as u16 } else { 0 }
-    }
-
-    /// What is beyond it is still to come.
-    pub(super) fn edge(&self) -> u16 {
-        self.edge
-    }
-
-    /// A node, of which what is beyond an edge is still to come.
-    #[inline(always)]
-    pub(super) fn from<const REV: bool>(at: Visit<'_>, edge: u16) -> Self {
-        Self { digits: at.node.digits(), known: true, ..Self::passed(at.word, edge) }
-    }
-
-    /// The same of a node that may not be come back to: so its digits are not known yet.
-    #[inline(always)]
-    fn passed(word: Word, edge: u16) -> Self {
-        let looked = match word.kind() {
-            Kind::Node256 | Kind::Values256 => 0,
-            _ => u16::MAX,
-        };
-        Self { word, digits: Digits::default(), edge, ahead: edge, lead: 0, looked, known: false }
-    }
-
-    /// Learns its digits, before anything else is asked.
-    #[inline(always)]
-    fn know(&mut self) {
-        if !self.known {
-            self.learn();
-        }
-    }
-
-    #[inline(never)]
-    fn learn(&mut self) {
-        self.known = true;
-        // SAFETY: as in `next`.
-        self.digits = unsafe { NodeRef::from_word(self.word) }.digits();
-    }
-
-    /// The digit beyond an edge, and the edge beyond that.
-    #[inline(always)]
-    fn beyond<const REV: bool>(&mut self, edge: u16) -> Option<(Digit, u16)> {
-        loop {
-            let (digits, edge) = (&self.digits, usize::from(edge));
-            let digit = if REV { digits.last_before(edge) } else { digits.first_from(edge) }?;
-            match digit {
-                Some(byte) if self.looked >> (byte / 16) & 1 == 0 => self.look(byte),
-                _ => return Some((digit, (number(digit) + usize::from(!REV)) as u16)),
-            }
-        }
-    }
-
-    /// Looks which bytes have something, of the sixteen that this one is of.
-    #[inline(always)]
-    fn look(&mut self, byte: u8) {
-        let from = usize::from(byte & !15);
-        // SAFETY: as in `next`.
-        let present = match unsafe { NodeRef::from_word(self.word) } {
-            NodeRef::Words(node) => node.present(from),
-            NodeRef::Values(node) => node.present(from),
-        };
-        self.digits.keep(from, present.unwrap_or(u16::MAX));
-        self.looked |= 1 << (byte / 16);
-    }
-
-    /// The scan has taken a child: prefetches others, two for one until the lead is won.
-    #[inline(always)]
-    fn scout<const REV: bool>(&mut self) {
-        // SAFETY: as in `next`.
-        let NodeRef::Words(node) = (unsafe { NodeRef::from_word(self.word) }) else { return };
-        match self.lead.checked_sub(1) {
-            Some(lead) => self.lead = lead,
-            None => self.ahead = self.edge,
-        }
-        for _ in 0..2 {
-            if self.lead >= LEAD {
-                return;
-            }
-            let Some((digit, ahead)) = self.beyond::<REV>(self.ahead) else { return };
-            self.ahead = ahead;
-            let word = node.at(digit);
-            if !word.is_none() {
-                self.lead += 1;
-                prefetch_whole(word);
-            }
-        }
-    }
-
-    /// What is next in it.
-    #[inline(always)]
-    pub(super) fn next<const REV: bool>(&mut self) -> Option<(Digit, Found)> {
-        debug_assert!(self.known);
-        // SAFETY: whoever has the frame has the guard under which its word was read.
-        let node = unsafe { NodeRef::from_word(self.word) };
-        loop {
-            let (digit, edge) = self.beyond::<REV>(self.edge)?;
-            self.edge = edge;
-            match node {
-                NodeRef::Values(node) => {
-                    let value = node.at(digit);
-                    if value != ABSENT {
-                        return Some((digit, Found::Value(value)));
-                    }
-                }
-                NodeRef::Words(node) => {
-                    let word = node.at(digit);
-                    if !word.is_none() {
-                        return Some((digit, Found::Word(word)));
-                    }
-                }
-            }
-        }
-    }
-
-    /// The digit that it has passed last is still to come.
-    fn step_back<const REV: bool>(&mut self) {
-        if REV {
-            self.edge += 1;
-        } else {
-            self.edge -= 1;
-        }
-    }
-}
-
-/// The last nodes of a path, as many as it has room for.
-pub(super) struct Stack<K: Parts + ?Sized> {
-    frames: K::Frames,
-    /// Where the first of `len` is, in a circle.
-    first: usize,
-    len: usize,
-    cut: bool,
-}
-
-impl<K: Parts + ?Sized> Stack<K> {
-    pub(super) fn new() -> Self {
-        Self { frames: K::NO_FRAMES, first: 0, len: 0, cut: false }
-    }
-
-    fn room() -> usize {
-        K::NO_FRAMES.as_ref().len()
-    }
-
-    /// Puts a frame on top; forgets the lowest one if there is no room.
-    #[inline]
-    pub(super) fn push(&mut self, frame: Frame) {
-        if self.len == Self::room() {
-            self.first = (self.first + 1) % Self::room();
-            self.len -= 1;
-            self.cut = true;
-        }
-        self.frames.as_mut()[(self.first + self.len) % Self::room()].write(frame);
-        self.len += 1;
-    }
-
-    #[inline(always)]
-    pub(super) fn top(&mut self) -> Option<&mut Frame> {
-        let top = self.len.checked_sub(1)?;
-        let frame = &mut self.frames.as_mut()[(self.first + top) % Self::room()];
-        // SAFETY: written when it was pushed.
-        Some(unsafe { frame.assume_init_mut() })
-    }
-
-    /// Goes back to the frame below, if there is one.
-    pub(super) fn pop(&mut self) {
-        self.len -= 1;
-        self.top().into_iter().for_each(Frame::know);
-    }
-
-    /// Whether it has forgotten frames since it was asked last.
-    pub(super) fn was_cut(&mut self) -> bool {
-        std::mem::take(&mut self.cut)
-    }
-}
-
-/// A stack that follows a path.
-struct Placing<'a, K: Parts + ?Sized, const REV: bool>(&'a mut Stack<K>);
-
-impl<K: Parts + ?Sized, const REV: bool> Trail for Placing<'_, K, REV> {
+impl<K: StackKey + ?Sized, const REV: bool> Trail for Placing<'_, K, REV> {
     fn begin(&mut self) {
-        (self.0.len, self.0.cut) = (0, false);
+        self.0.clear();
     }
 
-    /// What is at this digit has been passed, and what is before it.
     #[inline(always)]
     fn pass(&mut self, at: Word, digit: Digit) {
-        self.0.push(Frame::passed(at, (number(digit) + usize::from(!REV)) as u16));
+        self.0.pass::<REV>(at, digit);
     }
 }
 
@@ -429,7 +217,7 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
         };
         if !within {
             (self.leaf, self.run) = (None, Run::none());
-            (self.stack.len, self.stack.cut) = (0, false);
+            self.stack.clear();
             self.ahead.reset();
             return None;
         }
@@ -485,15 +273,15 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
             if K::LOOKS_AHEAD {
                 self.look_ahead::<REV>();
                 match self.ahead.next::<REV>() {
-                    Next::Leaf(word) => {
+                    Upcoming::Leaf(word) => {
                         self.enter::<REV>(word);
                         continue;
                     }
-                    Next::Crowded => {
+                    Upcoming::Crowded => {
                         self.restart::<REV>();
                         continue;
                     }
-                    Next::Nothing => {}
+                    Upcoming::Nothing => {}
                 }
             }
             let Some(frame) = self.stack.top() else {
@@ -502,24 +290,27 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
                 }
                 return None;
             };
-            let word = frame.word;
+            let word = frame.word();
             if K::DIRECT && word.kind() == Kind::Values256 {
                 // SAFETY: read under the guard.
-                match unsafe { Run::beyond::<REV>(word, frame.edge) } {
-                    Some((run, edge)) => (self.run, frame.edge) = (run, edge),
+                match unsafe { Run::beyond::<REV>(word, frame.edge()) } {
+                    Some((run, edge)) => {
+                        self.run = run;
+                        frame.set_edge(edge);
+                    }
                     None => self.leave(word),
                 }
                 continue;
             }
             match frame.next::<REV>() {
                 None => self.leave(word),
-                Some((digit, Found::Value(value))) => {
+                Some((digit, Occupant::Value(value))) => {
                     // SAFETY: read under the guard.
                     let prefix = unsafe { NodeRef::from_word(word) }.header().prefix;
                     let byte = digit.expect("no value is at an end");
                     return self.give::<REV>(K::shorten(K::direct(prefix, byte)), value);
                 }
-                Some((_, Found::Word(word))) => {
+                Some((_, Occupant::Word(word))) => {
                     frame.scout::<REV>();
                     self.enter::<REV>(word);
                 }
@@ -544,14 +335,14 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
             let Some(frame) = self.stack.top() else { break };
             match frame.next::<REV>() {
                 None => {
-                    let word = frame.word;
+                    let word = frame.word();
                     self.leave(word);
                 }
-                Some((_, Found::Word(word))) => {
+                Some((_, Occupant::Word(word))) => {
                     self.ahead.push::<REV>(word);
                     missing -= 1;
                 }
-                Some((_, Found::Value(_))) => unreachable!("such keys have leaves"),
+                Some((_, Occupant::Value(_))) => unreachable!("such keys have leaves"),
             }
         }
         self.ahead.turn();
@@ -567,7 +358,7 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
             self.ahead.pass();
             return;
         }
-        self.astray |= self.stack.len == Stack::<K>::room();
+        self.astray |= self.stack.is_full();
         // SAFETY: read under the guard.
         self.stack.push(Frame::whole::<REV>(unsafe { Visit::of(word) }));
     }

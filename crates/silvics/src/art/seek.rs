@@ -1,44 +1,18 @@
 //! Paths of keys, as writers and scans follow them.
 
+use super::ArtKey;
 use super::ArtTree;
-use super::get::reads;
-use super::key::{ArtKey, Digit, Parts};
-use super::layout;
+use super::key::Digit;
+use super::kinds::layout;
 use super::leaf::LeafOf;
-use super::node::{Header, NodeRef, PREFIX, Place, header, place};
-use super::scan::{Found, Frame, Stack};
+use super::node::{AnyPlace, PREFIX, Visit, header, place};
+use super::search::reads;
+use super::stack::any_leaf;
 use super::word::{ABSENT, Content, Kind, Word};
 use silvics_layout::record::Why;
 use silvics_pool::Placement;
 use silvics_sync::atomic::AtomicU64;
 use silvics_sync::backoff::Backoff;
-
-/// A node on a path.
-#[derive(Clone, Copy)]
-pub(super) struct Visit<'g> {
-    pub(super) node: NodeRef<'g>,
-    pub(super) word: Word,
-}
-
-impl<'g> Visit<'g> {
-    /// # Safety
-    /// The word leads to a node, which is not reclaimed as long as `'g` lasts.
-    #[inline(always)]
-    pub(super) unsafe fn of(word: Word) -> Self {
-        // SAFETY: the caller's promise.
-        Self { node: unsafe { NodeRef::from_word(word) }, word }
-    }
-
-    #[inline(always)]
-    pub(super) fn depth(self) -> usize {
-        self.word.depth()
-    }
-
-    #[inline(always)]
-    pub(super) fn header(self) -> &'g Header {
-        self.node.header()
-    }
-}
 
 /// Where the path of a key ends.
 #[derive(Clone, Copy)]
@@ -118,11 +92,11 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             trail.pass(at, digit);
             // SAFETY: read under the guard.
             let word = match unsafe { place(at, digit) } {
-                Place::Value(place) => {
+                AnyPlace::Value(place) => {
                     P::saw(|| reads::<K, _>(at, place, Why::Found));
                     return ends(place.map_or(Lead::Nothing, Lead::Place));
                 }
-                Place::Word(place) => {
+                AnyPlace::Word(place) => {
                     P::saw(|| reads::<K, _>(at, place, Why::Step));
                     place.map_or(Word::NONE, Word::load)
                 }
@@ -270,32 +244,6 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         match K::parting(K::shorten(other), key) {
             parting if parting < depth => Agree::No(parting, K::digit(other, parting)),
             _ => Agree::Yes,
-        }
-    }
-}
-
-/// The first leaf below a node, if there is one.
-fn any_leaf<K: Parts + ?Sized>(at: Visit<'_>) -> Option<Word> {
-    let mut stack = Stack::<K>::new();
-    stack.push(Frame::whole::<false>(at));
-    loop {
-        let Some(frame) = stack.top() else {
-            if !stack.was_cut() {
-                return None;
-            }
-            // More levels than it remembers, with nothing below the last ones.
-            stack.push(Frame::whole::<false>(at));
-            continue;
-        };
-        match frame.next::<false>() {
-            None => stack.pop(),
-            Some((_, Found::Word(word))) if word.kind() == Kind::Leaf => return Some(word),
-            Some((_, Found::Word(word))) => {
-                // SAFETY: read under the guard.
-                let child = unsafe { Visit::of(word) };
-                stack.push(Frame::whole::<false>(child));
-            }
-            Some((_, Found::Value(_))) => unreachable!("keys that are in leaves"),
         }
     }
 }

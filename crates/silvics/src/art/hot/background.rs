@@ -1,7 +1,7 @@
 //! Reorganization from time to time.
 
+use super::super::ArtKey;
 use super::super::ArtTree;
-use super::super::key::ArtKey;
 use super::{Policy, ReorganizeError, Report};
 use silvics_pool::Placement;
 use std::io;

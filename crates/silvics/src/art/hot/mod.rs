@@ -32,7 +32,7 @@
 //! # Invariants
 //! Those of the [tree](super), and
 //! * H1: an object's address says whether it is in a hot region, as long as it is not freed; so does the address of
-//!   one that is retired. `home.rs` frees it accordingly.
+//!   one that is retired. `alloc.rs` frees it accordingly.
 //! * H2: a copy is of the same kind and depth, and has the same contents, as what it replaces had under the locks.
 //!
 //! # Memory ordering
@@ -67,8 +67,8 @@ pub(super) mod sample;
 pub use background::Reorganizer;
 pub use sample::{MOST_BYTES, Sampling};
 
+use super::ArtKey;
 use super::ArtTree;
-use super::key::ArtKey;
 use sample::Log;
 use silvics_pool::{AllocError, Pages, Placement};
 use silvics_sync::atomic::{AtomicBool, Ordering};
@@ -297,7 +297,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         if census.lookups == 0 {
             return Err(ReorganizeError::NoSamples);
         }
-        let small = self.home.hot().pages() == Pages::Small;
+        let small = self.alloc.hot().pages() == Pages::Small;
         let missed = census.missed(&policy.translation, small)?;
         let mut report = Report::of(census.lookups, census.accesses, census.coverage()?);
         let (mut hottest, bytes) = census.hottest(policy.share, policy.most_bytes)?;

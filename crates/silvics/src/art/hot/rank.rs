@@ -1,10 +1,12 @@
 //! What sampled lookups read: how often each object, and each page.
 
+use super::super::ArtKey;
 use super::super::ArtTree;
-use super::super::home::{bytes, hot_layout};
-use super::super::key::{ArtKey, Digit};
+use super::super::alloc::hot_layout;
+use super::super::key::Digit;
+use super::super::kinds::bytes;
+use super::super::node::Visit;
 use super::super::node::{NodeRef, line_of};
-use super::super::seek::Visit;
 use super::super::word::{Kind, Word};
 use super::sample::Log;
 use super::{Coverage, Translation};

@@ -1,10 +1,11 @@
 //! Moving objects: what is hot into a new region, what is in older ones back to the pools.
 
+use super::super::ArtKey;
 use super::super::ArtTree;
 use super::super::digits::NUMBERS;
-use super::super::key::{ArtKey, Digit};
+use super::super::key::Digit;
 use super::super::node::NodeRef;
-use super::super::seek::Visit;
+use super::super::node::Visit;
 use super::super::word::{Kind, Word};
 use super::rank::{PINNED, Seen, room};
 use super::{ReorganizeError, Report};
@@ -18,7 +19,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         bytes: usize,
         report: &mut Report,
     ) -> Result<(Packer<'_>, bool), ReorganizeError> {
-        let hot = self.home.hot();
+        let hot = self.alloc.hot();
         match hot.region(bytes) {
             Ok(Some(packer)) => Ok((packer, false)),
             Err(error) if hot.count() == 0 => Err(error.into()),
@@ -38,7 +39,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         packer: &mut Packer<'_>,
         report: &mut Report,
     ) -> Result<(), ReorganizeError> {
-        let hot = self.home.hot();
+        let hot = self.alloc.hot();
         let mut guard = self.domain.pin();
         for (at, seen) in hottest.iter().enumerate() {
             if at % PINNED == PINNED - 1 {
@@ -76,7 +77,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             Ok(())
         })?;
         let Some((above, digit)) = found else { return Ok(false) };
-        self.moved(above, digit, seen.word, guard, |this| Ok(this.home.packed(seen.word, packer)))
+        self.moved(above, digit, seen.word, guard, |this| Ok(this.alloc.packed(seen.word, packer)))
     }
 
     /// Puts the copy that `make` makes in an object's place, if it is still there; whether it has.
@@ -101,7 +102,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     fn evacuate(&self, kept: Option<usize>) -> Result<usize, AllocError> {
         let returned = self.evacuated(kept);
         // This thread may retire nothing more for long, and what waits in its batch holds regions.
-        self.home.flush(&self.domain.pin());
+        self.alloc.flush(&self.domain.pin());
         self.domain.flush();
         returned
     }
@@ -123,9 +124,9 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                 if word.is_none() {
                     continue;
                 }
-                let region = self.home.hot().find(word.address());
+                let region = self.alloc.hot().find(word.address());
                 if region.is_some_and(|region| Some(region) != kept) {
-                    let make = |this: &Self| this.home.pooled(word, &guard).map(Some);
+                    let make = |this: &Self| this.alloc.pooled(word, &guard).map(Some);
                     returned += usize::from(self.moved(above, digit, word, &guard, make)?);
                 }
                 let NodeRef::Words(node) = above.node else { continue };

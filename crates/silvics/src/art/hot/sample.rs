@@ -15,7 +15,7 @@
 //! |---|---|---|---|
 //! | `hazard`, `bytes` | load, store | Relaxed | settings: a lookup that sees the old ones notes a key more or less |
 
-use super::super::key::Parts;
+use super::super::key::DigitKey;
 use super::notes::{Notes, WORD, notes};
 use silvics_pool::{AllocError, Budget};
 use silvics_sync::Mutex;
@@ -31,6 +31,42 @@ use std::sync::Arc;
 pub const MOST_BYTES: usize = 1024;
 /// The bytes of a ring, at least: the longest note fits.
 const LEAST_BYTES: usize = (MOST_BYTES + WORD).next_power_of_two();
+
+/// A key type whose keys can be noted.
+#[doc(hidden)]
+pub trait NoteKey: DigitKey {
+    /// Gives `note` the key as bytes.
+    fn noted(key: Self::Ref<'_>, note: impl FnOnce(&[u8]));
+    /// The key of such bytes.
+    fn from_note(note: &[u8]) -> Self::Ref<'_>;
+}
+
+impl NoteKey for u64 {
+    fn noted(key: u64, note: impl FnOnce(&[u8])) {
+        note(&key.to_ne_bytes());
+    }
+    fn from_note(note: &[u8]) -> u64 {
+        u64::from_ne_bytes(note.try_into().expect("the note of such a key"))
+    }
+}
+
+impl NoteKey for u128 {
+    fn noted(key: u128, note: impl FnOnce(&[u8])) {
+        note(&key.to_ne_bytes());
+    }
+    fn from_note(note: &[u8]) -> u128 {
+        u128::from_ne_bytes(note.try_into().expect("the note of such a key"))
+    }
+}
+
+impl NoteKey for [u8] {
+    fn noted(key: &[u8], note: impl FnOnce(&[u8])) {
+        note(key);
+    }
+    fn from_note(note: &[u8]) -> &[u8] {
+        note
+    }
+}
 
 /// How lookups are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +150,7 @@ fn seed() -> u64 {
 }
 
 /// What is known of a tree's lookups.
-pub(in super::super) struct Samples<K: Parts + ?Sized> {
+pub(in super::super) struct Samples<K: NoteKey + ?Sized> {
     /// What each lookup takes of the thread's variable; 0 if nobody wants to know.
     hazard: AtomicU64,
     bytes: AtomicUsize,
@@ -125,7 +161,7 @@ pub(in super::super) struct Samples<K: Parts + ?Sized> {
     keys: PhantomData<fn() -> Box<K>>,
 }
 
-impl<K: Parts + ?Sized> Samples<K> {
+impl<K: NoteKey + ?Sized> Samples<K> {
     pub(in super::super) fn new(budget: &Arc<Budget>) -> Self {
         Self {
             hazard: AtomicU64::new(0),
@@ -200,7 +236,7 @@ impl<K: Parts + ?Sized> Samples<K> {
     }
 }
 
-impl<K: Parts + ?Sized> Drop for Samples<K> {
+impl<K: NoteKey + ?Sized> Drop for Samples<K> {
     fn drop(&mut self) {
         self.budget.give(self.threads.iter().map(Notes::bytes).sum());
     }
@@ -210,7 +246,7 @@ impl<K: Parts + ?Sized> Drop for Samples<K> {
 pub(super) struct Log(Vec<u8>);
 
 impl Log {
-    pub(super) fn keys<K: Parts + ?Sized>(&self) -> impl Iterator<Item = K::Ref<'_>> {
+    pub(super) fn keys<K: NoteKey + ?Sized>(&self) -> impl Iterator<Item = K::Ref<'_>> {
         notes(&self.0).map(K::from_note)
     }
 }
@@ -219,7 +255,7 @@ impl Log {
 mod tests {
     use super::*;
 
-    fn samples<K: Parts + ?Sized>(every: u32, bytes: usize) -> (Samples<K>, Arc<Budget>) {
+    fn samples<K: NoteKey + ?Sized>(every: u32, bytes: usize) -> (Samples<K>, Arc<Budget>) {
         let budget = Arc::new(Budget::new(None));
         let samples = Samples::<K>::new(&budget);
         samples.set(Some(Sampling { every: NonZeroU32::new(every).unwrap(), bytes }));

@@ -1,11 +1,11 @@
 //! The objects of a tree: a pool for each kind, and what is made of what.
 
 use super::digits::NUMBERS;
-use super::key::{Digit, Parts};
-use super::leaf::{Entries, LeafOf, Leaves, MOST_KEYS};
-use super::node::{AnySize, LAST, NODES, Node, Node4, Node14, Node56, Node256, NodeRef};
+use super::key::Digit;
+use super::kinds::{bytes, kind_number};
+use super::leaf::{Entries, LeafKey, LeafOf, Leaves, MOST_KEYS};
+use super::node::{AnySize, NODES, Node, Node4, Node14, Node56, Node256, NodeRef, places};
 use super::word::{Content, Kind, Word};
-use super::{kind_number, layout};
 use crate::domain::{Domain, Guard, Reclaim, Retired};
 use silvics_pool::{AllocError, Config, Packed, Packer, Placement, PoolStats, SlotAlloc};
 use silvics_sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Where nodes are whose places hold `C`.
-pub(super) struct Family<C: Content + 'static, P: Placement>
+pub(super) struct NodePools<C: Content + 'static, P: Placement>
 where
     C::Atomic: Send,
 {
@@ -26,20 +26,20 @@ where
 }
 
 /// What a node's places can hold, and what such nodes are called.
-pub(super) trait Placed: Content + 'static {
+pub(super) trait NodeContent: Content + 'static {
     /// By the number of places; of values there is none of four, as a leaf has as many.
     const KINDS: [Kind; 4];
 }
 
-impl Placed for Word {
+impl NodeContent for Word {
     const KINDS: [Kind; 4] = [Kind::Node4, Kind::Node14, Kind::Node56, Kind::Node256];
 }
 
-impl Placed for u64 {
+impl NodeContent for u64 {
     const KINDS: [Kind; 4] = [Kind::Values14, Kind::Values14, Kind::Values56, Kind::Values256];
 }
 
-impl<C: Placed, P: Placement> Family<C, P>
+impl<C: NodeContent, P: Placement> NodePools<C, P>
 where
     C::Atomic: Send,
 {
@@ -68,13 +68,13 @@ where
 }
 
 /// A pool for each kind of object, and the regions of hot ones, of all kinds.
-struct Slots<K: Parts + ?Sized, P: Placement> {
-    words: Family<Word, P>,
+struct Pools<K: LeafKey + ?Sized, P: Placement> {
+    words: NodePools<Word, P>,
     /// If there are nodes of values.
-    values: Option<Family<u64, P>>,
+    values: Option<NodePools<u64, P>>,
     leaves: K::Leaves<P>,
     hot: Packed,
-    /// What is in `hot`, in the order of `Parts::OBJECTS`.
+    /// What is in `hot`, in the order of `LeafKey::OBJECTS`.
     counts: [Count; MOST_KINDS],
 }
 
@@ -90,25 +90,25 @@ struct Count {
 
 /// All objects of a tree. What is retired, of whatever kind, is one batch for each thread: of a word its
 /// tag says what it leads to.
-pub(super) struct Home<K: Parts + ?Sized, P: Placement> {
-    slots: Arc<Slots<K, P>>,
-    retired: Retired<Slots<K, P>>,
+pub(super) struct Allocator<K: LeafKey + ?Sized, P: Placement> {
+    pools: Arc<Pools<K, P>>,
+    retired: Retired<Pools<K, P>>,
 }
 
 // SAFETY: allocators are shared by all threads.
-unsafe impl<K: Parts + ?Sized, P: Placement> Reclaim for Slots<K, P> {
+unsafe impl<K: LeafKey + ?Sized, P: Placement> Reclaim for Pools<K, P> {
     fn releases_whole(&self) -> bool {
-        Home::<K, P>::RELEASES_WHOLE
+        Allocator::<K, P>::RELEASES_WHOLE
     }
 
     unsafe fn reclaim(&self, object: NonNull<u8>) {
-        // SAFETY: `Home::retire` has retired it; the caller's promise.
+        // SAFETY: `Allocator::retire` has retired it; the caller's promise.
         unsafe { self.free(Word::from_raw(object)) };
     }
 }
 
-impl<K: Parts + ?Sized, P: Placement> Slots<K, P> {
-    fn values(&self) -> &Family<u64, P> {
+impl<K: LeafKey + ?Sized, P: Placement> Pools<K, P> {
+    fn values(&self) -> &NodePools<u64, P> {
         self.values.as_ref().expect("keys whose values lie in nodes")
     }
 
@@ -151,20 +151,20 @@ impl<K: Parts + ?Sized, P: Placement> Slots<K, P> {
     }
 }
 
-impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
+impl<K: LeafKey + ?Sized, P: Placement> Allocator<K, P> {
     /// Whether dropping it releases every object.
     pub(super) const RELEASES_WHOLE: bool = K::Leaves::<P>::RELEASES_WHOLE;
 
     pub(super) fn new(config: &Config, domain: &Domain) -> Self {
-        let slots = Arc::new(Slots {
-            words: Family::new(config),
-            values: K::DIRECT.then(|| Family::new(config)),
+        let pools = Arc::new(Pools {
+            words: NodePools::new(config),
+            values: K::DIRECT.then(|| NodePools::new(config)),
             leaves: K::Leaves::<P>::new(config),
             hot: Packed::new(config),
             counts: std::array::from_fn(|_| Count::default()),
         });
-        let retired = Retired::new(Arc::clone(&slots), domain.clone(), &config.budget);
-        Self { slots, retired }
+        let retired = Retired::new(Arc::clone(&pools), domain.clone(), &config.budget);
+        Self { pools, retired }
     }
 
     /// Something new. If memory is short, what this thread has retired is flushed and the attempt repeated
@@ -183,10 +183,10 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
 
     /// The node that every tree begins with.
     pub(super) fn root(&self, guard: &Guard) -> Result<NonNull<Node256<Word>>, AllocError> {
-        self.empty(&self.slots.words.full, 0, guard)
+        self.empty(&self.pools.words.full, 0, guard)
     }
 
-    fn empty<C: Placed, N: Node<C>>(
+    fn empty<C: NodeContent, N: Node<C>>(
         &self,
         slots: &P::Slots<N>,
         prefix: u64,
@@ -206,7 +206,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         place: Room,
         guard: &Guard,
     ) -> Result<Word, AllocError> {
-        self.sized(&self.slots.words, contents, place, guard)
+        self.sized(&self.pools.words, contents, place, guard)
     }
 
     /// The same of values.
@@ -216,13 +216,13 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         place: Room,
         guard: &Guard,
     ) -> Result<Word, AllocError> {
-        self.sized(self.slots.values(), contents, place, guard)
+        self.sized(self.pools.values(), contents, place, guard)
     }
 
     /// The smallest node with so many places.
-    fn sized<C: Placed>(
+    fn sized<C: NodeContent>(
         &self,
-        family: &Family<C, P>,
+        family: &NodePools<C, P>,
         contents: &[(Digit, C)],
         place: Room,
         guard: &Guard,
@@ -230,13 +230,9 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
     where
         C::Atomic: Send,
     {
-        // `node::limit` says how many go into nodes of lines.
-        let size = match contents.len() + place.more {
-            0..=4 if C::KINDS[0] != C::KINDS[1] => 0,
-            0..=14 => 1,
-            15..=48 => 2,
-            _ => 3,
-        };
+        let fits = |kind: &Kind| contents.len() + place.more <= places(*kind);
+        let first = usize::from(C::KINDS[0] == C::KINDS[1]);
+        let size = first + C::KINDS[first..3].iter().take_while(|kind| !fits(kind)).count();
         let (kind, depth) = (C::KINDS[size], place.depth);
         Ok(match size {
             0 => Word::node(kind, self.filled(&family.four, contents, place, guard)?, depth),
@@ -246,7 +242,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         })
     }
 
-    fn filled<C: Placed, N: Node<C>>(
+    fn filled<C: NodeContent, N: Node<C>>(
         &self,
         slots: &P::Slots<N>,
         contents: &[(Digit, C)],
@@ -261,7 +257,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
 
     /// The hot regions.
     pub(super) fn hot(&self) -> &Packed {
-        &self.slots.hot
+        &self.pools.hot
     }
 
     /// A copy of what a word leads to, in a hot region; nothing, if that is full. Under the lock of the node that
@@ -281,7 +277,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
                 NodeRef::Values(node) => packed(node, word, packer)?,
             }
         };
-        let count = &self.slots.counts[kind_number::<K>(word)];
+        let count = &self.pools.counts[kind_number::<K>(word)];
         count.objects.fetch_add(1, Ordering::Relaxed);
         count.bytes.fetch_add(bytes, Ordering::Relaxed);
         Some(copy)
@@ -310,12 +306,12 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         entries: &[(K::Ref<'_>, u64)],
         guard: &Guard,
     ) -> Result<Word, AllocError> {
-        self.alloc(|| self.slots.leaves.alloc(entries), guard)
+        self.alloc(|| self.pools.leaves.alloc(entries), guard)
     }
 
     /// The same at the first attempt, if there is memory at hand: for whoever can do without.
     pub(super) fn leaf_at_hand(&self, entries: &[(K::Ref<'_>, u64)]) -> Option<Word> {
-        self.slots.leaves.alloc(entries).ok()
+        self.pools.leaves.alloc(entries).ok()
     }
 
     /// A subtree of one entry more than a leaf takes, which part below the node that leads to it.
@@ -329,7 +325,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         let depth = K::parting(first.0, last.0);
         let place = Room::exact(K::before(first.0, depth), depth);
         let digit = |entry: &(K::Ref<'_>, u64)| K::digit(entry.0, depth);
-        if K::DIRECT && depth == LAST && entries.iter().all(|(_, value)| *value != u64::EMPTY) {
+        if K::is_direct(depth) && entries.iter().all(|(_, value)| *value != u64::EMPTY) {
             let mut contents = [(None, u64::EMPTY); MOST_KEYS + 1];
             for (content, entry) in contents.iter_mut().zip(entries) {
                 *content = (digit(entry), entry.1);
@@ -365,7 +361,7 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
     /// Nobody else has it, or can reach it any more.
     pub(super) unsafe fn free(&self, word: Word) {
         // SAFETY: the caller's promise.
-        unsafe { self.slots.free(word) };
+        unsafe { self.pools.free(word) };
     }
 
     /// Frees the subtree of a word.
@@ -386,21 +382,21 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
         }
     }
 
-    /// In the order of `Parts::OBJECTS`. What is in hot regions counts with its kind; the regions are told with
+    /// In the order of `LeafKey::OBJECTS`. What is in hot regions counts with its kind; the regions are told with
     /// those of the last one.
     pub(super) fn stats(&self) -> Vec<PoolStats> {
         let mut stats = Vec::new();
-        self.slots.words.stats(&mut stats);
-        if let Some(values) = &self.slots.values {
+        self.pools.words.stats(&mut stats);
+        if let Some(values) = &self.pools.values {
             values.stats(&mut stats);
         }
-        stats.extend(self.slots.leaves.stats());
-        for (stats, count) in stats.iter_mut().zip(&self.slots.counts) {
+        stats.extend(self.pools.leaves.stats());
+        for (stats, count) in stats.iter_mut().zip(&self.pools.counts) {
             stats.live_slots += count.objects.load(Ordering::Relaxed);
             stats.live_bytes += count.bytes.load(Ordering::Relaxed);
         }
         let leaves = stats.last_mut().expect("every tree has leaves");
-        leaves.regions.extend(self.slots.hot.regions());
+        leaves.regions.extend(self.pools.hot.regions());
         stats
     }
 
@@ -411,20 +407,8 @@ impl<K: Parts + ?Sized, P: Placement> Home<K, P> {
     /// See [`OrderedIndex::shrink`](crate::OrderedIndex::shrink).
     pub(super) fn shrink(&self) -> usize {
         self.retired.flush_unpinned();
-        let values = self.slots.values.as_ref().map_or(0, Family::shrink);
-        self.slots.words.shrink() + values + self.slots.leaves.shrink()
-    }
-}
-
-/// The bytes of what a word leads to.
-///
-/// # Safety
-/// It is not reclaimed.
-pub(super) unsafe fn bytes<K: Parts + ?Sized>(word: Word) -> usize {
-    match word.kind() {
-        // SAFETY: the caller's promise.
-        Kind::Leaf => unsafe { K::Leaf::from_word(word) }.bytes(),
-        _ => layout::<K>(word).size,
+        let values = self.pools.values.as_ref().map_or(0, NodePools::shrink);
+        self.pools.words.shrink() + values + self.pools.leaves.shrink()
     }
 }
 
@@ -451,26 +435,21 @@ impl Room {
 
     /// With places as a node has that is copied, so that the copy is of its kind.
     fn alike(word: Word, prefix: u64, filled: usize) -> Self {
-        let places = match word.kind() {
-            Kind::Leaf | Kind::Node4 => 4,
-            Kind::Node14 | Kind::Values14 => 14,
-            Kind::Node56 | Kind::Values56 => 48,
-            Kind::Node256 | Kind::Values256 => 256,
-        };
+        let places = places(word.kind());
         Self { prefix, depth: word.depth(), more: places - filled.min(places), end: false }
     }
 }
 
 /// Children for a new node, which are freed if it does not come to be.
-pub(super) struct Children<'h, K: Parts + ?Sized, P: Placement, const N: usize> {
-    home: &'h Home<K, P>,
+pub(super) struct Children<'h, K: LeafKey + ?Sized, P: Placement, const N: usize> {
+    alloc: &'h Allocator<K, P>,
     contents: [(Digit, Word); N],
     len: usize,
 }
 
-impl<'h, K: Parts + ?Sized, P: Placement, const N: usize> Children<'h, K, P, N> {
-    pub(super) fn new(home: &'h Home<K, P>) -> Self {
-        Self { home, contents: [(None, Word::NONE); N], len: 0 }
+impl<'h, K: LeafKey + ?Sized, P: Placement, const N: usize> Children<'h, K, P, N> {
+    pub(super) fn new(alloc: &'h Allocator<K, P>) -> Self {
+        Self { alloc, contents: [(None, Word::NONE); N], len: 0 }
     }
 
     /// Adds one that was made for this.
@@ -481,27 +460,27 @@ impl<'h, K: Parts + ?Sized, P: Placement, const N: usize> Children<'h, K, P, N> 
 
     /// The node with all of them.
     pub(super) fn node(mut self, place: Room, guard: &Guard) -> Result<Word, AllocError> {
-        let node = self.home.words(&self.contents[..self.len], place, guard)?;
+        let node = self.alloc.words(&self.contents[..self.len], place, guard)?;
         self.len = 0;
         Ok(node)
     }
 }
 
-impl<K: Parts + ?Sized, P: Placement, const N: usize> Drop for Children<'_, K, P, N> {
+impl<K: LeafKey + ?Sized, P: Placement, const N: usize> Drop for Children<'_, K, P, N> {
     fn drop(&mut self) {
         for (_, word) in &self.contents[..self.len] {
             // SAFETY: leaves made for a node that has not come to be.
-            unsafe { self.home.free(*word) };
+            unsafe { self.alloc.free(*word) };
         }
     }
 }
 
 /// A leaf that was made and is not linked yet; freed if it does not come to that.
-pub(super) struct Spare<'h, K: Parts + ?Sized, P: Placement>(&'h Home<K, P>, Word);
+pub(super) struct UnlinkedLeaf<'h, K: LeafKey + ?Sized, P: Placement>(&'h Allocator<K, P>, Word);
 
-impl<'h, K: Parts + ?Sized, P: Placement> Spare<'h, K, P> {
-    pub(super) fn new(home: &'h Home<K, P>, word: Word) -> Self {
-        Self(home, word)
+impl<'h, K: LeafKey + ?Sized, P: Placement> UnlinkedLeaf<'h, K, P> {
+    pub(super) fn new(alloc: &'h Allocator<K, P>, word: Word) -> Self {
+        Self(alloc, word)
     }
 
     pub(super) fn word(&self) -> Word {
@@ -514,7 +493,7 @@ impl<'h, K: Parts + ?Sized, P: Placement> Spare<'h, K, P> {
     }
 }
 
-impl<K: Parts + ?Sized, P: Placement> Drop for Spare<'_, K, P> {
+impl<K: LeafKey + ?Sized, P: Placement> Drop for UnlinkedLeaf<'_, K, P> {
     fn drop(&mut self) {
         // SAFETY: not linked.
         unsafe { self.0.free(self.1) };
@@ -523,7 +502,7 @@ impl<K: Parts + ?Sized, P: Placement> Drop for Spare<'_, K, P> {
 
 /// Puts these into a node that is not linked yet, and has room for them; with a place for the end, if there must be
 /// one.
-fn fill<C: Placed, N: Node<C>>(node: &N, contents: &[(Digit, C)], end: bool) {
+fn fill<C: NodeContent, N: Node<C>>(node: &N, contents: &[(Digit, C)], end: bool) {
     // The end first: other digits may have filled the line that it must be in.
     let reserved = end && !contents.iter().any(|(digit, _)| digit.is_none());
     let mut added = !reserved || node.add::<false>(None, C::EMPTY);
@@ -542,11 +521,11 @@ pub(super) fn hot_layout(kind: Kind, bytes: usize) -> Layout {
 }
 
 /// A copy of a node, of the same kind, in a hot region; nothing, if that is full.
-fn packed<C: Placed>(node: AnySize<'_, C>, word: Word, packer: &mut Packer<'_>) -> Option<Word>
+fn packed<C: NodeContent>(node: AnySize<'_, C>, word: Word, packer: &mut Packer<'_>) -> Option<Word>
 where
     C::Atomic: Send,
 {
-    fn put<C: Placed, N: Node<C>>(
+    fn put<C: NodeContent, N: Node<C>>(
         contents: &[(Digit, C)],
         prefix: u64,
         packer: &mut Packer<'_>,
@@ -571,7 +550,10 @@ where
 }
 
 /// Gives `then` what is in a node, for a copy of it.
-pub(super) fn copied<C: Placed, R>(node: AnySize<'_, C>, then: impl FnOnce(&[(Digit, C)]) -> R) -> R
+pub(super) fn copied<C: NodeContent, R>(
+    node: AnySize<'_, C>,
+    then: impl FnOnce(&[(Digit, C)]) -> R,
+) -> R
 where
     C::Atomic: Send,
 {

@@ -1,18 +1,17 @@
 //! Lookups.
 
+use super::ArtKey;
 use super::ArtTree;
-use super::key::{ArtKey, Parts};
-use super::layout;
-use super::leaf::LeafOf;
-use super::node::{LINE, Node, PREFIX, Place, full, header, line_of, place};
+use super::kinds::layout;
+use super::leaf::{LeafKey, LeafOf};
+use super::node::{AnyPlace, LINE, Node, PREFIX, full, header, place};
 use super::word::{ABSENT, Content, Kind, Word};
 use crate::domain::Guard;
 use silvics_layout::record::{Read, Why};
 use silvics_pool::Placement;
-use silvics_sync::prefetch;
 
 /// What a search reads of a node: the place it comes to, and the keys in its line.
-pub(super) fn reads<K: Parts + ?Sized, A>(
+pub(super) fn reads<K: LeafKey + ?Sized, A>(
     word: Word,
     place: Option<&A>,
     why: Why,
@@ -30,7 +29,7 @@ pub(super) fn reads<K: Parts + ?Sized, A>(
 }
 
 /// What a search for a key reads of the leaf where it ends.
-fn leaf_reads<K: Parts + ?Sized>(word: Word, key: K::Ref<'_>) -> impl Iterator<Item = Read> {
+fn leaf_reads<K: LeafKey + ?Sized>(word: Word, key: K::Ref<'_>) -> impl Iterator<Item = Read> {
     // SAFETY: read under the guard.
     let leaf = unsafe { K::Leaf::from_word(word) };
     let (layout, object) = (layout::<K>(word), word.object());
@@ -43,23 +42,10 @@ fn leaf_reads<K: Parts + ?Sized>(word: Word, key: K::Ref<'_>) -> impl Iterator<I
 }
 
 /// What comes of a step of a lookup.
-enum Next {
+pub(super) enum Next {
     Ends(Option<u64>),
     /// It goes on at a node or leaf.
     At(Word),
-}
-
-/// How many descents of a batch are under way at once: more than a core has line fill buffers (10 to 16).
-pub(super) const GROUP: usize = 16;
-
-/// A descent of a batch.
-#[derive(Clone, Copy)]
-struct Lane {
-    /// Which key it is for.
-    at: usize,
-    /// What has been prefetched for it, and the depth of the node that leads there.
-    word: Word,
-    above: usize,
 }
 
 impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
@@ -88,7 +74,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
 
     /// What the root leads to.
     #[inline(always)]
-    fn first(&self, key: K::Ref<'_>) -> Word {
+    pub(super) fn first(&self, key: K::Ref<'_>) -> Word {
         // SAFETY: it lives as long as the tree.
         let place = unsafe { self.root.as_ref() }.find(K::digit(key, 0));
         P::saw(|| reads::<K, _>(self.root_word(), place, Why::Step));
@@ -100,7 +86,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     /// # Safety
     /// What the word leads to is not reclaimed meanwhile.
     #[inline(always)]
-    unsafe fn step(word: Word, above: usize, key: K::Ref<'_>) -> Next {
+    pub(super) unsafe fn step(word: Word, above: usize, key: K::Ref<'_>) -> Next {
         // The most frequent kind first: what is at its place can be loaded without another branch.
         if word.kind() == Kind::Node256 {
             // SAFETY: the caller's promise.
@@ -129,13 +115,13 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         }
         // SAFETY: the caller's promise.
         match unsafe { place(word, K::digit(key, depth)) } {
-            Place::Value(place) => {
+            AnyPlace::Value(place) => {
                 P::saw(|| reads::<K, _>(word, place, Why::Found));
                 // Not decided by a branch: the next lookup can begin while this one waits for memory.
                 let value = place.map_or(ABSENT, u64::load); // LP(get)
                 Next::Ends((value != ABSENT).then_some(value))
             }
-            Place::Word(place) => {
+            AnyPlace::Word(place) => {
                 P::saw(|| reads::<K, _>(word, place, Why::Step));
                 Next::At(place.map_or(Word::NONE, Word::load))
             }
@@ -155,73 +141,5 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         P::saw(|| [layout::<K>(word).read(word.object(), PREFIX, 8, Why::Step)]);
         // SAFETY: the caller's promise.
         K::before(key, depth) != unsafe { header(word) }.prefix
-    }
-
-    /// Looks up many keys, a group of them at once: each in turn makes a step, and asks for the lines of its
-    /// next one, which come while the others make theirs (asynchronous memory access chaining; Kocberber,
-    /// Falsafi, Grot, VLDB 2015).
-    pub(super) fn find_many<'k>(
-        &self,
-        len: usize,
-        key: impl Fn(usize) -> K::Ref<'k>,
-        _guard: &Guard,
-        mut found: impl FnMut(usize, Option<u64>),
-    ) {
-        let mut lanes = [Lane { at: 0, word: Word::NONE, above: 0 }; GROUP];
-        let mut busy = len.min(GROUP);
-        for (at, lane) in lanes[..busy].iter_mut().enumerate() {
-            *lane = self.enter(at, key(at));
-        }
-        let mut next = busy;
-        while busy > 0 {
-            let mut lane = 0;
-            while lane < busy {
-                let Lane { at, word, above } = lanes[lane];
-                // SAFETY: read under the guard.
-                match unsafe { Self::step(word, above, key(at)) } {
-                    Next::At(next) => {
-                        Self::prefetch(next, word.depth(), key(at));
-                        lanes[lane] = Lane { at, word: next, above: word.depth() };
-                        lane += 1;
-                    }
-                    Next::Ends(value) => {
-                        found(at, value);
-                        if next < len {
-                            lanes[lane] = self.enter(next, key(next));
-                            next += 1;
-                            lane += 1;
-                        } else {
-                            busy -= 1;
-                            lanes[lane] = lanes[busy];
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Begins a descent.
-    #[inline(always)]
-    fn enter(&self, at: usize, key: K::Ref<'_>) -> Lane {
-        let word = self.first(key);
-        Self::prefetch(word, 0, key);
-        Lane { at, word, above: 0 }
-    }
-
-    /// Asks for the lines that `step` will read.
-    #[inline(always)]
-    fn prefetch(word: Word, above: usize, key: K::Ref<'_>) {
-        let object = word.object().cast::<u8>();
-        if word.kind() == Kind::Leaf {
-            // None leads to address 0, which does no harm.
-            prefetch(object);
-            prefetch(object.wrapping_add(LINE - 1));
-            return;
-        }
-        let depth = word.depth();
-        if K::DIRECT && depth > above + 1 {
-            prefetch(object);
-        }
-        prefetch(object.wrapping_add(line_of(word.kind(), K::digit(key, depth))));
     }
 }

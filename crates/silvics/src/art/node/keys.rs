@@ -1,25 +1,27 @@
 //! The key bytes of a node's places.
 
-use super::digits::Digits;
-use super::key::Digit;
-use super::word::Content;
+use crate::art::digits::Digits;
+use crate::art::key::Digit;
+use crate::art::word::Content;
 use silvics_sync::atomic::{AtomicU64, Ordering};
 
-/// So many in a word.
+/// The number of key bytes that a word has room for.
 pub(super) const IN_WORD: usize = 7;
 
-/// The key bytes of up to seven places in a word, the first place's lowest; above them how many there are,
-/// and in the highest bit whether the last place is that of keys that end here: one load tells all.
+/// The key bytes of up to seven places, in one word, so that one load reads them all.
+///
+/// The byte of the first place is the lowest. Above the bytes lies their number. The highest bit says
+/// whether the last place belongs to the end.
 pub(super) struct Keys(AtomicU64);
 
-/// What such a word holds.
+/// The keys of a line, as loaded.
 #[derive(Clone, Copy)]
 pub(super) struct Held(u64);
 
 impl Held {
     const END: u64 = 1 << 63;
 
-    /// How many bytes.
+    /// The number of bytes.
     #[inline(always)]
     fn len(self) -> usize {
         (self.0 >> 56 & 7) as usize
@@ -31,22 +33,23 @@ impl Held {
         self.0 & Self::END != 0
     }
 
-    /// Whether all of so many places belong to somebody.
+    /// Whether every one of `places` places belongs to a digit.
     #[inline(always)]
     pub(super) fn fills(self, places: usize) -> bool {
         self.len() + usize::from(self.has_end()) == places
     }
 
-    /// The place of a byte.
+    /// The number of a byte's place.
     #[inline(always)]
     fn find(self, byte: u8) -> Option<usize> {
         let at = self.first(byte);
-        // What is no key has the number of a place that is not used.
+        // A byte that is not a key was found beyond the keys.
         (at < self.len()).then_some(at)
     }
 
-    /// Which of the word's bytes is the first that equals this one, 7 if it is none of the others. In fewer
-    /// instructions than by arithmetic: processors overlap as many lookups as fit into their reorder buffers.
+    /// The position of the first byte of the word that equals `byte`, or 7 if none of the lower seven
+    /// does. This takes fewer instructions than arithmetic does, and processors overlap as many
+    /// lookups as fit into their reorder buffers.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn first(self, byte: u8) -> usize {
@@ -54,7 +57,7 @@ impl Held {
             _mm_cmpeq_epi8, _mm_cvtsi32_si128, _mm_cvtsi64_si128, _mm_movemask_epi8,
             _mm_shufflelo_epi16, _mm_unpacklo_epi8,
         };
-        // SAFETY: every such processor has SSE2.
+        // SAFETY: every x86-64 processor has SSE2.
         let equal = unsafe {
             let one = _mm_cvtsi32_si128(i32::from(byte));
             let all = _mm_shufflelo_epi16::<0>(_mm_unpacklo_epi8(one, one));
@@ -69,24 +72,24 @@ impl Held {
         self.first_by_arithmetic(byte)
     }
 
-    /// The same on any processor.
+    /// [`Held::first`] for any processor.
     #[cfg(any(all(test, not(any(silvics_loom, silvics_shuttle))), not(target_arch = "x86_64")))]
     #[inline(always)]
     fn first_by_arithmetic(self, byte: u8) -> usize {
         const LOW: u64 = 0x0101_0101_0101_0101;
-        // A zero byte borrows; what is above it may be wrong, and the lowest is right (Warren, "Hacker's
+        // A zero byte borrows, so bytes above it may be wrong; the lowest is right (Warren, "Hacker's
         // delight", section 6-1).
         let different = self.0 ^ (LOW * u64::from(byte));
         let zeros = different.wrapping_sub(LOW) & !different & (LOW << 7);
         ((zeros | 1 << 63).trailing_zeros() / 8) as usize
     }
 
-    /// The byte's place among these.
+    /// The place of a byte, among the places of its line.
     #[inline(always)]
     pub(super) fn place<A>(self, byte: u8, places: &[A]) -> Option<&A> {
         let at = self.find(byte)?;
         debug_assert!(at < places.len());
-        // SAFETY: `add` gives no more keys to a word than it has places.
+        // SAFETY: I4: a line has no more keys than places, as `Keys::add` sees to.
         Some(unsafe { places.get_unchecked(at) })
     }
 
@@ -94,7 +97,7 @@ impl Held {
         Self((self.0 | u64::from(byte) << (8 * self.len())) + (1 << 56))
     }
 
-    /// The number of each digit that has one of so many places, and the place.
+    /// Calls `call` with the number of each digit that has a place, and the number of the place.
     #[inline(always)]
     pub(super) fn each(self, places: usize, mut call: impl FnMut(u16, usize)) {
         (0..self.len()).for_each(|at| call(u16::from((self.0 >> (8 * at)) as u8) + 1, at));
@@ -119,7 +122,7 @@ impl Keys {
         Held(self.0.load(Ordering::SeqCst))
     }
 
-    /// The place of a digit among these, of which there are as many as keys at least.
+    /// The place of a digit, among the places of its line.
     #[inline(always)]
     pub(super) fn place<'n, A>(&self, digit: Digit, places: &'n [A]) -> Option<&'n A> {
         let held = self.load();
@@ -129,8 +132,8 @@ impl Keys {
         }
     }
 
-    /// Under the lock or before the node is linked: gives one of these places, if one is left, to a digit
-    /// that has none.
+    /// Gives one of these places to a digit that has none. Returns false if no place is left. The
+    /// caller holds the lock, or without `SHARED` the node is not linked yet.
     pub(super) fn add<C: Content, const SHARED: bool>(
         &self,
         digit: Digit,
