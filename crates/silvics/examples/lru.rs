@@ -1,8 +1,10 @@
-//! A cache that evicts what was used longest ago: `cargo run --release -p silvics --example lru`.
+//! A cache that evicts the least recently used entry:
+//! `cargo run --release -p silvics --example lru`.
 //!
-//! Entries are by key, and a second map by the time of their last use tells whom to evict. A use moves the entry there: puts
-//! it in at the new time, makes the entry say so, and takes the old time away. Who evicts pops the
-//! oldest time, and removes the entry if that is still its last use.
+//! One map holds the entries by key. A second map holds their keys by the time of the last use. A
+//! use inserts the key at the new time, writes the new time into the entry, and removes the old
+//! time. To evict, a thread pops the oldest time, and removes the entry if this is still its last
+//! use.
 
 use silvics::Map;
 use silvics_sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +30,7 @@ impl Lru {
     }
 
     fn get(&self, key: &str, load: impl FnOnce() -> Arc<str>) -> Arc<str> {
-        // Relaxed: a number for each use; the maps order what matters.
+        // Relaxed: each use needs a number of its own; the maps order everything else.
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
         self.by_use.insert(now, key.to_string());
         let entries = self.entries.pin();
@@ -43,13 +45,13 @@ impl Lru {
         }
         let page = load();
         if let Some(other) = entries.insert(key, Cached { page: page.clone(), used: now }) {
-            self.by_use.remove(other.used); // another thread was as quick
+            self.by_use.remove(other.used); // another thread loaded it too
         }
         while entries.len() > self.capacity && self.evict() {}
         page
     }
 
-    /// Removes the entry that was used longest ago; whether there was any time to look at.
+    /// Removes the entry of the oldest use, and returns whether there was such a use.
     fn evict(&self) -> bool {
         let Some((used, key)) = self.by_use.pop_first() else { return false };
         let _kept = self.entries.pin().remove_if(&*key, |entry| entry.used == used).is_err();
@@ -67,7 +69,7 @@ fn main() {
                 let mut random = thread + 1;
                 for _ in 0..100_000 {
                     random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    let number = (random >> 33) % 2000; // squared: small ones are asked for more often
+                    let number = (random >> 33) % 2000; // squared: small ones are used more often
                     let key = format!("page/{}", number * number / 1000);
                     let page = cache.get(&key, || {
                         loads.fetch_add(1, Ordering::Relaxed);

@@ -1,12 +1,13 @@
 //! An order book: `cargo run --release -p silvics --example order_book`.
 //!
-//! Orders of a side are by price, then by when they came. The best bid is the last entry, the best ask the first one, and
-//! both can be told, and taken, while other threads place and cancel orders.
+//! The orders of a side are sorted by price, then by their time. The best bid is the last entry,
+//! and the best ask is the first one. A thread can read and take both while other threads place and
+//! cancel orders.
 
 use silvics::{Key, Map};
 use silvics_sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// Where an order stands: in the order of its fields.
+/// The position of an order: by price, then by number.
 #[derive(Key, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     price: u32,
@@ -15,9 +16,10 @@ struct Place {
 
 #[derive(Default)]
 struct Book {
-    /// How much is wanted, or offered.
+    /// The amounts that are offered.
     asks: Map<Place, u64>,
-    /// Of equal prices the older order is served first, so that their numbers count down.
+    /// The amounts that are wanted. Among equal prices the older order is served first, so the
+    /// numbers of bids count down.
     bids: Map<Place, u64>,
     orders: AtomicU64,
 }
@@ -45,12 +47,12 @@ impl Book {
         self.bids.last().map(|(place, _)| place.price)
     }
 
-    /// Buys at the best ask, whatever it is; how much it was.
+    /// Buys at the best ask, and returns the amount.
     fn take_ask(&self) -> u64 {
         self.asks.pop_first().map_or(0, |(_, amount)| *amount)
     }
 
-    /// How much is offered up to a price.
+    /// The amount that is offered up to a price.
     fn depth(&self, price: u32) -> u64 {
         let asks = self.asks.pin();
         asks.range(..Place { price: price + 1, number: 0 }).map(|(_, amount)| *amount).sum()

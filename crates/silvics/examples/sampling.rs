@@ -1,4 +1,5 @@
-//! What sampling costs: lookups of a tree with it off and on, in turns, medians and their ratio.
+//! Measures the cost of sampling: lookups of a tree with sampling off and on, in turns. It prints
+//! the medians and their ratio.
 //!
 //! `cargo run --release -p silvics --example sampling -- [keys] [every]`
 
@@ -11,13 +12,13 @@ use std::time::Instant;
 const LOOKUPS: u64 = 200_000;
 const ROUNDS: usize = 301;
 
-/// Numbers without a pattern.
+/// Scrambles the bits of a number, so that consecutive numbers show no pattern.
 fn mixed(n: u64) -> u64 {
     let n = (n ^ (n >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (n ^ (n >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB)
 }
 
-/// Nanoseconds of a lookup.
+/// The nanoseconds that a lookup takes.
 fn lookups(tree: &ArtTree, keys: u64, key: impl Fn(u64) -> u64) -> f64 {
     let (guard, began) = (tree.domain().pin(), Instant::now());
     for n in 0..LOOKUPS {

@@ -1,10 +1,10 @@
-//! A table with a secondary index, kept in step without a lock over both:
+//! A table with a secondary index, kept consistent without a lock over both:
 //! `cargo run --release -p silvics --example secondary_index`.
 //!
-//! Rows are by number, and a set of (city, number) finds those of a city. The row is the truth: an entry of the index
-//! only says where to look, and is believed if the row agrees. So one that is left over does no harm; and that none is
-//! missing is what writers see to: whoever puts a row adds its entry when the row is there, and whoever takes
-//! an entry away looks at the row afterwards.
+//! A map holds rows by number, and a set of (city, number) finds the rows of a city. The row
+//! decides: an entry of the set only says where to look, and counts if the row agrees. So a stale
+//! entry does no harm. Writers make sure that no entry is missing: a thread that puts a row adds
+//! its entry afterwards, and a thread that removes an entry looks at the row afterwards.
 
 use silvics::map::{Compute, Operation};
 use silvics::{Map, Set};
@@ -39,7 +39,7 @@ impl People {
         }
     }
 
-    /// Takes an entry away; puts it back if the row has come to the city again meanwhile.
+    /// Removes an entry, and adds it again if the row has returned to the city meanwhile.
     fn forget(&self, city: &str, number: u64) {
         self.by_city.remove((city, number));
         let lives_there =

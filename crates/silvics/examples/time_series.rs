@@ -1,7 +1,8 @@
-//! The last minute of measurements, per sensor: `cargo run --release -p silvics --example time_series`.
+//! The last minute of measurements, per sensor:
+//! `cargo run --release -p silvics --example time_series`.
 //!
-//! Keys are (sensor, time), so that a sensor's measurements lie in order of time. Writers append, one thread forgets what is
-//! too old, and readers sum up a window while they do.
+//! Keys are (sensor, time), so the measurements of a sensor lie in order of time. Writers append,
+//! one thread removes old measurements, and readers sum up a window at the same time.
 
 use silvics::Map;
 use silvics_sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,7 +1,8 @@
 //! A service of many tasks over one map: `cargo run --release -p silvics --example tokio_service`.
 //!
-//! Calls of the map never wait, so that tasks make them in place. What they lend is used before the next `await`, or held
-//! across it under an owned pin; a scan over several `await`s has a cursor, which holds nothing back.
+//! Calls of the map never wait for a task, so tasks make them in place. A borrowed value is used
+//! before the next `await`, or is held across it under an owned pin. A scan over several `await`s
+//! uses a cursor, which holds no pin between calls.
 
 use silvics::Map;
 use silvics::map::{Compute, Operation};
@@ -10,7 +11,7 @@ use tokio::task::yield_now;
 
 type Accounts = Map<String, u64>;
 
-/// Takes from an account, unless too little is there.
+/// Takes the amount from an account, and returns false if the balance is too small.
 fn withdraw(accounts: &Accounts, name: &str, amount: u64) -> bool {
     let take = |balance: Option<&u64>| match balance {
         Some(balance) if *balance >= amount => Operation::Insert(balance - amount),
@@ -31,7 +32,7 @@ async fn transfers(accounts: Arc<Accounts>, task: usize) -> u64 {
     for round in 0..2000 {
         let (from, to) = (format!("{:03}", (task + round) % 100), format!("{:03}", round % 100));
         if withdraw(&accounts, &from, 7) {
-            yield_now().await; // a message to the other bank, say
+            yield_now().await; // for example, a message to the other bank
             deposit(&accounts, &to, 7);
             made += 1;
         }
@@ -39,20 +40,20 @@ async fn transfers(accounts: Arc<Accounts>, task: usize) -> u64 {
     made
 }
 
-/// Sends the lines of a log, which are out of it when they are sent.
+/// Clears a log and sends its lines, which stay valid under an owned pin.
 async fn send(log: Arc<Map<u64, String>>) -> usize {
     let mut sent = 0;
     let view = log.pin_owned();
     let lines: Vec<_> = (0..100).filter_map(|line| view.get(line)).collect();
     log.clear();
     for text in lines {
-        yield_now().await; // on whatever thread it goes on
-        sent += text.len(); // still there
+        yield_now().await; // may continue on another thread
+        sent += text.len(); // still valid
     }
     sent
 }
 
-/// All balances, read while others change them.
+/// Reads all balances while other tasks change them, and returns their number.
 async fn audit(accounts: Arc<Accounts>) -> usize {
     let (mut cursor, mut seen) = (accounts.cursor(), 0);
     while cursor.next() {

@@ -1,4 +1,5 @@
-//! What recording and checking cost: `cargo run --release -p silvics-testkit --example recording`.
+//! Measures the cost of recording and checking:
+//! `cargo run --release -p silvics-testkit --example recording`.
 
 use silvics::{BronsonTree, NatarajanTree, Options, SkipList};
 use silvics_testkit::clock::Clock;
@@ -7,7 +8,7 @@ use silvics_testkit::verify::{self, AllScans, NoScans, Plan, Scans, Until, verif
 use silvics_testkit::{ScanSubject, Subject};
 use std::time::{Duration, Instant};
 
-/// One thread, one key after the other: bare calls, and the same calls recorded.
+/// Prints the time of a bare call and of a recorded one, made by one thread over keys in turn.
 fn cost<I: Subject>(name: &str, clock: &Clock) {
     const CALLS: u32 = 2_000_000;
     let keys = verify::keys::<I>();
