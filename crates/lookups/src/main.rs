@@ -2,8 +2,8 @@
 
 use silvics::bst::{bronson, build, ellen, natarajan, ticket};
 use silvics::{
-    ArtTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Options,
-    OrderedIndex, Pooled, RamachandranTree, SkipList, TicketTree,
+    ArtTree, BronsonTree, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
+    Options, OrderedIndex, PinIndex, Pooled, RamachandranTree, SkipList, TicketTree,
 };
 use std::process::ExitCode;
 
@@ -36,7 +36,7 @@ fn key(number: u64) -> u64 {
 }
 
 #[inline(never)]
-fn lookups<I: OrderedIndex<Key = u64>>(count: u64) -> u64 {
+fn lookups<I: Create + OrderedIndex<Key = u64>>(count: u64) -> u64 {
     let Ok(index) = I::with_options(&Options::default()) else { return 0 };
     let index = index.pin();
     for number in 0..KEYS {

@@ -4,7 +4,7 @@
 //! `cargo run --release -p silvics --example sampling -- [keys] [every]`
 
 use silvics::art::hot::Sampling;
-use silvics::{ArtTree, Options, OrderedIndex};
+use silvics::{ArtTree, Lookup, Options};
 use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::time::Instant;

@@ -80,7 +80,7 @@ impl fmt::Display for BulkLoadError {
     }
 }
 
-/// Why [`crate::OrderedIndex::insert_many`] stopped: memory could not be had for an entry.
+/// Why [`crate::Batches::insert_many`] stopped: memory could not be had for an entry.
 ///
 /// The entries before that one are inserted, and what they replaced has been told; the index is
 /// otherwise as it was. So the batch goes on at `entries[done..]`.

@@ -28,10 +28,10 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 /// How a key of index `I` is passed.
-pub type KeyRef<'a, I> = <<I as OrderedIndex>::Key as IndexKey>::Ref<'a>;
+pub type KeyRef<'a, I> = <<I as Lookup>::Key as IndexKey>::Ref<'a>;
 
 /// An owned key of index `I`.
-pub type OwnedKey<I> = <<I as OrderedIndex>::Key as IndexKey>::Owned;
+pub type OwnedKey<I> = <<I as Lookup>::Key as IndexKey>::Owned;
 
 /// How an index is set up.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +40,7 @@ pub struct Options {
     pub pages: Pages,
     /// The most bytes it may hold from the system; `None` for no limit. Of no meaning beside a `budget`.
     pub memory_limit: Option<usize>,
-    /// What it shares a limit with: its bytes are on this account then, which [`OrderedIndex::bytes`] tells the sum
+    /// What it shares a limit with: its bytes are on this account then, which [`Lookup::bytes`] tells the sum
     /// of. `None` for one of its own.
     pub budget: Option<Arc<Budget>>,
     /// The domain it reclaims through; `None` for one of its own.
@@ -73,23 +73,48 @@ impl Options {
     }
 }
 
-/// A concurrent map from keys to 8-byte words, ordered by key.
-pub trait OrderedIndex: Send + Sync + Sized {
-    /// What it is keyed by.
+/// Indexes that are made from [`Options`].
+pub trait Create: Sized {
+    /// Makes an empty index. Fails if its first nodes cannot be allocated.
+    fn with_options(options: &Options) -> Result<Self, AllocError>;
+}
+
+/// A concurrent map from keys to 8-byte words, ordered by key: the part that reads.
+///
+/// This trait, [`OrderedIndex`] and [`Batches`] are object-safe: [`crate::dynamic`] builds on that.
+pub trait Lookup: Send + Sync {
+    /// The type of the keys.
     type Key: IndexKey + ?Sized;
 
-    /// An empty index. Fails if its first nodes cannot be had.
-    fn with_options(options: &Options) -> Result<Self, AllocError>;
-
-    /// The domain whose guards its operations take.
+    /// The domain whose guards the operations take.
     fn domain(&self) -> &Domain;
 
-    /// The value of `key`. Writes nothing (`citrus`: a line of its own), takes no lock.
+    /// Returns the value of `key`. Writes no memory that another thread reads (`citrus`: a line
+    /// of the calling thread), and takes no lock.
     fn get(&self, key: KeyRef<'_, Self>, guard: &Guard) -> Option<u64>;
 
-    /// Brings `key` from the state it is found in to the one that `verb` makes of it, in one step,
-    /// and returns the state found. The writing verbs below are this one, with its linearization
-    /// points.
+    /// The number of keys that are present. It is exact while no thread writes; otherwise each
+    /// concurrent operation may or may not be counted. O(threads).
+    fn len(&self) -> usize;
+
+    /// Whether [`Lookup::len`] is zero.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes that the index holds from the system, exactly: live, retired and free slots, slab
+    /// and region headers, thread caches. O(1).
+    fn bytes(&self) -> usize;
+
+    /// One entry for each pool: the objects in it, their addresses and their pages. O(slabs).
+    fn pool_stats(&self) -> Vec<PoolStats>;
+}
+
+/// The verbs that write to an index. All of them are uses of [`OrderedIndex::update`].
+pub trait OrderedIndex: Lookup {
+    /// Brings `key` from the state it is found in to the state that `verb` makes of it, in one
+    /// step, and returns the state found. The writing verbs below are uses of this one, with its
+    /// linearization points.
     fn update(
         &self,
         key: KeyRef<'_, Self>,
@@ -97,8 +122,8 @@ pub trait OrderedIndex: Send + Sync + Sized {
         guard: &Guard,
     ) -> Result<Option<u64>, AllocError>;
 
-    /// Put-if-absent: inserts `key` with `value` unless it is present; the present value comes
-    /// back in [`TryInsertError::Occupied`].
+    /// Put-if-absent: inserts `key` with `value` unless the key is present. A present value is
+    /// returned in [`TryInsertError::Occupied`].
     #[inline]
     fn try_insert(
         &self,
@@ -110,7 +135,7 @@ pub trait OrderedIndex: Send + Sync + Sized {
         found.map_or(Ok(()), |present| Err(TryInsertError::Occupied(present)))
     }
 
-    /// Upsert: `key` has `value` afterwards; returns the value it replaced, `None` if the key was
+    /// Upsert: gives `key` the value `value`. Returns the value it replaced, `None` if the key was
     /// absent.
     #[inline]
     fn insert(
@@ -122,8 +147,8 @@ pub trait OrderedIndex: Send + Sync + Sized {
         self.update(key, Update::Insert(value), guard)
     }
 
-    /// Removes `key` and returns its value, `None` if it was absent. (Some structures allocate to
-    /// remove: a descriptor, or a copy of a relocated node.)
+    /// Removes `key` and returns its value, `None` if it was absent. Some structures allocate to
+    /// remove: a descriptor, or a copy of a relocated node.
     #[inline]
     fn remove(&self, key: KeyRef<'_, Self>, guard: &Guard) -> Result<Option<u64>, AllocError> {
         self.update(key, Update::Remove, guard)
@@ -131,8 +156,8 @@ pub trait OrderedIndex: Send + Sync + Sized {
 
     /// Brings `key` from state `expected` to state `new` in one step; `None` is the state
     /// *absent*. So `(None, Some(v))` inserts, `(Some(u), Some(v))` replaces, `(Some(u), None)`
-    /// removes, and `(None, None)` asserts absence. Any other state found is the error
-    /// [`CompareExchangeError::Mismatch`].
+    /// removes, and `(None, None)` asserts absence. If the key is found in any other state, the
+    /// error is [`CompareExchangeError::Mismatch`].
     #[inline]
     fn compare_exchange(
         &self,
@@ -145,26 +170,41 @@ pub trait OrderedIndex: Send + Sync + Sized {
         if found == expected { Ok(()) } else { Err(CompareExchangeError::Mismatch(found)) }
     }
 
-    /// Looks up every key of `keys`, writing each one's value to the same place in `values`; the
-    /// shorter slice decides how many. Each lookup is linearizable, the batch is not one moment, and
-    /// its lookups take effect in any order. Keys may be repeated.
+    /// Returns memory to the system and returns the number of bytes: the slabs without an object
+    /// in use, after it has freed the retired objects that no guard protects. It finds the objects
+    /// that this thread retired and those of sealed batches. The free slots that other threads
+    /// cache stay, and so does each slab that holds one. Objects are not moved.
+    ///
+    /// Call it after most of an index was removed, and not under a guard. O(slabs); writers that
+    /// need a new slab wait meanwhile. An index without pools returns 0.
+    fn shrink(&self) -> usize {
+        0
+    }
+}
+
+/// Operations on many keys. A structure may descend to several keys at once, so that their cache
+/// misses overlap.
+///
+/// A batch is not atomic: each of its operations is linearizable by itself.
+pub trait Batches: OrderedIndex {
+    /// Looks up every key of `keys` and writes its value to the same position in `values`; the
+    /// shorter slice decides how many. The lookups take effect in any order. Keys may be repeated.
     fn get_many(&self, keys: &[KeyRef<'_, Self>], values: &mut [Option<u64>], guard: &Guard) {
         for (key, value) in keys.iter().zip(values) {
             *value = self.get(<Self::Key as IndexKey>::shorten(*key), guard);
         }
     }
 
-    /// [`OrderedIndex::insert`] of every entry of `entries`, in their order: each is one linearizable
-    /// upsert, the batch is not one moment. Of entries with the same key the last one wins, and each
-    /// replaces the one before it. What an entry replaced is written to the same place in `replaced`,
-    /// which may be shorter (`&mut []`: nobody asks) or longer; places beyond are left as they are.
-    /// Returns how many of the keys were absent.
+    /// Calls [`OrderedIndex::insert`] for every entry of `entries`, in order. If a key occurs
+    /// twice, the later entry replaces the earlier one. The value that an entry replaced is written
+    /// to the same position in `replaced`, which may be shorter (even `&mut []`) or longer;
+    /// positions beyond the entries stay as they are. Returns how many of the keys were absent.
     ///
-    /// If memory cannot be had for an entry, [`InsertManyError::done`] tells which one: all before it are
-    /// inserted and have their places in `replaced` written; it and those behind it are not, and have
-    /// not. A panic leaves it the same, without the number.
+    /// If an allocation fails, [`InsertManyError::done`] is the number of the entry it failed for:
+    /// all entries before it are inserted, and their positions in `replaced` are written; that
+    /// entry and those behind it are not inserted. A panic has the same effect, without the number.
     ///
-    /// The guard is held throughout, so that the size of a batch decides how long a pin lasts.
+    /// The guard is held throughout, so the size of a batch decides how long a pin lasts.
     fn insert_many(
         &self,
         entries: &[(KeyRef<'_, Self>, u64)],
@@ -173,37 +213,6 @@ pub trait OrderedIndex: Send + Sync + Sized {
     ) -> Result<usize, InsertManyError> {
         let insert = |key, value| self.insert(key, value, guard);
         insert_in_groups(entries, replaced, usize::MAX, |_| (), insert)
-    }
-
-    /// How many keys are present: exact while nobody writes; else operations under way may or may
-    /// not be counted. O(threads).
-    fn len(&self) -> usize;
-
-    /// Whether [`OrderedIndex::len`] is zero.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The bytes the index holds from the system, exactly: live, retired and free slots, slab and
-    /// region headers, thread caches. O(1).
-    fn bytes(&self) -> usize;
-
-    /// One entry per pool: what it holds, where, on which pages. O(slabs).
-    fn pool_stats(&self) -> Vec<PoolStats>;
-
-    /// Gives memory back to the system, and says how many bytes: what has been removed and nobody can read any more, as
-    /// far as this thread has retired it, and of what is free the slabs without an object in use. What other threads
-    /// keep for their next allocations stays, as does what shares a slab with it; objects are not moved.
-    ///
-    /// Call it after most of an index has been removed, and not under a guard. O(slabs); writers that need a new slab
-    /// meanwhile wait. What is not in pools has nothing to give back.
-    fn shrink(&self) -> usize {
-        0
-    }
-
-    /// Pins the index's domain and hides the guard: the everyday way to call several operations.
-    fn pin(&self) -> Pinned<'_, Self> {
-        Pinned { index: self, guard: self.domain().pin() }
     }
 }
 
@@ -214,7 +223,7 @@ pub trait OrderedIndex: Send + Sync + Sized {
 /// scan is seen; one absent during the whole scan is not; one inserted or removed meanwhile may or
 /// may not be seen. Each value was the key's value at some moment during the scan. A structure
 /// that promises more says so.
-pub trait OrderedScan: OrderedIndex {
+pub trait OrderedScan: Lookup {
     /// An ascending scan under a guard.
     type Range<'g>: Iterator<Item = (KeyRef<'g, Self>, u64)>
     where
@@ -243,7 +252,7 @@ pub trait OrderedScan: OrderedIndex {
     /// The entries whose keys begin with `prefix`, in ascending order: all of them, if it is empty.
     ///
     /// ```
-    /// use silvics::{ArtTree, Options, OrderedIndex, OrderedScan};
+    /// use silvics::{ArtTree, Lookup, Options, OrderedIndex, OrderedScan};
     ///
     /// let tree: ArtTree<[u8]> = ArtTree::with_options(&Options::default())?;
     /// let guard = tree.domain().pin();
@@ -260,7 +269,7 @@ pub trait OrderedScan: OrderedIndex {
         guard: &'g Guard,
     ) -> impl Iterator<Item = (&'g [u8], u64)>
     where
-        Self: OrderedIndex<Key = [u8]>,
+        Self: Lookup<Key = [u8]>,
     {
         let from = self.range((Bound::Included(prefix), Bound::Unbounded), guard);
         from.take_while(move |(key, _)| key.starts_with(prefix))
@@ -339,7 +348,7 @@ pub trait Check {
     fn check(&mut self) -> Result<usize, Violation>;
 
     /// The objects that can be reached from the structure: per kind, as its `NodeLayout` names it,
-    /// how many, in the order of [`OrderedIndex::pool_stats`]. Sentinels, heads and routing nodes
+    /// how many, in the order of [`Lookup::pool_stats`]. Sentinels, heads and routing nodes
     /// count. Found by the same walk, and fails as [`Check::check`] does. O(n).
     ///
     /// After [`Check::settle`] these are the live objects, exactly: a live object that is not
@@ -350,124 +359,4 @@ pub trait Check {
     /// that no operation, range or cursor of it is left; so only a guard of its domain can hold
     /// something back, on whatever thread: what was sealed while it was there.
     fn settle(&mut self);
-}
-
-/// What the walk of a quiescent structure has found.
-pub(crate) struct Walked {
-    pub(crate) entries: usize,
-    /// See [`Check::reachable`].
-    pub(crate) objects: Vec<(&'static str, usize)>,
-}
-
-/// An index with a guard of its domain: the verbs without the guard.
-#[derive(Debug)]
-pub struct Pinned<'a, I: OrderedIndex> {
-    index: &'a I,
-    guard: Guard,
-}
-
-impl<I: OrderedIndex> Pinned<'_, I> {
-    /// See [`OrderedIndex::get`].
-    #[inline]
-    pub fn get(&self, key: KeyRef<'_, I>) -> Option<u64> {
-        self.index.get(key, &self.guard)
-    }
-
-    /// See [`OrderedIndex::try_insert`].
-    #[inline]
-    pub fn try_insert(&self, key: KeyRef<'_, I>, value: u64) -> Result<(), TryInsertError> {
-        self.index.try_insert(key, value, &self.guard)
-    }
-
-    /// See [`OrderedIndex::insert`].
-    #[inline]
-    pub fn insert(&self, key: KeyRef<'_, I>, value: u64) -> Result<Option<u64>, AllocError> {
-        self.index.insert(key, value, &self.guard)
-    }
-
-    /// See [`OrderedIndex::remove`].
-    #[inline]
-    pub fn remove(&self, key: KeyRef<'_, I>) -> Result<Option<u64>, AllocError> {
-        self.index.remove(key, &self.guard)
-    }
-
-    /// See [`OrderedIndex::compare_exchange`].
-    #[inline]
-    pub fn compare_exchange(
-        &self,
-        key: KeyRef<'_, I>,
-        expected: Option<u64>,
-        new: Option<u64>,
-    ) -> Result<(), CompareExchangeError> {
-        self.index.compare_exchange(key, expected, new, &self.guard)
-    }
-
-    /// See [`OrderedIndex::get_many`].
-    #[inline]
-    pub fn get_many(&self, keys: &[KeyRef<'_, I>], values: &mut [Option<u64>]) {
-        self.index.get_many(keys, values, &self.guard);
-    }
-
-    /// See [`OrderedIndex::insert_many`].
-    #[inline]
-    pub fn insert_many(
-        &self,
-        entries: &[(KeyRef<'_, I>, u64)],
-        replaced: &mut [Option<u64>],
-    ) -> Result<usize, InsertManyError> {
-        self.index.insert_many(entries, replaced, &self.guard)
-    }
-
-    /// The guard, for calls that take one.
-    pub fn guard(&self) -> &Guard {
-        &self.guard
-    }
-
-    /// Lets what was retired since the pin be freed: call it now and then in a long loop.
-    #[inline]
-    pub fn repin(&mut self) {
-        self.guard.repin();
-    }
-}
-
-impl<I: OrderedScan> Pinned<'_, I> {
-    /// See [`OrderedScan::range`].
-    pub fn range<'g, R: RangeBounds<KeyRef<'g, I>>>(&'g self, range: R) -> I::Range<'g> {
-        self.index.range(range, &self.guard)
-    }
-
-    /// See [`OrderedScan::range_rev`].
-    pub fn range_rev<'g, R: RangeBounds<KeyRef<'g, I>>>(&'g self, range: R) -> I::RangeRev<'g> {
-        self.index.range_rev(range, &self.guard)
-    }
-
-    /// See [`OrderedScan::prefix`].
-    pub fn prefix<'g>(&'g self, prefix: &'g [u8]) -> impl Iterator<Item = (&'g [u8], u64)>
-    where
-        I: OrderedIndex<Key = [u8]>,
-    {
-        self.index.prefix(prefix, &self.guard)
-    }
-}
-
-impl<I: OrderedEnds> Pinned<'_, I> {
-    /// See [`OrderedEnds::first`].
-    pub fn first(&self) -> Option<(KeyRef<'_, I>, u64)> {
-        self.index.first(&self.guard)
-    }
-
-    /// See [`OrderedEnds::last`].
-    pub fn last(&self) -> Option<(KeyRef<'_, I>, u64)> {
-        self.index.last(&self.guard)
-    }
-
-    /// See [`OrderedEnds::pop_first`].
-    pub fn pop_first(&self) -> Result<Option<(KeyRef<'_, I>, u64)>, AllocError> {
-        self.index.pop_first(&self.guard)
-    }
-
-    /// See [`OrderedEnds::pop_last`].
-    pub fn pop_last(&self) -> Result<Option<(KeyRef<'_, I>, u64)>, AllocError> {
-        self.index.pop_last(&self.guard)
-    }
 }

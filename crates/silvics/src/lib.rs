@@ -113,14 +113,17 @@ pub mod canary;
 mod canary;
 mod cursor;
 pub mod domain;
+pub mod dynamic;
 mod encoding;
 pub mod error;
+pub mod frame;
 pub mod index;
 pub mod key;
 pub mod map;
 mod memory;
 #[cfg(silvics_shuttle)]
 mod model_epoch;
+mod pinned;
 pub mod skiplist;
 pub mod update;
 
@@ -138,12 +141,14 @@ pub use domain::{Domain, Guard};
 pub use error::{
     AllocError, BulkLoadError, CompareExchangeError, InsertManyError, TryInsertError, Violation,
 };
+pub use frame::Index;
 pub use index::{
-    Check, Cursor, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan, OwnedKey,
-    Pinned,
+    Batches, Check, Create, Cursor, KeyRef, Lookup, Objects, Options, OrderedEnds, OrderedIndex,
+    OrderedScan, OwnedKey,
 };
 pub use key::{AsKey, AsPrefix, IndexKey, Key};
 pub use map::{Map, Set, ValueGuard, ValueRef, View};
+pub use pinned::{PinIndex, Pinned};
 #[cfg(feature = "derive")]
 pub use silvics_derive::Key;
 pub use silvics_pool::{

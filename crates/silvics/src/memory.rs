@@ -5,6 +5,30 @@ use silvics_pool::{AllocError, BytesAlloc, Config, Placement, Pool, PoolStats, S
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+/// The pools of one index, whatever they hold.
+pub trait Memory {
+    /// The contents of each pool, in the order of [`Objects::OBJECTS`](crate::Objects::OBJECTS).
+    fn stats(&self) -> Vec<PoolStats>;
+    /// Reclaims every retired object that no guard protects.
+    fn settle(&mut self);
+    /// See [`OrderedIndex::shrink`](crate::OrderedIndex::shrink).
+    fn shrink(&self) -> usize;
+}
+
+/// Two sets of pools.
+impl<A: Memory, B: Memory> Memory for (A, B) {
+    fn stats(&self) -> Vec<PoolStats> {
+        [self.0.stats(), self.1.stats()].concat()
+    }
+    fn settle(&mut self) {
+        self.0.settle();
+        self.1.settle();
+    }
+    fn shrink(&self) -> usize {
+        self.0.shrink() + self.1.shrink()
+    }
+}
+
 /// Objects of type `T`. Public only as far as builds of trees name what holds their nodes.
 pub struct Nodes<T: Send + 'static, P: Placement> {
     slots: Arc<Slots<T, P>>,
@@ -106,18 +130,16 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
         // SAFETY: the caller's promise.
         unsafe { self.retired.retire(node.cast(), size_of::<T>(), guard) };
     }
+}
 
-    /// Reclaims what is retired, but for what a guard protects.
-    pub(crate) fn settle(&mut self) {
+impl<T: Send + 'static, P: Placement> Memory for Nodes<T, P> {
+    fn stats(&self) -> Vec<PoolStats> {
+        vec![self.slots.0.stats()]
+    }
+    fn settle(&mut self) {
         self.retired.drain();
     }
-
-    pub(crate) fn stats(&self) -> PoolStats {
-        self.slots.0.stats()
-    }
-
-    /// See [`OrderedIndex::shrink`](crate::OrderedIndex::shrink).
-    pub(crate) fn shrink(&self) -> usize {
+    fn shrink(&self) -> usize {
         self.retired.flush_unpinned();
         self.slots.0.shrink()
     }
@@ -241,18 +263,16 @@ impl<P: Placement> Blobs<P> {
             self.retired.retire(object, (self.bytes.extent)(object).1, guard);
         };
     }
+}
 
-    /// Reclaims what is retired, but for what a guard protects.
-    pub(crate) fn settle(&mut self) {
+impl<P: Placement> Memory for Blobs<P> {
+    fn stats(&self) -> Vec<PoolStats> {
+        vec![self.bytes.bytes.stats()]
+    }
+    fn settle(&mut self) {
         self.retired.drain();
     }
-
-    pub(crate) fn stats(&self) -> PoolStats {
-        self.bytes.bytes.stats()
-    }
-
-    /// See [`OrderedIndex::shrink`](crate::OrderedIndex::shrink).
-    pub(crate) fn shrink(&self) -> usize {
+    fn shrink(&self) -> usize {
         self.retired.flush_unpinned();
         self.bytes.bytes.shrink()
     }
@@ -331,15 +351,15 @@ mod tests {
         retire_elsewhere(&nodes, 50 * SEALED + 3);
         retire(&nodes, &domain, 5);
         nodes.settle();
-        assert_eq!(nodes.stats().live_slots, 0);
+        assert_eq!(nodes.stats()[0].live_slots, 0);
 
         let guard = domain.pin();
         retire_elsewhere(&nodes, SEALED);
         nodes.settle();
-        assert_eq!(nodes.stats().live_slots, SEALED, "a guard is held");
+        assert_eq!(nodes.stats()[0].live_slots, SEALED, "a guard is held");
         drop(guard);
         nodes.settle();
-        assert_eq!(nodes.stats().live_slots, 0);
+        assert_eq!(nodes.stats()[0].live_slots, 0);
     }
 
     #[test]
@@ -362,7 +382,7 @@ mod tests {
         });
         wait_for_pin.recv().unwrap();
         let stats = nodes.stats();
-        assert_eq!(stats.live_slots, 1000);
+        assert_eq!(stats[0].live_slots, 1000);
         drop(nodes);
         domain.flush();
         assert!(pool.strong_count() > 0);
@@ -379,15 +399,19 @@ mod tests {
         let guard = foreign.pin();
         retire(&nodes, &domain, crate::domain::BATCH_OBJECTS);
         domain.flush();
-        assert_eq!(nodes.stats().live_slots, 0, "a foreign guard must not hold this domain back");
+        assert_eq!(
+            nodes.stats()[0].live_slots,
+            0,
+            "a foreign guard must not hold this domain back"
+        );
         domain.adopt(&guard);
         domain.adopt(&guard);
         retire(&nodes, &domain, crate::domain::BATCH_OBJECTS);
         domain.flush();
-        assert_eq!(nodes.stats().live_slots, crate::domain::BATCH_OBJECTS, "adopted");
+        assert_eq!(nodes.stats()[0].live_slots, crate::domain::BATCH_OBJECTS, "adopted");
         drop(guard);
         domain.flush();
-        assert_eq!(nodes.stats().live_slots, 0);
+        assert_eq!(nodes.stats()[0].live_slots, 0);
     }
 
     #[test]
@@ -399,13 +423,13 @@ mod tests {
             let guard = domain.pin();
             retire(&nodes, &domain, crate::domain::BATCH_OBJECTS);
             domain.flush();
-            assert_eq!(nodes.stats().live_slots, crate::domain::BATCH_OBJECTS, "pinned");
+            assert_eq!(nodes.stats()[0].live_slots, crate::domain::BATCH_OBJECTS, "pinned");
             if round % 3 == 0 {
                 held.push(guard); // outlives its domain
             } else {
                 drop(guard);
                 domain.flush();
-                assert_eq!(nodes.stats().live_slots, 0);
+                assert_eq!(nodes.stats()[0].live_slots, 0);
             }
         }
     }

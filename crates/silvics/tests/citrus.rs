@@ -2,7 +2,7 @@
 
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::citrus::build::Build;
-use silvics::{Check, CitrusTree, Options, OrderedIndex, Pooled, Shared};
+use silvics::{Check, CitrusTree, Lookup, Options, OrderedIndex, Pooled, Shared};
 use std::sync::Barrier;
 
 /// Threads that hold one guard each throughout, and under it insert and remove nodes with two

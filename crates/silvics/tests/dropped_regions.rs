@@ -2,7 +2,7 @@
 //! addresses again.
 
 use silvics::art::hot::{Policy, Sampling};
-use silvics::{ArtTree, BronsonTree, Domain, NatarajanTree, Options, OrderedIndex};
+use silvics::{ArtTree, BronsonTree, Domain, Lookup, NatarajanTree, Options, OrderedIndex};
 use silvics_pool::Region;
 use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};

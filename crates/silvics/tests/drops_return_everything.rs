@@ -3,11 +3,12 @@
 
 use silvics::art::hot::{Policy, Sampling};
 use silvics::{
-    ArtTree, BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
-    Options, OrderedIndex, Placement, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
+    ArtTree, Batches, BronsonTree, Check, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree,
+    Lookup, NatarajanTree, Options, Placement, Pooled, RamachandranTree, Shared, SkipList,
+    TicketTree,
 };
 use silvics_testkit::counting::{Counting, live_bytes};
-use silvics_testkit::erased::{Erased, points, run};
+use silvics_testkit::make;
 use silvics_testkit::memory::{
     dropping_and_flushing_returns_everything, dropping_returns_everything,
 };
@@ -17,12 +18,10 @@ use std::num::NonZeroU32;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn returned<I: OrderedIndex<Key: TestKey> + Check + 'static>(name: &str) {
-    let flushed = run(points::<I>(), || {
-        dropping_and_flushing_returns_everything::<Erased<I::Key>>(live_bytes)
-    });
+fn returned<I: Create + Batches + Check + Lookup<Key: TestKey> + 'static>(name: &str) {
+    let flushed = dropping_and_flushing_returns_everything(make::points::<I>, live_bytes);
     holds(flushed.map_err(|f| f.at(format_args!("{name}, domain flushed after the drop"))));
-    let own = run(points::<I>(), || dropping_returns_everything::<Erased<I::Key>>(live_bytes));
+    let own = dropping_returns_everything(make::points::<I>, live_bytes);
     holds(own.map_err(|f| f.at(format_args!("{name}, domain of its own"))));
 }
 

@@ -8,10 +8,8 @@ use silvics::bst::citrus::Citrus;
 use silvics::bst::howley::Howley;
 use silvics::bst::natarajan::Natarajan;
 use silvics::bst::natarajan::build::{Baseline2, Collocated, Shifted};
-use silvics::bst::{Algorithm, Tree};
-use silvics::{
-    Heap, Objects, Options, OrderedIndex, Pages, Pooled, Recorded, Shared, SizeClassHeap,
-};
+use silvics::frame::{Algorithm, Index};
+use silvics::{Heap, Objects, Options, Pages, Pooled, Recorded, Shared, SizeClassHeap};
 use silvics_layout::{Census, Collocation, Facts, Paths, SetHash, Sets, record};
 use std::alloc::Layout;
 use std::sync::Arc;
@@ -22,8 +20,8 @@ const KEYS: u64 = 100_000;
 const SETS: Sets = Sets { line: 64, sets: 2048, hash: SetHash::Modulo };
 
 /// A tree of random keys, inserted by one thread that reuses nothing.
-fn prefilled<A: Algorithm>(options: &Options, mut between: impl FnMut(u64)) -> Census {
-    let mut tree: Tree<A> = Tree::with_options(options).unwrap();
+fn prefilled<A: Algorithm<Key = u64>>(options: &Options, mut between: impl FnMut(u64)) -> Census {
+    let mut tree: Index<A> = Index::with_options(options).unwrap();
     let held = tree.pin();
     for n in 0..KEYS {
         assert_eq!(held.insert(n.wrapping_mul(0x9E37_79B9_7F4A_7C15), n), Ok(None));
@@ -40,11 +38,11 @@ fn in_one_heap() -> (Arc<SizeClassHeap>, Options) {
     (Arc::clone(&heap), Options { heap: Some(heap), ..Options::default() })
 }
 
-fn of<A: Algorithm>(options: &Options) -> Facts {
+fn of<A: Algorithm<Key = u64>>(options: &Options) -> Facts {
     of_in::<A>(options, &SETS)
 }
 
-fn of_in<A: Algorithm>(options: &Options, sets: &Sets) -> Facts {
+fn of_in<A: Algorithm<Key = u64>>(options: &Options, sets: &Sets) -> Facts {
     prefilled::<A>(options, |_| {}).facts("node", sets).unwrap()
 }
 
@@ -95,7 +93,7 @@ fn nodes_between_descriptors_use_half_of_the_sets() {
 const SLICED: Sets = Sets { line: 64, sets: 12 * 2048, hash: SetHash::Slices(12) };
 
 /// Nodes between the rows and wrappers of a database, all of 64 bytes, in one heap.
-fn in_a_database<A: Algorithm>() -> Census {
+fn in_a_database<A: Algorithm<Key = u64>>() -> Census {
     let (heap, options) = in_one_heap();
     prefilled::<A>(&options, |_| {
         for kind in ["row", "wrapper"] {
@@ -120,8 +118,8 @@ fn a_node_every_three_lines_uses_a_third_of_a_sliced_cache() {
 }
 
 /// Where the leaves lie, as seen from the nodes above them, in a tree of random keys.
-fn collocation<A: Algorithm>(options: &Options) -> Collocation {
-    let tree: Tree<A> = Tree::with_options(options).unwrap();
+fn collocation<A: Algorithm<Key = u64>>(options: &Options) -> Collocation {
+    let tree: Index<A> = Index::with_options(options).unwrap();
     let held = tree.pin();
     // In no order, unlike multiples: pairs that lie side by side must not part by turns.
     let key =

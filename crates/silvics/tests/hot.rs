@@ -6,8 +6,8 @@
 use silvics::art::ArtKey;
 use silvics::art::hot::{Coverage, Policy, ReorganizeError, Report, Sampling};
 use silvics::{
-    AllocError, ArtTree, Check, IndexKey, Options, OrderedIndex, Pages, Placement, Pooled,
-    Recorded, Shared,
+    AllocError, ArtTree, Check, IndexKey, Lookup, Options, Pages, Placement, Pooled, Recorded,
+    Shared,
 };
 use silvics_layout::record;
 use silvics_sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -4,7 +4,7 @@
 #![cfg(not(any(silvics_loom, silvics_shuttle)))] // real threads
 
 use silvics::art::hot::{Policy, ReorganizeError, Sampling};
-use silvics::{AllocError, ArtTree, Check, Options, OrderedIndex};
+use silvics::{AllocError, ArtTree, Check, Lookup, Options};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::num::NonZeroU32;

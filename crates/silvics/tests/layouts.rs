@@ -10,8 +10,8 @@ use silvics::bst::howley::Howley;
 use silvics::bst::natarajan::{Natarajan, build as natarajan};
 use silvics::bst::ramachandran::Ramachandran;
 use silvics::bst::ticket::{Ticket, build as ticket};
-use silvics::bst::{Algorithm, Tree};
-use silvics::{BronsonTree, Check, Objects, Options, OrderedIndex, Pooled};
+use silvics::frame::{Algorithm, Index};
+use silvics::{BronsonTree, Check, Lookup, Objects, Options, OrderedIndex, PinIndex, Pooled};
 use silvics_layout::Placed;
 
 /// A line of a cache.
@@ -41,8 +41,8 @@ struct Found {
 /// them with what the layout says: `wanted` on average, kind by kind, exactly where every node takes
 /// one line.
 #[allow(clippy::float_cmp)] // ones add up exactly
-fn lines<A: Algorithm>(wanted: &[f64]) {
-    let mut tree: Tree<A> = Tree::with_options(&Options::default()).unwrap();
+fn lines<A: Algorithm<Key = u64>>(wanted: &[f64]) {
+    let mut tree: Index<A> = Index::with_options(&Options::default()).unwrap();
     fill(&tree, 60_000);
     let mut found: Vec<Found> = A::OBJECTS.iter().map(|_| Found::default()).collect();
     tree.census(&mut |Placed { layout, address, .. }| {
@@ -90,8 +90,8 @@ fn a_visit_touches_the_lines_that_the_layout_says() {
 }
 
 /// The bytes of a tree are those of its objects, and at most 3 % of pools.
-fn bytes<A: Algorithm>() {
-    let mut tree: Tree<A> = Tree::with_options(&Options::default()).unwrap();
+fn bytes<A: Algorithm<Key = u64>>() {
+    let mut tree: Index<A> = Index::with_options(&Options::default()).unwrap();
     fill(&tree, 1_000_000);
     tree.settle();
     let mut objects = 0;

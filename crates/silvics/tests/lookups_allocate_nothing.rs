@@ -3,11 +3,11 @@
 use silvics::bst::build::Baseline;
 use silvics::bst::natarajan::build::Fixed2;
 use silvics::{
-    ArtTree, BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, Map,
-    NatarajanTree, OrderedIndex, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
+    ArtTree, Batches, BronsonTree, Check, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree,
+    Lookup, Map, NatarajanTree, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
 };
 use silvics_testkit::counting::{Counting, allocations};
-use silvics_testkit::erased::{Erased, points, run};
+use silvics_testkit::make;
 use silvics_testkit::{TestKey, holds, lookups};
 use std::ops::Bound::{Excluded, Included};
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use std::sync::Arc;
 static ALLOCATOR: Counting = Counting;
 
 /// Compiled once for all: what erasing a type adds would be found, too.
-fn allocate_nothing<I: OrderedIndex<Key: TestKey> + Check + 'static>() {
-    holds(run(points::<I>(), lookups::allocate_nothing::<Erased<I::Key>>));
+fn allocate_nothing<I: Create + Batches + Check + Lookup<Key: TestKey> + 'static>() {
+    holds(lookups::allocate_nothing(make::points::<I>));
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn ticket() {
 fn log_int() {
     allocate_nothing::<DrachslerTree<Pooled>>();
     allocate_nothing::<DrachslerTree<Shared>>();
-    holds(lookups::scans_allocate_nothing::<DrachslerTree<Pooled>>());
-    holds(lookups::scans_allocate_nothing::<DrachslerTree<Shared>>());
+    holds(lookups::scans_allocate_nothing(make::exact::<DrachslerTree<Pooled>>));
+    holds(lookups::scans_allocate_nothing(make::exact::<DrachslerTree<Shared>>));
 }
 
 /// The lines in which its lookups announce themselves were made with the tree.
@@ -56,10 +56,10 @@ fn citrus() {
 
 #[test]
 fn scans_of_external_trees() {
-    holds(lookups::scans_allocate_nothing::<TicketTree<Pooled>>());
-    holds(lookups::scans_allocate_nothing::<NatarajanTree<Pooled>>());
-    holds(lookups::scans_allocate_nothing::<NatarajanTree<Shared>>());
-    holds(lookups::scans_allocate_nothing::<EllenTree<Pooled>>());
+    holds(lookups::scans_allocate_nothing(make::exact::<TicketTree<Pooled>>));
+    holds(lookups::scans_allocate_nothing(make::exact::<NatarajanTree<Pooled>>));
+    holds(lookups::scans_allocate_nothing(make::exact::<NatarajanTree<Shared>>));
+    holds(lookups::scans_allocate_nothing(make::exact::<EllenTree<Pooled>>));
 }
 
 #[test]
@@ -85,8 +85,8 @@ fn art() {
     allocate_nothing::<ArtTree<u64, Pooled>>();
     allocate_nothing::<ArtTree<u64, Shared>>();
     allocate_nothing::<ArtTree<[u8], Pooled>>();
-    holds(lookups::scans_allocate_nothing::<ArtTree<u64, Pooled>>());
-    holds(lookups::scans_allocate_nothing::<ArtTree<[u8], Pooled>>());
+    holds(lookups::scans_allocate_nothing(make::exact::<ArtTree<u64, Pooled>>));
+    holds(lookups::scans_allocate_nothing(make::exact::<ArtTree<[u8], Pooled>>));
 }
 
 #[test]
@@ -99,8 +99,8 @@ fn skiplist() {
 
 #[test]
 fn skiplist_scans() {
-    holds(lookups::scans_allocate_nothing::<SkipList<u64, Pooled>>());
-    holds(lookups::scans_allocate_nothing::<SkipList<[u8], Pooled>>());
+    holds(lookups::scans_allocate_nothing(make::exact::<SkipList<u64, Pooled>>));
+    holds(lookups::scans_allocate_nothing(make::exact::<SkipList<[u8], Pooled>>));
 }
 
 #[test]

@@ -4,15 +4,15 @@
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
 use silvics::{
-    ArtTree, BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
-    OrderedIndex, Pooled, RamachandranTree, SkipList, TicketTree,
+    ArtTree, Batches, BronsonTree, Check, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree,
+    Lookup, NatarajanTree, Pooled, RamachandranTree, SkipList, TicketTree,
 };
-use silvics_testkit::erased::{Erased, points, run};
+use silvics_testkit::make;
 use silvics_testkit::{TestKey, broken, holds, lookups};
 
 /// Compiled once for all: what erasing a type adds would be found, too.
-fn write_nothing<I: OrderedIndex<Key: TestKey> + Check + 'static>() {
-    holds(run(points::<I>(), lookups::write_nothing::<Erased<I::Key>>));
+fn write_nothing<I: Create + Batches + Check + Lookup<Key: TestKey> + 'static>() {
+    holds(lookups::write_nothing(make::points::<I>));
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn ticket() {
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn log_int() {
     write_nothing::<DrachslerTree<Pooled>>();
-    holds(lookups::scans_write_nothing::<DrachslerTree<Pooled>>());
+    holds(lookups::scans_write_nothing(make::exact::<DrachslerTree<Pooled>>));
 }
 
 /// What its lookups write is each thread's own, and in no region.
@@ -52,9 +52,9 @@ fn citrus() {
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn scans_of_external_trees() {
-    holds(lookups::scans_write_nothing::<TicketTree<Pooled>>());
-    holds(lookups::scans_write_nothing::<NatarajanTree<Pooled>>());
-    holds(lookups::scans_write_nothing::<EllenTree<Pooled>>());
+    holds(lookups::scans_write_nothing(make::exact::<TicketTree<Pooled>>));
+    holds(lookups::scans_write_nothing(make::exact::<NatarajanTree<Pooled>>));
+    holds(lookups::scans_write_nothing(make::exact::<EllenTree<Pooled>>));
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn edge_int_lf() {
 fn art() {
     write_nothing::<ArtTree<u64, Pooled>>();
     write_nothing::<ArtTree<[u8], Pooled>>();
-    holds(lookups::scans_write_nothing::<ArtTree<u64, Pooled>>());
-    holds(lookups::scans_write_nothing::<ArtTree<[u8], Pooled>>());
+    holds(lookups::scans_write_nothing(make::exact::<ArtTree<u64, Pooled>>));
+    holds(lookups::scans_write_nothing(make::exact::<ArtTree<[u8], Pooled>>));
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn skiplist() {
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no memory protection")]
 fn skiplist_scans() {
-    holds(lookups::scans_write_nothing::<SkipList<u64, Pooled>>());
-    holds(lookups::scans_write_nothing::<SkipList<[u8], Pooled>>());
+    holds(lookups::scans_write_nothing(make::exact::<SkipList<u64, Pooled>>));
+    holds(lookups::scans_write_nothing(make::exact::<SkipList<[u8], Pooled>>));
 }
 
 /// Set in the child process that has to die.

@@ -5,12 +5,13 @@
 
 use silvics::art::ArtKey;
 use silvics::{
-    AllocError, ArtTree, BulkLoadError, Check, CompareExchangeError, Cursor, IndexKey, Options,
-    OrderedIndex, OrderedScan, Placement, Pooled, SkipList, TryInsertError,
+    AllocError, ArtTree, Batches, BulkLoadError, Check, CompareExchangeError, Create, Cursor,
+    IndexKey, Lookup, Options, OrderedIndex, OrderedScan, PinIndex, Placement, Pooled, SkipList,
+    TryInsertError,
 };
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_testkit::faulty::{Faulty, Plan, under};
-use silvics_testkit::{ends, holds};
+use silvics_testkit::{ends, holds, make};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -28,11 +29,11 @@ fn mixed(n: u64) -> u64 {
 
 #[test]
 fn ends() {
-    holds(ends::sequential::<ArtTree<u64>>());
-    holds(ends::sequential::<ArtTree<u128>>());
-    holds(ends::sequential::<ArtTree<[u8]>>());
-    holds(ends::histories::<ArtTree<u64>>());
-    holds(ends::histories::<ArtTree<[u8]>>());
+    holds(ends::sequential(make::exact::<ArtTree<u64>>));
+    holds(ends::sequential(make::exact::<ArtTree<u128>>));
+    holds(ends::sequential(make::exact::<ArtTree<[u8]>>));
+    holds(ends::histories(make::exact::<ArtTree<u64>>));
+    holds(ends::histories(make::exact::<ArtTree<[u8]>>));
 }
 
 /// Two threads insert, two take from the ends: each entry is taken once, and between them nothing is lost.
@@ -185,7 +186,7 @@ fn removals_that_cannot_tidy() {
 /// What begins with a prefix, in both structures that have byte strings.
 #[test]
 fn prefixes() {
-    fn are_as_wanted<I: OrderedScan<Key = [u8]>>() {
+    fn are_as_wanted<I: Create + Batches + OrderedScan<Key = [u8]>>() {
         let index = I::with_options(&Options::default()).unwrap();
         let pinned = index.pin();
         let key = |n: u64| -> Vec<u8> {

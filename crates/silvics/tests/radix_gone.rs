@@ -4,7 +4,7 @@
 
 use silvics::art::ArtKey;
 use silvics::art::hot::{Policy, Sampling};
-use silvics::{ArtTree, Check, IndexKey, Objects, Options, OrderedIndex};
+use silvics::{ArtTree, Check, IndexKey, Lookup, Objects, Options};
 use silvics_testkit::faulty::{Faulty, Ledger, Plan, under};
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -4,8 +4,8 @@
 
 use silvics::art::ArtKey;
 use silvics::{
-    AllocError, ArtTree, Check, IndexKey, Map, Options, OrderedEnds, OrderedIndex, OrderedScan,
-    Pages, Placement,
+    AllocError, ArtTree, Check, IndexKey, Lookup, Map, Options, OrderedEnds, OrderedIndex,
+    OrderedScan, Pages, Placement,
 };
 use silvics_testkit::faulty::{Faulty, Plan, under};
 use std::collections::BTreeMap;

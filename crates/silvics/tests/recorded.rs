@@ -4,9 +4,9 @@ use silvics::bst::bronson::build::{Baseline2, Restarting2};
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build as natarajan;
 use silvics::{
-    ArtTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree, Objects,
-    Options, OrderedIndex, Pooled, RamachandranTree, Recorded, Shared, SizeClassHeap, SkipList,
-    TicketTree,
+    ArtTree, BronsonTree, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
+    Objects, Options, OrderedIndex, PinIndex, Pooled, RamachandranTree, Recorded, Shared,
+    SizeClassHeap, SkipList, TicketTree,
 };
 use silvics_layout::record::{self, Read, Why};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ fn key(n: u64) -> u64 {
     n ^ (n >> 33)
 }
 
-fn filled<I: OrderedIndex<Key = u64>>(options: &Options) -> I {
+fn filled<I: Create + OrderedIndex<Key = u64>>(options: &Options) -> I {
     let index = I::with_options(options).unwrap();
     for n in 0..KEYS {
         assert_eq!(index.pin().insert(key(n), n), Ok(None));
@@ -30,7 +30,7 @@ fn filled<I: OrderedIndex<Key = u64>>(options: &Options) -> I {
 }
 
 /// What a lookup reads.
-fn reads_of<I: OrderedIndex<Key = u64>>(index: &I, n: u64) -> Vec<Read> {
+fn reads_of<I: Create + OrderedIndex<Key = u64>>(index: &I, n: u64) -> Vec<Read> {
     let (mut reads, held) = (Vec::new(), index.pin());
     let found = record::of(&mut reads, || held.get(key(n)));
     assert_eq!(found, (n < KEYS).then_some(n));
@@ -47,7 +47,7 @@ fn visits(reads: &[Read]) -> Vec<usize> {
 
 /// Every read is of an object of the census, within it; a path has no object twice, all go by the same
 /// few at first, and a key that is there is read in the last one.
-fn paths<I: OrderedIndex<Key = u64> + Objects>(name: &str) {
+fn paths<I: Create + OrderedIndex<Key = u64> + Objects>(name: &str) {
     let mut index: I = filled(&Options::default());
     let paths: Vec<_> = (0..KEYS + 500).map(|n| reads_of(&index, n)).collect();
     let mut sizes = BTreeMap::new();
@@ -129,7 +129,7 @@ fn others_report_nothing() {
 
 /// The lines of 64 bytes in which lookups read what `counts`, per visit, on average over the objects
 /// that they pass: those near the root are too few to count by how often they are passed.
-fn lines_per_visit<I: OrderedIndex<Key = u64>>(counts: impl Fn(Why) -> bool) -> f64 {
+fn lines_per_visit<I: Create + OrderedIndex<Key = u64>>(counts: impl Fn(Why) -> bool) -> f64 {
     let heap = Arc::new(SizeClassHeap::new(silvics::Pages::Small));
     let index: I = filled(&Options { heap: Some(heap), ..Options::default() });
     // Visits, and lines read in them.

@@ -1,6 +1,8 @@
 //! Mistakes that were made once. Each test opens with its story.
 
-use silvics::{BronsonTree, Check, NatarajanTree, Options, OrderedIndex, SkipList};
+use silvics::{
+    BronsonTree, Check, Create, NatarajanTree, Options, OrderedIndex, PinIndex, SkipList,
+};
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use std::sync::Barrier;
 
@@ -25,7 +27,7 @@ impl LockStep {
     }
 }
 
-fn index<I: OrderedIndex>() -> I {
+fn index<I: Create>() -> I {
     I::with_options(&Options::default()).expect("memory for an empty index")
 }
 
@@ -99,7 +101,7 @@ fn skiplist_links_nothing_before_a_removed_node_with_its_key() {
 /// Symptom: two threads that each wrote one key and read the other's both read the old value.
 /// Cause: the tree's plain stores were still in the processors' store buffers; a pin per operation
 /// hid it by its fence. Prevented by: a fence after each update.
-fn updates_are_seen_before_the_next_lookup<I: OrderedIndex<Key = u64> + 'static>() {
+fn updates_are_seen_before_the_next_lookup<I: Create + OrderedIndex<Key = u64> + 'static>() {
     const ROUNDS: u64 = 200_000;
     let index: I = index();
     let view = index.pin();

@@ -13,7 +13,7 @@ use scenarios::{
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
 use silvics::{
-    ArtTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
+    ArtTree, BronsonTree, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
     RamachandranTree, SkipList, TicketTree,
 };
 use silvics_testkit::mapped::Mapped;
@@ -28,7 +28,7 @@ use silvics_testkit::{ScanSubject, Subject};
 /// Schedules of a scenario and scheduler, unless `SILVICS_SCHEDULES` says otherwise.
 const SCHEDULES: usize = 2000;
 
-fn explore_all<I: Subject>(structure: &str, lists: &[&'static [Scenario]], act: Act<I>) {
+fn explore_all<I: Create + Subject>(structure: &str, lists: &[&'static [Scenario]], act: Act<I>) {
     for scenario in lists.iter().copied().flatten() {
         explore(structure, scenario, act, SCHEDULES);
     }
@@ -151,7 +151,7 @@ fn art_reorganizes() {
     }
 }
 
-fn skiplist<I: ScanSubject>(structure: &str) {
+fn skiplist<I: Create + ScanSubject>(structure: &str) {
     explore_all::<I>(structure, &[COMMON, TOWERS, SCANS, BATCHES], scans);
 }
 
@@ -407,7 +407,7 @@ const SCAN_STOPS: &[Stops] = &[
 ];
 
 /// Whatever a stopped task leaves behind, the other finishes without it.
-fn others_finish<I: Subject>(structure: &str, victims: &'static [Stops], act: Act<I>) {
+fn others_finish<I: Create + Subject>(structure: &str, victims: &'static [Stops], act: Act<I>) {
     for victim in victims {
         if let Some(places) = stops::<I>(structure, victim, act) {
             assert!(places >= 5, "{}: only {places} places to stop at", victim.name);
@@ -491,7 +491,7 @@ fn edge_int_lf_is_lock_free() {
     others_finish::<RamachandranTree<Model>>("edge-int-lf", LOOKUPS, points);
 }
 
-fn skiplist_is_lock_free<I: ScanSubject>(structure: &str) {
+fn skiplist_is_lock_free<I: Create + ScanSubject>(structure: &str) {
     others_finish::<I>(structure, STOPS, scans);
     others_finish::<I>(structure, LOOKUPS, scans);
     others_finish::<I>(structure, SCAN_STOPS, scans);
@@ -611,7 +611,7 @@ static MISSED: [Stops; 3] = lookups(Get(5));
 static MANY: [Stops; 3] = lookups(GetMany(0, 5));
 
 /// How many accesses the victim makes at most, in any schedule.
-fn accesses<I: Subject>(stops: &'static Stops) -> u64 {
+fn accesses<I: Create + Subject>(stops: &'static Stops) -> u64 {
     match hunt_stop::<I>(stops, points) {
         Ok(places) => places,
         Err((at, reason)) => panic!("at {at}: {reason}"),
@@ -621,7 +621,7 @@ fn accesses<I: Subject>(stops: &'static Stops) -> u64 {
 /// While nobody writes no lookup starts again: it makes as many accesses beside others as alone.
 #[test]
 fn lookups_beside_lookups_never_restart() {
-    fn holds<I: Subject>(structure: &str) {
+    fn holds<I: Create + Subject>(structure: &str) {
         for [alone, beside, _] in [&FOUND, &MISSED] {
             let counts = [alone, beside].map(accesses::<I>);
             assert_eq!(counts[0], counts[1], "{structure}, {:?}", alone.victim);

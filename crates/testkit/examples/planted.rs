@@ -5,13 +5,13 @@
 //! structure in each placement.
 
 use silvics::{
-    ArtTree, BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
-    OrderedIndex, OrderedScan, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
+    ArtTree, Batches, BronsonTree, Check, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree,
+    Lookup, NatarajanTree, OrderedScan, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
 };
 use silvics_pool::{BytesPool, Config, Packed, Pool};
 use silvics_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use silvics_testkit::clock::Clock;
-use silvics_testkit::erased::{Erased, ErasedScan, points, run, scans};
+use silvics_testkit::make::{self, Make};
 use silvics_testkit::verify::{AllScans, NoScans, Plan, Scans, Until, verify};
 use silvics_testkit::{Subject, TestKey};
 use std::alloc::Layout;
@@ -56,9 +56,9 @@ fn main() -> ExitCode {
 
 /// Records and checks some histories of every structure.
 fn histories() {
-    fn some<E: Subject, S: Scans<E>>(name: &str, scans: S) {
+    fn some<I: Subject + ?Sized, S: Scans<I>>(name: &str, make: Make<I>, scans: S) {
         let plan = Plan { until: Until::Histories(10), ..Plan::default() };
-        let report = verify::<E, S>(&plan, &Clock::new(), scans, || false);
+        let report = verify(make, &plan, &Clock::new(), scans, || false);
         assert!(
             report.found.is_none(),
             "{}",
@@ -67,13 +67,13 @@ fn histories() {
         assert_eq!(report.histories, 10);
         println!("{name}: {} operations", report.operations);
     }
-    fn of<I: OrderedIndex<Key: TestKey> + Check + 'static>() {
+    fn of<I: Create + Batches + Check + Lookup<Key: TestKey> + 'static>() {
         let name = std::any::type_name::<I>();
-        run(points::<I>(), || some::<Erased<I::Key>, _>(name, NoScans));
+        some(name, make::points::<I>, NoScans);
     }
-    fn scanned<I: OrderedScan<Key: TestKey> + Check + 'static>() {
+    fn scanned<I: Create + Batches + Check + OrderedScan<Key: TestKey> + 'static>() {
         let name = std::any::type_name::<I>();
-        run(scans::<I>(), || some::<ErasedScan<I::Key>, _>(name, AllScans));
+        some(name, make::scans::<I>, AllScans);
     }
     of::<BronsonTree<Pooled>>();
     of::<BronsonTree<Shared>>();

@@ -1,15 +1,15 @@
 //! Measures the cost of recording and checking:
 //! `cargo run --release -p silvics-testkit --example recording`.
 
-use silvics::{BronsonTree, NatarajanTree, Options, SkipList};
+use silvics::{BronsonTree, Create, NatarajanTree, Options, SkipList};
 use silvics_testkit::clock::Clock;
 use silvics_testkit::history::Recorder;
 use silvics_testkit::verify::{self, AllScans, NoScans, Plan, Scans, Until, verify};
-use silvics_testkit::{ScanSubject, Subject};
+use silvics_testkit::{ScanSubject, Subject, make};
 use std::time::{Duration, Instant};
 
 /// Prints the time of a bare call and of a recorded one, made by one thread over keys in turn.
-fn cost<I: Subject>(name: &str, clock: &Clock) {
+fn cost<I: Create + Subject>(name: &str, clock: &Clock) {
     const CALLS: u32 = 2_000_000;
     let keys = verify::keys::<I>();
     let index = I::with_options(&Options::default()).unwrap();
@@ -47,10 +47,10 @@ fn cost<I: Subject>(name: &str, clock: &Clock) {
     println!("{name}: a call takes {bare:.0} ns, recorded {more:.0} ns more");
 }
 
-fn pace<I: Subject>(name: &str, clock: &Clock, scans: impl Scans<I>) {
+fn pace<I: Create + Subject>(name: &str, clock: &Clock, scans: impl Scans<I>) {
     let plan = Plan { until: Until::Elapsed(Duration::from_secs(2)), ..Plan::default() };
     let begun = Instant::now();
-    let report = verify::<I, _>(&plan, clock, scans, || false);
+    let report = verify(make::exact::<I>, &plan, clock, scans, || false);
     let seconds = begun.elapsed().as_secs_f64();
     println!(
         "{name}: {} histories, {:.2} M operations/s recorded and checked, {:.0} ns to check one",
@@ -63,7 +63,7 @@ fn pace<I: Subject>(name: &str, clock: &Clock, scans: impl Scans<I>) {
     }
 }
 
-fn scanning<I: ScanSubject>(name: &str, clock: &Clock) {
+fn scanning<I: Create + ScanSubject>(name: &str, clock: &Clock) {
     pace::<I>(name, clock, AllScans);
 }
 

@@ -8,12 +8,13 @@ use crate::faults::Recorded;
 use crate::faulty::{Plan, Ran, under};
 use crate::grid::{Grid, among_writers};
 use crate::keys::{Shown, belongs, lend, nth, tagged};
+use crate::make::Make;
 use crate::memory;
 use crate::reference::same_content;
 use crate::rng::Rng;
 use crate::sequential::{UNTOUCHED, get_many, insert_many};
 use crate::{Failure, Outcome, Subject, size};
-use silvics::{InsertManyError, Options, OwnedKey};
+use silvics::{InsertManyError, Options, OwnedKey, PinIndex};
 use std::collections::BTreeMap;
 
 /// Sizes of batches: powers of two, which groups have, one less and one more, and a few groups.
@@ -22,11 +23,11 @@ const SIZES: [usize; 22] =
 
 /// Lookups and upserts in batches of every size, against `BTreeMap`: of one key again and again, of a
 /// few, and of many; with fewer and more places than keys.
-pub fn as_one_by_one<I: Subject>() -> Outcome {
+pub fn as_one_by_one<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let rounds = size::pick(20, 6, 1);
     for (seed, range) in [1, 3, 20, 1000].into_iter().enumerate() {
         let mut rng = Rng::new(size::seed(), seed);
-        let mut index = I::with_options(&Options::default())?;
+        let mut index = make(&Options::default())?;
         let mut model = BTreeMap::new();
         for size in (0..rounds).flat_map(|_| SIZES) {
             let guard = index.domain().pin();
@@ -34,8 +35,8 @@ pub fn as_one_by_one<I: Subject>() -> Outcome {
             let mut key = || Shown::<I::Key>(nth::<I>(rng.below(range)));
             let keys: Vec<_> = (0..size).map(|_| key()).collect();
             let entries: Vec<_> = (0..size).map(|at| (key(), at as u64)).collect();
-            insert_many(&index, &mut model, &entries, extra, &guard)
-                .and_then(|()| get_many(&index, &model, &keys, extra, &guard))
+            insert_many(&*index, &mut model, &entries, extra, &guard)
+                .and_then(|()| get_many(&*index, &model, &keys, extra, &guard))
                 .map_err(|f| f.at(format_args!("batches of {size} out of {range} keys")))?;
             // Some go again, so that there is something to insert.
             for Shown(key) in keys.iter().take(size / 2) {
@@ -43,27 +44,29 @@ pub fn as_one_by_one<I: Subject>() -> Outcome {
                 ensure!(found == model.remove(key), "remove after a batch gives {found:?}");
             }
         }
-        same_content(&mut index, &model)?;
+        same_content(&mut *index, &model)?;
     }
     Ok(())
 }
 
 /// Batches while others write: of a few keys and of many, in any order and repeated.
-pub fn under_writers<I: Subject>() -> Outcome {
+pub fn under_writers<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let rounds = size::pick(30_000, 3000, 5);
     for keys in [1, 12, 200, 2000] {
-        let mut index = I::with_options(&Options::default())?;
-        let grid = Grid::plant(&index, keys)?;
-        among_writers(&index, &grid, |rng| (0..rounds).try_for_each(|_| batch(&index, &grid, rng)))
-            .map_err(|f| f.at(format_args!("{keys} keys")))?;
+        let mut index = make(&Options::default())?;
+        let grid = Grid::plant(&*index, keys)?;
+        among_writers(&*index, &grid, |rng| {
+            (0..rounds).try_for_each(|_| batch(&*index, &grid, rng))
+        })
+        .map_err(|f| f.at(format_args!("{keys} keys")))?;
         let entries = index.check()?;
-        memory::follows(&index, entries, 4)?;
+        memory::follows(make, &*index, entries, 4)?;
     }
     Ok(())
 }
 
 /// Looks keys up, or gives them new values.
-fn batch<I: Subject>(index: &I, grid: &Grid<I>, rng: &mut Rng) -> Outcome {
+fn batch<I: Subject + ?Sized>(index: &I, grid: &Grid<I>, rng: &mut Rng) -> Outcome {
     let writes = rng.percent(30);
     let count = rng.below(50) as usize;
     let numbers: Vec<u64> = std::iter::repeat_with(|| rng.below(grid.len))
@@ -100,14 +103,14 @@ fn batch<I: Subject>(index: &I, grid: &Grid<I>, rng: &mut Rng) -> Outcome {
 /// others are not, and the batch says so. If only one attempt fails, all are there.
 ///
 /// The index must be placed on [`Faulty`](crate::faulty::Faulty).
-pub fn nth_faults<I: Subject>() -> Outcome {
+pub fn nth_faults<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let plans: [fn(u64) -> Plan; 3] = [Plan::FailFrom, Plan::FailOnce, Plan::Panic];
     let sizes: &[usize] = if cfg!(miri) { &[3] } else { &[1, 5, 17, 40] };
     let mut struck = 0usize;
     for &size in sizes {
         for plan in plans {
             for n in 1.. {
-                let faults = one_fault::<I>(size, plan(n))
+                let faults = one_fault(make, size, plan(n))
                     .map_err(|f| f.at(format_args!("a batch of {size}, {:?}", plan(n))))?;
                 struck += usize::from(faults);
                 if !faults {
@@ -121,8 +124,8 @@ pub fn nth_faults<I: Subject>() -> Outcome {
 }
 
 /// One batch under one plan; whether it met the plan's allocation.
-fn one_fault<I: Subject>(size: usize, plan: Plan) -> Result<bool, Failure> {
-    let mut recorded = Recorded::<I>::new()?;
+fn one_fault<I: Subject + ?Sized>(make: Make<I>, size: usize, plan: Plan) -> Result<bool, Failure> {
+    let mut recorded = Recorded::new(make)?;
     let mut model = BTreeMap::new();
     let mut rng = Rng::new(size::seed(), size);
     for n in 0..size as u64 {

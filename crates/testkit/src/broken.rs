@@ -45,8 +45,9 @@ pub mod slips;
 
 use crate::reference::{LockedCursor, LockedMap};
 use silvics::{
-    AllocError, Check, CompareExchangeError, Cursor, Domain, Guard, InsertManyError, KeyRef,
-    Options, OrderedEnds, OrderedIndex, OrderedScan, PoolStats, TryInsertError, Update, Violation,
+    AllocError, Batches, Check, CompareExchangeError, Create, Cursor, Domain, Guard,
+    InsertManyError, KeyRef, Lookup, Options, OrderedEnds, OrderedIndex, OrderedScan, PoolStats,
+    TryInsertError, Update, Violation,
 };
 use silvics_pool::{Config, Pool};
 use silvics_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -149,9 +150,7 @@ impl<M: Mistake> Drop for Broken<M> {
     }
 }
 
-impl<M: Mistake> OrderedIndex for Broken<M> {
-    type Key = u64;
-
+impl<M: Mistake> Create for Broken<M> {
     fn with_options(options: &Options) -> Result<Self, AllocError> {
         Ok(Self {
             map: Arc::new(Map::with_options(options)?),
@@ -159,12 +158,28 @@ impl<M: Mistake> OrderedIndex for Broken<M> {
             mistake: std::marker::PhantomData,
         })
     }
+}
+
+impl<M: Mistake> Lookup for Broken<M> {
+    type Key = u64;
     fn domain(&self) -> &Domain {
         self.map.domain()
     }
     fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
         M::get(&self.map, key, guard)
     }
+    fn len(&self) -> usize {
+        M::len(&self.map, self.upserts.load(Ordering::Relaxed))
+    }
+    fn bytes(&self) -> usize {
+        self.map.bytes()
+    }
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        self.map.pool_stats()
+    }
+}
+
+impl<M: Mistake> OrderedIndex for Broken<M> {
     fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
         self.map.update(key, verb, guard)
     }
@@ -187,6 +202,9 @@ impl<M: Mistake> OrderedIndex for Broken<M> {
     ) -> Result<(), CompareExchangeError> {
         M::compare_exchange(&self.map, key, expected, new, guard)
     }
+}
+
+impl<M: Mistake> Batches for Broken<M> {
     fn get_many(&self, keys: &[u64], values: &mut [Option<u64>], guard: &Guard) {
         M::get_many(&self.map, keys, values, guard);
     }
@@ -197,15 +215,6 @@ impl<M: Mistake> OrderedIndex for Broken<M> {
         guard: &Guard,
     ) -> Result<usize, InsertManyError> {
         M::insert_many(&self.map, entries, replaced, guard)
-    }
-    fn len(&self) -> usize {
-        M::len(&self.map, self.upserts.load(Ordering::Relaxed))
-    }
-    fn bytes(&self) -> usize {
-        self.map.bytes()
-    }
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        self.map.pool_stats()
     }
 }
 
@@ -309,9 +318,7 @@ unsafe impl Send for WritingLookup {}
 // SAFETY: the slot contains atomics and lives as long as the pool.
 unsafe impl Sync for WritingLookup {}
 
-impl OrderedIndex for WritingLookup {
-    type Key = u64;
-
+impl Create for WritingLookup {
     fn with_options(options: &Options) -> Result<Self, AllocError> {
         let config = Config::new(options.pages, options.memory_limit);
         let pool = Pool::new("lookups", &config);
@@ -320,6 +327,10 @@ impl OrderedIndex for WritingLookup {
         unsafe { lookups.write([AtomicU64::new(0), AtomicU64::new(0)]) };
         Ok(Self { map: Map::with_options(options)?, pool, lookups })
     }
+}
+
+impl Lookup for WritingLookup {
+    type Key = u64;
     fn domain(&self) -> &Domain {
         self.map.domain()
     }
@@ -328,9 +339,6 @@ impl OrderedIndex for WritingLookup {
         let counter = unsafe { &self.lookups.as_ref()[0] };
         counter.fetch_add(1, Ordering::Relaxed);
         self.map.get(key, guard)
-    }
-    fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.map.update(key, verb, guard)
     }
     fn len(&self) -> usize {
         self.map.len()
@@ -342,6 +350,14 @@ impl OrderedIndex for WritingLookup {
         vec![self.pool.stats()]
     }
 }
+
+impl OrderedIndex for WritingLookup {
+    fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
+        self.map.update(key, verb, guard)
+    }
+}
+
+impl Batches for WritingLookup {}
 
 impl Check for WritingLookup {
     fn check(&mut self) -> Result<usize, Violation> {

@@ -1,6 +1,5 @@
 //! Threads that start together, meet, and never wait for one that failed.
 
-use crate::erased::chosen;
 use crate::failure::{Failure, Outcome};
 use silvics_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -58,8 +57,7 @@ impl Drop for AbortOnDrop<'_> {
 }
 
 /// Runs `work` on `size` threads that start together, giving each its number and the crew.
-/// Returns what they returned, or the first failure; a panic is passed on. They make the indexes
-/// that the caller has chosen ([`crate::erased`]).
+/// Returns what they returned, or the first failure; a panic is passed on.
 ///
 /// Operations overlap as far as there are cores. (Signals that stop threads in the middle of an
 /// operation, some ten thousand a second, were tried: planted races were found less often, since
@@ -84,10 +82,7 @@ pub(crate) fn together<T: Send>(
     let results: Vec<Result<T, Failure>> = std::thread::scope(|scope| {
         let one = &one;
         let abort = AbortOnDrop(&crew); // a thread that cannot be had must not be waited for
-        let start = |thread| {
-            let chosen = chosen();
-            scope.spawn(move || chosen.within(|| one(thread)))
-        };
+        let start = |thread| scope.spawn(move || one(thread));
         let threads: Vec<_> = (0..size).map(start).collect();
         std::mem::forget(abort);
         let unwound = |panic| std::panic::resume_unwind(panic);

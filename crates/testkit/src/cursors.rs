@@ -4,6 +4,7 @@
 use crate::failure::ensure;
 use crate::grid::{Grid, among_writers};
 use crate::keys::{Shown, TestKey, lend, nth, own, show};
+use crate::make::Make;
 use crate::memory::{self, UNSEALED};
 use crate::reference::{Move, Position, step};
 use crate::rng::Rng;
@@ -11,7 +12,7 @@ use crate::sequential::{config, reject};
 use crate::{Failure, Outcome, ScanSubject, size};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use silvics::{Cursor, Options, OwnedKey};
+use silvics::{Cursor, Options, OwnedKey, PinIndex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -39,11 +40,11 @@ fn steps<K: TestKey + ?Sized>() -> impl Strategy<Value = Step<Shown<K>>> {
 }
 
 /// Random moves among random writes of the same thread, against the model.
-pub fn oracle<I: ScanSubject>() -> Outcome {
+pub fn oracle<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let mut runner = TestRunner::new(config(size::pick(1000, 300, 4)));
     let programs = proptest::collection::vec(steps::<I::Key>(), 1..size::pick(200, 120, 20));
     let result = runner.run(&programs, |program| {
-        let index = Arc::new(I::with_options(&Options::default()).map_err(reject)?);
+        let index: Arc<I> = Arc::from(make(&Options::default()).map_err(reject)?);
         let mut walk = Walk::new(&index);
         for (at, one) in program.iter().enumerate() {
             walk.step(one).map_err(|f| reject(f.at(format_args!("step {at}, {one:?}"))))?;
@@ -54,14 +55,14 @@ pub fn oracle<I: ScanSubject>() -> Outcome {
 }
 
 /// A cursor and its model.
-struct Walk<I: ScanSubject> {
+struct Walk<I: ScanSubject + ?Sized> {
     index: Arc<I>,
     cursor: I::Cursor,
     entries: BTreeMap<OwnedKey<I>, u64>,
     at: Position<OwnedKey<I>>,
 }
 
-impl<I: ScanSubject> Walk<I> {
+impl<I: ScanSubject + ?Sized> Walk<I> {
     fn new(index: &Arc<I>) -> Self {
         Self {
             index: Arc::clone(index),
@@ -129,20 +130,20 @@ impl<I: ScanSubject> Walk<I> {
 
 /// Random walks while others write, some of them near the cursor: no move skips a key that stays,
 /// or goes the wrong way. Over one key that is replaced all the time, over a few, and over many.
-pub fn under_writers<I: ScanSubject>() -> Outcome {
+pub fn under_writers<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let moves = size::pick(1_000_000, 100_000, 100);
     for (keys, moves, seeks) in [(1, 2 * moves, 90), (12, moves, 20), (200, moves, 5)] {
-        let index = Arc::new(I::with_options(&Options::default())?);
+        let index: Arc<I> = Arc::from(make(&Options::default())?);
         let grid = Grid::plant(&*index, keys)?;
         among_writers(&*index, &grid, |rng| walk(&index, &grid, rng, moves, seeks))
             .map_err(|f| f.at(format_args!("{keys} keys")))?;
-        memory::follows(&*index, index.len(), 4)?;
+        memory::follows(make, &*index, index.len(), 4)?;
     }
     Ok(())
 }
 
 /// Moves a cursor in runs of one direction, with turns, and seeks so many times in a hundred.
-fn walk<I: ScanSubject>(
+fn walk<I: ScanSubject + ?Sized>(
     index: &Arc<I>,
     grid: &Grid<I>,
     rng: &mut Rng,
@@ -174,7 +175,7 @@ enum At {
 }
 
 /// Where the cursor says it stands after a move in a direction.
-fn position<I: ScanSubject>(
+fn position<I: ScanSubject + ?Sized>(
     grid: &Grid<I>,
     cursor: &I::Cursor,
     moved: bool,
@@ -190,7 +191,7 @@ fn position<I: ScanSubject>(
     }
 }
 
-fn seek<I: ScanSubject>(
+fn seek<I: ScanSubject + ?Sized>(
     grid: &Grid<I>,
     cursor: &mut I::Cursor,
     to: u64,
@@ -206,7 +207,7 @@ fn seek<I: ScanSubject>(
     Ok(now)
 }
 
-fn advance<I: ScanSubject>(
+fn advance<I: ScanSubject + ?Sized>(
     grid: &Grid<I>,
     cursor: &mut I::Cursor,
     from: At,
@@ -231,7 +232,7 @@ fn advance<I: ScanSubject>(
 
 /// A move from `from` (`None`: from outside) to `now` goes the right way and skips nothing that
 /// stays.
-fn beyond<I: ScanSubject>(from: Option<u64>, now: At, forth: bool, len: u64) -> Outcome {
+fn beyond<I: ScanSubject + ?Sized>(from: Option<u64>, now: At, forth: bool, len: u64) -> Outcome {
     let now = match now {
         At::Key(n) => Some(n),
         At::Before | At::After => None,
@@ -248,8 +249,8 @@ fn beyond<I: ScanSubject>(from: Option<u64>, now: At, forth: bool, len: u64) -> 
 
 /// A cursor walks on another thread, comes back, outlives every other handle of the index, and
 /// meanwhile holds no pin: what is retired while it is parked is freed.
-pub fn sent_and_parked<I: ScanSubject>() -> Outcome {
-    let index = Arc::new(I::with_options(&Options::default())?);
+pub fn sent_and_parked<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
+    let index: Arc<I> = Arc::from(make(&Options::default())?);
     let keys = size::pick(4000, 2000, 60) as u64;
     for n in 0..keys {
         index.pin().insert(lend::<I>(&nth::<I>(n)), n)?;

@@ -10,6 +10,7 @@ use crate::history::{Op, show_entry};
 use crate::keys::{lend, nth, own, show};
 use crate::linearizable::Verdict;
 use crate::linearizable::ordered::{CALLS_MAX, EndVerb, OrderedEvent, OrderedOp, judge};
+use crate::make::Make;
 use crate::rng::Rng;
 use crate::{Failure, Outcome, Subject, size};
 use silvics::{Guard, Options, OrderedEnds, OwnedKey, TryInsertError};
@@ -21,40 +22,40 @@ const KEYS: u64 = 5;
 const HISTORIES: usize = size::pick(20_000, 4000, 4);
 
 /// A key as the checker wants it: it can be hashed and shown.
-struct Shown<I: Subject>(OwnedKey<I>);
+struct Shown<I: Subject + ?Sized>(OwnedKey<I>);
 
-impl<I: Subject> Clone for Shown<I> {
+impl<I: Subject + ?Sized> Clone for Shown<I> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
-impl<I: Subject> PartialEq for Shown<I> {
+impl<I: Subject + ?Sized> PartialEq for Shown<I> {
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 }
-impl<I: Subject> Eq for Shown<I> {}
-impl<I: Subject> PartialOrd for Shown<I> {
+impl<I: Subject + ?Sized> Eq for Shown<I> {}
+impl<I: Subject + ?Sized> PartialOrd for Shown<I> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl<I: Subject> Ord for Shown<I> {
+impl<I: Subject + ?Sized> Ord for Shown<I> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.0.cmp(&other.0)
     }
 }
-impl<I: Subject> std::hash::Hash for Shown<I> {
+impl<I: Subject + ?Sized> std::hash::Hash for Shown<I> {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.0.hash(state);
     }
 }
-impl<I: Subject> fmt::Display for Shown<I> {
+impl<I: Subject + ?Sized> fmt::Display for Shown<I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&show::<I>(&self.0))
     }
 }
-impl<I: Subject> fmt::Debug for Shown<I> {
+impl<I: Subject + ?Sized> fmt::Debug for Shown<I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -63,7 +64,7 @@ impl<I: Subject> fmt::Debug for Shown<I> {
 type Events<I> = Vec<OrderedEvent<Shown<I>>>;
 
 /// One thread of a history.
-struct Caller<'a, I: Subject> {
+struct Caller<'a, I: Subject + ?Sized> {
     index: &'a I,
     clock: &'a Clock,
     rng: Rng,
@@ -71,7 +72,7 @@ struct Caller<'a, I: Subject> {
     events: Events<I>,
 }
 
-impl<I: Subject + OrderedEnds> Caller<'_, I> {
+impl<I: Subject + OrderedEnds + ?Sized> Caller<'_, I> {
     fn call(&mut self, call: u64, guard: &Guard) -> Outcome {
         let key = nth::<I>(self.rng.below(KEYS));
         let value = call << 8 | self.thread as u64;
@@ -107,16 +108,16 @@ impl<I: Subject + OrderedEnds> Caller<'_, I> {
 }
 
 /// Short histories of two to four threads.
-pub fn histories<I: Subject + OrderedEnds>() -> Outcome {
+pub fn histories<I: Subject + OrderedEnds + ?Sized>(make: Make<I>) -> Outcome {
     let clock = Clock::new();
     let mut undecided = 0;
     for history in 0..HISTORIES {
         let threads = 2 + history % 3;
         let calls = (CALLS_MAX / 4 / threads) as u64;
-        let index = I::with_options(&Options::default())?;
+        let index = make(&Options::default())?;
         let events = together(threads, |thread, _| {
             let rng = Rng::new(size::seed() + history as u64, thread);
-            let (index, clock, events) = (&index, &clock, Vec::with_capacity(calls as usize));
+            let (index, clock, events) = (&*index, &clock, Vec::with_capacity(calls as usize));
             let mut caller = Caller { index, clock, rng, thread, events };
             let guard = index.domain().pin();
             for call in 0..calls {
@@ -135,8 +136,8 @@ pub fn histories<I: Subject + OrderedEnds>() -> Outcome {
 }
 
 /// Alone, they are those of a map.
-pub fn sequential<I: Subject + OrderedEnds>() -> Outcome {
-    let index = I::with_options(&Options::default())?;
+pub fn sequential<I: Subject + OrderedEnds + ?Sized>(make: Make<I>) -> Outcome {
+    let index = make(&Options::default())?;
     let guard = index.domain().pin();
     let keys: Vec<OwnedKey<I>> = (0..40).map(nth::<I>).collect();
     ensure!(index.first(&guard).is_none() && index.last(&guard).is_none(), "ends of nothing");

@@ -5,20 +5,20 @@
 //! [`crate::fault_suite!`] declares the tests.
 
 use crate::crew::together;
-use crate::erased::chosen;
 use crate::failure::ensure;
 use crate::faulty::{Ledger, Plan, Ran, strike, under, unwinding};
 use crate::key_sum::{Balance, settle_accounts};
 use crate::keys::{lend, nth};
 use crate::limit::write_or_be_refused;
+use crate::make::Make;
 use crate::memory::follows;
 use crate::reference::same_content;
 use crate::rest::counts;
 use crate::rng::Rng;
 use crate::{Failure, Outcome, ScanSubject, Subject, size};
 use silvics::{
-    AllocError, CompareExchangeError, Cursor, Domain, Guard, NatarajanTree, Options, OrderedIndex,
-    OwnedKey, Shared, TryInsertError,
+    AllocError, CompareExchangeError, Cursor, Domain, Guard, NatarajanTree, Options, OwnedKey,
+    PinIndex, Shared, TryInsertError,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
@@ -26,19 +26,20 @@ use std::time::Duration;
 
 /// An index, the ledger of its objects, and its domain.
 #[derive(Debug)]
-pub(crate) struct Recorded<I> {
+pub(crate) struct Recorded<I: ?Sized> {
+    pub(crate) make: Make<I>,
     pub(crate) index: Arc<I>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) domain: Domain,
 }
 
-impl<I: Subject> Recorded<I> {
+impl<I: Subject + ?Sized> Recorded<I> {
     /// An empty index.
-    pub(crate) fn new() -> Result<Self, Failure> {
+    pub(crate) fn new(make: Make<I>) -> Result<Self, Failure> {
         let domain = Domain::new();
         let options = Options { domain: Some(domain.clone()), ..Options::default() };
-        let (index, ledger) = Ledger::record(|| I::with_options(&options));
-        Ok(Self { index: Arc::new(index?), ledger, domain })
+        let (index, ledger) = Ledger::record(|| make(&options));
+        Ok(Self { make, index: Arc::from(index?), ledger, domain })
     }
 
     /// Exclusive access, which no cursor may share.
@@ -48,7 +49,7 @@ impl<I: Subject> Recorded<I> {
 
     /// Drops the index: nothing may be left of it.
     pub(crate) fn end(self) -> Outcome {
-        let Self { index, ledger, domain } = self;
+        let Self { index, ledger, domain, .. } = self;
         drop(index);
         nothing_left(&ledger, &domain)
     }
@@ -163,7 +164,7 @@ impl Verb {
     }
 
     /// Calls it; the state it says it found.
-    fn call<I: Subject>(
+    fn call<I: Subject + ?Sized>(
         self,
         index: &I,
         key: &OwnedKey<I>,
@@ -193,7 +194,7 @@ impl Verb {
 
 /// One operation in one state.
 #[derive(Debug)]
-struct Case<I: Subject> {
+struct Case<I: Subject + ?Sized> {
     recorded: Recorded<I>,
     model: BTreeMap<OwnedKey<I>, u64>,
     key: OwnedKey<I>,
@@ -202,9 +203,9 @@ struct Case<I: Subject> {
     present: Option<u64>,
 }
 
-impl<I: Subject> Case<I> {
-    fn new(state: &State, target: u64, verb: Verb) -> Result<Self, Failure> {
-        let recorded = Recorded::<I>::new()?;
+impl<I: Subject + ?Sized> Case<I> {
+    fn new(make: Make<I>, state: &State, target: u64, verb: Verb) -> Result<Self, Failure> {
+        let recorded = Recorded::new(make)?;
         let mut model = BTreeMap::new();
         let view = recorded.index.pin();
         for &n in &state.inserted {
@@ -284,9 +285,8 @@ fn elsewhere<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let (send, receive) = mpsc::channel::<()>();
-    let chosen = chosen();
     let thread = std::thread::spawn(move || {
-        let result = chosen.within(work);
+        let result = work();
         drop(send);
         result
     });
@@ -298,18 +298,19 @@ fn elsewhere<T: Send + 'static>(
 }
 
 /// Tries every verb in every state with the n-th allocation under each plan, for every n there is.
-fn nth_allocations<I: Subject>(
+fn nth_allocations<I: Subject + ?Sized>(
+    make: Make<I>,
     plans: &[fn(u64) -> Plan],
     judge: impl Fn(&mut Case<I>, Ran<Result<Option<u64>, AllocError>>) -> Result<bool, Failure>,
 ) -> Outcome {
     let mut struck = 0usize;
     for state in State::all() {
         for target in state.targets() {
-            let present = Case::<I>::new(&state, target, Verb::Remove)?.present;
+            let present = Case::new(make, &state, target, Verb::Remove)?.present;
             for verb in Verb::all(present) {
                 for (at, plan) in plans.iter().enumerate() {
                     for n in 1.. {
-                        let case = Case::<I>::new(&state, target, verb)?;
+                        let case = Case::new(make, &state, target, verb)?;
                         let outer = (at + n as usize).is_multiple_of(2);
                         let faults = one(case, plan(n), outer, &judge).map_err(|f| {
                             let at = (state.name, verb, target, plan(n));
@@ -330,7 +331,7 @@ fn nth_allocations<I: Subject>(
 
 /// One case under one plan, with or without a guard that outlives the operation; whether it met
 /// the plan's allocation.
-fn one<I: Subject>(
+fn one<I: Subject + ?Sized>(
     mut case: Case<I>,
     plan: Plan,
     outer: bool,
@@ -356,13 +357,13 @@ fn one<I: Subject>(
 
 /// The n-th allocation of an operation and all later ones fail, for every n: it says so, and has not happened; or it does
 /// without, and has. If only one attempt fails, the operation tries again and succeeds.
-pub fn nth_fails<I: Subject>() -> Outcome {
-    nth_allocations::<I>(&[Plan::FailFrom], |case, ran| match ran.outcome {
+pub fn nth_fails<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
+    nth_allocations(make, &[Plan::FailFrom], |case, ran| match ran.outcome {
         Some(Err(_)) => Ok(false),
         Some(said) => case.happened(said, "without memory").map(|()| true),
         None => Err(Failure::new("without memory it unwound")),
     })?;
-    nth_allocations::<I>(&[Plan::FailOnce], |case, ran| match ran.outcome {
+    nth_allocations(make, &[Plan::FailOnce], |case, ran| match ran.outcome {
         Some(said) => case.happened(said, "with one failed attempt").map(|()| true),
         None => Err(Failure::new("it unwound")),
     })
@@ -370,11 +371,11 @@ pub fn nth_fails<I: Subject>() -> Outcome {
 
 /// The n-th allocation of an operation panics, at once or in the second attempt, for every n: the
 /// operation unwinds and has not happened; or it does without a second attempt, and has.
-pub fn nth_panics<I: Subject>() -> Outcome {
+pub fn nth_panics<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let swallowed =
         |said| Err(Failure::new(format!("a panic was swallowed, and it gives {said:?}")));
-    nth_allocations::<I>(&[Plan::Panic], |_, ran| ran.outcome.map_or(Ok(false), swallowed))?;
-    nth_allocations::<I>(&[Plan::FailThenPanic], |case, ran| match ran.outcome {
+    nth_allocations(make, &[Plan::Panic], |_, ran| ran.outcome.map_or(Ok(false), swallowed))?;
+    nth_allocations(make, &[Plan::FailThenPanic], |case, ran| match ran.outcome {
         None => Ok(false),
         Some(said) if ran.faults == 1 => case.happened(said, "without memory").map(|()| true),
         Some(said) => swallowed(said),
@@ -383,14 +384,14 @@ pub fn nth_panics<I: Subject>() -> Outcome {
 
 /// The n-th allocation of `with_options` fails or panics, for every n: there is no index, and
 /// nothing is left.
-pub fn creation<I: Subject>() -> Outcome {
+pub fn creation<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let plans: [fn(u64) -> Plan; 3] = [Plan::FailFrom, Plan::Panic, Plan::FailThenPanic];
     let mut struck = 0usize;
     for plan in plans {
         for n in 1.. {
             let domain = Domain::new();
             let options = Options { domain: Some(domain.clone()), ..Options::default() };
-            let (ran, ledger) = Ledger::record(|| under(plan(n), || I::with_options(&options)));
+            let (ran, ledger) = Ledger::record(|| under(plan(n), || make(&options)));
             let place = |f: Failure| f.at(format_args!("{:?} of with_options", plan(n)));
             match (ran.faults, ran.outcome) {
                 (0, Some(Ok(index))) => {
@@ -407,24 +408,23 @@ pub fn creation<I: Subject>() -> Outcome {
         }
     }
     // An index that allocates only later has nothing to fail here.
-    let first =
-        Ledger::record(|| under(Plan::FailFrom(1), || I::with_options(&Options::default())));
+    let first = Ledger::record(|| under(Plan::FailFrom(1), || make(&Options::default())));
     ensure!((struck > 0) == first.0.outcome.is_some_and(|o| o.is_err()), "it fails now and then");
     Ok(())
 }
 
 /// Threads write while many of their allocations fail or panic: what succeeded is there, what did
 /// not is not, and nothing is lost.
-pub fn among_threads<I: Subject>() -> Outcome {
-    elsewhere(LONG_PATIENCE, writers_among_faults::<I>)
+pub fn among_threads<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
+    elsewhere(LONG_PATIENCE, move || writers_among_faults(make))
 }
 
-fn writers_among_faults<I: Subject>() -> Outcome {
+fn writers_among_faults<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     const THREADS: usize = 2;
     let operations = size::pick(200_000, 60_000, 120);
     for (round, (fail, panic)) in [(20, 0), (0, 20), (30, 10)].into_iter().enumerate() {
         for keys in [4, 300, 20_000] {
-            let mut recorded = Recorded::<I>::new()?;
+            let mut recorded = Recorded::new(make)?;
             let index = &*recorded.index;
             let results = together(THREADS, |thread, _| {
                 let mut rng = Rng::new(size::seed(), 8 * round + thread);
@@ -444,7 +444,7 @@ fn writers_among_faults<I: Subject>() -> Outcome {
             let place = |f: Failure| {
                 f.at(format_args!("{fail} % failed, {panic} % panicked, keys below {keys}"))
             };
-            settle_accounts(recorded.exclusive()?, balances).map_err(place)?;
+            settle_accounts(make, recorded.exclusive()?, balances).map_err(place)?;
             unpinned(&recorded.domain).map_err(place)?;
             recorded.end().map_err(place)?;
         }
@@ -472,8 +472,8 @@ pub(crate) fn unpinned(domain: &Domain) -> Outcome {
 }
 
 /// An index with keys `0..keys`, each its own value.
-fn filled<I: Subject>(keys: u64) -> Result<I, Failure> {
-    let index = I::with_options(&Options::default())?;
+fn filled<I: Subject + ?Sized>(make: Make<I>, keys: u64) -> Result<Box<I>, Failure> {
+    let index = make(&Options::default())?;
     for n in 0..keys {
         index.pin().insert(lend::<I>(&nth::<I>(n)), n)?;
     }
@@ -483,7 +483,12 @@ fn filled<I: Subject>(keys: u64) -> Result<I, Failure> {
 /// After user code has unwound: no pin is left, every key can be written by another thread, and
 /// what that retires is freed, but for the batches of that thread, the caller, and the threads of
 /// `before` earlier calls.
-fn goes_on<I: Subject>(index: &mut Arc<I>, keys: u64, before: usize) -> Outcome {
+fn goes_on<I: Subject + ?Sized>(
+    make: Make<I>,
+    index: &mut Arc<I>,
+    keys: u64,
+    before: usize,
+) -> Outcome {
     unpinned(index.domain())?;
     let shared = Arc::clone(index);
     elsewhere(PATIENCE, move || {
@@ -501,14 +506,14 @@ fn goes_on<I: Subject>(index: &mut Arc<I>, keys: u64, before: usize) -> Outcome 
     })?;
     unpinned(index.domain())?;
     let index = Arc::get_mut(index).ok_or_else(|| Failure::new("the index is kept"))?;
-    follows(index, keys as usize, 2 + before)?;
+    follows(make, index, keys as usize, 2 + before)?;
     counts(index, keys as usize)
 }
 
 /// User code panics between lookups under a guard, its own or one that goes on.
-pub fn user_panics<I: Subject>() -> Outcome {
+pub fn user_panics<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let keys = size::pick(600, 600, 90) as u64;
-    let mut index = Arc::new(filled::<I>(keys)?);
+    let mut index: Arc<I> = Arc::from(filled(make, keys)?);
     for (at, stop) in [0, 1, keys / 2, keys - 1].into_iter().enumerate() {
         let outer = (at % 2 == 0).then(|| index.domain().pin());
         let done = unwinding(|| {
@@ -529,16 +534,17 @@ pub fn user_panics<I: Subject>() -> Outcome {
             let found = index.get(lend::<I>(&nth::<I>(stop)), &guard);
             ensure!(found == Some(stop), "get gives {found:?} under a guard that has gone on");
         }
-        goes_on(&mut index, keys, at).map_err(|f| f.at(format_args!("unwound at key {stop}")))?;
+        goes_on(make, &mut index, keys, at)
+            .map_err(|f| f.at(format_args!("unwound at key {stop}")))?;
     }
     Ok(())
 }
 
 /// User code panics in the middle of a range, a descending range, and between the moves of a
 /// cursor, under a guard of its own or one that goes on.
-pub fn user_panics_in_scans<I: ScanSubject>() -> Outcome {
+pub fn user_panics_in_scans<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let keys = size::pick(600, 600, 90) as u64;
-    let mut index = Arc::new(filled::<I>(keys)?);
+    let mut index: Arc<I> = Arc::from(filled(make, keys)?);
     for (at, stop) in [0, 1, keys / 2, keys - 1].into_iter().enumerate() {
         for (kind, name) in ["range", "range_rev", "cursor"].into_iter().enumerate() {
             let outer = (at % 2 == 0).then(|| index.domain().pin());
@@ -576,7 +582,7 @@ pub fn user_panics_in_scans<I: ScanSubject>() -> Outcome {
                     "{up} entries up and {down} down, of {keys}, under a guard that has gone on"
                 );
             }
-            goes_on(&mut index, keys, 3 * at + kind)
+            goes_on(make, &mut index, keys, 3 * at + kind)
                 .map_err(|f| f.at(format_args!("{name} unwound at entry {stop}")))?;
         }
     }
@@ -589,7 +595,7 @@ pub fn user_panics_in_scans<I: ScanSubject>() -> Outcome {
     ensure!(done.is_none() && cursor.value() == Some(keys / 2), "the cursor lost its place");
     ensure!(cursor.next() && cursor.value() == Some(keys / 2 + 1), "the cursor does not go on");
     drop(cursor);
-    goes_on(&mut index, keys, 12)
+    goes_on(make, &mut index, keys, 12)
 }
 
 /// Declares a module of tests for an index type over [`Faulty`](crate::faulty::Faulty); with

@@ -6,17 +6,17 @@ use crate::failure::ensure;
 use crate::keys::{belongs, lend, nth, show, tagged};
 use crate::rng::{Rng, scattered};
 use crate::{Failure, Outcome, Subject, size};
-use silvics::{Guard, OwnedKey};
+use silvics::{Guard, OwnedKey, PinIndex};
 use std::collections::BTreeMap;
 
 /// The keys numbered below a length, and their roles.
 #[derive(Debug)]
-pub(crate) struct Grid<I: Subject> {
+pub(crate) struct Grid<I: Subject + ?Sized> {
     numbers: BTreeMap<OwnedKey<I>, u64>,
     pub(crate) len: u64,
 }
 
-impl<I: Subject> Grid<I> {
+impl<I: Subject + ?Sized> Grid<I> {
     /// `len` keys, in an index that has those that stay.
     pub(crate) fn plant(index: &I, len: u64) -> Result<Self, Failure> {
         let numbers: BTreeMap<_, _> = (0..len).map(|n| (nth::<I>(n), n)).collect();
@@ -92,7 +92,7 @@ impl<I: Subject> Grid<I> {
 }
 
 /// Runs `read` while two threads write to the grid, each under guards of its own.
-pub(crate) fn among_writers<I: Subject>(
+pub(crate) fn among_writers<I: Subject + ?Sized>(
     index: &I,
     grid: &Grid<I>,
     read: impl Fn(&mut Rng) -> Outcome + Sync,

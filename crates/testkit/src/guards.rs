@@ -5,6 +5,7 @@ use crate::failure::ensure;
 use crate::grid::Grid;
 use crate::key_sum::{Balance, random_write, settle_accounts};
 use crate::keys::{lend, nth, own};
+use crate::make::Make;
 use crate::memory::follows;
 use crate::rest::counts;
 use crate::rng::Rng;
@@ -15,21 +16,21 @@ use std::collections::BTreeMap;
 
 /// Every operation is right under a guard of another domain, pinned for long, while others churn
 /// under guards of all kinds.
-pub fn foreign<I: Subject>() -> Outcome {
+pub fn foreign<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let elsewhere = Domain::new();
-    let mut index = I::with_options(&Options::default())?;
+    let mut index = make(&Options::default())?;
     let mut model = BTreeMap::new();
     let guard = elsewhere.pin();
     for at in 0..size::pick(20_000, 8000, 100) {
         let mut rng = Rng::new(size::seed(), at);
         let one = sequential::random_step::<I>(&mut rng, 64, 50);
-        sequential::step(&index, &mut model, &one, &guard)
+        sequential::step(&*index, &mut model, &one, &guard)
             .map_err(|f| f.at("under a foreign guard"))?;
     }
     drop(guard);
-    crate::reference::same_content(&mut index, &model)?;
+    crate::reference::same_content(&mut *index, &model)?;
 
-    let mut index = I::with_options(&Options::default())?;
+    let mut index = make(&Options::default())?;
     let operations = size::pick(1_000_000, 400_000, 200);
     let balances = together(3, |thread, _| {
         let mut rng = Rng::new(size::seed(), thread);
@@ -38,29 +39,29 @@ pub fn foreign<I: Subject>() -> Outcome {
         let foreign = elsewhere.pin();
         for _ in 0..operations / 3 {
             if thread > 0 {
-                random_write(&index, &mut rng, 100, &foreign, &mut balance)?;
+                random_write(&*index, &mut rng, 100, &foreign, &mut balance)?;
             } else {
                 let own = index.domain().pin();
-                random_write(&index, &mut rng, 100, &own, &mut balance)?;
+                random_write(&*index, &mut rng, 100, &own, &mut balance)?;
             }
         }
         Ok(balance)
     })?;
-    settle_accounts(&mut index, balances)
+    settle_accounts(make, &mut *index, balances)
 }
 
 /// A foreign guard does not keep an index's garbage, and ranges under one are safe among writers.
-pub fn foreign_scans<I: ScanSubject>() -> Outcome {
+pub fn foreign_scans<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let elsewhere = Domain::new();
-    let index = I::with_options(&Options::default())?;
-    let grid = Grid::plant(&index, size::pick(400, 200, 24) as u64)?;
+    let index = make(&Options::default())?;
+    let grid = Grid::plant(&*index, size::pick(400, 200, 24) as u64)?;
     let scans = size::pick(8000, 4000, 10);
     together(3, |thread, crew| {
         let mut rng = Rng::new(size::seed(), thread);
         let guard = elsewhere.pin();
         if thread > 0 {
             while !crew.stopped() {
-                grid.write(&index, &mut rng, &guard)?;
+                grid.write(&*index, &mut rng, &guard)?;
             }
             return Ok(());
         }
@@ -90,9 +91,9 @@ pub fn foreign_scans<I: ScanSubject>() -> Outcome {
 }
 
 /// A foreign guard held for long does not hold up reclamation.
-pub fn foreign_garbage<I: Subject>() -> Outcome {
+pub fn foreign_garbage<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let elsewhere = Domain::new();
-    let mut index = I::with_options(&Options::default())?;
+    let mut index = make(&Options::default())?;
     let guard = elsewhere.pin();
     for n in 0..size::pick(20_000, 8000, 300) as u64 {
         let owned = nth::<I>(n % 10);
@@ -100,16 +101,16 @@ pub fn foreign_garbage<I: Subject>() -> Outcome {
         let removed = index.remove(lend::<I>(&owned), &guard)?;
         ensure!(removed == Some(n), "remove gives {removed:?}");
     }
-    follows(&index, 0, 1)?;
+    follows(make, &*index, 0, 1)?;
     drop(guard);
-    counts(&mut index, 0)
+    counts(&mut *index, 0)
 }
 
 /// Two indexes of one domain take each other's guards; each is dropped alone.
-pub fn shared<I: Subject>() -> Outcome {
+pub fn shared<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let domain = Domain::new();
     let options = Options { domain: Some(domain.clone()), ..Options::default() };
-    let mut pair = [I::with_options(&options)?, I::with_options(&options)?];
+    let mut pair = [make(&options)?, make(&options)?];
     for index in &pair {
         ensure!(
             format!("{:?}", index.domain()) == format!("{domain:?}"),
@@ -125,7 +126,7 @@ pub fn shared<I: Subject>() -> Outcome {
             let guard = pair[rng.below(2) as usize].domain().pin();
             for _ in 0..4 {
                 let which = rng.below(2) as usize;
-                random_write(&pair[which], &mut rng, 200, &guard, &mut balances[which])?;
+                random_write(&*pair[which], &mut rng, 200, &guard, &mut balances[which])?;
             }
         }
         Ok(balances)
@@ -135,9 +136,9 @@ pub fn shared<I: Subject>() -> Outcome {
         first.push(one);
         second.push(other);
     }
-    settle_accounts(&mut pair[0], first)?;
+    settle_accounts(make, &mut *pair[0], first)?;
     let [one, mut other] = pair;
     drop(one);
     domain.flush();
-    settle_accounts(&mut other, second)
+    settle_accounts(make, &mut *other, second)
 }

@@ -3,16 +3,22 @@
 
 use crate::clock::Clock;
 use crate::failure::ensure;
+use crate::make::Make;
 use crate::verify::{AllScans, Mix, NoScans, Plan, Scans, Until, verify};
 use crate::{Failure, Outcome, ScanSubject, Subject, size};
 
 /// Indexes that are put to it, one after the other.
 const HISTORIES: usize = size::pick(200, 30, 1);
 
-fn hold<I: Subject, S: Scans<I>>(histories: usize, mix: Mix, scans: S) -> Outcome {
+fn hold<I: Subject + ?Sized, S: Scans<I>>(
+    make: Make<I>,
+    histories: usize,
+    mix: Mix,
+    scans: S,
+) -> Outcome {
     let until = Until::Histories(histories as u64);
     let plan = Plan { mix, until, ..Plan::default() };
-    let report = verify::<I, S>(&plan, &Clock::new(), scans, || false);
+    let report = verify(make, &plan, &Clock::new(), scans, || false);
     if let Some(found) = report.found {
         return Err(Failure::new(format!("history {}: {}", found.history, found.what)));
     }
@@ -22,13 +28,13 @@ fn hold<I: Subject, S: Scans<I>>(histories: usize, mix: Mix, scans: S) -> Outcom
 }
 
 /// All point operations against each other.
-pub fn histories<I: Subject>() -> Outcome {
-    hold::<I, _>(HISTORIES, Mix::default(), NoScans)
+pub fn histories<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
+    hold(make, HISTORIES, Mix::default(), NoScans)
 }
 
 /// The same with ranges and cursors among them: what a scan saw of a key must be what a lookup of
 /// it might have seen.
-pub fn scan_histories<I: ScanSubject>() -> Outcome {
+pub fn scan_histories<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let mix = Mix { lookups: 30, inserts: 30, removals: 25, scans: 15 };
-    hold::<I, _>(HISTORIES, mix, AllScans)
+    hold(make, HISTORIES, mix, AllScans)
 }

@@ -148,7 +148,7 @@ pub struct Event<O = u32> {
 
 /// Calls an index for one thread and records the calls.
 #[derive(Debug)]
-pub struct Recorder<'a, I: Subject> {
+pub struct Recorder<'a, I: Subject + ?Sized> {
     index: &'a I,
     clock: &'a Clock,
     keys: &'a [OwnedKey<I>],
@@ -159,7 +159,7 @@ pub struct Recorder<'a, I: Subject> {
     pub parts: u64,
 }
 
-impl<'a, I: Subject> Recorder<'a, I> {
+impl<'a, I: Subject + ?Sized> Recorder<'a, I> {
     /// Makes a recorder of `thread`'s calls on `index`, with keys out of `keys`, that appends to
     /// `events`.
     pub fn new(

@@ -4,6 +4,7 @@
 use crate::crew::together;
 use crate::failure::ensure;
 use crate::keys::{belongs, lend, nth, tagged};
+use crate::make::Make;
 use crate::memory;
 use crate::rest::counts;
 use crate::rng::Rng;
@@ -22,22 +23,22 @@ fn add(sum: &mut Balance, thread: Balance) {
 }
 
 /// Threads insert and remove random keys of a few, of many, and of nearly endless ranges.
-pub fn key_sum<I: Subject>() -> Outcome {
+pub fn key_sum<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let operations = size::pick(200_000, 12_000, 40);
     let ranges = [(2, 4), (8, 4), (40, 4), (1000, 2), (20_000, 2), (u64::MAX, 2)];
     for (round, (range, weight)) in ranges.into_iter().enumerate() {
         for threads in [2, 3] {
-            let mut index = I::with_options(&Options::default())?;
+            let mut index = make(&Options::default())?;
             let balances = together(threads, |thread, _| {
                 let mut rng = Rng::new(size::seed(), round * 8 + thread);
                 let mut balance = Balance::new();
                 for _ in 0..weight * operations / threads {
                     let guard = index.domain().pin();
-                    random_write(&index, &mut rng, range, &guard, &mut balance)?;
+                    random_write(&*index, &mut rng, range, &guard, &mut balance)?;
                 }
                 Ok(balance)
             })?;
-            settle_accounts(&mut index, balances)
+            settle_accounts(make, &mut *index, balances)
                 .map_err(|f| f.at(format_args!("{threads} threads, keys below {range}")))?;
         }
     }
@@ -45,7 +46,11 @@ pub fn key_sum<I: Subject>() -> Outcome {
 }
 
 /// Compares what threads saw with what is there, down to the objects in use.
-pub(crate) fn settle_accounts<I: Subject>(index: &mut I, balances: Vec<Balance>) -> Outcome {
+pub(crate) fn settle_accounts<I: Subject + ?Sized>(
+    make: Make<I>,
+    index: &mut I,
+    balances: Vec<Balance>,
+) -> Outcome {
     let mut sum = Balance::new();
     let threads = balances.len() + 1;
     for balance in balances {
@@ -72,11 +77,11 @@ pub(crate) fn settle_accounts<I: Subject>(index: &mut I, balances: Vec<Balance>)
         "the keys present sum to {keys_found}, inserted minus removed to {keys_counted}"
     );
     counts(index, present)?;
-    memory::follows(index, present, threads)
+    memory::follows(make, index, present, threads)
 }
 
 /// One random verb on a random key below `range`, entered in `balance`.
-pub(crate) fn random_write<I: Subject>(
+pub(crate) fn random_write<I: Subject + ?Sized>(
     index: &I,
     rng: &mut Rng,
     range: u64,

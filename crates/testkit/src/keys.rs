@@ -3,7 +3,7 @@
 use crate::rng::mix;
 #[cfg(feature = "suite")]
 use proptest::{prelude::*, strategy::BoxedStrategy};
-use silvics::{Check, IndexKey, KeyRef, OrderedIndex, OrderedScan, OwnedKey};
+use silvics::{Batches, Check, IndexKey, KeyRef, Lookup, OrderedScan, OwnedKey};
 use std::fmt;
 
 /// A key type with test data.
@@ -164,30 +164,30 @@ impl<K: TestKey + ?Sized> fmt::Debug for Shown<K> {
 }
 
 /// An index the suite can test.
-pub trait Subject: OrderedIndex<Key: TestKey> + Check + 'static {}
-impl<I: OrderedIndex<Key: TestKey> + Check + 'static> Subject for I {}
+pub trait Subject: Batches + Check + Lookup<Key: TestKey> + 'static {}
+impl<I: Batches + Check + Lookup<Key: TestKey> + ?Sized + 'static> Subject for I {}
 
 /// An index with ranges that the suite can test.
 pub trait ScanSubject: Subject + OrderedScan {}
-impl<I: Subject + OrderedScan> ScanSubject for I {}
+impl<I: Subject + OrderedScan + ?Sized> ScanSubject for I {}
 
 /// The `n`-th key of index `I`.
-pub(crate) fn nth<I: Subject>(n: u64) -> OwnedKey<I> {
+pub(crate) fn nth<I: Subject + ?Sized>(n: u64) -> OwnedKey<I> {
     <I::Key as TestKey>::nth(n)
 }
 
 /// Lends a key of index `I`.
-pub(crate) fn lend<I: OrderedIndex>(key: &OwnedKey<I>) -> KeyRef<'_, I> {
+pub(crate) fn lend<I: Lookup + ?Sized>(key: &OwnedKey<I>) -> KeyRef<'_, I> {
     <I::Key as IndexKey>::borrow(key)
 }
 
 /// Copies a key of index `I`.
-pub(crate) fn own<I: OrderedIndex>(key: KeyRef<'_, I>) -> OwnedKey<I> {
+pub(crate) fn own<I: Lookup + ?Sized>(key: KeyRef<'_, I>) -> OwnedKey<I> {
     <I::Key as IndexKey>::to_owned(key)
 }
 
 /// A key of index `I` in a few characters.
-pub(crate) fn show<I: Subject>(key: &OwnedKey<I>) -> String {
+pub(crate) fn show<I: Subject + ?Sized>(key: &OwnedKey<I>) -> String {
     <I::Key as TestKey>::show(key)
 }
 

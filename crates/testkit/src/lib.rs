@@ -1,8 +1,8 @@
 //! The conformance suite every index of silvics runs, whatever its topology and placement.
 //!
 //! A property is a generic function that returns an [`Outcome`]; [`index_suite!`] declares a test
-//! per property for an index type, which it erases ([`erased`]), so that the suite is compiled once
-//! for all of them. Two properties need a process of their own and are called from
+//! per property for an index type, which it hides behind a trait object ([`make`]), so that the suite
+//! is compiled once for all of them. Two properties need a process of their own and are called from
 //! small test files instead.
 //!
 //! | property | refutes |
@@ -58,8 +58,6 @@ mod crew;
 pub mod cursors;
 #[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod ends;
-#[cfg(not(silvics_shuttle))]
-pub mod erased;
 mod failure;
 #[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod faults;
@@ -82,6 +80,8 @@ pub mod limit;
 pub mod linearizable;
 #[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod lookups;
+#[cfg(not(silvics_shuttle))]
+pub mod make;
 pub mod mapped;
 #[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub mod memory;

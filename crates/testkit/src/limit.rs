@@ -5,40 +5,43 @@ use crate::crew::together;
 use crate::failure::ensure;
 use crate::key_sum::{Balance, settle_accounts};
 use crate::keys::{TestKey, belongs, lend, nth, tagged};
+use crate::make::Make;
 use crate::memory::settle;
 use crate::reference::same_content;
 use crate::rng::Rng;
 use crate::{Failure, Outcome, Subject, size};
-use silvics::{AllocError, CompareExchangeError, Options, OwnedKey, Pages, TryInsertError};
+use silvics::{
+    AllocError, CompareExchangeError, Options, OwnedKey, Pages, PinIndex, TryInsertError,
+};
 use std::collections::BTreeMap;
 
 /// The same with limits from a few bytes above an empty index to some MiB, so that memory ends
 /// at every allocation of an operation: in steps of a word for placements that ask the system for
 /// each object, in steps of 16 KiB for those that ask for slabs.
-pub fn limits<I: Subject>() -> Outcome {
-    let base = I::with_options(&Options::default())?.bytes();
+pub fn limits<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
+    let base = make(&Options::default())?.bytes();
     let words = (0..size::pick(80, 24, 12)).map(|step| (step * 8, Pages::Small));
     let slabs = (1..size::pick(40, 10, 2)).map(|step| (step * (16 << 10), Pages::Small));
     let large = [((3 << 20) / 2, Pages::Small), (5 << 20, Pages::Thp)];
     let large = &large[..size::pick(2, 2, 0)];
     for (room, pages) in words.chain(slabs).chain(large.iter().copied()) {
         let options = Options { memory_limit: Some(base + room), pages, ..Options::default() };
-        AtLimit::<I>::run(&options)
+        AtLimit::run(make, &options)
             .map_err(|f| f.at(format_args!("limit {} bytes, {pages}", base + room)))?;
     }
     Ok(())
 }
 
 /// An index with little room and its model.
-struct AtLimit<I: Subject> {
-    index: I,
+struct AtLimit<I: Subject + ?Sized> {
+    index: Box<I>,
     model: BTreeMap<OwnedKey<I>, u64>,
     limit: usize,
 }
 
-impl<I: Subject> AtLimit<I> {
-    fn run(options: &Options) -> Outcome {
-        let Ok(index) = I::with_options(options) else {
+impl<I: Subject + ?Sized> AtLimit<I> {
+    fn run(make: Make<I>, options: &Options) -> Outcome {
+        let Ok(index) = make(options) else {
             return Ok(()); // no room for an empty one: said as a value
         };
         let mut this = Self {
@@ -47,13 +50,13 @@ impl<I: Subject> AtLimit<I> {
             limit: options.memory_limit.unwrap_or(usize::MAX),
         };
         this.fill()?;
-        same_content(&mut this.index, &this.model).map_err(|f| f.at("filled"))?;
+        same_content(&mut *this.index, &this.model).map_err(|f| f.at("filled"))?;
         this.verbs()?;
-        same_content(&mut this.index, &this.model).map_err(|f| f.at("written at the limit"))?;
+        same_content(&mut *this.index, &this.model).map_err(|f| f.at("written at the limit"))?;
         this.batches()?;
-        same_content(&mut this.index, &this.model).map_err(|f| f.at("written in batches"))?;
+        same_content(&mut *this.index, &this.model).map_err(|f| f.at("written in batches"))?;
         this.remove_and_refill()?;
-        same_content(&mut this.index, &this.model).map_err(|f| f.at("refilled"))
+        same_content(&mut *this.index, &this.model).map_err(|f| f.at("refilled"))
     }
 
     /// Inserts by each verb in turn until each was refused many times over.
@@ -216,7 +219,7 @@ impl<I: Subject> AtLimit<I> {
                 }
             }
         }
-        settle(&self.index);
+        settle(&*self.index);
         let wanted = removed.len() / 4;
         let mut added = 0;
         for (at, key) in removed.iter().enumerate() {
@@ -228,7 +231,7 @@ impl<I: Subject> AtLimit<I> {
                 }
             }
         }
-        let few = crate::memory::extra_slots(&self.index, 1);
+        let few = crate::memory::extra_slots(&*self.index, 1);
         ensure!(
             self.model.is_empty() || !removed.is_empty(),
             "nothing can be removed at the limit"
@@ -243,32 +246,32 @@ impl<I: Subject> AtLimit<I> {
 }
 
 /// Threads insert and remove at the limit, some of their calls refused: the key-sum rule holds.
-pub fn limit_among_threads<I: Subject>() -> Outcome {
+pub fn limit_among_threads<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     const THREADS: usize = 2;
-    let base = I::with_options(&Options::default())?.bytes();
+    let base = make(&Options::default())?.bytes();
     let operations = size::pick(600_000, 75_000, 200);
     for room in [2 << 10, 40 << 10, 3 << 19] {
         let options =
             Options { memory_limit: Some(base + room), pages: Pages::Small, ..Options::default() };
-        let Ok(mut index) = I::with_options(&options) else {
+        let Ok(mut index) = make(&options) else {
             continue;
         };
         let balances = together(THREADS, |thread, _| {
             let mut rng = Rng::new(size::seed(), thread);
             let mut balance = Balance::new();
             for _ in 0..operations / THREADS {
-                write_or_be_refused(&index, &mut rng, 60_000, &mut balance)?;
+                write_or_be_refused(&*index, &mut rng, 60_000, &mut balance)?;
             }
             Ok(balance)
         })?;
-        settle_accounts(&mut index, balances)
+        settle_accounts(make, &mut *index, balances)
             .map_err(|f| f.at(format_args!("{room} bytes of room")))?;
     }
     Ok(())
 }
 
 /// One write to a key below `keys`, entered in `balance` if it succeeds.
-pub(crate) fn write_or_be_refused<I: Subject>(
+pub(crate) fn write_or_be_refused<I: Subject + ?Sized>(
     index: &I,
     rng: &mut Rng,
     keys: u64,

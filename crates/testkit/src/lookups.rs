@@ -5,18 +5,19 @@ use crate::counting;
 use crate::crew::together;
 use crate::failure::ensure;
 use crate::keys::{lend, nth, tagged};
+use crate::make::Make;
 use crate::memory::settle;
 use crate::rng::{Rng, scattered};
 use crate::{Failure, Outcome, ScanSubject, Subject, size};
-use silvics::Options;
+use silvics::{Options, PinIndex};
 use silvics_pool::{Region, set_read_only};
 
 /// Keys are the even numbers below twice this, less every fourth of them.
 const KEYS: u64 = size::pick(1 << 15, 1 << 14, 64) as u64;
 
 /// An index that every kind of write has gone over, its garbage freed.
-fn filled<I: Subject>() -> Result<I, Failure> {
-    let index = I::with_options(&Options::default())?;
+fn filled<I: Subject + ?Sized>(make: Make<I>) -> Result<Box<I>, Failure> {
+    let index = make(&Options::default())?;
     let key = |n: u64| nth::<I>(2 * n);
     for n in (0..KEYS).map(|at| scattered(at, KEYS)) {
         index.pin().insert(lend::<I>(&key(n)), tagged(2 * n, 0))?;
@@ -29,7 +30,7 @@ fn filled<I: Subject>() -> Result<I, Failure> {
             index.pin().remove(lend::<I>(&owned))?;
         }
     }
-    settle(&index);
+    settle(&*index);
     Ok(index)
 }
 
@@ -39,7 +40,7 @@ fn is_there(n: u64) -> bool {
 }
 
 /// Random lookups, single and batched, under a pin each time.
-fn point_reads<I: Subject>(index: &I, rng: &mut Rng) -> Outcome {
+fn point_reads<I: Subject + ?Sized>(index: &I, rng: &mut Rng) -> Outcome {
     const BATCH: usize = 40;
     let first = rng.below(2 * KEYS);
     let owned: [_; BATCH] = std::array::from_fn(|at| nth::<I>(first + at as u64));
@@ -62,7 +63,7 @@ fn point_reads<I: Subject>(index: &I, rng: &mut Rng) -> Outcome {
 }
 
 /// Ranges in both directions, under a pin each time.
-fn range_reads<I: ScanSubject>(index: &I, rng: &mut Rng) -> Outcome {
+fn range_reads<I: ScanSubject + ?Sized>(index: &I, rng: &mut Rng) -> Outcome {
     const MOST: usize = 50;
     let first = rng.below(2 * KEYS);
     let owned = nth::<I>(first);
@@ -90,7 +91,7 @@ fn without_allocating<T>(lookups: impl FnOnce() -> T) -> Result<T, Failure> {
 }
 
 /// Several threads read.
-fn read_together<I: Subject>(
+fn read_together<I: Subject + ?Sized>(
     index: &I,
     rounds: usize,
     read: impl Fn(&I, &mut Rng) -> Outcome + Sync,
@@ -105,32 +106,32 @@ fn read_together<I: Subject>(
 }
 
 /// Point lookups allocate nothing. Needs [`counting::Counting`] as the global allocator.
-pub fn allocate_nothing<I: Subject>() -> Outcome {
+pub fn allocate_nothing<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     counting::ensure_counted()?;
-    read_together(&filled::<I>()?, size::pick(50_000, 5000, 20), point_reads)
+    read_together(&*filled(make)?, size::pick(50_000, 5000, 20), point_reads)
 }
 
 /// Ranges allocate nothing. Needs [`counting::Counting`] as the global allocator.
-pub fn scans_allocate_nothing<I: ScanSubject>() -> Outcome {
+pub fn scans_allocate_nothing<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     counting::ensure_counted()?;
-    read_together(&filled::<I>()?, size::pick(10_000, 1000, 5), range_reads)
+    read_together(&*filled(make)?, size::pick(10_000, 1000, 5), range_reads)
 }
 
 /// Point lookups write nothing: they run with all regions of the index read-only. A write ends
 /// the process. For placements that have regions.
-pub fn write_nothing<I: Subject>() -> Outcome {
-    let index = filled::<I>()?;
-    protected(&index, || read_together(&index, size::pick(50_000, 5000, 20), point_reads))
+pub fn write_nothing<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
+    let index = filled(make)?;
+    protected(&*index, || read_together(&*index, size::pick(50_000, 5000, 20), point_reads))
 }
 
 /// Ranges write nothing, likewise.
-pub fn scans_write_nothing<I: ScanSubject>() -> Outcome {
-    let index = filled::<I>()?;
-    protected(&index, || read_together(&index, size::pick(10_000, 1000, 5), range_reads))
+pub fn scans_write_nothing<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
+    let index = filled(make)?;
+    protected(&*index, || read_together(&*index, size::pick(10_000, 1000, 5), range_reads))
 }
 
 /// Runs `reads` with the regions of a settled index read-only.
-fn protected<I: Subject>(index: &I, reads: impl FnOnce() -> Outcome) -> Outcome {
+fn protected<I: Subject + ?Sized>(index: &I, reads: impl FnOnce() -> Outcome) -> Outcome {
     let stats = index.pool_stats();
     let regions: Vec<Region> = stats.into_iter().flat_map(|pool| pool.regions).collect();
     ensure!(!regions.is_empty(), "no regions: nothing would be protected");

@@ -3,8 +3,8 @@
 
 use silvics::map::{CompareExchangeError, Compute, Operation, RemoveIfError, TryInsertError};
 use silvics::{
-    AllocError, ArtTree, AsKey, Check, Domain, Guard, Key, Map, Options, OrderedIndex, Placement,
-    PoolStats, Pooled, Update, Violation,
+    AllocError, ArtTree, AsKey, Batches, Check, Create, Domain, Guard, Key, Lookup, Map, Options,
+    OrderedIndex, Placement, PoolStats, Pooled, Update, Violation,
 };
 
 /// A form in which indexes hold keys, as a key of maps.
@@ -57,23 +57,34 @@ pub struct Mapped<K: MappedKey + ?Sized, P: Placement = Pooled> {
     domain: Domain,
 }
 
-impl<K: MappedKey + ?Sized, P: Placement> OrderedIndex for Mapped<K, P> {
-    type Key = K;
-
+impl<K: MappedKey + ?Sized, P: Placement> Create for Mapped<K, P> {
     fn with_options(options: &Options) -> Result<Self, AllocError> {
         let domain = options.domain.clone().unwrap_or_default();
         let options = Options { domain: Some(domain.clone()), ..options.clone() };
         Ok(Self { map: Map::with_options(&options)?, domain })
     }
+}
 
+impl<K: MappedKey + ?Sized, P: Placement> Lookup for Mapped<K, P> {
+    type Key = K;
     fn domain(&self) -> &Domain {
         &self.domain
     }
-
     fn get(&self, key: K::Ref<'_>, _guard: &Guard) -> Option<u64> {
         self.map.pin().get(K::lend(key)).map(|value| value.read())
     }
+    fn len(&self) -> usize {
+        self.map.len()
+    }
+    fn bytes(&self) -> usize {
+        self.map.bytes()
+    }
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        self.map.pool_stats()
+    }
+}
 
+impl<K: MappedKey + ?Sized, P: Placement> OrderedIndex for Mapped<K, P> {
     fn update(
         &self,
         key: K::Ref<'_>,
@@ -126,23 +137,12 @@ impl<K: MappedKey + ?Sized, P: Placement> OrderedIndex for Mapped<K, P> {
             }
         }
     }
-
-    fn len(&self) -> usize {
-        self.map.len()
-    }
-
-    fn bytes(&self) -> usize {
-        self.map.bytes()
-    }
-
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        self.map.pool_stats()
-    }
-
     fn shrink(&self) -> usize {
         self.map.shrink()
     }
 }
+
+impl<K: MappedKey + ?Sized, P: Placement> Batches for Mapped<K, P> {}
 
 impl<K: MappedKey + ?Sized, P: Placement> Check for Mapped<K, P> {
     fn check(&mut self) -> Result<usize, Violation> {

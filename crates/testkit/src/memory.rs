@@ -7,12 +7,13 @@ use crate::failure::ensure;
 use crate::grid::{Grid, among_writers};
 use crate::key_sum::{Balance, random_write};
 use crate::keys::{TestKey, lend, nth};
+use crate::make::Make;
 use crate::reclaim::{UNFINISHED, unfinished};
 use crate::rest::counts;
 use crate::rng::{Rng, scattered};
 use crate::sequential::{random_step, step};
 use crate::{Failure, Outcome, ScanSubject, Subject, size};
-use silvics::{Cursor, Domain, Options, OrderedIndex, OwnedKey, Pages};
+use silvics::{Cursor, Domain, Options, OrderedIndex, OwnedKey, Pages, PinIndex};
 use silvics_sync::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,18 +26,18 @@ pub const UNSEALED: usize = silvics::domain::BATCH_OBJECTS;
 const RISE: usize = 4 << 20;
 
 /// The objects an index holds, retired ones included.
-pub fn live_slots<I: OrderedIndex>(index: &I) -> usize {
+pub fn live_slots<I: OrderedIndex + ?Sized>(index: &I) -> usize {
     index.pool_stats().iter().map(|pool| pool.live_slots).sum()
 }
 
 /// The objects that `threads` threads may hold back unsealed.
-pub fn extra_slots<I: OrderedIndex>(index: &I, threads: usize) -> usize {
+pub fn extra_slots<I: OrderedIndex + ?Sized>(index: &I, threads: usize) -> usize {
     UNSEALED * threads * index.pool_stats().len()
 }
 
 /// Flushes the index's domain until nothing more is freed; returns the objects left. Nobody may
 /// hold a guard.
-pub fn settle<I: OrderedIndex>(index: &I) -> usize {
+pub fn settle<I: OrderedIndex + ?Sized>(index: &I) -> usize {
     let mut live = live_slots(index);
     let mut quiet = 0;
     // A flush runs a limited number of batches, and frees nothing until the epoch has moved.
@@ -51,7 +52,7 @@ pub fn settle<I: OrderedIndex>(index: &I) -> usize {
 
 /// The key that a thread of a churn run inserts as its `at`-th: threads interleave, and now and
 /// then a key is large.
-fn churn_key<I: Subject>(at: usize, thread: usize, threads: usize) -> OwnedKey<I> {
+fn churn_key<I: Subject + ?Sized>(at: usize, thread: usize, threads: usize) -> OwnedKey<I> {
     // Not in order, and every number once.
     let scattered = (at as u64 * threads as u64 + thread as u64).reverse_bits() >> 20;
     if at % 512 == 7 { <I::Key as TestKey>::bulky(scattered) } else { nth::<I>(scattered) }
@@ -59,16 +60,16 @@ fn churn_key<I: Subject>(at: usize, thread: usize, threads: usize) -> OwnedKey<I
 
 /// Threads insert new keys and remove old ones, some replaced in between: `bytes()` stays where it
 /// was after the warm-up, and in the end all objects are free.
-pub fn churn<I: Subject>() -> Outcome {
-    churn_of::<I>(size::churn_pairs().unwrap_or(size::pick(1_000_000, 100_000, 600)))
+pub fn churn<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
+    churn_of(make, size::churn_pairs().unwrap_or(size::pick(1_000_000, 100_000, 600)))
 }
 
 /// The same with a million pairs in every build.
-pub fn long_churn<I: Subject>() -> Outcome {
-    churn_of::<I>(size::churn_pairs().unwrap_or(size::pick(1_000_000, 1_000_000, 600)))
+pub fn long_churn<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
+    churn_of(make, size::churn_pairs().unwrap_or(size::pick(1_000_000, 1_000_000, 600)))
 }
 
-fn churn_of<I: Subject>(pairs: usize) -> Outcome {
+fn churn_of<I: Subject + ?Sized>(make: Make<I>, pairs: usize) -> Outcome {
     const THREADS: usize = 2;
     /// The keys of a thread that are present.
     const WINDOW: usize = 500;
@@ -76,7 +77,7 @@ fn churn_of<I: Subject>(pairs: usize) -> Outcome {
     /// it is pinned.
     const BURST: usize = 1024;
     let options = Options { pages: Pages::Small, ..Options::default() };
-    let mut index = I::with_options(&options)?;
+    let mut index = make(&options)?;
     let pairs = (pairs / THREADS).max(4);
     let burst = BURST.min(pairs / 4);
     let samples = together(THREADS, |thread, crew| {
@@ -87,7 +88,7 @@ fn churn_of<I: Subject>(pairs: usize) -> Outcome {
                 crew.meet()?;
                 samples.push(index.bytes());
             }
-            churn_pair(&index, &key, at, WINDOW)?;
+            churn_pair(&*index, &key, at, WINDOW)?;
         }
         for at in pairs.saturating_sub(WINDOW)..pairs {
             ensure!(
@@ -105,12 +106,12 @@ fn churn_of<I: Subject>(pairs: usize) -> Outcome {
         worst <= warm + RISE,
         "bytes rise from {warm} after a quarter of {pairs} pairs to {worst}"
     );
-    counts(&mut index, 0)?;
-    follows(&index, 0, THREADS + 1)
+    counts(&mut *index, 0)?;
+    follows(make, &*index, 0, THREADS + 1)
 }
 
 /// Inserts one key and removes the one that is `window` older.
-fn churn_pair<I: Subject>(
+fn churn_pair<I: Subject + ?Sized>(
     index: &I,
     key: &impl Fn(usize) -> OwnedKey<I>,
     at: usize,
@@ -136,24 +137,35 @@ fn churn_pair<I: Subject>(
 /// The settled objects of an index follow its `entries`: at most two for each (a leaf or node, and an
 /// inner node; of a map its value, too), beside what an empty index has and what `threads` threads hold back, with room for
 /// their values. And `bytes()` covers them.
-pub(crate) fn follows<I: Subject>(index: &I, entries: usize, threads: usize) -> Outcome {
-    in_proportion(index, settle(index), entries, extra_slots(index, threads))
+pub(crate) fn follows<I: Subject + ?Sized>(
+    make: Make<I>,
+    index: &I,
+    entries: usize,
+    threads: usize,
+) -> Outcome {
+    in_proportion(make, index, settle(index), entries, extra_slots(index, threads))
 }
 
 /// The live objects of an index that nobody uses are those it reaches, kind by kind and exactly;
 /// and they follow its entries.
-pub(crate) fn exact<I: Subject>(index: &mut I) -> Outcome {
+pub(crate) fn exact<I: Subject + ?Sized>(make: Make<I>, index: &mut I) -> Outcome {
     index.settle();
     let live: Vec<_> = index.pool_stats().iter().map(|p| (p.kind, p.live_slots)).collect();
     let reached = index.reachable()?;
     ensure!(live == reached, "{live:?} objects are live, {reached:?} can be reached");
-    in_proportion(index, live_slots(index), index.len(), 0)
+    in_proportion(make, index, live_slots(index), index.len(), 0)
 }
 
 /// At most two objects for each entry, or three where values are objects, beside what an empty index has and `extra`; room for its value in
 /// them, as an object may hold several.
-fn in_proportion<I: Subject>(index: &I, live: usize, entries: usize, extra: usize) -> Outcome {
-    let empty = live_slots(&I::with_options(&Options::default())?);
+fn in_proportion<I: Subject + ?Sized>(
+    make: Make<I>,
+    index: &I,
+    live: usize,
+    entries: usize,
+    extra: usize,
+) -> Outcome {
+    let empty = live_slots(&*make(&Options::default())?);
     let covered: usize = index.pool_stats().iter().map(|pool| pool.live_bytes).sum();
     let each = 2 + usize::from(index.pool_stats().iter().any(|pool| pool.kind == "value"));
     ensure!(
@@ -169,64 +181,64 @@ fn in_proportion<I: Subject>(index: &I, live: usize, entries: usize, extra: usiz
 /// When nobody uses an index and what it has retired is reclaimed, the objects it holds are exactly
 /// those it reaches, sentinels and routing nodes included: after random work of one thread, of
 /// several, and when it is empty again.
-pub fn live_objects_are_reachable<I: Subject>() -> Outcome {
+pub fn live_objects_are_reachable<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     for range in [40, 20_000] {
-        live_after_one_thread::<I>(range)
+        live_after_one_thread(make, range)
             .map_err(|f| f.at(format_args!("one thread, keys below {range}")))?;
     }
     for range in [4, 200, 20_000] {
-        live_after_threads::<I>(range)
+        live_after_threads(make, range)
             .map_err(|f| f.at(format_args!("several threads, keys below {range}")))?;
     }
-    let mut index = I::with_options(&Options::default())?;
+    let mut index = make(&Options::default())?;
     for present in [true, false] {
         for key in &<I::Key as TestKey>::extremes() {
             let (view, key) = (index.pin(), lend::<I>(key));
             let found = if present { view.insert(key, 1)? } else { view.remove(key)? };
             ensure!(found == (!present).then_some(1), "a write gives {found:?}");
         }
-        exact(&mut index).map_err(|f| f.at("extreme keys"))?;
+        exact(make, &mut *index).map_err(|f| f.at("extreme keys"))?;
     }
     Ok(())
 }
 
-fn live_after_one_thread<I: Subject>(range: u64) -> Outcome {
+fn live_after_one_thread<I: Subject + ?Sized>(make: Make<I>, range: u64) -> Outcome {
     const PARTS: usize = 8;
     let mut rng = Rng::new(size::seed(), range as usize);
-    let mut index = I::with_options(&Options::default())?;
+    let mut index = make(&Options::default())?;
     let mut model = BTreeMap::new();
     for part in 0..PARTS {
         let growing = part < PARTS / 2;
         for _ in 0..size::pick(30_000, 10_000, 20) {
             let one = random_step::<I>(&mut rng, range, if growing { 60 } else { 25 });
-            step(&index, &mut model, &one, &index.domain().pin())?;
+            step(&*index, &mut model, &one, &index.domain().pin())?;
         }
-        exact(&mut index).map_err(|f| f.at(format_args!("part {part} of {PARTS}")))?;
+        exact(make, &mut *index).map_err(|f| f.at(format_args!("part {part} of {PARTS}")))?;
     }
     for key in model.keys() {
         index.pin().remove(lend::<I>(key))?;
     }
-    counts(&mut index, 0)?;
-    exact(&mut index).map_err(|f| f.at("emptied"))
+    counts(&mut *index, 0)?;
+    exact(make, &mut *index).map_err(|f| f.at("emptied"))
 }
 
-fn live_after_threads<I: Subject>(range: u64) -> Outcome {
+fn live_after_threads<I: Subject + ?Sized>(make: Make<I>, range: u64) -> Outcome {
     const THREADS: usize = 3;
-    let mut index = I::with_options(&Options::default())?;
+    let mut index = make(&Options::default())?;
     for round in 0..size::pick(20, 12, 2) {
         together(THREADS, |thread, _| {
             let mut rng = Rng::new(size::seed(), round * THREADS + thread);
             let mut balance = Balance::new();
             let mut guard = index.domain().pin();
             for _ in 0..size::pick(10_000, 4000, 20) {
-                random_write(&index, &mut rng, range, &guard, &mut balance)?;
+                random_write(&*index, &mut rng, range, &guard, &mut balance)?;
                 if rng.percent(20) {
                     guard.repin();
                 }
             }
             Ok(())
         })?;
-        exact(&mut index).map_err(|f| f.at(format_args!("round {round}")))?;
+        exact(make, &mut *index).map_err(|f| f.at(format_args!("round {round}")))?;
     }
     together(THREADS, |thread, _| {
         // Two threads go for each key.
@@ -235,27 +247,27 @@ fn live_after_threads<I: Subject>(range: u64) -> Outcome {
         }
         Ok(())
     })?;
-    counts(&mut index, 0)?;
-    exact(&mut index).map_err(|f| f.at("emptied"))
+    counts(&mut *index, 0)?;
+    exact(make, &mut *index).map_err(|f| f.at("emptied"))
 }
 
 /// The same after scans: ranges dropped half-way and cursors dropped anywhere, alone, in every way
 /// that [`crate::reclaim::unfinished_scans`] knows, and beside writers.
-pub fn live_objects_after_scans<I: ScanSubject>() -> Outcome {
-    fn alone<I>(index: &mut Arc<I>) -> Result<&mut I, Failure> {
+pub fn live_objects_after_scans<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
+    fn alone<I: ?Sized>(index: &mut Arc<I>) -> Result<&mut I, Failure> {
         Arc::get_mut(index).ok_or_else(|| Failure::new("the index is kept by something"))
     }
     let keys = size::pick(200, 100, 12) as u64;
-    let mut index = Arc::new(I::with_options(&Options::default())?);
+    let mut index: Arc<I> = Arc::from(make(&Options::default())?);
     for (number, name) in UNFINISHED.into_iter().enumerate() {
         for n in 0..keys {
             index.pin().insert(lend::<I>(&nth::<I>(n)), n)?;
         }
         unfinished(&index, number, keys).map_err(|f| f.at(name))?;
-        exact(alone(&mut index)?).map_err(|f| f.at(name))?;
+        exact(make, alone(&mut index)?).map_err(|f| f.at(name))?;
     }
     for keys in [4, keys] {
-        let mut index = Arc::new(I::with_options(&Options::default())?);
+        let mut index: Arc<I> = Arc::from(make(&Options::default())?);
         let grid = Grid::plant(&*index, keys)?;
         among_writers(&*index, &grid, |rng| {
             let mut parked = Vec::new();
@@ -264,13 +276,14 @@ pub fn live_objects_after_scans<I: ScanSubject>() -> Outcome {
             }
             Ok(())
         })?;
-        exact(alone(&mut index)?).map_err(|f| f.at(format_args!("{keys} keys, beside writers")))?;
+        exact(make, alone(&mut index)?)
+            .map_err(|f| f.at(format_args!("{keys} keys, beside writers")))?;
     }
     Ok(())
 }
 
 /// Begins a scan and drops it, or leaves its cursor among those `parked`.
-fn leave_a_scan<I: ScanSubject>(
+fn leave_a_scan<I: ScanSubject + ?Sized>(
     index: &Arc<I>,
     keys: u64,
     rng: &mut Rng,
@@ -306,10 +319,10 @@ fn leave_a_scan<I: ScanSubject>(
 }
 
 /// Many short threads insert and remove: what they leave behind does not add up.
-pub fn threads_that_end<I: Subject>() -> Outcome {
+pub fn threads_that_end<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     const AT_ONCE: usize = 4;
     let options = Options { pages: Pages::Small, ..Options::default() };
-    let mut index = I::with_options(&options)?;
+    let mut index = make(&options)?;
     let rounds = size::pick(500, 150, 3);
     let mut warm = 0;
     for round in 0..rounds {
@@ -331,14 +344,14 @@ pub fn threads_that_end<I: Subject>() -> Outcome {
             "bytes rise from {warm} to {bytes} in round {round} of {AT_ONCE} threads each"
         );
     }
-    counts(&mut index, 0)?;
+    counts(&mut *index, 0)?;
     // Unsealed batches stay with the indexes of threads, which other tests of this process share.
-    follows(&index, 0, 64)
+    follows(make, &*index, 0, 64)
 }
 
 /// What a guard may have seen is not freed while it is held, whoever retires it and under whichever
 /// guard; and it is freed soon after, as the domain's documentation promises.
-pub fn held_guards_keep<I: Subject>() -> Outcome {
+pub fn held_guards_keep<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     /// The collector works at every so many pins of a thread …
     const INTERVAL: usize = 128;
     /// … and runs so many batches.
@@ -346,11 +359,11 @@ pub fn held_guards_keep<I: Subject>() -> Outcome {
     let elsewhere = Domain::new();
     let keys = size::pick(20_000, 5000, 200) as u64;
     for foreign in [false, true] {
-        let mut index = I::with_options(&Options::default())?;
+        let mut index = make(&Options::default())?;
         for n in (0..keys).map(|n| n.reverse_bits() >> 40) {
             index.pin().insert(lend::<I>(&nth::<I>(n)), n)?;
         }
-        let before = settle(&index);
+        let before = settle(&*index);
         let held = index.domain().pin();
         let removed = together(1, |_, _| {
             for n in (0..keys).map(|n| n.reverse_bits() >> 40) {
@@ -362,7 +375,7 @@ pub fn held_guards_keep<I: Subject>() -> Outcome {
             Ok(())
         });
         removed?;
-        let kept = live_slots(&index);
+        let kept = live_slots(&*index);
         ensure!(
             kept >= before,
             "{} objects were freed under a guard that may have seen them",
@@ -373,24 +386,24 @@ pub fn held_guards_keep<I: Subject>() -> Outcome {
         for _ in 0..INTERVAL * (batches / STEPS + 4) {
             drop(index.domain().pin());
         }
-        let (left, extra) = (live_slots(&index), extra_slots(&index, 2));
-        let empty = live_slots(&I::with_options(&Options::default())?);
+        let (left, extra) = (live_slots(&*index), extra_slots(&*index, 2));
+        let empty = live_slots(&*make(&Options::default())?);
         ensure!(
             left <= empty + extra,
             "{left} objects are left long after the guard is gone, {empty} when empty"
         );
-        counts(&mut index, 0)?;
+        counts(&mut *index, 0)?;
     }
     Ok(())
 }
 
 /// An index is dropped while another thread is pinned in the domain they share, holds garbage of
 /// it that is not sealed and garbage that is, and goes on with a second index.
-pub fn dropped_with_garbage_elsewhere<I: Subject>() -> Outcome {
+pub fn dropped_with_garbage_elsewhere<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let domain = Domain::new();
     let options = Options { domain: Some(domain.clone()), ..Options::default() };
-    let mut second = I::with_options(&options)?;
-    let first = I::with_options(&options)?;
+    let mut second = make(&options)?;
+    let first = make(&options)?;
     let keys = size::pick(2000, 1000, 80) as u64;
     let fill = |index: &I, from: u64| -> Outcome {
         for n in from..from + keys {
@@ -401,7 +414,7 @@ pub fn dropped_with_garbage_elsewhere<I: Subject>() -> Outcome {
     let (first, second_ref) = (Mutex::new(Some(first)), &second);
     let with_first = |work: &dyn Fn(&I) -> Outcome| {
         let held = first.lock();
-        held.as_ref().map_or(Ok(()), work)
+        held.as_ref().map_or(Ok(()), |index| work(index))
     };
     together(2, |thread, crew| {
         with_first(&|index| {
@@ -428,23 +441,33 @@ pub fn dropped_with_garbage_elsewhere<I: Subject>() -> Outcome {
         Ok(())
     })?;
     domain.flush();
-    counts(&mut second, 2 * keys as usize)
+    counts(&mut *second, 2 * keys as usize)
 }
 
 /// Dropping an index unmaps its regions and returns its heap memory, garbage included: after each
 /// of a few rounds of work the heap is where it was. Here the index has a domain of its own, and
 /// nobody else is left who used it. Belongs into a process of its own; `heap` tells the live bytes
 /// of the global allocator.
-pub fn dropping_returns_everything<I: Subject>(heap: impl Fn() -> usize) -> Outcome {
-    dropping::<I>(heap, &|| None)
+pub fn dropping_returns_everything<I: Subject + ?Sized>(
+    make: Make<I>,
+    heap: impl Fn() -> usize,
+) -> Outcome {
+    dropping(make, heap, &|| None)
 }
 
 /// The same with a domain that outlives the index and is flushed.
-pub fn dropping_and_flushing_returns_everything<I: Subject>(heap: impl Fn() -> usize) -> Outcome {
-    dropping::<I>(heap, &|| Some(Domain::new()))
+pub fn dropping_and_flushing_returns_everything<I: Subject + ?Sized>(
+    make: Make<I>,
+    heap: impl Fn() -> usize,
+) -> Outcome {
+    dropping(make, heap, &|| Some(Domain::new()))
 }
 
-fn dropping<I: Subject>(heap: impl Fn() -> usize, domain: &dyn Fn() -> Option<Domain>) -> Outcome {
+fn dropping<I: Subject + ?Sized>(
+    make: Make<I>,
+    heap: impl Fn() -> usize,
+    domain: &dyn Fn() -> Option<Domain>,
+) -> Outcome {
     /// Bytes by which two levels of the same heap may differ.
     const KEPT: usize = 1 << 10;
     /// The first rounds fill tables that stay.
@@ -456,8 +479,8 @@ fn dropping<I: Subject>(heap: impl Fn() -> usize, domain: &dyn Fn() -> Option<Do
     let mut lowest = [usize::MAX; 2];
     for round in 0..WARM + 2 * ROUNDS {
         let domain = domain();
-        let index = I::with_options(&Options { domain: domain.clone(), ..Options::default() })?;
-        busy(&index)?;
+        let index = make(&Options { domain: domain.clone(), ..Options::default() })?;
+        busy(&*index)?;
         let pools = index.pool_stats().into_iter();
         let regions: Vec<_> = pools.flat_map(|pool| pool.regions).collect();
         drop(index);
@@ -478,7 +501,7 @@ fn dropping<I: Subject>(heap: impl Fn() -> usize, domain: &dyn Fn() -> Option<Do
 }
 
 /// Leaves entries, free objects, sealed and unsealed garbage behind, after a fight over few keys.
-fn busy<I: Subject>(index: &I) -> Outcome {
+fn busy<I: Subject + ?Sized>(index: &I) -> Outcome {
     let keys = size::pick(1 << 15, 1 << 12, 64) as u64;
     let work = |thread: u64| -> Outcome {
         for n in (0..keys).map(|at| scattered(at, keys)) {

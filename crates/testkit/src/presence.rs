@@ -4,6 +4,7 @@
 use crate::failure::ensure;
 use crate::grid::{Grid, among_writers};
 use crate::keys::{belongs, lend, nth};
+use crate::make::Make;
 use crate::memory;
 use crate::rng::Rng;
 use crate::{Outcome, Subject, size};
@@ -11,21 +12,23 @@ use silvics::Options;
 
 /// Point lookups while others write: of one key that is replaced all the time, of a few, and of
 /// many.
-pub fn under_writers<I: Subject>() -> Outcome {
+pub fn under_writers<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let rounds = size::pick(300_000, 40_000, 20);
     for (keys, rounds) in [(1, rounds), (12, 3 * rounds), (60, 3 * rounds), (1000, rounds)] {
-        let mut index = I::with_options(&Options::default())?;
-        let grid = Grid::plant(&index, keys)?;
-        among_writers(&index, &grid, |rng| (0..rounds).try_for_each(|_| read(&index, &grid, rng)))
-            .map_err(|f| f.at(format_args!("{keys} keys")))?;
+        let mut index = make(&Options::default())?;
+        let grid = Grid::plant(&*index, keys)?;
+        among_writers(&*index, &grid, |rng| {
+            (0..rounds).try_for_each(|_| read(&*index, &grid, rng))
+        })
+        .map_err(|f| f.at(format_args!("{keys} keys")))?;
         let entries = index.check()?;
-        memory::follows(&index, entries, 4)?;
+        memory::follows(make, &*index, entries, 4)?;
     }
     Ok(())
 }
 
 /// Looks up a few neighbouring keys, each alone or all at once.
-fn read<I: Subject>(index: &I, grid: &Grid<I>, rng: &mut Rng) -> Outcome {
+fn read<I: Subject + ?Sized>(index: &I, grid: &Grid<I>, rng: &mut Rng) -> Outcome {
     const BATCH: u64 = 4;
     let first = rng.below(grid.len);
     let numbers = first..grid.len.min(first + BATCH);

@@ -4,6 +4,7 @@
 use crate::failure::ensure;
 use crate::grid::{Grid, among_writers};
 use crate::keys::{Shown, TestKey, lend, nth, own, show};
+use crate::make::Make;
 use crate::memory;
 use crate::reference::within;
 use crate::rng::Rng;
@@ -11,7 +12,7 @@ use crate::sequential::{config, reject};
 use crate::{Failure, Outcome, ScanSubject, size};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use silvics::{Guard, KeyRef, Options, OwnedKey};
+use silvics::{Guard, KeyRef, Options, OwnedKey, PinIndex};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
@@ -44,7 +45,7 @@ fn bound<K: TestKey + ?Sized>() -> impl Strategy<Value = Bound<K::Owned>> {
 
 /// Bounds of every kind, empty and inverted ones among them, in both directions, against the
 /// oracle.
-pub fn oracle<I: ScanSubject>() -> Outcome {
+pub fn oracle<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let mut runner = TestRunner::new(config(size::pick(500, 200, 3)));
     let key = <I::Key as TestKey>::strategy().prop_map(Shown::<I::Key>);
     let bounds = (bound::<I::Key>(), bound::<I::Key>());
@@ -54,7 +55,7 @@ pub fn oracle<I: ScanSubject>() -> Outcome {
         proptest::collection::vec(bounds, 1..20),
     );
     let result = runner.run(&input, |(keys, bounds)| {
-        let index = I::with_options(&Options::default()).map_err(reject)?;
+        let index = make(&Options::default()).map_err(reject)?;
         let mut model = BTreeMap::new();
         for (value, key) in keys.into_iter().enumerate() {
             let value = value as u64;
@@ -62,7 +63,7 @@ pub fn oracle<I: ScanSubject>() -> Outcome {
             model.insert(key.0, value);
         }
         for bounds in &bounds {
-            same_range(&index, &model, bounds).map_err(reject)?;
+            same_range(&*index, &model, bounds).map_err(reject)?;
         }
         Ok(())
     });
@@ -70,7 +71,7 @@ pub fn oracle<I: ScanSubject>() -> Outcome {
 }
 
 /// The entries in `bounds`, in both directions, are the model's.
-fn same_range<I: ScanSubject>(
+fn same_range<I: ScanSubject + ?Sized>(
     index: &I,
     model: &BTreeMap<OwnedKey<I>, u64>,
     bounds: &ShownBounds<I::Key>,
@@ -96,14 +97,14 @@ fn same_range<I: ScanSubject>(
     Ok(())
 }
 
-fn show_all<I: ScanSubject>(entries: &[(OwnedKey<I>, u64)]) -> String {
+fn show_all<I: ScanSubject + ?Sized>(entries: &[(OwnedKey<I>, u64)]) -> String {
     let shown = entries.iter().map(|(k, v)| format!("{}={v}", show::<I>(k)));
     shown.collect::<Vec<_>>().join(", ")
 }
 
 /// Every way to write a range, through the index and its pinned view.
-pub fn syntax<I: ScanSubject>() -> Outcome {
-    let index = I::with_options(&Options::default())?;
+pub fn syntax<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
+    let index = make(&Options::default())?;
     for n in 0..10 {
         index.pin().insert(lend::<I>(&nth::<I>(n)), n)?;
     }
@@ -111,14 +112,14 @@ pub fn syntax<I: ScanSubject>() -> Outcome {
     let (owned_low, owned_high) = (nth::<I>(3), nth::<I>(6));
     let (low, high) = (lend::<I>(&owned_low), lend::<I>(&owned_high));
     let cases: [(&str, Vec<u64>, Vec<u64>); 8] = [
-        ("..", both(&index, .., view.guard()), (0..10).collect()),
-        ("a..", both(&index, low.., view.guard()), (3..10).collect()),
-        ("..b", both(&index, ..high, view.guard()), (0..6).collect()),
-        ("..=b", both(&index, ..=high, view.guard()), (0..7).collect()),
-        ("a..b", both(&index, low..high, view.guard()), (3..6).collect()),
-        ("a..=b", both(&index, low..=high, view.guard()), (3..7).collect()),
-        ("b..a", both(&index, high..low, view.guard()), vec![]),
-        ("a..a", both(&index, low..low, view.guard()), vec![]),
+        ("..", both(&*index, .., view.guard()), (0..10).collect()),
+        ("a..", both(&*index, low.., view.guard()), (3..10).collect()),
+        ("..b", both(&*index, ..high, view.guard()), (0..6).collect()),
+        ("..=b", both(&*index, ..=high, view.guard()), (0..7).collect()),
+        ("a..b", both(&*index, low..high, view.guard()), (3..6).collect()),
+        ("a..=b", both(&*index, low..=high, view.guard()), (3..7).collect()),
+        ("b..a", both(&*index, high..low, view.guard()), vec![]),
+        ("a..a", both(&*index, low..low, view.guard()), vec![]),
     ];
     for (name, mut found, wanted) in cases {
         let mirrored = wanted.iter().rev();
@@ -134,7 +135,7 @@ pub fn syntax<I: ScanSubject>() -> Outcome {
 }
 
 /// The values of a range, forth and then back.
-fn both<'g, I: ScanSubject>(
+fn both<'g, I: ScanSubject + ?Sized>(
     index: &'g I,
     range: impl RangeBounds<KeyRef<'g, I>> + Clone,
     guard: &'g Guard,
@@ -146,22 +147,24 @@ fn both<'g, I: ScanSubject>(
 
 /// Scans in both directions, whole and cut short, while others write: over one key that is
 /// replaced all the time, over a few, and over many.
-pub fn under_writers<I: ScanSubject>() -> Outcome {
+pub fn under_writers<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let scans = size::pick(10_000, 2000, 4);
     for (keys, scans) in [(1, 60 * scans), (16, 10 * scans), (600, scans)] {
-        let mut index = I::with_options(&Options::default())?;
-        let grid = Grid::plant(&index, keys)?;
-        among_writers(&index, &grid, |rng| (0..scans).try_for_each(|_| scan(&index, &grid, rng)))?;
+        let mut index = make(&Options::default())?;
+        let grid = Grid::plant(&*index, keys)?;
+        among_writers(&*index, &grid, |rng| {
+            (0..scans).try_for_each(|_| scan(&*index, &grid, rng))
+        })?;
         let entries = index.check()?;
-        memory::follows(&index, entries, 4)?;
+        memory::follows(make, &*index, entries, 4)?;
     }
     Ok(())
 }
 
 /// What a range has lent stays as it was while the guard is held, whatever becomes of the entry and
 /// its memory; and the range goes on.
-pub fn under_a_held_guard<I: ScanSubject>() -> Outcome {
-    let index = I::with_options(&Options::default())?;
+pub fn under_a_held_guard<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
+    let index = make(&Options::default())?;
     let keys = size::pick(4000, 1000, 40) as u64;
     for n in 0..keys {
         index.pin().insert(lend::<I>(&nth::<I>(n)), n)?;
@@ -199,7 +202,7 @@ fn random_bound(rng: &mut Rng, len: u64) -> Bound<u64> {
 }
 
 /// One scan with random bounds.
-fn scan<I: ScanSubject>(index: &I, grid: &Grid<I>, rng: &mut Rng) -> Outcome {
+fn scan<I: ScanSubject + ?Sized>(index: &I, grid: &Grid<I>, rng: &mut Rng) -> Outcome {
     let numbers = (random_bound(rng, grid.len), random_bound(rng, grid.len));
     let owned = (numbers.0.map(nth::<I>), numbers.1.map(nth::<I>));
     let lent = (owned.0.as_ref().map(lend::<I>), owned.1.as_ref().map(lend::<I>));
@@ -221,7 +224,7 @@ fn scan<I: ScanSubject>(index: &I, grid: &Grid<I>, rng: &mut Rng) -> Outcome {
 }
 
 /// Judges what a scan of `bounds` saw; `whole` if it went to its end.
-fn judge<I: ScanSubject>(
+fn judge<I: ScanSubject + ?Sized>(
     grid: &Grid<I>,
     bounds: (Bound<u64>, Bound<u64>),
     forth: bool,

@@ -12,9 +12,10 @@ use crate::failure::ensure;
 use crate::faults::{Recorded, unpinned};
 use crate::faulty::{Plan, under};
 use crate::keys::{lend, nth, own};
+use crate::make::Make;
 use crate::memory::{UNSEALED, extra_slots, live_slots, settle};
 use crate::{Failure, Outcome, ScanSubject, Subject, size};
-use silvics::{Cursor, KeyRef, Options, OwnedKey, TryInsertError};
+use silvics::{Cursor, KeyRef, Options, OwnedKey, PinIndex, TryInsertError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ const EPOCHS: usize = 2;
 /// batch sealed afterwards moves the epoch on, whatever the scanner does. So the epoch moves at
 /// least once between two stops, and twice moved it lets go what was sealed before; each further
 /// batch sealed runs eight of those.
-pub fn scans_under_churn<I: ScanSubject>() -> Outcome {
+pub fn scans_under_churn<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     /// Inserts, upserts and removals between two stops: enough to seal some batches.
     const BURST: u64 = 4 * UNSEALED as u64;
     /// The entries present.
@@ -42,7 +43,7 @@ pub fn scans_under_churn<I: ScanSubject>() -> Outcome {
     /// Of one pool: an insert (where it puts a copy in a leaf's place) and an upsert retire at most one
     /// object each and a removal two, or each verb one descriptor.
     const RETIRED: usize = 4 * BURST as usize;
-    let index = Arc::new(I::with_options(&Options::default())?);
+    let index: Arc<I> = Arc::from(make(&Options::default())?);
     let empty = live_slots(&*index);
     let bursts = size::pick(800, 300, 4) as u64;
     let retired = RETIRED * index.pool_stats().len();
@@ -76,7 +77,7 @@ pub fn scans_under_churn<I: ScanSubject>() -> Outcome {
 }
 
 /// Inserts one key, replaces its value, and removes the one that is `window` older.
-fn churn_step<I: Subject>(index: &I, at: u64, window: u64) -> Outcome {
+fn churn_step<I: Subject + ?Sized>(index: &I, at: u64, window: u64) -> Outcome {
     let key = |n: u64| nth::<I>(n.reverse_bits() >> 40);
     let added = index.pin().try_insert(lend::<I>(&key(at)), at);
     ensure!(added == Ok(()), "try_insert of a new key gives {added:?}");
@@ -90,7 +91,7 @@ fn churn_step<I: Subject>(index: &I, at: u64, window: u64) -> Outcome {
 }
 
 /// One scan of some kind, under a short pin.
-fn scan<I: ScanSubject>(index: &Arc<I>, at: u64) -> Outcome {
+fn scan<I: ScanSubject + ?Sized>(index: &Arc<I>, at: u64) -> Outcome {
     let mut values: Vec<u64> = Vec::new();
     let guard = index.domain().pin();
     match at % 5 {
@@ -114,17 +115,17 @@ fn scan<I: ScanSubject>(index: &Arc<I>, at: u64) -> Outcome {
 /// Under a held pin nothing is freed, and the objects in use grow with what is retired; the figures
 /// are printed. When the pin is gone, all that was sealed is freed within the pins of one thread
 /// that the domain promises, or within so many flushes.
-pub fn garbage_under_a_held_pin<I: Subject>() -> Outcome {
+pub fn garbage_under_a_held_pin<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     const PARTS: u64 = 4;
     let keys = size::pick(16_000, 6000, 400) as u64;
-    let empty = live_slots(&I::with_options(&Options::default())?);
+    let empty = live_slots(&*make(&Options::default())?);
     for flushed in [false, true] {
-        let index = I::with_options(&Options::default())?;
+        let index = make(&Options::default())?;
         let key = |n: u64| nth::<I>(n.reverse_bits() >> 40);
         for n in 0..keys {
             index.pin().insert(lend::<I>(&key(n)), n)?;
         }
-        let mut live = settle(&index);
+        let mut live = settle(&*index);
         println!("{keys} entries: {live} objects, {} bytes", index.bytes());
         let held = index.domain().pin();
         for part in 0..PARTS {
@@ -138,7 +139,7 @@ pub fn garbage_under_a_held_pin<I: Subject>() -> Outcome {
                 index.domain().flush();
                 Ok(())
             })?;
-            let (before, now) = (live, live_slots(&index));
+            let (before, now) = (live, live_slots(&*index));
             ensure!(now >= before, "{} objects were freed under a guard", before - now);
             live = now;
             let gone = (part + 1) * keys / PARTS;
@@ -146,7 +147,7 @@ pub fn garbage_under_a_held_pin<I: Subject>() -> Outcome {
         }
         drop(held);
         let batches = (live - empty) / UNSEALED + index.pool_stats().len();
-        let unsealed = empty + extra_slots(&index, 1 + PARTS as usize);
+        let unsealed = empty + extra_slots(&*index, 1 + PARTS as usize);
         let (name, most, step): (_, _, &dyn Fn()) = if flushed {
             // A flush works three times.
             let most = (batches.div_ceil(STEPS) + EPOCHS).div_ceil(3);
@@ -156,11 +157,11 @@ pub fn garbage_under_a_held_pin<I: Subject>() -> Outcome {
             ("pins", most, &|| drop(index.domain().pin()))
         };
         let mut steps = 0;
-        while steps < most && live_slots(&index) > unsealed {
+        while steps < most && live_slots(&*index) > unsealed {
             step();
             steps += 1;
         }
-        let left = live_slots(&index);
+        let left = live_slots(&*index);
         ensure!(
             left <= unsealed,
             "{left} objects are left {steps} {name} after the guard is gone: {most} should do for \
@@ -175,8 +176,8 @@ type Live = BTreeMap<&'static str, usize>;
 
 /// The objects of an index that has never had more than these many entries, but for the garbage of
 /// their insertion.
-fn plain<I: Subject>(entries: usize) -> Result<Live, Failure> {
-    let recorded = Recorded::<I>::new()?;
+fn plain<I: Subject + ?Sized>(make: Make<I>, entries: usize) -> Result<Live, Failure> {
+    let recorded = Recorded::new(make)?;
     for n in 0..entries as u64 {
         recorded.index.pin().insert(lend::<I>(&nth::<I>(n)), n)?;
     }
@@ -184,11 +185,11 @@ fn plain<I: Subject>(entries: usize) -> Result<Live, Failure> {
 }
 
 /// Frees all garbage, which only the calling thread may have made, and gives the objects left.
-fn settled<I: Subject>(recorded: &Recorded<I>) -> Result<Live, Failure> {
+fn settled<I: Subject + ?Sized>(recorded: &Recorded<I>) -> Result<Live, Failure> {
     let index = &*recorded.index;
     let absent = nth::<I>(u64::MAX);
     let insert = |index: &I| index.pin().try_insert(lend::<I>(&absent), 0);
-    let other = I::with_options(&Options::default())?;
+    let other = (recorded.make)(&Options::default())?;
     other.pin().insert(lend::<I>(&nth::<I>(0)), 0)?;
     // An insertion that is refused its n-th object seals the garbage of that object's pool.
     let objects = under(Plan::FailFrom(u64::MAX), || insert(&other)).met;
@@ -224,10 +225,10 @@ fn total(live: &Live) -> usize {
 
 /// Cursors stay parked at entries that are replaced or removed, for many rounds of churn: each
 /// still answers, holds no more than one object, and no pin; and lets it go when it moves.
-pub fn parked_cursors<I: ScanSubject>() -> Outcome {
+pub fn parked_cursors<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let (keys, rounds) = (size::pick(60, 60, 10) as u64, size::pick(60, 40, 4) as u64);
-    let mut recorded = Recorded::<I>::new()?;
-    let empty = plain::<I>(0)?;
+    let mut recorded = Recorded::new(make)?;
+    let empty = plain(make, 0)?;
     let mut parked: Vec<(I::Cursor, OwnedKey<I>, u64)> = Vec::new();
     for round in 0..rounds {
         let index = &recorded.index;
@@ -278,7 +279,7 @@ pub fn parked_cursors<I: ScanSubject>() -> Outcome {
     for (at, (cursor, ..)) in parked.iter_mut().enumerate() {
         cursor.seek(lend::<I>(&nth::<I>(at as u64 % keys)));
     }
-    let (live, full) = (settled(&recorded)?, plain::<I>(keys as usize)?);
+    let (live, full) = (settled(&recorded)?, plain(make, keys as usize)?);
     ensure!(live == full, "cursors at present entries, and {live:?} objects instead of {full:?}");
     drop(parked);
     crate::rest::counts(recorded.exclusive()?, keys as usize)?;
@@ -310,9 +311,9 @@ pub(crate) const UNFINISHED: [&str; 18] = [
 /// Scans that are dropped at any point, or whose entries are written meanwhile, keep nothing: the
 /// objects in use are those of the entries, by kind. Leaks of this sort went unnoticed in
 /// `crossbeam-skiplist` for years (issues 671, 1178; pull request 736).
-pub fn unfinished_scans<I: ScanSubject>() -> Outcome {
+pub fn unfinished_scans<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let (keys, rounds) = (size::pick(80, 80, 12) as u64, size::pick(12, 8, 2));
-    let mut recorded = Recorded::<I>::new()?;
+    let mut recorded = Recorded::new(make)?;
     for round in 0..rounds {
         for (number, name) in UNFINISHED.into_iter().enumerate() {
             for n in 0..keys {
@@ -321,7 +322,7 @@ pub fn unfinished_scans<I: ScanSubject>() -> Outcome {
             let place = |f: Failure| f.at(format_args!("{name}, round {round}"));
             unfinished(&recorded.index, number, keys).map_err(place)?;
             unpinned(&recorded.domain).map_err(place)?;
-            let (live, wanted) = (settled(&recorded)?, plain::<I>(recorded.index.len())?);
+            let (live, wanted) = (settled(&recorded)?, plain(make, recorded.index.len())?);
             ensure!(
                 live == wanted,
                 "{name}, round {round}: {live:?} objects are in use, the entries take {wanted:?}"
@@ -335,7 +336,11 @@ pub fn unfinished_scans<I: ScanSubject>() -> Outcome {
 
 /// One of [`UNFINISHED`].
 #[expect(clippy::too_many_lines, reason = "one arm for each way to leave a scan")]
-pub(crate) fn unfinished<I: ScanSubject>(index: &Arc<I>, number: usize, keys: u64) -> Outcome {
+pub(crate) fn unfinished<I: ScanSubject + ?Sized>(
+    index: &Arc<I>,
+    number: usize,
+    keys: u64,
+) -> Outcome {
     let guard = index.domain().pin();
     let middle = keys as usize / 2;
     let remove = |key: KeyRef<'_, I>| -> Outcome {

@@ -6,8 +6,8 @@ use crate::failure::ensure;
 use crate::rest::counts;
 use silvics::update::Step;
 use silvics::{
-    AllocError, Check, Cursor, Domain, Guard, IndexKey, Options, OrderedEnds, OrderedIndex,
-    OrderedScan, Pages, PoolStats, Update, Violation,
+    AllocError, Batches, Check, Create, Cursor, Domain, Guard, IndexKey, Lookup, Options,
+    OrderedEnds, OrderedIndex, OrderedScan, Pages, PoolStats, Update, Violation,
 };
 use silvics_pool::Budget;
 use silvics_sync::{Mutex, MutexGuard};
@@ -128,9 +128,7 @@ impl<K: IndexKey + ?Sized> OrderedEnds for LockedMap<K> {
     }
 }
 
-impl<K: IndexKey + ?Sized> OrderedIndex for LockedMap<K> {
-    type Key = K;
-
+impl<K: IndexKey + ?Sized> Create for LockedMap<K> {
     fn with_options(options: &Options) -> Result<Self, AllocError> {
         Ok(Self {
             state: Mutex::new(State { entries: BTreeMap::new(), writes: 0, lent: BTreeSet::new() }),
@@ -138,15 +136,36 @@ impl<K: IndexKey + ?Sized> OrderedIndex for LockedMap<K> {
             budget: Budget::new(options.memory_limit),
         })
     }
+}
 
+impl<K: IndexKey + ?Sized> Lookup for LockedMap<K> {
+    type Key = K;
     fn domain(&self) -> &Domain {
         &self.domain
     }
-
     fn get(&self, key: K::Ref<'_>, _: &Guard) -> Option<u64> {
         self.lock().entries.get(&K::to_owned(key)).copied()
     }
+    fn len(&self) -> usize {
+        self.lock().entries.len()
+    }
+    fn bytes(&self) -> usize {
+        self.budget.held()
+    }
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        let live_slots = self.budget.held() / ENTRY_BYTES;
+        vec![PoolStats {
+            kind: "entry",
+            live_slots,
+            live_bytes: live_slots * ENTRY_BYTES,
+            regions: Vec::new(),
+            pages: Pages::Small,
+            fallback: None,
+        }]
+    }
+}
 
+impl<K: IndexKey + ?Sized> OrderedIndex for LockedMap<K> {
     fn update(&self, key: K::Ref<'_>, verb: Update, _: &Guard) -> Result<Option<u64>, AllocError> {
         let mut state = self.lock();
         let key = K::to_owned(key);
@@ -168,27 +187,9 @@ impl<K: IndexKey + ?Sized> OrderedIndex for LockedMap<K> {
         }
         Ok(present)
     }
-
-    fn len(&self) -> usize {
-        self.lock().entries.len()
-    }
-
-    fn bytes(&self) -> usize {
-        self.budget.held()
-    }
-
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        let live_slots = self.budget.held() / ENTRY_BYTES;
-        vec![PoolStats {
-            kind: "entry",
-            live_slots,
-            live_bytes: live_slots * ENTRY_BYTES,
-            regions: Vec::new(),
-            pages: Pages::Small,
-            fallback: None,
-        }]
-    }
 }
+
+impl<K: IndexKey + ?Sized> Batches for LockedMap<K> {}
 
 impl<K: IndexKey + ?Sized> OrderedScan for LockedMap<K> {
     type Range<'g> = std::vec::IntoIter<(K::Ref<'g>, u64)>;
@@ -324,7 +325,7 @@ impl<K: IndexKey + ?Sized> Cursor for LockedCursor<K> {
 
 /// Compares the whole content of an index with a model: every model key found, `len` and `check`
 /// agree. With the right number of entries and every wanted one among them, there is no other.
-pub(crate) fn same_content<I: crate::Subject>(
+pub(crate) fn same_content<I: crate::Subject + ?Sized>(
     index: &mut I,
     model: &BTreeMap<silvics::OwnedKey<I>, u64>,
 ) -> Outcome {

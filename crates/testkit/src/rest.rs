@@ -4,7 +4,7 @@ use crate::failure::ensure;
 use crate::{Failure, Outcome, Subject};
 
 /// `len`, `is_empty` and `check` all say `wanted`.
-pub(crate) fn counts<I: Subject>(index: &mut I, wanted: usize) -> Outcome {
+pub(crate) fn counts<I: Subject + ?Sized>(index: &mut I, wanted: usize) -> Outcome {
     let len = index.len();
     ensure!(len == wanted, "len is {len}, wanted {wanted}");
     ensure!(index.is_empty() == (wanted == 0), "is_empty is wrong at {wanted} entries");

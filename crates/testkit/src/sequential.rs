@@ -2,13 +2,14 @@
 
 use crate::failure::ensure;
 use crate::keys::{Shown, TestKey, lend, nth, show};
+use crate::make::Make;
 use crate::reference::same_content;
 use crate::rest::counts;
 use crate::rng::Rng;
 use crate::{Failure, Outcome, Subject, size};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
-use silvics::{CompareExchangeError, Guard, Options, OwnedKey, TryInsertError};
+use silvics::{CompareExchangeError, Guard, Options, OwnedKey, PinIndex, TryInsertError};
 use std::collections::BTreeMap;
 
 /// The state a compare-exchange expects.
@@ -73,7 +74,7 @@ fn steps<K: TestKey + ?Sized>() -> impl Strategy<Value = Step<Shown<K>>> {
 }
 
 /// Does one step on both and compares the answers.
-pub(crate) fn step<I: Subject>(
+pub(crate) fn step<I: Subject + ?Sized>(
     index: &I,
     model: &mut BTreeMap<OwnedKey<I>, u64>,
     step: &Step<Shown<I::Key>>,
@@ -116,7 +117,7 @@ pub(crate) fn step<I: Subject>(
     Ok(())
 }
 
-fn exchange<I: Subject>(
+fn exchange<I: Subject + ?Sized>(
     index: &I,
     model: &mut BTreeMap<OwnedKey<I>, u64>,
     key: &OwnedKey<I>,
@@ -154,7 +155,7 @@ fn places(keys: usize, extra: i8) -> Vec<Option<u64>> {
     vec![UNTOUCHED; keys.saturating_add_signed(isize::from(extra))]
 }
 
-pub(crate) fn get_many<I: Subject>(
+pub(crate) fn get_many<I: Subject + ?Sized>(
     index: &I,
     model: &BTreeMap<OwnedKey<I>, u64>,
     keys: &[Shown<I::Key>],
@@ -172,7 +173,7 @@ pub(crate) fn get_many<I: Subject>(
 }
 
 /// Does a batch on both and compares what it says; the content is for the caller to compare.
-pub(crate) fn insert_many<I: Subject>(
+pub(crate) fn insert_many<I: Subject + ?Sized>(
     index: &I,
     model: &mut BTreeMap<OwnedKey<I>, u64>,
     entries: &[(Shown<I::Key>, u64)],
@@ -194,19 +195,19 @@ pub(crate) fn insert_many<I: Subject>(
 }
 
 /// Runs short random programs, shrinking one that fails.
-pub fn oracle<I: Subject>() -> Outcome {
+pub fn oracle<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let mut runner = TestRunner::new(config(size::pick(1000, 150, 4)));
     let longest = size::pick(400, 200, 24);
     let programs = proptest::collection::vec(steps::<I::Key>(), 1..longest);
     let result = runner.run(&programs, |program| {
-        let mut index = I::with_options(&Options::default()).map_err(reject)?;
+        let mut index = make(&Options::default()).map_err(reject)?;
         let mut model = BTreeMap::new();
         for (at, one) in program.iter().enumerate() {
             let guard = index.domain().pin();
-            step(&index, &mut model, one, &guard)
+            step(&*index, &mut model, one, &guard)
                 .map_err(|f| reject(f.at(format_args!("step {at}, {one:?}"))))?;
         }
-        same_content(&mut index, &model).map_err(reject)
+        same_content(&mut *index, &model).map_err(reject)
     });
     result.map_err(|failure| Failure::new(failure.to_string()))
 }
@@ -221,10 +222,10 @@ pub(crate) fn config(cases: usize) -> Config {
 }
 
 /// Runs one long random program per key range, so that trees grow deep, shrink and grow again.
-pub fn oracle_long<I: Subject>() -> Outcome {
+pub fn oracle_long<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     for (round, range) in [40, 1000, 30_000].into_iter().enumerate() {
         let mut rng = Rng::new(size::seed(), round);
-        let mut index = I::with_options(&Options::default())?;
+        let mut index = make(&Options::default())?;
         let mut model = BTreeMap::new();
         let steps = size::pick(300_000, 50_000, 300);
         for at in 0..steps {
@@ -232,15 +233,19 @@ pub fn oracle_long<I: Subject>() -> Outcome {
             // Phases of growth and of decay.
             let growing = (at / (steps / 4 + 1)).is_multiple_of(2);
             let one = random_step::<I>(&mut rng, range, if growing { 60 } else { 25 });
-            step(&index, &mut model, &one, &guard)
+            step(&*index, &mut model, &one, &guard)
                 .map_err(|f| f.at(format_args!("step {at} of range {range}, {one:?}")))?;
         }
-        same_content(&mut index, &model)?;
+        same_content(&mut *index, &model)?;
     }
     Ok(())
 }
 
-pub(crate) fn random_step<I: Subject>(rng: &mut Rng, range: u64, grow: u64) -> Step<Shown<I::Key>> {
+pub(crate) fn random_step<I: Subject + ?Sized>(
+    rng: &mut Rng,
+    range: u64,
+    grow: u64,
+) -> Step<Shown<I::Key>> {
     let key = Shown::<I::Key>(nth::<I>(rng.below(range)));
     let value = rng.below(4);
     let expect = match rng.below(4) {
@@ -260,7 +265,7 @@ pub(crate) fn random_step<I: Subject>(rng: &mut Rng, range: u64, grow: u64) -> S
 
 /// Inserts in ascending, descending and zigzag order, the worst for trees that do not balance,
 /// and removes in each of these orders.
-pub fn orders<I: Subject>() -> Outcome {
+pub fn orders<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let keys = size::pick(4000, 2000, 40) as u64;
     let order = |kind: usize, at: u64| match kind {
         0 => at,
@@ -269,26 +274,26 @@ pub fn orders<I: Subject>() -> Outcome {
         _ => keys - 1 - at / 2,
     };
     for (rising, falling) in (0..3).flat_map(|a| (0..3).map(move |b| (a, b))) {
-        let mut index = I::with_options(&Options::default())?;
+        let mut index = make(&Options::default())?;
         for at in 0..keys {
             let n = order(rising, at);
             let added = index.pin().try_insert(lend::<I>(&nth::<I>(n)), n);
             ensure!(added == Ok(()), "try_insert {n} gives {added:?}");
         }
-        counts(&mut index, keys as usize)?;
+        counts(&mut *index, keys as usize)?;
         for at in 0..keys {
             let n = order(falling, at);
             let removed = index.pin().remove(lend::<I>(&nth::<I>(n)))?;
             ensure!(removed == Some(n), "remove {n} gives {removed:?}");
         }
-        counts(&mut index, 0)?;
+        counts(&mut *index, 0)?;
     }
     Ok(())
 }
 
 /// Every extreme key holds every extreme value, through each verb; the pinned view is the index.
-pub fn extremes<I: Subject>() -> Outcome {
-    let mut index = I::with_options(&Options::default())?;
+pub fn extremes<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
+    let mut index = make(&Options::default())?;
     let keys = <I::Key as TestKey>::extremes();
     for value in [0, 1, u64::MAX - 1, u64::MAX] {
         let mut view = index.pin();
@@ -315,7 +320,7 @@ pub fn extremes<I: Subject>() -> Outcome {
         view.get_many(&lent, &mut found);
         ensure!(found.iter().all(|f| *f == Some(value)), "get_many gives {found:?}");
         drop(view);
-        counts(&mut index, keys.len())?;
+        counts(&mut *index, keys.len())?;
         for (at, key) in keys.iter().enumerate() {
             let lent = lend::<I>(key);
             let view = index.pin();
@@ -327,7 +332,7 @@ pub fn extremes<I: Subject>() -> Outcome {
             ensure!(gone, "{}: removal", show::<I>(key));
             ensure!(view.get(lent).is_none(), "{} is still there", show::<I>(key));
         }
-        counts(&mut index, 0)?;
+        counts(&mut *index, 0)?;
     }
     Ok(())
 }

@@ -4,11 +4,12 @@ use crate::crew::together;
 use crate::failure::ensure;
 use crate::key_sum::{Balance, random_write, settle_accounts};
 use crate::keys::{TestKey, lend, nth};
+use crate::make::Make;
 use crate::memory::exact;
 use crate::reference::same_content;
 use crate::rng::Rng;
 use crate::{Outcome, Subject, size};
-use silvics::{Options, Pages};
+use silvics::{Options, Pages, PinIndex};
 use std::collections::BTreeMap;
 
 /// What the arrays of a thread's magazines may grow by meanwhile.
@@ -16,16 +17,16 @@ const ARRAYS: usize = 64 << 10;
 
 /// After most keys have been removed `shrink` gives back what it says, the others are still there, and what has been
 /// given is used again. Beside writers the accounts are right, of keys and of objects.
-pub fn shrink<I: Subject>() -> Outcome {
+pub fn shrink<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     for pages in [Pages::Small, Pages::Thp] {
-        alone::<I>(pages).map_err(|f| f.at(format_args!("alone, on {pages}")))?;
+        alone(make, pages).map_err(|f| f.at(format_args!("alone, on {pages}")))?;
     }
-    beside_writers::<I>()
+    beside_writers(make)
 }
 
-fn alone<I: Subject>(pages: Pages) -> Outcome {
+fn alone<I: Subject + ?Sized>(make: Make<I>, pages: Pages) -> Outcome {
     let options = Options { pages, ..Options::default() };
-    let mut index = I::with_options(&options)?;
+    let mut index = make(&options)?;
     let keys = size::pick(60_000, 6_000, 20) as u64;
     let kept = keys / 8;
     let mut most = 0;
@@ -65,14 +66,14 @@ fn alone<I: Subject>(pages: Pages) -> Outcome {
         );
         let model: BTreeMap<_, _> = (0..kept).map(|n| (nth::<I>(n), n + round)).collect();
         ensure!(model.len() as u64 == kept, "keys are distinct");
-        same_content(&mut index, &model).map_err(|f| f.at(format_args!("round {round}")))?;
+        same_content(&mut *index, &model).map_err(|f| f.at(format_args!("round {round}")))?;
     }
-    exact(&mut index)
+    exact(make, &mut *index)
 }
 
-fn beside_writers<I: Subject>() -> Outcome {
+fn beside_writers<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     const WRITERS: usize = 2;
-    let mut index = I::with_options(&Options::default())?;
+    let mut index = make(&Options::default())?;
     let range = size::pick(20_000, 1_000, 8) as u64;
     let balances = together(WRITERS + 1, |thread, crew| {
         let mut balance = Balance::new();
@@ -84,11 +85,11 @@ fn beside_writers<I: Subject>() -> Outcome {
         }
         let mut rng = Rng::new(size::seed(), thread);
         for _ in 0..size::pick(100_000, 4_000, 20) {
-            random_write(&index, &mut rng, range, &index.domain().pin(), &mut balance)?;
+            random_write(&*index, &mut rng, range, &index.domain().pin(), &mut balance)?;
         }
         crew.stop();
         Ok(balance)
     })?;
-    settle_accounts(&mut index, balances).map_err(|f| f.at("beside writers"))?;
-    exact(&mut index).map_err(|f| f.at("beside writers"))
+    settle_accounts(make, &mut *index, balances).map_err(|f| f.at("beside writers"))?;
+    exact(make, &mut *index).map_err(|f| f.at("beside writers"))
 }

@@ -16,35 +16,36 @@ pub fn holds(outcome: Outcome) {
 /// Declares the functions that the suite's tests call: properties of erased indexes, which are not
 /// generic and so compiled here, once, and not for every index and test binary.
 macro_rules! compiled {
-    ($form:ident, $erased:ident: $($file:ident: $($property:ident)*;)*) => {
+    ($form:ident, $face:ident: $($file:ident: $($property:ident)*;)*) => {
         pub mod $form {
             $(
                 pub mod $file {
                     use crate::Outcome;
-                    use crate::erased::$erased;
+                    use crate::make::Make;
+                    use silvics::dynamic::$face;
 
                     /// The properties in this file, for a type of keys.
                     pub trait Suite {
-                        $(fn $property() -> Outcome;)*
+                        $(fn $property(make: Make<dyn $face<Self>>) -> Outcome;)*
                     }
                     impl Suite for u64 {
                         $(
-                            fn $property() -> Outcome {
-                                crate::$file::$property::<$erased<u64>>()
+                            fn $property(make: Make<dyn $face<Self>>) -> Outcome {
+                                crate::$file::$property(make)
                             }
                         )*
                     }
                     impl Suite for u128 {
                         $(
-                            fn $property() -> Outcome {
-                                crate::$file::$property::<$erased<u128>>()
+                            fn $property(make: Make<dyn $face<Self>>) -> Outcome {
+                                crate::$file::$property(make)
                             }
                         )*
                     }
                     impl Suite for [u8] {
                         $(
-                            fn $property() -> Outcome {
-                                crate::$file::$property::<$erased<[u8]>>()
+                            fn $property(make: Make<dyn $face<Self>>) -> Outcome {
+                                crate::$file::$property(make)
                             }
                         )*
                     }
@@ -57,7 +58,7 @@ macro_rules! compiled {
 /// What [`crate::index_suite!`] and [`crate::fault_suite!`] call, by the maker it needs, file and property.
 #[doc(hidden)]
 pub mod compiled {
-    compiled! { points, Erased:
+    compiled! { points, Points:
         sequential: oracle oracle_long orders extremes;
         key_sum: key_sum;
         presence: under_writers;
@@ -71,7 +72,7 @@ pub mod compiled {
         reclaim: garbage_under_a_held_pin;
         faults: nth_fails nth_panics creation among_threads user_panics;
     }
-    compiled! { scans, ErasedScan:
+    compiled! { scans, Scans:
         ranges: oracle syntax under_writers under_a_held_guard;
         cursors: oracle under_writers sent_and_parked;
         histories: scan_histories;
@@ -94,8 +95,8 @@ pub mod compiled {
 ///
 /// With `scans` the type is an [`silvics::OrderedScan`], whose properties are added. The key type
 /// is the index's. (`reference` is for [`crate::reference::LockedMap`], which scans but has no
-/// nodes that a guard could keep.) The properties run on the type erased ([`crate::erased`]): a
-/// further line costs next to nothing to compile.
+/// nodes that a guard could keep.) The properties run on the index behind a trait object
+/// ([`crate::make`]): a further line costs next to nothing to compile.
 #[macro_export]
 macro_rules! index_suite {
     ($name:ident, $index:ty) => {
@@ -175,9 +176,8 @@ macro_rules! index_suite {
 #[macro_export]
 macro_rules! outcome {
     ($index:ty, $form:ident::$file:ident::$property:ident) => {
-        $crate::erased::run(
-            $crate::erased::$form::<$index>(),
-            <$crate::erased::KeyOf<$index> as $crate::compiled::$form::$file::Suite>::$property,
+        <$crate::make::KeyOf<$index> as $crate::compiled::$form::$file::Suite>::$property(
+            $crate::make::$form::<$index>,
         )
     };
 }

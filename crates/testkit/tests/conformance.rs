@@ -8,8 +8,8 @@ index_suite!(locked_bytes, LockedMap<[u8]>, reference);
 
 #[test]
 fn ends_of_the_reference() {
-    use silvics_testkit::{ends, holds};
-    holds(ends::sequential::<LockedMap<u64>>());
-    holds(ends::sequential::<LockedMap<[u8]>>());
-    holds(ends::histories::<LockedMap<u64>>());
+    use silvics_testkit::{ends, holds, make};
+    holds(ends::sequential(make::exact::<LockedMap<u64>>));
+    holds(ends::sequential(make::exact::<LockedMap<[u8]>>));
+    holds(ends::histories(make::exact::<LockedMap<u64>>));
 }

@@ -3,18 +3,24 @@
 use silvics_testkit::broken::{Broken, mistakes};
 use silvics_testkit::counting::{Counting, live_bytes};
 use silvics_testkit::reference::LockedMap;
-use silvics_testkit::{holds, memory};
+use silvics_testkit::{holds, make, memory};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn a_drop_that_keeps_nodes_is_found_and_one_that_does_not_passes() {
-    holds(memory::dropping_returns_everything::<LockedMap<u64>>(live_bytes));
-    holds(memory::dropping_and_flushing_returns_everything::<LockedMap<[u8]>>(live_bytes));
-    let all = memory::dropping_returns_everything::<Broken<mistakes::LeakyDrop>>(live_bytes);
-    let little =
-        memory::dropping_returns_everything::<Broken<mistakes::ForgottenTable>>(live_bytes);
+    holds(memory::dropping_returns_everything(make::exact::<LockedMap<u64>>, live_bytes));
+    holds(memory::dropping_and_flushing_returns_everything(
+        make::exact::<LockedMap<[u8]>>,
+        live_bytes,
+    ));
+    let all =
+        memory::dropping_returns_everything(make::exact::<Broken<mistakes::LeakyDrop>>, live_bytes);
+    let little = memory::dropping_returns_everything(
+        make::exact::<Broken<mistakes::ForgottenTable>>,
+        live_bytes,
+    );
     for leaky in [all, little] {
         let failure = leaky.unwrap_err();
         assert!(failure.reason().contains("the heap grew"), "{failure}");

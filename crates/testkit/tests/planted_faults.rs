@@ -1,11 +1,11 @@
 //! What fails or unwinds at the wrong moment is found: every mistake of `broken::slips` and
-//! `broken::lists` is refuted by the property named beside it, and for the right reason; on the
-//! erased index, as the suite runs.
+//! `broken::lists` is refuted by the property named beside it, and for the right reason; behind a
+//! trait object, as the suite runs.
 
 use silvics_testkit::broken::lists::{self, SlippingList};
 use silvics_testkit::broken::slips::{self, FaultyMap};
 use silvics_testkit::reference::LockedMap;
-use silvics_testkit::{fault_suite, faults, holds, outcome, reclaim};
+use silvics_testkit::{fault_suite, faults, holds, make, outcome, reclaim};
 
 fault_suite!(no_mistake, FaultyMap<slips::NoSlip>);
 fault_suite!(no_mistake_in_a_list, SlippingList<lists::NoSlip>, scans);
@@ -95,8 +95,9 @@ found! {
 
 #[test]
 fn slips_are_found_in_an_index_as_it_is() {
-    let leaked = faults::nth_fails::<FaultyMap<slips::LeaksSpare>>().unwrap_err();
+    let leaked = faults::nth_fails(make::exact::<FaultyMap<slips::LeaksSpare>>).unwrap_err();
     assert!(leaked.reason().contains("keeps {\"leaf\": 1}"), "{leaked}");
-    let kept = reclaim::unfinished_scans::<SlippingList<lists::LeakyRange>>().unwrap_err();
+    let kept =
+        reclaim::unfinished_scans(make::exact::<SlippingList<lists::LeakyRange>>).unwrap_err();
     assert!(kept.reason().contains("objects"), "{kept}");
 }

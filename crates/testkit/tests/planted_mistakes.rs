@@ -1,8 +1,8 @@
-//! The suite fails on every planted mistake, by the property named beside it; on the erased index,
-//! as it runs, so that erasing hides none of them.
+//! The suite fails on every planted mistake, by the property named beside it; behind a
+//! trait object, as it runs, so that the face hides none of them.
 
 use silvics_testkit::broken::{Broken, mistakes};
-use silvics_testkit::{Outcome, ends, histories, key_sum, limit, memory, outcome, ranges};
+use silvics_testkit::{Outcome, ends, histories, key_sum, limit, make, memory, outcome, ranges};
 
 /// Fails unless a property has refuted a mistake.
 #[track_caller]
@@ -59,13 +59,13 @@ found! {
     a_guard_trusted: FussyGuard by points::guards::foreign,
 }
 
-/// The same for properties of an index that is not erased: those that cannot be, and some others.
+/// Declares that a property refutes a mistake of an index whose type is known.
 macro_rules! found_as_it_is {
     ($($test:ident: $mistake:ident by $file:ident::$property:ident,)*) => {
         $(
             #[test]
             fn $test() {
-                refuted(stringify!($mistake), $file::$property::<Broken<mistakes::$mistake>>());
+                refuted(stringify!($mistake), $file::$property(make::exact::<Broken<mistakes::$mistake>>));
             }
         )*
     };

@@ -1,6 +1,6 @@
 //! A lookup that writes dies: the fence of `lookups::write_nothing` is real.
 
-use silvics_testkit::{broken, lookups};
+use silvics_testkit::{broken, lookups, make};
 
 /// Set in the child process that has to die.
 const PLANTED: &str = "SILVICS_PLANTED_WRITE";
@@ -10,7 +10,7 @@ const PLANTED: &str = "SILVICS_PLANTED_WRITE";
 #[cfg_attr(miri, ignore = "runs a child process")]
 fn a_write_in_a_lookup_is_fatal() {
     if std::env::var_os(PLANTED).is_some() {
-        silvics_testkit::holds(lookups::write_nothing::<broken::WritingLookup>());
+        silvics_testkit::holds(lookups::write_nothing(make::exact::<broken::WritingLookup>));
     } else {
         silvics_testkit::holds(lookups::dies_by_signal("a_write_in_a_lookup_is_fatal", PLANTED));
     }
@@ -19,6 +19,6 @@ fn a_write_in_a_lookup_is_fatal() {
 #[test]
 fn an_index_without_regions_proves_nothing() {
     use silvics_testkit::reference::LockedMap;
-    let failure = lookups::write_nothing::<LockedMap<u64>>().unwrap_err();
+    let failure = lookups::write_nothing(make::exact::<LockedMap<u64>>).unwrap_err();
     assert!(failure.reason().contains("no regions"), "{failure}");
 }

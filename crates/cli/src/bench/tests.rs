@@ -14,7 +14,7 @@ use crate::flags::types::{KeyType, Types};
 use crate::host::machine::Machine;
 use crate::progress::Progress;
 use clap::Parser;
-use silvics::{AllocError, IndexKey, Options, OrderedIndex, Pages, SkipList};
+use silvics::{AllocError, IndexKey, Options, Pages, SkipList};
 use silvics_sync::Mutex;
 use silvics_workload::{Choice, Dist, Mix, Share};
 use std::collections::BTreeMap;

@@ -14,8 +14,8 @@ use silvics::bst::ellen::build as ellen;
 use silvics::bst::natarajan::build as natarajan;
 use silvics::bst::ticket::build as ticket;
 use silvics::{
-    ArtTree, BronsonTree, Check, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
-    Objects, Options, OrderedIndex, Placement, Pooled, RamachandranTree, Recorded, Shared,
+    ArtTree, Batches, BronsonTree, Check, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree,
+    Lookup, NatarajanTree, Objects, Options, Placement, Pooled, RamachandranTree, Recorded, Shared,
     SkipList, TicketTree,
 };
 use silvics_testkit::TestKey;
@@ -286,7 +286,7 @@ trait Family: 'static {
     /// Its keys.
     type Key: BenchKey + ?Sized;
     /// The index.
-    type Index<P: Placement>: OrderedIndex<Key = Self::Key> + Objects + Check + 'static;
+    type Index<P: Placement>: Create + Batches + Lookup<Key = Self::Key> + Objects + Check + 'static;
 }
 
 /// Declares families: each type with its builds.

@@ -4,12 +4,12 @@ use crate::contender::{Contender, Session};
 use crate::interrupt;
 use silvics::bst::bronson::build::Restarting2;
 use silvics::{
-    AllocError, BronsonTree, Check, FrozenTree, Guard, IndexKey, KeyRef, Options, OrderedIndex,
-    OrderedScan, Pinned, Placement, PoolStats, TryInsertError,
+    AllocError, Batches, BronsonTree, Check, Create, FrozenTree, Guard, IndexKey, KeyRef, Lookup,
+    Options, OrderedScan, PinIndex, Pinned, Placement, PoolStats, TryInsertError,
 };
 use silvics_testkit::TestKey;
 use silvics_testkit::clock::Clock;
-use silvics_testkit::erased::{self, Erased, ErasedScan};
+use silvics_testkit::make;
 use silvics_testkit::verify::{self, verify};
 use std::marker::PhantomData;
 use std::ops::Bound::{Included, Unbounded};
@@ -29,7 +29,7 @@ impl<I, S> Ours<I, S> {
 }
 
 /// How an index scans.
-pub trait ScanBy<I: OrderedIndex>: 'static {
+pub trait ScanBy<I: Lookup>: 'static {
     /// Whether it does.
     const SCANS: bool;
 
@@ -52,7 +52,7 @@ pub trait Recorded<I>: 'static {
 /// Not at all: the catalogue says so, and nothing calls it.
 pub struct NoScans;
 
-impl<I: OrderedIndex> ScanBy<I> for NoScans {
+impl<I: Lookup> ScanBy<I> for NoScans {
     const SCANS: bool = false;
 
     fn scan(
@@ -65,24 +65,18 @@ impl<I: OrderedIndex> ScanBy<I> for NoScans {
     }
 }
 
-impl<I: OrderedIndex<Key: TestKey> + Check + 'static> Recorded<I> for NoScans {
+impl<I: Create + Batches + Check + Lookup<Key: TestKey> + 'static> Recorded<I> for NoScans {
     fn verify(plan: &verify::Plan, clock: &Clock) -> verify::Report {
-        erased::run(erased::points::<I>(), || {
-            let stop = interrupt::pending_beat;
-            verify::<Erased<I::Key>, _>(plan, clock, verify::NoScans, stop)
-        })
+        verify(make::points::<I>, plan, clock, verify::NoScans, interrupt::pending_beat)
     }
 }
 
 /// By [`OrderedScan::range`].
 pub struct ByRange;
 
-impl<I: OrderedScan<Key: TestKey> + Check + 'static> Recorded<I> for ByRange {
+impl<I: Create + Batches + Check + OrderedScan<Key: TestKey> + 'static> Recorded<I> for ByRange {
     fn verify(plan: &verify::Plan, clock: &Clock) -> verify::Report {
-        erased::run(erased::scans::<I>(), || {
-            let stop = interrupt::pending_beat;
-            verify::<ErasedScan<I::Key>, _>(plan, clock, verify::AllScans, stop)
-        })
+        verify(make::scans::<I>, plan, clock, verify::AllScans, interrupt::pending_beat)
     }
 }
 
@@ -106,7 +100,7 @@ impl<I: OrderedScan> ScanBy<I> for ByRange {
     }
 }
 
-impl<I: OrderedIndex + 'static, S: ScanBy<I>> Contender for Ours<I, S> {
+impl<I: Batches + 'static, S: ScanBy<I>> Contender for Ours<I, S> {
     type Key = I::Key;
     type Session<'a> = OursSession<'a, I, S>;
 
@@ -128,14 +122,14 @@ impl<I: OrderedIndex + 'static, S: ScanBy<I>> Contender for Ours<I, S> {
 }
 
 /// A thread's session: the index pinned.
-pub struct OursSession<'a, I: OrderedIndex, S> {
+pub struct OursSession<'a, I: Batches, S> {
     pinned: Pinned<'a, I>,
     /// Room for what a batch of upserts replaces.
     replaced: Vec<Option<u64>>,
     scans: PhantomData<fn() -> S>,
 }
 
-impl<I: OrderedIndex, S: ScanBy<I>> Session for OursSession<'_, I, S> {
+impl<I: Batches, S: ScanBy<I>> Session for OursSession<'_, I, S> {
     type Key = I::Key;
 
     #[inline]

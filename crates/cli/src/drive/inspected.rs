@@ -2,8 +2,8 @@
 
 use crate::drive::keys::BenchKey;
 use silvics::{
-    AllocError, Check, Compression, Guard, Objects, OrderedIndex, PoolStats, TryInsertError,
-    Violation,
+    AllocError, Check, Compression, Guard, Lookup, Objects, OrderedIndex, PinIndex, PoolStats,
+    TryInsertError, Violation,
 };
 use silvics_layout::Census;
 use silvics_layout::record::{self, Read};
@@ -70,15 +70,15 @@ where
     }
 
     fn bytes(&self) -> usize {
-        OrderedIndex::bytes(self)
+        Lookup::bytes(self)
     }
 
     fn len(&self) -> usize {
-        OrderedIndex::len(self)
+        Lookup::len(self)
     }
 
     fn pool_stats(&self) -> Vec<PoolStats> {
-        OrderedIndex::pool_stats(self)
+        Lookup::pool_stats(self)
     }
 
     fn hold(&self) -> Guard {

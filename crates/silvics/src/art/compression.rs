@@ -108,7 +108,7 @@ impl Compression {
 #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
 mod tests {
     use super::*;
-    use crate::{Check, Objects, Options, OrderedIndex};
+    use crate::{Check, Objects, Options};
 
     /// Numbers without a pattern.
     fn mixed(n: u64) -> u64 {

@@ -144,8 +144,12 @@ use crate::batch::insert_in_groups;
 use crate::cursor::KeyCursor;
 use crate::domain::{Domain, Guard};
 use crate::error::{InsertManyError, Violation};
-use crate::index::{Check, KeyRef, Objects, Options, OrderedEnds, OrderedIndex, OrderedScan};
+use crate::index::{
+    Batches, Check, Create, KeyRef, Lookup, Objects, Options, OrderedEnds, OrderedIndex,
+    OrderedScan,
+};
 use crate::key::IndexKey;
+use crate::pinned::{PinIndex, Pinned};
 use crate::update::Update;
 use alloc::Allocator;
 use hot::sample::Samples;
@@ -224,10 +228,21 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
 /// Keys of a batch that are descended to before the first of them is inserted, for the cache alone.
 const WARMED: usize = 64;
 
-impl<K: ArtKey + ?Sized, P: Placement> OrderedIndex for ArtTree<K, P> {
-    type Key = K;
-
+impl<K: ArtKey + ?Sized, P: Placement> Create for ArtTree<K, P> {
     fn with_options(options: &Options) -> Result<Self, AllocError> {
+        Self::with_options(options)
+    }
+}
+
+impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
+    /// Pins the tree's domain and hides the guard.
+    #[inline]
+    pub fn pin(&self) -> Pinned<'_, Self> {
+        PinIndex::pin(self)
+    }
+
+    /// Makes an empty tree. Fails if its first node cannot be allocated.
+    pub fn with_options(options: &Options) -> Result<Self, AllocError> {
         let (domain, config) = options.prepare();
         let alloc = Allocator::new(&config, &domain);
         let root = alloc.root(&domain.pin())?;
@@ -236,6 +251,10 @@ impl<K: ArtKey + ?Sized, P: Placement> OrderedIndex for ArtTree<K, P> {
         let reorganizes = AtomicBool::new(false);
         Ok(Self { root, samples, domain, reorganizes, alloc, len, budget: config.budget })
     }
+}
+
+impl<K: ArtKey + ?Sized, P: Placement> Lookup for ArtTree<K, P> {
+    type Key = K;
 
     fn domain(&self) -> &Domain {
         &self.domain
@@ -247,6 +266,36 @@ impl<K: ArtKey + ?Sized, P: Placement> OrderedIndex for ArtTree<K, P> {
         if self.domain.is_of(guard) { self.find(key, guard) } else { self.find_apart(key) }
     }
 
+    fn len(&self) -> usize {
+        self.len.sum().max(0) as usize
+    }
+
+    fn bytes(&self) -> usize {
+        self.budget.held()
+    }
+
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        self.alloc.stats()
+    }
+}
+
+impl<K: ArtKey + ?Sized, P: Placement> OrderedIndex for ArtTree<K, P> {
+    #[inline(always)]
+    fn update(
+        &self,
+        key: K::Ref<'_>,
+        verb: Update,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError> {
+        self.do_update(key, verb, &self.domain.enter(guard))
+    }
+
+    fn shrink(&self) -> usize {
+        self.alloc.shrink()
+    }
+}
+
+impl<K: ArtKey + ?Sized, P: Placement> Batches for ArtTree<K, P> {
     fn get_many(&self, keys: &[KeyRef<'_, Self>], values: &mut [Option<u64>], guard: &Guard) {
         let keys = &keys[..keys.len().min(values.len())];
         if self.samples.wanted() {
@@ -270,31 +319,6 @@ impl<K: ArtKey + ?Sized, P: Placement> OrderedIndex for ArtTree<K, P> {
         };
         let insert = |key, value| self.do_update(key, Update::Insert(value), guard);
         insert_in_groups(entries, replaced, WARMED, warm, insert)
-    }
-
-    #[inline(always)]
-    fn update(
-        &self,
-        key: K::Ref<'_>,
-        verb: Update,
-        guard: &Guard,
-    ) -> Result<Option<u64>, AllocError> {
-        self.do_update(key, verb, &self.domain.enter(guard))
-    }
-
-    fn len(&self) -> usize {
-        self.len.sum().max(0) as usize
-    }
-
-    fn bytes(&self) -> usize {
-        self.budget.held()
-    }
-
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        self.alloc.stats()
-    }
-    fn shrink(&self) -> usize {
-        self.alloc.shrink()
     }
 }
 

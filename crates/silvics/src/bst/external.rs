@@ -11,10 +11,10 @@
 //! and the edges, comes first in each.
 
 use super::align;
-use super::home::{Lives, Objects};
-use super::tree::{See, violation};
+use super::home::{Lives, NodeStore};
 use crate::error::Violation;
-use silvics_layout::{Field, NodeLayout};
+use crate::frame::{See, violation};
+use silvics_layout::{Field, NodeLayout, Placed};
 use silvics_pool::Placement;
 use silvics_sync::model::touch;
 use silvics_sync::prefetch;
@@ -337,7 +337,7 @@ where
     I: InnerWords,
     L: LeafWords,
     P: Placement,
-    O: Objects<I, L, P>,
+    O: NodeStore<I, L, P>,
 {
     let mut edges = vec![root];
     while let Some(edge) = edges.pop() {
@@ -363,7 +363,7 @@ pub(super) fn show(
     see: &mut See<'_>,
 ) -> Result<(), Violation> {
     match lives {
-        Lives::In(object) => see(layout, object),
+        Lives::In(object) => see(Placed::new(layout, object.addr().get())),
         Lives::BesideInner => {}
         Lives::Nowhere => {
             return violation(invariant, format!("a retired {} is linked", layout.kind));

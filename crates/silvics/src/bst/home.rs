@@ -1,13 +1,13 @@
 //! Where the inner nodes and leaves of an external tree live.
 //!
-//! A [`Home`] has a pool for each kind of node, or one for both. What an operation does with nodes
-//! is [`Objects`]: it makes a leaf, or a leaf and the inner node that it comes with, and gives up
+//! A [`NodePools`] has a pool for each kind of node, or one for both. What an operation does with nodes
+//! is [`NodeStore`]: it makes a leaf, or a leaf and the inner node that it comes with, and gives up
 //! either. In a home each node is an object ([`Each`]); in [`Blocks`] such a pair is.
 
-use super::tree::Frame;
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
-use crate::memory::{Nodes, Spare};
+use crate::frame::Frame;
+use crate::memory::{Memory, Nodes, Spare};
 use silvics_layout::NodeLayout;
 use silvics_pool::{AllocError, Placement, PoolStats};
 use silvics_sync::atomic::{AtomicU64, Ordering};
@@ -15,19 +15,15 @@ use std::mem::{MaybeUninit, offset_of};
 use std::ptr::NonNull;
 
 /// The pools of an external tree with inner nodes `I` and leaves `L`.
-pub trait Home<I: Send + 'static, L: Send + 'static, P: Placement>: Send + Sync + 'static {
+pub trait NodePools<I: Send + 'static, L: Send + 'static, P: Placement>:
+    Memory + Send + Sync + 'static
+{
     /// Pools for objects of these layouts.
     fn new(frame: &Frame, inner: &NodeLayout, leaf: &NodeLayout) -> Self;
     /// The inner nodes.
     fn inners(&self) -> &Nodes<I, P>;
     /// The leaves.
     fn leaves(&self) -> &Nodes<L, P>;
-    /// What they hold.
-    fn stats(&self) -> Vec<PoolStats>;
-    /// Reclaims what is retired.
-    fn settle(&mut self);
-    /// See [`OrderedIndex::shrink`](crate::OrderedIndex::shrink).
-    fn shrink(&self) -> usize;
 }
 
 /// Inner nodes and leaves are kinds of their own, each in its pool.
@@ -36,7 +32,7 @@ pub struct Apart<I: Send + 'static, L: Send + 'static, P: Placement> {
     leaves: Nodes<L, P>,
 }
 
-impl<I: Send + 'static, L: Send + 'static, P: Placement> Home<I, L, P> for Apart<I, L, P> {
+impl<I: Send + 'static, L: Send + 'static, P: Placement> NodePools<I, L, P> for Apart<I, L, P> {
     fn new(frame: &Frame, inner: &NodeLayout, leaf: &NodeLayout) -> Self {
         Self { inners: frame.nodes(inner), leaves: frame.nodes(leaf) }
     }
@@ -48,14 +44,16 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> Home<I, L, P> for Apart
     fn leaves(&self) -> &Nodes<L, P> {
         &self.leaves
     }
+}
+
+impl<I: Send + 'static, L: Send + 'static, P: Placement> Memory for Apart<I, L, P> {
     fn stats(&self) -> Vec<PoolStats> {
-        vec![self.inners.stats(), self.leaves.stats()]
+        [self.inners.stats(), self.leaves.stats()].concat()
     }
     fn settle(&mut self) {
         self.inners.settle();
         self.leaves.settle();
     }
-
     fn shrink(&self) -> usize {
         self.inners.shrink() + self.leaves.shrink()
     }
@@ -66,7 +64,7 @@ pub struct Alike<N: Send + 'static, P: Placement> {
     nodes: Nodes<N, P>,
 }
 
-impl<N: Send + 'static, P: Placement> Home<N, N, P> for Alike<N, P> {
+impl<N: Send + 'static, P: Placement> NodePools<N, N, P> for Alike<N, P> {
     fn new(frame: &Frame, inner: &NodeLayout, _leaf: &NodeLayout) -> Self {
         Self { nodes: frame.nodes(inner) }
     }
@@ -78,21 +76,23 @@ impl<N: Send + 'static, P: Placement> Home<N, N, P> for Alike<N, P> {
     fn leaves(&self) -> &Nodes<N, P> {
         &self.nodes
     }
+}
+
+impl<N: Send + 'static, P: Placement> Memory for Alike<N, P> {
     fn stats(&self) -> Vec<PoolStats> {
-        vec![self.nodes.stats()]
+        self.nodes.stats()
     }
     fn settle(&mut self) {
         self.nodes.settle();
     }
-
     fn shrink(&self) -> usize {
         self.nodes.shrink()
     }
 }
 
 /// The memory of an external tree with inner nodes `I` and leaves `L`, as its operations see it.
-pub trait Objects<I: Send + 'static, L: Send + 'static, P: Placement>:
-    Sized + Send + Sync + 'static
+pub trait NodeStore<I: Send + 'static, L: Send + 'static, P: Placement>:
+    Memory + Sized + Send + Sync + 'static
 {
     /// Whether dropping it releases every node without a walk of the tree.
     const RELEASES_WHOLE: bool;
@@ -117,7 +117,7 @@ pub trait Objects<I: Send + 'static, L: Send + 'static, P: Placement>:
     /// Retires a leaf.
     ///
     /// # Safety
-    /// As for [`Objects::retire_inner`].
+    /// As for [`NodeStore::retire_inner`].
     unsafe fn retire_leaf(&self, leaf: NonNull<L>, guard: &Guard);
 
     /// Frees an inner node at once.
@@ -129,7 +129,7 @@ pub trait Objects<I: Send + 'static, L: Send + 'static, P: Placement>:
     /// Frees a leaf at once.
     ///
     /// # Safety
-    /// As for [`Objects::free_inner`].
+    /// As for [`NodeStore::free_inner`].
     unsafe fn free_leaf(&self, leaf: NonNull<L>);
 
     /// Where an inner node of the quiescent tree lives.
@@ -137,15 +137,6 @@ pub trait Objects<I: Send + 'static, L: Send + 'static, P: Placement>:
 
     /// Where a leaf of the quiescent tree lives.
     fn leaf_lives(&self, leaf: NonNull<L>) -> Lives;
-
-    /// What the pools hold.
-    fn stats(&self) -> Vec<PoolStats>;
-
-    /// Reclaims what is retired.
-    fn settle(&mut self);
-
-    /// See [`OrderedIndex::shrink`](crate::OrderedIndex::shrink).
-    fn shrink(&self) -> usize;
 }
 
 /// Nodes made for an operation and not linked yet: kept over attempts, freed at the end.
@@ -214,7 +205,7 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> Fresh<I, L> for Two<'_,
     }
 }
 
-impl<I: Send + 'static, L: Send + 'static, P: Placement, H: Home<I, L, P>> Objects<I, L, P>
+impl<I: Send + 'static, L: Send + 'static, P: Placement, H: NodePools<I, L, P>> NodeStore<I, L, P>
     for Each<H>
 {
     const RELEASES_WHOLE: bool = Nodes::<I, P>::RELEASES_WHOLE && Nodes::<L, P>::RELEASES_WHOLE;
@@ -254,13 +245,15 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement, H: Home<I, L, P>> Objec
     fn leaf_lives(&self, leaf: NonNull<L>) -> Lives {
         Lives::In(leaf.cast())
     }
+}
+
+impl<H: Memory> Memory for Each<H> {
     fn stats(&self) -> Vec<PoolStats> {
         self.0.stats()
     }
     fn settle(&mut self) {
         self.0.settle();
     }
-
     fn shrink(&self) -> usize {
         self.0.shrink()
     }
@@ -399,7 +392,7 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> Blocks<I, L, P> {
     }
 }
 
-impl<I: Send + 'static, L: Send + 'static, P: Placement> Objects<I, L, P> for Blocks<I, L, P> {
+impl<I: Send + 'static, L: Send + 'static, P: Placement> NodeStore<I, L, P> for Blocks<I, L, P> {
     const RELEASES_WHOLE: bool = Nodes::<Block<I, L>, P>::RELEASES_WHOLE;
     type Spare<'h>
         = One<'h, I, L, P>
@@ -451,13 +444,15 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> Objects<I, L, P> for Bl
         // SAFETY: leaves are those of blocks.
         Self::lives(unsafe { Block::of_leaf(leaf) }, Half::Leaf)
     }
+}
+
+impl<I: Send + 'static, L: Send + 'static, P: Placement> Memory for Blocks<I, L, P> {
     fn stats(&self) -> Vec<PoolStats> {
-        vec![self.blocks.stats()]
+        self.blocks.stats()
     }
     fn settle(&mut self) {
         self.blocks.settle();
     }
-
     fn shrink(&self) -> usize {
         self.blocks.shrink()
     }

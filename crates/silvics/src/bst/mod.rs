@@ -26,8 +26,6 @@ pub mod ramachandran;
 mod scan;
 mod side;
 pub mod ticket;
-mod tree;
 pub mod walk;
 
-pub use scan::{Keys, Ordered};
-pub use tree::{Algorithm, Frame, See, Tree};
+pub use scan::Keys;

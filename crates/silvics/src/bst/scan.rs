@@ -1,11 +1,6 @@
-//! Ranges of the trees that have them.
+//! The keys of a range over integers.
 
-use super::tree::{Algorithm, Tree};
-use crate::cursor::KeyCursor;
-use crate::domain::Guard;
-use crate::index::{KeyRef, OrderedIndex, OrderedScan};
 use std::ops::{Bound, RangeBounds};
-use std::sync::Arc;
 
 /// Keys that follow each other, from the first to the last: at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,59 +53,6 @@ impl Keys {
     #[inline(always)]
     pub fn before(self, key: u64) -> Option<Self> {
         (key > self.first).then(|| Self { last: key - 1, ..self })
-    }
-}
-
-/// An algorithm whose entries can be scanned, as [`OrderedScan`] promises. Guards it is given are
-/// of the tree's domain.
-pub trait Ordered: Algorithm {
-    /// An ascending scan.
-    type Range<'g>: Iterator<Item = (u64, u64)>
-    where
-        Self: 'g;
-    /// A descending scan.
-    type RangeRev<'g>: Iterator<Item = (u64, u64)>
-    where
-        Self: 'g;
-
-    /// The entries with these keys, ascending.
-    fn range<'g>(&'g self, keys: Option<Keys>, guard: &'g Guard) -> Self::Range<'g>;
-
-    /// The same, descending.
-    fn range_rev<'g>(&'g self, keys: Option<Keys>, guard: &'g Guard) -> Self::RangeRev<'g>;
-}
-
-impl<A: Ordered> OrderedScan for Tree<A> {
-    type Range<'g>
-        = A::Range<'g>
-    where
-        Self: 'g;
-    type RangeRev<'g>
-        = A::RangeRev<'g>
-    where
-        Self: 'g;
-    type Cursor = KeyCursor<Self>;
-
-    fn range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
-        &'g self,
-        range: R,
-        guard: &'g Guard,
-    ) -> A::Range<'g> {
-        self.domain().adopt(guard);
-        self.0.range(Keys::within(&range), guard)
-    }
-
-    fn range_rev<'g, R: RangeBounds<KeyRef<'g, Self>>>(
-        &'g self,
-        range: R,
-        guard: &'g Guard,
-    ) -> A::RangeRev<'g> {
-        self.domain().adopt(guard);
-        self.0.range_rev(Keys::within(&range), guard)
-    }
-
-    fn cursor(self: &Arc<Self>) -> KeyCursor<Self> {
-        KeyCursor::new(Arc::clone(self))
     }
 }
 

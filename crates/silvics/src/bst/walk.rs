@@ -60,16 +60,18 @@
 //! The suite's `ranges` and `cursors`; schedules of `scenarios::SCANS`, where few edges are kept, so that
 //! walks start again; the mistakes `ScanTakesFrozenForGone` and `ScanForgetsItsPlace` of `canary.rs`.
 
-use super::scan::{Keys, Ordered};
-use super::tree::Algorithm;
+use super::scan::Keys;
 use crate::canary::{Canary, planted};
+use crate::cursor::KeyCursor;
 use crate::domain::Guard;
+use crate::frame::{Algorithm, AlgorithmBounds, Index, Ordered};
+use std::sync::Arc;
 
 /// An external tree, as a walk sees it.
 ///
 /// # Safety
 /// W1 to W3 of the [module](self).
-pub unsafe trait External: Algorithm {
+pub unsafe trait External: Algorithm<Key = u64> {
     /// An edge in memory.
     type Edge: 'static;
 
@@ -236,11 +238,21 @@ impl<A: External> Ordered for A {
     where
         Self: 'g;
 
-    fn range<'g>(&'g self, keys: Option<Keys>, guard: &'g Guard) -> Walk<'g, A, false> {
-        Walk::new(self, keys, guard)
+    type Cursor = KeyCursor<Index<A>>;
+
+    fn range<'g>(&'g self, bounds: AlgorithmBounds<'g, A>, guard: &'g Guard) -> Walk<'g, A, false> {
+        Walk::new(self, Keys::within(&bounds), guard)
     }
 
-    fn range_rev<'g>(&'g self, keys: Option<Keys>, guard: &'g Guard) -> Walk<'g, A, true> {
-        Walk::new(self, keys, guard)
+    fn range_rev<'g>(
+        &'g self,
+        bounds: AlgorithmBounds<'g, A>,
+        guard: &'g Guard,
+    ) -> Walk<'g, A, true> {
+        Walk::new(self, Keys::within(&bounds), guard)
+    }
+
+    fn cursor(index: Arc<Index<A>>) -> KeyCursor<Index<A>> {
+        KeyCursor::new(index)
     }
 }

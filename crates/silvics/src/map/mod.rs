@@ -58,13 +58,11 @@ pub use value::{Value, ValueRef};
 pub use view::View;
 
 use crate::art::{ArtKey, ArtTree};
-use crate::bst::{Ordered, Tree};
 use crate::domain::Guard;
 use crate::error::{AllocError, BulkLoadError, Violation};
-use crate::index::{Check, KeyRef, Options, OrderedScan};
-use crate::skiplist::{SkipKey, SkipList};
+use crate::index::{Batches, Check, Create, KeyRef, Options, OrderedScan};
 use key::{AsKey, Key};
-use silvics_pool::{Budget, Placement, PoolStats, Pooled};
+use silvics_pool::{Budget, Placement, PoolStats};
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
@@ -79,7 +77,7 @@ use value::Values;
 /// [`OrderedScan`] whatever is called: it gives no word that it was not given; an operation under a guard gives
 /// only words that have been the key's value since the guard was there; each word that is removed or
 /// replaced is given to one caller; and keys that a scan gives are those of the index, and not its bounds.
-pub unsafe trait MapIndex: OrderedScan {
+pub unsafe trait MapIndex: Create + Batches + OrderedScan {
     /// Where the map's values are.
     type Placement: Placement;
 
@@ -128,16 +126,6 @@ unsafe impl<K: ArtKey + ?Sized, P: Placement> MapIndex for ArtTree<K, P> {
             self.range((from, Bound::Unbounded), guard).read_some(most, each);
         }
     }
-}
-
-// SAFETY: as above.
-unsafe impl<K: SkipKey + ?Sized, P: Placement> MapIndex for SkipList<K, P> {
-    type Placement = P;
-}
-
-// SAFETY: as above.
-unsafe impl<A: Ordered> MapIndex for Tree<A> {
-    type Placement = Pooled;
 }
 
 /// What the bytes that a map holds are used for.

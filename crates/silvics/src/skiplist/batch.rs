@@ -13,7 +13,7 @@
 //! Each lane is a `search` to level 0 that takes its time: it moves to the same nodes, for the same
 //! reasons (I6), and its linearization points are the same.
 
-use super::SkipList;
+use super::Skip;
 use super::key::SkipKey;
 use super::node::{Link, NodeRef};
 use crate::canary::{Canary, planted};
@@ -68,7 +68,7 @@ const LINKED_LEVELS: usize = 3;
 
 impl<'g, K: SkipKey + ?Sized> Lane<'g, '_, K> {
     /// Goes on until it has to read a node on a level below `cold` that is not `fetched`, which it
-    /// prefetches, or to its end. The steps are those of [`SkipList::search`]; to `WARM` for a write, which
+    /// prefetches, or to its end. The steps are those of [`Skip::search`]; to `WARM` for a write, which
     /// descends to level 0, those of a search that stops at no key and prefetches what follows it.
     #[inline(always)]
     fn go_on<P: Placement, const WARM: bool>(
@@ -126,7 +126,7 @@ impl<'g, K: SkipKey + ?Sized> Lane<'g, '_, K> {
     }
 }
 
-impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
+impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
     /// Looks up the keys numbered below `count`, and tells `found` of each, in any order.
     #[inline]
     pub(super) fn find_many<'g>(
@@ -149,7 +149,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
 
     /// Brings what upserts of the keys numbered below `count` will read into the cache.
     #[inline]
-    pub(super) fn warm<'g>(
+    pub(super) fn warm_many<'g>(
         &'g self,
         count: usize,
         key: impl Fn(usize) -> K::Ref<'g>,

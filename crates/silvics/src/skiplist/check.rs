@@ -1,26 +1,18 @@
 //! Verifies the invariants of a quiescent list.
 
-use super::SkipList;
+use super::Skip;
 use super::key::SkipKey;
-use super::node::{INTEGER_NODE, MAX_HEIGHT, NodeRef};
+use super::node::{MAX_HEIGHT, NodeRef};
 use crate::error::Violation;
-use crate::index::Walked;
-use silvics_layout::Placed;
+use crate::frame::{See, violation};
 use silvics_pool::Placement;
 use std::collections::HashMap;
 
-fn violation<T>(invariant: &'static str, detail: String) -> Result<T, Violation> {
-    Err(Violation { invariant, detail })
-}
-
-impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
+impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
     /// Walks every level: keys ascend strictly (I2), no link is marked (I3), hints are right (I5),
     /// and each node is linked on exactly the levels its references, less the cursors', count (I4).
     /// Shows `see` the nodes.
-    pub(super) fn check_quiescent(
-        &mut self,
-        see: &mut dyn FnMut(Placed),
-    ) -> Result<Walked, Violation> {
+    pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         see(self.head().placed());
         let mut links: HashMap<usize, usize> = HashMap::new();
         let mut entries = 0;
@@ -50,12 +42,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
             }
         }
         self.check_references(&links)?;
-        let counted = self.len.sum();
-        if counted != entries as i64 {
-            return violation("len", format!("{entries} entries, {counted} counted"));
-        }
-        // The head is a node too.
-        Ok(Walked { entries, objects: vec![(INTEGER_NODE.kind, entries + 1)] })
+        self.frame.counted(entries)
     }
 
     fn check_references(&self, links: &HashMap<usize, usize>) -> Result<(), Violation> {

@@ -4,12 +4,12 @@
 //! that the node is not retired while the cursor stands there (I4). Between calls it holds no pin.
 //! A move pins, goes on from the node if it is still in the list, or else searches for its key.
 
-use super::SkipList;
 use super::key::SkipKey;
 use super::node::{Node, NodeRef};
+use super::{Skip, SkipList};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
-use crate::index::{Cursor, OrderedIndex};
+use crate::index::{Cursor, Lookup};
 use silvics_pool::{Placement, Pooled};
 use std::fmt;
 use std::ops::Bound;
@@ -59,7 +59,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipCursor<K, P> {
     fn stand(&mut self, at: Position<K>, guard: &Guard) -> bool {
         if let Position::At(old) = std::mem::replace(&mut self.at, at) {
             // SAFETY: it was our reference that kept it.
-            self.list.unrefer(unsafe { NodeRef::from_ptr(old) }, 1, guard);
+            self.list.0.unrefer(unsafe { NodeRef::from_ptr(old) }, 1, guard);
         }
         matches!(self.at, Position::At(_))
     }
@@ -67,7 +67,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipCursor<K, P> {
     /// Stands at the first entry from `start`, or after the last.
     fn stand_at_first(
         &mut self,
-        list: &SkipList<K, P>,
+        list: &Skip<K, P>,
         start: Bound<K::Ref<'_>>,
         guard: &Guard,
     ) -> bool {
@@ -96,12 +96,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipCursor<K, P> {
     }
 
     /// Stands at the last entry before `end`, or before the first.
-    fn stand_at_last(
-        &mut self,
-        list: &SkipList<K, P>,
-        end: Bound<K::Ref<'_>>,
-        guard: &Guard,
-    ) -> bool {
+    fn stand_at_last(&mut self, list: &Skip<K, P>, end: Bound<K::Ref<'_>>, guard: &Guard) -> bool {
         loop {
             if let Bound::Included(key) = end
                 && let Some(node) = list.find(K::shorten(key), guard)
@@ -135,13 +130,13 @@ impl<K: SkipKey + ?Sized, P: Placement> Cursor for SkipCursor<K, P> {
     fn seek(&mut self, key: K::Ref<'_>) -> bool {
         let list = Arc::clone(&self.list);
         let guard = list.domain().pin();
-        self.stand_at_first(&list, Bound::Included(key), &guard)
+        self.stand_at_first(&list.0, Bound::Included(key), &guard)
     }
 
     fn seek_rev(&mut self, key: K::Ref<'_>) -> bool {
         let list = Arc::clone(&self.list);
         let guard = list.domain().pin();
-        self.stand_at_last(&list, Bound::Included(key), &guard)
+        self.stand_at_last(&list.0, Bound::Included(key), &guard)
     }
 
     fn next(&mut self) -> bool {
@@ -165,7 +160,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Cursor for SkipCursor<K, P> {
                 Bound::Excluded(node.key())
             }
         };
-        self.stand_at_first(&list, start, &guard)
+        self.stand_at_first(&list.0, start, &guard)
     }
 
     fn prev(&mut self) -> bool {
@@ -177,7 +172,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Cursor for SkipCursor<K, P> {
             // SAFETY: our reference keeps the node until `stand` gives it up.
             Position::At(node) => Bound::Excluded(unsafe { NodeRef::from_ptr(node) }.key()),
         };
-        self.stand_at_last(&list, end, &guard)
+        self.stand_at_last(&list.0, end, &guard)
     }
 
     fn key(&self) -> Option<K::Ref<'_>> {

@@ -112,21 +112,17 @@ pub use cursor::SkipCursor;
 pub use node::{BYTES_NODE, INTEGER_NODE};
 pub use scan::{Range, RangeRev};
 
-use crate::batch::insert_in_groups;
-use crate::domain::{Domain, Guard};
-use crate::error::{InsertManyError, Violation};
-use crate::index::{Check, KeyRef, Objects, Options, OrderedIndex, OrderedScan};
-use crate::memory::Blobs;
+use crate::domain::Guard;
+use crate::error::{AllocError, Violation};
+use crate::frame::{Algorithm, AlgorithmBounds, Frame, Index, Ordered, See};
+use crate::memory::{Blobs, Memory};
 use crate::update::Update;
 use batch::WARMED;
 pub(crate) use key::SkipKey;
 use node::{MAX_HEIGHT, Node, NodeRef, node_bytes};
-use silvics_layout::{NodeLayout, Placed};
-use silvics_pool::{AllocError, Budget, Placement, PoolStats, Pooled};
+use silvics_layout::NodeLayout;
+use silvics_pool::{Placement, Pooled};
 use silvics_sync::atomic::AtomicUsize;
-use silvics_sync::counter::StripedCounter;
-use std::fmt;
-use std::ops::{Bound, RangeBounds};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -144,29 +140,18 @@ use std::sync::Arc;
 /// assert_eq!(fruit, [b"pear".as_slice(), b"plum"]);
 /// # Ok::<(), silvics::AllocError>(())
 /// ```
-pub struct SkipList<K: SkipKey + ?Sized, P: Placement = Pooled> {
+pub type SkipList<K, P = Pooled> = Index<Skip<K, P>>;
+
+/// The algorithm of [`SkipList`].
+pub struct Skip<K: SkipKey + ?Sized, P: Placement> {
+    frame: Frame,
     head: NonNull<Node<K>>,
     /// Levels that may have nodes.
     height: AtomicUsize,
-    domain: Domain,
     nodes: Blobs<P>,
-    len: StripedCounter<Arc<Budget>>,
-    budget: Arc<Budget>,
 }
 
-// SAFETY: the nodes are the list's own; they are shared through atomics and freed through the
-// domain.
-unsafe impl<K: SkipKey + ?Sized, P: Placement> Send for SkipList<K, P> {}
-// SAFETY: as above.
-unsafe impl<K: SkipKey + ?Sized, P: Placement> Sync for SkipList<K, P> {}
-
-impl<K: SkipKey + ?Sized, P: Placement> fmt::Debug for SkipList<K, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SkipList({} keys, {})", self.len(), P::NAME)
-    }
-}
-
-impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
+impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
     /// The node before all others, with the smallest key; never removed.
     #[inline(always)]
     fn head(&self) -> NodeRef<'_, K> {
@@ -175,48 +160,46 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
     }
 }
 
-impl<K: SkipKey + ?Sized, P: Placement> OrderedIndex for SkipList<K, P> {
+// SAFETY: the nodes are the list's own; they are shared through atomics and freed through the
+// domain.
+unsafe impl<K: SkipKey + ?Sized, P: Placement> Algorithm for Skip<K, P> {
     type Key = K;
+    type Placement = P;
 
-    fn with_options(options: &Options) -> Result<Self, AllocError> {
-        let (domain, config) = options.prepare();
-        let nodes: Blobs<P> = Blobs::new(INTEGER_NODE.kind, &config, &domain, Node::<K>::extent);
+    const NAME: &'static str = "SkipList";
+    const OBJECTS: &'static [NodeLayout] = &[K::NODE];
+
+    fn new(frame: Frame) -> Result<Self, AllocError> {
+        let Frame { config, domain, .. } = &frame;
+        let nodes: Blobs<P> = Blobs::new(INTEGER_NODE.kind, config, domain, Node::<K>::extent);
         let bytes = node_bytes::<K>(K::SMALLEST, MAX_HEIGHT);
         let memory = nodes.alloc(bytes, &domain.pin())?;
         // SAFETY: fresh memory of that size.
         let head = unsafe { Node::<K>::init(memory, K::SMALLEST, 0, MAX_HEIGHT) };
-        Ok(Self {
-            head: head.as_non_null(),
-            height: AtomicUsize::new(1),
-            domain,
-            nodes,
-            len: StripedCounter::new(Arc::clone(&config.budget)),
-            budget: config.budget,
-        })
+        Ok(Self { head: head.as_non_null(), height: AtomicUsize::new(1), nodes, frame })
     }
 
-    fn domain(&self) -> &Domain {
-        &self.domain
+    #[inline(always)]
+    fn frame(&self) -> &Frame {
+        &self.frame
     }
 
     #[inline]
-    fn get(&self, key: KeyRef<'_, Self>, guard: &Guard) -> Option<u64> {
-        let guard = self.domain.enter(guard);
-        self.find(key, &guard).map(NodeRef::value)
+    fn get(&self, key: K::Ref<'_>, guard: &Guard) -> Option<u64> {
+        self.find(key, guard).map(NodeRef::value)
     }
 
     #[inline]
     fn update(
         &self,
-        key: KeyRef<'_, Self>,
+        key: K::Ref<'_>,
         verb: Update,
         guard: &Guard,
     ) -> Result<Option<u64>, AllocError> {
-        self.do_update(key, verb, &self.domain.enter(guard))
+        Self::update(self, key, verb, guard)
     }
 
-    fn get_many(&self, keys: &[KeyRef<'_, Self>], values: &mut [Option<u64>], guard: &Guard) {
-        let guard = &*self.domain.enter(guard);
+    fn get_many(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>], guard: &Guard) {
         let count = keys.len().min(values.len());
         let found = |at: usize, node: Option<NodeRef<'_, K>>| {
             values[at] = node.map(NodeRef::value);
@@ -224,92 +207,25 @@ impl<K: SkipKey + ?Sized, P: Placement> OrderedIndex for SkipList<K, P> {
         self.find_many(count, |at| K::shorten(keys[at]), found, guard);
     }
 
-    fn insert_many(
-        &self,
-        entries: &[(KeyRef<'_, Self>, u64)],
-        replaced: &mut [Option<u64>],
-        guard: &Guard,
-    ) -> Result<usize, InsertManyError> {
-        let guard = &*self.domain.enter(guard);
-        let warm = |some: &[(KeyRef<'_, Self>, u64)]| {
-            self.warm(some.len(), |at| K::shorten(some[at].0), guard);
-        };
-        let insert = |key, value| self.do_update(key, Update::Insert(value), guard);
-        insert_in_groups(entries, replaced, WARMED, warm, insert)
+    const WARMED: usize = WARMED;
+
+    fn warm(&self, entries: &[(K::Ref<'_>, u64)], guard: &Guard) {
+        self.warm_many(entries.len(), |at| K::shorten(entries[at].0), guard);
     }
 
-    fn len(&self) -> usize {
-        self.len.sum().max(0) as usize
+    fn memory(&self) -> &dyn Memory {
+        &self.nodes
     }
 
-    fn bytes(&self) -> usize {
-        self.budget.held()
+    fn memory_mut(&mut self) -> &mut dyn Memory {
+        &mut self.nodes
     }
 
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        vec![self.nodes.stats()]
-    }
-    fn shrink(&self) -> usize {
-        self.nodes.shrink()
-    }
-}
-
-fn copied<T: Copy>(bound: Bound<&T>) -> Bound<T> {
-    bound.map(|key| *key)
-}
-
-impl<K: SkipKey + ?Sized, P: Placement> OrderedScan for SkipList<K, P> {
-    type Range<'g> = Range<'g, K, P>;
-    type RangeRev<'g> = RangeRev<'g, K, P>;
-    type Cursor = SkipCursor<K, P>;
-
-    fn range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
-        &'g self,
-        range: R,
-        guard: &'g Guard,
-    ) -> Range<'g, K, P> {
-        self.domain.adopt(guard);
-        Range::new(self, copied(range.start_bound()), copied(range.end_bound()), guard)
+    fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
+        self.check_quiescent(see)
     }
 
-    fn range_rev<'g, R: RangeBounds<KeyRef<'g, Self>>>(
-        &'g self,
-        range: R,
-        guard: &'g Guard,
-    ) -> RangeRev<'g, K, P> {
-        self.domain.adopt(guard);
-        RangeRev::new(self, copied(range.start_bound()), copied(range.end_bound()), guard)
-    }
-
-    fn cursor(self: &Arc<Self>) -> SkipCursor<K, P> {
-        SkipCursor::new(Arc::clone(self))
-    }
-}
-
-impl<K: SkipKey + ?Sized, P: Placement> Objects for SkipList<K, P> {
-    const OBJECTS: &'static [NodeLayout] = &[K::NODE];
-
-    fn census(&mut self, see: &mut dyn FnMut(Placed)) -> Result<usize, Violation> {
-        Ok(self.check_quiescent(see)?.entries)
-    }
-}
-
-impl<K: SkipKey + ?Sized, P: Placement> Check for SkipList<K, P> {
-    fn check(&mut self) -> Result<usize, Violation> {
-        Ok(self.check_quiescent(&mut |_| ())?.entries)
-    }
-
-    fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
-        Ok(self.check_quiescent(&mut |_| ())?.objects)
-    }
-
-    fn settle(&mut self) {
-        self.nodes.settle();
-    }
-}
-
-impl<K: SkipKey + ?Sized, P: Placement> Drop for SkipList<K, P> {
-    fn drop(&mut self) {
+    fn free_all(&mut self) {
         if Blobs::<P>::RELEASES_WHOLE {
             return;
         }
@@ -320,5 +236,31 @@ impl<K: SkipKey + ?Sized, P: Placement> Drop for SkipList<K, P> {
             // linked at level 0 once, or is retired.
             unsafe { self.nodes.free(node.as_non_null().cast()) };
         }
+    }
+}
+
+impl<K: SkipKey + ?Sized, P: Placement> Ordered for Skip<K, P> {
+    type Range<'g> = Range<'g, K, P>;
+    type RangeRev<'g> = RangeRev<'g, K, P>;
+    type Cursor = SkipCursor<K, P>;
+
+    fn range<'g>(
+        &'g self,
+        (start, end): AlgorithmBounds<'g, Self>,
+        guard: &'g Guard,
+    ) -> Range<'g, K, P> {
+        Range::new(self, start, end, guard)
+    }
+
+    fn range_rev<'g>(
+        &'g self,
+        (start, end): AlgorithmBounds<'g, Self>,
+        guard: &'g Guard,
+    ) -> RangeRev<'g, K, P> {
+        RangeRev::new(self, start, end, guard)
+    }
+
+    fn cursor(index: Arc<Index<Self>>) -> SkipCursor<K, P> {
+        SkipCursor::new(index)
     }
 }

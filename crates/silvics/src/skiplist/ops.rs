@@ -1,6 +1,6 @@
 //! The verbs, and the linking of towers.
 
-use super::SkipList;
+use super::Skip;
 use super::key::SkipKey;
 use super::node::{Link, MAX_HEIGHT, Marked, Node, NodeRef, node_bytes};
 use super::seek::Splice;
@@ -14,11 +14,11 @@ use silvics_sync::per_thread::thread_index;
 #[cfg(not(silvics_shuttle))]
 use std::cell::Cell;
 
-impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
+impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
     /// Brings `key` from the state it is found in to the one `verb` wants, and returns the
     /// state found.
     #[inline]
-    pub(super) fn do_update(
+    pub(super) fn update(
         &self,
         key: K::Ref<'_>,
         verb: Update,
@@ -64,7 +64,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
             return false; // LP(insert of an absent key), if it succeeds
         }
         spare.node = None;
-        self.len.add(1);
+        self.frame.len.add(1);
         self.build_tower(node, height, splice, guard);
         true
     }
@@ -121,7 +121,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
         if node.mark(0) == Marked::Before {
             return false; // LP(remove), if the mark is ours
         }
-        self.len.add(-1);
+        self.frame.len.add(-1);
         // What is unlinked here on every level has no builder left.
         if !self.unlink_at(splice, node, guard) {
             // If a builder's link to `node` is not seen by the descent below, then its fence comes
@@ -225,7 +225,7 @@ fn random() -> u64 {
 
 /// A node allocated for an operation and not yet linked: kept over retries, freed at the end.
 struct Spare<'l, K: SkipKey + ?Sized, P: Placement> {
-    list: &'l SkipList<K, P>,
+    list: &'l Skip<K, P>,
     node: Option<NodeRef<'l, K>>,
 }
 
@@ -256,7 +256,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Drop for Spare<'_, K, P> {
     }
 }
 
-impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
+impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
     /// A node nobody else can reach.
     pub(super) fn new_node<'g>(
         &self,

@@ -1,5 +1,7 @@
 //! Ranges in both directions.
 
+use super::Skip;
+#[cfg(doc)]
 use super::SkipList;
 use super::key::SkipKey;
 use super::node::NodeRef;
@@ -19,12 +21,12 @@ pub struct Range<'g, K: SkipKey + ?Sized, P: Placement = Pooled> {
     next: Option<NodeRef<'g, K>>,
     scouts: Scouts<'g, K>,
     end: Bound<K::Ref<'g>>,
-    marker: PhantomData<&'g SkipList<K, P>>,
+    marker: PhantomData<&'g Skip<K, P>>,
 }
 
 impl<'g, K: SkipKey + ?Sized, P: Placement> Range<'g, K, P> {
     pub(super) fn new(
-        list: &'g SkipList<K, P>,
+        list: &'g Skip<K, P>,
         start: Bound<K::Ref<'g>>,
         end: Bound<K::Ref<'g>>,
         guard: &'g Guard,
@@ -129,7 +131,7 @@ const RUN: usize = 32;
 /// bottom level from there, and gives what it has collected in reverse: one descent for some
 /// eight entries.
 pub struct RangeRev<'g, K: SkipKey + ?Sized, P: Placement = Pooled> {
-    list: &'g SkipList<K, P>,
+    list: &'g Skip<K, P>,
     guard: &'g Guard,
     start: Bound<K::Ref<'g>>,
     /// Where the next run ends; none when the scan is over.
@@ -142,7 +144,7 @@ pub struct RangeRev<'g, K: SkipKey + ?Sized, P: Placement = Pooled> {
 
 impl<'g, K: SkipKey + ?Sized, P: Placement> RangeRev<'g, K, P> {
     pub(super) fn new(
-        list: &'g SkipList<K, P>,
+        list: &'g Skip<K, P>,
         start: Bound<K::Ref<'g>>,
         end: Bound<K::Ref<'g>>,
         guard: &'g Guard,
@@ -212,7 +214,7 @@ impl<'g, K: SkipKey + ?Sized, P: Placement> Iterator for RangeRev<'g, K, P> {
     }
 }
 
-impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
+impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
     /// The first node at or after a bound, marked or not, and the trail of the search for it.
     pub(super) fn first_from<'g, const TRAIL: usize>(
         &'g self,

@@ -1,6 +1,6 @@
 //! The descents: for readers, and for writers, who unlink what is marked on their way.
 
-use super::SkipList;
+use super::Skip;
 use super::key::SkipKey;
 use super::node::{Link, MAX_HEIGHT, NodeRef};
 use super::references::Dropped;
@@ -75,7 +75,7 @@ const RECORDED: usize = 4;
 /// The descent met a removed node where it could not go on.
 struct Restart;
 
-impl<K: SkipKey + ?Sized, P: Placement> SkipList<K, P> {
+impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
     /// The node with key `target`, if it is present.
     #[inline(always)]
     pub(super) fn find<'g>(

@@ -2,7 +2,7 @@
 
 use silvics::art::ArtKey;
 use silvics::art::hot::{Policy, ReorganizeError, Sampling};
-use silvics::{ArtTree, Guard, OrderedIndex};
+use silvics::{ArtTree, Guard, Lookup};
 use silvics_sync::model;
 use silvics_testkit::TestKey;
 use silvics_testkit::schedules::EndVerb::{First, Last, PopFirst, PopLast};

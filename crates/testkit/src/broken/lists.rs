@@ -3,8 +3,8 @@
 
 use crate::faulty::Faulty;
 use silvics::{
-    AllocError, Check, Cursor, Domain, Guard, KeyRef, Options, OrderedIndex, OrderedScan,
-    PoolStats, SkipList, Update, Violation,
+    AllocError, Batches, Check, Create, Cursor, Domain, Guard, KeyRef, Lookup, Options,
+    OrderedIndex, OrderedScan, PoolStats, SkipList, Update, Violation,
 };
 use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::fmt;
@@ -77,19 +77,33 @@ impl<S: Slip> SlippingList<S> {
     }
 }
 
-impl<S: Slip> OrderedIndex for SlippingList<S> {
-    type Key = u64;
-
+impl<S: Slip> Create for SlippingList<S> {
     fn with_options(options: &Options) -> Result<Self, AllocError> {
         let list = Arc::new(List::with_options(options)?);
         Ok(Self { list, removals: AtomicUsize::new(0), slip: PhantomData })
     }
+}
+
+impl<S: Slip> Lookup for SlippingList<S> {
+    type Key = u64;
     fn domain(&self) -> &Domain {
         self.list.domain()
     }
     fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
         self.list.get(key, guard)
     }
+    fn len(&self) -> usize {
+        self.list.len()
+    }
+    fn bytes(&self) -> usize {
+        self.list.bytes()
+    }
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        self.list.pool_stats()
+    }
+}
+
+impl<S: Slip> OrderedIndex for SlippingList<S> {
     fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
         if verb == Update::Remove && S::KIND == Kind::PinnedRemove {
             std::mem::forget(self.domain().pin());
@@ -103,16 +117,9 @@ impl<S: Slip> OrderedIndex for SlippingList<S> {
         }
         self.list.update(key, verb, guard)
     }
-    fn len(&self) -> usize {
-        self.list.len()
-    }
-    fn bytes(&self) -> usize {
-        self.list.bytes()
-    }
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        self.list.pool_stats()
-    }
 }
+
+impl<S: Slip> Batches for SlippingList<S> {}
 
 impl<S: Slip> Check for SlippingList<S> {
     fn check(&mut self) -> Result<usize, Violation> {

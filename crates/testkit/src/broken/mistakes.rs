@@ -3,8 +3,8 @@
 use super::{Entries, Map, Mistake};
 use crate::reference::{LockedCursor, Position};
 use silvics::{
-    AllocError, CompareExchangeError, Cursor, Guard, InsertManyError, OrderedEnds, OrderedIndex,
-    TryInsertError,
+    AllocError, Batches, CompareExchangeError, Cursor, Guard, InsertManyError, Lookup, OrderedEnds,
+    OrderedIndex, TryInsertError,
 };
 use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::ops::{Bound, RangeBounds};

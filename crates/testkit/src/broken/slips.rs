@@ -5,7 +5,8 @@
 use crate::faulty::FaultySlots;
 use silvics::update::Step;
 use silvics::{
-    AllocError, Check, Domain, Guard, Options, OrderedIndex, PoolStats, Update, Violation,
+    AllocError, Batches, Check, Create, Domain, Guard, Lookup, Options, OrderedIndex, PoolStats,
+    Update, Violation,
 };
 use silvics_pool::{Config, SlotAlloc};
 use silvics_sync::{Mutex, MutexGuard};
@@ -175,9 +176,7 @@ impl<S: Slip> FaultyMap<S> {
     }
 }
 
-impl<S: Slip> OrderedIndex for FaultyMap<S> {
-    type Key = u64;
-
+impl<S: Slip> Create for FaultyMap<S> {
     fn with_options(options: &Options) -> Result<Self, AllocError> {
         let config = Config::new(options.pages, options.memory_limit);
         let leaves: FaultySlots<Leaf> = FaultySlots::new("leaf", &config);
@@ -203,6 +202,10 @@ impl<S: Slip> OrderedIndex for FaultyMap<S> {
             slip: PhantomData,
         })
     }
+}
+
+impl<S: Slip> Lookup for FaultyMap<S> {
+    type Key = u64;
     fn domain(&self) -> &Domain {
         &self.domain
     }
@@ -214,6 +217,18 @@ impl<S: Slip> OrderedIndex for FaultyMap<S> {
         // SAFETY: linked entries are initialised, and not freed under the lock.
         entries.get(&key).map(|entry| unsafe { entry.leaf.read() }[1])
     }
+    fn len(&self) -> usize {
+        self.lock().len()
+    }
+    fn bytes(&self) -> usize {
+        self.config.budget.held()
+    }
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        vec![self.leaves.stats(), self.routers.stats()]
+    }
+}
+
+impl<S: Slip> OrderedIndex for FaultyMap<S> {
     fn update(&self, key: u64, verb: Update, _: &Guard) -> Result<Option<u64>, AllocError> {
         let pin = (S::KIND == Kind::KeepsPin).then(|| Kept::new(self.domain.pin(), true));
         let mut entries = self.lock();
@@ -247,16 +262,9 @@ impl<S: Slip> OrderedIndex for FaultyMap<S> {
         drop((entries, pin));
         Ok(present)
     }
-    fn len(&self) -> usize {
-        self.lock().len()
-    }
-    fn bytes(&self) -> usize {
-        self.config.budget.held()
-    }
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        vec![self.leaves.stats(), self.routers.stats()]
-    }
 }
+
+impl<S: Slip> Batches for FaultyMap<S> {}
 
 type Panic = Box<dyn std::any::Any + Send>;
 

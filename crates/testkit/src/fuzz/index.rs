@@ -1,14 +1,14 @@
 //! Makes any calls on any index, and compares it with `BTreeMap`.
 
 use super::input::Input;
-use crate::erased::{self, Erased, ErasedScan};
 use crate::keys::{TestKey, lend, nth, own, show};
+use crate::make::{self, Make};
 use crate::reference::{Move, Position, step, within};
 use crate::{ScanSubject, Subject};
 use silvics::{
-    AllocError, ArtTree, BronsonTree, Check, CompareExchangeError, Cursor, Guard, IndexKey,
-    NatarajanTree, Options, OrderedIndex, OrderedScan, OwnedKey, Pages, Pooled, Shared, SkipList,
-    TryInsertError,
+    AllocError, ArtTree, Batches, BronsonTree, Check, CompareExchangeError, Create, Cursor, Guard,
+    IndexKey, Lookup, NatarajanTree, Options, OrderedScan, OwnedKey, Pages, Pooled, Shared,
+    SkipList, TryInsertError,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -47,20 +47,20 @@ pub fn run(data: &[u8]) {
 /// The value in places of a result that the index must not write.
 const UNTOUCHED: Option<u64> = Some(0x0077_7777);
 
-/// Makes calls on an index of this type, erased.
+/// Makes calls on an index of this type, behind a trait object.
 fn with_points<I>(input: &mut Input<'_>)
 where
-    I: OrderedIndex<Key: Decode> + Check + 'static,
+    I: Create + Batches + Check + Lookup<Key: Decode> + 'static,
 {
-    erased::run(erased::points::<I>(), || points::<Erased<I::Key>>(input));
+    points(make::points::<I>, input);
 }
 
-/// Makes calls on an index of this type, erased, including ranges and cursors.
+/// Makes calls on an index of this type, behind a trait object, including ranges and cursors.
 fn with_scans<I>(input: &mut Input<'_>)
 where
-    I: OrderedScan<Key: Decode> + Check + 'static,
+    I: Create + Batches + Check + OrderedScan + Lookup<Key: Decode> + 'static,
 {
-    erased::run(erased::scans::<I>(), || scans::<ErasedScan<I::Key>>(input));
+    scans(make::scans::<I>, input);
 }
 
 /// Decodes the keys of a key type.
@@ -110,22 +110,22 @@ fn bound<K: Decode + ?Sized>(input: &mut Input<'_>) -> Bound<K::Owned> {
 }
 
 /// An index with the model it must equal.
-struct Run<I: Subject> {
+struct Run<I: Subject + ?Sized> {
     index: Arc<I>,
     model: BTreeMap<OwnedKey<I>, u64>,
     limit: Option<usize>,
 }
 
-fn points<I: Subject<Key: Decode>>(input: &mut Input<'_>) {
-    let Some(mut run) = Run::<I>::new(input) else { return };
+fn points<I: Subject<Key: Decode> + ?Sized>(make: Make<I>, input: &mut Input<'_>) {
+    let Some(mut run) = Run::new(make, input) else { return };
     while let Some(verb) = input.next() {
         run.point(verb, input);
     }
     run.finish();
 }
 
-fn scans<I: ScanSubject<Key: Decode>>(input: &mut Input<'_>) {
-    let Some(mut run) = Run::<I>::new(input) else { return };
+fn scans<I: ScanSubject<Key: Decode> + ?Sized>(make: Make<I>, input: &mut Input<'_>) {
+    let Some(mut run) = Run::new(make, input) else { return };
     let mut walk = Walk { cursor: run.index.cursor(), at: Position::BeforeFirst };
     while let Some(verb) = input.next() {
         match verb % 32 {
@@ -143,21 +143,21 @@ fn scans<I: ScanSubject<Key: Decode>>(input: &mut Input<'_>) {
     run.finish();
 }
 
-impl<I: Subject<Key: Decode>> Run<I> {
+impl<I: Subject<Key: Decode> + ?Sized> Run<I> {
     /// Makes an index without a limit, or with one at which memory ends within a few objects or
     /// slabs. Returns `None` if not even an empty index fits.
-    fn new(input: &mut Input<'_>) -> Option<Self> {
+    fn new(make: Make<I>, input: &mut Input<'_>) -> Option<Self> {
         let limit = match input.byte() {
             room @ 0..96 => {
-                let empty = I::with_options(&Options::default()).expect("no limit").bytes();
+                let empty = make(&Options::default()).expect("no limit").bytes();
                 let slabs = usize::from(room) / 48;
                 Some(empty + usize::from(room) % 48 * if slabs > 0 { 16 << 10 } else { 24 })
             }
             _ => None,
         };
         let options = Options { memory_limit: limit, pages: Pages::Small, ..Options::default() };
-        let index = match I::with_options(&options) {
-            Ok(index) => Arc::new(index),
+        let index = match make(&options) {
+            Ok(index) => Arc::from(index),
             Err(error) => {
                 assert!(limit.is_some(), "an empty index is refused: {error}");
                 return None;
@@ -336,7 +336,7 @@ impl<I: Subject<Key: Decode>> Run<I> {
 
 type Bounds<I> = (Bound<OwnedKey<I>>, Bound<OwnedKey<I>>);
 
-impl<I: ScanSubject<Key: Decode>> Run<I> {
+impl<I: ScanSubject<Key: Decode> + ?Sized> Run<I> {
     fn ranges(&self, input: &mut Input<'_>) {
         self.same_range(&(bound::<I::Key>(input), bound::<I::Key>(input)));
     }
@@ -416,12 +416,12 @@ impl<I: ScanSubject<Key: Decode>> Run<I> {
 }
 
 /// A cursor, and the position it must have.
-struct Walk<I: ScanSubject> {
+struct Walk<I: ScanSubject + ?Sized> {
     cursor: I::Cursor,
     at: Position<OwnedKey<I>>,
 }
 
-impl<I: ScanSubject<Key: Decode>> Walk<I> {
+impl<I: ScanSubject<Key: Decode> + ?Sized> Walk<I> {
     fn go(&mut self, run: &Run<I>, input: &mut Input<'_>) {
         let to = match input.byte() % 8 {
             0 => Move::Seek(<I::Key as Decode>::decode(input)),

@@ -37,7 +37,7 @@ use crate::{Subject, size};
 use scenario::points as act_points;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
-use silvics::{Guard, Options};
+use silvics::{Create, Guard, Options};
 use silvics_sync::{model, thread};
 use std::cell::Cell;
 use std::io::Write;
@@ -116,7 +116,7 @@ pub fn report(line: &str) {
 ///
 /// # Panics
 /// Panics if a schedule fails, with the reason and how to replay it.
-pub fn explore<I: Subject>(
+pub fn explore<I: Create + Subject>(
     structure: &str,
     scenario: &'static Scenario,
     act: Act<I>,
@@ -150,7 +150,7 @@ pub fn explore<I: Subject>(
 ///
 /// # Panics
 /// Panics if the file contains no schedule, and if the schedule panics.
-pub fn replay<I: Subject>(scenario: &'static Scenario, act: Act<I>, file: &Path) {
+pub fn replay<I: Create + Subject>(scenario: &'static Scenario, act: Act<I>, file: &Path) {
     let replay = ReplayScheduler::new_from_file(file).expect("a file with a schedule");
     Runner::new(replay, config(FailurePersistence::None)).run(move || play(scenario, act));
 }
@@ -169,7 +169,7 @@ pub struct Found {
 /// Looks for a schedule that fails, among `schedules` of each scheduler and scenario, in turns. If
 /// `folder` is given, the schedule is written there; all calls of a process must pass an equal
 /// `folder`.
-pub fn hunt<I: Subject>(
+pub fn hunt<I: Create + Subject>(
     scenarios: &[&'static [Scenario]],
     act: Act<I>,
     schedules: usize,
@@ -248,7 +248,7 @@ impl Pins {
 }
 
 /// Makes a task's calls.
-fn run_task<I: Subject>(index: &Arc<I>, log: &mut Log, steps: &[Step], act: Act<I>) {
+fn run_task<I: Create + Subject>(index: &Arc<I>, log: &mut Log, steps: &[Step], act: Act<I>) {
     let pins = Pins::choose();
     let mut guard: Option<Guard> = None;
     for &step in steps {
@@ -265,7 +265,7 @@ fn run_task<I: Subject>(index: &Arc<I>, log: &mut Log, steps: &[Step], act: Act<
 }
 
 /// Begins a schedule with a fresh index, on which it makes the calls of `before`.
-fn begin<I: Subject>(keys: u64, before: &[Step], act: Act<I>) -> (Arc<I>, Log) {
+fn begin<I: Create + Subject>(keys: u64, before: &[Step], act: Act<I>) -> (Arc<I>, Log) {
     PLAYED.set(PLAYED.get() + 1);
     model::stop::reset();
     placement::reset();
@@ -279,7 +279,7 @@ fn begin<I: Subject>(keys: u64, before: &[Step], act: Act<I>) -> (Arc<I>, Log) {
 }
 
 /// Ends a schedule whose tasks are done, and checks all that must hold then.
-fn end<I: Subject>(index: Arc<I>, mut log: Log, tasks: Vec<Log>) {
+fn end<I: Create + Subject>(index: Arc<I>, mut log: Log, tasks: Vec<Log>) {
     model::sequential(|| {
         let keys = log.seen_keys();
         let mut present = 0;
@@ -312,7 +312,7 @@ fn end<I: Subject>(index: Arc<I>, mut log: Log, tasks: Vec<Log>) {
 }
 
 /// Plays one schedule of a scenario.
-fn play<I: Subject>(scenario: &'static Scenario, act: Act<I>) {
+fn play<I: Create + Subject>(scenario: &'static Scenario, act: Act<I>) {
     let (index, log) = begin(scenario.keys, scenario.before, act);
     let tasks: Vec<_> = scenario
         .tasks

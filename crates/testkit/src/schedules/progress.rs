@@ -7,6 +7,7 @@ use super::{
 use crate::{Subject, size};
 use shuttle::scheduler::{RandomScheduler, ReplayScheduler};
 use shuttle::{FailurePersistence, Runner};
+use silvics::Create;
 use silvics_sync::model::stop::{self, Stop};
 use silvics_sync::thread;
 use std::cell::Cell;
@@ -49,7 +50,11 @@ type Stuck = (u64, Box<dyn std::any::Any + Send>);
 ///
 /// # Panics
 /// Panics if the other task cannot finish, with the reason and how to replay it.
-pub fn stops<I: Subject>(structure: &str, stops: &'static Stops, act: Act<I>) -> Option<u64> {
+pub fn stops<I: Create + Subject>(
+    structure: &str,
+    stops: &'static Stops,
+    act: Act<I>,
+) -> Option<u64> {
     let whole = format!("{structure}/{}", stops.name);
     if let Some((file, name)) = replaying() {
         let place = name.strip_prefix(&whole).and_then(|place| place.strip_prefix('/'))?;
@@ -74,11 +79,14 @@ pub fn stops<I: Subject>(structure: &str, stops: &'static Stops, act: Act<I>) ->
 
 /// Stops the victim at each place as [`stops`] does, for an index that may block the other task.
 /// The error is the place at which it did, and the message of the panic.
-pub fn hunt_stop<I: Subject>(stops: &'static Stops, act: Act<I>) -> Result<u64, (u64, String)> {
+pub fn hunt_stop<I: Create + Subject>(
+    stops: &'static Stops,
+    act: Act<I>,
+) -> Result<u64, (u64, String)> {
     each_place(stops, act, &FailurePersistence::None).map_err(|(n, what)| (n, message(&*what)))
 }
 
-fn each_place<I: Subject>(
+fn each_place<I: Create + Subject>(
     stops: &'static Stops,
     act: Act<I>,
     failures: &FailurePersistence,
@@ -116,7 +124,7 @@ fn each_place<I: Subject>(
     unreachable!("the numbers do not end")
 }
 
-fn play<I: Subject>(stops: &'static Stops, act: Act<I>, n: u64) {
+fn play<I: Create + Subject>(stops: &'static Stops, act: Act<I>, n: u64) {
     let (index, log) = begin(stops.keys, stops.before, act);
     let victim = {
         let index = Arc::clone(&index);

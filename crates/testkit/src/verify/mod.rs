@@ -27,6 +27,7 @@ use crate::crew::together;
 use crate::history::{Event, Recorder};
 use crate::keys::{nth, show};
 use crate::linearizable::Violation;
+use crate::make::Make;
 use crate::rest::counts;
 use crate::{Failure, Subject};
 use judge::Judge;
@@ -178,13 +179,14 @@ pub struct History {
 }
 
 /// The keys of recorded events, indexed by their number.
-pub fn keys<I: Subject>() -> Vec<OwnedKey<I>> {
+pub fn keys<I: Subject + ?Sized>() -> Vec<OwnedKey<I>> {
     (0..u64::from(KEYS)).map(nth::<I>).collect()
 }
 
 /// Records and checks histories according to `plan`, or until `stop` returns true. It asks `stop`
 /// before it records each history and before it checks each one.
-pub fn verify<I: Subject, S: Scans<I>>(
+pub fn verify<I: Subject + ?Sized, S: Scans<I>>(
+    make: Make<I>,
     plan: &Plan,
     clock: &Clock,
     scans: S,
@@ -212,7 +214,7 @@ pub fn verify<I: Subject, S: Scans<I>>(
                 Numbers::All => done,
                 Numbers::Only(number) => number,
             };
-            let recorded = record::<I, S>(plan, number, clock, &keys, scans, &spare);
+            let recorded = record(make, plan, number, clock, &keys, scans, &spare);
             if send.send(recorded).is_err() {
                 break; // the judge has found a mistake
             }
@@ -232,7 +234,7 @@ struct Recorded {
 }
 
 /// Checks received histories until the sender is gone.
-fn check_all<I: Subject>(
+fn check_all<I: Subject + ?Sized>(
     receive: &Receiver<Recorded>,
     keys: &[OwnedKey<I>],
     found: &AtomicBool,
@@ -274,7 +276,8 @@ fn check_all<I: Subject>(
 }
 
 /// Records history `number`, and checks the index at its end.
-fn record<I: Subject, S: Scans<I>>(
+fn record<I: Subject + ?Sized, S: Scans<I>>(
+    make: Make<I>,
     plan: &Plan,
     number: u64,
     clock: &Clock,
@@ -285,7 +288,7 @@ fn record<I: Subject, S: Scans<I>>(
     let threads = plan.threads[(number % plan.threads.len() as u64) as usize];
     let mut history = None;
     let recording = AssertUnwindSafe(|| -> Result<(), Failure> {
-        let mut index = Arc::new(I::with_options(&plan.options)?);
+        let mut index: Arc<I> = Arc::from(make(&plan.options)?);
         let recorded = together(threads, |thread, crew| {
             let mut events: Vec<Event> = spare.lock().pop().unwrap_or_default();
             events.clear();
@@ -317,7 +320,12 @@ fn record<I: Subject, S: Scans<I>>(
 }
 
 /// Looks up every key, as one more round of the first thread.
-fn look_up_all<I: Subject>(index: &I, clock: &Clock, keys: &[OwnedKey<I>], history: &mut History) {
+fn look_up_all<I: Subject + ?Sized>(
+    index: &I,
+    clock: &Clock,
+    keys: &[OwnedKey<I>],
+    history: &mut History,
+) {
     let events = std::mem::take(&mut history.threads[0]);
     let mut recorder = Recorder::new(index, clock, keys, 0, events);
     let guard = index.domain().pin();
@@ -328,7 +336,7 @@ fn look_up_all<I: Subject>(index: &I, clock: &Clock, keys: &[OwnedKey<I>], histo
 }
 
 /// Checks an index that no thread uses any more.
-fn at_rest<I: Subject>(index: &mut Arc<I>, history: &History) -> Result<(), Failure> {
+fn at_rest<I: Subject + ?Sized>(index: &mut Arc<I>, history: &History) -> Result<(), Failure> {
     let last = history.threads[0].iter().rev().take(KEYS as usize);
     let present = last.filter(|event| event.op.saw_presence()).count();
     match Arc::get_mut(index) {

@@ -7,7 +7,7 @@ use silvics::{Cursor, Guard, OwnedKey};
 use std::sync::Arc;
 
 /// The scans of a history.
-pub trait Scans<I: Subject>: Copy + Send + Sync {
+pub trait Scans<I: Subject + ?Sized>: Copy + Send + Sync {
     /// Scans `count` keys from number `first` on, by the verb with the given number.
     fn scan(
         self,
@@ -24,7 +24,7 @@ pub trait Scans<I: Subject>: Copy + Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct NoScans;
 
-impl<I: Subject> Scans<I> for NoScans {
+impl<I: Subject + ?Sized> Scans<I> for NoScans {
     fn scan(
         self,
         recorder: &mut Recorder<'_, I>,
@@ -43,7 +43,7 @@ impl<I: Subject> Scans<I> for NoScans {
 #[derive(Clone, Copy, Debug)]
 pub struct AllScans;
 
-impl<I: ScanSubject> Scans<I> for AllScans {
+impl<I: ScanSubject + ?Sized> Scans<I> for AllScans {
     fn scan(
         self,
         recorder: &mut Recorder<'_, I>,

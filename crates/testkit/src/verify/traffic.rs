@@ -80,7 +80,7 @@ impl Pattern {
 }
 
 /// One thread of a history.
-pub(crate) struct Caller<'a, I: Subject, S> {
+pub(crate) struct Caller<'a, I: Subject + ?Sized, S> {
     plan: &'a Plan,
     index: &'a Arc<I>,
     recorder: Recorder<'a, I>,
@@ -93,7 +93,7 @@ pub(crate) struct Caller<'a, I: Subject, S> {
     scans: S,
 }
 
-impl<'a, I: Subject, S: Scans<I>> Caller<'a, I, S> {
+impl<'a, I: Subject + ?Sized, S: Scans<I>> Caller<'a, I, S> {
     pub(crate) fn new(
         plan: &'a Plan,
         number: u64,

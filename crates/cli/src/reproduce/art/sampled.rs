@@ -9,7 +9,7 @@ use crate::interrupt;
 use crate::reproduce::evidence::Level;
 use crate::reproduce::lab::Lab;
 use silvics::art::hot::{Policy, ReorganizeError, Report, Sampling};
-use silvics::{ArtTree, Check, Options, OrderedIndex, Pages, Placement};
+use silvics::{ArtTree, Check, Options, Pages, Placement};
 use silvics_layout::record::{self, Read};
 use silvics_layout::{Latencies, PageSize, Replay};
 use silvics_pool::HUGE_PAGE;

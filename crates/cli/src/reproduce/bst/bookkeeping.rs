@@ -4,7 +4,7 @@ use crate::flags::error::Error;
 use crate::reproduce::evidence::{Evidence, Expected, Level, Unit};
 use crate::reproduce::lab::{Bed, Lab};
 use silvics::bst::bronson::build::{Baseline2, Build, Restarting2};
-use silvics::{AllocError, BronsonTree, Options, OrderedIndex, Pooled, Recorded};
+use silvics::{AllocError, BronsonTree, Options, Pooled, Recorded};
 use silvics_layout::Read;
 use silvics_layout::record::{self, Why};
 use silvics_workload::{Choice, Dist, Share};

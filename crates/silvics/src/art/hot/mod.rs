@@ -51,7 +51,7 @@
 //! `reorganize` takes O(samples × depth) steps, and if there is an older region O(nodes); for its counts some 200 bytes
 //! for each object seen, from the global allocator, outside the budget, as are the notes that it takes while it goes by them, or
 //! after it for the next one if it fails. Regions and the notes of threads are in the budget.
-//! Objects in a region count with their kind in [`pool_stats`](crate::OrderedIndex::pool_stats), the regions with the last kind's.
+//! Objects in a region count with their kind in [`pool_stats`](crate::Lookup::pool_stats), the regions with the last kind's.
 //!
 //! # Checked by
 //! `tests/hot.rs`; every list without memory, `tests/hot_out_of_memory.rs`; schedules in which others change what moves

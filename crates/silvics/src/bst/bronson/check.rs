@@ -1,11 +1,12 @@
 //! Verifies the invariants of a quiescent tree.
 
 use super::super::side::Side;
-use super::super::tree::{See, violation};
 use super::Bronson;
 use super::build::{Build, Words};
 use super::node::Node;
 use crate::error::Violation;
+use crate::frame::{See, violation};
+use silvics_layout::Placed;
 use silvics_pool::Placement;
 
 /// A node with its depth-first state: the bounds of its subtree, exclusive.
@@ -21,7 +22,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
     /// superfluous routing node (I5: all damage is repaired).
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let holder = self.holder();
-        see(&B::Words::NODE, self.holder.cast());
+        see(Placed::new(&B::Words::NODE, self.holder.addr().get()));
         let mut entries = 0;
         let mut open = Vec::new();
         // SAFETY: exclusive access, so nothing is reclaimed.
@@ -29,7 +30,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
             open.push(Open { node: root, parent: holder, low: None, high: None });
         }
         while let Some(Open { node, parent, low, high }) = open.pop() {
-            see(&B::Words::NODE, node.as_non_null().cast());
+            see(Placed::new(&B::Words::NODE, node.as_non_null().addr().get()));
             let key = node.key();
             if low.is_some_and(|l| key <= l) || high.is_some_and(|h| key >= h) {
                 return violation("I2", format!("node {key} outside ({low:?}, {high:?})"));

@@ -7,8 +7,8 @@
 use super::super::side::Side;
 use super::build::{Build, Restarting, VERSION, Words};
 use super::{Bronson, BronsonTree};
-use crate::bst::tree::Tree;
-use crate::index::OrderedIndex;
+use crate::frame::Index;
+use crate::index::Lookup;
 use silvics_layout::NodeLayout;
 use silvics_pool::{Placement, PoolStats, Pooled};
 use std::fmt;
@@ -28,7 +28,7 @@ use std::ptr::NonNull;
 /// ```
 pub struct FrozenTree<P: Placement = Pooled, B: Build = Restarting>(BronsonTree<P, B>);
 
-impl<P: Placement, B: Build> Tree<Bronson<P, B>> {
+impl<P: Placement, B: Build> Index<Bronson<P, B>> {
     /// Gives the tree up for one that takes lookups only, which need no guard and read no version on their way.
     pub fn freeze(self) -> FrozenTree<P, B> {
         FrozenTree(self)
@@ -40,7 +40,7 @@ impl<P: Placement, B: Build> FrozenTree<P, B> {
     #[inline]
     pub fn get(&self, key: u64) -> Option<u64> {
         // SAFETY: nobody but this type has the tree, so nothing is unlinked while it is borrowed.
-        let mut next = unsafe { self.0.algorithm().holder().child(Side::RIGHT) };
+        let mut next = unsafe { self.0.0.holder().child(Side::RIGHT) };
         while let Some(node) = next {
             if node.key() == key {
                 P::saw(|| B::Words::NODE.ended(node));
@@ -68,12 +68,12 @@ impl<P: Placement, B: Build> FrozenTree<P, B> {
         self.len() == 0
     }
 
-    /// See [`OrderedIndex::bytes`].
+    /// See [`Lookup::bytes`].
     pub fn bytes(&self) -> usize {
         self.0.bytes()
     }
 
-    /// See [`OrderedIndex::pool_stats`].
+    /// See [`Lookup::pool_stats`].
     pub fn pool_stats(&self) -> Vec<PoolStats> {
         self.0.pool_stats()
     }

@@ -66,7 +66,7 @@
 //! | `value` | store / load | Release / Acquire | each other | a value written after a removal shows that removal |
 //! | lock | `RawLock` | Acquire / Release | each other | mutual exclusion |
 //! | height | load without the node's lock | Relaxed | – | whoever changes it locks the parent after, and looks again |
-//! | fence after an update | `bring` | `SeqCst` | itself | its stores are seen before the caller's next load |
+//! | fence after an update | `update` | `SeqCst` | itself | its stores are seen before the caller's next load |
 //!
 //! That two lookups of different keys are not seen in two orders by two threads is not in this table:
 //! x86-64 and `AArch64` show every store to all others at once, which C11 does not ask for.
@@ -105,15 +105,15 @@ mod ops;
 pub use frozen::FrozenTree;
 
 use super::side::Side;
-use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
 use crate::error::Violation;
-use crate::memory::Nodes;
+use crate::frame::{Algorithm, Frame, Index, See};
+use crate::memory::{Memory, Nodes};
 use crate::update::Update;
 use build::{Build, Restarting, Words};
 use node::Node;
 use silvics_layout::NodeLayout;
-use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
+use silvics_pool::{AllocError, Placement, Pooled};
 use std::ptr::NonNull;
 
 /// The tree of Bronson et al.: see the [module](self).
@@ -129,7 +129,7 @@ use std::ptr::NonNull;
 /// assert_eq!(tree.get(3), None);
 /// # Ok::<(), silvics::AllocError>(())
 /// ```
-pub type BronsonTree<P = Pooled, B = Restarting> = Tree<Bronson<P, B>>;
+pub type BronsonTree<P = Pooled, B = Restarting> = Index<Bronson<P, B>>;
 
 /// The algorithm of [`BronsonTree`].
 pub struct Bronson<P: Placement, B: Build> {
@@ -150,6 +150,9 @@ impl<P: Placement, B: Build> Bronson<P, B> {
 // SAFETY: the nodes are the tree's own; they are shared through atomics and freed through the
 // domain.
 unsafe impl<P: Placement, B: Build> Algorithm for Bronson<P, B> {
+    type Key = u64;
+    type Placement = P;
+
     const NAME: &'static str = "BronsonTree";
     const OBJECTS: &'static [NodeLayout] = &[B::Words::NODE];
 
@@ -170,23 +173,19 @@ unsafe impl<P: Placement, B: Build> Algorithm for Bronson<P, B> {
 
     #[inline]
     fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.bring(key, verb, guard)
+        self.update(key, verb, guard)
     }
 
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        vec![self.nodes.stats()]
+    fn memory(&self) -> &dyn Memory {
+        &self.nodes
+    }
+
+    fn memory_mut(&mut self) -> &mut dyn Memory {
+        &mut self.nodes
     }
 
     fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         self.check_quiescent(see)
-    }
-
-    fn settle(&mut self) {
-        self.nodes.settle();
-    }
-
-    fn shrink(&self) -> usize {
-        self.nodes.shrink()
     }
 
     fn free_all(&mut self) {

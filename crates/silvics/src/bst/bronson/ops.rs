@@ -190,7 +190,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
     /// Brings `key` from the state it is found in to the one `verb` wants, and returns the state
     /// found.
     #[inline]
-    pub(super) fn bring<'g>(
+    pub(super) fn update<'g>(
         &'g self,
         key: u64,
         verb: Update,

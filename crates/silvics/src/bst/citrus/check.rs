@@ -1,11 +1,12 @@
 //! Verifies the invariants of a quiescent tree.
 
 use super::super::side::Side;
-use super::super::tree::{See, violation};
 use super::Citrus;
 use super::build::{Build, Words};
 use super::node::Node;
 use crate::error::Violation;
+use crate::frame::{See, violation};
+use silvics_layout::Placed;
 use silvics_pool::Placement;
 
 /// A node with the bounds of its subtree, exclusive.
@@ -20,7 +21,7 @@ impl<P: Placement, B: Build> Citrus<P, B> {
     /// follows from the order.
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let holder = self.holder();
-        see(&B::Words::NODE, self.holder.cast());
+        see(Placed::new(&B::Words::NODE, self.holder.addr().get()));
         let mut entries = 0;
         let mut open = Vec::new();
         // SAFETY: exclusive access, so nothing is reclaimed.
@@ -30,7 +31,7 @@ impl<P: Placement, B: Build> Citrus<P, B> {
         }
         open.extend(root.map(|node| Open { node, low: None, high: None }));
         while let Some(Open { node, low, high }) = open.pop() {
-            see(&B::Words::NODE, node.as_non_null().cast());
+            see(Placed::new(&B::Words::NODE, node.as_non_null().addr().get()));
             entries += 1;
             let key = node.key();
             if low.is_some_and(|l| key <= l) || high.is_some_and(|h| key >= h) {

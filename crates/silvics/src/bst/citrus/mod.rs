@@ -102,7 +102,7 @@
 //! | `marked` | all | Relaxed | – | read and written under the lock |
 //! | lock | `RawLock` | Acquire / Release | each other | mutual exclusion |
 //! | fences in `read` and `synchronize` | – | `SeqCst` | each other | a descent is waited for, or sees the copy |
-//! | fence after an update | `bring` | `SeqCst` | itself | its stores are seen before the caller's next load |
+//! | fence after an update | `update` | `SeqCst` | itself | its stores are seen before the caller's next load |
 //!
 //! # Linearization points
 //! | method, outcome | point |
@@ -146,15 +146,15 @@ mod ops;
 
 use super::build::Fixed;
 use super::side::Side;
-use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
 use crate::error::Violation;
-use crate::memory::Nodes;
+use crate::frame::{Algorithm, Frame, Index, See};
+use crate::memory::{Memory, Nodes};
 use crate::update::Update;
 use build::{Build, Words};
 use node::Node;
 use silvics_layout::NodeLayout;
-use silvics_pool::{AllocError, Budget, Placement, PoolStats, Pooled};
+use silvics_pool::{AllocError, Budget, Placement, Pooled};
 use silvics_sync::rcu::RcuDomain;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -175,7 +175,7 @@ use std::sync::Arc;
 /// assert_eq!(tree.get(6), Some(3));
 /// # Ok::<(), silvics::AllocError>(())
 /// ```
-pub type CitrusTree<P = Pooled, B = Fixed> = Tree<Citrus<P, B>>;
+pub type CitrusTree<P = Pooled, B = Fixed> = Index<Citrus<P, B>>;
 
 /// The algorithm of [`CitrusTree`].
 pub struct Citrus<P: Placement, B: Build> {
@@ -198,6 +198,9 @@ impl<P: Placement, B: Build> Citrus<P, B> {
 // SAFETY: the nodes are the tree's own; they are shared through atomics and freed through the
 // domain.
 unsafe impl<P: Placement, B: Build> Algorithm for Citrus<P, B> {
+    type Key = u64;
+    type Placement = P;
+
     const NAME: &'static str = "CitrusTree";
     const OBJECTS: &'static [NodeLayout] = &[B::Words::NODE];
 
@@ -219,23 +222,19 @@ unsafe impl<P: Placement, B: Build> Algorithm for Citrus<P, B> {
 
     #[inline]
     fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.bring(key, verb, guard)
+        self.update(key, verb, guard)
     }
 
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        vec![self.nodes.stats()]
+    fn memory(&self) -> &dyn Memory {
+        &self.nodes
+    }
+
+    fn memory_mut(&mut self) -> &mut dyn Memory {
+        &mut self.nodes
     }
 
     fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         self.check_quiescent(see)
-    }
-
-    fn settle(&mut self) {
-        self.nodes.settle();
-    }
-
-    fn shrink(&self) -> usize {
-        self.nodes.shrink()
     }
 
     fn free_all(&mut self) {

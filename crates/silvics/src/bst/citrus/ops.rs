@@ -99,7 +99,7 @@ impl<P: Placement, B: Build> Citrus<P, B> {
     /// Brings `key` from the state it is found in to the one `verb` wants, and returns the state
     /// found.
     #[inline]
-    pub(super) fn bring<'g>(
+    pub(super) fn update<'g>(
         &'g self,
         key: u64,
         verb: Update,

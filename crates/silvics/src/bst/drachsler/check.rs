@@ -1,11 +1,12 @@
 //! Verifies the invariants of a quiescent tree.
 
 use super::super::side::Side;
-use super::super::tree::{See, violation};
 use super::Drachsler;
 use super::build::{Build, Words};
 use super::node::Node;
 use crate::error::Violation;
+use crate::frame::{See, violation};
+use silvics_layout::Placed;
 use silvics_pool::Placement;
 
 impl<P: Placement, B: Build> Drachsler<P, B> {
@@ -14,7 +15,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
     /// and its parent (I4) and is not marked (I2).
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let (head, tail) = (self.head(), self.tail());
-        see(&B::Words::NODE, self.head.cast());
+        see(Placed::new(&B::Words::NODE, self.head.addr().get()));
         let (mut entries, mut last) = (0, head);
         // The nodes whose left subtrees are being walked.
         let mut open: Vec<&Node<B::Words>> = Vec::new();
@@ -27,13 +28,13 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
                 (parent, side) = (node, Side::LEFT);
             }
             let Some(node) = open.pop() else { break };
-            see(&B::Words::NODE, node.as_non_null().cast());
+            see(Placed::new(&B::Words::NODE, node.as_non_null().addr().get()));
             self.check_neighbours(last, node)?;
             entries += 1;
             last = node;
             (parent, side) = (node, Side::RIGHT);
         }
-        see(&B::Words::NODE, self.tail.cast());
+        see(Placed::new(&B::Words::NODE, self.tail.addr().get()));
         self.check_neighbours(last, tail)?;
         // SAFETY: as above.
         let right = unsafe { [head.child(Side::RIGHT), tail.child(Side::RIGHT)] };

@@ -98,7 +98,7 @@
 //! | `value` | load under the succ lock | Relaxed | – | written under that lock |
 //! | `marked` | store / load | Release / Acquire | each other | who sees a key gone sees what its remover did before |
 //! | locks | `RawLock` | Acquire / Release | each other | mutual exclusion |
-//! | fence after an update | `bring` | `SeqCst` | itself | its stores are seen before the caller's next load |
+//! | fence after an update | `update` | `SeqCst` | itself | its stores are seen before the caller's next load |
 //!
 //! That two lookups of different keys are not seen in two orders by two threads is not in this table:
 //! x86-64 and `AArch64` show every store to all others at once, which C11 does not ask for.
@@ -147,15 +147,15 @@ pub use scan::{Range, RangeRev};
 
 use super::build::Fixed;
 use super::side::Side;
-use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
 use crate::error::Violation;
-use crate::memory::Nodes;
+use crate::frame::{Algorithm, Frame, Index, See};
+use crate::memory::{Memory, Nodes};
 use crate::update::Update;
 use build::{Build, Words};
 use node::Node;
 use silvics_layout::NodeLayout;
-use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
+use silvics_pool::{AllocError, Placement, Pooled};
 use std::ptr::NonNull;
 
 /// The tree of Drachsler et al.: see the [module](self).
@@ -175,7 +175,7 @@ use std::ptr::NonNull;
 /// assert_eq!(down, [5, 0]);
 /// # Ok::<(), silvics::AllocError>(())
 /// ```
-pub type DrachslerTree<P = Pooled, B = Fixed> = Tree<Drachsler<P, B>>;
+pub type DrachslerTree<P = Pooled, B = Fixed> = Index<Drachsler<P, B>>;
 
 /// The algorithm of [`DrachslerTree`].
 pub struct Drachsler<P: Placement, B: Build> {
@@ -204,6 +204,9 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
 // SAFETY: the nodes are the tree's own; they are shared through atomics and freed through the
 // domain.
 unsafe impl<P: Placement, B: Build> Algorithm for Drachsler<P, B> {
+    type Key = u64;
+    type Placement = P;
+
     const NAME: &'static str = "DrachslerTree";
     const OBJECTS: &'static [NodeLayout] = &[B::Words::NODE];
 
@@ -237,23 +240,19 @@ unsafe impl<P: Placement, B: Build> Algorithm for Drachsler<P, B> {
 
     #[inline]
     fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.bring(key, verb, guard)
+        self.update(key, verb, guard)
     }
 
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        vec![self.nodes.stats()]
+    fn memory(&self) -> &dyn Memory {
+        &self.nodes
+    }
+
+    fn memory_mut(&mut self) -> &mut dyn Memory {
+        &mut self.nodes
     }
 
     fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         self.check_quiescent(see)
-    }
-
-    fn settle(&mut self) {
-        self.nodes.settle();
-    }
-
-    fn shrink(&self) -> usize {
-        self.nodes.shrink()
     }
 
     fn free_all(&mut self) {

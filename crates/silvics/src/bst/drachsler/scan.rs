@@ -13,10 +13,13 @@ use super::Drachsler;
 use super::build::Build;
 use super::node::Node;
 use super::ops::Place;
+use crate::bst::Keys;
 use crate::bst::build::Fixed;
-use crate::bst::{Keys, Ordered};
+use crate::cursor::KeyCursor;
 use crate::domain::Guard;
+use crate::frame::{AlgorithmBounds, Index, Ordered};
 use silvics_pool::{Placement, Pooled};
+use std::sync::Arc;
 
 /// Where a scan stands.
 enum At<'g, W> {
@@ -48,7 +51,10 @@ impl<P: Placement, B: Build> Ordered for Drachsler<P, B> {
     type Range<'g> = Range<'g, P, B>;
     type RangeRev<'g> = RangeRev<'g, P, B>;
 
-    fn range<'g>(&'g self, keys: Option<Keys>, guard: &'g Guard) -> Range<'g, P, B> {
+    type Cursor = KeyCursor<Index<Self>>;
+
+    fn range<'g>(&'g self, bounds: AlgorithmBounds<'g, Self>, guard: &'g Guard) -> Range<'g, P, B> {
+        let keys = Keys::within(&bounds);
         let at = keys.map_or(At::Over, |keys| match self.locate(keys.first(), guard) {
             Place::Node(node) => At::Before(node),
             Place::Gap { succ, .. } => At::Before(succ),
@@ -56,12 +62,21 @@ impl<P: Placement, B: Build> Ordered for Drachsler<P, B> {
         Range { tree: self, at, last: keys.map_or(0, Keys::last) }
     }
 
-    fn range_rev<'g>(&'g self, keys: Option<Keys>, guard: &'g Guard) -> RangeRev<'g, P, B> {
+    fn range_rev<'g>(
+        &'g self,
+        bounds: AlgorithmBounds<'g, Self>,
+        guard: &'g Guard,
+    ) -> RangeRev<'g, P, B> {
+        let keys = Keys::within(&bounds);
         let at = keys.map_or(At::Over, |keys| match self.locate(keys.last(), guard) {
             Place::Node(node) => At::Before(node),
             Place::Gap { pred, .. } => At::Before(pred),
         });
         RangeRev { tree: self, guard, at, first: keys.map_or(0, Keys::first) }
+    }
+
+    fn cursor(index: Arc<Index<Self>>) -> KeyCursor<Index<Self>> {
+        KeyCursor::new(index)
     }
 }
 

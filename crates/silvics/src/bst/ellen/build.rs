@@ -10,7 +10,7 @@ use super::node::{AtomicEdge, DESCRIPTOR, UpdateWord};
 use crate::bst::align;
 pub use crate::bst::build::{Baseline, Compact, Fixed};
 use crate::bst::external::{self, Either, InnerWords, Leaf, LeafWords};
-use crate::bst::home::{Alike, Apart, Home};
+use crate::bst::home::{Alike, Apart, NodePools};
 use silvics_layout::NodeLayout;
 use silvics_pool::Placement;
 
@@ -29,7 +29,7 @@ pub trait Build: 'static {
     /// The kinds of objects, internal nodes first.
     const KINDS: &'static [NodeLayout] = &[Self::INNER, DESCRIPTOR];
     /// Where both live.
-    type Home<P: Placement>: Home<Self::Inner, Self::Leaf, P>;
+    type Pools<P: Placement>: NodePools<Self::Inner, Self::Leaf, P>;
     /// Whether a lookup descends as an update does, keeping a record.
     const RECORDS: bool;
 }
@@ -41,7 +41,7 @@ impl Build for Compact {
     const INNER: NodeLayout = Inner::LAYOUT;
     const LEAF: NodeLayout = Leaf::LAYOUT;
     const KINDS: &'static [NodeLayout] = &[Self::INNER, Self::LEAF, DESCRIPTOR];
-    type Home<P: Placement> = Apart<Inner, Leaf, P>;
+    type Pools<P: Placement> = Apart<Inner, Leaf, P>;
     const RECORDS: bool = false;
 }
 
@@ -51,7 +51,7 @@ impl Build for Fixed {
     type Leaf = Slim;
     const INNER: NodeLayout = Slim::LAYOUT;
     const LEAF: NodeLayout = Slim::LAYOUT;
-    type Home<P: Placement> = Alike<Slim, P>;
+    type Pools<P: Placement> = Alike<Slim, P>;
     const RECORDS: bool = false;
 }
 
@@ -61,7 +61,7 @@ impl Build for Baseline {
     type Leaf = Line;
     const INNER: NodeLayout = Line::LAYOUT;
     const LEAF: NodeLayout = Line::LAYOUT;
-    type Home<P: Placement> = Alike<Line, P>;
+    type Pools<P: Placement> = Alike<Line, P>;
     const RECORDS: bool = true;
 }
 

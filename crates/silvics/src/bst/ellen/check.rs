@@ -1,12 +1,13 @@
 //! Verifies the invariants of a quiescent tree.
 
-use super::super::tree::{See, violation};
 use super::Ellen;
 use super::build::Build;
 use super::node::{Child, Edge};
 use crate::bst::claim::State;
 use crate::bst::external::{InnerWords, LeafWords};
 use crate::error::Violation;
+use crate::frame::{See, violation};
+use silvics_layout::Placed;
 use silvics_pool::Placement;
 
 impl<P: Placement, B: Build> Ellen<P, B> {
@@ -15,7 +16,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
     /// node claimed (I4, I6: operations finish what they flag), and the counts must agree.
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let (mut leaves, mut inners, mut ends) = (0usize, 0usize, 0usize);
-        see(&B::INNER, self.root.cast());
+        see(Placed::new(&B::INNER, self.root.addr().get()));
         if let State::Claimed(claim) = self.root().control().0.load() {
             return violation("I4", format!("the root of a quiescent tree is claimed: {claim:?}"));
         }
@@ -36,7 +37,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
                 }
                 Child::Leaf(leaf) => {
                     leaves += 1;
-                    see(&B::LEAF, edge.leaf_ptr::<B>().cast());
+                    see(Placed::new(&B::LEAF, edge.leaf_ptr::<B>().addr().get()));
                     let key = leaf.key();
                     if low.is_some_and(|l| key <= l) || high.is_none_or(|h| key > h) {
                         return violation("I2", format!("leaf {key} outside ({low:?}, {high:?}]"));
@@ -44,7 +45,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
                 }
                 Child::Inner(inner) => {
                     inners += 1;
-                    see(&B::INNER, edge.inner_ptr::<B>().cast());
+                    see(Placed::new(&B::INNER, edge.inner_ptr::<B>().addr().get()));
                     let key = inner.key();
                     if let State::Claimed(claim) = inner.control().0.load() {
                         let detail =

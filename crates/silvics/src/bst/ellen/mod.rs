@@ -110,16 +110,16 @@ mod scan;
 
 use super::build::Compact;
 use super::external::InnerWords;
-use super::home::Home;
-use super::tree::{Algorithm, Frame, See, Tree};
+use super::home::NodePools;
 use crate::domain::Guard;
 use crate::error::Violation;
-use crate::memory::Nodes;
+use crate::frame::{Algorithm, Frame, Index, See};
+use crate::memory::{Memory, Nodes};
 use crate::update::Update;
 use build::Build;
 use node::{Child, DESCRIPTOR, Descriptor, Edge};
 use silvics_layout::NodeLayout;
-use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
+use silvics_pool::{AllocError, Placement, Pooled};
 use std::ptr::NonNull;
 
 /// The tree of Ellen et al.: see the [module](self).
@@ -136,18 +136,28 @@ use std::ptr::NonNull;
 /// assert_eq!(tree.get(u64::MAX), None);
 /// # Ok::<(), silvics::AllocError>(())
 /// ```
-pub type EllenTree<P = Pooled, B = Compact> = Tree<Ellen<P, B>>;
+pub type EllenTree<P = Pooled, B = Compact> = Index<Ellen<P, B>>;
 
 /// The algorithm of [`EllenTree`].
 pub struct Ellen<P: Placement, B: Build> {
     frame: Frame,
     /// Never claimed for removal.
     root: NonNull<B::Inner>,
-    home: B::Home<P>,
-    descriptors: Nodes<Descriptor, P>,
+    /// The pools of nodes, and that of descriptors.
+    memory: (B::Pools<P>, Nodes<Descriptor, P>),
 }
 
 impl<P: Placement, B: Build> Ellen<P, B> {
+    #[inline(always)]
+    fn pools(&self) -> &B::Pools<P> {
+        &self.memory.0
+    }
+
+    #[inline(always)]
+    fn descriptors(&self) -> &Nodes<Descriptor, P> {
+        &self.memory.1
+    }
+
     #[inline(always)]
     fn root(&self) -> &B::Inner {
         // SAFETY: it lives as long as the tree.
@@ -158,15 +168,18 @@ impl<P: Placement, B: Build> Ellen<P, B> {
 // SAFETY: the nodes are the tree's own; they are shared through atomics and freed through the
 // domain.
 unsafe impl<P: Placement, B: Build> Algorithm for Ellen<P, B> {
+    type Key = u64;
+    type Placement = P;
+
     const NAME: &'static str = "EllenTree";
     const OBJECTS: &'static [NodeLayout] = B::KINDS;
 
     fn new(frame: Frame) -> Result<Self, AllocError> {
-        let home = B::Home::<P>::new(&frame, &B::INNER, &B::LEAF);
+        let pools = B::Pools::<P>::new(&frame, &B::INNER, &B::LEAF);
         let descriptors = frame.nodes(&DESCRIPTOR);
         let root = B::Inner::new(u64::MAX, [Edge::END; 2]);
-        let root = home.inners().alloc(root, &frame.domain.pin())?;
-        Ok(Self { frame, root, home, descriptors })
+        let root = pools.inners().alloc(root, &frame.domain.pin())?;
+        Ok(Self { frame, root, memory: (pools, descriptors) })
     }
 
     fn frame(&self) -> &Frame {
@@ -180,26 +193,19 @@ unsafe impl<P: Placement, B: Build> Algorithm for Ellen<P, B> {
 
     #[inline]
     fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.bring(key, verb, guard)
+        self.update(key, verb, guard)
     }
 
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        let mut stats = self.home.stats();
-        stats.push(self.descriptors.stats());
-        stats
+    fn memory(&self) -> &dyn Memory {
+        &self.memory
+    }
+
+    fn memory_mut(&mut self) -> &mut dyn Memory {
+        &mut self.memory
     }
 
     fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         self.check_quiescent(see)
-    }
-
-    fn settle(&mut self) {
-        self.home.settle();
-        self.descriptors.settle();
-    }
-
-    fn shrink(&self) -> usize {
-        self.home.shrink() + self.descriptors.shrink()
     }
 
     fn free_all(&mut self) {
@@ -212,14 +218,14 @@ unsafe impl<P: Placement, B: Build> Algorithm for Ellen<P, B> {
             while let Some(edge) = edges.pop() {
                 match edge.child::<B>() {
                     Child::End => {}
-                    Child::Leaf(_) => self.home.leaves().free(edge.leaf_ptr::<B>()),
+                    Child::Leaf(_) => self.pools().leaves().free(edge.leaf_ptr::<B>()),
                     Child::Inner(inner) => {
                         edges.extend(inner.children().iter().map(node::AtomicEdge::load));
-                        self.home.inners().free(edge.inner_ptr::<B>());
+                        self.pools().inners().free(edge.inner_ptr::<B>());
                     }
                 }
             }
-            self.home.inners().free(self.root);
+            self.pools().inners().free(self.root);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::build::Build;
 use super::node::{AtomicEdge, Child, DFLAG, Descriptor, Edge, IFLAG, MARK, UpdateWord};
 use crate::bst::claim::{Claim, Clean, State};
 use crate::bst::external::{InnerWords, LeafWords};
-use crate::bst::home::Home;
+use crate::bst::home::NodePools;
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::memory::Spare;
@@ -118,17 +118,17 @@ impl<P: Placement, B: Build> Ellen<P, B> {
     /// Brings `key` from the state it is found in to the one `verb` wants, and returns the
     /// state found.
     #[inline]
-    pub(super) fn bring(
+    pub(super) fn update(
         &self,
         key: u64,
         verb: Update,
         guard: &Guard,
     ) -> Result<Option<u64>, AllocError> {
         let mut spares = Spares {
-            leaf: self.home.leaves().spare(),
-            sibling: self.home.leaves().spare(),
-            inner: self.home.inners().spare(),
-            descriptor: self.descriptors.spare(),
+            leaf: self.pools().leaves().spare(),
+            sibling: self.pools().leaves().spare(),
+            inner: self.pools().inners().spare(),
+            descriptor: self.descriptors().spare(),
         };
         loop {
             let record = self.search(key, guard);
@@ -225,7 +225,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
             if replaced {
                 // SAFETY: none if the parent is being removed: that is the mistake.
                 unsafe {
-                    self.home.leaves().retire(record.parent.edge.leaf_ptr::<B>(), guard);
+                    self.pools().leaves().retire(record.parent.edge.leaf_ptr::<B>(), guard);
                 }
             }
             replaced
@@ -335,13 +335,13 @@ impl<P: Placement, B: Build> Ellen<P, B> {
             unsafe {
                 let kept = planted(Canary::LeafNotCopied) && !op.new.is_leaf();
                 if op.old.is_leaf() && !kept {
-                    self.home.leaves().retire(op.old.leaf_ptr::<B>(), guard);
+                    self.pools().leaves().retire(op.old.leaf_ptr::<B>(), guard);
                 }
-                self.descriptors.retire(descriptor, guard);
+                self.descriptors().retire(descriptor, guard);
             }
         } else if planted(Canary::HelperRetires) {
             // SAFETY: none: that is the mistake.
-            unsafe { self.descriptors.retire(descriptor, guard) };
+            unsafe { self.descriptors().retire(descriptor, guard) };
         }
     }
 
@@ -360,7 +360,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         }
         if Self::unflag(Claim::new(DFLAG, descriptor), op) && !planted(Canary::BacktrackLeaks) {
             // SAFETY: I6: the descriptor is in no word.
-            unsafe { self.descriptors.retire(descriptor, guard) };
+            unsafe { self.descriptors().retire(descriptor, guard) };
         }
         false
     }
@@ -383,9 +383,9 @@ impl<P: Placement, B: Build> Ellen<P, B> {
             // SAFETY: I6: parent and leaf are linked nowhere, no word that can still be reached
             // holds the descriptor, and no other thread has taken the flag away (C3).
             unsafe {
-                self.home.leaves().retire(leaf.leaf_ptr::<B>(), guard);
-                self.home.inners().retire(op.old.inner_ptr::<B>(), guard);
-                self.descriptors.retire(descriptor, guard);
+                self.pools().leaves().retire(leaf.leaf_ptr::<B>(), guard);
+                self.pools().inners().retire(op.old.inner_ptr::<B>(), guard);
+                self.descriptors().retire(descriptor, guard);
             }
         }
     }

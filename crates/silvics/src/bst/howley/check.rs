@@ -1,12 +1,13 @@
 //! Verifies the invariants of a quiescent tree.
 
 use super::super::side::Side;
-use super::super::tree::{See, violation};
 use super::Howley;
 use super::build::Build;
 use super::node::{Link, Node};
 use crate::bst::claim::State;
 use crate::error::Violation;
+use crate::frame::{See, violation};
+use silvics_layout::Placed;
 use silvics_pool::Placement;
 use std::fmt;
 
@@ -15,7 +16,7 @@ impl<P: Placement, B: Build> Howley<P, B> {
     /// finish what they claim), null links no younger than their node's word (I5), and the count.
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let root = self.root();
-        see(&Node::<B>::NODE, self.root.cast());
+        see(Placed::new(&Node::<B>::NODE, self.root.addr().get()));
         Self::check_node(root, format_args!("the root"))?;
         if !root.children[Side::LEFT].load().is_null() {
             return violation("I3", "there is something on the root's left".into());
@@ -30,7 +31,7 @@ impl<P: Placement, B: Build> Howley<P, B> {
                 continue;
             };
             entries += 1;
-            see(&Node::<B>::NODE, link.node_ptr().cast());
+            see(Placed::new(&Node::<B>::NODE, link.node_ptr().addr().get()));
             let key = node.key;
             if low.is_some_and(|l| key <= l) || high.is_some_and(|h| key >= h) {
                 return violation("I2", format!("node {key} outside ({low:?}, {high:?})"));

@@ -140,15 +140,15 @@ mod node;
 mod ops;
 
 use super::build::Fixed;
-use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
 use crate::error::Violation;
-use crate::memory::Nodes;
+use crate::frame::{Algorithm, Frame, Index, See};
+use crate::memory::{Memory, Nodes};
 use crate::update::Update;
 use build::Build;
 use node::{Descriptor, Link, Node};
 use silvics_layout::NodeLayout;
-use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
+use silvics_pool::{AllocError, Placement, Pooled};
 use std::ptr::NonNull;
 
 /// The tree of Howley and Jones: see the [module](self).
@@ -166,17 +166,27 @@ use std::ptr::NonNull;
 /// assert_eq!((tree.get(2), tree.get(3)), (None, Some(30)));
 /// # Ok::<(), silvics::AllocError>(())
 /// ```
-pub type HowleyTree<P = Pooled, B = Fixed> = Tree<Howley<P, B>>;
+pub type HowleyTree<P = Pooled, B = Fixed> = Index<Howley<P, B>>;
 
 /// The algorithm of [`HowleyTree`].
 pub struct Howley<P: Placement, B: Build> {
     frame: Frame,
     root: NonNull<Node<B>>,
-    nodes: Nodes<Node<B>, P>,
-    descriptors: Nodes<Descriptor<B>, P>,
+    /// The pools of nodes, and that of descriptors.
+    memory: (Nodes<Node<B>, P>, Nodes<Descriptor<B>, P>),
 }
 
 impl<P: Placement, B: Build> Howley<P, B> {
+    #[inline(always)]
+    fn nodes(&self) -> &Nodes<Node<B>, P> {
+        &self.memory.0
+    }
+
+    #[inline(always)]
+    fn descriptors(&self) -> &Nodes<Descriptor<B>, P> {
+        &self.memory.1
+    }
+
     #[inline(always)]
     fn root(&self) -> &Node<B> {
         // SAFETY: it lives as long as the tree.
@@ -187,6 +197,9 @@ impl<P: Placement, B: Build> Howley<P, B> {
 // SAFETY: the nodes are the tree's own; they are shared through atomics and freed through the
 // domain.
 unsafe impl<P: Placement, B: Build> Algorithm for Howley<P, B> {
+    type Key = u64;
+    type Placement = P;
+
     const NAME: &'static str = "HowleyTree";
     const OBJECTS: &'static [NodeLayout] = &[Node::<B>::NODE, Descriptor::<B>::LAYOUT];
 
@@ -194,7 +207,7 @@ unsafe impl<P: Placement, B: Build> Algorithm for Howley<P, B> {
         let nodes: Nodes<Node<B>, P> = frame.nodes(&Node::<B>::NODE);
         let descriptors = frame.nodes(&Descriptor::<B>::LAYOUT);
         let root = nodes.alloc(Node::new(0, 0, [Link::NONE; 2]), &frame.domain.pin())?;
-        Ok(Self { frame, root, nodes, descriptors })
+        Ok(Self { frame, root, memory: (nodes, descriptors) })
     }
 
     fn frame(&self) -> &Frame {
@@ -208,30 +221,25 @@ unsafe impl<P: Placement, B: Build> Algorithm for Howley<P, B> {
 
     #[inline]
     fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.bring(key, verb, guard)
+        self.update(key, verb, guard)
     }
 
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        vec![self.nodes.stats(), self.descriptors.stats()]
+    fn memory(&self) -> &dyn Memory {
+        &self.memory
+    }
+
+    fn memory_mut(&mut self) -> &mut dyn Memory {
+        &mut self.memory
     }
 
     fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         self.check_quiescent(see)
     }
 
-    fn settle(&mut self) {
-        self.nodes.settle();
-        self.descriptors.settle();
-    }
-
-    fn shrink(&self) -> usize {
-        self.nodes.shrink() + self.descriptors.shrink()
-    }
-
     fn free_all(&mut self) {
         // SAFETY: exclusive access; each node has one link to it.
         unsafe {
-            self.nodes.free_all(self.root, |node| {
+            self.nodes().free_all(self.root, |node| {
                 node.links().map(|link| (!link.is_null()).then(|| link.node_ptr()))
             });
         }

@@ -209,16 +209,16 @@ impl<P: Placement, B: Build> Howley<P, B> {
     /// Brings `key` from the state it is found in to the one `verb` wants, and returns the
     /// state found.
     #[inline]
-    pub(super) fn bring(
+    pub(super) fn update(
         &self,
         key: u64,
         verb: Update,
         guard: &Guard,
     ) -> Result<Option<u64>, AllocError> {
         let mut spares = Spares {
-            node: self.nodes.spare(),
-            descriptor: self.descriptors.spare(),
-            second: self.descriptors.spare(),
+            node: self.nodes().spare(),
+            descriptor: self.descriptors().spare(),
+            second: self.descriptors().spare(),
         };
         loop {
             let found = self.find(key, guard);
@@ -425,9 +425,9 @@ impl<P: Placement, B: Build> Howley<P, B> {
             // descriptor, and no other thread has released the parent (C3).
             unsafe {
                 if marked && !op.old.is_null() {
-                    self.nodes.retire(op.old.node_ptr(), guard);
+                    self.nodes().retire(op.old.node_ptr(), guard);
                 }
-                self.descriptors.retire(descriptor, guard);
+                self.descriptors().retire(descriptor, guard);
             }
         }
         marked
@@ -488,13 +488,13 @@ impl<P: Placement, B: Build> Howley<P, B> {
             // SAFETY: I7: as in `help_child_cas`.
             unsafe {
                 if succeeded {
-                    self.nodes.retire(op.old.node_ptr(), guard);
-                    self.nodes.retire(op2.old.node_ptr(), guard);
+                    self.nodes().retire(op.old.node_ptr(), guard);
+                    self.nodes().retire(op2.old.node_ptr(), guard);
                 }
                 if succeeded || !planted(Canary::FailedRelocationLeaks) {
-                    self.descriptors.retire(second, guard);
+                    self.descriptors().retire(second, guard);
                 }
-                self.descriptors.retire(descriptor, guard);
+                self.descriptors().retire(descriptor, guard);
             }
         }
         succeeded

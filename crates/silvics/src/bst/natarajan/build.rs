@@ -25,7 +25,7 @@ use crate::bst::align;
 pub use crate::bst::build::{Compact, Fixed};
 use crate::bst::external::{self, Either, InnerWords, Leaf, LeafWords};
 pub use crate::bst::home::Block;
-use crate::bst::home::{Alike, Apart, Blocks, Each, Objects};
+use crate::bst::home::{Alike, Apart, Blocks, Each, NodeStore};
 use silvics_layout::{Field, NodeLayout};
 use silvics_pool::Placement;
 
@@ -44,7 +44,7 @@ pub trait Build: 'static {
     /// Those of them that are kinds of their own, the internal node first.
     const KINDS: &'static [NodeLayout] = &[Self::INNER];
     /// Their memory.
-    type Objects<P: Placement>: Objects<Self::Inner, Self::Leaf, P>;
+    type Store<P: Placement>: NodeStore<Self::Inner, Self::Leaf, P>;
     /// Nodes allocated at the start beside the sentinel, which nothing leads to.
     const FILLERS: usize = 0;
     /// Whether a lookup descends as an update does, keeping a record.
@@ -58,7 +58,7 @@ impl Build for Compact {
     const INNER: NodeLayout = Inner::LAYOUT;
     const LEAF: NodeLayout = Leaf::LAYOUT;
     const KINDS: &'static [NodeLayout] = &[Self::INNER, Self::LEAF];
-    type Objects<P: Placement> = Each<Apart<Inner, Leaf, P>>;
+    type Store<P: Placement> = Each<Apart<Inner, Leaf, P>>;
 }
 
 impl Build for Fixed {
@@ -67,7 +67,7 @@ impl Build for Fixed {
     type Leaf = Half;
     const INNER: NodeLayout = Half::LAYOUT;
     const LEAF: NodeLayout = Half::LAYOUT;
-    type Objects<P: Placement> = Each<Alike<Half, P>>;
+    type Store<P: Placement> = Each<Alike<Half, P>>;
     const FILLERS: usize = 1;
 }
 
@@ -84,7 +84,7 @@ impl Build for Shifted {
     type Leaf = Half;
     const INNER: NodeLayout = Half::LAYOUT;
     const LEAF: NodeLayout = Half::LAYOUT;
-    type Objects<P: Placement> = Each<Alike<Half, P>>;
+    type Store<P: Placement> = Each<Alike<Half, P>>;
     const FILLERS: usize = Fixed::FILLERS + 1;
 }
 
@@ -98,7 +98,7 @@ impl Build for Collocated {
     type Leaf = Leaf;
     const INNER: NodeLayout = BLOCK;
     const LEAF: NodeLayout = BLOCK;
-    type Objects<P: Placement> = Blocks<Inner, Leaf, P>;
+    type Store<P: Placement> = Blocks<Inner, Leaf, P>;
 }
 
 /// `edge-ext-lf-2` as published: nodes padded to a line, and lookups by the descent of updates.
@@ -111,7 +111,7 @@ impl Build for Baseline2 {
     type Leaf = Line;
     const INNER: NodeLayout = Line::LAYOUT;
     const LEAF: NodeLayout = Line::LAYOUT;
-    type Objects<P: Placement> = Each<Alike<Line, P>>;
+    type Store<P: Placement> = Each<Alike<Line, P>>;
     const RECORDS: bool = true;
 }
 
@@ -125,7 +125,7 @@ impl Build for Fixed2 {
     type Leaf = Half;
     const INNER: NodeLayout = Half::LAYOUT;
     const LEAF: NodeLayout = Half::LAYOUT;
-    type Objects<P: Placement> = Each<Alike<Half, P>>;
+    type Store<P: Placement> = Each<Alike<Half, P>>;
     const FILLERS: usize = Fixed::FILLERS;
     const RECORDS: bool = true;
 }

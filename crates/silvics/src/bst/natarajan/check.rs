@@ -1,11 +1,11 @@
 //! Verifies the invariants of a quiescent tree.
 
-use super::super::home::Objects;
-use super::super::tree::{See, violation};
+use super::super::home::NodeStore;
 use super::Natarajan;
 use super::build::Build;
 use crate::bst::external::{Child, Edge, InnerWords, LeafWords, show};
 use crate::error::Violation;
+use crate::frame::{See, violation};
 use silvics_pool::Placement;
 
 impl<P: Placement, B: Build> Natarajan<P, B> {

@@ -92,16 +92,17 @@ mod tests;
 
 use super::build::Compact;
 use super::external::{self, Edge, EdgeCell, LeafWords};
-use super::home::{Fresh, Objects};
-use super::tree::{Algorithm, Frame, See, Tree};
+use super::home::{Fresh, NodeStore};
 use crate::domain::Guard;
 use crate::error::Violation;
+use crate::frame::{Algorithm, Frame, Index, See};
+use crate::memory::Memory;
 use crate::update::Update;
 use batch::WARMED;
 use build::Build;
 use node::AtomicEdge;
 use silvics_layout::NodeLayout;
-use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
+use silvics_pool::{AllocError, Placement, Pooled};
 use std::hint::black_box;
 use std::ptr::NonNull;
 
@@ -125,14 +126,14 @@ use std::ptr::NonNull;
 /// assert!(tree.range_rev(..=20).eq([(20, 21), (10, 11)]));
 /// # Ok::<(), silvics::AllocError>(())
 /// ```
-pub type NatarajanTree<P = Pooled, B = Compact> = Tree<Natarajan<P, B>>;
+pub type NatarajanTree<P = Pooled, B = Compact> = Index<Natarajan<P, B>>;
 
 /// The algorithm of [`NatarajanTree`].
 pub struct Natarajan<P: Placement, B: Build> {
     frame: Frame,
     root: AtomicEdge,
     sentinel: NonNull<B::Leaf>,
-    objects: B::Objects<P>,
+    objects: B::Store<P>,
     /// Nodes that nothing leads to: see [`Build::FILLERS`].
     fillers: [Option<NonNull<B::Leaf>>; MOST_FILLERS],
 }
@@ -149,12 +150,15 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
 // SAFETY: the sentinel and all nodes are the tree's own; nodes are shared through atomics and
 // freed through the domain.
 unsafe impl<P: Placement, B: Build> Algorithm for Natarajan<P, B> {
+    type Key = u64;
+    type Placement = P;
+
     const NAME: &'static str = "NatarajanTree";
     const OBJECTS: &'static [NodeLayout] = B::KINDS;
 
     fn new(frame: Frame) -> Result<Self, AllocError> {
         const { assert!(B::FILLERS <= MOST_FILLERS) };
-        let objects = B::Objects::<P>::new(&frame, &B::INNER, &B::LEAF);
+        let objects = B::Store::<P>::new(&frame, &B::INNER, &B::LEAF);
         let (sentinel, fillers) = {
             let guard = frame.domain.pin();
             let leaf = || B::Leaf::new(u64::MAX, 0);
@@ -212,27 +216,23 @@ unsafe impl<P: Placement, B: Build> Algorithm for Natarajan<P, B> {
 
     #[inline]
     fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.bring(key, verb, guard)
+        self.update(key, verb, guard)
     }
 
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        self.objects.stats()
+    fn memory(&self) -> &dyn Memory {
+        &self.objects
+    }
+
+    fn memory_mut(&mut self) -> &mut dyn Memory {
+        &mut self.objects
     }
 
     fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         self.check_quiescent(see)
     }
 
-    fn settle(&mut self) {
-        self.objects.settle();
-    }
-
-    fn shrink(&self) -> usize {
-        self.objects.shrink()
-    }
-
     fn free_all(&mut self) {
-        if B::Objects::<P>::RELEASES_WHOLE {
+        if B::Store::<P>::RELEASES_WHOLE {
             return;
         }
         for filler in self.fillers.into_iter().flatten() {

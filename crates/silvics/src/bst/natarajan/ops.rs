@@ -1,6 +1,6 @@
 //! `seek`, the verbs, and `cleanup`, in the paper's order and with its names.
 
-use super::super::home::{Fresh, Objects};
+use super::super::home::{Fresh, NodeStore};
 use super::super::side::Side;
 use super::Natarajan;
 use super::build::Build;
@@ -82,7 +82,7 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
     /// Brings `key` from the state it is found in to the one `verb` wants, and returns the
     /// state found.
     #[inline]
-    pub(super) fn bring(
+    pub(super) fn update(
         &self,
         key: u64,
         verb: Update,

@@ -3,8 +3,8 @@
 use super::build::{Build, Collocated, Compact, Fixed, Shifted};
 use super::node::AtomicEdge;
 use super::{Natarajan, NatarajanTree};
+use crate::Options;
 use crate::bst::external::{Child, Edge, InnerWords};
-use crate::{Options, OrderedIndex};
 use silvics_pool::{Pages, Placement, Pooled};
 
 /// Of the internal nodes that have a leaf as a child, how many have one …

@@ -1,10 +1,11 @@
 //! Verifies the invariants of a quiescent tree.
 
-use super::super::tree::{See, violation};
 use super::Ramachandran;
 use super::build::Build;
 use super::node::{Edge, NODE, Node};
 use crate::error::Violation;
+use crate::frame::{See, violation};
+use silvics_layout::Placed;
 use silvics_pool::Placement;
 use std::ptr::NonNull;
 
@@ -29,7 +30,7 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
             let Some(node) = (unsafe { edge.child() }) else {
                 continue;
             };
-            see(&NODE, NonNull::from(node).cast());
+            see(Placed::new(&NODE, NonNull::from(node).addr().get()));
             entries += 1;
             let key = node.key();
             if low.is_some_and(|low| key <= low) || high.is_some_and(|high| key >= high) {

@@ -129,15 +129,15 @@ mod ops;
 pub use node::NODE;
 
 use super::build::Fixed;
-use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
 use crate::error::Violation;
-use crate::memory::Nodes;
+use crate::frame::{Algorithm, Frame, Index, See};
+use crate::memory::{Memory, Nodes};
 use crate::update::Update;
 use build::Build;
 use node::{AtomicEdge, Edge, Node};
 use silvics_layout::NodeLayout;
-use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
+use silvics_pool::{AllocError, Placement, Pooled};
 use std::marker::PhantomData;
 
 /// The tree of Ramachandran and Mittal: see the [module](self).
@@ -154,7 +154,7 @@ use std::marker::PhantomData;
 /// assert_eq!([1, 2, 3].map(|key| tree.get(key)), [Some(10), None, Some(30)]);
 /// # Ok::<(), silvics::AllocError>(())
 /// ```
-pub type RamachandranTree<P = Pooled, B = Fixed> = Tree<Ramachandran<P, B>>;
+pub type RamachandranTree<P = Pooled, B = Fixed> = Index<Ramachandran<P, B>>;
 
 /// The algorithm of [`RamachandranTree`].
 pub struct Ramachandran<P: Placement, B: Build> {
@@ -167,6 +167,9 @@ pub struct Ramachandran<P: Placement, B: Build> {
 // SAFETY: the nodes are the tree's own; they are shared through atomics and freed through the
 // domain.
 unsafe impl<P: Placement, B: Build> Algorithm for Ramachandran<P, B> {
+    type Key = u64;
+    type Placement = P;
+
     const NAME: &'static str = "RamachandranTree";
     const OBJECTS: &'static [NodeLayout] = &[NODE];
 
@@ -187,23 +190,19 @@ unsafe impl<P: Placement, B: Build> Algorithm for Ramachandran<P, B> {
 
     #[inline]
     fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.bring(key, verb, guard)
+        self.update(key, verb, guard)
     }
 
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        vec![self.nodes.stats()]
+    fn memory(&self) -> &dyn Memory {
+        &self.nodes
+    }
+
+    fn memory_mut(&mut self) -> &mut dyn Memory {
+        &mut self.nodes
     }
 
     fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         self.check_quiescent(see)
-    }
-
-    fn settle(&mut self) {
-        self.nodes.settle();
-    }
-
-    fn shrink(&self) -> usize {
-        self.nodes.shrink()
     }
 
     fn free_all(&mut self) {

@@ -244,7 +244,7 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
     /// Brings `key` from the state it is found in to the one `verb` wants, and returns the state
     /// found.
     #[inline]
-    pub(super) fn bring(
+    pub(super) fn update(
         &self,
         key: u64,
         verb: Update,

@@ -14,7 +14,7 @@ use super::state::Locks;
 use crate::bst::align;
 pub use crate::bst::build::{Baseline, Compact, Fixed};
 use crate::bst::external::{self, Either, InnerWords, Leaf, LeafWords};
-use crate::bst::home::{Alike, Apart, Each, Objects};
+use crate::bst::home::{Alike, Apart, Each, NodeStore};
 use silvics_layout::NodeLayout;
 use silvics_pool::Placement;
 
@@ -33,7 +33,7 @@ pub trait Build: 'static {
     /// Those of them that are kinds of their own, the internal node first.
     const KINDS: &'static [NodeLayout] = &[Self::INNER];
     /// Their memory.
-    type Objects<P: Placement>: Objects<Self::Inner, Self::Leaf, P>;
+    type Store<P: Placement>: NodeStore<Self::Inner, Self::Leaf, P>;
 }
 
 impl Build for Compact {
@@ -43,7 +43,7 @@ impl Build for Compact {
     const INNER: NodeLayout = Inner::LAYOUT;
     const LEAF: NodeLayout = Leaf::LAYOUT;
     const KINDS: &'static [NodeLayout] = &[Self::INNER, Self::LEAF];
-    type Objects<P: Placement> = Each<Apart<Inner, Leaf, P>>;
+    type Store<P: Placement> = Each<Apart<Inner, Leaf, P>>;
 }
 
 impl Build for Fixed {
@@ -52,7 +52,7 @@ impl Build for Fixed {
     type Leaf = Node;
     const INNER: NodeLayout = Node::LAYOUT;
     const LEAF: NodeLayout = Node::LAYOUT;
-    type Objects<P: Placement> = Each<Alike<Node, P>>;
+    type Store<P: Placement> = Each<Alike<Node, P>>;
 }
 
 impl Build for Baseline {
@@ -61,7 +61,7 @@ impl Build for Baseline {
     type Leaf = Line;
     const INNER: NodeLayout = Line::LAYOUT;
     const LEAF: NodeLayout = Line::LAYOUT;
-    type Objects<P: Placement> = Each<Alike<Line, P>>;
+    type Store<P: Placement> = Each<Alike<Line, P>>;
 }
 
 /// An internal node alone: half a line.

@@ -103,16 +103,17 @@ mod state;
 
 use super::build::Compact;
 use super::external::{self, Edge, InnerWords, LeafWords};
-use super::home::{Fresh, Objects};
+use super::home::{Fresh, NodeStore};
 use super::side::Side;
-use super::tree::{Algorithm, Frame, See, Tree};
 use crate::domain::Guard;
 use crate::error::Violation;
+use crate::frame::{Algorithm, Frame, Index, See};
+use crate::memory::Memory;
 use crate::update::Update;
 use build::Build;
 use node::AtomicEdge;
 use silvics_layout::NodeLayout;
-use silvics_pool::{AllocError, Placement, PoolStats, Pooled};
+use silvics_pool::{AllocError, Placement, Pooled};
 use std::ptr::NonNull;
 
 /// BST-TK, the tree of David, Guerraoui and Trigonakis: see the [module](self).
@@ -129,7 +130,7 @@ use std::ptr::NonNull;
 /// assert_eq!(tree.remove(7)?, Some(u64::MAX));
 /// # Ok::<(), silvics::AllocError>(())
 /// ```
-pub type TicketTree<P = Pooled, B = Compact> = Tree<Ticket<P, B>>;
+pub type TicketTree<P = Pooled, B = Compact> = Index<Ticket<P, B>>;
 
 /// The algorithm of [`TicketTree`].
 pub struct Ticket<P: Placement, B: Build> {
@@ -137,7 +138,7 @@ pub struct Ticket<P: Placement, B: Build> {
     /// Its left edge leads to the root. No part of the tree.
     holder: B::Inner,
     sentinel: NonNull<B::Leaf>,
-    objects: B::Objects<P>,
+    objects: B::Store<P>,
 }
 
 impl<P: Placement, B: Build> Ticket<P, B> {
@@ -156,11 +157,14 @@ impl<P: Placement, B: Build> Ticket<P, B> {
 // SAFETY: the sentinel and all nodes are the tree's own; nodes are shared through atomics and
 // freed through the domain.
 unsafe impl<P: Placement, B: Build> Algorithm for Ticket<P, B> {
+    type Key = u64;
+    type Placement = P;
+
     const NAME: &'static str = "TicketTree";
     const OBJECTS: &'static [NodeLayout] = B::KINDS;
 
     fn new(frame: Frame) -> Result<Self, AllocError> {
-        let objects = B::Objects::<P>::new(&frame, &B::INNER, &B::LEAF);
+        let objects = B::Store::<P>::new(&frame, &B::INNER, &B::LEAF);
         let sentinel = {
             let mut spare = objects.spare();
             let sentinel = spare.leaf(B::Leaf::new(u64::MAX, 0), &frame.domain.pin())?;
@@ -182,27 +186,23 @@ unsafe impl<P: Placement, B: Build> Algorithm for Ticket<P, B> {
 
     #[inline]
     fn update(&self, key: u64, verb: Update, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.bring(key, verb, guard)
+        self.update(key, verb, guard)
     }
 
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        self.objects.stats()
+    fn memory(&self) -> &dyn Memory {
+        &self.objects
+    }
+
+    fn memory_mut(&mut self) -> &mut dyn Memory {
+        &mut self.objects
     }
 
     fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         self.check_quiescent(see)
     }
 
-    fn settle(&mut self) {
-        self.objects.settle();
-    }
-
-    fn shrink(&self) -> usize {
-        self.objects.shrink()
-    }
-
     fn free_all(&mut self) {
-        if B::Objects::<P>::RELEASES_WHOLE {
+        if B::Store::<P>::RELEASES_WHOLE {
             return;
         }
         // SAFETY: exclusive access; each node has one edge to it.

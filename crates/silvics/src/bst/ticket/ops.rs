@@ -1,6 +1,6 @@
 //! The descents and the verbs, in the paper's order.
 
-use super::super::home::{Fresh, Objects};
+use super::super::home::{Fresh, NodeStore};
 use super::super::side::Side;
 use super::Ticket;
 use super::build::Build;
@@ -73,7 +73,7 @@ impl<P: Placement, B: Build> Ticket<P, B> {
     /// Brings `key` from the state it is found in to the one `verb` wants, and returns the state
     /// found.
     #[inline]
-    pub(super) fn bring(
+    pub(super) fn update(
         &self,
         key: u64,
         verb: Update,

@@ -1,0 +1,167 @@
+//! Ranges, cursors and ends, for the algorithms that have them.
+
+use super::{Algorithm, AlgorithmKey, Index};
+use crate::domain::Guard;
+use crate::error::{AllocError, BulkLoadError};
+use crate::index::{Cursor, KeyRef, Lookup, OrderedEnds, OrderedScan};
+use crate::map::MapIndex;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+/// The bounds of a range over the keys of algorithm `A`.
+pub type AlgorithmBounds<'g, A> = (Bound<AlgorithmKey<'g, A>>, Bound<AlgorithmKey<'g, A>>);
+
+/// An algorithm whose entries can be scanned, as [`OrderedScan`] promises. The guards that its
+/// methods take protect the index's nodes.
+pub trait Ordered: Algorithm {
+    /// An ascending scan.
+    type Range<'g>: Iterator<Item = (AlgorithmKey<'g, Self>, u64)>
+    where
+        Self: 'g;
+    /// A descending scan.
+    type RangeRev<'g>: Iterator<Item = (AlgorithmKey<'g, Self>, u64)>
+    where
+        Self: 'g;
+    /// A position that owns the memory it needs.
+    type Cursor: Cursor<Key = Self::Key>;
+
+    /// The entries within these bounds, ascending.
+    fn range<'g>(&'g self, bounds: AlgorithmBounds<'g, Self>, guard: &'g Guard) -> Self::Range<'g>;
+
+    /// The entries within these bounds, descending.
+    fn range_rev<'g>(
+        &'g self,
+        bounds: AlgorithmBounds<'g, Self>,
+        guard: &'g Guard,
+    ) -> Self::RangeRev<'g>;
+
+    /// A cursor, before the first entry, that keeps the index alive.
+    fn cursor(index: Arc<Index<Self>>) -> Self::Cursor;
+
+    /// See [`MapIndex::load`].
+    fn load(
+        &mut self,
+        entries: &[(AlgorithmKey<'_, Self>, u64)],
+    ) -> Option<Result<(), BulkLoadError>> {
+        let _ = entries;
+        None
+    }
+
+    /// See [`MapIndex::read_ahead`].
+    #[inline]
+    fn read_ahead<'g>(
+        &'g self,
+        (from, descends): (Bound<AlgorithmKey<'g, Self>>, bool),
+        most: usize,
+        guard: &'g Guard,
+        each: impl FnMut(AlgorithmKey<'g, Self>, u64),
+    ) {
+        let mut each = each;
+        let each = |(key, word)| each(key, word);
+        if descends {
+            self.range_rev((Bound::Unbounded, from), guard).take(most).for_each(each);
+        } else {
+            self.range((from, Bound::Unbounded), guard).take(most).for_each(each);
+        }
+    }
+}
+
+/// An algorithm that finds and removes its first and last entries, as [`OrderedEnds`] promises.
+pub trait Ended: Ordered {
+    /// The first entry, or the last one if `LAST`.
+    fn end<'g, const LAST: bool>(
+        &'g self,
+        guard: &'g Guard,
+    ) -> Option<(AlgorithmKey<'g, Self>, u64)>;
+
+    /// Removes the first entry, or the last one if `LAST`, and returns it.
+    fn pop<'g, const LAST: bool>(
+        &'g self,
+        guard: &'g Guard,
+    ) -> Result<Option<(AlgorithmKey<'g, Self>, u64)>, AllocError>;
+}
+
+impl<A: Ordered> OrderedScan for Index<A> {
+    type Range<'g>
+        = A::Range<'g>
+    where
+        Self: 'g;
+    type RangeRev<'g>
+        = A::RangeRev<'g>
+    where
+        Self: 'g;
+    type Cursor = A::Cursor;
+
+    #[inline]
+    fn range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+    ) -> A::Range<'g> {
+        self.domain().adopt(guard);
+        self.0.range((range.start_bound().cloned(), range.end_bound().cloned()), guard)
+    }
+
+    #[inline]
+    fn range_rev<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+    ) -> A::RangeRev<'g> {
+        self.domain().adopt(guard);
+        self.0.range_rev((range.start_bound().cloned(), range.end_bound().cloned()), guard)
+    }
+
+    fn cursor(self: &Arc<Self>) -> A::Cursor {
+        A::cursor(Arc::clone(self))
+    }
+}
+
+impl<A: Ended> OrderedEnds for Index<A> {
+    fn first<'g>(&'g self, guard: &'g Guard) -> Option<(KeyRef<'g, Self>, u64)> {
+        self.domain().adopt(guard);
+        self.0.end::<false>(guard)
+    }
+
+    fn last<'g>(&'g self, guard: &'g Guard) -> Option<(KeyRef<'g, Self>, u64)> {
+        self.domain().adopt(guard);
+        self.0.end::<true>(guard)
+    }
+
+    fn pop_first<'g>(
+        &'g self,
+        guard: &'g Guard,
+    ) -> Result<Option<(KeyRef<'g, Self>, u64)>, AllocError> {
+        self.domain().adopt(guard);
+        self.0.pop::<false>(guard)
+    }
+
+    fn pop_last<'g>(
+        &'g self,
+        guard: &'g Guard,
+    ) -> Result<Option<(KeyRef<'g, Self>, u64)>, AllocError> {
+        self.domain().adopt(guard);
+        self.0.pop::<true>(guard)
+    }
+}
+
+// SAFETY: every clause of `MapIndex` is one of `Algorithm`, which `A` keeps.
+unsafe impl<A: Ordered> MapIndex for Index<A> {
+    type Placement = A::Placement;
+
+    fn load(&mut self, entries: &[(KeyRef<'_, Self>, u64)]) -> Option<Result<(), BulkLoadError>> {
+        self.0.load(entries)
+    }
+
+    #[inline]
+    fn read_ahead<'g>(
+        &'g self,
+        from: (Bound<KeyRef<'g, Self>>, bool),
+        most: usize,
+        guard: &'g Guard,
+        each: impl FnMut(KeyRef<'g, Self>, u64),
+    ) {
+        self.domain().adopt(guard);
+        self.0.read_ahead(from, most, guard, each);
+    }
+}

@@ -1,0 +1,44 @@
+//! Constructors of the indexes under test.
+//!
+//! A property takes a [`Make`] and is generic over the type that it makes. The suite passes
+//! [`points`] or [`scans`], which hide the type behind the trait objects of [`silvics::dynamic`]:
+//! so a property is compiled once for each type of keys, and not for every index, build and
+//! placement. A property that counts allocations of scans takes [`exact`], since a dynamic range
+//! allocates.
+//!
+//! ```
+//! use silvics::{BronsonTree, NatarajanTree};
+//! use silvics_testkit::{holds, make, sequential};
+//!
+//! // One instance of the property, two trees.
+//! holds(sequential::extremes(make::points::<NatarajanTree>));
+//! holds(sequential::extremes(make::points::<BronsonTree>));
+//! ```
+
+use silvics::dynamic::{Points, Scans};
+use silvics::{AllocError, Batches, Check, Create, Lookup, Options, OrderedScan};
+
+/// The key type of an index.
+pub type KeyOf<I> = <I as Lookup>::Key;
+
+/// Makes an index of type `I`, which may be a trait object.
+pub type Make<I> = fn(&Options) -> Result<Box<I>, AllocError>;
+
+/// Makes an index of type `I` as it is.
+pub fn exact<I: Create>(options: &Options) -> Result<Box<I>, AllocError> {
+    I::with_options(options).map(Box::new)
+}
+
+/// Makes an index of type `I` and hides its type: see [`Points`].
+pub fn points<I: Create + Batches + Check + 'static>(
+    options: &Options,
+) -> Result<Box<dyn Points<KeyOf<I>>>, AllocError> {
+    Ok(Box::new(I::with_options(options)?))
+}
+
+/// Makes an index of type `I` with ranges and cursors and hides its type: see [`Scans`].
+pub fn scans<I: Create + Batches + Check + OrderedScan + 'static>(
+    options: &Options,
+) -> Result<Box<dyn Scans<KeyOf<I>>>, AllocError> {
+    Ok(Box::new(I::with_options(options)?))
+}
