@@ -24,8 +24,11 @@
 //! replaying lookups in both answers it for a machine. A smaller node may lie across lines, and aligning
 //! it may make it too large for a cache.
 
+mod evidence;
 #[cfg(test)]
 mod tests;
+
+pub use evidence::{Evidence, Stride};
 
 use crate::census::{Census, Kind, Object, Reads};
 use crate::facts::{Facts, Survey};
@@ -105,8 +108,8 @@ pub struct Finding {
     pub id: Id,
     /// With which kind.
     pub kind: String,
-    /// How it shows, in one sentence with its numbers.
-    pub evidence: String,
+    /// How it shows.
+    pub evidence: Evidence,
     /// What to change.
     pub remedy: Remedy,
     /// Of a build, what each kind looks like now, and would.
@@ -161,10 +164,6 @@ const SCATTERED: f64 = 1.5;
 /// Of the kinds that lie beside another, so many are named.
 const OTHERS: usize = 4;
 
-fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
-}
-
 /// How many translations of pages of that size a machine keeps, in the larger of its two levels.
 fn translations(machine: &Machine, pages: PageSize) -> usize {
     let of_level = |tlb: &Tlb| match (tlb, pages) {
@@ -210,20 +209,13 @@ impl Situation<'_> {
             return None;
         }
         let aligned = facts.bytes_median.next_power_of_two().min(self.machine.line);
-        let (share, objects) = (percent(facts.misaligned), facts.objects);
-        let (bytes, hot, lines) = (facts.bytes, facts.hot_bytes, facts.lines_per_visit);
+        let (share, objects, lines) = (facts.misaligned, facts.objects, facts.lines_per_visit);
         let evidence = if matches!(kind.reads, Reads::Hot(None)) {
-            format!(
-                "{share} of {objects} objects of {} would fit a line and lie in two: {lines:.3} lines per \
-                 object",
-                facts.sizes()
-            )
+            let bytes = [facts.bytes_min, facts.bytes_max, facts.bytes_median];
+            Evidence::Straddling { share, objects, bytes, lines }
         } else {
-            format!(
-                "{share} of {objects} objects of {bytes:.0} bytes have the {hot:.0} bytes that a search \
-                 reads in two lines: {lines:.3} lines per visit, {:.3} of them needed",
-                facts.lines_needed
-            )
+            let (bytes, hot_bytes, needed) = (facts.bytes, facts.hot_bytes, facts.lines_needed);
+            Evidence::HotStraddling { share, objects, bytes, hot_bytes, lines, needed }
         };
         Some(Finding::new(Id::Straddling, &kind.name, evidence, Remedy::Align(aligned)))
     }
@@ -236,11 +228,8 @@ impl Situation<'_> {
         }
         let first = hot.first().map_or(0, |part| part.start);
         let last = hot.last().map_or(0, |part| part.end.min(facts.bytes_max) - 1);
-        let evidence = format!(
-            "a search reads {:.0} bytes, from byte {first} to byte {last}: {:.3} lines per object where one \
-             would do",
-            facts.hot_bytes, facts.lines_per_visit
-        );
+        let (hot_bytes, lines) = (facts.hot_bytes, facts.lines_per_visit);
+        let evidence = Evidence::Unordered { hot_bytes, first, last, lines };
         Some(Finding::new(Id::ScatteredFields, &kind.name, evidence, Remedy::Reorder))
     }
 
@@ -252,32 +241,21 @@ impl Situation<'_> {
             return None;
         }
         let others = facts.in_neighbours.kinds.iter().filter(|(other, _)| other != kind);
-        let mut others: Vec<&(String, f64)> = others.collect();
-        others.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let told = others.iter().take(OTHERS);
-        let told: Vec<String> =
-            told.map(|(other, share)| format!("{other} {}", percent(*share))).collect();
-        let others = if told.is_empty() { "no other objects".into() } else { told.join(", ") };
-        Some(Finding::new(
-            Id::UselessNeighbours,
-            kind,
-            format!(
-                "{} of the lines fetched beside the {} read hold nothing that a search reads (they \
-                 hold {others})",
-                percent(1.0 - facts.useful_neighbours),
-                facts.lines
-            ),
-            Remedy::OwnPool,
-        ))
+        let mut held: Vec<(String, f64)> = others.cloned().collect();
+        held.sort_by(|a, b| b.1.total_cmp(&a.1));
+        held.truncate(OTHERS);
+        let (share, lines) = (1.0 - facts.useful_neighbours, facts.lines);
+        let evidence = Evidence::UselessNeighbours { share, lines, held };
+        Some(Finding::new(Id::UselessNeighbours, kind, evidence, Remedy::OwnPool))
     }
 
     /// Too few sets of some cache: of one in slices, or of another. Memory of its own helps a kind only
     /// where its objects do not lie side by side as it is.
     fn sets(&self, number: usize, facts: &Facts) -> Vec<Finding> {
         let kind = &self.survey.kinds[number].name;
-        let (stride, share) = facts.usual_stride();
-        let side_by_side = stride <= facts.bytes_median.next_multiple_of(self.machine.line);
-        if side_by_side && share > ALONE {
+        let stride = facts.usual_stride();
+        let side_by_side = stride.bytes <= facts.bytes_median.next_multiple_of(self.machine.line);
+        if side_by_side && stride.share > ALONE {
             return Vec::new();
         }
         let (mut reached, mut sliced) = (Vec::new(), None);
@@ -292,45 +270,38 @@ impl Situation<'_> {
                 SetHash::Slices(slices) => sliced = Some((coverage, slices)),
                 // Nobody indexes by a division: how such a cache does it is not known.
                 SetHash::Modulo if !sets.sets.is_power_of_two() => {}
-                SetHash::Modulo => reached.push(format!("{} of the {name}", percent(coverage))),
+                SetHash::Modulo => reached.push((name, coverage)),
             }
         }
-        let strides = format!("{} of them lie {stride} bytes behind the last", percent(share));
-        let found = |id, sets: String| {
-            let evidence = format!("the {} lines read map to {sets}; {strides}", facts.lines);
-            Finding::new(id, kind, evidence, Remedy::OwnPool)
-        };
+        let lines = facts.lines;
+        let found = |id, evidence| Finding::new(id, kind, evidence, Remedy::OwnPool);
         let few = (!reached.is_empty())
-            .then(|| found(Id::SetUnderutilization, format!("{} sets", reached.join(", "))));
-        let sliced = sliced.map(|(coverage, slices)| {
-            let share = percent(coverage);
-            let sets = format!("{share} of the sets of a last level in {slices} slices");
-            found(Id::SlicedStride, sets)
+            .then(|| found(Id::SetUnderutilization, Evidence::Sets { lines, reached, stride }));
+        let sliced = sliced.map(|(reached, slices)| {
+            found(Id::SlicedStride, Evidence::Slices { lines, reached, slices, stride })
         });
         few.into_iter().chain(sliced).collect()
     }
 
     fn scattered_pages(&self, kind: &str, facts: &Facts) -> Option<Finding> {
         let bytes = facts.objects as f64 * facts.bytes;
-        let (unit, there, name) = match self.pages {
-            PageSize::Small => (4096.0, facts.pages, "4 KiB"),
-            PageSize::Huge => (f64::from(2 << 20), facts.regions, "2 MiB"),
+        let pages = match self.pages {
+            PageSize::Small => facts.pages,
+            PageSize::Huge => facts.regions,
         };
-        let full = (bytes / unit).ceil().max(1.0);
+        let size = self.pages.name();
+        let full = (bytes / self.pages.bytes() as f64).ceil().max(1.0);
         let kept = translations(self.machine, self.pages);
-        let scattered = there as f64 > SCATTERED * full + 1.0;
-        let small = self.pages == PageSize::Small && there > kept;
-        if !scattered && !small || there <= kept {
+        let scattered = pages as f64 > SCATTERED * full + 1.0;
+        let small = self.pages == PageSize::Small && pages > kept;
+        if !scattered && !small || pages <= kept {
             return None;
         }
-        let runs = facts.pages as f64 / facts.page_runs.max(1) as f64;
         let evidence = if scattered {
-            format!(
-                "they lie on {there} pages of {name} and would fill {full:.0}, in runs of {runs:.1} pages of \
-                 4 KiB; {kept} translations are kept"
-            )
+            let run = facts.pages as f64 / facts.page_runs.max(1) as f64;
+            Evidence::ScatteredPages { pages, size, full, run, kept }
         } else {
-            format!("they fill {there} pages of {name}, and {kept} translations are kept")
+            Evidence::ManyPages { pages, size, kept }
         };
         Some(Finding::new(Id::ScatteredPages, kind, evidence, Remedy::OwnHugePages))
     }
@@ -345,8 +316,8 @@ impl Situation<'_> {
                 (shared[at], shared[at + 1]) = (true, true);
             }
         }
-        let shared = shared.iter().filter(|shared| **shared).count() as f64 / locks.len() as f64;
-        if shared < SHARED_LOCKS {
+        let share = shared.iter().filter(|shared| **shared).count() as f64 / locks.len() as f64;
+        if share < SHARED_LOCKS {
             return None;
         }
         let mut lines: Vec<usize> = Vec::new();
@@ -355,11 +326,7 @@ impl Situation<'_> {
         }
         lines.dedup();
         let per_line = locks.len() as f64 / lines.len() as f64;
-        let evidence = format!(
-            "{} of {} share a line with another: {per_line:.2} locks per line",
-            percent(shared),
-            locks.len()
-        );
+        let evidence = Evidence::SharedLocks { share, locks: locks.len(), per_line };
         let padded = locks.iter().map(|lock| lock.bytes as usize).max().unwrap_or(0);
         let remedy = Remedy::PadLocks(padded.next_multiple_of(line));
         Some(Finding::new(Id::LockFalseSharing, kind, evidence, remedy))
@@ -379,7 +346,7 @@ impl Situation<'_> {
     }
 
     /// That a kind is better off in another build.
-    fn rebuilt(&self, id: Id, kind: &str, evidence: String, build: &Build) -> Finding {
+    fn rebuilt(&self, id: Id, kind: &str, evidence: Evidence, build: &Build) -> Finding {
         let finding = Finding::new(id, kind, evidence, Remedy::Build(build.name.into()));
         let kinds = self.objects.iter().zip(build.objects);
         let layouts = kinds.filter(|(from, to)| from.kind == to.kind).collect();
@@ -388,13 +355,12 @@ impl Situation<'_> {
 
     fn oversized(&self, layout: &'static NodeLayout) -> Option<Finding> {
         let (build, other) = self.other_build(layout, |other| other.size < layout.size)?;
-        let evidence = format!(
-            "objects have {} bytes, of which a search reads {}; in the build `{}` they have {}",
-            layout.size,
-            layout.hot_bytes(),
-            build.name,
-            other.size
-        );
+        let evidence = Evidence::Oversized {
+            bytes: layout.size,
+            hot_bytes: layout.hot_bytes(),
+            build: build.name,
+            bytes_there: other.size,
+        };
         Some(self.rebuilt(Id::OversizedNode, layout.kind, evidence, build))
     }
 
@@ -407,15 +373,12 @@ impl Situation<'_> {
         let (build, _) = self.other_build(layout, |other| other.lines_at(0, line) < lines)?;
         let first = layout.search.iter().min_by_key(|field| field.offset)?;
         let last = layout.search.iter().max_by_key(|field| field.offset)?;
-        let evidence = format!(
-            "a search reads {} bytes, from `{}` at byte {} to `{}` at byte {}: {lines} lines where one \
-             would do",
-            layout.hot_bytes(),
-            first.name,
-            first.offset,
-            last.name,
-            last.offset
-        );
+        let evidence = Evidence::ScatteredFields {
+            hot_bytes: layout.hot_bytes(),
+            first: (first.name, first.offset),
+            last: (last.name, last.offset),
+            lines,
+        };
         Some(self.rebuilt(Id::ScatteredFields, layout.kind, evidence, build))
     }
 
@@ -433,38 +396,18 @@ impl Situation<'_> {
             return None;
         }
         let kind = first.kind;
-        let evidence = format!(
-            "{} of the {} objects from which lookups come to their end have it in the next line or the \
-             one before, {} of those in another pair of lines; {} share a line with it",
-            percent(beside),
-            found.parents,
-            percent(share(found.next_pair) / beside),
-            percent(share(found.same_line))
-        );
+        let evidence = Evidence::LostCollocation {
+            beside,
+            parents: found.parents,
+            other_pair: share(found.next_pair) / beside,
+            together: share(found.same_line),
+        };
         Some(Finding::new(Id::LostCollocation, kind, evidence, Remedy::Collocate))
     }
 }
 
-impl Facts {
-    /// Their bytes in words.
-    fn sizes(&self) -> String {
-        let (min, max, median) = (self.bytes_min, self.bytes_max, self.bytes_median);
-        if min == max {
-            return format!("{min} bytes");
-        }
-        format!("{min} to {max} bytes, {median} in the middle,")
-    }
-
-    /// The most frequent distance from one object to the next, and how large a share of all it is.
-    pub fn usual_stride(&self) -> (usize, f64) {
-        let all: usize = self.strides.values().sum();
-        let usual = self.strides.iter().max_by_key(|(_, count)| **count);
-        usual.map_or((0, 0.0), |(stride, count)| (*stride, *count as f64 / all as f64))
-    }
-}
-
 impl Finding {
-    fn new(id: Id, kind: &str, evidence: String, remedy: Remedy) -> Self {
+    fn new(id: Id, kind: &str, evidence: Evidence, remedy: Remedy) -> Self {
         Self { id, kind: kind.into(), evidence, remedy, layouts: Vec::new() }
     }
 

@@ -18,6 +18,9 @@ pub struct Scramble {
     multiply: [u64; ROUNDS],
 }
 
+/// 2^64 over the golden ratio, made odd. Multiples of it are spread evenly over the words.
+pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// The number of rounds. After two, the lower bits of neighbouring positions still correlate.
 const ROUNDS: usize = 3;
 
@@ -28,7 +31,7 @@ impl Scramble {
         let bits = u64::BITS - len.saturating_sub(1).leading_zeros();
         let mut state = seed;
         let mut next = || {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            state = state.wrapping_add(GOLDEN);
             mix(state)
         };
         Self {

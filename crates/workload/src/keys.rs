@@ -1,6 +1,6 @@
 //! Key spaces, which turn positions into keys.
 
-use crate::bijection::{Scramble, hash63};
+use crate::bijection::{GOLDEN, Scramble, hash63};
 use std::hash::Hasher;
 
 /// A key space of 64-bit words.
@@ -78,7 +78,7 @@ impl WordKeys {
 /// The value of a word key. It is a bijection, so that no two keys share a value.
 #[inline]
 pub const fn word_value(key: u64) -> u64 {
-    (key ^ 0x5851_f42d_4c95_7f2d).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    (key ^ 0x5851_f42d_4c95_7f2d).wrapping_mul(GOLDEN)
 }
 
 /// The 128-bit key for a word. It keeps the order of words, and both of its halves matter: the
@@ -86,7 +86,7 @@ pub const fn word_value(key: u64) -> u64 {
 /// starts with the last byte, and a hash of the word follows.
 #[inline]
 pub const fn widened(word: u64) -> u128 {
-    let hash = word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8;
+    let hash = word.wrapping_mul(GOLDEN) >> 8;
     ((word >> 8) as u128) << 64 | (word << 56 | hash) as u128
 }
 

@@ -3,26 +3,8 @@
 //! As with all ratios, runs of the same round are compared. The geometric mean over the trees is
 //! taken round by round as well, so that its interval is one of rounds.
 
-use super::report::Row;
+use super::report::{BuildRatio, Row};
 use crate::drive::stats::Interval;
-use serde::Serialize;
-
-/// The ratio of one tree, or of all of them, in one configuration.
-#[derive(Debug, Serialize)]
-pub struct BuildRatio {
-    pub cell: usize,
-    /// The tree; null for the geometric mean over the trees.
-    pub index: Option<String>,
-    /// How many trees it is over.
-    pub trees: usize,
-    pub placement: &'static str,
-    pub pages: String,
-    pub threads: usize,
-    pub mix: String,
-    pub batch: usize,
-    /// `fixed` over `baseline`.
-    pub ratio: Interval,
-}
 
 /// The ratios of all trees of which both builds were measured, and after those of a configuration
 /// their geometric mean.

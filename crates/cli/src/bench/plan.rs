@@ -118,7 +118,7 @@ impl Plan {
         {
             self.notes.push(format!(
                 "--threads {most}: threads share the {cores} core{} there {}",
-                crate::host::machine::plural(cores),
+                crate::flags::units::plural(cores),
                 if cores == 1 { "is" } else { "are" },
             ));
         }

@@ -1,6 +1,5 @@
 //! What a benchmark found, as data. `render` writes it.
 
-use super::builds::BuildRatio;
 use super::plan::Plan;
 use crate::catalogue::select::Chosen;
 use crate::drive::stats::{self, Interval};
@@ -186,4 +185,21 @@ impl Report {
             cells: 0,
         }
     }
+}
+
+/// The ratio of one tree, or of all of them, in one configuration.
+#[derive(Debug, Serialize)]
+pub struct BuildRatio {
+    pub cell: usize,
+    /// The tree; null for the geometric mean over the trees.
+    pub index: Option<String>,
+    /// How many trees it is over.
+    pub trees: usize,
+    pub placement: &'static str,
+    pub pages: String,
+    pub threads: usize,
+    pub mix: String,
+    pub batch: usize,
+    /// `fixed` over `baseline`.
+    pub ratio: Interval,
 }

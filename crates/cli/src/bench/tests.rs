@@ -3,11 +3,12 @@
 use super::cell::Cell;
 use super::plan::Plan;
 use super::report::Report;
-use crate::catalogue::{DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
+use crate::catalogue::{Advice, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
 use crate::contender::ours::{ByRange, Ours};
 use crate::contender::{Contender, Session};
 use crate::drive::keys::BenchKey;
-use crate::drive::subject::{Change, Crew, Failure, Ledger, Reuse, RunSpec, Subject, Traffic};
+use crate::drive::run::{Failure, Ledger, RunSpec};
+use crate::drive::subject::{Change, Crew, Reuse, Subject, Traffic};
 use crate::flags::args::{Cli, Verb};
 use crate::flags::error::Error;
 use crate::flags::types::{KeyType, Types};
@@ -326,6 +327,7 @@ fn a_wrong_peer_has_no_rows_and_ends_the_run_if_it_was_named() {
             objects: &[],
             oversights: &[],
             lookups_only: false,
+            advice: Advice::Next,
         }],
     }));
     let mut wrong = plan.chosen[1];

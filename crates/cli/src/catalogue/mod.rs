@@ -57,6 +57,19 @@ pub struct Variant {
     pub oversights: &'static [&'static str],
     /// Whether nothing can be written once it is loaded.
     pub lookups_only: bool,
+    /// Whether `silvics inspect` advises it to users of another variant.
+    pub advice: Advice,
+}
+
+/// Whether a variant is advised to users of another variant that is worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Advice {
+    /// Before all others: the variant that fixes what the study found.
+    First,
+    /// After that.
+    Next,
+    /// Never: it is worse than another variant, on purpose.
+    Never,
 }
 
 impl Variant {

@@ -1,6 +1,6 @@
 //! Ours.
 
-use super::{AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
+use super::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
 use crate::contender::held::{MapValue, OurKey};
 use crate::contender::map::OurMap;
 use crate::contender::ours::{ByRange, Freezing, NoScans, Ours, Recorded as RecordedBy, ScanBy};
@@ -79,16 +79,16 @@ const SCATTERED: &str = "scattered fields";
 fn occ_avl() -> Entry {
     let variants = vec![
         bronson::<Restarting>("restarting", &[]),
-        bronson::<Fixed>("fixed", &[]),
-        bronson::<Baseline>("baseline", &[MUTEX, PADDING, SCATTERED]),
+        bronson::<Fixed>("fixed", &[]).advised_first(),
+        bronson::<Baseline>("baseline", &[MUTEX, PADDING, SCATTERED]).never_advised(),
     ];
     Entry { groups: LEADING, ..tree("occ-avl", BRONSON, AVL, OPTIMISTIC, variants) }
 }
 
 fn occ_avl_2() -> Entry {
     let variants = vec![
-        bronson::<Fixed2>("fixed", &[]),
-        bronson::<Baseline2>("baseline", &[]),
+        bronson::<Fixed2>("fixed", &[]).advised_first(),
+        bronson::<Baseline2>("baseline", &[]).never_advised(),
         bronson::<Restarting2>("ret", &[]),
         Variant {
             name: "unsafe",
@@ -96,6 +96,7 @@ fn occ_avl_2() -> Entry {
             objects: BronsonTree::<Pooled, Restarting2>::OBJECTS,
             oversights: &[],
             lookups_only: true,
+            advice: Advice::Never,
         },
     ];
     tree("occ-avl-2", BRONSON, AVL, OPTIMISTIC, variants)
@@ -112,9 +113,9 @@ const EDGES: &str = "lock-free, marks on edges";
 fn edge_ext_lf() -> Entry {
     let variants = vec![
         natarajan::<natarajan::Compact>("compact", &[]),
-        natarajan::<natarajan::Fixed>("fixed", &[]),
-        natarajan::<natarajan::Baseline>("baseline", &[]),
-        natarajan::<natarajan::Shifted>("shifted", &[]),
+        natarajan::<natarajan::Fixed>("fixed", &[]).advised_first(),
+        natarajan::<natarajan::Baseline>("baseline", &[]).never_advised(),
+        natarajan::<natarajan::Shifted>("shifted", &[]).never_advised(),
         natarajan::<natarajan::Collocated>("collocated", &[]),
     ];
     Entry { groups: LEADING, ..tree("edge-ext-lf", NATARAJAN, EXTERNAL, EDGES, variants) }
@@ -122,8 +123,8 @@ fn edge_ext_lf() -> Entry {
 
 fn edge_ext_lf_2() -> Entry {
     let variants = vec![
-        natarajan::<natarajan::Fixed2>("fixed", &[]),
-        natarajan::<natarajan::Baseline2>("baseline", &[PADDING]),
+        natarajan::<natarajan::Fixed2>("fixed", &[]).advised_first(),
+        natarajan::<natarajan::Baseline2>("baseline", &[PADDING]).never_advised(),
     ];
     tree("edge-ext-lf-2", NATARAJAN, EXTERNAL, EDGES, variants)
 }
@@ -138,8 +139,8 @@ fn natarajan<B: natarajan::Build>(
 fn ticket_tree() -> Entry {
     let variants = vec![
         ticket::<ticket::Compact>("compact", &[]),
-        ticket::<ticket::Fixed>("fixed", &[]),
-        ticket::<ticket::Baseline>("baseline", &[PADDING]),
+        ticket::<ticket::Fixed>("fixed", &[]).advised_first(),
+        ticket::<ticket::Baseline>("baseline", &[PADDING]).never_advised(),
     ];
     let paper = "David, Guerraoui and Trigonakis, ASPLOS 2015";
     tree("ticket", paper, EXTERNAL, "versioned locks on edges", variants)
@@ -154,8 +155,8 @@ const HEAVY: &str = "heavy traversal";
 fn ext_lf() -> Entry {
     let variants = vec![
         ellen::<ellen::Compact>("compact", &[]),
-        ellen::<ellen::Fixed>("fixed", &[]),
-        ellen::<ellen::Baseline>("baseline", &[PADDING, HEAVY]),
+        ellen::<ellen::Fixed>("fixed", &[]).advised_first(),
+        ellen::<ellen::Baseline>("baseline", &[PADDING, HEAVY]).never_advised(),
     ];
     let paper = "Ellen, Fatourou, Ruppert and van Breugel, PODC 2010";
     tree("ext-lf", paper, EXTERNAL, "lock-free, descriptors", variants)
@@ -167,8 +168,8 @@ fn ellen<B: ellen::Build>(name: &'static str, oversights: &'static [&'static str
 
 fn int_lf() -> Entry {
     let variants = vec![
-        build::<Howley<Fixed>, NoScans>("fixed", &[]),
-        build::<Howley<Baseline>, NoScans>("baseline", &[PADDING]),
+        build::<Howley<Fixed>, NoScans>("fixed", &[]).advised_first(),
+        build::<Howley<Baseline>, NoScans>("baseline", &[PADDING]).never_advised(),
     ];
     let (paper, sync) = ("Howley and Jones, SPAA 2012", "lock-free, descriptors");
     tree("int-lf", paper, INTERNAL, sync, variants)
@@ -176,8 +177,8 @@ fn int_lf() -> Entry {
 
 fn edge_int_lf() -> Entry {
     let variants = vec![
-        build::<Ramachandran<Fixed>, NoScans>("fixed", &[]),
-        build::<Ramachandran<Baseline>, NoScans>("baseline", &[HEAVY]),
+        build::<Ramachandran<Fixed>, NoScans>("fixed", &[]).advised_first(),
+        build::<Ramachandran<Baseline>, NoScans>("baseline", &[HEAVY]).never_advised(),
     ];
     let paper = "Ramachandran and Mittal, ICDCN 2015";
     tree("edge-int-lf", paper, INTERNAL, EDGES, variants)
@@ -185,8 +186,8 @@ fn edge_int_lf() -> Entry {
 
 fn log_int() -> Entry {
     let variants = vec![
-        build::<Drachsler<Fixed>, ByRange>("fixed", &[]),
-        build::<Drachsler<Baseline>, ByRange>("baseline", &[PADDING, SCATTERED]),
+        build::<Drachsler<Fixed>, ByRange>("fixed", &[]).advised_first(),
+        build::<Drachsler<Baseline>, ByRange>("baseline", &[PADDING, SCATTERED]).never_advised(),
     ];
     let (paper, sync) = ("Drachsler, Vechev and Yahav, PPoPP 2014", "fine locks, ordered list");
     tree("log-int", paper, INTERNAL, sync, variants)
@@ -194,8 +195,8 @@ fn log_int() -> Entry {
 
 fn citrus() -> Entry {
     let variants = vec![
-        build::<Citrus<Fixed>, NoScans>("fixed", &[]),
-        build::<Citrus<Baseline>, NoScans>("baseline", &[MUTEX]),
+        build::<Citrus<Fixed>, NoScans>("fixed", &[]).advised_first(),
+        build::<Citrus<Baseline>, NoScans>("baseline", &[MUTEX]).never_advised(),
     ];
     let (paper, sync) = ("Arbel and Attiya, PODC 2014", "fine locks, RCU");
     tree("citrus", paper, INTERNAL, sync, variants)
@@ -254,6 +255,7 @@ fn map() -> Entry {
             objects: &[],
             oversights: &[],
             lookups_only: false,
+            advice: Advice::Next,
         }],
         ..art()
     }
@@ -331,6 +333,16 @@ impl Family for Lists<[u8]> {
     type Index<P: Placement> = SkipList<[u8], P>;
 }
 
+impl Variant {
+    fn advised_first(self) -> Self {
+        Self { advice: Advice::First, ..self }
+    }
+
+    fn never_advised(self) -> Self {
+        Self { advice: Advice::Never, ..self }
+    }
+}
+
 /// A variant over words, in every placement.
 fn build<F, S>(name: &'static str, oversights: &'static [&'static str]) -> Variant
 where
@@ -339,7 +351,7 @@ where
 {
     let objects = F::Index::<Pooled>::OBJECTS;
     let make = constructors!(S: U64 => F);
-    Variant { name, make, objects, oversights, lookups_only: false }
+    Variant { name, make, objects, oversights, lookups_only: false, advice: Advice::Next }
 }
 
 /// How the indexes of a family scan in a placement.

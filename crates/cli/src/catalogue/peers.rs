@@ -1,6 +1,6 @@
 //! Those of other crates.
 
-use super::{AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
+use super::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
 use crate::contender::peers::{
     ArcticMap, Artmap, BtreeMapRwLock, ConcurrentMap, Congee, CrossbeamSkiplist, Ferntree,
     Masstree, Peer, SccTreeIndex,
@@ -77,6 +77,7 @@ fn entry<P: Peer>(make: fn(Types, Nodes) -> Option<AnyMaker>) -> Entry {
             objects: &[],
             oversights: &[],
             lookups_only: false,
+            advice: Advice::Next,
         }],
     }
 }

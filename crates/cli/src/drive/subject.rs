@@ -15,16 +15,16 @@
 //! 4. The key-sum rule, at the end: a lookup of every key of the key space, and a scan of
 //!    everything where there are scans, find as many keys as the ledger says, with the same sum.
 
-use super::worker::{self, Driven, Loops, Tally};
+use super::run::{Failure, Ledger, RunSpec, Tally};
+use super::worker::{self, Driven, Loops};
 use crate::contender::Contender;
 use crate::drive::keys::BenchKey;
-use crate::flags::error::Error;
 use crate::host::counters::{Counters, Counts, Open};
 use crate::interrupt;
 use core_affinity::CoreId;
 use silvics::{AllocError, PoolStats};
 use silvics_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use silvics_workload::{Choice, Mix, Share, Window};
+use silvics_workload::{Choice, Share, Window};
 use std::any::Any;
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
@@ -53,20 +53,6 @@ pub enum Change {
     Remove(u32),
     /// It is not.
     Insert(u32),
-}
-
-/// What is measured in one run.
-#[derive(Clone, Copy, Debug)]
-pub struct RunSpec {
-    pub mix: Mix,
-    pub batch: usize,
-    pub scan_length: usize,
-    pub threads: usize,
-    pub time: Duration,
-    /// Runs of the same number make the same operations.
-    pub number: u64,
-    /// Where `latest` goes on.
-    pub window: Window,
 }
 
 /// What a run, or a load, came to.
@@ -103,49 +89,6 @@ impl Outcome {
 /// What runs counted, with their operations.
 pub fn counted(outcomes: &[Outcome]) -> impl Iterator<Item = (Counts, u64)> {
     outcomes.iter().filter_map(|outcome| Some((outcome.counts?, outcome.tally.ops)))
-}
-
-/// What must be in an index.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ledger {
-    /// How many keys.
-    pub keys: i64,
-    /// The sum of their weights, modulo 2^64.
-    pub weight: u64,
-}
-
-impl Ledger {
-    /// Books what a run did.
-    pub fn book(&mut self, tally: &Tally) {
-        self.keys += tally.inserted as i64 - tally.removed as i64;
-        self.weight = self.weight.wrapping_add(tally.weight);
-    }
-}
-
-/// Why a load, a run or a check has no outcome.
-#[derive(Debug)]
-pub enum Failure {
-    /// The user interrupted it.
-    Interrupted,
-    /// Memory ran out after so many inserts.
-    Alloc { error: AllocError, done: usize },
-    /// A check failed.
-    Wrong(String),
-    /// A thread panicked; the message is on standard error.
-    Panicked,
-}
-
-impl Failure {
-    /// The error of an index of this name; a load that ran out of memory says no more than that it did.
-    pub fn of(self, name: &str) -> Error {
-        let index = name.to_owned();
-        match self {
-            Self::Interrupted => Error::Interrupted,
-            Self::Panicked => Error::Panicked { index },
-            Self::Alloc { error, .. } => Error::Alloc { index, error },
-            Self::Wrong(what) => Error::Wrong { index, what },
-        }
-    }
 }
 
 /// The cores that threads are pinned to: thread t to core t, round and round.

@@ -2,7 +2,7 @@
 //! are measured, and compiled for each contender so that every call is a direct one; a check makes
 //! its calls through a table.
 
-use super::subject::{Failure, RunSpec};
+use super::run::{Failure, RunSpec, Tally};
 use crate::contender::{Contender, Session};
 use crate::drive::keys::BenchKey;
 use crate::interrupt;
@@ -10,38 +10,6 @@ use silvics::{AllocError, Guard, IndexKey, PoolStats};
 use silvics_sync::atomic::{AtomicBool, Ordering};
 use silvics_workload::{BLOCK_OPS, Block, LoadPart, Op, Share, Stream};
 use std::hint::{black_box, select_unpredictable};
-
-/// What a thread did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Operations; a scan is one.
-    pub ops: u64,
-    /// Lookups.
-    pub lookups: u64,
-    /// Lookups that found their key.
-    pub hits: u64,
-    /// Inserts of keys that were absent.
-    pub inserted: u64,
-    /// Removals of keys that were present.
-    pub removed: u64,
-    /// Entries seen by scans.
-    pub scanned: u64,
-    /// The weights of inserted keys less those of removed ones, modulo 2^64.
-    pub weight: u64,
-}
-
-impl Tally {
-    /// Adds another thread's.
-    pub fn add(&mut self, other: &Self) {
-        self.ops += other.ops;
-        self.lookups += other.lookups;
-        self.hits += other.hits;
-        self.inserted += other.inserted;
-        self.removed += other.removed;
-        self.scanned += other.scanned;
-        self.weight = self.weight.wrapping_add(other.weight);
-    }
-}
 
 /// A contender with the loops compiled for it.
 pub(super) struct Driven<C>(pub(super) C);

@@ -7,7 +7,7 @@ use silvics_workload::keyfile::KeyFileError;
 use silvics_workload::{Dist, Mix};
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Why the command failed.
@@ -86,7 +86,6 @@ impl Error {
 }
 
 impl fmt::Display for Error {
-    #[expect(clippy::too_many_lines, reason = "one sentence for each error")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Value { flag, problem } => write!(f, "{flag}: {problem}"),
@@ -94,13 +93,7 @@ impl fmt::Display for Error {
                 write!(f, "{flag} and {other} exclude each other: {remedy}")
             }
             Self::KeyFile { path, error } => write!(f, "--key-file: `{}` {error}", path.display()),
-            Self::Unsorted { path, dist, at } => write!(
-                f,
-                "--key-file: key {at} of `{}` is less than the one before it, but --dist {dist} \
-                 takes the keys in ascending order: sort the file (lines with `LC_ALL=C sort`), or \
-                 choose another --dist",
-                path.display()
-            ),
+            Self::Unsorted { path, dist, at } => unsorted(f, path, *dist, *at),
             Self::Binary { at } => write!(
                 f,
                 "--key-type string: key {at} is no UTF-8: choose --key-type bytes, or other keys"
@@ -125,15 +118,9 @@ impl fmt::Display for Error {
                 "--index: `{index}` only looks keys up, but --mix {mix} has writes: leave one of them \
                  out"
             ),
-            Self::KeyTooLong { index, bytes, line, limit } => write!(
-                f,
-                "--index: `{index}` takes keys of at most {limit} bytes, but {} has {bytes}: leave \
-                 out the index or the key",
-                match line {
-                    Some(line) => format!("line {line} of the key file"),
-                    None => "the longest key".into(),
-                }
-            ),
+            Self::KeyTooLong { index, bytes, line, limit } => {
+                key_too_long(f, index, *bytes, *line, *limit)
+            }
             Self::Nothing { indexes, why } => {
                 write!(f, "--index: nothing in `{indexes}` {why}: name another index")
             }
@@ -165,6 +152,34 @@ impl fmt::Display for Error {
             ),
         }
     }
+}
+
+fn unsorted(f: &mut fmt::Formatter<'_>, path: &Path, dist: Dist, at: usize) -> fmt::Result {
+    write!(
+        f,
+        "--key-file: key {at} of `{}` is less than the one before it, but --dist {dist} takes the \
+         keys in ascending order: sort the file (lines with `LC_ALL=C sort`), or choose another \
+         --dist",
+        path.display()
+    )
+}
+
+fn key_too_long(
+    f: &mut fmt::Formatter<'_>,
+    index: &str,
+    bytes: usize,
+    line: Option<usize>,
+    limit: usize,
+) -> fmt::Result {
+    let key = match line {
+        Some(line) => format!("line {line} of the key file"),
+        None => "the longest key".into(),
+    };
+    write!(
+        f,
+        "--index: `{index}` takes keys of at most {limit} bytes, but {key} has {bytes}: leave out \
+         the index or the key"
+    )
 }
 
 fn memory_limit(

@@ -77,7 +77,7 @@ impl KeySource {
                 "--key-file `{}`: {} duplicate key{} dropped, {keys} left",
                 path.display(),
                 file.duplicates,
-                crate::host::machine::plural(file.duplicates)
+                crate::flags::units::plural(file.duplicates)
             ));
         }
         let config = KeyFileConfig {

@@ -67,6 +67,11 @@ pub fn count(n: usize) -> String {
     n.to_string()
 }
 
+/// The plural's ending for a count: nothing for 1, else `s`.
+pub fn plural(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -28,10 +28,9 @@ mod jemalloc {
     /// use: fewer would be mostly memory that was given back.
     #[cfg(target_os = "linux")]
     pub fn collapse(start: usize, end: usize) {
-        use silvics_pool::HUGE_PAGE;
+        use silvics_pool::{HUGE_PAGE, SMALL_PAGE};
         /// Since Linux 6.1; before that nothing happens.
         const MADV_COLLAPSE: libc::c_int = 25;
-        const SMALL_PAGE: usize = 4096;
         let mut resident = [0_u8; HUGE_PAGE / SMALL_PAGE];
         for at in (start.next_multiple_of(HUGE_PAGE)..end).step_by(HUGE_PAGE) {
             let page = std::ptr::without_provenance_mut(at);

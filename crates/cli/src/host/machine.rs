@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 use std::fmt;
-use std::fs;
 
-use crate::flags::units::Bytes;
+use crate::flags::units::{self, Bytes, plural};
+use crate::host::alloc;
+use crate::host::proc::{cpuinfo, meminfo, read};
 
 /// What a reader needs to place a figure. Fields the system does not tell are null.
 #[derive(Clone, Debug, Serialize)]
@@ -61,36 +62,10 @@ impl Machine {
                 Some(chosen.split_once(']')?.0.into())
             }),
             hugetlb_pages: read("/proc/sys/vm/nr_hugepages").and_then(|text| text.parse().ok()),
-            allocator: crate::host::alloc::name(),
+            allocator: alloc::name(),
             silvics: env!("CARGO_PKG_VERSION"),
         }
     }
-}
-
-/// The text of a file, without the space around it.
-pub fn read(path: &str) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    Some(text.trim().to_owned())
-}
-
-/// The value of the first `name : value` line of a file.
-fn field(path: &str, name: &str) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
-    let (_, value) = lines.find(|(key, _)| key.trim() == name)?;
-    Some(value.trim().to_owned())
-}
-
-/// The bytes that the kernel tells under a name.
-pub fn meminfo(name: &str) -> Option<usize> {
-    let text = field("/proc/meminfo", name)?;
-    let kib: usize = text.strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib << 10)
-}
-
-/// What the kernel says of the first processor under a name.
-pub fn cpuinfo(name: &str) -> Option<String> {
-    field("/proc/cpuinfo", name)
 }
 
 fn cpu() -> Option<String> {
@@ -109,7 +84,7 @@ fn caches() -> Vec<Cache> {
         Some(Cache {
             level: read(&format!("{folder}/level"))?.parse().ok()?,
             kind: read(&format!("{folder}/type"))?,
-            bytes: crate::flags::units::parse_bytes(&size)?,
+            bytes: units::parse_bytes(&size)?,
         })
     };
     (0..).map_while(cache).collect()
@@ -134,9 +109,4 @@ impl fmt::Display for Machine {
         }
         write!(f, ", {}", self.allocator)
     }
-}
-
-/// The s of all numbers but one.
-pub fn plural(n: usize) -> &'static str {
-    if n == 1 { "" } else { "s" }
 }

@@ -1,9 +1,9 @@
 //! What the system says about this process's memory: `/proc/self/smaps_rollup`, `/proc/self/smaps`,
 //! `/proc/self/pagemap`, `/proc/meminfo` and the limits of its container on Linux, nothing elsewhere.
 
-use crate::host::machine::{meminfo, read};
+use crate::host::proc::{meminfo, read};
 use silvics_layout::{Frames, PagemapError, Survey};
-use silvics_pool::Region;
+use silvics_pool::{Region, SMALL_PAGE};
 use std::fs::File;
 use std::ops::Range;
 
@@ -127,7 +127,7 @@ fn page_bytes() -> usize {
             return bytes;
         }
     }
-    4096
+    SMALL_PAGE
 }
 
 /// Start and length of the mappings that were advised to be on huge pages.

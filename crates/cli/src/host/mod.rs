@@ -5,9 +5,11 @@
 //! | `alloc` | the global allocator that the command was built with |
 //! | `counters` | counters of the processor and of the system, read around a run |
 //! | `machine` | the processor, the system and their names, for reports |
+//! | `proc` | the files in which the system describes itself, read |
 //! | `memory` | the resident memory of this process, and the pages that it lies on |
 
 pub mod alloc;
 pub mod counters;
 pub mod machine;
 pub mod memory;
+pub mod proc;

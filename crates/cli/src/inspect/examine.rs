@@ -3,6 +3,7 @@
 use super::built::Built;
 use super::plan::{Plan, Setup};
 use super::report::{self, Collocated, Compressed, Config, FindingRow, Kind, ModelRow, Report};
+use crate::catalogue::{Advice, Variant};
 use crate::drive::keys::BenchKey;
 use crate::drive::subject::Traffic;
 use crate::flags::error::Error;
@@ -219,18 +220,16 @@ fn refused(error: MachineError) -> Error {
     Error::value("--machine", error)
 }
 
-/// The other builds of an index: the mended one first; none that is worse on purpose.
+/// The other builds of an index that are advised, the best one first.
 fn other_builds(setup: &Setup) -> Vec<Build> {
     let variants = &setup.chosen.entry.variants;
     let others = variants.iter().filter(|variant| {
-        variant.name != setup.chosen.variant.name
-            && !variant.lookups_only
-            && !["baseline", "shifted"].contains(&variant.name)
+        variant.name != setup.chosen.variant.name && variant.advice != Advice::Never
     });
-    let mut builds: Vec<Build> =
-        others.map(|variant| Build { name: variant.name, objects: variant.objects }).collect();
-    builds.sort_by_key(|build| build.name != "fixed");
-    builds
+    let mut others: Vec<&Variant> = others.collect();
+    others.sort_by_key(|variant| variant.advice);
+    let build = |variant: &Variant| Build { name: variant.name, objects: variant.objects };
+    others.into_iter().map(build).collect()
 }
 
 /// As objects lie, and as each remedy would have them.

@@ -60,7 +60,7 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Error> {
 
 fn inspect_trace(args: &InspectArgs, file: &Path) -> Result<(), Error> {
     let (machine, format) = (plan::machine(args)?, plan::format(args)?);
-    let files = picture::Files::new(args)?;
+    let files = picture::files::Files::new(args)?;
     let progress = Progress::new(2);
     progress.doing(format!("{}: read", file.display()));
     let trace = foreign::read(file)?;
@@ -69,7 +69,7 @@ fn inspect_trace(args: &InspectArgs, file: &Path) -> Result<(), Error> {
     let mut census = trace.census();
     let report = foreign::report(file, &trace, &mut census, &machine);
     drop(progress);
-    files.write(&report, &mut census, &Paths::default(), Whose::Program, &machine)?;
+    picture::write(&files, &report, &mut census, &Paths::default(), Whose::Program, &machine)?;
     render::print(&report, format)
 }
 
@@ -104,6 +104,6 @@ fn run<K: BenchKey + ?Sized>(mut plan: Plan) -> Result<(), Error> {
     }
     let Examined { report, census, paths, .. } = &mut examined;
     let whose = Whose::Index(plan.subject.chosen.variant.objects);
-    plan.files.write(report, census, paths, whose, &plan.machine)?;
+    picture::write(&plan.files, report, census, paths, whose, &plan.machine)?;
     render::print(report, plan.format)
 }

@@ -1,7 +1,7 @@
 //! What is to be inspected: the command line, checked.
 
 use super::host::HostKind;
-use super::picture::Files;
+use super::picture::files::Files;
 use crate::catalogue::select::{self, Chosen};
 use crate::flags::args::{Format, InspectArgs};
 use crate::flags::error::Error;

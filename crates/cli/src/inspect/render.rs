@@ -88,26 +88,7 @@ impl<'a> Names<'a> {
             None => name.into(),
         }
     }
-
-    /// Evidence in which kinds go by what they are called in tables: names stand where it lists what others
-    /// hold, each before its share.
-    fn sentence(&self, text: &str) -> String {
-        let Some((says, list)) = text.split_once(HOLD) else { return plain(text).into_owned() };
-        if list.starts_with(NO_OTHERS) {
-            return plain(text).into_owned();
-        }
-        let kinds = list.split(", ").map(|kind| match kind.split_once(' ') {
-            Some((name, share)) => format!("{} {share}", self.short(name)),
-            None => kind.into(),
-        });
-        format!("{says}{HOLD}{}", kinds.collect::<Vec<_>>().join(", "))
-    }
 }
-
-/// What comes before kinds in a sentence.
-const HOLD: &str = "(they hold ";
-/// What comes there if they hold none.
-const NO_OTHERS: &str = "no other objects)";
 
 /// A name as a table can have it and a terminal does not obey: without control characters and `|`.
 fn plain(name: &str) -> Cow<'_, str> {
@@ -424,7 +405,7 @@ pub fn told<'r>(report: &'r Report) -> (Vec<Told<'r>>, Option<String>) {
     let told = |row: &'r FindingRow| Told {
         id: row.id,
         kind: names.long(&row.kind),
-        evidence: names.sentence(&row.evidence),
+        evidence: row.evidence.sentence(|kind| names.short(kind)),
         remedy: &row.remedy,
         gain: report.model.as_ref().map(|_| gain(row)),
         pays: row.pays,

@@ -5,9 +5,9 @@ use crate::drive::inspected::Inspected;
 use crate::flags::place::Place;
 use crate::flags::source::KeyFileConfig;
 use crate::host::counters::{Counted, PerOp};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use silvics::Compression;
-use silvics_layout::findings::{Finding, Remedy};
+use silvics_layout::findings::{Evidence, Finding, Remedy};
 use silvics_layout::{
     Collocation, Counts, Level, Machine, PageSize, Paths, Replay, SetHash, Shares, Survey,
     study_class,
@@ -360,10 +360,7 @@ impl ModelRow {
                 SetHash::Slices(slices) => format!("slices:{slices}"),
             },
             adjacent_line_prefetch: machine.adjacent_line,
-            page_size: match pages {
-                PageSize::Small => "4 KiB",
-                PageSize::Huge => "2 MiB",
-            },
+            page_size: pages.name(),
             lookups: replay.lookups(),
             visits: paths.visits_per_lookup(),
             reads_per_visit: paths.reads_per_visit(),
@@ -388,13 +385,19 @@ impl ModelRow {
 pub struct FindingRow {
     pub id: &'static str,
     pub kind: String,
-    pub evidence: String,
+    #[serde(serialize_with = "as_sentence")]
+    pub evidence: Evidence,
     pub remedy: String,
     /// The share of the model's cycles per lookup that the remedy would save; nothing where lookups do not
     /// show it.
     pub predicted_gain: Option<f64>,
     /// Whether that is a hundredth at least, or not known.
     pub pays: bool,
+}
+
+/// Writes evidence as its sentence.
+fn as_sentence<S: Serializer>(evidence: &Evidence, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(evidence)
 }
 
 /// From which share of the cycles on a remedy pays.

@@ -18,7 +18,7 @@ use crate::inspect::built::traffic;
 use crate::inspect::examine::examine;
 use crate::inspect::fix::{Turns, compare};
 use crate::inspect::host::HostKind;
-use crate::inspect::picture::Files;
+use crate::inspect::picture::files::Files;
 use crate::inspect::plan::{Plan as Inspection, Setup};
 use crate::inspect::report::{Collocated, Config, FindingRow, Kind, ModelRow, Report};
 use crate::interrupt;

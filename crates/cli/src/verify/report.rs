@@ -194,7 +194,7 @@ impl Report {
             self.operations,
             self.histories,
             self.violations,
-            crate::host::machine::plural(self.violations),
+            crate::flags::units::plural(self.violations),
             self.seconds,
             self.threads,
             self.mix,

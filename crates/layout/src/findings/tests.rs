@@ -59,17 +59,23 @@ fn each_layout_is_told_by_its_name() {
     let straddling = of(&SLIM, &[]);
     assert_eq!(names(&straddling), [("straddling", "node")]);
     assert_eq!(straddling[0].remedy, Remedy::Align(64));
-    assert!(straddling[0].evidence.starts_with("25.0 % of 100000 objects of 48 bytes"));
-    assert!(straddling[0].evidence.contains("1.250 lines per visit, 1.125 of them needed"));
+    assert!(straddling[0].evidence.to_string().starts_with("25.0 % of 100000 objects of 48 bytes"));
+    assert!(
+        straddling[0].evidence.to_string().contains("1.250 lines per visit, 1.125 of them needed")
+    );
     let two = of(&LINE, &[&COLD]);
     assert_eq!(names(&two), [("useless-neighbours", "node"), ("set-underutilization", "node")]);
-    assert!(two[0].evidence.contains("descriptor 100.0 %"), "{}", two[0].evidence);
-    assert!(two[1].evidence.contains("50.0 % of the L1, 50.0 % of the L2 sets"));
+    assert!(two[0].evidence.to_string().contains("descriptor 100.0 %"), "{}", two[0].evidence);
+    assert!(two[1].evidence.to_string().contains("50.0 % of the L1, 50.0 % of the L2 sets"));
     let three = of(&LINE, &[&COLD, &COLD]);
     // Every neighbour is of another kind, and the powers of two are prime to three.
     assert_eq!(names(&three), [("useless-neighbours", "node"), ("sliced-stride", "node")]);
-    assert!(three[1].evidence.contains("33.3 % of the sets of a last level in 12 slices"));
-    assert!(three[1].evidence.contains("100.0 % of them lie 192 bytes behind the last"));
+    assert!(
+        three[1].evidence.to_string().contains("33.3 % of the sets of a last level in 12 slices")
+    );
+    assert!(
+        three[1].evidence.to_string().contains("100.0 % of them lie 192 bytes behind the last")
+    );
 }
 
 #[test]
@@ -94,7 +100,12 @@ fn fields_in_the_middle_of_large_objects_are_scattered() {
     let findings = found(&mut census, PageSize::Huge, &[], &[], None);
     assert_eq!(names(&findings), [("scattered-fields", "late")]);
     assert_eq!(findings[0].remedy, Remedy::Reorder);
-    assert!(findings[0].evidence.starts_with("a search reads 32 bytes, from byte 40 to byte 71"));
+    assert!(
+        findings[0]
+            .evidence
+            .to_string()
+            .starts_with("a search reads 32 bytes, from byte 40 to byte 71")
+    );
 }
 
 #[test]
@@ -106,7 +117,7 @@ fn what_is_declared_beyond_an_object_is_none_of_it() {
     // Of eight objects in five lines four cross.
     assert_eq!(names(&findings), [("straddling", "long")]);
     assert_eq!(findings[0].remedy, Remedy::Align(64));
-    assert!(findings[0].evidence.starts_with("50.0 % of 1000 objects of 40 bytes"));
+    assert!(findings[0].evidence.to_string().starts_with("50.0 % of 1000 objects of 40 bytes"));
 }
 
 #[test]
@@ -148,7 +159,7 @@ fn objects_of_which_nothing_is_declared_straddle_if_they_would_fit_a_line() {
     let findings = found(&mut census, PageSize::Small, &[], &[], None);
     assert_eq!(names(&findings), [("straddling", "mixed")], "large ones fit no line");
     assert_eq!(findings[0].remedy, Remedy::Align(64));
-    let evidence = &findings[0].evidence;
+    let evidence = findings[0].evidence.to_string();
     let begins = "40.0 % of 1000 objects of 40 to 200 bytes, 40 in the middle, would fit a line";
     assert!(evidence.starts_with(begins), "{evidence}");
 }
@@ -168,7 +179,10 @@ fn pages_are_scattered_or_too_small() {
     let findings = found(&mut spread(600), PageSize::Small, &LINE, &[], None);
     assert_eq!(names(&findings), [("useless-neighbours", "node"), ("scattered-pages", "node")]);
     assert!(
-        findings[1].evidence.contains("600 pages of 4 KiB and would fill 10, in runs of 600.0")
+        findings[1]
+            .evidence
+            .to_string()
+            .contains("600 pages of 4 KiB and would fill 10, in runs of 600.0")
     );
     assert_eq!(findings[1].remedy, Remedy::OwnHugePages);
     let few = found(&mut spread(500), PageSize::Small, &LINE, &[], None);
@@ -210,7 +224,12 @@ fn locks_share_lines_unless_they_fill_them() {
     };
     let findings = locks(48);
     assert_eq!(names(&findings), [("lock-false-sharing", "lock")]);
-    assert!(findings[0].evidence.starts_with("100.0 % of 1000 share a line with another: 1.33"));
+    assert!(
+        findings[0]
+            .evidence
+            .to_string()
+            .starts_with("100.0 % of 1000 share a line with another: 1.33")
+    );
     assert_eq!(findings[0].remedy, Remedy::PadLocks(64));
     assert!(locks(64).is_empty() && locks(192).is_empty());
 }
@@ -239,8 +258,12 @@ fn collocation_is_lost_by_a_shift() {
     assert!(lines.iter().all(|finding| finding.id != Id::LostCollocation));
     let findings = found(&mut census, PageSize::Huge, &HALF, &[], Some(&paths));
     assert_eq!(names(&findings), [("lost-collocation", "node")]);
-    assert!(findings[0].evidence.starts_with("100.0 % of the 1000"), "{}", findings[0].evidence);
-    assert!(findings[0].evidence.contains("50.0 % of those in another pair"));
+    assert!(
+        findings[0].evidence.to_string().starts_with("100.0 % of the 1000"),
+        "{}",
+        findings[0].evidence
+    );
+    assert!(findings[0].evidence.to_string().contains("50.0 % of those in another pair"));
     let (moves, _) = findings[0]
         .remedied(&mut census, &paths, PageSize::Huge, |_, bytes| Slot {
             bytes,

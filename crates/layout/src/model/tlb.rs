@@ -12,6 +12,24 @@ pub enum PageSize {
     Huge,
 }
 
+impl PageSize {
+    /// The bytes of a page.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Small => 4096,
+            Self::Huge => 2 << 20,
+        }
+    }
+
+    /// The bytes of a page in words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Small => "4 KiB",
+            Self::Huge => "2 MiB",
+        }
+    }
+}
+
 /// The place where a translation was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Translation {

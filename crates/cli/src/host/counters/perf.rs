@@ -17,7 +17,7 @@
 //! Architecture Reference Manual, D12.12 (common events).
 
 use super::{Event, Group, Reading, Source};
-use crate::host::machine;
+use crate::host::proc;
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware, Raw, Software};
 use perf_event::{Builder, Counter};
 use std::fmt;
@@ -42,14 +42,13 @@ const DEVICES: &str = "/sys/bus/event_source/devices";
 
 impl Processor {
     fn this() -> Self {
-        let number = |name| machine::cpuinfo(name)?.parse().ok();
+        let number = |name| proc::cpuinfo(name)?.parse().ok();
         // Where cores differ, events go to the larger ones unless asked otherwise.
         let mut drivers = ["cpu", "cpu_core"].into_iter();
-        let driver =
-            drivers.find_map(|cpu| machine::read(&format!("{DEVICES}/{cpu}/caps/pmu_name")));
+        let driver = drivers.find_map(|cpu| proc::read(&format!("{DEVICES}/{cpu}/caps/pmu_name")));
         let devices = fs::read_dir(DEVICES).into_iter().flatten().flatten();
         Self {
-            vendor: machine::cpuinfo("vendor_id").unwrap_or_default(),
+            vendor: proc::cpuinfo("vendor_id").unwrap_or_default(),
             driver: driver.unwrap_or_default(),
             family: number("cpu family").unwrap_or_default(),
             model: number("model").unwrap_or_default(),
@@ -172,7 +171,7 @@ impl Source for System {
     }
 
     fn paranoid(&self) -> Option<i64> {
-        machine::read("/proc/sys/kernel/perf_event_paranoid")?.parse().ok()
+        proc::read("/proc/sys/kernel/perf_event_paranoid")?.parse().ok()
     }
 }
 

@@ -6,10 +6,12 @@
 //! | `legend` | kinds, with their colours |
 //! | `lines`, `sets`, `pages` | the three pictures |
 //! | `html` | the page |
+//! | `files` | the files that are asked for |
 //!
 //! Figures in titles are those of the report; what the pictures themselves show is computed by
 //! [`silvics_layout::views`].
 
+pub mod files;
 mod html;
 mod legend;
 mod lines;
@@ -21,54 +23,32 @@ mod tests;
 
 use super::render;
 use super::report::{Kind, Report};
-use crate::flags::args::InspectArgs;
 use crate::flags::error::Error;
-use crate::output::File;
+use files::Files;
 use legend::Legend;
 use silvics_layout::{Census, Machine, NodeLayout, Paths};
-use std::path::PathBuf;
 use svg::Picture;
 
-/// The files that were asked for.
-#[derive(Clone, Debug, Default)]
-pub struct Files {
-    svg: Option<File>,
-    html: Option<File>,
-}
-
-impl Files {
-    /// Reads `--svg` and `--html`; fails at once if one could not be written at the end.
-    pub fn new(args: &InspectArgs) -> Result<Self, Error> {
-        let file = |flag, path: &Option<PathBuf>| {
-            path.as_deref().map(|path| File::new(flag, path)).transpose()
-        };
-        let (svg, html) = (file("--svg", &args.svg)?, file("--html", &args.html)?);
-        let trace = args.trace.clone().map(|path| File { flag: "--trace", path });
-        File::distinct([&trace, &svg, &html])?;
-        Ok(Self { svg, html })
+/// Draws the objects of a census, which the report is about, and writes what was asked for.
+pub fn write(
+    files: &Files,
+    report: &Report,
+    census: &mut Census,
+    paths: &Paths,
+    whose: Whose,
+    machine: &Machine,
+) -> Result<(), Error> {
+    if files.svg.is_none() && files.html.is_none() {
+        return Ok(());
     }
-
-    /// Draws the objects of a census, which the report is about, and writes what was asked for.
-    pub fn write(
-        &self,
-        report: &Report,
-        census: &mut Census,
-        paths: &Paths,
-        whose: Whose,
-        machine: &Machine,
-    ) -> Result<(), Error> {
-        if self.svg.is_none() && self.html.is_none() {
-            return Ok(());
-        }
-        let pictures = Pictures::of(report, census, paths, whose, machine);
-        if let Some(file) = &self.svg {
-            file.write(svg::file(&render::heading(report), &pictures.all()).as_bytes())?;
-        }
-        if let Some(file) = &self.html {
-            file.write(html::page(report, &pictures).as_bytes())?;
-        }
-        Ok(())
+    let pictures = Pictures::of(report, census, paths, whose, machine);
+    if let Some(file) = &files.svg {
+        file.write(svg::file(&render::heading(report), &pictures.all()).as_bytes())?;
     }
+    if let Some(file) = &files.html {
+        file.write(html::page(report, &pictures).as_bytes())?;
+    }
+    Ok(())
 }
 
 /// Whose objects are drawn.

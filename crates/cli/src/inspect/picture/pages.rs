@@ -6,6 +6,7 @@ use super::sets::level;
 use super::svg::{Canvas, LEFT, Picture, SHARE_COLOURS, SPAN, address};
 use crate::flags::units::Bytes;
 use silvics_layout::views::PageMap;
+use silvics_pool::{HUGE_PAGE, SMALL_PAGE};
 
 /// The height of a row, and of the mark of a gap.
 const ROW: f64 = 7.0;
@@ -13,21 +14,14 @@ const GAP: f64 = 16.0;
 /// The least that labels are apart.
 const LABEL: f64 = 12.0;
 /// The region of a huge page.
-const REGION: usize = 2 << 20;
+const REGION: usize = HUGE_PAGE;
 
 /// Draws a map, if there is anything on it.
 pub fn draw(map: &PageMap, whose: Whose) -> Option<Picture> {
     let first = map.rows.first()?;
     let mut canvas = Canvas::new();
     let row_bytes = map.unit * map.columns;
-    let text = format!(
-        "A cell is {} of 4 KiB, coloured by the share of its bytes that {} take; a row is {}{}.",
-        if map.unit == 4096 { "a page".into() } else { format!("{} pages", map.unit >> 12) },
-        whose.objects(),
-        Bytes(row_bytes),
-        if map.unit < REGION { "; a line is where a region of 2 MiB begins" } else { "" }
-    );
-    canvas.paragraph("t soft", 0.0, &text);
+    canvas.paragraph("t soft", 0.0, &explained(map, whose));
     canvas.y += 6.0;
     let wide = SPAN / map.columns as f64;
     let (mut expected, mut labelled) = (first.address, f64::MIN);
@@ -89,8 +83,22 @@ pub fn draw(map: &PageMap, whose: Whose) -> Option<Picture> {
     Some(canvas.finish(title(map, whose)))
 }
 
+/// The meaning of cells and rows.
+fn explained(map: &PageMap, whose: Whose) -> String {
+    let cell = match map.unit / SMALL_PAGE {
+        1 => "a page".into(),
+        pages => format!("{pages} pages"),
+    };
+    format!(
+        "A cell is {cell} of 4 KiB, coloured by the share of its bytes that {} take; a row is {}{}.",
+        whose.objects(),
+        Bytes(map.unit * map.columns),
+        if map.unit < REGION { "; a line is where a region of 2 MiB begins" } else { "" }
+    )
+}
+
 fn title(map: &PageMap, whose: Whose) -> String {
-    let share = map.bytes as f64 / (map.pages * 4096).max(1) as f64;
+    let share = map.bytes as f64 / (map.pages * SMALL_PAGE).max(1) as f64;
     format!(
         "Pages with {}: they lie on {} pages of 4 KiB and take {} of the bytes there",
         whose.objects(),

@@ -8,7 +8,7 @@ use crate::inspect::built::Built;
 use crate::reproduce::lab::Lab;
 use silvics::Pages;
 use silvics_layout::Level;
-use silvics_pool::HUGE_PAGE;
+use silvics_pool::{HUGE_PAGE, SMALL_PAGE};
 use std::collections::HashSet;
 
 /// A tree of these keys on these pages.
@@ -39,8 +39,9 @@ impl Held {
         for (number, name) in names.into_iter().enumerate() {
             bytes += survey.sizes(number).sum::<usize>();
             kinds.push((name, survey.sizes(number).count()));
-            for address in survey.pages(number).into_iter().flat_map(|run| run.step_by(PAGE)) {
-                small.insert(address / PAGE);
+            for address in survey.pages(number).into_iter().flat_map(|run| run.step_by(SMALL_PAGE))
+            {
+                small.insert(address / SMALL_PAGE);
                 huge.insert(address / HUGE_PAGE);
             }
         }
@@ -56,5 +57,3 @@ impl Held {
         })
     }
 }
-
-const PAGE: usize = 4096;

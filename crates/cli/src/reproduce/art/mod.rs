@@ -23,6 +23,7 @@ mod curve;
 mod draws;
 mod held;
 mod nodes;
+mod on;
 mod pages;
 mod paid;
 mod sampled;

@@ -12,7 +12,7 @@ use crate::reproduce::evidence::{Evidence, Expected, Level, Unit};
 use crate::reproduce::lab::Lab;
 use silvics::Pages;
 use silvics_layout::PageSize;
-use silvics_pool::HUGE_PAGE;
+use silvics_pool::{HUGE_PAGE, SMALL_PAGE};
 use std::cmp::Ordering;
 
 /// As many as the clock needs for the tree to be far beyond translations of any machine.
@@ -61,7 +61,7 @@ fn facts(lab: &Lab, keys: Keys, count: usize) -> Result<Vec<Evidence>, Error> {
         let of = (Bytes(resident.huge_bytes), Bytes(resident.bytes));
         let line = line.with(&format!("({} of {}; {nodes})", of.0, of.1));
         // Each pool fills pages of 4 KiB before it has one of 2 MiB.
-        let few = (pages != Pages::Small && small * 4096 < FULL).then(|| {
+        let few = (pages != Pages::Small && small * SMALL_PAGE < FULL).then(|| {
             format!("{small} pages of 4 KiB are too few to fill some of 2 MiB: give it more --keys")
         });
         lines.push(line.unless(few));

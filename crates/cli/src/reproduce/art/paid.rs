@@ -1,7 +1,7 @@
 //! art/4.3 by the clock: what a reorganization takes, and after how many lookups it has paid.
 
+use super::on::{CHANGE, On};
 use super::sampled::{NAME, Sampled};
-use super::together::{CHANGE, On};
 use super::zipf;
 use crate::contender::ours::{ByRange, Ours};
 use crate::drive::stats::Interval;

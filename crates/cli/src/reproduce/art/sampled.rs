@@ -12,7 +12,7 @@ use silvics::art::hot::{Policy, ReorganizeError, Report, Sampling};
 use silvics::{ArtTree, Check, Options, Pages, Placement};
 use silvics_layout::record::{self, Read};
 use silvics_layout::{Latencies, PageSize, Replay};
-use silvics_pool::HUGE_PAGE;
+use silvics_pool::{HUGE_PAGE, SMALL_PAGE};
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_workload::{Choice, Share, WordKeys};
 use std::collections::HashMap;
@@ -204,7 +204,7 @@ impl<P: Placement> Sampled<P> {
         }
         self.each(counted, |reads| {
             for read in reads {
-                small.add(read.address / PAGE);
+                small.add(read.address / SMALL_PAGE);
                 huge.add(read.address / HUGE_PAGE);
             }
             if let Some(replay) = &mut replay {
@@ -229,8 +229,6 @@ impl<P: Placement> Sampled<P> {
         Ok(())
     }
 }
-
-const PAGE: usize = 4096;
 
 /// Lookups of a thread while another one moves what they read.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,49 +1,23 @@
 //! art/4.3: what lookups read most, moved together.
 
+use super::on::{CHANGE, On};
 use super::paid;
 use super::sampled::{Beside, Reads, Sampled, differing};
 use super::{KEYS, Keys};
 use crate::flags::error::Error;
 use crate::reproduce::evidence::{Evidence, Expected, Level, Unit};
 use crate::reproduce::lab::Lab;
-use silvics::art::hot::{Policy, Report};
+use silvics::art::hot::Report;
 use silvics::{Pages, Pooled, Recorded};
 use silvics_layout::PageSize;
 
 /// The skews that it is about.
 pub const EXPONENTS: [f64; 3] = [1.2, 1.5, 1.8];
 
-/// Keys on pages, as the claim has them.
-#[derive(Clone, Copy)]
-pub struct On {
-    pub keys: Keys,
-    pub pages: Pages,
-    /// Those of the model.
-    pub size: PageSize,
-}
-
 /// Where it helps, …
 const SPARSE: On = On { keys: Keys::Sparse, pages: Pages::Small, size: PageSize::Small };
 /// … and where nothing is left to be gained.
 const DENSE: On = On { keys: Keys::Dense, pages: Pages::Thp, size: PageSize::Huge };
-
-impl On {
-    /// Lookups of these keys with a skew.
-    pub fn name(self, exponent: f64) -> String {
-        format!("{} on {}, exponent {exponent}", self.keys.name(), self.pages)
-    }
-
-    /// What is moved: by default what pays, and where none of it does all the same.
-    pub fn policy(self) -> Policy {
-        let usual = Policy::default();
-        if self.helps() { usual } else { Policy { least_gain: 0.0, ..usual } }
-    }
-
-    /// Whether the claim is that it helps.
-    pub fn helps(self) -> bool {
-        self.keys == Keys::Sparse
-    }
-}
 
 /// art/4.3.
 pub fn together(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
@@ -124,8 +98,6 @@ fn unharmed(name: &str, beside: &Beside) -> Evidence {
     Evidence::fact(what, Unit::Number(0), Expected::exactly(0.0), failed).with(&more).unless(none)
 }
 
-/// Less than this is no change, in either direction.
-pub const CHANGE: f64 = 0.05;
 const FALLS: Expected = Expected::AtLeast(CHANGE, 0.0);
 
 fn modelled(name: &str, on: On, reads: [Reads; 2]) -> Vec<Evidence> {
