@@ -1,17 +1,19 @@
-//! Batches: several descents at a time, each waiting for its next node while the others go on.
+//! Batches: several descents at a time. Each waits for its next node while the others continue.
 //!
 //! # Source
-//! Kocberber, Falsafi and Grot, "Asynchronous memory access chaining", PVLDB 9(4), 2015: a lookup is a
-//! state machine, a lane, that ends each step with a prefetch; who has ended takes the next key at once.
+//! Kocberber, Falsafi and Grot, "Asynchronous memory access chaining", PVLDB 9(4), 2015. A lookup
+//! is a state machine, called a lane, that ends each step with a prefetch. A lane that has ended
+//! takes the next key at once.
 //!
 //! # Algorithm
 //! ```text
-//! lane:    node stood at, level, its link there, which leads to the node waited for
-//! step:    arrive at that node as `search` does; go on, down and then forth, by what the nodes passed
-//!          tell, to the next node that must be read; prefetch it; the next lane's turn
+//! lane:    the node it stands at, the level, and the node's link there, which leads to the node
+//!          that the lane waits for
+//! step:    arrive at that node as `search` does; move on by hints to the next node that must be
+//!          read; prefetch it; let the next lane run
 //! ```
-//! Each lane is a `search` to level 0 that takes its time: it moves to the same nodes, for the same
-//! reasons (I6), and its linearization points are the same.
+//! Each lane is a `search` to level 0 in steps: it moves to the nodes that `search` moves to, for
+//! its reasons (I6), and has its linearization points.
 
 use super::Skip;
 use super::key::SkipKey;
@@ -22,17 +24,18 @@ use silvics_pool::Placement;
 use silvics_sync::atomic::Ordering as Memory;
 use std::cmp::Ordering;
 
-/// Descents at a time.
+/// The number of lanes that take turns.
 const LANES: usize = if cfg!(silvics_shuttle) { 2 } else { 32 };
 
-/// Entries of a batch of upserts whose keys are looked up together first.
+/// The number of entries of a batch of upserts whose keys are looked up together first.
 pub(super) const WARMED: usize = if cfg!(silvics_shuttle) { 3 } else { 64 };
 
-/// Nodes at the top of the list that are taken to be in the cache: nobody waits for them.
+/// The number of nodes at the top of the list that are assumed to be in the cache: no lane waits
+/// for them.
 const HOT: u64 = 1024;
 
-/// The levels from the top that have about as many nodes, if each further level has the probability
-/// `higher` out of 2^16.
+/// The number of levels, from the top, that together have about `HOT` nodes, if a node has each
+/// further level with the probability `higher` out of 2^16.
 const fn hot_levels(higher: u16) -> usize {
     let (mut share, mut levels) = (HOT, 0);
     while share > 1 && !cfg!(silvics_shuttle) {
@@ -43,33 +46,35 @@ const fn hot_levels(higher: u16) -> usize {
 
 /// A descent to one key.
 struct Lane<'g, 'k, K: SkipKey + ?Sized> {
-    /// The key's number in the batch.
+    /// The position of the key in the batch.
     number: usize,
     probe: K::Probe<'k>,
-    /// The last node before the key that it has come to …
+    /// The node that the lane stands at: the last one before the key so far.
     before: NodeRef<'g, K>,
     level: usize,
-    /// … and its link at `level`: if the lane waits, for the node that this leads to.
+    /// The link of `before` at `level`. A waiting lane waits for the node that it leads to.
     link: Link<'g, K>,
 }
 
-/// Where a lane ends.
+/// The end of a lane.
 enum End<'g, K: ?Sized> {
-    /// At the key's node, present at that moment.
+    /// The lane found the key's node, present at that moment.
     Present(NodeRef<'g, K>),
-    /// Nowhere.
+    /// The key is absent.
     Absent,
-    /// At a removed node, where it cannot go on.
+    /// The lane met a removed node, where it cannot continue.
     Removed,
 }
 
-/// Levels on which most new nodes are linked: what follows them there is read to make their hints.
+/// The number of lowest levels on which most new nodes are linked. The nodes that follow a new node
+/// there are read to make its hints.
 const LINKED_LEVELS: usize = 3;
 
 impl<'g, K: SkipKey + ?Sized> Lane<'g, '_, K> {
-    /// Goes on until it has to read a node on a level below `cold` that is not `fetched`, which it
-    /// prefetches, or to its end. The steps are those of [`Skip::search`]; to `WARM` for a write, which
-    /// descends to level 0, those of a search that stops at no key and prefetches what follows it.
+    /// Moves on to the lane's end, or until it has to read a node on a level below `cold` that is
+    /// not `fetched`: it prefetches this node and returns `None`. The steps are those of
+    /// [`Skip::search`]. With `WARM`, for a write, they are those of a search that descends to
+    /// level 0, stops at no key, and prefetches the nodes that follow the key.
     #[inline(always)]
     fn go_on<P: Placement, const WARM: bool>(
         &mut self,
@@ -107,7 +112,7 @@ impl<'g, K: SkipKey + ?Sized> Lane<'g, '_, K> {
                         continue;
                     }
                     Ordering::Equal if WARM => after.node().iter().for_each(|n| n.prefetch(0)),
-                    // LP(get, found): the load of `after`, or this one.
+                    // LP(get, found): the load of `after`, or the load of the link at level 0.
                     Ordering::Equal if self.level > 0 && next.next(0).is_marked() => {
                         return Some(End::Removed);
                     }
@@ -117,7 +122,8 @@ impl<'g, K: SkipKey + ?Sized> Lane<'g, '_, K> {
                 seen = Some(next);
             }
             if self.level == 0 {
-                return Some(End::Absent); // LP(get, absent): the load of `link`, or the moment it was frozen
+                // LP(get, absent): the load of `link`, or the moment it was frozen.
+                return Some(End::Absent);
             }
             self.level -= 1;
             self.link = self.before.next(self.level);
@@ -127,7 +133,7 @@ impl<'g, K: SkipKey + ?Sized> Lane<'g, '_, K> {
 }
 
 impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
-    /// Looks up the keys numbered below `count`, and tells `found` of each, in any order.
+    /// Looks up the keys with numbers below `count`, and calls `found` for each, in any order.
     #[inline]
     pub(super) fn find_many<'g>(
         &'g self,
@@ -147,7 +153,8 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         });
     }
 
-    /// Brings what upserts of the keys numbered below `count` will read into the cache.
+    /// Brings the nodes that upserts of the keys with numbers below `count` will read into the
+    /// cache.
     #[inline]
     pub(super) fn warm_many<'g>(
         &'g self,
@@ -158,7 +165,8 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         self.descend::<true>(count, &key, |_, _| ());
     }
 
-    /// Descends to the keys numbered below `count`, and tells `ended` where each descent has ended.
+    /// Descends to the keys with numbers below `count`, and calls `ended` with the end of each
+    /// lane.
     #[inline(always)]
     fn descend<'g, const WARM: bool>(
         &'g self,
@@ -169,7 +177,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         let top = self.height.load(Memory::Relaxed);
         let cold = top.saturating_sub(const { hot_levels(K::HIGHER_LEVEL) });
         let mut numbers = 0..count;
-        // A descent to the next of the keys that must wait.
+        // Starts the next lane that has to wait; lanes that end at once are reported.
         let mut begin = |ended: &mut dyn FnMut(usize, End<'g, K>)| {
             for number in numbers.by_ref() {
                 let (before, level) = (self.head(), top - 1);

@@ -9,9 +9,10 @@ use silvics_pool::Placement;
 use std::collections::HashMap;
 
 impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
-    /// Walks every level: keys ascend strictly (I2), no link is marked (I3), hints are right (I5),
-    /// and each node is linked on exactly the levels its references, less the cursors', count (I4).
-    /// Shows `see` the nodes.
+    /// Walks every level and verifies that keys ascend strictly (I2), no link is marked (I3), hints
+    /// are right (I5), and each node is linked on exactly the levels that its references count,
+    /// without those of cursors (I4). Calls `see` with each node, and returns the number of
+    /// entries.
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         see(self.head().placed());
         let mut links: HashMap<usize, usize> = HashMap::new();
@@ -50,7 +51,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         let mut seen = 0;
         while let Some(node) = next {
             let linked = links.get(&node.as_ptr().addr()).copied().unwrap_or(0);
-            // Cursors hold references too, so there may be more.
+            // Cursors hold references too, so there may be more references than levels.
             if linked != node.height() || (node.references() as usize) < linked {
                 let (height, references) = (node.height(), node.references());
                 let detail = format!(

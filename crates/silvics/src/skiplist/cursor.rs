@@ -1,8 +1,9 @@
 //! The cursor: a position that owns what it needs.
 //!
-//! A cursor stands at a node by holding one of its references, as a level that links it does, so
-//! that the node is not retired while the cursor stands there (I4). Between calls it holds no pin.
-//! A move pins, goes on from the node if it is still in the list, or else searches for its key.
+//! A cursor stands at a node by holding one of its references, as a level that links the node does.
+//! So the node is not retired while the cursor stands there (I4). Between calls the cursor holds no
+//! pin. A move pins, and continues from the node if it is still in the list; otherwise it searches
+//! for the node's key.
 
 use super::key::SkipKey;
 use super::node::{Node, NodeRef};
@@ -18,8 +19,8 @@ use std::sync::Arc;
 
 /// A cursor over a [`SkipList`]; see [`Cursor`].
 ///
-/// Moving to the next entry is O(1) while the entry it stands at is present, everything else
-/// O(log n).
+/// Moving to the next entry is O(1) while the entry that the cursor stands at is present. Every
+/// other move is O(log n).
 pub struct SkipCursor<K: SkipKey + ?Sized, P: Placement = Pooled> {
     list: Arc<SkipList<K, P>>,
     at: Position<K>,
@@ -31,9 +32,9 @@ enum Position<K: ?Sized> {
     AfterLast,
 }
 
-// SAFETY: the cursor owns a reference to the node it stands at, and nodes are shared by threads.
+// SAFETY: the cursor owns a reference to its node (I4), and all threads may use nodes.
 unsafe impl<K: SkipKey + ?Sized, P: Placement> Send for SkipCursor<K, P> {}
-// SAFETY: `&SkipCursor` only reads the key and value of a node that does not change.
+// SAFETY: `&SkipCursor` only reads the key and value of its node, which never change (I1).
 unsafe impl<K: SkipKey + ?Sized, P: Placement> Sync for SkipCursor<K, P> {}
 
 impl<K: SkipKey + ?Sized, P: Placement> fmt::Debug for SkipCursor<K, P> {
@@ -49,22 +50,23 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipCursor<K, P> {
 
     fn node(&self) -> Option<NodeRef<'_, K>> {
         match self.at {
-            // SAFETY: our reference keeps the node, at least as long as `self` stands there.
+            // SAFETY: I4: our reference keeps the node while `self` stands there.
             Position::At(node) => Some(unsafe { NodeRef::from_ptr(node) }),
             _ => None,
         }
     }
 
-    /// Stands at `at` and gives up the old position. Whether it is an entry.
+    /// Moves to `at`, gives up the old position, and returns whether `at` is an entry.
     fn stand(&mut self, at: Position<K>, guard: &Guard) -> bool {
         if let Position::At(old) = std::mem::replace(&mut self.at, at) {
-            // SAFETY: it was our reference that kept it.
+            // SAFETY: I4: our reference has kept the node until now.
             self.list.0.unrefer(unsafe { NodeRef::from_ptr(old) }, 1, guard);
         }
         matches!(self.at, Position::At(_))
     }
 
-    /// Stands at the first entry from `start`, or after the last.
+    /// Moves to the first entry from `start` on, or after the last entry, and returns whether there
+    /// is such an entry.
     fn stand_at_first(
         &mut self,
         list: &Skip<K, P>,
@@ -79,7 +81,8 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipCursor<K, P> {
         }
     }
 
-    /// Refers to the first unmarked node from `next` on.
+    /// Takes a reference to the first unmarked node from `next` on. Fails if its last reference is
+    /// gone.
     fn refer_first(next: &mut Option<NodeRef<'_, K>>) -> Result<Position<K>, Gone> {
         while let Some(node) = *next {
             let onward = node.next(0);
@@ -95,7 +98,8 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipCursor<K, P> {
         Ok(Position::AfterLast)
     }
 
-    /// Stands at the last entry before `end`, or before the first.
+    /// Moves to the last entry before `end`, or before the first entry, and returns whether there
+    /// is such an entry.
     fn stand_at_last(&mut self, list: &Skip<K, P>, end: Bound<K::Ref<'_>>, guard: &Guard) -> bool {
         loop {
             if let Bound::Included(key) = end
@@ -121,7 +125,7 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipCursor<K, P> {
     }
 }
 
-/// The node's last reference is gone.
+/// The error of taking a reference to a node whose last reference is gone.
 struct Gone;
 
 impl<K: SkipKey + ?Sized, P: Placement> Cursor for SkipCursor<K, P> {
@@ -146,11 +150,11 @@ impl<K: SkipKey + ?Sized, P: Placement> Cursor for SkipCursor<K, P> {
             Position::AfterLast => return false,
             Position::BeforeFirst => Bound::Unbounded,
             Position::At(node) => {
-                // SAFETY: our reference keeps the node until `stand` gives it up.
+                // SAFETY: I4: our reference keeps the node until `stand` gives it up.
                 let node = unsafe { NodeRef::from_ptr(node) };
                 let onward = node.next(0);
-                // Only an unmarked link says what follows now; a frozen one may lead to nodes
-                // reclaimed long ago.
+                // Only an unmarked link leads to the node that follows now; a frozen link may lead
+                // to nodes that were reclaimed long ago.
                 if !onward.is_marked() || planted(Canary::CursorFollowsFrozenLink) {
                     let mut next = onward.node();
                     if let Ok(at) = Self::refer_first(&mut next) {
@@ -169,7 +173,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Cursor for SkipCursor<K, P> {
         let end = match self.at {
             Position::BeforeFirst => return false,
             Position::AfterLast => Bound::Unbounded,
-            // SAFETY: our reference keeps the node until `stand` gives it up.
+            // SAFETY: I4: our reference keeps the node until `stand` gives it up.
             Position::At(node) => Bound::Excluded(unsafe { NodeRef::from_ptr(node) }.key()),
         };
         self.stand_at_last(&list.0, end, &guard)

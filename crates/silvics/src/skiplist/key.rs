@@ -1,20 +1,21 @@
 //! Keys as the skip list stores and compares them, and the hints on its links.
 //!
-//! A link carries 16 bits about the key of the node it leads to, relative to the key of the node
-//! it leaves. Most of the time they tell whether that key is before or after the one searched for,
-//! so that a search touches only the nodes it moves to, not those it stops before.
+//! A link carries 16 bits about the key of the node that it leads to, relative to the key of the
+//! node that it leaves. Mostly they tell whether that key is before or after the target. So a
+//! search touches only the nodes that it moves to, not those that it stops before.
 //!
-//! Hints of links that leave one node are ordered as the keys they lead to, as far as they differ. A
-//! search knows the hint that a link from the node it stands at to its target would have, and
-//! compares each link's with that:
+//! If two links leave one node and their hints differ, the hints are ordered as the keys that the
+//! links lead to. A search knows the hint that a link from its node to its target would have, and
+//! compares each link's hint with that one:
 //!
 //! * `u64`: the distance between the two keys as a floating-point number of 6 bits exponent and 10
 //!   bits mantissa (`magnitude`).
 //! * `[u8]`: the length of the keys' common prefix, counted down from 255, and the first byte
-//!   that differs (as in Ferragina and Grossi, "The string B-tree", JACM 1999, section 2): of two
-//!   keys larger than a third, the one that leaves it earlier is the larger one. When the search
-//!   has to compare bytes, it does so beyond the prefix it knows to be common: every byte of the
-//!   target is looked at about once. Keys that have 255 bytes or more in common have hint 0.
+//!   that differs (as in Ferragina and Grossi, "The string B-tree", JACM 1999, section 2). If two
+//!   keys are larger than a third one, the key that leaves the third earlier is the larger one. If
+//!   the search has to compare bytes, it begins after the prefix that it knows to be common. So it
+//!   looks at every byte of the target about once. Keys that have 255 bytes or more in common have
+//!   hint 0.
 
 use super::node::{BYTES_NODE, INTEGER_NODE, Node, NodeRef};
 use crate::key::{IndexKey, common_prefix};
@@ -23,11 +24,9 @@ use silvics_sync::model::touch;
 use std::cmp::Ordering;
 use std::ptr::NonNull;
 
-/// A key type the skip list can hold.
-///
-/// Sealed: implemented for `u64` and `[u8]`.
+/// A key type that the skip list can hold: `u64` or `[u8]`. The trait is sealed.
 pub trait SkipKey: IndexKey + private::Sealed {
-    /// Where the value is in a node; its references follow.
+    /// The offset of the value in a node; the references follow it.
     #[doc(hidden)]
     const VALUE: usize;
     /// The smallest node.
@@ -36,20 +35,20 @@ pub trait SkipKey: IndexKey + private::Sealed {
     /// The level on which nodes are some eight entries apart.
     #[doc(hidden)]
     const RUN_LEVEL: usize;
-    /// The bytes of a node without its tower and what its key takes beyond a fixed size.
+    /// The bytes of a node without its tower and without the variable part of its key.
     #[doc(hidden)]
     const BODY: usize;
-    /// The probability, out of 2^16, that a node has a second level …
+    /// The probability, out of 2^16, that a node has a second level.
     #[doc(hidden)]
     const SECOND_LEVEL: u16;
-    /// … and that one with two or more has one more.
+    /// The probability, out of 2^16, that a node with two or more levels has one more.
     #[doc(hidden)]
     const HIGHER_LEVEL: u16;
-    /// The smallest key: the head's.
+    /// The smallest key, which is the head's.
     #[doc(hidden)]
     const SMALLEST: Self::Ref<'static>;
 
-    /// The target of a search, and what is known of it relative to the node the search stands at.
+    /// The target of a search, with facts about it relative to the node that the search stands at.
     #[doc(hidden)]
     type Probe<'k>: Copy;
 
@@ -62,37 +61,38 @@ pub trait SkipKey: IndexKey + private::Sealed {
     /// The node has `body_bytes` bytes behind it and is the caller's alone.
     #[doc(hidden)]
     unsafe fn write(node: NonNull<Node<Self>>, key: Self::Ref<'_>);
-    /// Reads it.
+    /// Reads the key of a node.
     #[doc(hidden)]
     fn read(node: NodeRef<'_, Self>) -> Self::Ref<'_>;
 
-    /// A search for `target` standing at the head.
+    /// The probe of a search for `target` that stands at the head.
     #[doc(hidden)]
     fn probe(target: Self::Ref<'_>) -> Self::Probe<'_>;
-    /// The hint for a link from the node the search stands at to one with the target's key.
+    /// The hint for a link from the node that the search stands at to one with the target's key.
     #[doc(hidden)]
     fn hint_to_target(probe: &Self::Probe<'_>) -> u16;
-    /// The search moves to a node that its hint told to be smaller.
+    /// Moves the probe to a node whose hint said that it is before the target.
     #[doc(hidden)]
     fn pass(probe: &mut Self::Probe<'_>, to: NodeRef<'_, Self>);
-    /// Compares the key of `next`, at the end of a link with `hint`, to the target; if it is
-    /// smaller, the search moves to it.
+    /// Compares the key of `next`, at the end of a link with `hint`, to the target. Moves the probe
+    /// to `next` if its key is smaller.
     #[doc(hidden)]
     fn look(probe: &mut Self::Probe<'_>, hint: u16, next: NodeRef<'_, Self>) -> Ordering;
 
-    /// The hint for a link from a node with the target's key to `next`, which now is at the end
-    /// of a link with `hint` from the node the search stands at, and not before the target.
+    /// The hint for a link from a node with the target's key to `next`. At present a link with
+    /// `hint` leads to `next` from the node that the search stands at, and `next` is not before the
+    /// target.
     #[doc(hidden)]
     fn hint_from_target(probe: &Self::Probe<'_>, hint: u16, next: NodeRef<'_, Self>) -> u16;
-    /// The hint for a link between two keys, given the hints of the two links that lead from one
-    /// to the other through a node between them. Looks at the keys only if these do not tell.
+    /// The hint for a link between two keys, made of the hints of the two links that lead from one
+    /// to the other through a node between them. Looks at the keys only if the hints do not decide.
     #[doc(hidden)]
     fn hint_past<'k>(
         first: u16,
         second: u16,
         keys: impl FnOnce() -> (Self::Ref<'k>, Self::Ref<'k>),
     ) -> u16;
-    /// The hint for a link from key `from` to key `to`, not before it.
+    /// The hint for a link from key `from` to key `to`, which is not before `from`.
     #[doc(hidden)]
     fn hint(from: Self::Ref<'_>, to: Self::Ref<'_>) -> u16;
 }
@@ -117,7 +117,7 @@ fn magnitude(distance: u64) -> u16 {
     (u64::from(63 - zeros) << 10 | (significand & 1023)) as u16
 }
 
-/// A `u64` target and its distance from the node the search stands at.
+/// A `u64` target and its distance from the node that the search stands at.
 #[derive(Clone, Copy, Debug)]
 pub struct IntegerProbe {
     target: u64,
@@ -141,7 +141,7 @@ impl SkipKey for u64 {
     }
     #[inline(always)]
     unsafe fn write(node: NonNull<Node<u64>>, key: u64) {
-        // SAFETY: the caller's promise; the key comes first.
+        // SAFETY: the caller's promise; the key is the first field of the node.
         unsafe { node.cast::<u64>().write(key) };
     }
     #[inline(always)]
@@ -185,7 +185,7 @@ impl SkipKey for u64 {
     }
 }
 
-/// Prefixes of this length or longer are not told apart.
+/// The length from which on hints do not distinguish prefixes.
 const LONG: usize = 255;
 
 /// The hint for a key `to` that shares its first `common` bytes with the smaller one before it.
@@ -197,14 +197,14 @@ fn prefix_hint(common: usize, to: &[u8]) -> u16 {
     ((LONG - common) as u16) << 8 | u16::from(to.get(common).copied().unwrap_or(0))
 }
 
-/// The length of the common prefix that a hint tells, at most [`LONG`].
+/// The length of the common prefix that a hint encodes, at most [`LONG`].
 #[inline(always)]
 fn prefix_len(hint: u16) -> usize {
     LONG - usize::from(hint >> 8)
 }
 
-/// A byte-string target, how many bytes it shares with the node the search stands at, and the
-/// hint for a link from there.
+/// A byte-string target, the number of bytes that it shares with the node that the search stands
+/// at, and the hint for a link from there.
 #[derive(Clone, Copy, Debug)]
 pub struct BytesProbe<'k> {
     target: &'k [u8],
@@ -277,8 +277,9 @@ impl SkipKey for [u8] {
     }
     #[inline(always)]
     fn pass(_probe: &mut BytesProbe<'_>, _to: NodeRef<'_, [u8]>) {
-        // The two leave the node stood at in different places or with different bytes: the target
-        // leaves the smaller one where it left that node, and with the same byte.
+        // The target and `to` leave the present node at different positions or with different
+        // bytes. So the target leaves `to` at the position where it left the present node, with the
+        // same byte: the probe stays right.
     }
     #[inline(always)]
     fn look(probe: &mut BytesProbe<'_>, hint: u16, next: NodeRef<'_, [u8]>) -> Ordering {
@@ -295,7 +296,7 @@ impl SkipKey for [u8] {
     #[inline(always)]
     fn hint_from_target(probe: &BytesProbe<'_>, hint: u16, next: NodeRef<'_, [u8]>) -> u16 {
         if hint > probe.hint {
-            return hint; // the next node leaves the target where it leaves the node stood at
+            return hint; // the next node leaves the target where it leaves the present node
         }
         let key = <[u8]>::read(next);
         let known = probe.common.min(prefix_len(hint));
@@ -304,10 +305,10 @@ impl SkipKey for [u8] {
     #[inline]
     fn hint_past<'k>(first: u16, second: u16, keys: impl FnOnce() -> (&'k [u8], &'k [u8])) -> u16 {
         if prefix_len(first) < prefix_len(second) {
-            return first; // the last key has the middle one's byte where that leaves the first
+            return first; // the last key has the middle key's byte where this leaves the first key
         }
         if prefix_len(second) < LONG {
-            return second; // the middle key has the first one's byte where the last leaves both
+            return second; // the middle key has the first key's byte where the last leaves both
         }
         let (from, to) = keys();
         Self::hint(from, to)
@@ -334,7 +335,7 @@ mod tests {
         assert_eq!(magnitude(u64::MAX), u16::MAX);
     }
 
-    /// Sorted keys whose common prefixes have all lengths that matter.
+    /// Sorted keys whose common prefixes have all interesting lengths.
     fn awkward_keys() -> Vec<Vec<u8>> {
         let long = |tail: &[u8]| [vec![7u8; 300], tail.to_vec()].concat();
         let mut keys: Vec<Vec<u8>> = vec![vec![], vec![0], vec![0, 0], vec![0, 1], vec![255]];
@@ -350,7 +351,7 @@ mod tests {
         keys
     }
 
-    /// A guess must never contradict the keys, whatever the three are.
+    /// A guess never contradicts the keys, for any three keys.
     #[test]
     fn byte_guesses_are_right() {
         let keys = awkward_keys();

@@ -15,21 +15,21 @@ use std::ptr::NonNull;
 /// The tallest tower: enough for 2^35 keys of either type.
 pub(super) const MAX_HEIGHT: usize = 48;
 
-/// A node of a variable number of bytes that grows both ways from where pointers to it lead: its
-/// tower downwards, so that the link at a level is at the same place whatever the height; the rest
-/// upwards.
+/// A node of a variable number of bytes. Pointers lead into its middle: its tower lies below, so
+/// that the link at a level has a fixed offset for any height, and the other fields lie above.
 /// ```text
 /// u64:  … [link 1][link 0] | [key 8][value 8][references 4][unused 4]
 /// [u8]: … [link 1][link 0] | [value 8][references 4][length, 7 bits a byte][key]
 /// ```
-/// Never a value; only pointers to it exist, with the provenance of the whole allocation.
+/// No value of this type exists; there are only pointers, with the provenance of the whole
+/// allocation.
 pub struct Node<K: ?Sized>(PhantomData<K>);
 
-/// Bytes of a link.
+/// The bytes of a link.
 const LINK: usize = 8;
 const _: () = assert!(size_of::<AtomicLink<u64>>() == LINK);
 
-/// The smallest node with a `u64` key: height 1.
+/// The layout of the smallest node with a `u64` key: height 1.
 pub const INTEGER_NODE: NodeLayout = NodeLayout {
     kind: "node",
     size: 32,
@@ -38,8 +38,8 @@ pub const INTEGER_NODE: NodeLayout = NodeLayout {
     found: &[Field::new("key", 8, 8), Field::new("value", 16, 8)],
 };
 
-/// The smallest node with a byte-string key: height 1, empty key. The key comes last, and is read
-/// only where the hints do not decide.
+/// The layout of the smallest node with a byte-string key: height 1, empty key. The key is the last
+/// field, and a search reads it only if the hints do not decide.
 pub const BYTES_NODE: NodeLayout = NodeLayout {
     kind: "node",
     size: 21,
@@ -52,14 +52,14 @@ const _: () = assert!(INTEGER_NODE.size == LINK + u64::BODY);
 const _: () = assert!(BYTES_NODE.size == LINK + <[u8]>::BODY + 1);
 const _: () = assert!(matches!(INTEGER_NODE.straddling(64), (0, 2)));
 
-/// Bytes of a node with this key and height.
+/// The bytes of a node with this key and height.
 pub(super) fn node_bytes<K: SkipKey + ?Sized>(key: K::Ref<'_>, height: usize) -> usize {
     LINK * height + K::body_bytes(key)
 }
 
 impl<K: SkipKey + ?Sized> Node<K> {
-    /// Initialises a node that nobody else can reach: its links lead nowhere, and it counts one
-    /// reference for each level it is to be linked in (I4).
+    /// Initialises a node that no other thread can reach. Its links lead to no node, and it counts
+    /// one reference for each level that it will be linked in (I4).
     ///
     /// # Safety
     /// `memory` has `node_bytes(key, height)` bytes, 8-byte aligned, and is the caller's alone.
@@ -84,8 +84,7 @@ impl<K: SkipKey + ?Sized> Node<K> {
         }
     }
 
-    /// Where the memory of an initialised node starts, and its bytes: how its pool learns what
-    /// comes back.
+    /// The start of an initialised node's memory, and its bytes. Its pool needs both to free it.
     ///
     /// # Safety
     /// `node` is an initialised node, with the provenance of its whole allocation.
@@ -99,7 +98,7 @@ impl<K: SkipKey + ?Sized> Node<K> {
     }
 }
 
-/// A node that is not reclaimed as long as `'g` lasts.
+/// A node that is not reclaimed during `'g`.
 pub struct NodeRef<'g, K: ?Sized> {
     node: NonNull<Node<K>>,
     marker: PhantomData<&'g Node<K>>,
@@ -122,7 +121,7 @@ impl<K: ?Sized> PartialEq for NodeRef<'_, K> {
 
 impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
     /// # Safety
-    /// The node is initialised and not reclaimed as long as `'g` lasts.
+    /// The node is initialised, and is not reclaimed during `'g`.
     #[inline(always)]
     pub(super) unsafe fn from_ptr(node: NonNull<Node<K>>) -> Self {
         Self { node, marker: PhantomData }
@@ -160,18 +159,19 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
         self.references_word().height()
     }
 
-    /// The references that keep the node: levels it is linked in, or is to be, and cursors.
+    /// The number of references that keep the node: the levels that link it, those that its builder
+    /// will link, and cursors.
     pub(super) fn references(self) -> u32 {
         self.references_word().count()
     }
 
-    /// Takes a reference, unless the last one is gone already.
+    /// Takes a reference. Returns false if the last one is gone.
     #[must_use]
     pub(super) fn try_refer(self) -> bool {
         self.references_word().try_add()
     }
 
-    /// Gives `count` references up.
+    /// Gives up `count` references.
     pub(super) fn unrefer(self, count: usize) -> Dropped {
         self.references_word().give_up(count)
     }
@@ -183,14 +183,13 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
         unsafe { self.node.byte_sub(LINK * (level + 1)).cast().as_ref() }
     }
 
-    /// The link at `level`; what it leads to is initialised.
+    /// The link at `level`. The node that it leads to is initialised.
     #[inline(always)]
     pub(super) fn next(self, level: usize) -> Link<'g, K> {
         Link { word: self.link(level).0.load(Ordering::SeqCst), marker: PhantomData }
     }
 
-    /// Starts to bring what a search reads of the node into the cache: the link at `level`, the key, and
-    /// the value.
+    /// Prefetches the fields that a search reads: the link at `level`, the key and the value.
     #[inline(always)]
     pub(super) fn prefetch(self, level: usize) {
         let node = self.as_ptr().cast::<u8>();
@@ -198,17 +197,17 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
         prefetch(node.wrapping_add(8));
     }
 
-    /// Sets a link of a node nobody else can reach yet.
+    /// Sets a link of a node that no other thread can reach yet.
     pub(super) fn set_next_unshared(self, level: usize, link: Link<'_, K>) {
         self.link(level).0.store(link.word, Ordering::Relaxed);
     }
 
-    /// Where the parts of a node are counted from in its layout: at its lowest link.
+    /// The address that the layout's offsets count from: the node's lowest link.
     pub(super) fn layout_start(self) -> *const u8 {
         self.as_ptr().cast_const().cast::<u8>().wrapping_sub(LINK)
     }
 
-    /// Where it lies, with all its links.
+    /// The position of the node in memory, with all its links.
     pub(super) fn placed(self) -> Placed {
         Placed {
             layout: &K::NODE,
@@ -218,7 +217,7 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
         }
     }
 
-    /// What a search reads of a node that it comes to at `level`.
+    /// The fields that a search reads of a node that it reaches at `level`.
     pub(super) fn passed(self, level: usize) -> impl Iterator<Item = Read> {
         let layout: &'static NodeLayout = &K::NODE;
         let start = self.layout_start();
@@ -229,20 +228,20 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
         std::iter::once(link).chain(rest)
     }
 
-    /// What it reads in addition of a node whose key it compares to its own.
+    /// The bytes that a search reads in addition if it compares the node's key to its target.
     pub(super) fn looked_at(self) -> Option<Read> {
         let (layout, bytes): (&'static NodeLayout, _) =
             (&K::NODE, K::body_bytes(self.key()) - K::BODY);
         (bytes > 0).then(|| layout.read(self.layout_start(), LINK + K::BODY, bytes, Why::Step))
     }
 
-    /// What it reads of the node that it ends in.
+    /// The fields that a search reads of the node that it ends at.
     pub(super) fn ended(self) -> impl Iterator<Item = Read> {
         let layout: &'static NodeLayout = &K::NODE;
         layout.ended(self.layout_start())
     }
 
-    /// Replaces an unmarked link.
+    /// Replaces the unmarked link `current` by `new`. Returns false if the link has changed.
     #[inline]
     #[must_use]
     pub(super) fn try_link(self, level: usize, current: Link<'_, K>, new: Link<'_, K>) -> bool {
@@ -253,7 +252,7 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
             .is_ok()
     }
 
-    /// Marks the link at `level`, unless it is marked.
+    /// Marks the link at `level`, and returns whether this call or an earlier one has marked it.
     pub(super) fn mark(self, level: usize) -> Marked {
         loop {
             let link = self.next(level);
@@ -267,13 +266,13 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
     }
 }
 
-/// Whose mark it was.
+/// The call that has marked a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "who marks level 0 has removed the key"]
+#[must_use = "the call that marks level 0 has removed the key"]
 pub(super) enum Marked {
-    /// This call's.
+    /// This call has marked the link.
     Now,
-    /// An earlier one's.
+    /// An earlier call has marked the link.
     Before,
 }
 
@@ -288,8 +287,8 @@ impl<K: ?Sized> AtomicLink<K> {
 
 const MARK: usize = 1;
 
-/// The value of a link: the next node, a hint about its key, and whether the node the link belongs
-/// to is removed.
+/// The value of a link: the next node, a hint about its key, and a mark that says whether the
+/// link's own node is removed.
 pub(super) struct Link<'g, K: ?Sized> {
     word: Tagged<Node<K>>,
     marker: PhantomData<&'g Node<K>>,
@@ -304,8 +303,8 @@ impl<K: ?Sized> Clone for Link<'_, K> {
 impl<K: ?Sized> Copy for Link<'_, K> {}
 
 impl<'g, K: SkipKey + ?Sized> Link<'g, K> {
-    /// Leads nowhere, with a hint that says so to all but the targets it cannot tell from the last
-    /// key there is.
+    /// The link that leads to no node. Its hint is after every target, except for targets that a
+    /// hint cannot distinguish from the last possible key.
     pub(super) const END: Self =
         Self { word: Tagged::null_with_hint(u16::MAX), marker: PhantomData };
 
@@ -334,14 +333,14 @@ impl<'g, K: SkipKey + ?Sized> Link<'g, K> {
         Self { word: self.word.with_tag(0), marker: PhantomData }
     }
 
-    /// The node it leads to.
+    /// The node that the link leads to.
     #[inline(always)]
     pub(super) fn node(self) -> Option<NodeRef<'g, K>> {
         let node = NonNull::new(self.word.pointer())?;
         Some(NodeRef { node, marker: PhantomData })
     }
 
-    /// Starts to bring the next node's lowest links and the fields behind them into the cache.
+    /// Prefetches the next node's lowest links and the fields behind them.
     #[inline(always)]
     pub(super) fn prefetch(self) {
         let node = self.word.pointer().cast::<u8>();

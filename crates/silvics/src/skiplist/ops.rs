@@ -1,4 +1,4 @@
-//! The verbs, and the linking of towers.
+//! Updates, and the linking of towers.
 
 use super::Skip;
 use super::key::SkipKey;
@@ -15,8 +15,7 @@ use silvics_sync::per_thread::thread_index;
 use std::cell::Cell;
 
 impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
-    /// Brings `key` from the state it is found in to the one `verb` wants, and returns the
-    /// state found.
+    /// Applies `verb` to the present state of `key`, and returns this state.
     #[inline]
     pub(super) fn update(
         &self,
@@ -31,7 +30,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
             self.seek(K::shorten(key), height, &mut splice, guard);
             let state = splice.found.map(NodeRef::value);
             let done = match (verb.step(state), splice.found) {
-                // LP(kept): the load of the link to the node found or past it.
+                // LP(kept): the load of the link that leads to the node found, or past the key.
                 (Step::Keep, _) | (Step::Take, None) => true,
                 (Step::Take, Some(node)) => self.take(node, &mut splice, guard),
                 (Step::Put(value), None) => {
@@ -49,7 +48,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         }
     }
 
-    /// Links a new node. False if its place has changed.
+    /// Links a new node and returns true, or returns false if its place has changed.
     fn link<'g>(
         &'g self,
         node: NodeRef<'g, K>,
@@ -61,7 +60,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         let Some(place) = splice.at(0) else { return false };
         node.set_next_unshared(0, place.link_from_target());
         if !place.pred.try_link(0, place.link, place.link_to(node)) {
-            return false; // LP(insert of an absent key), if it succeeds
+            return false; // LP(insert of an absent key): the CAS, if it succeeds
         }
         spare.node = None;
         self.frame.len.add(1);
@@ -69,8 +68,8 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         true
     }
 
-    /// Puts `node` in the place of `old`, which has the same key: marking `old` and leading on to
-    /// `node` are one step, so that the key is present throughout. False if `old` is removed.
+    /// Puts `node` in the place of `old`, which has the same key. One step marks `old` and makes it
+    /// lead to `node`, so the key is present throughout. Returns false if `old` is removed.
     fn replace<'g>(
         &'g self,
         old: NodeRef<'g, K>,
@@ -89,7 +88,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
             }
             let successor =
                 if planted(Canary::UpdateReplacesRemoved) { onward.unmarked() } else { onward };
-            node.set_next_unshared(0, successor); // its hint is relative to the same key
+            node.set_next_unshared(0, successor); // its hint is relative to an equal key
             if old.try_link(0, onward, Link::to(node, same_key).marked()) {
                 break; // LP(insert, compare_exchange: replaced)
             }
@@ -109,8 +108,8 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         true
     }
 
-    /// Removes `node`, which a descent found. False if another operation has removed or replaced
-    /// it.
+    /// Removes `node`, which a descent found. Returns false if another operation has removed or
+    /// replaced it.
     fn take<'g>(
         &'g self,
         node: NodeRef<'g, K>,
@@ -119,13 +118,13 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
     ) -> bool {
         Self::mark_upper(node);
         if node.mark(0) == Marked::Before {
-            return false; // LP(remove), if the mark is ours
+            return false; // LP(remove): the marking of level 0, if the mark is ours
         }
         self.frame.len.add(-1);
-        // What is unlinked here on every level has no builder left.
+        // A node that is unlinked here on every level has no builder any more.
         if !self.unlink_at(splice, node, guard) {
-            // If a builder's link to `node` is not seen by the descent below, then its fence comes
-            // after this one, and it sees the marks.
+            // If the descent below does not see a builder's link to `node`, then the builder's
+            // fence comes after this one, and the builder sees the marks.
             fence(Memory::SeqCst);
             self.seek(node.key(), 0, splice, guard); // unlinks it on every level
         }
@@ -134,12 +133,13 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
 
     fn mark_upper(node: NodeRef<'_, K>) {
         for level in (1..node.height()).rev() {
-            // Whose mark it is does not matter: level 0 decides.
+            // The result does not matter: the mark at level 0 decides.
             let _: Marked = node.mark(level);
         }
     }
 
-    /// Links `node`, linked at level 0, on its upper levels, unless it is removed meanwhile.
+    /// Links `node`, which is linked at level 0, on its upper levels, unless it is removed
+    /// meanwhile.
     fn build_tower<'g>(
         &'g self,
         node: NodeRef<'g, K>,
@@ -161,7 +161,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
             }
             if let Some(place) = splice.at(level) {
                 if !node.try_link(level, own, place.link_from_target()) {
-                    break; // only a mark can have come between
+                    break; // only a mark can have changed the link
                 }
                 if place.pred.try_link(level, place.link, place.link_to(node)) {
                     level += 1;
@@ -177,14 +177,15 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
             self.unrefer(node, height - level, guard);
         }
         // If the remover's second descent missed one of our links, its fence came before this one,
-        // and its marks are seen here.
+        // and this thread sees its marks.
         fence(Memory::SeqCst);
         if node.next(height - 1).is_marked() && !planted(Canary::TowerLinkedAfterRemoval) {
             self.seek(node.key(), 0, splice, guard);
         }
     }
 
-    /// A height of at least 1, at most one above the highest so far (Pugh 1990, "fix the dice").
+    /// A random height of at least 1, and at most one above the list's height (Pugh 1990, "fix the
+    /// dice").
     pub(super) fn random_height(&self) -> usize {
         let tallest = (self.height.load(Memory::Relaxed) + 1).min(MAX_HEIGHT);
         let mut height = 1;
@@ -197,11 +198,11 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
     }
 }
 
-/// Chosen by the schedule, so that a replay builds the same towers.
+/// A random number that the schedule chooses, so that a replay builds the same towers.
 #[cfg(silvics_shuttle)]
 use silvics_sync::model::random;
 
-/// Marsaglia's xorshift64*, one stream per thread.
+/// A random number by Marsaglia's xorshift64*, with one stream per thread.
 #[cfg(not(silvics_shuttle))]
 fn random() -> u64 {
     silvics_sync::thread_local! {
@@ -223,14 +224,16 @@ fn random() -> u64 {
         .unwrap_or(u64::MAX) // a tower of one level
 }
 
-/// A node allocated for an operation and not yet linked: kept over retries, freed at the end.
+/// A node that an operation has allocated and not yet linked. It is kept when the operation
+/// restarts, and freed at the end.
 struct Spare<'l, K: SkipKey + ?Sized, P: Placement> {
     list: &'l Skip<K, P>,
     node: Option<NodeRef<'l, K>>,
 }
 
 impl<'l, K: SkipKey + ?Sized, P: Placement> Spare<'l, K, P> {
-    /// An operation has one key, one value and one height: any earlier node will do.
+    /// Returns the operation's node, and allocates it at the first call. An operation has one key,
+    /// one value and one height, so the node fits every call.
     fn node(
         &mut self,
         key: K::Ref<'_>,
@@ -250,14 +253,14 @@ impl<'l, K: SkipKey + ?Sized, P: Placement> Spare<'l, K, P> {
 impl<K: SkipKey + ?Sized, P: Placement> Drop for Spare<'_, K, P> {
     fn drop(&mut self) {
         if let Some(node) = self.node {
-            // SAFETY: never linked, so nobody else has seen it.
+            // SAFETY: the node was never linked, so no other thread has seen it.
             unsafe { self.list.nodes.free(node.as_non_null().cast()) };
         }
     }
 }
 
 impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
-    /// A node nobody else can reach.
+    /// Allocates a node that no other thread can reach.
     pub(super) fn new_node<'g>(
         &self,
         key: K::Ref<'_>,
@@ -270,7 +273,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
             return Err(AllocError::System { requested: bytes });
         }
         let memory = self.nodes.alloc(bytes, guard)?;
-        // SAFETY: fresh memory of that size.
+        // SAFETY: `Blobs` returns `bytes` bytes, aligned to 8, that are ours alone.
         Ok(unsafe { Node::init(memory, key, value, height) })
     }
 }

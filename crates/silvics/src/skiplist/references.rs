@@ -1,12 +1,13 @@
-//! The word that says how many references keep a node, and how high it is.
+//! The word that holds the number of references to a node, and its height.
 //!
-//! A reference is a level that links the node, or that its builder is still to link, or a cursor
-//! that stands at it (I4). Who gives the last one up retires the node; nobody takes one after that.
+//! A reference is a level that links the node, a level that its builder will still link, or a
+//! cursor that stands at it (I4). The thread that gives up the last reference retires the node.
+//! After that no thread takes a reference.
 
 use crate::canary::{Canary, planted};
 use silvics_sync::atomic::{AtomicU32, Ordering};
 
-/// `references << 6 | (height - 1)`.
+/// The bits of the height in the word `references << 6 | (height - 1)`.
 const HEIGHT_BITS: u32 = 6;
 const HEIGHT_MASK: u32 = (1 << HEIGHT_BITS) - 1;
 const ONE: u32 = 1 << HEIGHT_BITS;
@@ -18,7 +19,7 @@ pub(super) struct References {
     word: AtomicU32,
 }
 
-#[cfg(not(silvics_loom))] // whose atomics are larger
+#[cfg(not(silvics_loom))] // loom's atomics are larger
 const _: () = assert!(size_of::<References>() == 4);
 
 /// Whether the reference given up was the last one.
@@ -30,7 +31,7 @@ pub(super) enum Dropped {
 }
 
 impl References {
-    /// Those of a new node: one for each level it is to be linked in.
+    /// The references of a new node: one for each level that it will be linked in.
     #[inline]
     pub(super) fn new(height: usize) -> Self {
         Self { word: AtomicU32::new((height as u32) << HEIGHT_BITS | (height as u32 - 1)) }
@@ -42,13 +43,13 @@ impl References {
         (self.word.load(Ordering::Relaxed) & HEIGHT_MASK) as usize + 1
     }
 
-    /// How many there are.
+    /// The number of references.
     #[inline]
     pub(super) fn count(&self) -> u32 {
         self.word.load(Ordering::Relaxed) >> HEIGHT_BITS
     }
 
-    /// Takes one more, unless the last one is gone already.
+    /// Takes a reference. Returns false if the last one is gone.
     #[inline]
     #[must_use]
     pub(super) fn try_add(&self) -> bool {
@@ -62,7 +63,7 @@ impl References {
             .is_ok()
     }
 
-    /// Gives `count` of them up.
+    /// Gives up `count` references.
     #[inline]
     pub(super) fn give_up(&self, count: usize) -> Dropped {
         let given = ONE * count as u32;
@@ -76,7 +77,8 @@ impl References {
     }
 }
 
-/// Every execution: `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+/// Explores every execution:
+/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::*;
@@ -84,7 +86,7 @@ mod loom_tests {
     use silvics_sync::cell::UnsafeCell;
     use std::sync::Arc;
 
-    /// The word's part of the protocol, or a weaker one's.
+    /// The protocol of the word, or of a weaker twin.
     trait Count: Send + Sync + 'static {
         fn try_add(&self) -> bool;
         fn give_up(&self, count: usize) -> Dropped;
@@ -99,7 +101,7 @@ mod loom_tests {
         }
     }
 
-    /// Gives up without looking at what others did before.
+    /// A twin that gives up references without acquiring the uses through other references.
     struct ReleaseOnly(References);
     impl Count for ReleaseOnly {
         fn try_add(&self) -> bool {
@@ -112,7 +114,7 @@ mod loom_tests {
         }
     }
 
-    /// Takes a reference that may be one to a node without any.
+    /// A twin that may take a reference to a node that has none.
     struct Resurrecting(References);
     impl Count for Resurrecting {
         fn try_add(&self) -> bool {
@@ -127,21 +129,22 @@ mod loom_tests {
         }
     }
 
-    /// A node: readers read `content`, who retires it writes it.
+    /// A node: readers read `content`, and the thread that retires it writes it.
     struct Node<C> {
         references: C,
         content: UnsafeCell<u32>,
     }
 
-    // SAFETY: the content is read under a reference and written without any left; loom checks that.
+    // SAFETY: a thread reads the content under a reference, and writes it when none is left; loom
+    // checks this.
     unsafe impl<C: Sync> Sync for Node<C> {}
-    // SAFETY: as above.
+    // SAFETY: a node may be dropped by any thread: its content is a number.
     unsafe impl<C: Send> Send for Node<C> {}
 
     impl<C: Count> Node<C> {
         fn give_up(&self, count: usize) {
             if self.references.give_up(count) == Dropped::Last {
-                // SAFETY: nobody has a reference; the reclaimer's first use.
+                // SAFETY: no thread has a reference, and this is the first use after the last one.
                 let retired = self.content.with_mut(|content| unsafe {
                     *content += 1;
                     *content
@@ -150,7 +153,7 @@ mod loom_tests {
             }
         }
 
-        /// A cursor comes, reads, and goes.
+        /// A cursor takes a reference, reads, and gives it up.
         fn visit(&self) {
             if self.references.try_add() {
                 // SAFETY: we hold a reference.
@@ -161,8 +164,8 @@ mod loom_tests {
         }
     }
 
-    /// A remover unlinks a node of height 2 on both levels, one of them its builder's, while a
-    /// cursor visits it.
+    /// A remover and a builder give up the two references of a node of height 2, while a cursor
+    /// visits it.
     fn removed_while_visited<C: Count>(
         references: impl Fn(References) -> C + Send + Sync + 'static,
     ) {
@@ -178,7 +181,7 @@ mod loom_tests {
             for other in others {
                 other.join().unwrap();
             }
-            // SAFETY: all have ended.
+            // SAFETY: all threads have ended.
             assert_eq!(node.content.with(|content| unsafe { *content }), 1, "never retired");
         });
     }

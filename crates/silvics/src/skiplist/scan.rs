@@ -13,10 +13,10 @@ use silvics_sync::atomic::Ordering as Memory;
 use std::marker::PhantomData;
 use std::ops::Bound;
 
-/// An ascending scan of a [`SkipList`]; see [`crate::OrderedScan`] for what it promises.
+/// An ascending scan of a [`SkipList`]; [`crate::OrderedScan`] states its guarantees.
 ///
-/// Each step reads one node. Walking the bottom level alone would wait for each next node in turn;
-/// so scouts go ahead on the lowest levels.
+/// Each step reads one node. A walk along level 0 alone would wait for each node in turn, so scouts
+/// go ahead on the lowest levels.
 pub struct Range<'g, K: SkipKey + ?Sized, P: Placement = Pooled> {
     next: Option<NodeRef<'g, K>>,
     scouts: Scouts<'g, K>,
@@ -37,18 +37,18 @@ impl<'g, K: SkipKey + ?Sized, P: Placement> Range<'g, K, P> {
     }
 }
 
-/// The levels on which scouts go ahead of an ascending scan …
+/// The number of lowest levels on which scouts go ahead of an ascending scan.
 const SCOUTS: usize = 3;
-/// … and how far, in nodes of the level.
+/// The lead of a scout over the scan, in nodes of its level.
 const LEAD: u8 = 4;
 
-/// Nodes ahead of an ascending scan, one on each of the lowest levels, that have been prefetched
-/// but not read. When the scan passes a node of a level, that level's scout reads its links,
-/// prefetches what they lead to on its level and the one below, and moves on; so the misses of all
-/// levels overlap, and each node has been fetched by the time the scan comes.
+/// The scouts of an ascending scan, one on each of the lowest levels. A scout stands at a node that
+/// is prefetched but not read. When the scan passes a node of a level, the scout of this level
+/// reads its own node's links, prefetches the next nodes on its level and the one below, and moves
+/// on. So the misses of all levels overlap, and each node is in the cache when the scan reaches it.
 ///
-/// A scout starts where the descent stood, and stays on its level: so all it reads was linked
-/// there during the scan (I6).
+/// A scout starts at the node where the descent stood, and stays on its level. So every node that
+/// it reads was linked there during the scan (I6).
 struct Scouts<'g, K: SkipKey + ?Sized> {
     at: [Option<NodeRef<'g, K>>; SCOUTS],
     lead: [u8; SCOUTS],
@@ -59,12 +59,12 @@ impl<'g, K: SkipKey + ?Sized> Scouts<'g, K> {
         Self { at: trail.map(Some), lead: [0; SCOUTS] }
     }
 
-    /// The scan passes `node`.
+    /// Advances the scouts of all levels of `node`, which the scan passes.
     #[inline(always)]
     fn pass(&mut self, node: NodeRef<'g, K>) {
         for level in 0..node.height().min(SCOUTS) {
             self.lead[level] = self.lead[level].saturating_sub(1);
-            // Two steps for one, until the lead is won.
+            // A scout takes two steps for one of the scan, until it has its lead.
             for _ in 0..2 {
                 if self.lead[level] < LEAD {
                     self.advance(level);
@@ -95,8 +95,8 @@ impl<'g, K: SkipKey + ?Sized, P: Placement> Iterator for Range<'g, K, P> {
             let node = self.next?;
             let onward = node.next(0);
             self.scouts.pass(node);
-            // A marked link is frozen: what it leads to followed `node` at that moment, and the
-            // nodes that have come between since were not there throughout.
+            // A marked link is frozen. The node that it leads to followed `node` when it was
+            // frozen. Nodes that have come between since then were not present throughout the scan.
             self.next = onward.node();
             if onward.is_marked() {
                 while planted(Canary::ScanSkipsReplacement)
@@ -122,19 +122,18 @@ impl<'g, K: SkipKey + ?Sized, P: Placement> Iterator for Range<'g, K, P> {
     }
 }
 
-/// How many nodes a descending scan collects at a time.
+/// The number of nodes that a descending scan collects at a time.
 const RUN: usize = 32;
 
-/// A descending scan of a [`SkipList`]; see [`crate::OrderedScan`] for what it promises.
+/// A descending scan of a [`SkipList`]; [`crate::OrderedScan`] states its guarantees.
 ///
-/// Links lead forward only. So the scan descends to a node some way before its position, walks the
-/// bottom level from there, and gives what it has collected in reverse: one descent for some
-/// eight entries.
+/// Links lead forward only. So the scan descends to a node some way before its position, collects
+/// nodes along level 0 from there, and returns them in reverse: one descent for some eight entries.
 pub struct RangeRev<'g, K: SkipKey + ?Sized, P: Placement = Pooled> {
     list: &'g Skip<K, P>,
     guard: &'g Guard,
     start: Bound<K::Ref<'g>>,
-    /// Where the next run ends; none when the scan is over.
+    /// The end of the next run; none when the scan is over.
     end: Option<Bound<K::Ref<'g>>>,
     run: [Option<NodeRef<'g, K>>; RUN],
     /// The run's nodes are `run[at % RUN]` for `at` in `first..last`.
@@ -182,7 +181,8 @@ impl<'g, K: SkipKey + ?Sized, P: Placement> RangeRev<'g, K, P> {
                 return;
             }
             if !is_head {
-                self.end = Some(Bound::Excluded(from.key())); // all removed meanwhile: further back
+                // All of them were removed meanwhile: collect further back.
+                self.end = Some(Bound::Excluded(from.key()));
             }
         }
     }
@@ -215,7 +215,8 @@ impl<'g, K: SkipKey + ?Sized, P: Placement> Iterator for RangeRev<'g, K, P> {
 }
 
 impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
-    /// The first node at or after a bound, marked or not, and the trail of the search for it.
+    /// Returns the first node at or after a bound, marked or not, and fills `trail` with the trail
+    /// of the search for it.
     pub(super) fn first_from<'g, const TRAIL: usize>(
         &'g self,
         start: Bound<K::Ref<'_>>,
@@ -232,7 +233,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
             Found::Present(node) => node.next(0).node(),
             Found::Absent { link, .. } => link.node(),
         };
-        // What follows may still be nodes with this key: removed ones, or one's replacement.
+        // The next nodes may still have this key: removed ones, or the replacement of one.
         let mut next = found;
         while let Some(node) = next {
             let order = K::shorten(node.key()).cmp(&K::shorten(key));
@@ -244,8 +245,8 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         next
     }
 
-    /// The last node before the end of a bound on level `floor`, unmarked when it was met; the
-    /// head if there is none.
+    /// The last node on level `floor` before the end of a bound, or the head if there is none. The
+    /// node was unmarked when the search met it.
     pub(super) fn last_before<'g>(
         &'g self,
         end: Bound<K::Ref<'_>>,

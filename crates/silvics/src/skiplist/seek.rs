@@ -1,4 +1,4 @@
-//! The descents: for readers, and for writers, who unlink what is marked on their way.
+//! The descents of readers and of writers. Writers unlink the marked nodes on their way.
 
 use super::Skip;
 use super::key::SkipKey;
@@ -10,19 +10,20 @@ use silvics_sync::atomic::Ordering as Memory;
 use std::cmp::Ordering;
 use std::mem::MaybeUninit;
 
-/// Where a reader's descent ended.
+/// The end of a reader's descent.
 pub(super) enum Found<'g, K: ?Sized> {
-    /// At a node with the target's key, present at that moment.
+    /// A node with the target's key, present at that moment.
     Present(NodeRef<'g, K>),
-    /// Nowhere: between `before` and what `link`, its link at the floor, leads to.
+    /// No such node: the key's position is between `before` and the node that `link`, its link at
+    /// the floor, leads to.
     Absent { before: NodeRef<'g, K>, link: Link<'g, K> },
 }
 
-/// Where a writer's descent ended: its places on the levels from 0 on, as many as it was asked
-/// for (paper: `preds`, `succs`).
+/// The result of a writer's descent: its places on the lowest levels, at least on the number of
+/// levels that the writer asked for (paper: `preds`, `succs`).
 pub(super) struct Splice<'g, K: SkipKey + ?Sized> {
     places: [MaybeUninit<Place<'g, K>>; MAX_HEIGHT],
-    /// The levels whose places are initialised.
+    /// The number of lowest levels whose places are initialised.
     recorded: usize,
     /// The node with the target's key, unmarked at level 0.
     pub(super) found: Option<NodeRef<'g, K>>,
@@ -32,9 +33,9 @@ pub(super) struct Splice<'g, K: SkipKey + ?Sized> {
 pub(super) struct Place<'g, K: SkipKey + ?Sized> {
     /// The last node before the target.
     pub(super) pred: NodeRef<'g, K>,
-    /// Its link, which does not lead before the target.
+    /// The link of `pred` on this level. It does not lead to a node before the target.
     pub(super) link: Link<'g, K>,
-    /// What the search knew when it stood at `pred`.
+    /// The probe of the search when it stood at `pred`.
     probe: K::Probe<'g>,
 }
 
@@ -44,7 +45,7 @@ impl<'g, K: SkipKey + ?Sized> Place<'g, K> {
         Link::to(node, K::hint_to_target(&self.probe))
     }
 
-    /// A link from a node with the target's key to where `link` leads.
+    /// A link from a node with the target's key to the node that `link` leads to.
     pub(super) fn link_from_target(&self) -> Link<'g, K> {
         self.link.node().map_or(Link::END, |next| {
             Link::to(next, K::hint_from_target(&self.probe, self.link.hint(), next))
@@ -57,7 +58,7 @@ impl<'g, K: SkipKey + ?Sized> Splice<'g, K> {
         Self { places: [const { MaybeUninit::uninit() }; MAX_HEIGHT], recorded: 0, found: None }
     }
 
-    /// The place at `level`, if the descent was asked for it.
+    /// The place at `level`, if the descent has recorded it.
     #[inline]
     pub(super) fn at(&mut self, level: usize) -> Option<&mut Place<'g, K>> {
         if level >= self.recorded {
@@ -68,11 +69,11 @@ impl<'g, K: SkipKey + ?Sized> Splice<'g, K> {
     }
 }
 
-/// A writer's descent records the places on that many levels, even if it needs none for a tower of
-/// its own: most nodes it may remove are no higher.
+/// The number of levels whose places a writer's descent records at least, even if it needs none for
+/// a tower of its own. Most nodes that it may remove are not higher.
 const RECORDED: usize = 4;
 
-/// The descent met a removed node where it could not go on.
+/// The error of a descent that met a removed node and cannot continue from there.
 struct Restart;
 
 impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
@@ -92,12 +93,13 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         }
     }
 
-    /// Descends to level `floor`. With `STOP`, ends as soon as it meets the target's key; else at
-    /// the last node before it. Leaves in `trail` where it stood on the lowest levels: nodes linked
-    /// there during this call.
+    /// Descends to level `floor`. With `STOP` it ends as soon as it meets the target's key, else at
+    /// the last node before it. It writes the nodes that it stood at on the lowest levels into
+    /// `trail`: each was linked there during this call.
     ///
-    /// Moves only to nodes that are unmarked at the level it meets them on: such a node was in the
-    /// list during this call, so that whatever its frozen links lead to later was, too.
+    /// It moves only to nodes that are unmarked on the level where it meets them. Such a node was
+    /// in the list during this call, and so was every node that its links lead to after they are
+    /// frozen.
     #[inline(always)]
     pub(super) fn search<'g, const STOP: bool, const TRAIL: usize>(
         &'g self,
@@ -130,12 +132,13 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
                     match K::look(&mut probe, link.hint(), next) {
                         Ordering::Less => {}
                         Ordering::Equal if STOP => {
-                            // Unmarked at `level` just now. LP(get, found): this load.
+                            // It was unmarked at `level` just now. LP(get, found): that load, or
+                            // the load of the link at level 0.
                             if level > 0 && next.next(0).is_marked() {
                                 return self
                                     .search_past_marks::<STOP, TRAIL>(target, floor, trail, guard);
                             }
-                            // Unmarked here, so linked here and below.
+                            // It is unmarked here, so it is linked here and below.
                             trail.iter_mut().take(level + 1).for_each(|stood| *stood = next);
                             return Found::Present(next);
                         }
@@ -154,7 +157,8 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         }
     }
 
-    /// The same by full comparisons, stepping over marked nodes without moving to them.
+    /// Does what `search` does by full comparisons, and steps over marked nodes without moving to
+    /// them.
     #[cold]
     #[inline(never)]
     fn search_past_marks<'g, const STOP: bool, const TRAIL: usize>(
@@ -193,8 +197,8 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         unreachable!("the loop ends at the floor")
     }
 
-    /// Descends to level 0 as a writer: unlinks every marked node it meets, and records at least
-    /// the places on the levels below `height`.
+    /// Descends to level 0 as a writer. It unlinks every marked node that it meets, and records at
+    /// least the places on the levels below `height`.
     pub(super) fn seek<'g>(
         &'g self,
         target: K::Ref<'g>,
@@ -260,13 +264,14 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
             }
         }
         splice.recorded = recorded;
-        // A node with the key on an upper level that is not the one at level 0 has been removed
-        // since: a place before it must not be used, or a new node would stand before it there.
+        // If an upper level has a node with the key that is not the one at level 0, that node has
+        // been removed since. A place before it must not be used: a new node would stand before it
+        // on that level.
         if met.is_some() && met != splice.found { Err(Restart) } else { Ok(()) }
     }
 
-    /// Unlinks `node`, which `link` of `pred` leads to and whose own link `after` is marked.
-    /// Returns the link of `pred` as it is now.
+    /// Unlinks `node`, which `link` of `pred` leads to, and whose own link `after` is marked.
+    /// Returns the new link of `pred`.
     #[cold]
     fn unlink<'g>(
         &self,
@@ -285,9 +290,9 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         Ok(new)
     }
 
-    /// Unlinks `node`, whose links are all marked, from the places of a descent that met it. False
-    /// if that is not possible everywhere: another descent must. On the levels where it was, the
-    /// places are right again afterwards.
+    /// Unlinks `node`, whose links are all marked, at the places of a descent that met it. Returns
+    /// false if that is not possible on every level: then another descent must unlink it. On the
+    /// levels where this call has unlinked it, the places are right afterwards.
     pub(super) fn unlink_at<'g>(
         &'g self,
         splice: &mut Splice<'g, K>,
@@ -296,8 +301,9 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
     ) -> bool {
         for level in (0..node.height()).rev() {
             let Some(place) = splice.at(level) else { return false };
-            // Before its own link is followed: if the descent did not meet the node on this level,
-            // the node may never have been linked there, and its link lead to a node long gone.
+            // This check comes before the node's own link is followed. If the descent did not meet
+            // the node on this level, the node may never have been linked there, and its link may
+            // lead to a node that is reclaimed.
             if place.link.node() != Some(node) {
                 return false;
             }
@@ -311,8 +317,8 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         true
     }
 
-    /// The link that leads from `pred` past the removed node at the end of `link`, whose own link
-    /// is `after`.
+    /// The link that leads from `pred` past the removed node at the end of `link`. The removed
+    /// node's own link is `after`.
     fn past<'g>(pred: NodeRef<'g, K>, link: Link<'g, K>, after: Link<'g, K>) -> Link<'g, K> {
         after.node().map_or(Link::END, |succ| {
             let keys = || (pred.key(), succ.key());
@@ -320,10 +326,10 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         })
     }
 
-    /// Gives up references to `node`, retiring it with the last.
+    /// Gives up `count` references to `node`, and retires it with the last one.
     pub(super) fn unrefer(&self, node: NodeRef<'_, K>, count: usize, guard: &Guard) {
         if node.unrefer(count) == Dropped::Last {
-            // SAFETY: I4: no level links it, no cursor stands at it, none will.
+            // SAFETY: I4: no level links the node and no cursor stands at it, now or later.
             unsafe { self.nodes.retire(node.as_non_null().cast(), guard) };
         }
     }
