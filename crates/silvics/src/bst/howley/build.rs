@@ -1,24 +1,24 @@
-//! The builds: what a node is aligned to.
+//! The builds, which differ in the alignment of a node.
 //!
 //! | build | catalogue | bytes a key |
 //! |---|---|---|
 //! | [`Fixed`] | `int-lf:fixed` | 40 |
 //! | [`Baseline`] | `int-lf:baseline` | 64: padded to a line |
 //!
-//! Descriptors have 64 in both. With nodes of 64 bytes, in an allocator that keeps objects by size
-//! alone, nodes and descriptors take turns: a thread that only inserts places its nodes on every other
-//! line, and half of a cache's sets hold none. The study found that the smaller nodes of the fixed build
-//! owe most of their gain to this, as they are of another size class. In a pool per kind neither
-//! build's nodes have strangers between them.
+//! Descriptors have 64 bytes in both. If nodes also have 64 bytes, an allocator that sorts objects
+//! by size alone places nodes and descriptors in turn. A thread that only inserts then places its
+//! nodes on every other line, and half of a cache's sets hold none. The study found that the
+//! smaller nodes of the fixed build owe most of their gain to this, as they are of another size
+//! class. In a pool per kind, no object of another kind lies between the nodes of either build.
 
 use crate::bst::align;
 use crate::bst::build::{Baseline, Fixed};
 
 /// A build of the tree.
 pub trait Build: Sized + 'static {
-    /// Its name in the catalogue.
+    /// The name of the build in the catalogue.
     const NAME: &'static str;
-    /// What a node is aligned to.
+    /// A zero-sized type with the alignment of a node.
     type Align: Send + Sync + 'static;
 }
 
@@ -32,7 +32,7 @@ impl Build for Baseline {
     type Align = align::Line;
 }
 
-// Loom's atomics have sizes of their own.
+// Loom's atomics have other sizes.
 #[cfg(not(silvics_loom))]
 const _: () = {
     use super::node::{Descriptor, Node};

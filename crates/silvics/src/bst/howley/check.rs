@@ -12,21 +12,22 @@ use silvics_pool::Placement;
 use std::fmt;
 
 impl<P: Placement, B: Build> Howley<P, B> {
-    /// Walks the tree: order (I2), nothing on the root's left (I3), no node claimed (I4, I6: operations
-    /// finish what they claim), null links no younger than their node's word (I5), and the count.
+    /// Walks the tree and checks the order (I2), the root's empty left side (I3), that no node is
+    /// claimed (I4, I6: operations finish what they claim), that null links are no younger than
+    /// their node's word (I5), and the count of entries.
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let root = self.root();
         see(Placed::new(&Node::<B>::NODE, self.root.addr().get()));
         Self::check_node(root, format_args!("the root"))?;
         if !root.children[Side::LEFT].load().is_null() {
-            return violation("I3", "there is something on the root's left".into());
+            return violation("I3", "the root has a left child".into());
         }
         let mut entries = 0;
-        // A link with the bounds of its subtree, exclusive.
+        // Links, each with the exclusive bounds of its subtree.
         let mut open: Vec<(Link<B>, Option<u64>, Option<u64>)> =
             vec![(root.children[Side::RIGHT].load(), None, None)];
         while let Some((link, low, high)) = open.pop() {
-            // SAFETY: exclusive access, so nothing is reclaimed.
+            // SAFETY: I1; the tree is quiescent, since access is exclusive.
             let Some(node) = (unsafe { link.node() }) else {
                 continue;
             };

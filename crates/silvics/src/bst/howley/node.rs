@@ -11,9 +11,9 @@ use std::fmt;
 use std::mem::offset_of;
 use std::ptr::{NonNull, without_provenance_mut};
 
-/// A node: an entry. Key and value never change once it can be reached.
+/// A node, which is an entry. Its key and value never change once it can be reached.
 ///
-/// What a search reads comes first; the build says how it is aligned.
+/// The fields that a search reads come first. The build gives the alignment.
 #[repr(C)]
 pub(super) struct Node<B: Build> {
     pub(super) key: u64,
@@ -24,7 +24,7 @@ pub(super) struct Node<B: Build> {
 }
 
 impl<B: Build> Node<B> {
-    /// What a search reads of it.
+    /// The layout of a node: the fields that a search reads, and those of the node that it finds.
     pub(super) const NODE: NodeLayout = NodeLayout::of::<Self>(
         "node",
         &[
@@ -37,34 +37,34 @@ impl<B: Build> Node<B> {
         ],
     );
 
-    /// One that is not linked yet.
+    /// A node that is not linked yet.
     pub(super) fn new(key: u64, value: u64, children: [Link<B>; 2]) -> Self {
         let children = children.map(AtomicLink::new);
         Self { key, children, op: AtomicClaim::new(), value, align: [] }
     }
 
-    /// Where the link on that side leads, for a descent.
+    /// The link on the given side, for a descent.
     #[inline(always)]
     pub(super) fn follow(&self, side: Side) -> Link<B> {
         side.load(&self.children, AtomicLink::load)
     }
 
-    /// What a search reads of the node where it went right last, if it finds nothing.
+    /// The read of the op word at the node where a failed search went right last.
     pub(super) fn op_read(&self) -> Read {
         let layout: &'static NodeLayout = &Self::NODE;
         layout.read(self, offset_of!(Self, op), size_of::<usize>(), Why::Again)
     }
 
-    /// Left and right as they are now.
+    /// The current left and right links.
     pub(super) fn links(&self) -> [Link<B>; 2] {
         self.children.each_ref().map(AtomicLink::load)
     }
 }
 
-/// The link leads nowhere. A count takes the pointer's place.
+/// The bit of a null link. A count takes the pointer's place.
 const NULL: usize = 1;
 
-/// The value of a link: a child, or none and since when.
+/// The value of a link: a child, or null with the count of the claim that emptied it.
 pub(super) struct Link<B: Build>(*mut Node<B>);
 
 impl<B: Build> Clone for Link<B> {
@@ -89,7 +89,7 @@ impl<B: Build> fmt::Debug for Link<B> {
 }
 
 impl<B: Build> Link<B> {
-    /// Those of a new node without children.
+    /// The null link of a new node.
     pub(super) const NONE: Self = Self::null(0);
 
     const fn null(count: usize) -> Self {
@@ -100,8 +100,8 @@ impl<B: Build> Link<B> {
         Self(node.as_ptr())
     }
 
-    /// That of a node whose child has gone, by an operation that claimed it when its word was
-    /// `before`: no link of the node has been the same (I5).
+    /// The null link of a node whose child was removed under a claim that replaced the clean word
+    /// `before`. No earlier link of the node had this value (I5).
     pub(super) fn emptied(before: Clean) -> Self {
         Self::null(before.next().count())
     }
@@ -111,7 +111,7 @@ impl<B: Build> Link<B> {
         self.0.addr() & NULL != 0
     }
 
-    /// When a null link became one: the count of the node's word.
+    /// The count in a null link: that of the node's word when the link was emptied.
     pub(super) fn emptied_at(self) -> usize {
         debug_assert!(self.is_null());
         self.0.addr() >> 1
@@ -120,23 +120,23 @@ impl<B: Build> Link<B> {
     /// The child of a link that is not null.
     pub(super) fn node_ptr(self) -> NonNull<Node<B>> {
         debug_assert!(!self.is_null());
-        // SAFETY: I1: a link without the bit is not null.
+        // SAFETY: I1: a link without the bit leads to a node and is not null.
         unsafe { NonNull::new_unchecked(self.0) }
     }
 
-    /// Follows the link.
+    /// The child, or `None` for a null link.
     ///
     /// # Safety
-    /// It was loaded from a reachable node's link under a guard that lives as long as `'g`, or a
-    /// descriptor read so has it; or the tree is quiescent.
+    /// The link was loaded from a node that was reached under a guard that lives as long as `'g`,
+    /// or is in a descriptor that was reached under one; or the tree is quiescent.
     #[inline(always)]
     pub(super) unsafe fn node<'g>(self) -> Option<&'g Node<B>> {
-        // SAFETY: I1 and I8: the child is initialised and not reclaimed under the guard.
+        // SAFETY: I1: the child is initialised. I8: it is not reclaimed under the caller's guard.
         unsafe { if self.is_null() { None } else { Some(&*touch(self.0)) } }
     }
 }
 
-/// A link in memory. Every access of the protocol is here.
+/// A link in memory. This type contains every atomic access to links.
 pub(super) struct AtomicLink<B: Build>(AtomicPtr<Node<B>>);
 
 impl<B: Build> AtomicLink<B> {
@@ -149,60 +149,62 @@ impl<B: Build> AtomicLink<B> {
         Link(self.0.load(Ordering::SeqCst))
     }
 
-    /// Replaces the link if it still is `current`. Who helps late changes nothing (I5).
+    /// Replaces the link if it still is `current`. A late helper changes nothing (I5).
     pub(super) fn try_replace(&self, current: Link<B>, new: Link<B>) -> bool {
         let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
         self.0.compare_exchange(current.0, new.0, success, failure).is_ok()
     }
 }
 
-/// The node is going: its parent's link will pass it by. Never released.
+/// The node is leaving: its parent's link will bypass it. This flag is never released.
 pub(super) const MARK: Flag = Flag::One;
 /// A link of the node is being replaced.
 pub(super) const CHILDCAS: Flag = Flag::Two;
-/// The node has a part in a relocation. Those that go by it are never released once it has succeeded.
+/// The node takes part in a relocation. If the relocation succeeds, the nodes that leave are never
+/// released.
 pub(super) const RELOCATE: Flag = Flag::Three;
 
-/// What is to be done for an operation, once the word of its first node holds it: a link is replaced,
-/// and the node that it leads to, if any, goes. A relocation does that twice, and has two of them.
+/// The steps of an operation whose first node's word holds this descriptor: a link is replaced, and
+/// its old child, if any, leaves. A relocation does that twice, and has two descriptors.
 #[repr(C, align(64))]
 pub(super) struct Descriptor<B: Build> {
-    /// The node whose link changes …
+    /// The node whose link changes.
     pub(super) parent: NonNull<Node<B>>,
-    /// … and what its word was.
+    /// The clean word of `parent` that the claim replaced.
     pub(super) before: Clean,
-    /// From what …
+    /// The old value of the link.
     pub(super) old: Link<B>,
-    /// … to what.
+    /// The new value of the link.
     pub(super) new: Link<B>,
-    /// What the word of the old child was, if there is one.
+    /// The clean word of the old child, if there is one.
     pub(super) old_before: Clean,
-    /// For a relocation, how the successor goes from where it was.
+    /// The second part of a relocation, which unlinks the successor from its old place.
     second: Option<NonNull<Descriptor<B>>>,
-    /// Which link.
+    /// The side of the link that changes.
     side: Side,
-    /// Whether the new child takes the old one's place, children included, and is not one of them.
+    /// Whether the new child is a copy that takes the old one's place and children, and not one of
+    /// those children.
     is_copy: bool,
-    /// Of a relocation.
+    /// `ONGOING`, or the verdict of a relocation.
     state: AtomicU8,
 }
 
-// SAFETY: it is shared as what it refers to is: through atomics, and but for those it is not written
-// once published.
+// SAFETY: nodes and descriptors may be reached from any thread (I8). A published descriptor changes
+// only in `state`, which is atomic, and nodes change only through atomics.
 unsafe impl<B: Build> Send for Descriptor<B> {}
 
-/// Some node of the relocation is not known to be claimed.
+/// The relocation is not decided: some node is not known to be claimed.
 const ONGOING: u8 = 0;
-/// All of them were claimed at once.
+/// All nodes of the relocation were claimed at once.
 const SUCCESSFUL: u8 = 1;
-/// One of them had changed, and can not be claimed any more.
+/// One node of the relocation had changed, and cannot be claimed any more.
 const FAILED: u8 = 2;
 
 impl<B: Build> Descriptor<B> {
-    /// A search does not read it.
+    /// The layout of a descriptor, of which a search reads nothing.
     pub(super) const LAYOUT: NodeLayout = NodeLayout::of::<Self>("descriptor", &[], &[]);
 
-    /// For the replacement of `old`, a link of `parent`, by `new`.
+    /// A descriptor that replaces `old`, a link of `parent`, by `new`.
     pub(super) fn new(
         (parent, before): (&Node<B>, Clean),
         side: Side,
@@ -222,12 +224,13 @@ impl<B: Build> Descriptor<B> {
         }
     }
 
-    /// The same for a new child that takes the place of the old one, children included.
+    /// Makes this a descriptor whose new child takes the place and the children of the old one.
     pub(super) fn with_copy(self) -> Self {
         Self { is_copy: true, ..self }
     }
 
-    /// The same for a relocation, in which the successor goes as the second part says.
+    /// Makes this the descriptor of a relocation with the given second part, which unlinks the
+    /// successor.
     pub(super) fn with_second(self, second: NonNull<Self>) -> Self {
         Self { second: Some(second), is_copy: true, ..self }
     }
@@ -237,7 +240,7 @@ impl<B: Build> Descriptor<B> {
         self.second
     }
 
-    /// Whether the new child takes the place of the old one, and is not one of its children.
+    /// Whether the new child takes the place of the old one and is not one of its children.
     pub(super) fn is_copy(&self) -> bool {
         self.is_copy
     }
@@ -247,21 +250,22 @@ impl<B: Build> Descriptor<B> {
         std::ptr::eq(self.old.0, node)
     }
 
-    /// Replaces the link, unless somebody has done so.
+    /// Replaces the link, unless another thread has done so.
     ///
     /// # Safety
-    /// The parent is not reclaimed.
+    /// The parent was initialised and is not reclaimed during the call.
     pub(super) unsafe fn replace_link(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that the parent is initialised and not reclaimed.
         self.replace_link_of(unsafe { &*touch(self.parent.as_ptr()) });
     }
 
-    /// The same, for a node at the parent's address.
+    /// Replaces the link of a node that lies at the parent's address, unless another thread has
+    /// done so.
     pub(super) fn replace_link_of(&self, parent: &Node<B>) {
         parent.children[self.side].try_replace(self.old, self.new);
     }
 
-    /// Whether it is not decided what becomes of the relocation. Then its owner is still about it.
+    /// Whether the relocation is undecided. Its owner then still works on it, under its guard.
     pub(super) fn is_ongoing(&self) -> bool {
         self.state.load(Ordering::SeqCst) == ONGOING
     }
@@ -271,7 +275,7 @@ impl<B: Build> Descriptor<B> {
         self.state.load(Ordering::SeqCst) == SUCCESSFUL
     }
 
-    /// Decides what becomes of the relocation, unless somebody has. Whether it takes effect.
+    /// Decides whether the relocation takes effect, unless another thread has. Returns the verdict.
     pub(super) fn decide(&self, all_claimed: bool) -> bool {
         let verdict = if all_claimed { SUCCESSFUL } else { FAILED };
         let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);

@@ -3,9 +3,12 @@
 use super::super::side::Side;
 use super::Howley;
 use super::build::Build;
+use super::canaries::{
+    copy_of_marked, counts_as_claimed, emptied, ends_second, is_left_to_owner, is_unchanged,
+    may_have_moved, trusted_parent, try_mark,
+};
 use super::node::{CHILDCAS, Descriptor, Link, MARK, Node, RELOCATE};
 use crate::bst::claim::{Claim, Clean, State};
-use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::memory::Spare;
 use crate::update::{Step, Update};
@@ -15,8 +18,8 @@ use std::cmp::Ordering;
 use std::hint::select_unpredictable;
 use std::ptr::NonNull;
 
-/// A node on the way that nobody had claimed, and what was read in it, in this order: so the link is
-/// as it was when the word was clean, or later (C1).
+/// A node on the way that was not claimed, and the values read from it, in the order of the fields.
+/// So the link is as it was when the word was clean, or later (C1).
 struct Place<'g, B: Build> {
     node: &'g Node<B>,
     before: Clean,
@@ -30,46 +33,42 @@ impl<'g, B: Build> Place<'g, B> {
         Self { node, before, side, link: node.follow(side) }
     }
 
-    /// An operation that replaces the link by `new`, when its child's word, if it has one, was
-    /// `old_before`.
+    /// The descriptor that replaces the link by `new`. If the link has a child, the clean word of
+    /// that child was `old_before`.
     fn replaced(&self, new: Link<B>, old_before: Clean) -> Descriptor<B> {
         Descriptor::new((self.node, self.before), self.side, (self.link, old_before), new)
     }
 }
 
-/// Where a descent of an update ended.
+/// The end of an update's descent.
 enum Found<'g, B: Build> {
-    /// At the node with the key, below `pred`.
+    /// The node with the key, below `pred`.
     Node { pred: Place<'g, B>, node: &'g Node<B>, before: Clean },
-    /// At a null link.
+    /// A null link.
     Nothing(Place<'g, B>),
 }
 
-/// Objects made for an operation: a node, a descriptor, and another one for relocations.
+/// The objects that an operation allocates: a node, a descriptor, and a second one for relocations.
 struct Spares<'t, P: Placement, B: Build> {
     node: Spare<'t, Node<B>, P>,
     descriptor: Spare<'t, Descriptor<B>, P>,
     second: Spare<'t, Descriptor<B>, P>,
 }
 
-/// Links for a node that takes the place of the one they are from: null ones are its own (I5).
+/// The links of a node that takes the place of the one with `links`. Its null links are its own
+/// (I5).
 fn adopted<B: Build>(links: [Link<B>; 2]) -> [Link<B>; 2] {
     links.map(|link| if link.is_null() { Link::NONE } else { link })
 }
 
-/// The null link of a node whose child goes, which was claimed when its word was `before`.
-fn emptied<B: Build>(before: Clean) -> Link<B> {
-    if planted(Canary::NullNotCounted) { Link::NONE } else { Link::emptied(before) }
-}
-
 impl<P: Placement, B: Build> Howley<P, B> {
-    /// Descends towards `key` and writes nothing. What it sees may be in the middle of a change; only a
-    /// relocation can mislead it, and then the node where it went right last tells.
+    /// Descends towards `key` and writes nothing. The search may see a change under way. Only a
+    /// relocation can mislead it, and the node where it went right last shows that.
     #[inline(always)]
     pub(super) fn lookup(&self, key: u64, guard: &Guard) -> Option<u64> {
         let mut last_right = self.root();
         let mut link = last_right.children[Side::RIGHT].load();
-        // SAFETY: read from a reachable node under the guard.
+        // SAFETY: I8: the link was read from a node that was reached under the guard.
         while let Some(node) = unsafe { link.node() } {
             if node.key == key {
                 P::saw(|| Node::<B>::NODE.ended(node));
@@ -81,15 +80,13 @@ impl<P: Placement, B: Build> Howley<P, B> {
             link = node.follow(side);
         }
         P::saw(|| [last_right.op_read()]);
-        match last_right.op.load() {
-            // LP(get, absent): the load of the null link. The node is linked, where it was.
-            State::Clean(_) => None,
-            State::Claimed(_) if planted(Canary::RelocationUnseen) => None,
-            State::Claimed(_) => self.lookup_with_care(key, last_right, guard),
+        if may_have_moved(last_right) {
+            return self.lookup_with_care(key, last_right, guard);
         }
+        None // LP(get, absent): the load of the null link; the node is linked at its old place
     }
 
-    /// Goes on with a lookup that has come to a null link, and has met an operation under way.
+    /// Continues a lookup that has come to a null link and has met an operation under way.
     #[cold]
     fn lookup_with_care<'g>(
         &'g self,
@@ -105,14 +102,14 @@ impl<P: Placement, B: Build> Howley<P, B> {
             }
             last_right = self.root();
             let mut link = last_right.children[Side::RIGHT].load();
-            // SAFETY: as in `lookup`.
+            // SAFETY: I8: the link was read from a node that was reached under the guard.
             while let Some(node) = unsafe { link.node() } {
                 if node.key == key {
                     return Some(node.value); // LP(get, found)
                 }
                 let side = Side::of(key, node.key);
-                // A node on its way out does not count: what went wrong with it has gone wrong
-                // before, and shows above.
+                // A leaving node does not count: a relocation that misled the search there came
+                // earlier, and shows at a node above.
                 if side == Side::RIGHT && !matches!(Self::stand(node, key), Stand::Gone) {
                     last_right = node;
                 }
@@ -121,21 +118,24 @@ impl<P: Placement, B: Build> Howley<P, B> {
         }
     }
 
-    /// What has become of the place of `node`, at which a search for the larger `key` has gone right.
+    /// How a search for the larger `key`, which has gone right at `node`, stands there now.
     fn stand(mut node: &Node<B>, key: u64) -> Stand {
         loop {
             let State::Claimed(claim) = node.op.load() else {
                 return Stand::Here;
             };
-            // SAFETY: I8: it was in the word of a node reached under the caller's guard.
+            // SAFETY: I8: the descriptor was in the word of a node that was reached under the
+            // caller's guard.
             let op = unsafe { &*touch(claim.descriptor.as_ptr()) };
             let copy = match claim.flag {
                 CHILDCAS => return Stand::Here,
-                MARK if op.is_copy() && !planted(Canary::CopyNotFollowed) => op.new,
-                MARK if op.is_copy() || planted(Canary::LeavingNodeTrusted) => return Stand::Here,
-                MARK => return Stand::Gone,
+                MARK => match copy_of_marked(op) {
+                    Ok(copy) => copy,
+                    Err(stand) => return stand,
+                },
                 RELOCATE => {
-                    // SAFETY: I8, and a relocation has a second part (I6).
+                    // SAFETY: I6: a relocation has a second part. I8: it is reached through its
+                    // descriptor.
                     let Some(second) =
                         op.second().map(|second| unsafe { &*touch(second.as_ptr()) })
                     else {
@@ -150,14 +150,14 @@ impl<P: Placement, B: Build> Howley<P, B> {
                     op.new
                 }
             };
-            // SAFETY: I8: once the operation has succeeded the copy is the tree's, and it is not
-            // unlinked before the node whose place it takes; our guard is older than that.
+            // SAFETY: I8: once the operation has succeeded, the copy is in the tree, and it is not
+            // unlinked before the node whose place it takes. The caller's guard is older than that.
             let Some(copy) = (unsafe { copy.node() }) else {
                 return Stand::Here;
             };
             match key.cmp(&copy.key) {
                 // LP(get): the last moment before the copy took the node's place, or now: the
-                // successor was still there, and between it and the node was nothing.
+                // successor was still present, and no key was between it and the node.
                 Ordering::Equal => return Stand::Decided(Some(copy.value)),
                 Ordering::Less => return Stand::Decided(None),
                 Ordering::Greater => node = copy,
@@ -165,7 +165,7 @@ impl<P: Placement, B: Build> Howley<P, B> {
         }
     }
 
-    /// Descends towards `key`, helping whatever is under way at a node that it comes to.
+    /// Descends towards `key` and helps the operation at every claimed node that it meets.
     fn find<'g>(&'g self, key: u64, guard: &'g Guard) -> Found<'g, B> {
         'retry: loop {
             let root = self.root();
@@ -178,7 +178,7 @@ impl<P: Placement, B: Build> Howley<P, B> {
             };
             let mut place = Place::at(root, before, Side::RIGHT);
             let mut last_right = (root, before);
-            // SAFETY: read from a reachable node under the guard.
+            // SAFETY: I8: the link was read from a node that was reached under the guard.
             while let Some(node) = unsafe { place.link.node() } {
                 let before = match node.op.load() {
                     State::Clean(before) => before,
@@ -200,14 +200,13 @@ impl<P: Placement, B: Build> Howley<P, B> {
             }
             let (node, before) = last_right;
             P::saw(|| [node.op_read()]);
-            if node.op.is(before) || planted(Canary::RelocationUnseen) {
+            if is_unchanged(node, before) {
                 return Found::Nothing(place);
             }
         }
     }
 
-    /// Brings `key` from the state it is found in to the one `verb` wants, and returns the
-    /// state found.
+    /// Moves `key` from its current state to the one that `verb` wants, and returns the former.
     #[inline]
     pub(super) fn update(
         &self,
@@ -245,7 +244,7 @@ impl<P: Placement, B: Build> Howley<P, B> {
         }
     }
 
-    /// Links a new node where there was none.
+    /// Links a new node at a null link. Returns whether that took effect.
     fn add(
         &self,
         place: &Place<'_, B>,
@@ -264,7 +263,8 @@ impl<P: Placement, B: Build> Howley<P, B> {
         Ok(added)
     }
 
-    /// Lets a node with another value take the place of the one found, children included.
+    /// Replaces the found node by a copy with another value and the same children. Returns whether
+    /// that took effect.
     fn replace(
         &self,
         pred: &Place<'_, B>,
@@ -284,8 +284,8 @@ impl<P: Placement, B: Build> Howley<P, B> {
         Ok(replaced)
     }
 
-    /// Removes the node found: one with a child at most by letting that take its place, one with two by
-    /// relocating its successor.
+    /// Removes the found node. If it has at most one child, the child takes its place; if it has
+    /// two, its successor is relocated. Returns whether that took effect.
     fn remove(
         &self,
         pred: &Place<'_, B>,
@@ -310,7 +310,7 @@ impl<P: Placement, B: Build> Howley<P, B> {
         Ok(removed)
     }
 
-    /// Publishes an operation on one link, and has it done. Whether it has taken effect.
+    /// Publishes an operation on one link and completes it. Returns whether it took effect.
     fn child_cas(
         &self,
         place: &Place<'_, B>,
@@ -332,7 +332,7 @@ impl<P: Placement, B: Build> Howley<P, B> {
     }
 
     /// Removes a node with two children: a copy of its successor takes its place, and the successor
-    /// goes from where it was. Whether it has taken effect.
+    /// leaves its old place. Returns whether that took effect.
     fn relocate(
         &self,
         pred: &Place<'_, B>,
@@ -344,9 +344,9 @@ impl<P: Placement, B: Build> Howley<P, B> {
     ) -> Result<bool, AllocError> {
         let mut parent = Place { node, before, side: Side::RIGHT, link: right };
         let (successor, successor_before) = loop {
-            // SAFETY: read from a reachable node under the guard.
+            // SAFETY: I8: the link was read from a node that was reached under the guard.
             let Some(child) = (unsafe { parent.link.node() }) else {
-                return Ok(false); // `node` has changed, or `right` would have been null
+                return Ok(false); // `right` is not null, so `node` has changed
             };
             let before = match child.op.load() {
                 State::Clean(before) => before,
@@ -362,7 +362,7 @@ impl<P: Placement, B: Build> Howley<P, B> {
             parent = next;
         };
         let is_child = std::ptr::eq(parent.node, node);
-        // The successor leaves its right child behind.
+        // The successor's right child takes its place.
         let after = successor.children[Side::RIGHT].load();
         let links = adopted([left, if is_child { after } else { right }]);
         let copy = spares.node.filled(Node::new(successor.key, successor.value, links), guard)?;
@@ -393,9 +393,9 @@ impl<P: Placement, B: Build> Howley<P, B> {
         }
     }
 
-    /// Does what is left to do for the operation that has claimed a node.
+    /// Completes the operation that has claimed a node.
     fn help(&self, claim: Claim<Descriptor<B>>, guard: &Guard) {
-        if planted(Canary::ClaimedNodeNotHelped) {
+        if is_left_to_owner() {
             return;
         }
         match claim.flag {
@@ -404,25 +404,23 @@ impl<P: Placement, B: Build> Howley<P, B> {
         };
     }
 
-    /// Marks the old child, if there is one, replaces the link, and releases the parent; or, if the
-    /// old child has changed, only releases the parent. Whoever releases it retires what has gone.
-    /// Whether the link was replaced.
+    /// Marks the old child, if there is one, replaces the link, and releases the parent. If the old
+    /// child has changed, it only releases the parent. The thread that releases the parent retires
+    /// the objects that have left. Returns whether the link was replaced.
     fn help_child_cas(&self, descriptor: NonNull<Descriptor<B>>, guard: &Guard) -> bool {
-        // SAFETY: I8: it was in the word of a node reached under the guard.
+        // SAFETY: I8: the descriptor was in the word of a node that was reached under the guard.
         let op = unsafe { &*touch(descriptor.as_ptr()) };
-        // SAFETY: I8: the old child was linked when the parent was claimed, and is not retired before
-        // that is released.
-        let marked = unsafe { op.old.node() }.is_none_or(|old| {
-            op.is_copy() && planted(Canary::UpdateUnmarked)
-                || old.op.claim(op.old_before, Claim::new(MARK, descriptor))
-        });
+        // SAFETY: I8: the old child was linked when the parent was claimed, and is not retired
+        // before the parent is released.
+        let marked = unsafe { op.old.node() }.is_none_or(|old| try_mark(old, op, descriptor));
         if marked {
-            // SAFETY: I8.
+            // SAFETY: I1, I8: the parent was reached through the descriptor, under the guard.
             unsafe { op.replace_link() }; // LP(insert, remove, compare_exchange)
         }
         if Self::release(Claim::new(CHILDCAS, descriptor), op) {
-            // SAFETY: I7: the old child is linked nowhere, no word that can still be reached holds the
-            // descriptor, and no other thread has released the parent (C3).
+            // SAFETY: I7: the old child is unlinked, no word that can still be reached holds the
+            // descriptor, and no other thread has released the parent (C3), so each is retired
+            // once.
             unsafe {
                 if marked && !op.old.is_null() {
                     self.nodes().retire(op.old.node_ptr(), guard);
@@ -433,13 +431,14 @@ impl<P: Placement, B: Build> Howley<P, B> {
         marked
     }
 
-    /// Claims the nodes of a relocation from the top down. If all are as they were, replaces both
-    /// links; else gives up. Then releases what is still there, the first node last; whoever does
-    /// that retires what has gone. Whether the links were replaced.
+    /// Claims the nodes of a relocation from the top down. If all are unchanged, it replaces both
+    /// links; else it gives up. Then it releases the nodes that stay, the first node last. The
+    /// thread that releases this node retires the objects that have left. Returns whether the links
+    /// were replaced.
     ///
-    /// The owner has the successor's parent in hand. Others must not touch it before they have come
-    /// to it themselves, since it may have left the tree before it could be claimed, and before
-    /// their guards (I8).
+    /// The owner passes the successor's parent in `in_hand`. Other threads must not access this
+    /// parent before they have reached it themselves (I8): it may have left the tree before it
+    /// could be claimed, and before their guards.
     fn help_relocate(
         &self,
         descriptor: NonNull<Descriptor<B>>,
@@ -447,7 +446,9 @@ impl<P: Placement, B: Build> Howley<P, B> {
         guard: &Guard,
     ) -> bool {
         let claim = Claim::new(RELOCATE, descriptor);
-        // SAFETY: I8: as in `help_child_cas`; both parts are retired together.
+        // SAFETY: I8: the descriptor was in the word of a node that was reached under the guard.
+        // Its second part is retired with it, and dest is not retired before the parent is
+        // released.
         let (op, second, op2, dest) = unsafe {
             let op = &*touch(descriptor.as_ptr());
             let (Some(second), Some(dest)) = (op.second(), op.old.node()) else {
@@ -459,39 +460,43 @@ impl<P: Placement, B: Build> Howley<P, B> {
         let find = || in_hand.or_else(|| Self::parent_of_successor(dest, op2, guard));
         let (parent, succeeded) = if op.is_ongoing() && dest.op.claim(op.old_before, claim) {
             let parent = find();
-            // As long as nothing is decided the owner has its guard, and this is the node it meant.
+            // While nothing is decided, the owner has its guard, and this is the node it meant
+            // (I8).
             let claimed = parent.is_some_and(|parent| {
                 is_child || op.is_ongoing() && parent.op.claim(op2.before, claim)
             });
             (parent, op.decide(claimed && Self::claim_successor(op2, claim)))
         } else {
-            // Decided, or decided hereby: a node that can not be claimed never will be.
+            // Decided, here or before: a node that cannot be claimed never will be (C1).
             let succeeded = op.decide(false);
             (find(), succeeded)
         };
         if succeeded {
-            // SAFETY: I8.
+            // SAFETY: I1, I8: the parent was reached through the descriptor, under the guard.
             unsafe { op.replace_link() }; // LP(remove)
         }
         if let Some(parent) = parent.filter(|_| !is_child) {
             if succeeded {
-                // Not by the descriptor's own pointer: a late helper's may lead to what was there before.
+                // The descriptor's own pointer may, for a late helper, lead to a node that was at
+                // this address earlier.
                 op2.replace_link_of(parent);
             }
-            // By this call or another one.
+            // Released by this call or another one.
             let _ = parent.op.release(claim, op2.before);
         }
         if !succeeded {
             let _ = dest.op.release(claim, op.old_before);
         }
         if Self::release(claim, op) {
-            // SAFETY: I7: as in `help_child_cas`.
+            // SAFETY: I7: dest and the successor are unlinked if the relocation succeeded, no word
+            // that can still be reached holds the descriptor, and no other thread has released the
+            // parent (C3), so each is retired once.
             unsafe {
                 if succeeded {
                     self.nodes().retire(op.old.node_ptr(), guard);
                     self.nodes().retire(op2.old.node_ptr(), guard);
                 }
-                if succeeded || !planted(Canary::FailedRelocationLeaks) {
+                if ends_second(succeeded) {
                     self.descriptors().retire(second, guard);
                 }
                 self.descriptors().retire(descriptor, guard);
@@ -500,51 +505,52 @@ impl<P: Placement, B: Build> Howley<P, B> {
         succeeded
     }
 
-    /// Comes to the parent of a successor from the node that it succeeds, if it is still there. If it
-    /// is not, it has been claimed by somebody else, or released, and is not claimed again.
+    /// Searches for the parent of a successor, from the node that it succeeds. If the parent is not
+    /// found, others have claimed or released it, and it is not claimed again.
     fn parent_of_successor<'g>(
         dest: &'g Node<B>,
         op2: &Descriptor<B>,
         _guard: &'g Guard,
     ) -> Option<&'g Node<B>> {
-        if planted(Canary::SuccessorsParentTrusted) {
-            // SAFETY: none: that is the mistake.
-            return Some(unsafe { &*touch(op2.parent.as_ptr()) });
+        if let Some(parent) = trusted_parent(op2) {
+            return Some(parent);
         }
         let (mut node, mut side) = (dest, Side::RIGHT);
         while !std::ptr::eq(op2.parent.as_ptr(), node) {
-            // SAFETY: read from a reachable node under the guard.
+            // SAFETY: I8: the link was read from a node that was reached under the guard.
             node = unsafe { node.children[side].load().node() }?;
             side = Side::LEFT;
         }
         Some(node)
     }
 
-    /// Claims the successor, last of all: it is never released.
+    /// Claims the successor, which is the last claim. In a relocation that takes effect it is never
+    /// released.
     fn claim_successor(op2: &Descriptor<B>, claim: Claim<Descriptor<B>>) -> bool {
-        if planted(Canary::SuccessorNotClaimed) {
+        if counts_as_claimed() {
             return true;
         }
-        // SAFETY: I8: its parent is claimed, or was a moment ago: so it is linked, or not yet retired.
+        // SAFETY: I8: the successor's parent is claimed, or was at a moment under the guard: so the
+        // successor is linked, or not yet retired.
         let successor = unsafe { op2.old.node() };
         successor.is_some_and(|successor| successor.op.claim(op2.old_before, claim))
     }
 
-    /// Releases the node claimed first. Whether this call did.
+    /// Releases the node claimed first. Returns whether this call did.
     fn release(claim: Claim<Descriptor<B>>, op: &Descriptor<B>) -> bool {
-        // SAFETY: I8: it is not retired before it is released; if it has been since, then not before a
-        // guard from before.
+        // SAFETY: I8: the parent is not retired before it is released. If it has been retired
+        // since, the caller's guard is older, and the parent is not reclaimed.
         let parent = unsafe { &*touch(op.parent.as_ptr()) };
         parent.op.release(claim, op.before)
     }
 }
 
-/// What has become of the place of a node.
-enum Stand {
-    /// It has not been relocated.
+/// How a search stands at a node where it went right.
+pub(super) enum Stand {
+    /// The node's place has not been relocated.
     Here,
-    /// A relocation there has decided what the search finds.
+    /// A relocation or a copy of the node has decided the result of the search.
     Decided(Option<u64>),
-    /// The node is going, and nothing takes its place.
+    /// The node is leaving, and no copy takes its place.
     Gone,
 }
