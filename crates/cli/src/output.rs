@@ -1,5 +1,5 @@
-//! Where results go. Standard output carries them and nothing else; a reader who has seen enough
-//! (`| head`) is no error. Files are written whole or not at all.
+//! The output of results. Standard output carries results and nothing else. A reader that closes it
+//! early (`| head`) causes no error. Files are written whole or not at all.
 
 use crate::flags::error::Error;
 use crate::progress;
@@ -40,7 +40,8 @@ pub fn csv(header: &[&str], records: impl Iterator<Item = Vec<String>>) -> Resul
     write(&bytes)
 }
 
-/// An empty table with a header, in Markdown: readable as it is, and it can be pasted into a page.
+/// An empty table with a header, in Markdown: it is readable as it is, and can be pasted into a
+/// page.
 pub fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table
@@ -50,7 +51,7 @@ pub fn table(header: &[&str]) -> Table {
     table
 }
 
-/// All at once, so that a failure before leaves nothing half-written.
+/// Writes all bytes at once, so that an earlier failure leaves nothing half-written.
 fn write(bytes: &[u8]) -> Result<(), Error> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
@@ -59,7 +60,7 @@ fn write(bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// The links that lead to a file, at most: as many as Linux follows.
+/// The most links that may lead to a file, as on Linux.
 const LINKS_MAX: usize = 40;
 
 /// A file that is written whole or not at all.
@@ -92,7 +93,7 @@ impl File {
         Ok(output)
     }
 
-    /// That no two are one file.
+    /// Checks that no two of the files are the same.
     pub fn distinct<const N: usize>(files: [&Option<Self>; N]) -> Result<(), Error> {
         let files: Vec<&Self> = files.into_iter().flatten().collect();
         for (at, file) in files.iter().enumerate() {
@@ -104,7 +105,7 @@ impl File {
         Ok(())
     }
 
-    /// Where it will be, whatever way leads there.
+    /// The final path of the file, with links resolved.
     fn place(&self) -> PathBuf {
         let mut path = self.path.clone();
         // A link may lead to what is not there yet.
@@ -119,12 +120,13 @@ impl File {
         }
     }
 
-    /// What keeps it from being written, as a failure of its flag.
+    /// The failure to write the file, as an error of its flag.
     pub fn error(&self, problem: String) -> Error {
         Error::File { flag: self.flag, path: self.path.clone(), problem }
     }
 
-    /// Writes beside it first, then moves; what is no plain file is written to as it is.
+    /// Writes a temporary file beside it and renames that. A target that is not a plain file is
+    /// written directly.
     pub fn write(&self, bytes: &[u8]) -> Result<(), Error> {
         let written =
             if self.is_special() { fs::write(&self.path, bytes) } else { self.replace(bytes) };
@@ -133,7 +135,7 @@ impl File {
         Ok(())
     }
 
-    /// Whether it is there and no plain file, as a pipe is.
+    /// Whether the path exists and is not a plain file, such as a pipe.
     fn is_special(&self) -> bool {
         fs::metadata(&self.path).is_ok_and(|found| !found.is_file())
     }
@@ -148,7 +150,7 @@ impl File {
         written
     }
 
-    /// A file beside it that nobody else has.
+    /// A new file beside it with a name that no other process uses.
     fn beside(&self) -> PathBuf {
         let mut beside = self.place().into_os_string();
         beside.push(format!(".{}.part", std::process::id()));

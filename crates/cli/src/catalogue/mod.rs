@@ -25,17 +25,17 @@ use std::sync::LazyLock;
 
 /// An index of ours, or a peer.
 pub struct Entry {
-    /// As it is named on the command line.
+    /// Its name on the command line.
     pub name: String,
-    /// Where it comes from: the crate and its version for a peer.
+    /// Its origin: the crate and its version.
     pub origin: &'static str,
-    /// Where the algorithm was published; empty if nowhere.
+    /// The publication of the algorithm; empty if there is none.
     pub paper: &'static str,
-    /// The shape.
+    /// Its shape.
     pub topology: &'static str,
-    /// How threads get along.
+    /// How its threads synchronise.
     pub sync: &'static str,
-    /// Which groups, beside `all`, it belongs to.
+    /// The groups that it belongs to, beside `all`.
     pub groups: &'static [&'static str],
     /// The longest byte key it takes, if there is a limit.
     pub max_key_bytes: Option<usize>,
@@ -51,11 +51,12 @@ pub struct Variant {
     /// the variant has none. A peer places its nodes itself, and has constructors for
     /// [`Nodes::Pooled`] alone.
     pub make: fn(Types, Nodes) -> Option<AnyMaker>,
-    /// What it allocates: first what a search passes through. Of a peer nothing is known.
+    /// The objects that it allocates, beginning with those that a search passes through. Empty for
+    /// peers, whose objects are not known.
     pub objects: &'static [NodeLayout],
-    /// What the study found to be amiss with it.
+    /// The oversights that the ATC'18 study found in it.
     pub oversights: &'static [&'static str],
-    /// Whether nothing can be written once it is loaded.
+    /// Whether it takes lookups only after its load.
     pub lookups_only: bool,
     /// Whether `silvics inspect` advises it to users of another variant.
     pub advice: Advice,
@@ -79,7 +80,7 @@ impl Variant {
     }
 }
 
-/// Where an index has its nodes.
+/// The place of an index's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nodes {
     /// In a pool for each kind of object.
@@ -165,7 +166,7 @@ impl Entry {
         self.variants.iter().any(|variant| variant.takes(Types::words(key_type)))
     }
 
-    /// Where its nodes can live, by name. Peers place theirs themselves.
+    /// The names of the places that its nodes can have. A peer places its nodes itself.
     pub fn placements(&self) -> Vec<&'static str> {
         let can_share = self.variants.iter().any(|variant| {
             let types = KeyType::OF_INDEXES.map(Types::words);
@@ -179,7 +180,7 @@ impl Entry {
     }
 }
 
-/// All of them, ours first.
+/// All indexes, those of this library first.
 pub fn all() -> &'static [Entry] {
     static ALL: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         let entries = ours::entries();
@@ -216,7 +217,8 @@ mod tests {
         }
     }
 
-    /// Whether a variant has constructors for a type of keys, which then work and are for this type.
+    /// Whether a variant has constructors for a type of keys. Those that it has must work, and be
+    /// for this type.
     fn makes<K: BenchKey + ?Sized>(variant: &Variant, key: KeyType, nodes: Nodes) -> bool {
         let values = [ValueType::U64, ValueType::Arc];
         let makers = values.map(|value| (variant.make)(Types { key, value }, nodes));

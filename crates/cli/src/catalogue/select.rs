@@ -1,7 +1,7 @@
-//! Which indexes are meant.
+//! The choice of indexes by `--index` and `--variant`.
 //!
-//! What is named must be able to do what is asked; of a group, what cannot is left out, with a
-//! note.
+//! An index that is named must be able to do what is requested. Members of a group that cannot are
+//! left out, with a note.
 
 use crate::catalogue::{self, AnyMaker, Entry, Inspect, Make, Nodes, Variant, Verify};
 use crate::drive::keys::BenchKey;
@@ -17,11 +17,11 @@ use crate::flags::place::Place;
 pub struct Chosen {
     pub entry: &'static Entry,
     pub variant: &'static Variant,
-    /// Whether the variant was asked for.
+    /// Whether the variant was named.
     explicit_variant: bool,
-    /// Whether it was named itself, not its group.
+    /// Whether the index was named itself, rather than its group.
     pub named: bool,
-    /// The mistake to be planted in it.
+    /// The mistake that is planted in it.
     pub canary: Option<Canary>,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Debug for Chosen {
 }
 
 impl Chosen {
-    /// As it was named.
+    /// The name by which it was chosen.
     pub fn name(&self) -> String {
         if let Some(canary) = self.canary {
             format!("{CANARY}{}", canary.name())
@@ -43,14 +43,14 @@ impl Chosen {
         }
     }
 
-    /// Its constructors, in a place, for types of keys and values.
+    /// The constructors of the index for a place and for types of keys and values.
     fn maker(&self, place: Place, types: Types) -> Option<AnyMaker> {
         // A peer places its nodes itself.
         let pooled = place.is_pooled() || self.entry.is_peer();
         (self.variant.make)(types, if pooled { Nodes::Pooled } else { Nodes::Shared })
     }
 
-    /// Its constructor, in a place, for types of keys and values.
+    /// The constructor of the index for a place and for types of keys and values.
     pub fn make<K: BenchKey + ?Sized>(&self, place: Place, types: Types) -> Option<Make<K>> {
         Some(self.maker(place, types)?.keyed()?.subject)
     }
@@ -60,18 +60,18 @@ impl Chosen {
         self.maker(place, Types::words(K::TYPE))?.keyed()?.inspect
     }
 
-    /// The same index in another of its variants, if it has that.
+    /// The index in another variant, if it has one of this name.
     pub fn in_variant(&self, name: &str) -> Option<Self> {
         let variant = self.entry.variants.iter().find(|variant| variant.name == name)?;
         Some(Self { variant, explicit_variant: true, ..*self })
     }
 
-    /// What records its histories, in a place, for a type of keys.
+    /// The function that records and checks histories of the index, for a place and a type of keys.
     pub fn verify(&self, place: Place, key_type: KeyType) -> Option<Verify> {
         self.maker(place, Types::words(key_type))?.verify
     }
 
-    /// Why it cannot make the operations of a mix with keys of a type.
+    /// The reason why it cannot run a mix with keys of a type, if it cannot.
     fn refuses(&self, mix: Mix, key_type: KeyType) -> Option<Error> {
         let index = self.name();
         if self.variant.lookups_only && mix.writes() {
@@ -81,7 +81,7 @@ impl Chosen {
         (!scans).then_some(Error::NoScans { index, key_type, mix })
     }
 
-    /// Whether it can.
+    /// Whether it can run a mix with keys of a type.
     pub fn can(&self, mix: Mix, key_type: KeyType) -> bool {
         self.refuses(mix, key_type).is_none()
     }
@@ -110,7 +110,8 @@ impl Chosen {
     }
 }
 
-/// The indexes a list names, each once. Where no variant is named, it is `variant`, if there is that.
+/// The indexes that a list names, each once. An index without a variant in the list gets `variant`,
+/// if it has that.
 pub fn resolve(text: &str, variant: Option<&str>) -> Result<Vec<Chosen>, Error> {
     let mut chosen: Vec<Chosen> = Vec::new();
     for item in text.split(',') {
@@ -124,7 +125,7 @@ pub fn resolve(text: &str, variant: Option<&str>) -> Result<Vec<Chosen>, Error> 
     Ok(chosen)
 }
 
-/// Reads `--index` for a benchmark; the notes say what was left out.
+/// Reads `--index` for a benchmark. The notes say which members of groups were left out.
 pub fn select(
     text: &str,
     variant: Option<&str>,
@@ -149,7 +150,7 @@ pub fn select(
     if kept.is_empty() {
         return Err(Error::Nothing { indexes: text.into(), why: "can do what is asked" });
     }
-    // Of a group, what cannot scan or write still runs the other mixes.
+    // A member of a group that cannot scan or write still runs the other mixes.
     for candidate in &kept {
         let refused = mixes.iter().filter_map(|&mix| candidate.refuses(mix, types.key));
         notes.extend(refused.map(|error| left_out(&error)));
@@ -253,7 +254,7 @@ fn with_variant(flag: &'static str, entry: &'static Entry, name: &str) -> Result
     Ok(Chosen { entry, variant, explicit_variant: true, named: true, canary: None })
 }
 
-/// What the name of a planted mistake begins with.
+/// The prefix of the names of planted mistakes.
 const CANARY: &str = "canary:";
 
 /// A mistake of `silvics::canary`, where there are any.
@@ -271,7 +272,7 @@ impl Canary {
     }
 }
 
-/// Makes the mistake from now on in all of our indexes, or none.
+/// Plants the mistake in all indexes of this library from now on, or none.
 pub fn plant(canary: Option<Canary>) {
     #[cfg(feature = "canaries")]
     silvics::canary::plant(canary);
@@ -279,7 +280,7 @@ pub fn plant(canary: Option<Canary>) {
     let _: Option<Canary> = canary;
 }
 
-/// The index a mistake belongs to, with that mistake.
+/// The index that a mistake belongs to, with the mistake planted.
 #[cfg(feature = "canaries")]
 fn with_canary(name: &str) -> Result<Chosen, Error> {
     let Some(&canary) = Canary::ALL.iter().find(|canary| canary.name() == name) else {

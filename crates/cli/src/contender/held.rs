@@ -1,4 +1,5 @@
-//! How maps hold the keys and values of a benchmark: as the types that their users would have.
+//! The types by which maps hold keys and values in a benchmark: those that their users would
+//! choose.
 
 use silvics::map::Value;
 use silvics::{AsKey, IndexKey, Key};
@@ -11,21 +12,21 @@ use std::{borrow::Borrow, fmt::Debug};
 pub trait MapKey: Ord + Hash + 'static {
     /// The benchmark's key.
     type Bench: IndexKey + ?Sized;
-    /// As most maps own it.
+    /// The owned key of most maps.
     #[cfg(feature = "peers")]
     type Owned: Ord + Hash + Clone + Debug + Borrow<Self> + Send + Sync + 'static;
-    /// As ours takes it.
+    /// The key type of our map.
     type Ours: Key;
 
-    /// Copies a key.
+    /// Copies a key of the benchmark for a map that owns its keys.
     #[cfg(feature = "peers")]
     fn own(key: <Self::Bench as IndexKey>::Ref<'_>) -> Self::Owned;
-    /// Lends a key of the benchmark.
+    /// Borrows a key of the benchmark in the form that lookups take.
     fn lend<'a>(key: &'a <Self::Bench as IndexKey>::Ref<'_>) -> &'a Self;
-    /// A key that a map owns, for the benchmark.
+    /// Converts a key that a map owns for the benchmark.
     #[cfg(feature = "peers")]
     fn show(key: &Self::Owned) -> <Self::Bench as IndexKey>::Ref<'_>;
-    /// One that our map lends.
+    /// Converts a key that our map returned for the benchmark.
     fn lent(key: <Self::Ours as Key>::Ref<'_>) -> <Self::Bench as IndexKey>::Ref<'_>;
 }
 
@@ -107,7 +108,8 @@ impl MapKey for [u8] {
     }
 }
 
-/// Keys of a benchmark with `--key-type string`: each has been looked at before it begins.
+/// A key of a benchmark with `--key-type string` as text. All keys are checked before the benchmark
+/// begins.
 #[inline(always)]
 fn text(key: &[u8]) -> &str {
     debug_assert!(std::str::from_utf8(key).is_ok());
@@ -141,18 +143,18 @@ impl MapKey for str {
     }
 }
 
-/// What can stand for a key of our map.
+/// A type by which the keys of our map can be looked up.
 pub trait OurKey: MapKey + AsKey<Self::Ours> {}
 impl<K: MapKey + AsKey<Self::Ours> + ?Sized> OurKey for K {}
 
-/// A type of values, that tells the word it was made of.
+/// A type of values. Each value holds the word it was made of.
 pub trait MapValue: Value + Clone {
-    /// Whether all of it is where the map has it.
+    /// Whether the map holds all memory of a value.
     const IS_IN_MAP: bool;
 
-    /// The value for a word.
+    /// Makes the value for a word.
     fn hold(word: u64) -> Self;
-    /// That word.
+    /// The word that the value was made of.
     fn word(&self) -> u64;
 }
 

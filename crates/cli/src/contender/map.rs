@@ -7,7 +7,7 @@ use silvics::{AllocError, Domain, Guard, IndexKey, Key, Map, Options, PoolStats,
 use silvics::{ArtTree, ValueRef};
 use std::ops::Bound::{Included, Unbounded};
 
-/// A map of keys that `K` stands for, and of values of type `V`, over the index that it has by default.
+/// A map with keys that `K` stands for and values of type `V`, over the default index.
 pub struct OurMap<K: OurKey + ?Sized, V: MapValue> {
     map: Map<K::Ours, V>,
     domain: Domain,
@@ -34,7 +34,8 @@ impl<K: OurKey + ?Sized, V: MapValue> Contender for OurMap<K, V> {
         Some(self.domain.pin())
     }
 
-    /// Not where values have memory beside the map's, of which it knows nothing: then the resident set tells, as of peers.
+    /// `None` if values own memory outside the map, which the map does not count. The resident set
+    /// is measured instead, as for peers.
     fn bytes(&self) -> Option<usize> {
         V::IS_IN_MAP.then(|| self.map.bytes())
     }

@@ -1,4 +1,5 @@
-//! What the benchmark drives: an index of ours or a peer, each in its best documented way.
+//! The contenders that the benchmark drives: an index of ours or a peer, each in its best
+//! documented way.
 //!
 //! The measuring loop is generic over [`Contender`], so that every call is a direct one; only the
 //! choice of contender goes through a table.
@@ -20,9 +21,10 @@ use silvics::{AllocError, Guard, IndexKey, PoolStats};
 
 /// A built index under measurement.
 pub trait Contender: Send + Sync + Sized + 'static {
-    /// `u64` or `[u8]`.
+    /// `u64`, `u128` or `[u8]`.
     type Key: IndexKey + ?Sized;
-    /// A thread's way to call it: holds what the library wants held over many calls.
+    /// A thread's session: it holds guards and handles that the library lets its user keep over
+    /// many calls.
     type Session<'a>: Session<Key = Self::Key>
     where
         Self: 'a;
@@ -30,20 +32,20 @@ pub trait Contender: Send + Sync + Sized + 'static {
     /// A session for the calling thread.
     fn session(&self) -> Self::Session<'_>;
 
-    /// A guard under which nothing that it retires is used again, if it can give one.
+    /// A guard that prevents the reuse of retired memory, if the contender has such guards.
     fn hold(&self) -> Option<Guard> {
         None
     }
 
-    /// It has been loaded, and no session is open.
+    /// Called when the contender has been loaded and no session is open.
     fn loaded(&mut self) {}
 
-    /// The bytes it holds from the system, if it can tell exactly.
+    /// The bytes that the contender holds from the system. `None` if it cannot report them exactly.
     fn bytes(&self) -> Option<usize> {
         None
     }
 
-    /// What its pools hold and where, if it has pools of ours.
+    /// The statistics of the contender's pools, if it has pools of this library.
     fn pool_stats(&self) -> Vec<PoolStats> {
         Vec::new()
     }
@@ -57,8 +59,8 @@ pub trait Session {
     /// The value of `key`.
     fn get(&mut self, key: <Self::Key as IndexKey>::Ref<'_>) -> Option<u64>;
 
-    /// Looks up every key of `keys`, writing each one's value to the same place in `values`. One
-    /// by one, unless the library offers more.
+    /// Looks up every key of `keys` and writes its value to the same place in `values`. The default
+    /// makes one lookup after the other.
     #[inline]
     fn get_many(&mut self, keys: &[<Self::Key as IndexKey>::Ref<'_>], values: &mut [Option<u64>]) {
         for (key, value) in keys.iter().zip(values) {
@@ -66,16 +68,17 @@ pub trait Session {
         }
     }
 
-    /// Makes `key` present; whether it was absent. (Put-if-absent where the library has it, else
-    /// upsert: the benchmark derives a key's value from the key, so both leave the same map.)
+    /// Inserts `key` and returns whether it was absent. (It is put-if-absent if the library has
+    /// that, else an upsert. The benchmark derives a key's value from the key, so both leave the
+    /// same map.)
     fn insert(
         &mut self,
         key: <Self::Key as IndexKey>::Ref<'_>,
         value: u64,
     ) -> Result<bool, AllocError>;
 
-    /// Makes every key of `entries` present, in their order, and says of each to the same place in
-    /// `absent` whether it was absent. One by one, unless the library offers more.
+    /// Inserts every key of `entries`, in their order, and writes to the same place in `absent`
+    /// whether the key was absent. The default makes one insert after the other.
     #[inline]
     fn insert_many(
         &mut self,
@@ -88,11 +91,11 @@ pub trait Session {
         Ok(())
     }
 
-    /// Makes `key` absent; whether it was present.
+    /// Removes `key` and returns whether it was present.
     fn remove(&mut self, key: <Self::Key as IndexKey>::Ref<'_>) -> Result<bool, AllocError>;
 
-    /// Visits up to `limit` entries from the first key at or after `from`, ascending; returns how
-    /// many. Only called if the catalogue says that the contender scans.
+    /// Visits up to `limit` entries in ascending order, from the first key at or after `from`, and
+    /// returns their number. It is called only if the catalogue says that the contender scans.
     fn scan(
         &mut self,
         from: <Self::Key as IndexKey>::Ref<'_>,
@@ -100,6 +103,6 @@ pub trait Session {
         visit: &mut impl FnMut(<Self::Key as IndexKey>::Ref<'_>, u64),
     ) -> usize;
 
-    /// Called every 64 operations: unpin and pin again, announce quiescence, or nothing.
+    /// Called every 64 operations: unpins and pins again, announces quiescence, or does nothing.
     fn refresh(&mut self) {}
 }

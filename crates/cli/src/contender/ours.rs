@@ -28,9 +28,9 @@ impl<I, S> Ours<I, S> {
     }
 }
 
-/// How an index scans.
+/// The way in which an index scans.
 pub trait ScanBy<I: Lookup>: 'static {
-    /// Whether it does.
+    /// Whether the index scans at all.
     const SCANS: bool;
 
     /// See [`Session::scan`].
@@ -42,14 +42,14 @@ pub trait ScanBy<I: Lookup>: 'static {
     ) -> usize;
 }
 
-/// How histories of an index are recorded and checked: with its type erased, so that this is
-/// compiled once for all indexes that scan alike.
+/// Records histories of an index and checks them. The type of the index is erased, so that the code
+/// is compiled once for all indexes that scan alike.
 pub trait Recorded<I>: 'static {
     /// See [`verify`].
     fn verify(plan: &verify::Plan, clock: &Clock) -> verify::Report;
 }
 
-/// Not at all: the catalogue says so, and nothing calls it.
+/// The index does not scan. The catalogue says so, and no scan is requested.
 pub struct NoScans;
 
 impl<I: Lookup> ScanBy<I> for NoScans {
@@ -71,7 +71,7 @@ impl<I: Create + Batches + Check + Lookup<Key: TestKey> + 'static> Recorded<I> f
     }
 }
 
-/// By [`OrderedScan::range`].
+/// The index scans by [`OrderedScan::range`].
 pub struct ByRange;
 
 impl<I: Create + Batches + Check + OrderedScan<Key: TestKey> + 'static> Recorded<I> for ByRange {
@@ -124,7 +124,7 @@ impl<I: Batches + 'static, S: ScanBy<I>> Contender for Ours<I, S> {
 /// A thread's session: the index pinned.
 pub struct OursSession<'a, I: Batches, S> {
     pinned: Pinned<'a, I>,
-    /// Room for what a batch of upserts replaces.
+    /// A buffer for the values that a batch of upserts replaces.
     replaced: Vec<Option<u64>>,
     scans: PhantomData<fn() -> S>,
 }
@@ -187,13 +187,13 @@ impl<I: Batches, S: ScanBy<I>> Session for OursSession<'_, I, S> {
     }
 }
 
-/// `occ-avl-2:unsafe`: a tree that is frozen when it has been loaded.
+/// `occ-avl-2:unsafe`: a tree that is frozen after its load.
 pub enum Freezing<P: Placement> {
-    /// It is being loaded.
+    /// The tree is being loaded.
     Open(BronsonTree<P, Restarting2>),
-    /// It takes lookups only.
+    /// The tree is frozen: it takes lookups only.
     Frozen(FrozenTree<P, Restarting2>),
-    /// It is changing hands.
+    /// The state while `loaded` freezes the tree.
     Between,
 }
 
@@ -249,9 +249,9 @@ impl<P: Placement> Contender for Freezing<P> {
 
 /// A thread's session with [`Freezing`].
 pub enum FreezingSession<'a, P: Placement> {
-    /// While it is loaded.
+    /// The session during the load.
     Open(Pinned<'a, BronsonTree<P, Restarting2>>),
-    /// Afterwards.
+    /// The session after the load.
     Frozen(&'a FrozenTree<P, Restarting2>),
 }
 

@@ -13,18 +13,18 @@ use std::path::Path;
 /// The value of a key follows from the key, so that every hit can be checked. A key's *weight*
 /// stands for it in sums of keys.
 pub trait BenchKey: IndexKey {
-    /// Which it is, to an index.
+    /// The key type that an index is asked for.
     const TYPE: KeyType;
-    /// What turns positions into keys.
+    /// The key space, which maps positions to keys.
     type Space: Send + Sync + 'static;
 
     /// The generated key space of a distribution.
     fn generate(dist: Dist, len: usize, key_type: KeyType) -> Self::Space;
-    /// The first key of a space that is no text, if there is one, counted from 1.
+    /// The number, from 1, of the first key of a space that is not UTF-8, if there is one.
     fn first_binary(space: &Self::Space) -> Option<usize>;
-    /// That of a file. A file of lines has byte strings.
+    /// Reads the key space in a file. A file of lines has byte strings.
     fn read(path: &Path, format: Format) -> Result<KeyFile<Self::Space>, KeyFileError>;
-    /// How many keys a space has.
+    /// The number of keys of a space.
     fn len(space: &Self::Space) -> usize;
     /// The longest key of a space, if lengths differ.
     fn longest(space: &Self::Space) -> Option<Longest>;
@@ -33,20 +33,20 @@ pub trait BenchKey: IndexKey {
     fn key(space: &Self::Space, position: u32) -> Self::Ref<'_>;
     /// The value of the key at a position.
     fn value(space: &Self::Space, position: u32) -> u64;
-    /// Both.
+    /// The key at a position, and its value.
     fn entry(space: &Self::Space, position: u32) -> (Self::Ref<'_>, u64);
     /// The weight of the key at a position.
     fn weight(space: &Self::Space, position: u32) -> u64;
-    /// Brings what the three functions above read nearer.
+    /// Prefetches the memory that `key`, `value` and `weight` read for a position.
     fn prefetch(space: &Self::Space, position: u32);
 
-    /// The least key of all.
+    /// The least key that the type has.
     const LEAST: Self::Ref<'static>;
     /// The value of a key.
     fn value_of(key: Self::Ref<'_>) -> u64;
     /// The weight of a key.
     fn weight_of(key: Self::Ref<'_>) -> u64;
-    /// Reads the key, as cheaply as can be: what a program that scans does at least.
+    /// Reads the key as cheaply as possible: the least that a program does with the keys of a scan.
     fn glance(key: Self::Ref<'_>) -> u64;
 }
 
@@ -114,8 +114,8 @@ impl BenchKey for u64 {
     }
 }
 
-/// The keys are [`WideKeys`]: 128-bit numbers that keep the order of words, of which both halves
-/// matter.
+/// The keys are [`WideKeys`]: 128-bit numbers in the order of the words they are made of. Telling
+/// two keys apart can need either half.
 impl BenchKey for u128 {
     const TYPE: KeyType = KeyType::U128;
     type Space = WideKeys;

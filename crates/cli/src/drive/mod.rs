@@ -1,9 +1,9 @@
-//! What makes an index work: it is loaded, measured and checked here, for every verb.
+//! Loads, measures and checks indexes, for every verb.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `keys` | the key types, and the key spaces that positions are turned into keys by |
-//! | `run` | what a run is told to do, and what comes of it |
+//! | `keys` | the key types, and the key spaces that map positions to keys |
+//! | `run` | the parameters of a run, its tally, the ledger, and failures |
 //! | `subject` | one contender under measurement: threads, clocks, loads, runs and checks |
 //! | `worker` | the loops that are measured, monomorphic for each contender |
 //! | `inspected` | an index whose reads are recorded, for `silvics inspect` |

@@ -1,4 +1,4 @@
-//! What a run is told to do, and what comes of it: operations, the ledger they are booked in, and
+//! The parameters of a run, its tally of operations, the ledger that tallies are booked in, and
 //! failures.
 
 use crate::flags::error::Error;
@@ -6,7 +6,7 @@ use silvics::AllocError;
 use silvics_workload::{Mix, Window};
 use std::time::Duration;
 
-/// What is measured in one run.
+/// The parameters of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunSpec {
     pub mix: Mix,
@@ -14,16 +14,16 @@ pub struct RunSpec {
     pub scan_length: usize,
     pub threads: usize,
     pub time: Duration,
-    /// Runs of the same number make the same operations.
+    /// The number of the run: runs with equal numbers make the same operations.
     pub number: u64,
-    /// Where `latest` goes on.
+    /// The window of `latest` at the start of the run.
     pub window: Window,
 }
 
-/// What a thread did.
+/// The operations of a thread, and their results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Operations; a scan is one.
+    /// Operations. A scan counts as one.
     pub ops: u64,
     /// Lookups.
     pub lookups: u64,
@@ -40,7 +40,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds another thread's.
+    /// Adds the tally of another thread.
     pub fn add(&mut self, other: &Self) {
         self.ops += other.ops;
         self.lookups += other.lookups;
@@ -52,29 +52,29 @@ impl Tally {
     }
 }
 
-/// What must be in an index.
+/// The content that an index must have: the number of its keys and the sum of their weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// How many keys.
+    /// The number of keys.
     pub keys: i64,
     /// The sum of their weights, modulo 2^64.
     pub weight: u64,
 }
 
 impl Ledger {
-    /// Books what a run did.
+    /// Adds the tally of a run.
     pub fn book(&mut self, tally: &Tally) {
         self.keys += tally.inserted as i64 - tally.removed as i64;
         self.weight = self.weight.wrapping_add(tally.weight);
     }
 }
 
-/// Why a load, a run or a check has no outcome.
+/// The reason why a load, a run or a check has no outcome.
 #[derive(Debug)]
 pub enum Failure {
-    /// The user interrupted it.
+    /// The user interrupted the command.
     Interrupted,
-    /// Memory ran out after so many inserts.
+    /// An allocation failed after `done` inserts.
     Alloc { error: AllocError, done: usize },
     /// A check failed.
     Wrong(String),
@@ -83,7 +83,8 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The error of an index of this name; a load that ran out of memory says no more than that it did.
+    /// The error for an index of this name. After a failed load it does not say how many keys were
+    /// inserted.
     pub fn of(self, name: &str) -> Error {
         let index = name.to_owned();
         match self {

@@ -23,7 +23,7 @@ pub struct Interval {
 const WANTED: f64 = 0.95;
 
 impl Interval {
-    /// Of at least one sample, in any order.
+    /// The interval of samples in any order. `None` if there are no samples.
     pub fn of(samples: &[f64]) -> Option<Self> {
         let mut sorted = samples.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);

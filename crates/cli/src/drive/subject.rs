@@ -30,45 +30,46 @@ use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-/// The keys of one experiment, the same for all contenders.
+/// The keys of one experiment; all contenders share them.
 pub struct Traffic<K: BenchKey + ?Sized> {
-    /// What turns positions into keys.
+    /// The key space, which maps positions to keys.
     pub space: K::Space,
-    /// What chooses positions.
+    /// The distribution, which chooses positions.
     pub choice: Choice,
 }
 
-/// Whether what a load retires may be used again before it ends.
+/// Whether memory that a load retires may be reused before the load ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
     Yes,
-    /// As in the ATC'18 study, whose trees never freed anything.
+    /// It may not, as in the ATC'18 study, whose trees never freed memory.
     No,
 }
 
 /// A change of an index, at a position of its key space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The key is there.
+    /// Removes a key that is present.
     Remove(u32),
-    /// It is not.
+    /// Inserts a key that is absent.
     Insert(u32),
 }
 
-/// What a run, or a load, came to.
+/// The outcome of a run or of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// All threads together.
+    /// The sum over all threads.
     pub tally: Tally,
-    /// From the first start to the last end.
+    /// The time from the first thread's start to the last thread's end.
     pub seconds: f64,
-    /// Processor time of the threads, on average. `None` where the system does not tell.
+    /// The mean processor time of the threads. `None` if the system does not report it.
     pub cpu_seconds: Option<f64>,
-    /// The same over their wall time: below 1 where they waited, or something else took the cores.
+    /// The processor time of the threads over their wall time. It is below 1 if threads waited or
+    /// if other programs took the cores.
     pub cpu_share: Option<f64>,
-    /// What was counted, if that was asked for.
+    /// The events that were counted, if counting was requested.
     pub counts: Option<Counts>,
-    /// Where `latest` has come to.
+    /// The window of `latest` at the end.
     pub window: Window,
 }
 
@@ -78,15 +79,15 @@ impl Outcome {
         self.tally.ops as f64 / self.seconds / 1e6
     }
 
-    /// Million operations per second of processor time. On a busy machine that is nearer to what
-    /// an idle one would give; but time spent waiting for a lock does not count.
+    /// Million operations per second of processor time. On a busy machine this figure is closer to
+    /// the throughput of an idle machine, but time spent waiting for a lock does not count.
     pub fn cpu_mops(&self) -> Option<f64> {
         let seconds = self.cpu_seconds.filter(|&seconds| seconds > 0.0)?;
         Some(self.tally.ops as f64 / seconds / 1e6)
     }
 }
 
-/// What runs counted, with their operations.
+/// The counts of each run that counted events, with the number of its operations.
 pub fn counted(outcomes: &[Outcome]) -> impl Iterator<Item = (Counts, u64)> {
     outcomes.iter().filter_map(|outcome| Some((outcome.counts?, outcome.tally.ops)))
 }
@@ -97,12 +98,13 @@ pub struct Crew {
     cores: Vec<CoreId>,
     /// Threads that load and check.
     pub threads: usize,
-    /// What is read around each run.
+    /// The counters that are read around each run.
     pub counters: Option<Arc<Counters>>,
 }
 
 impl Crew {
-    /// All cores this process may use; loads and checks use as many threads.
+    /// A crew on all cores that this process may use, with one thread per core for loads and
+    /// checks.
     pub fn new() -> Self {
         let cores = core_affinity::get_core_ids().unwrap_or_default();
         let threads = match cores.len() {
@@ -112,13 +114,13 @@ impl Crew {
         Self { cores, threads, counters: None }
     }
 
-    /// The same, whose runs are counted if that is `wanted`.
+    /// Counts events during runs if `wanted`.
     pub fn counting(self, wanted: bool) -> Self {
         let counters = wanted.then(|| Arc::new(Counters::of_this_system()));
         Self { counters, ..self }
     }
 
-    /// Runs `work` on pinned threads, and `meanwhile` on this one.
+    /// Runs `work` on pinned threads, and `meanwhile` on the calling thread.
     fn work<T: Send>(
         &self,
         threads: usize,
@@ -144,7 +146,8 @@ impl Crew {
         })
     }
 
-    /// Runs `work` on threads that start together and gives each the flag that ends the run.
+    /// Runs `work` on threads that start together. Each thread gets the gate, with the flag that
+    /// ends the run.
     fn timed(
         &self,
         threads: usize,
@@ -173,7 +176,7 @@ impl Default for Crew {
     }
 }
 
-/// Where threads wait for one another, and where they see that it is time to end.
+/// A gate at which threads wait for one another, with the flag that ends their run.
 struct Gate {
     awaited: AtomicUsize,
     stop: AtomicBool,
@@ -184,7 +187,7 @@ impl Gate {
         Self { awaited: AtomicUsize::new(threads + 1), stop: AtomicBool::new(false) }
     }
 
-    /// Waits until everybody is here.
+    /// Waits until all threads have arrived.
     fn pass(&self) {
         self.awaited.fetch_sub(1, Ordering::AcqRel);
         let mut turns = 0_u32;
@@ -198,9 +201,9 @@ impl Gate {
         }
     }
 
-    /// Lets the waiting threads pass when the last has come.
+    /// Lets the waiting threads pass when the last one has arrived.
     fn open(&self) {
-        // The last to come opens: the threads, not this one, should see it first.
+        // The calling thread opens the gate last, so that the workers see it open first.
         while self.awaited.load(Ordering::Acquire) > 1 {
             thread::yield_now();
         }
@@ -212,7 +215,7 @@ impl Gate {
         let end = Instant::now() + time;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            // Relaxed, here and in the workers: the flag carries nothing but itself.
+            // Relaxed, here and in the workers: the flag publishes no other data.
             if left.is_zero() || interrupt::pending() || self.stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -272,7 +275,8 @@ fn thread_cpu_time() -> Option<Duration> {
     None
 }
 
-/// Times `work` on this thread, from when all threads are there, and counts what it does.
+/// Times `work` on the calling thread from the moment when all threads have arrived, and counts its
+/// events.
 fn lap(
     gate: &Gate,
     counters: Option<&Counters>,
@@ -298,17 +302,17 @@ fn lap(
     })
 }
 
-/// A contender under measurement. Its own are the loops that are measured ([`Loops`]); what makes
-/// threads and checks answers is the same code for all.
+/// A contender under measurement. Only the measured loops ([`Loops`]) are compiled for each
+/// contender; all contenders share the code that starts threads and checks answers.
 pub struct Subject<K: BenchKey + ?Sized>(Box<dyn Loops<K>>);
 
 impl<K: BenchKey + ?Sized> Subject<K> {
-    /// Puts a contender to the test.
+    /// Wraps a contender.
     pub fn of(contender: impl Contender<Key = K>) -> Self {
         Self(Box::new(Driven(contender)))
     }
 
-    /// Loads the keys that are present at the start. Once.
+    /// Loads the keys that are present at the start. It must be called once.
     pub fn load(
         &mut self,
         traffic: &Traffic<K>,
@@ -327,7 +331,7 @@ impl<K: BenchKey + ?Sized> Subject<K> {
         });
         drop(held);
         self.0.loaded();
-        // One thread tells of its failure; the report is about all.
+        // The failure comes from one thread; the error counts the inserts of all threads.
         result.map_err(|failure| match failure {
             Failure::Alloc { error, .. } => {
                 Failure::Alloc { error, done: done.load(Ordering::Relaxed) }
@@ -336,7 +340,7 @@ impl<K: BenchKey + ?Sized> Subject<K> {
         })
     }
 
-    /// The same by this thread alone, which does something `between` any two inserts.
+    /// Loads the keys on the calling thread alone, and calls `between` after each insert.
     pub fn load_between(
         &mut self,
         traffic: &Traffic<K>,
@@ -356,7 +360,7 @@ impl<K: BenchKey + ?Sized> Subject<K> {
         Ok(())
     }
 
-    /// Makes changes, on this thread alone.
+    /// Makes changes on the calling thread alone.
     pub fn change(
         &self,
         space: &K::Space,
@@ -375,7 +379,7 @@ impl<K: BenchKey + ?Sized> Subject<K> {
         Ok(())
     }
 
-    /// Makes one run.
+    /// Runs the operations of a mix for the given time.
     pub fn run(
         &self,
         traffic: &Traffic<K>,
@@ -395,7 +399,8 @@ impl<K: BenchKey + ?Sized> Subject<K> {
         Ok(outcome)
     }
 
-    /// Checks what is in it against the ledger, while nobody writes. `scans` says whether it can.
+    /// Checks the content against the ledger. No thread may write meanwhile. `scans` says whether
+    /// the contender can scan.
     pub fn verify(
         &self,
         traffic: &Traffic<K>,
@@ -412,7 +417,8 @@ impl<K: BenchKey + ?Sized> Subject<K> {
         }
         compare(ledger, looked_up, "lookups of every key")?;
         if scans {
-            // From the least key there is: some peers look for a long time for what is before it.
+            // Scans begin at the least key present, because some peers search long for a key before
+            // it.
             let from = least.unwrap_or_else(|| K::to_owned(K::shorten(K::LEAST)));
             let scan = |_| worker::scan_all(&mut *self.0.calls(), from.clone());
             for tally in crew.work(1, scan, || {})? {

@@ -16,7 +16,8 @@ pub(super) struct Driven<C>(pub(super) C);
 
 /// One thread's share of what is measured, and the calls that are not.
 pub(super) trait Loops<K: BenchKey + ?Sized>: Send + Sync {
-    /// Inserts the keys of a part. What was done counts even if not all could be.
+    /// Inserts the keys of a part. The tally counts the inserts that succeeded, also if a later one
+    /// fails.
     fn load(
         &self,
         space: &K::Space,
@@ -199,7 +200,8 @@ fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
             K::prefetch(space, position);
         }
         let made = if spec.batch == 1 {
-            // Made beforehand: the fewer instructions there are between them, the more calls a processor has under way.
+            // The entries are made in advance. With fewer instructions between calls, a processor
+            // overlaps more of them.
             drawn.clear();
             drawn.extend(block.positions().iter().map(|&position| K::entry(space, position)));
             let mut ops = block.iter().zip(&drawn);
@@ -224,9 +226,9 @@ struct Driver<'a, K: BenchKey + ?Sized, S> {
     tally: Tally,
     scan_length: usize,
     scans: u32,
-    /// What scans read, summed up so that it must be read.
+    /// The sum of what scans read. It forces each entry to be read.
     read: u64,
-    /// The last answer that was wrong, and the bits by which any was.
+    /// The last wrong answer, and the bits in which any answer was wrong.
     wrong: (u32, u64),
     differs: u64,
     keys: Vec<K::Ref<'a>>,
@@ -285,8 +287,9 @@ impl<'a, K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'a, K, S> {
         self.tally.inserted += 1;
     }
 
-    /// Counts a lookup's answer, and remembers it if it is wrong. Without a branch on whether there is one, which is the
-    /// index's to have or to avoid: processors guess it wrong half the time, and begin the next lookups anew.
+    /// Counts a lookup's answer, and remembers it if it is wrong. It has no branch on whether the
+    /// key was found: processors predict that branch wrongly half of the time, and each wrong
+    /// prediction discards the lookups that have begun.
     #[inline(always)]
     fn look(&mut self, found: Option<u64>, position: u32, expected: u64) {
         let value = found.unwrap_or(expected);

@@ -1,4 +1,4 @@
-//! What can go wrong, each in one sentence with the flag, the value and the remedy.
+//! All errors of the command. Each is one sentence with the flag, the value and the remedy.
 
 use crate::flags::types::KeyType;
 use crate::flags::units::Bytes;
@@ -10,36 +10,36 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Why the command failed.
+/// The reason why the command failed.
 #[derive(Debug)]
 pub enum Error {
-    /// A flag's value makes no sense. The problem goes on after the flag's name.
+    /// A flag has a wrong value. The problem continues the sentence that the flag's name begins.
     Value { flag: &'static str, problem: String },
     /// Two flags that exclude each other.
     Conflict { flag: &'static str, other: &'static str, remedy: &'static str },
     /// A key file that cannot be used.
     KeyFile { path: PathBuf, error: KeyFileError },
-    /// A key file out of order, where order is needed.
+    /// A key file that is not in ascending order, for a distribution that needs the order.
     Unsorted {
         path: PathBuf,
         dist: Dist,
-        /// The first key, counted from 1, that is less than the one before.
+        /// The number, from 1, of the first key that is less than the one before it.
         at: usize,
     },
-    /// A key that is no text, where text is asked for.
+    /// A key that is not UTF-8, for `--key-type string`.
     Binary {
-        /// The first one, counted from 1.
+        /// The number, from 1, of the first such key.
         at: usize,
     },
     /// An index that does not take the type of keys.
     KeyType { index: String, key_type: KeyType },
-    /// An index whose values are words, where others are asked for.
+    /// An index whose values are words, with another `--value-type`.
     ValueType { index: String },
     /// An index that cannot scan, in a mix with scans.
     NoScans { index: String, key_type: KeyType, mix: Mix },
     /// An index that takes lookups only, and a mix with writes.
     LookupsOnly { index: String, mix: Mix },
-    /// A key an index cannot take.
+    /// A key that is too long for an index.
     KeyTooLong { index: String, bytes: usize, line: Option<usize>, limit: usize },
     /// Nothing is left to run.
     Nothing { indexes: String, why: &'static str },
@@ -49,16 +49,16 @@ pub enum Error {
         limit: usize,
         done: usize,
         keys: usize,
-        /// During the load, or by inserts later.
+        /// Whether it happened during the load rather than by later inserts.
         loading: bool,
     },
-    /// Memory could not be had for another reason.
+    /// An allocation failed for another reason.
     Alloc { index: String, error: AllocError },
-    /// Memory could not be had while histories were recorded.
+    /// An allocation failed while histories were recorded.
     Exhausted { index: String, problem: String },
     /// An index gave a wrong answer.
     Wrong { index: String, what: String },
-    /// The user interrupted what gives no result unless it is finished.
+    /// The user interrupted a command that has no partial result.
     Interrupted,
     /// A thread that drove an index panicked.
     Panicked { index: String },
@@ -69,13 +69,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// A value that makes no sense.
+    /// The error for a wrong value of a flag.
     pub fn value(flag: &'static str, problem: impl fmt::Display) -> Self {
         let problem = problem.to_string();
         Self::Value { flag, problem }
     }
 
-    /// 2 for bad input, 1 for what is not the caller's doing.
+    /// The exit code: 2 for wrong input, 1 for failures that the caller did not cause.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Wrong { .. } | Self::Panicked { .. } | Self::Output(_) => ExitCode::from(1),

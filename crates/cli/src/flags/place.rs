@@ -1,4 +1,4 @@
-//! Where the nodes of our indexes live, as the command line names it.
+//! The places of our indexes' nodes, as the command line names them.
 
 use crate::flags::args::PlaceArgs;
 use crate::flags::error::Error;
@@ -10,12 +10,12 @@ use silvics_layout::{Among, PageSize, Slot};
 use std::alloc::Layout;
 use std::sync::Arc;
 
-/// Where the nodes of our indexes live.
+/// The place of an index's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Pools on these pages, laid out like this.
     Pooled(Pages, Tuning),
-    /// The global allocator, on whatever pages it has.
+    /// The global allocator, on the pages that it uses.
     Shared,
     /// A size-class heap of the index's own, on these pages.
     SizeClass(Pages),
@@ -23,7 +23,7 @@ pub enum Place {
     Allocator(&'static str),
 }
 
-/// An allocator's name, and what makes a heap of it.
+/// An allocator's name, and a function that makes a heap of it.
 type Allocator = (&'static str, fn() -> Arc<dyn Heap>);
 
 /// The allocators that this command was built with.
@@ -38,7 +38,7 @@ const ALLOCATORS: &[Allocator] = &[
     ("tcmalloc", || Arc::new(silvics_pool::Tcmalloc)),
 ];
 
-/// The allocators it could have been built with, and the feature each needs.
+/// The allocators that the command can be built with, and the feature that each needs.
 const FEATURES: [(&str, &str); 4] = [
     ("jemalloc", "jemalloc"),
     ("segregated-jemalloc", "jemalloc"),
@@ -76,7 +76,7 @@ impl Place {
         matches!(self, Self::Pooled(..))
     }
 
-    /// How an index is set up that lives there.
+    /// The options of an index in this place.
     pub fn options(self, memory_limit: Option<usize>) -> Options {
         let (pages, tuning) = match self {
             Self::Pooled(pages, tuning) => (pages, tuning),
@@ -86,8 +86,8 @@ impl Place {
         Options { pages, memory_limit, tuning, heap: self.heap(), ..Options::default() }
     }
 
-    /// The bytes it takes for an object of so many, 8-byte aligned, if that is known: of an index, or of the
-    /// program around one.
+    /// The bytes that the place takes for an 8-byte aligned object, of the index or of the program
+    /// around it. `None` if they are not known.
     pub fn bytes_for(self, of_index: bool, bytes: usize) -> Option<usize> {
         let layout = Layout::from_size_align(bytes, 8).ok()?;
         match (self, self.heap()) {
@@ -95,20 +95,20 @@ impl Place {
                 Some(bytes.next_multiple_of(tuning.slot_alignment()))
             }
             (_, Some(heap)) => Some(heap.bytes(layout)),
-            // Beside pools the program is where it always is.
+            // The program around an index with pools uses the global allocator.
             (Self::Pooled(..) | Self::Shared | Self::Allocator(_) | Self::SizeClass(_), None) => {
                 alloc::bytes_for(layout)
             }
         }
     }
 
-    /// Whether objects lie where their size or kind says: not in an allocator without classes, which puts them
-    /// where it finds room.
+    /// Whether an object's size or kind decides where it lies. This is not so in an allocator
+    /// without size classes, which uses any free room.
     pub fn has_classes(self) -> bool {
         self != Self::Shared || alloc::among() == Among::Size
     }
 
-    /// Where it puts such an object, as far as is known.
+    /// The place of an object of this size, as far as it is known.
     pub fn slot(self, of_index: bool, bytes: usize) -> Slot {
         let among = match self {
             Self::Pooled(..) if of_index => Among::Kind,
@@ -119,7 +119,7 @@ impl Place {
         Slot { bytes: self.bytes_for(of_index, bytes).unwrap_or(bytes.max(1)), among }
     }
 
-    /// The pages it is on, if the system gives what is asked for.
+    /// The size of its pages, if the system provides what is requested.
     pub fn page_size(self) -> PageSize {
         match self {
             Self::Pooled(pages, _) | Self::SizeClass(pages) if pages != Pages::Small => {
@@ -129,7 +129,7 @@ impl Place {
         }
     }
 
-    /// A new heap for it, if it has one.
+    /// A new heap for the place, if it needs one.
     fn heap(self) -> Option<Arc<dyn Heap>> {
         match self {
             Self::Pooled(..) | Self::Shared => None,
@@ -142,10 +142,10 @@ impl Place {
     }
 }
 
-/// The pages of whoever does not ask for any.
+/// The name of the pages that an allocator uses without a request for others.
 pub const SYSTEM_PAGES: &str = "system";
 
-/// Reads the flags of places where there may be one.
+/// Reads the flags of places for a verb that takes one place.
 pub fn read_one(args: &PlaceArgs) -> Result<Place, Error> {
     let places = read(args)?;
     if let [place] = places[..] {
@@ -156,7 +156,7 @@ pub fn read_one(args: &PlaceArgs) -> Result<Place, Error> {
     Err(Error::value("--placement", problem))
 }
 
-/// Reads the flags of places.
+/// Reads the flags of places for a verb that takes several.
 pub fn read(args: &PlaceArgs) -> Result<Vec<Place>, Error> {
     let tuning = tuning(args)?;
     if tuning != Tuning::default() && !args.placement.split(',').any(|place| place == "pooled") {
@@ -167,7 +167,7 @@ pub fn read(args: &PlaceArgs) -> Result<Vec<Place>, Error> {
     of(&args.placement, &args.pages, tuning)
 }
 
-/// Reads `--placement` and `--pages`, for pools laid out like this.
+/// Reads `--placement` and `--pages`. Pools get the given tuning.
 pub fn of(placement: &str, pages: &str, tuning: Tuning) -> Result<Vec<Place>, Error> {
     let pages = list("--pages", pages, |text| match text {
         "4k" => Ok(Pages::Small),
@@ -175,7 +175,7 @@ pub fn of(placement: &str, pages: &str, tuning: Tuning) -> Result<Vec<Place>, Er
         "hugetlb" => Ok(Pages::HugeTlb),
         _ => Err(format!("`{text}` are no pages: choose 4k, thp or hugetlb")),
     })?;
-    // An allocator has the pages it has: one cell, whatever pages pools have.
+    // An allocator uses its own pages, so it counts once, however many `--pages` are named.
     let places = list("--placement", placement, |text| match text {
         "pooled" => Ok(pages.iter().map(|pages| Place::Pooled(*pages, tuning)).collect()),
         "shared" => Ok(vec![Place::Shared]),

@@ -1,4 +1,4 @@
-//! Where keys come from: a distribution, or a file.
+//! The source of keys: a distribution, or a file.
 
 use crate::drive::keys::BenchKey;
 use crate::flags::args::KeyFileArgs;
@@ -18,19 +18,19 @@ pub struct KeySource {
     format: Format,
 }
 
-/// What it was, for reports.
+/// The facts about a key file in reports.
 #[derive(Clone, Debug, Serialize)]
 pub struct KeyFileConfig {
     pub path: String,
     pub format: &'static str,
-    /// Distinct keys.
+    /// The number of distinct keys.
     pub keys: usize,
     pub duplicates_dropped: usize,
 }
 
 impl KeySource {
-    /// Reads `--key-file` and `--key-format`; none if keys are generated. `counted` says whether `--keys` is there,
-    /// and `dists` are those that `--dist` names.
+    /// Reads `--key-file` and `--key-format`. `None` if keys are generated. `counted` says whether
+    /// `--keys` is given, and `dists` are the distributions that `--dist` names.
     pub fn new(args: &KeyFileArgs, counted: bool, dists: &[Dist]) -> Result<Option<Self>, Error> {
         let Some(path) = &args.file else {
             if args.format.is_some() {
@@ -58,7 +58,7 @@ impl KeySource {
         Ok(Some(Self { path: path.clone(), format }))
     }
 
-    /// Reads the file, for these distributions, and says what was dropped.
+    /// Reads the file for these distributions, and reports dropped duplicates.
     pub fn read<K: BenchKey + ?Sized>(
         &self,
         dists: &[Dist],

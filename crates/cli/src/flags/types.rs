@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A type of keys, as the command line names it.
+/// A type of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyType {
     /// 64-bit words.
@@ -40,7 +40,7 @@ impl KeyType {
         }
     }
 
-    /// Reads the name of one that indexes have.
+    /// Reads the name of a type that indexes take.
     pub fn of_indexes(text: &str) -> Result<Self, String> {
         match Self::parse(text) {
             Ok(Self::String) => {
@@ -63,12 +63,12 @@ impl fmt::Display for KeyType {
     }
 }
 
-/// A type of values, as the command line names it.
+/// A type of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueType {
     /// 64-bit words.
     U64,
-    /// Reference-counted bytes: `Arc<[u8]>`, of maps alone.
+    /// Reference-counted bytes, `Arc<[u8]>`. Only maps hold them.
     Arc,
 }
 
@@ -91,7 +91,7 @@ impl ValueType {
     }
 }
 
-/// What a contender is asked to hold.
+/// The types of the keys and values that a contender holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Types {
     pub key: KeyType,
@@ -99,7 +99,7 @@ pub struct Types {
 }
 
 impl Types {
-    /// Keys of a type, and words.
+    /// Keys of a type, with words as values.
     pub const fn words(key: KeyType) -> Self {
         Self { key, value: ValueType::U64 }
     }

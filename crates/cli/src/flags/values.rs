@@ -6,10 +6,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// More threads than anybody has cores for.
+/// The most threads that a flag can ask for.
 pub const THREADS_MAX: usize = 4096;
 
-/// The items of a comma-separated list, each once. `read` says what is wrong with an item.
+/// The items of a comma-separated list, each once. `read` reads an item, or says what is wrong with
+/// it.
 pub fn list<T: PartialEq>(
     flag: &'static str,
     text: &str,

@@ -68,8 +68,8 @@ pub fn settle() {
     }
 }
 
-/// The bytes from an object of so many to the next of that size, where they lie side by side, if that is
-/// known of it.
+/// The distance from an object of this layout to the next one where objects of the size lie side by
+/// side, if the allocator's rule is known.
 pub fn bytes_for(layout: Layout) -> Option<usize> {
     if cfg!(all(feature = "alloc-jemalloc", not(target_env = "msvc"))) {
         #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
@@ -80,13 +80,14 @@ pub fn bytes_for(layout: Layout) -> Option<usize> {
     glibc.then(|| (layout.size() + 8).next_multiple_of(16).max(32))
 }
 
-/// What lies beside an object of it: those of its class, or whatever came next.
+/// The objects that lie beside an object of the allocator: those of its size class, or whichever
+/// was allocated next.
 pub fn among() -> Among {
     let classes = cfg!(all(feature = "alloc-jemalloc", not(target_env = "msvc")));
     if classes { Among::Size } else { Among::All }
 }
 
-/// Its name, as rows of results carry it.
+/// The name of the allocator in results.
 pub fn name() -> &'static str {
     if cfg!(all(feature = "alloc-jemalloc", not(target_env = "msvc"))) {
         "jemalloc thp:always"
@@ -97,8 +98,8 @@ pub fn name() -> &'static str {
     }
 }
 
-/// Returns what is free to the system, so that the growth of the resident set tells what is built
-/// next, and not how it fits into the gaps of what was there before.
+/// Returns free memory to the system. The resident set then grows by the size of the next index,
+/// and not by what does not fit into earlier gaps.
 pub fn trim() {
     #[cfg(all(feature = "alloc-jemalloc", not(target_env = "msvc")))]
     jemalloc::trim();

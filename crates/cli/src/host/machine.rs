@@ -7,7 +7,8 @@ use crate::flags::units::{self, Bytes, plural};
 use crate::host::alloc;
 use crate::host::proc::{cpuinfo, meminfo, read};
 
-/// What a reader needs to place a figure. Fields the system does not tell are null.
+/// The facts about a machine that a reader needs to interpret a figure. A field is null if the
+/// system does not report it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
     /// Model name of the processor.

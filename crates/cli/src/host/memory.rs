@@ -1,5 +1,6 @@
-//! What the system says about this process's memory: `/proc/self/smaps_rollup`, `/proc/self/smaps`,
-//! `/proc/self/pagemap`, `/proc/meminfo` and the limits of its container on Linux, nothing elsewhere.
+//! The system's account of this process's memory: `/proc/self/smaps_rollup`, `/proc/self/smaps`,
+//! `/proc/self/pagemap`, `/proc/meminfo` and the limits of its container. All functions know
+//! nothing except on Linux.
 
 use crate::host::proc::{meminfo, read};
 use silvics_layout::{Frames, PagemapError, Survey};
@@ -7,22 +8,22 @@ use silvics_pool::{Region, SMALL_PAGE};
 use std::fs::File;
 use std::ops::Range;
 
-/// The memory of the process.
+/// Resident memory: of the process, or of some of its mappings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resident {
     /// Bytes that are backed by memory.
     pub bytes: usize,
-    /// Those of them on huge pages.
+    /// The bytes of those that are on huge pages.
     pub huge_bytes: usize,
 }
 
 impl Resident {
-    /// The process now, if the system tells.
+    /// The resident memory of the process now, if the system reports it.
     pub fn now() -> Option<Self> {
         parse_total(&std::fs::read_to_string("/proc/self/smaps_rollup").ok()?)
     }
 
-    /// What was added since `before`.
+    /// The memory added since `before`.
     pub fn since(self, before: Self) -> Self {
         Self {
             bytes: self.bytes.saturating_sub(before.bytes),
@@ -30,7 +31,7 @@ impl Resident {
         }
     }
 
-    /// The share on huge pages, if there is anything.
+    /// The share that is on huge pages. `None` if nothing is resident.
     pub fn huge_share(self) -> Option<f64> {
         (self.bytes > 0).then(|| (self.huge_bytes as f64 / self.bytes as f64).min(1.0))
     }
@@ -44,7 +45,7 @@ impl Resident {
         match name {
             "Rss:" => self.bytes += kib << 10,
             "AnonHugePages:" => self.huge_bytes += kib << 10,
-            // Not part of Rss.
+            // Rss does not include it.
             "Private_Hugetlb:" | "Shared_Hugetlb:" => {
                 self.bytes += kib << 10;
                 self.huge_bytes += kib << 10;
@@ -54,12 +55,12 @@ impl Resident {
     }
 }
 
-/// Bytes that may still be taken, if the system tells: of the machine's memory, or of what the process's
-/// container has, whichever is less.
+/// The bytes that may still be allocated, if the system reports them: the available memory of the
+/// machine, or the rest of the container's limit if that is less.
 pub fn available() -> Option<usize> {
     let machine = meminfo("MemAvailable")?;
     let container = |file| read(&format!("/sys/fs/cgroup/memory.{file}"))?.parse::<usize>().ok();
-    // Where there is no limit it reads `max`, or there is no such file.
+    // Without a limit the file contains `max`, or does not exist.
     let left = container("max").zip(container("current"));
     Some(left.map_or(machine, |(most, taken)| machine.min(most.saturating_sub(taken))))
 }
@@ -68,7 +69,7 @@ pub fn available() -> Option<usize> {
 pub struct Mappings(Vec<(Range<usize>, Resident)>);
 
 impl Mappings {
-    /// Those of now, if the system tells.
+    /// The present mappings, if the system reports them.
     pub fn now() -> Option<Self> {
         Some(Self::parse(&std::fs::read_to_string("/proc/self/smaps").ok()?))
     }
@@ -85,9 +86,10 @@ impl Mappings {
         Self(mappings)
     }
 
-    /// What the mappings have that hold some of `ranges`, which are disjoint and in ascending order. (A
-    /// mapping may hold more: the system joins neighbours. Those have the same settings, so the share of
-    /// huge pages says much the same.)
+    /// The resident memory of the mappings that hold some of `ranges`. The ranges are disjoint and
+    /// in ascending order. A mapping may hold more than the ranges, because the system joins
+    /// neighbours. Neighbours that are joined have the same settings, so the share of huge pages
+    /// remains meaningful.
     pub fn holding(&self, ranges: &[Range<usize>]) -> Resident {
         let mut total = Resident::default();
         for (mapping, resident) in &self.0 {

@@ -1,4 +1,4 @@
-//! What the system says about the machine and about this process.
+//! Facts from the system about the machine and about this process.
 //!
 //! | module | holds |
 //! |---|---|

@@ -16,14 +16,14 @@ fn field(path: &str, name: &str) -> Option<String> {
     Some(value.trim().to_owned())
 }
 
-/// The bytes that the kernel tells under a name.
+/// The bytes that `/proc/meminfo` has under a name.
 pub fn meminfo(name: &str) -> Option<usize> {
     let text = field("/proc/meminfo", name)?;
     let kib: usize = text.strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib << 10)
 }
 
-/// What the kernel says of the first processor under a name.
+/// The text that `/proc/cpuinfo` has under a name, for the first processor.
 pub fn cpuinfo(name: &str) -> Option<String> {
     field("/proc/cpuinfo", name)
 }

@@ -32,17 +32,18 @@ struct Layout {
 #[derive(Serialize)]
 struct Object {
     kind: &'static str,
-    /// Of an object; of the smallest where there are several sizes.
+    /// The bytes of an object, or of the smallest object if there are several sizes.
     bytes: usize,
     align: usize,
     /// The size class in the allocator of the study.
     class: usize,
     /// The bytes that searches read.
     hot_bytes: usize,
-    /// The lines of 64 bytes that one visit touches, on average over a pool's objects, which lie
-    /// end to end …
+    /// The lines of 64 bytes that one visit touches, on average over the objects of a pool, which
+    /// lie end to end.
     lines_per_visit: f64,
-    /// … and over objects that lie as far apart as their size class.
+    /// The lines of 64 bytes that one visit touches, on average over objects that lie as far apart
+    /// as their size class.
     lines_per_visit_in_class: f64,
     /// Pointers that a search may follow.
     edges: usize,

@@ -1,14 +1,14 @@
 //! Peers: the concurrent ordered maps of other crates, each behind [`Contender`].
 //!
-//! One file per crate. Its module docs say which of the crate's documented ways is used and why,
-//! what it costs, and what is known to be wrong with the version used. Where a crate documents
-//! several ways, the fastest of those that give right answers was taken. Three rules hold for all:
+//! Each crate has a file. Its module docs say which documented use of the crate was chosen and why,
+//! what this costs, and what is known to be wrong with the version used. If a crate documents
+//! several uses, the fastest that gives right answers was chosen. Three rules hold for all:
 //!
-//! * **What may be held is held.** A guard, pin or handle that the crate lets its user keep over
-//!   many calls lives in the session and is renewed by `refresh`.
+//! * **Guards are kept.** A guard, pin or handle that the crate lets its user keep over many calls
+//!   lives in the session and is renewed by `refresh`.
 //! * **Lookups and removals do not allocate**: keys are stored owned and looked up borrowed.
-//! * **The answers are the map's.** Where a crate's usual call does not say whether it was this
-//!   call that inserted or removed, another documented one is used that does.
+//! * **The answers are the map's.** Some crates' usual call does not say whether it inserted or
+//!   removed the key. Then another documented call is used that does.
 //!
 //! | peer | keys | scans | known faults |
 //! |---|---|---|---|
@@ -49,7 +49,7 @@ use crate::contender::Contender;
 use silvics::IndexKey;
 use std::borrow::Borrow;
 
-/// What the catalogue says about a peer. `default()` is an empty map.
+/// The facts about a peer in the catalogue. `default()` is an empty map.
 pub trait Peer: Contender + Default {
     /// Its name on the command line, without `peer:`.
     const NAME: &'static str;
@@ -68,7 +68,7 @@ pub trait Peer: Contender + Default {
     const MAX_KEY_BYTES: Option<usize>;
 }
 
-/// A key that can be lent as the `&Q` of `Borrow`-style signatures.
+/// A key that can be borrowed as the `&Q` of `Borrow`-style signatures.
 pub trait PeerKey: IndexKey<Owned: Borrow<Self>> + Ord {
     /// The key behind a reference.
     fn lend<'a>(key: &'a Self::Ref<'_>) -> &'a Self;

@@ -1,21 +1,23 @@
 //! The processor's and the system's counters, read around each thread's part of a run.
 //!
 //! # Definitions
-//! * An [`Event`] is what a figure is about; a source says which event of this system stands for it.
-//! * A *group* of events is on the counters of a core together or not at all. Where there are fewer
-//!   counters than groups need, they take turns (are *multiplexed*), and a count stands for more time
-//!   than it ran: it is multiplied by time enabled / time running.
+//! * An [`Event`] is the subject of a figure. A source names the event of this system that stands
+//!   for it.
+//! * A *group* of events is on the counters of a core together or not at all. If groups need more
+//!   counters than there are, they take turns (they are *multiplexed*). A count then covers only a
+//!   part of the time, and is multiplied by time enabled / time running.
 //!
 //! # Method
-//! Once, before anything is measured, each event is opened alone, which shows what there is; then
-//! groups are filled, and one that does not fit, or does not run though nothing else of ours does, is
-//! split. Each thread opens these groups for itself before a run, sets them going just before its clock
-//! starts and stops them just after that has stopped. Nothing is read in between.
+//! Each event is opened alone once, before anything is measured, to find out which events are
+//! available. Then groups are filled. A group that does not fit, or does not run although it has
+//! the counters to itself, is split. Each thread opens these groups for itself before a run, starts
+//! them just before its clock starts, and stops them just after its clock has stopped. Nothing is
+//! read in between.
 //!
-//! What cannot be had is nothing, never zero: an event that some thread could not open, or that never
-//! ran there, has no figure for that run. `refused` has the words.
+//! A figure that is not available is absent, never zero. An event has no figure for a run if some
+//! thread could not open it, or if it never ran on some thread. `refused` words the reasons.
 //!
-//! Counts are of user mode, but for context switches, which happen in the kernel.
+//! Counts cover user mode only, except context switches, which happen in the kernel.
 //!
 //! # Source
 //! Linux, `perf_event_open(2)`, read through `perf-event2`.
@@ -35,7 +37,7 @@ use std::fmt;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// What is counted.
+/// An event that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
     Cycles,
@@ -48,7 +50,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Those of the processor first.
+    /// All events, those of the processor first.
     pub const ALL: [Self; 7] = [
         Self::Cycles,
         Self::Instructions,
@@ -77,7 +79,7 @@ impl Event {
         !matches!(self, Self::PageFaults | Self::ContextSwitches)
     }
 
-    /// The head of its column, with the unit.
+    /// The heading of its column, with the unit.
     pub fn heading(self) -> &'static str {
         match self {
             Self::Cycles => "cycles/op",
@@ -90,7 +92,7 @@ impl Event {
         }
     }
 
-    /// A figure per operation, as its column has it.
+    /// A figure per operation, formatted for its column.
     pub fn shown(self, per_op: f64) -> String {
         match self {
             Self::Cycles | Self::Instructions => format!("{per_op:.0}"),
@@ -100,18 +102,18 @@ impl Event {
     }
 }
 
-/// A count, and what it stands for.
+/// A count, and the time that it covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reading {
     count: u64,
-    /// Nanoseconds from start to stop in which the thread ran.
+    /// The nanoseconds between start and stop in which the thread ran.
     enabled: u64,
-    /// Those of them in which the event was counted.
+    /// The nanoseconds of `enabled` in which the event was counted.
     running: u64,
 }
 
 impl Reading {
-    /// The share of the time that was counted; nothing if none was.
+    /// The share of the time in which the event was counted. `None` if it never was.
     fn share(self) -> Option<f64> {
         (self.running > 0).then(|| self.running as f64 / self.enabled.max(self.running) as f64)
     }
@@ -123,33 +125,33 @@ trait Group {
     fn start(&mut self) -> io::Result<()>;
     /// Counts no longer.
     fn stop(&mut self) -> io::Result<()>;
-    /// What was counted, in the order of the events.
+    /// The readings, in the order of the events.
     fn read(&mut self) -> io::Result<Vec<Reading>>;
 }
 
-/// What has counters: the system, or a test's idea of one.
+/// A system with counters: the real one, or one that a test makes up.
 trait Source: fmt::Debug + Send + Sync {
-    /// The system's name of what stands for an event, if anything does.
+    /// The system's name of the event that stands for an [`Event`], if there is one.
     fn used(&self, event: Event) -> Option<String>;
     /// Opens a group for the calling thread, stopped.
     fn open(&self, events: &[Event]) -> io::Result<Box<dyn Group>>;
-    /// The value of `kernel.perf_event_paranoid`, where it can be read.
+    /// The value of `kernel.perf_event_paranoid`, if it can be read.
     fn paranoid(&self) -> Option<i64>;
 }
 
-/// The counters that can be had.
+/// The counters that are available.
 #[derive(Debug)]
 pub struct Counters {
     source: Box<dyn Source>,
     groups: Vec<Vec<Event>>,
-    /// What could not be had from the start.
+    /// The events that were not available from the start.
     refused: Refused,
-    /// What a run had to do without.
+    /// The events that were not available in some run.
     missed: Mutex<Refused>,
 }
 
 impl Counters {
-    /// Those of this system. Says on standard error what cannot be had.
+    /// The counters of this system. Reports unavailable events on standard error.
     pub fn of_this_system() -> Self {
         #[cfg(target_os = "linux")]
         let counters = Self::of(perf::System::new());
@@ -181,7 +183,7 @@ impl Counters {
         counters
     }
 
-    /// Groups of those events that there are, each as large as the system takes it.
+    /// Groups of the available events, each as large as the system accepts.
     fn fill(&mut self, events: impl Iterator<Item = Event>) -> Vec<Vec<Event>> {
         let mut groups: Vec<Vec<Event>> = Vec::new();
         for event in events {
@@ -202,9 +204,9 @@ impl Counters {
         groups
     }
 
-    /// Whether a group gets to the counters when it has them to itself.
+    /// Whether a group runs when it has the counters to itself.
     fn runs(&self, events: &[Event]) -> bool {
-        /// Longer than groups of other programs have their turn.
+        /// A time longer than the turns of other programs' groups.
         const PATIENCE: Duration = Duration::from_millis(20);
         let Ok(mut group) = self.source.open(events) else { return false };
         let begin = Instant::now();
@@ -221,7 +223,7 @@ impl Counters {
         }
     }
 
-    /// Opens what there is for the calling thread.
+    /// Opens the available groups for the calling thread.
     pub fn open(&self) -> Open<'_> {
         let mut groups = Vec::with_capacity(self.groups.len());
         for events in &self.groups {
@@ -239,7 +241,8 @@ impl Counters {
         }
     }
 
-    /// What a result says of them. Says on standard error what only some runs had to do without.
+    /// The part of a result about counters. Reports events that only some runs lacked on standard
+    /// error.
     pub fn tell(&self) -> Counted {
         let missed =
             self.missed.lock().sentence().map(|sentence| format!("in some runs {sentence}"));
@@ -257,12 +260,12 @@ impl Counters {
     }
 }
 
-/// What a result says of its counters. Default: they were not asked for.
+/// The part of a result about its counters. The default says that none were requested.
 #[derive(Debug, Default, Serialize)]
 pub struct Counted {
-    /// The system's name of each event that was counted; null without `--counters`.
+    /// The system's name of each counted event; null without `--counters`.
     pub counters: Option<BTreeMap<&'static str, String>>,
-    /// Which events were not counted, in all runs or in some, why, and what helps.
+    /// The events that were not counted, in all runs or in some, with the reason and the remedy.
     pub counters_refused: Option<String>,
 }
 
@@ -284,9 +287,9 @@ impl Open<'_> {
         });
     }
 
-    /// What was counted since the start.
+    /// Stops counting and returns the counts since the start.
     pub fn stop(mut self) -> Counts {
-        // All are stopped before any is read, which takes longer.
+        // All groups are stopped before any is read, because reading takes longer.
         let stopped: Vec<io::Result<()>> =
             self.groups.iter_mut().map(|(_, group)| group.stop()).collect();
         let mut counts = Counts::default();
@@ -309,11 +312,11 @@ impl Open<'_> {
     }
 }
 
-/// How often an event happened.
+/// The number of times that an event happened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Count {
     events: f64,
-    /// The least share of a thread's time in which it was counted.
+    /// The least share of a thread's time in which the event was counted.
     share: f64,
 }
 
@@ -327,7 +330,7 @@ impl Count {
     }
 }
 
-/// How often each event happened in a run. Default: nothing is known.
+/// The number of times that each event happened in a run. The default knows nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counts([Option<Count>; Event::ALL.len()]);
 
@@ -336,7 +339,7 @@ impl Counts {
         self.0[event as usize] = Some(count);
     }
 
-    /// With another thread's: only what both know.
+    /// Adds the counts of another thread. Only events with counts in both keep one.
     pub fn join(mut self, other: Self) -> Self {
         for (this, other) in self.0.iter_mut().zip(other.0) {
             *this = this.zip(other).map(|(this, other)| this.join(other));
@@ -345,7 +348,7 @@ impl Counts {
     }
 }
 
-/// Events per operation. Null is what was not counted.
+/// Events per operation; null for events that were not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PerOp {
     pub cycles: Option<f64>,
@@ -355,13 +358,15 @@ pub struct PerOp {
     pub page_walks: Option<f64>,
     pub page_faults: Option<f64>,
     pub context_switches: Option<f64>,
-    /// The least share of a thread's time in which one of them was counted; below 1, figures are scaled.
+    /// The least share of a thread's time in which one of the events was counted. Below 1, figures
+    /// are scaled.
     pub time_counted: f64,
 }
 
 impl PerOp {
-    /// Of runs with their operations: of each event all that were counted, over the operations of the
-    /// runs in which they were. Nothing if nothing was counted.
+    /// The figures of runs, given with their operations. Each event's counts are summed over the
+    /// runs that counted it and divided by the operations of these runs. `None` if nothing was
+    /// counted.
     pub fn of(runs: impl Iterator<Item = (Counts, u64)>) -> Option<Self> {
         let mut sums = [None::<(Count, u64)>; Event::ALL.len()];
         for (counts, ops) in runs {
@@ -391,7 +396,7 @@ impl PerOp {
         })
     }
 
-    /// The events of which at least one of them has a figure.
+    /// The events for which at least one of `of` has a figure.
     pub fn known<'a>(of: impl Iterator<Item = &'a Self>) -> Vec<Event> {
         let mut known: Vec<Event> = of
             .flat_map(|per_op| Event::ALL.into_iter().filter(|&event| per_op.get(event).is_some()))
@@ -401,7 +406,7 @@ impl PerOp {
         known
     }
 
-    /// The least share of the time in which one of them was counted, if some are scaled.
+    /// The least share of the time in which one of `of` was counted, if figures are scaled.
     pub fn scaled<'a>(of: impl Iterator<Item = &'a Self>) -> Option<f64> {
         let least = of.map(|per_op| per_op.time_counted).min_by(f64::total_cmp)?;
         (least < 0.999).then_some(least)
@@ -421,7 +426,7 @@ impl PerOp {
     }
 }
 
-/// A system without counters that we could read.
+/// A system whose counters cannot be read.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
 struct NoSystem;

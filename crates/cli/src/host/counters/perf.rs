@@ -3,15 +3,16 @@
 //! # Which event stands for what
 //! Cycles, instructions and dTLB misses are the kernel's events of these names everywhere.
 //!
-//! * LLC misses. Intel: `cache-misses`, which are the architecture's last-level misses there (the
-//!   kernel's `LLC-load-misses` need a register that virtual machines lack). AMD from Zen 2 on: demand
-//!   fills from memory, as the kernel's `cache-misses` are L2's. Elsewhere `LLC-load-misses`.
-//! * Page walks, those of loads. Intel: `DTLB_LOAD_MISSES.WALK_COMPLETED`, whose code differs by
-//!   generation. AMD from Zen on: L1 dTLB misses that miss the L2 TLB as well. Arm: `dtlb_walk`, where
-//!   the kernel lists it. Nothing elsewhere: a guess would count something else.
+//! * LLC misses. Intel: `cache-misses`, which are the architecture's last-level misses (the
+//!   kernel's `LLC-load-misses` need a register that virtual machines lack). AMD from Zen 2 on:
+//!   demand fills from memory, because the kernel's `cache-misses` count the L2 there. Elsewhere:
+//!   `LLC-load-misses`.
+//! * Page walks of loads. Intel: `DTLB_LOAD_MISSES.WALK_COMPLETED`, whose code differs by
+//!   generation. AMD from Zen on: L1 dTLB misses that also miss the L2 TLB. Arm: `dtlb_walk`, if
+//!   the kernel lists it. Elsewhere there is none, because a guess would count another event.
 //!
-//! From Skylake on, and on AMD, the kernel counts only those dTLB misses that walk, so that both figures
-//! are the same.
+//! From Skylake on, and on AMD, the kernel counts only those dTLB misses that walk. Both figures
+//! are then equal.
 //!
 //! Sources: Linux, `arch/x86/events/{intel,amd}/core.c` and `tools/perf/pmu-events/arch`; Arm
 //! Architecture Reference Manual, D12.12 (common events).
@@ -24,26 +25,26 @@ use std::fmt;
 use std::fs;
 use std::io;
 
-/// What the choice of events depends on.
+/// The facts about a processor on which the choice of events depends.
 #[derive(Clone, Debug, Default)]
 struct Processor {
     vendor: String,
     /// The name that the kernel's driver of an Intel processor has for it.
     driver: String,
-    /// Of an AMD processor.
+    /// The family of an AMD processor.
     family: u32,
     model: u32,
     /// Whether the kernel lists Arm's event of page walks.
     lists_dtlb_walk: bool,
 }
 
-/// Where the kernel shows its counters.
+/// The folder in which the kernel lists its counters.
 const DEVICES: &str = "/sys/bus/event_source/devices";
 
 impl Processor {
     fn this() -> Self {
         let number = |name| proc::cpuinfo(name)?.parse().ok();
-        // Where cores differ, events go to the larger ones unless asked otherwise.
+        // If cores differ, events go to the larger ones by default.
         let mut drivers = ["cpu", "cpu_core"].into_iter();
         let driver = drivers.find_map(|cpu| proc::read(&format!("{DEVICES}/{cpu}/caps/pmu_name")));
         let devices = fs::read_dir(DEVICES).into_iter().flatten().flatten();
@@ -112,7 +113,8 @@ impl Processor {
     }
 }
 
-/// What stands for an event: of user mode and the calling thread, unless changed.
+/// The system's event that stands for an [`Event`]. It counts user mode of the calling thread,
+/// unless the builder says otherwise.
 struct Choice {
     name: String,
     builder: Builder<'static>,
@@ -128,7 +130,7 @@ impl Choice {
     }
 }
 
-/// What this system has.
+/// The events of this system.
 pub(super) struct System {
     choices: Vec<(Event, Choice)>,
 }
@@ -277,7 +279,7 @@ mod tests {
         let refused = counters.tell().counters_refused.unwrap_or_default();
         for (event, least) in [(Event::PageFaults, PAGES), (Event::ContextSwitches, NAPS)] {
             match per_op.get(event) {
-                // What else this thread does faults now and then.
+                // The rest of this thread's work causes a page fault now and then.
                 Some(count) => assert!(
                     (least as f64..least as f64 + 200.0).contains(&count),
                     "{count} {event:?}, of which {least} were made"

@@ -26,11 +26,12 @@ pub(super) enum Cause {
 impl Cause {
     /// Reads the error of an event that was to be opened, started or read.
     pub(super) fn of(error: &io::Error, event: Event, source: &dyn Source) -> Self {
-        // What user mode may count for itself; the kernel's own events are for one level less.
+        // The highest level at which user mode may count itself. The kernel's own events need one
+        // level less.
         let allowed = if event == Event::ContextSwitches { 1 } else { 2 };
         match error.kind() {
             _ if out_of_files(error) => Self::Files,
-            // EINVAL is what the kernel says of cache events that its table rules out.
+            // The kernel returns EINVAL for cache events that its table rules out.
             io::ErrorKind::NotFound | io::ErrorKind::InvalidInput => Self::NoEvent,
             io::ErrorKind::PermissionDenied => match source.paranoid() {
                 Some(value) if value > allowed => Self::Paranoid(value),
@@ -43,7 +44,7 @@ impl Cause {
         }
     }
 
-    /// Why, and what helps. `all` says whether no event of the processor can be had.
+    /// The reason, and the remedy. `all` says whether no event of the processor is available.
     fn words(&self, all: bool) -> String {
         let words = match self {
             Self::NoEvent if all => {
@@ -90,7 +91,7 @@ fn out_of_files(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-/// The same where nothing is opened.
+/// Whether an error says that too many files are open. This system opens none.
 #[cfg(not(unix))]
 fn out_of_files(_: &io::Error) -> bool {
     false

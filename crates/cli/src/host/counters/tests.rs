@@ -1,17 +1,17 @@
-//! What is made of counts, on systems as we want them.
+//! Figures made of the counts of systems that a test makes up.
 
 use super::*;
 
-/// A system that refuses and counts as it is told.
+/// A system that refuses events and returns counts as its fields say.
 #[derive(Clone, Debug)]
 struct Fake {
     /// Events that nothing stands for.
     unknown: Vec<Event>,
     /// Error numbers of opening events.
     errors: Vec<(Event, i32)>,
-    /// The most events of a group that can be opened …
+    /// The most events of a group that can be opened.
     fit: usize,
-    /// … and that are ever counted.
+    /// The most events of a group that are ever counted.
     held: usize,
     /// Events that are never counted.
     idle: Vec<Event>,
@@ -101,7 +101,7 @@ impl Group for FakeGroup {
     }
 }
 
-/// What one thread counts in one run.
+/// The counts of one thread in one run.
 fn run(counters: &Counters) -> Counts {
     let mut open = counters.open();
     open.start();
