@@ -1,13 +1,13 @@
-//! The builds: what a lookup keeps of its way.
+//! The builds, which differ in the part of its path that a lookup keeps.
 
 use crate::bst::build::{Baseline, Fixed};
 
 /// A build of the tree.
 pub trait Build: 'static {
-    /// Its name in the catalogue.
+    /// The name of the build in the catalogue.
     const NAME: &'static str;
-    /// Whether lookups keep what only updates need, the last two edges and the one that the search
-    /// would go on by, or the anchor alone.
+    /// Whether lookups also keep the edges that only updates need: the last two edges of the path
+    /// and the edge by which the search would continue. Otherwise they keep the anchor alone.
     const KEEPS_RECORDS: bool;
 }
 
@@ -16,7 +16,7 @@ impl Build for Fixed {
     const KEEPS_RECORDS: bool = false;
 }
 
-/// Lookups are the seek of updates: the study's heavy traversal.
+/// In this build lookups use the seek of updates: the study's heavy traversal.
 impl Build for Baseline {
     const NAME: &'static str = "baseline";
     const KEEPS_RECORDS: bool = true;

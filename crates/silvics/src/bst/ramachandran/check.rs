@@ -9,7 +9,7 @@ use silvics_layout::Placed;
 use silvics_pool::Placement;
 use std::ptr::NonNull;
 
-/// A subtree to be walked: the edge to it, and the bounds of its keys, exclusive.
+/// A subtree that remains to be checked: the edge to it, and the exclusive bounds of its keys.
 struct Open {
     edge: Edge,
     low: Option<u64>,
@@ -17,8 +17,8 @@ struct Open {
 }
 
 impl<P: Placement, B: Build> Ramachandran<P, B> {
-    /// Walks the tree: order (I2), no edge marked and no draft among the nodes (I1, I3: operations
-    /// finish what they decide), no copy announced that did not come.
+    /// Walks the tree and checks the order (I2), that no edge is marked and no node is a draft (I1,
+    /// I3: operations finish what they decide), and that every announced copy has come.
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let mut entries = 0;
         let mut open = vec![Open { edge: self.root.load(), low: None, high: None }];
@@ -26,7 +26,7 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
             if edge.is_marked() {
                 return violation("I3", format!("a quiescent tree has the marked edge {edge:?}"));
             }
-            // SAFETY: exclusive access, so nothing is reclaimed.
+            // SAFETY: I1; the tree is quiescent, since access is exclusive.
             let Some(node) = (unsafe { edge.child() }) else {
                 continue;
             };
@@ -45,12 +45,12 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         self.frame.counted(entries)
     }
 
-    /// Every node, each once.
+    /// All nodes of the tree, each once. The caller has exclusive access.
     pub(super) fn linked(&self) -> Vec<NonNull<Node>> {
         let mut nodes = Vec::new();
         let mut open = vec![self.root.load()];
         while let Some(edge) = open.pop() {
-            // SAFETY: only called with exclusive access.
+            // SAFETY: I1; the tree is quiescent, since the caller has exclusive access.
             if let Some(node) = unsafe { edge.child() } {
                 open.extend([node.left().load(), node.right().load()]);
                 nodes.push(NonNull::from(node));

@@ -1,20 +1,23 @@
-//! What is done with a node that has a fate, by whoever needs it done.
+//! The steps that complete a node's fate, taken by any thread that needs it completed.
 
 use super::Ramachandran;
 use super::build::Build;
+use super::canaries::{
+    counts_as_fate, is_left_to_owner, is_retired_at_unlink, is_successor_retired,
+    leaves_before_promotion, needs_closing, needs_freezing,
+};
 use super::node::{Draft, Edge, Mark, Node};
 use super::ops::Place;
-use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use silvics_pool::Placement;
 use std::ptr::NonNull;
 
 impl<P: Placement, B: Build> Ramachandran<P, B> {
-    /// Gets an operation out of the way that has marked or announced something at `node`: settles
-    /// which fate the node has, and carries it out.
+    /// Completes the operation that has marked or announced something at `node`: settles which fate
+    /// the node has, and carries it out.
     #[cold]
     pub(super) fn help<'g>(&'g self, node: &'g Node, guard: &'g Guard) {
-        if planted(Canary::MarkNotHelped) {
+        if is_left_to_owner() {
             return;
         }
         if node.is_announced() {
@@ -27,8 +30,9 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         }
     }
 
-    /// Carries out the fate of `node`, which has one (paper: `helpTargetNode`, `helpSuccessorNode`). When this
-    /// returns the node has left the tree. `place` is where it was last seen.
+    /// Carries out the fate of `node`, which has one (paper: `helpTargetNode`,
+    /// `helpSuccessorNode`). On return the node has left the tree. `place` is the place where it
+    /// was last seen.
     pub(super) fn help_target<'g>(
         &'g self,
         node: &'g Node,
@@ -37,7 +41,7 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
     ) {
         let left = node.left().load();
         debug_assert!(left.is_marked() || cfg!(feature = "canaries"), "no fate to carry out");
-        // SAFETY: the node was reached under the guard.
+        // SAFETY: I7: the edge was read from a node that was reached under the guard.
         if let Some(target) = unsafe { left.promoted_for() } {
             // The target leaves after its successor.
             return self.help_target(target, None, guard);
@@ -51,16 +55,17 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         self.cleanup(node, heir, place, guard);
     }
 
-    /// What a node is spliced out for: its only child, or an empty edge.
+    /// The heir of a node that is spliced out: its only child, or an empty edge.
     fn only_child(node: &Node) -> Edge {
         let left = node.left().load();
         if left.is_empty() { node.right().load().clean() } else { left.clean() }
     }
 
-    /// Completes the copy that is to replace `node` and returns the edge to it; or, if the copy is
-    /// to bring a successor's pair and there is no successor, the edge to the node's only child.
+    /// Completes the copy that is to replace `node` and returns the edge to it. If the copy needs a
+    /// successor's pair and there is no successor, it returns the edge to the node's only child.
     fn complete_copy<'g>(&'g self, node: &'g Node, guard: &'g Guard) -> Edge {
-        // SAFETY: reached under the guard, and its fate is to be replaced.
+        // SAFETY: I7: the node was reached under the guard. Its fate is [`Mark::Replace`], as the
+        // caller has checked.
         let copy = unsafe { node.copy() };
         if copy.draft() == Draft::Wanting {
             if node.left().load().is_empty() {
@@ -74,19 +79,19 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         if copy.draft() == Draft::Promoted {
             self.remove_successor(node, guard);
         }
-        if !(planted(Canary::OpenEdgeCopied) && copy.draft() == Draft::ForUpdate) {
+        if needs_closing(copy) {
             node.close();
         }
         copy.take_edges(node);
         Edge::to(NonNull::from(copy))
     }
 
-    /// The leftmost node below the right edge of `node`, and where it is (paper: `findSmallest`).
+    /// The leftmost node below the right edge of `node`, and its place (paper: `findSmallest`).
     fn find_smallest<'g>(node: &'g Node, _guard: &'g Guard) -> Option<(&'g Node, Place<'g>)> {
         let mut place = Place { edge: node.right(), owner: Some(node) };
-        // SAFETY: read from an edge of a node that was reached under the guard.
+        // SAFETY: I7: the edge was read from a node that was reached under the guard.
         let mut smallest = unsafe { place.edge.load().child() }?;
-        // SAFETY: as above.
+        // SAFETY: I7: the edge was read from a node that was reached under the guard.
         while let Some(smaller) = unsafe { smallest.left().load().child() } {
             place = Place { edge: smallest.left(), owner: Some(smallest) };
             smallest = smaller;
@@ -94,9 +99,9 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         Some((smallest, place))
     }
 
-    /// Claims the successor of `node`, closes it, and gives the copy its pair (paper:
-    /// `findAndMarkSuccessor`, and the promotion). False if there is none: the right edge is empty
-    /// and closed.
+    /// Claims the successor of `node`, closes it, and gives its pair to the copy (paper:
+    /// `findAndMarkSuccessor`, and the promotion). Returns false if there is no successor: the
+    /// right edge is empty and closed.
     fn find_and_mark_successor<'g>(
         &'g self,
         node: &'g Node,
@@ -105,7 +110,8 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
     ) -> bool {
         loop {
             let right = node.right().load();
-            // After the load of the edge: a successor leaves it empty after it was promoted.
+            // This load comes after that of the edge: a successor leaves the edge empty only after
+            // its promotion.
             if copy.draft() != Draft::Wanting {
                 return true;
             }
@@ -120,12 +126,12 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
                 continue;
             };
             let left = smallest.left().load();
-            // SAFETY: the smallest was reached under the guard.
+            // SAFETY: I7: the edge was read from a node that was reached under the guard.
             match unsafe { left.promoted_for() } {
                 Some(target) if std::ptr::eq(target, node) => {}
                 None if !left.is_marked() => {
-                    // The draft after the edge: if another successor had been promoted and removed,
-                    // this would not be the smallest by that edge (I5).
+                    // The draft is read after the edge: if another successor had been promoted and
+                    // removed, this node would not be the smallest by that edge (I5).
                     if !left.is_empty() || copy.draft() != Draft::Wanting {
                         continue;
                     }
@@ -138,10 +144,10 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
                     continue;
                 }
             }
-            if !planted(Canary::SuccessorLeftOpen) {
+            if needs_freezing() {
                 smallest.close();
             }
-            if planted(Canary::PromotedTooLate) {
+            if leaves_before_promotion() {
                 self.remove_successor(node, guard);
             }
             copy.take_pair(smallest);
@@ -149,11 +155,11 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         }
     }
 
-    /// Unlinks the successor of `node`, whose copy has its pair, unless that is done (paper:
-    /// `removeSuccessor`).
+    /// Unlinks the successor of `node`, whose copy has the successor's pair, unless that is done
+    /// (paper: `removeSuccessor`).
     fn remove_successor<'g>(&'g self, node: &'g Node, guard: &'g Guard) {
         loop {
-            // Closed after the successor is gone, or empty because of that.
+            // The edge is closed after the successor has left, or empty because it has left.
             if node.right().load().is_marked() {
                 return;
             }
@@ -161,14 +167,15 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
                 return;
             };
             let left = smallest.left().load();
-            // SAFETY: the smallest was reached under the guard.
+            // SAFETY: I7: the edge was read from a node that was reached under the guard.
             let target = unsafe { left.promoted_for() };
             if !target.is_some_and(|target| std::ptr::eq(target, node)) {
-                return; // another is the smallest by now
+                return; // another node is the smallest by now
             }
             if place.edge.try_swing(smallest, smallest.right().load().clean()) {
-                if !planted(Canary::SuccessorLeaked) {
-                    // SAFETY: I4: the swing has unlinked it.
+                if is_successor_retired() {
+                    // SAFETY: I4: the swing of this thread has unlinked the node, so this thread
+                    // alone retires it.
                     unsafe { self.nodes.retire(NonNull::from(smallest), guard) };
                 }
                 return;
@@ -177,23 +184,23 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         }
     }
 
-    /// If the edge at `place` is marked, gets the operation that has marked it out of the way; not
-    /// that on `node`, which is the caller's. A right edge may be reserved before its owner has a
-    /// fate.
+    /// If the edge at `place` is marked, completes the operation that has marked it. An operation
+    /// on `node` is the caller's and is left alone. A right edge may be reserved before its owner
+    /// has a fate.
     fn clear<'g>(&'g self, place: Place<'g>, node: &Node, guard: &'g Guard) {
         if let Some(owner) = place.owner
             && place.edge.load().is_marked()
             && !std::ptr::eq(owner, node)
         {
-            if planted(Canary::ReservedTakenForFate) {
+            if counts_as_fate() {
                 return self.help_target(owner, None, guard);
             }
             self.help(owner, guard);
         }
     }
 
-    /// Swings the edge that leads to `node`, which is closed, to its heir (paper: `cleanup`), unless
-    /// that is done.
+    /// Swings the edge that leads to `node`, which is closed, to its heir (paper: `cleanup`),
+    /// unless that is done.
     fn cleanup<'g>(
         &'g self,
         node: &'g Node,
@@ -205,8 +212,9 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         while let Some(at) = place {
             if at.edge.try_swing(node, heir) {
                 // LP(remove; insert, compare_exchange: replaced): the exchange
-                if !planted(Canary::RetiredAtClaim) || node.fate() == Mark::Replace {
-                    // SAFETY: I4: the swing has unlinked it.
+                if is_retired_at_unlink(node) {
+                    // SAFETY: I4: the swing of this thread has unlinked the node, so this thread
+                    // alone retires it.
                     unsafe { self.nodes.retire(NonNull::from(node), guard) };
                 }
                 return;

@@ -2,15 +2,16 @@
 //!
 //! # Source
 //! Ramachandran and Mittal, "A fast lock-free internal binary search tree", ICDCN 2015. The study's
-//! `edge-int-lf`. The authors' C code and drafts of the paper were read for what it leaves open.
+//! `edge-int-lf`. The authors' C code and drafts of the paper were read for the points that it
+//! leaves open.
 //!
 //! # Algorithm
-//! Every node is an entry. A removal claims the edges of its node by marking them; with at most one
-//! child the node is then cut out, with two it is replaced by a copy that has the pair of its
-//! *successor*, the smallest node to its right, which is cut out in its stead.
+//! Every node is an entry. A removal claims the edges of its node by marking them. A node with at
+//! most one child is then spliced out. A node with two children is replaced by a copy that has the
+//! pair of its *successor*, the smallest node to its right; the successor is unlinked in its stead.
 //! ```text
-//! seek(k):    descend to the node with k or to an empty edge; there look at the anchor, the node
-//!             where the descent turned right last: if it has changed, k may have moved up: again
+//! seek(k):    descend to the node with k or to an empty edge; there check the anchor, the node where
+//!             the descent turned right last: if it has changed, k may have moved up: start again
 //! insert(k):  seek; CAS(empty edge, new node)
 //! remove(k):  seek; mark the edges of the node                                  injection
 //!             at most one child:
@@ -21,106 +22,111 @@
 //!               CAS(edge to the smallest, its right child)
 //!               CAS(edge to the node, unmarked copy)                            cleanup
 //! ```
-//! An operation whose CAS fails because of a mark finishes what the mark is for, and starts again.
+//! An operation whose CAS fails because of a mark completes the operation behind the mark, and
+//! starts again.
 //!
 //! # Departures
-//! 1. *What happens to a node is decided by one CAS on its left edge*, whose mark is the node's
-//!    fate: to be replaced, spliced out, or promoted. The paper first flags the edge *to* the node
-//!    (intention), so that the parent stays while the node is worked on. Here the right edge of a node
-//!    that waits for a successor stays open until the successor is gone, so that whoever
-//!    obstructs the search for it can be finished first, and the parent may go whenever it wants.
+//! 1. *One CAS on the left edge of a node decides its fate*: the mark says that the node is to be
+//!    replaced, spliced out, or promoted. The paper first flags the edge *to* the node (intention),
+//!    so that the parent stays while the node is processed. Here the right edge of a node that
+//!    waits for a successor stays open until the successor has left. So every operation that
+//!    obstructs the search for the successor can be completed first, and the parent may leave at
+//!    any time.
 //! 2. *A removal that finds an empty edge claims that edge*, the right one in two steps (reserved,
-//!    then the fate). So it knows from the start whether it needs a copy, a node that has at most one
-//!    child can be removed without memory, and no operation allocates once it is decided.
-//! 3. *The copy is made by the owner and announced in the node* before the fate is decided. The
-//!    paper has each helper make one; here helpers need no memory, so that neither they nor an owner
-//!    whose way is blocked can fail half-way.
-//! 4. *The pair is promoted into the copy*, not into the node. Key and value are two words and a
-//!    search must not see one without the other, and all 2^64 keys are legal, so that there is no bit
-//!    left for the paper's mark of a promoted key. A node's key and value never change; a search that
-//!    misses a key finds the promoted pair through its anchor.
-//! 5. Upsert and compare-exchange, which the paper does not have: an announced copy with the new
-//!    value replaces the node. The fate of a node is one, so that they exclude removal, promotion
-//!    and each other.
+//!    then the fate). So it knows from the start whether it needs a copy, a node that has at most
+//!    one child can be removed without allocation, and no operation allocates once it is decided.
+//! 3. *The owner makes the copy and announces it in the node* before the fate is decided. In the
+//!    paper each helper makes one. Here helpers allocate nothing, so neither they nor an owner that
+//!    meets an obstacle can fail half-way.
+//! 4. *The pair is promoted into the copy*, not into the node. Key and value are two words, and a
+//!    search must not see one without the other. All 2^64 keys are legal, so no bit is left for the
+//!    paper's mark of a promoted key. A node's key and value never change; a search that misses a
+//!    key finds the promoted pair through its anchor.
+//! 5. Upsert and compare-exchange, which the paper does not have, replace the node by an announced
+//!    copy with the new value. A node has one fate, so these verbs exclude removal, promotion and
+//!    each other.
 //! 6. *An empty edge holds a stamp* (`silvics_sync::stamp`) unless it is a new node's. The paper
-//!    leaves the address of the last child in it, which tells the word from its past until memory is
-//!    reused.
-//! 7. The paper's three sentinel nodes and infinite keys shrink to one edge, the root's.
-//! 8. Reclamation, which the paper leaves open: I4.
+//!    leaves the address of the last child in it, which distinguishes the word from its earlier
+//!    values only until memory is reused.
+//! 7. One edge, the root's, replaces the paper's three sentinel nodes and infinite keys.
+//! 8. Reclamation, which the paper leaves open, follows I4.
 //!
 //! # Invariants
 //! * I1: a node in the tree is complete; its key and value never change.
-//! * I2: keys left of a node are smaller, right of it larger; also smaller, or larger, than the key
-//!   of the copy that is to replace it, but for the successor's own.
-//! * I3: a marked edge never changes again. A left edge's mark, the node's fate, is set once; a right
-//!   edge is frozen after that, or reserved.
-//! * I4: a node is in the tree until both of its edges are marked and an unmarked edge in the tree
-//!   that led to it is swung away, by one CAS. That CAS's thread alone retires it. A copy that
-//!   turned out not to be needed, for a node that had lost a child, is retired by the owner of the
-//!   fate, when the node has left.
-//! * I5: while a node that waits for a successor is in the tree, exactly one node is ever claimed as
-//!   such, and from then on that is the smallest to its right, until it has left; the node leaves
-//!   later.
-//! * I6: an edge that is empty again differs from what it was when it was empty before.
-//! * I7: what can be reached under a guard is not reclaimed under it.
+//! * I2: keys left of a node are smaller, and keys right of it larger. The same order holds towards
+//!   the key of the copy that is to replace the node, except for the successor's own key.
+//! * I3: a marked edge never changes again. A left edge's mark, the node's fate, is set once; a
+//!   right edge is frozen after that, or reserved.
+//! * I4: a node is in the tree until both of its edges are marked and one CAS swings away an
+//!   unmarked edge in the tree that led to it. The thread of that CAS alone retires the node. A
+//!   copy may turn out not to be needed, for a node that had lost a child. The owner of the fate
+//!   then retires the copy when the node has left.
+//! * I5: while a node that waits for a successor is in the tree, exactly one node is ever claimed
+//!   as its successor. From the claim on, that node is the smallest to its right, until it has
+//!   left; the waiting node leaves later.
+//! * I6: an edge that becomes empty again differs from all its earlier empty values.
+//! * I7: an object that can be reached under a guard is not reclaimed under it.
 //!
-//! I5 and the use of I6: a node stays the smallest to the right of another, as long as both are in
-//! the tree, unless it gets a left child, and its left edge changes by that for good (I6). So a claim
-//! succeeds only if its node is the smallest still; and if the copy had no pair after the edge was
-//! read, no other was claimed and gone by then. In the same way a leaf is linked only where no key
-//! has come or gone since the edge was read; and the place was right then, or the anchor would
-//! have told: what shrinks the range of a place is the promotion of the smallest key above it, whose
-//! left edge, or right edge, is that very place.
+//! I5 follows with the use of I6. A node stays the smallest to the right of another, as long as
+//! both are in the tree, unless it gets a left child, and that changes its left edge for good (I6).
+//! So a claim succeeds only if its node is still the smallest. If the copy had no pair after the
+//! edge was read, no other node had been claimed and had left by then. Likewise, a leaf is linked
+//! only at an edge where no key has come or gone since the edge was read. The place was right at
+//! that read, or the anchor would have shown otherwise. For only the promotion of the smallest key
+//! above a place shrinks its range, and that key's left or right edge is that very place.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
 //! | edge | `load` | `SeqCst` | every successful CAS | the child is complete (I1); linearization points of different keys are in one order |
-//! | edge | all CASes, success | `SeqCst` | `load` | publishes the child, the fate, or the copy's pair; as above |
-//! | edge | all CASes, failure | Relaxed | – | the loser looks again through `load` |
-//! | `copy` | CAS, load | `SeqCst` | each other | whoever sees the fate sees the copy announced before |
-//! | `key`, `value` | `take_pair` | Relaxed | – | the CAS of the draft publishes them; later stores are of the same |
+//! | edge | all CASes, success | `SeqCst` | `load` | publishes the child, the fate, or the copy's pair; linearization points of different keys are in one order |
+//! | edge | all CASes, failure | Relaxed | – | the loser reads again through `load` |
+//! | `copy` | CAS, load | `SeqCst` | each other | a thread that sees the fate sees the copy announced before |
+//! | `key`, `value` | `take_pair` | Relaxed | – | the CAS of the draft publishes them; later stores write the same pair |
 //! | `key`, `value` | load | Relaxed | – | behind the load of the edge, or draft, that led there |
 //!
 //! # Linearization points
 //! | method, outcome | point |
 //! |---|---|
-//! | `get`, found in a node; all that change nothing | the load of the edge to the node, or, if the edge's owner had left by then, the moment it did |
-//! | `get`, absent; all that change nothing | the load of the empty edge, or, if its owner had left by then, the moment it did |
-//! | the same, decided by the anchor's promoted pair | the load of the pair, or, if the anchor had left by then, the moment before |
+//! | `get`, found in a node; every operation that finds the key and changes nothing | the load of the edge to the node; if the edge's owner had left by then, the moment when it left |
+//! | `get`, absent; every operation that changes nothing | the load of the empty edge; if its owner had left by then, the moment when it left |
+//! | `get` and every operation that changes nothing, decided by the anchor's promoted pair | the load of the pair; if the anchor had left by then, the moment before it left |
 //! | `try_insert`, `insert`, `compare_exchange` of an absent key | the CAS in `insert` |
-//! | `insert`, `compare_exchange` of a present key; `remove` | the CAS in `cleanup` that cuts the node out, possibly a helper's. A node with a fate is still present, its successor as well. |
+//! | `insert`, `compare_exchange` of a present key; `remove` | the CAS in `cleanup` that unlinks the node, possibly a helper's. A node with a fate is still present, and so is its successor. |
 //!
-//! Why a miss holds: an anchor without fate is in the tree, and was when the empty edge was read. So
-//! was that edge's owner, or it left meanwhile with the edge as it is; then take that moment. All
-//! turns below the anchor were left turns, so that the edge is the only place for a key above the
-//! anchor's and below all others there. Nor can the key have moved up: only the smallest key to the
-//! right of a node does, and of the nodes that the search passed on their left sides none has it to
-//! its right, while of those passed on their right sides the anchor comes before the key. If the
-//! anchor has a fate it may have left before that load. A second descent that meets it again finds it
-//! in the tree later still. And as long as a promoted pair waits in the anchor's copy, there is no
-//! key between the anchor's and the pair's, nor comes one.
+//! A miss holds for these reasons. An anchor without a fate is in the tree, and was when the empty
+//! edge was read. The owner of that edge was in the tree as well, or it left meanwhile with the
+//! edge unchanged; then take that moment. All turns below the anchor were left turns, so the edge
+//! is the only place for a key above the anchor's and below all others there. Nor can the key have
+//! moved up: only the smallest key to the right of a node does. The nodes that the search passed on
+//! their left sides do not have it to their right. For the nodes that it passed on their right
+//! sides, the anchor comes before the key. If the anchor has a fate, it may have left before that
+//! load. If a second descent meets it again, the anchor was in the tree later still. And as long as
+//! a promoted pair waits in the anchor's copy, no key is between the anchor's and the pair's, and
+//! none comes.
 //!
 //! # Progress and reclamation
-//! Lock-free, but for one in 65 535 of a thread's stamps, which takes a lock for a few
-//! instructions. A lookup descends again only if its anchor has a fate and is not the former one: others
-//! have finished something in between. No operation leaves a mark behind it. Helping follows
-//! obstacles upwards (the owner of the marked edge to a node) and, for a node without successor, into
-//! its right subtree, whose obstacles never lead above the node's right edge, which is open as long:
-//! so there is no circle.
+//! All operations are lock-free, except that one in 65 535 of a thread's stamps takes a lock for a
+//! few instructions. A lookup descends again only if its anchor has a fate and is not the former
+//! anchor: others have finished an operation in between. No finished operation leaves a mark
+//! behind. Helping follows obstacles upwards, to the owner of the marked edge to a node. For a node
+//! without a successor it follows them into the right subtree. Obstacles there never lead above the
+//! node's right edge, which is open as long. So there is no circle.
 //!
 //! # Complexity and footprint
-//! O(depth); the tree is not balanced: random keys give an expected depth of 2 ln n, sorted keys a
-//! path of n nodes. 40 bytes a key: [`NODE`]. A search reads the first 24; in slots of 40 bytes 2 of
-//! 8 nodes have these in two lines, and in the study's of 48 bytes 1 of 4.
+//! A search takes O(depth). The tree is not balanced: random keys give an expected depth of 2 ln n,
+//! sorted keys a path of n nodes. An entry takes 40 bytes: [`NODE`]. A search reads the first 24.
+//! In slots of 40 bytes, 2 of 8 nodes have these 24 bytes in two lines; in the study's slots of 48
+//! bytes, 1 of 4.
 //!
 //! # Checked by
-//! The conformance suite (`tests/conformance.rs`); [`Check::check`](crate::Check::check), which walks I1 to I3; the
-//! transitions of a node's words, in every execution, in `node.rs`; schedules
-//! (`tests/schedules.rs`: I4 to I7, every linearization point, and lock-freedom with a stopped
-//! thread), which must find the mistakes of `canary.rs`.
+//! The conformance suite (`tests/conformance.rs`); [`Check::check`](crate::Check::check), which
+//! checks I1 to I3 in a quiescent tree; the transitions of a node's words, in every execution, in
+//! `node.rs`; schedules (`tests/schedules.rs`: I4 to I7, every linearization point, and
+//! lock-freedom with a stopped thread), which must find the mistakes of `canary.rs`.
 
 pub mod build;
+mod canaries;
 mod check;
 mod help;
 mod node;
@@ -210,7 +216,8 @@ unsafe impl<P: Placement, B: Build> Algorithm for Ramachandran<P, B> {
             return;
         }
         for node in self.linked() {
-            // SAFETY: exclusive access; each node is linked once, and is freed once.
+            // SAFETY: I4: no other thread has the node, since access is exclusive; it came from
+            // `nodes`, is in the tree and so not retired, and `linked` lists it once.
             unsafe { self.nodes.free(node) };
         }
     }

@@ -1,4 +1,4 @@
-//! The node, and its words: two edges with their marks, and the word that announces a copy.
+//! The node and its words: two edges with their marks, and the word that announces a copy.
 
 use super::super::side::Side;
 use crate::canary::{Canary, planted};
@@ -11,28 +11,29 @@ use silvics_sync::tagged::{AtomicTagged, TAG_BITS, Tagged};
 use std::mem::offset_of;
 use std::ptr::{NonNull, without_provenance_mut};
 
-/// A node: an entry. All of its words are atomic, so that a reference to it allows what the pointer
-/// it was made of allows, the node's retirement included.
+/// A node, which is an entry. All of its words are atomic, so a reference to it permits everything
+/// that the pointer permits from which it was made, including the node's retirement.
 #[repr(C)]
 pub(super) struct Node {
-    /// As is the value: set before the node is linked, never changed afterwards.
+    /// The key. Key and value are set before the node is linked and never change afterwards.
     key: AtomicU64,
-    /// Left and right. The left one's mark is the node's fate.
+    /// The left and right edges. The mark of the left edge is the node's fate.
     edges: [AtomicEdge; 2],
     value: AtomicU64,
-    /// The copy that is to take the node's place, if one is announced; for good.
+    /// The announced copy that is to take the node's place, or null. Once announced, it never
+    /// changes.
     copy: AtomicTagged<Node>,
 }
 
-/// What a search reads of a node.
+/// The layout of a node: the fields that a search reads, and those of the node that it finds.
 pub const NODE: NodeLayout = NodeLayout::of::<Node>(
     "node",
     &[Field::new("key", 0, 8), Field::links("edges", 8, 2)],
     &[Field::new("key", 0, 8), Field::new("value", 24, 8)],
 );
 
-// The same in both builds: the study found only the traversal to mend. (Loom's atomics have sizes of
-// their own.)
+// Both builds have this layout: the study found only the traversal to improve. (Loom's atomics have
+// other sizes.)
 #[cfg(not(silvics_loom))]
 const _: () = {
     assert!(NODE.size == 40 && NODE.search_end() == 24);
@@ -40,24 +41,25 @@ const _: () = {
     assert!(offset_of!(Node, value) == 24 && offset_of!(Node, copy) == 32);
 };
 
-/// What an edge is marked with.
+/// The mark of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Mark {
-    /// Nothing: it may change.
+    /// No mark: the edge may change.
     None,
     /// A fate, on the left edge: the announced copy takes the node's place.
     Replace,
-    /// A fate: the node is removed, for the one who marked this empty left edge.
+    /// A fate: the node is removed, by the operation that marked this empty left edge.
     SpliceLeft,
-    /// A fate: the node is removed, for the one who reserved its empty right edge.
+    /// A fate: the node is removed, by the operation that reserved its empty right edge.
     SpliceRight,
-    /// A fate, on an empty left edge: the node is the successor of the one that the edge names,
-    /// whose copy takes its pair, and is unlinked.
+    /// A fate, on an empty left edge: the node is the successor of the node that the edge names.
+    /// The copy of that node takes the successor's pair, and the successor is unlinked.
     Promote,
-    /// A right edge that does not change any more.
+    /// A right edge that never changes again.
     Frozen,
-    /// The same, empty: frozen by a removal that wants the fate [`Mark::SpliceRight`].
+    /// An empty right edge that never changes again: a removal that wants the fate
+    /// [`Mark::SpliceRight`] has reserved it.
     Reserved,
     /// An edge of a copy that is not complete.
     Draft,
@@ -80,20 +82,26 @@ impl Mark {
     }
 }
 
-/// The edge leads nowhere (the paper's null flag). Where an address would be there is a stamp, or
-/// what a mark needs.
+/// The bit of an empty edge (the paper's null flag). In place of an address the edge holds a stamp,
+/// or the address that its mark needs.
 const NULL: u16 = 1 << 15;
 
-/// Bits of a stamp that stand where an address would.
+/// The number of stamp bits that take the place of an address.
 const LOW_BITS: u32 = usize::BITS - 16 - TAG_BITS;
 const _: () = assert!(STAMP_BITS - LOW_BITS == 15);
+
+/// A stamp that no other empty edge has.
+#[inline(always)]
+fn next_stamp() -> u64 {
+    if planted(Canary::EmptyEdgeReused) { 0 } else { stamp() }
+}
 
 /// The value of an edge: a child or none, and a mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Edge(Tagged<Node>);
 
 impl Edge {
-    /// An edge of a copy that is so far.
+    /// An edge of an incomplete copy in the state `draft`.
     fn draft(draft: Draft) -> Self {
         Self(Tagged::null_with_hint(NULL | draft as u16)).with(Mark::Draft)
     }
@@ -113,9 +121,9 @@ impl Edge {
         Self::empty(0)
     }
 
-    /// An empty edge unlike any that was or will be (I6).
+    /// An empty edge unlike every earlier and later one (I6).
     pub(super) fn fresh_empty() -> Self {
-        Self::empty(if planted(Canary::EmptyEdgeReused) { 0 } else { stamp() })
+        Self::empty(next_stamp())
     }
 
     #[inline(always)]
@@ -137,46 +145,46 @@ impl Edge {
         Self(self.0.with_tag(mark as usize))
     }
 
-    /// The child on an unmarked edge; if there is none, an unmarked empty edge for a node that has
-    /// had none there.
+    /// This edge without its mark. If it is empty, the result is the empty edge of a node that
+    /// never had a child there.
     pub(super) fn clean(self) -> Self {
         if self.is_empty() { Self::first_empty() } else { self.with(Mark::None) }
     }
 
-    /// Whether it leads to `node`, whatever its mark.
+    /// Whether the edge leads to `node`, with any mark.
     pub(super) fn leads_to(self, node: &Node) -> bool {
         !self.is_empty() && std::ptr::eq(self.0.pointer(), node)
     }
 
-    /// The child.
+    /// The child, or `None` for an empty edge.
     ///
     /// # Safety
-    /// It was loaded from a reachable edge, or one of a node read so, under a guard that lives as
-    /// long as `'g`; or the tree is quiescent.
+    /// The edge was loaded from the tree or from a node that was reached under a guard that lives
+    /// as long as `'g`; or the tree is quiescent.
     #[inline(always)]
     pub(super) unsafe fn child<'g>(self) -> Option<&'g Node> {
         if self.is_empty() {
             return None;
         }
-        // SAFETY: I1 and I7: the child is complete and not reclaimed under the guard.
+        // SAFETY: I1: the child is complete. I7: it is not reclaimed under the caller's guard.
         Some(unsafe { &*self.0.pointer() })
     }
 
-    /// The node whose successor a node with this left edge is, if it is one.
+    /// If a node with this left edge is the successor of another node, that other node.
     ///
     /// # Safety
-    /// As for [`Edge::child`].
+    /// The contract of [`Edge::child`] holds.
     pub(super) unsafe fn promoted_for<'g>(self) -> Option<&'g Node> {
         if self.mark() != Mark::Promote {
             return None;
         }
-        // SAFETY: I5 and I7: the node is unlinked, and so retired, after its successor, which was
-        // reached under the guard.
+        // SAFETY: I5: the node leaves, and so is retired, after its successor. I7: the successor
+        // was reached under the caller's guard, so the node is not reclaimed under it.
         Some(unsafe { &*self.0.pointer() })
     }
 }
 
-/// An edge in memory. Every access of the protocol is here.
+/// An edge in memory. This type contains every atomic access to edges.
 pub(super) struct AtomicEdge(AtomicTagged<Node>);
 
 impl AtomicEdge {
@@ -193,7 +201,7 @@ impl AtomicEdge {
         self.0.compare_exchange(current.0, new.0, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Puts a new node where there is none.
+    /// Links a new node at an empty edge.
     #[must_use]
     pub(super) fn try_link(&self, empty: Edge, node: NonNull<Node>) -> bool {
         debug_assert!(empty.is_empty() && !empty.is_marked());
@@ -206,7 +214,7 @@ impl AtomicEdge {
         debug_assert!(!heir.is_marked());
         let current = self.load();
         current.leads_to(node) && !current.is_marked() && {
-            // What was empty for the heir's former parent is empty for the first time here.
+            // An empty edge of the heir's former parent is empty for the first time here.
             let heir = if heir.is_empty() { Edge::fresh_empty() } else { heir };
             self.exchange(current, heir)
         }
@@ -229,17 +237,17 @@ impl AtomicEdge {
     }
 }
 
-/// How far a copy is: said by its left edge.
+/// The progress of a copy, which its left edge shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub(super) enum Draft {
-    /// It has the node's key and a new value, and needs its edges.
+    /// The copy has the node's key and a new value, and needs its edges.
     ForUpdate,
-    /// It needs the pair of the node's successor.
+    /// The copy needs the pair of the node's successor.
     Wanting,
-    /// It has that, and needs its edges.
+    /// The copy has the successor's pair, and needs its edges.
     Promoted,
-    /// It is complete, and linked or about to be.
+    /// The copy is complete, and linked or about to be linked.
     Complete,
 }
 
@@ -258,12 +266,12 @@ impl Node {
         Self::new(key, value, [Edge::first_empty(); 2])
     }
 
-    /// A copy that brings a new value.
+    /// A copy that replaces a node to change its value.
     pub(super) fn for_update(key: u64, value: u64) -> Self {
         Self::new(key, value, [Edge::draft(Draft::ForUpdate); 2])
     }
 
-    /// A copy that is to bring a successor's pair.
+    /// A copy that is to take a successor's pair.
     pub(super) fn for_removal() -> Self {
         Self::new(0, 0, [Edge::draft(Draft::Wanting); 2])
     }
@@ -283,7 +291,7 @@ impl Node {
         &self.edges[side]
     }
 
-    /// What the edge holds, for a descent.
+    /// The edge on the given side, for a descent.
     #[inline(always)]
     pub(super) fn follow(&self, side: Side) -> Edge {
         side.load(&self.edges, AtomicEdge::load)
@@ -299,23 +307,23 @@ impl Node {
         self.edge(Side::RIGHT)
     }
 
-    /// What is decided to become of it.
+    /// The fate of the node, or [`Mark::None`].
     pub(super) fn fate(&self) -> Mark {
         self.left().load().mark()
     }
 
-    /// Whether something is: if not, it is in the tree (I4).
+    /// Whether the node has a fate. If it has none, it is in the tree (I4).
     #[inline(always)]
     pub(super) fn has_fate(&self) -> bool {
         self.left().load().is_marked()
     }
 
-    /// What [`Self::has_fate`] reads.
+    /// The read that [`Self::has_fate`] makes.
     pub(super) fn fate_read(&self) -> Read {
         NODE.read(self, NODE.search[1].offset, size_of::<usize>(), Why::Again)
     }
 
-    /// Gives it this fate unless it has one, and returns the one it has.
+    /// Gives the node this fate unless it has one, and returns the node's fate.
     pub(super) fn decide(&self, fate: Mark) -> Mark {
         loop {
             let left = self.left().load();
@@ -328,7 +336,7 @@ impl Node {
         }
     }
 
-    /// Freezes the right edge. From now on, as it has a fate, neither edge changes.
+    /// Freezes the right edge of a node that has a fate. From now on neither edge changes.
     pub(super) fn close(&self) {
         loop {
             let right = self.right().load();
@@ -360,12 +368,13 @@ impl Node {
     /// The node was reached under a guard that lives as long as `'g`, and its fate is
     /// [`Mark::Replace`].
     pub(super) unsafe fn copy<'g>(&self) -> &'g Self {
-        // SAFETY: I4 and I7: by its fate the copy is the tree's, or retired by the removal that does
-        // not need it, in either case not before the node has left.
+        // SAFETY: I4: by the node's fate, the copy is linked, or the removal that does not need it
+        // retires it; in either case not before the node has left. I7: so it is not reclaimed under
+        // the guard.
         unsafe { &*self.copy.load(Ordering::SeqCst).pointer() }
     }
 
-    /// Of a copy: how far it is.
+    /// The progress of this copy.
     pub(super) fn draft(&self) -> Draft {
         let left = self.left().load();
         [Draft::ForUpdate, Draft::Wanting, Draft::Promoted]
@@ -374,17 +383,17 @@ impl Node {
             .unwrap_or(Draft::Complete)
     }
 
-    /// Of a copy for a removal: takes the successor's pair. Whoever helps writes the same (I5), at
-    /// whatever time.
+    /// Gives the successor's pair to this copy, which was made for a removal. Every helper writes
+    /// the same pair (I5), at any time.
     pub(super) fn take_pair(&self, successor: &Self) {
         self.key.store(successor.key(), Ordering::Relaxed);
         self.value.store(successor.value(), Ordering::Relaxed);
         let (wanting, promoted) = (Edge::draft(Draft::Wanting), Edge::draft(Draft::Promoted));
-        let _ = self.left().exchange(wanting, promoted); // or another has
+        let _ = self.left().exchange(wanting, promoted); // or another thread has done it
     }
 
-    /// Of a copy that has its pair: takes the edges of the node, which is closed. Each is set once;
-    /// the left one, which tells that the copy is complete, last.
+    /// Gives the edges of `node`, which is closed, to this copy, which has its pair. Each edge is
+    /// set once; the left one, which shows that the copy is complete, is set last.
     pub(super) fn take_edges(&self, node: &Self) {
         for side in [Side::RIGHT, Side::LEFT] {
             let draft = self.edge(side).load();
@@ -395,15 +404,15 @@ impl Node {
     }
 }
 
-/// The words of a node in every execution:
-/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+/// The words of a node in every execution: `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p
+/// silvics --lib loom`.
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::*;
     use loom::thread;
     use std::sync::Arc;
 
-    /// Children that are told apart by their address, and never looked at.
+    /// Children that are distinguished by their address and never read.
     fn child(number: usize) -> NonNull<Node> {
         NonNull::new(without_provenance_mut(64 * number)).unwrap()
     }
@@ -416,8 +425,8 @@ mod loom_tests {
         thread::spawn(move || work(&node))
     }
 
-    /// I3: of a removal, an update, and a claim as a successor, one decides, and all agree on which;
-    /// an insertion may come before it, and then the claims that need the edge empty fail.
+    /// I3: one of a removal, an update, and a claim as a successor decides, and all agree on it. An
+    /// insertion may come before it, and then the claims that need an empty edge fail.
     #[test]
     fn a_node_has_one_fate() {
         loom::model(|| {
@@ -445,7 +454,8 @@ mod loom_tests {
         });
     }
 
-    /// I3: with a fate and a closed right edge a node stays as it is, whoever comes to its edges.
+    /// I3: a node with a fate and a closed right edge does not change, whichever thread accesses
+    /// its edges.
     #[test]
     fn a_closed_node_does_not_change() {
         loom::model(|| {
@@ -465,7 +475,7 @@ mod loom_tests {
         });
     }
 
-    /// A copy is announced and then the fate decided: who sees the fate sees the copy.
+    /// A copy is announced before the fate is decided: a thread that sees the fate sees the copy.
     #[test]
     fn who_sees_the_fate_sees_the_copy() {
         loom::model(|| {
@@ -520,8 +530,8 @@ mod loom_tests {
         });
     }
 
-    /// The edges of a copy are taken once, whoever helps, and the left one, which says that the copy is
-    /// complete, last.
+    /// The edges of a copy are set once, however many helpers try, and the left one, which shows
+    /// that the copy is complete, is set last.
     #[test]
     fn a_complete_copy_has_both_edges() {
         loom::model(|| {
@@ -536,7 +546,7 @@ mod loom_tests {
                 spawn(&copy, move |copy| copy.take_edges(&node))
             };
             copy.take_edges(&node);
-            // It may be linked now, and get a right child instead of the one it came with.
+            // The copy may be linked now, and its right child may be replaced.
             let right = copy.right().load();
             assert_eq!((copy.draft(), right), (Draft::Complete, Edge::to(child(2))));
             assert!(copy.right().exchange(right, Edge::to(child(3))));

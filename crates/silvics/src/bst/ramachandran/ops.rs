@@ -1,10 +1,10 @@
-//! `seek` and the verbs, with the paper's names; what they have decided is carried out in `help.rs`.
+//! `seek` and the verbs, with the paper's names. `help.rs` carries out the fates that they decide.
 
 use super::super::side::Side;
 use super::Ramachandran;
 use super::build::Build;
+use super::canaries::{is_certainly_linked, is_own_fate, is_retired_at_claim};
 use super::node::{AtomicEdge, Draft, Edge, Mark, NODE, Node};
-use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::memory::Spare;
 use crate::update::{Step, Update};
@@ -12,24 +12,25 @@ use silvics_pool::{AllocError, Placement};
 use std::hint::black_box;
 use std::ptr::NonNull;
 
-/// What a descent keeps of its way.
+/// The part of its path that a descent keeps.
 pub(super) trait Recorder<'g>: Copy {
-    /// It has passed `node`, which has not the key, and goes on by its edge on `side`.
+    /// Records that the descent has passed `node`, which does not have the key, and continues by
+    /// its edge on `side`.
     fn step(&mut self, node: &'g Node, side: Side);
 }
 
-/// Nothing: lookups.
+/// Lookups keep nothing.
 impl<'g> Recorder<'g> for () {
     #[inline(always)]
     fn step(&mut self, _: &'g Node, _: Side) {}
 }
 
-/// Where a node is linked, or would be: updates.
+/// The place at which a node is linked, or would be linked: the record of updates.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'g> {
-    /// The edge …
+    /// The edge at this place.
     pub(super) edge: &'g AtomicEdge,
-    /// … and whose it is; none for the root's, which is never marked.
+    /// The node that has the edge, or `None` for the root edge, which is never marked.
     pub(super) owner: Option<&'g Node>,
 }
 
@@ -40,7 +41,8 @@ impl<'g> Recorder<'g> for Place<'g> {
     }
 }
 
-/// The last edges of the way, as the published seek keeps them: lookups of the baseline.
+/// The last edges of the path, as the published seek keeps them: the record of the baseline's
+/// lookups.
 #[derive(Clone, Copy)]
 pub(super) struct Published<'g> {
     last_but_one: (Option<&'g Node>, Side),
@@ -57,40 +59,40 @@ impl<'g> Recorder<'g> for Published<'g> {
     }
 }
 
-/// Where a descent ended.
+/// The end of a descent.
 enum End<'g> {
-    /// At the node with the key.
+    /// The node with the key.
     Node(&'g Node),
-    /// At an empty edge, having turned right at `anchor` last, if anywhere.
+    /// An empty edge; `anchor` is the node where the descent turned right last, if any.
     Empty { edge: Edge, anchor: Option<&'g Node> },
 }
 
-/// What a seek has found out about a key. `R` is what was kept of the way.
+/// The result of a seek for a key. `R` is the record of the path.
 pub(super) enum Sought<'g, R> {
-    /// It is in this node.
+    /// The key is in this node.
     Node(&'g Node, R),
-    /// It is absent, and would be where the way ended, at this empty edge.
+    /// The key is absent, and would be linked at this empty edge, where the path ended.
     Absent(Edge, R),
-    /// It is not larger than the successor of `anchor`, which is about to be replaced, and in
-    /// `state`: that of the successor if it is the successor's key.
+    /// The key is not larger than the successor of `anchor`, which is about to be replaced. `state`
+    /// is the state of the key: that of the successor if the keys are equal.
     Promoted { anchor: &'g Node, state: Option<u64> },
 }
 
-/// What an anchor says of a key that was missed below it.
+/// The verdict of an anchor about a key that was missed below it.
 enum Anchored {
-    /// The anchor has been in the tree all the time: what was seen holds.
+    /// The anchor has been in the tree all the time: the result holds.
     Stays,
-    /// It may have left; or no, and what was seen holds.
+    /// The anchor may have left, so the result may not hold.
     Unsure,
-    /// See [`Sought::Promoted`].
+    /// The key's state is decided by the promoted pair: see [`Sought::Promoted`].
     Promoted(Option<u64>),
 }
 
 impl Node {
-    /// What this node, an anchor, says of a larger key, after the key was missed.
+    /// The verdict of this node, an anchor, about a larger key, after the key was missed.
     #[inline(always)]
     fn anchored(&self, key: u64) -> Anchored {
-        if !self.has_fate() || planted(Canary::AnchorUnchecked) {
+        if is_certainly_linked(self) {
             return Anchored::Stays;
         }
         self.anchored_with_fate(key)
@@ -101,7 +103,8 @@ impl Node {
         if self.fate() != Mark::Replace {
             return Anchored::Unsure;
         }
-        // SAFETY: an anchor was reached under the guard of the search that asks.
+        // SAFETY: I7: the anchor was reached under the guard of the calling search, and its fate is
+        // [`Mark::Replace`].
         let copy: &Self = unsafe { self.copy() };
         if copy.draft() == Draft::Wanting {
             return Anchored::Unsure;
@@ -121,7 +124,7 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         Place { edge: &self.root, owner: None }
     }
 
-    /// Goes down towards `key`.
+    /// Descends towards `key`.
     #[inline(always)]
     fn descend<'g, R: Recorder<'g>>(
         &'g self,
@@ -132,7 +135,8 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         let mut anchor = None;
         let mut edge = self.root.load();
         loop {
-            // SAFETY: read from a reachable edge under the guard.
+            // SAFETY: I7: the edge was read from the tree or from a node that was reached under the
+            // guard.
             let Some(node) = (unsafe { edge.child() }) else {
                 return End::Empty { edge, anchor };
             };
@@ -151,10 +155,10 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         }
     }
 
-    /// Goes down until what is found is certain (paper: `seek`). A key that is missed may have been
-    /// promoted past the search; whether it has been, the anchor tells. If the anchor may have left
-    /// the tree, a second descent decides: if it comes by the same anchor, the first one met it in
-    /// the tree until its end, and what that one found holds.
+    /// Descends until the result is certain (paper: `seek`). A missed key may have been promoted
+    /// past the search, and the anchor shows whether it has. If the anchor may have left the tree,
+    /// a second descent decides. If that one meets the same anchor, the anchor was in the tree
+    /// until the end of the first descent, so the first descent's result holds.
     #[inline(always)]
     fn seek<'g, R: Recorder<'g>>(&'g self, key: u64, start: R, guard: &'g Guard) -> Sought<'g, R> {
         let mut recorder = start;
@@ -174,8 +178,8 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         }
     }
 
-    /// The further descents of `seek`; `former` is what the first one met: its anchor, and where it
-    /// ended.
+    /// The further descents of `seek`. `former` is the anchor, the end and the record of the first
+    /// descent.
     #[cold]
     fn seek_again<'g, R: Recorder<'g>>(
         &'g self,
@@ -210,8 +214,8 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         Self::found(&self.seek(key, (), guard))
     }
 
-    /// The same with the published records. They are of no use here, which the compiler must not
-    /// find out.
+    /// Looks up `key` with the published records. They are of no use here, and the compiler must
+    /// not discover that.
     #[inline(never)]
     fn lookup_by_records(&self, key: u64, guard: &Guard) -> Option<u64> {
         let nowhere = (None, Side::RIGHT);
@@ -223,17 +227,17 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         Self::found(&sought)
     }
 
-    /// A key's state as a seek has found it.
+    /// The state of a key that a seek has found.
     #[inline(always)]
     fn found<R>(sought: &Sought<'_, R>) -> Option<u64> {
         match sought {
-            Sought::Node(node, _) => Some(node.value()), // LP(get, found): the load of the edge to it
+            Sought::Node(node, _) => Some(node.value()), // LP(get, found): the load of its edge
             Sought::Absent(..) => None, // LP(get, absent): the load of the empty edge
             Sought::Promoted { state, .. } => *state, // LP(get): see `mod.rs`
         }
     }
 
-    /// Where `node` is linked now; none if it has left the tree.
+    /// The place at which `node` is linked now, or `None` if it has left the tree.
     pub(super) fn locate<'g>(&'g self, node: &Node, guard: &'g Guard) -> Option<Place<'g>> {
         match self.seek(node.key(), self.root(), guard) {
             Sought::Node(found, place) if std::ptr::eq(found, node) => Some(place),
@@ -241,8 +245,7 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         }
     }
 
-    /// Brings `key` from the state it is found in to the one `verb` wants, and returns the state
-    /// found.
+    /// Moves `key` from its current state to the one that `verb` wants, and returns the former.
     #[inline]
     pub(super) fn update(
         &self,
@@ -278,7 +281,7 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         }
     }
 
-    /// Links a new leaf where the seek has ended, unless something has come there since.
+    /// Links a new leaf at the empty edge that the seek found, unless the edge has changed since.
     fn insert<'g>(
         &'g self,
         empty: Edge,
@@ -301,8 +304,7 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         false
     }
 
-    /// Has `copy` take the place of `node`, unless another fate comes first. Nothing from here on
-    /// needs memory.
+    /// Replaces `node` by `copy`, unless another fate comes first. From here on nothing allocates.
     fn replace<'g>(
         &'g self,
         node: &'g Node,
@@ -316,16 +318,17 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
             return false;
         }
         let fate = node.decide(Mark::Replace);
-        let mine = fate == Mark::Replace || planted(Canary::FateTakenForGranted);
+        let mine = is_own_fate(fate);
         if mine {
-            spare.linked(); // or will be, or retired below
+            spare.linked(); // or will be linked, or is retired in `remove`
         }
-        self.help_target(node, Some(place), guard); // LP(insert, compare_exchange: replaced): in `cleanup`
+        // LP(insert, compare_exchange: replaced): in `cleanup`
+        self.help_target(node, Some(place), guard);
         mine
     }
 
-    /// Removes `node`, unless another fate comes first (paper: injection). With two children it needs
-    /// a copy, which takes the successor's pair; else nothing that could be refused.
+    /// Removes `node`, unless another fate comes first (paper: injection). With two children it
+    /// needs a copy, which takes the successor's pair; otherwise it allocates nothing.
     fn remove<'g>(
         &'g self,
         node: &'g Node,
@@ -339,7 +342,7 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
             return Ok(false);
         }
         let mine = if left.is_empty() {
-            // Taken in one step: somebody may have put a child there.
+            // The edge is marked in one step, since another thread may have linked a child there.
             node.left().try_mark(left, Mark::SpliceLeft)
         } else if right.is_empty() {
             node.right().try_mark(right, Mark::Reserved)
@@ -349,10 +352,11 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
             let mine = self.replace(node, place, copy, spare, guard);
             if mine {
                 self.frame.len.add(-1);
-                // SAFETY: linked, or known to those only who have helped `node`, which has left.
+                // SAFETY: I7: the copy was linked under the guard, or this thread, the owner of the
+                // fate, has not retired it yet (I4).
                 if unsafe { copy.as_ref() }.draft() == Draft::Wanting {
-                    // It had one child in the end.
-                    // SAFETY: I4: the owner of the fate retires a copy that nobody has linked.
+                    // The node had one child when it left.
+                    // SAFETY: I4: the owner of the fate alone retires a copy that is not linked.
                     unsafe { self.nodes.retire(copy, guard) };
                 }
             }
@@ -360,8 +364,8 @@ impl<P: Placement, B: Build> Ramachandran<P, B> {
         };
         if mine {
             self.frame.len.add(-1);
-            if planted(Canary::RetiredAtClaim) {
-                // SAFETY: none: that is the mistake.
+            if is_retired_at_claim() {
+                // SAFETY: never reached without the planted mistake, which breaks I4.
                 unsafe { self.nodes.retire(NonNull::from(node), guard) };
             }
         }
