@@ -1,8 +1,8 @@
-//! Bugs for the tools that must find them: `planted NAME` commits the one of that name.
+//! Bugs for the tools that must find them: `planted NAME` commits the bug of that name.
 //!
-//! `.ci/sanitize` runs them before it believes a tool that has nothing to say about the structures.
-//! `none` does the same things rightly, and no tool may object; nor to `histories`, a few of every
-//! structure in each placement.
+//! `.ci/sanitize` runs these bugs first: a tool that misses one is not believed when it finds
+//! nothing in the structures. `none` does the same work correctly, and no tool may object to it, or
+//! to `histories`: a few histories of every structure in each placement.
 
 use silvics::{
     ArtTree, Batches, BronsonTree, Check, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree,
@@ -20,8 +20,8 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::ptr::null_mut;
 
-/// A race is seen only if the threads overlap. On two processors the tools need a start at the same
-/// moment, and some milliseconds from there.
+/// The rounds of a race, which a tool sees only if the threads overlap. On two processors the tools
+/// need a common start and some milliseconds from there.
 const ROUNDS: u64 = if cfg!(miri) { 50 } else { 1_000_000 };
 
 type Node = [u64; 4];
@@ -101,8 +101,8 @@ fn histories() {
     scanned::<ArtTree<[u8], Shared>>();
 }
 
-/// Runs both at once. They wait for each other spinning: a sleeper would take longer to wake than
-/// the other to end.
+/// Runs both at once. They wait for each other by spinning: a sleeping thread would take longer to
+/// wake than the other to end.
 fn both(one: impl FnOnce() + Send, other: impl FnOnce() + Send) {
     let waiting = AtomicUsize::new(2);
     std::thread::scope(|scope| {
@@ -119,10 +119,10 @@ fn both(one: impl FnOnce() + Send, other: impl FnOnce() + Send) {
     });
 }
 
-/// Words that threads share without asking.
+/// Words that threads share without synchronization.
 struct Bare(UnsafeCell<Node>);
 
-// SAFETY: broken on purpose: nothing orders the accesses but what each bug does.
+// SAFETY: broken on purpose: only the code of each bug orders the accesses.
 unsafe impl Sync for Bare {}
 
 impl Bare {
@@ -130,9 +130,9 @@ impl Bare {
         Self(UnsafeCell::new([0; 4]))
     }
 
-    /// Adds to the second word; volatile, so that the compiler leaves every access where it is.
+    /// Adds to the second word. The accesses are volatile, so that the compiler does not move them.
     fn add(&self) {
-        // SAFETY: right where a lock is held, broken on purpose in `race`.
+        // SAFETY: correct where a lock is held, broken on purpose in `race`.
         unsafe {
             let word = &raw mut (*self.0.get())[1];
             word.write_volatile(word.read_volatile() + 1);
@@ -160,12 +160,13 @@ fn none() {
     both(
         || published.store(Box::into_raw(Box::new(7)), Ordering::Release),
         || {
-            // SAFETY: published with Release, freed below after both have ended.
+            // SAFETY: the node is published with Release, and freed below after both threads have
+            // ended.
             let seen = unsafe { published.load(Ordering::Acquire).as_ref() };
             assert!(matches!(seen, None | Some(7)));
         },
     );
-    // SAFETY: made by `Box::into_raw`, and nobody else is left.
+    // SAFETY: `Box::into_raw` made the pointer, and no other thread is left.
     drop(unsafe { Box::from_raw(published.into_inner()) });
 
     let (pool, bytes) = (
@@ -176,7 +177,7 @@ fn none() {
         for round in 0..ROUNDS / 100 {
             let slot = pool.alloc().expect("memory");
             let object = bytes.alloc(100).expect("memory");
-            // SAFETY: both are this thread's, and freed once.
+            // SAFETY: this thread owns both, and each is freed once.
             unsafe {
                 slot.write([round; 4]);
                 object.write_bytes(1, 100);
@@ -210,7 +211,7 @@ fn race() {
     black_box(bare.0.into_inner());
 }
 
-/// A node is published by a Relaxed store: who sees its address need not see what is in it.
+/// A node is published by a Relaxed store: a thread that reads its address may not see its content.
 fn publication() {
     let nodes: Vec<Bare> = (0..ROUNDS).map(|_| Bare::new()).collect();
     let (published, stop) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -237,7 +238,7 @@ fn leak() {
     for at in 0..100u64 {
         std::mem::forget(black_box(Box::new([at; 4])));
     }
-    // What is left of the address in registers and dead stack frames.
+    // Overwrites copies of the address in registers and dead stack frames.
     black_box([0u64; 512]);
 }
 
@@ -259,8 +260,8 @@ fn pooled_race() {
         || {
             for round in 0..ROUNDS {
                 let slot = pool.alloc().expect("memory");
-                // SAFETY: the slot is this thread's until it is published; it is freed once, and, on
-                // purpose, while others read it.
+                // SAFETY: this thread owns the slot until it publishes it. The slot is freed once,
+                // and, on purpose, while other threads read it.
                 unsafe {
                     slot.write([round; 4]);
                     let old = shared.swap(slot.as_ptr(), Ordering::AcqRel);
@@ -273,7 +274,7 @@ fn pooled_race() {
         },
         || {
             while !stop.load(Ordering::Relaxed) {
-                // SAFETY: broken on purpose: it may be free by now.
+                // SAFETY: broken on purpose: the node may be free by now.
                 black_box(unsafe { shared.load(Ordering::Acquire).as_ref() }.copied());
             }
         },
@@ -329,6 +330,6 @@ fn packed_overflow() {
     let packed = Packed::new(&Config::default());
     let mut packer = packed.region(1000).expect("memory").expect("the first");
     let object = packer.alloc(Layout::new::<Node>()).expect("has room");
-    // SAFETY: broken on purpose: behind the object is nothing yet.
+    // SAFETY: broken on purpose: no object lies behind this one.
     unsafe { object.add(size_of::<Node>()).write_volatile(1) };
 }

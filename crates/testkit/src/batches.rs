@@ -1,7 +1,9 @@
-//! Property: a batch is its calls one after the other, whatever its size: in its answers, in what it
-//! leaves, among writers, and where memory ends in the middle of it.
+//! Property: a batch equals its calls made one after the other. This holds for batches of every
+//! size, in their answers and in the entries that they leave, among writers, and if memory runs out
+//! in the middle.
 //!
-//! Sizes lie on both sides of those of which structures make groups, and keys are repeated.
+//! The sizes lie on both sides of the sizes of the groups that structures form, and keys are
+//! repeated.
 
 use crate::failure::ensure;
 use crate::faults::Recorded;
@@ -17,12 +19,12 @@ use crate::{Failure, Outcome, Subject, size};
 use silvics::{InsertManyError, Options, OwnedKey, PinIndex};
 use std::collections::BTreeMap;
 
-/// Sizes of batches: powers of two, which groups have, one less and one more, and a few groups.
+/// Sizes of batches: powers of two, which groups have; one less and one more; and a few groups.
 const SIZES: [usize; 22] =
     [0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 23, 24, 25, 31, 32, 33, 63, 65, 100];
 
-/// Lookups and upserts in batches of every size, against `BTreeMap`: of one key again and again, of a
-/// few, and of many; with fewer and more places than keys.
+/// Compares lookups and upserts in batches of every size with `BTreeMap`: on one repeated key, on a
+/// few keys and on many, with fewer and with more result places than keys.
 pub fn as_one_by_one<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let rounds = size::pick(20, 6, 1);
     for (seed, range) in [1, 3, 20, 1000].into_iter().enumerate() {
@@ -38,10 +40,10 @@ pub fn as_one_by_one<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
             insert_many(&*index, &mut model, &entries, extra, &guard)
                 .and_then(|()| get_many(&*index, &model, &keys, extra, &guard))
                 .map_err(|f| f.at(format_args!("batches of {size} out of {range} keys")))?;
-            // Some go again, so that there is something to insert.
+            // Removes some keys, so that the next batch has something to insert.
             for Shown(key) in keys.iter().take(size / 2) {
                 let found = index.remove(lend::<I>(key), &guard)?;
-                ensure!(found == model.remove(key), "remove after a batch gives {found:?}");
+                ensure!(found == model.remove(key), "remove after a batch returns {found:?}");
             }
         }
         same_content(&mut *index, &model)?;
@@ -49,7 +51,7 @@ pub fn as_one_by_one<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     Ok(())
 }
 
-/// Batches while others write: of a few keys and of many, in any order and repeated.
+/// Runs batches while other threads write, on few keys and on many, in any order and repeated.
 pub fn under_writers<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let rounds = size::pick(30_000, 3000, 5);
     for keys in [1, 12, 200, 2000] {
@@ -65,7 +67,7 @@ pub fn under_writers<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     Ok(())
 }
 
-/// Looks keys up, or gives them new values.
+/// Looks up keys in a batch, or writes new values to them in a batch.
 fn batch<I: Subject + ?Sized>(index: &I, grid: &Grid<I>, rng: &mut Rng) -> Outcome {
     let writes = rng.percent(30);
     let count = rng.below(50) as usize;
@@ -82,7 +84,7 @@ fn batch<I: Subject + ?Sized>(index: &I, grid: &Grid<I>, rng: &mut Rng) -> Outco
             owned.iter().zip(&numbers).map(|(key, n)| (lend::<I>(key), value(*n))).collect();
         let absent = index.insert_many(&lent, &mut found, &guard)?;
         let told = found.iter().filter(|found| found.is_none()).count();
-        ensure!(absent == told, "insert_many says {absent} were absent, its places {told}");
+        ensure!(absent == told, "insert_many reports {absent} absent keys, its places show {told}");
         "insert_many"
     } else {
         let lent: Vec<_> = owned.iter().map(lend::<I>).collect();
@@ -94,13 +96,14 @@ fn batch<I: Subject + ?Sized>(index: &I, grid: &Grid<I>, rng: &mut Rng) -> Outco
             Some(value) => Grid::<I>::may_appear(n) && belongs(n, value),
             None => !Grid::<I>::stays(n),
         };
-        ensure!(right, "{verb} of key {n} gives {value:?} under writers");
+        ensure!(right, "{verb} of key {n} returns {value:?} under writers");
     }
     Ok(())
 }
 
-/// The n-th allocation of a batch fails or panics, for every n: the entries before are there, the
-/// others are not, and the batch says so. If only one attempt fails, all are there.
+/// Makes the n-th allocation of a batch fail or panic, for every n. The entries before it must be
+/// in the index and the later ones not, and the batch must report so. If only one attempt fails,
+/// all entries must be in the index.
 ///
 /// The index must be placed on [`Faulty`](crate::faulty::Faulty).
 pub fn nth_faults<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
@@ -123,7 +126,7 @@ pub fn nth_faults<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     Ok(())
 }
 
-/// One batch under one plan; whether it met the plan's allocation.
+/// Runs one batch under one plan. Returns whether it reached the allocation that the plan strikes.
 fn one_fault<I: Subject + ?Sized>(make: Make<I>, size: usize, plan: Plan) -> Result<bool, Failure> {
     let mut recorded = Recorded::new(make)?;
     let mut model = BTreeMap::new();
@@ -132,7 +135,7 @@ fn one_fault<I: Subject + ?Sized>(make: Make<I>, size: usize, plan: Plan) -> Res
         recorded.index.pin().insert(lend::<I>(&nth::<I>(2 * n)), n)?;
         model.insert(nth::<I>(2 * n), n);
     }
-    // Present ones, absent ones, and some twice.
+    // Entries with present keys, with absent keys, and some keys twice.
     let entries: Vec<(OwnedKey<I>, u64)> =
         (0..size as u64).map(|at| (nth::<I>(rng.below(2 * size as u64)), 1000 + at)).collect();
     let lent: Vec<_> = entries.iter().map(|(key, value)| (lend::<I>(key), *value)).collect();
@@ -145,10 +148,10 @@ fn one_fault<I: Subject + ?Sized>(make: Make<I>, size: usize, plan: Plan) -> Res
         let wanted = if at < done { model.insert(key.clone(), *value) } else { UNTOUCHED };
         absent += usize::from(wanted.is_none());
         let place = replaced[at];
-        ensure!(place == wanted, "of {done} done, place {at} says {place:?}, wanted {wanted:?}");
+        ensure!(place == wanted, "of {done} done, place {at} holds {place:?}, wanted {wanted:?}");
     }
     if let Some(Ok(told)) = ran.outcome {
-        ensure!(told == absent, "it says that {told} keys were absent, not {absent}");
+        ensure!(told == absent, "the batch reports {told} absent keys, not {absent}");
     }
     same_content(recorded.exclusive()?, &model)
         .map_err(|f| f.at(format_args!("{done} entries done")))?;
@@ -156,7 +159,8 @@ fn one_fault<I: Subject + ?Sized>(make: Make<I>, size: usize, plan: Plan) -> Res
     Ok(ran.faults > 0)
 }
 
-/// How many entries were done, as the batch says: one that unwound, by its places.
+/// The number of entries done, as the batch reports it. If the batch unwound, its result places
+/// show the number.
 fn done(
     ran: &Ran<Result<usize, InsertManyError>>,
     plan: Plan,
@@ -170,7 +174,7 @@ fn done(
             untouched.ok_or_else(|| Failure::new("it unwound when all was done"))
         }
         (faults, _, outcome) => {
-            Err(Failure::new(format!("with {faults} faults it gives {outcome:?}")))
+            Err(Failure::new(format!("with {faults} faults it returns {outcome:?}")))
         }
     }
 }

@@ -61,7 +61,7 @@ type Entries<'g> = Box<dyn Iterator<Item = (u64, u64)> + 'g>;
 
 /// The behaviour of one broken index.
 pub trait Mistake: Send + Sync + 'static {
-    /// See [`OrderedIndex::get`].
+    /// See [`Lookup::get`].
     fn get(map: &Map, key: u64, guard: &Guard) -> Option<u64> {
         map.get(key, guard)
     }
@@ -87,11 +87,11 @@ pub trait Mistake: Send + Sync + 'static {
     ) -> Result<(), CompareExchangeError> {
         map.compare_exchange(key, expected, new, guard)
     }
-    /// See [`OrderedIndex::get_many`].
+    /// See [`Batches::get_many`].
     fn get_many(map: &Map, keys: &[u64], values: &mut [Option<u64>], guard: &Guard) {
         map.get_many(keys, values, guard);
     }
-    /// See [`OrderedIndex::insert_many`].
+    /// See [`Batches::insert_many`].
     fn insert_many(
         map: &Map,
         entries: &[(u64, u64)],
@@ -100,7 +100,7 @@ pub trait Mistake: Send + Sync + 'static {
     ) -> Result<usize, InsertManyError> {
         map.insert_many(entries, replaced, guard)
     }
-    /// See [`OrderedIndex::len`]. `upserts` is the number of calls of `insert`.
+    /// See [`Lookup::len`]. `upserts` is the number of calls of `insert`.
     fn len(map: &Map, upserts: usize) -> usize {
         let _ = upserts;
         map.len()

@@ -1,9 +1,9 @@
-//! Threads that start together, meet, and never wait for one that failed.
+//! Threads that start together, meet at barriers, and never wait for a thread that failed.
 
 use crate::failure::{Failure, Outcome};
 use silvics_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// What the threads of one concurrent run share.
+/// The state that the threads of one concurrent run share.
 #[derive(Debug)]
 pub(crate) struct Crew {
     size: usize,
@@ -12,12 +12,13 @@ pub(crate) struct Crew {
     aborted: AtomicBool,
 }
 
-/// The reason a thread gives that stopped because another failed.
+/// The reason that a thread returns if it stopped because another thread failed.
 const STOPPED: &str = "stopped: another thread failed";
 
 impl Crew {
-    /// Waits for all others, spinning: threads leave within a fraction of a microsecond of each
-    /// other, so that even short runs overlap. (A futex takes some 50 µs to wake its sleepers.)
+    /// Waits for all other threads, spinning: the threads leave within a fraction of a microsecond
+    /// of each other, so that even short runs overlap. (A futex takes some 50 µs to wake its
+    /// sleepers.)
     pub(crate) fn meet(&self) -> Outcome {
         let mine = self.arrived.fetch_add(1, Ordering::AcqRel);
         let full = (mine / self.size + 1) * self.size;
@@ -36,7 +37,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Tells threads that loop until [`Crew::stopped`] to end.
+    /// Asks threads that loop until [`Crew::stopped`] to end.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -47,7 +48,7 @@ impl Crew {
     }
 }
 
-/// Aborts the crew unless the thread's work ended well: also when it panics.
+/// Aborts the crew unless the thread's work ended well. A panic aborts it too.
 struct AbortOnDrop<'a>(&'a Crew);
 
 impl Drop for AbortOnDrop<'_> {
@@ -56,11 +57,11 @@ impl Drop for AbortOnDrop<'_> {
     }
 }
 
-/// Runs `work` on `size` threads that start together, giving each its number and the crew.
-/// Returns what they returned, or the first failure; a panic is passed on.
+/// Runs `work` on `size` threads that start together, and passes each its number and the crew.
+/// Returns the threads' results, or the first failure. A panic is passed on.
 ///
 /// Operations overlap as far as there are cores. (Signals that stop threads in the middle of an
-/// operation, some ten thousand a second, were tried: planted races were found less often, since
+/// operation, some ten thousand a second, were tried. They found planted races less often, since
 /// true overlap, millions of times a second, was lost.)
 pub(crate) fn together<T: Send>(
     size: usize,
@@ -81,7 +82,7 @@ pub(crate) fn together<T: Send>(
     };
     let results: Vec<Result<T, Failure>> = std::thread::scope(|scope| {
         let one = &one;
-        let abort = AbortOnDrop(&crew); // a thread that cannot be had must not be waited for
+        let abort = AbortOnDrop(&crew); // if a thread cannot start, the others must not wait for it
         let start = |thread| scope.spawn(move || one(thread));
         let threads: Vec<_> = (0..size).map(start).collect();
         std::mem::forget(abort);

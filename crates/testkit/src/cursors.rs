@@ -1,5 +1,6 @@
-//! Property: cursors. Alone they move as the model does, also when what they stand at is removed;
-//! under writers they skip nothing that stays; they can be sent, and hold nothing while parked.
+//! Property: cursors. Alone, a cursor moves as the model does, also when its entry is removed.
+//! Under writers it skips no key that stays. A cursor can be sent to another thread, and holds no
+//! pin while it is parked.
 
 use crate::failure::ensure;
 use crate::grid::{Grid, among_writers};
@@ -22,7 +23,7 @@ enum Step<O> {
     Move(Move<O>),
     Insert(O, u64),
     Remove(O),
-    /// Removes the entry the cursor stands at.
+    /// Removes the entry at which the cursor stands.
     RemoveHere,
 }
 
@@ -39,7 +40,7 @@ fn steps<K: TestKey + ?Sized>() -> impl Strategy<Value = Step<Shown<K>>> {
     ]
 }
 
-/// Random moves among random writes of the same thread, against the model.
+/// Makes random moves among random writes of one thread, and compares them with the model.
 pub fn oracle<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let mut runner = TestRunner::new(config(size::pick(1000, 300, 4)));
     let programs = proptest::collection::vec(steps::<I::Key>(), 1..size::pick(200, 120, 20));
@@ -104,11 +105,11 @@ impl<I: ScanSubject + ?Sized> Walk<I> {
         };
         self.at = step(&self.entries, &self.at, &to);
         let wanted = matches!(self.at, Position::At(..));
-        ensure!(found == wanted, "the move gives {found}, wanted {wanted}");
+        ensure!(found == wanted, "the move returns {found}, wanted {wanted}");
         Ok(())
     }
 
-    /// The cursor stands where the model does.
+    /// Fails unless the cursor stands where the model does.
     fn agree(&self) -> Outcome {
         let (key, value) = match &self.at {
             Position::At(key, value) => (Some(key), Some(*value)),
@@ -128,8 +129,9 @@ impl<I: ScanSubject + ?Sized> Walk<I> {
     }
 }
 
-/// Random walks while others write, some of them near the cursor: no move skips a key that stays,
-/// or goes the wrong way. Over one key that is replaced all the time, over a few, and over many.
+/// Walks randomly while other threads write, some of them near the cursor. No move may skip a key
+/// that stays or go the wrong way. Runs over one key that is replaced all the time, over a few
+/// keys, and over many.
 pub fn under_writers<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let moves = size::pick(1_000_000, 100_000, 100);
     for (keys, moves, seeks) in [(1, 2 * moves, 90), (12, moves, 20), (200, moves, 5)] {
@@ -142,7 +144,7 @@ pub fn under_writers<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     Ok(())
 }
 
-/// Moves a cursor in runs of one direction, with turns, and seeks so many times in a hundred.
+/// Moves a cursor in runs of one direction, with turns, and seeks in about `seeks` of 100 moves.
 fn walk<I: ScanSubject + ?Sized>(
     index: &Arc<I>,
     grid: &Grid<I>,
@@ -166,7 +168,7 @@ fn walk<I: ScanSubject + ?Sized>(
     Ok(())
 }
 
-/// Where a cursor of the run stands, by number.
+/// The place at which a cursor of the run stands, by the number of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Before,
@@ -174,7 +176,7 @@ enum At {
     After,
 }
 
-/// Where the cursor says it stands after a move in a direction.
+/// The place at which the cursor says that it stands, after a move in the given direction.
 fn position<I: ScanSubject + ?Sized>(
     grid: &Grid<I>,
     cursor: &I::Cursor,
@@ -185,7 +187,7 @@ fn position<I: ScanSubject + ?Sized>(
         (Some(key), Some(value)) if moved => grid.seen(&key, value).map(At::Key),
         (None, None) if !moved => Ok(if forth { At::After } else { At::Before }),
         (key, value) => Err(Failure::new(format!(
-            "a move gave {moved}, the key is {}, the value {value:?}",
+            "a move returned {moved}, the key is {}, the value {value:?}",
             key.as_ref().map_or("none".into(), show::<I>)
         ))),
     }
@@ -230,8 +232,8 @@ fn advance<I: ScanSubject + ?Sized>(
     Ok(now)
 }
 
-/// A move from `from` (`None`: from outside) to `now` goes the right way and skips nothing that
-/// stays.
+/// Fails unless a move from `from` (`None`: from outside) to `now` went the right way and skipped
+/// no key that stays.
 fn beyond<I: ScanSubject + ?Sized>(from: Option<u64>, now: At, forth: bool, len: u64) -> Outcome {
     let now = match now {
         At::Key(n) => Some(n),
@@ -247,8 +249,8 @@ fn beyond<I: ScanSubject + ?Sized>(from: Option<u64>, now: At, forth: bool, len:
     }
 }
 
-/// A cursor walks on another thread, comes back, outlives every other handle of the index, and
-/// meanwhile holds no pin: what is retired while it is parked is freed.
+/// A cursor moves to another thread, walks there, comes back, and outlives every other handle of
+/// the index. While it is parked it holds no pin, so retired objects are freed.
 pub fn sent_and_parked<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let index: Arc<I> = Arc::from(make(&Options::default())?);
     let keys = size::pick(4000, 2000, 60) as u64;

@@ -1,7 +1,7 @@
 //! Property: the first and last entry, and their removal, are linearizable with everything else.
 //!
-//! Such calls see the whole index, so that a history is checked as one object
-//! ([`crate::linearizable::ordered`]): many short ones, on few keys.
+//! These calls see the whole index, so a history is checked as one object
+//! ([`crate::linearizable::ordered`]). The histories are many, short, and on few keys.
 
 use crate::clock::Clock;
 use crate::crew::together;
@@ -16,12 +16,12 @@ use crate::{Failure, Outcome, Subject, size};
 use silvics::{Guard, Options, OrderedEnds, OwnedKey, TryInsertError};
 use std::fmt;
 
-/// Keys of a history.
+/// The number of keys in a history.
 const KEYS: u64 = 5;
-/// Histories.
+/// The number of histories.
 const HISTORIES: usize = size::pick(20_000, 4000, 4);
 
-/// A key as the checker wants it: it can be hashed and shown.
+/// A key in the form that the checker needs: it can be hashed and displayed.
 struct Shown<I: Subject + ?Sized>(OwnedKey<I>);
 
 impl<I: Subject + ?Sized> Clone for Shown<I> {
@@ -107,7 +107,7 @@ impl<I: Subject + OrderedEnds + ?Sized> Caller<'_, I> {
     }
 }
 
-/// Short histories of two to four threads.
+/// Records and judges short histories of two to four threads.
 pub fn histories<I: Subject + OrderedEnds + ?Sized>(make: Make<I>) -> Outcome {
     let clock = Clock::new();
     let mut undecided = 0;
@@ -135,7 +135,7 @@ pub fn histories<I: Subject + OrderedEnds + ?Sized>(make: Make<I>) -> Outcome {
     Ok(())
 }
 
-/// Alone, they are those of a map.
+/// On one thread, the ends and their removals are those of a map.
 pub fn sequential<I: Subject + OrderedEnds + ?Sized>(make: Make<I>) -> Outcome {
     let index = make(&Options::default())?;
     let guard = index.domain().pin();
@@ -163,7 +163,7 @@ pub fn sequential<I: Subject + OrderedEnds + ?Sized>(make: Make<I>) -> Outcome {
     }
     ensure!(
         index.pop_first(&guard)?.is_none() && index.is_empty(),
-        "popped all, and some are left"
+        "all entries were popped, and some are left"
     );
     Ok(())
 }

@@ -1,26 +1,26 @@
-//! What a property returns when it does not hold.
+//! The result of a property, and the reason if the property does not hold.
 
 use silvics::{AllocError, InsertManyError, Violation};
 use std::fmt;
 
-/// Why a property does not hold: a sentence, with the evidence below it.
+/// The reason why a property does not hold: a sentence, with the evidence below it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Failure {
     reason: String,
-    /// Whether memory could not be had, which is nobody's mistake.
+    /// Whether an allocation failed for lack of memory, which refutes nothing.
     exhaustion: bool,
 }
 
-/// What every property returns.
+/// The result of every property.
 pub type Outcome = Result<(), Failure>;
 
 impl Failure {
-    /// A failure for this reason.
+    /// Makes a failure with this reason.
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), exhaustion: false }
     }
 
-    /// The same failure, with where it was met in front.
+    /// Puts the place of the failure in front of its reason.
     #[must_use]
     pub fn at(self, place: impl fmt::Display) -> Self {
         Self { reason: format!("{place}: {}", self.reason), ..self }
@@ -31,7 +31,7 @@ impl Failure {
         &self.reason
     }
 
-    /// Whether memory could not be had: the property was not refuted.
+    /// Whether memory ran out. Then the property was not refuted.
     pub fn is_exhaustion(&self) -> bool {
         self.exhaustion
     }
@@ -43,7 +43,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// As it is displayed: `unwrap` prints a history as lines, not as one escaped string.
+/// Prints the failure as `Display` does: `unwrap` prints a history as lines, not as one escaped
+/// string.
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason)

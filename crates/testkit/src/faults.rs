@@ -1,7 +1,7 @@
-//! Property: an operation that gets no memory, or is unwound by a panic, has not happened. The
-//! index is as it was, its locks are free, and no object is lost or freed twice.
+//! Property: an operation whose allocation fails, or that a panic unwinds, has not happened. The
+//! index is unchanged, its locks are free, and no object is lost or freed twice.
 //!
-//! The index must be placed on [`Faulty`](crate::faulty::Faulty), which knows each object:
+//! The index must be placed on [`Faulty`](crate::faulty::Faulty), which knows each object.
 //! [`crate::fault_suite!`] declares the tests.
 
 use crate::crew::together;
@@ -42,12 +42,12 @@ impl<I: Subject + ?Sized> Recorded<I> {
         Ok(Self { make, index: Arc::from(index?), ledger, domain })
     }
 
-    /// Exclusive access, which no cursor may share.
+    /// Exclusive access to the index. Fails if a cursor shares it.
     pub(crate) fn exclusive(&mut self) -> Result<&mut I, Failure> {
-        Arc::get_mut(&mut self.index).ok_or_else(|| Failure::new("the index is kept by something"))
+        Arc::get_mut(&mut self.index).ok_or_else(|| Failure::new("something still holds the index"))
     }
 
-    /// Drops the index: nothing may be left of it.
+    /// Drops the index, and fails if an object of it is left.
     pub(crate) fn end(self) -> Outcome {
         let Self { index, ledger, domain, .. } = self;
         drop(index);
@@ -55,8 +55,8 @@ impl<I: Subject + ?Sized> Recorded<I> {
     }
 }
 
-/// Flushes the domain, which nobody pins, of an index that is gone: all its objects are free, and
-/// were freed once.
+/// Flushes the domain of a dropped index, which no thread pins. Fails unless every object of the
+/// index was freed, and freed once.
 fn nothing_left(ledger: &Ledger, domain: &Domain) -> Outcome {
     let mut rounds = 0;
     // A flush runs a limited number of batches.
@@ -69,8 +69,8 @@ fn nothing_left(ledger: &Ledger, domain: &Domain) -> Outcome {
     ledger.audit()
 }
 
-/// A state operations are tried in: the keys inserted, by number and in order, and those of them
-/// removed again. All numbers are even.
+/// A state in which operations are tried: the numbers of the keys that were inserted, in order, and
+/// of those that were removed again. All numbers are even.
 #[derive(Clone, Debug)]
 struct State {
     name: &'static str,
@@ -79,7 +79,7 @@ struct State {
 }
 
 impl State {
-    /// What makes trees rotate, routing nodes stay and towers grow.
+    /// The states: they make trees rotate, keep routing nodes, and make towers grow.
     fn all() -> Vec<Self> {
         let state = |name, inserted: &[u64], removed: &[u64]| Self {
             name,
@@ -105,7 +105,8 @@ impl State {
         states
     }
 
-    /// Keys present and absent: the extreme ones, some between, those removed.
+    /// The numbers of the keys to try: present and absent ones, the extreme ones, some between, and
+    /// removed ones.
     fn targets(&self) -> Vec<u64> {
         let mut sorted = self.inserted.clone();
         sorted.sort_unstable();
@@ -131,11 +132,12 @@ enum Verb {
     CompareExchange(Option<u64>, Option<u64>),
 }
 
-/// A value no key has.
+/// A value that no key has.
 const OTHER: u64 = u64::MAX - 1;
 
 impl Verb {
-    /// Every verb and form on a key in state `present`, matching it or not.
+    /// Every verb and form on a key in state `present`, with values that match the state and that
+    /// do not.
     fn all(present: Option<u64>) -> [Self; 9] {
         let exchange = Self::CompareExchange;
         let held = present.or(Some(OTHER));
@@ -152,7 +154,7 @@ impl Verb {
         ]
     }
 
-    /// The state it leaves a key in that it finds in `present`.
+    /// The state in which the verb leaves a key that was in state `present`.
     fn after(self, present: Option<u64>) -> Option<u64> {
         match self {
             Self::TryInsert(value) => present.or(Some(value)),
@@ -163,7 +165,7 @@ impl Verb {
         }
     }
 
-    /// Calls it; the state it says it found.
+    /// Calls the verb. Returns the state that it reports to have found.
     fn call<I: Subject + ?Sized>(
         self,
         index: &I,
@@ -199,7 +201,7 @@ struct Case<I: Subject + ?Sized> {
     model: BTreeMap<OwnedKey<I>, u64>,
     key: OwnedKey<I>,
     verb: Verb,
-    /// The state of `key`, here and in what the operation finds.
+    /// The state of `key` before the operation, in the model and in the index.
     present: Option<u64>,
 }
 
@@ -222,7 +224,7 @@ impl<I: Subject + ?Sized> Case<I> {
         Ok(Self { recorded, model, key, verb, present })
     }
 
-    /// Does it under a guard, the given one or one of its own, that unwinding drops.
+    /// Runs the operation under the given guard, or under a guard of its own that unwinding drops.
     fn operate(&self, held: Option<&Guard>) -> Result<Option<u64>, AllocError> {
         let index = &*self.recorded.index;
         match held {
@@ -231,10 +233,10 @@ impl<I: Subject + ?Sized> Case<I> {
         }
     }
 
-    /// The operation takes effect.
+    /// Checks the answer of an operation that took effect, and applies the operation to the model.
     fn happened(&mut self, said: Result<Option<u64>, AllocError>, when: &str) -> Outcome {
         let (verb, present) = (self.verb, self.present);
-        ensure!(said == Ok(present), "{verb:?} {when} gives {said:?}, wanted {present:?}");
+        ensure!(said == Ok(present), "{verb:?} {when} returns {said:?}, wanted {present:?}");
         match verb.after(present) {
             Some(value) => self.model.insert(self.key.clone(), value),
             None => self.model.remove(&self.key),
@@ -242,8 +244,8 @@ impl<I: Subject + ?Sized> Case<I> {
         Ok(())
     }
 
-    /// All is as the model says, on a thread that has no lock yet; then the operation, if it has
-    /// not happened; then every verb on another key.
+    /// Compares the index with the model, on a thread that holds no lock. Then runs the operation
+    /// if it has not happened, and then every verb on other keys.
     fn verify(mut self, mark: u64, happened: bool) -> Result<Self, Failure> {
         if !happened {
             let kept = self.recorded.ledger.live_since(mark);
@@ -254,7 +256,7 @@ impl<I: Subject + ?Sized> Case<I> {
             self.happened(said, "again, with memory,")?;
         }
         same_content(self.recorded.exclusive()?, &self.model)?;
-        // Beside the target, where a lock that is still held would be needed.
+        // Keys beside the target: a lock that is still held would be needed there.
         for n in [0, 3, 1000] {
             let key = nth::<I>(n);
             if self.model.contains_key(&key) || key == self.key {
@@ -264,7 +266,7 @@ impl<I: Subject + ?Sized> Case<I> {
             let index = &*self.recorded.index;
             for verb in Verb::all(Some(8)).into_iter().chain([Verb::Remove]) {
                 let said = verb.call(index, &key, &index.domain().pin());
-                ensure!(said == Ok(present), "{verb:?} on key {n} gives {said:?} afterwards");
+                ensure!(said == Ok(present), "{verb:?} on key {n} returns {said:?} afterwards");
                 present = verb.after(present);
             }
         }
@@ -273,13 +275,13 @@ impl<I: Subject + ?Sized> Case<I> {
     }
 }
 
-/// Far more than a few operations take on a busy machine …
+/// The time limit of a few operations: far more than they take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// … and than a run of threads takes.
+/// The time limit of a run of several threads.
 const LONG_PATIENCE: Duration = Duration::from_secs(300);
 
-/// Calls `work` on another thread and waits for it, but not for ever: a lock that nobody gives
-/// back is a failure too.
+/// Calls `work` on another thread and waits for it, up to `patience`. A lock that was never
+/// released is therefore a failure and not a deadlock.
 fn elsewhere<T: Send + 'static>(
     patience: Duration,
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
@@ -291,13 +293,14 @@ fn elsewhere<T: Send + 'static>(
         result
     });
     if let Err(mpsc::RecvTimeoutError::Timeout) = receive.recv_timeout(patience) {
-        return Err(Failure::new("another thread waits for ever: a lock was not given back"));
+        return Err(Failure::new("another thread waits forever: a lock was not released"));
     }
-    // Until it is gone altogether: a thread that ends pins each domain once more.
+    // Waits until the thread is gone altogether: an ending thread pins each domain once more.
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Tries every verb in every state with the n-th allocation under each plan, for every n there is.
+/// Tries every verb in every state, with the n-th allocation under each plan, for every n that
+/// exists.
 fn nth_allocations<I: Subject + ?Sized>(
     make: Make<I>,
     plans: &[fn(u64) -> Plan],
@@ -329,8 +332,8 @@ fn nth_allocations<I: Subject + ?Sized>(
     Ok(())
 }
 
-/// One case under one plan, with or without a guard that outlives the operation; whether it met
-/// the plan's allocation.
+/// Runs one case under one plan, with or without a guard that outlives the operation. Returns
+/// whether the operation reached the allocation that the plan strikes.
 fn one<I: Subject + ?Sized>(
     mut case: Case<I>,
     plan: Plan,
@@ -355,13 +358,14 @@ fn one<I: Subject + ?Sized>(
     Ok(faults)
 }
 
-/// The n-th allocation of an operation and all later ones fail, for every n: it says so, and has not happened; or it does
-/// without, and has. If only one attempt fails, the operation tries again and succeeds.
+/// Makes the n-th allocation of an operation and all later ones fail, for every n. Either the
+/// operation reports the failure and has not happened, or it succeeds without the memory and has
+/// happened. If only one attempt fails, the operation tries again and succeeds.
 pub fn nth_fails<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     nth_allocations(make, &[Plan::FailFrom], |case, ran| match ran.outcome {
         Some(Err(_)) => Ok(false),
         Some(said) => case.happened(said, "without memory").map(|()| true),
-        None => Err(Failure::new("without memory it unwound")),
+        None => Err(Failure::new("it unwound when memory ran out")),
     })?;
     nth_allocations(make, &[Plan::FailOnce], |case, ran| match ran.outcome {
         Some(said) => case.happened(said, "with one failed attempt").map(|()| true),
@@ -369,11 +373,12 @@ pub fn nth_fails<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     })
 }
 
-/// The n-th allocation of an operation panics, at once or in the second attempt, for every n: the
-/// operation unwinds and has not happened; or it does without a second attempt, and has.
+/// Makes the n-th allocation of an operation panic, at once or in the second attempt, for every n.
+/// Either the operation unwinds and has not happened, or it succeeds without a second attempt and
+/// has happened.
 pub fn nth_panics<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let swallowed =
-        |said| Err(Failure::new(format!("a panic was swallowed, and it gives {said:?}")));
+        |said| Err(Failure::new(format!("a panic was swallowed, and it returns {said:?}")));
     nth_allocations(make, &[Plan::Panic], |_, ran| ran.outcome.map_or(Ok(false), swallowed))?;
     nth_allocations(make, &[Plan::FailThenPanic], |case, ran| match ran.outcome {
         None => Ok(false),
@@ -382,8 +387,8 @@ pub fn nth_panics<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     })
 }
 
-/// The n-th allocation of `with_options` fails or panics, for every n: there is no index, and
-/// nothing is left.
+/// Makes the n-th allocation of `with_options` fail or panic, for every n. Then there must be no
+/// index, and no object may be left.
 pub fn creation<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let plans: [fn(u64) -> Plan; 3] = [Plan::FailFrom, Plan::Panic, Plan::FailThenPanic];
     let mut struck = 0usize;
@@ -407,14 +412,14 @@ pub fn creation<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
             unpinned(&domain).map_err(place)?;
         }
     }
-    // An index that allocates only later has nothing to fail here.
+    // An index that allocates nothing when it is made has no allocation that could fail here.
     let first = Ledger::record(|| under(Plan::FailFrom(1), || make(&Options::default())));
     ensure!((struck > 0) == first.0.outcome.is_some_and(|o| o.is_err()), "it fails now and then");
     Ok(())
 }
 
-/// Threads write while many of their allocations fail or panic: what succeeded is there, what did
-/// not is not, and nothing is lost.
+/// Threads write while many of their allocations fail or panic. The writes that succeeded have
+/// taken effect, the others have not, and no object is lost.
 pub fn among_threads<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     elsewhere(LONG_PATIENCE, move || writers_among_faults(make))
 }
@@ -452,8 +457,8 @@ fn writers_among_faults<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     Ok(())
 }
 
-/// Fails if anybody, the calling thread included, pins the domain: what another index of that
-/// domain retires is not freed then.
+/// Fails if any thread, the calling one included, pins the domain. Objects that another index of
+/// that domain retires would then not be freed.
 pub(crate) fn unpinned(domain: &Domain) -> Outcome {
     use crate::memory::{UNSEALED, live_slots, settle};
     let options = Options { domain: Some(domain.clone()), ..Options::default() };
@@ -466,12 +471,12 @@ pub(crate) fn unpinned(domain: &Domain) -> Outcome {
     let left = settle(&canary);
     ensure!(
         left <= 3 + UNSEALED,
-        "somebody pins the domain: of {before} objects, {retired} of them retired, {left} stay"
+        "a thread pins the domain: of {before} objects, {retired} of them retired, {left} stay"
     );
     Ok(())
 }
 
-/// An index with keys `0..keys`, each its own value.
+/// Makes an index with the keys `0..keys`, each with its number as its value.
 fn filled<I: Subject + ?Sized>(make: Make<I>, keys: u64) -> Result<Box<I>, Failure> {
     let index = make(&Options::default())?;
     for n in 0..keys {
@@ -480,9 +485,9 @@ fn filled<I: Subject + ?Sized>(make: Make<I>, keys: u64) -> Result<Box<I>, Failu
     Ok(index)
 }
 
-/// After user code has unwound: no pin is left, every key can be written by another thread, and
-/// what that retires is freed, but for the batches of that thread, the caller, and the threads of
-/// `before` earlier calls.
+/// Checks an index after user code has unwound: no pin is left, and another thread can write every
+/// key. The objects that these writes retire are freed, except for the batches of that thread, of
+/// the caller, and of the threads of `before` earlier calls.
 fn goes_on<I: Subject + ?Sized>(
     make: Make<I>,
     index: &mut Arc<I>,
@@ -496,21 +501,22 @@ fn goes_on<I: Subject + ?Sized>(
             let key = nth::<I>(n);
             let view = shared.pin();
             let removed = view.remove(lend::<I>(&key))?;
-            ensure!(removed == Some(n), "key {n}: remove gives {removed:?}");
+            ensure!(removed == Some(n), "key {n}: remove returns {removed:?}");
             let added = view.try_insert(lend::<I>(&key), n);
-            ensure!(added == Ok(()), "key {n}: try_insert gives {added:?}");
+            ensure!(added == Ok(()), "key {n}: try_insert returns {added:?}");
             let replaced = view.insert(lend::<I>(&key), n)?;
-            ensure!(replaced == Some(n), "key {n}: insert gives {replaced:?}");
+            ensure!(replaced == Some(n), "key {n}: insert returns {replaced:?}");
         }
         Ok(())
     })?;
     unpinned(index.domain())?;
-    let index = Arc::get_mut(index).ok_or_else(|| Failure::new("the index is kept"))?;
+    let index =
+        Arc::get_mut(index).ok_or_else(|| Failure::new("something still holds the index"))?;
     follows(make, index, keys as usize, 2 + before)?;
     counts(index, keys as usize)
 }
 
-/// User code panics between lookups under a guard, its own or one that goes on.
+/// User code panics between lookups, under a guard of its own or under one that is used again.
 pub fn user_panics<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let keys = size::pick(600, 600, 90) as u64;
     let mut index: Arc<I> = Arc::from(filled(make, keys)?);
@@ -529,10 +535,10 @@ pub fn user_panics<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
                 }
             }
         });
-        ensure!(done.is_none(), "nobody panicked");
+        ensure!(done.is_none(), "no panic unwound");
         if let Some(guard) = outer {
             let found = index.get(lend::<I>(&nth::<I>(stop)), &guard);
-            ensure!(found == Some(stop), "get gives {found:?} under a guard that has gone on");
+            ensure!(found == Some(stop), "get returns {found:?} under a guard that is used again");
         }
         goes_on(make, &mut index, keys, at)
             .map_err(|f| f.at(format_args!("unwound at key {stop}")))?;
@@ -540,8 +546,8 @@ pub fn user_panics<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     Ok(())
 }
 
-/// User code panics in the middle of a range, a descending range, and between the moves of a
-/// cursor, under a guard of its own or one that goes on.
+/// User code panics in the middle of a range, of a descending range, and between the moves of a
+/// cursor, under a guard of its own or under one that is used again.
 pub fn user_panics_in_scans<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let keys = size::pick(600, 600, 90) as u64;
     let mut index: Arc<I> = Arc::from(filled(make, keys)?);
@@ -573,20 +579,23 @@ pub fn user_panics_in_scans<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
                     }
                 }
             });
-            ensure!(done.is_none() && seen == stop + 1, "{name} gives {seen} entries, not {stop}");
+            ensure!(
+                done.is_none() && seen == stop + 1,
+                "{name} returns {seen} entries, not {stop}"
+            );
             if let Some(guard) = outer {
                 let (up, down) =
                     (index.range(.., &guard).count(), index.range_rev(.., &guard).count());
                 ensure!(
                     up == keys as usize && down == up,
-                    "{up} entries up and {down} down, of {keys}, under a guard that has gone on"
+                    "{up} entries up and {down} down, of {keys}, under a guard that is used again"
                 );
             }
             goes_on(make, &mut index, keys, 3 * at + kind)
                 .map_err(|f| f.at(format_args!("{name} unwound at entry {stop}")))?;
         }
     }
-    // A cursor that is not dropped goes on from where it stood.
+    // A cursor that is not dropped continues from its entry.
     let mut cursor = index.cursor();
     let done = unwinding(|| {
         cursor.seek(lend::<I>(&nth::<I>(keys / 2)));

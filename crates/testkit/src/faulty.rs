@@ -1,14 +1,14 @@
-//! A placement whose allocations fail or unwind by plan, and that remembers every object it gave.
+//! A placement whose allocations fail or unwind by plan, and that remembers every object.
 //!
 //! [`under`] runs a piece of work of the calling thread under a [`Plan`]. Allocators made within
-//! [`Ledger::record`] enter their objects in one [`Ledger`], which afterwards knows what is live,
-//! what was freed twice, and what was written to after it was freed: freed objects are filled
-//! with a pattern, and their memory is not used again as long as the ledger lives.
+//! [`Ledger::record`] enter their objects in one [`Ledger`]. The ledger knows which objects are
+//! live, were freed twice, or were written to after they were freed: freed objects are filled with
+//! a pattern, and their memory is not reused as long as the ledger lives.
 //!
 //! ```
 //! use silvics::{AllocError, NatarajanTree, Options, OrderedIndex};
 //! use silvics_testkit::faulty::{self, Faulty, Ledger, Plan};
-//!
+//! |
 //! let (tree, ledger) =
 //!     Ledger::record(|| NatarajanTree::<Faulty>::with_options(&Options::default()));
 //! let tree = tree?;
@@ -32,7 +32,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Objects from the global allocator, one by one, as the calling thread's [`Plan`] allows.
+/// Allocates each object from the global allocator, if the calling thread's [`Plan`] allows it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faulty;
 
@@ -42,29 +42,29 @@ impl Placement for Faulty {
     type Bytes = FaultyBytes;
 }
 
-/// Which allocations of a thread do not succeed. They are counted from 1.
+/// The plan of a thread: which of its allocations fail or panic. Allocations count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// The n-th fails; an operation that tries again gets its memory.
+    /// The n-th allocation fails. An operation that tries again gets its memory.
     FailOnce(u64),
-    /// The n-th fails, and every later one.
+    /// The n-th allocation and every later one fail.
     FailFrom(u64),
-    /// The n-th panics, as an allocator or user code may.
+    /// The n-th allocation panics, as an allocator or user code may.
     Panic(u64),
-    /// The n-th fails, and the next one panics.
+    /// The n-th allocation fails, and the next one panics.
     FailThenPanic(u64),
-    /// So many in a hundred fail, and so many in a hundred panic, by chance.
+    /// Allocations fail and panic by chance.
     Sometimes {
-        /// Where the chances come from.
+        /// The seed of the random choices.
         seed: u64,
-        /// Failures in a hundred.
+        /// How many of 100 allocations fail.
         fail: u64,
-        /// Panics in a hundred.
+        /// How many of 100 allocations panic.
         panic: u64,
     },
 }
 
-/// What becomes of one allocation.
+/// The fate of one allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -72,7 +72,7 @@ enum Fault {
     Panics,
 }
 
-/// A plan and how far it is.
+/// A plan and its progress.
 struct Armed {
     plan: Plan,
     rng: Rng,
@@ -106,15 +106,15 @@ std::thread_local! {
     static RECORDING: RefCell<Option<Arc<Ledger>>> = const { RefCell::new(None) };
 }
 
-/// What a planned panic carries.
+/// The payload of a planned panic.
 struct Planned;
 
-/// Unwinds as user code that panics does, without a message.
+/// Unwinds as panicking user code does, but without a message.
 pub(crate) fn strike() -> ! {
     resume_unwind(Box::new(Planned))
 }
 
-/// Calls `work`; `None` if it unwound by [`strike`]. Other panics go on.
+/// Calls `work`. Returns `None` if [`strike`] unwound it, and passes on any other panic.
 pub(crate) fn unwinding<T>(work: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(done) => Some(done),
@@ -123,14 +123,14 @@ pub(crate) fn unwinding<T>(work: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// How a piece of work went under a plan.
+/// The course of a piece of work under a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Ran<T> {
-    /// What it returned; `None` if it unwound by a planned panic.
+    /// The work's result; `None` if a planned panic unwound it.
     pub outcome: Option<T>,
-    /// The allocations it tried.
+    /// The number of allocations that the work attempted.
     pub met: u64,
-    /// How many of them failed or panicked.
+    /// The number of attempted allocations that failed or panicked.
     pub faults: u64,
 }
 
@@ -145,7 +145,7 @@ pub fn under<T>(plan: Plan, work: impl FnOnce() -> T) -> Ran<T> {
     Ran { outcome, met, faults }
 }
 
-/// An object as the ledger knows it.
+/// An object in the ledger.
 struct Object {
     memory: NonNull<u8>,
     layout: Layout,
@@ -158,10 +158,10 @@ struct Object {
 // SAFETY: the memory is touched only while it is free, under the ledger's lock.
 unsafe impl Send for Object {}
 
-/// What freed objects are filled with.
+/// The byte that fills freed objects.
 const FREED: u8 = 0xdd;
 
-/// One allocator.
+/// An allocator in the ledger.
 struct Owner {
     kind: &'static str,
     live: usize,
@@ -173,16 +173,17 @@ struct Book {
     owners: Vec<Owner>,
     objects: HashMap<usize, Object>,
     serial: u64,
-    /// What went wrong, the first few.
+    /// The first few errors that were found.
     wrong: Vec<String>,
 }
 
-/// All objects of the allocators of one recording. Frees are checked against it, and its memory is
-/// returned when it and its allocators are gone.
+/// All objects of the allocators of one recording. The ledger checks every free. The memory of its
+/// objects is deallocated when the ledger and its allocators are gone.
 #[derive(Default)]
 pub struct Ledger {
     book: Mutex<Book>,
-    /// Whether somebody will ask; else a wrong free panics at once.
+    /// Whether a caller of [`Ledger::record`] will read the errors. If not, a wrong free panics at
+    /// once.
     recorded: bool,
 }
 
@@ -193,8 +194,8 @@ impl std::fmt::Debug for Ledger {
 }
 
 impl Ledger {
-    /// Calls `make`; the allocators that the calling thread makes meanwhile share the ledger that
-    /// is returned.
+    /// Calls `make`. The allocators that the calling thread makes during the call share the ledger
+    /// that is returned.
     pub fn record<T>(make: impl FnOnce() -> T) -> (T, Arc<Self>) {
         let ledger = Arc::new(Self { book: Mutex::default(), recorded: true });
         let outer = RECORDING.replace(Some(Arc::clone(&ledger)));
@@ -203,22 +204,23 @@ impl Ledger {
         (made.unwrap_or_else(|panic| resume_unwind(panic)), ledger)
     }
 
-    /// The ledger being recorded, or one of its own.
+    /// The ledger of the running recording, or a new ledger.
     fn current() -> Arc<Self> {
         RECORDING.with_borrow(Clone::clone).unwrap_or_default()
     }
 
-    /// Later objects are those since this mark.
+    /// A mark for [`Ledger::live_since`]: it separates earlier objects from later ones.
     pub fn mark(&self) -> u64 {
         self.book.lock().serial
     }
 
-    /// The objects not yet freed, retired ones included, by kind.
+    /// The number of objects of each kind that are not yet freed. Retired objects count.
     pub fn live(&self) -> BTreeMap<&'static str, usize> {
         self.live_since(0)
     }
 
-    /// Those of them that were allocated since [`Ledger::mark`] gave `mark`.
+    /// The number of unfreed objects of each kind that were allocated since [`Ledger::mark`]
+    /// returned `mark`.
     pub fn live_since(&self, mark: u64) -> BTreeMap<&'static str, usize> {
         let book = self.book.lock();
         let mut live = BTreeMap::new();
@@ -228,14 +230,15 @@ impl Ledger {
         live
     }
 
-    /// Fails if an object was freed twice, freed to an allocator it is not of, or written to after
-    /// it was freed; or if no allocator has entered itself.
+    /// Fails if an object was freed twice, was freed to another allocator than its own, or was
+    /// written to after it was freed. Fails also if no allocator has entered itself.
     pub fn audit(&self) -> Outcome {
         let book = self.book.lock();
         ensure!(!book.owners.is_empty(), "no allocator is recorded: the index is not on `Faulty`");
         ensure!(book.wrong.is_empty(), "{}", book.wrong.join("; "));
         for object in book.objects.values().filter(|o| o.freed) {
-            // SAFETY: the object's memory, kept by this ledger and filled when it was freed.
+            // SAFETY: the memory of an object, which this ledger keeps and filled when it was
+            // freed.
             let bytes =
                 unsafe { std::slice::from_raw_parts(object.memory.as_ptr(), object.layout.size()) };
             let touched = bytes.iter().position(|byte| *byte != FREED);
@@ -265,7 +268,7 @@ impl Ledger {
         book.objects.insert(memory.addr().get(), object);
     }
 
-    /// Whether the object could be freed.
+    /// Marks the object as freed. Returns false if it could not be freed.
     fn free(&self, owner: usize, memory: NonNull<u8>, layout: Layout) -> bool {
         let mut book = self.book.lock();
         let book = &mut *book;
@@ -281,7 +284,7 @@ impl Ledger {
                 object.freed = true;
                 book.owners[owner].live -= 1;
                 book.owners[owner].live_bytes -= layout.size();
-                // SAFETY: the object is of this size, and the caller of `free` gave it up.
+                // SAFETY: the object has this size, and the caller of `free` gave it up.
                 unsafe { object.memory.write_bytes(FREED, object.layout.size()) };
                 return true;
             }
@@ -298,13 +301,14 @@ impl Drop for Ledger {
     #[allow(clippy::disallowed_methods)] // this placement is the global allocator's
     fn drop(&mut self) {
         for object in self.book.lock().objects.values() {
-            // SAFETY: allocated with this layout, and only now given back; no allocator is left.
+            // SAFETY: the object was allocated with this layout and not yet deallocated, and no
+            // allocator is left that could use it.
             unsafe { std::alloc::dealloc(object.memory.as_ptr(), object.layout) };
         }
     }
 }
 
-/// Objects of any size, 8-byte aligned.
+/// Allocates objects of any size, 8-byte aligned.
 #[derive(Debug)]
 pub struct FaultyBytes {
     ledger: Arc<Ledger>,
@@ -327,7 +331,7 @@ impl FaultyBytes {
             Fault::Panics => strike(),
         }
         self.budget().take(layout.size())?;
-        // SAFETY: no layout here is empty.
+        // SAFETY: no layout here has size zero.
         let Some(memory) = NonNull::new(unsafe { std::alloc::alloc(layout) }) else {
             self.budget().give(layout.size());
             return Err(refused);
@@ -347,7 +351,7 @@ impl FaultyBytes {
     }
 }
 
-// SAFETY: from the global allocator, with the layout that is asked for.
+// SAFETY: the objects come from the global allocator, with the layout that is asked for.
 unsafe impl BytesAlloc for FaultyBytes {
     const RELEASES_WHOLE: bool = false;
 
@@ -385,14 +389,14 @@ unsafe impl BytesAlloc for FaultyBytes {
     }
 }
 
-/// Objects of one type.
+/// Allocates objects of one type.
 #[derive(Debug)]
 pub struct FaultySlots<T> {
     bytes: FaultyBytes,
     marker: PhantomData<fn() -> T>,
 }
 
-// SAFETY: from the global allocator, with the layout that is asked for.
+// SAFETY: the objects come from the global allocator, with the layout that is asked for.
 unsafe impl<T: Send + 'static> SlotAlloc<T> for FaultySlots<T> {
     const RELEASES_WHOLE: bool = false;
 
@@ -451,7 +455,7 @@ mod tests {
         slots.alloc().unwrap();
         assert_eq!(ledger.live(), BTreeMap::from([("word", 2)]));
         assert_eq!(ledger.live_since(mark), BTreeMap::from([("word", 1)]));
-        // SAFETY: allocated above.
+        // SAFETY: allocated from these slots and not yet freed.
         unsafe { slots.free(first) };
         assert_eq!(ledger.live(), BTreeMap::from([("word", 1)]));
         assert_eq!((slots.stats().live_slots, slots.stats().live_bytes), (1, 8));
@@ -462,7 +466,8 @@ mod tests {
     fn wrong_frees_and_late_writes_are_found() {
         let (slots, ledger) = slots();
         let object = slots.alloc().unwrap();
-        // SAFETY: against the contract, which is what the ledger has to find; the memory stays.
+        // SAFETY: the second free breaks the contract, which the ledger has to detect. The ledger
+        // keeps the memory, so nothing else is affected.
         unsafe {
             slots.free(object);
             slots.free(object);
@@ -471,10 +476,12 @@ mod tests {
 
         let (bytes, ledger) = Ledger::record(|| FaultyBytes::new("blob", &Config::default()));
         let object = bytes.alloc(24).unwrap();
-        // SAFETY: as above.
+        // SAFETY: the wrong size breaks the contract, which the ledger has to detect. It keeps the
+        // memory.
         unsafe { bytes.free(object, 16) };
         let stranger = NonNull::from(&mut [0u64; 2]).cast();
-        // SAFETY: as above.
+        // SAFETY: the foreign address breaks the contract, which the ledger has to detect. It does
+        // not touch an object that it does not know.
         unsafe { bytes.free(stranger, 16) };
         let failure = ledger.audit().unwrap_err();
         assert!(failure.reason().contains("24 bytes was freed as a blob of 16"), "{failure}");
@@ -482,7 +489,8 @@ mod tests {
 
         let (bytes, ledger) = Ledger::record(|| FaultyBytes::new("blob", &Config::default()));
         let object = bytes.alloc(24).unwrap();
-        // SAFETY: freed once; then written to against the contract, the memory being the ledger's.
+        // SAFETY: freed once. The write after it breaks the contract, which the ledger has to
+        // detect; the memory is still the ledger's.
         unsafe {
             bytes.free(object, 24);
             object.byte_add(5).write(1);

@@ -1,5 +1,5 @@
-//! Keys with fixed roles for runs of scans among writes: of every four neighbours one stays
-//! present throughout, two come and go, and one is never present.
+//! Keys with fixed roles for scans among writes. In every four neighbours, one key is present
+//! throughout, two come and go, and one is never present.
 
 use crate::crew::together;
 use crate::failure::ensure;
@@ -17,7 +17,7 @@ pub(crate) struct Grid<I: Subject + ?Sized> {
 }
 
 impl<I: Subject + ?Sized> Grid<I> {
-    /// `len` keys, in an index that has those that stay.
+    /// Makes `len` keys, and inserts those that stay into the index.
     pub(crate) fn plant(index: &I, len: u64) -> Result<Self, Failure> {
         let numbers: BTreeMap<_, _> = (0..len).map(|n| (nth::<I>(n), n)).collect();
         let padded = len.next_power_of_two();
@@ -38,8 +38,8 @@ impl<I: Subject + ?Sized> Grid<I> {
         n % 4 != 3
     }
 
-    /// A few random writes near each other: keys that come and go do so, by every verb; keys that
-    /// stay get new values.
+    /// Makes a few random writes near each other: every verb inserts and removes the keys that come
+    /// and go, and gives new values to keys that stay.
     pub(crate) fn write(&self, index: &I, rng: &mut Rng, guard: &Guard) -> Outcome {
         let first = rng.below(self.len);
         for n in (first..self.len.min(first + 6)).filter(|n| Self::may_appear(*n)) {
@@ -53,7 +53,7 @@ impl<I: Subject + ?Sized> Grid<I> {
                 1 => {
                     let present = index.get(key, guard);
                     let to = (Self::stays(n) || present.is_none()).then_some(value);
-                    // Another writer may be first: either is fine.
+                    // Another writer may come first: either outcome is fine.
                     let _ = index.compare_exchange(key, present, to, guard);
                 }
                 _ if Self::stays(n) => {}
@@ -68,7 +68,7 @@ impl<I: Subject + ?Sized> Grid<I> {
         Ok(())
     }
 
-    /// The number of a key that a scan saw with `value`, if it may have.
+    /// The number of a key that a scan saw with `value`. Fails if no scan may see this.
     pub(crate) fn seen(&self, key: &OwnedKey<I>, value: u64) -> Result<u64, Failure> {
         let Some(&n) = self.numbers.get(key) else {
             return Err(Failure::new(format!("unknown key {} seen", show::<I>(key))));

@@ -14,8 +14,8 @@ use crate::{Outcome, ScanSubject, Subject, size};
 use silvics::{Domain, Options};
 use std::collections::BTreeMap;
 
-/// Every operation is right under a guard of another domain, pinned for long, while others churn
-/// under guards of all kinds.
+/// Every operation is correct under a guard of another domain that is pinned for long, while other
+/// threads churn under guards of all kinds.
 pub fn foreign<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let elsewhere = Domain::new();
     let mut index = make(&Options::default())?;
@@ -35,7 +35,7 @@ pub fn foreign<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let balances = together(3, |thread, _| {
         let mut rng = Rng::new(size::seed(), thread);
         let mut balance = Balance::new();
-        // Stays pinned while this thread's and others' nodes are freed and reused.
+        // This guard stays pinned while nodes of this and other threads are freed and reused.
         let foreign = elsewhere.pin();
         for _ in 0..operations / 3 {
             if thread > 0 {
@@ -50,7 +50,8 @@ pub fn foreign<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     settle_accounts(make, &mut *index, balances)
 }
 
-/// A foreign guard does not keep an index's garbage, and ranges under one are safe among writers.
+/// A foreign guard does not keep an index's garbage, and ranges under a foreign guard are safe
+/// among writers.
 pub fn foreign_scans<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let elsewhere = Domain::new();
     let index = make(&Options::default())?;
@@ -90,7 +91,7 @@ pub fn foreign_scans<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     Ok(())
 }
 
-/// A foreign guard held for long does not hold up reclamation.
+/// A foreign guard that is held for long does not delay reclamation.
 pub fn foreign_garbage<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let elsewhere = Domain::new();
     let mut index = make(&Options::default())?;
@@ -99,14 +100,14 @@ pub fn foreign_garbage<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
         let owned = nth::<I>(n % 10);
         index.insert(lend::<I>(&owned), n, &guard)?;
         let removed = index.remove(lend::<I>(&owned), &guard)?;
-        ensure!(removed == Some(n), "remove gives {removed:?}");
+        ensure!(removed == Some(n), "remove returns {removed:?}");
     }
     follows(make, &*index, 0, 1)?;
     drop(guard);
     counts(&mut *index, 0)
 }
 
-/// Two indexes of one domain take each other's guards; each is dropped alone.
+/// Two indexes of one domain accept each other's guards, and each is dropped alone.
 pub fn shared<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let domain = Domain::new();
     let options = Options { domain: Some(domain.clone()), ..Options::default() };

@@ -1,5 +1,5 @@
-//! Property: concurrent runs on few keys are linearizable, whatever verbs meet. The runs and their
-//! check are those of [`crate::verify`].
+//! Property: concurrent runs on few keys are linearizable, whichever verbs meet. [`crate::verify`]
+//! makes the runs and checks them.
 
 use crate::clock::Clock;
 use crate::failure::ensure;
@@ -7,7 +7,7 @@ use crate::make::Make;
 use crate::verify::{AllScans, Mix, NoScans, Plan, Scans, Until, verify};
 use crate::{Failure, Outcome, ScanSubject, Subject, size};
 
-/// Indexes that are put to it, one after the other.
+/// The number of indexes that are checked, one after the other.
 const HISTORIES: usize = size::pick(200, 30, 1);
 
 fn hold<I: Subject + ?Sized, S: Scans<I>>(
@@ -27,13 +27,13 @@ fn hold<I: Subject + ?Sized, S: Scans<I>>(
     Ok(())
 }
 
-/// All point operations against each other.
+/// Runs all point operations against each other.
 pub fn histories<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     hold(make, HISTORIES, Mix::default(), NoScans)
 }
 
-/// The same with ranges and cursors among them: what a scan saw of a key must be what a lookup of
-/// it might have seen.
+/// Runs point operations, ranges and cursors against each other. The state in which a scan saw a
+/// key is checked like the answer of a lookup of that key.
 pub fn scan_histories<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let mix = Mix { lookups: 30, inserts: 30, removals: 25, scans: 15 };
     hold(make, HISTORIES, mix, AllScans)

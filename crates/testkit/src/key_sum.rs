@@ -1,5 +1,5 @@
-//! Property: the key-sum rule of the literature. Whatever threads did, the keys inserted minus the
-//! keys removed are the keys present; here as counts per key, which says which key is wrong.
+//! Property: the key-sum rule of the literature. After any run, the keys inserted minus the keys
+//! removed are the keys present. The rule is checked as counts per key, which show the wrong key.
 
 use crate::crew::together;
 use crate::failure::ensure;
@@ -12,7 +12,7 @@ use crate::{Failure, Outcome, Subject, size};
 use silvics::{CompareExchangeError, Guard, Options, TryInsertError};
 use std::collections::HashMap;
 
-/// How often a thread saw each key come minus how often it saw it go.
+/// For each key, how often a thread saw it inserted minus how often it saw it removed.
 pub(crate) type Balance = HashMap<u64, i64>;
 
 /// Adds a thread's balance to the sum of all.
@@ -22,7 +22,7 @@ fn add(sum: &mut Balance, thread: Balance) {
     }
 }
 
-/// Threads insert and remove random keys of a few, of many, and of nearly endless ranges.
+/// Threads insert and remove random keys of small, large and nearly endless ranges.
 pub fn key_sum<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let operations = size::pick(200_000, 12_000, 40);
     let ranges = [(2, 4), (8, 4), (40, 4), (1000, 2), (20_000, 2), (u64::MAX, 2)];
@@ -45,7 +45,7 @@ pub fn key_sum<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     Ok(())
 }
 
-/// Compares what threads saw with what is there, down to the objects in use.
+/// Compares the balances of all threads with the content of the index, down to the objects in use.
 pub(crate) fn settle_accounts<I: Subject + ?Sized>(
     make: Make<I>,
     index: &mut I,
@@ -62,7 +62,7 @@ pub(crate) fn settle_accounts<I: Subject + ?Sized>(
         let found = index.get(lend::<I>(&nth::<I>(n)), &guard);
         ensure!(
             count == i64::from(found.is_some()),
-            "key {n} was inserted {count} times more than removed, and get gives {found:?}"
+            "key {n} was inserted {count} times more than removed, and get returns {found:?}"
         );
         if let Some(value) = found {
             ensure!(belongs(n, value), "key {n} has another key's value {value:#x}");
@@ -80,7 +80,7 @@ pub(crate) fn settle_accounts<I: Subject + ?Sized>(
     memory::follows(make, index, present, threads)
 }
 
-/// One random verb on a random key below `range`, entered in `balance`.
+/// Calls one random verb on a random key below `range`, and enters the change in `balance`.
 pub(crate) fn random_write<I: Subject + ?Sized>(
     index: &I,
     rng: &mut Rng,
@@ -96,7 +96,7 @@ pub(crate) fn random_write<I: Subject + ?Sized>(
         if belongs(n, value) {
             Ok(())
         } else {
-            Err(Failure::new(format!("key {n} gave another key's value {value:#x}")))
+            Err(Failure::new(format!("key {n} returned another key's value {value:#x}")))
         }
     };
     let change = match rng.below(8) {

@@ -1,4 +1,4 @@
-//! Test data for each key type, and the bounds a structure meets to be tested.
+//! Test data for each key type, and the traits that the suite asks of an index.
 
 use crate::rng::mix;
 #[cfg(feature = "suite")]
@@ -11,19 +11,19 @@ pub trait TestKey: IndexKey {
     /// The `n`-th key: `a < b` if and only if `nth(a) < nth(b)`.
     fn nth(n: u64) -> Self::Owned;
 
-    /// A key with the same order as [`TestKey::nth`] that takes much room, if the type has such.
+    /// A large key with the order of [`TestKey::nth`], if the type has large keys.
     fn bulky(n: u64) -> Self::Owned {
         Self::nth(n)
     }
 
-    /// Keys at the edges of what is legal.
+    /// Keys at the limits of the type.
     fn extremes() -> Vec<Self::Owned>;
 
-    /// Keys that meet each other often, and extremes.
+    /// A strategy whose keys often coincide, with extreme keys among them.
     #[cfg(feature = "suite")]
     fn strategy() -> BoxedStrategy<Self::Owned>;
 
-    /// The key in a few characters.
+    /// Displays the key in a few characters.
     fn show(key: &Self::Owned) -> String;
 }
 
@@ -53,7 +53,9 @@ impl TestKey for u64 {
 }
 
 impl TestKey for u128 {
-    /// Numbers in the middle: both halves differ between neighbours in the order of 2^16 and more.
+    /// Puts the number into the middle bits. Keys whose numbers are 2^16 or more apart differ in
+    /// the high half, closer ones only in the low half.
+    /// both halves differ.
     fn nth(n: u64) -> u128 {
         u128::from(n) << 48
     }
@@ -85,8 +87,8 @@ fn numbered(n: u64) -> Vec<u8> {
 }
 
 impl TestKey for [u8] {
-    /// A shared prefix and half the number in big-endian bytes. An odd number's key has a filler behind:
-    /// so the key before it is its prefix, and lengths differ.
+    /// A shared prefix and half the number in big-endian bytes. The key of an odd number has a
+    /// filler behind them, so that the key before it is its prefix and lengths differ.
     fn nth(n: u64) -> Box<[u8]> {
         let mut key = numbered(n / 2);
         key.resize(key.len() + (n % 2) as usize * (1 + (n / 2 % 5) as usize * 7), b'.');
@@ -123,7 +125,7 @@ impl TestKey for [u8] {
     fn strategy() -> BoxedStrategy<Box<[u8]>> {
         let letters = || proptest::sample::select(vec![0u8, 1, b'a', 0xff]);
         let short = proptest::collection::vec(letters(), 0..4);
-        // Around the eight bytes that fit a word, which a fast path may compare at once.
+        // Lengths around the eight bytes of a word, which a fast path may compare at once.
         let word = proptest::collection::vec(letters(), 0..4).prop_map(|tail| {
             let mut key = vec![b'w'; 6];
             key.extend(tail);
@@ -163,7 +165,7 @@ impl<K: TestKey + ?Sized> fmt::Debug for Shown<K> {
     }
 }
 
-/// An index the suite can test.
+/// An index that the suite can test.
 pub trait Subject: Batches + Check + Lookup<Key: TestKey> + 'static {}
 impl<I: Batches + Check + Lookup<Key: TestKey> + ?Sized + 'static> Subject for I {}
 
@@ -176,7 +178,7 @@ pub(crate) fn nth<I: Subject + ?Sized>(n: u64) -> OwnedKey<I> {
     <I::Key as TestKey>::nth(n)
 }
 
-/// Lends a key of index `I`.
+/// Borrows a key of index `I`.
 pub(crate) fn lend<I: Lookup + ?Sized>(key: &OwnedKey<I>) -> KeyRef<'_, I> {
     <I::Key as IndexKey>::borrow(key)
 }
@@ -186,18 +188,18 @@ pub(crate) fn own<I: Lookup + ?Sized>(key: KeyRef<'_, I>) -> OwnedKey<I> {
     <I::Key as IndexKey>::to_owned(key)
 }
 
-/// A key of index `I` in a few characters.
+/// Displays a key of index `I` in a few characters.
 pub(crate) fn show<I: Subject + ?Sized>(key: &OwnedKey<I>) -> String {
     <I::Key as TestKey>::show(key)
 }
 
-/// A value that says which key it belongs to, and which of 256 writes it is: a lookup that reads
-/// another node's memory gives itself away.
+/// A value that identifies its key and one of 256 writes of it. A lookup that reads another node's
+/// memory therefore returns a value that betrays the mistake.
 pub(crate) const fn tagged(n: u64, write: u64) -> u64 {
     (mix(n) & !0xff) | (write & 0xff)
 }
 
-/// Whether [`tagged`] gave `value` for key number `n`.
+/// Whether [`tagged`] returned `value` for key number `n`.
 pub(crate) const fn belongs(n: u64, value: u64) -> bool {
     value & !0xff == mix(n) & !0xff
 }

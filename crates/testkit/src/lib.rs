@@ -1,9 +1,9 @@
-//! The conformance suite every index of silvics runs, whatever its topology and placement.
+//! The conformance suite that every index of silvics runs, with any topology and placement.
 //!
-//! A property is a generic function that returns an [`Outcome`]; [`index_suite!`] declares a test
-//! per property for an index type, which it hides behind a trait object ([`make`]), so that the suite
-//! is compiled once for all of them. Two properties need a process of their own and are called from
-//! small test files instead.
+//! A property is a generic function that returns an [`Outcome`]. [`index_suite!`] declares one test
+//! per property for an index type. It hides the type behind a trait object ([`make`]), so that the
+//! suite is compiled once for all types. The properties of [`lookups`] and the drop properties of
+//! [`memory`] need a process of their own: small test files call them.
 //!
 //! | property | refutes |
 //! |---|---|
@@ -11,35 +11,37 @@
 //! | [`key_sum`] | lost and doubled inserts and removals, a wrong `len`, another key's value |
 //! | [`presence`] | a lookup that misses a key which is only replaced, or moved, meanwhile |
 //! | [`batches`] | a batch that differs from its calls one by one: at the edges of groups, with a key twice, among writers, when memory runs out in the middle |
-//! | [`histories`] | a stale read, a lost update, a compare-exchange that is none: any history of a key that no order explains ([`linearizable`]) |
+//! | [`histories`] | a stale read, a lost update, a compare-exchange that is not atomic: any history of a key that no order explains ([`linearizable`]) |
 //! | [`ranges`], [`cursors`] | entries skipped, doubled or out of order under writers; cursors that lose their place or hold a pin |
 //! | [`ends`] | a first or last entry that never was one, two pops of one entry: any history of the whole map that no order explains |
-//! | [`memory`] | leaks under churn, by upserts and by threads that end; a single live object that nothing reaches; a drop that keeps something |
+//! | [`memory`] | leaks under churn, by upserts and by threads that end; a single live object that nothing reaches; a drop that keeps memory |
 //! | [`reclaim`] | garbage that grows while pins are short, or stays after a long one; scans and cursors that keep objects or pins |
-//! | [`limit`] | an operation that memory running out leaves half done; memory that is not found again |
-//! | [`faults`] | an operation that a failed or panicking allocation leaves half done; a lock, a pin or an object kept on unwinding (placed on [`faulty`]) |
+//! | [`shrinking`] | a shrink that returns less memory than it reports, or memory that is in use |
+//! | [`limit`] | an operation that is half done when memory runs out; freed memory that cannot be used again |
+//! | [`faults`] | an operation that is half done after a failed or panicking allocation; a lock, a pin or an object kept on unwinding (placed on [`faulty`]) |
 //! | [`guards`] | trust in a guard of another domain |
 //! | [`lookups`] | lookups that write or allocate (own process) |
 //!
-//! [`verify`] records and checks such histories for as long as wanted: it needs no more of an index
-//! than the suite does, so that anyone can put an index of their own to it.
+//! [`verify`] records and checks histories for any length of time. It asks no more of an index than
+//! the suite does, so you can check an index of your own with it.
 //!
-//! The suite is itself tested: [`broken`] holds indexes with a planted mistake each, and the
-//! property named beside each must refute it.
+//! The suite is itself tested: each index of [`broken`] has one planted mistake, and the property
+//! named beside it must refute it.
 //!
 //! | setting | does |
 //! |---|---|
 //! | build profile, Miri | choose the amount of work ([`size`]) |
-//! | `SILVICS_HALVINGS`, when compiled | halves the amount of work so many times |
+//! | `SILVICS_HALVINGS`, when compiled | halves the amount of work this number of times |
 //! | `SILVICS_CHURN_PAIRS` | insert/remove pairs of the churn properties |
 //! | `SILVICS_SEED` | other random numbers |
-//! | `PROPTEST_CASES` | has no effect: the cases are chosen by [`size`] |
+//! | `PROPTEST_CASES` | has no effect: [`size`] chooses the number of cases |
 //!
-//! Under `--cfg silvics_shuttle` threads are not real, and the properties above are absent. What is
-//! left is what [`linearizable`] needs, and `schedules`, which runs small scenarios in many orders.
+//! Under `--cfg silvics_shuttle` threads are simulated and these properties are absent. The crate
+//! then has [`linearizable`], the modules that it needs, and `schedules`, which runs small
+//! scenarios in many orders.
 
 #![cfg(not(silvics_loom))]
-// Helpers that only the suite uses.
+// // Only the suite uses these helpers.
 #![cfg_attr(
     any(silvics_shuttle, not(feature = "suite")),
     allow(dead_code, unused_macros, unused_imports)

@@ -1,5 +1,6 @@
-//! Property: memory may run out in the middle of any operation. The operation then says so and the
-//! index is as it was; lookups and removals go on, and what they free can be used again.
+//! Property: memory may run out in the middle of any operation. The operation then reports the
+//! failure and the index is unchanged. Lookups and removals still work, and the memory that
+//! removals free can be used again.
 
 use crate::crew::together;
 use crate::failure::ensure;
@@ -15,9 +16,9 @@ use silvics::{
 };
 use std::collections::BTreeMap;
 
-/// The same with limits from a few bytes above an empty index to some MiB, so that memory ends
-/// at every allocation of an operation: in steps of a word for placements that ask the system for
-/// each object, in steps of 16 KiB for those that ask for slabs.
+/// Runs all verbs under limits from a few bytes above an empty index to some MiB, so that memory
+/// runs out at every allocation of an operation. The limits rise in steps of a word, for placements
+/// that ask the system for each object, and in steps of 16 KiB, for those that ask for slabs.
 pub fn limits<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let base = make(&Options::default())?.bytes();
     let words = (0..size::pick(80, 24, 12)).map(|step| (step * 8, Pages::Small));
@@ -42,7 +43,7 @@ struct AtLimit<I: Subject + ?Sized> {
 impl<I: Subject + ?Sized> AtLimit<I> {
     fn run(make: Make<I>, options: &Options) -> Outcome {
         let Ok(index) = make(options) else {
-            return Ok(()); // no room for an empty one: said as a value
+            return Ok(()); // no room for an empty one: reported as an error value
         };
         let mut this = Self {
             index,
@@ -59,14 +60,14 @@ impl<I: Subject + ?Sized> AtLimit<I> {
         same_content(&mut *this.index, &this.model).map_err(|f| f.at("refilled"))
     }
 
-    /// Inserts by each verb in turn until each was refused many times over.
+    /// Inserts by each verb in turn until each was refused many times.
     fn fill(&mut self) -> Outcome {
         let mut refused = [0; 3];
         let mut n = 0u64;
         while refused.iter().any(|&times| times < 12) {
             ensure!(n < 2_000_000, "the limit is never met");
             let verb = (n % 3) as usize;
-            // Scattered, with a large key now and then.
+            // The numbers are scattered, and now and then a key is large.
             let scattered = n.reverse_bits() >> 24;
             let key = match n % 97 {
                 5 => <I::Key as TestKey>::bulky(scattered),
@@ -80,7 +81,7 @@ impl<I: Subject + ?Sized> AtLimit<I> {
         Ok(())
     }
 
-    /// Adds an absent key by one of three verbs. Whatever comes of it, the model knows.
+    /// Adds an absent key by one of three verbs, and applies the outcome to the model.
     fn add(
         &mut self,
         verb: usize,
@@ -111,7 +112,7 @@ impl<I: Subject + ?Sized> AtLimit<I> {
         };
         let wanted = result.is_ok().then_some(value);
         let found = view.get(lent);
-        ensure!(found == wanted, "verb {verb} gives {result:?}, and then get gives {found:?}");
+        ensure!(found == wanted, "verb {verb} returns {result:?}, and then get returns {found:?}");
         drop(view);
         self.within_limit()?;
         if result.is_ok() {
@@ -126,13 +127,13 @@ impl<I: Subject + ?Sized> AtLimit<I> {
         Ok(())
     }
 
-    /// Up to a hundred of the keys present, spread over all.
+    /// Up to a hundred of the present keys, spread over all of them.
     fn some_keys(&self) -> Vec<OwnedKey<I>> {
         let stride = self.model.len() / 100 + 1;
         self.model.keys().step_by(stride).cloned().collect()
     }
 
-    /// Every verb on present keys: it succeeds or is refused, and nothing lies in between.
+    /// Calls every verb on present keys: each call succeeds, or is refused and changes nothing.
     fn verbs(&mut self) -> Outcome {
         for (at, key) in self.some_keys().iter().enumerate() {
             let old = self.model[key];
@@ -143,7 +144,7 @@ impl<I: Subject + ?Sized> AtLimit<I> {
                 0 => match view.insert(lent, new) {
                     Ok(Some(found)) if found == old => Some(new),
                     Err(_) => Some(old),
-                    other => return Err(Failure::new(format!("insert gives {other:?}"))),
+                    other => return Err(Failure::new(format!("insert returns {other:?}"))),
                 },
                 1 => match view.compare_exchange(lent, Some(old), Some(new)) {
                     Ok(()) => Some(new),
@@ -153,7 +154,7 @@ impl<I: Subject + ?Sized> AtLimit<I> {
                 2 => match view.try_insert(lent, new) {
                     Err(TryInsertError::Occupied(found)) if found == old => Some(old),
                     Err(TryInsertError::Alloc(_)) => Some(old),
-                    other => return Err(Failure::new(format!("try_insert gives {other:?}"))),
+                    other => return Err(Failure::new(format!("try_insert returns {other:?}"))),
                 },
                 3 => match view.compare_exchange(lent, Some(new), None) {
                     Err(CompareExchangeError::Mismatch(found)) if found == Some(old) => Some(old),
@@ -167,7 +168,7 @@ impl<I: Subject + ?Sized> AtLimit<I> {
                 },
             };
             let found = view.get(lent);
-            ensure!(found == after, "verb {at} % 5, and then get gives {found:?}, not {after:?}");
+            ensure!(found == after, "verb {at} % 5, and then get returns {found:?}, not {after:?}");
             drop(view);
             match after {
                 Some(value) => self.model.insert(key.clone(), value),
@@ -178,8 +179,8 @@ impl<I: Subject + ?Sized> AtLimit<I> {
         Ok(())
     }
 
-    /// Batches of absent and present keys, until some were refused in the middle: what was done is
-    /// there, and nothing else.
+    /// Inserts batches of absent and present keys until some were refused in the middle. The
+    /// entries that a batch reports as done are in the index, and no others.
     fn batches(&mut self) -> Outcome {
         let present = self.some_keys();
         for round in 0..8u64 {
@@ -200,13 +201,13 @@ impl<I: Subject + ?Sized> AtLimit<I> {
         Ok(())
     }
 
-    /// Removes half of the entries; then a good part of them finds room again.
+    /// Removes half of the entries, and fails unless many of them can be added again.
     fn remove_and_refill(&mut self) -> Outcome {
         let keys: Vec<_> = self.model.keys().step_by(2).cloned().collect();
         let mut removed = Vec::new();
         for key in keys {
             let old = self.model[&key];
-            // Some structures allocate to remove, and may have to wait for garbage as below.
+            // Some structures allocate to remove, and may have to wait until garbage is freed.
             for _ in 0..4 {
                 match self.index.pin().remove(lend::<I>(&key)) {
                     Ok(Some(found)) if found == old => {
@@ -215,7 +216,7 @@ impl<I: Subject + ?Sized> AtLimit<I> {
                         break;
                     }
                     Err(_) => {}
-                    other => return Err(Failure::new(format!("remove gives {other:?}"))),
+                    other => return Err(Failure::new(format!("remove returns {other:?}"))),
                 }
             }
         }
@@ -223,7 +224,7 @@ impl<I: Subject + ?Sized> AtLimit<I> {
         let wanted = removed.len() / 4;
         let mut added = 0;
         for (at, key) in removed.iter().enumerate() {
-            // A refused writer has sealed its garbage: some pins later it is free.
+            // A refused writer has sealed its garbage, which is free some pins later.
             for _ in 0..4 {
                 if self.add(at % 3, key, at as u64)?.is_ok() {
                     added += 1;
@@ -245,7 +246,8 @@ impl<I: Subject + ?Sized> AtLimit<I> {
     }
 }
 
-/// Threads insert and remove at the limit, some of their calls refused: the key-sum rule holds.
+/// Threads insert and remove at the limit, where some of their calls are refused. The key-sum rule
+/// holds.
 pub fn limit_among_threads<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     const THREADS: usize = 2;
     let base = make(&Options::default())?.bytes();
@@ -270,7 +272,7 @@ pub fn limit_among_threads<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     Ok(())
 }
 
-/// One write to a key below `keys`, entered in `balance` if it succeeds.
+/// Writes once to a key below `keys`, and enters the change in `balance` if the write succeeds.
 pub(crate) fn write_or_be_refused<I: Subject + ?Sized>(
     index: &I,
     rng: &mut Rng,
@@ -311,7 +313,7 @@ pub(crate) fn write_or_be_refused<I: Subject + ?Sized>(
         }
     };
     let right = met.is_none_or(|value| belongs(n, value));
-    ensure!(right, "key {n} gave another key's value {met:?}");
+    ensure!(right, "key {n} returned another key's value {met:?}");
     *balance.entry(n).or_default() += change;
     Ok(())
 }

@@ -12,10 +12,10 @@ use crate::{Failure, Outcome, ScanSubject, Subject, size};
 use silvics::{Options, PinIndex};
 use silvics_pool::{Region, set_read_only};
 
-/// Keys are the even numbers below twice this, less every fourth of them.
+/// Half the upper bound of the keys, which are the even numbers except every fourth of them.
 const KEYS: u64 = size::pick(1 << 15, 1 << 14, 64) as u64;
 
-/// An index that every kind of write has gone over, its garbage freed.
+/// Makes an index that every kind of write has changed, with all its garbage freed.
 fn filled<I: Subject + ?Sized>(make: Make<I>) -> Result<Box<I>, Failure> {
     let index = make(&Options::default())?;
     let key = |n: u64| nth::<I>(2 * n);
@@ -39,7 +39,7 @@ fn is_there(n: u64) -> bool {
     n < 2 * KEYS && n.is_multiple_of(2) && !n.is_multiple_of(8)
 }
 
-/// Random lookups, single and batched, under a pin each time.
+/// Looks up random keys, singly and in batches, under a new pin each time.
 fn point_reads<I: Subject + ?Sized>(index: &I, rng: &mut Rng) -> Outcome {
     const BATCH: usize = 40;
     let first = rng.below(2 * KEYS);
@@ -56,13 +56,13 @@ fn point_reads<I: Subject + ?Sized>(index: &I, rng: &mut Rng) -> Outcome {
     })?;
     for (n, (one, other)) in (first..).zip(single.into_iter().zip(many)) {
         let wanted = is_there(n).then(|| tagged(n, 1));
-        ensure!(one == wanted, "get of key {n} gives {one:?}, wanted {wanted:?}");
-        ensure!(other == wanted, "get_many of key {n} gives {other:?}, wanted {wanted:?}");
+        ensure!(one == wanted, "get of key {n} returns {one:?}, wanted {wanted:?}");
+        ensure!(other == wanted, "get_many of key {n} returns {other:?}, wanted {wanted:?}");
     }
     Ok(())
 }
 
-/// Ranges in both directions, under a pin each time.
+/// Reads ranges in both directions, under a new pin each time.
 fn range_reads<I: ScanSubject + ?Sized>(index: &I, rng: &mut Rng) -> Outcome {
     const MOST: usize = 50;
     let first = rng.below(2 * KEYS);
@@ -81,7 +81,8 @@ fn range_reads<I: ScanSubject + ?Sized>(index: &I, rng: &mut Rng) -> Outcome {
     Ok(())
 }
 
-/// Runs `lookups` and fails if this thread allocated meanwhile, as far as anybody counts.
+/// Runs `lookups` and fails if this thread allocated meanwhile. Detects nothing unless
+/// [`counting::Counting`] is the global allocator.
 fn without_allocating<T>(lookups: impl FnOnce() -> T) -> Result<T, Failure> {
     let before = counting::allocations();
     let result = lookups();
@@ -90,7 +91,7 @@ fn without_allocating<T>(lookups: impl FnOnce() -> T) -> Result<T, Failure> {
     Ok(result)
 }
 
-/// Several threads read.
+/// Runs `read` on several threads.
 fn read_together<I: Subject + ?Sized>(
     index: &I,
     rounds: usize,
@@ -117,36 +118,37 @@ pub fn scans_allocate_nothing<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome
     read_together(&*filled(make)?, size::pick(10_000, 1000, 5), range_reads)
 }
 
-/// Point lookups write nothing: they run with all regions of the index read-only. A write ends
-/// the process. For placements that have regions.
+/// Checks that point lookups write nothing: they run with all regions of the index read-only, and a
+/// write ends the process. Needs a placement that has regions.
 pub fn write_nothing<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let index = filled(make)?;
     protected(&*index, || read_together(&*index, size::pick(50_000, 5000, 20), point_reads))
 }
 
-/// Ranges write nothing, likewise.
+/// Checks that ranges write nothing: they run with all regions of the index read-only.
 pub fn scans_write_nothing<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let index = filled(make)?;
     protected(&*index, || read_together(&*index, size::pick(10_000, 1000, 5), range_reads))
 }
 
-/// Runs `reads` with the regions of a settled index read-only.
+/// Runs `reads` with the regions of the index read-only. The index must be settled.
 fn protected<I: Subject + ?Sized>(index: &I, reads: impl FnOnce() -> Outcome) -> Outcome {
     let stats = index.pool_stats();
     let regions: Vec<Region> = stats.into_iter().flat_map(|pool| pool.regions).collect();
     ensure!(!regions.is_empty(), "no regions: nothing would be protected");
     let failed = |error| Failure::new(format!("set_read_only: {error}"));
     // SAFETY: the regions are those of `index`, which is borrowed and has no garbage left that a
-    // pin might reclaim; `reads` is told to write nothing in it.
+    // pin might reclaim. `reads` only looks keys up, and a write is a mistake that this test
+    // detects.
     unsafe { set_read_only(&regions, true) }.map_err(failed)?;
     let outcome = reads();
-    // SAFETY: as above; makes them writable again.
+    // SAFETY: these are the regions that were protected, and they become writable again.
     unsafe { set_read_only(&regions, false) }.map_err(failed)?;
     outcome
 }
 
-/// Runs the test named `test` of this test binary alone in a child process with `variable` set:
-/// there it must die by a signal, as a write into a protected region makes it.
+/// Runs the test named `test` of this test binary alone, in a child process with `variable` set.
+/// Fails unless a signal ends the process, as a write into a protected region does.
 #[cfg(unix)]
 pub fn dies_by_signal(test: &str, variable: &str) -> Outcome {
     use std::os::unix::process::ExitStatusExt;
@@ -159,7 +161,7 @@ pub fn dies_by_signal(test: &str, variable: &str) -> Outcome {
         .map_err(failed)?;
     let signal = output.status.signal();
     ensure!(
-        // SIGSEGV is 11 everywhere; some systems say SIGBUS, 7 or 10.
+        // SIGSEGV is 11 everywhere. Some systems raise SIGBUS instead, which is 7 or 10.
         matches!(signal, Some(7 | 10 | 11)),
         "the planted write passed: {}\n{}",
         output.status,

@@ -1,5 +1,5 @@
-//! A map as an index, so that what checks indexes checks maps, too. Each value has a slot of the map's own: if the map
-//! mixed slots up or gave one free too early, its word would be found wrong.
+//! A map as an index, so that the checks of indexes check maps, too. Each value has a slot of the
+//! map's own: if the map mixed slots up or freed one too early, a wrong word would be found in it.
 
 use silvics::map::{CompareExchangeError, Compute, Operation, RemoveIfError, TryInsertError};
 use silvics::{
@@ -9,12 +9,12 @@ use silvics::{
 
 /// A form in which indexes hold keys, as a key of maps.
 pub trait MappedKey: silvics::key::Form {
-    /// The key that has it.
+    /// The key type with this form.
     type Of: Key<Form = Self>;
-    /// What stands for it.
+    /// The type with which a map is asked for a key.
     type Lent<'a>: AsKey<Self::Of>;
 
-    /// A key as the map is asked for it.
+    /// Borrows a key as the map is asked for it.
     fn lend(key: Self::Ref<'_>) -> Self::Lent<'_>;
 }
 
@@ -37,12 +37,12 @@ mapped! {
     [u8]: Vec<u8>, &'a [u8];
 }
 
-/// A word that is no number to a map.
+/// A word that the map does not take for a number, so that the value gets a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Word(u64);
 
 impl Word {
-    /// Reads it, in schedules some time after it was lent.
+    /// Reads the word. In schedules it yields first, some time after the word was borrowed.
     fn read(&self) -> u64 {
         if cfg!(silvics_shuttle) {
             silvics_sync::thread::yield_now();
@@ -51,7 +51,8 @@ impl Word {
     }
 }
 
-/// A [`Map`] over the radix tree. It has no scans: what those give is borrowed of a view of the map, and not of a guard.
+/// A [`Map`] over the radix tree. It has no scans: entries of a map's scan are borrowed from a view
+/// of the map, and not from a guard.
 pub struct Mapped<K: MappedKey + ?Sized, P: Placement = Pooled> {
     map: Map<K::Of, Word, ArtTree<K, P>>,
     domain: Domain,
@@ -104,7 +105,8 @@ impl<K: MappedKey + ?Sized, P: Placement> OrderedIndex for Mapped<K, P> {
                 Err(rejected) => Err(rejected.error),
             },
             Update::Remove => Ok(view.try_remove(K::lend(key))?.map(|old| old.read())),
-            // What the other methods are made of is checked by way of these.
+            // The map's other methods are built from the methods called here, which checks them
+            // too.
             Update::CompareExchange { expected: None, new: Some(new) } => {
                 let decide = |present: Option<&Word>| match present {
                     None => Operation::Insert(Word(new)),

@@ -1,6 +1,6 @@
-//! Property: memory comes back. Churn, upserts and short-lived threads run in constant memory;
-//! what is retired is freed, and no object is left that the index does not reach; dropping an index
-//! returns everything.
+//! Property: memory is returned. Churn, upserts and short-lived threads run in constant memory.
+//! Retired objects are freed, and no object is left that the index does not reach. Dropping an
+//! index returns all its memory.
 
 use crate::crew::together;
 use crate::failure::ensure;
@@ -18,25 +18,25 @@ use silvics_sync::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A thread holds back at most this many retired objects of each pool.
+/// The most retired objects of each pool that a thread holds back.
 pub const UNSEALED: usize = silvics::domain::BATCH_OBJECTS;
 
-/// How far `bytes()` may rise above its level after the warm-up: garbage of one burst, and pools
-/// growing by whole slabs.
+/// The limit to which `bytes()` may rise above its level after the warm-up: garbage of one burst,
+/// and pools that grow by whole slabs.
 const RISE: usize = 4 << 20;
 
-/// The objects an index holds, retired ones included.
+/// The number of objects that an index holds. Retired ones count.
 pub fn live_slots<I: OrderedIndex + ?Sized>(index: &I) -> usize {
     index.pool_stats().iter().map(|pool| pool.live_slots).sum()
 }
 
-/// The objects that `threads` threads may hold back unsealed.
+/// The number of objects that `threads` threads may hold back unsealed.
 pub fn extra_slots<I: OrderedIndex + ?Sized>(index: &I, threads: usize) -> usize {
     UNSEALED * threads * index.pool_stats().len()
 }
 
-/// Flushes the index's domain until nothing more is freed; returns the objects left. Nobody may
-/// hold a guard.
+/// Flushes the index's domain until nothing more is freed, and returns the number of objects left.
+/// No thread may hold a guard.
 pub fn settle<I: OrderedIndex + ?Sized>(index: &I) -> usize {
     let mut live = live_slots(index);
     let mut quiet = 0;
@@ -50,30 +50,30 @@ pub fn settle<I: OrderedIndex + ?Sized>(index: &I) -> usize {
     live
 }
 
-/// The key that a thread of a churn run inserts as its `at`-th: threads interleave, and now and
-/// then a key is large.
+/// The `at`-th key that a thread of a churn run inserts. The keys of the threads interleave, and
+/// now and then a key is large.
 fn churn_key<I: Subject + ?Sized>(at: usize, thread: usize, threads: usize) -> OwnedKey<I> {
-    // Not in order, and every number once.
+    // Every number comes once, and not in order.
     let scattered = (at as u64 * threads as u64 + thread as u64).reverse_bits() >> 20;
     if at % 512 == 7 { <I::Key as TestKey>::bulky(scattered) } else { nth::<I>(scattered) }
 }
 
-/// Threads insert new keys and remove old ones, some replaced in between: `bytes()` stays where it
-/// was after the warm-up, and in the end all objects are free.
+/// Threads insert new keys and remove old ones, and replace some in between. `bytes()` must stay at
+/// its level after the warm-up, and all objects must be free in the end.
 pub fn churn<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     churn_of(make, size::churn_pairs().unwrap_or(size::pick(1_000_000, 100_000, 600)))
 }
 
-/// The same with a million pairs in every build.
+/// Runs [`churn`] with a million pairs in every build.
 pub fn long_churn<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     churn_of(make, size::churn_pairs().unwrap_or(size::pick(1_000_000, 1_000_000, 600)))
 }
 
 fn churn_of<I: Subject + ?Sized>(make: Make<I>, pairs: usize) -> Outcome {
     const THREADS: usize = 2;
-    /// The keys of a thread that are present.
+    /// The number of a thread's keys that are present.
     const WINDOW: usize = 500;
-    /// Pairs between two meetings: garbage is bounded by them even if a thread is preempted while
+    /// The pairs between two meetings. They bound the garbage even if a thread is preempted while
     /// it is pinned.
     const BURST: usize = 1024;
     let options = Options { pages: Pages::Small, ..Options::default() };
@@ -120,23 +120,24 @@ fn churn_pair<I: Subject + ?Sized>(
     let (view, fresh, value) = (index.pin(), key(at), at as u64);
     let lent = lend::<I>(&fresh);
     let added = view.try_insert(lent, value);
-    ensure!(added == Ok(()), "try_insert of a new key gives {added:?}");
+    ensure!(added == Ok(()), "try_insert of a new key returns {added:?}");
     if at.is_multiple_of(4) {
         let old = view.insert(lent, !value)?;
-        ensure!(old == Some(value), "insert gives {old:?}");
+        ensure!(old == Some(value), "insert returns {old:?}");
         let swapped = view.compare_exchange(lent, Some(!value), Some(value));
-        ensure!(swapped == Ok(()), "compare_exchange gives {swapped:?}");
+        ensure!(swapped == Ok(()), "compare_exchange returns {swapped:?}");
     }
     if let Some(old) = at.checked_sub(window) {
         let removed = view.remove(lend::<I>(&key(old)))?;
-        ensure!(removed == Some(old as u64), "remove gives {removed:?}");
+        ensure!(removed == Some(old as u64), "remove returns {removed:?}");
     }
     Ok(())
 }
 
-/// The settled objects of an index follow its `entries`: at most two for each (a leaf or node, and an
-/// inner node; of a map its value, too), beside what an empty index has and what `threads` threads hold back, with room for
-/// their values. And `bytes()` covers them.
+/// Fails unless the settled objects of an index are in proportion to its `entries`, and `bytes()`
+/// covers them. An entry has at most two objects (a leaf or node, and an inner node), and in a map
+/// its value, too. An empty index's objects, and those that `threads` threads hold back, come on
+/// top.
 pub(crate) fn follows<I: Subject + ?Sized>(
     make: Make<I>,
     index: &I,
@@ -146,8 +147,8 @@ pub(crate) fn follows<I: Subject + ?Sized>(
     in_proportion(make, index, settle(index), entries, extra_slots(index, threads))
 }
 
-/// The live objects of an index that nobody uses are those it reaches, kind by kind and exactly;
-/// and they follow its entries.
+/// Fails unless the live objects of an unused index are exactly those that it reaches, kind by
+/// kind, and are in proportion to its entries.
 pub(crate) fn exact<I: Subject + ?Sized>(make: Make<I>, index: &mut I) -> Outcome {
     index.settle();
     let live: Vec<_> = index.pool_stats().iter().map(|p| (p.kind, p.live_slots)).collect();
@@ -156,8 +157,9 @@ pub(crate) fn exact<I: Subject + ?Sized>(make: Make<I>, index: &mut I) -> Outcom
     in_proportion(make, index, live_slots(index), index.len(), 0)
 }
 
-/// At most two objects for each entry, or three where values are objects, beside what an empty index has and `extra`; room for its value in
-/// them, as an object may hold several.
+/// Fails unless `live` is at most the objects of an empty index, `extra`, and two objects for each
+/// entry, or three if values are objects. Their bytes must have room for the values; an object may
+/// hold several.
 fn in_proportion<I: Subject + ?Sized>(
     make: Make<I>,
     index: &I,
@@ -174,13 +176,13 @@ fn in_proportion<I: Subject + ?Sized>(
          {extra} may be unsealed"
     );
     let bytes = index.bytes();
-    ensure!(bytes >= covered, "bytes() says {bytes}, the pools' objects take {covered}");
+    ensure!(bytes >= covered, "bytes() is {bytes}, but the objects of the pools take {covered}");
     Ok(())
 }
 
-/// When nobody uses an index and what it has retired is reclaimed, the objects it holds are exactly
-/// those it reaches, sentinels and routing nodes included: after random work of one thread, of
-/// several, and when it is empty again.
+/// When no thread uses an index and its retired objects are reclaimed, it holds exactly the objects
+/// that it reaches, sentinels and routing nodes included. Checked after random work of one thread,
+/// of several threads, and when the index is empty again.
 pub fn live_objects_are_reachable<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     for range in [40, 20_000] {
         live_after_one_thread(make, range)
@@ -195,7 +197,7 @@ pub fn live_objects_are_reachable<I: Subject + ?Sized>(make: Make<I>) -> Outcome
         for key in &<I::Key as TestKey>::extremes() {
             let (view, key) = (index.pin(), lend::<I>(key));
             let found = if present { view.insert(key, 1)? } else { view.remove(key)? };
-            ensure!(found == (!present).then_some(1), "a write gives {found:?}");
+            ensure!(found == (!present).then_some(1), "a write returns {found:?}");
         }
         exact(make, &mut *index).map_err(|f| f.at("extreme keys"))?;
     }
@@ -241,7 +243,7 @@ fn live_after_threads<I: Subject + ?Sized>(make: Make<I>, range: u64) -> Outcome
         exact(make, &mut *index).map_err(|f| f.at(format_args!("round {round}")))?;
     }
     together(THREADS, |thread, _| {
-        // Two threads go for each key.
+        // Two threads remove each key.
         for n in (0..range).filter(|n| (n / 2) as usize % THREADS != thread) {
             index.pin().remove(lend::<I>(&nth::<I>(n)))?;
         }
@@ -251,11 +253,12 @@ fn live_after_threads<I: Subject + ?Sized>(make: Make<I>, range: u64) -> Outcome
     exact(make, &mut *index).map_err(|f| f.at("emptied"))
 }
 
-/// The same after scans: ranges dropped half-way and cursors dropped anywhere, alone, in every way
-/// that [`crate::reclaim::unfinished_scans`] knows, and beside writers.
+/// Checks that live objects are reachable after scans: after ranges dropped half-way and cursors
+/// dropped anywhere, alone, in every way that [`crate::reclaim::unfinished_scans`] knows, and
+/// beside writers.
 pub fn live_objects_after_scans<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     fn alone<I: ?Sized>(index: &mut Arc<I>) -> Result<&mut I, Failure> {
-        Arc::get_mut(index).ok_or_else(|| Failure::new("the index is kept by something"))
+        Arc::get_mut(index).ok_or_else(|| Failure::new("something still holds the index"))
     }
     let keys = size::pick(200, 100, 12) as u64;
     let mut index: Arc<I> = Arc::from(make(&Options::default())?);
@@ -282,7 +285,7 @@ pub fn live_objects_after_scans<I: ScanSubject + ?Sized>(make: Make<I>) -> Outco
     Ok(())
 }
 
-/// Begins a scan and drops it, or leaves its cursor among those `parked`.
+/// Begins a scan and drops it, or adds its cursor to those `parked`.
 fn leave_a_scan<I: ScanSubject + ?Sized>(
     index: &Arc<I>,
     keys: u64,
@@ -318,7 +321,7 @@ fn leave_a_scan<I: ScanSubject + ?Sized>(
     }
 }
 
-/// Many short threads insert and remove: what they leave behind does not add up.
+/// Many short threads insert and remove. The memory that they leave behind must not add up.
 pub fn threads_that_end<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     const AT_ONCE: usize = 4;
     let options = Options { pages: Pages::Small, ..Options::default() };
@@ -330,7 +333,7 @@ pub fn threads_that_end<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
             for at in 0..100 {
                 let owned = nth::<I>((at * AT_ONCE + thread) as u64);
                 let key = lend::<I>(&owned);
-                ensure!(index.pin().insert(key, 1)?.is_none(), "key {at} is there");
+                ensure!(index.pin().insert(key, 1)?.is_none(), "key {at} is already present");
                 ensure!(index.pin().remove(key)? == Some(1), "key {at} is gone");
             }
             Ok(())
@@ -349,12 +352,12 @@ pub fn threads_that_end<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     follows(make, &*index, 0, 64)
 }
 
-/// What a guard may have seen is not freed while it is held, whoever retires it and under whichever
-/// guard; and it is freed soon after, as the domain's documentation promises.
+/// An object that a guard may have seen is not freed while the guard is held, under any guard and
+/// from any thread that retires it. It is freed soon after, as the domain's documentation promises.
 pub fn held_guards_keep<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
-    /// The collector works at every so many pins of a thread …
+    /// The number of pins of a thread after which the collector works.
     const INTERVAL: usize = 128;
-    /// … and runs so many batches.
+    /// The number of batches that the collector runs each time it works.
     const STEPS: usize = 8;
     let elsewhere = Domain::new();
     let keys = size::pick(20_000, 5000, 200) as u64;
@@ -369,7 +372,7 @@ pub fn held_guards_keep<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
             for n in (0..keys).map(|n| n.reverse_bits() >> 40) {
                 let guard = if foreign { elsewhere.pin() } else { index.domain().pin() };
                 let removed = index.remove(lend::<I>(&nth::<I>(n)), &guard)?;
-                ensure!(removed == Some(n), "remove gives {removed:?}");
+                ensure!(removed == Some(n), "remove returns {removed:?}");
             }
             index.domain().flush();
             Ok(())
@@ -390,15 +393,15 @@ pub fn held_guards_keep<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
         let empty = live_slots(&*make(&Options::default())?);
         ensure!(
             left <= empty + extra,
-            "{left} objects are left long after the guard is gone, {empty} when empty"
+            "{left} objects are left long after the guard is dropped; an empty index has {empty}"
         );
         counts(&mut *index, 0)?;
     }
     Ok(())
 }
 
-/// An index is dropped while another thread is pinned in the domain they share, holds garbage of
-/// it that is not sealed and garbage that is, and goes on with a second index.
+/// An index is dropped while another thread is pinned in the domain of both. That thread holds
+/// sealed and unsealed garbage of the index, and then uses a second index of the domain.
 pub fn dropped_with_garbage_elsewhere<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let domain = Domain::new();
     let options = Options { domain: Some(domain.clone()), ..Options::default() };
@@ -445,9 +448,9 @@ pub fn dropped_with_garbage_elsewhere<I: Subject + ?Sized>(make: Make<I>) -> Out
 }
 
 /// Dropping an index unmaps its regions and returns its heap memory, garbage included: after each
-/// of a few rounds of work the heap is where it was. Here the index has a domain of its own, and
-/// nobody else is left who used it. Belongs into a process of its own; `heap` tells the live bytes
-/// of the global allocator.
+/// of a few rounds of work the heap must be at its level before. The index has a domain of its own,
+/// and no thread that used it is left. Call this in a process of its own; `heap` returns the live
+/// bytes of the global allocator.
 pub fn dropping_returns_everything<I: Subject + ?Sized>(
     make: Make<I>,
     heap: impl Fn() -> usize,
@@ -455,7 +458,7 @@ pub fn dropping_returns_everything<I: Subject + ?Sized>(
     dropping(make, heap, &|| None)
 }
 
-/// The same with a domain that outlives the index and is flushed.
+/// Checks [`dropping_returns_everything`] with a domain that outlives the index and is flushed.
 pub fn dropping_and_flushing_returns_everything<I: Subject + ?Sized>(
     make: Make<I>,
     heap: impl Fn() -> usize,
@@ -470,10 +473,11 @@ fn dropping<I: Subject + ?Sized>(
 ) -> Outcome {
     /// Bytes by which two levels of the same heap may differ.
     const KEPT: usize = 1 << 10;
-    /// The first rounds fill tables that stay.
+    /// The number of first rounds, which fill tables that stay.
     const WARM: usize = 2;
-    /// The collector frees some 2 KiB of each thread it knew late, in some rounds and not in others:
-    /// so the lowest level of that many rounds is compared with that of as many later ones.
+    /// The rounds of which the lowest heap level is compared with that of as many later ones. The
+    /// collector frees some 2 KiB of each thread that it knew late, in some rounds and not in
+    /// others.
     const ROUNDS: usize = 6;
     let mut mappings = Mappings::new();
     let mut lowest = [usize::MAX; 2];
@@ -500,7 +504,8 @@ fn dropping<I: Subject + ?Sized>(
     Ok(())
 }
 
-/// Leaves entries, free objects, sealed and unsealed garbage behind, after a fight over few keys.
+/// Leaves entries, free objects, sealed and unsealed garbage behind, after contended writes to few
+/// keys.
 fn busy<I: Subject + ?Sized>(index: &I) -> Outcome {
     let keys = size::pick(1 << 15, 1 << 12, 64) as u64;
     let work = |thread: u64| -> Outcome {
@@ -526,8 +531,8 @@ fn busy<I: Subject + ?Sized>(index: &I) -> Outcome {
     work(0)
 }
 
-/// The process's mappings, read into room taken before what is to be observed: what is read must
-/// not show a mapping made for reading it.
+/// The process's mappings, read into a buffer that is allocated before the regions are dropped: the
+/// text must not show a mapping that was made for reading it.
 struct Mappings(Vec<u8>);
 
 impl Mappings {
@@ -558,7 +563,7 @@ impl Mappings {
         Ok(regions.iter().filter(is_mapped).count())
     }
 
-    /// Elsewhere nobody tells.
+    /// Counts nothing on systems that do not report mappings.
     #[cfg(not(target_os = "linux"))]
     #[allow(clippy::unnecessary_wraps)]
     fn count(&mut self, _: &[silvics_pool::Region]) -> Result<usize, Failure> {

@@ -1,5 +1,5 @@
-//! Property: a key that is present throughout is found throughout, whatever happens to its value
-//! and around it; one that never was is never found.
+//! Property: a key that is present throughout is found throughout, also while its value and its
+//! neighbours are written. A key that is never present is never found.
 
 use crate::failure::ensure;
 use crate::grid::{Grid, among_writers};
@@ -10,8 +10,7 @@ use crate::rng::Rng;
 use crate::{Outcome, Subject, size};
 use silvics::Options;
 
-/// Point lookups while others write: of one key that is replaced all the time, of a few, and of
-/// many.
+/// Looks up keys while others write: one key that is replaced all the time, a few keys, and many.
 pub fn under_writers<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let rounds = size::pick(300_000, 40_000, 20);
     for (keys, rounds) in [(1, rounds), (12, 3 * rounds), (60, 3 * rounds), (1000, rounds)] {
@@ -27,7 +26,7 @@ pub fn under_writers<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     Ok(())
 }
 
-/// Looks up a few neighbouring keys, each alone or all at once.
+/// Looks up a few neighbouring keys, one by one or in a batch.
 fn read<I: Subject + ?Sized>(index: &I, grid: &Grid<I>, rng: &mut Rng) -> Outcome {
     const BATCH: u64 = 4;
     let first = rng.below(grid.len);
@@ -50,7 +49,7 @@ fn read<I: Subject + ?Sized>(index: &I, grid: &Grid<I>, rng: &mut Rng) -> Outcom
             Some(value) => Grid::<I>::may_appear(n) && belongs(n, value),
             None => !Grid::<I>::stays(n),
         };
-        ensure!(right, "{verb} of key {n} gives {value:?} under writers");
+        ensure!(right, "{verb} of key {n} returns {value:?} under writers");
     }
     Ok(())
 }

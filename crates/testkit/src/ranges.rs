@@ -1,5 +1,5 @@
-//! Property: ranges. Alone they are those of `BTreeMap`; under writers they keep the promise of
-//! [`silvics::OrderedScan`].
+//! Property: ranges. Alone, they return the entries of `BTreeMap`. Under writers they keep the
+//! promise of [`silvics::OrderedScan`].
 
 use crate::failure::ensure;
 use crate::grid::{Grid, among_writers};
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
-/// Two bounds whose `Debug` is in a few characters.
+/// Two bounds whose `Debug` is a few characters.
 struct ShownBounds<K: TestKey + ?Sized>(Bound<K::Owned>, Bound<K::Owned>);
 
 impl<K: TestKey + ?Sized> fmt::Debug for ShownBounds<K> {
@@ -43,8 +43,8 @@ fn bound<K: TestKey + ?Sized>() -> impl Strategy<Value = Bound<K::Owned>> {
     ]
 }
 
-/// Bounds of every kind, empty and inverted ones among them, in both directions, against the
-/// oracle.
+/// Compares ranges in both directions with the oracle, for bounds of every kind, empty and inverted
+/// ones among them.
 pub fn oracle<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let mut runner = TestRunner::new(config(size::pick(500, 200, 3)));
     let key = <I::Key as TestKey>::strategy().prop_map(Shown::<I::Key>);
@@ -70,7 +70,7 @@ pub fn oracle<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     result.map_err(|failure| Failure::new(failure.to_string()))
 }
 
-/// The entries in `bounds`, in both directions, are the model's.
+/// Fails unless the entries in `bounds`, in both directions, are the model's.
 fn same_range<I: ScanSubject + ?Sized>(
     index: &I,
     model: &BTreeMap<OwnedKey<I>, u64>,
@@ -91,7 +91,7 @@ fn same_range<I: ScanSubject + ?Sized>(
         let (found_shown, wanted_shown) = (show_all::<I>(&found), show_all::<I>(&wanted));
         ensure!(
             found == wanted,
-            "{name} of {bounds:?} gives [{found_shown}], wanted [{wanted_shown}]"
+            "{name} of {bounds:?} returns [{found_shown}], wanted [{wanted_shown}]"
         );
     }
     Ok(())
@@ -102,7 +102,7 @@ fn show_all<I: ScanSubject + ?Sized>(entries: &[(OwnedKey<I>, u64)]) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// Every way to write a range, through the index and its pinned view.
+/// Tries every way to write a range, through the index and through its pinned view.
 pub fn syntax<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let index = make(&Options::default())?;
     for n in 0..10 {
@@ -124,17 +124,17 @@ pub fn syntax<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     for (name, mut found, wanted) in cases {
         let mirrored = wanted.iter().rev();
         let wanted: Vec<u64> = wanted.iter().chain(mirrored).copied().collect();
-        ensure!(found == wanted, "{name} gives {found:?}, wanted {wanted:?}");
+        ensure!(found == wanted, "{name} returns {found:?}, wanted {wanted:?}");
         found.clear();
     }
     let forth: Vec<u64> = view.range(low..high).map(|(_, value)| value).collect();
     let back: Vec<u64> = view.range_rev(low..high).map(|(_, value)| value).collect();
-    ensure!(forth == [3, 4, 5], "the view's range gives {forth:?}");
-    ensure!(back == [5, 4, 3], "the view's range_rev gives {back:?}");
+    ensure!(forth == [3, 4, 5], "the view's range returns {forth:?}");
+    ensure!(back == [5, 4, 3], "the view's range_rev returns {back:?}");
     Ok(())
 }
 
-/// The values of a range, forth and then back.
+/// The values of a range, forward and then backward.
 fn both<'g, I: ScanSubject + ?Sized>(
     index: &'g I,
     range: impl RangeBounds<KeyRef<'g, I>> + Clone,
@@ -145,8 +145,8 @@ fn both<'g, I: ScanSubject + ?Sized>(
     forth.map(|e| e.1).chain(back.map(|e| e.1)).collect()
 }
 
-/// Scans in both directions, whole and cut short, while others write: over one key that is
-/// replaced all the time, over a few, and over many.
+/// Scans in both directions, whole and cut short, while others write: over one key that is replaced
+/// all the time, over a few keys, and over many.
 pub fn under_writers<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let scans = size::pick(10_000, 2000, 4);
     for (keys, scans) in [(1, 60 * scans), (16, 10 * scans), (600, scans)] {
@@ -161,8 +161,8 @@ pub fn under_writers<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     Ok(())
 }
 
-/// What a range has lent stays as it was while the guard is held, whatever becomes of the entry and
-/// its memory; and the range goes on.
+/// An entry that a range returned stays intact while the guard is held, whatever happens to the
+/// entry in the index and to its memory. The range itself continues.
 pub fn under_a_held_guard<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let index = make(&Options::default())?;
     let keys = size::pick(4000, 1000, 40) as u64;
@@ -201,7 +201,7 @@ fn random_bound(rng: &mut Rng, len: u64) -> Bound<u64> {
     }
 }
 
-/// One scan with random bounds.
+/// Makes one scan with random bounds.
 fn scan<I: ScanSubject + ?Sized>(index: &I, grid: &Grid<I>, rng: &mut Rng) -> Outcome {
     let numbers = (random_bound(rng, grid.len), random_bound(rng, grid.len));
     let owned = (numbers.0.map(nth::<I>), numbers.1.map(nth::<I>));
@@ -223,7 +223,7 @@ fn scan<I: ScanSubject + ?Sized>(index: &I, grid: &Grid<I>, rng: &mut Rng) -> Ou
         .map_err(|f| f.at(format_args!("{name} of {numbers:?} under writers")))
 }
 
-/// Judges what a scan of `bounds` saw; `whole` if it went to its end.
+/// Judges the entries that a scan of `bounds` saw. `whole` is true if the scan ran to its end.
 fn judge<I: ScanSubject + ?Sized>(
     grid: &Grid<I>,
     bounds: (Bound<u64>, Bound<u64>),
@@ -241,7 +241,7 @@ fn judge<I: ScanSubject + ?Sized>(
         }
         seen.push(n);
     }
-    // A scan cut short answers for the part it walked.
+    // A scan that was cut short is judged by the part that it walked.
     let reached = match seen.last() {
         _ if whole => None,
         Some(&last) => Some(last),

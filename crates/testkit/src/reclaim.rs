@@ -1,11 +1,11 @@
-//! Property: garbage is bounded, and what scans and cursors hold is what they say.
+//! Property: garbage is bounded, and scans and cursors hold no more than they document.
 //!
-//! The bounds are those of [`silvics::domain`]: while pins are short, garbage is what was retired
-//! during some two epochs and what is unsealed; under a held pin it is all that is retired; and
-//! after that pin it is gone within a stated number of pins, or of flushes.
+//! The bounds are those of [`silvics::domain`]. While pins are short, garbage is the objects
+//! retired during some two epochs, and the unsealed ones. Under a held pin, garbage is every object
+//! retired since. After that pin it is freed within a stated number of pins, or of flushes.
 //!
-//! The last two properties count objects exactly and so ask for an index on
-//! [`Faulty`](crate::faulty::Faulty), whose refusals make a thread seal what it has retired.
+//! [`parked_cursors`] and [`unfinished_scans`] count objects exactly. They need an index on
+//! [`Faulty`](crate::faulty::Faulty), whose refusals make a thread seal its retired objects.
 
 use crate::crew::together;
 use crate::failure::ensure;
@@ -19,29 +19,30 @@ use silvics::{Cursor, KeyRef, Options, OwnedKey, PinIndex, TryInsertError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The collector works at every so many pins of a thread …
+/// The number of pins of a thread after which the collector works.
 const INTERVAL: usize = 128;
-/// … and runs so many batches.
+/// The number of batches that the collector runs each time it works.
 const STEPS: usize = 8;
-/// The steps of the epoch between the end of a pin and that of the last garbage it protected. The
-/// collector takes at most one each time it works.
+/// The steps of the epoch between the end of a pin and the end of the last garbage that it
+/// protected. The collector takes at most one step each time it works.
 const EPOCHS: usize = 2;
 
-/// A thread scans in all ways, each time under a pin of its own, while another inserts, replaces
-/// and removes. From time to time both stop: then the garbage is at most what was retired since
-/// the last stop but one.
+/// One thread scans in all ways, each time under a pin of its own, while another inserts, replaces
+/// and removes. From time to time both stop: then the garbage is at most the objects retired since
+/// the stop before the last.
 ///
-/// Why: a pin taken after a stop sees the epoch of that moment or a later one, so that the first
-/// batch sealed afterwards moves the epoch on, whatever the scanner does. So the epoch moves at
-/// least once between two stops, and twice moved it lets go what was sealed before; each further
-/// batch sealed runs eight of those.
+/// The reason: a pin taken after a stop sees the epoch of that moment or a later one. So the first
+/// batch sealed afterwards moves the epoch on, and the scanner cannot prevent it. The epoch
+/// therefore moves at least once between two stops. After two moves, batches sealed before may be
+/// freed, and each further sealed batch runs eight of them.
 pub fn scans_under_churn<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
-    /// Inserts, upserts and removals between two stops: enough to seal some batches.
+    /// The inserts, upserts and removals between two stops: enough to seal some batches.
     const BURST: u64 = 4 * UNSEALED as u64;
-    /// The entries present.
+    /// The number of entries that are present.
     const WINDOW: u64 = 100;
-    /// Of one pool: an insert (where it puts a copy in a leaf's place) and an upsert retire at most one
-    /// object each and a removal two, or each verb one descriptor.
+    /// The most objects of one pool that a burst retires. An insert that puts a copy in a leaf's
+    /// place and an upsert retire at most one object each, and a removal two; or each verb retires
+    /// one descriptor.
     const RETIRED: usize = 4 * BURST as usize;
     let index: Arc<I> = Arc::from(make(&Options::default())?);
     let empty = live_slots(&*index);
@@ -80,17 +81,17 @@ pub fn scans_under_churn<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
 fn churn_step<I: Subject + ?Sized>(index: &I, at: u64, window: u64) -> Outcome {
     let key = |n: u64| nth::<I>(n.reverse_bits() >> 40);
     let added = index.pin().try_insert(lend::<I>(&key(at)), at);
-    ensure!(added == Ok(()), "try_insert of a new key gives {added:?}");
+    ensure!(added == Ok(()), "try_insert of a new key returns {added:?}");
     let old = index.pin().insert(lend::<I>(&key(at)), !at)?;
-    ensure!(old == Some(at), "insert gives {old:?}");
+    ensure!(old == Some(at), "insert returns {old:?}");
     if let Some(old) = at.checked_sub(window) {
         let removed = index.pin().remove(lend::<I>(&key(old)))?;
-        ensure!(removed == Some(!old), "remove gives {removed:?}");
+        ensure!(removed == Some(!old), "remove returns {removed:?}");
     }
     Ok(())
 }
 
-/// One scan of some kind, under a short pin.
+/// Makes one scan of some kind, under a short pin.
 fn scan<I: ScanSubject + ?Sized>(index: &Arc<I>, at: u64) -> Outcome {
     let mut values: Vec<u64> = Vec::new();
     let guard = index.domain().pin();
@@ -108,13 +109,13 @@ fn scan<I: ScanSubject + ?Sized>(index: &Arc<I>, at: u64) -> Outcome {
         }
     }
     let distinct: BTreeSet<_> = values.iter().collect();
-    ensure!(distinct.len() == values.len(), "an entry was given twice: {values:?}");
+    ensure!(distinct.len() == values.len(), "an entry was returned twice: {values:?}");
     Ok(())
 }
 
-/// Under a held pin nothing is freed, and the objects in use grow with what is retired; the figures
-/// are printed. When the pin is gone, all that was sealed is freed within the pins of one thread
-/// that the domain promises, or within so many flushes.
+/// Under a held pin nothing is freed, and the objects in use grow with those retired; the figures
+/// are printed. After the pin, every sealed object is freed within the number of pins of one thread
+/// that the domain promises, or of flushes.
 pub fn garbage_under_a_held_pin<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     const PARTS: u64 = 4;
     let keys = size::pick(16_000, 6000, 400) as u64;
@@ -132,9 +133,9 @@ pub fn garbage_under_a_held_pin<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
             together(1, |_, _| {
                 for n in part * keys / PARTS..(part + 1) * keys / PARTS {
                     let replaced = index.pin().insert(lend::<I>(&key(n)), !n)?;
-                    ensure!(replaced == Some(n), "insert gives {replaced:?}");
+                    ensure!(replaced == Some(n), "insert returns {replaced:?}");
                     let removed = index.pin().remove(lend::<I>(&key(n)))?;
-                    ensure!(removed == Some(!n), "remove gives {removed:?}");
+                    ensure!(removed == Some(!n), "remove returns {removed:?}");
                 }
                 index.domain().flush();
                 Ok(())
@@ -149,7 +150,7 @@ pub fn garbage_under_a_held_pin<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
         let batches = (live - empty) / UNSEALED + index.pool_stats().len();
         let unsealed = empty + extra_slots(&*index, 1 + PARTS as usize);
         let (name, most, step): (_, _, &dyn Fn()) = if flushed {
-            // A flush works three times.
+            // A flush runs the collector three times.
             let most = (batches.div_ceil(STEPS) + EPOCHS).div_ceil(3);
             ("flushes", most, &|| index.domain().flush())
         } else {
@@ -164,7 +165,7 @@ pub fn garbage_under_a_held_pin<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
         let left = live_slots(&*index);
         ensure!(
             left <= unsealed,
-            "{left} objects are left {steps} {name} after the guard is gone: {most} should do for \
+            "{left} objects are left {steps} {name} after the guard is gone: {most} should suffice for \
              {batches} batches, and {unsealed} may be left"
         );
         println!("free after {steps} {name} of at most {most}, for some {batches} batches");
@@ -174,8 +175,8 @@ pub fn garbage_under_a_held_pin<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
 
 type Live = BTreeMap<&'static str, usize>;
 
-/// The objects of an index that has never had more than these many entries, but for the garbage of
-/// their insertion.
+/// The objects of an index that has never had more than `entries` entries, after the garbage of
+/// their insertion is freed.
 fn plain<I: Subject + ?Sized>(make: Make<I>, entries: usize) -> Result<Live, Failure> {
     let recorded = Recorded::new(make)?;
     for n in 0..entries as u64 {
@@ -184,33 +185,34 @@ fn plain<I: Subject + ?Sized>(make: Make<I>, entries: usize) -> Result<Live, Fai
     settled(&recorded)
 }
 
-/// Frees all garbage, which only the calling thread may have made, and gives the objects left.
+/// Frees all garbage and returns the objects left. Only the calling thread may have made garbage.
 fn settled<I: Subject + ?Sized>(recorded: &Recorded<I>) -> Result<Live, Failure> {
     let index = &*recorded.index;
     let absent = nth::<I>(u64::MAX);
     let insert = |index: &I| index.pin().try_insert(lend::<I>(&absent), 0);
     let other = (recorded.make)(&Options::default())?;
     other.pin().insert(lend::<I>(&nth::<I>(0)), 0)?;
-    // An insertion that is refused its n-th object seals the garbage of that object's pool.
+    // An insertion whose n-th allocation is refused seals the garbage of that object's pool.
     let objects = under(Plan::FailFrom(u64::MAX), || insert(&other)).met;
     let mut n = 1;
     while n <= objects {
         match under(Plan::FailFrom(n), || insert(index)).outcome {
             Some(Err(TryInsertError::Alloc(_))) => n += 1,
-            // Here it takes less of them: the same again, for what its removal has retired.
+            // Here the insertion allocates fewer objects and has succeeded. Its removal retired
+            // objects, so the refusals are repeated to seal these.
             Some(Ok(())) if n > 1 => {
                 index.pin().remove(lend::<I>(&absent))?;
                 for n in 1..n {
                     let refused = under(Plan::FailFrom(n), || insert(index)).outcome;
                     ensure!(
                         matches!(refused, Some(Err(TryInsertError::Alloc(_)))),
-                        "an insertion refused object {n}, and once more, gives {refused:?}"
+                        "an insertion refused object {n}, and once more, returns {refused:?}"
                     );
                 }
                 break;
             }
             other => {
-                let reason = format!("an insertion without memory gives {other:?}");
+                let reason = format!("an insertion without memory returns {other:?}");
                 return Err(Failure::new(reason));
             }
         }
@@ -223,8 +225,9 @@ fn total(live: &Live) -> usize {
     live.values().sum()
 }
 
-/// Cursors stay parked at entries that are replaced or removed, for many rounds of churn: each
-/// still answers, holds no more than one object, and no pin; and lets it go when it moves.
+/// Cursors stay parked at entries that are replaced or removed, for many rounds of churn. Each
+/// cursor still answers, holds at most one object and no pin, and releases the object when it
+/// moves.
 pub fn parked_cursors<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let (keys, rounds) = (size::pick(60, 60, 10) as u64, size::pick(60, 40, 4) as u64);
     let mut recorded = Recorded::new(make)?;
@@ -266,7 +269,7 @@ pub fn parked_cursors<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
              empty, and one for each entry that cursors stand at"
         );
     }
-    // Who moves away holds what it came to.
+    // A cursor that moves away releases its old entry.
     for (at, (cursor, ..)) in parked.iter_mut().enumerate() {
         let moved = if at % 2 == 0 { cursor.next() } else { cursor.prev() };
         ensure!(!moved, "a cursor moved to an entry of an empty index");
@@ -286,18 +289,18 @@ pub fn parked_cursors<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     recorded.end()
 }
 
-/// How scans can end, or fail to.
+/// Ways in which scans end, or are left unfinished.
 pub(crate) const UNFINISHED: [&str; 18] = [
     "a range dropped half-way",
     "a range never advanced",
-    "a range whose entries are removed as it gives them",
-    "a range whose entries are removed before it gives them",
+    "a range whose entries are removed as it returns them",
+    "a range whose entries are removed before it returns them",
     "a range half-way, then without its entries",
     "a range collected and inserted back",
     "a range around an absent key, which is then inserted",
     "a range_rev dropped half-way",
     "a range_rev never advanced",
-    "a range_rev whose entries are removed as it gives them",
+    "a range_rev whose entries are removed as it returns them",
     "a range_rev half-way, then without its entries",
     "a range_rev collected and inserted back",
     "ranges from both ends that meet",
@@ -334,7 +337,7 @@ pub fn unfinished_scans<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     recorded.end()
 }
 
-/// One of [`UNFINISHED`].
+/// Leaves a scan in the way numbered `number` of [`UNFINISHED`].
 #[expect(clippy::too_many_lines, reason = "one arm for each way to leave a scan")]
 pub(crate) fn unfinished<I: ScanSubject + ?Sized>(
     index: &Arc<I>,
@@ -345,7 +348,7 @@ pub(crate) fn unfinished<I: ScanSubject + ?Sized>(
     let middle = keys as usize / 2;
     let remove = |key: KeyRef<'_, I>| -> Outcome {
         let removed = index.remove(key, &guard)?;
-        ensure!(removed.is_some(), "a key that a scan gave is not there");
+        ensure!(removed.is_some(), "a key that a scan returned is absent");
         Ok(())
     };
     let remove_all = || -> Outcome {
@@ -369,7 +372,7 @@ pub(crate) fn unfinished<I: ScanSubject + ?Sized>(
             let mut range = index.range(.., &guard);
             range.next();
             remove_all()?;
-            ensure!(range.count() < keys as usize, "a range gives entries long gone");
+            ensure!(range.count() < keys as usize, "a range returns entries long gone");
         }
         4 => {
             let mut range = index.range(.., &guard);

@@ -1,4 +1,4 @@
-//! An index that is right by inspection: a `BTreeMap` under one lock. The suite is developed
+//! An index that is correct by inspection: a `BTreeMap` under one lock. The suite is developed
 //! against it, and [`crate::broken`] plants mistakes in it.
 
 use crate::Outcome;
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-/// What an entry counts for in the budget.
+/// The bytes that each entry takes from the budget.
 pub const ENTRY_BYTES: usize = 64;
 
 /// A `BTreeMap` under one lock.
@@ -29,9 +29,9 @@ pub struct LockedMap<K: IndexKey + ?Sized> {
 #[derive(Debug)]
 pub(crate) struct State<K: IndexKey + ?Sized> {
     pub(crate) entries: BTreeMap<K::Owned, u64>,
-    /// How often an entry was put or taken.
+    /// The number of times that an entry was put or taken.
     pub(crate) writes: u64,
-    /// Every key a range has lent, kept as long as the map.
+    /// Every key that a range has returned, kept as long as the map.
     lent: BTreeSet<Arc<K::Owned>>,
 }
 
@@ -42,17 +42,17 @@ impl<K: IndexKey + ?Sized> LockedMap<K> {
         self.state.lock()
     }
 
-    /// The budget its entries count in.
+    /// The budget in which the entries are counted.
     pub(crate) fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// Takes the memory of one entry.
+    /// Takes the memory of one entry from the budget.
     fn admit(&self) -> Result<(), AllocError> {
         self.budget.take(ENTRY_BYTES)
     }
 
-    /// Lends a key for as long as the map lives.
+    /// Returns a reference to a copy of `key` that lives as long as the map.
     #[allow(clippy::unused_self)] // its lifetime is used
     pub(crate) fn lend<'g>(&'g self, state: &mut State<K>, key: &K::Owned) -> K::Ref<'g> {
         let lent = if let Some(lent) = state.lent.get(key) {
@@ -63,11 +63,12 @@ impl<K: IndexKey + ?Sized> LockedMap<K> {
             state.lent.insert(fresh);
             address
         };
-        // SAFETY: what is lent is never changed, and dropped only with the map, borrowed for 'g.
+        // SAFETY: a key in `lent` is never changed, and is dropped only with the map, which is
+        // borrowed for 'g.
         K::borrow(unsafe { &*lent })
     }
 
-    /// All entries in `bounds`, at one moment, ascending.
+    /// All entries in `bounds`, ascending, read atomically.
     pub(crate) fn snapshot<'g>(&'g self, bounds: Bounds<'_, K>) -> Vec<(K::Ref<'g>, u64)> {
         let mut state = self.lock();
         let found: Vec<(K::Owned, u64)> = state
@@ -80,7 +81,7 @@ impl<K: IndexKey + ?Sized> LockedMap<K> {
     }
 }
 
-/// Whether `key` is in `bounds`; nothing is in inverted ones.
+/// Whether `key` is in `bounds`. No key is in inverted bounds.
 pub(crate) fn within<K: IndexKey + ?Sized>(bounds: &Bounds<'_, K>, key: &K::Owned) -> bool {
     let key = K::borrow(key);
     let above = match &bounds.0 {
@@ -97,7 +98,7 @@ pub(crate) fn within<K: IndexKey + ?Sized>(bounds: &Bounds<'_, K>, key: &K::Owne
 }
 
 impl<K: IndexKey + ?Sized> LockedMap<K> {
-    /// The entry at an end, looked up or taken out.
+    /// The entry that `take` finds at an end. `take` may remove it.
     fn at_end(
         &self,
         take: impl FnOnce(&mut BTreeMap<K::Owned, u64>) -> Option<(K::Owned, u64)>,
@@ -230,16 +231,16 @@ impl<K: IndexKey + ?Sized> Check for LockedMap<K> {
         Ok(vec![("entry", self.lock().entries.len())])
     }
 
-    /// Nothing is ever retired.
+    /// Does nothing: this map retires no objects.
     fn settle(&mut self) {}
 }
 
-/// Where a cursor stands, in the contract's words: the model that cursors are compared with.
+/// The place of a cursor, in the contract's words: the model with which cursors are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Position<O> {
     /// Before the first entry.
     BeforeFirst,
-    /// At an entry that was there when the cursor came: its key and value then.
+    /// At an entry that was present when the cursor arrived, with its key and value of then.
     At(O, u64),
     /// After the last entry.
     AfterLast,
@@ -258,7 +259,7 @@ pub enum Move<O> {
     Prev,
 }
 
-/// Where the move leads from `at` in `entries`.
+/// The position to which the move leads from `at` in `entries`.
 pub fn step<O: Ord + Clone>(
     entries: &BTreeMap<O, u64>,
     at: &Position<O>,
@@ -323,8 +324,9 @@ impl<K: IndexKey + ?Sized> Cursor for LockedCursor<K> {
     }
 }
 
-/// Compares the whole content of an index with a model: every model key found, `len` and `check`
-/// agree. With the right number of entries and every wanted one among them, there is no other.
+/// Compares the whole content of an index with a model: every key of the model is found, and `len`
+/// and `check` agree with it. An index that has every wanted entry and the right number of them has
+/// no other.
 pub(crate) fn same_content<I: crate::Subject + ?Sized>(
     index: &mut I,
     model: &BTreeMap<silvics::OwnedKey<I>, u64>,
@@ -334,7 +336,7 @@ pub(crate) fn same_content<I: crate::Subject + ?Sized>(
         let found = index.get(crate::keys::lend::<I>(key), &guard);
         ensure!(
             found == Some(*value),
-            "get({}) gives {found:?}, wanted {value}",
+            "get({}) returns {found:?}, wanted {value}",
             crate::keys::show::<I>(key)
         );
     }

@@ -1,9 +1,9 @@
-//! What must hold of an index at rest.
+//! Checks of an index at rest.
 
 use crate::failure::ensure;
 use crate::{Failure, Outcome, Subject};
 
-/// `len`, `is_empty` and `check` all say `wanted`.
+/// Fails unless `len`, `is_empty` and `check` all report `wanted` entries.
 pub(crate) fn counts<I: Subject + ?Sized>(index: &mut I, wanted: usize) -> Outcome {
     let len = index.len();
     ensure!(len == wanted, "len is {len}, wanted {wanted}");

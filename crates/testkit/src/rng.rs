@@ -6,7 +6,7 @@
 pub(crate) struct Rng(u64);
 
 impl Rng {
-    /// A generator that always gives the same numbers for the same `seed` and `stream`.
+    /// A generator that returns the same numbers for each pair of `seed` and `stream`.
     pub(crate) fn new(seed: u64, stream: usize) -> Self {
         Self(mix(seed ^ mix(stream as u64 + 1)))
     }

@@ -1,4 +1,5 @@
-//! Property: one thread sees a map. Every verb, in every state, against `BTreeMap`.
+//! Property: on one thread an index behaves as a map. Compares every verb, in every state, with
+//! `BTreeMap`.
 
 use crate::failure::ensure;
 use crate::keys::{Shown, TestKey, lend, nth, show};
@@ -12,14 +13,14 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use silvics::{CompareExchangeError, Guard, Options, OwnedKey, PinIndex, TryInsertError};
 use std::collections::BTreeMap;
 
-/// The state a compare-exchange expects.
+/// The state that a compare-exchange expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// The one the key is in.
+    /// The present state of the key.
     Right,
-    /// Absent.
+    /// The key is absent.
     Absent,
-    /// This value.
+    /// The key has this value.
     Value(u64),
 }
 
@@ -36,9 +37,10 @@ pub enum Step<O> {
     Remove(O),
     /// `compare_exchange`
     CompareExchange(O, Expect, Option<u64>),
-    /// `get_many` of these keys with so many places more or fewer for the values.
+    /// `get_many` of these keys, with this number of result places more or fewer than keys.
     GetMany(Vec<O>, i8),
-    /// `insert_many` of these entries with so many places more or fewer for what they replace.
+    /// `insert_many` of these entries, with this number of result places more or fewer than
+    /// entries.
     InsertMany(Vec<(O, u64)>, i8),
     /// `len` and `is_empty`
     Len,
@@ -73,7 +75,7 @@ fn steps<K: TestKey + ?Sized>() -> impl Strategy<Value = Step<Shown<K>>> {
     ]
 }
 
-/// Does one step on both and compares the answers.
+/// Makes one step on the index and on the model, and compares the answers.
 pub(crate) fn step<I: Subject + ?Sized>(
     index: &I,
     model: &mut BTreeMap<OwnedKey<I>, u64>,
@@ -83,7 +85,7 @@ pub(crate) fn step<I: Subject + ?Sized>(
     match step {
         Step::Get(Shown(key)) => {
             let (found, wanted) = (index.get(lend::<I>(key), guard), model.get(key).copied());
-            ensure!(found == wanted, "get gives {found:?}, wanted {wanted:?}");
+            ensure!(found == wanted, "get returns {found:?}, wanted {wanted:?}");
         }
         Step::TryInsert(Shown(key), value) => {
             let wanted = match model.get(key) {
@@ -91,17 +93,17 @@ pub(crate) fn step<I: Subject + ?Sized>(
                 None => Ok(()),
             };
             let found = index.try_insert(lend::<I>(key), *value, guard);
-            ensure!(found == wanted, "try_insert gives {found:?}, wanted {wanted:?}");
+            ensure!(found == wanted, "try_insert returns {found:?}, wanted {wanted:?}");
             model.entry(key.clone()).or_insert(*value);
         }
         Step::Insert(Shown(key), value) => {
             let found = index.insert(lend::<I>(key), *value, guard)?;
             let wanted = model.insert(key.clone(), *value);
-            ensure!(found == wanted, "insert gives {found:?}, wanted {wanted:?}");
+            ensure!(found == wanted, "insert returns {found:?}, wanted {wanted:?}");
         }
         Step::Remove(Shown(key)) => {
             let (found, wanted) = (index.remove(lend::<I>(key), guard)?, model.remove(key));
-            ensure!(found == wanted, "remove gives {found:?}, wanted {wanted:?}");
+            ensure!(found == wanted, "remove returns {found:?}, wanted {wanted:?}");
         }
         Step::CompareExchange(Shown(key), expect, new) => {
             exchange(index, model, key, *expect, *new, guard)?;
@@ -136,7 +138,7 @@ fn exchange<I: Subject + ?Sized>(
     let found = index.compare_exchange(lend::<I>(key), expected, new, guard);
     ensure!(
         found == wanted,
-        "compare_exchange from {expected:?} gives {found:?}, wanted {wanted:?}"
+        "compare_exchange from {expected:?} returns {found:?}, wanted {wanted:?}"
     );
     if wanted.is_ok() {
         match new {
@@ -147,10 +149,10 @@ fn exchange<I: Subject + ?Sized>(
     Ok(())
 }
 
-/// What a place holds that nobody may write.
+/// The content of a result place that no call may write.
 pub(crate) const UNTOUCHED: Option<u64> = Some(0x5eed);
 
-/// As many places as there are keys, and `extra` more or fewer.
+/// One result place for each key, and `extra` more or fewer.
 fn places(keys: usize, extra: i8) -> Vec<Option<u64>> {
     vec![UNTOUCHED; keys.saturating_add_signed(isize::from(extra))]
 }
@@ -167,12 +169,13 @@ pub(crate) fn get_many<I: Subject + ?Sized>(
     index.get_many(&lent, &mut values, guard);
     for (at, found) in values.into_iter().enumerate() {
         let wanted = keys.get(at).map_or(UNTOUCHED, |key| model.get(&key.0).copied());
-        ensure!(found == wanted, "get_many gives {found:?} in place {at}, wanted {wanted:?}");
+        ensure!(found == wanted, "get_many returns {found:?} in place {at}, wanted {wanted:?}");
     }
     Ok(())
 }
 
-/// Does a batch on both and compares what it says; the content is for the caller to compare.
+/// Inserts a batch into the index and the model, and compares the answers. The caller compares the
+/// contents.
 pub(crate) fn insert_many<I: Subject + ?Sized>(
     index: &I,
     model: &mut BTreeMap<OwnedKey<I>, u64>,
@@ -186,15 +189,15 @@ pub(crate) fn insert_many<I: Subject + ?Sized>(
     let olds: Vec<_> =
         entries.iter().map(|(key, value)| model.insert(key.0.clone(), *value)).collect();
     let wanted = olds.iter().filter(|old| old.is_none()).count();
-    ensure!(found == wanted, "insert_many says that {found} keys were absent, not {wanted}");
+    ensure!(found == wanted, "insert_many reports {found} absent keys, not {wanted}");
     for (at, found) in replaced.into_iter().enumerate() {
         let wanted = olds.get(at).copied().unwrap_or(UNTOUCHED);
-        ensure!(found == wanted, "insert_many gives {found:?} in place {at}, wanted {wanted:?}");
+        ensure!(found == wanted, "insert_many returns {found:?} in place {at}, wanted {wanted:?}");
     }
     Ok(())
 }
 
-/// Runs short random programs, shrinking one that fails.
+/// Runs short random programs, and shrinks one that fails.
 pub fn oracle<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let mut runner = TestRunner::new(config(size::pick(1000, 150, 4)));
     let longest = size::pick(400, 200, 24);
@@ -216,7 +219,8 @@ pub(crate) fn reject(failure: impl Into<Failure>) -> TestCaseError {
     TestCaseError::fail(failure.into().to_string())
 }
 
-/// Without a file of past failures: a failing program is printed whole and belongs in a test.
+/// A configuration without a file of past failures: a failing program is printed whole and belongs
+/// in a test.
 pub(crate) fn config(cases: usize) -> Config {
     Config { cases: cases as u32, failure_persistence: None, ..Config::default() }
 }
@@ -230,7 +234,7 @@ pub fn oracle_long<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
         let steps = size::pick(300_000, 50_000, 300);
         for at in 0..steps {
             let guard = index.domain().pin();
-            // Phases of growth and of decay.
+            // The run alternates between growth and decay.
             let growing = (at / (steps / 4 + 1)).is_multiple_of(2);
             let one = random_step::<I>(&mut rng, range, if growing { 60 } else { 25 });
             step(&*index, &mut model, &one, &guard)
@@ -278,20 +282,21 @@ pub fn orders<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
         for at in 0..keys {
             let n = order(rising, at);
             let added = index.pin().try_insert(lend::<I>(&nth::<I>(n)), n);
-            ensure!(added == Ok(()), "try_insert {n} gives {added:?}");
+            ensure!(added == Ok(()), "try_insert {n} returns {added:?}");
         }
         counts(&mut *index, keys as usize)?;
         for at in 0..keys {
             let n = order(falling, at);
             let removed = index.pin().remove(lend::<I>(&nth::<I>(n)))?;
-            ensure!(removed == Some(n), "remove {n} gives {removed:?}");
+            ensure!(removed == Some(n), "remove {n} returns {removed:?}");
         }
         counts(&mut *index, 0)?;
     }
     Ok(())
 }
 
-/// Every extreme key holds every extreme value, through each verb; the pinned view is the index.
+/// Stores every extreme value under every extreme key, through each verb and through the pinned
+/// view.
 pub fn extremes<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let mut index = make(&Options::default())?;
     let keys = <I::Key as TestKey>::extremes();
@@ -300,12 +305,12 @@ pub fn extremes<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
         for key in &keys {
             let lent = lend::<I>(key);
             let name = show::<I>(key);
-            ensure!(view.get(lent).is_none(), "{name} is there before");
+            ensure!(view.get(lent).is_none(), "{name} is present before its insertion");
             ensure!(view.try_insert(lent, value) == Ok(()), "{name}: try_insert");
             let again = view.try_insert(lent, !value);
             ensure!(
                 again == Err(TryInsertError::Occupied(value)),
-                "{name}: try_insert again gives {again:?}"
+                "{name}: try_insert again returns {again:?}"
             );
             ensure!(view.insert(lent, !value) == Ok(Some(value)), "{name}: insert");
             ensure!(
@@ -318,7 +323,7 @@ pub fn extremes<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
         let lent: Vec<_> = keys.iter().map(lend::<I>).collect();
         let mut found = vec![None; keys.len()];
         view.get_many(&lent, &mut found);
-        ensure!(found.iter().all(|f| *f == Some(value)), "get_many gives {found:?}");
+        ensure!(found.iter().all(|f| *f == Some(value)), "get_many returns {found:?}");
         drop(view);
         counts(&mut *index, keys.len())?;
         for (at, key) in keys.iter().enumerate() {

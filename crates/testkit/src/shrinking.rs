@@ -1,4 +1,4 @@
-//! Property: memory that is free goes back to the system on request, and nothing that is in use does.
+//! Property: free memory goes back to the system on request, and memory in use does not.
 
 use crate::crew::together;
 use crate::failure::ensure;
@@ -12,11 +12,12 @@ use crate::{Outcome, Subject, size};
 use silvics::{Options, Pages, PinIndex};
 use std::collections::BTreeMap;
 
-/// What the arrays of a thread's magazines may grow by meanwhile.
+/// The bytes by which the arrays of a thread's magazines may grow meanwhile.
 const ARRAYS: usize = 64 << 10;
 
-/// After most keys have been removed `shrink` gives back what it says, the others are still there, and what has been
-/// given is used again. Beside writers the accounts are right, of keys and of objects.
+/// After most keys have been removed, `shrink` returns as much memory as it reports, the other keys
+/// stay present, and the returned memory is used again. Beside writers, the counts of keys and of
+/// objects stay correct.
 pub fn shrink<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     for pages in [Pages::Small, Pages::Thp] {
         alone(make, pages).map_err(|f| f.at(format_args!("alone, on {pages}")))?;
@@ -53,16 +54,16 @@ fn alone<I: Subject + ?Sized>(make: Make<I>, pages: Pages) -> Outcome {
         let before = index.bytes();
         let given = index.shrink();
         let after = index.bytes();
-        // Objects of a heap go without being asked for.
+        // A heap may return memory before it is asked to.
         ensure!(
             after + given <= before,
-            "of {before} bytes {given} were given back, and {after} are left"
+            "of {before} bytes {given} were returned, and {after} are left"
         );
         let mapped = index.pool_stats().iter().any(|pool| !pool.regions.is_empty());
         let large = full > 1 << 19;
         ensure!(
             !mapped || !large || given > full / 4,
-            "of {full} bytes only {given} were given back"
+            "of {full} bytes only {given} were returned"
         );
         let model: BTreeMap<_, _> = (0..kept).map(|n| (nth::<I>(n), n + round)).collect();
         ensure!(model.len() as u64 == kept, "keys are distinct");

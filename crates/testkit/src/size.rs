@@ -1,15 +1,15 @@
-//! How much work each property does: full size in release builds, less in debug builds, and a
-//! handful of steps under Miri, which runs some thousand times slower. Builds for the tools between
-//! (`.ci/sanitize`) halve the amounts as often as `SILVICS_HALVINGS` says when the testkit is
-//! compiled.
+//! The amount of work of each property: full in release builds, less in debug builds, and a handful
+//! of steps under Miri, which runs some thousand times slower. Builds for other tools
+//! (`.ci/sanitize`) set `SILVICS_HALVINGS` when the testkit is compiled: it is the number of times
+//! that the amounts are halved.
 
-/// The number that fits the build.
+/// Returns the number for this build.
 pub const fn pick(release: usize, debug: usize, miri: usize) -> usize {
     if cfg!(miri) {
         return miri;
     }
     let full = if cfg!(debug_assertions) { debug } else { release };
-    // Halved, powers of two stay such.
+    // A halved power of two is still a power of two.
     let halved = full >> HALVINGS;
     if halved < miri { miri } else { halved }
 }
@@ -22,12 +22,12 @@ const HALVINGS: u32 = match option_env!("SILVICS_HALVINGS") {
     None => 0,
 };
 
-/// The insert/remove pairs of the churn properties, if `SILVICS_CHURN_PAIRS` says so.
+/// The insert/remove pairs of the churn properties, if `SILVICS_CHURN_PAIRS` is set.
 pub fn churn_pairs() -> Option<usize> {
     number("SILVICS_CHURN_PAIRS")
 }
 
-/// The schedules per scenario and scheduler, if `SILVICS_SCHEDULES` says so.
+/// The schedules per scenario and scheduler, if `SILVICS_SCHEDULES` is set.
 pub fn schedules() -> Option<usize> {
     number("SILVICS_SCHEDULES")
 }
@@ -37,10 +37,11 @@ pub fn seed() -> u64 {
     number("SILVICS_SEED").map_or(0x5117_1c5e, |n| n as u64)
 }
 
-/// An environment variable as a number.
+/// Reads an environment variable as a number.
 ///
 /// # Panics
-/// If it is set and is none: a stress run must not silently do something else.
+/// Panics if the variable is set and is not a number: a stress run must not silently do something
+/// else.
 fn number(name: &str) -> Option<usize> {
     let text = std::env::var(name).ok()?;
     match text.replace('_', "").parse() {

@@ -1,11 +1,11 @@
-//! The suite as declarations.
+//! The suite as macros that declare its tests.
 
 use crate::Outcome;
 
 /// Fails a test whose property does not hold.
 ///
 /// # Panics
-/// With the failure's evidence.
+/// Panics with the failure's evidence.
 #[track_caller]
 pub fn holds(outcome: Outcome) {
     if let Err(failure) = outcome {
@@ -13,8 +13,8 @@ pub fn holds(outcome: Outcome) {
     }
 }
 
-/// Declares the functions that the suite's tests call: properties of erased indexes, which are not
-/// generic and so compiled here, once, and not for every index and test binary.
+/// Declares the functions that the suite's tests call: properties of indexes whose type is hidden.
+/// They are not generic, so they are compiled here once, and not for every index and test binary.
 macro_rules! compiled {
     ($form:ident, $face:ident: $($file:ident: $($property:ident)*;)*) => {
         pub mod $form {
@@ -55,7 +55,7 @@ macro_rules! compiled {
     };
 }
 
-/// What [`crate::index_suite!`] and [`crate::fault_suite!`] call, by the maker it needs, file and property.
+/// The properties that [`crate::index_suite!`] and [`crate::fault_suite!`] call, by maker and file.
 #[doc(hidden)]
 pub mod compiled {
     compiled! { points, Points:
@@ -87,16 +87,16 @@ pub mod compiled {
 ///
 /// ```
 /// use silvics_testkit::index_suite;
-///
+/// |
 /// index_suite!(skiplist_u64_pooled, silvics::SkipList<u64, silvics::Pooled>, scans);
 /// index_suite!(edge_ext_lf_shared, silvics::NatarajanTree<silvics::Shared>);
 /// # fn main() {} // nothing runs here: the tests belong to a test binary
 /// ```
 ///
-/// With `scans` the type is an [`silvics::OrderedScan`], whose properties are added. The key type
-/// is the index's. (`reference` is for [`crate::reference::LockedMap`], which scans but has no
+/// With `scans`, the type is an [`silvics::OrderedScan`], and its properties are added. The key
+/// type is the index's. (`reference` is for [`crate::reference::LockedMap`], which scans but has no
 /// nodes that a guard could keep.) The properties run on the index behind a trait object
-/// ([`crate::make`]): a further line costs next to nothing to compile.
+/// ([`crate::make`]), so another index costs little to compile.
 #[macro_export]
 macro_rules! index_suite {
     ($name:ident, $index:ty) => {
@@ -171,8 +171,8 @@ macro_rules! index_suite {
     };
 }
 
-/// What a property of the suite says of an index type, erased: `outcome!(Type, points::file::name)`,
-/// or `scans` for a property that needs ranges.
+/// Runs a property of the suite on an index type and returns its [`Outcome`](crate::Outcome):
+/// `outcome!(Type, points::file::name)`, or `scans` for a property that needs ranges.
 #[macro_export]
 macro_rules! outcome {
     ($index:ty, $form:ident::$file:ident::$property:ident) => {

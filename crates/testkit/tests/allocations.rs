@@ -1,4 +1,5 @@
-//! Lookups that allocate are found; the counting allocator makes this a process of its own.
+//! Lookups that allocate are found. The counting allocator makes these tests a process of their
+//! own.
 
 use silvics_testkit::broken::{Broken, mistakes};
 use silvics_testkit::counting::Counting;

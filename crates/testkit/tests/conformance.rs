@@ -1,4 +1,4 @@
-//! The suite passes on an index that is right by inspection.
+//! The suite passes on an index that is correct by inspection.
 
 use silvics_testkit::index_suite;
 use silvics_testkit::reference::LockedMap;

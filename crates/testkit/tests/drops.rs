@@ -1,4 +1,5 @@
-//! A drop that keeps something is found; one test, so that nobody else allocates meanwhile.
+//! A drop that keeps memory is found. There is one test, so that no other thread allocates
+//! meanwhile.
 
 use silvics_testkit::broken::{Broken, mistakes};
 use silvics_testkit::counting::{Counting, live_bytes};

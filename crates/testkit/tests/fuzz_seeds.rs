@@ -1,4 +1,4 @@
-//! The seeds of the fuzz targets, and every beginning of each: what fuzzing starts from holds.
+//! The seeds of the fuzz targets, and every prefix of each seed, pass.
 
 use silvics_testkit::fuzz::TARGETS;
 use std::path::{Path, PathBuf};

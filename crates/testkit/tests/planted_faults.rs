@@ -1,6 +1,6 @@
-//! What fails or unwinds at the wrong moment is found: every mistake of `broken::slips` and
-//! `broken::lists` is refuted by the property named beside it, and for the right reason; behind a
-//! trait object, as the suite runs.
+//! Every mistake of `broken::slips` and `broken::lists` fails or unwinds at the wrong moment. The
+//! property named beside it refutes it for the right reason, behind a trait object, as the suite
+//! runs.
 
 use silvics_testkit::broken::lists::{self, SlippingList};
 use silvics_testkit::broken::slips::{self, FaultyMap};
@@ -20,7 +20,7 @@ fn no_mistake_in_what_is_live() {
     holds(outcome!(FaultyMap<slips::NoSlip>, points::memory::live_objects_are_reachable));
 }
 
-/// Declares that a property refutes a mistake, with this in its reason.
+/// Declares that a property refutes a mistake, with the given text in its reason.
 macro_rules! found {
     ($($test:ident: $index:ty, by $form:ident::$file:ident::$property:ident, $reason:literal;)*) => {
         $(
@@ -49,7 +49,7 @@ found! {
         by points::faults::nth_panics, "did not happen";
     an_entry_linked_too_early_among_threads: FaultyMap<slips::LinksFirst>,
         by points::faults::among_threads, "inserted";
-    a_lock_kept: FaultyMap<slips::KeepsLock>, by points::faults::nth_panics, "a lock was not given back";
+    a_lock_kept: FaultyMap<slips::KeepsLock>, by points::faults::nth_panics, "a lock was not released";
     a_pin_kept: FaultyMap<slips::KeepsPin>, by points::faults::nth_panics, "pins the domain";
     a_pin_kept_among_threads: FaultyMap<slips::PinningLookup>,
         by points::faults::user_panics, "pins the domain";

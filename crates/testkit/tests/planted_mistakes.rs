@@ -1,5 +1,5 @@
-//! The suite fails on every planted mistake, by the property named beside it; behind a
-//! trait object, as it runs, so that the face hides none of them.
+//! The property named beside each planted mistake refutes it. The properties run behind a trait
+//! object, as the suite does, so that this layer hides no mistake.
 
 use silvics_testkit::broken::{Broken, mistakes};
 use silvics_testkit::{Outcome, ends, histories, key_sum, limit, make, memory, outcome, ranges};
@@ -59,7 +59,7 @@ found! {
     a_guard_trusted: FussyGuard by points::guards::foreign,
 }
 
-/// Declares that a property refutes a mistake of an index whose type is known.
+/// Declares that a property refutes a mistake, on an index whose type is not hidden.
 macro_rules! found_as_it_is {
     ($($test:ident: $mistake:ident by $file:ident::$property:ident,)*) => {
         $(

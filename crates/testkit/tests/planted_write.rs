@@ -1,8 +1,8 @@
-//! A lookup that writes dies: the fence of `lookups::write_nothing` is real.
+//! A lookup that writes dies: `lookups::write_nothing` does protect the regions.
 
 use silvics_testkit::{broken, lookups, make};
 
-/// Set in the child process that has to die.
+/// The variable that is set in the child process, which has to die.
 const PLANTED: &str = "SILVICS_PLANTED_WRITE";
 
 #[test]

@@ -5,7 +5,7 @@
 //! A *history* consists of all calls on one index between its creation and its drop: some thousand
 //! calls of several threads on a few keys (see `traffic`), each stamped before and after
 //! ([`crate::clock`]). At its end all threads are joined and every key is looked up.
-//! [`silvics::OrderedIndex::len`] must then be the number of keys found, and the structure's own
+//! [`silvics::Lookup::len`] must then be the number of keys found, and the structure's own
 //! check must pass. While the next history is recorded, another thread checks the calls on each key
 //! ([`crate::linearizable`]).
 //!
