@@ -1,13 +1,13 @@
-//! What mending the study's oversights gains: each tree's `fixed` build against its `baseline`.
+//! The gain of fixing the study's oversights: each tree's `fixed` build against its `baseline`.
 //!
-//! As with all ratios, runs of the same round are compared. The geometric mean over the trees is
-//! taken round by round as well, so that its interval is one of rounds.
+//! As for all ratios, runs of the same round are compared. The geometric mean over the trees is
+//! also taken per round, so that its interval is one of rounds.
 
 use super::report::{BuildRatio, Row};
 use crate::drive::stats::Interval;
 
-/// The ratios of all trees of which both builds were measured, and after those of a configuration
-/// their geometric mean.
+/// The ratios of all trees whose two builds were measured. After the ratios of a configuration
+/// comes their geometric mean.
 pub fn ratios(rows: &[Row]) -> Vec<BuildRatio> {
     let mut found = Vec::new();
     let mut rest = rows;
@@ -26,7 +26,7 @@ pub fn ratios(rows: &[Row]) -> Vec<BuildRatio> {
     found
 }
 
-/// Whether two rows are of one configuration.
+/// Whether two rows have the same configuration.
 fn alike(a: &Row, b: &Row) -> bool {
     (a.key.cell, a.threads, &a.mix, a.batch) == (b.key.cell, b.threads, &b.mix, b.batch)
 }

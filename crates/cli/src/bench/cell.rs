@@ -23,19 +23,19 @@ pub struct Cell<'a, K: BenchKey + ?Sized> {
     pub plan: &'a Plan,
     pub crew: &'a Crew,
     pub progress: &'a Progress,
-    /// From 0.
+    /// The number of the cell, from 0.
     pub number: usize,
 }
 
-/// How a cell ended.
+/// The way in which a cell ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     Finished,
-    /// By the user; what was finished before is reported.
+    /// The user interrupted it. Finished cells are reported.
     Interrupted,
 }
 
-/// Why a cell does not go on.
+/// The reason why a cell ends early.
 enum Stop {
     Interrupted,
     Error(Error),
@@ -47,7 +47,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// What is measured at each turn.
+/// The configuration of a run.
 #[derive(Clone, Copy, Debug)]
 struct Config {
     mix: Mix,
@@ -58,14 +58,14 @@ struct Config {
 /// A contender in a cell.
 struct Slot<K: BenchKey + ?Sized> {
     chosen: Chosen,
-    /// Where its nodes live, unless it is a peer.
+    /// The place of its nodes, unless it is a peer.
     place: Place,
     subject: Subject<K>,
     ledger: Ledger,
     window: Window,
     footprint: Footprint,
     load: Outcome,
-    /// By configuration and round.
+    /// The outcomes, by configuration and round.
     outcomes: Vec<Vec<Outcome>>,
     checked: bool,
 }
@@ -83,7 +83,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         report.cells += 1;
         report.loads.extend(slots.iter().map(|slot| self.load_row(slot)));
         for (at, config) in configs.iter().enumerate() {
-            // Who was left out of a configuration, or not reached, has no row.
+            // A contender that was left out of a configuration, or not reached, has no row.
             let mut ran = slots.iter().map(|slot| &slot.outcomes[at][..]);
             let Some(first) = ran.find(|outcomes| !outcomes.is_empty()) else {
                 continue;
@@ -110,8 +110,8 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         configs
     }
 
-    /// Builds, measures and checks. What is in `slots` afterwards is reported, unless there is an
-    /// error.
+    /// Builds, measures and checks the contenders. Unless this fails, the content of `slots` is
+    /// reported.
     fn fill(&self, configs: &[Config], slots: &mut Vec<Slot<K>>) -> Result<(), Stop> {
         for (chosen, place) in self.plan.contenders() {
             self.progress.doing(format!("{}: load", chosen.name()));
@@ -141,8 +141,8 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         Ok(())
     }
 
-    /// A peer that was not named and was wrong has no rows, with a note that says so; anybody
-    /// else's failure ends the run.
+    /// A peer that is wrong, and was not named, has no rows, and a note says so. The failure of any
+    /// other contender ends the run.
     fn leave_out(&self, chosen: Chosen, failure: Failure) -> Result<(), Stop> {
         let tolerated =
             chosen.entry.is_peer() && !chosen.named && matches!(failure, Failure::Wrong(_));

@@ -1,22 +1,23 @@
 //! `silvics bench`.
 //!
 //! # Method
-//! The lists on the command line multiply to *cells*, a key space and a distribution, and to their
-//! contenders: an index, and a place for its nodes if it is ours. In a cell every contender is built once,
-//! by inserting the keys that are present at the start from all cores, so that all are in memory at the
-//! same time; then come rounds, in which the contenders take turns, forwards and
-//! backwards (A B C, C B A, …), so that a machine that gets slower slows all of them alike. At its
-//! turn a contender makes one run per mix, batch and number of threads. The first round is
-//! shorter and does not count. At the end each contender is checked, and the cell is given back.
+//! The lists on the command line multiply to *cells* and to their contenders. A cell is a key space
+//! and a distribution; a contender is an index and, unless it is a peer, a place for its nodes. In
+//! a cell, every contender is built once, by inserting the keys that are present at the start from
+//! all cores, so that all contenders are in memory at the same time. Then come rounds, in which the
+//! contenders take turns, forwards and backwards (A B C, C B A, and so on), so that a machine that
+//! slows down affects all of them equally. In its turn a contender makes one run per mix, batch and
+//! number of threads. The first round is shorter and does not count. At the end each contender is
+//! checked, and the memory of the cell is freed.
 //!
-//! A ratio compares runs of the same round, which are near each other in time and make the same
-//! operations; what is printed is the median of these ratios. `drive::stats` says what the intervals are.
+//! A ratio compares runs of the same round, which are close in time and make the same operations.
+//! The median of these ratios is printed. `drive::stats` defines the intervals.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `plan` | what is to be run |
+//! | `plan` | the configuration of a benchmark |
 //! | `cell` | the rounds of one cell |
-//! | `builds`, `report` | what comes out |
+//! | `builds`, `report` | the result, as data |
 
 mod builds;
 mod cell;
@@ -40,14 +41,14 @@ use plan::Plan;
 use report::Report;
 use silvics_workload::Choice;
 
-/// Runs the benchmark and prints its result; whether it was interrupted.
+/// Runs the benchmark and prints its result. Returns whether the user interrupted it.
 pub fn bench(args: &BenchArgs) -> Result<bool, Error> {
     let (format, report) = measure(args)?;
     report.print(format)?;
     Ok(report.interrupted)
 }
 
-/// Runs the benchmark; what it came to, and the format that is asked for.
+/// Runs the benchmark. Returns the requested format and the result.
 pub fn measure(args: &BenchArgs) -> Result<(Format, Report), Error> {
     let crew = Crew::new();
     let plan = Plan::new(args, crew.threads)?;

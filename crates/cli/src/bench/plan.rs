@@ -1,4 +1,4 @@
-//! What is to be run: the command line, checked.
+//! The configuration of a benchmark: the command line, checked.
 
 use crate::catalogue::select::{self, Chosen};
 use crate::drive::subject::Reuse;
@@ -19,7 +19,7 @@ pub struct Plan {
     pub types: Types,
     /// The file that keys come from, unless they are generated.
     pub file: Option<KeySource>,
-    /// How many of those that are generated are loaded, out of twice as many.
+    /// The numbers of generated keys that are loaded, out of key spaces twice as large.
     pub sizes: Vec<usize>,
     pub dists: Vec<Dist>,
     pub places: Vec<Place>,
@@ -35,14 +35,14 @@ pub struct Plan {
     pub counters: bool,
     pub seed: u64,
     pub format: Format,
-    /// What the user should know beforehand.
+    /// Notes that are printed before the benchmark begins.
     pub notes: Vec<String>,
 }
 
 const BATCH_MAX: usize = 4096;
 
 impl Plan {
-    /// What is measured side by side: ours in every place, peers once.
+    /// The contenders: our indexes in every place, and each peer once.
     pub fn contenders(&self) -> impl Iterator<Item = (Chosen, Place)> {
         self.places.iter().enumerate().flat_map(|(at, &place)| {
             let there = self.chosen.iter().filter(move |chosen| at == 0 || !chosen.entry.is_peer());
@@ -50,7 +50,7 @@ impl Plan {
         })
     }
 
-    /// Reads the flags. `cores` is how many threads there are by default.
+    /// Reads the flags. `cores` is the default number of threads.
     pub fn new(args: &BenchArgs, cores: usize) -> Result<Self, Error> {
         let dists: Vec<Dist> = list("--dist", &args.dist, parse)?;
         let file = KeySource::new(&args.key_file, args.keys.is_some(), &dists)?;

@@ -12,11 +12,11 @@ use comfy_table::CellAlignment;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// Below this share of the cores' time a table says that the machine is busy.
+/// The least share of the cores' time with which a table does not say that the machine is busy.
 const CPU_SHARE_WANTED: f64 = 0.95;
 
 impl Report {
-    /// Writes it to standard output.
+    /// Writes the report to standard output.
     pub fn print(&self, format: Format) -> Result<(), Error> {
         match format {
             Format::Table => output::text(&self.tables()),
@@ -60,7 +60,7 @@ impl Report {
         text
     }
 
-    /// What the fixed builds gain in the configuration of a row.
+    /// The gain of the fixed builds in the configuration of a row.
     fn builds_of(&self, row: &Row) -> String {
         let mut text = String::new();
         let of = self.builds.iter().filter(|build| {
@@ -192,7 +192,7 @@ fn table(rows: &[Row], busy: bool) -> String {
     table.to_string()
 }
 
-/// Where there is no figure.
+/// The text in place of a missing figure.
 const NOTHING: &str = "–";
 
 fn cells(row: &Row) -> Vec<String> {

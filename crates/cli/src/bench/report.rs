@@ -1,4 +1,4 @@
-//! What a benchmark found, as data. `render` writes it.
+//! The result of a benchmark, as data. `render` writes it.
 
 use super::plan::Plan;
 use crate::catalogue::select::Chosen;
@@ -9,30 +9,30 @@ use crate::host::counters::{Counted, PerOp};
 use crate::host::machine::Machine;
 use serde::Serialize;
 
-/// The whole result. JSON is this structure as it stands.
+/// The whole result. The JSON output has the fields of this structure.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub machine: Machine,
     pub config: Config,
-    /// How fast the contenders took the keys that are present at the start.
+    /// The loads: how fast each contender inserted the keys that are present at the start.
     pub loads: Vec<LoadRow>,
     pub results: Vec<Row>,
-    /// What mending the study's oversights gains, where both builds of a tree were measured.
+    /// The gain of fixing the study's oversights, for trees whose two builds were measured.
     pub builds: Vec<BuildRatio>,
-    /// Whether the user ended it early. What was finished is in the results.
+    /// Whether the user interrupted the benchmark. The results hold what was finished.
     pub interrupted: bool,
-    /// Cells begun so far.
+    /// The number of cells begun so far.
     #[serde(skip)]
     pub cells: usize,
 }
 
-/// What was asked for, defaults included.
+/// The configuration, defaults included.
 #[derive(Debug, Serialize)]
 pub struct Config {
     pub indexes: Vec<String>,
     pub key_type: &'static str,
     pub value_type: &'static str,
-    /// How many keys are loaded; empty with a key file.
+    /// The numbers of keys that are loaded; empty with a key file.
     pub keys: Vec<usize>,
     pub key_file: Option<KeyFileConfig>,
     pub dist: Vec<String>,
@@ -45,7 +45,7 @@ pub struct Config {
     pub placement: Vec<&'static str>,
     pub pages: Vec<String>,
     pub memory_limit: Option<usize>,
-    /// Whether what the load retired could be used again before it ended.
+    /// Whether memory that the load retired could be reused before the load ended.
     pub reuse: bool,
     #[serde(flatten)]
     pub counted: Counted,
@@ -54,19 +54,19 @@ pub struct Config {
     pub interval_coverage: f64,
 }
 
-/// What a row is about.
+/// The subject of a row.
 #[derive(Clone, Debug, Serialize)]
 pub struct RowKey {
-    /// Rows of one cell were measured side by side.
+    /// The number of the cell. Rows of one cell were measured side by side.
     pub cell: usize,
     pub index: String,
     pub variant: &'static str,
     pub placement: &'static str,
-    /// The pages asked for.
+    /// The requested pages.
     pub pages: String,
-    /// Keys present at the start.
+    /// The number of keys present at the start.
     pub keys: usize,
-    /// Keys there are to choose from.
+    /// The number of keys to choose from.
     pub key_space: usize,
     pub key_type: &'static str,
     pub value_type: &'static str,
@@ -79,13 +79,13 @@ pub struct RowKey {
 #[derive(Clone, Debug, Serialize)]
 pub struct Footprint {
     pub bytes_per_key: Option<f64>,
-    /// `exact` as the index counts, `rss` by the growth of the resident set while it was built.
+    /// `exact` if the index counts its bytes, `rss` if the growth of the resident set was measured.
     pub bytes_source: &'static str,
-    /// Of the index's memory, or of what was added while it was built.
+    /// The share of huge pages in the index's memory, or in the memory added while it was built.
     pub huge_page_share: Option<f64>,
-    /// The pages given, where the index knows.
+    /// The pages that the index got, if it knows.
     pub pages_given: Option<String>,
-    /// Why they are others than those asked for.
+    /// The reason why these are not the requested pages.
     #[serde(skip)]
     pub fallback: Option<String>,
 }
@@ -108,35 +108,35 @@ pub struct Row {
     pub threads: usize,
     pub mix: String,
     pub batch: usize,
-    /// Entries a scan reads; null in a mix without scans.
+    /// The entries that a scan reads; null in a mix without scans.
     pub scan_length: Option<usize>,
-    /// Million operations per second; a scan is one.
+    /// Million operations per second. A scan counts as one.
     pub mops: Interval,
-    /// By round.
+    /// The throughput of each round.
     pub samples: Vec<f64>,
     /// The median of the rounds' ratios to the first row of the cell.
     pub ratio_to_first: Option<f64>,
     pub ratio: Option<Interval>,
-    /// Over all rounds.
+    /// The number of lookups over all rounds.
     pub lookups: u64,
-    /// Lookups that found their key.
+    /// The number of lookups that found their key.
     pub hits: u64,
-    /// Entries seen by scans.
+    /// The number of entries that scans read.
     pub scanned: u64,
     #[serde(flatten)]
     pub footprint: Footprint,
     /// Million inserts per second of the load.
     pub load_mops: f64,
-    /// Median share of the cores' time that the threads got.
+    /// The median share of the cores' time that the threads got.
     pub cpu_share: Option<f64>,
-    /// Million operations per second of processor time: nearer to an idle machine on a busy one,
-    /// but blind to time spent waiting.
+    /// Million operations per second of processor time. On a busy machine this figure is closer to
+    /// that of an idle machine, but it ignores time spent waiting.
     pub cpu_mops: Option<Interval>,
-    /// The rounds' ratios to the first row in that measure.
+    /// The ratios of `cpu_mops` to those of the first row, by round.
     pub cpu_ratio: Option<Interval>,
-    /// With `--counters`, what was counted per operation, over all rounds.
+    /// With `--counters`, the events per operation over all rounds.
     pub counters: Option<PerOp>,
-    /// Whether the index was found to hold what it must.
+    /// Whether the index held exactly the keys that it must.
     pub checked: bool,
 }
 
@@ -193,13 +193,13 @@ pub struct BuildRatio {
     pub cell: usize,
     /// The tree; null for the geometric mean over the trees.
     pub index: Option<String>,
-    /// How many trees it is over.
+    /// The number of trees in the ratio.
     pub trees: usize,
     pub placement: &'static str,
     pub pages: String,
     pub threads: usize,
     pub mix: String,
     pub batch: usize,
-    /// `fixed` over `baseline`.
+    /// The throughput of `fixed` over that of `baseline`.
     pub ratio: Interval,
 }

@@ -1,4 +1,4 @@
-//! A wrong index must not win: every way of being wrong that we can think of is caught.
+//! A wrong index must not win. Every fault that we can think of is caught.
 
 use super::cell::Cell;
 use super::plan::Plan;
@@ -21,40 +21,40 @@ use silvics_workload::{Choice, Dist, Mix, Share};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What is wrong with a [`Model`].
+/// The fault of a [`Model`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
-    /// Says that it inserted, and did not, now and then.
+    /// Some inserts report success and do not insert.
     LosesInserts,
-    /// Says that it did not insert, and did.
+    /// Inserts report that the key was present, and insert it.
     DeniesInserts,
-    /// Says that it removed, and did not.
+    /// Removals report success and do not remove.
     KeepsRemoved,
-    /// Another key's value.
+    /// Lookups return the value of another key.
     MixesValues,
-    /// Does not find what is there.
+    /// Lookups miss keys that are present.
     Overlooks,
-    /// Scans from the next key on.
+    /// Scans begin at the next key.
     SkipsFirst,
-    /// Scans backwards.
+    /// Scans run backwards.
     ScansBackwards,
-    /// Scans more than it should.
+    /// Scans return more entries than requested.
     ScansOn,
-    /// Counts other entries than it gives.
+    /// Scans return a wrong number of entries.
     Miscounts,
-    /// Panics.
+    /// Removals panic.
     Panics,
-    /// A thread that was given another key's value has no memory left.
+    /// Lookups return the value of another key; after that, allocations of the thread fail.
     RunsOutOnceWrong,
 }
 
 std::thread_local! {
-    /// Whether a [`Fault::RunsOutOnceWrong`] was wrong.
+    /// Whether a lookup of [`Fault::RunsOutOnceWrong`] has returned a wrong value.
     static WRONG: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// A map under a lock that errs on one key of sixteen.
+/// A map under a lock that errs on one key out of sixteen.
 struct Model {
     map: Mutex<BTreeMap<u64, u64>>,
     fault: Fault,
@@ -136,7 +136,7 @@ fn traffic<K: BenchKey + ?Sized>(dist: Dist, len: usize) -> Traffic<K> {
     Traffic { space: K::generate(dist, len, K::TYPE), choice: Choice::new(dist, len, 1) }
 }
 
-/// A load, runs of every mix, and the check at the end, as in a cell.
+/// Makes a load, runs of every mix, and the check at the end, as a cell does.
 fn drive<K: BenchKey + ?Sized>(
     subject: &mut Subject<K>,
     traffic: &Traffic<K>,
@@ -228,7 +228,7 @@ fn every_fault_is_caught() {
     }
 }
 
-/// A wrong answer may be what leads to the shortage.
+/// A wrong answer can cause the shortage, so it is reported first.
 #[test]
 fn a_shortage_hides_no_wrong_answer() {
     let traffic = traffic::<u64>(Dist::Uniform, 2000);
@@ -288,7 +288,7 @@ fn the_value_of_a_byte_key_follows_from_its_bytes() {
     }
 }
 
-/// Of a comparison of everything, a peer that is wrong is left out; one that was named is an error.
+/// A peer that is wrong is left out of a comparison of a group. A peer that was named ends the run.
 #[test]
 fn a_wrong_peer_has_no_rows_and_ends_the_run_if_it_was_named() {
     let cli = Cli::parse_from([

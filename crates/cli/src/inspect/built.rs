@@ -16,12 +16,12 @@ use silvics_pool::Global;
 use silvics_workload::{Block, Choice, Mix, Share};
 use std::sync::Arc;
 
-/// An index, loaded.
+/// A loaded index.
 pub struct Built<'t, K: BenchKey + ?Sized> {
     traffic: &'t Traffic<K>,
     index: Box<dyn Inspected<K>>,
     host: Host,
-    /// The heap of both, unless the index has pools.
+    /// The heap of the index and the program, unless the index has pools.
     heap: Option<Arc<Logged>>,
     name: String,
 }
@@ -36,13 +36,13 @@ pub fn traffic<K: BenchKey + ?Sized>(plan: &Plan) -> Traffic<K> {
 }
 
 impl Setup {
-    /// What is inspected, as it is named.
+    /// The name of the index that is inspected.
     pub fn name(&self) -> String {
         self.chosen.name()
     }
 }
 
-/// What happens to an index after its load.
+/// The changes to an index after its load.
 pub fn changes<K: BenchKey + ?Sized>(
     plan: &Plan,
     traffic: &Traffic<K>,
@@ -50,19 +50,20 @@ pub fn changes<K: BenchKey + ?Sized>(
     come_and_go(traffic.choice.load_part(Share::ALONE).cycle().take(plan.updates))
 }
 
-/// Keys that are there go, and come again when others have gone.
+/// Removes keys that are present, and inserts each again after the next one has been removed.
 fn come_and_go(positions: impl Iterator<Item = u32>) -> impl Iterator<Item = Change> {
     let mut gone = None;
     positions.map(Some).chain([None]).flat_map(move |next| {
         let back = std::mem::replace(&mut gone, next);
         let changes = [next.map(Change::Remove), back.map(Change::Insert)];
-        // What is to go must be there.
+        // A key must be present when it is removed.
         let changes = if next == back { [changes[1], changes[0]] } else { changes };
         changes.into_iter().flatten()
     })
 }
 
-/// The heap of the program around an index that lives there: the index's own, unless it has pools.
+/// The heap of the program around an index with these options: the index's own heap, unless it has
+/// pools.
 pub fn heap_beside(options: &silvics::Options) -> Arc<dyn Heap> {
     options.heap.clone().unwrap_or_else(|| Arc::new(Global))
 }
@@ -111,7 +112,8 @@ impl<'t, K: BenchKey + ?Sized> Built<'t, K> {
         Ok(())
     }
 
-    /// Every object of the index, those of the program, and what was there before and is free.
+    /// Every object of the index, every object of the program, and the free blocks that held
+    /// objects before.
     pub fn census(&mut self) -> Result<Census, Error> {
         let wrong = |what| Error::Wrong { index: self.name.clone(), what };
         let mut census = self.index.census().map_err(|violation| wrong(violation.to_string()))?;
@@ -122,13 +124,13 @@ impl<'t, K: BenchKey + ?Sized> Built<'t, K> {
         Ok(census)
     }
 
-    /// What paths without nodes save, in an index that has such.
+    /// The nodes that compressed paths save, in an index that has such paths.
     pub fn compression(&mut self) -> Option<Compression> {
         self.index.compression()
     }
 
-    /// Looks up the keys that were loaded, each once, or so many of them, spread over the load, and shows
-    /// `see` what each lookup reads.
+    /// Looks up the loaded keys, each once, or at most `most` of them, spread over the load. It
+    /// passes the reads of each lookup to `see`.
     pub fn each_key(&self, most: usize, mut see: impl FnMut(&[Read])) -> Result<(), Error> {
         let mut reads = Vec::new();
         let keys = self.traffic.choice.load_part(Share::ALONE);
@@ -145,13 +147,14 @@ impl<'t, K: BenchKey + ?Sized> Built<'t, K> {
         if interrupt::pending() { Err(Error::Interrupted) } else { Ok(()) }
     }
 
-    /// Looks keys up, as the distribution has it, until `count` were there, and shows `see` what each of
-    /// those lookups has read. The same keys each time.
+    /// Looks up keys of the distribution until `count` were found, and passes the reads of each of
+    /// these lookups to `see`. Each call looks up the same keys.
     pub fn lookups(&self, count: usize, see: impl FnMut(&[Read])) -> Result<(), Error> {
         self.lookups_by(&self.traffic.choice, count, see)
     }
 
-    /// The same of keys that another distribution chooses from the same key space.
+    /// Looks up keys that `choice` chooses from the key space, until `count` were found. It passes
+    /// the reads of each of these lookups to `see`.
     pub fn lookups_by(
         &self,
         choice: &Choice,
@@ -199,7 +202,8 @@ mod tests {
         let of = |positions: &[u32]| come_and_go(positions.iter().copied()).collect::<Vec<_>>();
         assert_eq!(of(&[]), []);
         assert_eq!(of(&[7]), [Remove(7), Insert(7)]);
-        // As with fewer keys than updates: what goes again is there.
+        // This happens with fewer keys than updates: a key must be present when it is removed
+        // again.
         let changes = [Remove(1), Remove(2), Insert(1), Remove(1), Insert(2), Insert(1)];
         assert_eq!(of(&[1, 2, 1]), changes);
         assert_eq!(of(&[1, 1]), [Remove(1), Insert(1), Remove(1), Insert(1)]);

@@ -1,4 +1,4 @@
-//! What is so, what is wrong, and what a remedy would gain.
+//! Facts, findings, and predictions of what a remedy would gain.
 
 use super::built::Built;
 use super::plan::{Plan, Setup};
@@ -21,20 +21,21 @@ use std::collections::HashMap;
 /// An inspection that is finished.
 pub struct Examined {
     pub report: Report,
-    /// Those of the report, in its order.
+    /// The findings of the report, in its order.
     pub findings: Vec<Finding>,
     /// Every object of the index and of the program around it.
     pub census: Census,
-    /// What lookups pass.
+    /// The objects that lookups pass.
     pub paths: Paths,
 }
 
-/// The lookups whose paths are looked at, at most, and at most two for each key …
+/// The most lookups whose paths are recorded. There are at most two for each key.
 const PATHS_MAX: usize = 1 << 17;
-/// … and those whose ends are: of a million keys each leaf is seen from its parent.
+/// The most lookups whose ends are recorded: up to a million keys, each leaf is seen from its
+/// parent.
 const ENDS_MAX: usize = 1 << 20;
 
-/// Builds an index, looks at it, and judges what it sees.
+/// Builds an index, records its lookups, and judges its layout.
 pub fn examine<K: BenchKey + ?Sized>(
     plan: &Plan,
     setup: &Setup,
@@ -93,7 +94,7 @@ pub fn examine<K: BenchKey + ?Sized>(
     Ok(Examined { report, findings, census, paths })
 }
 
-/// The pages that an index got, and why they are not those that were asked for, if they are not.
+/// The pages that an index got, and the reason if they are not the requested ones.
 fn given<K: BenchKey + ?Sized>(built: &Built<'_, K>, setup: &Setup) -> (PageSize, Option<String>) {
     let wanted = setup.place.page_size();
     match built.index().pool_stats().into_iter().find_map(|pool| pool.fallback) {
@@ -105,13 +106,13 @@ fn given<K: BenchKey + ?Sized>(built: &Built<'_, K>, setup: &Setup) -> (PageSize
     }
 }
 
-/// What is wrong, and where the objects of each kind lie.
+/// Findings, and the places of the objects of each kind.
 struct Judged {
     findings: Vec<Finding>,
     kinds: Vec<Kind>,
-    /// What is not known of where they lie in memory.
+    /// The reason why places in memory are not known, as far as they are not.
     physical_note: Option<String>,
-    /// The pages that most of the index is on, and why these are not what was asked for, if they are not.
+    /// The pages that most of the index is on, and the reason if these are not the requested ones.
     pages: PageSize,
     pages_note: Option<String>,
 }
@@ -132,7 +133,8 @@ fn judge(
     Judged { findings: situation.findings(), kinds, physical_note, pages, pages_note }
 }
 
-/// Of an index on huge pages, whether it is: what is small, or has just been loaded, may not be there yet.
+/// Checks that an index meant for huge pages really is on them. A small or freshly loaded index may
+/// not be yet.
 fn most_are_on(
     given: (PageSize, Option<String>),
     kinds: &[Kind],
@@ -141,7 +143,7 @@ fn most_are_on(
     let (mut all, mut huge) = (0.0, 0.0);
     for kind in kinds.iter().filter(|kind| setup.is_of_index(&kind.name)) {
         let bytes = kind.objects as f64 * kind.bytes;
-        // Where the system does not tell, they are where it was asked to put them.
+        // If the system does not report it, they are assumed to be on the requested pages.
         huge += bytes * kind.huge_page_share.unwrap_or(1.0);
         all += bytes;
     }
@@ -156,8 +158,8 @@ fn most_are_on(
 }
 
 impl Setup {
-    /// Whether most of an index of such kinds would be on huge pages, if it was to be: pools move there page
-    /// by page as these are full.
+    /// Whether most of an index with these kinds would be on huge pages, if it were meant to be.
+    /// Pools move to huge pages one by one as the pages fill.
     fn fills_huge_pages(&self, kinds: &[Kind]) -> bool {
         let of_index = kinds.iter().filter(|kind| self.is_of_index(&kind.name));
         let bytes = of_index.map(|kind| (kind.objects as f64 * kind.bytes) as usize);
@@ -170,8 +172,8 @@ impl Setup {
     }
 }
 
-/// Where the objects of each kind lie, in the address space and in memory, and what is not known of the
-/// latter.
+/// The places of the objects of each kind, in the address space and in memory, and a note on
+/// unknown places in memory.
 fn kinds(
     names: &[String],
     survey: &Survey<'_>,
@@ -215,7 +217,7 @@ fn kinds(
     (kinds, note)
 }
 
-/// Machines are checked when their flag is read.
+/// The error for a wrong machine. Its flag has been checked, so this does not happen.
 fn refused(error: MachineError) -> Error {
     Error::value("--machine", error)
 }
@@ -232,10 +234,12 @@ fn other_builds(setup: &Setup) -> Vec<Build> {
     others.into_iter().map(build).collect()
 }
 
-/// As objects lie, and as each remedy would have them.
+/// The replay of lookups with the objects where they lie, and one with the objects where each
+/// remedy would put them.
 type Replayed = (Replay, Vec<(Remedy, Replay)>);
 
-/// Runs lookups through the model, as objects lie and as each remedy would have them.
+/// Runs lookups through the model, with the objects where they lie and where each remedy would put
+/// them.
 fn replay<K: BenchKey + ?Sized>(
     (plan, setup): (&Plan, &Setup),
     built: &Built<'_, K>,
@@ -249,7 +253,7 @@ fn replay<K: BenchKey + ?Sized>(
         if remedied.iter().any(|(remedy, _)| *remedy == finding.remedy) {
             continue;
         }
-        // What nobody here builds is as it would be in the same place.
+        // A remedy that cannot be built here is modelled in the present place.
         let after = setup.with(&finding.remedy).unwrap_or_else(|| setup.clone());
         let rebuilds = matches!(finding.remedy, Remedy::Build(_) | Remedy::Collocate);
         if rebuilds && !after.place.has_classes() {

@@ -1,4 +1,4 @@
-//! Remedies, applied and measured.
+//! Remedies: applied, and measured.
 
 use super::built::{changes, heap_beside};
 use super::examine::{Examined, examine};
@@ -23,17 +23,18 @@ use std::time::Duration;
 /// Runs of two indexes in turns, forwards and backwards.
 #[derive(Clone, Copy, Debug)]
 pub struct Turns {
-    /// Runs of each index that count.
+    /// The number of runs of each index that count.
     pub pairs: usize,
-    /// How long each takes.
+    /// The duration of a run.
     pub run: Duration,
 }
 
-/// As a remedy is measured.
+/// The turns by which a remedy is measured.
 const TURNS: Turns = Turns { pairs: 20, run: Duration::from_millis(100) };
 
 impl Setup {
-    /// The same with a remedy, if it is one of placement, build or host.
+    /// The setup with a remedy applied. `None` if the remedy is not one of placement, build or
+    /// host.
     pub fn with(&self, remedy: &Remedy) -> Option<Self> {
         let (pages, tuning) = match self.place {
             Place::Pooled(pages, tuning) => (pages, tuning),
@@ -63,12 +64,12 @@ impl Setup {
     }
 }
 
-/// What the model says of a lookup.
+/// The model's cycles per lookup.
 fn cycles(of: &Examined) -> f64 {
     of.report.model.as_ref().map_or(0.0, |model| model.cycles)
 }
 
-/// Applies each remedy that pays, each alone, and measures what comes of it.
+/// Applies each remedy that pays, one at a time, and measures its outcome.
 pub fn fix<K: BenchKey + ?Sized>(
     plan: &Plan,
     traffic: &Traffic<K>,
@@ -97,7 +98,7 @@ pub fn fix<K: BenchKey + ?Sized>(
         fixes.push(Fix {
             left: left.map(|row| row.id).collect(),
             remedy: report::remedy(remedy, &plan.subject),
-            // Of one remedy there is one prediction.
+            // A remedy has one prediction.
             predicted_gain: of_remedy.iter().find_map(|row| row.predicted_gain),
             model_gain: 1.0 - cycles(&after) / cycles(before).max(1.0),
             seen_gain: 1.0 - seen.time.median,
@@ -112,7 +113,7 @@ pub fn fix<K: BenchKey + ?Sized>(
     Ok(fixes)
 }
 
-/// An index as a program has it, whose reads are not recorded, with the program's objects.
+/// An index with the objects of the program around it. Reads of the index are not recorded.
 struct Plain<K: BenchKey + ?Sized> {
     subject: Subject<K>,
     _host: Host,
@@ -139,16 +140,16 @@ fn plain<K: BenchKey + ?Sized>(
 
 /// An index with a remedy beside the one without.
 pub struct Compared {
-    /// The time of a lookup with it over that without, run by run.
+    /// The time of a lookup with the remedy over the time without it, run by run.
     pub time: Interval,
-    /// Lookups of all threads in a second without it.
+    /// The lookups per second of all threads, without the remedy.
     pub rate_before: f64,
-    /// What was counted per lookup.
+    /// The events per lookup without the remedy.
     before: Option<PerOp>,
     after: Option<PerOp>,
 }
 
-/// Looks up in both in turns.
+/// Looks up keys in the inspected index and in the remedied one, in turns.
 pub fn compare<K: BenchKey + ?Sized>(
     plan: &Plan,
     remedied: &Setup,
@@ -171,13 +172,13 @@ pub struct Pair<K: BenchKey + ?Sized> {
 }
 
 impl<K: BenchKey + ?Sized> Pair<K> {
-    /// Loads both: what is inspected, and that with a remedy.
+    /// Loads the inspected index and the remedied one.
     pub fn load(plan: &Plan, remedied: &Setup, traffic: &Traffic<K>) -> Result<Self, Error> {
         let before = plain(plan, &plan.subject, traffic)?;
         Ok(Self { before, after: plain(plan, remedied, traffic)?, name: remedied.name() })
     }
 
-    /// The memory of each, by the system's account, if it gives one.
+    /// The resident memory of each index, if the system reports it.
     pub fn memory(&self) -> [Option<Resident>; 2] {
         [&self.before, &self.after].map(|of| {
             let pools = of.subject.pool_stats();
@@ -186,14 +187,14 @@ impl<K: BenchKey + ?Sized> Pair<K> {
         })
     }
 
-    /// Looks up in both in turns, keys of the same space.
+    /// Looks up keys of one space in both indexes, in turns.
     pub fn compare(&self, traffic: &Traffic<K>, turns: (&Crew, Turns)) -> Result<Compared, Error> {
         let both = [&self.before.subject, &self.after.subject];
         in_turns(both, traffic, turns).map_err(|failure| failure.of(&self.name))
     }
 }
 
-/// Looks up in two indexes in turns, keys of the same space.
+/// Looks up keys of one space in two indexes, in turns.
 pub fn in_turns<K: BenchKey + ?Sized>(
     [before, after]: [&Subject<K>; 2],
     traffic: &Traffic<K>,

@@ -1,4 +1,4 @@
-//! What a trace has of any program: the same questions about objects that nobody here allocated.
+//! Inspection of a trace: facts and findings about the objects of any program.
 
 use super::report::{FindingRow, Kind, Report, Traced};
 use crate::flags::error::Error;
@@ -24,14 +24,14 @@ pub fn read(path: &Path) -> Result<Trace, Error> {
     })
 }
 
-/// What there is to say of a trace, and of the census that was made of it.
+/// The report on a trace, and on the census that was made of it.
 pub fn report(path: &Path, trace: &Trace, census: &mut Census, machine: &Machine) -> Report {
     let names: Vec<String> = census.kinds().map(str::to_owned).collect();
     let survey = census.survey(&machine.sets(Level::Llc));
     let situation = Situation {
         survey: &survey,
         machine,
-        // What most systems give a program that does not ask.
+        // The pages that most systems give a program by default.
         pages: PageSize::Small,
         paths: None,
         objects: &[],

@@ -1,4 +1,4 @@
-//! A program around the index: what it allocates between inserts.
+//! The program around the index, which allocates objects between inserts.
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// A kind of objects that the program allocates for each key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostKind {
-    /// Its name; `lock` and `lock…` are locks. It is read from the command line once, and lives as long as the
-    /// command, as heaps may ask for it.
+    /// Its name. Names that begin with `lock` are locks. The name is read from the command line
+    /// once and lives as long as the command, because heaps may ask for it.
     pub name: &'static str,
     /// The bytes of its objects.
     pub bytes: RangeInclusive<usize>,
@@ -60,7 +60,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// One that has allocated nothing from this heap so far.
+    /// A program that has not yet allocated from this heap.
     pub fn new(kinds: Vec<HostKind>, heap: Arc<dyn Heap>, seed: u64) -> Self {
         let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         Self { kinds, heap, objects: Vec::new(), rng }
@@ -74,7 +74,8 @@ impl Host {
             let refused = AllocError::System { requested: bytes };
             let layout = Layout::from_size_align(bytes, 8).map_err(|_| refused)?;
             let object = self.heap.alloc(kind.name, layout).ok_or(refused)?;
-            // SAFETY: allocated just now with so many bytes.
+            // SAFETY: the object was allocated just now with this many bytes, and nothing else
+            // refers to it.
             unsafe { object.write_bytes(1, bytes) };
             self.objects.push((number as u32, object, layout));
         }
@@ -87,7 +88,7 @@ impl Host {
             .kinds
             .iter()
             .map(|kind| {
-                // A lookup of the index reads none of them; of a lock all counts.
+                // A lookup of the index reads none of the objects. All bytes of a lock count.
                 let hot = if kind.is_lock() { None } else { Some(Vec::new()) };
                 let id = census.kind(kind.name, hot);
                 if kind.is_lock() {

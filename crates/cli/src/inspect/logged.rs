@@ -1,4 +1,4 @@
-//! A heap that remembers what it has given out: who was where, if it is not there any more.
+//! A heap that records its blocks, so that the previous owner of a free block is known.
 
 use silvics::Heap;
 use silvics_layout::Census;
@@ -8,7 +8,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A heap under the eyes of an inspection.
+/// A heap that records its blocks for an inspection.
 pub struct Logged {
     heap: Arc<dyn Heap>,
     blocks: Mutex<HashMap<usize, Block>>,
@@ -22,7 +22,7 @@ struct Block {
 }
 
 impl Logged {
-    /// One that gives out what `heap` does.
+    /// A heap that takes its blocks from `heap`.
     pub fn new(heap: Arc<dyn Heap>) -> Self {
         Self { heap, blocks: Mutex::new(HashMap::new()) }
     }
@@ -31,7 +31,7 @@ impl Logged {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the blocks that were given back and have not been given out again, as kinds of their own.
+    /// Adds the blocks that were freed and not allocated again, as kinds of their own.
     pub fn census(&self, census: &mut Census) {
         let blocks = self.blocks();
         let mut kinds: Vec<_> = Vec::new();
@@ -53,7 +53,7 @@ impl fmt::Debug for Logged {
     }
 }
 
-// SAFETY: it gives out what the heap within does.
+// SAFETY: every block comes from the inner heap, which keeps the contract of `Heap`.
 unsafe impl Heap for Logged {
     fn bytes(&self, layout: Layout) -> usize {
         self.heap.bytes(layout)

@@ -1,23 +1,24 @@
 //! `silvics inspect`.
 //!
 //! # Method
-//! The index is built by one thread, with the objects of a program around it if there are any. Then each
-//! key is looked up once, which shows the paths of lookups; every object is asked where it lies, which
-//! gives facts and findings; and as many lookups as asked for, of keys as the distribution has them, run
-//! through a model of the machine, once as objects lie and once for each finding as its remedy would
-//! have them. Of a trace there are the objects alive at its peak, facts about them and findings, and no
-//! lookups. Everything but `--fix` is the same in each run, but for where the system maps memory.
+//! One thread builds the index, with the objects of a program around it if there are any. Then each
+//! key is looked up once, which shows the paths of lookups. The address of every object gives facts
+//! and findings. Then lookups, with keys that the distribution chooses, run through a model of the
+//! machine: once with the objects where they lie, and once for each finding with the objects where
+//! its remedy would put them. For a trace, the objects alive at its peak are inspected, without
+//! lookups. Apart from `--fix` and from where the system maps memory, each run gives the same
+//! result.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `plan` | what is to be inspected |
+//! | `plan` | the configuration of an inspection |
 //! | `host`, `logged` | the program around the index, and the heap they share |
 //! | `built` | the index under a workload |
 //! | `examine` | facts, findings and predictions |
 //! | `fix` | remedies, applied and measured |
-//! | `foreign` | what a trace has of any program |
-//! | `report`, `render` | what comes out |
-//! | `picture` | the same as pictures, and as a page |
+//! | `foreign` | facts and findings of a trace of any program |
+//! | `report`, `render` | the result, as data and as tables |
+//! | `picture` | the result as pictures, and as a page |
 
 pub mod built;
 pub mod examine;
@@ -44,7 +45,7 @@ use silvics_layout::Paths;
 use silvics_workload::Choice;
 use std::path::Path;
 
-/// Inspects an index or a trace, and prints what it is like.
+/// Inspects an index or a trace, and prints the result.
 pub fn inspect(args: &InspectArgs) -> Result<(), Error> {
     if let Some(file) = &args.trace {
         return inspect_trace(args, file);

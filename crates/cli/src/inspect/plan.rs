@@ -1,4 +1,4 @@
-//! What is to be inspected: the command line, checked.
+//! The configuration of an inspection: the command line, checked.
 
 use super::host::HostKind;
 use super::picture::files::Files;
@@ -15,38 +15,39 @@ use silvics_workload::{Dist, KEYS_MAX, Mix};
 /// An inspection, ready to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What is inspected.
+    /// The index that is inspected.
     pub subject: Setup,
     pub key_type: KeyType,
-    /// The file that keys come from, unless they are generated; it says how many they are.
+    /// The file that keys come from, unless they are generated. It determines the number of keys.
     pub file: Option<KeySource>,
     pub keys: usize,
     pub dist: Dist,
     pub seed: u64,
-    /// Keys that are removed and inserted anew after the load.
+    /// The number of keys that are removed and inserted again after the load.
     pub updates: usize,
     pub no_reuse: bool,
-    /// Lookups that are recorded; as many before fill the caches of the model.
+    /// The number of lookups that are recorded. As many lookups before them fill the caches of the
+    /// model.
     pub lookups: usize,
     pub machine: Machine,
     pub fix: bool,
-    /// Whether events are counted where remedies are measured.
+    /// Whether events are counted while remedies are measured.
     pub counters: bool,
     pub files: Files,
     pub format: Format,
 }
 
-/// What a remedy may change.
+/// The part of a configuration that a remedy may change.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub chosen: Chosen,
     pub place: Place,
-    /// What the program around allocates for each key.
+    /// The kinds of objects that the program around the index allocates for each key.
     pub host: Vec<HostKind>,
 }
 
 impl Setup {
-    /// Whether objects of that kind are the index's own.
+    /// Whether objects of that kind belong to the index.
     pub fn is_of_index(&self, kind: &str) -> bool {
         self.chosen.variant.objects.iter().any(|layout| layout.kind == kind)
     }
@@ -100,7 +101,7 @@ pub fn format(args: &InspectArgs) -> Result<Format, Error> {
     }
 }
 
-/// Reads `--host`: kinds that are neither the index's nor named twice.
+/// Reads `--host`. The kinds must differ from the index's kinds and from one another.
 fn host(args: &InspectArgs, objects: &[NodeLayout]) -> Result<Vec<HostKind>, Error> {
     let Some(text) = &args.host else { return Ok(Vec::new()) };
     let kinds = list("--host", text, HostKind::parse)?;
@@ -118,7 +119,7 @@ fn host(args: &InspectArgs, objects: &[NodeLayout]) -> Result<Vec<HostKind>, Err
     Ok(kinds)
 }
 
-/// The one index that is named.
+/// Reads `--index` and `--variant`, which must name one index.
 fn chosen(args: &InspectArgs, key_type: KeyType) -> Result<Chosen, Error> {
     let lookups: Mix = single("--index", "100/0/0", parse)?;
     let (chosen, _) =

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 
-/// The kinds that have rows in tables; of more, those of a trace, JSON has all.
+/// The most kinds with rows in tables. A trace can have more kinds; JSON has all of them.
 const SHOWN: usize = 20;
 /// The longest name in a table, in characters.
 const NAME_MAX: usize = 56;
@@ -30,7 +30,7 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// The result for people.
+/// The result as text for people.
 pub fn text(report: &Report) -> String {
     let mut text = heading(report) + "\n";
     for (question, table) in answers(report) {
@@ -46,7 +46,7 @@ pub fn text(report: &Report) -> String {
     text
 }
 
-/// What is asked of a layout, each with its answer.
+/// The questions about a layout, each with its answer.
 pub fn answers(report: &Report) -> Vec<(String, Table)> {
     let names = &Names::new(report);
     let mut answers: Vec<(String, Table)> = vec![
@@ -67,7 +67,7 @@ pub fn answers(report: &Report) -> Vec<(String, Table)> {
     answers
 }
 
-/// What kinds are called in tables: by their names, or, of a trace, whose names are long, by numbers.
+/// The names of kinds in tables. The kinds of a trace, whose names are long, have numbers.
 pub struct Names<'a>(HashMap<&'a str, usize>);
 
 impl<'a> Names<'a> {
@@ -76,12 +76,12 @@ impl<'a> Names<'a> {
         Self(if report.trace.is_some() { kinds.zip(1..).collect() } else { HashMap::new() })
     }
 
-    /// Without the name where there is a number.
+    /// The number of a kind, or else its name.
     pub fn short<'b>(&self, name: &'b str) -> Cow<'b, str> {
         self.0.get(name).map_or(plain(name), |number| format!("#{number}").into())
     }
 
-    /// With the name, which is cut where it is long.
+    /// The number of a kind, if it has one, and its name, shortened if it is long.
     pub fn long(&self, name: &str) -> String {
         match self.0.get(name) {
             Some(number) => format!("#{number} {}", elided(name)),
@@ -90,7 +90,8 @@ impl<'a> Names<'a> {
     }
 }
 
-/// A name as a table can have it and a terminal does not obey: without control characters and `|`.
+/// A name without control characters and `|`, so that it breaks no table and a terminal does not
+/// obey it.
 fn plain(name: &str) -> Cow<'_, str> {
     let special = |c: char| c.is_control() || c == '|';
     if name.contains(special) { name.replace(special, "\u{fffd}").into() } else { name.into() }
@@ -128,14 +129,14 @@ fn traced(trace: &Traced, kinds: usize) -> String {
     )
 }
 
-/// What was inspected.
+/// A line that describes the index or trace that was inspected.
 pub fn heading(report: &Report) -> String {
     let of_index = report.config.as_ref().map(built);
     let of_trace = report.trace.as_ref().map(|trace| traced(trace, report.kinds.len()));
     of_index.into_iter().chain(of_trace).collect()
 }
 
-/// The same in a few words.
+/// The index or trace that was inspected, in a few words.
 pub fn subject(report: &Report) -> String {
     let of_index = report.config.as_ref().map(|config| config.index.clone());
     let traced = |trace: &Traced| format!("the program traced in {}", elided(&trace.file));
@@ -275,7 +276,7 @@ fn sets(report: &Report, names: &Names<'_>) -> Table {
         "2 MiB regions",
         "pages in a run",
     ];
-    // Nothing is known of the memory of a program that has ended.
+    // The physical memory of a traced program is not known, because the program has ended.
     let here = report.trace.is_none();
     if here {
         header.extend(["LLC sets in memory", "huge pages"]);
@@ -369,7 +370,7 @@ fn model(model: &ModelRow) -> Table {
     table
 }
 
-/// What a finding's remedy would gain.
+/// The gain that is predicted for a finding's remedy.
 fn gain(row: &FindingRow) -> String {
     match row.predicted_gain {
         Some(gain) => format!("predicted gain {}", percent(gain)),
@@ -379,23 +380,23 @@ fn gain(row: &FindingRow) -> String {
     }
 }
 
-/// A finding in the words of tables.
+/// A finding, worded for tables.
 pub struct Told<'a> {
     pub id: &'static str,
     pub kind: String,
     pub evidence: String,
     pub remedy: &'a str,
-    /// Nothing where there are no lookups to gain by.
+    /// The predicted gain. `None` if there were no lookups.
     pub gain: Option<String>,
     /// Whether its remedy pays.
     pub pays: bool,
 }
 
-/// What is said instead of findings.
+/// The sentence that stands in place of findings.
 pub const NO_FINDINGS: &str = "No findings that a remedy would pay for.";
 
-/// Findings, first those of which the remedy pays, and what is said of those that are left out: of a
-/// trace, of kinds without a row.
+/// The findings, those first whose remedy pays, and a sentence about findings that are left out:
+/// those of a trace's kinds without a row.
 pub fn told<'r>(report: &'r Report) -> (Vec<Told<'r>>, Option<String>) {
     let names = Names::new(report);
     let shown: HashSet<&str> = shown(report).0.iter().map(|kind| kind.name.as_str()).collect();
@@ -430,7 +431,7 @@ fn findings(text: &mut String, report: &Report) {
     }
 }
 
-/// With `--fix`, what the remedies came to.
+/// The outcome of the remedies, with `--fix`.
 pub fn fixes(report: &Report) -> Option<(String, Table)> {
     let pairs = report.fixes.first()?.pairs;
     let counted = report.fixes.iter().flat_map(|fix| [&fix.counters_before, &fix.counters_after]);

@@ -15,30 +15,31 @@ use silvics_layout::{
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// All that an inspection has found out.
+/// The result of an inspection.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// What was built; nothing of a trace.
+    /// The index that was built; null for a trace.
     pub config: Option<Config>,
-    /// What was read; nothing of an index.
+    /// The trace that was read; null for an index.
     pub trace: Option<Traced>,
-    /// Those of the index first; of a trace those with most bytes first.
+    /// The kinds of objects: those of the index first, or those of a trace with the most bytes
+    /// first.
     pub kinds: Vec<Kind>,
-    /// Why physical addresses are not known, or what is not in memory.
+    /// The reason why physical addresses are not known, or the pages that are not in memory.
     pub physical_note: Option<String>,
-    /// Of an index whose paths leave out nodes.
+    /// The nodes that compressed paths save, for an index that has such paths.
     pub compression: Option<Compressed>,
-    /// Nothing if no lookups were recorded.
+    /// The collocation of the ends of lookups; null if no lookups were recorded.
     pub collocation: Option<Collocated>,
-    /// As above.
+    /// The prediction of the model; null if no lookups were recorded.
     pub model: Option<ModelRow>,
-    /// What is wrong; first that of which the remedy pays.
+    /// The findings, those first whose remedy pays.
     pub findings: Vec<FindingRow>,
-    /// With `--fix`, what came of the remedies.
+    /// With `--fix`, the outcome of each remedy.
     pub fixes: Vec<Fix>,
 }
 
-/// What was inspected.
+/// The configuration of the index that was inspected.
 #[derive(Debug, Serialize)]
 pub struct Config {
     pub index: String,
@@ -54,9 +55,9 @@ pub struct Config {
     pub seed: u64,
     #[serde(flatten)]
     pub counted: Counted,
-    /// Why its memory is not on the pages that were asked for.
+    /// The reason why its memory is not on the requested pages.
     pub fallback: Option<String>,
-    /// What the index holds from the system, exactly.
+    /// The exact number of bytes that the index holds from the system.
     pub bytes: usize,
     pub bytes_per_key: f64,
 }
@@ -97,67 +98,73 @@ impl Config {
 #[derive(Debug, Serialize)]
 pub struct Traced {
     pub file: String,
-    /// Whose sets the report counts.
+    /// The machine whose sets the report counts.
     pub machine: &'static str,
-    /// Allocations and frees.
+    /// The number of allocations and frees.
     pub events: u64,
-    /// The event, counted from 1, after which most bytes were alive …
+    /// The number, from 1, of the event after which most bytes were alive: the peak.
     pub peak_event: u64,
-    /// … how many, and in how many objects of a byte or more.
+    /// The bytes alive at the peak.
     pub peak_bytes: usize,
+    /// The number of objects of a byte or more that were alive at the peak.
     pub peak_objects: usize,
-    /// Frees of addresses where no live object began.
+    /// The number of frees of addresses where no live object began.
     pub unknown_frees: u64,
-    /// Objects that ended without a free, because a later one was allocated over them.
+    /// The number of objects that ended without a free, because a later one was allocated over
+    /// them.
     pub overlaps: u64,
 }
 
-/// Where the objects of a kind lie.
+/// The objects of a kind, and where they lie.
 #[derive(Debug, Serialize)]
 pub struct Kind {
     #[serde(rename = "kind")]
     pub name: String,
     pub objects: usize,
-    /// Of one, on average.
+    /// The mean bytes of an object.
     pub bytes: f64,
-    /// Of the smallest, the largest and the one in the middle.
+    /// The bytes of the smallest object, of the largest and of the median.
     pub bytes_min: usize,
     pub bytes_max: usize,
     pub bytes_median: usize,
-    /// What its place takes for one, on average; nothing where that is not known.
+    /// The mean bytes that the place takes for an object; null if they are not known.
     pub class: Option<f64>,
-    /// What the allocator of the study would take for most of them …
+    /// The size class in the study's allocator of most objects.
     pub study_class: usize,
-    /// … and for how many it would take how much.
+    /// The number of objects in each size class of the study's allocator.
     pub study_classes: BTreeMap<usize, usize>,
-    /// The bytes that a search reads.
+    /// The mean bytes of an object that a search reads.
     pub hot_bytes: f64,
-    /// The share of objects with such bytes in two lines.
+    /// The share of objects whose hot bytes lie in two lines.
     pub straddle_share: f64,
-    /// Lines that a visit reads, and those it needs: of links the one that it follows.
+    /// The lines that a visit reads, and those that it needs: of the lines of links, only the one
+    /// with the link that it follows.
     pub lines_per_visit: f64,
     pub lines_needed: f64,
-    /// The share of the sets of each cache that they map to.
+    /// The share of the sets of the last level and of the other caches that the objects' lines map
+    /// to.
     pub set_coverage: f64,
     pub set_coverage_l1: f64,
     pub set_coverage_l2: f64,
-    /// The share of the last level's that as many lines anywhere would.
+    /// The share of the last level's sets that as many lines at random addresses would reach.
     pub set_coverage_expected: f64,
-    /// The share of the last level's by where the lines are in memory, if the system tells.
+    /// The share of the last level's sets by physical addresses, if the system reports them.
     pub set_coverage_physical: Option<f64>,
-    /// Pages with objects that are not in memory, if the system tells.
+    /// The number of pages with objects that are not in memory, if the system reports it.
     pub pages_absent: Option<usize>,
-    /// The share of huge pages in the mappings where the objects lie, if the system tells.
+    /// The share of huge pages in the mappings where the objects lie, if the system reports it.
     pub huge_page_share: Option<f64>,
-    /// Of the lines that are fetched beside those read, the share that holds something to read.
+    /// The share of the lines fetched beside those read that hold bytes to read.
     pub neighbour_useful_share: f64,
-    /// What lines read, their neighbours and pages hold, in shares of their bytes.
+    /// The content of the lines read, of the lines beside them and of their pages, as shares of the
+    /// bytes.
     pub in_lines: BTreeMap<String, f64>,
     pub in_neighbours: BTreeMap<String, f64>,
     pub in_pages: BTreeMap<String, f64>,
-    /// Bytes between an object and the next of the kind, and how often; the sixteen most frequent.
+    /// The distances in bytes from an object to the next of the kind, with their counts: the
+    /// sixteen most frequent.
     pub stride_histogram: BTreeMap<usize, usize>,
-    /// At which byte of a line objects start, and how many.
+    /// The offsets in a line at which objects start, with their counts.
     pub offsets: BTreeMap<usize, usize>,
     pub pages_4k: usize,
     pub regions_2m: usize,
@@ -165,11 +172,11 @@ pub struct Kind {
     pub page_run: f64,
 }
 
-/// The strides that are told.
+/// The number of strides in a report.
 const STRIDES: usize = 16;
 
 impl Kind {
-    /// What addresses say of the objects of a kind, if there are any.
+    /// The facts that follow from the addresses of the objects of a kind. `None` if there are none.
     pub fn of(number: usize, name: &str, survey: &Survey<'_>, machine: &Machine) -> Option<Self> {
         let facts = survey.facts(number)?;
         let coverage = |level| survey.coverage(number, &machine.sets(level));
@@ -227,11 +234,11 @@ impl Kind {
     }
 }
 
-/// The shares of kinds that are told.
+/// The number of kinds with a share in a report.
 const SHARES: usize = 16;
 
-/// The largest shares by kind, with what searches read under `(searched)`, other kinds under `(others)`
-/// and the rest under `(nothing)`.
+/// The largest shares by kind. The share that searches read is under `(searched)`, the other kinds
+/// are under `(others)`, and the rest is under `(nothing)`.
 fn shares(shares: &Shares) -> BTreeMap<String, f64> {
     let mut of: Vec<&(String, f64)> = shares.kinds.iter().collect();
     if of.is_empty() {
@@ -253,30 +260,30 @@ fn shares(shares: &Shares) -> BTreeMap<String, f64> {
 pub const SEARCHED: &str = "(searched)";
 /// The key of the share that belongs to no object of the census.
 pub const NOTHING: &str = "(nothing)";
-/// The key of the share of the kinds that are not told.
+/// The key of the share of the kinds that the report does not list.
 pub const OTHERS: &str = "(others)";
 
-/// What a radix tree saves against one with a node for each digit of each key.
+/// The nodes that a radix tree saves, compared to one with a node for each digit of each key.
 #[derive(Debug, Serialize)]
 pub struct Compressed {
     /// The digits of a key, and the nodes that a lookup of it passes, on average.
     pub digits: f64,
     pub nodes_passed: f64,
-    /// Above nodes that are more than one digit below the next.
+    /// The nodes saved above nodes that are more than one digit below the next node.
     pub by_paths: Saved,
-    /// Below leaves that hang above the last digit of their keys.
+    /// The nodes saved below leaves that hang above the last digit of their keys.
     pub by_leaves: Saved,
 }
 
-/// Nodes that are left out.
+/// Nodes that a radix tree saves.
 #[derive(Debug, Serialize)]
 pub struct Saved {
-    /// Above, or below, so many nodes, or leaves.
+    /// The number of nodes or leaves at which they are saved.
     pub objects: usize,
     pub nodes: usize,
-    /// What they would take if all were as small as nodes can be.
+    /// The bytes that they would take if all were as small as nodes can be.
     pub bytes: usize,
-    /// How many of them a lookup would pass, on average.
+    /// The mean number of them that a lookup would pass.
     pub passed: f64,
 }
 
@@ -296,7 +303,8 @@ impl Compressed {
     }
 }
 
-/// Where lookups end, as seen from the object before: shares of the objects they come from.
+/// The places of the objects in which lookups end, as shares of the objects from which lookups
+/// reach them.
 #[derive(Debug, Serialize)]
 pub struct Collocated {
     pub parents: usize,
@@ -317,7 +325,7 @@ impl Collocated {
     }
 }
 
-/// What the model says of a lookup, on average.
+/// The model's figures for a lookup, on average.
 #[derive(Clone, Debug, Serialize)]
 pub struct ModelRow {
     pub machine: &'static str,
@@ -329,7 +337,7 @@ pub struct ModelRow {
     pub lookups: u64,
     pub visits: f64,
     pub reads_per_visit: f64,
-    /// On average over the objects that lookups pass.
+    /// The lines of an object, on average over the objects that lookups pass.
     pub lines_per_visit: f64,
     pub lines_needed: f64,
     pub lines: f64,
@@ -340,7 +348,7 @@ pub struct ModelRow {
     pub prefetched_used: f64,
     pub tlb_misses: f64,
     pub page_walks: f64,
-    /// Until every read has come, one object after the other.
+    /// The cycles until all reads have arrived, one object after the other.
     pub cycles: f64,
     /// Lines read from memory, by kind.
     pub memory_reads: BTreeMap<&'static str, f64>,
@@ -388,10 +396,10 @@ pub struct FindingRow {
     #[serde(serialize_with = "as_sentence")]
     pub evidence: Evidence,
     pub remedy: String,
-    /// The share of the model's cycles per lookup that the remedy would save; nothing where lookups do not
-    /// show it.
+    /// The share of the model's cycles per lookup that the remedy would save; null if lookups do
+    /// not show it.
     pub predicted_gain: Option<f64>,
-    /// Whether that is a hundredth at least, or not known.
+    /// Whether the gain is at least a hundredth, or not known.
     pub pays: bool,
 }
 
@@ -400,7 +408,7 @@ fn as_sentence<S: Serializer>(evidence: &Evidence, to: S) -> Result<S::Ok, S::Er
     to.collect_str(evidence)
 }
 
-/// From which share of the cycles on a remedy pays.
+/// The least share of the cycles that makes a remedy pay.
 const PAYS: f64 = 0.01;
 
 impl FindingRow {
@@ -416,7 +424,7 @@ impl FindingRow {
     }
 }
 
-/// A remedy as flags of this command and types of the library.
+/// A remedy, as flags of this command and types of the library.
 pub fn remedy(remedy: &Remedy, setup: &Setup) -> String {
     let pages = match setup.place {
         Place::Shared | Place::Allocator(_) => "4k".into(),
@@ -445,24 +453,24 @@ pub fn remedy(remedy: &Remedy, setup: &Setup) -> String {
 /// The variant whose leaves share a line with their parents.
 pub const COLLOCATED: &str = "collocated";
 
-/// What came of a remedy.
+/// The outcome of a remedy.
 #[derive(Debug, Serialize)]
 pub struct Fix {
-    /// The findings it is the remedy of.
+    /// The findings that have the remedy.
     pub findings: Vec<&'static str>,
     pub remedy: String,
-    /// The largest gain predicted for them.
+    /// The largest gain that is predicted for these findings.
     pub predicted_gain: Option<f64>,
-    /// The gain the model sees in the index as it was built again.
+    /// The gain in the model of the index, which was built again with the remedy.
     pub model_gain: f64,
     /// The gain in time per lookup, with its interval, from pairs of runs in turns.
     pub seen_gain: f64,
     pub seen_low: f64,
     pub seen_high: f64,
     pub pairs: usize,
-    /// With `--counters`, what was counted per lookup before and after.
+    /// With `--counters`, the events per lookup before and after.
     pub counters_before: Option<PerOp>,
     pub counters_after: Option<PerOp>,
-    /// Findings that are still there.
+    /// The findings that remain with the remedy.
     pub left: Vec<&'static str>,
 }

@@ -1,4 +1,4 @@
-//! `silvics list --layout`: what each build allocates, from the one description in its code.
+//! `silvics list --layout`: the objects that each build allocates, as its code describes them.
 
 use crate::catalogue::{self, Entry, Variant};
 use crate::flags::args::Format;

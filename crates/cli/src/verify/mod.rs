@@ -1,4 +1,5 @@
-//! `silvics verify`: records histories of our indexes and checks them, or checks one of a file.
+//! `silvics verify`: records histories of our indexes and checks them, or checks a history in a
+//! file.
 
 mod plan;
 mod report;
@@ -26,12 +27,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Something is not linearizable.
+/// The exit code if something is not linearizable.
 const WRONG: u8 = 1;
-/// Nothing is known: a check was given up.
+/// The exit code if a check was given up, so that nothing is known.
 const UNDECIDED: u8 = 3;
 
-/// Runs the verb; its exit code.
+/// Runs the verb and returns its exit code.
 pub fn verify(args: &VerifyArgs) -> Result<u8, Error> {
     match &args.check {
         Some(path) => check(path, args),
@@ -78,7 +79,7 @@ fn record(args: &VerifyArgs) -> Result<u8, Error> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut report = Report::new(&plan, &clock, Machine::this(cores));
     let progress = Progress::new(plan.targets.len());
-    // The last history, or the wrong one, and what makes the wrong one again.
+    // The last history, or the wrong one, and the schedule that makes the wrong one again.
     let (mut last, mut again) = (None, None);
     for target in &plan.targets {
         progress.doing(format!("{} {}", target.index, target.place.name()));
@@ -100,7 +101,8 @@ fn record(args: &VerifyArgs) -> Result<u8, Error> {
     drop(progress);
     report.sum(interrupt::pending());
     report.print(plan.format)?;
-    // What was found is told by now, and counts for more than a file that cannot be written.
+    // The findings have been printed by now. They count for more than a file that cannot be
+    // written.
     let written = write_files(history.as_ref(), last.as_ref(), schedule.as_ref(), again.as_ref());
     match (report.violations > 0, written) {
         (true, Err(error)) => progress::note(&error.to_string()),
@@ -115,7 +117,7 @@ fn record(args: &VerifyArgs) -> Result<u8, Error> {
     })
 }
 
-/// Writes the history and the schedule that were asked for, if there are such.
+/// Writes the requested history and schedule, if there are any.
 fn write_files(
     history: Option<&File>,
     last: Option<&(&Target, History)>,
@@ -142,10 +144,11 @@ fn write_files(
     Ok(())
 }
 
-/// Histories take some milliseconds: if none has ended for so long, some call never returns.
+/// The time after which a call is taken to never return. A history takes some milliseconds.
 const STUCK: Duration = Duration::from_secs(15);
 
-/// Records on a thread of its own, and gives up if that gets stuck. Its threads then stay behind.
+/// Records on a thread of its own, and gives up if that thread gets stuck. Stuck threads are left
+/// behind.
 fn watch(
     verify: Verify,
     plan: verify::Plan,

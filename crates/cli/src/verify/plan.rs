@@ -1,4 +1,4 @@
-//! What is to be recorded: the command line, or a schedule file, checked.
+//! The configuration of a recording: the command line, or a schedule file, checked.
 
 use crate::catalogue::Verify;
 use crate::catalogue::select::{self, Canary, Chosen};
@@ -21,11 +21,11 @@ pub struct Target {
     pub place: Place,
     pub key_type: KeyType,
     pub verify: Verify,
-    /// The mistake to be planted in it.
+    /// The mistake that is planted in the index.
     pub canary: Option<Canary>,
 }
 
-/// What to record.
+/// The histories to record.
 pub struct Plan {
     pub targets: Vec<Target>,
     pub mix: Mix,
@@ -37,7 +37,7 @@ pub struct Plan {
     pub format: Format,
 }
 
-/// What makes a history again.
+/// The facts that make a history again.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
@@ -122,7 +122,7 @@ impl Plan {
         })
     }
 
-    /// What the recorder needs to know for one target.
+    /// The recorder's plan for one target.
     pub fn recorded(&self, target: &Target) -> verify::Plan {
         let percent = |op| u32::from(self.mix.percent(op));
         verify::Plan {
@@ -140,7 +140,7 @@ impl Plan {
         }
     }
 
-    /// What makes history `number` of a target again.
+    /// The schedule that makes history `number` of a target again.
     pub fn schedule(&self, target: &Target, number: u64) -> Schedule {
         Schedule {
             index: target.index.clone(),
@@ -155,7 +155,7 @@ impl Plan {
     }
 }
 
-/// Of what is named, our indexes: others do not tell enough of their answers.
+/// The named indexes that are ours. Peers do not report enough about their answers to be checked.
 fn ours(text: &str) -> Result<Vec<Chosen>, Error> {
     let chosen = select::resolve(text, None)?;
     if let Some(peer) = chosen.iter().find(|chosen| chosen.named && chosen.entry.is_peer()) {
@@ -208,7 +208,7 @@ fn targets(
     Ok(targets)
 }
 
-/// Refuses flags that say what to record beside one that says it all.
+/// Refuses flags that say what to record beside a flag with a file that says all of it.
 pub fn alone(flag: &'static str, args: &VerifyArgs) -> Result<(), Error> {
     let others = [
         ("--index", args.index.is_some()),

@@ -1,4 +1,4 @@
-//! What comes out of `silvics verify`.
+//! The result of `silvics verify`.
 
 use super::plan::{Plan, Target};
 use crate::flags::args::Format;
@@ -16,17 +16,17 @@ use std::time::Duration;
 #[derive(Debug, Serialize)]
 pub struct Report {
     machine: Machine,
-    /// Where stamps come from: `tsc`, or a shared `counter`.
+    /// The source of time stamps: `tsc`, or a shared `counter`.
     clock: &'static str,
     mix: String,
     threads: Vec<usize>,
     seed: u64,
     seconds: f64,
-    /// Calls recorded and found linearizable.
+    /// The calls that were recorded and found linearizable.
     operations: u64,
     histories: u64,
     pub violations: usize,
-    /// Keys whose check was given up; their calls are not among the operations.
+    /// The keys whose check was given up. Their calls are not among the operations.
     pub undecided: u64,
     #[serde(rename = "by_index")]
     pub rows: Vec<Row>,
@@ -53,13 +53,13 @@ pub struct Row {
 /// A wrong history.
 #[derive(Debug, Serialize)]
 struct WrongHistory {
-    /// Its number.
+    /// The number of the history.
     history: u64,
-    /// How many threads it had.
+    /// The number of its threads.
     threads: usize,
-    /// What is wrong, as a table prints it.
+    /// The error, as a table prints it.
     text: String,
-    /// Its calls, if what is wrong is a history.
+    /// Its calls, if the error is a history that is not linearizable.
     #[serde(flatten)]
     calls: Option<Calls>,
 }
@@ -219,7 +219,7 @@ impl Report {
 pub struct Checked {
     operations: usize,
     verdict: &'static str,
-    /// What is wrong or was given up, as text.
+    /// The error, or the check that was given up, as text.
     reason: Option<String>,
     #[serde(flatten)]
     calls: Option<Calls>,

@@ -5,7 +5,7 @@ use crate::flags::error::Error;
 use crate::output::File;
 use std::path::PathBuf;
 
-/// The files that were asked for.
+/// The files that were requested.
 #[derive(Clone, Debug, Default)]
 pub struct Files {
     pub(super) svg: Option<File>,
@@ -13,7 +13,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// Reads `--svg` and `--html`; fails at once if one could not be written at the end.
+    /// Reads `--svg` and `--html`. Fails at once if one of the files could not be written at the
+    /// end.
     pub fn new(args: &InspectArgs) -> Result<Self, Error> {
         let file = |flag, path: &Option<PathBuf>| {
             path.as_deref().map(|path| File::new(flag, path)).transpose()

@@ -6,23 +6,23 @@ use super::Whose;
 use super::svg::{Canvas, KIND_COLOURS};
 use std::collections::HashMap;
 
-/// What there is to say of kinds beside a picture.
+/// The legend of kinds beside a picture.
 pub struct Legend<'a> {
-    /// What they are called.
+    /// The names of the kinds.
     pub names: Names<'a>,
-    /// Whose they are.
+    /// The owner of the objects.
     pub whose: Whose,
-    /// By name, in the order of colours.
+    /// The kinds, in the order of their colours.
     kinds: HashMap<&'a str, (usize, &'a Kind)>,
 }
 
-/// The colour of all kinds that have none of their own.
+/// The colour of all kinds without a colour of their own.
 const OTHERS: usize = KIND_COLOURS - 1;
-/// So many of them are named.
+/// The most such kinds that are named.
 const NAMED: usize = 8;
 
 impl<'a> Legend<'a> {
-    /// Of the kinds of a report; those of `first` have colours of their own before others.
+    /// The legend of a report's kinds. The kinds of `first` get colours of their own before others.
     pub fn new(report: &'a Report, first: &[&'a Kind], whose: Whose) -> Self {
         let mut kinds: Vec<&Kind> = report.kinds.iter().collect();
         kinds.sort_by_key(|kind| !first.iter().any(|first| first.name == kind.name));
@@ -39,7 +39,7 @@ impl<'a> Legend<'a> {
         self.kinds.get(kind).map_or(OTHERS, |(number, _)| (*number).min(OTHERS))
     }
 
-    /// Entries of the kinds with these names: one each, and one for all that share a colour.
+    /// Draws entries of the kinds with these names: one for each colour.
     pub fn draw(&self, canvas: &mut Canvas, names: &[&str]) {
         let mut kinds: Vec<(usize, &Kind)> =
             names.iter().filter_map(|name| self.kinds.get(name)).copied().collect();
@@ -61,7 +61,7 @@ impl<'a> Legend<'a> {
     }
 }
 
-/// An entry with samples of what is seen of these kinds.
+/// Draws an entry with samples of these kinds as the picture shows them.
 fn entry(canvas: &mut Canvas, colour: usize, kinds: &[&Kind], text: &str) {
     let unread = kinds.iter().any(|kind| kind.hot_bytes < kind.bytes);
     let read = kinds.iter().any(|kind| kind.hot_bytes > 0.0);
@@ -71,7 +71,7 @@ fn entry(canvas: &mut Canvas, colour: usize, kinds: &[&Kind], text: &str) {
     canvas.entry(&samples, text);
 }
 
-/// Its size, and which parts searches read.
+/// The size of a kind's objects, and the parts that searches read.
 fn what(kind: &Kind, whose: Whose) -> String {
     let mean = if kind.bytes_min < kind.bytes_max { " on average" } else { "" };
     let bytes = format!("{:.0} bytes{mean}", kind.bytes);

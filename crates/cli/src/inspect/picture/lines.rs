@@ -9,15 +9,15 @@ use silvics_layout::Paths;
 use silvics_layout::views::{Pair, Window};
 use std::cmp::Ordering;
 
-/// The height of a pair, and what is between it and the next.
+/// The height of a pair, and the distance to the next.
 const ROW: f64 = 14.0;
 const BETWEEN: f64 = 3.0;
-/// The height of the mark of what lies in two lines.
+/// The height of the mark of an object in two lines.
 const MARK: f64 = 3.0;
-/// Half of what is between objects.
+/// Half of the distance between objects.
 const APART: f64 = 0.75;
 
-/// Draws memory around objects of a kind; `names` are those of the census's kinds.
+/// Draws the memory around objects of a kind. `names` are the names of the census's kinds.
 pub fn draw(
     kind: &Kind,
     window: &Window,
@@ -55,12 +55,12 @@ pub fn draw(
     canvas.finish(title(kind, &legend.names, window.pairs.len()))
 }
 
-/// Where a byte of a pair of so many bytes is.
+/// The horizontal position of a byte of a pair with this many bytes.
 fn x(byte: usize, pair: usize) -> f64 {
     LEFT + byte as f64 * SPAN / pair as f64
 }
 
-/// At which byte of a pair what is below lies.
+/// Labels the bytes of a pair above the first one.
 fn axis(canvas: &mut Canvas, pair: usize) {
     canvas.y = 32.0;
     canvas.text("a soft", [LEFT - 8.0, 12.0], "address");
@@ -82,7 +82,8 @@ fn draw_pair(canvas: &mut Canvas, pair: &Pair, bytes: usize, names: &[&str], leg
     canvas.rect("none", [LEFT, y], [SPAN, ROW]);
     for part in &pair.parts {
         let colour = legend.colour(names[part.kind]);
-        // Objects side by side stay apart; those that go on in another pair reach its border.
+        // A gap separates adjacent objects. An object that continues in another pair reaches the
+        // border of its pair.
         let start = x(part.bytes.start, bytes) + if part.begins { APART } else { 0.0 };
         let end = x(part.bytes.end, bytes) - if part.ends { APART } else { 0.0 };
         canvas.rect(format!("k{colour}"), [start, y], [end - start, ROW]);
@@ -97,11 +98,11 @@ fn draw_pair(canvas: &mut Canvas, pair: &Pair, bytes: usize, names: &[&str], leg
     canvas.y += ROW + BETWEEN;
 }
 
-/// A line from one object to another, over the ends of rows where they lie in different pairs.
+/// Draws a line from one object to another, along the ends of rows if they lie in different pairs.
 fn draw_step(canvas: &mut Canvas, rows: &[(usize, f64)], pair: usize, parent: usize, end: usize) {
     let place = |object: usize| {
         let row = rows.iter().find(|(address, _)| *address == object / pair * pair)?;
-        // Their first words: searches read them, if anything.
+        // The line joins their first words, which searches read if they read any.
         Some([x(object % pair, pair) + 12.0, row.1 + ROW / 2.0])
     };
     let (Some(from), Some(to)) = (place(parent), place(end)) else { return };

@@ -2,14 +2,14 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `svg` | text of XML, and how pictures are put together |
+//! | `svg` | elements of XML, and the assembly of pictures |
 //! | `legend` | kinds, with their colours |
 //! | `lines`, `sets`, `pages` | the three pictures |
 //! | `html` | the page |
-//! | `files` | the files that are asked for |
+//! | `files` | the files that are requested |
 //!
-//! Figures in titles are those of the report; what the pictures themselves show is computed by
-//! [`silvics_layout::views`].
+//! Figures in titles come from the report. [`silvics_layout::views`] computes the content of the
+//! pictures.
 
 pub mod files;
 mod html;
@@ -29,7 +29,7 @@ use legend::Legend;
 use silvics_layout::{Census, Machine, NodeLayout, Paths};
 use svg::Picture;
 
-/// Draws the objects of a census, which the report is about, and writes what was asked for.
+/// Draws the objects of a census, which the report is about, and writes the requested files.
 pub fn write(
     files: &Files,
     report: &Report,
@@ -51,12 +51,12 @@ pub fn write(
     Ok(())
 }
 
-/// Whose objects are drawn.
+/// The owner of the objects that are drawn.
 #[derive(Clone, Copy)]
 pub enum Whose {
-    /// An index's, of these layouts; other kinds are of the program around it.
+    /// An index with these layouts. Other kinds belong to the program around it.
     Index(&'static [NodeLayout]),
-    /// All are of a program that was traced.
+    /// A program that was traced, which owns all kinds.
     Program,
 }
 
@@ -69,7 +69,7 @@ impl Whose {
         }
     }
 
-    /// What such objects are called.
+    /// The name of such objects.
     const fn objects(self) -> &'static str {
         match self {
             Self::Index(_) => "objects of the index",
@@ -77,7 +77,7 @@ impl Whose {
         }
     }
 
-    /// What memory without an object is.
+    /// The meaning of memory without an object.
     const fn none(self) -> &'static str {
         match self {
             Self::Index(_) => {
@@ -88,20 +88,20 @@ impl Whose {
     }
 }
 
-/// What is drawn.
+/// The pictures of a report.
 #[derive(Default)]
 pub struct Pictures {
-    /// Of each kind that searches read, lines …
+    /// The lines of each kind that searches read.
     lines: Vec<Picture>,
-    /// … and sets.
+    /// The sets of each kind that searches read.
     sets: Vec<Picture>,
-    /// Of all.
+    /// The pages of all kinds.
     pages: Option<Picture>,
 }
 
-/// Kinds that have pictures of their own, at most: those of which searches read the most.
+/// The most kinds with pictures of their own: those of which searches read the most bytes.
 const KINDS: usize = 3;
-/// Pairs of lines in a picture.
+/// The number of pairs of lines in a picture.
 const PAIRS: usize = 32;
 
 impl Pictures {
@@ -135,7 +135,7 @@ impl Pictures {
         pictures
     }
 
-    /// All, in the order of the questions that they answer.
+    /// All pictures, in the order of the questions that they answer.
     fn all(&self) -> Vec<&Picture> {
         self.lines.iter().chain(&self.sets).chain(&self.pages).collect()
     }

@@ -16,7 +16,7 @@ const LABEL: f64 = 12.0;
 /// The region of a huge page.
 const REGION: usize = HUGE_PAGE;
 
-/// Draws a map, if there is anything on it.
+/// Draws a map. `None` if it is empty.
 pub fn draw(map: &PageMap, whose: Whose) -> Option<Picture> {
     let first = map.rows.first()?;
     let mut canvas = Canvas::new();

@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// The least that labels are apart.
 const LABEL: f64 = 12.0;
 
-/// Draws where lines read of objects of a kind go.
+/// Draws the sets that the lines read of a kind's objects map to.
 pub fn draw(kind: &Kind, names: &Names, census: &mut Census, machine: &Machine) -> Picture {
     let mut canvas = Canvas::new();
     let levels = [
@@ -58,7 +58,7 @@ fn draw_level(canvas: &mut Canvas, name: &str, sets: &Sets, coverage: f64, map: 
     draw_cells(canvas, sets, map, most);
 }
 
-/// Of what share of the most a number is; 0 for none at all.
+/// The level of colour for a number, as a share of the largest. 0 is for none.
 pub fn level(number: f64, most: f64) -> usize {
     if number > 0.0 { (number / most * SHARE_COLOURS as f64).ceil().max(1.0) as usize } else { 0 }
 }

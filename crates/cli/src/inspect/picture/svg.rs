@@ -1,29 +1,30 @@
-//! Text of XML, and how pictures are put together.
+//! Elements of XML, and the assembly of pictures.
 //!
-//! Written by hand: the pictures are rectangles, paths and text, and colours come from a style sheet, so
-//! that they follow the reader's scheme.
+//! XML is written without a library. The pictures are rectangles, paths and text, and their colours
+//! come from a style sheet that follows the reader's colour scheme.
 
 use std::fmt::{Display, Write};
 
-/// The width of every picture; its height follows from what it shows.
+/// The width of every picture. The height depends on the content.
 pub const WIDTH: f64 = 576.0;
-/// Where the shown memory begins and how wide it is: 3.5 for each byte of two lines.
+/// The left margin of the memory shown. Its width is 3.5 for each byte of two lines.
 pub const LEFT: f64 = 104.0;
 /// See [`LEFT`].
 pub const SPAN: f64 = 448.0;
-/// From one line of text to the next.
+/// The distance from one line of text to the next.
 pub const TEXT: f64 = 16.0;
 
-/// Colours: `kN` are objects of the Nth kind, `rN` what searches read of them, `hN` are shares.
+/// The style sheet. Class `kN` colours objects of the Nth kind, `rN` the bytes of them that
+/// searches read, and `hN` shares.
 pub const STYLE: &str = include_str!("style.css");
-/// How many colours there are for kinds; the last one is for all others.
+/// The number of colours for kinds. The last one is for all other kinds.
 pub const KIND_COLOURS: usize = 8;
-/// The strongest colour of shares, from 1 on; 0 is for nothing.
+/// The number of colours of shares, of which the last is the strongest. 0 is for nothing.
 pub const SHARE_COLOURS: usize = 8;
 
 /// A picture.
 pub struct Picture {
-    /// What is seen, in one sentence with its figures.
+    /// The title: one sentence with the figures of the picture.
     pub title: String,
     /// The elements.
     body: String,
@@ -33,7 +34,7 @@ pub struct Picture {
 /// A picture in the making.
 pub struct Canvas {
     body: String,
-    /// Where what comes next begins.
+    /// The vertical position of the next element.
     pub y: f64,
 }
 
@@ -46,7 +47,7 @@ pub fn escape(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            // XML has no way to write other control characters, nor these two.
+            // XML cannot represent other control characters, nor these two.
             '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
             c if c.is_control() && !matches!(c, '\n' | '\t') => escaped.push('\u{fffd}'),
             c => escaped.push(c),
@@ -55,7 +56,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Lines of at most so many characters, if no word is longer.
+/// Breaks text into lines of at most this many characters, unless a word is longer.
 fn wrap(text: &str, most: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -73,7 +74,7 @@ fn wrap(text: &str, most: usize) -> Vec<String> {
 }
 
 impl Canvas {
-    /// An empty one.
+    /// An empty canvas.
     pub const fn new() -> Self {
         Self { body: String::new(), y: 0.0 }
     }
@@ -87,7 +88,7 @@ impl Canvas {
         );
     }
 
-    /// Many rectangles of one size and class; none if there are no places.
+    /// Draws rectangles of one size and class at the given places.
     pub fn cells(&mut self, class: impl Display, places: &[[f64; 2]], [width, height]: [f64; 2]) {
         if places.is_empty() {
             return;
@@ -112,7 +113,7 @@ impl Canvas {
 
     /// A paragraph from the margin `x` on, whose lines follow each other.
     pub fn paragraph(&mut self, class: &str, x: f64, text: &str) {
-        // On average a character of the style is as wide.
+        // The mean width of a character in this style.
         let wide = if class.contains("title") { 7.8 } else { 6.5 };
         for line in wrap(text, ((WIDTH - x) / wide) as usize) {
             self.y += TEXT;
@@ -120,7 +121,7 @@ impl Canvas {
         }
     }
 
-    /// An entry of a legend: samples side by side, and what they stand for.
+    /// Draws an entry of a legend: samples side by side, and their meaning.
     pub fn entry(&mut self, samples: &[&str], text: &str) {
         for (at, class) in samples.iter().enumerate() {
             self.rect(class, [at as f64 * 14.0 + 0.5, self.y + 2.5], [13.0, 11.0]);
@@ -128,7 +129,7 @@ impl Canvas {
         self.paragraph("t", samples.len() as f64 * 14.0 + 6.0, text);
     }
 
-    /// The colours of shares from that one on as a scale, with what its ends stand for.
+    /// Draws the colours of shares from `first` on as a scale, with the meaning of its ends.
     pub fn scale(&mut self, first: usize, least: &str, most: &str) {
         self.y += TEXT;
         let x = |level: usize| LEFT + 64.0 + level as f64 * 28.0;
@@ -146,7 +147,7 @@ impl Canvas {
 }
 
 impl Picture {
-    /// As an element of a page.
+    /// The picture as an element of a page.
     pub fn inline(&self) -> String {
         format!(
             "<svg class=\"picture\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {}\" \
@@ -158,7 +159,7 @@ impl Picture {
     }
 }
 
-/// Pictures one below the other with their titles, as a file.
+/// A file with pictures below one another, with their titles.
 pub fn file(heading: &str, pictures: &[&Picture]) -> String {
     const MARGIN: f64 = 16.0;
     let mut canvas = Canvas::new();
@@ -188,7 +189,7 @@ pub fn file(heading: &str, pictures: &[&Picture]) -> String {
     )
 }
 
-/// Instead of pictures, where there are none.
+/// The text of a file without pictures.
 pub const NOTHING: &str = "There are no objects to draw.";
 
 /// An address as hexadecimal digits in groups of four.

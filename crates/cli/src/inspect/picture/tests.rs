@@ -13,7 +13,7 @@ static OBJECTS: [NodeLayout; 1] = [NodeLayout {
 }];
 const START: usize = 1 << 32;
 
-/// What a report might say of a kind.
+/// A kind as a report might describe it.
 fn kind(name: &str, hot_bytes: f64) -> Kind {
     Kind {
         name: name.into(),
@@ -184,7 +184,7 @@ fn what_lies_across_lines_is_marked_and_gaps_are_told() {
 fn those_that_are_drawn_have_colours_of_their_own_and_others_share_one() {
     let names: Vec<String> = (0..40).map(|number| format!("kind{number}")).collect();
     let mut kinds: Vec<Kind> = names.iter().map(|name| kind(name, 0.0)).collect();
-    // Of which objects a part or all is read: far behind in the report.
+    // These objects, of which a search reads a part or all, come late in the report.
     (kinds[20].hot_bytes, kinds[30].hot_bytes) = (24.0, 64.0);
     let report = report(kinds);
     let drawn = [&report.kinds[30], &report.kinds[20]];
