@@ -2,10 +2,10 @@
 //!
 //! ```
 //! use silvics_testkit::counting::{self, Counting};
-//! |
+//!
 //! #[global_allocator]
 //! static ALLOCATOR: Counting = Counting;
-//! |
+//!
 //! let before = (counting::allocations(), counting::live_bytes());
 //! let kept = vec![0u8; 1000];
 //! assert_eq!(counting::allocations(), before.0 + 1);

@@ -8,7 +8,7 @@
 //! ```
 //! use silvics::{AllocError, NatarajanTree, Options, OrderedIndex};
 //! use silvics_testkit::faulty::{self, Faulty, Ledger, Plan};
-//! |
+//!
 //! let (tree, ledger) =
 //!     Ledger::record(|| NatarajanTree::<Faulty>::with_options(&Options::default()));
 //! let tree = tree?;

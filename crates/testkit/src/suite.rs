@@ -87,7 +87,7 @@ pub mod compiled {
 ///
 /// ```
 /// use silvics_testkit::index_suite;
-/// |
+///
 /// index_suite!(skiplist_u64_pooled, silvics::SkipList<u64, silvics::Pooled>, scans);
 /// index_suite!(edge_ext_lf_shared, silvics::NatarajanTree<silvics::Shared>);
 /// # fn main() {} // nothing runs here: the tests belong to a test binary
