@@ -1,12 +1,12 @@
-//! What the removers of the tree of Arbel and Attiya wait for.
+//! The waits of removers in the tree of Arbel and Attiya.
 
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::citrus::build::Build;
 use silvics::{Check, CitrusTree, Lookup, Options, OrderedIndex, Pooled, Shared};
 use std::sync::Barrier;
 
-/// Threads that hold one guard each throughout, and under it insert and remove nodes with two
-/// children, so that they wait for each other's descents and never for a guard.
+/// Each thread holds one guard throughout. Under it the thread inserts and removes nodes with two
+/// children, so that removers wait for each other's descents, and never for a guard.
 fn removers_whose_callers_hold_guards<B: Build>() {
     const THREADS: u64 = 2;
     const ROUNDS: u64 = 400;
@@ -18,7 +18,7 @@ fn removers_whose_callers_hold_guards<B: Build>() {
             let (tree, start, end) = (&tree, &start, &end);
             scope.spawn(move || {
                 let guard = tree.domain().pin();
-                // From the middle of each part down: all but the leaves have two children.
+                // From the middle of each part down: every node but the leaves has two children.
                 let keys = (1..=KEYS).map(|n| {
                     let level = n.ilog2();
                     let at = ((2 * (n - (1 << level)) + 1) << 4) >> level;
@@ -29,7 +29,7 @@ fn removers_whose_callers_hold_guards<B: Build>() {
                     for key in keys.clone() {
                         assert_eq!(tree.insert(key, round, &guard), Ok(None));
                     }
-                    // The upper ones first: those are replaced by copies.
+                    // Removes the upper nodes first: copies replace them.
                     for key in keys.clone() {
                         assert_eq!(tree.get(key, &guard), Some(round));
                         assert_eq!(tree.remove(key, &guard), Ok(Some(round)));
@@ -49,8 +49,8 @@ fn removers_wait_for_no_guard() {
     removers_whose_callers_hold_guards::<Baseline>();
 }
 
-/// A remover waits for the descents of other threads while its own thread, and others, hold guards
-/// of the same domain that are older than anything it does.
+/// A remover waits for the descents of other threads, while its own thread and others hold guards
+/// of its domain that are older than all its work.
 #[test]
 fn a_guard_that_is_never_dropped_holds_up_nobody() {
     let tree: CitrusTree = CitrusTree::with_options(&Options::default()).unwrap();
@@ -68,13 +68,13 @@ fn a_guard_that_is_never_dropped_holds_up_nobody() {
     assert_eq!(tree.get(5, &kept), Some(5));
 }
 
-/// The lines of the threads count in `bytes`, and come back.
+/// The lines of the threads count in `bytes`, and are returned.
 #[test]
 fn the_lines_of_descents_are_in_the_account() {
     let lines = silvics_sync::rcu::PREPARED as usize * size_of::<silvics_sync::CachePadded<u64>>();
     let tree: CitrusTree<Shared> = CitrusTree::with_options(&Options::default()).unwrap();
     assert!(tree.bytes() >= lines, "{} bytes", tree.bytes());
-    // Without room for lines the tree works all the same, if it has room for its nodes.
+    // A tree without room for lines still works, if it has room for its nodes.
     let room = |bytes| Options { memory_limit: Some(bytes), ..Options::default() };
     let small: CitrusTree<Shared> = CitrusTree::with_options(&room(600)).unwrap();
     let view = small.pin();

@@ -1,5 +1,5 @@
-//! Regression tests with a process of their own, and one at a time: other tests would map the same
-//! addresses again.
+//! Regression tests that need a process of their own and run one at a time: other tests would map
+//! the same addresses again.
 
 use silvics::art::hot::{Policy, Sampling};
 use silvics::{ArtTree, BronsonTree, Domain, Lookup, NatarajanTree, Options, OrderedIndex};
@@ -16,7 +16,7 @@ fn regions(index: &impl OrderedIndex) -> Vec<Region> {
     index.pool_stats().into_iter().flat_map(|pool| pool.regions).collect()
 }
 
-/// Whether the first page of any is mapped.
+/// Whether the first page of any region is mapped.
 fn mapped(regions: &[Region]) -> bool {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let ranges: Vec<_> = maps
@@ -30,9 +30,9 @@ fn mapped(regions: &[Region]) -> bool {
     regions.iter().any(|region| ranges.iter().any(|r| r.contains(&region.start.addr().get())))
 }
 
-/// Symptom: a dropped index kept all its memory if some of it had been retired. Cause: the last
-/// sealed batch, which holds the pool, sat in a collector that nobody would pin again. Prevented
-/// by: dropping an index flushes its domain.
+/// Symptom: a dropped index kept all its memory if some of its objects had been retired. Cause: the
+/// last sealed batch, which holds the pool, sat in a collector that no thread would pin again.
+/// Prevented by: dropping an index flushes its domain.
 #[test]
 fn a_dropped_index_leaves_nothing_to_its_domain() {
     let _alone = alone();
@@ -51,7 +51,7 @@ fn a_dropped_index_leaves_nothing_to_its_domain() {
     assert!(!mapped(&regions), "still mapped");
 }
 
-/// An index in which one pin has retired many batches.
+/// Makes an index in which one pin has retired many batches.
 fn much_retired() -> NatarajanTree {
     let index: NatarajanTree = NatarajanTree::with_options(&Options::default()).expect("memory");
     let view = index.pin();
@@ -65,9 +65,9 @@ fn much_retired() -> NatarajanTree {
     index
 }
 
-/// Symptom: the same, after removals under one long pin. Cause: a flush runs some batches, and there
-/// were more. Prevented by: sealed batches are counted, and a drop flushes until guards protect what
-/// is left.
+/// Symptom: a dropped index kept its memory after removals under one long pin. Cause: a flush runs
+/// a limited number of batches, and there were more. Prevented by: sealed batches are counted, and
+/// a drop flushes until guards protect the rest.
 #[test]
 fn a_dropped_index_leaves_no_backlog() {
     let _alone = alone();
@@ -77,8 +77,9 @@ fn a_dropped_index_leaves_no_backlog() {
     assert!(!mapped(&regions), "still mapped");
 }
 
-/// Symptom: the same, if another thread's guard outlived the index. Cause: nobody pins the domain
-/// after that guard. Prevented by: the collector is put on a list, and run when a thread comes by.
+/// Symptom: a dropped index kept its memory if another thread's guard outlived it. Cause: no thread
+/// pins the domain after that guard. Prevented by: the collector is put on a list, and a later
+/// thread runs it.
 #[test]
 fn what_a_guard_protected_goes_after_it() {
     let _alone = alone();
@@ -107,7 +108,8 @@ fn what_a_guard_protected_goes_after_it() {
     assert!(!mapped(&regions), "still mapped");
 }
 
-/// Hot regions go when what was in them has gone elsewhere and no guard can see it, and with the tree.
+/// A hot region is unmapped when its objects have moved elsewhere and no guard can see it, and when
+/// the tree is dropped.
 #[test]
 fn hot_regions_go_with_their_objects_and_with_the_index() {
     let _alone = alone();

@@ -1,5 +1,5 @@
-//! Encodings of keys: their order is that of the type, and decoding is exact, for each type of key, alone and as a part
-//! of another, whatever follows.
+//! Encodings of keys: encoded keys have the order of the type, and decoding is exact. This is
+//! checked for each type of key, alone and as a part of another key, with any bytes after it.
 
 #![cfg(not(any(silvics_loom, silvics_shuttle)))]
 
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 type OwnedForm<K> = <<K as Key>::Form as IndexKey>::Owned;
 
-/// The form of a key, kept.
+/// An owned copy of the form of a key.
 fn form<K: Key>(key: &impl AsKey<K>) -> OwnedForm<K> {
     key.with_form(<K::Form as IndexKey>::to_owned)
 }
@@ -22,7 +22,7 @@ fn written<K: Key>(key: &impl AsKey<K>) -> Vec<u8> {
     Encoder::encode(|to| key.write(to), <[u8]>::to_vec)
 }
 
-/// Judges two keys, whose order is `order`.
+/// Judges two keys whose order is `order`.
 fn judge<K: Key + Debug>(
     [a, b]: [&K; 2],
     order: Ordering,
@@ -51,7 +51,7 @@ fn judge<K: Key + Debug>(
     assert!(std::panic::catch_unwind(move || from.take(1).len()).is_err(), "which is the end");
 }
 
-/// Pairs that differ, pairs that are the same, and pairs that begin alike.
+/// Pairs that differ, pairs of equal keys, and pairs with a common prefix.
 fn pairs<K: Clone + Debug>(key: impl Strategy<Value = K> + Clone) -> impl Strategy<Value = [K; 2]> {
     prop_oneof![
         4 => (key.clone(), key.clone()).prop_map(|(a, b)| [a, b]),
@@ -70,7 +70,7 @@ fn keeps_order<K: Key + Ord + Clone + Debug>(key: impl Strategy<Value = K> + Clo
     runner.run(&(pairs(key), rest(), rest()), judged).unwrap();
 }
 
-/// Strings of few different bytes, the special ones among them, so that many begin alike.
+/// Strings of few different bytes, with the special ones among them, so that many share a prefix.
 fn bytes() -> impl Strategy<Value = Vec<u8>> + Clone {
     vec(prop_oneof![Just(0), Just(1), Just(2), Just(255), any::<u8>()], 0..6)
 }
@@ -205,7 +205,7 @@ mod derived {
 
     const FIRST: i16 = -7;
 
-    /// In the order of their numbers, which is not that of their names.
+    /// An enum ordered by its numbers, which differs from the order of its names.
     #[derive(Key, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     #[repr(i16)]
     enum Level {
@@ -357,7 +357,7 @@ mod of_many_variants {
 
     macro_rules! many {
         ($first:ident $($name:ident)*) => {
-            /// More variants than a byte can count.
+            /// An enum with more variants than a byte can count.
             #[derive(Key, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
             enum Many { $first(String), $($name),* }
             const REST: &[Many] = &[$(Many::$name),*];

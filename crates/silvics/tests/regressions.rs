@@ -6,7 +6,7 @@ use silvics::{
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use std::sync::Barrier;
 
-/// Two threads in lock step: round `i` begins on both sides at about the same time.
+/// Keeps two threads in lock step: round `i` begins on both at about the same time.
 struct LockStep([AtomicU64; 2]);
 
 impl LockStep {
@@ -31,9 +31,10 @@ fn index<I: Create>() -> I {
     I::with_options(&Options::default()).expect("memory for an empty index")
 }
 
-/// Symptom: `check` found unbalanced nodes in a quiescent tree, some 15 in 20 000 runs. Cause:
-/// repair decided from heights read without the node's lock, and two threads that each lowered
-/// one child of a node both found it sound. Prevented by: verdicts under the lock.
+/// Symptom: `check` found unbalanced nodes in a quiescent tree, in some 15 of 20 000 runs. Cause: a
+/// repair read heights without the node's lock and decided from them. Two threads that each lowered
+/// one child of a node therefore both found it balanced. Prevented by: repairs decide under the
+/// lock.
 #[test]
 fn occ_avl_repairs_all_damage_of_two_threads() {
     for round in 0..2000u64 {
@@ -64,9 +65,9 @@ fn occ_avl_repairs_all_damage_of_two_threads() {
     }
 }
 
-/// Symptom: in a quiescent list a removed node stood behind its successor with the same key.
-/// Cause: an inserter linked its upper levels before a node with its key that it had met there,
-/// alive, on its way down, and that was removed before it reached level 0. Prevented by: such a
+/// Symptom: in a quiescent list a removed node stood behind its successor with the same key. Cause:
+/// on its way down an inserter met a live node with its key, and linked its upper levels before
+/// that node. The node was removed before the inserter reached level 0. Prevented by: such a
 /// descent starts again.
 #[test]
 fn skiplist_links_nothing_before_a_removed_node_with_its_key() {
@@ -100,7 +101,7 @@ fn skiplist_links_nothing_before_a_removed_node_with_its_key() {
 
 /// Symptom: two threads that each wrote one key and read the other's both read the old value.
 /// Cause: the tree's plain stores were still in the processors' store buffers; a pin per operation
-/// hid it by its fence. Prevented by: a fence after each update.
+/// hid this by its fence. Prevented by: a fence after each update.
 fn updates_are_seen_before_the_next_lookup<I: Create + OrderedIndex<Key = u64> + 'static>() {
     const ROUNDS: u64 = 200_000;
     let index: I = index();

@@ -1,4 +1,5 @@
-//! A failing schedule comes back. Alone in its process: the way failures are kept holds for all of it.
+//! A failing schedule can be replayed. These tests have a process of their own, since the way in
+//! which failures are kept is set for the whole process.
 #![cfg(all(silvics_shuttle, feature = "canaries"))]
 
 use silvics::BronsonTree;
@@ -17,7 +18,7 @@ const ROTATION: Scenario = Scenario {
     tasks: &[&[Insert(2, 3)], &[Get(1), Get(1)]],
 };
 
-/// Nothing can fail here.
+/// A scenario in which nothing can fail.
 const LOOKUPS: Scenario =
     Scenario { name: "lookups", tasks: &[&[Get(1)], &[Get(0), Get(1)]], ..ROTATION };
 
@@ -25,7 +26,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     folder.read_dir().unwrap().map(|file| file.unwrap().path()).collect()
 }
 
-/// The file of a failing schedule brings the same failure about, every time.
+/// The file of a failing schedule causes the same failure every time.
 #[test]
 fn a_failing_schedule_can_be_replayed() {
     let folder = tempfile::tempdir().unwrap();
@@ -41,7 +42,7 @@ fn a_failing_schedule_can_be_replayed() {
     }
 }
 
-/// What the next test runs.
+/// Runs two scenarios for the next test.
 #[test]
 #[ignore = "fails: a part of the next test, in a process of its own"]
 fn two_scenarios() {
@@ -51,7 +52,7 @@ fn two_scenarios() {
     }
 }
 
-/// Runs `two_scenarios` with these settings: whether it passed, and what it said.
+/// Runs `two_scenarios` with these settings. Returns whether it passed, and its output.
 fn run(settings: &[(&str, &Path)]) -> (bool, String) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "two_scenarios", "--ignored", "--nocapture"])
@@ -63,7 +64,7 @@ fn run(settings: &[(&str, &Path)]) -> (bool, String) {
     (output.status.success(), said.concat())
 }
 
-/// A failure says which scenario its schedule is of, and only that one plays it.
+/// A failure names the scenario of its schedule, and only that scenario replays it.
 #[test]
 fn a_schedule_is_replayed_in_its_own_scenario() {
     let folder = tempfile::tempdir().unwrap();

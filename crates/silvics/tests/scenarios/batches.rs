@@ -1,9 +1,9 @@
-//! For structures that descend to several keys at once.
+//! Scenarios for structures that descend to several keys at once.
 
 use silvics_testkit::schedules::Scenario;
 use silvics_testkit::schedules::Step::{Any, Get, GetMany, Insert, InsertMany, Remove};
 
-/// Batches beside whatever changes what their descents wait for.
+/// Batches beside writers that change the nodes for which their descents wait.
 pub(crate) const BATCHES: &[Scenario] = &[
     Scenario {
         name: "batch-after-a-lookup",

@@ -1,11 +1,11 @@
-//! For external trees.
+//! Scenarios for external trees.
 
 use silvics_testkit::schedules::Scenario;
 use silvics_testkit::schedules::Step::{
     Exchange, Get, Insert, Range, RangeRev, Remove, TryInsert, Walk, WalkRev,
 };
 
-/// For the external tree: several flagged leaves under one ancestor, cut out at once.
+/// Scenarios for the external tree: several flagged leaves under one ancestor, cut out at once.
 pub(crate) const CHAINS: &[Scenario] = &[
     Scenario {
         name: "chain-cut-at-once",
@@ -27,10 +27,10 @@ pub(crate) const CHAINS: &[Scenario] = &[
     },
 ];
 
-/// For the scans of external trees: subtrees that move up while a scan passes.
+/// Scenarios for scans of external trees: subtrees that move up while a scan passes.
 pub(crate) const PROMOTIONS: &[Scenario] = &[
     Scenario {
-        // The sibling of 1 moves up and gets 0 below it: behind a scan that has seen 1.
+        // The sibling of 1 moves up and gets 0 below it, behind a scan that has seen 1.
         name: "promoted-sibling-grows",
         keys: 3,
         before: &[Insert(1, 1), Insert(2, 2)],
@@ -64,7 +64,8 @@ pub(crate) const PROMOTIONS: &[Scenario] = &[
     },
 ];
 
-/// For the external tree with locks: updates that meet at an edge, or at two of one node.
+/// Scenarios for the external tree with locks: updates that meet at an edge, or at two edges of one
+/// node.
 pub(crate) const LOCKED_EDGES: &[Scenario] = &[
     Scenario {
         // The removal of 1 takes both edges of the node above 1 and 2.
@@ -74,14 +75,14 @@ pub(crate) const LOCKED_EDGES: &[Scenario] = &[
         tasks: &[&[Remove(1)], &[Insert(3, 4), Get(3)], &[Insert(2, 5), Get(2)]],
     },
     Scenario {
-        // Each removal wants an edge that the other takes for good.
+        // Each removal needs an edge that the other takes for good.
         name: "removals-in-a-row",
         keys: 4,
         before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3), Insert(3, 4)],
         tasks: &[&[Remove(1), Get(2)], &[Remove(2), Get(1)], &[Remove(3), TryInsert(1, 5)]],
     },
     Scenario {
-        // The edge changes, and changes back to the same leaf.
+        // The edge changes, and then changes back to its first leaf.
         name: "edge-changes-and-comes-back",
         keys: 3,
         before: &[Insert(1, 1)],
@@ -99,7 +100,7 @@ pub(crate) const LOCKED_EDGES: &[Scenario] = &[
     },
 ];
 
-/// For external trees whose operations flag a parent and a grandparent.
+/// Scenarios for external trees whose operations flag a parent and a grandparent.
 pub(crate) const FLAGS: &[Scenario] = &[
     Scenario {
         // Each removal's grandparent is the parent of the next one: flags and marks meet.
@@ -109,14 +110,14 @@ pub(crate) const FLAGS: &[Scenario] = &[
         tasks: &[&[Remove(1), Get(2)], &[Remove(2), Get(3)], &[Remove(3), Get(1)]],
     },
     Scenario {
-        // An insert at the parent that a removal is about to mark.
+        // An insert meets a parent that a removal is about to mark.
         name: "insert-at-a-marked-parent",
         keys: 4,
         before: &[Insert(0, 1), Insert(2, 2)],
         tasks: &[&[Remove(2), Get(1)], &[TryInsert(1, 3), Get(1)], &[Insert(3, 4), Remove(0)]],
     },
     Scenario {
-        // The insert of 3 helps that of 1 at their parent, and comes late: 1 is gone again.
+        // The insert of 3 helps that of 1 at their parent, but late: 1 has been removed again.
         name: "late-helper-of-an-insert",
         keys: 4,
         before: &[Insert(0, 1), Insert(2, 2)],
@@ -133,7 +134,7 @@ pub(crate) const FLAGS: &[Scenario] = &[
         ],
     },
     Scenario {
-        // The words of few nodes are claimed and released over and over.
+        // The words of few nodes are claimed and released again and again.
         name: "words-used-again",
         keys: 2,
         before: &[Insert(0, 1)],

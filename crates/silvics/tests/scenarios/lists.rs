@@ -1,11 +1,11 @@
-//! For the skip list, and for whatever has ranges.
+//! Scenarios for the skip list, and for all structures with ranges.
 
 use silvics_testkit::schedules::Scenario;
 use silvics_testkit::schedules::Step::{
     Any, Get, Insert, Range, RangeRev, Remove, TryInsert, Walk, WalkRev,
 };
 
-/// For the skip list: towers.
+/// Scenarios for the skip list: towers.
 pub(crate) const TOWERS: &[Scenario] = &[
     Scenario {
         name: "tower-beside-removal",
@@ -37,7 +37,7 @@ pub(crate) const TOWERS: &[Scenario] = &[
     },
 ];
 
-/// For structures with scans.
+/// Scenarios for structures with scans.
 pub(crate) const SCANS: &[Scenario] = &[
     Scenario {
         name: "range-beside-updates",

@@ -1,9 +1,9 @@
-//! For internal trees without locks, whose keys move up.
+//! Scenarios for internal trees without locks, whose keys move up.
 
 use silvics_testkit::schedules::Scenario;
 use silvics_testkit::schedules::Step::{Any, Exchange, Get, Insert, Remove, TryInsert};
 
-/// For the internal tree: successors that are lifted to where a removed node was.
+/// Scenarios for the internal tree: successors that are lifted to the place of a removed key.
 pub(crate) const RELOCATIONS: &[Scenario] = &[
     Scenario {
         // The removal of 1 lifts 2, its child.
@@ -13,14 +13,14 @@ pub(crate) const RELOCATIONS: &[Scenario] = &[
         tasks: &[&[Remove(1), Get(2)], &[Get(2), Remove(2)], &[Insert(3, 4), Insert(2, 5)]],
     },
     Scenario {
-        // The removal of 1 lifts 2 over 4, beside those who look for 2 below 4.
+        // The removal of 1 lifts 2 over 4, beside lookups that search for 2 below 4.
         name: "successor-lifted",
         keys: 6,
         before: &[Insert(1, 1), Insert(0, 2), Insert(4, 3), Insert(2, 4), Insert(5, 5)],
         tasks: &[&[Remove(1), Get(1)], &[Get(2), Get(2)], &[Insert(2, 6), Get(2)]],
     },
     Scenario {
-        // What comes between 1 and 2, and below 2, while 2 is lifted.
+        // Keys come between 1 and 2, and below 2, while 2 is lifted.
         name: "growth-at-the-successor",
         keys: 8,
         before: &[Insert(1, 1), Insert(0, 2), Insert(6, 3), Insert(4, 4)],
@@ -31,7 +31,7 @@ pub(crate) const RELOCATIONS: &[Scenario] = &[
         ],
     },
     Scenario {
-        // Two relocations, the lower of which is at the successor's parent of the upper.
+        // Two relocations: the lower one is at the parent of the upper one's successor.
         name: "relocation-below-a-relocation",
         keys: 9,
         before: &[
@@ -46,7 +46,7 @@ pub(crate) const RELOCATIONS: &[Scenario] = &[
         tasks: &[&[Remove(1), Get(3)], &[Remove(6), Get(7)], &[Remove(3), Get(4)]],
     },
     Scenario {
-        // The same place is relocated again and again, beside a search that went right there.
+        // One place is relocated repeatedly, beside a search that went right there.
         name: "relocated-twice",
         keys: 6,
         before: &[
@@ -60,7 +60,8 @@ pub(crate) const RELOCATIONS: &[Scenario] = &[
         tasks: &[&[Remove(1), Remove(2)], &[Get(3), Get(2)], &[Get(3), Get(4)]],
     },
     Scenario {
-        // The node that a search went right at last is removed, then the one above relocated.
+        // The node at which a search last went right is removed, and then the one above is
+        // relocated.
         name: "last-right-turn-removed",
         keys: 6,
         before: &[
@@ -74,7 +75,7 @@ pub(crate) const RELOCATIONS: &[Scenario] = &[
         tasks: &[&[Remove(2), Remove(1)], &[Get(3), Get(3)], &[Get(3)]],
     },
     Scenario {
-        // The node that a search went right at last is updated, then its copy relocated.
+        // The node at which a search last went right is updated, and then its copy is relocated.
         name: "last-right-turn-updated",
         keys: 6,
         before: &[Insert(1, 1), Insert(0, 2), Insert(5, 3), Insert(2, 4), Insert(3, 5)],
@@ -108,7 +109,7 @@ pub(crate) const RELOCATIONS: &[Scenario] = &[
         ],
     },
     Scenario {
-        // A link that is emptied and filled over and over.
+        // A link is emptied and filled again and again.
         name: "link-used-again",
         keys: 2,
         before: &[Insert(0, 1)],
@@ -119,7 +120,7 @@ pub(crate) const RELOCATIONS: &[Scenario] = &[
         ],
     },
     Scenario {
-        // A copy takes a node's place while others go below it.
+        // A copy takes a node's place while other operations go below it.
         name: "growth-below-an-update",
         keys: 4,
         before: &[Insert(1, 1)],
@@ -133,27 +134,29 @@ pub(crate) const RELOCATIONS: &[Scenario] = &[
     },
 ];
 
-/// For the internal tree: a relocation of which a thread learns that has not been there when it began.
+/// Scenarios for the internal tree: a relocation that a thread meets and that began after its
+/// operation.
 pub(crate) const LATE_HELPERS: &[Scenario] = &[Scenario {
-    // 4, the parent of the successor 3, goes when the removal of 1 has begun; who has removed it comes
-    // to the removal of 1 later, under another guard.
+    // 4, the parent of the successor 3, is removed after the removal of 1 has begun. The thread
+    // that removed it meets the removal of 1 later, under another guard.
     name: "successors-parent-gone",
     keys: 7,
     before: &[Insert(1, 1), Insert(0, 2), Insert(6, 3), Insert(4, 4), Insert(3, 5)],
     tasks: &[&[Remove(1)], &[Remove(4), TryInsert(0, 7), Get(0), TryInsert(0, 7)]],
 }];
 
-/// For edges that are reserved before their node has a fate.
+/// Scenarios for edges that are reserved before their node has a fate.
 pub(crate) const RESERVATIONS: &[Scenario] = &[
     Scenario {
-        // Two carry out the removal of 2; the one that comes late meets a reserved edge.
+        // Two threads carry out the removal of 2, and the later one meets a reserved edge.
         name: "reserved-before-fate",
         keys: 3,
         before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
         tasks: &[&[Remove(2)], &[Remove(2), Remove(0), Get(0)], &[Remove(1)]],
     },
     Scenario {
-        // The same beside an update of the node with the reserved edge.
+        // Two threads carry out the removal of 2, beside an update of the node with the reserved
+        // edge.
         name: "update-before-fate",
         keys: 3,
         before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
@@ -161,18 +164,19 @@ pub(crate) const RESERVATIONS: &[Scenario] = &[
     },
 ];
 
-/// For the internal tree with marks on edges: keys that move up, beside everything that meets them.
+/// Scenarios for the internal tree with marks on edges: keys that move up, beside all operations
+/// that meet them.
 pub(crate) const SUCCESSIONS: &[Scenario] = &[
     Scenario {
-        // The removal of 1 moves 3 up, past lookups that have passed 1.
+        // The removal of 1 moves 3 up, while lookups have passed 1.
         name: "promotion-past-lookups",
         keys: 6,
         before: &[Insert(1, 1), Insert(0, 2), Insert(5, 3), Insert(3, 4)],
         tasks: &[&[Remove(1)], &[Get(3), Get(3)], &[Get(4), Get(3), Get(1)]],
     },
     Scenario {
-        // An insert of 2 on its way to the empty edge left of 5, where 3 comes and moves up: then 2
-        // belongs left of 3.
+        // An insert of 2 is on its way to the empty edge left of 5. Then 3 is inserted there and
+        // moves up, so 2 belongs left of 3.
         name: "edge-empty-again",
         keys: 6,
         before: &[Insert(1, 1), Insert(0, 2), Insert(5, 3)],
@@ -201,35 +205,35 @@ pub(crate) const SUCCESSIONS: &[Scenario] = &[
         ],
     },
     Scenario {
-        // The successor is the right child itself.
+        // The successor is the right child.
         name: "right-child-moves-up",
         keys: 4,
         before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
         tasks: &[&[Remove(1), Get(2)], &[Remove(2), Insert(3, 4)], &[Insert(1, 5), Get(2)]],
     },
     Scenario {
-        // 1 has one child when its removal looks, or two, or none.
+        // The removal of 1 finds one child, two, or none.
         name: "children-come-and-go",
         keys: 3,
         before: &[Insert(1, 1), Insert(0, 2)],
         tasks: &[&[Remove(1), Get(0)], &[Insert(2, 3), Remove(2)], &[Remove(0), Insert(0, 4)]],
     },
     Scenario {
-        // The copy for 1 is not needed, if 0 or 2 is gone first.
+        // The copy for 1 is not needed if 0 or 2 is removed first.
         name: "copy-in-vain",
         keys: 3,
         before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
         tasks: &[&[Remove(1), Get(1)], &[Remove(0), Get(2)], &[Remove(2), TryInsert(1, 4)]],
     },
     Scenario {
-        // 1 has a right edge only: reserved, while its left child goes and comes.
+        // 1 has only a right edge, which is reserved while its left child is removed and inserted.
         name: "reserved-edge",
         keys: 4,
         before: &[Insert(2, 1), Insert(1, 2), Insert(0, 3)],
         tasks: &[&[Remove(1), Get(1)], &[Remove(0), Insert(1, 4)], &[Insert(1, 5), Remove(2)]],
     },
     Scenario {
-        // On the way to the successor of 1 everything is being removed.
+        // All nodes on the way to the successor of 1 are being removed.
         name: "nodes-above-a-successor-removed",
         keys: 9,
         before: &[
@@ -243,7 +247,7 @@ pub(crate) const SUCCESSIONS: &[Scenario] = &[
         tasks: &[&[Remove(1), Get(3)], &[Remove(6), Remove(8)], &[Remove(4), Insert(2, 7)]],
     },
     Scenario {
-        // Each has two children, and the successors are each other's.
+        // Each removed node has two children, and each is the other's successor.
         name: "promotions-in-a-row",
         keys: 7,
         before: &[

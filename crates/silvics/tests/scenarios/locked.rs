@@ -1,9 +1,9 @@
-//! For internal trees with a lock per node.
+//! Scenarios for internal trees with a lock per node.
 
 use silvics_testkit::schedules::Scenario;
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, RangeRev, Remove, TryInsert};
 
-/// For the AVL tree: rotations beside everything else.
+/// Scenarios for the AVL tree: rotations beside all other operations.
 pub(crate) const ROTATIONS: &[Scenario] = &[
     Scenario {
         // The insert of 2 moves 0 down.
@@ -33,14 +33,14 @@ pub(crate) const ROTATIONS: &[Scenario] = &[
         tasks: &[&[Remove(0)], &[Get(3), Get(1)], &[Insert(2, 5), Remove(1)]],
     },
     Scenario {
-        // 1 becomes a routing node, is used again, or unlinked with one of its children.
+        // 1 becomes a routing node, which is used again, or is unlinked with one of its children.
         name: "routing-node",
         keys: 3,
         before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
         tasks: &[&[Remove(1), Remove(0)], &[Insert(1, 4), Get(1)], &[Remove(2), TryInsert(1, 5)]],
     },
     Scenario {
-        // A routing node loses its value and gets another beside lookups.
+        // A routing node loses its value and gets another, beside lookups.
         name: "routing-node-refilled",
         keys: 3,
         before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
@@ -50,7 +50,7 @@ pub(crate) const ROTATIONS: &[Scenario] = &[
         ],
     },
     Scenario {
-        // Attaching below a node that is being unlinked.
+        // An insert attaches below a node that is being unlinked.
         name: "attach-below-unlinked",
         keys: 4,
         before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
@@ -64,7 +64,8 @@ pub(crate) const ROTATIONS: &[Scenario] = &[
         tasks: &[&[Insert(3, 6)], &[Insert(9, 7)]],
     },
     Scenario {
-        // The insert of 19 rotates at 4 and gives it the child 8, which loses its balance meanwhile.
+        // The insert of 19 rotates at 4 and gives it the child 8, which loses its balance
+        // meanwhile.
         name: "moved-while-unbalanced",
         keys: 20,
         before: &[
@@ -107,9 +108,9 @@ pub(crate) const ROTATIONS: &[Scenario] = &[
     },
 ];
 
-/// For the AVL tree: two rotations within one step of a descent.
+/// Scenarios for the AVL tree: two rotations within one step of a descent.
 pub(crate) const TURNS: &[Scenario] = &[Scenario {
-    // The insert of 0 lifts 1 above 2, the removal of 0 lifts 2 back above 1, which is there
+    // The insert of 0 lifts 1 above 2, and the removal of 0 lifts 2 back above 1, which is present
     // throughout.
     name: "turned-and-turned-back",
     keys: 4,
@@ -117,38 +118,39 @@ pub(crate) const TURNS: &[Scenario] = &[Scenario {
     tasks: &[&[Insert(0, 3), Insert(3, 4), Remove(0)], &[Get(1)]],
 }];
 
-/// For the tree over an ordered list: what leaves the one and still is in the other.
+/// Scenarios for the tree over an ordered list: nodes that have left the tree or the list, but not
+/// both.
 pub(crate) const ORDERINGS: &[Scenario] = &[
     Scenario {
-        // 2 takes the place of 1, from below 4, which leaves it meanwhile.
+        // 2 takes the place of 1. It comes from below 4, which is removed meanwhile.
         name: "successor-loses-its-parent",
         keys: 6,
         before: &[Insert(1, 1), Insert(0, 2), Insert(5, 3), Insert(4, 4), Insert(2, 5)],
         tasks: &[&[Remove(1)], &[Remove(4)], &[Get(3), Get(2)]],
     },
     Scenario {
-        // 2 leaves from below 5, which leaves from above it; they have no neighbour in common.
+        // 2 is removed from below 5, and 5 from above 2. They have no neighbour in common.
         name: "parent-removed",
         keys: 7,
         before: &[Insert(6, 1), Insert(5, 2), Insert(2, 3), Insert(3, 4)],
         tasks: &[&[Remove(2)], &[Remove(5)], &[Get(3), Get(2)]],
     },
     Scenario {
-        // Who looks for 4 ends at 3, below 2, and needs its neighbour 5, which is far above.
+        // A lookup of 4 ends at 3, below 2, and needs its neighbour 5, which is far above.
         name: "neighbour-far-above",
         keys: 6,
         before: &[Insert(5, 1), Insert(1, 2), Insert(2, 3), Insert(3, 4)],
         tasks: &[&[Remove(3)], &[Remove(5)], &[Get(4)]],
     },
     Scenario {
-        // The key of a node with two children comes back, below another.
+        // The key of a node with two children is inserted again, below another node.
         name: "removed-and-inserted-again",
         keys: 3,
         before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
         tasks: &[&[Remove(1)], &[Insert(1, 4), Get(1)], &[Get(1), Get(2)]],
     },
     Scenario {
-        // Seen from behind first, or from before it.
+        // Readers reach the inserted node from behind it, and from before it.
         name: "insert-seen-from-both-sides",
         keys: 3,
         before: &[Insert(0, 1), Insert(2, 2)],
@@ -175,7 +177,7 @@ pub(crate) const ORDERINGS: &[Scenario] = &[
         tasks: &[&[Remove(1), Get(4)], &[Insert(2, 5), Get(2)], &[Remove(3), Get(0)]],
     },
     Scenario {
-        // Each is the other's neighbour, parent or successor.
+        // Each removed node is another's neighbour, parent or successor.
         name: "removals-of-neighbours",
         keys: 5,
         before: &[Insert(1, 1), Insert(0, 2), Insert(3, 3), Insert(2, 4), Insert(4, 5)],
@@ -183,7 +185,7 @@ pub(crate) const ORDERINGS: &[Scenario] = &[
     },
 ];
 
-/// For the tree that copies successors: what is there twice.
+/// Scenarios for the tree that copies successors: keys that are in two nodes.
 pub(crate) const COPIES: &[Scenario] = &[
     Scenario {
         // 2 is copied to the place of 1, from below 3.
@@ -193,35 +195,36 @@ pub(crate) const COPIES: &[Scenario] = &[
         tasks: &[&[Remove(1)], &[Get(2), Get(2)], &[Get(3), Get(2), Get(0)]],
     },
     Scenario {
-        // The same, where the successor is the right child.
+        // 2, the right child of 1, is copied to the place of 1.
         name: "right-child-copied",
         keys: 4,
         before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3), Insert(3, 4)],
         tasks: &[&[Remove(1)], &[Get(2), Insert(2, 5), Get(2)], &[Remove(3), Get(2)]],
     },
     Scenario {
-        // Its value is replaced meanwhile.
+        // 2 is copied to the place of 1 while its value is replaced.
         name: "copied-while-updated",
         keys: 4,
         before: &[Insert(1, 1), Insert(0, 2), Insert(3, 3), Insert(2, 4)],
         tasks: &[&[Remove(1)], &[Insert(2, 5), Get(2)], &[Exchange(2, Some(5), Some(6)), Get(2)]],
     },
     Scenario {
-        // 2 comes to a place that an insert has found empty, is copied, and gone from there.
+        // 2 is inserted at a place that another insert has found empty, is copied, and is removed
+        // from there.
         name: "empty-again",
         keys: 4,
         before: &[Insert(1, 1), Insert(0, 2), Insert(3, 3)],
         tasks: &[&[TryInsert(2, 4), Get(2)], &[Insert(2, 5), Remove(1)], &[Remove(2), Get(2)]],
     },
     Scenario {
-        // Behind the copy and before what is copied.
+        // Keys are inserted behind the copy and before the node that was copied.
         name: "inserts-around-a-copy",
         keys: 9,
         before: &[Insert(2, 1), Insert(0, 2), Insert(8, 3), Insert(6, 4)],
         tasks: &[&[Remove(2)], &[Insert(4, 5), Get(4)], &[Insert(7, 6), Remove(6), Get(7)]],
     },
     Scenario {
-        // Each remover has its own successor, and both wait.
+        // Each remover copies its own successor, and both wait.
         name: "two-copies-at-once",
         keys: 7,
         before: &[
@@ -236,7 +239,7 @@ pub(crate) const COPIES: &[Scenario] = &[
         tasks: &[&[Remove(1), Get(2)], &[Remove(5), Get(6)], &[Remove(3), Get(4)]],
     },
     Scenario {
-        // The copy is the next to be removed, and its successor.
+        // The copy and its successor are removed next.
         name: "copies-of-copies",
         keys: 5,
         before: &[Insert(1, 1), Insert(0, 2), Insert(3, 3), Insert(2, 4), Insert(4, 5)],

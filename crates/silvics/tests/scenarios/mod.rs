@@ -1,5 +1,5 @@
-//! The scenarios of `schedules.rs` and `canaries.rs`: as small as the situations allow that they
-//! are to bring about, since the number of orders grows with every step.
+//! The scenarios of `schedules.rs` and `canaries.rs`. Each is as small as its situation allows,
+//! since the number of schedules grows with every step.
 
 mod batches;
 mod external;
@@ -18,7 +18,7 @@ pub(crate) use radix::{ENDS, HOT, NODES, reorganizing};
 use silvics_testkit::schedules::Scenario;
 use silvics_testkit::schedules::Step::{Any, Exchange, Get, GetMany, Insert, Remove, TryInsert};
 
-/// For every structure.
+/// Scenarios for every structure.
 pub(crate) const COMMON: &[Scenario] = &[
     Scenario {
         name: "one-key",

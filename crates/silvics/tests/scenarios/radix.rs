@@ -13,7 +13,8 @@ use silvics_testkit::schedules::{Log, Model, Scenario, Step, scans};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// The value for which a node of values becomes one that leads to leaves.
+/// The value that a node of values uses for absent keys: to store it, a node that leads to leaves
+/// replaces the node.
 const ABSENT: u64 = 0xA85E_4E7D_EC0D_E5ED;
 
 const PRESENT: [Step; 49] = {
@@ -26,13 +27,13 @@ const PRESENT: [Step; 49] = {
     all
 };
 
-/// Inserts so many keys, 0 and on, with the value 1.
+/// Inserts the keys `0..count` with the value 1.
 const fn up_to(count: usize) -> &'static [Step] {
     PRESENT.split_at(count).0
 }
 
-/// Keys that differ in the last byte alone make a node of values, of fourteen places at first; 256 and
-/// 512 are apart from them by a node above.
+/// Scenarios for nodes. Keys that differ only in the last byte make a node of values, at first with
+/// fourteen places. 256 and 512 part from them at a node above.
 pub(crate) const NODES: &[Scenario] = &[
     Scenario {
         name: "leaf-bursts",
@@ -64,7 +65,7 @@ pub(crate) const NODES: &[Scenario] = &[
             &[Insert(5, 4), Exchange(5, Some(4), Some(5))],
         ],
     },
-    // A node with a place for each byte: writers tell what is there by its bits.
+    // A node with a place for each byte: writers detect present values by its bits.
     Scenario {
         name: "node-of-all-bytes",
         keys: 50,
@@ -111,7 +112,7 @@ pub(crate) const NODES: &[Scenario] = &[
         before: up_to(5),
         tasks: &[&[Remove(0), Remove(1)], &[Insert(256, 2), Get(256)]],
     },
-    // Of byte strings: a node is put in above one that is about to go.
+    // For byte strings: a node is inserted above one that is about to be removed.
     Scenario {
         name: "goes-below-a-parting",
         keys: 520,
@@ -136,8 +137,8 @@ pub(crate) const NODES: &[Scenario] = &[
             &[Insert(257, 3), Get(257)],
         ],
     },
-    // A range begins where its first key parts from the one in a leaf, which becomes a node with keys on
-    // both sides.
+    // A range begins where its first key parts from the key of a leaf, which becomes a node with
+    // keys on both sides.
     Scenario {
         name: "ranges-beside-parting",
         keys: 601,
@@ -180,9 +181,9 @@ pub(crate) const NODES: &[Scenario] = &[
     },
 ];
 
-/// The first and the last entry beside those who change it, and those on the way to it. 256 and on, and 512 and on, are
-/// in leaves of their own; 0 to 4 in a node of values, below which and the root the way to 256 has a node more than a
-/// reader notes.
+/// Calls for the first and the last entry, beside writers of these entries and of the nodes on the
+/// way to them. The keys from 256 on, and from 512 on, are in leaves of their own. 0 to 4 are in a
+/// node of values. With all of them, the way to 256 has one node more than a reader keeps versions of.
 pub(crate) const ENDS: &[Scenario] = &[
     Scenario {
         name: "first-passes-by",
@@ -245,11 +246,11 @@ pub(crate) const ENDS: &[Scenario] = &[
     },
 ];
 
-/// A leaf of one key, and one of four.
+/// Keys for a leaf of one key, and a leaf of four.
 const FAR: &[Step] =
     &[Insert(256, 1), Insert(512, 1), Insert(513, 1), Insert(514, 1), Insert(515, 1)];
 
-/// All operations, and [`Reorganize`], whose lookups are over before anybody else goes on.
+/// Runs any step. The lookups of a [`Reorganize`] step end before another task runs.
 pub(crate) fn reorganizing<K: ArtKey + TestKey + ?Sized>(
     index: &Arc<ArtTree<K, Model>>,
     log: &mut Log,
@@ -266,7 +267,8 @@ pub(crate) fn reorganizing<K: ArtKey + TestKey + ?Sized>(
         index.sample(None);
     });
     match index.reorganize(Policy { share: 1.0, least_gain: 0.0, ..Policy::default() }) {
-        // Another one has taken the samples, or is about to; or guards hold what it has moved before.
+        // Another task has taken the samples, or is about to; or guards hold regions of earlier
+        // moves.
         Ok(_)
         | Err(ReorganizeError::NoSamples | ReorganizeError::Running | ReorganizeError::Regions) => {
         }
@@ -274,7 +276,8 @@ pub(crate) fn reorganizing<K: ArtKey + TestKey + ?Sized>(
     }
 }
 
-/// The leaf or node that moves is the one that others change. 0, 1, 256, 257 and 512 are in three leaves below a node.
+/// The leaf or node that moves is the one that other tasks change. 0, 1, 256, 257 and 512 are in
+/// three leaves below a node.
 pub(crate) const HOT: &[Scenario] = &[
     Scenario {
         name: "leaf-moves",
