@@ -11,7 +11,7 @@ fn refuses(args: &[&str], parts: &[&str]) {
     refuses_plain(&args, parts);
 }
 
-/// The same without an index and a number of keys.
+/// Checks that the command refuses these arguments, without the default index and number of keys.
 #[track_caller]
 fn refuses_plain(args: &[&str], parts: &[&str]) {
     refused(&bench(args), parts);

@@ -1,11 +1,11 @@
-//! What `silvics bench` and `silvics list` print on good input.
+//! The output of `silvics bench` and `silvics list` on good input.
 
 mod common;
 
 use common::{Files, bench, bench_json, run, stderr, stdout};
 use serde_json::Value;
 
-/// A null where JSON has none.
+/// The field `name` of a row. Fails if the row does not have it.
 fn field<'a>(row: &'a Value, name: &str) -> &'a Value {
     let value = &row[name];
     assert!(!value.is_null(), "no {name} in {row}");
@@ -20,7 +20,7 @@ fn number(row: &Value, name: &str) -> f64 {
     field(row, name).as_f64().expect("a number")
 }
 
-/// The facts that hold for every row.
+/// Checks the facts that hold for every row.
 fn assert_sound(row: &Value, rounds: usize) {
     for name in [
         "index",
@@ -109,7 +109,7 @@ fn every_contender_runs_every_distribution() {
     ]);
     let names: std::collections::HashSet<&str> =
         rows(&result).iter().filter_map(|row| row["index"].as_str()).collect();
-    // ferntree 0.7 now and then says twice that it inserted a key; it then has no rows.
+    // Now and then ferntree 0.7 reports twice that it inserted a key; it then has no rows.
     assert_eq!(names.len() + usize::from(!names.contains("peer:ferntree")), all, "{names:?}");
     let ferntree = rows(&result).iter().filter(|row| row["index"] == "peer:ferntree").count();
     assert_eq!(rows(&result).len(), 7 * (all - 1) + ferntree);
@@ -183,7 +183,7 @@ fn placements_and_pages_multiply() {
         ("size-class", "thp"),
     ];
     assert_eq!(places, expected.map(|place| [place; 2]).concat());
-    // Side by side: in one cell, with ratios to its first row.
+    // All indexes are in one cell, with ratios to its first row.
     for row in rows(&result) {
         assert_sound(row, 2);
         assert_eq!(row["cell"], 0);
@@ -250,7 +250,8 @@ fn tables_name_what_was_run() {
     assert_eq!(stderr(&output), "", "no progress where there is no terminal");
 }
 
-/// Lines as they come: NUL, not UTF-8, carriage returns, empty, 64 KiB, twice.
+/// A file with lines of many kinds: with NUL, not UTF-8, with carriage returns, empty, of 64 KiB,
+/// and repeated.
 #[test]
 fn a_file_of_lines() {
     let files = Files::new();
@@ -266,7 +267,7 @@ fn a_file_of_lines() {
         ["--index", "skiplist", "--key-file", &path, "--mix", "50/20/20/10", "--format", "json"];
     let output = bench(&args);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    // 300 paths, 128 others, the empty line, "same", the long one.
+    // 300 paths, 128 other lines, the empty line, "same", and the long line.
     assert!(
         stderr(&output).contains("174 duplicate keys dropped, 431 left"),
         "{}",
@@ -355,8 +356,8 @@ fn maps_hold_any_keys_and_values() {
     );
 }
 
-/// Each run checks every answer, and some scans entry by entry, against values that follow from
-/// both halves of a key.
+/// Each run checks every answer, and some scans entry by entry, against values that depend on both
+/// halves of a key.
 #[test]
 fn keys_can_have_128_bits() {
     let args = ["--index", "ours", "--key-type", "u128", "--keys", "2k", "--mix", "50/20/20/10"];
@@ -365,7 +366,7 @@ fn keys_can_have_128_bits() {
     assert!(stderr(&output).contains("`skiplist` takes no u128 keys: left out"));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let names: Vec<&str> = rows(&result).iter().filter_map(|row| row["index"].as_str()).collect();
-    // A map has pools alone.
+    // A map has only the placement of pools.
     assert_eq!(names, ["art", "map", "art", "art", "map", "art"]);
     for row in rows(&result) {
         assert_sound(row, 2);
@@ -433,7 +434,7 @@ fn list_shows_layouts() {
     );
 }
 
-/// Every build of every tree, and what mending gains.
+/// Every build of every tree is measured, and so is the gain of the fixed builds.
 #[test]
 fn the_trees_of_the_study_come_in_all_builds() {
     let args = ["--index", "bst", "--keys", "1k", "--mix", "100/0/0,90/5/5", "--threads", "1"];
@@ -492,8 +493,8 @@ fn a_reader_that_leaves_early_is_no_error() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// jemalloc reads its options from a symbol that nothing else refers to: a program whose linker
-/// dropped it would compare peers on small pages with ours on huge ones.
+/// jemalloc reads its options from a symbol to which nothing else refers. If the linker dropped it,
+/// the program would compare peers on small pages with our indexes on huge ones.
 #[test]
 #[cfg(all(feature = "alloc-jemalloc", feature = "peers", target_os = "linux"))]
 fn jemalloc_has_huge_pages() {

@@ -1,5 +1,5 @@
-//! Mistakes planted in our structures are found by `silvics verify`, told in a few lines, and found
-//! again in the files it writes.
+//! `silvics verify` finds mistakes planted in our structures, reports them in a few lines, and
+//! finds them again in the files that it writes.
 #![cfg(feature = "canaries")]
 
 mod common;
@@ -7,7 +7,7 @@ mod common;
 use common::{Files, run, stderr, stdout};
 use serde_json::Value;
 
-/// Runs `silvics verify`; its exit code and result.
+/// Runs `silvics verify`, and returns its exit code and result.
 fn verify(args: &[&str]) -> (Option<i32>, Value) {
     let output = run(&[&["verify", "--format", "json"], args].concat());
     let value = serde_json::from_slice(&output.stdout)
@@ -15,11 +15,11 @@ fn verify(args: &[&str]) -> (Option<i32>, Value) {
     (output.status.code(), value)
 }
 
-/// Seconds in which each must be found.
+/// The seconds within which each mistake must be found.
 const BUDGET: &str = "60";
 
-/// The mistake is found as a history, by its calls. It may also trip an assertion of the structure
-/// first, or lead a call in circles: then another seed has to do.
+/// Checks that the mistake is found as a history, by its calls. The mistake may also trip an
+/// assertion of the structure first, or make a call loop; then another seed is tried.
 fn found_in_a_history(name: &str) {
     let files = Files::new();
     let (history, schedule) = (files.write("history", ""), files.write("schedule", ""));
@@ -39,7 +39,8 @@ fn found_in_a_history(name: &str) {
             assert!(otherwise.iter().any(|how| text.contains(how)), "{text}");
             return false;
         };
-        // A call in circles may have had its effect at any time since: all that came after it tells.
+        // A call that loops may have taken effect at any time since it began, so the report shows
+        // all calls after it.
         let circles = calls.iter().any(|call| call["end"].is_null());
         assert!(circles || (1..=12).contains(&calls.len()), "not short: {wrong}");
         !circles
@@ -52,7 +53,7 @@ fn found_in_a_history(name: &str) {
     assert_eq!(code, Some(1), "{name} was not found again: {again}");
 }
 
-/// The mistake is found by what the index holds at rest.
+/// Checks that the mistake is found by the content of the index at rest.
 fn found_at_rest(name: &str, what: &str) {
     let (code, report) = verify(&["--index", &format!("canary:{name}"), "--seconds", BUDGET]);
     assert_eq!(code, Some(1), "{name} was not found: {report}");

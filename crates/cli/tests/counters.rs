@@ -1,5 +1,5 @@
-//! What `--counters` adds to results. Which events there are differs by machine: each must have a figure
-//! or a reason.
+//! The figures that `--counters` adds to results. Machines differ in their events: each event must
+//! have a figure or a reason.
 
 mod common;
 
@@ -16,7 +16,7 @@ const EVENTS: [&str; 7] = [
     "context_switches",
 ];
 
-/// On any machine: each event has a figure, or the result says in words why it has none.
+/// On any machine, each event has a figure, or the result gives the reason why it has none.
 #[test]
 fn counters_have_figures_or_a_reason() {
     let args = ["--index", "skiplist", "--keys", "10k", "--mix", "90/5/5", "--threads", "1,2"];
@@ -27,7 +27,7 @@ fn counters_have_figures_or_a_reason() {
     let refused = config["counters_refused"].as_str().unwrap_or_default();
     for row in result["results"].as_array().unwrap() {
         assert_figures_or_reasons(&row["counters"], refused);
-        // Others may never happen.
+        // Other events may never happen.
         for event in ["cycles", "instructions"] {
             let figure = row["counters"][event].as_f64();
             assert!(figure.is_none_or(|figure| figure > 1.0), "{event}: {row}");
@@ -41,7 +41,7 @@ fn counters_have_figures_or_a_reason() {
         let used = config["counters"].get(event);
         assert!(used.is_some() || refused.contains(event), "{event}: {config}");
     }
-    // Each part is said once, in one line.
+    // Each part of the reason is printed once, on one line.
     let some_runs = refused.contains("in some runs");
     let from_the_start = !refused.is_empty() && !refused.starts_with("in some runs");
     let told = stderr(&output).lines().filter(|line| line.contains("--counters: ")).count();
@@ -51,7 +51,7 @@ fn counters_have_figures_or_a_reason() {
         .iter()
         .any(|cpu| std::path::Path::new("/sys/bus/event_source/devices").join(cpu).exists())
     {
-        // As virtual machines are.
+        // Without such a device, as in most virtual machines, hardware events are refused.
         for event in &EVENTS[..5] {
             assert!(refused.contains(event), "{event}: {refused}");
         }
@@ -69,7 +69,8 @@ fn without_the_flag_nothing_is_counted() {
     }
 }
 
-/// No event lacks a figure without being named, and none has one that was refused from the start.
+/// Fails if an event lacks a figure and is not named as refused, or has a figure although it was
+/// refused from the start.
 fn assert_figures_or_reasons(counters: &Value, refused: &str) {
     let from_the_start = refused.split("in some runs").next().unwrap_or_default();
     for event in EVENTS {
@@ -107,7 +108,7 @@ fn counters_without_a_measurement_are_an_error() {
     );
 }
 
-/// A thread that can open nothing has its reason told, and its run no figure.
+/// If a thread can open no counter, the result gives the reason, and its run has no figure.
 #[test]
 #[cfg(target_os = "linux")]
 fn too_few_files_are_no_zero() {

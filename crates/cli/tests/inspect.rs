@@ -1,12 +1,12 @@
-//! `silvics inspect`, as a user calls it: what the ATC'18 study found is found by name in what it
-//! looked at, and not in what mends it.
+//! `silvics inspect`, as a user calls it. The findings of the ATC'18 study are named for the builds
+//! that it looked at, and not for the remedies.
 
 mod common;
 
 use common::{Files, refused, run, stderr, stdout};
 use serde_json::Value;
 
-/// The result as JSON, of a few keys.
+/// Inspects an index of few keys, and returns the result as JSON.
 fn inspect(args: &str) -> Value {
     let little = ["inspect", "--lookups", "4k", "--format", "json"];
     let args: Vec<&str> = little.into_iter().chain(args.split_whitespace()).collect();
@@ -31,7 +31,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// The findings of which the remedy would pay, by name and kind.
+/// The findings whose remedy would pay, by name and kind.
 fn paying(result: &Value) -> Vec<(&str, &str)> {
     let findings = result["findings"].as_array().expect("a list").iter();
     let paying = findings.filter(|finding| finding["pays"] == true);
@@ -40,8 +40,8 @@ fn paying(result: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Checks that a finding is there with the first arguments and not with the second, where no other has
-/// come instead that a remedy would pay for, and gives both results.
+/// Checks that the first arguments lead to a finding and the second do not. The second must not
+/// lead to another finding whose remedy would pay. Returns both results.
 #[track_caller]
 fn mended(id: &str, baseline: &str, fixed: &str) -> [Value; 2] {
     let kind = if id == "lock-false-sharing" { "lock" } else { "node" };
@@ -54,7 +54,7 @@ fn mended(id: &str, baseline: &str, fixed: &str) -> [Value; 2] {
     results
 }
 
-/// What a radix tree's paths leave out: all digits of keys are nodes that lookups pass, or are spared.
+/// Each digit of a key is a node that lookups pass, or one that a compressed path spares them.
 #[test]
 fn what_compressed_paths_save_is_told() {
     let result = inspect("--index art --keys 20k --dist sparse");
@@ -66,7 +66,7 @@ fn what_compressed_paths_save_is_told() {
         (number(&saved["digits"]) - 8.0).abs() < 1e-9 && (digits - 8.0).abs() < 1e-9,
         "{saved}"
     );
-    // Hashed keys part early: leaves hang high, and no digits are alike before them.
+    // Hashed keys part early, so leaves hang high, and no digits are equal before them.
     assert!(of("by_leaves", "objects") > 5000.0 && leaves > 4.0, "{saved}");
     assert!(of("by_leaves", "bytes") >= 64.0 * of("by_leaves", "nodes"), "{saved}");
     // The first digits of small numbers are all zero.
@@ -79,8 +79,7 @@ fn what_compressed_paths_save_is_told() {
     assert!(text.contains("leaves that hang high"), "{text}");
 }
 
-/// Numbers of 128 bits: 256 neighbours share their upper half, and the last of the nodes tells them
-/// apart.
+/// With numbers of 128 bits, 256 neighbours share their upper half and part at the last node.
 #[test]
 fn keys_can_have_128_bits() {
     let result = inspect("--index art --key-type u128 --keys 2k");
@@ -93,7 +92,7 @@ fn keys_can_have_128_bits() {
     assert_eq!(objects.to_string(), "2000");
 }
 
-/// Byte strings of a file, of which half are loaded, and what of them paths leave out.
+/// Half of the byte strings of a file are loaded, and paths spare lookups some of their digits.
 #[test]
 fn keys_come_from_a_file() {
     let files = Files::new();
@@ -109,7 +108,7 @@ fn keys_come_from_a_file() {
     );
     assert_eq!(config["key_file"]["duplicates_dropped"], 1);
     let saved = &result["compression"];
-    // Of 17 bytes and the end the first ten are alike.
+    // A key has 17 bytes and an end, and the first ten bytes are equal.
     assert_eq!(number(&saved["digits"]).to_string(), "18");
     assert!(number(&saved["by_paths"]["passed"]) >= 10.0, "{saved}");
     let text =
@@ -138,7 +137,7 @@ fn half_of_the_sets_is_found_by_name() {
     assert!(number(&node["stride_histogram"]["128"]) > 29_000.0);
     assert!(number(&node["neighbour_useful_share"]) < 0.01);
     let descriptors = number(&node["in_neighbours"]["descriptor (free)"]);
-    assert!(descriptors > 0.99, "the neighbours are told by name: {node}");
+    assert!(descriptors > 0.99, "the neighbours are named: {node}");
     assert!(found(&before, "node").contains(&"useless-neighbours".into()));
     assert!(found(&before, "node").contains(&"oversized-node".into()));
     let node = kind(&after, "node");
@@ -190,7 +189,7 @@ fn strides_that_slices_do_not_hide_are_found() {
     let node = kind(&before, "node");
     assert!(number(&node["stride_histogram"]["192"]) > 23_750.0);
     assert!((number(&node["set_coverage"]) - 1.0 / 3.0).abs() < 0.01, "{node}");
-    // Two nodes for each key: a line every four.
+    // Each key has two nodes, which lie in four lines with its row and its wrapper.
     let external =
         inspect(&format!("--index edge-ext-lf-2:baseline --placement size-class {host}"));
     assert!(found(&external, "node").iter().all(|id| id != "sliced-stride"));
@@ -257,7 +256,7 @@ fn remedies_are_applied_and_measured() {
     for fix in fixes {
         assert!(!fix["findings"].as_array().expect("a list").is_empty(), "{fix}");
         assert!(fix["left"].as_array().expect("a list").is_empty(), "{fix}");
-        // What was predicted comes true in the index as it is built again.
+        // The rebuilt index shows the predicted gain.
         let (predicted, built) = (number(&fix["predicted_gain"]), number(&fix["model_gain"]));
         assert!(predicted >= 0.01 && (predicted - built).abs() < 0.02, "{fix}");
         assert!(number(&fix["seen_low"]) <= number(&fix["seen_gain"]), "{fix}");
@@ -270,7 +269,7 @@ fn skip_lists_and_byte_keys_are_inspected_and_updates_made() {
     let words = inspect("--index skiplist --keys 20k --machine zen4 --updates 30k --pages 4k");
     let node = kind(&words, "node");
     assert_eq!(number(&node["objects"]).to_string(), "20001", "and the head");
-    // Of one link and a quarter to many: each with all that it has.
+    // Nodes have one link or more, and each is counted with all of its links.
     assert_eq!((number(&node["bytes_min"]) as u64, number(&node["bytes"]) > 40.0), (32, true));
     assert!(number(&node["bytes"]) < 48.0 && number(&node["bytes_max"]) > 72.0, "{node}");
     assert_eq!(words["config"]["updates"], 30_000);
@@ -354,7 +353,7 @@ fn bad_input_is_one_sentence() {
     }
 }
 
-/// The same on the allocator that the study used.
+/// The findings on the allocator that the study used.
 #[cfg(feature = "jemalloc")]
 mod jemalloc {
     use super::*;
@@ -383,8 +382,8 @@ mod jemalloc {
         let node = inspect(&format!("--index occ-avl:fixed {database}"));
         let strides = &kind(&node, "node")["stride_histogram"];
         assert!(number(&strides["192"]) > 28_500.0, "{strides}");
-        // The shift moves each node by one slot. Which of the two builds lies well is the program's
-        // doing, by what it took of the class before: one does, the other does not.
+        // The shift moves each node by one slot. One of the two builds lies well and the other does
+        // not; which of them does depends on the earlier allocations of the class.
         let builds = ["shifted", "fixed"].map(|variant| {
             let build = format!("--index edge-ext-lf:{variant} --placement jemalloc");
             inspect(&format!("{build} --keys 30k --machine haswell"))

@@ -1,5 +1,5 @@
-//! `silvics inspect --svg` and `--html`: the files are whole, show what the report says, and need nothing
-//! else.
+//! `silvics inspect --svg` and `--html`: the files are complete, show the facts of the report, and
+//! need no other file.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// What an inspection wrote.
+/// The output of an inspection.
 struct Written {
     report: Value,
     svg: String,
@@ -22,7 +22,7 @@ fn inspect(args: &[&str]) -> Written {
     drawn(&[&["--lookups", "1k"], args].concat())
 }
 
-/// Inspects a trace of this text.
+/// Inspects a trace with this text.
 fn inspect_trace(text: &str) -> Written {
     drawn(&["--trace", &Files::new().write("a.trace", text)])
 }
@@ -63,13 +63,13 @@ fn texts<'a>(file: &'a Document<'a>, tag: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// All text, as if on one line.
+/// All text, with its white space made single spaces.
 fn words(file: &Document) -> String {
     let texts = file.descendants().filter(Node::is_text).filter_map(|node| node.text());
     texts.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
 }
 
-/// Cells of a class, of each map.
+/// The numbers of cells of a class, map by map.
 fn cells(file: &Document, class: &str) -> Vec<usize> {
     let maps = with_class(file, class).into_iter().filter_map(|node| node.attribute("d"));
     maps.map(|places| places.matches('z').count()).collect()
@@ -93,10 +93,11 @@ fn stripes_of_sets_show() {
     let (svg, page) = (parse(&written.svg), parse(&written.html));
     assert_eq!((with_class(&svg, "picture").len(), with_class(&page, "picture").len()), (3, 3));
     for file in [&svg, &page] {
-        // Nodes lie on every other line, but for the first.
+        // Nodes lie on every other line, except near the first.
         let none = cells(file, "h0");
         assert!((31..=32).contains(&none[0]) && (224..=256).contains(&none[1]), "{none:?}");
-        // Memory beside them is free: each pair has a node, with bytes that are read, in one half.
+        // The memory beside nodes is free: each pair has a node in one half, with bytes that are
+        // read.
         assert_eq!((with_class(file, "k0").len(), with_class(file, "r0").len()), (33, 33));
         assert_eq!(with_class(file, "straddle").len(), 0);
     }
@@ -106,7 +107,7 @@ fn stripes_of_sets_show() {
     let sets = titles.iter().find(|title| title.starts_with("Sets")).expect("a map of sets");
     for coverage in ["set_coverage_l1", "set_coverage_l2", "set_coverage", "set_coverage_expected"]
     {
-        assert!(sets.contains(&share(coverage)), "{sets} does not tell {coverage}");
+        assert!(sets.contains(&share(coverage)), "{sets} does not show {coverage}");
     }
 }
 
@@ -173,8 +174,8 @@ fn two_kinds_that_are_read_and_one_key() {
     );
 }
 
-/// Objects of five kinds, those with most bytes never read: nodes side by side, a half of each read; buffers
-/// 1 MiB apart; small and tiny ones in turns.
+/// A trace with objects of five kinds. The kind with most bytes is never read. Nodes lie side by
+/// side, and half of each is read. Buffers are 1 MiB apart. Small and tiny objects alternate.
 fn program() -> String {
     let mut text = String::from("kind <node> hot 0 24\nkind cold hot 0 0\n");
     for number in 0..1000_usize {
@@ -195,13 +196,15 @@ fn a_trace_is_drawn_like_an_index() {
     let written = inspect_trace(&program());
     let (svg, page) = (parse(&written.svg), parse(&written.html));
     for file in [&svg, &page] {
-        // Lines and sets of the three of which most is read, and pages.
+        // Maps of lines and of sets for the three kinds of which most is read, and a map of pages.
         assert_eq!(with_class(file, "picture").len(), 7);
-        // Of what is drawn whole a legend has one sample; a pair has four small and four tiny ones.
+        // A legend has one sample of each kind that is drawn whole. A pair has four small and four
+        // tiny objects.
         let rects = |class: &str| with_class(file, class).len();
         assert_eq!((rects("k2"), rects("r2")), (128, 128 + 1), "small, in the third colour");
         assert_eq!((rects("k4"), rects("r4")), (128, 128 + 1), "tiny, after those that are drawn");
-        // In three pairs lie eight nodes, of two of them a part in each of two; of one that is not read.
+        // Three pairs hold eight nodes. Two nodes have a part in two pairs each, and of one such
+        // node one part is not read.
         let unread = rects("k1") - rects("r1");
         assert!((10..=11).contains(&unread), "{unread} parts of 32 pairs");
         let words = words(file);
@@ -252,7 +255,7 @@ fn the_page_of_a_trace_goes_by_the_numbers_of_its_tables() {
     let told: Vec<String> = findings.iter().map(told).collect();
     assert!(told.contains(&"straddling (#3 <node>)".into()), "{told:?}");
     assert_eq!(texts(&page, "h3"), told);
-    assert!(!words(&page).contains("Gain"), "without lookups nothing can be predicted");
+    assert!(!words(&page).contains("Gain"), "nothing can be predicted without lookups");
 }
 
 #[test]
@@ -270,11 +273,11 @@ fn names_of_a_trace_are_text_and_its_numbers_may_be_any() {
     ];
     let mut text = String::new();
     for number in 0..40 * names.len() {
-        // All in each pair of lines, the first with most bytes.
+        // Each pair of lines holds all kinds, and the first kind has most bytes.
         let kind = number % names.len();
         let _ = writeln!(text, "{} {:#x} {}", names[kind], 0x1000 + 16 * number, 15 - kind);
     }
-    // More than there is memory, up to the last byte.
+    // The objects have more bytes than there is memory, up to the last address.
     for number in 1..2000_usize {
         let _ = writeln!(text, "huge<{{}}> {:#x} {}", number << 33, 1_usize << 33);
     }
@@ -309,7 +312,8 @@ fn names_of_a_trace_are_text_and_its_numbers_may_be_any() {
     }
 }
 
-/// One sentence, nothing on standard output, and no file.
+/// Checks that the command refuses with one sentence, prints nothing on standard output, and writes
+/// no file.
 #[track_caller]
 fn refused(folder: &Path, args: &[&str], parts: &[&str]) {
     common::refused(&run(&[&["inspect"], args].concat()), parts);
@@ -321,7 +325,7 @@ fn files_that_cannot_be_written_are_refused_at_once() {
     let (folder, files) = (tempfile::tempdir().expect("a temporary folder"), Files::new());
     let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
     let (good, missing, folder_itself) = (path("x.svg"), path("none/x.html"), path(""));
-    // What is no trace is not even opened.
+    // The trace is not even opened.
     for subject in [["--keys", "1k"], ["--trace", &files.missing()]] {
         let refused = |files: &[&str], parts: &[&str]| {
             refused(folder.path(), &[&subject[..], files].concat(), parts);
@@ -344,7 +348,7 @@ fn a_trace_is_neither_written_over_nor_drawn_if_it_is_none() {
     refused(folder.path(), &["--trace", &broken, "--svg", &drawing], &["line 1 is no line"]);
 }
 
-/// What is there already, and what a link leads to.
+/// A trace is not overwritten if an output has its name, or is a link to it.
 #[test]
 #[cfg(unix)]
 fn a_trace_outlives_pictures_by_whatever_name() {
@@ -357,7 +361,8 @@ fn a_trace_outlives_pictures_by_whatever_name() {
     let args = ["inspect", "--trace", &trace, "--svg", &link];
     common::refused(&run(&args), &["both name one file: name two"]);
     assert_eq!(fs::read_to_string(&trace).expect("it is still there"), TEXT);
-    // The page goes where a link leads, which stays one; nothing else is written.
+    // The page is written to the file to which a link leads. The link stays, and nothing else is
+    // written.
     std::os::unix::fs::symlink(path("page"), &other).expect("links can be made");
     let args = ["inspect", "--trace", &trace, "--svg", &path("x.svg"), "--html", &other];
     assert!(run(&args).status.success());

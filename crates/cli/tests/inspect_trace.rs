@@ -1,4 +1,5 @@
-//! `silvics inspect` of what other programs allocated, and of where memory is.
+//! `silvics inspect` of other programs' allocations, and its report of where an index lies in
+//! memory.
 
 mod common;
 
@@ -8,8 +9,9 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Output, Stdio};
 
-/// Nodes of 48 bytes side by side, of which 24 are declared to be read, each 1 MiB further on a buffer
-/// without a declaration, and one of each that is freed again at the end.
+/// A trace of nodes of 48 bytes side by side, of which 24 are declared to be read, and of buffers 1
+/// MiB apart without a declaration. At the end one of each is freed, and a new buffer takes the
+/// place of the old one.
 fn trace() -> String {
     let mut text = String::from("kind node hot 0 24\n");
     for number in 0..1000 {
@@ -30,7 +32,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("standard output is JSON and nothing else")
 }
 
-/// The only sentence of a refusal.
+/// The sentence of a refusal, which must be the only one.
 fn refusal(output: &Output) -> String {
     let text = stderr(output);
     assert_eq!(output.status.code(), Some(2), "{text}");
@@ -203,7 +205,7 @@ fn what_describes_an_index_has_no_place_beside_a_trace() {
     }
 }
 
-/// `silvics inspect` of a small index, on these pages.
+/// Runs `silvics inspect` on a small index with these pages.
 fn small_index(pages: &str) -> Output {
     let little = ["--index", "occ-avl", "--keys", "20k", "--lookups", "100", "--format", "json"];
     inspect(&[&little[..], &["--pages", pages]].concat())
@@ -251,7 +253,7 @@ fn what_a_trace_says_is_neither_obeyed_nor_believed() {
     let mut text = String::from("kind a\x1b[2J|b hot 0 18446744073709551615\n");
     for number in 0..300 {
         let _ = writeln!(text, "a\x1b[2J|b {:#x} 40", 0x1_0000 + 4096 * number);
-        // A name that is a word of every finding.
+        // A kind whose name is a word of every finding.
         let _ = writeln!(text, "of {:#x} 40", 0x1_0040 + 4096 * number);
     }
     let path = files.write("trace", text);

@@ -1,4 +1,4 @@
-//! Ctrl-C during a benchmark prints what was finished.
+//! Ctrl-C during a benchmark prints the cells that were finished.
 #![cfg(unix)]
 
 mod common;

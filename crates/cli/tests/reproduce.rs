@@ -1,18 +1,18 @@
-//! `silvics reproduce`: what it sees of the studies, prints, and refuses.
+//! `silvics reproduce`: the findings of the studies that it shows, its output, and its refusals.
 
 mod common;
 
 use common::{refused, run, stderr, stdout};
 use serde_json::Value;
 
-/// What came of an experiment with a sixteenth of the model's last level.
+/// Runs an experiment with a sixteenth of the model's last level, and returns its report.
 fn quick(args: &[&str]) -> Value {
     let output = run(&[&["reproduce", "--quick", "--format", "json"], args].concat());
     assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
     serde_json::from_slice(&output.stdout).expect("one JSON object and nothing else")
 }
 
-/// The verdicts of the lines that the verdict rests on.
+/// The names and verdicts of the lines on which the report's verdict rests.
 fn decisive(report: &Value) -> Vec<(&str, &str)> {
     let lines = report["evidence"].as_array().unwrap();
     let decides = lines.iter().filter(|line| line["decides"] == true);
@@ -21,7 +21,7 @@ fn decisive(report: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// An experiment that is seen in so many lines, or more, with as few keys as show it.
+/// Runs an experiment with as few keys as show its claim. At least `lines` lines must confirm it.
 fn confirmed(name: &str, keys: &str, level: &str, lines: usize) -> Value {
     let report = quick(&[name, "--keys", keys, "--level", level]);
     assert_eq!(report["verdict"], "confirmed", "{report:#}");
@@ -31,7 +31,7 @@ fn confirmed(name: &str, keys: &str, level: &str, lines: usize) -> Value {
     report
 }
 
-/// The line of evidence that has this in its name.
+/// The line of evidence whose name contains `what`.
 fn line<'r>(report: &'r Value, what: &str) -> &'r Value {
     let lines = report["evidence"].as_array().unwrap();
     let line = lines.iter().find(|line| line["what"].as_str().unwrap().contains(what));
@@ -58,15 +58,15 @@ fn nodes_between_descriptors_use_half_of_the_sets() {
 #[test]
 fn nodes_between_rows_use_a_third_of_a_sliced_cache() {
     let report = confirmed("bst/1.6", "12k", "facts,model", 13);
-    // Nearer caches are not in slices: not all of the claim holds there.
+    // Nearer caches are not in slices, so part of the claim does not hold there.
     assert_eq!(report["except"].as_array().unwrap().len(), 1, "{report:#}");
     assert_eq!(report["cannot_show"].as_array().unwrap().len(), 1, "{report:#}");
 }
 
-/// All of the claim is seen but for the odd lines, without which it is not.
+/// The whole claim is seen except for the odd lines, so the verdict is that it is not seen.
 #[test]
 fn leaves_lie_beside_their_parents_by_luck() {
-    // With a smaller last level than haswell's, which fewer keys fill.
+    // A machine with a smaller last level than haswell's, which fewer keys fill.
     let args = ["bst/1.7", "--keys", "10k", "--level", "facts,model", "--machine", "i7-2630qm"];
     let report = quick(&args);
     assert_eq!(report["verdict"], "not seen", "{report:#}");
@@ -77,7 +77,7 @@ fn leaves_lie_beside_their_parents_by_luck() {
     let odd = line(&report, "odd line")["value"].as_f64().unwrap();
     assert!((odd - 0.5).abs() < 0.02, "{report:#}");
     assert_eq!(report["except"], serde_json::json!([]));
-    // Of a build of ours the source says nothing: what an insert makes is a block.
+    // The source makes no claim about a build of ours: one insert allocates a block.
     let block = line(&report, "edge-ext-lf:collocated: inserts");
     assert_eq!((&block["value"], &block["decides"]), (&1.0.into(), &false.into()), "{block}");
     assert_eq!(line(&report, "LLC misses")["verdict"], "confirmed", "{report:#}");
@@ -91,7 +91,8 @@ fn lookups_of_a_fixed_tree_read_a_word_less() {
     assert!(cannot.contains("prefetch") && cannot.contains("loads of a node"), "{report:#}");
 }
 
-/// What the whole command is for: each finding is named where it is, and not where it is mended.
+/// The purpose of the command: each finding is named for the build that has it, and not for its
+/// remedy.
 #[test]
 fn findings_are_named_where_they_are() {
     let report = confirmed("bst/1.11", "12500", "facts", 19);
@@ -113,7 +114,7 @@ fn findings_are_named_where_they_are() {
     }
 }
 
-/// Skew by skew, with the source's machine and a part of what it holds.
+/// The share of translations at each skew, with the source's machine and a part of its keys.
 #[test]
 fn translations_matter_most_between_uniform_and_very_skewed_lookups() {
     let report = quick(&["art/4.1", "--level", "facts,model"]);
@@ -122,7 +123,7 @@ fn translations_matter_most_between_uniform_and_very_skewed_lookups() {
     let decisive = decisive(&report);
     assert_eq!(decisive.len(), 4, "{decisive:#?}");
     let share = |what: &str| line(&report, what)["value"].as_f64().unwrap();
-    // Lookups of all keys alike wait for lines, those of few for nothing.
+    // Uniform lookups wait for lines, and lookups of few keys wait for nothing.
     let [uniform, peak, few] = [0.0, 1.5, 3.0].map(|exponent: f64| {
         share(&format!("sparse, exponent {exponent}: share of cycles for translations"))
     });
@@ -139,7 +140,7 @@ fn huge_pages_need_fewer_translations() {
     let report = quick(&["art/4.2", "--level", "facts,model"]);
     let against: Vec<_> =
         decisive(&report).into_iter().filter(|(_, verdict)| *verdict != "confirmed").collect();
-    // So few keys fill no huge page: what the system tells of these says nothing.
+    // So few keys fill no huge page, so the system's figures about them prove nothing.
     assert!(against.iter().all(|(what, _)| what.contains("on thp: share")), "{against:#?}");
     for exponent in [0.0, 0.5, 1.0, 1.5] {
         let misses = line(&report, &format!("sparse, exponent {exponent}: TLB misses fall by"));
@@ -161,7 +162,7 @@ fn huge_pages_are_timed_by_skew() {
     }
 }
 
-/// With as few keys as have hot nodes on enough pages.
+/// Needs only as many keys as put hot nodes on enough pages.
 #[test]
 fn hot_nodes_move_into_fewer_pages() {
     let report = quick(&["art/4.3", "--keys", "10k", "--level", "facts,model"]);
@@ -175,14 +176,14 @@ fn hot_nodes_move_into_fewer_pages() {
                 (&changed["verdict"], &changed["value"]),
                 (&"confirmed".into(), &0.0.into())
             );
-            // Lookups beside it may not have had a core; none failed.
+            // The lookups beside it may not have had a core. None failed.
             let missed = of(on, "lookups beside reorganizations that missed a key");
             assert!(
                 missed["value"] == 0.0 || missed["verdict"] == "cannot be shown here",
                 "{missed}"
             );
         }
-        // Of so few keys all that is not hot is on few pages, too.
+        // With so few keys, the other nodes are on few pages, too.
         let (least, pages) =
             (if exponent < 1.5 { 1.5 } else { 3.0 }, of("sparse on 4k", "pages of 4 KiB"));
         assert!(pages["value"].as_f64() >= Some(least), "{pages}");
@@ -214,7 +215,7 @@ fn a_claim_about_slices_needs_a_machine_that_has_them() {
     let report = quick(&args);
     let text = report["cannot_show"].to_string();
     assert!(text.contains("i7-4770 has not 12 slices"), "{report:#}");
-    // What else there is does not make up for it.
+    // Other evidence does not make up for it.
     assert_eq!(report["verdict"], "cannot be shown here", "{report:#}");
     assert!(decisive(&report).iter().any(|(_, verdict)| *verdict == "confirmed"), "{report:#}");
 }
@@ -261,7 +262,7 @@ fn a_report_has_all_it_takes_to_judge_it() {
             assert!(line["expected"].is_string() && line["decides"].is_boolean(), "{line}");
             let verdicts = ["confirmed", "not seen", "contradicted", "cannot be shown here"];
             assert!(verdicts.contains(&line["verdict"].as_str().unwrap()), "{line}");
-            // Whatever the clock says, it does not decide where something else can.
+            // The clock does not decide a claim that another level can decide.
             let clock = line["level"] == "clock";
             assert!(
                 !(clock && report["experiment"] == "bst/1.7" && line["decides"] == true),

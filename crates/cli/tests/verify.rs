@@ -1,4 +1,4 @@
-//! `silvics verify`: what it prints, writes, reads and refuses.
+//! `silvics verify`: its output, the files that it writes and reads, and its refusals.
 
 mod common;
 
@@ -70,7 +70,7 @@ fn what_is_recorded_can_be_checked_again() {
         assert_eq!((code, checked["verdict"].as_str()), (Some(0), Some("linearizable")));
         assert!(checked["operations"].as_u64() > Some(1000), "{checked}");
 
-        // One answer changed: nobody ever wrote this value.
+        // One answer is changed: no call ever wrote this value.
         let text = std::fs::read_to_string(&path).unwrap();
         let at = text.lines().position(|l| l.contains("\"ok\"") && l.contains("\"get\"")).unwrap();
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();

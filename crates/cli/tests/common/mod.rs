@@ -1,4 +1,4 @@
-//! Runs the real command.
+//! Runs the built command.
 #![allow(dead_code, unreachable_pub)] // each test file uses what it needs
 
 use serde_json::Value;
@@ -12,12 +12,12 @@ pub fn command(args: &[&str]) -> Command {
     command
 }
 
-/// What it did.
+/// Runs the command, and returns its output.
 pub fn run(args: &[&str]) -> Output {
     command(args).output().expect("the command runs")
 }
 
-/// `silvics bench` on little, with these arguments.
+/// Runs `silvics bench` on few keys, with these arguments.
 pub fn bench(args: &[&str]) -> Output {
     let little = ["bench", "--seconds", "0.01", "--rounds", "2"];
     run(&[&little, args].concat())
@@ -30,18 +30,18 @@ pub fn bench_json(args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("standard output is JSON and nothing else")
 }
 
-/// Standard output.
+/// The text of standard output.
 pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Standard error.
+/// The text of standard error.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Checks that the command says one sentence with all of `parts` and nothing on standard output, with
-/// exit code 2. Notes may stand before it.
+/// Checks that the command printed one sentence with all of `parts` and nothing on standard output,
+/// and that its exit code is 2. Notes may stand before the sentence.
 #[track_caller]
 pub fn refused(output: &Output, parts: &[&str]) {
     let text = stderr(output);
@@ -56,7 +56,7 @@ pub fn refused(output: &Output, parts: &[&str]) {
     }
 }
 
-/// A folder of key files.
+/// A temporary folder for key files.
 pub struct Files(tempfile::TempDir);
 
 impl Files {
@@ -71,14 +71,14 @@ impl Files {
         path.to_string_lossy().into_owned()
     }
 
-    /// A SOSD file.
+    /// Writes a SOSD file and returns its path.
     pub fn sosd(&self, name: &str, count: u64, words: impl IntoIterator<Item = u64>) -> String {
         let words = std::iter::once(count).chain(words);
         let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
         self.write(name, bytes)
     }
 
-    /// The path of a file that is not there.
+    /// The path of a file that does not exist.
     pub fn missing(&self) -> String {
         self.0.path().join("none").to_string_lossy().into_owned()
     }
