@@ -35,7 +35,7 @@ trait Source: Send + Sync + 'static {
     fn new(pools: usize) -> Self;
     fn alloc(&self, pool: usize) -> NonNull<Object>;
     /// # Safety
-    /// The object came from `alloc(pool)` and nobody uses it any more.
+    /// The object came from `alloc(pool)` and is no longer used.
     unsafe fn free(&self, pool: usize, object: NonNull<Object>);
 }
 
@@ -49,7 +49,8 @@ impl Source for Pools {
         self.0[pool].alloc().expect("memory")
     }
     unsafe fn free(&self, pool: usize, object: NonNull<Object>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the object came from this pool and is no longer used, as the caller of `free`
+        // promises.
         unsafe { self.0[pool].free(object) };
     }
 }
@@ -63,14 +64,14 @@ impl<H: Heap + Default> Source for H {
         Heap::alloc(self, "object", Layout::new::<Object>()).expect("memory").cast()
     }
     unsafe fn free(&self, _: usize, object: NonNull<Object>) {
-        // SAFETY: the caller's promise; allocated with this layout.
+        // SAFETY: `alloc` allocated the object with this layout, and the caller no longer uses it.
         unsafe { Heap::free(self, "object", object.cast(), Layout::new::<Object>()) };
     }
 }
 
 fn taken(source: &impl Source, pool: usize) -> NonNull<Object> {
     let object = source.alloc(pool);
-    // SAFETY: fresh memory of the right size.
+    // SAFETY: fresh memory of the size of an `Object`.
     unsafe { object.cast::<u64>().write(1) };
     object
 }
@@ -112,7 +113,7 @@ impl<S: Source> Live<S> {
     fn random_refill(&mut self) {
         for at in self.burst() {
             let pool = at % self.pools;
-            // SAFETY: ours, from this pool.
+            // SAFETY: the object is from this pool and live, and only this thread uses it.
             unsafe { self.source.free(pool, self.objects[at]) };
             self.objects[at] = taken(&*self.source, pool);
         }
@@ -121,7 +122,7 @@ impl<S: Source> Live<S> {
     fn burst_refill(&mut self) {
         let places = self.burst();
         for at in places.clone() {
-            // SAFETY: ours, from this pool.
+            // SAFETY: the object is from this source and live, and only this thread uses it.
             unsafe { self.source.free(0, self.objects[at]) };
         }
         for at in places {
@@ -141,7 +142,7 @@ impl<S: Source> Live<S> {
 impl<S: Source> Drop for Live<S> {
     fn drop(&mut self) {
         for (at, &object) in self.objects.iter().enumerate() {
-            // SAFETY: ours, from this pool.
+            // SAFETY: the object is from this pool and live, and only this thread uses it.
             unsafe { self.source.free(at % self.pools, object) };
         }
     }
@@ -230,7 +231,7 @@ impl List {
     /// Frees the objects. Returns how many there were.
     fn free(self, source: &impl Source) -> usize {
         for object in &self.0 {
-            // SAFETY: handed over by the thread that allocated it.
+            // SAFETY: the thread that allocated the object handed it over.
             unsafe { source.free(0, *object) };
         }
         self.0.len()

@@ -1,4 +1,4 @@
-//! Pools list exactly the slots that are handed out and not taken back.
+//! Pools list exactly the slots that are in use.
 
 use silvics_layout::{Census, Described, SetHash, Sets, describe};
 use silvics_pool::{AllocError, BytesPool, Config, Pages, Pool, Tuning};
@@ -24,7 +24,7 @@ impl Objects for Pool<Node> {
         self.alloc().unwrap().cast()
     }
     unsafe fn give(&self, object: NonNull<u8>, _: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of `give` is that of the pool's `free`.
         unsafe { self.free(object.cast()) };
     }
 }
@@ -34,13 +34,13 @@ impl Objects for BytesPool {
         self.alloc(bytes).unwrap()
     }
     unsafe fn give(&self, object: NonNull<u8>, bytes: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of `give` is that of the pool's `free`.
         unsafe { self.free(object, bytes) };
     }
 }
 
 struct Sent(NonNull<u8>, usize);
-// SAFETY: the receiver has the object to itself.
+// SAFETY: only the receiver uses the object.
 unsafe impl Send for Sent {}
 
 struct Random(u64);
@@ -85,7 +85,7 @@ fn churn(pool: &impl Objects, model: &mut Model, seed: u64) {
                     }
                     for _ in 0..random.below(1500).min(mine.len()) {
                         let Sent(object, bytes) = mine.swap_remove(random.below(mine.len()));
-                        // SAFETY: taken with these bytes, and this thread's.
+                        // SAFETY: allocated with these bytes, and owned by this thread.
                         unsafe { pool.give(object, bytes) };
                     }
                     let mut left = left.lock().unwrap();
@@ -114,7 +114,7 @@ fn burst(pool: &impl Objects, model: &mut Model, bytes: usize) {
         if at % 3 == 0 {
             model.insert(object.as_ptr().expose_provenance(), bytes);
         } else {
-            // SAFETY: taken above with these bytes, used no more.
+            // SAFETY: allocated above with these bytes, and no longer used.
             unsafe { pool.give(object, bytes) };
         }
     }
@@ -163,7 +163,7 @@ fn a_pool_shows_what_is_handed_out_and_nothing_else() {
         }
         for &slot in model.keys() {
             let slot = NonNull::new(std::ptr::with_exposed_provenance_mut(slot)).unwrap();
-            // SAFETY: the slot stayed live until here, and is used no more.
+            // SAFETY: the slot stayed live until here, and is no longer used.
             unsafe { pool.free(slot) };
         }
         assert_eq!(pool.live().count(), 0);
@@ -220,7 +220,7 @@ fn a_pool_goes_on_as_if_nobody_had_looked() {
         let mut pool = Pool::<Node>::new("node", &config);
         let mut slots: Vec<_> = (0..10_000).map(|_| pool.alloc().unwrap()).collect();
         for slot in slots.drain(100..) {
-            // SAFETY: allocated above, used no more.
+            // SAFETY: allocated above, and no longer used.
             unsafe { pool.free(slot) };
         }
         let first = slots[0].addr().get();
@@ -239,7 +239,7 @@ fn a_pool_goes_on_as_if_nobody_had_looked() {
     assert_eq!(next(true), next(false));
 }
 
-/// A thread allocates and frees while it ends, when it has no magazine any more.
+/// A thread allocates and frees while it ends, when it no longer has a magazine.
 #[test]
 fn what_orphans_allocate_and_free_counts() {
     type Shared = std::sync::Arc<(Pool<Node>, Mutex<Model>)>;

@@ -11,7 +11,7 @@ const LAYOUT: Layout = Layout::new::<[u64; 8]>();
 
 fn is_mapped(object: NonNull<u8>) -> bool {
     let page = object.as_ptr().map_addr(|address| address & !4095);
-    // SAFETY: it writes one byte of ours; an unmapped page is reported as an error.
+    // SAFETY: the call writes one byte of ours. An unmapped page is reported as an error.
     unsafe { libc::mincore(page.cast(), 4096, &mut 0) == 0 }
 }
 
@@ -25,7 +25,7 @@ fn the_1025th_kind_is_refused_until_a_heap_is_gone() {
     assert_eq!(heap.alloc(kinds[1024], LAYOUT), None);
     assert_eq!(SegregatedJemalloc::new().alloc(kinds[0], LAYOUT), None);
     let again = heap.alloc(kinds[0], LAYOUT).unwrap();
-    // SAFETY: allocated above, used no more.
+    // SAFETY: allocated above, and no longer used.
     unsafe { heap.free(kinds[0], again, LAYOUT) };
     // Five times as many caches as arenas: more than jemalloc allows.
     let all_alive = std::sync::Barrier::new(4);
@@ -35,7 +35,7 @@ fn the_1025th_kind_is_refused_until_a_heap_is_gone() {
                 all_alive.wait(); // so that each thread has an index of its own
                 for kind in &kinds[..1024] {
                     let object = heap.alloc(kind, LAYOUT).unwrap();
-                    // SAFETY: allocated above, used no more.
+                    // SAFETY: allocated above, and no longer used.
                     unsafe { heap.free(kind, object, LAYOUT) };
                 }
                 all_alive.wait();

@@ -14,7 +14,7 @@ unsafe impl GlobalAlloc for Everything {
         Jemalloc.alloc("everything", layout).map_or(null_mut(), NonNull::as_ptr)
     }
     unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller passes an object of this allocator, which is not null, and its layout.
         unsafe { Jemalloc.free("everything", NonNull::new_unchecked(object), layout) };
     }
 }
@@ -36,7 +36,7 @@ fn the_programs_objects_and_a_heaps_lie_apart() {
     assert!(boxes.iter().all(|object| !theirs.contains(&page((&raw const **object).addr()))));
     assert!(boxes.iter().enumerate().all(|(at, object)| **object == [at; 6]));
     for node in nodes {
-        // SAFETY: allocated above, used no more.
+        // SAFETY: allocated above, and no longer used.
         unsafe { heap.free("node", node, layout) };
     }
 }

@@ -10,7 +10,7 @@ type Node = [u64; 7];
 /// Fills a slot with its own address, so that an overlap shows when it is checked.
 fn fill(slot: NonNull<u8>, bytes: usize) {
     for at in (0..bytes).step_by(8) {
-        // SAFETY: the slot has `bytes` bytes and is the caller's.
+        // SAFETY: the slot has `bytes` bytes, and the caller owns it.
         unsafe { slot.byte_add(at).cast::<usize>().write(slot.addr().get() + at) };
     }
 }
@@ -177,7 +177,7 @@ fn two_threads_never_get_the_same_slot() {
                     } else {
                         let slot = mine.swap_remove(at % mine.len());
                         assert!(is_filled(slot, size_of::<Node>()), "a slot was given twice");
-                        // SAFETY: this thread's, used no more.
+                        // SAFETY: this thread owns the slot and no longer uses it.
                         unsafe { pool.free(slot.cast()) };
                     }
                 }
@@ -264,7 +264,7 @@ fn read_only_regions_can_be_read_and_made_writable_again() {
     // SAFETY: a fresh slot.
     unsafe { slot.write([5; 7]) };
     let regions = pool.stats().regions;
-    // SAFETY: nobody writes until it is writable again.
+    // SAFETY: no thread writes to the regions until they are writable again.
     unsafe {
         if set_read_only(&regions, true).is_ok() {
             assert_eq!(slot.read(), [5; 7]);

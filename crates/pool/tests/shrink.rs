@@ -15,7 +15,7 @@ fn config(pages: Pages) -> Config {
 fn nodes(pool: &Pool<Node>, count: usize) -> Vec<NonNull<Node>> {
     let node = |_| {
         let node = pool.alloc().expect("no limit");
-        // SAFETY: ours alone.
+        // SAFETY: this thread alone uses the node.
         unsafe { node.write([node.addr().get() as u64; 8]) };
         node
     };
@@ -141,7 +141,7 @@ fn sizes_follow_each_other(slab: usize) {
     for size in [24, 100, 1000, 40, 3000, 16, 40, 24] {
         let count = (8 << 20) / size;
         let objects: Vec<_> = (0..count).map(|_| pool.alloc(size).expect("no limit")).collect();
-        // SAFETY: each object has `size` bytes and is ours alone.
+        // SAFETY: each object has `size` bytes, and this thread alone uses it.
         objects.iter().for_each(|object| unsafe { object.write_bytes(0xa5, size) });
         assert_eq!(objects.iter().collect::<HashSet<_>>().len(), count);
         held = held.max(config.budget.held());

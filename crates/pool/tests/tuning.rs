@@ -85,7 +85,7 @@ fn objects_of_all_sizes_are_aligned_and_counted_too() {
             for _ in 0..50 {
                 let object = pool.alloc(size).unwrap();
                 assert_eq!(object.addr().get() % align, 0, "{size} aligned to {align}");
-                // SAFETY: `size` bytes that are ours alone.
+                // SAFETY: the object has `size` bytes, and this thread alone uses it.
                 unsafe { object.write_bytes(size as u8, size) };
                 objects.push((object, size));
             }
@@ -99,7 +99,7 @@ fn objects_of_all_sizes_are_aligned_and_counted_too() {
             // SAFETY: written above.
             let content = unsafe { std::slice::from_raw_parts(object.as_ptr(), size) };
             assert!(content.iter().all(|&byte| byte == size as u8));
-            // SAFETY: allocated above, used no more.
+            // SAFETY: allocated above, and no longer used.
             unsafe { pool.free(object, size) };
         }
         assert_eq!(pool.stats().live_bytes, 0);
@@ -200,7 +200,7 @@ fn bytes_come_back(tuning: Tuning) {
     for round in 0..3 {
         let objects: Vec<_> = (0..5000).map(|at| pool.alloc(size(at)).unwrap()).collect();
         for (at, object) in objects.iter().enumerate() {
-            // SAFETY: `size(at)` bytes that are ours alone.
+            // SAFETY: the object has `size(at)` bytes, and this thread alone uses it.
             unsafe { object.write_bytes(at as u8, size(at)) };
         }
         if round == 1 {
@@ -287,7 +287,7 @@ fn colouring_leaves_a_slot_where_there_is_room_for_one() {
     for pool in &pools {
         let objects: Vec<_> = (0..10).map(|_| pool.alloc(4096).unwrap()).collect();
         for (number, object) in objects.iter().enumerate() {
-            // SAFETY: 4096 bytes that are ours alone.
+            // SAFETY: the object has 4096 bytes, and this thread alone uses it.
             unsafe { object.write_bytes(number as u8, 4096) };
         }
         for (number, object) in objects.iter().enumerate() {
