@@ -155,9 +155,9 @@ impl Account for Refusing {
 
 /// The index of the current cell, and two cells.
 struct Cells(AtomicUsize, [UnsafeCell<u64>; 2]);
-// SAFETY: a cell is written when nobody reads it any more; loom checks that.
+// SAFETY: a cell is written only when no thread reads it any more; loom checks that.
 unsafe impl Sync for Cells {}
-// SAFETY: as for `Sync`.
+// SAFETY: a cell is a plain number, which any thread may own.
 unsafe impl Send for Cells {}
 
 /// A writer moves readers from the first cell to the second, waits, and overwrites the first.
@@ -181,7 +181,7 @@ fn who_has_waited_may_overwrite<R: Rcu>(make: fn() -> R, sections: usize) {
         let (rcu, Cells(at, cells)) = &*shared;
         at.store(1, Ordering::Release);
         rcu.synchronize();
-        // SAFETY: nobody reads it any more; this is what the test checks.
+        // SAFETY: no thread reads it any more; this is what the test checks.
         cells[0].with_mut(|cell| unsafe { *cell = 7 });
         reader.join().unwrap();
     });
@@ -250,7 +250,7 @@ fn two_wait_at_once() {
             let Cells(at, cells) = &shared.1[writer];
             at.store(1, Ordering::Release);
             shared.0.synchronize();
-            // SAFETY: nobody reads the cell any more.
+            // SAFETY: no thread reads the cell any more.
             cells[0].with_mut(|cell| unsafe { *cell = 7 });
         };
         let other = {
