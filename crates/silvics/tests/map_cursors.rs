@@ -23,7 +23,8 @@ fn what_can_be_sent() {
     is_shared::<Map<u64, String>>();
 }
 
-/// What must not be: these are `Send` only if both impls apply, which is ambiguous then and does not compile.
+/// These types must not be `Send`. If one were, both impls would apply, and the ambiguous call
+/// would not compile.
 #[test]
 fn what_cannot_be_sent() {
     trait Ambiguous<A> {
@@ -37,7 +38,7 @@ fn what_cannot_be_sent() {
     <ValueGuard<'static, String> as Ambiguous<_>>::here();
 }
 
-/// Random moves, each compared with what a `BTreeMap` has, while nobody else writes.
+/// Makes random moves while no other thread writes, and compares each with a `BTreeMap`.
 fn moves<K, I>(key: impl Fn(u64) -> K)
 where
     K: Key + Ord + Clone + Debug,
@@ -103,7 +104,7 @@ where
     }
 }
 
-/// Which end a cursor is beyond, found out without losing that.
+/// Whether a cursor beyond an end is before the first entry. The cursor keeps its place.
 fn cursor_is_before<K: Key, I: MapIndex<Key = K::Form>>(cursor: &mut Cursor<K, u64, I>) -> bool {
     if cursor.prev() {
         assert!(!cursor.next());
@@ -120,7 +121,8 @@ fn moves_agree_with_btreemap() {
     moves::<i64, NatarajanTree>(|n| n as i64 - 500);
 }
 
-/// A cursor on the way while others write: what is always there is seen once, in order, both ways.
+/// A cursor moves while other threads write: it sees each key that is always present once, in
+/// order, in both directions.
 #[test]
 fn cursors_miss_nothing_beside_writers() {
     const KEYS: u64 = 3000;
@@ -205,7 +207,8 @@ impl Drop for Counted {
     }
 }
 
-/// A cursor that is kept, wherever it stands, holds no memory back; an owned pin does, until it goes.
+/// A kept cursor holds no memory back, at whichever entry it stands. An owned pin does, until it is
+/// dropped.
 #[test]
 fn cursors_block_no_reclamation_and_owned_pins_do() {
     let live = Arc::new(AtomicI64::new(0));
@@ -231,17 +234,17 @@ fn cursors_block_no_reclamation_and_owned_pins_do() {
     let view = map.pin_owned();
     assert!(churn() >= 10_000, "an owned pin holds everything back");
     std::thread::scope(|scope| {
-        // Dropped on another thread than it was made on.
+        // The pin is dropped on another thread than the one that made it.
         scope.spawn(move || drop(view));
     });
-    assert!(churn() < 1000, "and gives it free");
+    assert!(churn() < 1000, "a dropped pin releases everything");
     drop(cursor);
-    let map = Arc::into_inner(map).expect("nobody else has it");
+    let map = Arc::into_inner(map).expect("no other thread has it");
     drop(map);
     assert_eq!(live.load(Ordering::Relaxed), 0);
 }
 
-/// Owned pins on the way between threads, used by several at a time, beside writers that replace everything.
+/// Several threads at a time use owned pins, beside writers that replace every value.
 #[test]
 fn what_owned_pins_lend_can_be_read_anywhere() {
     let map: Map<u64, String> = Map::new();

@@ -2,7 +2,7 @@
 
 #![cfg(not(any(silvics_loom, silvics_shuttle)))]
 
-/// Tells writers that it is over, be it by a test that fails.
+/// Stops the writers when it is dropped, also if the test fails.
 #[cfg(any(feature = "serde", feature = "rayon"))]
 struct Last<'a>(&'a silvics_sync::atomic::AtomicBool);
 
@@ -41,7 +41,7 @@ mod formats {
         Message { room: room.into(), number }
     }
 
-    /// A map is written as a `BTreeMap` is, and read back as it was.
+    /// A map is written as a `BTreeMap` is, and read back unchanged.
     fn comes_back<K, V, I>(entries: impl IntoIterator<Item = (K, V)>)
     where
         K: Key + Serialize + DeserializeOwned + Ord + Debug + Clone,
@@ -109,7 +109,7 @@ mod formats {
         assert_eq!(serde_json::to_string(&state).unwrap(), sorted);
     }
 
-    /// Equal to those with the same entries.
+    /// A map that equals every map with the same entries.
     #[derive(Deserialize, Debug)]
     #[serde(transparent)]
     struct Same(Map<(String, u64), u64>);
@@ -134,7 +134,7 @@ mod formats {
         };
         assert_ser_tokens(&(&map).compact(), &tokens(Some(2)));
         assert_ser_tokens(&(&map).readable(), &tokens(None));
-        // No map of JSON's: an error of the format.
+        // JSON has no map with such keys, so the format returns an error.
         assert!(serde_json::to_string(&map).is_err());
         assert_de_tokens(&Same(map), &tokens(Some(2)));
 
@@ -213,7 +213,7 @@ mod threads {
     use std::thread::yield_now;
     use std::time::{Duration, Instant};
 
-    /// More threads than processors, so that there is much dividing.
+    /// More threads than processors, so that the work is divided often.
     fn pool() -> ThreadPool {
         ThreadPoolBuilder::new().num_threads(8).build().unwrap()
     }
@@ -267,7 +267,7 @@ mod threads {
         is_the_scan::<i128, String, silvics::ArtTree<u128>>(
             sparse().map(|(k, v)| (i128::from(k.cast_signed()) << 40, v)),
         );
-        // All but one are close to each other.
+        // All keys but one are close to each other.
         is_the_scan::<u64, u64, silvics::ArtTree<u64>>(dense().chain([(u64::MAX, 0)]));
         is_the_scan::<u64, String, silvics::ArtTree<u64>>([]);
         is_the_scan::<u64, String, silvics::ArtTree<u64>>([(u64::MAX, String::new())]);
@@ -281,7 +281,7 @@ mod threads {
         is_the_scan::<(String, u64), u64, silvics::ArtTree<[u8]>>(
             (0..3000).map(|n| ((format!("\0{}", n % 13), scattered(n)), n)),
         );
-        // Each is the prefix of the next one, by zeros, too.
+        // Each key is a prefix of the next one; in one of the runs, the added bytes are zeros.
         let nested = |byte| (0..600).map(move |len| (vec![byte; len], len));
         is_the_scan::<Vec<u8>, usize, silvics::ArtTree<[u8]>>(nested(0).chain(nested(b'a')));
         is_the_scan::<Vec<u8>, usize, SkipList<[u8]>>(nested(0).chain(nested(u8::MAX)));
@@ -297,7 +297,7 @@ mod threads {
             assert_eq!(view.par_iter().map(|(key, _)| key).sum::<u64>(), 49_995_000);
             assert_eq!(view.par_iter().find_first(|(key, _)| *key > 77).unwrap().0, 78);
             assert_eq!(view.par_iter().find_last(|(key, _)| *key < 77).unwrap().0, 76);
-            // Whoever has found it stops, and so do the others.
+            // The thread that finds an entry stops, and so do the others.
             let looked = AtomicU64::new(0);
             let found = view.par_iter().find_any(|(key, _)| {
                 looked.fetch_add(1, Ordering::Relaxed);
@@ -309,7 +309,7 @@ mod threads {
         });
     }
 
-    /// Counted as long as it lives.
+    /// A value that is counted as long as it lives.
     struct Counted {
         number: u64,
         live: Arc<AtomicI64>,
@@ -329,8 +329,9 @@ mod threads {
         }
     }
 
-    /// Nothing is left of what has been removed: no scan has left a pin behind. A thread that ends pins for a moment, and can do
-    /// so when whoever waits for it, or drops its pool, has gone on.
+    /// Fails unless all removed values are dropped: no scan has left a pin behind. An ending thread
+    /// pins for a moment, perhaps after the thread that waits for it, or drops its pool, has
+    /// continued.
     fn all_are_dropped(map: &mut impl Check, live: &AtomicI64) {
         let begun = Instant::now();
         while live.load(Ordering::Relaxed) > 0 && begun.elapsed() < Duration::from_secs(20) {
@@ -340,7 +341,7 @@ mod threads {
         assert_eq!(live.load(Ordering::Relaxed), 0);
     }
 
-    /// Keys of `key(2 n)` stay, and get new values; those between come and go.
+    /// The keys `key(2 n)` stay, and get new values. The keys between them come and go.
     fn what_stays_is_seen_once<K, I>(key: impl Fn(u64) -> K + Sync)
     where
         K: Key + Send + Sync + Debug + PartialEq + Ord,
@@ -374,7 +375,7 @@ mod threads {
             for _ in 0..25 {
                 let view = map.pin_owned();
                 let seen: Vec<_> = pool.install(|| view.par_iter().collect());
-                // All of them are still readable, on another thread than they were read.
+                // All entries are still readable, on another thread than the one that read them.
                 let seen = seen.into_iter().map(|(key, value)| (K::to_owned(key), value.number));
                 let seen: Vec<(K, u64)> = seen.collect();
                 assert!(seen.iter().all(|(k, number)| *k == key(*number)));

@@ -1,4 +1,5 @@
-//! The methods of maps that pin by themselves: the same answers as `BTreeMap`'s, and what they do when memory is short.
+//! The methods of maps that pin by themselves: they return the answers of `BTreeMap`, and behave as
+//! documented when memory is short.
 
 #![cfg(not(silvics_shuttle))] // real threads
 
@@ -183,7 +184,7 @@ fn sweeps_go_on_where_they_have_pinned_anew() {
     assert_eq!((removed, map.len()), (8_000, 2_000));
     assert_eq!(map.remove_range(35..=35_000), 1_000);
     assert_eq!(map.clear(), 1_000);
-    // Of values that are read ahead.
+    // Here the values are read ahead.
     let map: Map<u64, String> = Map::new();
     map.extend((0..5_000).map(|n| (n * 7, n.to_string())));
     asked.clear();
@@ -253,13 +254,13 @@ fn a_full_map_takes_what_it_has_room_for_once_its_garbage_is_gone() {
     assert_eq!(error.value.0, full, "it comes back");
     drop(error);
     assert!(map.bytes() <= limit);
-    // The key is present: that is the answer, whatever there is room for.
+    // The key is present, and this is the answer even if there is no room.
     match map.try_insert(name(5), value(0)) {
         Err(TryInsertError::Occupied { present, .. }) => assert_eq!(present.0, 5),
         other => panic!("{other:?}"),
     }
     assert_eq!(map.get_or_insert(name(6), value(0)).0, 6);
-    // Replaced and removed, over and over: what is gone makes room for what comes.
+    // Values are replaced and removed repeatedly: the removed ones make room for the new ones.
     map.remove(name(0)).expect("present");
     for n in 1..full {
         assert_eq!(map.insert(name(n), value(n + 1)).expect("present").0, n);
@@ -272,7 +273,7 @@ fn a_full_map_takes_what_it_has_room_for_once_its_garbage_is_gone() {
     assert_eq!(map.clear() as u64, full - 1);
     map.flush();
     assert_eq!(live.load(Ordering::Relaxed), 0);
-    // Of other sizes, which need other slabs.
+    // Keys of another size need other slabs.
     let long = |n: u64| format!("{:0100}", mixed(n));
     for n in 0..full / 8 {
         map.insert(long(n), value(n));
@@ -280,7 +281,7 @@ fn a_full_map_takes_what_it_has_room_for_once_its_garbage_is_gone() {
     assert!(map.bytes() <= limit);
 }
 
-/// A map at its limit, with nothing but garbage in slabs of another size than that of [`long`] keys.
+/// A map at its limit, which has only garbage, in slabs of another size than that of [`long`] keys.
 fn full_of_garbage() -> Map<String, ()> {
     let options =
         Options { memory_limit: Some(3 << 20), pages: Pages::Small, ..Options::default() };
@@ -335,7 +336,8 @@ fn what_a_batch_could_not_take_comes_back_in_order() {
     assert_eq!((error.done, error.rest.count(), map.len()), (1, 2, 1));
 }
 
-/// What happens on other threads while one is in a call: they pin, unpin, remove and flush when they are told.
+/// Makes a thread that pins, unpins, removes and flushes on command, while this thread is in a
+/// call.
 fn told(map: &'static Map<u64, Counted>) -> impl Fn(&str) {
     let (tell, told) = channel::<String>();
     let (done, is_done) = channel();
@@ -359,8 +361,9 @@ fn told(map: &'static Map<u64, Counted>) -> impl Fn(&str) {
     }
 }
 
-/// What a call lends was read under an older pin than another one that might hold it, if each is a registration of
-/// its own: when a thread ends, and its table of them is gone.
+/// Checks references that calls return on an ending thread, whose table of pins is gone. There each
+/// pin is a registration of its own: only the pin under which a value was read keeps the value
+/// valid.
 #[test]
 fn what_is_lent_to_a_thread_that_ends_stays() {
     static MAP: LazyLock<Map<u64, Counted>> = LazyLock::new(Map::new);
@@ -395,7 +398,7 @@ fn what_is_lent_to_a_thread_that_ends_stays() {
     std::thread_local! { static END: AtTheEnd = const { AtTheEnd }; }
 
     let late = std::thread::spawn(|| {
-        END.with(|_| ()); // so it is dropped behind what comes after it
+        END.with(|_| ()); // registered first, so it is dropped after all later thread-locals
         drop(MAP.get(1));
     });
     late.join().unwrap();
