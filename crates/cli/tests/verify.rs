@@ -18,6 +18,32 @@ fn refuses(args: &[&str], parts: &[&str]) {
 }
 
 #[test]
+#[cfg(feature = "peers")]
+fn peers_are_checked_when_they_are_named() {
+    let asked = "peer:btreemap-rwlock,peer:arctic-map,peer:artmap";
+    let (code, report) = json(&["--index", asked, "--seconds", "0.9"]);
+    assert_eq!(code, Some(0), "{report}");
+    let rows = report["by_index"].as_array().unwrap();
+    assert_eq!(rows.len(), 9, "three types of keys each: {report}");
+    for row in rows {
+        assert!(row["operations"].as_u64() > Some(0), "{row}");
+        assert_eq!((&row["placement"], &row["pages"]), (&"own".into(), &"system".into()));
+    }
+}
+
+#[test]
+#[cfg(feature = "peers")]
+fn the_group_of_peers_brings_all_of_them() {
+    // Lookups alone: what is known to be wrong with some peers needs writes.
+    let (code, report) = json(&["--index", "peers", "--mix", "100/0/0", "--seconds", "0.9"]);
+    assert_eq!(code, Some(0), "{report}");
+    let rows = report["by_index"].as_array().unwrap();
+    let names: std::collections::BTreeSet<_> =
+        rows.iter().map(|row| &row["index"]).map(Value::as_str).collect();
+    assert_eq!(names.len(), 9, "{names:?}");
+}
+
+#[test]
 fn all_our_indexes_are_recorded_and_checked() {
     let (code, report) = json(&["--seconds", "1.6"]);
     assert_eq!(code, Some(0), "{report}");
@@ -109,9 +135,10 @@ fn what_cannot_be_decided_is_neither_good_nor_bad() {
 fn values_that_make_no_sense() {
     refuses(&["--index", "skipplist"], &["--index", "did you mean `skiplist`?"]);
     #[cfg(feature = "peers")]
-    refuses(&["--index", "peer:scc"], &["--index", "`peer:scc`", "name an index of ours"]);
-    #[cfg(feature = "peers")]
-    refuses(&["--index", "peers"], &["--index", "`peers`", "name another index"]);
+    refuses(
+        &["--index", "peer:ferntree", "--key-type", "bytes"],
+        &["--key-type", "`peer:ferntree`", "byte keys", "name another key type"],
+    );
     refuses(&["--index", "occ-avl-2:unsafe"], &["`occ-avl-2:unsafe` only looks keys up"]);
     refuses(&["--index", "occ-avl", "--key-type", "bytes"], &["`occ-avl`", "byte keys"]);
     refuses(&["--index", "skiplist", "--key-type", "u128"], &["`skiplist`", "u128 keys"]);

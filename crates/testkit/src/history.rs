@@ -2,7 +2,7 @@
 //! [`crate::linearizable`].
 
 use crate::clock::Clock;
-use crate::keys::{lend, show};
+use crate::keys::{TestKey, lend};
 use crate::{Failure, Outcome, Subject};
 use silvics::{CompareExchangeError, Guard, KeyRef, OwnedKey, TryInsertError};
 use smallvec::SmallVec;
@@ -76,6 +76,19 @@ impl Op {
             Self::Insert { value, old } => old == Some(value),
             Self::Remove { old } => old.is_none(),
             Self::CompareExchange { expected, new, outcome } => outcome.is_err() || expected == new,
+        }
+    }
+
+    /// The state of the key right after the call, according to its answer.
+    pub(crate) fn state_after(self) -> Option<u64> {
+        match self {
+            Self::Get { found } => found,
+            Self::TryInsert { value, outcome } => Some(outcome.err().unwrap_or(value)),
+            Self::Insert { value, .. } => Some(value),
+            Self::Remove { .. } => None,
+            Self::CompareExchange { new, outcome, .. } => {
+                outcome.map_or_else(|found| found, |()| new)
+            }
         }
     }
 
@@ -312,25 +325,38 @@ impl<'a, I: Subject + ?Sized> Recorder<'a, I> {
         if descending {
             seen.reverse();
         }
-        let mut rest = seen.iter().peekable();
-        for key in first..first + count {
-            let expected = &self.keys[key as usize];
-            let found = rest.next_if(|(seen, _)| seen == expected).map(|(_, value)| *value);
+        let keys = &self.keys[first as usize..][..count as usize];
+        observe::<I::Key>(keys, first, descending, &seen, |key, found| {
             self.push(key, start, end, Op::Get { found });
-        }
-        match rest.next() {
-            None => Ok(()),
-            Some((key, _)) => {
-                let order = if descending { "descending" } else { "ascending" };
-                let all: Vec<String> = seen.iter().map(|(key, _)| show::<I>(key)).collect();
-                Err(Failure::new(format!(
-                    "a scan of keys {first} to {} gave {}, out of {order} order, twice or never \
-                     asked for: in ascending order it gave {}",
-                    first + count - 1,
-                    show::<I>(key),
-                    all.join(", ")
-                )))
-            }
-        }
+        })
     }
+}
+
+/// Calls `record` with the state in which a scan saw each key of `keys`, whose numbers begin with
+/// `first`. Fails if the entries seen are out of ascending order or include another key. A
+/// `descending` scan passes its entries in ascending order.
+pub(crate) fn observe<K: TestKey + ?Sized>(
+    keys: &[K::Owned],
+    first: u32,
+    descending: bool,
+    seen: &[(K::Owned, u64)],
+    mut record: impl FnMut(u32, Option<u64>),
+) -> Outcome {
+    let mut rest = seen.iter().peekable();
+    for (number, expected) in (first..).zip(keys) {
+        let found = rest.next_if(|(seen, _)| seen == expected).map(|(_, value)| *value);
+        record(number, found);
+    }
+    let Some((key, _)) = rest.next() else {
+        return Ok(());
+    };
+    let order = if descending { "descending" } else { "ascending" };
+    let all: Vec<String> = seen.iter().map(|(key, _)| K::show(key)).collect();
+    Err(Failure::new(format!(
+        "a scan of keys {first} to {} gave {}, out of {order} order, twice or never asked for: in \
+         ascending order it gave {}",
+        first + keys.len() as u32 - 1,
+        K::show(key),
+        all.join(", ")
+    )))
 }

@@ -1,21 +1,22 @@
 //! Those of other crates.
 
-use super::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
+use super::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant, Verify};
 use crate::contender::peers::{
     ArcticMap, Artmap, BtreeMapRwLock, ConcurrentMap, Congee, CrossbeamSkiplist, Ferntree,
-    Masstree, Peer, SccTreeIndex,
+    Masstree, Peer, Recorded, SccTreeIndex, recorded::verify,
 };
 use crate::drive::keys::BenchKey;
 use crate::drive::subject::Subject;
 use crate::flags::types::{KeyType, Types, ValueType};
 use silvics::Options;
+use silvics_testkit::TestKey;
 use std::sync::Arc;
 
-/// The constructors of a peer that holds words: for each key type that it takes, its map.
+/// The constructors of a peer that holds words, for each key type that it takes.
 macro_rules! constructors {
-    ($($($key:ident)|+ => $map:ty),+) => {
+    ($($($key:ident)|+ => $maker:ident $map:ty),+) => {
         |types, nodes| match (types.key, types.value, nodes) {
-            $(($(KeyType::$key)|+, ValueType::U64, Nodes::Pooled) => Some(maker::<$map>()),)+
+            $(($(KeyType::$key)|+, ValueType::U64, Nodes::Pooled) => Some($maker::<$map>()),)+
             _ => None,
         }
     };
@@ -26,11 +27,11 @@ macro_rules! map {
     ($map:ident) => {
         entry::<$map<[u8]>>(|types, nodes| {
             (nodes == Nodes::Pooled).then(|| match (types.key, types.value) {
-                (KeyType::U64, ValueType::U64) => maker::<$map<u64>>(),
+                (KeyType::U64, ValueType::U64) => recorded::<$map<u64>>(),
                 (KeyType::U64, ValueType::Arc) => maker::<$map<u64, Arc<[u8]>>>(),
-                (KeyType::U128, ValueType::U64) => maker::<$map<u128>>(),
+                (KeyType::U128, ValueType::U64) => recorded::<$map<u128>>(),
                 (KeyType::U128, ValueType::Arc) => maker::<$map<u128, Arc<[u8]>>>(),
-                (KeyType::Bytes, ValueType::U64) => maker::<$map<[u8]>>(),
+                (KeyType::Bytes, ValueType::U64) => recorded::<$map<[u8]>>(),
                 (KeyType::Bytes, ValueType::Arc) => maker::<$map<[u8], Arc<[u8]>>>(),
                 (KeyType::String, ValueType::U64) => maker::<$map<str>>(),
                 (KeyType::String, ValueType::Arc) => maker::<$map<str, Arc<[u8]>>>(),
@@ -43,19 +44,19 @@ pub(super) fn entries() -> Vec<Entry> {
     vec![
         map!(BtreeMapRwLock),
         map!(CrossbeamSkiplist),
-        entry::<Congee>(constructors!(U64 => Congee)),
+        entry::<Congee>(constructors!(U64 => recorded Congee)),
         map!(SccTreeIndex),
         entry::<Masstree<[u8]>>(
-            constructors!(U64 => Masstree<u64>, Bytes | String => Masstree<[u8]>),
+            constructors!(U64 => recorded Masstree<u64>, Bytes | String => recorded Masstree<[u8]>),
         ),
         entry::<ConcurrentMap<[u8]>>(
-            constructors!(U64 => ConcurrentMap<u64>, Bytes | String => ConcurrentMap<[u8]>),
+            constructors!(U64 => recorded ConcurrentMap<u64>, Bytes | String => recorded ConcurrentMap<[u8]>),
         ),
         entry::<Ferntree<[u8]>>(
-            constructors!(U64 => Ferntree<u64>, Bytes | String => Ferntree<[u8]>),
+            constructors!(U64 => recorded Ferntree<u64>, Bytes | String => maker Ferntree<[u8]>),
         ),
         entry::<ArcticMap<[u8]>>(constructors!(
-            U64 => ArcticMap<u64>, U128 => ArcticMap<u128>, Bytes | String => ArcticMap<[u8]>
+            U64 => recorded ArcticMap<u64>, U128 => recorded ArcticMap<u128>, Bytes | String => recorded ArcticMap<[u8]>
         )),
         map!(Artmap),
     ]
@@ -82,7 +83,15 @@ fn entry<P: Peer>(make: fn(Types, Nodes) -> Option<AnyMaker>) -> Entry {
     }
 }
 
+/// The constructor of a peer whose histories are not recorded.
 fn maker<P: Peer<Key: BenchKey>>() -> AnyMaker {
     let subject = |_: &Options| Ok(Subject::of(P::default()));
     Maker { subject, scans: P::SCANS, verify: None, inspect: None }.into()
+}
+
+/// The constructor of a peer whose histories `verify` records.
+fn recorded<P: Recorded<Key: BenchKey + TestKey>>() -> AnyMaker {
+    let subject = |_: &Options| Ok(Subject::of(P::default()));
+    let verify = Some(verify::<P> as Verify);
+    Maker { subject, scans: P::SCANS, verify, inspect: None }.into()
 }

@@ -329,8 +329,8 @@ pub struct InspectArgs {
 #[derive(Args, Debug)]
 #[command(allow_negative_numbers = true, args_override_self = true)]
 pub struct VerifyArgs {
-    /// Which of our indexes: names of `silvics list`, NAME:VARIANT, or the groups all, ours,
-    /// bst [default: all]
+    /// Which indexes: names of `silvics list`, NAME:VARIANT, or the groups all (all of ours), ours,
+    /// bst, peers [default: all]
     #[arg(long, value_name = "NAME,…")]
     pub index: Option<String>,
 

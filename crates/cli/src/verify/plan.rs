@@ -18,6 +18,8 @@ use std::time::Duration;
 /// One index in one place with one type of keys.
 pub struct Target {
     pub index: String,
+    /// Whether it is a peer, which places its nodes itself.
+    pub peer: bool,
     pub place: Place,
     pub key_type: KeyType,
     pub verify: Verify,
@@ -108,7 +110,7 @@ impl Plan {
             Some(text) => list("--key-type", text, KeyType::of_indexes)?,
         };
         let places = place::of(&texts.placement, &texts.pages, Tuning::default())?;
-        let chosen = ours(&texts.index)?;
+        let chosen = chosen(&texts.index)?;
         let targets = targets(&chosen, &places, &key_types, texts.key_type.is_some())?;
         let most = verify::THREADS_MAX;
         Ok(Self {
@@ -155,16 +157,12 @@ impl Plan {
     }
 }
 
-/// The named indexes that are ours. Peers do not report enough about their answers to be checked.
-fn ours(text: &str) -> Result<Vec<Chosen>, Error> {
-    let chosen = select::resolve(text, None)?;
-    if let Some(peer) = chosen.iter().find(|chosen| chosen.named && chosen.entry.is_peer()) {
-        let problem = format!(
-            "`{}` is a peer, whose answers do not tell enough to be checked: name an index of ours",
-            peer.name()
-        );
-        return Err(Error::value("--index", problem));
-    }
+/// The group that adds the peers; every other group means our indexes alone.
+const PEERS: &str = "peers";
+
+/// The indexes whose histories are to be recorded.
+fn chosen(text: &str) -> Result<Vec<Chosen>, Error> {
+    let mut chosen = select::resolve(text, None)?;
     if let Some(frozen) = chosen.iter().find(|c| c.named && c.variant.lookups_only) {
         let problem = format!(
             "`{}` only looks keys up, so there is nothing to check: name another variant",
@@ -172,11 +170,12 @@ fn ours(text: &str) -> Result<Vec<Chosen>, Error> {
         );
         return Err(Error::value("--index", problem));
     }
-    let ours: Vec<Chosen> = chosen.into_iter().filter(|c| !c.entry.is_peer()).collect();
-    if ours.is_empty() {
+    let peers = text.split(',').any(|item| item == PEERS);
+    chosen.retain(|chosen| peers || chosen.named || !chosen.entry.is_peer());
+    if chosen.is_empty() {
         return Err(Error::Nothing { indexes: text.into(), why: "is an index of ours" });
     }
-    Ok(ours)
+    Ok(chosen)
 }
 
 fn targets(
@@ -194,10 +193,16 @@ fn targets(
                 }
                 continue;
             }
+            let peer = candidate.entry.is_peer();
+            // A peer places its nodes itself, so it is recorded in one place.
+            let places = if peer { &places[..1] } else { places };
+            if peer && asked && candidate.named && candidate.verify(places[0], key_type).is_none() {
+                return Err(tells_too_little(candidate, key_type));
+            }
             targets.extend(places.iter().filter_map(|&place| {
                 let verify = candidate.verify(place, key_type)?;
                 let (index, canary) = (candidate.name(), candidate.canary);
-                Some(Target { index, place, key_type, verify, canary })
+                Some(Target { index, peer, place, key_type, verify, canary })
             }));
         }
     }
@@ -206,6 +211,16 @@ fn targets(
         return Err(Error::Nothing { indexes, why: "takes such keys in such a place" });
     }
     Ok(targets)
+}
+
+/// The refusal of a peer that takes keys of a type but does not tell the values its writes meet.
+fn tells_too_little(peer: &Chosen, key_type: KeyType) -> Error {
+    let problem = format!(
+        "`{}` tells too little about its writes of {key_type} keys to be checked: name another key \
+         type",
+        peer.name()
+    );
+    Error::value("--key-type", problem)
 }
 
 /// Refuses flags that say what to record beside a flag with a file that says all of it.

@@ -3,6 +3,7 @@
 use super::plan::{Plan, Target};
 use crate::flags::args::Format;
 use crate::flags::error::Error;
+use crate::flags::place::SYSTEM_PAGES;
 use crate::host::machine::Machine;
 use crate::output;
 use serde::Serialize;
@@ -109,8 +110,8 @@ impl Row {
         });
         Self {
             index: target.index.clone(),
-            placement: target.place.name(),
-            pages: target.place.pages(),
+            placement: if target.peer { "own" } else { target.place.name() },
+            pages: if target.peer { SYSTEM_PAGES.into() } else { target.place.pages() },
             key_type: target.key_type.name(),
             seconds: time.as_secs_f64(),
             operations: recorded.operations,

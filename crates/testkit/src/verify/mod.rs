@@ -16,20 +16,23 @@
 //! equal verbs on equal keys, which meet in new ways. (A compare-exchange expects the state that
 //! its thread has seen.) [`Numbers::Only`] repeats one history.
 
+mod foreign;
 mod judge;
 mod scans;
 mod traffic;
 
+pub use foreign::{Foreign, ForeignCalls, verify_foreign};
 pub use scans::{AllScans, NoScans, Scans};
+pub use traffic::Write;
 
 use crate::clock::Clock;
 use crate::crew::together;
 use crate::history::{Event, Recorder};
-use crate::keys::{nth, show};
+use crate::keys::{TestKey, nth};
 use crate::linearizable::Violation;
 use crate::make::Make;
 use crate::rest::counts;
-use crate::{Failure, Subject};
+use crate::{Failure, Outcome, Subject};
 use judge::Judge;
 use silvics::{Options, OwnedKey};
 use silvics_sync::Mutex;
@@ -178,6 +181,14 @@ pub struct History {
     parts: u64,
 }
 
+impl History {
+    /// The history with the given calls: of each thread the number of parts, and the events.
+    fn of(number: u64, calls: Vec<(u64, Vec<Event>)>) -> Self {
+        let (parts, threads): (Vec<u64>, _) = calls.into_iter().unzip();
+        Self { number, threads, parts: parts.iter().sum() }
+    }
+}
+
 /// The keys of recorded events, indexed by their number.
 pub fn keys<I: Subject + ?Sized>() -> Vec<OwnedKey<I>> {
     (0..u64::from(KEYS)).map(nth::<I>).collect()
@@ -193,13 +204,25 @@ pub fn verify<I: Subject + ?Sized, S: Scans<I>>(
     stop: impl Fn() -> bool + Sync,
 ) -> Report {
     let keys = keys::<I>();
+    record_all::<I::Key>(plan, &keys, stop, |number, spare| {
+        record::<I, S>(make, plan, number, clock, &keys, scans, spare)
+    })
+}
+
+/// Records histories by `record`, which gets their number, and checks them meanwhile.
+fn record_all<K: TestKey + ?Sized>(
+    plan: &Plan,
+    keys: &[K::Owned],
+    stop: impl Fn() -> bool + Sync,
+    record: impl Fn(u64, &Spare) -> Recorded,
+) -> Report {
     let found = AtomicBool::new(false);
     let spare = Mutex::new(Vec::new());
     let (send, receive) = sync_channel::<Recorded>(2);
     std::thread::scope(|scope| {
         let judge = scope.spawn(|| {
             let receive = receive; // dropped with the judge
-            check_all::<I>(&receive, &keys, &found, &spare, || {
+            check_all::<K>(&receive, keys, &found, &spare, || {
                 stop();
             })
         });
@@ -214,8 +237,7 @@ pub fn verify<I: Subject + ?Sized, S: Scans<I>>(
                 Numbers::All => done,
                 Numbers::Only(number) => number,
             };
-            let recorded = record(make, plan, number, clock, &keys, scans, &spare);
-            if send.send(recorded).is_err() {
+            if send.send(record(number, &spare)).is_err() {
                 break; // the judge has found a mistake
             }
             done += 1;
@@ -234,11 +256,11 @@ struct Recorded {
 }
 
 /// Checks received histories until the sender is gone.
-fn check_all<I: Subject + ?Sized>(
+fn check_all<K: TestKey + ?Sized>(
     receive: &Receiver<Recorded>,
-    keys: &[OwnedKey<I>],
+    keys: &[K::Owned],
     found: &AtomicBool,
-    spare: &Mutex<Vec<Vec<Event>>>,
+    spare: &Spare,
     beat: impl Fn(),
 ) -> Report {
     let mut report = Report::default();
@@ -256,7 +278,7 @@ fn check_all<I: Subject + ?Sized>(
         report.histories += 1;
         beat();
         let begun = Instant::now();
-        match judge.judge(&history.threads, |key| show::<I>(&keys[key])) {
+        match judge.judge(&history.threads, |key| K::show(&keys[key])) {
             Ok(judged) => {
                 report.undecided += judged.undecided;
                 report.operations += judged.events.saturating_sub(history.parts);
@@ -283,28 +305,43 @@ fn record<I: Subject + ?Sized, S: Scans<I>>(
     clock: &Clock,
     keys: &[OwnedKey<I>],
     scans: S,
-    spare: &Mutex<Vec<Vec<Event>>>,
+    spare: &Spare,
 ) -> Recorded {
-    let threads = plan.threads[(number % plan.threads.len() as u64) as usize];
-    let mut history = None;
-    let recording = AssertUnwindSafe(|| -> Result<(), Failure> {
+    recorded(plan, number, |threads, history| {
         let mut index: Arc<I> = Arc::from(make(&plan.options)?);
-        let recorded = together(threads, |thread, crew| {
-            let mut events: Vec<Event> = spare.lock().pop().unwrap_or_default();
-            events.clear();
-            events.reserve(ROUNDS * TURNS as usize + KEYS as usize);
-            let recorder = Recorder::new(&*index, clock, keys, thread, events);
+        let calls = together(threads, |thread, crew| {
+            let recorder = Recorder::new(&*index, clock, keys, thread, buffer(spare));
             let caller = Caller::new(plan, number, &index, recorder, thread, scans);
             let recorder = caller.run(crew)?;
             Ok((recorder.parts, recorder.events))
         })?;
-        let (parts, threads): (Vec<u64>, _) = recorded.into_iter().unzip();
-        let history = history.insert(History { number, threads, parts: parts.iter().sum() });
+        let history = history.insert(History::of(number, calls));
         look_up_all(&*index, clock, keys, history);
         at_rest(&mut index, history)
-    });
+    })
+}
+
+/// Buffers for events that earlier histories have filled.
+type Spare = Mutex<Vec<Vec<Event>>>;
+
+/// Returns an empty buffer for the events of one thread.
+fn buffer(spare: &Spare) -> Vec<Event> {
+    let mut events = spare.lock().pop().unwrap_or_default();
+    events.clear();
+    events.reserve(ROUNDS * TURNS as usize + KEYS as usize);
+    events
+}
+
+/// Runs `record`, which gets the number of threads and leaves the history, and catches its panic.
+fn recorded(
+    plan: &Plan,
+    number: u64,
+    record: impl FnOnce(usize, &mut Option<History>) -> Outcome,
+) -> Recorded {
+    let threads = plan.threads[(number % plan.threads.len() as u64) as usize];
+    let mut history = None;
     let (mut exhausted, mut wrong) = (None, None);
-    match catch_unwind(recording) {
+    match catch_unwind(AssertUnwindSafe(|| record(threads, &mut history))) {
         Ok(Ok(())) => {}
         Ok(Err(failure)) if failure.is_exhaustion() => {
             (exhausted, history) = (Some(failure.reason().to_owned()), None);

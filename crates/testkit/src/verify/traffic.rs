@@ -7,7 +7,7 @@
 //! rotate, and splits and merges whole paths. All of this follows from the plan's seed and the
 //! history's number.
 
-use super::{Plan, Scans};
+use super::{Mix, Plan, Scans};
 use crate::crew::Crew;
 use crate::history::Recorder;
 use crate::rng::Rng;
@@ -28,7 +28,7 @@ const BATCH: u32 = 20;
 
 /// The pattern of a round.
 #[derive(Clone, Copy, Debug)]
-struct Pattern {
+pub(super) struct Pattern {
     first: u32,
     keys: u32,
     sweep: Option<Sweep>,
@@ -79,128 +79,198 @@ impl Pattern {
     }
 }
 
-/// One thread of a history.
-pub(crate) struct Caller<'a, I: Subject + ?Sized, S> {
-    plan: &'a Plan,
-    index: &'a Arc<I>,
-    recorder: Recorder<'a, I>,
+/// A call that a thread makes in its turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Turn {
+    /// A lookup of a key.
+    Get(u32),
+    /// A batch of lookups of `count` keys from `first` on.
+    GetMany { first: u32, count: u32 },
+    /// A scan of `count` keys from `first` on, by one of three verbs.
+    Scan { first: u32, count: u32, verb: u64 },
+    /// A batch of upserts of `count` keys from `first` on, with values from `value` on.
+    InsertMany { first: u32, count: u32, value: u64 },
+    /// A write of a key.
+    Write(u32, Write),
+}
+
+/// A write of one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// Puts the value if the key is absent.
+    TryInsert {
+        /// The value offered.
+        value: u64,
+    },
+    /// Puts the value, whether the key is present or absent.
+    Insert {
+        /// The new value.
+        value: u64,
+    },
+    /// Makes the key absent.
+    Remove,
+    /// Replaces one state of the key by another, where `None` is absent.
+    CompareExchange {
+        /// The expected state.
+        expected: Option<u64>,
+        /// The new state.
+        new: Option<u64>,
+    },
+}
+
+/// The distance from one fresh value of a thread to the next.
+pub(super) const STRIDE: u64 = 1 << 8;
+
+/// The calls of one thread of a history, one after the other.
+pub(super) struct Script {
+    mix: Mix,
     rng: Rng,
     shared: Rng,
     thread: usize,
     written: u64,
     /// The last seen state of each key, which a compare-exchange expects.
     seen: Vec<Option<u64>>,
+}
+
+impl Script {
+    pub(super) fn new(plan: &Plan, number: u64, thread: usize) -> Self {
+        let seed = plan.seed ^ crate::rng::mix(number);
+        Self {
+            mix: plan.mix,
+            rng: Rng::new(seed, thread + 1),
+            shared: Rng::new(seed, 0),
+            thread,
+            written: 0,
+            seen: vec![None; KEYS as usize],
+        }
+    }
+
+    /// Draws the pattern of the next round.
+    pub(super) fn pattern(&mut self) -> Pattern {
+        Pattern::draw(&mut self.shared)
+    }
+
+    /// Notes the state in which this thread has last seen a key.
+    pub(super) fn saw(&mut self, key: u32, state: Option<u64>) {
+        self.seen[key as usize] = state;
+    }
+
+    /// Returns a value that no other thread writes, and this thread only once.
+    fn fresh(&mut self) -> u64 {
+        self.written += 1;
+        (self.written * STRIDE) | self.thread as u64
+    }
+
+    /// Chooses the next call.
+    pub(super) fn turn(&mut self, pattern: Pattern, turn: u32) -> Turn {
+        let (key, inserting) = pattern.key(turn, self.thread, &mut self.rng);
+        let mix = self.mix;
+        let drawn = self.rng.below(100) as u32;
+        if drawn < mix.lookups {
+            if self.rng.below(16) == 0 {
+                return Turn::GetMany { first: key, count: pattern.batch(key) };
+            }
+            return Turn::Get(key);
+        }
+        if drawn < mix.lookups + mix.scans {
+            let count = (KEYS - key).min(SPAN);
+            return Turn::Scan { first: key, count, verb: self.rng.below(3) };
+        }
+        let inserts = inserting.unwrap_or(drawn < mix.lookups + mix.scans + mix.inserts);
+        if inserts && mix.inserts > 0 || mix.removals == 0 {
+            self.put(pattern, key)
+        } else {
+            Turn::Write(key, self.take(key))
+        }
+    }
+
+    fn put(&mut self, pattern: Pattern, key: u32) -> Turn {
+        let value = self.fresh();
+        if self.rng.below(24) == 0 {
+            let count = pattern.batch(key);
+            self.written += u64::from(count) - 1;
+            return Turn::InsertMany { first: key, count, value };
+        }
+        let new = Some(value);
+        let write = match self.rng.below(4) {
+            0 => Write::TryInsert { value },
+            1 => Write::Insert { value },
+            // Expects a wrong state now and then: a mismatch must be reported correctly too.
+            2 => Write::CompareExchange { expected: None, new },
+            _ => Write::CompareExchange { expected: self.seen[key as usize], new },
+        };
+        Turn::Write(key, write)
+    }
+
+    fn take(&mut self, key: u32) -> Write {
+        if self.rng.below(3) == 0 {
+            return Write::CompareExchange { expected: self.seen[key as usize], new: None };
+        }
+        Write::Remove
+    }
+}
+
+/// One thread of a history of an index.
+pub(crate) struct Caller<'a, I: Subject + ?Sized, S> {
+    index: &'a Arc<I>,
+    recorder: Recorder<'a, I>,
+    script: Script,
     scans: S,
 }
 
 impl<'a, I: Subject + ?Sized, S: Scans<I>> Caller<'a, I, S> {
     pub(crate) fn new(
-        plan: &'a Plan,
+        plan: &Plan,
         number: u64,
         index: &'a Arc<I>,
         recorder: Recorder<'a, I>,
         thread: usize,
         scans: S,
     ) -> Self {
-        let seed = plan.seed ^ crate::rng::mix(number);
-        Self {
-            plan,
-            index,
-            recorder,
-            rng: Rng::new(seed, thread + 1),
-            shared: Rng::new(seed, 0),
-            thread,
-            written: 0,
-            seen: vec![None; KEYS as usize],
-            scans,
-        }
+        Self { index, recorder, script: Script::new(plan, number, thread), scans }
     }
 
     /// Makes all rounds, and returns the recorded calls.
     pub(crate) fn run(mut self, crew: &Crew) -> Result<Recorder<'a, I>, Failure> {
         for _ in 0..ROUNDS {
-            let pattern = Pattern::draw(&mut self.shared);
+            let pattern = self.script.pattern();
             crew.meet()?;
             for turn in 0..TURNS {
                 let guard = self.index.domain().pin();
-                self.turn(pattern, turn, &guard)?;
+                let turn = self.script.turn(pattern, turn);
+                self.call(turn, &guard)?;
             }
         }
         Ok(self.recorder)
     }
 
-    /// Returns a value that no other thread writes, and this thread only once.
-    fn fresh(&mut self) -> u64 {
-        self.written += 1;
-        (self.written * Self::STRIDE) | self.thread as u64
-    }
-
-    /// The distance from one fresh value to the next.
-    const STRIDE: u64 = 1 << 8;
-
-    fn turn(&mut self, pattern: Pattern, turn: u32, guard: &Guard) -> Outcome {
-        let (key, inserting) = pattern.key(turn, self.thread, &mut self.rng);
-        let mix = self.plan.mix;
-        let drawn = self.rng.below(100) as u32;
-        if drawn < mix.lookups {
-            self.look(pattern, key, guard);
-            return Ok(());
-        }
-        if drawn < mix.lookups + mix.scans {
-            let count = (KEYS - key).min(SPAN);
-            let verb = self.rng.below(3);
-            return self.scans.scan(&mut self.recorder, self.index, key, count, verb, guard);
-        }
-        let inserts = inserting.unwrap_or(drawn < mix.lookups + mix.scans + mix.inserts);
-        if inserts && mix.inserts > 0 || mix.removals == 0 {
-            self.put(pattern, key, guard)
-        } else {
-            self.take(key, guard)
-        }
-    }
-
-    fn look(&mut self, pattern: Pattern, key: u32, guard: &Guard) {
-        if self.rng.below(16) == 0 {
-            self.recorder.get_many(key, pattern.batch(key), guard);
-        } else {
-            self.seen[key as usize] = self.recorder.get(key, guard);
-        }
-    }
-
-    fn put(&mut self, pattern: Pattern, key: u32, guard: &Guard) -> Outcome {
-        let value = self.fresh();
-        let at = key as usize;
-        if self.rng.below(24) == 0 {
-            let count = pattern.batch(key);
-            self.written += u64::from(count) - 1;
-            return self.recorder.insert_many(key, count, value, Self::STRIDE, guard);
-        }
-        match self.rng.below(4) {
-            0 => self.recorder.try_insert(key, value, guard)?,
-            1 => {
-                self.recorder.insert(key, value, guard)?;
-                self.seen[at] = Some(value);
+    fn call(&mut self, turn: Turn, guard: &Guard) -> Outcome {
+        let Self { index, recorder, script, scans } = self;
+        match turn {
+            Turn::Get(key) => script.saw(key, recorder.get(key, guard)),
+            Turn::GetMany { first, count } => recorder.get_many(first, count, guard),
+            Turn::Scan { first, count, verb } => {
+                return scans.scan(recorder, index, first, count, verb, guard);
             }
-            // Expects a wrong state now and then: a mismatch must be reported correctly too.
-            2 => self.seen[at] = self.recorder.compare_exchange(key, None, Some(value), guard)?,
-            _ => {
-                let expected = self.seen[at];
-                self.seen[at] =
-                    self.recorder.compare_exchange(key, expected, Some(value), guard)?;
+            Turn::InsertMany { first, count, value } => {
+                return recorder.insert_many(first, count, value, STRIDE, guard);
             }
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, key: u32, guard: &Guard) -> Outcome {
-        let at = key as usize;
-        if self.rng.below(3) == 0 {
-            let expected = self.seen[at];
-            let found = self.recorder.compare_exchange(key, expected, None, guard)?;
-            self.seen[at] = if found == expected { None } else { found };
-        } else {
-            self.recorder.remove(key, guard)?;
-            self.seen[at] = None;
+            Turn::Write(key, Write::TryInsert { value }) => {
+                return recorder.try_insert(key, value, guard);
+            }
+            Turn::Write(key, Write::Insert { value }) => {
+                recorder.insert(key, value, guard)?;
+                script.saw(key, Some(value));
+            }
+            Turn::Write(key, Write::Remove) => {
+                recorder.remove(key, guard)?;
+                script.saw(key, None);
+            }
+            Turn::Write(key, Write::CompareExchange { expected, new }) => {
+                let found = recorder.compare_exchange(key, expected, new, guard)?;
+                let removed = new.is_none() && found == expected;
+                script.saw(key, if removed { None } else { found });
+            }
         }
         Ok(())
     }

@@ -26,11 +26,13 @@
 //! meet it within some thousand calls, two on 1000 keys within some ten thousand. Debug builds fail
 //! an assertion at this place for integers too; in release builds their answers were right.
 
-use super::Peer;
+use super::{Peer, Recorded};
 use crate::contender::{Contender, Session};
 use arctic::key::{BoxedSlice, NonNull, Slice};
 use arctic::{ConcurrentMap, Key, Order};
 use silvics::{AllocError, IndexKey};
+use silvics_testkit::history::Op;
+use silvics_testkit::verify::Write;
 use std::borrow::Borrow;
 use std::ops::ControlFlow;
 
@@ -156,6 +158,27 @@ impl<K: ArcticKey + ?Sized> Contender for ArcticMap<K> {
 
     fn session(&self) -> Self::Session<'_> {
         ArcticSession { map: &self.map }
+    }
+}
+
+impl<K: ArcticKey + ?Sized> Recorded for ArcticMap<K> {
+    fn write(session: &mut Self::Session<'_>, key: K::Ref<'_>, write: Write) -> Option<Op> {
+        let map = session.map;
+        K::with(key, |key| {
+            Some(match write {
+                Write::TryInsert { value } => {
+                    let outcome = map.insert(key, value).map(|_| ()).map_err(|(old, _)| *old);
+                    Op::TryInsert { value, outcome }
+                }
+                Write::Insert { value } => {
+                    Op::Insert { value, old: map.upsert(key, value).old().copied() }
+                }
+                Write::Remove => {
+                    Op::Remove { old: map.remove_non_recursive(key.borrow()).map(|old| *old) }
+                }
+                Write::CompareExchange { .. } => return None,
+            })
+        })
     }
 }
 

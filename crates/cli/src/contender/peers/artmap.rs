@@ -17,11 +17,13 @@
 //! # Scans
 //! `range_with_guard`, on which the crate's `scan` with a callback is built: `scan` would pin again.
 
-use super::Peer;
+use super::{Peer, Recorded};
 use crate::contender::held::{MapKey, MapValue};
 use crate::contender::{Contender, Session};
 use artmap::{ArtMap, AsBytes, Guard};
 use silvics::{AllocError, IndexKey, key};
+use silvics_testkit::history::Op;
+use silvics_testkit::verify::Write;
 use std::borrow::Borrow;
 use std::ops::Bound::{Included, Unbounded};
 
@@ -120,6 +122,33 @@ impl<K: ArtmapKey + ?Sized, V: MapValue> Contender for Artmap<K, V> {
 
     fn session(&self) -> Self::Session<'_> {
         ArtmapSession { map: &self.map, guard: self.map.pin() }
+    }
+}
+
+impl<K: ArtmapKey + ?Sized> Recorded for Artmap<K> {
+    fn write(
+        session: &mut Self::Session<'_>,
+        key: <K::Bench as IndexKey>::Ref<'_>,
+        write: Write,
+    ) -> Option<Op> {
+        let (map, guard) = (session.map, &session.guard);
+        Some(match write {
+            Write::TryInsert { value } => {
+                // Values differ, so the value of the entry tells whose it is.
+                let present = *map.get_or_insert_with(K::store(key), || value).value();
+                let outcome = if present == value { Ok(()) } else { Err(present) };
+                Op::TryInsert { value, outcome }
+            }
+            Write::Insert { value } => {
+                let old = map.insert_with_guard(K::store(key), value, guard);
+                Op::Insert { value, old: old.map(|entry| *entry.value()) }
+            }
+            Write::Remove => {
+                let remove = |key: &K::Lent| map.remove::<K::Lent>(key).map(|old| *old.value());
+                Op::Remove { old: K::with(key, remove) }
+            }
+            Write::CompareExchange { .. } => return None,
+        })
     }
 }
 

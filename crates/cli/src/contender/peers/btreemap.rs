@@ -14,11 +14,13 @@
 //! The shared lock is kept for the whole scan, which makes it a snapshot: the only one among the
 //! peers.
 
-use super::Peer;
+use super::{Peer, Recorded};
 use crate::contender::held::{MapKey, MapValue};
 use crate::contender::{Contender, Session};
 use parking_lot::RwLock;
 use silvics::{AllocError, IndexKey};
+use silvics_testkit::history::Op;
+use silvics_testkit::verify::Write;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Bound::{Included, Unbounded};
@@ -50,6 +52,34 @@ impl<K: MapKey + ?Sized, V: MapValue> Contender for BtreeMapRwLock<K, V> {
 
     fn session(&self) -> Self::Session<'_> {
         BtreeMapSession { map: &self.map }
+    }
+}
+
+impl<K: MapKey + ?Sized> Recorded for BtreeMapRwLock<K> {
+    fn write(
+        session: &mut Self::Session<'_>,
+        key: <K::Bench as IndexKey>::Ref<'_>,
+        write: Write,
+    ) -> Option<Op> {
+        let map = session.map;
+        Some(match write {
+            Write::TryInsert { value } => {
+                let outcome = match map.write().entry(K::own(key)) {
+                    Entry::Vacant(entry) => {
+                        entry.insert(value);
+                        Ok(())
+                    }
+                    Entry::Occupied(entry) => Err(*entry.get()),
+                };
+                Op::TryInsert { value, outcome }
+            }
+            Write::Insert { value } => {
+                let old = map.write().insert(K::own(key), value);
+                Op::Insert { value, old }
+            }
+            Write::Remove => Op::Remove { old: map.write().remove(K::lend(&key)) },
+            Write::CompareExchange { .. } => return None,
+        })
     }
 }
 

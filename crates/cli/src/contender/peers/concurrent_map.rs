@@ -14,11 +14,13 @@
 //! # Scans
 //! `range`, which also looks up the far end of the range before it starts.
 
-use super::{Peer, PeerKey};
+use super::{Peer, PeerKey, Recorded};
 use crate::contender::{Contender, Session};
 use concurrent_map::Minimum;
 use parking_lot::Mutex;
 use silvics::AllocError;
+use silvics_testkit::history::Op;
+use silvics_testkit::verify::Write;
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::ops::Bound::{Included, Unbounded};
@@ -127,6 +129,30 @@ impl<K: StoredKey + ?Sized> Contender for ConcurrentMap<K> {
 
     fn session(&self) -> ConcurrentMapSession<K> {
         ConcurrentMapSession { map: self.map.lock().clone() }
+    }
+}
+
+impl<K: StoredKey + ?Sized> Recorded for ConcurrentMap<K> {
+    fn write(session: &mut Self::Session<'_>, key: K::Ref<'_>, write: Write) -> Option<Op> {
+        let map = &session.map;
+        let cas = |key, expected: Option<u64>, new| {
+            let result = map.cas(K::store(key), expected.as_ref(), new);
+            result.map(|_| ()).map_err(|failure| failure.actual)
+        };
+        Some(match write {
+            Write::TryInsert { value } => {
+                let outcome = match cas(key, None, Some(value)) {
+                    Err(Some(present)) => Err(present),
+                    Ok(()) | Err(None) => Ok(()),
+                };
+                Op::TryInsert { value, outcome }
+            }
+            Write::Insert { value } => Op::Insert { value, old: map.insert(K::store(key), value) },
+            Write::Remove => Op::Remove { old: map.remove(K::lend(&key)) },
+            Write::CompareExchange { expected, new } => {
+                Op::CompareExchange { expected, new, outcome: cas(key, expected, new) }
+            }
+        })
     }
 }
 

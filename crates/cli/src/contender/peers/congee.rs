@@ -14,12 +14,17 @@
 //! `range` fills a buffer, which the session keeps, and starts over where a node changes while it
 //! reads. Its end is exclusive, so the greatest key is looked up when there is room for it.
 
-use super::Peer;
+use super::{Peer, Recorded};
 use crate::contender::{Contender, Session};
 use congee::epoch::Guard;
 use silvics::AllocError;
+use silvics_testkit::history::Op;
+use silvics_testkit::verify::Write;
 
 const _: () = assert!(usize::BITS == 64, "congee's keys and values are a usize each");
+
+/// Why an insertion cannot fail.
+const ABORTS: &str = "the default allocator aborts instead";
 
 /// `congee::Congee` from words to words.
 #[derive(Default)]
@@ -46,6 +51,28 @@ impl Contender for Congee {
     }
 }
 
+impl Recorded for Congee {
+    fn write(session: &mut CongeeSession<'_>, key: u64, write: Write) -> Option<Op> {
+        let (tree, guard, key) = (session.tree, &session.guard, key as usize);
+        let word = |value: Option<usize>| value.map(|value| value as u64);
+        match write {
+            Write::Insert { value } => {
+                let old = tree.insert(key, value as usize, guard);
+                Some(Op::Insert { value, old: word(old.expect(ABORTS)) })
+            }
+            Write::Remove => Some(Op::Remove { old: word(tree.remove(&key, guard)) }),
+            // The tree compares with a value, not with absence.
+            Write::CompareExchange { expected: Some(expected), new } => {
+                let to = new.map(|new| new as usize);
+                let result = tree.compare_exchange(&key, &(expected as usize), to, guard);
+                let outcome = result.map(|_| ()).map_err(word);
+                Some(Op::CompareExchange { expected: Some(expected), new, outcome })
+            }
+            Write::TryInsert { .. } | Write::CompareExchange { .. } => None,
+        }
+    }
+}
+
 /// A thread's session: a pinned guard, and the buffer that scans fill.
 pub struct CongeeSession<'a> {
     tree: &'a congee::Congee<usize, usize>,
@@ -64,7 +91,7 @@ impl Session for CongeeSession<'_> {
     #[inline]
     fn insert(&mut self, key: u64, value: u64) -> Result<bool, AllocError> {
         let old = self.tree.insert(key as usize, value as usize, &self.guard);
-        Ok(old.expect("its allocator aborts instead").is_none())
+        Ok(old.expect(ABORTS).is_none())
     }
 
     #[inline]

@@ -18,12 +18,15 @@
 //!   the same 120 000 keys were given 132 971 entries. The second descent of `get` + `remove` is
 //!   over nodes just read, and was not measurable.
 
-use super::Peer;
+use super::{Peer, Recorded};
 use crate::contender::held::{MapKey, MapValue};
 use crate::contender::{Contender, Session};
 use crossbeam_epoch::{self as epoch, Guard};
 use crossbeam_skiplist::SkipList;
+use crossbeam_skiplist::base::Entry;
 use silvics::{AllocError, IndexKey};
+use silvics_testkit::history::Op;
+use silvics_testkit::verify::Write;
 use std::cell::Cell;
 use std::ops::Bound::{Included, Unbounded};
 use std::ptr;
@@ -58,10 +61,54 @@ impl<K: MapKey + ?Sized, V: MapValue> Contender for CrossbeamSkiplist<K, V> {
     }
 }
 
+impl<K: MapKey + ?Sized> Recorded for CrossbeamSkiplist<K> {
+    fn write(
+        session: &mut Self::Session<'_>,
+        key: <K::Bench as IndexKey>::Ref<'_>,
+        write: Write,
+    ) -> Option<Op> {
+        match write {
+            Write::TryInsert { value } => {
+                let outcome = session.put_if_absent(key, value, u64::clone);
+                Some(Op::TryInsert { value, outcome })
+            }
+            Write::Remove => {
+                let entry = session.list.get(K::lend(&key), &session.guard);
+                // Another thread may remove the entry first: then the key is absent.
+                let old = entry.filter(Entry::remove).map(|entry| *entry.value());
+                Some(Op::Remove { old })
+            }
+            Write::Insert { .. } | Write::CompareExchange { .. } => None,
+        }
+    }
+}
+
 /// A thread's session: a pinned guard.
 pub struct CrossbeamSession<'a, K: MapKey + ?Sized, V: MapValue> {
     list: &'a SkipList<K::Owned, V>,
     guard: Guard,
+}
+
+impl<K: MapKey + ?Sized, V: MapValue> CrossbeamSession<'_, K, V> {
+    /// Inserts the entry if the key is absent; else returns what `read` returns of the value present.
+    #[inline(always)]
+    fn put_if_absent<R>(
+        &self,
+        key: <K::Bench as IndexKey>::Ref<'_>,
+        value: V,
+        read: impl FnOnce(&V) -> R,
+    ) -> Result<(), R> {
+        let present = Cell::new(ptr::null());
+        let keep = |old: &V| {
+            present.set(ptr::from_ref(old));
+            false
+        };
+        let entry = self.list.compare_insert(K::own(key), value, keep, &self.guard);
+        let inserted = !ptr::eq(entry.value(), present.get());
+        let outcome = if inserted { Ok(()) } else { Err(read(entry.value())) };
+        entry.release(&self.guard);
+        outcome
+    }
 }
 
 impl<K: MapKey + ?Sized, V: MapValue> Session for CrossbeamSession<'_, K, V> {
@@ -78,16 +125,7 @@ impl<K: MapKey + ?Sized, V: MapValue> Session for CrossbeamSession<'_, K, V> {
         key: <K::Bench as IndexKey>::Ref<'_>,
         value: u64,
     ) -> Result<bool, AllocError> {
-        let key = K::own(key);
-        let present = Cell::new(ptr::null());
-        let keep = |old: &V| {
-            present.set(ptr::from_ref(old));
-            false
-        };
-        let entry = self.list.compare_insert(key, V::hold(value), keep, &self.guard);
-        let inserted = !ptr::eq(entry.value(), present.get());
-        entry.release(&self.guard);
-        Ok(inserted)
+        Ok(self.put_if_absent(key, V::hold(value), |_| ()).is_ok())
     }
 
     #[inline]

@@ -18,10 +18,12 @@
 //! if it had inserted (`RawExclusiveIter::insert_here`). No documented call says otherwise. With
 //! keys drawn from a hundred thousand or more it is too rare to meet in a benchmark.
 
-use super::{Peer, PeerKey};
+use super::{Peer, PeerKey, Recorded};
 use crate::contender::{Contender, Session};
 use ferntree::{OptimisticRead, Tree};
 use silvics::AllocError;
+use silvics_testkit::history::Op;
+use silvics_testkit::verify::Write;
 use std::borrow::Borrow;
 
 /// From this many entries on, a scan reads the rest of a leaf at once: half a leaf.
@@ -90,6 +92,20 @@ impl<K: StoredKey + ?Sized> Contender for Ferntree<K> {
 
     fn session(&self) -> Self::Session<'_> {
         FerntreeSession { tree: &self.tree }
+    }
+}
+
+/// Histories of byte strings are not recorded: the calls that tell a value free removed keys at
+/// once, under the optimistic lookups.
+impl Recorded for Ferntree<u64> {
+    fn write(session: &mut Self::Session<'_>, key: u64, write: Write) -> Option<Op> {
+        match write {
+            Write::Insert { value } => {
+                Some(Op::Insert { value, old: session.tree.insert(key, value) })
+            }
+            Write::Remove => Some(Op::Remove { old: session.tree.remove(&key) }),
+            Write::TryInsert { .. } | Write::CompareExchange { .. } => None,
+        }
     }
 }
 

@@ -28,11 +28,13 @@
 //!   their end confuse them, and removing 256 zero bytes removed the empty key. Keys without zero
 //!   bytes passed every test.
 
-use super::Peer;
+use super::{Peer, Recorded};
 use crate::contender::{Contender, Session};
 use masstree::{MAX_KEY_LENGTH, MassTree, RangeBound};
 use seize::{Guard, LocalGuard};
 use silvics::{AllocError, IndexKey, key};
+use silvics_testkit::history::Op;
+use silvics_testkit::verify::Write;
 use std::marker::PhantomData;
 
 /// A key as the bytes masstree stores.
@@ -106,11 +108,41 @@ impl<K: MasstreeKey + ?Sized> Contender for Masstree<K> {
     }
 }
 
+impl<K: MasstreeKey + ?Sized> Recorded for Masstree<K> {
+    fn write(session: &mut Self::Session<'_>, key: K::Ref<'_>, write: Write) -> Option<Op> {
+        match write {
+            Write::Insert { value } => Some(Op::Insert { value, old: session.upsert(key, value) }),
+            Write::Remove => Some(Op::Remove { old: session.take(key) }),
+            Write::TryInsert { .. } | Write::CompareExchange { .. } => None,
+        }
+    }
+}
+
 /// A thread's session: a guard.
 pub struct MasstreeSession<'a, K: MasstreeKey + ?Sized> {
     tree: &'a MassTree<u64>,
     guard: LocalGuard<'a>,
     key: PhantomData<fn(&K)>,
+}
+
+impl<K: MasstreeKey + ?Sized> MasstreeSession<'_, K> {
+    /// Puts a value and returns the one it replaced.
+    #[inline(always)]
+    fn upsert(&self, key: K::Ref<'_>, value: u64) -> Option<u64> {
+        K::encode(key, |key| self.tree.insert_with_guard(key, value, &self.guard))
+    }
+
+    /// Removes a key and returns its value.
+    #[inline(always)]
+    fn take(&self, key: K::Ref<'_>) -> Option<u64> {
+        K::encode(key, |key| {
+            loop {
+                if let Ok(old) = self.tree.remove_with_guard(key, &self.guard) {
+                    return old;
+                }
+            }
+        })
+    }
 }
 
 impl<K: MasstreeKey + ?Sized> Session for MasstreeSession<'_, K> {
@@ -123,19 +155,12 @@ impl<K: MasstreeKey + ?Sized> Session for MasstreeSession<'_, K> {
 
     #[inline]
     fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
-        let old = K::encode(key, |key| self.tree.insert_with_guard(key, value, &self.guard));
-        Ok(old.is_none())
+        Ok(self.upsert(key, value).is_none())
     }
 
     #[inline]
     fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError> {
-        K::encode(key, |key| {
-            loop {
-                if let Ok(old) = self.tree.remove_with_guard(key, &self.guard) {
-                    return Ok(old.is_some());
-                }
-            }
-        })
+        Ok(self.take(key).is_some())
     }
 
     fn scan(

@@ -30,6 +30,7 @@ pub mod congee;
 pub mod crossbeam;
 pub mod ferntree;
 pub mod masstree;
+pub mod recorded;
 pub mod scc;
 
 #[cfg(test)]
@@ -43,6 +44,7 @@ pub use self::congee::Congee;
 pub use self::crossbeam::CrossbeamSkiplist;
 pub use self::ferntree::Ferntree;
 pub use self::masstree::Masstree;
+pub use self::recorded::Recorded;
 pub use self::scc::SccTreeIndex;
 
 use crate::contender::Contender;

@@ -10,11 +10,13 @@
 //! # Scans
 //! `range` under the same guard.
 
-use super::Peer;
+use super::{Peer, Recorded};
 use crate::contender::held::{MapKey, MapValue};
 use crate::contender::{Contender, Session};
 use scc::{Guard, TreeIndex};
 use silvics::{AllocError, IndexKey};
+use silvics_testkit::history::Op;
+use silvics_testkit::verify::Write;
 use std::ops::Bound::{Included, Unbounded};
 
 /// `scc::TreeIndex`.
@@ -44,6 +46,32 @@ impl<K: MapKey + ?Sized, V: MapValue> Contender for SccTreeIndex<K, V> {
 
     fn session(&self) -> Self::Session<'_> {
         SccSession { tree: &self.tree, guard: Some(Guard::new()) }
+    }
+}
+
+impl<K: MapKey + ?Sized> Recorded for SccTreeIndex<K> {
+    fn write(
+        session: &mut Self::Session<'_>,
+        key: <K::Bench as IndexKey>::Ref<'_>,
+        write: Write,
+    ) -> Option<Op> {
+        match write {
+            // A refused insertion does not tell the value present.
+            Write::TryInsert { value } => {
+                session.tree.insert_sync(K::own(key), value).ok()?;
+                Some(Op::TryInsert { value, outcome: Ok(()) })
+            }
+            Write::Remove => {
+                let mut old = None;
+                let note = |value: &u64| {
+                    old = Some(*value);
+                    true
+                };
+                let removed = session.tree.remove_if_sync(K::lend(&key), note);
+                Some(Op::Remove { old: old.filter(|_| removed) })
+            }
+            Write::Insert { .. } | Write::CompareExchange { .. } => None,
+        }
     }
 }
 

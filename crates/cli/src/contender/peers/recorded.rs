@@ -1,0 +1,81 @@
+//! Peers whose histories `silvics verify` records: the writes of each one, with their answers.
+//!
+//! A history is checked by what each call tells of the key's value. So every peer makes the writes
+//! here that tell the value they replaced, removed or found, and no others. A write that changed
+//! nothing and tells no value is left out, which keeps the history sound.
+//!
+//! | peer | put-if-absent | upsert | remove | compare-exchange |
+//! |---|---|---|---|---|
+//! | `arctic-map` | yes | yes | yes | – |
+//! | `artmap` | yes | yes | yes | – |
+//! | `btreemap-rwlock` | yes | yes | yes | – |
+//! | `crossbeam-skiplist` | yes | – | yes | – |
+//! | `congee` | – | yes | yes | yes |
+//! | `scc` | if it inserts | – | yes | – |
+//! | `masstree` | – | yes | yes | – |
+//! | `concurrent-map` | yes | yes | yes | yes |
+//! | `ferntree` (`u64` only) | – | yes | yes | – |
+
+use super::Peer;
+use crate::contender::{Contender, Session};
+use crate::interrupt;
+use silvics::IndexKey;
+use silvics_testkit::TestKey;
+use silvics_testkit::clock::Clock;
+use silvics_testkit::history::Op;
+use silvics_testkit::verify::{self, Foreign, ForeignCalls, Write, verify_foreign};
+
+/// A peer whose histories can be recorded.
+pub trait Recorded: Peer {
+    /// Makes a write, as [`ForeignCalls::write`] says.
+    fn write(
+        session: &mut Self::Session<'_>,
+        key: <Self::Key as IndexKey>::Ref<'_>,
+        write: Write,
+    ) -> Option<Op>;
+}
+
+/// Records histories of a peer and checks them.
+pub fn verify<P: Recorded<Key: TestKey>>(plan: &verify::Plan, clock: &Clock) -> verify::Report {
+    let make = || -> Box<dyn Foreign<P::Key>> { Box::new(Map(P::default())) };
+    verify_foreign(plan, clock, make, interrupt::pending_beat)
+}
+
+/// A peer as a map whose histories are recorded.
+struct Map<P>(P);
+
+impl<P: Recorded> Foreign<P::Key> for Map<P> {
+    fn calls(&self) -> Box<dyn ForeignCalls<P::Key> + '_> {
+        Box::new(Calls::<P>(self.0.session()))
+    }
+
+    fn scans(&self) -> bool {
+        P::SCANS
+    }
+}
+
+/// The calls of a thread, through its session.
+struct Calls<'a, P: Contender>(P::Session<'a>);
+
+impl<P: Recorded> ForeignCalls<P::Key> for Calls<'_, P> {
+    fn get(&mut self, key: <P::Key as IndexKey>::Ref<'_>) -> Option<u64> {
+        self.0.get(key)
+    }
+
+    fn write(&mut self, key: <P::Key as IndexKey>::Ref<'_>, write: Write) -> Option<Op> {
+        P::write(&mut self.0, key, write)
+    }
+
+    fn scan(
+        &mut self,
+        from: <P::Key as IndexKey>::Ref<'_>,
+        limit: usize,
+        mut visit: &mut dyn FnMut(<P::Key as IndexKey>::Ref<'_>, u64),
+    ) {
+        self.0.scan(from, limit, &mut visit);
+    }
+
+    fn refresh(&mut self) {
+        self.0.refresh();
+    }
+}
