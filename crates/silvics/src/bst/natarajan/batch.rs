@@ -1,9 +1,11 @@
-//! Batches: several descents at a time, each waiting for its next node while the others go on.
+//! Batches: several descents in turns, each of which waits for its next node while the others
+//! continue.
 //!
-//! As in Kocberber, Falsafi and Grot, "Asynchronous memory access chaining", PVLDB 9(4), 2015: a descent
-//! is a state machine, a lane, here the edge it has come to. A step follows the edge, takes the next one,
-//! and prefetches what that leads to; a lane that has come to a leaf begins with the next key. Each lane
-//! is a `search` that takes its time: the guard keeps what its edge leads to meanwhile (I5).
+//! The method is that of Kocberber, Falsafi and Grot, "Asynchronous memory access chaining", PVLDB
+//! 9(4), 2015. A descent is a state machine, a lane, whose state here is the edge that it has
+//! reached. A step follows this edge, takes the next one, and prefetches that one's child. A lane
+//! that has reached a leaf begins with the next key. Each lane is a slow `search`: the guard
+//! protects the child of its edge meanwhile (I5).
 
 use super::super::side::Side;
 use super::Natarajan;
@@ -13,13 +15,13 @@ use crate::bst::external::{Child, Edge, InnerWords, LeafWords};
 use crate::domain::Guard;
 use silvics_pool::Placement;
 
-/// Descents at a time.
+/// The number of descents in turns.
 const LANES: usize = if cfg!(silvics_shuttle) { 2 } else { 32 };
 
-/// Entries of a batch of upserts whose keys are looked up together first.
+/// The number of entries of a batch of upserts whose keys are looked up together first.
 pub(super) const WARMED: usize = if cfg!(silvics_shuttle) { 3 } else { 64 };
 
-/// The steps from the root whose nodes are taken to be in the cache.
+/// The number of steps from the root whose nodes are assumed to be in the cache.
 const HOT_STEPS: usize = if cfg!(silvics_shuttle) { 1 } else { 10 };
 
 /// A descent to one key.
@@ -28,13 +30,13 @@ struct Lane {
     /// The key's number in the batch.
     number: usize,
     key: u64,
-    /// The edge it has come to: what this leads to is waited for.
+    /// The edge that the descent has reached. Its child is being prefetched.
     edge: Edge,
 }
 
 impl<P: Placement, B: Build> Natarajan<P, B> {
-    /// Searches for the keys numbered below `count`, and shows `ended` the leaf where each search ends,
-    /// in any order.
+    /// Searches for the keys with the numbers below `count`, and passes to `ended` the leaf at
+    /// which each search ends, in any order.
     #[inline(always)]
     pub(super) fn search_many<'g>(
         &'g self,
@@ -44,7 +46,7 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
         guard: &'g Guard,
     ) {
         let mut numbers = 0..count;
-        // A descent to the next key of those that must wait.
+        // Begins a descent to the next key that must wait for a node.
         let mut begin = |ended: &mut dyn FnMut(usize, u64, &'g B::Leaf)| {
             'next: for number in numbers.by_ref() {
                 let key = key(number);
@@ -81,11 +83,12 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
         }
     }
 
-    /// Follows a lane's edge; the leaf, if it leads to one.
+    /// Follows a lane's edge. Returns the leaf if the edge leads to one.
     #[inline(always)]
     #[allow(clippy::unused_self)] // its lifetime is used
     fn step<'g>(&'g self, lane: &mut Lane, _guard: &'g Guard) -> Option<&'g B::Leaf> {
-        // SAFETY: as in `search`: read from a reachable edge under the guard.
+        // SAFETY: I1, I5: the edge was read from the root or from a node that was reached under the
+        // guard.
         match unsafe { lane.edge.child::<B::Inner, B::Leaf>() } {
             Child::Leaf(leaf) => {
                 P::saw(|| B::Leaf::LEAF.ended(leaf));

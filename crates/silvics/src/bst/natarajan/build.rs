@@ -1,24 +1,25 @@
-//! The builds: what nodes are made of, what they live in, and what a lookup keeps.
+//! The builds, which differ in the type of nodes, in their memory, and in the record that a lookup
+//! keeps.
 //!
 //! | build | catalogue | node | bytes a key | lookups |
 //! |---|---|---|---|---|
 //! | [`Compact`] | `edge-ext-lf:compact` | [`Inner`] and [`Leaf`] | 40 | keep nothing |
 //! | [`Fixed`] | `edge-ext-lf:fixed`, `:baseline` | [`Half`] for both | 64 | keep nothing |
-//! | [`Shifted`] | `edge-ext-lf:shifted` | the same, half a line further on | 64 | keep nothing |
+//! | [`Shifted`] | `edge-ext-lf:shifted` | [`Half`] for both, half a line further on | 64 | keep nothing |
 //! | [`Collocated`] | `edge-ext-lf:collocated` | [`Inner`] and [`Leaf`] in a line | 64 to 128 | keep nothing |
 //! | [`Fixed2`] | `edge-ext-lf-2:fixed` | [`Half`] for both | 64 | keep the record |
 //! | [`Baseline2`] | `edge-ext-lf-2:baseline` | [`Line`] for both | 128 | keep the record |
 //!
-//! # Where a leaf lies beside its parent
-//! The study found that `edge-ext-lf` owes its speed to luck: an insert makes a leaf and an internal
-//! node, two slots of 32 bytes one after the other, and so in one line. A later insert may put
-//! another node between the two; still most internal nodes with a leaf child share their line with
-//! it. One more allocation at the start, and each pair is spread over two lines.
+//! # The place of a leaf beside its parent
+//! The study found that `edge-ext-lf` owes its speed to luck. An insert allocates a leaf and an
+//! internal node, two slots of 32 bytes one after the other, and so in one line. A later insert may
+//! put another node between the two, but most internal nodes with a leaf child still share their
+//! line with it. One more allocation at the start spreads each pair over two lines.
 //!
-//! A pool begins its slabs at a line. So [`Fixed`] fills the sentinel's line with a second node that
-//! nothing leads to, and pairs are lucky; [`Shifted`] adds one more, and those of the thread that
-//! has made the tree are not. Other threads' slabs begin at a line in either build. [`Collocated`]
-//! leaves nothing to luck: see [`Block`].
+//! A pool begins its slabs at a line. So [`Fixed`] fills the sentinel's line with a second node
+//! that no edge leads to, and pairs are lucky. [`Shifted`] adds one more such node, and the pairs
+//! of the thread that has made the tree are not lucky. Other threads' slabs begin at a line in
+//! either build. [`Collocated`] does not depend on luck: see [`Block`].
 
 use super::node::AtomicEdge;
 use crate::bst::align;
@@ -31,23 +32,23 @@ use silvics_pool::Placement;
 
 /// A build of the tree.
 pub trait Build: 'static {
-    /// Its name in the catalogue.
+    /// The name of the build in the catalogue.
     const NAME: &'static str;
-    /// An internal node.
+    /// The type of an internal node.
     type Inner: InnerWords<Cell = AtomicEdge>;
-    /// A leaf.
+    /// The type of a leaf.
     type Leaf: LeafWords;
-    /// The object that an internal node is, or lives in.
+    /// The layout of the object that is or contains an internal node.
     const INNER: NodeLayout;
-    /// The object that a leaf is, or lives in.
+    /// The layout of the object that is or contains a leaf.
     const LEAF: NodeLayout;
-    /// Those of them that are kinds of their own, the internal node first.
+    /// The layouts of the different kinds of objects, the internal node's first.
     const KINDS: &'static [NodeLayout] = &[Self::INNER];
-    /// Their memory.
+    /// The memory of the nodes.
     type Store<P: Placement>: NodeStore<Self::Inner, Self::Leaf, P>;
-    /// Nodes allocated at the start beside the sentinel, which nothing leads to.
+    /// The number of nodes allocated beside the sentinel at the start, to which no edge leads.
     const FILLERS: usize = 0;
-    /// Whether a lookup descends as an update does, keeping a record.
+    /// Whether a lookup descends as an update does and keeps a record.
     const RECORDS: bool = false;
 }
 
@@ -71,10 +72,10 @@ impl Build for Fixed {
     const FILLERS: usize = 1;
 }
 
-/// `edge-ext-lf` as published, in which the study found nothing to mend.
+/// `edge-ext-lf` as published, in which the study found nothing to improve.
 pub type Baseline = Fixed;
 
-/// `edge-ext-lf` out of luck: one more allocation at the start.
+/// `edge-ext-lf` without luck: it makes one more allocation at the start.
 #[derive(Debug)]
 pub struct Shifted;
 
@@ -130,14 +131,14 @@ impl Build for Fixed2 {
     const RECORDS: bool = true;
 }
 
-/// An internal node alone.
+/// An internal node that is an object of its own.
 pub type Inner = external::Inner<AtomicEdge, (), align::Word>;
-/// Either kind in half a line.
+/// Either kind of node, in half a line.
 pub type Half = Either<AtomicEdge, (), align::HalfLine>;
-/// Either kind, padded to a line.
+/// Either kind of node, padded to a line.
 pub type Line = Either<AtomicEdge, (), align::Line>;
 
-/// What a search reads of an internal node, which comes first, and a leaf in one object.
+/// The layout of a block: an internal node, which comes first, and a leaf in one object.
 pub const BLOCK: NodeLayout =
     NodeLayout::of::<Block<Inner, Leaf>>("block", BLOCK_SEARCH, &[BLOCK_LEAF]);
 

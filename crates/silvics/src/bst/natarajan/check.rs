@@ -9,21 +9,21 @@ use crate::frame::{See, violation};
 use silvics_pool::Placement;
 
 impl<P: Placement, B: Build> Natarajan<P, B> {
-    /// Walks the tree left to right: every leaf must be within the bounds its path gives (I2), no
-    /// edge marked (I3: operations finish what they mark), no half of a block retired (I4), and the counts must
-    /// agree.
+    /// Walks the tree from left to right. It checks that every leaf is within the bounds of its
+    /// path (I2), that no edge is marked (I3: operations finish what they mark), that no half of a
+    /// block is retired (I4), and that the counts agree.
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let (mut leaves, mut inners, mut sentinels) = (0usize, 0usize, 0usize);
         for filler in self.fillers.into_iter().flatten() {
             show(self.objects.leaf_lives(filler), &B::LEAF, "I4", see)?;
         }
-        // An edge with the bounds of its subtree: above `low` (exclusive), up to `high`.
+        // Edges, each with the bounds of its subtree: above `low` (exclusive), up to `high`.
         let mut open: Vec<(Edge, Option<u64>, Option<u64>)> = vec![(self.root.load(), None, None)];
         while let Some((edge, low, high)) = open.pop() {
             if edge != edge.clean() {
                 return violation("I3", format!("a quiescent tree has the marked edge {edge:?}"));
             }
-            // SAFETY: exclusive access, so nothing is reclaimed.
+            // SAFETY: I1; the tree is quiescent, since access is exclusive.
             match unsafe { edge.child::<B::Inner, B::Leaf>() } {
                 Child::Leaf(leaf) => {
                     show(self.objects.leaf_lives(edge.leaf_ptr()), &B::LEAF, "I4", see)?;

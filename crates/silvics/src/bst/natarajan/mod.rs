@@ -1,8 +1,8 @@
 //! Lock-free external binary search tree.
 //!
 //! # Source
-//! Natarajan and Mittal, "Fast concurrent lock-free binary search trees", PPoPP 2014: section 3
-//! and algorithms 1 to 4. The study's `edge-ext-lf` and, after ASCYLIB, `edge-ext-lf-2`.
+//! Natarajan and Mittal, "Fast concurrent lock-free binary search trees", PPoPP 2014: section 3 and
+//! algorithms 1 to 4. The study's `edge-ext-lf` and, after ASCYLIB, `edge-ext-lf-2`.
 //!
 //! # Algorithm
 //! Entries are leaves; internal nodes only route. Every edge carries two marks: *flag* (the leaf at
@@ -15,74 +15,78 @@
 //! cleanup:    tag the edge to the sibling
 //!             CAS(edge ancestor → successor, successor, sibling with its flag)
 //! ```
-//! An operation whose CAS fails because the edge is marked finishes the removal that marked it
+//! An operation whose CAS fails because the edge is marked completes the removal that marked it
 //! (`cleanup`) and starts again.
 //!
 //! # Departures
-//! 1. Routing is by `key ≤ node.key` goes left, where a node's key is the *smaller* of the two
-//!    leaves it was made over (paper: `<` and the larger). So no internal node ever needs an
-//!    infinite key: the paper's ∞ keys shrink to one sentinel leaf, known by its address, and all
-//!    2^64 keys are legal. The paper's nodes R and S shrink to one root edge.
-//! 2. Internal nodes and leaves are different types, 24 and 16 bytes instead of 32 for both, in
-//!    pools of their own; a third bit of the edge tells which its child is. Other builds have them
-//!    as they were published, and more ([`build`]).
+//! 1. A search goes left if `key ≤ node.key`, where a node's key is the *smaller* of the two leaves
+//!    it was made over (paper: `<` and the larger). So no internal node ever needs an infinite key.
+//!    One sentinel leaf, known by its address, replaces the paper's ∞ keys, and all 2^64 keys are
+//!    legal. One root edge replaces the paper's nodes R and S.
+//! 2. Internal nodes and leaves are different types in separate pools, of 24 and 16 bytes instead
+//!    of 32 for both. A third bit of the edge gives the type of its child. Other builds have the
+//!    published nodes, and further variants ([`build`]).
 //! 3. The seek record holds edges instead of nodes.
 //! 4. Upsert and compare-exchange, which the paper does not have: leaves are immutable, and an
-//!    update replaces the leaf by a CAS on the very edge that removal flags. Whichever comes first
-//!    makes the other fail and look again.
+//!    update replaces the leaf by a CAS on the very edge that removal flags. The first of the two
+//!    makes the other fail and search again.
 //! 5. Reclamation, which the paper leaves open: the one thread whose `cleanup` swings the
-//!    ancestor's edge retires the chain it cut out (I4).
-//! 6. Batches: `get_many` makes up to 32 descents in turns, each prefetching the node it goes to and giving
-//!    way, so that their misses overlap (Kocberber, Falsafi and Grot, PVLDB 9(4), 2015: `batch.rs`).
-//!    `insert_many` makes such descents to 64 keys first, for the cache alone, and then upserts in order.
-//!    Builds whose lookups keep a record look keys up one by one.
+//!    ancestor's edge retires the chain that it cut out (I4).
+//! 6. Batches: `get_many` makes up to 32 descents in turns. Each prefetches its next node and
+//!    yields, so that their misses overlap (Kocberber, Falsafi and Grot, PVLDB 9(4), 2015:
+//!    `batch.rs`). `insert_many` first makes such descents to 64 keys, for the cache alone, and
+//!    then upserts in order. Builds whose lookups keep a record look keys up one by one.
 //!
 //! # Invariants
-//! * I1: an edge is never null; its kind bit tells its child's type; the child was initialised
+//! * I1: an edge is never null; its kind bit gives its child's type; the child was initialised
 //!   before the edge was set.
-//! * I2: all keys in a node's left subtree are at most its key, all in its right subtree larger.
-//!   The sentinel leaf is the rightmost leaf and counts as larger than every key.
-//! * I3: a flagged edge leads to a leaf and never leads elsewhere, nor loses its flag; it may
-//!   be tagged beside it. A tagged edge never changes again. A node with a tagged edge has a flagged one beside it.
+//! * I2: all keys in a node's left subtree are at most its key, and all in its right subtree are
+//!   larger. The sentinel leaf is the rightmost leaf and counts as larger than every key.
+//! * I3: a flagged edge leads to a leaf, and never changes its child or loses its flag; it may be
+//!   tagged as well. A tagged edge never changes again. A node with a tagged edge has a flagged one
+//!   beside it.
 //! * I4: a node becomes unreachable by exactly one successful CAS: a leaf by the replacement of its
 //!   edge, or a whole chain by one `cleanup`. That CAS's thread alone retires it.
-//! * I5: what can be reached under a guard is not reclaimed under it.
+//! * I5: an object that can be reached under a guard is not reclaimed under it.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
 //! | edge | `load` | `SeqCst` | every successful CAS | the child is initialised (I1); linearization points of different keys are in one order |
-//! | edge | all CASes, success | `SeqCst` | `load` | publishes the new child; as above |
-//! | edge | all CASes, failure | Relaxed | – | the loser looks again through `load` |
+//! | edge | all CASes, success | `SeqCst` | `load` | publishes the new child; linearization points of different keys are in one order |
+//! | edge | all CASes, failure | Relaxed | – | the loser reads again through `load` |
 //!
 //! # Linearization points
 //! | method, outcome | point |
 //! |---|---|
-//! | `get`, `get_many`; all that change nothing | the load of the edge to the leaf found, or, if that edge was already cut off, the moment it was |
+//! | `get`, `get_many`; every operation that changes nothing | the load of the edge to the found leaf; if that edge was already cut off, the moment when it was |
 //! | `try_insert`, `insert`, `compare_exchange` of an absent key | the CAS in `grow` |
 //! | `insert`, `compare_exchange` of a present key | the CAS that replaces the leaf |
 //! | `remove` | the CAS in `cleanup` that cuts the leaf out, possibly a helper's. A flagged leaf is still present. |
 //!
 //! # Progress and reclamation
-//! Lock-free; lookups are wait-free but for the depth of the tree. Nodes are retired to the domain
-//! by the thread that unlinked them. No operation leaves a marked edge behind it. Ranges and cursors
-//! are those of external trees: [`walk`](super::walk).
+//! Updates are lock-free. Lookups are wait-free if the depth of the tree is bounded. The thread
+//! that unlinked a node retires it to the domain. No finished operation leaves a marked edge
+//! behind. Ranges and cursors are those of external trees: [`walk`](super::walk).
 //!
 //! # Complexity and footprint
-//! O(depth); the tree is not balanced: random keys give an expected depth of 2 ln n, sorted keys a
-//! path of n nodes. 40 bytes a key: [`build::Inner`] 24, [`Leaf`](super::external::Leaf) 16. A search reads whole
-//! nodes; 2 of 8 internal nodes and no leaf have theirs in two lines. Other builds: [`build`].
+//! A search takes O(depth). The tree is not balanced: random keys give an expected depth of 2 ln n,
+//! sorted keys a path of n nodes. An entry takes 40 bytes: [`build::Inner`] 24,
+//! [`Leaf`](super::external::Leaf) 16. A search reads whole nodes; 2 of 8 internal nodes and no
+//! leaf lie in two lines. Other builds: [`build`].
 //!
 //! # Checked by
-//! The conformance suite (`tests/conformance.rs`); [`Check::check`], which walks
-//! I1 to I3, and that no half of a block is retired; the transitions of an edge, in every execution, in `node.rs`, and those of a block of two
-//! nodes in `home.rs`; schedules (`tests/schedules.rs`: I4, I5, every linearization point, the scans,
-//! and lock-freedom with a stopped thread), which must find the mistakes of `canary.rs`.
+//! The conformance suite (`tests/conformance.rs`); [`Check::check`], which checks I1 to I3 in a
+//! quiescent tree, and that no half of a block is retired; the transitions of an edge, in every
+//! execution, in `node.rs`, and those of a block of two nodes in `home.rs`; schedules
+//! (`tests/schedules.rs`: I4, I5, every linearization point, the scans, and lock-freedom with a
+//! stopped thread), which must find the mistakes of `canary.rs`.
 //!
 //! [`Check::check`]: crate::Check::check
 
 mod batch;
 pub mod build;
+mod canaries;
 mod check;
 mod node;
 mod ops;
@@ -134,7 +138,7 @@ pub struct Natarajan<P: Placement, B: Build> {
     root: AtomicEdge,
     sentinel: NonNull<B::Leaf>,
     objects: B::Store<P>,
-    /// Nodes that nothing leads to: see [`Build::FILLERS`].
+    /// Nodes to which no edge leads: see [`Build::FILLERS`].
     fillers: [Option<NonNull<B::Leaf>>; MOST_FILLERS],
 }
 
@@ -236,10 +240,12 @@ unsafe impl<P: Placement, B: Build> Algorithm for Natarajan<P, B> {
             return;
         }
         for filler in self.fillers.into_iter().flatten() {
-            // SAFETY: nothing leads to it.
+            // SAFETY: the filler came from `objects`, no edge leads to it, and it is freed once.
             unsafe { self.objects.free_leaf(filler) };
         }
-        // SAFETY: exclusive access; each node has one edge to it.
+        // SAFETY: no other thread has the nodes, since access is exclusive. I1: the edges lead to
+        // nodes of `objects`. I4: linked nodes are not retired. I2: each has one place, so one edge
+        // leads to it.
         unsafe { external::free_all(self.root.load(), &self.objects, AtomicEdge::load) };
     }
 }

@@ -4,9 +4,10 @@ use crate::bst::external::{Edge, EdgeCell};
 use silvics_sync::atomic::Ordering;
 use silvics_sync::tagged::AtomicTagged;
 
-/// The leaf this edge leads to is being removed.
+/// The bit that says: the leaf at the end of the edge is being removed.
 const FLAG: usize = 1;
-/// The edge is frozen: its tail is being removed, its head moves up.
+/// The bit that says: the edge is frozen, since the node that has it is being removed and its child
+/// moves up.
 const TAG: usize = 2;
 /// Both marks.
 const MARKS: usize = FLAG | TAG;
@@ -22,24 +23,24 @@ impl Edge {
         self.has(TAG)
     }
 
-    /// The same child on an unmarked edge.
+    /// An unmarked edge to this edge's child.
     #[inline(always)]
     pub(super) fn clean(self) -> Self {
         self.without(MARKS)
     }
 
-    /// The same child and flag on an edge that is not frozen.
+    /// An edge to this edge's child, with its flag and without the tag.
     pub(super) fn untagged(self) -> Self {
         self.without(TAG)
     }
 
-    /// Whether both lead to the same child, whatever their marks.
+    /// Whether both edges lead to one child, with any marks.
     pub(super) fn same_child(self, other: Self) -> bool {
         self.clean() == other.clean()
     }
 }
 
-/// An edge in memory. Every access of the protocol is here.
+/// An edge in memory. This type contains every atomic access to edges.
 pub struct AtomicEdge(AtomicTagged<u8>);
 
 impl EdgeCell for AtomicEdge {
@@ -62,7 +63,7 @@ impl AtomicEdge {
         self.0.compare_exchange(current.0, new.0, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Replaces an unmarked edge: insertion, update, and the removal's last step.
+    /// Replaces an unmarked edge, for insertion, update, and the last step of a removal.
     #[must_use]
     pub(super) fn try_replace(&self, current: Edge, new: Edge) -> bool {
         debug_assert!(current == current.clean() || cfg!(feature = "canaries"));
@@ -76,7 +77,7 @@ impl AtomicEdge {
         self.swing(leaf, leaf.with(FLAG))
     }
 
-    /// Freezes the edge, whatever it leads to, and returns it as it stays from now on.
+    /// Freezes the edge, to any child, and returns its final value.
     pub(super) fn tag(&self) -> Edge {
         let mut edge = self.load();
         while !edge.is_tagged() {
@@ -89,8 +90,8 @@ impl AtomicEdge {
     }
 }
 
-/// The transitions of an edge in every execution:
-/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+/// The transitions of an edge in every execution: `RUSTFLAGS="--cfg silvics_loom" cargo test
+/// --release -p silvics --lib loom`.
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::*;
@@ -99,7 +100,7 @@ mod loom_tests {
     use std::ptr::NonNull;
     use std::sync::Arc;
 
-    /// Edges to leaves that are told apart by their address.
+    /// Edges to leaves that are distinguished by their address.
     fn leaves<const N: usize>() -> [Edge; N] {
         std::array::from_fn(|at| {
             let address = std::ptr::without_provenance_mut::<u64>(64 * (at + 1));
@@ -115,8 +116,8 @@ mod loom_tests {
         thread::spawn(move || work(&edge))
     }
 
-    /// I3: of an update, a removal and a freezing of one edge, update and removal exclude each
-    /// other, and once frozen or flagged the edge leads where it led.
+    /// I3: an update, a removal and a freezing compete for one edge. Update and removal exclude
+    /// each other, and a frozen or flagged edge keeps its child.
     #[test]
     fn a_marked_edge_never_leads_elsewhere() {
         loom::model(|| {
@@ -135,7 +136,7 @@ mod loom_tests {
         });
     }
 
-    /// Two removers and an inserter want one edge: one gets it.
+    /// Two removers and an inserter want one edge, and one of them gets it.
     #[test]
     fn one_of_all_who_want_an_edge_gets_it() {
         loom::model(|| {
@@ -155,13 +156,14 @@ mod loom_tests {
 
     /// A leaf's content, written before an edge leads to it.
     struct Content(UnsafeCell<u32>);
-    // SAFETY: written before it is published, read by those an edge led to it; loom checks that.
+    // SAFETY: the content is written before it is published, and read by threads that an edge led
+    // to it; loom checks that.
     unsafe impl Sync for Content {}
-    // SAFETY: as above.
+    // SAFETY: a content has no tie to the thread that made it.
     unsafe impl Send for Content {}
 
-    /// One thread fills a leaf and puts it at the end of the edge; another tags the edge, as a
-    /// helper does in between; a third follows it.
+    /// One thread fills a leaf and links it at the end of the edge. Another tags the edge in
+    /// between, as a helper does. A third follows the edge.
     fn published(
         load: fn(&AtomicEdge) -> Edge,
         replace: fn(&AtomicEdge, Edge, Edge) -> bool,
@@ -174,14 +176,14 @@ mod loom_tests {
             let writer = {
                 let content = Arc::clone(&content);
                 spawn(&edge, move |edge| {
-                    // SAFETY: nobody else can reach the leaf yet.
+                    // SAFETY: no other thread can reach the leaf yet.
                     content.0.with_mut(|content| unsafe { *content = 1 });
                     replace(edge, old, new);
                 })
             };
             let helper = spawn(&edge, tag);
             if load(&edge).same_child(new) {
-                // SAFETY: the edge led to it.
+                // SAFETY: the edge led to the leaf, which is not written any more.
                 assert_eq!(content.0.with(|content| unsafe { *content }), 1);
             }
             writer.join().unwrap();
@@ -211,7 +213,7 @@ mod loom_tests {
         published(relaxed, AtomicEdge::try_replace, AtomicEdge::tag);
     }
 
-    /// A tag that stores what it has read overwrites what came between.
+    /// A tag that stores the value it has read overwrites the changes in between.
     #[test]
     #[should_panic(expected = "an update is lost")]
     fn a_tag_by_load_and_store_is_caught() {

@@ -4,35 +4,39 @@ use super::super::home::{Fresh, NodeStore};
 use super::super::side::Side;
 use super::Natarajan;
 use super::build::Build;
+use super::canaries::{
+    first_retired, freeze, growable, is_retired_at_flag, must_help, replaceable,
+};
 use super::node::AtomicEdge;
 use crate::bst::external::{Child, Edge, InnerWords, LeafWords};
-use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::update::{Step, Update};
 use silvics_pool::{AllocError, Placement};
 use std::ptr::NonNull;
 
-/// Where a descent ended (paper: `SeekRecord`), as edges instead of nodes.
+/// The end of a descent (paper: `SeekRecord`), as edges instead of nodes.
 pub(super) struct SeekRecord<'g, B: Build> {
-    /// The last edge on the path that was not tagged, above the parent …
+    /// The last edge on the path above the parent that was not tagged.
     ancestor: &'g AtomicEdge,
-    /// … and what it held: the top of the chain that a removal cuts out.
+    /// The value of `ancestor`: it leads to the top of the chain that a removal cuts out.
     successor: Edge,
-    /// The leaf's parent; none while the sentinel leaf is all there is.
+    /// The leaf's parent, or `None` while the tree has only the sentinel leaf.
     parent: Option<&'g B::Inner>,
-    /// The edge to the leaf, and what it held.
+    /// The edge to the leaf.
     leaf_edge: &'g AtomicEdge,
+    /// The value of `leaf_edge`.
     edge: Edge,
     pub(super) leaf: &'g B::Leaf,
 }
 
 impl<P: Placement, B: Build> Natarajan<P, B> {
-    /// The leaf where the search for `key` ends.
+    /// The leaf at which the search for `key` ends.
     #[inline(always)]
     pub(super) fn search<'g>(&'g self, key: u64, _guard: &'g Guard) -> &'g B::Leaf {
         let mut edge = self.root.load();
         loop {
-            // SAFETY: read from a reachable edge under the guard.
+            // SAFETY: I1, I5: the edge was read from the root or from a node that was reached under
+            // the guard.
             match unsafe { edge.child::<B::Inner, B::Leaf>() } {
                 Child::Leaf(leaf) => {
                     P::saw(|| B::Leaf::LEAF.ended(leaf));
@@ -52,7 +56,8 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
         let (mut ancestor, mut successor, mut parent) = (&self.root, edge, None);
         let (mut leaf_edge, mut edge) = (&self.root, edge);
         loop {
-            // SAFETY: as in `search`.
+            // SAFETY: I1, I5: the edge was read from the root or from a node that was reached under
+            // the guard.
             match unsafe { edge.child::<B::Inner, B::Leaf>() } {
                 Child::Leaf(leaf) => {
                     P::saw(|| B::Leaf::LEAF.ended(leaf));
@@ -72,15 +77,14 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
         }
     }
 
-    /// The leaf's value if it is the key's.
+    /// The leaf's value if the leaf has the key.
     #[inline(always)]
     pub(super) fn value_in(&self, leaf: &B::Leaf, key: u64) -> Option<u64> {
         let found = leaf.key() == key && !self.is_sentinel(leaf);
         found.then_some(leaf.value())
     }
 
-    /// Brings `key` from the state it is found in to the one `verb` wants, and returns the
-    /// state found.
+    /// Moves `key` from its current state to the one that `verb` wants, and returns the former.
     #[inline]
     pub(super) fn update(
         &self,
@@ -104,13 +108,13 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
             if done {
                 return Ok(state);
             }
-            if !planted(Canary::MissingHelp) {
+            if must_help() {
                 self.help(&record, key, guard);
             }
         }
     }
 
-    /// Puts a new leaf in the place of the one found, which has the same key.
+    /// Replaces the found leaf, which has the key, by a new leaf. Returns whether that took effect.
     fn replace(
         &self,
         record: &SeekRecord<'_, B>,
@@ -120,18 +124,20 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
         guard: &Guard,
     ) -> Result<bool, AllocError> {
         let leaf = spare.leaf(B::Leaf::new(key, value), guard)?;
-        let ignored = planted(Canary::UpsertResurrects);
-        let clean = if ignored { record.edge } else { record.edge.clean() };
-        let replaced = record.leaf_edge.try_replace(clean, Edge::to_leaf(leaf)); // LP(insert, compare_exchange: replaced)
+        let current = replaceable(record.edge);
+        // LP(insert, compare_exchange: replaced)
+        let replaced = record.leaf_edge.try_replace(current, Edge::to_leaf(leaf));
         if replaced {
             spare.leaf_linked();
-            // SAFETY: the edge no longer leads to the old leaf (I4).
+            // SAFETY: I4: the CAS of this thread has unlinked the old leaf, so this thread alone
+            // retires it.
             unsafe { self.objects.retire_leaf(record.edge.leaf_ptr(), guard) };
         }
         Ok(replaced)
     }
 
-    /// Puts a new leaf beside the one found, under a new internal node.
+    /// Links a new leaf beside the found one, under a new internal node. Returns whether that took
+    /// effect.
     fn grow(
         &self,
         record: &SeekRecord<'_, B>,
@@ -143,7 +149,7 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
         let other = record.edge.clean();
         let beside = |leaf| {
             let leaf = Edge::to_leaf(leaf);
-            // The smaller key goes left and routes (I2); the sentinel is larger than any.
+            // The smaller key goes left and routes (I2). The sentinel is larger than any key.
             if self.is_sentinel(record.leaf) || key < record.leaf.key() {
                 B::Inner::new(key, [leaf, other])
             } else {
@@ -151,8 +157,9 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
             }
         };
         let inner = spare.pair(B::Leaf::new(key, value), beside, guard)?;
-        let current = if planted(Canary::InsertIgnoresMark) { record.edge } else { other };
-        let grown = record.leaf_edge.try_replace(current, Edge::to_inner(inner)); // LP(insert of an absent key)
+        let current = growable(record.edge);
+        // LP(insert of an absent key)
+        let grown = record.leaf_edge.try_replace(current, Edge::to_inner(inner));
         if grown {
             spare.pair_linked();
             self.frame.len.add(1);
@@ -160,15 +167,15 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
         Ok(grown)
     }
 
-    /// Removes the leaf found: flags its edge (paper: injection), then cuts it out (cleanup).
-    /// False if the flag could not be set.
+    /// Removes the found leaf: flags its edge (paper: injection), then cuts it out (cleanup).
+    /// Returns false if the flag could not be set.
     fn take(&self, record: &SeekRecord<'_, B>, key: u64, guard: &Guard) -> bool {
         if !record.leaf_edge.try_flag(record.edge.clean()) {
             return false;
         }
         self.frame.len.add(-1);
-        if planted(Canary::RetiredBeforeUnlink) {
-            // SAFETY: none: that is the mistake.
+        if is_retired_at_flag() {
+            // SAFETY: never reached without the planted mistake, which breaks I4.
             unsafe { self.objects.retire_leaf(record.edge.leaf_ptr(), guard) };
         }
         if self.cleanup(record, key, guard) {
@@ -177,14 +184,14 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
         let flagged = record.edge;
         loop {
             let record = self.seek(key, guard);
-            // Another leaf, or none: somebody else has cut ours out.
+            // Another leaf is here: another thread has cut the flagged leaf out.
             if !record.edge.same_child(flagged) || self.cleanup(&record, key, guard) {
                 return true;
             }
         }
     }
 
-    /// If the edge to the leaf found is marked, finishes the removal that marked it.
+    /// If the edge to the found leaf is marked, completes the removal that marked it.
     fn help(&self, record: &SeekRecord<'_, B>, key: u64, guard: &Guard) {
         let edge = record.leaf_edge.load();
         if edge.same_child(record.edge) && edge != edge.clean() {
@@ -193,33 +200,32 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
     }
 
     /// Cuts a flagged leaf and its parent out (paper: `cleanup`): freezes the edge to the sibling,
-    /// then swings the ancestor's edge from the successor to the sibling. True if this call did.
+    /// then swings the ancestor's edge from the successor to the sibling. Returns whether this call
+    /// did.
     fn cleanup(&self, record: &SeekRecord<'_, B>, key: u64, guard: &Guard) -> bool {
         let Some(parent) = record.parent else {
             return false;
         };
         let side = Side::of(key, parent.key());
         let children = parent.children();
-        // If the edge to our leaf is not flagged, the sibling is the one being removed.
+        // If the edge to the found leaf is not flagged, its sibling is the leaf being removed.
         let keep = if children[side].load().is_flagged() { side.other() } else { side };
-        let sibling = if planted(Canary::SiblingNotTagged) {
-            children[keep].load()
-        } else {
-            children[keep].tag()
-        };
-        let cut = record.ancestor.try_replace(record.successor.clean(), sibling.untagged()); // LP(remove)
+        let sibling = freeze(&children[keep]);
+        // LP(remove)
+        let cut = record.ancestor.try_replace(record.successor.clean(), sibling.untagged());
         if cut {
-            // SAFETY: the swing made the chain unreachable, and only one thread's swing can (I4).
+            // SAFETY: I4: the CAS of this thread has unlinked the chain, so this thread alone
+            // retires it.
             unsafe { self.retire_chain(record.successor.inner_ptr(), parent, keep, guard) };
         }
         cut
     }
 
-    /// Retires what a successful `cleanup` has cut out: the internal nodes from `top` down to
-    /// `parent` and the flagged leaf beside each.
+    /// Retires the objects that a successful `cleanup` has cut out: the internal nodes from `top`
+    /// down to `parent` and the flagged leaf beside each.
     ///
     /// # Safety
-    /// They are unreachable, and the caller is the only one to retire them.
+    /// They are unlinked, and the caller's CAS has unlinked them (I4).
     unsafe fn retire_chain(
         &self,
         top: NonNull<B::Inner>,
@@ -227,31 +233,21 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
         keep: Side,
         guard: &Guard,
     ) {
-        let mut node = if planted(Canary::ChainLeaked) { NonNull::from(parent) } else { top };
+        let mut node = first_retired(top, parent);
         loop {
-            // SAFETY: not yet retired, and the guard is still held.
+            // SAFETY: I5: the node was reached under the guard, so it is not reclaimed.
             let inner = unsafe { node.as_ref() };
             let edges = inner.children().each_ref().map(AtomicEdge::load);
             let at_parent = std::ptr::eq(inner, parent);
-            // Above the parent the path goes on through the internal child (I3).
+            // Above the parent the path continues through the internal child (I3).
             let inner_child = if edges[Side::LEFT].is_leaf() { Side::RIGHT } else { Side::LEFT };
             let on = if at_parent { keep } else { inner_child };
             debug_assert!(
                 edges[on.other()].is_flagged() && edges[on].is_tagged()
                     || cfg!(feature = "canaries")
             );
-            // SAFETY: the caller's promise. For `FreedAtOnce` there is none: that is the mistake.
-            unsafe {
-                if planted(Canary::FreedAtOnce) {
-                    self.objects.free_leaf(edges[on.other()].leaf_ptr());
-                    self.objects.free_inner(node);
-                } else {
-                    if !planted(Canary::RetiredBeforeUnlink) {
-                        self.objects.retire_leaf(edges[on.other()].leaf_ptr(), guard);
-                    }
-                    self.objects.retire_inner(node, guard);
-                }
-            }
+            // SAFETY: I4: the caller's CAS has unlinked both, and each is visited once.
+            unsafe { self.retire_both(edges[on.other()].leaf_ptr(), node, guard) };
             if at_parent {
                 return;
             }

@@ -1,16 +1,16 @@
-//! What a walk sees of the tree.
+//! The tree as a walk sees it.
 
 use super::super::walk::{Below, External};
 use super::Natarajan;
 use super::build::Build;
+use super::canaries::counts_as_gone;
 use super::node::AtomicEdge;
 use crate::bst::external::{Child, InnerWords, LeafWords};
-use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use silvics_pool::Placement;
 
-// SAFETY: W1 is I5. W2 is I3 and what `cleanup` does: a chain of nodes is cut out with a flagged leaf
-// beside each, and what is left of it moves up. W3 is I2: an entry comes, goes or is replaced by a
+// SAFETY: I5 gives W1. I3 and `cleanup` give W2: a chain of nodes is cut out with a flagged leaf
+// beside each, and the rest of it moves up. I2 gives W3: an entry comes, leaves or is replaced by a
 // CAS on an unmarked edge that the search for its key has found.
 unsafe impl<P: Placement, B: Build> External for Natarajan<P, B> {
     type Edge = AtomicEdge;
@@ -23,10 +23,11 @@ unsafe impl<P: Placement, B: Build> External for Natarajan<P, B> {
     #[inline(always)]
     unsafe fn follow<'g>(&'g self, edge: &'g AtomicEdge, _: &'g Guard) -> Below<'g, AtomicEdge> {
         let edge = edge.load();
-        if edge.is_tagged() && planted(Canary::ScanTakesFrozenForGone) {
+        if counts_as_gone(edge) {
             return Below::Sentinel;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: I1, I5: the caller promises that the edge was reached under the guard, or that
+        // the tree is quiescent.
         match unsafe { edge.child::<B::Inner, B::Leaf>() } {
             Child::Inner(inner) => {
                 let [left, right] = inner.children();

@@ -1,4 +1,4 @@
-//! Where leaves lie beside their parents: the study's section 3.2.4, as facts about addresses.
+//! The place of leaves beside their parents: the study's section 3.2.4, as facts about addresses.
 
 use super::build::{Build, Collocated, Compact, Fixed, Shifted};
 use super::node::AtomicEdge;
@@ -7,13 +7,14 @@ use crate::Options;
 use crate::bst::external::{Child, Edge, InnerWords};
 use silvics_pool::{Pages, Placement, Pooled};
 
-/// Of the internal nodes that have a leaf as a child, how many have one …
+/// Counts of the internal nodes that have a leaf as a child, by the place of the nearest leaf.
 #[derive(Default)]
 struct Beside {
+    /// All internal nodes with a leaf child.
     all: usize,
-    /// … in their own line,
+    /// Those with a leaf in their own line.
     same_line: usize,
-    /// … or else in a neighbouring one.
+    /// Those with a leaf in a neighbouring line, and none in their own.
     next_line: usize,
 }
 
@@ -54,7 +55,7 @@ fn beside<P: Placement, B: Build>(tree: &Natarajan<P, B>) -> Beside {
     let mut beside = Beside::default();
     let mut open: Vec<Edge> = vec![tree.root.load()];
     while let Some(edge) = open.pop() {
-        // SAFETY: nobody else has the tree.
+        // SAFETY: I1; the tree is quiescent, since no other thread has it.
         let Child::Inner(inner) = (unsafe { edge.child::<B::Inner, B::Leaf>() }) else { continue };
         let children = inner.children().each_ref().map(AtomicEdge::load);
         open.extend(children);
@@ -67,7 +68,8 @@ fn beside<P: Placement, B: Build>(tree: &Natarajan<P, B>) -> Beside {
     beside
 }
 
-/// Three of four, as the study has it; and it finds them a line further on in the shifted build.
+/// The expected percentage: three of four, as in the study, which finds them one line further on in
+/// the shifted build.
 const SHARE: std::ops::Range<f64> = if cfg!(miri) { 60.0..90.0 } else { 72.0..78.0 };
 
 #[test]
