@@ -26,7 +26,7 @@ pub fn pending() -> bool {
 /// How often somebody has asked, which tells that the work goes on.
 static BEATS: AtomicU64 = AtomicU64::new(0);
 
-/// The same, and counts that it was asked.
+/// Whether the user has interrupted the command. Also counts the call.
 pub fn pending_beat() -> bool {
     BEATS.fetch_add(1, Ordering::Relaxed);
     pending()

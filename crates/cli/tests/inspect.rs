@@ -43,7 +43,7 @@ fn paying(result: &Value) -> Vec<(&str, &str)> {
 /// Checks that the first arguments lead to a finding and the second do not. The second must not
 /// lead to another finding whose remedy would pay. Returns both results.
 #[track_caller]
-fn mended(id: &str, baseline: &str, fixed: &str) -> [Value; 2] {
+fn fixed(id: &str, baseline: &str, fixed: &str) -> [Value; 2] {
     let kind = if id == "lock-false-sharing" { "lock" } else { "node" };
     let results = [baseline, fixed].map(inspect);
     let [before, after] = results.each_ref().map(|result| found(result, kind));
@@ -127,7 +127,7 @@ fn keys_come_from_a_file() {
 
 #[test]
 fn half_of_the_sets_is_found_by_name() {
-    let [before, after] = mended(
+    let [before, after] = fixed(
         "set-underutilization",
         "--index int-lf --variant baseline --placement size-class --no-reuse --keys 30k --machine haswell",
         "--index int-lf --variant fixed --placement pooled --keys 30k --machine haswell",
@@ -161,8 +161,8 @@ fn noise_covers_the_sets_and_leaves_useless_neighbours() {
 }
 
 #[test]
-fn straddling_is_found_and_mended_by_alignment() {
-    let [before, after] = mended(
+fn straddling_is_found_and_fixed_by_alignment() {
+    let [before, after] = fixed(
         "straddling",
         "--index citrus:fixed --placement size-class --keys 30k --machine haswell",
         "--index citrus:fixed --placement pooled --slot-align 64 --keys 30k --machine haswell",
@@ -181,7 +181,7 @@ fn straddling_is_found_and_mended_by_alignment() {
 #[test]
 fn strides_that_slices_do_not_hide_are_found() {
     let host = "--host row:64,wrapper:64 --machine haswell --keys 25k";
-    let [before, _] = mended(
+    let [before, _] = fixed(
         "sliced-stride",
         &format!("--index occ-avl:fixed --placement size-class {host}"),
         &format!("--index occ-avl:fixed --placement pooled {host}"),
@@ -197,7 +197,7 @@ fn strides_that_slices_do_not_hide_are_found() {
 
 #[test]
 fn lost_collocation_is_found() {
-    let [before, after] = mended(
+    let [before, after] = fixed(
         "lost-collocation",
         "--index edge-ext-lf:shifted --placement size-class --keys 30k --machine haswell",
         "--index edge-ext-lf:fixed --placement size-class --keys 30k --machine haswell",
@@ -211,7 +211,7 @@ fn lost_collocation_is_found() {
 
 #[test]
 fn other_builds_are_the_remedy_of_size_and_order() {
-    let [before, after] = mended(
+    let [before, after] = fixed(
         "oversized-node",
         "--index occ-avl:baseline --keys 20k --machine haswell",
         "--index occ-avl:fixed --keys 20k --machine haswell",
@@ -223,7 +223,7 @@ fn other_builds_are_the_remedy_of_size_and_order() {
 #[test]
 fn pages_are_scattered_between_rows_and_not_in_pools() {
     let host = "--host row:64,wrapper:64,lock:192,value:32 --machine haswell --keys 50k";
-    let [before, after] = mended(
+    let [before, after] = fixed(
         "scattered-pages",
         &format!("--index edge-int-lf:fixed --placement size-class --pages 4k {host}"),
         &format!("--index edge-int-lf:fixed --placement pooled --pages thp {host}"),
@@ -238,7 +238,7 @@ fn pages_are_scattered_between_rows_and_not_in_pools() {
 
 #[test]
 fn locks_that_share_lines_are_found() {
-    mended(
+    fixed(
         "lock-false-sharing",
         "--index occ-avl --placement size-class --keys 5k --host lock:48 --machine haswell",
         "--index occ-avl --placement size-class --keys 5k --host lock:192 --machine haswell",
@@ -365,7 +365,7 @@ mod jemalloc {
         let node = kind(&citrus, "node");
         assert!((number(&node["straddle_share"]) - 0.25).abs() < 0.005, "{node}");
         assert!(found(&citrus, "node").contains(&"straddling".into()));
-        let [before, after] = mended(
+        let [before, after] = fixed(
             "set-underutilization",
             "--index int-lf:baseline --placement jemalloc --no-reuse --keys 30k --machine haswell",
             "--index int-lf:baseline --placement segregated-jemalloc --no-reuse --keys 30k --machine haswell",

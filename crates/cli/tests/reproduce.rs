@@ -39,7 +39,7 @@ fn line<'r>(report: &'r Value, what: &str) -> &'r Value {
 }
 
 #[test]
-fn mended_nodes_are_smaller_and_read_in_other_lines() {
+fn fixed_nodes_are_smaller_and_read_in_other_lines() {
     let report = confirmed("bst/1.3", "2000", "facts", 12);
     assert_eq!(report["except"], serde_json::json!([]));
 }
@@ -318,7 +318,7 @@ fn refuses(args: &[&str], parts: &[&str]) {
 
 #[test]
 fn values_that_make_no_sense() {
-    refuses(&["bst/1.99"], &["`bst/1.99` is no experiment", "lists what there is"]);
+    refuses(&["bst/1.99"], &["`bst/1.99` is no experiment", "lists all experiments"]);
     refuses(&["bst/1.4", "1.5"], &["`1.5` is no experiment", "did you mean `bst/1.5`?"]);
     refuses(&["bst/1.4", "--level", "guess"], &["--level", "`guess`", "facts, model or clock"]);
     refuses(&["bst/1.4", "--keys", "12"], &["--keys", "`12`"]);

@@ -217,7 +217,7 @@ fn named(item: &str, variant: Option<&str>) -> Result<Vec<Chosen>, Error> {
             Some(name) if of_group.is_empty() => Err(Error::value(
                 "--variant",
                 format!(
-                    "nothing in `{item}` has a variant `{name}`: `silvics list` shows what there is"
+                    "nothing in `{item}` has a variant `{name}`: `silvics list` shows all variants"
                 ),
             )),
             _ => Ok(of_group),

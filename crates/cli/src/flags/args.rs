@@ -1,4 +1,5 @@
-//! The command line. Values are read in `bench/plan.rs`, where each one's error is worded.
+//! The verbs and flags of the command line, with their help. Each verb's `plan.rs` reads the
+//! values.
 
 use crate::flags::error::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -13,8 +14,8 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Reads the command line. What is wrong with it ends the process: in clap's words, or of flags that
-    /// exclude each other in one sentence.
+    /// Reads the command line. An error ends the process, with clap's message or, for flags that
+    /// exclude each other, with one sentence.
     pub fn read() -> Self {
         Self::try_parse().unwrap_or_else(|error| match conflict(&error) {
             Some(sentence) => {
@@ -26,7 +27,7 @@ impl Cli {
     }
 }
 
-/// Which flags exclude each other, if that is what is wrong.
+/// The sentence for flags that exclude each other, if this is the error.
 fn conflict(error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::ArgumentConflict {
         return None;
@@ -53,29 +54,31 @@ pub enum Verb {
     Bench(Box<BenchArgs>),
     /// Explains where an index's objects lie, and what to change
     ///
-    /// Builds the index, looks at every object and at what lookups read, and answers: which kind of
-    /// object is in which size class, which kinds lie close to each other, and how each spreads over
-    /// the sets of a cache. Then come findings, each with its evidence, its remedy and what a model of
-    /// the machine says that would gain. With --trace the objects are those of any program.
+    /// Builds the index, looks at every object and at what lookups read, and answers three
+    /// questions: which kind of object is in which size class, which kinds lie close to each other,
+    /// and how each kind spreads over the sets of a cache. Then come findings, each with its
+    /// evidence, its remedy, and the gain that a model of the machine predicts. With --trace, it
+    /// inspects the objects of any program.
     Inspect(Box<InspectArgs>),
     /// Records what threads do to an index and checks that it is linearizable
     ///
-    /// Exits with 0 if everything recorded is, 1 with a short history if something is not, 3 if a
-    /// check was given up. All our indexes take turns, in each placement and with each type of
-    /// keys.
+    /// Exits with 0 if everything recorded is linearizable, with 1 and a short history if something
+    /// is not, and with 3 if a check was given up. All our indexes take turns, in each placement
+    /// and with each type of keys.
     Verify(Box<VerifyArgs>),
     /// Runs experiments of the sources and judges their claims
     ///
-    /// Without a name: lists what there is. Each experiment prints what its source saw, the evidence there
-    /// is for it here (facts, a model of the source's machine, a clock), and a verdict, which rests on the
-    /// lowest level that can carry it: confirmed, not seen, contradicted, or cannot be shown here.
+    /// Without a name, it lists the experiments. Each experiment prints the result of its source,
+    /// the evidence found here (facts, a model of the source's machine, a clock), and a verdict:
+    /// confirmed, not seen, contradicted, or cannot be shown here. The verdict depends on the
+    /// lowest level that can decide.
     Reproduce(Box<ReproduceArgs>),
 }
 
 #[derive(Args, Debug)]
 pub struct ListArgs {
-    /// What each index of ours allocates: sizes, size classes, what a search reads, and what the
-    /// ATC'18 study found to be amiss
+    /// Shows the objects that each of our indexes allocates: sizes, size classes, the bytes that a
+    /// search reads, and the oversights that the ATC'18 study found
     #[arg(long)]
     pub layout: bool,
 
@@ -84,13 +87,13 @@ pub struct ListArgs {
     pub format: String,
 }
 
-/// Where nodes of our indexes live.
+/// The places of our indexes' nodes.
 #[derive(Args, Clone, Debug)]
 pub struct PlaceArgs {
-    /// Where nodes of our indexes live: pooled (pools of their own), shared (the global
-    /// allocator), size-class (a heap with the size classes of the ATC'18 study); with the feature of
-    /// the same name jemalloc, segregated-jemalloc (an arena per kind of object), mimalloc, tcmalloc;
-    /// of several `bench` measures all in turns
+    /// The place of our indexes' nodes: pooled (pools of their own), shared (the global allocator),
+    /// size-class (a heap with the size classes of the ATC'18 study). With the feature of the same
+    /// name also jemalloc, segregated-jemalloc (an arena per kind of object), mimalloc, tcmalloc.
+    /// `bench` measures all named places in turns
     #[arg(long, value_name = "PLACEMENT,…", default_value = "pooled")]
     pub placement: String,
 
@@ -98,7 +101,7 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "PAGES,…", default_value = "thp")]
     pub pages: String,
 
-    /// Objects in pools start at multiples of so many bytes, a power of two from 8 to 4096
+    /// Objects in pools start at multiples of this number of bytes, a power of two from 8 to 4096
     #[arg(long, value_name = "BYTES")]
     pub slot_align: Option<String>,
 
@@ -106,7 +109,7 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "BYTES")]
     pub slab: Option<String>,
 
-    /// Bytes of a pool's first region and of its largest, multiples of 2M: 2M-64M
+    /// Bytes of a pool's first region and of its largest, multiples of 2M, such as 2M-64M
     #[arg(long, value_name = "FIRST-LARGEST")]
     pub regions: Option<String>,
 
@@ -115,7 +118,7 @@ pub struct PlaceArgs {
     pub colouring: bool,
 }
 
-/// Keys from a file, and of which type keys are.
+/// Keys from a file, and the type of keys.
 #[derive(Args, Clone, Debug, Default)]
 pub struct KeyFileArgs {
     /// Takes the key space from a file and loads half of it: one key per line, or the SOSD format
@@ -123,14 +126,14 @@ pub struct KeyFileArgs {
     #[arg(id = "key_file", long = "key-file", value_name = "FILE")]
     pub file: Option<std::path::PathBuf>,
 
-    /// How keys lie in the key file: lines or sosd [default: sosd if the name ends in _uint64,
-    /// .sosd, .u64 or .bin, else lines]
+    /// The format of the key file: lines or sosd [default: sosd if the name ends in _uint64, .sosd,
+    /// .u64 or .bin, else lines]
     #[arg(id = "key_format", long = "key-format", value_name = "FORMAT")]
     pub format: Option<String>,
 
-    /// u64; u128 (each 64-bit key widened to 128 bits, in the same order); bytes (generated keys as 8
-    /// bytes, big-endian); for bench also string (generated keys as 16 hexadecimal digits) [default:
-    /// bytes with a key file of lines, else u64]
+    /// u64; u128 (each 64-bit key widened to 128 bits, in the same order); bytes (generated keys as
+    /// 8 bytes, big-endian); for bench also string (generated keys as 16 hexadecimal digits)
+    /// [default: bytes with a key file of lines, else u64]
     #[arg(long, value_name = "TYPE")]
     pub key_type: Option<String>,
 }
@@ -139,16 +142,16 @@ pub struct KeyFileArgs {
 // Negative numbers are refused by their flag, in its words; the last of a repeated flag counts.
 #[command(allow_negative_numbers = true, args_override_self = true)]
 pub struct BenchArgs {
-    /// Which indexes: names of `silvics list`, NAME:VARIANT, or the groups default, ours, bst (every
+    /// The indexes: names of `silvics list`, NAME:VARIANT, or the groups default, ours, bst (every
     /// build of every tree), peers, all; ratios are to the first [default: default]
     #[arg(long, value_name = "NAME,…")]
     pub index: Option<String>,
 
-    /// The variant of what is named without one: baseline, fixed, …
+    /// The variant of indexes that are named without one, such as baseline or fixed
     #[arg(long, value_name = "VARIANT")]
     pub variant: Option<String>,
 
-    /// How many keys are loaded, out of a key space of twice as many: 100k, 1M, …
+    /// The number of keys that are loaded, out of a key space twice as large, such as 100k or 1M
     /// [default: 1M]
     #[arg(long, value_name = "N,…")]
     pub keys: Option<String>,
@@ -156,11 +159,12 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub key_file: KeyFileArgs,
 
-    /// u64, or for maps (map, peer:crossbeam-skiplist, peer:scc, peer:btreemap-rwlock) arc: `Arc<[u8]>` of 8 bytes
+    /// u64; for maps (map, peer:crossbeam-skiplist, peer:scc, peer:btreemap-rwlock) also arc:
+    /// `Arc<[u8]>` of 8 bytes
     #[arg(long, value_name = "TYPE", default_value = "u64")]
     pub value_type: String,
 
-    /// How keys are chosen: uniform, sparse (hashed to 63 bits), zipf:EXPONENT, sequential,
+    /// The distribution of keys: uniform, sparse (hashed to 63 bits), zipf:EXPONENT, sequential,
     /// disjoint (a range per thread), latest
     #[arg(long, value_name = "DIST,…", default_value = "uniform")]
     pub dist: String,
@@ -169,12 +173,12 @@ pub struct BenchArgs {
     #[arg(long, value_name = "L/I/R[/S],…", default_value = "100/0/0,90/5/5")]
     pub mix: String,
 
-    /// Entries a scan reads
+    /// The number of entries that a scan reads
     #[arg(long, value_name = "N", default_value = "100")]
     pub scan_length: String,
 
-    /// Keys looked up by one call (`get_many`), and inserted by one (`insert_many`, an upsert); peers
-    /// are called for one after the other, and removals always are
+    /// The number of keys looked up by one call (`get_many`) or inserted by one (`insert_many`, an
+    /// upsert); peers and removals take one key per call
     #[arg(long, value_name = "N,…", default_value = "1")]
     pub batch: String,
 
@@ -182,32 +186,32 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N,…")]
     pub threads: Option<String>,
 
-    /// How long each index runs in each round, per mix, batch and number of threads
+    /// Seconds that each index runs in each round, per mix, batch and number of threads
     #[arg(long, value_name = "S", default_value = "0.2")]
     pub seconds: String,
 
-    /// How often; a shorter one before does not count
+    /// The number of rounds; a shorter round before them does not count
     #[arg(long, value_name = "R", default_value = "5")]
     pub rounds: String,
 
     #[command(flatten)]
     pub place: PlaceArgs,
 
-    /// The most memory each of our indexes may hold: 64M, 1G, …
+    /// The most memory that each of our indexes may hold, such as 64M or 1G
     #[arg(long, value_name = "BYTES")]
     pub memory_limit: Option<String>,
 
-    /// Nothing that is retired while an index is loaded is used again before it is, as in the ATC'18
-    /// study, whose trees freed nothing
+    /// Memory retired while an index is loaded is not reused before the load ends, as in the ATC'18
+    /// study, whose trees freed no memory
     #[arg(long)]
     pub no_reuse: bool,
 
     /// Counts cycles, instructions, misses of the last-level cache and of the TLB, page walks, page
-    /// faults and context switches per operation, as far as the system lets this process (Linux)
+    /// faults and context switches per operation, as far as the system allows it (Linux)
     #[arg(long)]
     pub counters: bool,
 
-    /// What all random choices follow from
+    /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: String,
 
@@ -243,44 +247,46 @@ const OF_AN_INDEX: [&str; 19] = [
 #[command(allow_negative_numbers = true, args_override_self = true)]
 #[allow(clippy::struct_excessive_bools)] // flags are independent of each other
 pub struct InspectArgs {
-    /// Which of our indexes: a name of `silvics list`, or NAME:VARIANT
+    /// The index to inspect: a name of `silvics list`, or NAME:VARIANT
     #[arg(long, value_name = "NAME", default_value = "occ-avl")]
     pub index: String,
 
-    /// Instead of an index, what a program allocated: a trace, as `libsilvics_preload.so` writes it, or
-    /// `-` for standard input; the objects alive at its peak are inspected, in lines and sets of
-    /// --machine
+    /// Inspects what a program allocated, instead of an index: a trace, as `libsilvics_preload.so`
+    /// writes it, or `-` for standard input. The objects alive at its peak are inspected, in lines
+    /// and sets of --machine
     #[arg(long, value_name = "FILE", conflicts_with_all = OF_AN_INDEX)]
     pub trace: Option<std::path::PathBuf>,
 
-    /// Its variant: baseline, fixed, …
+    /// The variant of the index, such as baseline or fixed
     #[arg(long, value_name = "VARIANT")]
     pub variant: Option<String>,
 
     #[command(flatten)]
     pub place: PlaceArgs,
 
-    /// How many keys are loaded, by one thread, out of a key space of twice as many [default: 1M]
+    /// The number of keys that one thread loads, out of a key space twice as large [default: 1M]
     #[arg(long, value_name = "N")]
     pub keys: Option<String>,
 
     #[command(flatten)]
     pub key_file: KeyFileArgs,
 
-    /// How keys are chosen: uniform, sparse, zipf:EXPONENT, sequential, disjoint, latest
+    /// The distribution of keys: uniform, sparse, zipf:EXPONENT, sequential, disjoint, latest
     #[arg(long, value_name = "DIST", default_value = "uniform")]
     pub dist: String,
 
-    /// Keys that are removed and inserted again after the load: what is used again lies elsewhere
+    /// The number of keys that are removed and inserted again after the load; reused memory lies
+    /// elsewhere
     #[arg(long, value_name = "N", default_value = "0")]
     pub updates: String,
 
-    /// Nothing that is retired during the load is used again before its end
+    /// Memory retired during the load is not reused before the load ends
     #[arg(long)]
     pub no_reuse: bool,
 
-    /// What a program around the index allocates for each key, from the same heap unless the index has
-    /// pools: NAME:BYTES or NAME:LEAST-MOST, such as row:64,wrapper:64,lock:48,noise:16-256
+    /// The objects that a program around the index allocates for each key, from the same heap
+    /// unless the index has pools: NAME:BYTES or NAME:LEAST-MOST, such as
+    /// row:64,wrapper:64,lock:48,noise:16-256
     #[arg(long, value_name = "KIND,…")]
     pub host: Option<String>,
 
@@ -289,35 +295,38 @@ pub struct InspectArgs {
     #[arg(long, value_name = "NAME", default_value = "host")]
     pub machine: String,
 
-    /// How lines map to the sets of its last level: modulo, slices:N [default: as that machine has it]
+    /// The mapping of lines to the sets of its last level: modulo, slices:N [default: that of the
+    /// machine]
     #[arg(long, value_name = "HASH")]
     pub set_hash: Option<String>,
 
-    /// The machine does not fetch the other line of a pair
+    /// Models a machine that does not fetch the other line of a pair
     #[arg(long)]
     pub no_prefetch: bool,
 
-    /// Lookups that are recorded and run through the model, after as many that fill its caches
+    /// The number of lookups that are recorded and run through the model, after as many that fill
+    /// its caches
     #[arg(long, value_name = "N", default_value = "50k")]
     pub lookups: String,
 
-    /// Applies each remedy, looks again, and measures both in turns
+    /// Applies each remedy, inspects the index again, and measures both indexes in turns
     #[arg(long)]
     pub fix: bool,
 
-    /// With --fix, counts cycles, misses and so on per lookup before and after, as `bench` does
+    /// With --fix, counts cycles, misses and other events per lookup before and after, as `bench`
+    /// does
     #[arg(long)]
     pub counters: bool,
 
-    /// Draws the lines, sets and pages where objects lie, into an SVG file
+    /// Draws the lines, sets and pages where objects lie into an SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<std::path::PathBuf>,
 
-    /// Writes all of it, with these pictures, into one HTML file that needs nothing else
+    /// Writes the whole result, with these pictures, into one HTML file that needs no other file
     #[arg(long, value_name = "FILE")]
     pub html: Option<std::path::PathBuf>,
 
-    /// What all random choices follow from
+    /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: String,
 
@@ -329,13 +338,13 @@ pub struct InspectArgs {
 #[derive(Args, Debug)]
 #[command(allow_negative_numbers = true, args_override_self = true)]
 pub struct VerifyArgs {
-    /// Which indexes: names of `silvics list`, NAME:VARIANT, or the groups all (all of ours), ours,
-    /// bst, peers [default: all]
+    /// The indexes to verify: names of `silvics list`, NAME:VARIANT, or the groups all (all of
+    /// ours), ours, bst, peers [default: all]
     #[arg(long, value_name = "NAME,…")]
     pub index: Option<String>,
 
-    /// Where nodes live: pooled (pools of their own), shared (the global allocator), size-class (a
-    /// heap with the size classes of the ATC'18 study) [default: pooled,shared,size-class]
+    /// The place of nodes: pooled (pools of their own), shared (the global allocator), size-class
+    /// (a heap with the size classes of the ATC'18 study) [default: pooled,shared,size-class]
     #[arg(long, value_name = "PLACEMENT,…")]
     pub placement: Option<String>,
 
@@ -347,9 +356,9 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "TYPE,…")]
     pub key_type: Option<String>,
 
-    /// Lookups, inserts, removals and scans in percent; scans are lookups where an index has none.
-    /// Each share is spread over the verbs of its kind; threads that sweep over keys insert and remove
-    /// in turns [default: 38/32/28/2]
+    /// Lookups, inserts, removals and scans in percent; in an index without scans these are
+    /// lookups. Each share is spread over the verbs of its kind. Threads that sweep over keys
+    /// insert and remove alternately [default: 38/32/28/2]
     #[arg(long, value_name = "L/I/R[/S]")]
     pub mix: Option<String>,
 
@@ -357,11 +366,11 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "N,…")]
     pub threads: Option<String>,
 
-    /// How long, for all indexes together [default: 30]
+    /// Seconds for all indexes together [default: 30]
     #[arg(long, value_name = "S")]
     pub seconds: Option<String>,
 
-    /// What all random choices follow from [default: 1]
+    /// The seed of all random choices [default: 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<String>,
 
@@ -369,11 +378,11 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "FILE")]
     pub history: Option<std::path::PathBuf>,
 
-    /// Writes what makes the wrong history again to a file
+    /// Writes the schedule that makes the wrong history again to a file
     #[arg(long, value_name = "FILE")]
     pub schedule: Option<std::path::PathBuf>,
 
-    /// Makes the history of a schedule file again and again, until it is wrong or the time is up
+    /// Repeats the history of a schedule file until it is wrong or the time is up
     #[arg(long, value_name = "FILE")]
     pub replay: Option<std::path::PathBuf>,
 
@@ -393,16 +402,16 @@ pub struct ReproduceArgs {
     #[arg(value_name = "EXPERIMENT")]
     pub experiments: Vec<String>,
 
-    /// Which evidence: facts, model, clock
+    /// The levels of evidence: facts, model, clock
     #[arg(long, value_name = "LEVEL,…", default_value = "facts,model,clock")]
     pub level: String,
 
-    /// How many keys are loaded, instead of as many as an experiment has
+    /// The number of keys that are loaded, instead of the experiment's own
     #[arg(long, value_name = "N")]
     pub keys: Option<String>,
 
-    /// A sixteenth of the keys, in a model with a sixteenth of the last level (and, where it is about
-    /// translations, of their second level), and runs of 10 ms
+    /// Takes a sixteenth of the keys, a model with a sixteenth of the last level (for experiments
+    /// about translations, of their second level too), and runs of 10 ms
     #[arg(long)]
     pub quick: bool,
 
@@ -410,7 +419,7 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "NAME")]
     pub machine: Option<String>,
 
-    /// What all random choices follow from
+    /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: String,
 
@@ -419,7 +428,7 @@ pub struct ReproduceArgs {
     pub format: String,
 }
 
-/// How results are written.
+/// The format of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Table,

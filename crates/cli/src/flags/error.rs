@@ -127,7 +127,9 @@ impl fmt::Display for Error {
             Self::MemoryLimit { index, limit, done, keys, loading } => {
                 memory_limit(f, index, *limit, *done, *keys, *loading)
             }
-            Self::Alloc { index, error } => write!(f, "--index: `{index}` has no memory: {error}"),
+            Self::Alloc { index, error } => {
+                write!(f, "--index: `{index}` could not allocate memory: {error}")
+            }
             Self::Exhausted { index, problem } => write!(
                 f,
                 "--index: `{index}` could not go on ({problem}): record fewer threads or free memory"

@@ -3,14 +3,14 @@
 use crate::drive::stats::Interval;
 use serde::{Serialize, Serializer};
 
-/// What a line of evidence is: the lower, the less can disturb it.
+/// The level of a line of evidence. The lower the level, the less can disturb it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Counted exactly.
+    /// A fact, which is counted exactly.
     Fact,
-    /// Recorded operations, replayed through a model of the source's machine.
+    /// A prediction: recorded operations, replayed through a model of the source's machine.
     Model,
-    /// Two builds in turns on this machine.
+    /// A measurement: two builds in turns on this machine.
     Clock,
 }
 
@@ -25,16 +25,16 @@ impl Level {
     }
 }
 
-/// What a line says of the claim, and all of them together.
+/// The verdict of a line on the claim, and of all lines together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As the source saw it.
+    /// The evidence agrees with the source.
     Confirmed,
-    /// No effect, or less of it than the claim needs.
+    /// There is no effect, or a smaller one than the claim needs.
     NotSeen,
-    /// The opposite.
+    /// The evidence shows the opposite.
     Contradicted,
-    /// What would show it is missing.
+    /// Something that is needed to show the effect is missing.
     CannotBeShown,
 }
 
@@ -62,23 +62,23 @@ impl Serialize for Verdict {
     }
 }
 
-/// What a figure is to be.
+/// The expected range of a figure.
 #[derive(Clone, Copy, Debug)]
 pub enum Expected {
-    /// Between these; anything else contradicts the claim.
+    /// The figure is between these. Any other contradicts the claim.
     Within(f64, f64),
-    /// At least the first; below the second the opposite is so.
+    /// The figure is at least the first. Below the second, it shows the opposite.
     AtLeast(f64, f64),
-    /// At most the first; above the second the opposite is so.
+    /// The figure is at most the first. Above the second, it shows the opposite.
     AtMost(f64, f64),
 }
 
-/// How figures are written.
+/// The form in which figures are written.
 #[derive(Clone, Copy, Debug)]
 pub enum Unit {
     /// A share, as a percentage.
     Share,
-    /// A number with so many decimals.
+    /// A number with this many decimals.
     Number(usize),
 }
 
@@ -93,22 +93,22 @@ impl Unit {
 }
 
 impl Expected {
-    /// Exactly this.
+    /// Expects exactly this figure.
     pub fn exactly(figure: f64) -> Self {
         Self::Within(figure, figure)
     }
 
-    /// This, give or take.
+    /// Expects this figure with a tolerance.
     pub fn about(figure: f64, tolerance: f64) -> Self {
         Self::Within(figure - tolerance, figure + tolerance)
     }
 
-    /// At least so much, or the claim is contradicted.
+    /// Expects at least this figure. A smaller one contradicts the claim.
     pub fn least(figure: f64) -> Self {
         Self::AtLeast(figure, figure)
     }
 
-    /// At most so much, or the claim is contradicted.
+    /// Expects at most this figure. A larger one contradicts the claim.
     pub fn most(figure: f64) -> Self {
         Self::AtMost(figure, figure)
     }
@@ -140,24 +140,24 @@ impl Expected {
 #[derive(Clone, Debug, Serialize)]
 pub struct Evidence {
     pub level: Level,
-    /// What was looked at.
+    /// The property that was examined.
     pub what: String,
-    /// What there would be if the claim holds.
+    /// The result that the claim implies.
     pub expected: String,
-    /// What there is.
+    /// The result that was found.
     pub found: String,
-    /// The same as a number, if it is one.
+    /// The result as a number, if it is one.
     pub value: Option<f64>,
     pub verdict: Verdict,
-    /// Whether the experiment's verdict rests on it.
+    /// Whether the experiment's verdict depends on this line.
     pub decides: bool,
 }
 
-/// Less than this per lookup is none.
+/// A count per lookup below this is taken as none.
 const COUNTED: f64 = 0.01;
 
 impl Evidence {
-    /// A figure, judged.
+    /// A line with a figure, and its verdict.
     fn figure(level: Level, what: String, unit: Unit, expected: Expected, found: f64) -> Self {
         Self {
             level,
@@ -170,18 +170,18 @@ impl Evidence {
         }
     }
 
-    /// A figure that was counted.
+    /// A line with a figure that was counted.
     pub fn fact(what: impl Into<String>, unit: Unit, expected: Expected, found: f64) -> Self {
         Self::figure(Level::Fact, what.into(), unit, expected, found)
     }
 
-    /// A figure of the model.
+    /// A line with a figure of the model.
     pub fn model(what: impl Into<String>, unit: Unit, expected: Expected, found: f64) -> Self {
         Self::figure(Level::Model, what.into(), unit, expected, found)
     }
 
-    /// By which share the second is less than the first, in what the model counts per lookup; missing if there
-    /// is `none` of it in the first.
+    /// A line with the share by which `after` is less than `before`, both counts of the model per
+    /// lookup. It is missing, for the reason `none`, if there are none before.
     pub fn falls(what: &str, (before, after): (f64, f64), expected: Expected, none: &str) -> Self {
         if before < COUNTED {
             return Self::missing(Level::Model, what.into(), none.into());
@@ -190,15 +190,16 @@ impl Evidence {
         Self::model(what, Unit::Share, expected, 1.0 - after / before).with(&figures)
     }
 
-    /// A fact that is no figure, and whether it is as expected.
+    /// A line with a fact that is not a figure, and whether it is as expected.
     pub fn plain(what: impl Into<String>, expected: String, found: String, holds: bool) -> Self {
         let verdict = if holds { Verdict::Confirmed } else { Verdict::Contradicted };
         let (level, what, value) = (Level::Fact, what.into(), None);
         Self { level, what, expected, found, value, verdict, decides: true }
     }
 
-    /// How many times as fast something is as something else, which the source saw to be faster. Reported
-    /// only: a clock on a shared machine decides nothing that a fact or a model can carry.
+    /// A line with the ratio of two speeds, where the source saw the first to be faster. The
+    /// verdict does not depend on it: a clock on a shared machine decides nothing that a fact or a
+    /// model can.
     pub fn faster(what: String, claimed: &str, ratio: Interval) -> Self {
         let verdict = match ratio {
             Interval { low, .. } if low > 1.0 => Verdict::Confirmed,
@@ -216,7 +217,7 @@ impl Evidence {
         }
     }
 
-    /// The same where the source saw that it is not: as fast, or slower.
+    /// A line with the ratio of two speeds, where the source saw the first to be as fast or slower.
     pub fn no_faster(what: String, ratio: Interval) -> Self {
         let there = ratio.low <= 1.0;
         Self {
@@ -226,7 +227,8 @@ impl Evidence {
         }
     }
 
-    /// The same where the source says nothing, but that it is not worse.
+    /// A line with the ratio of two speeds, where the source says nothing. The first must not be
+    /// slower.
     pub fn no_slower(what: String, ratio: Interval) -> Self {
         let there = ratio.high >= 1.0;
         Self {
@@ -236,33 +238,34 @@ impl Evidence {
         }
     }
 
-    /// Something that this machine, or this set-up, has not. The verdict rests on it as it would on the
-    /// figure that is missing.
+    /// A line for a figure that this machine or this set-up cannot provide. The verdict depends on
+    /// it as on the missing figure.
     pub fn missing(level: Level, what: String, why: String) -> Self {
         let (expected, verdict) = (String::new(), Verdict::CannotBeShown);
         Self { level, what, expected, found: why, value: None, verdict, decides: true }
     }
 
-    /// The same, but the verdict does not rest on it.
+    /// The line, as one that the verdict does not depend on.
     #[must_use]
     pub fn aside(self) -> Self {
         Self { decides: false, ..self }
     }
 
-    /// The same, and the verdict rests on it.
+    /// The line, as one that the verdict depends on.
     #[must_use]
     pub fn deciding(self) -> Self {
         Self { decides: true, ..self }
     }
 
-    /// The same, or that it is missing, if there is a reason why what was found says nothing.
+    /// The line. If there is a reason `why` its result says nothing, the line is missing for that
+    /// reason.
     #[must_use]
     pub fn unless(self, why: Option<String>) -> Self {
         let Some(why) = why else { return self };
         Self { decides: self.decides, ..Self::missing(self.level, self.what, why) }
     }
 
-    /// The same, with something more to say about what was found.
+    /// The line, with more text after the result.
     #[must_use]
     pub fn with(mut self, more: &str) -> Self {
         self.found = format!("{} {more}", self.found);
@@ -270,9 +273,9 @@ impl Evidence {
     }
 }
 
-/// The verdict on a claim: the worst of the lines that it rests on. What speaks against the claim does so
-/// whatever else is missing; what speaks for it does not confirm it while something that the verdict rests
-/// on cannot be shown. Levels that were not asked for have no lines.
+/// The verdict on a claim: the worst verdict of the lines that it depends on. A line against the
+/// claim counts, whatever else is missing. A line for the claim does not confirm it while another
+/// line cannot be shown. Levels that were not requested have no lines.
 pub fn verdict(evidence: &[Evidence]) -> Verdict {
     let decide = evidence.iter().filter(|line| line.decides);
     let verdicts: Vec<Verdict> = decide.map(|line| line.verdict).collect();
@@ -355,7 +358,7 @@ mod tests {
         assert_eq!(of(&[&missing]), Verdict::CannotBeShown);
         assert_eq!(of(&[&good, &missing, &good]), Verdict::CannotBeShown);
         assert_eq!(of(&[&good, &missing.clone().aside()]), Verdict::Confirmed);
-        // What is there to speak against the claim does.
+        // A line that contradicts the claim decides.
         assert_eq!(of(&[&small, &missing]), Verdict::NotSeen);
         assert_eq!(of(&[&missing, &bad]), Verdict::Contradicted);
         assert_eq!(of(&[&missing, &bad.clone().aside()]), Verdict::CannotBeShown);

@@ -1,4 +1,4 @@
-//! The bench that experiments work at: `inspect` for facts and the model, runs in turns for the clock.
+//! The tools of experiments: `inspect` for facts and the model, and runs in turns for the clock.
 
 use super::evidence::{Evidence, Level, Verdict};
 use super::plan::{Plan, smaller};
@@ -29,45 +29,45 @@ use silvics_workload::{Dist, Share};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// More bytes than any build of a tree has in nodes for a key.
+/// An upper bound on the bytes of nodes per key in any build of a tree.
 const NODES_OF_A_KEY: usize = 144;
 
-/// Where an index is looked at.
+/// The setting in which an index is inspected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bed {
     /// Its name and variant.
     index: &'static str,
     place: Place,
-    /// What the program around it allocates for each key.
+    /// The kinds of objects that the program around it allocates for each key.
     host: &'static [&'static str],
     keys: usize,
-    /// Whether the machine of the model fetches pairs of lines, if it does.
+    /// Whether the model's machine fetches pairs of lines, if the real one does.
     prefetch: bool,
-    /// Whether its last level is taken to map lines by their lowest bits.
+    /// Whether the model's last level maps lines by their lowest bits.
     modulo: bool,
-    /// Which part of its last level it has.
+    /// The divisor of the last level's size.
     part: usize,
 }
 
 impl Bed {
-    /// In one heap for all kinds, with the study's size classes.
+    /// An index in one heap for all kinds, with the study's size classes.
     pub fn mixed(index: &'static str, keys: usize) -> Self {
         let place = Place::SizeClass(Pages::Small);
         Self { index, place, host: &[], keys, prefetch: true, modulo: false, part: 1 }
     }
 
-    /// With a pool for each kind, on the same pages.
+    /// An index with a pool for each kind, on small pages.
     pub fn segregated(index: &'static str, keys: usize) -> Self {
         Self::tuned(index, keys, Tuning::default())
     }
 
-    /// The same with pools laid out like this.
+    /// An index with a pool for each kind, laid out by `tuning`, on small pages.
     pub fn tuned(index: &'static str, keys: usize, tuning: Tuning) -> Self {
         let place = Place::Pooled(Pages::Small, tuning);
         Self { place, ..Self::mixed(index, keys) }
     }
 
-    /// The same on other pages.
+    /// The setting on other pages.
     #[must_use]
     pub fn on(self, pages: Pages) -> Self {
         let place = match self.place {
@@ -78,25 +78,26 @@ impl Bed {
         Self { place, ..self }
     }
 
-    /// The same beside what a program allocates for each key.
+    /// The setting with a program around the index that allocates these objects for each key.
     #[must_use]
     pub fn beside(self, host: &'static [&'static str]) -> Self {
         Self { host, ..self }
     }
 
-    /// The same on a machine that fetches no pairs of lines.
+    /// The setting on a machine that does not fetch pairs of lines.
     #[must_use]
     pub fn without_prefetch(self) -> Self {
         Self { prefetch: false, ..self }
     }
 
-    /// The same with a last level without slices.
+    /// The setting on a machine whose last level has no slices.
     #[must_use]
     pub fn unsliced(self) -> Self {
         Self { modulo: true, ..self }
     }
 
-    /// The same on a machine with a part of the last level, for a tree that is as much smaller.
+    /// The setting on a machine with a part of the last level, for a tree that is smaller by the
+    /// same factor.
     #[must_use]
     pub fn scaled(self, part: usize) -> Self {
         Self { part, ..self }
@@ -110,7 +111,7 @@ impl Bed {
     }
 }
 
-/// An index as it was found to be.
+/// The result of inspecting an index.
 pub struct Look {
     pub config: Config,
     pub kinds: Vec<Kind>,
@@ -120,19 +121,19 @@ pub struct Look {
 }
 
 impl Look {
-    /// The report on an index; that on a trace has no lookups.
+    /// Takes the report on an index. `None` for a report on a trace, which has no lookups.
     fn of(report: Report) -> Option<Self> {
         let Report { config, kinds, collocation, model, findings, .. } = report;
         Some(Self { config: config?, kinds, collocation: collocation?, model: model?, findings })
     }
 
-    /// What is so for the objects of a kind, which there are.
+    /// The facts about a kind, which must exist.
     pub fn kind(&self, name: &str) -> Result<&Kind, Error> {
         let found = self.kinds.iter().find(|kind| kind.name == name);
         found.ok_or_else(|| self.lacks(&format!("objects called {name}")))
     }
 
-    /// What the place of a kind takes for one of its objects.
+    /// The mean bytes that the place takes for an object of a kind.
     pub fn class(&self, name: &str) -> Result<f64, Error> {
         let class = self.kind(name)?.class;
         class.ok_or_else(|| self.lacks(&format!("size class of {name}s")))
@@ -143,32 +144,33 @@ impl Look {
     }
 }
 
-/// What experiments work with.
+/// The plan, the machine, and the inspections that experiments share.
 pub struct Lab {
     pub plan: Plan,
-    /// The one that all this runs on.
+    /// The machine that the command runs on.
     pub machine: Machine,
-    /// What has been looked at in a model of a machine, which other experiments may want to see as well.
+    /// The finished inspections, by the model's machine and the setting. Other experiments may need
+    /// them again.
     seen: Vec<(Model, Bed, Rc<Look>)>,
 }
 
 impl Lab {
-    /// One in which nothing has been looked at.
+    /// A lab without finished inspections.
     pub fn new(plan: Plan) -> Self {
         Self { plan, machine: Machine::this(Crew::new().threads), seen: Vec::new() }
     }
 
-    /// Whether evidence of a level is asked for.
+    /// Whether evidence of a level is requested.
     pub fn wants(&self, level: Level) -> bool {
         self.plan.levels.contains(&level)
     }
 
-    /// Whether there is anything that `look` is needed for.
+    /// Whether facts or predictions are requested, for which `look` is needed.
     pub fn looks(&self) -> bool {
         self.wants(Level::Fact) || self.wants(Level::Model)
     }
 
-    /// An index, inspected.
+    /// Inspects an index, or returns the finished inspection.
     pub fn look(&mut self, bed: &Bed) -> Result<Rc<Look>, Error> {
         let on = self.plan.machine;
         let seen = self.seen.iter().find(|(model, seen, _)| (model, seen) == (&on, bed));
@@ -186,8 +188,9 @@ impl Lab {
         Ok(look)
     }
 
-    /// Where the objects lie in which lookups end, as seen from those before, each lookup being of the key
-    /// that was inserted last: in a tree that makes both, the two that an insert has made.
+    /// The places of the objects in which lookups end, relative to the objects before them. Each
+    /// lookup is of the key that was inserted last. In a tree whose inserts make both objects,
+    /// these are the two that the insert has made.
     pub fn as_inserted(&self, bed: &Bed) -> Result<Collocated, Error> {
         let plan = self.inspection(bed)?;
         let traffic = traffic::<u64>(&plan);
@@ -215,7 +218,7 @@ impl Lab {
         Ok(Collocated::of(paths.collocation()))
     }
 
-    /// An inspection of it, with the lab's model and seed.
+    /// The configuration of an inspection with the lab's model and seed.
     pub fn inspection(&self, bed: &Bed) -> Result<Inspection, Error> {
         let mut machine = smaller(self.plan.machine, bed.part)?;
         if !bed.prefetch {
@@ -233,7 +236,7 @@ impl Lab {
             dist: Dist::Uniform,
             seed: self.plan.seed,
             updates: 0,
-            // The study's trees freed nothing.
+            // The study's trees freed no memory.
             no_reuse: true,
             lookups: self.lookups(&machine, bed.keys),
             machine,
@@ -244,8 +247,9 @@ impl Lab {
         })
     }
 
-    /// The lookups that a model begins with, and those that count: enough to fill the last level, as of a
-    /// large tree a lookup brings ten lines or so, or to pass all of a small one. Facts need none.
+    /// The number of lookups that fill the model's caches, and also the number that count. For a
+    /// large tree they fill the last level, at about ten lines per lookup. For a small tree they
+    /// pass all of it. Facts need no lookups.
     fn lookups(&self, machine: &Model, keys: usize) -> usize {
         if !self.wants(Level::Model) {
             return 1;
@@ -253,7 +257,8 @@ impl Lab {
         (machine.llc.bytes / machine.line / 5).min(4 * keys).max(8_000)
     }
 
-    /// How many times as fast lookups are in the second as in the first, in turns.
+    /// The ratio of the speed of lookups in the second setting to that in the first, measured in
+    /// turns.
     pub fn speedup(&self, [slow, fast]: [&Bed; 2]) -> Result<Interval, Error> {
         let (plan, fast) = (self.inspection(slow)?, fast.setup()?);
         let traffic: Traffic<u64> = traffic(&plan);
@@ -262,13 +267,14 @@ impl Lab {
         Ok(compare(&plan, &fast, &traffic, turns, &Progress::new(1))?.time.inverse())
     }
 
-    /// The evidence of that for two layouts, of which the source saw one to be so much faster.
+    /// A line on the speedup between two layouts, where the source saw the second to be faster by
+    /// the claimed amount.
     pub fn faster(&self, what: String, claimed: &str, beds: [&Bed; 2]) -> Result<Evidence, Error> {
         Ok(self.clocked(what, claimed, beds[0].keys, self.speedup(beds)?))
     }
 
-    /// The evidence of a ratio of speeds that misses make. That there is no difference says nothing where
-    /// the last level holds all nodes however they lie.
+    /// A line on a ratio of speeds that results from misses. If the last level holds all nodes,
+    /// however they lie, then equal speeds say nothing.
     pub fn clocked(&self, what: String, claimed: &str, keys: usize, ratio: Interval) -> Evidence {
         let line = Evidence::faster(what, claimed, ratio);
         let llc = self.last_level();
@@ -280,12 +286,13 @@ impl Lab {
         line
     }
 
-    /// Bytes of the last level of the machine that all this runs on; 0 if the system does not tell.
+    /// The bytes of the last level of the machine that the command runs on; 0 if the system does
+    /// not report them.
     pub fn last_level(&self) -> usize {
         self.machine.caches.last().map_or(0, |cache| cache.bytes)
     }
 
-    /// Lookups, or other mixes, on pooled indexes in turns, each answer checked.
+    /// Measures a mix on pooled indexes in turns, with each answer checked.
     pub fn bench(&self, index: &[&str], keys: usize, mix: &str) -> Result<Bench, Error> {
         let Turns { pairs, run } = self.turns();
         let place = PlaceArgs {
@@ -320,7 +327,7 @@ impl Lab {
         if report.interrupted { Err(Error::Interrupted) } else { Ok(report) }
     }
 
-    /// How often, and how long.
+    /// The number of pairs of runs, and the time of a run.
     pub fn turns(&self) -> Turns {
         if self.plan.quick {
             Turns { pairs: 10, run: Duration::from_millis(10) }

@@ -1,21 +1,21 @@
 //! `silvics reproduce`.
 //!
 //! # Method
-//! An experiment has a claim of its source, and a function that gathers lines of evidence for it: facts
-//! and the model's figures from `inspect`, the clock's from runs in turns. Each line says what there
-//! would be if the claim held, what there is, and what follows; the verdict on the claim is the worst of
-//! the lines it rests on: contradicted, else not seen, else cannot be shown, else confirmed. What else was
-//! looked at is printed, too, and named beside the verdict where it differs. Thresholds are those of
-//! docs/experiments.md.
+//! An experiment has a claim of its source, and a function that gathers lines of evidence. Facts
+//! and the model's figures come from `inspect`, the clock's figures from runs in turns. Each line
+//! states the result that the claim implies, the result found, and a verdict. The verdict on the
+//! claim is the worst of the lines that it depends on: contradicted, else not seen, else cannot be
+//! shown, else confirmed. Other lines are printed too, and are named beside the verdict if they
+//! differ from it. docs/experiments.md states the thresholds.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `plan` | what is to be reproduced |
+//! | `plan` | the configuration of a reproduction |
 //! | `lab` | inspections and clocks |
 //! | `evidence` | lines, levels and verdicts |
 //! | `bst` | experiments on binary search trees |
 //! | `art` | experiments on the adaptive radix tree |
-//! | `report` | what comes out |
+//! | `report` | the result, as a table and as JSON |
 
 mod art;
 mod bst;
@@ -33,27 +33,27 @@ use plan::Plan;
 
 /// An experiment of a source.
 pub struct Experiment {
-    /// Its number, as docs/experiments.md has it.
+    /// Its number in docs/experiments.md.
     pub name: &'static str,
     pub title: &'static str,
-    /// Where it was made.
+    /// The publication in which it was made.
     pub source: &'static str,
-    /// The machine of the model, unless another is asked for.
+    /// The machine of the model, unless another one is requested.
     pub machine: &'static str,
-    /// What its source saw: its numbers are the source's.
+    /// The claim of the source, with the source's numbers.
     pub claim: &'static str,
-    /// What of it no run of this command can show, and why.
+    /// The parts of the claim that this command cannot show, with the reasons.
     pub cannot_show: &'static [&'static str],
-    /// Does what the source did, as far as that is asked for.
+    /// Repeats the source's experiment, at the requested levels.
     pub gather: fn(&mut Lab) -> Result<Vec<Evidence>, Error>,
 }
 
-/// All there are, by source, in the order of their numbers.
+/// All experiments, by source, in the order of their numbers.
 fn all() -> impl Iterator<Item = &'static Experiment> + Clone {
     bst::ALL.iter().chain(art::ALL)
 }
 
-/// Reproduces experiments and prints what came of each as soon as it has.
+/// Reproduces experiments, and prints the result of each as soon as it is finished.
 pub fn reproduce(args: &ReproduceArgs) -> Result<(), Error> {
     let format = match Format::parse(&args.format)? {
         Format::Csv => {

@@ -1,4 +1,4 @@
-//! What is to be reproduced: the command line, checked.
+//! The configuration of a reproduction: the command line, checked.
 
 use super::Experiment;
 use super::evidence::Level;
@@ -8,25 +8,25 @@ use crate::flags::values::{list, number, seed, single};
 use silvics_layout::{Cache, Entries, Machine, Tlb};
 use silvics_workload::KEYS_MAX;
 
-/// What to reproduce, and how thoroughly.
+/// The experiments to reproduce, and how thoroughly.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub levels: Vec<Level>,
-    /// Instead of the number of keys that an experiment has.
+    /// The number of keys, instead of the experiment's own.
     pub keys: Option<usize>,
     pub quick: bool,
     pub seed: u64,
-    /// The machine of the model, if one is asked for instead of the source's.
+    /// The machine of the model, if one is requested instead of the source's.
     pub asked: Option<String>,
     /// The machine of the model.
     pub machine: Machine,
 }
 
-/// By how much a quick run is smaller: in keys, and in the last level of the model, so that as large a
-/// part of a tree fits into it.
+/// The divisor of a quick run, for the number of keys and for the last level of the model. The same
+/// part of a tree then fits into that level.
 pub const QUICK: usize = 16;
 
-/// The machine of the model as long as no experiment says another.
+/// The machine of the model before an experiment names another.
 const USUAL: &str = "haswell";
 
 impl Plan {
@@ -44,13 +44,13 @@ impl Plan {
         })
     }
 
-    /// The same with the machine of this name, unless one is asked for.
+    /// The plan with the machine of this name, unless another one is requested.
     pub fn on(self, source: &str) -> Result<Self, Error> {
         let machine = machine(self.asked.as_deref().unwrap_or(source), self.quick)?;
         Ok(Self { machine, ..self })
     }
 
-    /// How many keys, where an experiment has so many.
+    /// The number of keys to use for an experiment that has `usual` keys.
     pub fn keys(&self, usual: usize) -> usize {
         self.keys.unwrap_or(if self.quick { usual / QUICK } else { usual })
     }
@@ -70,8 +70,9 @@ fn machine(name: &str, quick: bool) -> Result<Machine, Error> {
     smaller(machine, if quick { QUICK } else { 1 })
 }
 
-/// The same machine with a part of its second level of translations, for a tree that has as many fewer pages.
-/// What one lookup needs, in the first level, is as much as ever.
+/// The machine with a part of its second level of translations, for a tree that has fewer pages by
+/// the same factor. The first level stays as it is, because a single lookup needs as many
+/// translations as before.
 pub fn fewer_translations(machine: Machine, part: usize) -> Machine {
     let table = |Entries { entries, ways }| {
         let entries = (entries / part).max(1);
@@ -87,7 +88,7 @@ pub fn fewer_translations(machine: Machine, part: usize) -> Machine {
     Machine { tlb: [first, second], ..machine }
 }
 
-/// The same machine with a part of its last level.
+/// The machine with a part of its last level.
 pub fn smaller(machine: Machine, part: usize) -> Result<Machine, Error> {
     let llc = Cache { bytes: machine.llc.bytes / part, ..machine.llc };
     let smaller = Machine { llc, ..machine };
@@ -115,7 +116,7 @@ fn unknown(name: &str, mut all: impl Iterator<Item = &'static Experiment>) -> Er
     let number = name.rsplit('/').next().unwrap_or(name);
     let remedy = match all.find(|experiment| experiment.name.ends_with(&format!("/{number}"))) {
         Some(experiment) => format!("did you mean `{}`?", experiment.name),
-        None => "`silvics reproduce` alone lists what there is".into(),
+        None => "`silvics reproduce` alone lists all experiments".into(),
     };
     Error::value("EXPERIMENT", format!("`{name}` is no experiment: {remedy}"))
 }

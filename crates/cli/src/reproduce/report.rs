@@ -1,4 +1,4 @@
-//! What came of an experiment, as a table or as JSON.
+//! The result of an experiment, as a table or as JSON.
 
 use super::Experiment;
 use super::evidence::{Evidence, Level, Verdict, verdict};
@@ -11,23 +11,23 @@ use crate::output;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// What came of an experiment.
+/// The result of an experiment.
 #[derive(Debug, Serialize)]
 pub struct Report<'a> {
     pub experiment: &'static str,
     pub title: &'static str,
     pub source: &'static str,
-    /// What the source saw, in the source's numbers.
+    /// The claim of the source, in the source's numbers.
     pub claim: &'static str,
-    /// Where this was run.
+    /// The machine that the experiment ran on.
     pub machine: &'a Machine,
     pub model: ModelMachine,
     pub config: Config,
     pub evidence: Vec<Evidence>,
     pub verdict: Verdict,
-    /// Lines that are not as the source saw it, though the verdict does not rest on them.
+    /// The lines that differ from the source's result, though the verdict does not depend on them.
     pub except: Vec<String>,
-    /// What of the claim cannot be shown, and why.
+    /// The parts of the claim that cannot be shown, with the reasons.
     pub cannot_show: Vec<String>,
 }
 
@@ -39,11 +39,11 @@ pub struct ModelMachine {
     pub llc_bytes: usize,
 }
 
-/// How it was run.
+/// The configuration of the run.
 #[derive(Debug, Serialize)]
 pub struct Config {
     pub levels: Vec<Level>,
-    /// Of all experiments, if there was one for all.
+    /// The number of keys of all experiments, if one was requested.
     pub keys: Option<usize>,
     pub quick: bool,
     pub seed: u64,
@@ -95,7 +95,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Prints what came of an experiment.
+/// Prints the result of an experiment.
 pub fn print(report: &Report<'_>, format: Format) -> Result<(), Error> {
     match format {
         Format::Json => output::json_line(report),
@@ -147,7 +147,7 @@ struct List {
     experiments: Vec<Listed>,
 }
 
-/// Prints what there is.
+/// Prints the list of experiments.
 pub fn list(all: impl Iterator<Item = &'static Experiment>, format: Format) -> Result<(), Error> {
     let listed = all.map(|experiment| Listed {
         experiment: experiment.name,

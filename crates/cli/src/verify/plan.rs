@@ -239,7 +239,7 @@ pub fn alone(flag: &'static str, args: &VerifyArgs) -> Result<(), Error> {
         Some((other, _)) => Err(Error::Conflict {
             flag,
             other,
-            remedy: "the file says what there is to know, so leave the other out",
+            remedy: "the file alone says what to do, so leave the other out",
         }),
         None => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! What lookups cost in the model, by skew and size of pages.
+//! The cost of lookups in the model, by skew and size of pages.
 
 use super::{EXPONENTS, Keys, zipf};
 use crate::drive::subject::Traffic;
@@ -11,43 +11,43 @@ use silvics::Pages;
 use silvics_layout::{Latencies, Level, Machine, MachineError, PageSize, Replay};
 use silvics_workload::{Choice, WordKeys};
 
-/// What a lookup costs, on average, with one skew.
+/// The mean cost of a lookup with one skew.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Point {
     pub exponent: f64,
-    /// Cycles until all reads have come, …
+    /// The cycles until all reads have arrived.
     pub cycles: f64,
-    /// … and which share of them there would not be if every translation was known.
+    /// The share of the cycles that would be saved if every translation were known.
     pub share: f64,
     pub llc_misses: f64,
-    /// Translations that were not in the first level, …
+    /// The translations that were not in the first level.
     pub tlb_misses: f64,
-    /// … and in none.
+    /// The translations that were in no level.
     pub walks: f64,
-    /// Lines of the page table in L2, after all lookups.
+    /// The lines of the page table in L2 after all lookups.
     pub table_lines: f64,
 }
 
-/// A point for each skew.
+/// The points of a curve, one for each skew.
 pub type Curve = Vec<Point>;
 
-/// An index to look at: `art` on these pages, whose memory is used again as in any program.
+/// The setting of an inspection: `art` on these pages. Its memory is reused as in any program.
 pub fn inspection(lab: &Lab, keys: usize, pages: Pages) -> Result<Inspection, Error> {
     let plan = lab.inspection(&Bed::segregated("art", keys).on(pages))?;
     Ok(Inspection { no_reuse: false, ..plan })
 }
 
-/// The machine of the model, whose second level of translations is smaller where the tree is.
+/// The machine of the model. Its second level of translations is smaller if the tree is.
 pub fn machine(lab: &Lab) -> Machine {
     let machine = lab.plan.machine;
     if lab.plan.quick { fewer_translations(machine, QUICK) } else { machine }
 }
 
-/// The lookups that count; twice as many before fill the caches. As many as there are keys: the tail of
-/// each skew is seen as it would be in more.
+/// The most lookups that count; twice as many before them fill the caches. There are as many as
+/// keys, so that they show the tail of each skew as more lookups would.
 pub const LOOKUPS_MAX: usize = 1 << 21;
 
-/// The costs of lookups on pages of each of these sizes, the objects lying alike.
+/// The curves of lookups on pages of each of these sizes, with the objects at the same addresses.
 pub fn curves(
     lab: &Lab,
     keys: Keys,
@@ -57,7 +57,8 @@ pub fn curves(
     of(lab, &keys.traffic(count, lab.plan.seed), pages)
 }
 
-/// The same of dense keys whose ranks are in the order of the keys: the hottest are neighbours.
+/// The curves for dense keys whose ranks are in the order of the keys, so that the hottest keys are
+/// neighbours.
 pub fn in_order(lab: &Lab, count: usize) -> Result<Curve, Error> {
     let hottest = zipf(1.0, count, lab.plan.seed).hottest();
     let mut words = vec![0; count];

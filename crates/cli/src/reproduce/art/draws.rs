@@ -1,13 +1,15 @@
-//! Lookups with a skew, of which none are drawn twice.
+//! Lookups with a skew, of which no two draws repeat each other.
 //!
-//! A [`Choice`](silvics_workload::Choice) begins again after some millions of lookups, and another run of it draws the
-//! same ones from elsewhere. What is sampled and what is counted later are to have nothing in common but
-//! the skew: so there is one for each few millions, and its ranks are put where those of the first are.
+//! A [`Choice`](silvics_workload::Choice) repeats itself after some millions of lookups, and
+//! another run of it draws the same lookups from another start. But the lookups that are sampled
+//! and those that are counted later must have nothing in common except the skew. So each few
+//! millions of lookups have a choice of their own, and its ranks belong to the same keys as those
+//! of the first.
 
 use super::zipf;
 use silvics_workload::{Block, Choice, Mix, Share};
 
-/// Where the ranks of a skew are.
+/// The keys that the ranks of a skew belong to.
 pub struct Draws {
     exponent: f64,
     seed: u64,
@@ -15,18 +17,18 @@ pub struct Draws {
     hottest: Vec<u32>,
 }
 
-/// No choice has more lookups, …
+/// The most lookups taken from one choice.
 const MOST: usize = 1 << 22;
-/// … nor more for each key.
+/// The most lookups taken from one choice for each key.
 const OF_A_KEY: usize = 64;
 
 impl Draws {
-    /// Those of a Zipf distribution over so many keys, scattered over them.
+    /// The ranks of a Zipf distribution over `keys` keys, scattered over them.
     pub fn new(exponent: f64, keys: usize, seed: u64) -> Self {
         Self { exponent, seed, hottest: zipf(0.0, keys, seed).hottest().collect() }
     }
 
-    /// Shows the positions of so many lookups: others for each number.
+    /// Passes the positions of lookups to `see`. Each number gives other lookups.
     pub fn each(&self, number: u32, count: usize, mut see: impl FnMut(u32)) {
         let keys = self.hottest.len();
         let most = MOST.min(OF_A_KEY * keys);
@@ -44,7 +46,7 @@ impl Draws {
     }
 }
 
-/// The positions of so many lookups of a choice.
+/// The positions of the first lookups of a choice.
 fn positions(choice: &Choice, count: usize, mut see: impl FnMut(u32)) {
     let mut stream = choice.stream(Mix::LOOKUPS, 0, Share::ALONE, choice.start());
     let (mut block, mut left) = (Block::new(1), count);
@@ -70,7 +72,7 @@ mod tests {
     fn draws_have_the_same_hot_keys_and_nothing_else_in_common() {
         let keys = 1000;
         let draws = Draws::new(1.2, keys, 7);
-        // More than a choice has.
+        // This is more than a choice has.
         let count = 2 * OF_A_KEY * keys + 5;
         let [sampled, later] = [0, 1].map(|number| drawn(&draws, number, count));
         assert_eq!((sampled.len(), later.len()), (count, count));
@@ -78,12 +80,12 @@ mod tests {
         for all in [&sampled, &later] {
             let of = |rank: usize| all.iter().filter(|at| **at == draws.hottest[rank]).count();
             let shares = [0, 1, 9].map(|rank| of(rank) as f64 / count as f64);
-            // Of the sum of r^-1.2 over 1000 ranks, which is 4.3358.
+            // The first rank has this share of the sum of r^-1.2 over 1000 ranks, which is 4.3358.
             for (share, weight) in shares.into_iter().zip([1.0, 0.435_275, 0.063_096]) {
                 assert!((share - weight / 4.3358).abs() < 0.005, "{shares:?}");
             }
         }
-        // Neither do parts of one repeat each other.
+        // Parts of one draw do not repeat each other either.
         let most = OF_A_KEY * keys;
         assert_ne!(sampled[..100], sampled[most..most + 100]);
         assert_ne!(sampled[..100], later[..100]);

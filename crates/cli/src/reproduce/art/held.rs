@@ -1,4 +1,4 @@
-//! What a tree takes, and on which pages.
+//! The memory of a tree, and the pages that it lies on.
 
 use super::Keys;
 use super::curve::inspection;
@@ -11,22 +11,22 @@ use silvics_layout::Level;
 use silvics_pool::{HUGE_PAGE, SMALL_PAGE};
 use std::collections::HashSet;
 
-/// A tree of these keys on these pages.
+/// The memory of a tree.
 pub struct Held {
-    /// Nodes of each kind that there is.
+    /// The number of nodes of each kind.
     pub kinds: Vec<(String, usize)>,
-    /// Their bytes, and those that the tree holds from the system.
+    /// The bytes of the nodes, and those that the tree holds from the system.
     pub bytes: usize,
     pub memory: usize,
-    /// Pages of 4 KiB on which nodes lie, and aligned 2 MiB in which they do.
+    /// The pages of 4 KiB on which nodes lie, and the aligned 2 MiB in which they do.
     pub small_pages: usize,
     pub huge_pages: usize,
-    /// The tree's memory by the system's account, if it gives one.
+    /// The tree's resident memory, if the system reports it.
     pub resident: Option<Resident>,
 }
 
 impl Held {
-    /// Builds one to look at.
+    /// Builds a tree of these keys on these pages, and measures its memory.
     pub fn of(lab: &Lab, keys: Keys, count: usize, pages: Pages) -> Result<Self, Error> {
         let traffic = keys.traffic(count, lab.plan.seed);
         let plan = inspection(lab, count, pages)?;

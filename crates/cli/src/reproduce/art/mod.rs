@@ -1,22 +1,23 @@
 //! Experiments on the adaptive radix tree and translations.
 //!
 //! # Keys and lookups
-//! Dense keys are the integers from 1 to n, sparse ones n distinct ones below 2^32 that look random; both are
-//! inserted in random order, all of them. Lookups choose by a Zipf distribution over all of them. The source
-//! does not say whether its ranks are scattered over the keys; that hot nodes have to be gathered to lie in
-//! the same pages, as it goes on to do, says that they are, and so they are here. How much less there is to
-//! see of dense keys whose ranks are in the order of the keys is reported beside it.
+//! Dense keys are the integers from 1 to n. Sparse keys are n distinct numbers below 2^32 that look
+//! random. All of them are inserted, in random order. Lookups choose by a Zipf distribution over
+//! all keys. The source does not say whether its ranks are scattered over the keys. But it goes on
+//! to gather hot nodes in the same pages, which supposes that they are scattered, so they are
+//! scattered here. The smaller effect for dense keys whose ranks are in the order of the keys is
+//! reported beside it.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `curve` | what lookups cost in the model, by skew |
-//! | `held` | what a tree takes, and on which pages |
+//! | `curve` | the cost of lookups in the model, by skew |
+//! | `held` | the memory of a tree, and its pages |
 //! | `stalls` | art/4.1 |
 //! | `pages` | art/4.2 |
 //! | `together` | art/4.3 |
 //! | `sampled` | a tree whose lookups are sampled, before and after its reorganization |
 //! | `draws` | the lookups of both |
-//! | `paid` | what that costs |
+//! | `paid` | the cost of a reorganization |
 //! | `nodes` | the node set of the source, counted |
 
 mod curve;
@@ -36,7 +37,8 @@ use silvics_workload::{Choice, Dist, WordKeys};
 
 const SLIDES: &str =
     "Wong, Feng, Xu, Lo and Kao, TLB misses – the missing issue of adaptive radix tree?";
-/// The source's: 64 and 512 translations of 4 KiB pages, 32 of 2 MiB pages, 6 MiB of last level.
+/// The source's machine: 64 and 512 translations of 4 KiB pages, 32 of 2 MiB pages, 6 MiB of last
+/// level.
 const MACHINE: &str = "i7-2630qm";
 
 const STALLS: &str = "stalls of a processor, which need its counters: the model adds up latencies of Sandy \
@@ -46,9 +48,9 @@ const NODES: &str = "the source's nodes, of 36 bytes and up: those here begin an
                      and up to four keys share a leaf";
 
 const WAITS: &str = "that a lookup never waits for a reorganization: those that go on beside it are counted, and \
-                     the longest is told; that none takes a lock is for the code to show";
+                     the longest is reported; that none takes a lock is for the code to show";
 
-/// All of them, in the order of their numbers.
+/// All experiments on the radix tree, in the order of their numbers.
 pub const ALL: &[Experiment] = &[
     Experiment {
         name: "art/4.1",
@@ -85,13 +87,13 @@ pub const ALL: &[Experiment] = &[
 
 /// The skews of lookups.
 const EXPONENTS: [f64; 7] = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0];
-/// Below this the source sees a gain in huge pages, above it none.
+/// The exponent below which the source sees a gain from huge pages, and above which it sees none.
 const FEW_KEYS: f64 = 2.0;
 
-/// How many keys the source has.
+/// The number of the source's keys.
 const KEYS: usize = 1_000_000;
 
-/// Which keys there are.
+/// The kinds of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keys {
     Dense,
@@ -115,13 +117,13 @@ impl Keys {
         }
     }
 
-    /// The keys, and lookups that choose all alike.
+    /// The keys, and lookups that choose all of them with equal probability.
     fn traffic(self, keys: usize, seed: u64) -> Traffic<u64> {
         Traffic { space: self.space(keys, seed), choice: zipf(0.0, keys, seed) }
     }
 }
 
-/// Lookups with that skew.
+/// Lookups with the given exponent.
 fn zipf(exponent: f64, keys: usize, seed: u64) -> Choice {
     Choice::filled(Dist::Zipf(exponent), keys, seed)
 }

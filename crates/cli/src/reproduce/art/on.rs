@@ -5,7 +5,7 @@ use silvics::Pages;
 use silvics::art::hot::Policy;
 use silvics_layout::PageSize;
 
-/// Less than this is no change, in either direction.
+/// A difference below this is no change, in either direction.
 pub const CHANGE: f64 = 0.05;
 
 /// Keys on pages, as the claim has them.
@@ -13,23 +13,24 @@ pub const CHANGE: f64 = 0.05;
 pub struct On {
     pub keys: Keys,
     pub pages: Pages,
-    /// Those of the model.
+    /// The size of the pages in the model.
     pub size: PageSize,
 }
 
 impl On {
-    /// Lookups of these keys with a skew.
+    /// The name of lookups of these keys with a skew.
     pub fn name(self, exponent: f64) -> String {
         format!("{} on {}, exponent {exponent}", self.keys.name(), self.pages)
     }
 
-    /// What is moved: by default what pays, and where none of it does all the same.
+    /// The policy of what is moved: by default the nodes for which moving pays; everything where
+    /// the claim is that moving does not help.
     pub fn policy(self) -> Policy {
         let usual = Policy::default();
         if self.helps() { usual } else { Policy { least_gain: 0.0, ..usual } }
     }
 
-    /// Whether the claim is that it helps.
+    /// Whether the claim is that reorganization helps.
     pub fn helps(self) -> bool {
         self.keys == Keys::Sparse
     }

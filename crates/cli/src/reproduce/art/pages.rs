@@ -15,7 +15,7 @@ use silvics_layout::PageSize;
 use silvics_pool::{HUGE_PAGE, SMALL_PAGE};
 use std::cmp::Ordering;
 
-/// As many as the clock needs for the tree to be far beyond translations of any machine.
+/// The number of keys for the clock. The tree then exceeds the translations of any machine by far.
 const MANY: usize = 10_000_000;
 
 /// art/4.2.
@@ -37,7 +37,7 @@ pub fn pages(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
     Ok(lines)
 }
 
-/// Of less, on huge pages, it is not about these.
+/// The least share of huge pages for the comparison to be about huge pages.
 const MOST: f64 = 0.5;
 
 fn facts(lab: &Lab, keys: Keys, count: usize) -> Result<Vec<Evidence>, Error> {
@@ -60,7 +60,7 @@ fn facts(lab: &Lab, keys: Keys, count: usize) -> Result<Vec<Evidence>, Error> {
         let line = Evidence::fact(what, Unit::Share, expected, share);
         let of = (Bytes(resident.huge_bytes), Bytes(resident.bytes));
         let line = line.with(&format!("({} of {}; {nodes})", of.0, of.1));
-        // Each pool fills pages of 4 KiB before it has one of 2 MiB.
+        // Each pool fills pages of 4 KiB before it gets one of 2 MiB.
         let few = (pages != Pages::Small && small * SMALL_PAGE < FULL).then(|| {
             format!("{small} pages of 4 KiB are too few to fill some of 2 MiB: give it more --keys")
         });
@@ -69,10 +69,10 @@ fn facts(lab: &Lab, keys: Keys, count: usize) -> Result<Vec<Evidence>, Error> {
     Ok(lines)
 }
 
-/// Of fewer bytes no pool fills a huge page.
+/// The least bytes of a tree with which a pool fills a huge page.
 const FULL: usize = 2 * HUGE_PAGE;
 
-/// Of misses, and of lines of the page table.
+/// The expected falls of misses, and of lines of the page table.
 const A_FIFTH: Expected = Expected::AtLeast(0.8, 0.0);
 const HALF: Expected = Expected::AtLeast(0.5, 0.0);
 
@@ -84,13 +84,14 @@ fn judge(name: &str, [small, huge]: [&Curve; 2]) -> Vec<Evidence> {
         let what = format!("{name}, exponent {}: TLB misses fall by", small.exponent);
         lines.push(Evidence::falls(&what, (small.tlb_misses, huge.tlb_misses), A_FIFTH, none));
     }
-    // Which of few entries pages of 2 MiB compete for depends on where the system maps them, and that decides
-    // whether the second level, which small pages have and these have not, makes up for it.
+    // Pages of 2 MiB compete for few entries and, unlike small pages, have no second level. The
+    // entries that they compete for depend on the system's choice of addresses, which decides
+    // whether they miss less often all the same.
     lines.extend(skews().map(|(small, huge)| {
         let what = format!("{name}, exponent {}: walks of the page table fall by", small.exponent);
         Evidence::falls(&what, (small.walks, huge.walks), A_FIFTH, none).aside()
     }));
-    // All that is true of skews below two is true of the one that gains least.
+    // A statement about all skews below two holds if it holds for the one that gains least.
     let left = |(small, huge): (&Point, &Point)| huge.table_lines / small.table_lines.max(1.0);
     let least = skews().max_by(|a, b| left(*a).total_cmp(&left(*b)));
     if let Some((small, huge)) = least {
@@ -115,7 +116,7 @@ fn judge(name: &str, [small, huge]: [&Curve; 2]) -> Vec<Evidence> {
     lines
 }
 
-/// Bytes that a key takes in either tree, at most.
+/// The most bytes that a key takes in either tree.
 const BYTES_OF_A_KEY: usize = 64;
 
 fn clock(lab: &Lab, keys: Keys, count: usize) -> Result<Vec<Evidence>, Error> {
@@ -152,7 +153,7 @@ fn clock(lab: &Lab, keys: Keys, count: usize) -> Result<Vec<Evidence>, Error> {
     Ok(lines)
 }
 
-/// Why two trees are not on the pages that are to be compared, if they are not.
+/// The reason why two trees are not on the pages to be compared, if they are not.
 fn why_void([small, huge]: [Option<Resident>; 2]) -> Option<String> {
     let share = |of: Option<Resident>| of.and_then(Resident::huge_share);
     match (share(small), share(huge)) {
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(judged(&curve(0.21, 50.0)), Verdict::NotSeen);
         assert_eq!(judged(&curve(0.0, 51.0)), Verdict::NotSeen);
         assert_eq!(judged(&curve(1.1, 1.0)), Verdict::Contradicted);
-        // One skew is enough to be against it, unless it is one of few keys.
+        // One skew contradicts the claim, unless it has few hot keys.
         let with = |at: usize| {
             let mut curve = curve(0.1, 10.0);
             curve[at].table_lines = 90.0;

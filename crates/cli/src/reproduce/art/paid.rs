@@ -1,4 +1,5 @@
-//! art/4.3 by the clock: what a reorganization takes, and after how many lookups it has paid.
+//! art/4.3 by the clock: the time of a reorganization, and the number of lookups after which it has
+//! paid.
 
 use super::on::{CHANGE, On};
 use super::sampled::{NAME, Sampled};
@@ -13,7 +14,7 @@ use crate::reproduce::lab::Lab;
 use silvics::Pooled;
 use silvics::art::hot::Report;
 
-/// Lookups in a tree that was reorganized and in one that was not, in turns.
+/// Measures lookups in a tree that was reorganized and in one that was not, in turns.
 pub fn clock(lab: &Lab, on: On, count: usize, exponent: f64) -> Result<Vec<Evidence>, Error> {
     let seed = lab.plan.seed;
     let make = || Sampled::<Pooled>::new(on.keys, count, exponent, on.pages, seed);
@@ -40,7 +41,7 @@ pub fn clock(lab: &Lab, on: On, count: usize, exponent: f64) -> Result<Vec<Evide
     ])
 }
 
-/// The same where the claim is that nothing changes.
+/// The line for a claim that nothing changes.
 fn immaterial(line: Evidence, ratio: Interval) -> Evidence {
     let (least, most) = (1.0 - CHANGE, 1.0 + CHANGE);
     let verdict = if ratio.low >= least && ratio.high <= most {
@@ -53,7 +54,7 @@ fn immaterial(line: Evidence, ratio: Interval) -> Evidence {
     Evidence { expected: format!("{least} to {most} (the source: immaterial)"), verdict, ..line }
 }
 
-/// Told only: nothing is claimed of it.
+/// The cost of a reorganization. The source claims nothing about it.
 fn cost(what: String, report: &Report, seen: &Compared) -> Evidence {
     let lookups = |count: Option<f64>| count.map_or("never".into(), |count| format!("{count:.2e}"));
     let estimate = report.break_even.map(|lookups| lookups as f64);
@@ -69,7 +70,8 @@ fn cost(what: String, report: &Report, seen: &Compared) -> Evidence {
     Evidence { level: Level::Clock, ..line.aside() }
 }
 
-/// Lookups of all threads together after which the time is saved, unless they may be as slow as before.
+/// The number of lookups of all threads after which the time is saved. `None` if lookups may be as
+/// slow as before.
 fn break_even(report: &Report, seen: &Compared) -> Option<f64> {
     let saved = 1.0 - seen.time.median;
     (seen.time.high < 1.0).then(|| report.took.as_secs_f64() * seen.rate_before / saved)

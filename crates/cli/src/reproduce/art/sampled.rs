@@ -1,4 +1,4 @@
-//! A tree whose lookups have been sampled, and what becomes of it.
+//! A tree whose lookups have been sampled, before and after its reorganization.
 
 use super::Keys;
 use super::curve::{LOOKUPS_MAX, Point, machine, point};
@@ -20,25 +20,26 @@ use std::num::NonZeroU32;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The tree and its keys.
+/// A tree, its keys and its lookups.
 pub struct Sampled<P: Placement> {
     pub tree: ArtTree<u64, P>,
     space: WordKeys,
     draws: Draws,
 }
 
-/// Lookups that are sampled, for each key.
+/// The number of lookups per key that are sampled.
 const OF_A_KEY: usize = 16;
-/// Of these, one in so many is noted: what is moved is to be told by skews, not by chance.
+/// One sampled lookup in `EVERY` is noted, so that skew and not chance decides which nodes are
+/// moved.
 const EVERY: NonZeroU32 = NonZeroU32::new(64).unwrap();
-/// Room for one in 64 of 16 million, of 16 bytes each, and for more.
+/// The bytes for notes: more than enough for one in 64 of 16 million lookups, at 16 bytes each.
 const NOTES_BYTES: usize = 8 << 20;
 
-/// Which lookups a draw is for.
+/// The numbers of draws: of the lookups that are sampled, and of later lookups.
 const BEFORE: u32 = 0;
 const LATER: u32 = 1;
 
-/// What a tree has.
+/// The entries of a tree, in order.
 pub type Entries = Vec<(u64, u64)>;
 
 impl<P: Placement> Sampled<P> {
@@ -84,7 +85,7 @@ impl<P: Placement> Sampled<P> {
         if missed > 0 { Err(wrong(format!("{missed} lookups missed a key"))) } else { Ok(()) }
     }
 
-    /// What the key there has: what runs by the clock check.
+    /// The value of the key at a position. Runs by the clock check the same value.
     fn value(&self, position: u32) -> u64 {
         <u64 as BenchKey>::value(&self.space, position)
     }
@@ -94,7 +95,7 @@ impl<P: Placement> Sampled<P> {
         self.tree.pin().get(self.space.key(position)) == Some(self.value(position))
     }
 
-    /// The positions of lookups that come later, as many as a model needs.
+    /// The positions of later lookups, as many as a model needs.
     pub fn later(&self) -> Vec<u32> {
         let mut later = Vec::new();
         self.draws
@@ -102,7 +103,7 @@ impl<P: Placement> Sampled<P> {
         later
     }
 
-    /// Moves what was read most.
+    /// Moves the nodes and leaves that were read most.
     pub fn reorganize(&self, policy: Policy) -> Result<Report, Error> {
         self.tree.reorganize(policy).map_err(refused)
     }
@@ -118,7 +119,7 @@ impl<P: Placement> Sampled<P> {
     }
 }
 
-/// How lookups are noted: the notes of all of them are kept.
+/// The sampling of lookups. There is room for all notes.
 fn noted() -> Sampling {
     Sampling { every: EVERY, bytes: NOTES_BYTES }
 }
@@ -141,24 +142,24 @@ fn refused(error: ReorganizeError) -> Error {
     }
 }
 
-/// Entries that are no longer what they were, at their place in the order.
+/// The number of entries that differ from those before, at the same place in the order.
 pub fn differing(before: &Entries, after: &Entries) -> usize {
     let both = before.iter().zip(after);
     both.filter(|(a, b)| a != b).count() + before.len().abs_diff(after.len())
 }
 
-/// What lookups read.
+/// The pages that lookups read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reads {
-    /// Pages of 4 KiB that have 90 % of it, …
+    /// The number of pages of 4 KiB with 90 % of the reads.
     pub small: usize,
-    /// … and pages of 2 MiB.
+    /// The number of pages of 2 MiB with 90 % of the reads.
     pub huge: usize,
-    /// What that costs in the model, unless nobody wants to know.
+    /// The cost of the lookups in the model, if it is requested.
     pub point: Option<Point>,
 }
 
-/// How often each page of a size is read.
+/// The number of reads of each page of a size.
 #[derive(Default)]
 struct Counted {
     pages: HashMap<usize, u64>,
@@ -171,7 +172,7 @@ impl Counted {
         self.all += 1;
     }
 
-    /// Pages with 90 %.
+    /// The number of pages with 90 % of the reads.
     fn most(&self) -> usize {
         let mut counts: Vec<u64> = self.pages.values().copied().collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -186,8 +187,8 @@ impl Counted {
 }
 
 impl<P: Placement> Sampled<P> {
-    /// What these lookups read: the last third counts, what comes before fills the caches of a model with pages of
-    /// that size.
+    /// The pages that these lookups read. The last third of the lookups counts. Those before fill
+    /// the caches of a model with pages of the given size.
     pub fn reads(&self, lab: &Lab, later: &[u32], pages: PageSize) -> Result<Reads, Error> {
         let replay = lab.wants(Level::Model).then(|| Replay::new(&machine(lab), pages, None));
         let replay = replay.transpose().map_err(|error| Error::value("--machine", error))?;
@@ -230,38 +231,40 @@ impl<P: Placement> Sampled<P> {
     }
 }
 
-/// Lookups of a thread while another one moves what they read.
+/// Lookups of a thread while another thread moves the nodes that they read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Beside {
-    /// Those that began and ended while it did, …
+    /// The number of lookups that began and ended during a reorganization.
     pub lookups: u64,
-    /// … in so many reorganizations, …
+    /// The number of reorganizations.
     pub rounds: u64,
-    /// … which moved so many objects, …
+    /// The number of objects that these reorganizations moved.
     pub moved: usize,
-    /// … and the longest of them.
+    /// The longest lookup that overlapped a reorganization.
     pub longest: Duration,
-    /// The longest of others, in as much time.
+    /// The longest of the other lookups, in the same amount of time.
     pub longest_alone: Duration,
-    /// Lookups that missed a key, or found another value, whenever it was.
+    /// The number of lookups that missed a key or found another value, at any time.
     pub failed: u64,
 }
 
-/// Lookups beside reorganizations that are enough, if there were some of these.
+/// The number of lookups during reorganizations after which these end, if there were at least
+/// `SOME` reorganizations.
 const ENOUGH: u64 = 20_000;
 const SOME: u64 = 10;
-/// Reorganizations that are too many: whoever has one core may wait for a long time.
+/// The most reorganizations: on one core, enough lookups may take a long time.
 const ROUNDS: u64 = 200;
 
 impl<P: Placement> Sampled<P> {
-    /// Has a thread look these up and be sampled, and moves all that it reads, again and again.
+    /// Lets a thread look up these positions with sampling on, and moves all that it reads, again
+    /// and again.
     pub fn beside(&self, later: &[u32]) -> Result<Beside, Error> {
         self.tree.sample(Some(noted()));
         let (turn, done) = (AtomicU64::new(0), AtomicU64::new(0));
         let result = thread::scope(|scope| {
             let reader = scope.spawn(|| self.read_beside(later, &turn, &done));
             let moved = self.move_beside(&turn, &done);
-            // Whatever has come of it, the reader is to end.
+            // The reader must end, whatever the result.
             turn.store(END, Ordering::Release);
             let seen = reader.join().map_err(|_| Error::Panicked { index: NAME.into() })?;
             let (rounds, moved) = moved?;
@@ -271,7 +274,7 @@ impl<P: Placement> Sampled<P> {
         result
     }
 
-    /// Looks up until the last turn; odd turns are those of reorganizations.
+    /// Looks up keys until the last turn. Odd turns are those with a reorganization.
     fn read_beside(&self, later: &[u32], turn: &AtomicU64, done: &AtomicU64) -> Beside {
         let mut seen = Beside::default();
         for position in later.iter().cycle() {
@@ -288,7 +291,8 @@ impl<P: Placement> Sampled<P> {
                 seen.longest_alone = seen.longest_alone.max(took);
                 continue;
             }
-            // Whatever it met of a reorganization: one that was held until its end has met that most of all.
+            // A lookup counts if it overlapped any part of a reorganization. A lookup that is held
+            // up until the end of one overlaps most of all.
             seen.longest = seen.longest.max(took);
             if after == before {
                 seen.lookups += 1;
@@ -298,7 +302,8 @@ impl<P: Placement> Sampled<P> {
         seen
     }
 
-    /// Reorganizes until there were enough lookups beside it: how often, and how many objects went.
+    /// Reorganizes until there were enough lookups meanwhile. Returns the numbers of
+    /// reorganizations and of moved objects.
     fn move_beside(&self, turn: &AtomicU64, done: &AtomicU64) -> Result<(u64, usize), Error> {
         let policy = Policy { share: 1.0, least_gain: 0.0, ..Policy::default() };
         let (mut rounds, mut moved, mut took) = (0, 0, Duration::ZERO);
@@ -311,7 +316,7 @@ impl<P: Placement> Sampled<P> {
             took += began.elapsed();
             match report {
                 Ok(report) => (rounds, moved) = (rounds + 1, moved + report.nodes + report.leaves),
-                // The reader has not had a core, or has one of the last regions in its hand.
+                // The reader has not run yet, or is still reading one of the last regions.
                 Err(ReorganizeError::NoSamples | ReorganizeError::Regions) => {}
                 Err(other) => return Err(refused(other)),
             }
@@ -327,7 +332,7 @@ impl<P: Placement> Sampled<P> {
     }
 }
 
-/// No turn: the end of them.
+/// The value that ends the turns.
 const END: u64 = u64::MAX;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! art/4.1: which share of their time lookups wait for translations.
+//! art/4.1: the share of their time that lookups wait for translations.
 
 use super::curve::{Point, curves, in_order};
 use super::held::Held;
@@ -30,7 +30,7 @@ pub fn stalls(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
     Ok(lines)
 }
 
-/// What the source's nodes take of these keys.
+/// The bytes of the source's nodes for these keys.
 fn paper_size(keys: Keys, count: usize, seed: u64) -> Evidence {
     let megabytes = match keys {
         Keys::Dense => 19.0,
@@ -50,7 +50,7 @@ fn paper_size(keys: Keys, count: usize, seed: u64) -> Evidence {
     line.with(&more).unless(other).aside()
 }
 
-/// What ours take.
+/// The bytes of our nodes for these keys.
 fn own_size(lab: &Lab, keys: Keys, count: usize) -> Result<Evidence, Error> {
     let Held { mut kinds, bytes, memory, .. } = Held::of(lab, keys, count, Pages::Small)?;
     kinds.sort_by_key(|(_, nodes)| std::cmp::Reverse(*nodes));
@@ -66,9 +66,9 @@ fn own_size(lab: &Lab, keys: Keys, count: usize) -> Result<Evidence, Error> {
     Ok(Evidence::plain(what, "(other nodes than the paper's)".into(), found, true).aside())
 }
 
-/// Smaller shares than this are none.
+/// A share below this is taken as none.
 const SHARE: f64 = 0.01;
-/// At the largest exponent; the source has at most 2 %.
+/// The most that the share may be at the largest exponent. The source has at most 2 %.
 const LEFT: f64 = 0.03;
 
 fn judge(name: &str, curve: &[Point]) -> Vec<Evidence> {
@@ -77,7 +77,7 @@ fn judge(name: &str, curve: &[Point]) -> Vec<Evidence> {
     lines
 }
 
-/// Where the share is largest, and what is left of it with few hot keys.
+/// The exponent at which the share is largest, and the share that remains with few hot keys.
 fn peak(name: &str, curve: &[Point]) -> impl Iterator<Item = Evidence> + use<> {
     let highest = curve.iter().max_by(|a, b| a.share.total_cmp(&b.share));
     let what = format!("{name}: the exponent with the largest share of cycles for translations");
@@ -95,7 +95,7 @@ fn peak(name: &str, curve: &[Point]) -> impl Iterator<Item = Evidence> + use<> {
     peak.into_iter().chain(left)
 }
 
-/// The share of one skew beside what the source saw at most.
+/// The share of one skew, beside the largest that the source saw.
 fn at(name: &str, point: &Point) -> Evidence {
     let exponent = point.exponent;
     let most = match exponent {
@@ -108,7 +108,7 @@ fn at(name: &str, point: &Point) -> Evidence {
         "({:.0} cycles; {:.2} walks, {:.2} LLC misses)",
         point.cycles, point.walks, point.llc_misses
     );
-    // More than the source saw is not the opposite.
+    // A larger share than the source saw is not the opposite of the claim.
     Evidence::model(what, Unit::Share, Expected::AtMost(most, 1.0), point.share)
         .with(&costs)
         .aside()
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(judged([0.05, 0.06, 0.07, 0.23, 0.1, 0.02, 0.01]), Verdict::Confirmed);
         assert_eq!(judged([0.05, 0.24, 0.07, 0.23, 0.1, 0.02, 0.01]), Verdict::Contradicted);
         assert_eq!(judged([0.05, 0.06, 0.07, 0.23, 0.1, 0.3, 0.01]), Verdict::Contradicted);
-        // In the right place, and too much of it at the end.
+        // The peak is in the right place, but the share at the end is too large.
         assert_eq!(judged([0.05, 0.06, 0.07, 0.23, 0.1, 0.02, 0.04]), Verdict::Contradicted);
         assert_eq!(judged([0.0; 7]), Verdict::CannotBeShown);
     }

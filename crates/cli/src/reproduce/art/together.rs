@@ -1,4 +1,4 @@
-//! art/4.3: what lookups read most, moved together.
+//! art/4.3: the nodes that lookups read most, moved together.
 
 use super::on::{CHANGE, On};
 use super::paid;
@@ -11,12 +11,12 @@ use silvics::art::hot::Report;
 use silvics::{Pages, Pooled, Recorded};
 use silvics_layout::PageSize;
 
-/// The skews that it is about.
+/// The skews that the claim is about.
 pub const EXPONENTS: [f64; 3] = [1.2, 1.5, 1.8];
 
-/// Where it helps, …
+/// The keys and pages for which the claim says that it helps.
 const SPARSE: On = On { keys: Keys::Sparse, pages: Pages::Small, size: PageSize::Small };
-/// … and where nothing is left to be gained.
+/// The keys and pages for which the claim says that nothing can be gained.
 const DENSE: On = On { keys: Keys::Dense, pages: Pages::Thp, size: PageSize::Huge };
 
 /// art/4.3.
@@ -59,9 +59,10 @@ fn looked(lab: &Lab, on: On, count: usize, exponent: f64) -> Result<Vec<Evidence
     Ok(lines)
 }
 
-/// To a quarter, or it is less than the claim needs.
+/// The pages must fall to a quarter. A smaller fall is less than the claim needs.
 const A_QUARTER: Expected = Expected::AtLeast(4.0, 1.0);
-/// Pages that cannot become a quarter: the root's and one more are left.
+/// The number of pages below which they cannot fall to a quarter, because the root's page and one
+/// more remain.
 const FEW_PAGES: usize = 8;
 
 fn pages(name: &str, on: On, [before, after]: [Reads; 2], report: &Report) -> Evidence {
@@ -81,7 +82,7 @@ fn pages(name: &str, on: On, [before, after]: [Reads; 2], report: &Report) -> Ev
     Evidence::fact(what, Unit::Number(1), A_QUARTER, found).with(&more).unless(few)
 }
 
-/// What other threads see of it.
+/// The effect of reorganizations on lookups of other threads.
 fn unharmed(name: &str, beside: &Beside) -> Evidence {
     let what = format!("{name}: lookups beside reorganizations that missed a key");
     let more = format!(

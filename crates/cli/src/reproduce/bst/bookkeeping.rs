@@ -1,4 +1,4 @@
-//! bst/1.8: what the lookups of `occ-avl-2` note down on their way.
+//! bst/1.8: the bookkeeping of lookups in `occ-avl-2`.
 
 use crate::flags::error::Error;
 use crate::reproduce::evidence::{Evidence, Expected, Level, Unit};
@@ -33,18 +33,19 @@ pub fn bookkeeping(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
     Ok(lines)
 }
 
-/// A tree whose lookups tell what they read.
+/// A tree whose lookups record what they read.
 type Tree<B> = BronsonTree<Recorded<Pooled>, B>;
 
-/// What lookups of each key once have read.
+/// The reads of one lookup of each key.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     visits: usize,
-    /// Words that a search needs of the nodes it passes, each once.
+    /// The words that a search needs from the nodes it passes, each counted once.
     words: usize,
-    /// Loads of those words, of links that are not followed, and of words once more.
+    /// The loads of those words, of links that are not followed, and of words that are loaded
+    /// again.
     loads: usize,
-    /// Lookups that came to a node twice.
+    /// The lookups that came to a node twice.
     restarts: usize,
 }
 
@@ -85,7 +86,8 @@ fn facts(keys: usize, seed: u64) -> Result<Vec<Evidence>, Error> {
 }
 
 fn judge(versioned: Tally, restarted: Tally, bare: Tally) -> Vec<Evidence> {
-    // The source's lookups load each word that they need once. Ours do not, so what they need decides.
+    // The source's lookups load each word that they need once. Ours load some more than once, so
+    // the words that they need decide.
     let words = |what: &str, expected, tally: Tally, more: &str| {
         let what = format!("{what}: words needed of a node that a lookup passes");
         let loads = format!("({:.2} loads: {more})", tally.per_visit(tally.loads));
@@ -118,7 +120,7 @@ fn filled<B: Build>(keys: usize, seed: u64) -> Result<Tree<B>, AllocError> {
     Ok(tree)
 }
 
-/// Looks up every key that was inserted, half of them in each of two threads at once.
+/// Looks up every inserted key, half of them in each of two concurrent threads.
 fn in_two_threads(
     choice: &Choice,
     get: impl Fn(u64, &mut Vec<Read>) -> bool + Sync,
@@ -163,7 +165,7 @@ mod tests {
         assert_eq!(verdict(&lines), Verdict::Confirmed, "{lines:#?}");
     }
 
-    /// Lookups that read no version where they should, and some that begin again.
+    /// Some lookups lack a version that they should read, and some restart.
     #[test]
     fn other_lookups_contradict_the_claim() {
         let three = Tally { visits: 100, words: 300, loads: 600, restarts: 0 };

@@ -1,4 +1,4 @@
-//! bst/1.2: the microbenchmark on the trees of the study, mended.
+//! bst/1.2: the microbenchmark on the fixed trees of the study.
 
 use crate::bench::report::{Report, Row};
 use crate::drive::stats::Interval;
@@ -26,17 +26,18 @@ const CLASSES: [&[&str]; 4] = [
 
 const LOOKUPS: &str = "100/0/0";
 
-/// Other mixes, with the share of comparisons that must be as with lookups alone: "almost perfectly", and
-/// "most".
+/// The other mixes, with the share of comparisons that must come out as with lookups alone: "almost
+/// perfectly", and "most".
 const MIXES: [(&str, f64); 2] = [("90/5/5", 0.9), ("70/15/15", 0.5)];
 
-/// The larger of the source's sizes, whose order it tells …
+/// The larger of the source's sizes, for which it states the order of the trees.
 const LARGE: usize = 10_000_000;
-/// … and the smaller one, where mixes are compared, too.
+/// The smaller of the source's sizes, for which mixes are compared as well.
 const MEDIUM: usize = 1_000_000;
-/// Of our own: in a clock's reach anywhere.
+/// A size that is not the source's, which any machine can measure by the clock.
 const SMALL: usize = 100_000;
-/// So many times the last level of this machine are to be in nodes for their order to be that of misses.
+/// The multiple of this machine's last level that nodes must fill before misses determine the order
+/// of the trees.
 const BEYOND: usize = 4;
 
 /// bst/1.2.
@@ -69,7 +70,8 @@ fn bench(lab: &Lab, keys: usize) -> Result<Report, Error> {
     lab.bench(&CLASSES.concat(), keys, &format!("{LOOKUPS},{}", mixes.join(",")))
 }
 
-/// Why the trees of the source's size are not run after smaller ones of so many bytes, if they are not.
+/// The reason why the trees of the source's size are not run, after smaller ones that took `bytes`,
+/// if they are not.
 fn too_large(plan: &Plan, keys: usize, bytes: usize, available: Option<usize>) -> Option<String> {
     if plan.keys.is_some() {
         return Some(format!("--keys asks for {keys}: leave it out, or give it 10M or more"));
@@ -77,7 +79,7 @@ fn too_large(plan: &Plan, keys: usize, bytes: usize, available: Option<usize>) -
     if plan.quick {
         return Some("--quick leaves it out, as it takes minutes: run it without".into());
     }
-    // What updates retire comes on top.
+    // Memory that updates retire is added to that.
     let needed = bytes / keys.max(1) * LARGE / 4 * 5;
     let problem = match available {
         Some(available) if needed <= available => return None,
@@ -90,7 +92,7 @@ fn too_large(plan: &Plan, keys: usize, bytes: usize, available: Option<usize>) -
     ))
 }
 
-/// What each tree takes.
+/// The memory of each tree.
 fn bytes_of(report: &Report, keys: usize) -> Vec<usize> {
     let lookups = report.results.iter().filter(|row| row.mix == LOOKUPS);
     let of_key = lookups.filter_map(|row| row.footprint.bytes_per_key);
@@ -114,8 +116,8 @@ fn judge(lab: &Lab, keys: usize, report: &Report) -> Vec<Evidence> {
     classes.chain(kept).collect()
 }
 
-/// The evidence of an order, on which the verdict rests: that it is not seen says nothing where the last
-/// level holds much of the smallest tree.
+/// A line on an order of trees, which the verdict depends on. If the last level holds much of the
+/// smallest tree, then an order that is not seen says nothing.
 fn beyond(line: Evidence, least: usize, keys: usize, llc: usize) -> Evidence {
     let line = line.deciding();
     if line.verdict != Verdict::NotSeen || least >= BEYOND * llc {
@@ -150,14 +152,15 @@ fn over(rows: &[&Row], class: &[&str], other: &[&str]) -> Option<Interval> {
     Interval::of(&ratios.collect::<Vec<_>>())
 }
 
-/// Which of two trees is the faster one, where that can be told.
+/// Whether the first tree is faster than the second, if the samples can tell.
 fn order(a: &Row, b: &Row) -> Option<bool> {
     let pairs = a.samples.iter().zip(&b.samples);
     let ratio = Interval::of(&pairs.map(|(a, b)| a / b).collect::<Vec<_>>())?;
     (ratio.low > 1.0 || ratio.high < 1.0).then_some(ratio.median > 1.0)
 }
 
-/// How many comparisons of two trees that lookups tell apart come out alike in another mix.
+/// A line on the number of comparisons that come out the same in another mix, among pairs of trees
+/// that lookups alone can tell apart.
 fn kept(keys: usize, mix: &str, wanted: f64, lookups: &[&Row], mixed: &[&Row]) -> Evidence {
     let (mut told, mut alike) = (0, 0);
     for (at, a) in lookups.iter().enumerate() {
@@ -220,7 +223,7 @@ mod tests {
         let held = line(0.9, 1.1);
         assert_eq!(verdict(std::slice::from_ref(&held)), Verdict::CannotBeShown);
         assert!(held.found.contains("--keys 26M"), "{held:?}");
-        // What there is speaks for itself, however large the cache.
+        // A ratio on one side of 1 decides, however large the cache.
         assert_eq!(verdict(&[line(1.1, 1.2)]), Verdict::Confirmed);
         assert_eq!(verdict(&[line(0.8, 0.9)]), Verdict::Contradicted);
         let ratio = Interval { median: 1.0, low: 0.9, high: 1.1 };

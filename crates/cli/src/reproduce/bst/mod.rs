@@ -25,19 +25,19 @@ macro_rules! atc18 {
     };
 }
 
-/// Of the study's machines the one with a last level in slices.
+/// The study's machine whose last level has slices.
 const MACHINE: &str = "haswell";
 
 const MANY_CORES: &str = "the source's throughput on 32 to 64 hardware threads of several sockets: this needs such a machine";
 
-/// All of them, in the order of their numbers.
+/// All experiments on binary search trees, in the order of their numbers.
 pub const ALL: &[Experiment] = &[
     Experiment {
         name: "bst/1.2",
         title: "the microbenchmark",
         source: atc18!("sections 3.1 and 4"),
         machine: MACHINE,
-        claim: "with 10 M items, mended trees fall into the classes (occ-avl, occ-avl-2), (log-int, \
+        claim: "with 10 M items, fixed trees fall into the classes (occ-avl, occ-avl-2), (log-int, \
                 edge-int-lf, citrus, int-lf, edge-ext-lf-2, edge-ext-lf), (ticket), (ext-lf), the fastest \
                 first; 90 % lookups keep the order of lookups alone almost perfectly, and most comparisons \
                 hold at 70 %",
@@ -135,7 +135,8 @@ pub const ALL: &[Experiment] = &[
     },
 ];
 
-/// By which share the second is less than the first, in misses of the model per lookup.
+/// A line with the share by which the second is less than the first, both misses of the model per
+/// lookup.
 fn falls(what: &str, misses: (f64, f64), expected: Expected) -> Evidence {
     let none = "the last level of the model holds the whole tree: give it more --keys";
     Evidence::falls(what, misses, expected, none)
@@ -149,7 +150,7 @@ mod tests {
     use crate::reproduce::lab::Lab;
     use crate::reproduce::plan::Plan;
 
-    /// One for little.
+    /// A lab for small experiments.
     pub fn lab() -> Lab {
         let args = ReproduceArgs {
             experiments: Vec::new(),

@@ -1,4 +1,4 @@
-//! bst/1.3: oversights in the layout of nodes, and what mending them changes.
+//! bst/1.3: oversights in the layout of nodes, and the effect of fixing them.
 
 use super::falls;
 use crate::catalogue;
@@ -12,8 +12,8 @@ struct Tree {
     name: &'static str,
     baseline: &'static str,
     fixed: &'static str,
-    /// The size classes of both in the public code of the source; that of citrus, which depends on how
-    /// its lock is replaced, is not told.
+    /// The size classes of both in the source's public code. That of citrus is not stated, because
+    /// it depends on the replacement of its lock.
     classes: Option<(usize, usize)>,
 }
 
@@ -38,9 +38,9 @@ const TREES: [Tree; 7] = [
     tree!("ext-lf", Some((64, 48))),
 ];
 
-/// Those whose searched fields were scattered over lines.
+/// The trees whose searched fields were scattered over lines.
 const SCATTERED: [&str; 2] = ["occ-avl", "log-int"];
-/// Those whose nodes filled a line and straddle two when they are smaller.
+/// The trees whose nodes filled a line, and straddle two lines since they are smaller.
 const STRADDLING: [&str; 3] = ["int-lf", "ticket", "ext-lf"];
 
 /// bst/1.3.
@@ -65,11 +65,11 @@ pub fn oversights(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
     Ok(lines)
 }
 
-/// The first object that a build allocates, which is what a search passes.
+/// The first object that a build allocates, which is the one that searches pass.
 fn layout(tree: &str, build: &str) -> &'static NodeLayout {
     let entry = catalogue::all().iter().find(|entry| entry.name == tree);
     let variant = entry.and_then(|entry| entry.variants.iter().find(|one| one.name == build));
-    // A test goes through all of them.
+    // A test looks up all of them.
     &variant.expect("in the catalogue").objects[0]
 }
 
@@ -84,7 +84,8 @@ fn sizes(tree: &Tree) -> Evidence {
     Evidence::plain(what, expected, found, holds)
 }
 
-/// How many lines a visit reads more, or less, in the fixed build; nothing where neither is claimed.
+/// A line on the change in lines per visit in the fixed build. `None` if neither a rise nor a fall
+/// is claimed.
 fn lines_per_visit(lab: &mut Lab, tree: &Tree, keys: usize) -> Result<Option<Evidence>, Error> {
     let (what, sign, expected) = if SCATTERED.contains(&tree.name) {
         ("fall by", -1.0, Expected::AtLeast(0.1, 0.0))
@@ -105,7 +106,8 @@ fn lines_per_visit(lab: &mut Lab, tree: &Tree, keys: usize) -> Result<Option<Evi
     Ok(Some(Evidence::fact(what, Unit::Number(2), expected, change).with(&figures)))
 }
 
-/// Of each tree, and of all: the source has a geometric mean, ours would all gain.
+/// Lines on the misses of each tree, and of all. The source has a geometric mean; here every tree
+/// would gain.
 fn misses(lab: &mut Lab, keys: usize) -> Result<Vec<Evidence>, Error> {
     let (mut lines, mut logarithms, any) = (Vec::new(), 0.0, Expected::AtLeast(0.01, -0.01));
     for tree in &TREES {
@@ -133,11 +135,11 @@ fn fall(
     Ok(falls(what, (before.model.llc_misses, after.model.llc_misses), expected))
 }
 
-/// The source's larger tree, in keys, is smaller here by as much as the last level that it is run in: it
-/// would take minutes otherwise.
+/// The divisor of the source's larger number of keys, and of the last level of the model. The full
+/// size would take minutes.
 const PART: usize = 4;
 
-/// Where hardly a node is in a cache, those in two lines cost more than smaller ones save.
+/// If hardly any node is in a cache, nodes in two lines cost more than smaller nodes save.
 fn larger_trees(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
     let keys = lab.plan.keys(10_000_000 / PART);
     let trees = TREES.iter().filter(|tree| STRADDLING.contains(&tree.name));

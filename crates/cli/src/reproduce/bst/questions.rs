@@ -1,4 +1,4 @@
-//! bst/1.11: what allocators should tell, told by `silvics inspect`.
+//! bst/1.11: the facts that allocators should report, as `silvics inspect` reports them.
 
 use super::sets::{self, ONE_NODE, ROWS};
 use super::straddling::{self, COLLOCATED, SHIFTED};
@@ -48,7 +48,8 @@ fn answers(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
     Ok(lines)
 }
 
-/// The same on what is no index of ours: the locks of a program, of 48 bytes.
+/// The three questions about objects that are not of an index of ours: the locks of a program, of
+/// 48 bytes.
 fn own_types(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
     let keys = lab.plan.keys(400_000);
     let report = lab.look(&Bed::mixed(ONE_NODE[0], keys).beside(&["lock:48"]))?;
@@ -70,7 +71,7 @@ struct Pair {
     experiment: &'static str,
     wrong: Bed,
     right: Bed,
-    /// The cache whose sets it is about, if it is about sets.
+    /// The cache whose sets the problem is about, if it is about sets.
     cache: Option<CacheLevel>,
 }
 
@@ -89,7 +90,7 @@ fn pairs(lab: &Lab) -> Result<Vec<Pair>, Error> {
             straddling::on_lines("citrus:fixed", fewer)?,
         ),
         Pair {
-            // The nearest cache has the fewest sets, and they are halved as those of the others are.
+            // The nearest cache has the fewest sets, and is half used as the other caches are.
             cache: Some(CacheLevel::L1),
             ..pair("set-underutilization", "bst/1.5", variants.mixed, variants.segregated.clone())
         },
@@ -113,10 +114,10 @@ fn pairs(lab: &Lab) -> Result<Vec<Pair>, Error> {
     ])
 }
 
-/// What only a last level in slices has.
+/// The problem that only a last level in slices has.
 const SLICED: &str = "sliced-stride";
 
-/// Whether a problem is named where it is, and not where it is not.
+/// Lines on whether a problem is named where it exists, and not named where it does not.
 fn named(lab: &mut Lab, pair: &Pair) -> Result<Vec<Evidence>, Error> {
     let Pair { finding, experiment, wrong, right, cache } = pair;
     let missing = |why| Evidence::missing(Level::Fact, format!("{experiment}, {finding}"), why);
@@ -157,7 +158,8 @@ fn named(lab: &mut Lab, pair: &Pair) -> Result<Vec<Evidence>, Error> {
     ])
 }
 
-/// How a report names a finding, if it does. Whether the remedy pays is the model's to say.
+/// The name of a finding in a report, if the report has it. Only a model can say that the remedy
+/// would not pay.
 fn seen(lab: &Lab, report: &Look, finding: &str) -> Option<String> {
     let row = report.findings.iter().find(|row| row.id == finding)?;
     let pays = row.pays || !lab.wants(Level::Model);
@@ -171,7 +173,7 @@ mod tests {
     use super::*;
     use crate::reproduce::evidence::{Verdict, verdict};
 
-    /// Whatever is not named among nodes that are too few for a stride to show was not looked for.
+    /// A missing finding says nothing if there are too few nodes for a stride to show.
     #[test]
     fn few_keys_say_nothing_of_sets() {
         let mut lab = lab();
@@ -181,13 +183,13 @@ mod tests {
         let lines = named(&mut lab, sliced).unwrap();
         assert_eq!(verdict(&lines), Verdict::CannotBeShown, "{lines:#?}");
         assert!(lines[0].found.contains("too few"), "{lines:#?}");
-        // Those of the nearest cache are filled.
+        // There are enough nodes for the sets of the nearest cache.
         let halved = pairs.iter().find(|pair| pair.finding == "set-underutilization").unwrap();
         let lines = named(&mut lab, halved).unwrap();
         assert_eq!((lines.len(), verdict(&lines)), (2, Verdict::Confirmed), "{lines:#?}");
     }
 
-    /// A layout with the problem in the place of one without, and the other way round.
+    /// Swaps the layout with the problem and the one without.
     #[test]
     fn what_is_not_named_or_named_wrongly_contradicts_the_claim() {
         let mut lab = lab();

@@ -9,8 +9,9 @@ use silvics_layout::{Level as CacheLevel, SetHash};
 
 pub const INT_LF: &str = "int-lf:baseline";
 
-/// The variants of bst/1.5. Where a line goes in one of the model's slices depends on all bits of its
-/// number, which hides a stride of two lines; the source counted sets by the bits below.
+/// The variants of bst/1.5. The slice of a line depends on all bits of its number in the model,
+/// which hides a stride of two lines. The source counted sets by the lower bits, so these variants
+/// have no slices.
 pub struct Variants {
     pub mixed: Bed,
     pub noisy: Bed,
@@ -48,15 +49,16 @@ pub fn half(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
 const CACHES: [(&str, CacheLevel); 3] =
     [("L1", CacheLevel::L1), ("L2", CacheLevel::L2), ("LLC, unsliced", CacheLevel::Llc)];
 
-/// Up to how many lines for each set nothing can be said of how objects spread over them: of so many that
-/// lay anywhere, some would leave sets out.
+/// The least lines per set for the spread of objects over sets to say something. Fewer lines at
+/// random addresses would leave some sets out.
 const FEW: f64 = 6.0;
 
-/// Why nothing can be said of how objects spread over a cache's sets, if there are too few of them.
+/// The reason why the spread of objects over a cache's sets says nothing, if there are too few
+/// objects.
 pub fn too_few(lab: &Lab, kind: &Kind, cache: CacheLevel) -> Option<String> {
     let machine = &lab.plan.machine;
     let sets = machine.sets(cache).sets;
-    // Several small ones share a line.
+    // Several small objects share a line.
     let bytes = kind.class.unwrap_or(kind.bytes).min(machine.line as f64);
     let lines = kind.objects as f64 * bytes / machine.line as f64;
     (lines < FEW * sets as f64).then(|| {
@@ -133,7 +135,7 @@ fn misses_of_half(lab: &mut Lab, variants: &Variants) -> Result<Vec<Evidence>, E
             segregated,
             quarter,
         )?,
-        // The source: noise performs poorly, unless prefetching is disabled.
+        // The source says that noise performs poorly, unless prefetching is disabled.
         fall(
             "the same without prefetching, mixed → mixed with noise: fall by",
             &bare[0],
@@ -143,11 +145,11 @@ fn misses_of_half(lab: &mut Lab, variants: &Variants) -> Result<Vec<Evidence>, E
     ])
 }
 
-/// What the study's database allocates in the class of 64 bytes for each row.
+/// The objects of 64 bytes that the study's database allocates for each row.
 pub const ROWS: &[&str] = &["row:64", "wrapper:64"];
-/// Trees that allocate one node of that class per insert, …
+/// The trees that allocate one node of that class per insert.
 pub const ONE_NODE: [&str; 2] = ["occ-avl:fixed", "occ-avl-2:fixed"];
-/// … and one that allocates two.
+/// The tree that allocates two nodes of that class per insert.
 const TWO_NODES: &str = "edge-ext-lf-2:baseline";
 
 /// bst/1.6.
@@ -178,7 +180,8 @@ pub fn third(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
     let two = Bed::mixed(TWO_NODES, keys).beside(ROWS);
     if lab.wants(Level::Model) {
         lines.push(sliced(lab, &format!("{TWO_NODES}, mixed"), &two, ALL)?);
-        // Of the nearer caches the source says nothing: two nodes in four lines are half of their sets.
+        // The source says nothing about the nearer caches. Two nodes in four lines use half of
+        // their sets.
         let report = lab.look(&two)?;
         let what = format!("{TWO_NODES}, mixed: sets of the L2 that nodes map to");
         let nodes = report.kind("node")?;
@@ -199,22 +202,22 @@ fn strides(lab: &mut Lab, index: &str, bed: &Bed) -> Result<Vec<Evidence>, Error
     each.collect()
 }
 
-/// Of the sets of a last level in slices.
+/// The expected share of the sets of a last level in slices.
 pub const A_THIRD: Expected = Expected::Within(0.323, 0.343);
-/// Of those of any cache; the opposite is a third.
+/// The expected share of all sets of a cache; a third is the opposite.
 const ALL: Expected = Expected::AtLeast(0.99, 1.0 / 3.0);
 
-/// Which slice a line is in is the model's to say.
+/// Marks a line as evidence of the model, which determines the slice of each line of memory.
 fn of_slices(line: Evidence) -> Evidence {
     Evidence { level: Level::Model, ..line }
 }
 
-/// A third of the sets, as the slices make one of a stride of three lines.
+/// Expects a third of the sets, which a stride of three lines reaches in slices.
 fn thirds(lab: &mut Lab, index: &str, bed: &Bed) -> Result<Evidence, Error> {
     sliced(lab, &format!("{index}, mixed"), bed, A_THIRD)
 }
 
-/// The sets of a last level in slices, which are what the claim is about.
+/// A line on the sets of a last level in slices, which the claim is about.
 fn sliced(lab: &mut Lab, what: &str, bed: &Bed, expected: Expected) -> Result<Evidence, Error> {
     let what = format!("{what}: sets of a last level in 12 slices that nodes map to");
     if lab.plan.machine.llc.hash != SetHash::Slices(12) {
@@ -224,7 +227,7 @@ fn sliced(lab: &mut Lab, what: &str, bed: &Bed, expected: Expected) -> Result<Ev
     Ok(of_slices(coverage(lab, what, report.kind("node")?, CacheLevel::Llc, expected)))
 }
 
-/// Why a last level that is not in twelve slices does not show what one that is would.
+/// The reason why a last level that is not in twelve slices cannot show the effect.
 pub fn not_sliced(lab: &Lab) -> String {
     format!("{} has not 12 slices, as haswell has", lab.plan.machine.name)
 }
@@ -241,7 +244,8 @@ mod tests {
     use super::*;
     use crate::reproduce::evidence::{Verdict, verdict};
 
-    /// Of few keys nothing is said of the sets of larger caches, and what is said of others confirms nothing.
+    /// With few keys, the sets of larger caches say nothing, and those of the others confirm
+    /// nothing.
     #[test]
     fn few_keys_leave_the_claim_open() {
         let mut lab = lab();
@@ -252,8 +256,8 @@ mod tests {
         assert_eq!(verdict(&enough), Verdict::Confirmed, "{enough:#?}");
     }
 
-    /// Nodes of another class than descriptors, two nodes for a row, none of them in the way the claim
-    /// has it.
+    /// The nodes are of another class than descriptors, and there are two nodes for a row. Neither
+    /// is as the claim has it.
     #[test]
     fn a_wrong_layout_contradicts_the_claim() {
         let mut lab = lab();

@@ -6,10 +6,10 @@ use crate::reproduce::evidence::{Evidence, Expected, Level, Unit};
 use crate::reproduce::lab::{Bed, Lab};
 use silvics::Tuning;
 
-/// Builds whose nodes are in blocks of 48 bytes, of which a search reads 24.
+/// The builds whose nodes are in blocks of 48 bytes, of which a search reads 24.
 const IN_48_BYTES: [&str; 5] =
     ["int-lf:fixed", "ticket:fixed", "ext-lf:fixed", "citrus:fixed", "edge-int-lf:fixed"];
-/// Builds whose nodes have 32 and 64 bytes.
+/// The builds whose nodes have 32 and 64 bytes.
 const IN_PARTS_OF_A_LINE: [&str; 2] = ["edge-ext-lf:fixed", "int-lf:baseline"];
 
 /// bst/1.4.
@@ -57,7 +57,7 @@ fn in_48_bytes(lab: &mut Lab, index: &'static str, keys: usize) -> Result<Vec<Ev
         let needed = report.model.lines_needed;
         let line = Evidence::model(what, Unit::Number(3), expected, needed);
         lines.push(line.unless(few()));
-        // No claim of the source's: what our descents do, which load both links at once.
+        // The source does not claim this. It describes our descents, which load both links at once.
         let what = format!("{index}: lines a visit loads, as descents here load both links");
         let expected = Expected::about(1.25, 0.01);
         let loaded = report.model.lines_per_visit;
@@ -67,8 +67,8 @@ fn in_48_bytes(lab: &mut Lab, index: &'static str, keys: usize) -> Result<Vec<Ev
     Ok(lines)
 }
 
-/// Of fewer nodes, or of fewer parents of leaves, chance moves the shares looked at by as much as they may
-/// be off: three standard deviations.
+/// The least nodes, and the least parents of leaves. With fewer, three standard deviations of
+/// chance exceed the tolerance of the shares.
 const NODES: usize = 8_000;
 const PARENTS: usize = 2_000;
 
@@ -76,7 +76,7 @@ fn too_few(objects: usize, least: usize) -> Option<String> {
     (objects < least).then(|| format!("{objects} nodes are too few: give it more --keys"))
 }
 
-/// The remedy, and what it costs.
+/// The remedy, and its cost.
 fn aligned(lab: &mut Lab, keys: usize) -> Result<Evidence, Error> {
     let index = "citrus:fixed";
     let before = lab.look(&Bed::segregated(index, keys))?;
@@ -90,7 +90,7 @@ fn aligned(lab: &mut Lab, keys: usize) -> Result<Evidence, Error> {
     Ok(Evidence::fact(what, Unit::Share, Expected::exactly(0.0), found).with(&cost))
 }
 
-/// In pools whose objects start where lines do.
+/// The setting with pools whose objects start where lines do.
 pub fn on_lines(index: &'static str, keys: usize) -> Result<Bed, Error> {
     let tuning = Tuning::default().slot_align(64);
     let tuning = tuning.map_err(|error| Error::value("--slot-align", error))?;
@@ -109,7 +109,7 @@ pub fn collocation(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
     if lab.wants(Level::Fact) {
         lines.push(luck(lab, lucky, LUCKY)?);
         lines.extend(loss(lab, shifted)?);
-        // A policy of ours, of which the source says nothing.
+        // The policy is ours; the source says nothing about it.
         lines.push(luck(lab, collocated, COLLOCATED)?.aside());
         lines.push(in_blocks(lab, collocated, COLLOCATED)?.aside());
     }
@@ -120,7 +120,7 @@ pub fn collocation(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
             (before.model.llc_misses, after.model.llc_misses),
             Expected::AtLeast(0.01, -0.01),
         );
-        // The source saw time, not misses.
+        // The source measured time, not misses.
         lines.push(line.aside());
     }
     if lab.wants(Level::Clock) {
@@ -132,7 +132,7 @@ pub fn collocation(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
     Ok(lines)
 }
 
-/// Three in four, as the source found.
+/// The share of three in four that the source found.
 const THREE_IN_FOUR: Expected = Expected::Within(0.72, 0.78);
 
 fn luck(lab: &mut Lab, bed: &Bed, index: &str) -> Result<Evidence, Error> {
@@ -143,7 +143,8 @@ fn luck(lab: &mut Lab, bed: &Bed, index: &str) -> Result<Evidence, Error> {
     Ok(line.unless(too_few(found.parents, PARENTS)))
 }
 
-/// What has no need of luck. Later inserts may still come between a node and the leaf it was made with.
+/// A line on collocation that does not depend on chance. Later inserts may still separate a node
+/// from the leaf that was made with it.
 fn in_blocks(lab: &Lab, bed: &Bed, index: &str) -> Result<Evidence, Error> {
     let found = lab.as_inserted(bed)?;
     let what = format!("{index}: inserts whose leaf and node above it share a line");
@@ -164,8 +165,9 @@ fn loss(lab: &mut Lab, bed: &Bed) -> Result<Vec<Evidence>, Error> {
         fact("nodes above a leaf with one in their line", Expected::exactly(0.0), found.same_line),
         fact("nodes above a leaf with one in the line beside", THREE_IN_FOUR, beside)
             .unless(too_few(found.parents, PARENTS)),
-        // Why prefetching did not help the source's processor. An insert allocates two objects of 32 bytes,
-        // so parents of such leaves begin on even and odd lines in turns; the opposite were even lines.
+        // This is why prefetching did not help on the source's processor. An insert allocates two
+        // objects of 32 bytes, so parents of such leaves begin on even and odd lines alternately.
+        // The opposite would be even lines.
         fact("of those, begin on an odd line", Expected::AtLeast(0.99, 0.01), odd),
     ])
 }
@@ -176,7 +178,8 @@ mod tests {
     use super::*;
     use crate::reproduce::evidence::{Verdict, verdict};
 
-    /// Nodes of 64 bytes where 48 are claimed, and a tree that was shifted where none is said to be.
+    /// The nodes have 64 bytes where 48 are claimed, and a tree is shifted where none is claimed to
+    /// be.
     #[test]
     fn a_wrong_layout_contradicts_the_claim() {
         let mut lab = lab();
@@ -193,7 +196,7 @@ mod tests {
         assert_eq!(verdict(&wrong), Verdict::Contradicted, "{wrong:#?}");
     }
 
-    /// Of leaves that are objects of their own, those of a shifted tree are never beside their nodes.
+    /// In a shifted tree, leaves that are separate objects never lie beside their nodes.
     #[test]
     fn a_block_holds_what_an_insert_makes() {
         let lab = lab();
