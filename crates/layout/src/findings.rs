@@ -1,7 +1,8 @@
-//! What is wrong with a layout, by name: cause, evidence and remedy.
+//! Problems of a layout, by name: cause, evidence and remedy.
 //!
 //! # Source
-//! Arbel-Raviv, Brown and Morrison, USENIX ATC 2018, which found these by hand and asked for tools that do.
+//! Arbel-Raviv, Brown and Morrison, USENIX ATC 2018. They found these problems by hand and asked
+//! for tools that find them.
 //!
 //! | finding | what it says of a kind | from when on | source |
 //! |---|---|---|---|
@@ -15,14 +16,15 @@
 //! | `oversized-node` | another build of the index has smaller objects | a byte | section 3.1, padding |
 //! | `scattered-fields` | searched bytes that fit a line lie in two wherever the object starts | a line | section 3.1, occ-avl |
 //!
-//! Of kinds with fewer than 256 objects nothing is said. Where a finding begins is our choice: below what the
-//! source saw, of which the least were a quarter of nodes across lines, half of the sets and two locks in three,
-//! and above what the first and last lines of a pool, a page that ends early or a root of another size make. Whatever
-//! the share, the gain that is predicted says whether it matters.
+//! Kinds with fewer than 256 objects have no findings. The thresholds are our choice. They lie
+//! below the effects that the source saw, of which the smallest were a quarter of nodes across
+//! lines, half of the sets, and two locks out of three. They lie above the effects of the first and
+//! last lines of a pool, of a page that ends early, and of a root of another size. The predicted
+//! gain says whether a share matters.
 //!
-//! Whether a remedy pays is another question: [`Finding::remedied`] is the layout it would make, and
-//! replaying lookups in both answers it for a machine. A smaller node may lie across lines, and aligning
-//! it may make it too large for a cache.
+//! Whether a remedy pays is another question. [`Finding::remedied`] is the layout that the remedy
+//! would make. Replaying lookups in both layouts answers the question for a machine. A smaller node
+//! may lie across lines, and aligning it may make it too large for a cache.
 
 mod evidence;
 #[cfg(test)]
@@ -36,7 +38,7 @@ use crate::paths::LINE;
 use crate::{Level, Machine, Moves, NodeLayout, PageSize, Paths, SetHash, Slot, Tlb};
 use std::fmt;
 
-/// Which finding; its name is stable.
+/// The kind of a finding. Its name is stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Id {
     /// `straddling`
@@ -82,37 +84,37 @@ impl fmt::Display for Id {
     }
 }
 
-/// What to change.
+/// The change that removes a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// Objects of the kind start at multiples of so many bytes.
+    /// Objects of the kind start at multiples of this number of bytes.
     Align(usize),
     /// The kind gets memory of its own.
     OwnPool,
     /// The kind gets memory of its own, on huge pages.
     OwnHugePages,
-    /// The index is built otherwise: the build's name.
+    /// Another build of the index is used; the name of the build.
     Build(String),
-    /// An object in which lookups end is allocated together with the one it is reached from.
+    /// An object in which lookups end is allocated together with the object it is reached from.
     Collocate,
-    /// Locks start at multiples of so many bytes.
+    /// Locks start at multiples of this number of bytes.
     PadLocks(usize),
     /// The fields that a search reads come first.
     Reorder,
 }
 
-/// Something that is wrong with where objects of a kind lie.
+/// A problem of where the objects of a kind lie.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What it is.
+    /// The kind of the finding.
     pub id: Id,
-    /// With which kind.
+    /// The kind of objects that has the problem.
     pub kind: String,
-    /// How it shows.
+    /// The figures that show it.
     pub evidence: Evidence,
-    /// What to change.
+    /// The change that removes the problem.
     pub remedy: Remedy,
-    /// Of a build, what each kind looks like now, and would.
+    /// The layouts of each kind now and in the other build, if the remedy is a build.
     layouts: Vec<(&'static NodeLayout, &'static NodeLayout)>,
 }
 
@@ -121,50 +123,52 @@ pub struct Finding {
 pub struct Build {
     /// Its name.
     pub name: &'static str,
-    /// What it allocates.
+    /// The objects that it allocates.
     pub objects: &'static [NodeLayout],
 }
 
-/// What is to be judged, and by what.
+/// The layout that is judged, and the machine and lookups by which it is judged.
 #[derive(Debug)]
 pub struct Situation<'a> {
     /// The objects, surveyed for the machine's last level.
     pub survey: &'a Survey<'a>,
     /// The machine.
     pub machine: &'a Machine,
-    /// The pages the objects are on.
+    /// The pages that the objects are on.
     pub pages: PageSize,
-    /// What lookups pass, if they were recorded.
+    /// The objects that lookups pass, if lookups were recorded.
     pub paths: Option<&'a Paths>,
-    /// What the index allocates; nothing if there is no index.
+    /// The objects that the index allocates; empty if there is no index.
     pub objects: &'static [NodeLayout],
     /// Its other builds, the best one first.
     pub builds: &'a [Build],
 }
 
-/// Of kinds with fewer objects nothing is said.
+/// The fewest objects of a kind with findings.
 const FEWEST: usize = 256;
 
-/// From which share of objects beside one another on a kind lies by itself.
+/// The least share of objects beside one another that makes a kind lie by itself.
 const ALONE: f64 = 0.75;
-/// From which share on objects count as lying across lines.
+/// The least share of objects across lines that makes a finding.
 const STRADDLING: f64 = 0.02;
-/// From which share of useless neighbours on there are too many, unless such a share of their bytes is the
-/// kind's own.
+/// The least share of useless neighbours that makes a finding, and the share of their bytes that
+/// may be the kind's own.
 const USELESS: (f64, f64) = (0.4, 0.5);
-/// Up to which part of the sets that as many lines would reach anywhere, they reach too few.
+/// The most sets that make a finding, as a part of the sets that as many lines would reach at
+/// random addresses.
 const UNDERUTILIZED: f64 = 0.75;
-/// From which share of the ends on that lie in the next line, and to which of those in the same line,
-/// collocation is lost.
+/// The least share of ends in the next line, and the largest share of ends in the same line, with
+/// which collocation is lost.
 const BESIDE: (f64, f64) = (0.5, 0.1);
-/// From which share of locks on that share a line.
+/// The least share of locks in a line with others that makes a finding.
 const SHARED_LOCKS: f64 = 0.1;
-/// How many times the pages that objects would fill are too many.
+/// The least factor over the pages that the objects would fill that makes a finding.
 const SCATTERED: f64 = 1.5;
-/// Of the kinds that lie beside another, so many are named.
+/// The most kinds that evidence names beside a kind.
 const OTHERS: usize = 4;
 
-/// How many translations of pages of that size a machine keeps, in the larger of its two levels.
+/// The number of translations of pages of that size that a machine keeps, in the larger of its two
+/// levels.
 fn translations(machine: &Machine, pages: PageSize) -> usize {
     let of_level = |tlb: &Tlb| match (tlb, pages) {
         (Tlb::Split { small: of, .. } | Tlb::Small(of) | Tlb::Shared(of), PageSize::Small)
@@ -175,7 +179,7 @@ fn translations(machine: &Machine, pages: PageSize) -> usize {
 }
 
 impl Situation<'_> {
-    /// All that is wrong, in the order of the table above. O(n log n).
+    /// All findings, in the order of the table above. O(n log n).
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         for (number, kind) in self.survey.kinds.iter().enumerate() {
@@ -220,7 +224,8 @@ impl Situation<'_> {
         Some(Finding::new(Id::Straddling, &kind.name, evidence, Remedy::Align(aligned)))
     }
 
-    /// Of a kind without a layout: that no object which starts a line has all that is read in it.
+    /// The finding, for a kind without a layout, that no object which starts a line has all the
+    /// bytes that are read in it.
     fn unordered(kind: &Kind, facts: &Facts) -> Option<Finding> {
         let Reads::Hot(Some(hot)) = &kind.reads else { return None };
         if facts.needless - facts.misaligned < STRADDLING {
@@ -249,8 +254,8 @@ impl Situation<'_> {
         Some(Finding::new(Id::UselessNeighbours, kind, evidence, Remedy::OwnPool))
     }
 
-    /// Too few sets of some cache: of one in slices, or of another. Memory of its own helps a kind only
-    /// where its objects do not lie side by side as it is.
+    /// The findings that too few sets of a cache are used: of a cache in slices, or of another. A
+    /// pool helps a kind only if its objects do not already lie side by side.
     fn sets(&self, number: usize, facts: &Facts) -> Vec<Finding> {
         let kind = &self.survey.kinds[number].name;
         let stride = facts.usual_stride();
@@ -268,7 +273,8 @@ impl Situation<'_> {
             }
             match sets.hash {
                 SetHash::Slices(slices) => sliced = Some((coverage, slices)),
-                // Nobody indexes by a division: how such a cache does it is not known.
+                // Hardware does not index by a division. How a cache with this number of sets
+                // indexes is not known.
                 SetHash::Modulo if !sets.sets.is_power_of_two() => {}
                 SetHash::Modulo => reached.push((name, coverage)),
             }
@@ -332,7 +338,8 @@ impl Situation<'_> {
         Some(Finding::new(Id::LockFalseSharing, kind, evidence, remedy))
     }
 
-    /// The first other build in which `better` says that the kind is, and what the kind looks like there.
+    /// The first other build in which `better` holds for the kind, and the layout of the kind
+    /// there.
     fn other_build(
         &self,
         layout: &'static NodeLayout,
@@ -345,7 +352,7 @@ impl Situation<'_> {
         })
     }
 
-    /// That a kind is better off in another build.
+    /// The finding that a kind is better in another build.
     fn rebuilt(&self, id: Id, kind: &str, evidence: Evidence, build: &Build) -> Finding {
         let finding = Finding::new(id, kind, evidence, Remedy::Build(build.name.into()));
         let kinds = self.objects.iter().zip(build.objects);
@@ -411,9 +418,9 @@ impl Finding {
         Self { id, kind: kind.into(), evidence, remedy, layouts: Vec::new() }
     }
 
-    /// Where the objects would lie if the remedy were applied to the whole index, and on which pages, in a
-    /// heap that takes these slots for a kind and its bytes once it is applied; nothing for what lookups do
-    /// not show.
+    /// The addresses and pages of the objects if the remedy were applied to the whole index. `slot`
+    /// is the slot of a kind and its bytes in the heap with the remedy. `None` for problems that
+    /// lookups do not show.
     pub fn remedied(
         &self,
         census: &mut Census,

@@ -1,15 +1,16 @@
-//! How findings show: figures, and the one sentence that states them.
+//! The evidence of findings: figures, and the one sentence that states them.
 
 use crate::facts::Facts;
 use std::borrow::Cow;
 use std::fmt;
 
-/// How a finding shows. Shares are from 0 to 1; `lines` are per object, unless a variant says else.
+/// The figures that show a finding. Shares are from 0 to 1. `lines` are lines per object, unless a
+/// variant says otherwise.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Evidence {
     /// Objects of which a search reads all bytes lie in two lines, and would fit one.
     Straddling {
-        /// The share of objects that do.
+        /// The share of objects in two lines.
         share: f64,
         /// All objects.
         objects: usize,
@@ -20,7 +21,7 @@ pub enum Evidence {
     },
     /// The bytes that a search reads lie in two lines, and would fit one.
     HotStraddling {
-        /// The share of objects of which they do.
+        /// The share of objects whose hot bytes lie in two lines.
         share: f64,
         /// All objects.
         objects: usize,
@@ -35,11 +36,11 @@ pub enum Evidence {
     },
     /// The bytes that a search reads would fit a line, and do not lie side by side.
     Unordered {
-        /// How many, on average.
+        /// The number of such bytes, on average.
         hot_bytes: f64,
-        /// The first and the last of them, as offsets in the object.
+        /// The offset of the first of these bytes in the object.
         first: usize,
-        /// See `first`.
+        /// The offset of the last of these bytes.
         last: usize,
         /// Lines per object.
         lines: f64,
@@ -50,7 +51,8 @@ pub enum Evidence {
         share: f64,
         /// The lines read, in all.
         lines: usize,
-        /// The other kinds they hold, with their shares of the bytes there, the largest first.
+        /// The other kinds that these lines hold, with their shares of the bytes there, the largest
+        /// first.
         held: Vec<(String, f64)>,
     },
     /// Lines map to a part of the sets of caches.
@@ -68,7 +70,7 @@ pub enum Evidence {
         lines: usize,
         /// The share of its sets that they map to.
         reached: f64,
-        /// How many slices it has.
+        /// The number of slices.
         slices: usize,
         /// The most frequent distance between consecutive objects.
         stride: Stride,
@@ -77,9 +79,9 @@ pub enum Evidence {
     ScatteredPages {
         /// The pages they lie on.
         pages: usize,
-        /// How large these are.
+        /// The size of these pages.
         size: &'static str,
-        /// How many they would fill.
+        /// The number of pages that they would fill.
         full: f64,
         /// The mean length of runs of neighbouring pages of 4 KiB.
         run: f64,
@@ -90,14 +92,14 @@ pub enum Evidence {
     ManyPages {
         /// The pages they fill.
         pages: usize,
-        /// How large these are.
+        /// The size of these pages.
         size: &'static str,
         /// The translations that the machine keeps.
         kept: usize,
     },
     /// Locks share lines with other locks.
     SharedLocks {
-        /// The share of locks that do.
+        /// The share of locks in a line with another lock.
         share: f64,
         /// All locks.
         locks: usize,
@@ -108,7 +110,7 @@ pub enum Evidence {
     Oversized {
         /// The bytes of an object.
         bytes: usize,
-        /// Those that a search reads.
+        /// The bytes of an object that a search reads.
         hot_bytes: usize,
         /// The other build.
         build: &'static str,
@@ -128,7 +130,7 @@ pub enum Evidence {
     },
     /// Objects in which lookups end lie in the line beside that of the object before.
     LostCollocation {
-        /// The share of objects before an end of which this holds.
+        /// The share of objects before an end for which this holds.
         beside: f64,
         /// All objects before an end.
         parents: usize,
@@ -173,7 +175,7 @@ impl fmt::Display for Evidence {
 }
 
 impl Evidence {
-    /// The evidence as a sentence without its full stop, in which `name` says what kinds are called.
+    /// The evidence as a sentence without its full stop. `name` gives the names of kinds in it.
     pub fn sentence<'a>(&'a self, name: impl Fn(&'a str) -> Cow<'a, str>) -> String {
         match self {
             Self::Straddling { share, objects, bytes, lines } => format!(

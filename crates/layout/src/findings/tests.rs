@@ -46,7 +46,7 @@ fn names(findings: &[Finding]) -> Vec<(&'static str, &str)> {
     findings.iter().map(|finding| (finding.id.name(), finding.kind.as_str())).collect()
 }
 
-/// What there is to say of nodes of a kind in turns with others, on huge pages.
+/// The findings for nodes of a kind that alternate with other kinds, on huge pages.
 fn of(objects: &'static [NodeLayout], others: &[&'static NodeLayout]) -> Vec<Finding> {
     let layouts: Vec<_> = objects.iter().chain(others.iter().copied()).collect();
     found(&mut in_turns(&layouts), PageSize::Huge, objects, &[], None)
@@ -114,7 +114,7 @@ fn what_is_declared_beyond_an_object_is_none_of_it() {
     let long = census.kind("long", Some(std::iter::once(0..usize::MAX).collect()));
     (0..1000).for_each(|n| census.add_sized(long, START + n * 40, 40));
     let findings = found(&mut census, PageSize::Huge, &[], &[], None);
-    // Of eight objects in five lines four cross.
+    // Five lines hold eight objects, four of which cross a border of lines.
     assert_eq!(names(&findings), [("straddling", "long")]);
     assert_eq!(findings[0].remedy, Remedy::Align(64));
     assert!(findings[0].evidence.to_string().starts_with("50.0 % of 1000 objects of 40 bytes"));
@@ -150,7 +150,8 @@ fn objects_of_which_nothing_is_declared_straddle_if_they_would_fit_a_line() {
     let (mixed, large) = (census.kind("mixed", None), census.kind("large", None));
     let mut address = START;
     for number in 0..1000 {
-        // In ten lines nine of 40 bytes, of which the four at bytes 32 and 48 of a line cross, and a large one.
+        // Ten lines hold nine objects of 40 bytes and a large one. The four objects at bytes 32 and
+        // 48 of a line cross its end.
         let (bytes, slot) = if number % 10 == 9 { (200, 208) } else { (40, 48) };
         census.add_sized(mixed, address, bytes);
         address += slot;
