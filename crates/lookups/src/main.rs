@@ -1,10 +1,6 @@
 //! So many lookups in one structure, and nothing else: `.ci/recorder` counts their instructions.
 
-use silvics::bst::{bronson, build, ellen, natarajan, ticket};
-use silvics::{
-    ArtTree, BronsonTree, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
-    Options, OrderedIndex, PinIndex, Pooled, RamachandranTree, SkipList, TicketTree,
-};
+use silvics::{Create, Options, OrderedIndex, PinIndex};
 use std::process::ExitCode;
 
 /// Keys that are there, of half as many again that are looked up.
@@ -12,24 +8,19 @@ const KEYS: u64 = 1000;
 
 type Lookups = fn(u64) -> u64;
 
-/// Every structure, in the builds that lookups go different ways in.
-const STRUCTURES: [(&str, Lookups); 15] = [
-    ("skiplist", lookups::<SkipList<u64>>),
-    ("occ-avl", lookups::<BronsonTree>),
-    ("occ-avl:fixed", lookups::<BronsonTree<Pooled, build::Fixed>>),
-    ("occ-avl-2:ret", lookups::<BronsonTree<Pooled, bronson::build::Restarting2>>),
-    ("edge-ext-lf", lookups::<NatarajanTree>),
-    ("edge-ext-lf:fixed", lookups::<NatarajanTree<Pooled, build::Fixed>>),
-    ("edge-ext-lf-2", lookups::<NatarajanTree<Pooled, natarajan::build::Baseline2>>),
-    ("ticket", lookups::<TicketTree<Pooled, ticket::build::Compact>>),
-    ("ext-lf", lookups::<EllenTree<Pooled, ellen::build::Compact>>),
-    ("ext-lf:baseline", lookups::<EllenTree<Pooled, build::Baseline>>),
-    ("int-lf", lookups::<HowleyTree>),
-    ("edge-int-lf", lookups::<RamachandranTree>),
-    ("log-int", lookups::<DrachslerTree>),
-    ("citrus", lookups::<CitrusTree>),
-    ("art", lookups::<ArtTree>),
-];
+/// Every structure of the table, in every build, with integer keys.
+fn structures() -> Vec<(String, Lookups)> {
+    let mut structures: Vec<(String, Lookups)> = Vec::new();
+    macro_rules! push {
+        ($structure:ident $build:ident u64_keys $r:ident $c:ident $f:ident $index:ty) => {
+            let name = concat!(stringify!($structure), ":", stringify!($build)).replace('_', "-");
+            structures.push((name, lookups::<$index>));
+        };
+        ($structure:ident $build:ident $keys:ident $($rest:tt)*) => {};
+    }
+    silvics::for_each_index! { push }
+    structures
+}
 
 fn key(number: u64) -> u64 {
     number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -48,14 +39,19 @@ fn lookups<I: Create + OrderedIndex<Key = u64>>(count: u64) -> u64 {
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let named = |name: &str| STRUCTURES.into_iter().find(|(of, _)| *of == name);
+    let structures = structures();
+    // `skiplist` stands for its first build.
+    let named = |name: &str| {
+        let is_named = |of: &str| of == name || of.split(':').next() == Some(name);
+        structures.iter().find(|(of, _)| is_named(of))
+    };
     if let [name, count] = &args[..]
         && let (Some((_, lookups)), Ok(count)) = (named(name), count.parse())
     {
         println!("{}", lookups(count));
         return ExitCode::SUCCESS;
     }
-    for (name, _) in STRUCTURES {
+    for (name, _) in &structures {
         println!("{name}");
     }
     if args.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) }

@@ -125,6 +125,7 @@ mod memory;
 mod model_epoch;
 mod pinned;
 pub mod skiplist;
+pub mod structures;
 pub mod update;
 
 pub use art::{ArtTree, Compression};

@@ -2,11 +2,8 @@
 //! One test in a process of its own, so that nobody else maps or allocates meanwhile.
 
 use silvics::art::hot::{Policy, Sampling};
-use silvics::{
-    ArtTree, Batches, BronsonTree, Check, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree,
-    Lookup, NatarajanTree, Options, Placement, Pooled, RamachandranTree, Shared, SkipList,
-    TicketTree,
-};
+use silvics::structures::At;
+use silvics::{ArtTree, Batches, Check, Create, Lookup, Options, Placement, Pooled, Shared};
 use silvics_testkit::counting::{Counting, live_bytes};
 use silvics_testkit::make;
 use silvics_testkit::memory::{
@@ -18,11 +15,25 @@ use std::num::NonZeroU32;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn returned<I: Create + Batches + Check + Lookup<Key: TestKey> + 'static>(name: &str) {
+/// Fails unless dropping an index of type `I` returns everything.
+fn returns_everything<I>(name: &str)
+where
+    I: Create + Batches + Check + Lookup<Key: TestKey> + 'static,
+{
     let flushed = dropping_and_flushing_returns_everything(make::points::<I>, live_bytes);
     holds(flushed.map_err(|f| f.at(format_args!("{name}, domain flushed after the drop"))));
     let own = dropping_returns_everything(make::points::<I>, live_bytes);
     holds(own.map_err(|f| f.at(format_args!("{name}, domain of its own"))));
+}
+
+macro_rules! returned {
+    ($structure:ident $build:ident $keys:ident full $capability:ident $faults:ident $index:ty) => {
+        let name =
+            concat!(stringify!($structure), ":", stringify!($build), " with ", stringify!($keys));
+        returns_everything::<At<$index, Pooled>>(&format!("{name}, pooled"));
+        returns_everything::<At<$index, Shared>>(&format!("{name}, shared"));
+    };
+    ($structure:ident $build:ident $keys:ident suite $($rest:tt)*) => {};
 }
 
 /// A radix tree with notes of lookups and a hot region, taken empty again and dropped.
@@ -65,28 +76,5 @@ fn reorganized_returns_everything<P: Placement>() {
 fn dropping_returns_regions_and_heap() {
     reorganized_returns_everything::<Pooled>();
     reorganized_returns_everything::<Shared>();
-    returned::<BronsonTree<Pooled>>("occ-avl pooled");
-    returned::<BronsonTree<Shared>>("occ-avl shared");
-    returned::<NatarajanTree<Pooled>>("edge-ext-lf pooled");
-    returned::<NatarajanTree<Shared>>("edge-ext-lf shared");
-    returned::<DrachslerTree<Pooled>>("log-int pooled");
-    returned::<DrachslerTree<Shared>>("log-int shared");
-    returned::<CitrusTree<Pooled>>("citrus pooled");
-    returned::<CitrusTree<Shared>>("citrus shared");
-    returned::<TicketTree<Pooled>>("ticket pooled");
-    returned::<TicketTree<Shared>>("ticket shared");
-    returned::<EllenTree<Pooled>>("ext-lf pooled");
-    returned::<EllenTree<Shared>>("ext-lf shared");
-    returned::<HowleyTree<Pooled>>("int-lf pooled");
-    returned::<HowleyTree<Shared>>("int-lf shared");
-    returned::<RamachandranTree<Pooled>>("edge-int-lf pooled");
-    returned::<RamachandranTree<Shared>>("edge-int-lf shared");
-    returned::<ArtTree<u64, Pooled>>("art u64 pooled");
-    returned::<ArtTree<u64, Shared>>("art u64 shared");
-    returned::<ArtTree<[u8], Pooled>>("art bytes pooled");
-    returned::<ArtTree<[u8], Shared>>("art bytes shared");
-    returned::<SkipList<u64, Pooled>>("skiplist u64 pooled");
-    returned::<SkipList<u64, Shared>>("skiplist u64 shared");
-    returned::<SkipList<[u8], Pooled>>("skiplist bytes pooled");
-    returned::<SkipList<[u8], Shared>>("skiplist bytes shared");
+    silvics::for_each_index! { returned }
 }

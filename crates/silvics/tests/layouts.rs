@@ -1,17 +1,7 @@
 //! The layouts that the trees describe are those of their nodes in memory, and cost what they say.
 
-use silvics::bst::bronson::Bronson;
-use silvics::bst::bronson::build::{Baseline2, Restarting, Restarting2};
-use silvics::bst::build::{Baseline, Compact, Fixed};
-use silvics::bst::citrus::Citrus;
-use silvics::bst::drachsler::Drachsler;
-use silvics::bst::ellen::Ellen;
-use silvics::bst::howley::Howley;
-use silvics::bst::natarajan::{Natarajan, build as natarajan};
-use silvics::bst::ramachandran::Ramachandran;
-use silvics::bst::ticket::{Ticket, build as ticket};
-use silvics::frame::{Algorithm, Index};
-use silvics::{BronsonTree, Check, Lookup, Objects, Options, OrderedIndex, PinIndex, Pooled};
+use silvics::bst::bronson::build::Restarting2;
+use silvics::{BronsonTree, Check, Create, Objects, Options, OrderedIndex, PinIndex, Pooled};
 use silvics_layout::Placed;
 
 /// A line of a cache.
@@ -41,12 +31,12 @@ struct Found {
 /// them with what the layout says: `wanted` on average, kind by kind, exactly where every node takes
 /// one line.
 #[allow(clippy::float_cmp)] // ones add up exactly
-fn lines<A: Algorithm<Key = u64>>(wanted: &[f64]) {
-    let mut tree: Index<A> = Index::with_options(&Options::default()).unwrap();
+fn lines<I: Create + OrderedIndex<Key = u64> + Objects>(name: &str, published: Option<&[f64]>) {
+    let mut tree = I::with_options(&Options::default()).unwrap();
     fill(&tree, 60_000);
-    let mut found: Vec<Found> = A::OBJECTS.iter().map(|_| Found::default()).collect();
+    let mut found: Vec<Found> = I::OBJECTS.iter().map(|_| Found::default()).collect();
     tree.census(&mut |Placed { layout, address, .. }| {
-        let kind = A::OBJECTS.iter().position(|of| of.kind == layout.kind).unwrap();
+        let kind = I::OBJECTS.iter().position(|of| of.kind == layout.kind).unwrap();
         assert_eq!(address % layout.align, 0);
         let lines = layout.lines_at(address % LINE, LINE);
         found[kind].objects += 1;
@@ -54,68 +44,87 @@ fn lines<A: Algorithm<Key = u64>>(wanted: &[f64]) {
         found[kind].most = found[kind].most.max(lines);
     })
     .unwrap();
-    for ((layout, found), wanted) in A::OBJECTS.iter().zip(found).zip(wanted) {
+    for (at, (layout, found)) in I::OBJECTS.iter().zip(found).enumerate() {
+        if found.objects == 0 || layout.edges() == 0 && layout.kind == "descriptor" {
+            continue; // no search passes it
+        }
+        let wanted = layout.lines_per_visit(layout.size, LINE);
         let (kind, mean) = (layout.kind, found.lines as f64 / found.objects as f64);
-        assert!(found.objects >= 60_000 || layout.edges() == 0, "{}: {kind}", A::NAME);
-        assert_eq!(layout.lines_per_visit(layout.size, LINE), *wanted, "{}: {kind}", A::NAME);
-        assert!((mean - wanted).abs() < 0.01, "{}: {kind}: {mean} lines", A::NAME);
-        assert!(*wanted > 1.0 || found.most == 1, "{}: {kind}: {} lines", A::NAME, found.most);
+        assert!(found.objects >= 60_000 || layout.edges() == 0, "{name}: {kind}");
+        if let Some(published) = published.and_then(|published| published.get(at)) {
+            assert_eq!(wanted, *published, "{name}: {kind}");
+        }
+        assert!((mean - wanted).abs() < 0.01, "{name}: {kind}: {mean} lines");
+        assert!(wanted > 1.0 || found.most == 1, "{name}: {kind}: {} lines", found.most);
     }
+}
+
+/// The lines per visit that the documents state, kind by kind.
+fn published(structure: &str, build: &str) -> Option<&'static [f64]> {
+    Some(match (structure, build) {
+        ("occ_avl", "restarting") => &[1.0],
+        ("occ_avl", "fixed") => &[1.0],
+        ("occ_avl", "baseline") => &[2.5],
+        ("occ_avl_2", "baseline") => &[1.0],
+        ("edge_ext_lf", "compact") => &[1.25, 1.0],
+        ("edge_ext_lf", "fixed") => &[1.0],
+        ("edge_ext_lf", "collocated") => &[1.0],
+        ("edge_ext_lf_2", "fixed") => &[1.0],
+        ("edge_ext_lf_2", "baseline") => &[1.0],
+        ("ticket", "compact") => &[1.0, 1.0],
+        ("ticket", "fixed") => &[1.25],
+        ("ticket", "baseline") => &[1.0],
+        ("citrus", "fixed") => &[1.25],
+        ("citrus", "baseline") => &[1.25],
+        ("ext_lf", "compact") => &[1.0, 1.0],
+        ("ext_lf", "fixed") => &[1.25],
+        ("ext_lf", "baseline") => &[1.0],
+        ("int_lf", "fixed") => &[1.25],
+        ("int_lf", "baseline") => &[1.0],
+        ("edge_int_lf", "fixed") => &[1.25],
+        ("log_int", "fixed") => &[1.25],
+        ("log_int", "baseline") => &[1.5],
+        _ => return None,
+    })
 }
 
 #[test]
 fn a_visit_touches_the_lines_that_the_layout_says() {
-    lines::<Bronson<Pooled, Restarting>>(&[1.0]);
-    lines::<Bronson<Pooled, Fixed>>(&[1.0]);
-    lines::<Bronson<Pooled, Baseline>>(&[2.5]);
-    lines::<Bronson<Pooled, Baseline2>>(&[1.0]);
-    lines::<Natarajan<Pooled, natarajan::Compact>>(&[1.25, 1.0]);
-    lines::<Natarajan<Pooled, natarajan::Fixed>>(&[1.0]);
-    lines::<Natarajan<Pooled, natarajan::Collocated>>(&[1.0]);
-    lines::<Natarajan<Pooled, natarajan::Fixed2>>(&[1.0]);
-    lines::<Natarajan<Pooled, natarajan::Baseline2>>(&[1.0]);
-    lines::<Ticket<Pooled, ticket::Compact>>(&[1.0, 1.0]);
-    lines::<Ticket<Pooled, Fixed>>(&[1.25]);
-    lines::<Ticket<Pooled, Baseline>>(&[1.0]);
-    lines::<Citrus<Pooled, Fixed>>(&[1.25]);
-    lines::<Citrus<Pooled, Baseline>>(&[1.25]);
-    lines::<Ellen<Pooled, Compact>>(&[1.0, 1.0]);
-    lines::<Ellen<Pooled, Fixed>>(&[1.25]);
-    lines::<Ellen<Pooled, Baseline>>(&[1.0]);
-    lines::<Howley<Pooled, Fixed>>(&[1.25]);
-    lines::<Howley<Pooled, Baseline>>(&[1.0]);
-    lines::<Ramachandran<Pooled, Fixed>>(&[1.25]);
-    lines::<Drachsler<Pooled, Fixed>>(&[1.25]);
-    lines::<Drachsler<Pooled, Baseline>>(&[1.5]);
+    macro_rules! lines_of {
+        (skiplist $($rest:tt)*) => {}; // towers have no layout of one size
+        (art $($rest:tt)*) => {};      // nodes of several lines, of which a search reads two
+        ($structure:ident $build:ident u64_keys $r:ident $c:ident $f:ident $index:ty) => {
+            let (structure, build) = (stringify!($structure), stringify!($build));
+            lines::<$index>(&format!("{structure}:{build}"), published(structure, build));
+        };
+    }
+    silvics::for_each_index! { lines_of }
 }
 
 /// The bytes of a tree are those of its objects, and at most 3 % of pools.
-fn bytes<A: Algorithm<Key = u64>>() {
-    let mut tree: Index<A> = Index::with_options(&Options::default()).unwrap();
+fn bytes<I: Create + OrderedIndex<Key = u64> + Objects + Check>(name: &str) {
+    let mut tree = I::with_options(&Options::default()).unwrap();
     fill(&tree, 1_000_000);
     tree.settle();
     let mut objects = 0;
     tree.census(&mut |object| objects += object.bytes).unwrap();
     let held = tree.bytes();
     let overhead = held as f64 / objects as f64 - 1.0;
-    assert!((0.0..=0.03).contains(&overhead), "{}: {held} bytes for {objects}", A::NAME);
+    assert!((0.0..=0.03).contains(&overhead), "{name}: {held} bytes for {objects}");
 }
 
 #[test]
 fn pools_add_three_percent_at_most() {
-    bytes::<Bronson<Pooled, Fixed>>();
-    bytes::<Bronson<Pooled, Baseline2>>();
-    bytes::<Natarajan<Pooled, natarajan::Compact>>();
-    bytes::<Natarajan<Pooled, natarajan::Fixed>>();
-    bytes::<Natarajan<Pooled, natarajan::Fixed2>>();
-    bytes::<Ramachandran<Pooled, Fixed>>();
-    bytes::<Drachsler<Pooled, Fixed>>();
-    bytes::<Citrus<Pooled, Fixed>>();
-    bytes::<Howley<Pooled, Fixed>>();
-    bytes::<Ticket<Pooled, ticket::Compact>>();
-    bytes::<Ticket<Pooled, Fixed>>();
-    bytes::<Ellen<Pooled, Compact>>();
-    bytes::<Ellen<Pooled, Fixed>>();
+    macro_rules! bytes_of {
+        (skiplist $($rest:tt)*) => {}; // objects of many sizes, rounded up to classes
+        (art $($rest:tt)*) => {};
+        (edge_ext_lf collocated $($rest:tt)*) => {}; // blocks of which a half may be dead
+        ($structure:ident $build:ident u64_keys full $c:ident $f:ident $index:ty) => {
+            bytes::<$index>(stringify!($structure));
+        };
+        ($structure:ident $build:ident u64_keys suite $($rest:tt)*) => {};
+    }
+    silvics::for_each_index! { bytes_of }
 }
 
 /// Lookups in a frozen tree are those of the tree.

@@ -1,107 +1,42 @@
-//! Lookups and scans allocate nothing: counted by the global allocator of this process.
+//! Lookups and scans allocate nothing, in every structure of the table: counted by the global
+//! allocator of this process.
 
-use silvics::bst::build::Baseline;
-use silvics::bst::natarajan::build::Fixed2;
-use silvics::{
-    ArtTree, Batches, BronsonTree, Check, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree,
-    Lookup, Map, NatarajanTree, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
-};
+use silvics::Map;
 use silvics_testkit::counting::{Counting, allocations};
-use silvics_testkit::make;
-use silvics_testkit::{TestKey, holds, lookups};
 use std::ops::Bound::{Excluded, Included};
 use std::sync::Arc;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Compiled once for all: what erasing a type adds would be found, too.
-fn allocate_nothing<I: Create + Batches + Check + Lookup<Key: TestKey> + 'static>() {
-    holds(lookups::allocate_nothing(make::points::<I>));
+macro_rules! allocate_nothing {
+    ($runs:ident points $faults:ident $index:ty) => {
+        use silvics::structures::At;
+        use silvics::{Pooled, Shared};
+        use silvics_testkit::{holds, lookups, make};
+
+        #[test]
+        fn lookups_allocate_nothing() {
+            // Behind a trait object: an allocation that the face adds would be found, too.
+            holds(lookups::allocate_nothing(make::points::<At<$index, Pooled>>));
+            holds(lookups::allocate_nothing(make::points::<At<$index, Shared>>));
+        }
+    };
+    ($runs:ident scans $faults:ident $index:ty) => {
+        allocate_nothing!($runs points $faults $index);
+
+        #[test]
+        fn scans_allocate_nothing() {
+            holds(lookups::scans_allocate_nothing(make::exact::<At<$index, Pooled>>));
+            holds(lookups::scans_allocate_nothing(make::exact::<At<$index, Shared>>));
+        }
+    };
+    ($runs:ident ends $faults:ident $index:ty) => {
+        allocate_nothing!($runs scans $faults $index);
+    };
 }
 
-#[test]
-fn occ_avl() {
-    allocate_nothing::<BronsonTree<Pooled>>();
-    allocate_nothing::<BronsonTree<Shared>>();
-}
-
-#[test]
-fn edge_ext_lf() {
-    allocate_nothing::<NatarajanTree<Pooled>>();
-    allocate_nothing::<NatarajanTree<Shared>>();
-    allocate_nothing::<NatarajanTree<Pooled, Fixed2>>();
-}
-
-#[test]
-fn ticket() {
-    allocate_nothing::<TicketTree<Pooled>>();
-    allocate_nothing::<TicketTree<Shared>>();
-}
-
-#[test]
-fn log_int() {
-    allocate_nothing::<DrachslerTree<Pooled>>();
-    allocate_nothing::<DrachslerTree<Shared>>();
-    holds(lookups::scans_allocate_nothing(make::exact::<DrachslerTree<Pooled>>));
-    holds(lookups::scans_allocate_nothing(make::exact::<DrachslerTree<Shared>>));
-}
-
-/// The lines in which its lookups announce themselves were made with the tree.
-#[test]
-fn citrus() {
-    allocate_nothing::<CitrusTree<Pooled>>();
-    allocate_nothing::<CitrusTree<Shared>>();
-}
-
-#[test]
-fn scans_of_external_trees() {
-    holds(lookups::scans_allocate_nothing(make::exact::<TicketTree<Pooled>>));
-    holds(lookups::scans_allocate_nothing(make::exact::<NatarajanTree<Pooled>>));
-    holds(lookups::scans_allocate_nothing(make::exact::<NatarajanTree<Shared>>));
-    holds(lookups::scans_allocate_nothing(make::exact::<EllenTree<Pooled>>));
-}
-
-#[test]
-fn ext_lf() {
-    allocate_nothing::<EllenTree<Pooled>>();
-    allocate_nothing::<EllenTree<Shared>>();
-}
-
-#[test]
-fn int_lf() {
-    allocate_nothing::<HowleyTree<Pooled>>();
-    allocate_nothing::<HowleyTree<Shared>>();
-}
-
-#[test]
-fn edge_int_lf() {
-    allocate_nothing::<RamachandranTree<Pooled>>();
-    allocate_nothing::<RamachandranTree<Pooled, Baseline>>();
-}
-
-#[test]
-fn art() {
-    allocate_nothing::<ArtTree<u64, Pooled>>();
-    allocate_nothing::<ArtTree<u64, Shared>>();
-    allocate_nothing::<ArtTree<[u8], Pooled>>();
-    holds(lookups::scans_allocate_nothing(make::exact::<ArtTree<u64, Pooled>>));
-    holds(lookups::scans_allocate_nothing(make::exact::<ArtTree<[u8], Pooled>>));
-}
-
-#[test]
-fn skiplist() {
-    allocate_nothing::<SkipList<u64, Pooled>>();
-    allocate_nothing::<SkipList<[u8], Pooled>>();
-    allocate_nothing::<SkipList<u64, Shared>>();
-    allocate_nothing::<SkipList<[u8], Shared>>();
-}
-
-#[test]
-fn skiplist_scans() {
-    holds(lookups::scans_allocate_nothing(make::exact::<SkipList<u64, Pooled>>));
-    holds(lookups::scans_allocate_nothing(make::exact::<SkipList<[u8], Pooled>>));
-}
+silvics::structure_modules!(allocate_nothing);
 
 #[test]
 fn maps() {

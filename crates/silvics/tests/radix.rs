@@ -1,4 +1,4 @@
-//! What the radix tree has that the suite does not know: both ends, loading of sorted entries, long keys,
+//! What the radix tree has that the suite does not know: loading of sorted entries, long keys,
 //! long paths, and the value that stands for none.
 
 #![cfg(not(silvics_shuttle))] // real threads
@@ -11,7 +11,6 @@ use silvics::{
 };
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_testkit::faulty::{Faulty, Plan, under};
-use silvics_testkit::{ends, holds, make};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -25,15 +24,6 @@ fn tree<K: ArtKey + ?Sized>() -> ArtTree<K> {
 fn mixed(n: u64) -> u64 {
     let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
-}
-
-#[test]
-fn ends() {
-    holds(ends::sequential(make::exact::<ArtTree<u64>>));
-    holds(ends::sequential(make::exact::<ArtTree<u128>>));
-    holds(ends::sequential(make::exact::<ArtTree<[u8]>>));
-    holds(ends::histories(make::exact::<ArtTree<u64>>));
-    holds(ends::histories(make::exact::<ArtTree<[u8]>>));
 }
 
 /// Two threads insert, two take from the ends: each entry is taken once, and between them nothing is lost.

@@ -2,11 +2,10 @@
 
 use silvics::bst::bronson::build::{Baseline2, Restarting2};
 use silvics::bst::build::{Baseline, Fixed};
-use silvics::bst::natarajan::build as natarajan;
+use silvics::structures::At;
 use silvics::{
-    ArtTree, BronsonTree, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
-    Objects, Options, OrderedIndex, PinIndex, Pooled, RamachandranTree, Recorded, Shared,
-    SizeClassHeap, SkipList, TicketTree,
+    BronsonTree, CitrusTree, Create, HowleyTree, Objects, Options, OrderedIndex, PinIndex, Pooled,
+    Recorded, Shared, SizeClassHeap,
 };
 use silvics_layout::record::{self, Read, Why};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,7 +70,7 @@ fn paths<I: Create + OrderedIndex<Key = u64> + Objects>(name: &str) {
         let twice = visits.len() - visits.iter().collect::<BTreeSet<_>>().len();
         let may = match name {
             "skiplist" => visits.len() / 2,
-            "log-int" if n as u64 >= KEYS => 2,
+            "log_int" if n as u64 >= KEYS => 2,
             _ => 0,
         };
         assert!(twice <= may, "{name}: {visits:?}");
@@ -80,7 +79,7 @@ fn paths<I: Create + OrderedIndex<Key = u64> + Objects>(name: &str) {
         seconds.extend(visits.get(1));
         let ends = reads.iter().filter(|read| read.why == Why::Found);
         let ends: BTreeSet<usize> = ends.map(|read| read.object).collect();
-        let all_end = matches!(name, "edge-ext-lf" | "collocated" | "ticket" | "ext-lf");
+        let all_end = matches!(name, "edge_ext_lf" | "edge_ext_lf_2" | "ticket" | "ext_lf");
         // A leaf of the radix tree may hold others.
         let may_end = all_end || name == "art" && ends.len() == 1;
         assert_eq!(ends.len(), usize::from(may_end || (n as u64) < KEYS), "{name}: {reads:?}");
@@ -95,20 +94,13 @@ fn paths<I: Create + OrderedIndex<Key = u64> + Objects>(name: &str) {
 
 #[test]
 fn lookups_report_their_paths() {
-    paths::<NatarajanTree<Recorded<Pooled>>>("edge-ext-lf");
-    paths::<NatarajanTree<Recorded<Pooled>, natarajan::Baseline2>>("edge-ext-lf");
-    paths::<NatarajanTree<Recorded<Pooled>, natarajan::Collocated>>("collocated");
-    paths::<TicketTree<Recorded<Pooled>>>("ticket");
-    paths::<EllenTree<Recorded<Pooled>>>("ext-lf");
-    paths::<EllenTree<Recorded<Pooled>, Baseline>>("ext-lf");
-    paths::<BronsonTree<Recorded<Pooled>>>("occ-avl");
-    paths::<BronsonTree<Recorded<Pooled>, Fixed>>("occ-avl");
-    paths::<DrachslerTree<Recorded<Pooled>>>("log-int");
-    paths::<CitrusTree<Recorded<Pooled>>>("citrus");
-    paths::<HowleyTree<Recorded<Pooled>>>("int-lf");
-    paths::<RamachandranTree<Recorded<Pooled>>>("edge-int-lf");
-    paths::<SkipList<u64, Recorded<Pooled>>>("skiplist");
-    paths::<ArtTree<u64, Recorded<Pooled>>>("art");
+    macro_rules! paths_of {
+        ($structure:ident $build:ident u64_keys $r:ident $c:ident $f:ident $index:ty) => {
+            paths::<At<$index, Recorded<Pooled>>>(stringify!($structure));
+        };
+        ($structure:ident $build:ident $keys:ident $($rest:tt)*) => {};
+    }
+    silvics::for_each_index! { paths_of }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use scenarios::{
 };
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
+use silvics::structures::At;
 use silvics::{
     ArtTree, BronsonTree, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
     RamachandranTree, SkipList, TicketTree,
@@ -215,19 +216,14 @@ const TURNOVER: &[Scenario] = &[Scenario {
 #[test]
 fn pools() {
     for scenario in [COMMON, TURNOVER].into_iter().flatten() {
-        let schedules = SCHEDULES / 10;
-        explore::<NatarajanTree>("edge-ext-lf:pooled", scenario, points, schedules);
-        explore::<EllenTree>("ext-lf:pooled", scenario, points, schedules);
-        explore::<HowleyTree>("int-lf:pooled", scenario, points, schedules);
-        explore::<BronsonTree>("occ-avl:pooled", scenario, points, schedules);
-        explore::<CitrusTree>("citrus:pooled", scenario, points, schedules);
-        explore::<DrachslerTree>("log-int:pooled", scenario, points, schedules);
-        explore::<TicketTree>("ticket:pooled", scenario, points, schedules);
-        explore::<RamachandranTree>("edge-int-lf:pooled", scenario, points, schedules);
-        explore::<ArtTree>("art:pooled", scenario, points, schedules);
-        explore::<ArtTree<[u8]>>("art-bytes:pooled", scenario, points, schedules);
-        explore::<SkipList<u64>>("skiplist:pooled", scenario, points, schedules);
-        explore::<SkipList<[u8]>>("skiplist-bytes:pooled", scenario, points, schedules);
+        macro_rules! in_pools {
+            ($structure:ident $build:ident $keys:ident full $c:ident $f:ident $index:ty) => {
+                let name = concat!(stringify!($structure), ":", stringify!($build), ":pooled");
+                explore::<$index>(name, scenario, points, SCHEDULES / 10);
+            };
+            ($structure:ident $build:ident $keys:ident suite $($rest:tt)*) => {};
+        }
+        silvics::for_each_index! { in_pools }
     }
 }
 
@@ -627,19 +623,12 @@ fn lookups_beside_lookups_never_restart() {
             assert_eq!(counts[0], counts[1], "{structure}, {:?}", alone.victim);
         }
     }
-    holds::<NatarajanTree<Model>>("edge-ext-lf");
-    holds::<NatarajanTree<Model, Fixed2>>("edge-ext-lf-2");
-    holds::<ArtTree<u64, Model>>("art");
-    holds::<TicketTree<Model>>("ticket");
-    holds::<EllenTree<Model>>("ext-lf");
-    holds::<EllenTree<Model, Baseline>>("ext-lf:baseline");
-    holds::<HowleyTree<Model>>("int-lf");
-    holds::<RamachandranTree<Model>>("edge-int-lf");
-    holds::<RamachandranTree<Model, Baseline>>("edge-int-lf:baseline");
-    holds::<DrachslerTree<Model>>("log-int");
-    holds::<CitrusTree<Model>>("citrus");
-    holds::<BronsonTree<Model>>("occ-avl");
-    holds::<BronsonTree<Model, Fixed>>("occ-avl:fixed");
+    macro_rules! holds_of {
+        ($structure:ident $build:ident $keys:ident $r:ident $c:ident $f:ident $index:ty) => {
+            holds::<At<$index, Model>>(concat!(stringify!($structure), ":", stringify!($build)));
+        };
+    }
+    silvics::for_each_index! { holds_of }
     // What is counted does grow beside a writer.
     let [alone, _, rotating] = &MANY;
     let counts = [alone, rotating].map(accesses::<BronsonTree<Model>>);

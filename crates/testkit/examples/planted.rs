@@ -4,16 +4,14 @@
 //! nothing in the structures. `none` does the same work correctly, and no tool may object to it, or
 //! to `histories`: a few histories of every structure in each placement.
 
-use silvics::{
-    ArtTree, Batches, BronsonTree, Check, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree,
-    Lookup, NatarajanTree, OrderedScan, Pooled, RamachandranTree, Shared, SkipList, TicketTree,
-};
+use silvics::structures::At;
+use silvics::{Pooled, Shared};
 use silvics_pool::{BytesPool, Config, Packed, Pool};
 use silvics_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use silvics_testkit::Subject;
 use silvics_testkit::clock::Clock;
 use silvics_testkit::make::{self, Make};
 use silvics_testkit::verify::{AllScans, NoScans, Plan, Scans, Until, verify};
-use silvics_testkit::{Subject, TestKey};
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::hint::black_box;
@@ -67,38 +65,20 @@ fn histories() {
         assert_eq!(report.histories, 10);
         println!("{name}: {} operations", report.operations);
     }
-    fn of<I: Create + Batches + Check + Lookup<Key: TestKey> + 'static>() {
-        let name = std::any::type_name::<I>();
-        some(name, make::points::<I>, NoScans);
+    macro_rules! of {
+        ($structure:ident $build:ident $keys:ident full points $f:ident $index:ty) => {
+            let name = concat!(stringify!($structure), " with ", stringify!($keys));
+            some(name, make::points::<At<$index, Pooled>>, NoScans);
+            some(name, make::points::<At<$index, Shared>>, NoScans);
+        };
+        ($structure:ident $build:ident $keys:ident full $scans:ident $f:ident $index:ty) => {
+            let name = concat!(stringify!($structure), " with ", stringify!($keys));
+            some(name, make::scans::<At<$index, Pooled>>, AllScans);
+            some(name, make::scans::<At<$index, Shared>>, AllScans);
+        };
+        ($structure:ident $build:ident $keys:ident suite $($rest:tt)*) => {};
     }
-    fn scanned<I: Create + Batches + Check + OrderedScan<Key: TestKey> + 'static>() {
-        let name = std::any::type_name::<I>();
-        some(name, make::scans::<I>, AllScans);
-    }
-    of::<BronsonTree<Pooled>>();
-    of::<BronsonTree<Shared>>();
-    scanned::<NatarajanTree<Pooled>>();
-    scanned::<NatarajanTree<Shared>>();
-    of::<RamachandranTree<Pooled>>();
-    of::<RamachandranTree<Shared>>();
-    scanned::<DrachslerTree<Pooled>>();
-    scanned::<DrachslerTree<Shared>>();
-    of::<CitrusTree<Pooled>>();
-    of::<CitrusTree<Shared>>();
-    of::<HowleyTree<Pooled>>();
-    of::<HowleyTree<Shared>>();
-    scanned::<TicketTree<Pooled>>();
-    scanned::<TicketTree<Shared>>();
-    scanned::<EllenTree<Pooled>>();
-    scanned::<EllenTree<Shared>>();
-    scanned::<SkipList<u64, Pooled>>();
-    scanned::<SkipList<u64, Shared>>();
-    scanned::<SkipList<[u8], Pooled>>();
-    scanned::<SkipList<[u8], Shared>>();
-    scanned::<ArtTree<u64, Pooled>>();
-    scanned::<ArtTree<u64, Shared>>();
-    scanned::<ArtTree<[u8], Pooled>>();
-    scanned::<ArtTree<[u8], Shared>>();
+    silvics::for_each_index! { of }
 }
 
 /// Runs both at once. They wait for each other by spinning: a sleeping thread would take longer to

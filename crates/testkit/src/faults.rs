@@ -415,6 +415,9 @@ macro_rules! fault_suite {
     ($name:ident, $index:ty) => {
         $crate::fault_suite!(@module $name, $index,);
     };
+    ($name:ident, $index:ty, points) => {
+        $crate::fault_suite!(@module $name, $index,);
+    };
     ($name:ident, $index:ty, scans) => {
         $crate::fault_suite!(@module $name, $index,
             user_panics_in_scans: faults::user_panics_in_scans,

@@ -15,8 +15,8 @@
 //! holds(sequential::extremes(make::points::<BronsonTree>));
 //! ```
 
-use silvics::dynamic::{Points, Scans};
-use silvics::{AllocError, Batches, Check, Create, Lookup, Options, OrderedScan};
+use silvics::dynamic::{Ends, Points, Scans};
+use silvics::{AllocError, Batches, Check, Create, Lookup, Options, OrderedEnds, OrderedScan};
 
 /// The key type of an index.
 pub type KeyOf<I> = <I as Lookup>::Key;
@@ -40,5 +40,12 @@ pub fn points<I: Create + Batches + Check + 'static>(
 pub fn scans<I: Create + Batches + Check + OrderedScan + 'static>(
     options: &Options,
 ) -> Result<Box<dyn Scans<KeyOf<I>>>, AllocError> {
+    Ok(Box::new(I::with_options(options)?))
+}
+
+/// Makes an index of type `I` with ranges, cursors and ends and hides its type: see [`Ends`].
+pub fn ends<I: Create + Batches + Check + OrderedEnds + OrderedScan + 'static>(
+    options: &Options,
+) -> Result<Box<dyn Ends<KeyOf<I>>>, AllocError> {
     Ok(Box::new(I::with_options(options)?))
 }

@@ -81,6 +81,9 @@ pub mod compiled {
         guards: foreign_scans;
         faults: user_panics_in_scans;
     }
+    compiled! { ends, Ends:
+        ends: sequential histories;
+    }
 }
 
 /// Declares a module of tests, one per property, for an index type:
@@ -93,7 +96,8 @@ pub mod compiled {
 /// # fn main() {} // nothing runs here: the tests belong to a test binary
 /// ```
 ///
-/// With `scans`, the type is an [`silvics::OrderedScan`], and its properties are added. The key
+/// With `scans`, the type is an [`silvics::OrderedScan`], and its properties are added. With `ends`,
+/// it is also an [`silvics::OrderedEnds`]. `points` is the form without either. The key
 /// type is the index's. (`reference` is for [`crate::reference::LockedMap`], which scans but has no
 /// nodes that a guard could keep.) The properties run on the index behind a trait object
 /// ([`crate::make`]), so another index costs little to compile.
@@ -105,6 +109,18 @@ macro_rules! index_suite {
             garbage_under_a_held_pin: reclaim::garbage_under_a_held_pin,
         ], []);
     };
+    ($name:ident, $index:ty, points) => {
+        $crate::index_suite!($name, $index);
+    };
+    ($name:ident, $index:ty, ends) => {
+        $crate::index_suite!(@scans $name, $index, [
+            held_guards_keep: memory::held_guards_keep,
+            garbage_under_a_held_pin: reclaim::garbage_under_a_held_pin,
+        ], [
+            ends_one_by_one: ends::sequential,
+            ends_histories: ends::histories,
+        ]);
+    };
     ($name:ident, $index:ty, scans) => {
         $crate::index_suite!(@scans $name, $index, [
             held_guards_keep: memory::held_guards_keep,
@@ -114,7 +130,7 @@ macro_rules! index_suite {
     ($name:ident, $index:ty, reference) => {
         $crate::index_suite!(@scans $name, $index, []);
     };
-    (@scans $name:ident, $index:ty, $points:tt) => {
+    (@scans $name:ident, $index:ty, $points:tt $(, $ends:tt)?) => {
         $crate::index_suite!(@module $name, $index, $points, [
             ranges_as_the_oracle: ranges::oracle,
             ranges_in_every_syntax: ranges::syntax,
@@ -127,9 +143,9 @@ macro_rules! index_suite {
             live_objects_after_scans: memory::live_objects_after_scans,
             scans_under_churn: reclaim::scans_under_churn,
             foreign_guards_on_scans: guards::foreign_scans,
-        ]);
+        ] $(, $ends)?);
     };
-    (@module $name:ident, $index:ty, [$($points:tt)*], [$($scans:tt)*]) => {
+    (@module $name:ident, $index:ty, [$($points:tt)*], [$($scans:tt)*] $(, [$($ends:tt)*])?) => {
         mod $name {
             #[allow(unused_imports, clippy::wildcard_imports)]
             use super::*;
@@ -156,6 +172,7 @@ macro_rules! index_suite {
                 $($points)*
             );
             $crate::index_suite!(@tests $index, scans, $($scans)*);
+            $($crate::index_suite!(@tests $index, ends, $($ends)*);)?
         }
     };
     (@tests $index:ty, $form:ident, $($test:ident: $file:ident::$property:ident,)*) => {

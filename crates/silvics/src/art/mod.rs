@@ -228,6 +228,10 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
 /// Keys of a batch that are descended to before the first of them is inserted, for the cache alone.
 const WARMED: usize = 64;
 
+impl<K: ArtKey + ?Sized, P: Placement> crate::frame::Structure for ArtTree<K, P> {
+    type At<Q: Placement> = ArtTree<K, Q>;
+}
+
 impl<K: ArtKey + ?Sized, P: Placement> Create for ArtTree<K, P> {
     fn with_options(options: &Options) -> Result<Self, AllocError> {
         Self::with_options(options)

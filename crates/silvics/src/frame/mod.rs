@@ -44,6 +44,8 @@ pub unsafe trait Algorithm: Sized + 'static {
     type Key: IndexKey + ?Sized;
     /// The memory that nodes are placed in. A [`Map`](crate::Map) places its values there, too.
     type Placement: Placement;
+    /// The algorithm in another placement.
+    type At<Q: Placement>: Algorithm<Key = Self::Key, Placement = Q>;
     /// The name of the public type, for `Debug`.
     const NAME: &'static str;
     /// See [`Objects`].
@@ -101,6 +103,16 @@ pub unsafe trait Algorithm: Sized + 'static {
     fn compression(&mut self) -> Option<Compression> {
         None
     }
+}
+
+/// An index type whose placement can be exchanged.
+pub trait Structure {
+    /// The index in placement `Q`.
+    type At<Q: Placement>;
+}
+
+impl<A: Algorithm> Structure for Index<A> {
+    type At<Q: Placement> = Index<A::At<Q>>;
 }
 
 /// A visitor of the objects of a structure.

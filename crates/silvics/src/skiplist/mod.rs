@@ -165,6 +165,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
 unsafe impl<K: SkipKey + ?Sized, P: Placement> Algorithm for Skip<K, P> {
     type Key = K;
     type Placement = P;
+    type At<Q: Placement> = Skip<K, Q>;
 
     const NAME: &'static str = "SkipList";
     const OBJECTS: &'static [NodeLayout] = &[K::NODE];

@@ -152,6 +152,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
 unsafe impl<P: Placement, B: Build> Algorithm for Bronson<P, B> {
     type Key = u64;
     type Placement = P;
+    type At<Q: Placement> = Bronson<Q, B>;
 
     const NAME: &'static str = "BronsonTree";
     const OBJECTS: &'static [NodeLayout] = &[B::Words::NODE];

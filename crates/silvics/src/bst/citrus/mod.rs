@@ -200,6 +200,7 @@ impl<P: Placement, B: Build> Citrus<P, B> {
 unsafe impl<P: Placement, B: Build> Algorithm for Citrus<P, B> {
     type Key = u64;
     type Placement = P;
+    type At<Q: Placement> = Citrus<Q, B>;
 
     const NAME: &'static str = "CitrusTree";
     const OBJECTS: &'static [NodeLayout] = &[B::Words::NODE];

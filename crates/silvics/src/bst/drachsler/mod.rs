@@ -206,6 +206,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
 unsafe impl<P: Placement, B: Build> Algorithm for Drachsler<P, B> {
     type Key = u64;
     type Placement = P;
+    type At<Q: Placement> = Drachsler<Q, B>;
 
     const NAME: &'static str = "DrachslerTree";
     const OBJECTS: &'static [NodeLayout] = &[B::Words::NODE];

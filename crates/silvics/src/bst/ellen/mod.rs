@@ -170,6 +170,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
 unsafe impl<P: Placement, B: Build> Algorithm for Ellen<P, B> {
     type Key = u64;
     type Placement = P;
+    type At<Q: Placement> = Ellen<Q, B>;
 
     const NAME: &'static str = "EllenTree";
     const OBJECTS: &'static [NodeLayout] = B::KINDS;

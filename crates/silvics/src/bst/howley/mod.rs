@@ -215,6 +215,7 @@ impl<P: Placement, B: Build> Howley<P, B> {
 unsafe impl<P: Placement, B: Build> Algorithm for Howley<P, B> {
     type Key = u64;
     type Placement = P;
+    type At<Q: Placement> = Howley<Q, B>;
 
     const NAME: &'static str = "HowleyTree";
     const OBJECTS: &'static [NodeLayout] = &[Node::<B>::NODE, Descriptor::<B>::LAYOUT];

@@ -156,6 +156,7 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
 unsafe impl<P: Placement, B: Build> Algorithm for Natarajan<P, B> {
     type Key = u64;
     type Placement = P;
+    type At<Q: Placement> = Natarajan<Q, B>;
 
     const NAME: &'static str = "NatarajanTree";
     const OBJECTS: &'static [NodeLayout] = B::KINDS;

@@ -175,6 +175,7 @@ pub struct Ramachandran<P: Placement, B: Build> {
 unsafe impl<P: Placement, B: Build> Algorithm for Ramachandran<P, B> {
     type Key = u64;
     type Placement = P;
+    type At<Q: Placement> = Ramachandran<Q, B>;
 
     const NAME: &'static str = "RamachandranTree";
     const OBJECTS: &'static [NodeLayout] = &[NODE];

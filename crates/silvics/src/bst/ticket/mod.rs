@@ -159,6 +159,7 @@ impl<P: Placement, B: Build> Ticket<P, B> {
 unsafe impl<P: Placement, B: Build> Algorithm for Ticket<P, B> {
     type Key = u64;
     type Placement = P;
+    type At<Q: Placement> = Ticket<Q, B>;
 
     const NAME: &'static str = "TicketTree";
     const OBJECTS: &'static [NodeLayout] = B::KINDS;

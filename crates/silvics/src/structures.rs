@@ -1,0 +1,529 @@
+//! The table of structures: each is declared here, once.
+//!
+//! A row has the name of a structure, its types by key type and build, its capabilities, and the
+//! facts of the catalogue. Everything that lists structures follows from the rows:
+//!
+//! | list | follows by |
+//! |---|---|
+//! | the suites of `tests/`, and the lists of schedules, histories and canaries | [`structure_modules!`], [`for_each_index!`] |
+//! | the catalogue of the command, with its groups | [`for_each_structure!`], [`STRUCTURES`] |
+//! | the first table of docs/structures.md | [`STRUCTURES`], by `tests/structures.rs` |
+//!
+//! Types are named in their default placement; [`At`] places them elsewhere. To add a structure,
+//! add its row.
+//!
+//! [`structure_modules!`]: crate::structure_modules
+//! [`for_each_index!`]: crate::for_each_index
+//! [`for_each_structure!`]: crate::for_each_structure
+
+use crate::index::Objects;
+use silvics_layout::NodeLayout;
+
+/// The index type `I` in placement `P`.
+pub type At<I, P> = <I as crate::frame::Structure>::At<P>;
+
+/// Calls a macro with all rows of the table: `for_each_structure!((path::to::callback) arguments)`
+/// expands to `path::to::callback! { (arguments) {row} {row} … }`. [`structures`](self) shows the
+/// fields of a row; a callback repeats them all in its pattern.
+#[macro_export]
+macro_rules! for_each_structure {
+    (($($callback:tt)+) $($arguments:tt)*) => { $($callback)+! { ($($arguments)*)
+        {
+            ident: edge_ext_lf,
+            name: "edge-ext-lf",
+            groups: ["bst", "default"],
+            caps: scans,
+            paper: "Natarajan and Mittal, PPoPP 2014",
+            topology: "external binary search tree",
+            sync: "lock-free, marks on edges",
+            progress: "lock-free; lookups wait-free",
+            scans: "both ways, cursors",
+            page: "bst/natarajan",
+            checked: "conformance suite, `check`, schedules",
+            max_key_bytes: None,
+            builds: {
+                {
+                    ident: compact, name: "compact", oversights: [],
+                    runs: full, faults: scans,
+                    types: { u64_keys: $crate::NatarajanTree<$crate::Pooled, $crate::bst::natarajan::build::Compact>, }
+                }
+                {
+                    ident: fixed, name: "fixed", oversights: [],
+                    runs: suite, faults: scans,
+                    types: { u64_keys: $crate::NatarajanTree<$crate::Pooled, $crate::bst::natarajan::build::Fixed>, }
+                }
+                {
+                    ident: baseline, name: "baseline", oversights: [],
+                    runs: suite, faults: scans,
+                    types: { u64_keys: $crate::NatarajanTree<$crate::Pooled, $crate::bst::natarajan::build::Baseline>, }
+                }
+                {
+                    ident: shifted, name: "shifted", oversights: [],
+                    runs: full, faults: scans,
+                    types: { u64_keys: $crate::NatarajanTree<$crate::Pooled, $crate::bst::natarajan::build::Shifted>, }
+                }
+                {
+                    ident: collocated, name: "collocated", oversights: [],
+                    runs: full, faults: points,
+                    types: { u64_keys: $crate::NatarajanTree<$crate::Pooled, $crate::bst::natarajan::build::Collocated>, }
+                }
+            }
+        }
+        {
+            ident: edge_ext_lf_2,
+            name: "edge-ext-lf-2",
+            groups: ["bst"],
+            caps: scans,
+            paper: "Natarajan and Mittal, PPoPP 2014",
+            topology: "external binary search tree",
+            sync: "lock-free, marks on edges",
+            progress: "lock-free",
+            scans: "both ways, cursors",
+            page: "bst/natarajan",
+            checked: "conformance suite, `check`, schedules",
+            max_key_bytes: None,
+            builds: {
+                {
+                    ident: fixed, name: "fixed", oversights: [],
+                    runs: full, faults: scans,
+                    types: { u64_keys: $crate::NatarajanTree<$crate::Pooled, $crate::bst::natarajan::build::Fixed2>, }
+                }
+                {
+                    ident: baseline, name: "baseline", oversights: ["padding"],
+                    runs: suite, faults: scans,
+                    types: { u64_keys: $crate::NatarajanTree<$crate::Pooled, $crate::bst::natarajan::build::Baseline2>, }
+                }
+            }
+        }
+        {
+            ident: ticket,
+            name: "ticket",
+            groups: ["bst"],
+            caps: scans,
+            paper: "David, Guerraoui and Trigonakis, ASPLOS 2015",
+            topology: "external binary search tree",
+            sync: "versioned locks on edges",
+            progress: "deadlock-free; lookups and scans wait for no thread",
+            scans: "both ways, cursors",
+            page: "bst/ticket",
+            checked: "conformance suite, `check`, schedules, loom",
+            max_key_bytes: None,
+            builds: {
+                {
+                    ident: compact, name: "compact", oversights: [],
+                    runs: full, faults: scans,
+                    types: { u64_keys: $crate::TicketTree<$crate::Pooled, $crate::bst::ticket::build::Compact>, }
+                }
+                {
+                    ident: fixed, name: "fixed", oversights: [],
+                    runs: suite, faults: scans,
+                    types: { u64_keys: $crate::TicketTree<$crate::Pooled, $crate::bst::ticket::build::Fixed>, }
+                }
+                {
+                    ident: baseline, name: "baseline", oversights: ["padding"],
+                    runs: suite, faults: scans,
+                    types: { u64_keys: $crate::TicketTree<$crate::Pooled, $crate::bst::ticket::build::Baseline>, }
+                }
+            }
+        }
+        {
+            ident: ext_lf,
+            name: "ext-lf",
+            groups: ["bst"],
+            caps: scans,
+            paper: "Ellen, Fatourou, Ruppert and van Breugel, PODC 2010",
+            topology: "external binary search tree",
+            sync: "lock-free, descriptors",
+            progress: "lock-free; lookups and scans wait for no thread",
+            scans: "both ways, cursors",
+            page: "bst/ellen",
+            checked: "conformance suite, `check`, schedules, loom",
+            max_key_bytes: None,
+            builds: {
+                {
+                    ident: compact, name: "compact", oversights: [],
+                    runs: full, faults: scans,
+                    types: { u64_keys: $crate::EllenTree<$crate::Pooled, $crate::bst::ellen::build::Compact>, }
+                }
+                {
+                    ident: fixed, name: "fixed", oversights: [],
+                    runs: suite, faults: scans,
+                    types: { u64_keys: $crate::EllenTree<$crate::Pooled, $crate::bst::ellen::build::Fixed>, }
+                }
+                {
+                    ident: baseline, name: "baseline", oversights: ["padding", "heavy traversal"],
+                    runs: suite, faults: scans,
+                    types: { u64_keys: $crate::EllenTree<$crate::Pooled, $crate::bst::ellen::build::Baseline>, }
+                }
+            }
+        }
+        {
+            ident: occ_avl,
+            name: "occ-avl",
+            groups: ["bst", "default"],
+            caps: points,
+            paper: "Bronson, Casper, Chafi and Olukotun, PPoPP 2010",
+            topology: "partially external relaxed AVL tree",
+            sync: "fine locks, optimistic lookups",
+            progress: "deadlock-free",
+            scans: "none",
+            page: "bst/bronson",
+            checked: "conformance suite, `check`, schedules",
+            max_key_bytes: None,
+            builds: {
+                {
+                    ident: restarting, name: "restarting", oversights: [],
+                    runs: full, faults: points,
+                    types: { u64_keys: $crate::BronsonTree<$crate::Pooled, $crate::bst::bronson::build::Restarting>, }
+                }
+                {
+                    ident: fixed, name: "fixed", oversights: [],
+                    runs: suite, faults: points,
+                    types: { u64_keys: $crate::BronsonTree<$crate::Pooled, $crate::bst::build::Fixed>, }
+                }
+                {
+                    ident: baseline, name: "baseline", oversights: ["lock of 40 bytes", "padding", "scattered fields"],
+                    runs: suite, faults: points,
+                    types: { u64_keys: $crate::BronsonTree<$crate::Pooled, $crate::bst::build::Baseline>, }
+                }
+            }
+        }
+        {
+            ident: occ_avl_2,
+            name: "occ-avl-2",
+            groups: ["bst"],
+            caps: points,
+            paper: "Bronson, Casper, Chafi and Olukotun, PPoPP 2010",
+            topology: "partially external relaxed AVL tree",
+            sync: "fine locks, optimistic lookups",
+            progress: "deadlock-free",
+            scans: "none",
+            page: "bst/bronson",
+            checked: "conformance suite, `check`, schedules",
+            max_key_bytes: None,
+            builds: {
+                {
+                    ident: fixed, name: "fixed", oversights: [],
+                    runs: full, faults: points,
+                    types: { u64_keys: $crate::BronsonTree<$crate::Pooled, $crate::bst::bronson::build::Fixed2>, }
+                }
+                {
+                    ident: baseline, name: "baseline", oversights: [],
+                    runs: full, faults: points,
+                    types: { u64_keys: $crate::BronsonTree<$crate::Pooled, $crate::bst::bronson::build::Baseline2>, }
+                }
+                {
+                    ident: ret, name: "ret", oversights: [],
+                    runs: suite, faults: points,
+                    types: { u64_keys: $crate::BronsonTree<$crate::Pooled, $crate::bst::bronson::build::Restarting2>, }
+                }
+            }
+        }
+        {
+            ident: log_int,
+            name: "log-int",
+            groups: ["bst"],
+            caps: scans,
+            paper: "Drachsler, Vechev and Yahav, PPoPP 2014",
+            topology: "internal binary search tree",
+            sync: "fine locks, ordered list",
+            progress: "deadlock-free; lookups and scans wait for no thread",
+            scans: "both ways, cursors",
+            page: "bst/drachsler",
+            checked: "conformance suite, `check`, schedules, loom",
+            max_key_bytes: None,
+            builds: {
+                {
+                    ident: fixed, name: "fixed", oversights: [],
+                    runs: full, faults: scans,
+                    types: { u64_keys: $crate::DrachslerTree<$crate::Pooled, $crate::bst::build::Fixed>, }
+                }
+                {
+                    ident: baseline, name: "baseline", oversights: ["padding", "scattered fields"],
+                    runs: suite, faults: scans,
+                    types: { u64_keys: $crate::DrachslerTree<$crate::Pooled, $crate::bst::build::Baseline>, }
+                }
+            }
+        }
+        {
+            ident: citrus,
+            name: "citrus",
+            groups: ["bst"],
+            caps: points,
+            paper: "Arbel and Attiya, PODC 2014",
+            topology: "internal binary search tree",
+            sync: "fine locks, RCU",
+            progress: "deadlock-free; lookups wait for no thread, some removals wait for the descents under way",
+            scans: "none",
+            page: "bst/citrus",
+            checked: "conformance suite, `check`, schedules, loom",
+            max_key_bytes: None,
+            builds: {
+                {
+                    ident: fixed, name: "fixed", oversights: [],
+                    runs: full, faults: points,
+                    types: { u64_keys: $crate::CitrusTree<$crate::Pooled, $crate::bst::build::Fixed>, }
+                }
+                {
+                    ident: baseline, name: "baseline", oversights: ["lock of 40 bytes"],
+                    runs: suite, faults: points,
+                    types: { u64_keys: $crate::CitrusTree<$crate::Pooled, $crate::bst::build::Baseline>, }
+                }
+            }
+        }
+        {
+            ident: int_lf,
+            name: "int-lf",
+            groups: ["bst"],
+            caps: points,
+            paper: "Howley and Jones, SPAA 2012",
+            topology: "internal binary search tree",
+            sync: "lock-free, descriptors",
+            progress: "lock-free",
+            scans: "none",
+            page: "bst/howley",
+            checked: "conformance suite, `check`, schedules, loom",
+            max_key_bytes: None,
+            builds: {
+                {
+                    ident: fixed, name: "fixed", oversights: [],
+                    runs: full, faults: points,
+                    types: { u64_keys: $crate::HowleyTree<$crate::Pooled, $crate::bst::build::Fixed>, }
+                }
+                {
+                    ident: baseline, name: "baseline", oversights: ["padding"],
+                    runs: suite, faults: points,
+                    types: { u64_keys: $crate::HowleyTree<$crate::Pooled, $crate::bst::build::Baseline>, }
+                }
+            }
+        }
+        {
+            ident: edge_int_lf,
+            name: "edge-int-lf",
+            groups: ["bst"],
+            caps: points,
+            paper: "Ramachandran and Mittal, ICDCN 2015",
+            topology: "internal binary search tree",
+            sync: "lock-free, marks on edges",
+            progress: "lock-free",
+            scans: "none",
+            page: "bst/ramachandran",
+            checked: "conformance suite, `check`, schedules, loom",
+            max_key_bytes: None,
+            builds: {
+                {
+                    ident: fixed, name: "fixed", oversights: [],
+                    runs: full, faults: points,
+                    types: { u64_keys: $crate::RamachandranTree<$crate::Pooled, $crate::bst::build::Fixed>, }
+                }
+                {
+                    ident: baseline, name: "baseline", oversights: ["heavy traversal"],
+                    runs: full, faults: points,
+                    types: { u64_keys: $crate::RamachandranTree<$crate::Pooled, $crate::bst::build::Baseline>, }
+                }
+            }
+        }
+        {
+            ident: skiplist,
+            name: "skiplist",
+            groups: ["default"],
+            caps: scans,
+            paper: "Fraser 2004; Herlihy, Lev and Shavit 2007",
+            topology: "skip list, keys inline",
+            sync: "lock-free",
+            progress: "lock-free; lookups wait-free",
+            scans: "both ways, cursors",
+            page: "skiplist",
+            checked: "conformance suite, `check`, schedules, hints by enumeration",
+            max_key_bytes: None,
+            builds: {
+                {
+                    ident: default, name: "default", oversights: [],
+                    runs: full, faults: scans,
+                    types: { u64_keys: $crate::SkipList<u64>, byte_keys: $crate::SkipList<[u8]>, }
+                }
+            }
+        }
+        {
+            ident: art,
+            name: "art",
+            groups: ["default"],
+            caps: ends,
+            paper: "Leis, Kemper and Neumann, ICDE 2013; Leis, Scheibner, Kemper and Neumann, DaMoN 2016",
+            topology: "adaptive radix tree",
+            sync: "version locks, wait-free lookups",
+            progress: "deadlock-free; lookups wait-free",
+            scans: "both ways, cursors, first and last",
+            page: "art",
+            checked: "conformance suite, `check`, schedules",
+            max_key_bytes: Some(64 << 10),
+            builds: {
+                {
+                    ident: default, name: "default", oversights: [],
+                    runs: full, faults: scans,
+                    types: { u64_keys: $crate::ArtTree<u64>, u128_keys: $crate::ArtTree<u128>, byte_keys: $crate::ArtTree<[u8]>, }
+                }
+            }
+        }
+    } };
+}
+
+/// Calls a macro for each build of each structure with each type of keys:
+/// `for_each_index!(callback)` expands to
+/// `callback! { structure build keys runs capability faults Type }` for each. All but the type are
+/// identifiers: `keys` is `u64_keys`, `u128_keys` or `byte_keys`; `runs` is `full`, or `suite` for
+/// a build that the long tests of its structure leave out; `capability` is `points`, `scans` or
+/// `ends`, and `faults` the capability that the suite of faults uses.
+#[macro_export]
+macro_rules! for_each_index {
+    ($($callback:tt)+) => { $crate::for_each_structure! { ($crate::__indexes) $($callback)+ } };
+}
+
+/// Declares nested modules `structure::build::keys`, and calls a macro in each, as
+/// [`for_each_index!`] does, with the arguments from `runs` on.
+#[macro_export]
+macro_rules! structure_modules {
+    ($($callback:tt)+) => { $crate::for_each_structure! { ($crate::__modules) $($callback)+ } };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __indexes {
+    ($callback:tt $({
+        ident: $structure:ident, name: $name:literal, groups: $groups:tt, caps: $caps:ident,
+        paper: $paper:literal, topology: $topology:literal, sync: $sync:literal,
+        progress: $progress:literal, scans: $scans:literal, page: $page:literal,
+        checked: $checked:literal, max_key_bytes: $max:expr,
+        builds: { $({
+            ident: $build:ident, name: $build_name:literal, oversights: $oversights:tt,
+            runs: $runs:ident, faults: $faults:ident, types: { $($keys:ident: $index:ty,)+ }
+        })+ }
+    })+) => {
+        $($($($crate::__index! { $callback $structure $build $keys $runs $caps $faults $index })+)+)+
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __index {
+    (($($callback:tt)+) $($index:tt)+) => { $($callback)+! { $($index)+ } };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __modules {
+    ($callback:tt $({
+        ident: $structure:ident, name: $name:literal, groups: $groups:tt, caps: $caps:ident,
+        paper: $paper:literal, topology: $topology:literal, sync: $sync:literal,
+        progress: $progress:literal, scans: $scans:literal, page: $page:literal,
+        checked: $checked:literal, max_key_bytes: $max:expr,
+        builds: { $({
+            ident: $build:ident, name: $build_name:literal, oversights: $oversights:tt,
+            runs: $runs:ident, faults: $faults:ident, types: { $($keys:ident: $index:ty,)+ }
+        })+ }
+    })+) => {
+        $(mod $structure {
+            $(mod $build {
+                $(mod $keys {
+                    $crate::__index! { $callback $runs $caps $faults $index }
+                })+
+            })+
+        })+
+    };
+}
+
+/// A structure: one row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct StructureFacts {
+    /// The name in the catalogue.
+    pub name: &'static str,
+    /// The groups of the catalogue that the structure belongs to, besides `ours`.
+    pub groups: &'static [&'static str],
+    /// What the structure can do.
+    pub capability: Capability,
+    /// The publication of the algorithm.
+    pub paper: &'static str,
+    /// The shape.
+    pub topology: &'static str,
+    /// The means of synchronisation.
+    pub sync: &'static str,
+    /// The progress guarantee.
+    pub progress: &'static str,
+    /// The scans; their guarantee is that of [`OrderedScan`](crate::OrderedScan).
+    pub scans: &'static str,
+    /// The folder of the module, in `crates/silvics/src`.
+    pub page: &'static str,
+    /// The tests that check the structure.
+    pub checked: &'static str,
+    /// The length of the longest byte key, if there is a limit.
+    pub max_key_bytes: Option<usize>,
+    /// The builds, the default one first.
+    pub builds: &'static [Build],
+}
+
+/// A build of a structure: the same algorithm under another policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Build {
+    /// The name after the colon.
+    pub name: &'static str,
+    /// The oversights that the ATC'18 study found in it.
+    pub oversights: &'static [&'static str],
+    /// The types of keys: `u64_keys`, `u128_keys`, `byte_keys`.
+    pub keys: &'static [&'static str],
+    /// The name of the type, with its parameters.
+    pub types: &'static [&'static str],
+    /// The objects that the build allocates with its first type of keys.
+    pub objects: &'static [NodeLayout],
+}
+
+/// What a structure can do: each capability includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Capability {
+    /// Operations on single keys, and batches.
+    Points,
+    /// Ranges and cursors.
+    Scans,
+    /// The first and the last entry.
+    Ends,
+}
+
+macro_rules! facts {
+    (() $({
+        ident: $structure:ident, name: $name:literal, groups: [$($group:literal),*],
+        caps: $caps:ident, paper: $paper:literal, topology: $topology:literal,
+        sync: $sync:literal, progress: $progress:literal, scans: $scans:literal,
+        page: $page:literal, checked: $checked:literal, max_key_bytes: $max:expr,
+        builds: { $({
+            ident: $build:ident, name: $build_name:literal,
+            oversights: [$($oversight:literal),*], runs: $runs:ident, faults: $faults:ident,
+            types: { $first:ident: $index:ty, $($keys:ident: $other:ty,)* }
+        })+ }
+    })+) => {
+        /// The rows of the table.
+        pub const STRUCTURES: &[StructureFacts] = &[$(StructureFacts {
+            name: $name,
+            groups: &[$($group),*],
+            capability: facts!(@ $caps),
+            paper: $paper,
+            topology: $topology,
+            sync: $sync,
+            progress: $progress,
+            scans: $scans,
+            page: $page,
+            checked: $checked,
+            max_key_bytes: $max,
+            builds: &[$(Build {
+                name: $build_name,
+                oversights: &[$($oversight),*],
+                keys: &[stringify!($first), $(stringify!($keys)),*],
+                types: &[stringify!($index), $(stringify!($other)),*],
+                objects: <$index>::OBJECTS,
+            }),+],
+        }),+];
+    };
+    (@ points) => { Capability::Points };
+    (@ scans) => { Capability::Scans };
+    (@ ends) => { Capability::Ends };
+}
+
+for_each_structure!((facts));
