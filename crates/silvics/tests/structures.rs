@@ -1,6 +1,6 @@
 //! The table of structures is complete, and the catalogue of the documents follows it.
 
-use silvics::structures::{STRUCTURES, StructureFacts};
+use silvics::structures::STRUCTURES;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
