@@ -1,4 +1,4 @@
-//! Those of other crates.
+//! The catalogue's entries of peers: the ordered maps of other crates.
 
 use super::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant, Verify};
 use crate::contender::peers::{
@@ -12,7 +12,7 @@ use silvics::Options;
 use silvics_testkit::TestKey;
 use std::sync::Arc;
 
-/// The constructors of a peer that holds words, for each key type that it takes.
+/// The constructors of a peer whose values are words, for each key type that it takes.
 macro_rules! constructors {
     ($($($key:ident)|+ => $maker:ident $map:ty),+) => {
         |types, nodes| match (types.key, types.value, nodes) {
@@ -62,7 +62,7 @@ pub(super) fn entries() -> Vec<Entry> {
     ]
 }
 
-/// A peer. `P` is one of its maps, whose facts hold for all of them.
+/// The entry of a peer. `P` is one of its maps, whose facts hold for all of them.
 fn entry<P: Peer>(make: fn(Types, Nodes) -> Option<AnyMaker>) -> Entry {
     Entry {
         name: format!("peer:{}", P::NAME),

@@ -1,8 +1,8 @@
 //! Histories of maps that do not implement [`silvics::OrderedIndex`]: those of other crates.
 //!
-//! The threads follow the script that they follow on an index. A map has some of its calls only, so
-//! a write that a map lacks is replaced by one that it has, and a batch by its single calls. A
-//! history contains the calls whose answers the map tells; see [`ForeignCalls::write`] for the rest.
+//! The threads follow the script that they follow on an index. A map may lack a write of the
+//! script: another write replaces it. Single calls replace batches. A history contains the calls
+//! whose answers the map returns; [`ForeignCalls::write`] says why that is enough.
 
 use super::traffic::{KEYS, ROUNDS, STRIDE, Script, TURNS, Turn};
 use super::{History, Plan, Recorded, Report, Spare, Write, buffer, record_all, recorded};
@@ -28,9 +28,9 @@ pub trait ForeignCalls<K: IndexKey + ?Sized> {
 
     /// Makes a write and returns it with its answer.
     ///
-    /// Returns `None` if the map has no such write, or if the call changed nothing and the map does
-    /// not tell the value that it found. A history stays sound without such a call: a call without
-    /// effect changes the answer of no other one.
+    /// Returns `None` if the map has no such write, or if the call changed nothing and does not
+    /// return the value that it found. A history stays sound without such a call, because a call
+    /// without effect changes the answer of no other call.
     fn write(&mut self, key: K::Ref<'_>, write: Write) -> Option<Op>;
 
     /// Visits up to `limit` entries, ascending, from the first key that is not less than `from`.
@@ -207,7 +207,8 @@ mod tests {
     use silvics_sync::atomic::{AtomicU64, Ordering};
     use std::collections::BTreeMap;
 
-    /// A locked map that inserts, removes and scans, and makes one of two mistakes if asked to.
+    /// A locked map that inserts, removes and scans, with one of two mistakes if a test asks for
+    /// it.
     #[derive(Default)]
     struct Locked {
         map: Mutex<BTreeMap<u64, u64>>,
@@ -217,7 +218,7 @@ mod tests {
 
     #[derive(Clone, Copy)]
     enum Mistake {
-        /// Some removal tells the value and leaves it.
+        /// One removal returns the value and leaves it in the map.
         Leaves,
         /// Scans skip their first entry.
         Skips,
@@ -244,7 +245,7 @@ mod tests {
         }
         fn write(&mut self, key: u64, write: Write) -> Option<Op> {
             match write {
-                // Like a map that does not tell which value refused the insertion.
+                // Some maps do not return the value that is present, so this one does not either.
                 Write::TryInsert { value } => {
                     let mut map = self.map.lock();
                     if map.contains_key(&key) {
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_that_tells_some_answers_passes() {
+    fn a_map_that_returns_some_answers_passes() {
         let report = judged(|| Box::new(Locked::default()));
         assert!(report.found.is_none(), "{report:?}");
         assert_eq!((report.histories, report.undecided), (4, 0));

@@ -2,29 +2,30 @@
 //!
 //! # How it is driven
 //! Through `get`, `insert` (put-if-absent) and `remove_non_recursive`, with the default reclamation
-//! (`seize`). Every call pins inside: the crate documents no guard to hold over many calls. Values
-//! are `u64`, which the tree stores inline.
+//! (`seize`). Every call pins inside, because the crate documents no guard to keep over many calls.
+//! Values are `u64`, which the tree stores inline.
 //!
-//! `remove_non_recursive` leaves emptied nodes in the tree. Its docs recommend it where removed keys
+//! `remove_non_recursive` leaves emptied nodes in the tree. Its docs recommend it if removed keys
 //! come again, as they do in a benchmark, and call `remove` slow. For byte strings `remove` also
 //! has a fault, described below.
 //!
 //! # Keys
-//! Integers are `u64`. No key may be a prefix of another one, so byte strings are the crate's
-//! `BoxedSlice<NonNull>`: the tree ends them with a zero byte, and they must contain none. The
-//! adapter therefore escapes the bytes 0 and 1 (`0` becomes `1 1`, `1` becomes `1 2`), which keeps
-//! the order. Keys that contain neither byte are stored as they are. The search for these two bytes
-//! replaces the search for a zero byte in the crate's own constructor.
+//! Integers are `u64` and `u128`. No key may be a prefix of another one, so byte strings are the
+//! crate's `BoxedSlice<NonNull>`: the tree ends them with a zero byte, and they must contain none.
+//! The adapter therefore escapes the bytes 0 and 1 (`0` becomes `1 1`, `1` becomes `1 2`), which
+//! keeps the order. Keys that contain neither byte are stored as they are. The search for these two
+//! bytes replaces the search for a zero byte in the crate's own constructor.
 //!
 //! # Scans
-//! `range`, then `try_fold` over its `entries`: the crate's internal iteration, which copies no keys
-//! and was level with `lend` or ahead.
+//! `range`, then `try_fold` over its `entries`: the crate's internal iteration, which copies no
+//! keys and was level with `lend` or ahead.
 //!
 //! # Known fault of version 0.1.4
-//! `remove` of a byte string panics ("Prefix condition") when a concurrent removal replaces the
-//! node it is about to compress by a value. Two threads that insert and remove the same 48 keys
-//! meet it within some thousand calls, two on 1000 keys within some ten thousand. Debug builds fail
-//! an assertion at this place for integers too; in release builds their answers were right.
+//! `remove` of a byte string panics ("Prefix condition") if a concurrent removal replaces the node
+//! that it is about to compress by a value. Two threads that insert and remove the same 48 keys
+//! meet this within some thousand calls, and two on 1000 keys within some ten thousand. Debug
+//! builds fail an assertion near this place for integers too; in release builds their answers were
+//! right.
 
 use super::{Peer, Recorded};
 use crate::contender::{Contender, Session};
@@ -43,11 +44,11 @@ pub trait ArcticKey: IndexKey {
 
     /// Calls `with` with the form of `key` that the map takes.
     fn with<R>(key: Self::Ref<'_>, with: impl FnOnce(Taken<'_, Self>) -> R) -> R;
-    /// Calls `with` with the key that the map lends as `taken`.
+    /// Calls `with` with the key that the map returned as `taken`.
     fn show<R>(taken: Taken<'_, Self>, with: impl FnOnce(Self::Ref<'_>) -> R) -> R;
 }
 
-/// The form in which the map takes and lends keys.
+/// The form in which the map takes and returns keys.
 type Taken<'k, K> = <<K as ArcticKey>::Stored as Key>::Insert<'k>;
 
 /// Declares integers, which the map takes as they are.
@@ -182,7 +183,7 @@ impl<K: ArcticKey + ?Sized> Recorded for ArcticMap<K> {
     }
 }
 
-/// A thread's session: there is nothing to hold between calls.
+/// A thread's session: it keeps nothing between calls.
 pub struct ArcticSession<'a, K: ArcticKey + ?Sized> {
     map: &'a ConcurrentMap<K::Stored, u64>,
 }

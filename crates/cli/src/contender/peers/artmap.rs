@@ -1,21 +1,20 @@
 //! The `artmap` crate's `ArtMap`: an adaptive radix tree with optimistic lock coupling.
 //!
 //! # How it is driven
-//! Through the `*_with_guard` methods, with one guard of `pin()` per session: its README's way to
-//! amortise pinning. `refresh` repins the guard. `insert_with_guard` is an upsert. `remove` has no
-//! such form and pins inside, which is cheap under the session's guard.
+//! Through the `*_with_guard` methods, which the README recommends to amortise pinning. Each
+//! session keeps one guard of `pin()` and repins it in `refresh`. `insert_with_guard` is an upsert.
+//! `remove` has no such form and pins inside, which is cheap under the session's guard.
 //!
 //! `get_or_insert_with`, the put-if-absent, looks a key up and then descends again to insert it.
 //! The upsert descends once, but replaces the entry of a present key. The two were level in a mix
 //! with 10 % updates.
 //!
 //! # Keys
-//! Integers are their big-endian bytes, as in its README. Byte strings are `Vec<u8>` and text
-//! is `String`, looked up by slice. Keys may be empty, be prefixes of each other and contain any
-//! byte.
+//! Integers are their big-endian bytes, as in the README. Byte strings are `Vec<u8>` and text is
+//! `String`, looked up by slice. Keys may be empty, be prefixes of each other and contain any byte.
 //!
 //! # Scans
-//! `range_with_guard`, on which the crate's `scan` with a callback is built: `scan` would pin again.
+//! `range_with_guard`. The crate's `scan` with a callback is built on it, but pins again.
 
 use super::{Peer, Recorded};
 use crate::contender::held::{MapKey, MapValue};

@@ -1,18 +1,18 @@
-//! `std::collections::BTreeMap` under `parking_lot::RwLock`: what a program does that uses none of
-//! the crates compared here, and the alternative that crossbeam-skiplist's docs name.
+//! `std::collections::BTreeMap` under `parking_lot::RwLock`: the choice of a program that uses none
+//! of the crates compared here, and the alternative that crossbeam-skiplist's docs name.
 //!
 //! # How it is driven
-//! One lock acquisition per operation: shared for `get` and `scan`, exclusive for `insert` (through
-//! the entry API, so that a present key stays as it is) and `remove`. A session can hold nothing
-//! between calls without locking the others out. Byte strings are `Box<[u8]>`, made before the
-//! lock is taken and dropped after it is released where the API allows that.
+//! Each operation takes the lock once: shared for `get` and `scan`, exclusive for `insert` and
+//! `remove`. `insert` goes through the entry API and so leaves a present key as it is. A session
+//! keeps nothing between calls, because a kept lock would exclude the other threads. Byte strings
+//! are `Vec<u8>`, made before the lock is taken and, if the API allows it, dropped after its
+//! release.
 //!
-//! `parking_lot` rather than `std` because its lock is handed over fairly now and then, so that
-//! readers cannot keep a writer out for ever.
+//! The lock is `parking_lot`'s, which is fair now and then, so that readers cannot keep a writer
+//! out for ever; that of `std` gives no such promise.
 //!
 //! # Scans
-//! The shared lock is kept for the whole scan, which makes it a snapshot: the only one among the
-//! peers.
+//! A scan keeps the shared lock to its end, so it is a snapshot: the only one among the peers.
 
 use super::{Peer, Recorded};
 use crate::contender::held::{MapKey, MapValue};
@@ -83,7 +83,7 @@ impl<K: MapKey + ?Sized> Recorded for BtreeMapRwLock<K> {
     }
 }
 
-/// A thread's session: nothing can be held between calls.
+/// A thread's session: it keeps nothing between calls.
 pub struct BtreeMapSession<'a, K: MapKey + ?Sized, V: MapValue> {
     map: &'a RwLock<BTreeMap<K::Owned, V>>,
 }

@@ -1,15 +1,15 @@
 //! The `concurrent-map` crate: a lock-free B+ tree whose writers copy the leaf they change.
 //!
 //! # How it is driven
-//! A `ConcurrentMap` is `Send` but not `Sync`; its docs say to clone it for every thread. So every
+//! A `ConcurrentMap` is `Send` but not `Sync`, and its docs ask for a clone per thread. So every
 //! session is a clone with its own reclamation state, and there is nothing to refresh. Fan-out and
-//! garbage buffer stay at their defaults. `insert` is `cas` from absent, the documented way to
-//! create a value uniquely; it was level with `insert`, or ahead.
+//! garbage buffer keep their defaults. `insert` is `cas` from absent, the documented way to create
+//! a value uniquely; it was level with the map's `insert` or ahead.
 //!
 //! # Keys
-//! A byte string is an `Arc<[u8]>` in a newtype with a least value, as the docs ask of custom keys:
-//! a writer clones every key of its leaf, and the docs advise an `Arc` where that is costly. With
-//! `Vec<u8>` a mix with half updates ran at 0.6 of the speed; lookups were level.
+//! A byte string is an `Arc<[u8]>` in a newtype with a least value, which the docs ask of custom
+//! keys. A writer clones every key of its leaf, and the docs advise an `Arc` if that is costly.
+//! With `Vec<u8>` a mix with half updates ran at 0.6 of the speed; lookups were level.
 //!
 //! # Scans
 //! `range`, which also looks up the far end of the range before it starts.
@@ -26,13 +26,13 @@ use std::cmp::Ordering;
 use std::ops::Bound::{Included, Unbounded};
 use std::sync::Arc;
 
-/// A key as `concurrent-map` stores it.
+/// A key that `concurrent-map` can store.
 pub trait StoredKey: PeerKey {
     /// The stored type.
     type Stored: Clone + Minimum + Ord + Borrow<Self> + Send + Sync + 'static;
-    /// A stored copy.
+    /// Copies a key into the stored type.
     fn store(key: Self::Ref<'_>) -> Self::Stored;
-    /// Lends a stored key.
+    /// Returns the key behind a stored one.
     fn read(stored: &Self::Stored) -> Self::Ref<'_>;
 }
 
@@ -156,7 +156,7 @@ impl<K: StoredKey + ?Sized> Recorded for ConcurrentMap<K> {
     }
 }
 
-/// A thread's session: a handle of its own.
+/// A thread's session: its own handle of the map.
 pub struct ConcurrentMapSession<K: StoredKey + ?Sized> {
     map: Map<K>,
 }

@@ -1,18 +1,21 @@
 //! The `congee` crate: an adaptive radix tree with optimistic lock coupling.
 //!
 //! # How it is driven
-//! Through `Congee<usize, usize>`, the face its README shows, with one pinned guard per session
-//! (its docs: "this can be expensive, try to reuse it"), repinned in `refresh`. `U64Congee` is the
-//! same tree and was level. `insert` is the README's upsert, which writes nothing where the value is
-//! there already; `compute_or_insert`, the put-if-absent, was level or behind. Keys and values are
-//! a `usize` each: 64-bit words on the systems supported here.
+//! Through `Congee<usize, usize>`, the type that its README shows. Each session keeps one pinned
+//! guard, because the docs of `pin` say "this can be expensive, try to reuse it", and repins it in
+//! `refresh`. `U64Congee` is the same tree and was level.
+//!
+//! `insert` is the README's upsert, which writes nothing if the key already has this value.
+//! `compute_or_insert`, the put-if-absent, was level or behind. Keys and values are a `usize` each,
+//! which has 64 bits on the systems supported here.
 //!
 //! # Keys
-//! Eight bytes, never byte strings: the length is part of the type.
+//! Keys have eight bytes. Byte strings are impossible, because the length is part of the type.
 //!
 //! # Scans
-//! `range` fills a buffer, which the session keeps, and starts over where a node changes while it
-//! reads. Its end is exclusive, so the greatest key is looked up when there is room for it.
+//! `range` fills a buffer that the session keeps, and starts over if a node changes while it reads.
+//! The end of a range is exclusive, so the adapter looks up the greatest key itself if the scan may
+//! return another entry.
 
 use super::{Peer, Recorded};
 use crate::contender::{Contender, Session};
@@ -23,10 +26,10 @@ use silvics_testkit::verify::Write;
 
 const _: () = assert!(usize::BITS == 64, "congee's keys and values are a usize each");
 
-/// Why an insertion cannot fail.
+/// The reason why an insertion cannot fail.
 const ABORTS: &str = "the default allocator aborts instead";
 
-/// `congee::Congee` from words to words.
+/// `congee::Congee` with words as keys and values.
 #[derive(Default)]
 pub struct Congee {
     tree: congee::Congee<usize, usize>,

@@ -1,22 +1,22 @@
 //! The `crossbeam-skiplist` crate: the lock-free skip list that most Rust databases begin with.
 //!
 //! # How it is driven
-//! Through `SkipList`, the documented base of `SkipMap`: its methods take a guard, which a session
-//! holds and repins in `refresh`, where `SkipMap` pins in every call and counts references to
-//! every entry it returns. The two were level within the noise on a million keys; the base is used
-//! because it cannot be the slower one. Guards are the default collector's, as in `SkipMap`.
+//! Through `SkipList`, the documented base of `SkipMap`. Its methods take a guard, which a session
+//! keeps and repins in `refresh`. `SkipMap` pins in every call, and counts references to every
+//! entry that it returns. The two were level within the noise on a million keys; the base is used
+//! because it cannot be the slower one. Guards belong to the default collector, as in `SkipMap`.
 //!
 //! # Answers
-//! * `insert` is `compare_insert` with a comparison that never replaces. Whether the key was
-//!   absent shows in the entry it returns: ours, unless it holds the very value that the
-//!   comparison was last shown. Addresses tell them apart: under the guard no node is freed, so a
-//!   new node cannot sit where an old one was. (`get_or_insert_with` calls its closure before it
-//!   knows, so the closure proves nothing.)
+//! * `insert` is `compare_insert` with a comparison that never replaces. The entry that it returns
+//!   shows whether the key was absent: the entry is new, unless it holds the value that the
+//!   comparison saw last. Their addresses distinguish the two, because no node is freed under the
+//!   guard and so no new node takes the address of an old one. (`get_or_insert_with` calls its
+//!   closure before it knows the answer, so the closure proves nothing.)
 //! * `remove` is `get`, then [`Entry::remove`](crossbeam_skiplist::base::Entry::remove), which says
 //!   whether this call removed the entry. `SkipList::remove` and `SkipMap::remove` of version 0.1.3
 //!   return the entry to every thread that met it before it was unlinked: two threads that removed
-//!   the same 120 000 keys were given 132 971 entries. The second descent of `get` + `remove` is
-//!   over nodes just read, and was not measurable.
+//!   the same 120 000 keys were given 132 971 entries. The second descent of `get` and `remove`
+//!   reads nodes that were just read, and its cost was not measurable.
 
 use super::{Peer, Recorded};
 use crate::contender::held::{MapKey, MapValue};
@@ -31,7 +31,7 @@ use std::cell::Cell;
 use std::ops::Bound::{Included, Unbounded};
 use std::ptr;
 
-/// The base `SkipList`.
+/// `crossbeam_skiplist::SkipList`.
 pub struct CrossbeamSkiplist<K: MapKey + ?Sized, V: MapValue = u64> {
     list: SkipList<K::Owned, V>,
 }
@@ -90,7 +90,8 @@ pub struct CrossbeamSession<'a, K: MapKey + ?Sized, V: MapValue> {
 }
 
 impl<K: MapKey + ?Sized, V: MapValue> CrossbeamSession<'_, K, V> {
-    /// Inserts the entry if the key is absent; else returns what `read` returns of the value present.
+    /// Inserts the entry if the key is absent. Otherwise fails with the result of `read` on the
+    /// present value.
     #[inline(always)]
     fn put_if_absent<R>(
         &self,

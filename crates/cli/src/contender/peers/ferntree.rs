@@ -1,22 +1,22 @@
 //! The `ferntree` crate: a B+ tree with optimistic lock coupling.
 //!
 //! # How it is driven
-//! Through `Tree` (nodes of 64 entries). Lookups take the optimistic path (`get_optimistic`), which
-//! writes nothing, rather than `get`, which takes a shared lock on the leaf; its docs then want all
+//! Through `Tree`, whose nodes have 64 entries. Lookups call `get_optimistic`, which writes
+//! nothing; `get` takes a shared lock on the leaf. With optimistic lookups the docs require all
 //! writes to go through `insert_defer` and `remove_defer`, which also say whether the key was
-//! there. For integers these are the plain ones. Every call pins an epoch of its own; the crate
-//! offers no way to hold one. Byte strings are `Vec<u8>`, which the crate supports as it is, looked
-//! up by slice.
+//! present. For integers these do what the plain ones do. Every call pins an epoch of its own,
+//! because the crate offers no guard to keep. Byte strings are `Vec<u8>`, looked up by slice.
 //!
 //! # Scans
-//! `raw_iter` and `seek`, then `for_each_in_leaf`, the documented way to read many entries (half as
-//! fast again as `next` for a hundred), and `next` from leaf to leaf and for short rests.
+//! `raw_iter` and `seek`, then `for_each_in_leaf`: the documented way to read many entries, half as
+//! fast again as `next` for a hundred. `next` moves from leaf to leaf, and reads short rests.
 //!
 //! # Known fault of version 0.7.0
-//! Two threads that insert the same new key into a full leaf may both be told that they inserted
-//! it, and one value is lost: after the split the second one finds the key present and returns as
-//! if it had inserted (`RawExclusiveIter::insert_here`). No documented call says otherwise. With
-//! keys drawn from a hundred thousand or more it is too rare to meet in a benchmark.
+//! Two threads that insert the same new key into a full leaf may both learn that they inserted it,
+//! and one value is lost. After the split the second thread finds the key present and returns as if
+//! it had inserted (`RawExclusiveIter::insert_here`). No documented call avoids this. `silvics
+//! verify --index peer:ferntree` finds it in seconds; with keys drawn from a hundred thousand or
+//! more it is too rare to occur in a benchmark.
 
 use super::{Peer, PeerKey, Recorded};
 use crate::contender::{Contender, Session};
@@ -26,16 +26,17 @@ use silvics_testkit::history::Op;
 use silvics_testkit::verify::Write;
 use std::borrow::Borrow;
 
-/// From this many entries on, a scan reads the rest of a leaf at once: half a leaf.
+/// The least number of missing entries for which a scan reads the rest of a leaf at once: half a
+/// leaf.
 const BULK: usize = 32;
 
-/// A key as ferntree stores it.
+/// A key that `ferntree` can store.
 pub trait StoredKey: PeerKey {
     /// The stored type.
     type Stored: Clone + Ord + OptimisticRead + Borrow<Self> + Send + Sync;
-    /// A stored copy.
+    /// Copies a key into the stored type.
     fn store(key: Self::Ref<'_>) -> Self::Stored;
-    /// Lends a stored key.
+    /// Returns the key behind a stored one.
     fn read(stored: &Self::Stored) -> Self::Ref<'_>;
 }
 
@@ -95,8 +96,8 @@ impl<K: StoredKey + ?Sized> Contender for Ferntree<K> {
     }
 }
 
-/// Histories of byte strings are not recorded: the calls that tell a value free removed keys at
-/// once, under the optimistic lookups.
+/// Histories of byte strings are not recorded: the writes that return a value free removed keys at
+/// once, while optimistic lookups may still read them.
 impl Recorded for Ferntree<u64> {
     fn write(session: &mut Self::Session<'_>, key: u64, write: Write) -> Option<Op> {
         match write {
@@ -109,7 +110,7 @@ impl Recorded for Ferntree<u64> {
     }
 }
 
-/// A thread's session.
+/// A thread's session: it keeps nothing between calls.
 pub struct FerntreeSession<'a, K: StoredKey + ?Sized> {
     tree: &'a Tree<K::Stored, u64>,
 }

@@ -12,13 +12,13 @@
 //!
 //! | peer | keys | scans | known faults |
 //! |---|---|---|---|
-//! | `arctic-map` | `u64`, bytes | yes | `remove` panics: not used |
-//! | `artmap` | `u64`, bytes | yes | – |
-//! | `btreemap-rwlock` | `u64`, bytes | snapshots | – |
-//! | `crossbeam-skiplist` | `u64`, bytes | yes | `remove` answers twice: not used |
+//! | `arctic-map` | `u64`, `u128`, bytes | yes | `remove` panics: not used |
+//! | `artmap` | any | yes | – |
+//! | `btreemap-rwlock` | any | snapshots | – |
+//! | `crossbeam-skiplist` | any | yes | `remove` answers twice: not used |
 //! | `congee` | `u64` | yes | – |
-//! | `scc` | `u64`, bytes | yes | – |
-//! | `masstree` | `u64`, bytes up to 256 | `u64` only | scans under writes; zero bytes |
+//! | `scc` | any | yes | – |
+//! | `masstree` | `u64`, bytes up to 256 | `u64` only | scans and removals under writes; zero bytes |
 //! | `concurrent-map` | `u64`, bytes | yes | – |
 //! | `ferntree` | `u64`, bytes | yes | racing inserts into a full leaf |
 

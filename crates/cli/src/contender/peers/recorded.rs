@@ -1,8 +1,8 @@
 //! Peers whose histories `silvics verify` records: the writes of each one, with their answers.
 //!
-//! A history is checked by what each call tells of the key's value. So every peer makes the writes
-//! here that tell the value they replaced, removed or found, and no others. A write that changed
-//! nothing and tells no value is left out, which keeps the history sound.
+//! The checker needs the value that each write replaced, removed or found. So a peer makes only
+//! those of its writes that return this value. A call that changed nothing and returns no value is
+//! left out of the history, which stays sound: such a call affects no other answer.
 //!
 //! | peer | put-if-absent | upsert | remove | compare-exchange |
 //! |---|---|---|---|---|
@@ -27,7 +27,8 @@ use silvics_testkit::verify::{self, Foreign, ForeignCalls, Write, verify_foreign
 
 /// A peer whose histories can be recorded.
 pub trait Recorded: Peer {
-    /// Makes a write, as [`ForeignCalls::write`] says.
+    /// Makes a write and returns it with its answer. `None` means what [`ForeignCalls::write`]
+    /// says.
     fn write(
         session: &mut Self::Session<'_>,
         key: <Self::Key as IndexKey>::Ref<'_>,

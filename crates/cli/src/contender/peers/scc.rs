@@ -1,14 +1,15 @@
 //! The `scc` crate's `TreeIndex`: a B+ tree with lock-free lookups and scans.
 //!
 //! # How it is driven
-//! `peek` under a guard that the session holds, the documented way to read without a lock
-//! (`read_sync` takes a shared lock on the leaf); `refresh` drops the guard and takes another,
-//! since guards nest and a new one beside the old would not unpin the thread. `insert_sync` is
-//! put-if-absent; it and `remove_sync` take guards of their own, which is cheap inside ours. Byte
-//! strings are `Box<[u8]>`, looked up by slice; `Arc<[u8]>`, which its docs use, was level.
+//! Lookups call `peek` under a guard that the session keeps: the documented way to read without a
+//! lock (`read_sync` takes a shared lock on the leaf). `refresh` drops the guard before it takes
+//! another, because guards nest and the thread would stay pinned otherwise. `insert_sync` is
+//! put-if-absent. It and `remove_sync` take guards of their own, which is cheap inside the
+//! session's guard. Byte strings are `Vec<u8>`, looked up by slice; `Arc<[u8]>`, which the crate's
+//! docs use, was level.
 //!
 //! # Scans
-//! `range` under the same guard.
+//! `range`, under the session's guard.
 
 use super::{Peer, Recorded};
 use crate::contender::held::{MapKey, MapValue};
@@ -78,7 +79,7 @@ impl<K: MapKey + ?Sized> Recorded for SccTreeIndex<K> {
 /// A thread's session: a guard.
 pub struct SccSession<'a, K: MapKey + ?Sized, V: MapValue> {
     tree: &'a TreeIndex<K::Owned, V>,
-    /// Always there, except inside `refresh`.
+    /// `None` only inside `refresh`.
     guard: Option<Guard>,
 }
 

@@ -1,7 +1,7 @@
-//! Every peer through the same tests: an adapter that answers wrongly would win benchmarks.
+//! Tests that every peer runs, so that no adapter with wrong answers wins a benchmark.
 //!
-//! What a peer's module docs call a known fault is left out of its tests, and has one of its own
-//! where it can be met on purpose.
+//! A peer does not run the tests that meet a known fault of its module docs. Such a fault has its
+//! own test if it can be met on purpose.
 
 use super::{Masstree, Peer};
 use crate::contender::held::{MapValue, OurKey};
@@ -15,7 +15,7 @@ use std::thread;
 
 type OwnedKey<C> = <<C as Contender>::Key as IndexKey>::Owned;
 
-// `Map` is driven as the maps of others are, and tested the same way.
+// `Map` is driven like the maps of other crates, so it runs their tests too.
 impl<K: OurKey + ?Sized, V: MapValue> Default for OurMap<K, V> {
     fn default() -> Self {
         Self::with_options(&silvics::Options::default()).expect("memory for an empty map")
@@ -34,9 +34,10 @@ impl<K: OurKey + ?Sized, V: MapValue> Peer for OurMap<K, V> {
 
 /// Keys to test with.
 trait TestKey: IndexKey {
-    /// Ascending in `n`, for `n` up to a million.
+    /// Returns the `n`-th key. Keys ascend in `n`, for `n` up to a million.
     fn nth(n: u64) -> Self::Owned;
-    /// Keys at the edges of the key space, at most `longest` bytes long; the first is the least.
+    /// Returns keys at the edges of the key space, at most `longest` bytes long. The first is the
+    /// least key of all.
     fn edges(longest: usize) -> Vec<Self::Owned>;
 }
 
@@ -80,7 +81,7 @@ impl TestKey for [u8] {
     }
 }
 
-/// Xorshift from a fixed seed, so that a failure repeats.
+/// A xorshift generator with a fixed seed, so that a failure repeats.
 struct Random(u64);
 
 impl Random {
@@ -106,20 +107,20 @@ fn scanned<S: Session>(
     entries
 }
 
-/// The scan a `BTreeMap` gives.
+/// Returns the entries that a scan must return, from a `BTreeMap`.
 fn expected<K: Ord + Clone>(oracle: &BTreeMap<K, u64>, from: &K, limit: usize) -> Vec<(K, u64)> {
     let range = oracle.range(from.clone()..).take(limit);
     range.map(|(key, value)| (key.clone(), *value)).collect()
 }
 
-/// Random operations of one thread, against the standard library.
+/// Compares random operations of one thread with the standard library's map.
 fn agrees_with_btreemap<C: Peer<Key: TestKey>>() {
     let peer = C::default();
     let mut session = peer.session();
     let mut oracle = BTreeMap::new();
     let mut random = Random(0x5eed);
     for round in 0..60_000 {
-        // Grows to most of the keys, shrinks to few, and so on: nodes split and empty.
+        // The map grows to most of the keys, shrinks to few, and so on: nodes split and empty.
         let growing = round / 10_000 % 2 == 0;
         let key = C::Key::nth(random.below(3000));
         let lent = || C::Key::borrow(&key);
@@ -157,7 +158,8 @@ fn takes_every_key_without_zero_bytes<C: Peer<Key = [u8]>>() {
     takes::<C>(&edges);
 }
 
-/// Keys absent and present, with values from the edges of theirs, and scans from each.
+/// Looks up, inserts, scans from and removes keys at the edges of the key space, with extreme
+/// values.
 fn takes<C: Peer>(edges: &[OwnedKey<C>]) {
     let peer = C::default();
     let mut session = peer.session();
@@ -190,8 +192,8 @@ fn takes<C: Peer>(edges: &[OwnedKey<C>]) {
     }
 }
 
-/// Two threads insert the same keys, then both remove them. Returns for how many keys each step
-/// was said to have been done, and for how many it was.
+/// Lets two threads insert the same keys, then remove them. Returns the number of insertions and of
+/// removals that the map reported, and the number of keys.
 fn race<C: Peer<Key: TestKey>>() -> [u64; 3] {
     const KEYS: u64 = 300;
     const ROUNDS: u64 = 60;
@@ -235,7 +237,7 @@ fn a_winner_per_key<C: Peer<Key: TestKey>>() {
     assert_eq!(removed, raced);
 }
 
-/// The key-sum rule of the literature, on few keys that both threads fight for.
+/// Checks the key-sum rule of the literature on few keys, which both threads write.
 fn keeps_the_sum_of_keys<C: Peer<Key: TestKey>>() {
     const KEYS: u64 = 48;
     let peer = C::default();
@@ -269,8 +271,8 @@ fn keeps_the_sum_of_keys<C: Peer<Key: TestKey>>() {
     assert_eq!(values.sum::<u64>().cast_signed(), sums[0] + sums[1]);
 }
 
-/// While one thread inserts and removes every other key, scans by another see each of the rest
-/// once, in order.
+/// Lets one thread insert and remove every second key. The scans of another thread must return each
+/// of the other keys once, in order.
 fn scans_miss_nothing<C: Peer<Key: TestKey>>() {
     const KEYS: u64 = 2000;
     let peer = C::default();
@@ -461,8 +463,8 @@ peers! {
 }
 
 /// Symptom: a scan of paths by masstree begins one entry late. Cause: the pointer to a layer leads
-/// to its first leaf, and the search for the start stays there. Prevented by not scanning; when
-/// this fails, masstree can scan byte strings.
+/// to its first leaf, and the search for the start stays there. The adapter does not scan byte
+/// strings. When this test fails, it can.
 #[test]
 fn masstree_still_loses_the_start_of_a_scan() {
     let peer = Masstree::<[u8]>::default();
