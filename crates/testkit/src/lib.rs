@@ -47,62 +47,20 @@
     allow(dead_code, unused_macros, unused_imports)
 )]
 
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod batches;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod broken;
 pub mod clock;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod counting;
 #[cfg(not(silvics_shuttle))]
 mod crew;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod cursors;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod ends;
 mod failure;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod faults;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod faulty;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod fuzz;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-mod grid;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod guards;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod histories;
 pub mod history;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod key_sum;
 mod keys;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod limit;
 pub mod linearizable;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod lookups;
 #[cfg(not(silvics_shuttle))]
 pub mod make;
 pub mod mapped;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod memory;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod presence;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod ranges;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod reclaim;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod reference;
 mod rest;
 mod rng;
 #[cfg(silvics_shuttle)]
 pub mod schedules;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod sequential;
-#[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub mod shrinking;
 pub mod size;
 #[cfg(all(feature = "suite", not(silvics_shuttle)))]
 mod suite;
@@ -114,4 +72,4 @@ pub mod verify;
 pub use failure::{Failure, Outcome};
 pub use keys::{ScanSubject, Subject, TestKey};
 #[cfg(all(feature = "suite", not(silvics_shuttle)))]
-pub use suite::{compiled, holds};
+pub use suite::*;

@@ -96,8 +96,8 @@ pub mod compiled {
 /// # fn main() {} // nothing runs here: the tests belong to a test binary
 /// ```
 ///
-/// With `scans`, the type is an [`silvics::OrderedScan`], and its properties are added. With `ends`,
-/// it is also an [`silvics::OrderedEnds`]. `points` is the form without either. The key
+/// With `scans`, the type is an [`silvics::OrderedScan`], and its properties are added. With
+/// `ends`, it is also an [`silvics::OrderedEnds`]. `points` is the form without either. The key
 /// type is the index's. (`reference` is for [`crate::reference::LockedMap`], which scans but has no
 /// nodes that a guard could keep.) The properties run on the index behind a trait object
 /// ([`crate::make`]), so another index costs little to compile.
