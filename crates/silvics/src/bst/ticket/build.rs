@@ -1,4 +1,4 @@
-//! The builds: what nodes are made of, and what they live in.
+//! The builds, which differ in the type of nodes and in their memory.
 //!
 //! | build | catalogue | node | bytes a key |
 //! |---|---|---|---|
@@ -6,8 +6,9 @@
 //! | [`Fixed`] | `ticket:fixed` | [`Node`] for both | 80 |
 //! | [`Baseline`] | `ticket:baseline` | [`Line`] for both | 128 |
 //!
-//! The study's oversight is the padding: of the [`Line`] a search reads the first 24 bytes. Without
-//! it, in [`Fixed`], nodes are smaller, and two of eight have what a search reads of them in two lines.
+//! The oversight that the study found is the padding: a search reads the first 24 bytes of a
+//! [`Line`]. Without it, in [`Fixed`], nodes are smaller, and in two of eight nodes these 24 bytes
+//! lie in two lines.
 
 use super::node::AtomicEdge;
 use super::state::Locks;
@@ -20,19 +21,19 @@ use silvics_pool::Placement;
 
 /// A build of the tree.
 pub trait Build: 'static {
-    /// Its name in the catalogue.
+    /// The name of the build in the catalogue.
     const NAME: &'static str;
-    /// An internal node.
+    /// The type of an internal node.
     type Inner: InnerWords<Cell = AtomicEdge, Control = Locks>;
-    /// A leaf.
+    /// The type of a leaf.
     type Leaf: LeafWords;
-    /// The object that an internal node is, or lives in.
+    /// The layout of the object that is or contains an internal node.
     const INNER: NodeLayout;
-    /// The object that a leaf is, or lives in.
+    /// The layout of the object that is or contains a leaf.
     const LEAF: NodeLayout;
-    /// Those of them that are kinds of their own, the internal node first.
+    /// The layouts of the different kinds of objects, the internal node's first.
     const KINDS: &'static [NodeLayout] = &[Self::INNER];
-    /// Their memory.
+    /// The memory of the nodes.
     type Store<P: Placement>: NodeStore<Self::Inner, Self::Leaf, P>;
 }
 
@@ -64,11 +65,11 @@ impl Build for Baseline {
     type Store<P: Placement> = Each<Alike<Line, P>>;
 }
 
-/// An internal node alone: half a line.
+/// An internal node that is an object of its own: half a line.
 pub type Inner = external::Inner<AtomicEdge, Locks, align::HalfLine>;
-/// Either kind, what a search reads first.
+/// Either kind of node, with the fields that a search reads first.
 pub type Node = Either<AtomicEdge, Locks, align::Word>;
-/// Either kind, padded to a line.
+/// Either kind of node, padded to a line.
 pub type Line = Either<AtomicEdge, Locks, align::Line>;
 
 const _: () = {

@@ -10,19 +10,19 @@ use crate::frame::{See, violation};
 use silvics_pool::Placement;
 
 impl<P: Placement, B: Build> Ticket<P, B> {
-    /// Walks the tree left to right: every leaf must be within the bounds its path gives (I2), no
-    /// lock taken (I4), and the counts must agree.
+    /// Walks the tree from left to right. It checks that every leaf is within the bounds of its
+    /// path (I2), that no lock is taken (I4), and that the counts agree.
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let (mut leaves, mut inners, mut sentinels) = (0usize, 0usize, 0usize);
         Self::check_locks(&self.holder)?;
-        // An edge with the bounds of its subtree: above `low` (exclusive), up to `high`.
+        // Edges, each with the bounds of its subtree: above `low` (exclusive), up to `high`.
         let mut open: Vec<(Edge, Option<u64>, Option<u64>)> =
             vec![(self.root().load(), None, None)];
         while let Some((edge, low, high)) = open.pop() {
             if edge == Edge::NONE {
                 return violation("I1", format!("a null edge between {low:?} and {high:?}"));
             }
-            // SAFETY: exclusive access, so nothing is reclaimed.
+            // SAFETY: I1; the tree is quiescent, since access is exclusive.
             match unsafe { edge.child::<B::Inner, B::Leaf>() } {
                 Child::Leaf(leaf) => {
                     show(self.objects.leaf_lives(edge.leaf_ptr()), &B::LEAF, "I5", see)?;

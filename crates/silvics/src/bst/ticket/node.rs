@@ -1,10 +1,9 @@
-//! Edges, and the places on the way of an update where it may take locks.
+//! Edges, and the places on an update's path where it may take locks.
 
 use super::super::side::Side;
 use super::build::Build;
 use super::state::Seen;
 use crate::bst::external::{Edge, EdgeCell, InnerWords};
-use crate::canary::{Canary, planted};
 use silvics_sync::atomic::Ordering;
 use silvics_sync::tagged::AtomicTagged;
 
@@ -27,13 +26,13 @@ impl AtomicEdge {
         Edge(self.0.load(Ordering::SeqCst))
     }
 
-    /// Only by the owner of its lock: [`Held::set`].
+    /// Stores an edge. Only the owner of its lock calls this, through [`Held::set`] (I3).
     fn store(&self, edge: Edge) {
         self.0.store(edge.0, Ordering::SeqCst);
     }
 }
 
-/// An edge that a descent has followed, as it was then.
+/// An edge that a descent has followed, with the values that it read.
 pub(super) struct Place<'g, B: Build> {
     pub(super) node: &'g B::Inner,
     pub(super) side: Side,
@@ -42,27 +41,26 @@ pub(super) struct Place<'g, B: Build> {
 }
 
 impl<'g, B: Build> Place<'g, B> {
-    /// The edge as it is now: its version first, so that who takes the lock at that version finds
-    /// this edge (I3).
+    /// The current edge. Its version is read first, so an operation that takes the lock at that
+    /// version finds this edge (I3).
     #[inline(always)]
     pub(super) fn look(node: &'g B::Inner, side: Side) -> Self {
-        if planted(Canary::VersionReadLate) {
-            let edge = node.children()[side].load();
-            return Self { node, side, seen: node.control().look(), edge };
+        if let Some(place) = Self::look_at_edge_first(node, side) {
+            return place;
         }
         let seen = node.control().look();
         Self { node, side, seen, edge: side.load(node.children(), AtomicEdge::load) }
     }
 
-    /// Takes the edge's lock if the edge has not changed since.
+    /// Takes the edge's lock if the edge has not changed since it was read.
     pub(super) fn hold(&self) -> Option<Held<'g, B>> {
         let Self { node, side, .. } = *self;
-        // Made only if the lock is ours: dropping it gives the lock back.
+        // A `Held` is made only if the lock was taken, since dropping it gives the lock back.
         node.control().try_take(side, self.seen).then(|| Held { node, side, changed: false })
     }
 }
 
-/// An edge whose lock the holder owns; dropping it gives the lock back.
+/// An edge whose lock the holder owns. Dropping it gives the lock back.
 pub(super) struct Held<'a, B: Build> {
     node: &'a B::Inner,
     side: Side,
@@ -79,7 +77,8 @@ impl<B: Build> Held<'_, B> {
 
 impl<B: Build> Drop for Held<'_, B> {
     fn drop(&mut self) {
-        // SAFETY: we own the lock.
+        // SAFETY: I3: `hold` made this after it had taken the lock, and only this drop gives it
+        // back.
         unsafe { self.node.control().give_back(self.side, self.changed) };
     }
 }

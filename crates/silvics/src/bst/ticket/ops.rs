@@ -4,17 +4,17 @@ use super::super::home::{Fresh, NodeStore};
 use super::super::side::Side;
 use super::Ticket;
 use super::build::Build;
+use super::canaries::{are_given_back, is_parent_retired, take_for_good, validated};
 use super::node::{AtomicEdge, Place};
 use crate::bst::external::{Child, Edge, InnerWords, LeafWords};
-use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::update::{Step, Update};
 use silvics_pool::{AllocError, Placement};
 use silvics_sync::backoff::Backoff;
 
-/// Where an update's descent ended.
+/// The end of an update's descent.
 struct SeekRecord<'g, B: Build> {
-    /// The edge to the leaf's parent; that to the leaf while the sentinel is all there is.
+    /// The edge to the leaf's parent, or to the leaf while the tree has only the sentinel.
     grandparent: Place<'g, B>,
     /// The edge to the leaf.
     parent: Place<'g, B>,
@@ -22,12 +22,13 @@ struct SeekRecord<'g, B: Build> {
 }
 
 impl<P: Placement, B: Build> Ticket<P, B> {
-    /// The leaf where the search for `key` ends.
+    /// The leaf at which the search for `key` ends.
     #[inline(always)]
     pub(super) fn search<'g>(&'g self, key: u64, _guard: &'g Guard) -> &'g B::Leaf {
         let mut edge = self.root().load();
         loop {
-            // SAFETY: read from a reachable edge under the guard.
+            // SAFETY: I1, I6: the edge was read from the holder or from a node that was reached
+            // under the guard.
             match unsafe { edge.child::<B::Inner, B::Leaf>() } {
                 Child::Leaf(leaf) => {
                     P::saw(|| B::Leaf::LEAF.ended(leaf));
@@ -42,12 +43,13 @@ impl<P: Placement, B: Build> Ticket<P, B> {
         }
     }
 
-    /// The same with the versions on the way (paper: the parse phase).
+    /// Searches for `key` and records the versions on the path (paper: the parse phase).
     fn parse<'g>(&'g self, key: u64, _guard: &'g Guard) -> SeekRecord<'g, B> {
         let mut grandparent = Place::look(&self.holder, Side::LEFT);
         let mut parent = Place { ..grandparent };
         loop {
-            // SAFETY: as in `search`.
+            // SAFETY: I1, I6: the edge was read from the holder or from a node that was reached
+            // under the guard.
             match unsafe { parent.edge.child::<B::Inner, B::Leaf>() } {
                 Child::Leaf(leaf) => {
                     P::saw(|| B::Leaf::LEAF.ended(leaf));
@@ -63,15 +65,14 @@ impl<P: Placement, B: Build> Ticket<P, B> {
         }
     }
 
-    /// The leaf's value if it is the key's.
+    /// The leaf's value if the leaf has the key.
     #[inline(always)]
     pub(super) fn value_in(&self, leaf: &B::Leaf, key: u64) -> Option<u64> {
         let found = leaf.key() == key && !self.is_sentinel(leaf);
         found.then_some(leaf.value())
     }
 
-    /// Brings `key` from the state it is found in to the one `verb` wants, and returns the state
-    /// found.
+    /// Moves `key` from its current state to the one that `verb` wants, and returns the former.
     #[inline]
     pub(super) fn update(
         &self,
@@ -100,7 +101,7 @@ impl<P: Placement, B: Build> Ticket<P, B> {
         }
     }
 
-    /// Puts a new leaf in the place of the one found, which has the same key. False if its edge has
+    /// Replaces the found leaf, which has the key, by a new leaf. Returns false if its edge has
     /// changed.
     fn replace(
         &self,
@@ -111,21 +112,19 @@ impl<P: Placement, B: Build> Ticket<P, B> {
         guard: &Guard,
     ) -> Result<bool, AllocError> {
         let leaf = spare.leaf(B::Leaf::new(key, value), guard)?;
-        let mut place = Place { ..record.parent };
-        if planted(Canary::UpsertUnvalidated) {
-            place.seen = place.node.control().look();
-        }
+        let place = validated(&record.parent);
         let Some(mut edge) = place.hold() else { return Ok(false) };
         edge.set(Edge::to_leaf(leaf)); // LP(insert, compare_exchange: replaced)
         drop(edge);
         spare.leaf_linked();
-        // SAFETY: the edge, unchanged since it was read, no longer leads to the old leaf (I5).
+        // SAFETY: I5: the store of this thread has unlinked the old leaf, to which the edge still
+        // led by I3, so this thread alone retires it.
         unsafe { self.objects.retire_leaf(place.edge.leaf_ptr(), guard) };
         Ok(true)
     }
 
-    /// Puts a new leaf beside the one found, under a new internal node. False if the edge to the leaf
-    /// found has changed.
+    /// Links a new leaf beside the found one, under a new internal node. Returns false if the edge
+    /// to the found leaf has changed.
     fn grow(
         &self,
         record: &SeekRecord<'_, B>,
@@ -136,7 +135,7 @@ impl<P: Placement, B: Build> Ticket<P, B> {
     ) -> Result<bool, AllocError> {
         let beside = |leaf| {
             let (leaf, other) = (Edge::to_leaf(leaf), record.parent.edge);
-            // The smaller key goes left and routes (I2); the sentinel is larger than any.
+            // The smaller key goes left and routes (I2). The sentinel is larger than any key.
             if self.is_sentinel(record.leaf) || key < record.leaf.key() {
                 B::Inner::new(key, [leaf, other])
             } else {
@@ -152,36 +151,33 @@ impl<P: Placement, B: Build> Ticket<P, B> {
         Ok(true)
     }
 
-    /// Removes the leaf found, and its parent: the parent's other edge takes the place of the edge to
-    /// the parent. False if one of the three edges has changed.
+    /// Removes the found leaf and its parent: the parent's other edge takes the place of the edge
+    /// to the parent. Returns false if one of the three edges has changed.
     fn take(&self, record: &SeekRecord<'_, B>, guard: &Guard) -> bool {
         let SeekRecord { grandparent, parent, .. } = record;
         let Some(mut edge) = grandparent.hold() else { return false };
         let locks = parent.node.control();
-        // For good: nothing must be linked below the parent any more (I4).
-        let taken = if planted(Canary::SiblingUnlocked) {
-            locks.try_take(parent.side, parent.seen)
-        } else {
-            locks.try_take_both(parent.seen)
-        };
-        if !taken {
+        // The locks stay taken, since nothing must be linked below the parent any more (I4).
+        if !take_for_good(locks, parent) {
             return false;
         }
         let sibling = parent.node.children()[parent.side.other()].load();
         edge.set(sibling); // LP(remove)
         drop(edge);
-        if planted(Canary::RemovedUnlocked) {
-            // SAFETY: taken above.
+        if are_given_back() {
+            // SAFETY: both locks were taken above. Never reached without the planted mistake,
+            // which breaks I4.
             unsafe {
                 locks.give_back(Side::LEFT, true);
                 locks.give_back(Side::RIGHT, true);
             }
         }
         self.frame.len.add(-1);
-        // SAFETY: the edge that led to the parent, and it alone to the leaf, leads past both (I5).
+        // SAFETY: I5: the store of this thread has unlinked the parent, and with it the leaf, so
+        // this thread alone retires both.
         unsafe {
             self.objects.retire_leaf(parent.edge.leaf_ptr(), guard);
-            if !planted(Canary::ParentLeaked) {
+            if is_parent_retired() {
                 self.objects.retire_inner(grandparent.edge.inner_ptr(), guard);
             }
         }

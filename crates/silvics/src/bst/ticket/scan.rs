@@ -1,4 +1,4 @@
-//! What a walk sees of the tree.
+//! The tree as a walk sees it.
 
 use super::super::walk::{Below, External};
 use super::Ticket;
@@ -8,9 +8,9 @@ use crate::bst::external::{Child, InnerWords, LeafWords};
 use crate::domain::Guard;
 use silvics_pool::Placement;
 
-// SAFETY: W1 is I6. W2 is I4 and what `take` does: the removed leaf's sibling moves up. W3 is I2: an
-// entry comes, goes or is replaced at an edge whose lock is taken at the version that the search for
-// its key has seen, and so not at one of a node that was cut out.
+// SAFETY: I6 gives W1. I4 and `take` give W2: the removed leaf's sibling moves up. I2 and I3 give
+// W3: an entry comes, leaves or is replaced at an edge whose lock is taken at the version that the
+// search for its key has seen, and so not at an edge of a node that was cut out.
 unsafe impl<P: Placement, B: Build> External for Ticket<P, B> {
     type Edge = AtomicEdge;
 
@@ -21,7 +21,7 @@ unsafe impl<P: Placement, B: Build> External for Ticket<P, B> {
 
     #[inline(always)]
     unsafe fn follow<'g>(&'g self, edge: &'g AtomicEdge, _: &'g Guard) -> Below<'g, AtomicEdge> {
-        // SAFETY: the caller's promise.
+        // SAFETY: I1, I6: the caller promises that the edge was reached under the guard.
         match unsafe { edge.load().child::<B::Inner, B::Leaf>() } {
             Child::Inner(inner) => {
                 let [left, right] = inner.children();

@@ -1,25 +1,26 @@
 //! The locks of a node: two versions in one word, with all their transitions.
 
 use super::super::side::Side;
-use crate::canary::{Canary, planted};
+use super::canaries::compared_bits;
 use silvics_sync::atomic::{AtomicU64, Ordering};
 
-/// Where the lock of that edge is in the word.
+/// The position in the word of the lock of the edge on `side`.
 fn shift(side: Side) -> u32 {
     32 * side.index() as u32
 }
 
-/// The lowest bit of each half tells whether that lock is taken, the others are its version. So a
-/// half counts up by one when the lock is taken, and when it is given back after a change.
-const TAKEN: u32 = 1;
-/// Both.
+/// The lowest bit of each half, which says whether that lock is taken. The other bits are the
+/// lock's version. So a half counts up by one when the lock is taken, and when it is given back
+/// after a change.
+pub(super) const TAKEN: u32 = 1;
+/// The bits that say that both locks are taken.
 const BOTH_TAKEN: u64 = (TAKEN as u64) << 32 | TAKEN as u64;
 
 /// The two locks of a node, one for each edge.
 #[derive(Default)]
 pub struct Locks(AtomicU64);
 
-/// The locks as somebody saw them.
+/// The locks as a thread has seen them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen(u64);
 
@@ -28,21 +29,19 @@ impl Seen {
         (self.0 >> shift(side)) as u32
     }
 
-    /// Whether the lock was taken: then the edge may be about to change, or never will.
+    /// Whether the lock was taken. If so, the edge may be about to change, or never changes again.
     pub(super) fn is_taken(self, side: Side) -> bool {
         self.half(side) & TAKEN != 0
     }
 
     /// Whether the lock was the same at both times.
     fn agrees(self, other: Self, side: Side) -> bool {
-        // Where a real version begins again after 2^16, one that does after 2 shows what comes of it.
-        let compared = if planted(Canary::VersionTooShort) { 2 | TAKEN } else { u32::MAX };
-        (self.half(side) ^ other.half(side)) & compared == 0
+        (self.half(side) ^ other.half(side)) & compared_bits() == 0
     }
 }
 
 impl Locks {
-    /// The locks as they are now. What is read of the edges afterwards is no older.
+    /// The current locks. An edge that is read afterwards is no older.
     #[inline(always)]
     pub(super) fn look(&self) -> Seen {
         Seen(self.0.load(Ordering::Acquire))
@@ -62,7 +61,7 @@ impl Locks {
         false
     }
 
-    /// Takes both locks if they are free and their versions those that were seen.
+    /// Takes both locks if they are free and their versions are those that were seen.
     #[must_use]
     pub(super) fn try_take_both(&self, seen: Seen) -> bool {
         let taken = seen.0 | BOTH_TAKEN;
@@ -71,7 +70,8 @@ impl Locks {
             && self.0.compare_exchange(seen.0, taken, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Gives a lock back: with the next version if the edge has `changed`, else as it was taken.
+    /// Gives a lock back: with the next version if the edge has `changed`, else as it was before it
+    /// was taken.
     ///
     /// # Safety
     /// The caller owns the lock.
@@ -80,7 +80,7 @@ impl Locks {
         let half = Seen(self.0.load(Ordering::Relaxed)).half(side);
         debug_assert!(half & TAKEN != 0, "given back without being taken");
         let free = if changed { half.wrapping_add(1) } else { half - 1 };
-        // So that a version which begins again at zero does not carry into the other half.
+        // The difference keeps a version that wraps to zero from carrying into the other half.
         let difference = u64::from(free).wrapping_sub(u64::from(half)) << shift(side);
         self.0.fetch_add(difference, Ordering::Release);
     }
@@ -99,10 +99,10 @@ mod tests {
             let first = locks.look();
             assert!(locks.try_take(side, first) && locks.look().is_taken(side));
             assert!(!locks.try_take(side, first) && !locks.try_take(side, locks.look()));
-            // SAFETY: taken above.
+            // SAFETY: the lock was taken above.
             unsafe { locks.give_back(side, false) };
             assert!(locks.try_take(side, first), "nothing has changed");
-            // SAFETY: taken above.
+            // SAFETY: the lock was taken above.
             unsafe { locks.give_back(side, true) };
             assert!(!locks.try_take(side, first) && !locks.try_take_both(first));
             assert!(locks.try_take(side, locks.look()));
@@ -116,13 +116,13 @@ mod tests {
         let seen = locks.look();
         assert!(locks.try_take(left, seen) && !locks.try_take_both(seen));
         assert!(locks.try_take(right, seen) && !locks.try_take_both(locks.look()));
-        // SAFETY: both taken above.
+        // SAFETY: both locks were taken above.
         unsafe {
             locks.give_back(left, true);
             locks.give_back(right, false);
         }
         assert!(!locks.try_take_both(seen) && locks.try_take(right, seen));
-        // SAFETY: taken above.
+        // SAFETY: the lock was taken above.
         unsafe { locks.give_back(right, true) };
         let seen = locks.look();
         assert!(locks.try_take_both(seen));
@@ -135,15 +135,15 @@ mod tests {
             let last = u64::from(u32::MAX - 1) << shift(side);
             let locks = Locks(AtomicU64::new(last));
             assert!(locks.try_take(side, locks.look()));
-            // SAFETY: taken above.
+            // SAFETY: the lock was taken above.
             unsafe { locks.give_back(side, true) };
             assert_eq!(locks.look().0, 0);
         }
     }
 }
 
-/// The locks in every execution:
-/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+/// The locks in every execution: `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics
+/// --lib loom`.
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::*;
@@ -152,16 +152,16 @@ mod loom_tests {
     use silvics_sync::cell::UnsafeCell;
     use std::sync::Arc;
 
-    /// A node: its locks, its edges, and what the owner of each lock may touch.
+    /// A node: its locks, its edges, and the cells that the owner of each lock may write.
     #[derive(Default)]
     struct Node {
         locks: Locks,
         edges: [AtomicUsize; 2],
         owned: [UnsafeCell<usize>; 2],
     }
-    // SAFETY: the cells are touched by the owner of their lock; loom checks that.
+    // SAFETY: only the owner of its lock accesses a cell; loom checks that.
     unsafe impl Sync for Node {}
-    // SAFETY: as above.
+    // SAFETY: a node has no tie to the thread that made it.
     unsafe impl Send for Node {}
 
     impl Node {
@@ -170,8 +170,8 @@ mod loom_tests {
             self.owned[side].with_mut(|cell| unsafe { *cell += 1 });
         }
 
-        /// An update: reads version and edge, in this order, and adds one to the edge if it can take
-        /// its lock.
+        /// Updates the edge: reads version and edge, in this order, and adds one to the edge if it
+        /// can take its lock.
         fn update(&self, side: Side, take: fn(&Locks, Side, Seen) -> bool) -> bool {
             let seen = self.locks.look();
             let edge = self.edges[side].load(Ordering::SeqCst);
@@ -179,13 +179,13 @@ mod loom_tests {
             if taken {
                 self.touch(side);
                 self.edges[side].store(edge + 1, Ordering::SeqCst);
-                // SAFETY: taken above.
+                // SAFETY: the lock was taken above.
                 unsafe { self.locks.give_back(side, true) };
             }
             taken
         }
 
-        /// A removal: takes both for good.
+        /// Removes the node: takes both locks for good.
         fn cut(&self) -> Option<[usize; 2]> {
             let seen = self.locks.look();
             self.locks.try_take_both(seen).then(|| {
@@ -218,7 +218,8 @@ mod loom_tests {
         });
     }
 
-    /// I3: who takes the lock at the version it has read writes over what it has read.
+    /// I3: a thread that takes the lock at the version it has read replaces the edge that it has
+    /// read.
     #[test]
     fn who_takes_a_lock_finds_the_edge_as_it_was() {
         updates_are_not_lost(Locks::try_take);
@@ -230,7 +231,8 @@ mod loom_tests {
         updates_are_not_lost(|locks, side, _| locks.try_take(side, locks.look()));
     }
 
-    /// I4: what a removal finds below a node when it has both locks stays there.
+    /// I4: the edges that a removal finds when it has taken both locks of a node never change
+    /// again.
     #[test]
     fn nothing_changes_below_a_node_that_was_cut_out() {
         loom::model(|| {
