@@ -1,16 +1,16 @@
-//! What nodes are aligned to, as types without size: `[A; 0]` aligns what it is part of.
+//! The alignments of nodes, as types without size: `[A; 0]` aligns the type that contains it.
 
-/// A word.
+/// The alignment of a word.
 #[derive(Debug)]
 #[repr(align(8))]
 pub struct Word;
 
-/// Half a line: of nodes of that size, no part is in another line.
+/// The alignment of half a line: a node of that size lies in one line.
 #[derive(Debug)]
 #[repr(align(32))]
 pub struct HalfLine;
 
-/// A line, to which nodes are padded so.
+/// The alignment of a line, to which it pads nodes.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Line;

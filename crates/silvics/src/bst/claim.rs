@@ -1,42 +1,42 @@
 //! The word by which an operation claims a node for its descriptor.
 //!
 //! # Source
-//! Ellen et al., PODC 2010, and Howley and Jones, SPAA 2012, keep such a word in each node (`update`,
-//! `op`): two bits of state beside a pointer to the descriptor of an operation, which any thread can
-//! finish. Both papers rely on a collector, and leave the pointer to the last descriptor in a clean
-//! word, so that no word is ever the same twice.
+//! Ellen et al., PODC 2010, and Howley and Jones, SPAA 2012, keep such a word in each node
+//! (`update`, `op`): two bits of state beside a pointer to the descriptor of an operation, which
+//! any thread can finish. Both papers rely on a collector, and leave the pointer to the last
+//! descriptor in a clean word, so that no word ever has the same value twice.
 //!
 //! # Protocol
-//! A word is *clean*, with a count in place of a pointer, or *claimed* for a descriptor, with one of
-//! three flags.
+//! A word is *clean*, with a count in place of a pointer, or *claimed* for a descriptor, with one
+//! of three flags.
 //! ```text
 //! clean(n)      → claimed(d)       try_claim, claim: for an operation that has read clean(n)
 //! claimed(d)    → clean(n + 1)     release: the operation is over, or gives up
 //! ```
 //! A flag that is never released marks the node for good.
 //!
-//! * C1: a word is clean with the same count at most once, in one stretch of time. So a claim
-//!   succeeds only if nobody has claimed the node since the clean word was read, and of all that
-//!   changes under such claims alone (the links of the node) whatever was read behind the word is
-//!   still so. The count has 62 bits: it does not come round.
+//! * C1: a word is clean with a given count at most once, in one stretch of time. So a claim
+//!   succeeds only if no thread has claimed the node since the clean word was read. Values that
+//!   change under such claims alone (the links of the node), and were read after the word, are then
+//!   unchanged. The count has 62 bits: it does not wrap.
 //! * C2: once a claim of one descriptor has been released, no claim for it succeeds again: each of
 //!   them expects the one clean word that the first has replaced.
 //! * C3: exactly one thread's `release` of a claim succeeds.
-//! * C4: a clean word refers to nothing. A descriptor that is in no word any more can be reached only
-//!   by threads that have read it before, under guards from before. What a guard protects is not
-//!   reused; so a word that is seen to hold a descriptor's address holds that descriptor.
+//! * C4: a clean word refers to no object. A descriptor that is in no word any more can be reached
+//!   only by threads that have read it before, under older guards. An object that a guard protects
+//!   is not reused; so a word that is seen to hold a descriptor's address holds that descriptor.
 //!
 //! # Memory ordering
 //! | site | ordering | pairs with | why |
 //! |---|---|---|---|
 //! | `load`, `is`; claims that fail | `SeqCst` | every successful CAS | the descriptor is initialised; links read behind a clean word are no older than it (C1) |
-//! | all CASes, success | `SeqCst` | `load` | publishes the descriptor; the links changed under a claim are seen by who sees it released |
+//! | all CASes, success | `SeqCst` | `load` | publishes the descriptor; a thread that sees the release sees the links changed under the claim |
 
 use silvics_sync::atomic::{AtomicPtr, Ordering};
 use std::fmt;
 use std::ptr::{NonNull, without_provenance_mut};
 
-/// What a claim says of the node. Each tree gives the three names of its own.
+/// The state of a claimed node. Each tree gives the three flags its own names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flag {
     One = 1,
@@ -44,25 +44,25 @@ pub(super) enum Flag {
     Three = 3,
 }
 
-/// Where the flag is; zero in a clean word.
+/// The bits of the flag, which are zero in a clean word.
 const FLAGS: usize = 3;
-/// What a clean word counts in.
+/// The step by which a clean word counts.
 const STEP: usize = 4;
 
-/// A clean word as somebody read it.
+/// A clean word as a thread has read it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Clean(usize);
 
 impl Clean {
-    /// That of a new node.
+    /// The clean word of a new node.
     pub(super) const FIRST: Self = Self(0);
 
-    /// The one that a release puts in place of a claim.
+    /// The clean word that a release puts in place of a claim.
     pub(super) fn next(self) -> Self {
         Self(self.0.wrapping_add(STEP))
     }
 
-    /// How often the node has been claimed before.
+    /// The number of earlier claims of the node.
     pub(super) fn count(self) -> usize {
         self.0 / STEP
     }
@@ -129,17 +129,18 @@ impl<D> State<D> {
             2 => Flag::Two,
             _ => Flag::Three,
         };
-        // SAFETY: a claimed word holds the address of a descriptor, which is not null.
+        // SAFETY: a word with a flag was made from a `Claim`, whose descriptor's address is not
+        // null.
         let descriptor = unsafe { NonNull::new_unchecked(word.map_addr(|a| a & !FLAGS)) };
         Self::Claimed(Claim { flag, descriptor })
     }
 }
 
-/// The word in memory. Every access of the protocol is here.
+/// The word in memory. This type contains every atomic access to such words.
 pub(super) struct AtomicClaim<D>(AtomicPtr<D>);
 
 impl<D> AtomicClaim<D> {
-    /// That of a new node.
+    /// The word of a new node.
     pub(super) fn new() -> Self {
         Self(AtomicPtr::new(without_provenance_mut(Clean::FIRST.0)))
     }
@@ -149,7 +150,7 @@ impl<D> AtomicClaim<D> {
         State::of(self.0.load(Ordering::SeqCst))
     }
 
-    /// Whether the word is still what it was.
+    /// Whether the word is still `clean`.
     pub(super) fn is(&self, clean: Clean) -> bool {
         self.0.load(Ordering::SeqCst).addr() == clean.0
     }
@@ -159,14 +160,14 @@ impl<D> AtomicClaim<D> {
         self.0.compare_exchange(current, new, success, failure).map(|_| ())
     }
 
-    /// Claims the node by the operation's own thread, which publishes the descriptor; or says what
-    /// came before.
+    /// Claims the node by the operation's own thread, which thereby publishes the descriptor. If
+    /// the word has changed, returns its present state.
     pub(super) fn try_claim(&self, clean: Clean, claim: Claim<D>) -> Result<(), State<D>> {
         self.swing(without_provenance_mut(clean.0), claim.word()).map_err(State::of)
     }
 
-    /// Claims the node by any thread that finishes the operation. Whether it is claimed, by this call
-    /// or an earlier one, and not released yet.
+    /// Claims the node by any thread that finishes the operation. Returns whether the node is
+    /// claimed, by this call or an earlier one, and not released yet.
     #[must_use]
     pub(super) fn claim(&self, clean: Clean, claim: Claim<D>) -> bool {
         match self.swing(without_provenance_mut(clean.0), claim.word()) {
@@ -175,20 +176,20 @@ impl<D> AtomicClaim<D> {
         }
     }
 
-    /// Ends a claim, which had replaced `before`. Whether this call did (C3).
+    /// Ends a claim, which had replaced `before`. Returns whether this call did (C3).
     #[must_use]
     pub(super) fn release(&self, claim: Claim<D>, before: Clean) -> bool {
         self.release_to(claim, before.next())
     }
 
-    /// The same, with the clean word that follows. Any but `before.next()` is a mistake.
+    /// Ends a claim with the clean word that follows. Any word but `before.next()` is a mistake.
     pub(super) fn release_to(&self, claim: Claim<D>, clean: Clean) -> bool {
         self.swing(claim.word(), without_provenance_mut(clean.0)).is_ok()
     }
 }
 
-/// The claims in every execution:
-/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+/// The claims in every execution: `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics
+/// --lib loom`.
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::*;
@@ -197,7 +198,7 @@ mod loom_tests {
     use silvics_sync::cell::UnsafeCell;
     use std::sync::Arc;
 
-    /// A descriptor that says where the link is to lead.
+    /// A descriptor that holds the new value of the link.
     #[repr(align(64))]
     struct Descriptor(UnsafeCell<u64>);
 
@@ -207,10 +208,10 @@ mod loom_tests {
         link: AtomicU64,
         descriptors: [Descriptor; 2],
     }
-    // SAFETY: descriptors are written before they are published, and read by those who have seen them
-    // in the word; loom checks that.
+    // SAFETY: descriptors are written before they are published, and read by threads that have seen
+    // them in the word; loom checks that.
     unsafe impl Sync for Node {}
-    // SAFETY: as above.
+    // SAFETY: a node has no tie to the thread that made it.
     unsafe impl Send for Node {}
 
     impl Node {
@@ -220,16 +221,17 @@ mod loom_tests {
         }
 
         fn claim(&self, at: usize, to: u64) -> Claim<Descriptor> {
-            // SAFETY: each is filled by one thread, which has not published it yet.
+            // SAFETY: one thread fills each descriptor, and has not published it yet.
             self.descriptors[at].0.with_mut(|content| unsafe { *content = to });
             Claim::new(Flag::One, NonNull::from(&self.descriptors[at]))
         }
 
-        /// Does what the descriptor says, as a helper or the owner. Whether this call released the node.
+        /// Does what the descriptor says, as a helper or the owner. Returns whether this call
+        /// released the node.
         fn help(&self, claim: Claim<Descriptor>, before: Clean) -> bool {
-            // SAFETY: seen in the word, or the thread's own.
+            // SAFETY: the descriptor was seen in the word, or is the thread's own.
             let to = unsafe { claim.descriptor.as_ref() }.0.with(|content| unsafe { *content });
-            // Relaxed: the word's orderings have to do.
+            // Relaxed: the word's orderings must suffice.
             let seen = (to - 1, Ordering::Relaxed, Ordering::Relaxed);
             let _ = self.link.compare_exchange(seen.0, to, seen.1, seen.2);
             self.word.release(claim, before)
@@ -244,8 +246,8 @@ mod loom_tests {
         thread::spawn(move || work(&node))
     }
 
-    /// C1: one thread changes the link under a claim; another reads word and link and claims the node
-    /// for what it has read.
+    /// C1: one thread changes the link under a claim. Another reads word and link, and claims the
+    /// node for the values that it has read.
     fn what_was_read_is_so(release: fn(&Node, Claim<Descriptor>, Clean)) {
         loom::model(move || {
             let node = Node::new();
@@ -281,7 +283,7 @@ mod loom_tests {
         });
     }
 
-    /// C2, C3: whoever helps, the step is made once, and one release succeeds.
+    /// C2, C3: however many threads help, the step is made once, and one release succeeds.
     #[test]
     fn one_of_all_who_help_releases_the_node() {
         loom::model(|| {
@@ -303,7 +305,7 @@ mod loom_tests {
         });
     }
 
-    /// Two claims of one node exclude each other, whoever makes them.
+    /// Two claims of one node exclude each other, whichever threads make them.
     #[test]
     fn a_node_is_claimed_for_one_descriptor() {
         loom::model(|| {
@@ -314,14 +316,14 @@ mod loom_tests {
         });
     }
 
-    /// Who meets a claim reads its descriptor.
+    /// A thread that meets a claim reads its descriptor.
     fn published(load: fn(&AtomicClaim<Descriptor>) -> State<Descriptor>) {
         loom::model(move || {
             let node = Node::new();
             let owner =
                 spawn(&node, |node| node.word.try_claim(Clean::FIRST, node.claim(0, 1)).is_ok());
             if let State::Claimed(claim) = load(&node.word) {
-                // SAFETY: seen in the word.
+                // SAFETY: the descriptor was seen in the word.
                 let to = unsafe { claim.descriptor.as_ref() }.0.with(|content| unsafe { *content });
                 assert_eq!(to, 1);
             }

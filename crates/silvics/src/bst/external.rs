@@ -4,11 +4,11 @@
 //! |---|---|---|
 //! | [`Inner`] | an internal node alone | 24, and its control word |
 //! | [`Leaf`] | a leaf alone | 16 |
-//! | [`Either`] | an internal node or a leaf, as published implementations have it (theirs have the value behind the key) | 32, and the control word |
+//! | [`Either`] | an internal node or a leaf, as in published implementations (which have the value behind the key) | 32, and the control word |
 //!
-//! A tree chooses its [`EdgeCell`]; the word by which operations control an internal node, `()` where
-//! the edges are enough; and, with `A`, what its nodes are aligned to. What a search reads, the key
-//! and the edges, comes first in each.
+//! A tree chooses its [`EdgeCell`]. It also chooses the word by which operations control an
+//! internal node, which is `()` if the edges suffice, and, with `A`, the alignment of its nodes.
+//! The fields that a search reads, the key and the edges, come first in each node.
 
 use super::align;
 use super::home::{Lives, NodeStore};
@@ -24,40 +24,40 @@ use std::ptr::NonNull;
 
 /// An edge in memory.
 pub trait EdgeCell: Send + Sync + 'static {
-    /// What it holds.
+    /// The value of the edge.
     type Edge: Copy;
-    /// Held by edges of leaves that are objects with room for children: never followed.
+    /// The value of the edges in a leaf whose type has room for children. It is never followed.
     const NONE: Self::Edge;
 
-    /// One that holds `edge`.
+    /// Makes an edge with the value `edge`.
     fn new(edge: Self::Edge) -> Self;
 }
 
-/// An internal node: routes keys at most its key to the left.
+/// An internal node, which routes keys up to its own to the left.
 pub trait InnerWords: Sized + Send + Sync + 'static {
-    /// Its edges.
+    /// The type of its edges.
     type Cell: EdgeCell;
-    /// What operations control it by.
+    /// The type of the word by which operations control it.
     type Control;
-    /// What a search reads of it.
+    /// The layout of the object that is or contains an internal node.
     const INNER: NodeLayout;
 
-    /// One that is not linked yet.
+    /// Makes a node that is not linked yet.
     fn new(key: u64, children: [<Self::Cell as EdgeCell>::Edge; 2]) -> Self;
-    /// The largest key on the left.
+    /// The largest key that belongs on the left.
     fn key(&self) -> u64;
-    /// Left and right.
+    /// The left and right edges.
     fn children(&self) -> &[Self::Cell; 2];
     /// The control word.
     fn control(&self) -> &Self::Control;
 }
 
-/// A leaf: an entry. Never changed once it can be reached; an update replaces it.
+/// A leaf, which is an entry. It never changes once it can be reached; an update replaces it.
 pub trait LeafWords: Sized + Send + Sync + 'static {
-    /// What a search reads of it.
+    /// The layout of the object that is or contains a leaf.
     const LEAF: NodeLayout;
 
-    /// One that is not linked yet.
+    /// Makes a leaf that is not linked yet.
     fn new(key: u64, value: u64) -> Self;
     /// The key.
     fn key(&self) -> u64;
@@ -65,7 +65,7 @@ pub trait LeafWords: Sized + Send + Sync + 'static {
     fn value(&self) -> u64;
 }
 
-/// An internal node alone.
+/// An internal node that is an object of its own.
 #[repr(C)]
 pub struct Inner<E, C, A> {
     key: u64,
@@ -75,7 +75,7 @@ pub struct Inner<E, C, A> {
 }
 
 impl<E, C, A> Inner<E, C, A> {
-    /// What a search reads of it.
+    /// The layout of an internal node, with the fields that a search reads.
     pub const LAYOUT: NodeLayout = NodeLayout::of::<Self>(
         "inner",
         &[
@@ -114,7 +114,7 @@ where
     }
 }
 
-/// A leaf alone.
+/// A leaf that is an object of its own.
 #[repr(C)]
 pub struct Leaf {
     key: u64,
@@ -122,7 +122,7 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// What a search reads of it.
+    /// The layout of a leaf, with the fields that a search reads.
     pub const LAYOUT: NodeLayout = NodeLayout::of::<Self>(
         "leaf",
         &[
@@ -153,8 +153,8 @@ impl LeafWords for Leaf {
     }
 }
 
-/// An internal node or a leaf: a leaf's children and control word are never used, nor an internal
-/// node's value.
+/// An internal node or a leaf in one type. A leaf's children and control word are never used, nor
+/// is an internal node's value.
 #[repr(C)]
 pub struct Either<E, C, A> {
     inner: Inner<E, C, align::Word>,
@@ -168,7 +168,8 @@ impl<E, C, A> Either<E, C, A> {
         Field::new("value", offset_of!(Self, value), 8),
     ];
 
-    /// What a search reads of an internal node that it passes, and of a leaf.
+    /// The layout: the fields that a search reads in an internal node that it passes, and in a
+    /// leaf.
     pub const LAYOUT: NodeLayout = {
         assert!(offset_of!(Self, inner) == 0);
         let inner = Inner::<E, C, align::Word>::LAYOUT;
@@ -226,80 +227,80 @@ where
     }
 }
 
-/// Where an edge leads.
+/// The child of an edge.
 pub(super) enum Child<'g, I, L> {
-    /// To an internal node.
+    /// An internal node.
     Inner(&'g I),
-    /// To a leaf.
+    /// A leaf.
     Leaf(&'g L),
 }
 
-/// The edge leads to a leaf.
+/// The bit that says: the edge leads to a leaf.
 const IS_LEAF: usize = 4;
-/// What trees mark edges with.
+/// The bits with which trees mark edges.
 const MARKS: usize = 3;
 
-/// The value of an edge that is never null: a child, which kind it is, and what the tree marks edges
-/// with.
+/// The value of an edge that is never null: a child, the child's kind, and the tree's marks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edge(pub(super) Tagged<u8>);
 
 impl Edge {
-    /// Of leaves that are objects with room for children, and of a holder: never followed.
+    /// The value of the edges of a holder, and of a leaf whose type has room for children. It is
+    /// never followed.
     pub(super) const NONE: Self = Self(Tagged::null());
 
-    /// To an internal node.
+    /// An edge to an internal node.
     #[inline(always)]
     pub(super) fn to_inner<I>(inner: NonNull<I>) -> Self {
         const { assert!(align_of::<I>() > MARKS | IS_LEAF) };
         Self(Tagged::new(inner.as_ptr().cast()))
     }
 
-    /// To a leaf.
+    /// An edge to a leaf.
     #[inline(always)]
     pub(super) fn to_leaf<L>(leaf: NonNull<L>) -> Self {
         const { assert!(align_of::<L>() > MARKS | IS_LEAF) };
         Self(Tagged::new(leaf.as_ptr().cast()).with_tag(IS_LEAF))
     }
 
-    /// Whether it leads to a leaf.
+    /// Whether the edge leads to a leaf.
     #[inline(always)]
     pub(super) fn is_leaf(self) -> bool {
         self.0.tag() & IS_LEAF != 0
     }
 
-    /// Whether all of `mark` is set; a mark is made of the lowest two bits.
+    /// Whether all bits of `mark` are set. A mark is made of the lowest two bits.
     #[inline(always)]
     pub(super) fn has(self, mark: usize) -> bool {
         self.0.tag() & mark == mark
     }
 
-    /// The same with `mark`.
+    /// The edge with `mark` added.
     pub(super) fn with(self, mark: usize) -> Self {
         Self(self.0.with_tag(self.0.tag() | mark))
     }
 
-    /// The same without `mark`.
+    /// The edge with `mark` removed.
     #[inline(always)]
     pub(super) fn without(self, mark: usize) -> Self {
         Self(self.0.with_tag(self.0.tag() & !mark))
     }
 
-    /// The internal node it leads to.
+    /// The internal node that the edge leads to.
     pub(super) fn inner_ptr<I>(self) -> NonNull<I> {
         debug_assert!(!self.is_leaf());
-        // SAFETY: I1 of its tree: an edge that leads somewhere is not null.
+        // SAFETY: I1 of the tree: an edge that is followed is not null.
         unsafe { NonNull::new_unchecked(self.0.pointer()) }.cast()
     }
 
-    /// The leaf it leads to.
+    /// The leaf that the edge leads to.
     pub(super) fn leaf_ptr<L>(self) -> NonNull<L> {
         debug_assert!(self.is_leaf());
-        // SAFETY: I1 of its tree: an edge that leads somewhere is not null.
+        // SAFETY: I1 of the tree: an edge that is followed is not null.
         unsafe { NonNull::new_unchecked(self.0.pointer()) }.cast()
     }
 
-    /// Starts to bring what a search reads of the node at its end into the cache.
+    /// Prefetches the bytes that a search reads from the internal node at the end of the edge.
     #[inline(always)]
     pub(super) fn prefetch<I: InnerWords>(self) {
         let node = self.0.pointer().cast::<u8>();
@@ -312,12 +313,13 @@ impl Edge {
     /// Follows the edge.
     ///
     /// # Safety
-    /// It is an edge of a tree with these nodes; it was loaded from a reachable edge, or one of a node
-    /// read so, under a guard that lives as long as `'g`; or the tree is quiescent.
+    /// The edge is of a tree with nodes of these types, and is not `NONE`. It was loaded from the
+    /// tree's root edge or from a node that was reached under a guard that lives as long as `'g`;
+    /// or the tree is quiescent.
     #[inline(always)]
     pub(super) unsafe fn child<'g, I, L>(self) -> Child<'g, I, L> {
-        // SAFETY: I1 of its tree: the child is initialised, and not reclaimed under the guard; the
-        // bit says which kind it is.
+        // SAFETY: I1 of the tree: the child is initialised, and the bit gives its kind. The caller
+        // promises a guard, under which the tree does not reclaim it, or a quiescent tree.
         unsafe {
             if self.is_leaf() {
                 Child::Leaf(&*touch(self.0.pointer().cast::<L>()))
@@ -331,7 +333,8 @@ impl Edge {
 /// Frees all nodes from `root` on.
 ///
 /// # Safety
-/// They are objects of `objects` and not retired, one edge leads to each, and nobody else has them.
+/// The nodes came from `objects` and are not retired, one edge leads to each, and no other thread
+/// has them.
 pub(super) unsafe fn free_all<I, L, P, O>(root: Edge, objects: &O, load: impl Fn(&I::Cell) -> Edge)
 where
     I: InnerWords,
@@ -341,7 +344,9 @@ where
 {
     let mut edges = vec![root];
     while let Some(edge) = edges.pop() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that no other thread has the nodes, that they came from
+        // `objects` and are not retired, and that one edge leads to each, so that each is freed
+        // once.
         unsafe {
             match edge.child::<I, L>() {
                 Child::Leaf(_) => objects.free_leaf(edge.leaf_ptr()),
@@ -354,8 +359,8 @@ where
     }
 }
 
-/// Shows the object in which a node lives that is reached by an edge; `invariant` says that it is
-/// not retired.
+/// Shows `see` the object that contains a node which an edge leads to. `invariant` is the tree's
+/// invariant that the node is not retired.
 pub(super) fn show(
     lives: Lives,
     layout: &'static NodeLayout,

@@ -1,8 +1,9 @@
-//! Where the inner nodes and leaves of an external tree live.
+//! The memory of the inner nodes and leaves of an external tree.
 //!
-//! A [`NodePools`] has a pool for each kind of node, or one for both. What an operation does with nodes
-//! is [`NodeStore`]: it makes a leaf, or a leaf and the inner node that it comes with, and gives up
-//! either. In a home each node is an object ([`Each`]); in [`Blocks`] such a pair is.
+//! A [`NodePools`] has a pool for each kind of node, or one for both. [`NodeStore`] is the set of
+//! steps that an operation takes with nodes: it makes a leaf, or a leaf and the inner node that
+//! comes with it, and retires or frees either. In [`Each`] every node is an object; in [`Blocks`]
+//! every pair of them is.
 
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
@@ -18,15 +19,15 @@ use std::ptr::NonNull;
 pub trait NodePools<I: Send + 'static, L: Send + 'static, P: Placement>:
     Memory + Send + Sync + 'static
 {
-    /// Pools for objects of these layouts.
+    /// Makes pools for objects of these layouts.
     fn new(frame: &Frame, inner: &NodeLayout, leaf: &NodeLayout) -> Self;
-    /// The inner nodes.
+    /// The pool of the inner nodes.
     fn inners(&self) -> &Nodes<I, P>;
-    /// The leaves.
+    /// The pool of the leaves.
     fn leaves(&self) -> &Nodes<L, P>;
 }
 
-/// Inner nodes and leaves are kinds of their own, each in its pool.
+/// Pools for inner nodes and leaves that are separate kinds, each in its own pool.
 pub struct Apart<I: Send + 'static, L: Send + 'static, P: Placement> {
     inners: Nodes<I, P>,
     leaves: Nodes<L, P>,
@@ -59,7 +60,7 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> Memory for Apart<I, L, 
     }
 }
 
-/// Both are of one type, in one pool, as published implementations have it.
+/// One pool for inner nodes and leaves of one type, as in published implementations.
 pub struct Alike<N: Send + 'static, P: Placement> {
     nodes: Nodes<N, P>,
 }
@@ -94,57 +95,58 @@ impl<N: Send + 'static, P: Placement> Memory for Alike<N, P> {
 pub trait NodeStore<I: Send + 'static, L: Send + 'static, P: Placement>:
     Memory + Sized + Send + Sync + 'static
 {
-    /// Whether dropping it releases every node without a walk of the tree.
+    /// Whether dropping the store releases every node without a walk of the tree.
     const RELEASES_WHOLE: bool;
-    /// Nodes made for an operation.
+    /// The nodes that an operation has allocated and not linked yet.
     type Spare<'h>: Fresh<I, L>
     where
         Self: 'h;
 
-    /// Pools for objects of these layouts: those that inner nodes and leaves are, or live in.
+    /// Makes pools for objects of these layouts, which are or contain inner nodes and leaves.
     fn new(frame: &Frame, inner: &NodeLayout, leaf: &NodeLayout) -> Self;
 
-    /// No nodes yet, for an operation that may need some.
+    /// Makes an empty set of spare nodes, for an operation that may need some.
     fn spare(&self) -> Self::Spare<'_>;
 
     /// Retires an inner node.
     ///
     /// # Safety
-    /// It came from here, is unlinked for new readers, is retired once, and `guard` is of the
-    /// tree's domain.
+    /// The node came from this store, is unlinked for new readers and retired once, and `guard` is
+    /// of the tree's domain.
     unsafe fn retire_inner(&self, inner: NonNull<I>, guard: &Guard);
 
     /// Retires a leaf.
     ///
     /// # Safety
-    /// As for [`NodeStore::retire_inner`].
+    /// The contract of [`NodeStore::retire_inner`] holds for the leaf.
     unsafe fn retire_leaf(&self, leaf: NonNull<L>, guard: &Guard);
 
     /// Frees an inner node at once.
     ///
     /// # Safety
-    /// It came from here, is not retired, is freed once, and no thread can reach it.
+    /// The node came from this store, is not retired and freed once, and no thread can reach it.
     unsafe fn free_inner(&self, inner: NonNull<I>);
 
     /// Frees a leaf at once.
     ///
     /// # Safety
-    /// As for [`NodeStore::free_inner`].
+    /// The contract of [`NodeStore::free_inner`] holds for the leaf.
     unsafe fn free_leaf(&self, leaf: NonNull<L>);
 
-    /// Where an inner node of the quiescent tree lives.
+    /// The place of an inner node of the quiescent tree.
     fn inner_lives(&self, inner: NonNull<I>) -> Lives;
 
-    /// Where a leaf of the quiescent tree lives.
+    /// The place of a leaf of the quiescent tree.
     fn leaf_lives(&self, leaf: NonNull<L>) -> Lives;
 }
 
-/// Nodes made for an operation and not linked yet: kept over attempts, freed at the end.
+/// Nodes that an operation has allocated and not linked yet. They are kept over attempts and freed
+/// at the end.
 pub trait Fresh<I, L> {
-    /// A leaf.
+    /// Makes a leaf.
     fn leaf(&mut self, leaf: L, guard: &Guard) -> Result<NonNull<L>, AllocError>;
 
-    /// A leaf, and the inner node that `inner` makes of it.
+    /// Makes a leaf, and the inner node that `inner` returns for it.
     fn pair(
         &mut self,
         leaf: L,
@@ -152,28 +154,28 @@ pub trait Fresh<I, L> {
         guard: &Guard,
     ) -> Result<NonNull<I>, AllocError>;
 
-    /// What `leaf` gave last is the tree's.
+    /// Records that the last result of `leaf` is linked in the tree.
     fn leaf_linked(&mut self);
 
-    /// What `pair` gave last is the tree's.
+    /// Records that the last result of `pair` is linked in the tree.
     fn pair_linked(&mut self);
 }
 
-/// Where a node of a quiescent tree lives.
+/// The place of a node of a quiescent tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lives {
-    /// In this object, which it stands for.
+    /// The node is in this object and represents it.
     In(NonNull<u8>),
-    /// In an object that the inner node in it stands for.
+    /// The node is in an object that the inner node in it represents.
     BesideInner,
-    /// Nowhere: it counts as retired.
+    /// The node counts as retired.
     Nowhere,
 }
 
-/// Each node is an object of its home.
+/// A store in which each node is an object of the pools `H`.
 pub struct Each<H>(H);
 
-/// A leaf and an inner node, each an object.
+/// A spare leaf and a spare inner node, each an object.
 pub struct Two<'h, I: Send + 'static, L: Send + 'static, P: Placement> {
     leaf: Spare<'h, L, P>,
     inner: Spare<'h, I, P>,
@@ -223,20 +225,20 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement, H: NodePools<I, L, P>> 
     }
     #[inline(always)]
     unsafe fn retire_inner(&self, inner: NonNull<I>, guard: &Guard) {
-        // SAFETY: the caller's promise.
+        // SAFETY: this method has the contract of the pool's method, and the node is of this pool.
         unsafe { self.0.inners().retire(inner, guard) };
     }
     #[inline(always)]
     unsafe fn retire_leaf(&self, leaf: NonNull<L>, guard: &Guard) {
-        // SAFETY: the caller's promise.
+        // SAFETY: this method has the contract of the pool's method, and the node is of this pool.
         unsafe { self.0.leaves().retire(leaf, guard) };
     }
     unsafe fn free_inner(&self, inner: NonNull<I>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: this method has the contract of the pool's method, and the node is of this pool.
         unsafe { self.0.inners().free(inner) };
     }
     unsafe fn free_leaf(&self, leaf: NonNull<L>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: this method has the contract of the pool's method, and the node is of this pool.
         unsafe { self.0.leaves().free(leaf) };
     }
     fn inner_lives(&self, inner: NonNull<I>) -> Lives {
@@ -259,14 +261,14 @@ impl<H: Memory> Memory for Each<H> {
     }
 }
 
-/// A leaf and the inner node made with it: one object, a line.
+/// A leaf and the inner node made with it, in one object: a line.
 ///
-/// Both halves live and die on their own: the leaf may be replaced or removed while the inner node
-/// still routes, or the other way round. The block is retired by whoever retires the second half,
-/// with that half: all who could reach the first one have been there longer. A leaf made alone, by an
-/// update, has a block whose other half is dead from the start.
+/// Each half lives and dies on its own: the leaf may be replaced or removed while the inner node
+/// still routes, or the other way round. The thread that retires the second half retires the block
+/// with it. Every reader that could reach the first half had its guard before. A leaf that an
+/// update makes alone has a block whose other half is dead from the start.
 ///
-/// What it costs: a line for each pair of nodes, and for a node that has outlived its other half or
+/// A block costs a line for each pair of nodes, and for a node that has outlived its other half or
 /// never had one. So a key takes 64 bytes as long as keys only come, and up to 128 after updates
 /// and removals. Retiring a node writes to its block.
 #[repr(C, align(64))]
@@ -294,7 +296,7 @@ impl Halves {
         Self(AtomicU64::new(Half::Leaf as u64))
     }
 
-    /// `half` dies; whether it was the last.
+    /// Marks `half` as dead. Returns whether it was the last.
     #[must_use]
     fn die(&self, half: Half) -> bool {
         // AcqRel: all uses of the half that died first come before the block is freed.
@@ -310,7 +312,7 @@ impl Halves {
 }
 
 impl<I, L> Block<I, L> {
-    /// Where the leaf is.
+    /// The offset of the leaf.
     pub const LEAF: usize = offset_of!(Self, leaf);
 
     fn inner(block: NonNull<Self>) -> NonNull<I> {
@@ -319,7 +321,7 @@ impl<I, L> Block<I, L> {
     }
 
     fn leaf(block: NonNull<Self>) -> NonNull<L> {
-        // SAFETY: within the block.
+        // SAFETY: the offset is within the block.
         unsafe { block.byte_add(Self::LEAF) }.cast()
     }
 
@@ -327,20 +329,28 @@ impl<I, L> Block<I, L> {
         inner.cast()
     }
 
+    /// The block that contains `leaf`.
+    ///
     /// # Safety
     /// `leaf` came from `Self::leaf`.
     unsafe fn of_leaf(leaf: NonNull<L>) -> NonNull<Self> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that `leaf` lies at this offset of a block.
         unsafe { leaf.byte_sub(Self::LEAF) }.cast()
     }
 }
 
-/// Leaves and the inner nodes made with them share a line: see [`Block`].
+/// Whether a block ends with a half: with the last.
+#[inline(always)]
+fn is_block_dead(last: bool) -> bool {
+    last || planted(Canary::BlockRetiredByHalves)
+}
+
+/// A store in which a leaf and the inner node made with it share a line: see [`Block`].
 pub struct Blocks<I: Send + 'static, L: Send + 'static, P: Placement> {
     blocks: Nodes<Block<I, L>, P>,
 }
 
-/// A block.
+/// A spare block.
 pub struct One<'h, I: Send + 'static, L: Send + 'static, P: Placement>(Spare<'h, Block<I, L>, P>);
 
 impl<I: Send + 'static, L: Send + 'static, P: Placement> Fresh<I, L> for One<'_, I, L, P> {
@@ -357,7 +367,7 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> Fresh<I, L> for One<'_,
         let block = Block { inner: MaybeUninit::uninit(), leaf, live: Halves::both() };
         let block = self.0.filled(block, guard)?;
         let made = Block::inner(block);
-        // SAFETY: not linked yet, so ours alone.
+        // SAFETY: the block is not linked yet, so no other thread has it.
         unsafe { made.write(inner(Block::leaf(block))) };
         Ok(made)
     }
@@ -370,19 +380,21 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> Fresh<I, L> for One<'_,
 }
 
 impl<I: Send + 'static, L: Send + 'static, P: Placement> Blocks<I, L, P> {
-    /// A half dies; the block, if it was the last.
+    /// Marks `half` as dead. Returns the block if it was the last.
     ///
     /// # Safety
     /// The half is alive, and dies once.
     unsafe fn without(block: NonNull<Block<I, L>>, half: Half) -> Option<NonNull<Block<I, L>>> {
-        // SAFETY: one half of the block is alive, so the block is.
+        // SAFETY: the caller promises that one half of the block is alive, so the block is not
+        // retired.
         let last = unsafe { block.as_ref() }.live.die(half);
-        (last || planted(Canary::BlockRetiredByHalves)).then_some(block)
+        is_block_dead(last).then_some(block)
     }
 
-    /// Where a half lives that stands for its block, if that is so.
+    /// The place of a half of a linked block.
     fn lives(block: NonNull<Block<I, L>>, half: Half) -> Lives {
-        // SAFETY: the tree is quiescent and reaches a node in the block.
+        // SAFETY: the tree is quiescent and an edge leads to a node in the block, so the block is
+        // not retired.
         let live = &unsafe { block.as_ref() }.live;
         match half {
             _ if !live.has(half) => Lives::Nowhere,
@@ -406,7 +418,9 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> NodeStore<I, L, P> for 
         One(self.blocks.spare())
     }
     unsafe fn retire_inner(&self, inner: NonNull<I>, guard: &Guard) {
-        // SAFETY: the caller's promise. The other half has been unlinked, too, if it was the last.
+        // SAFETY: the caller promises that the node came from this store, is unlinked, and is
+        // retired once. If it was the last half, the other half was unlinked before, and the block
+        // is retired once.
         unsafe {
             if let Some(block) = Self::without(Block::of_inner(inner), Half::Inner) {
                 self.blocks.retire(block, guard);
@@ -414,7 +428,9 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> NodeStore<I, L, P> for 
         }
     }
     unsafe fn retire_leaf(&self, leaf: NonNull<L>, guard: &Guard) {
-        // SAFETY: as in `retire_inner`; leaves are those of blocks.
+        // SAFETY: the caller promises that the leaf came from this store, and so from a block, is
+        // unlinked, and is retired once. If it was the last half, the other half was unlinked
+        // before, and the block is retired once.
         unsafe {
             if let Some(block) = Self::without(Block::of_leaf(leaf), Half::Leaf) {
                 self.blocks.retire(block, guard);
@@ -422,7 +438,8 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> NodeStore<I, L, P> for 
         }
     }
     unsafe fn free_inner(&self, inner: NonNull<I>) {
-        // SAFETY: as in `retire_inner`.
+        // SAFETY: the caller promises that the node came from this store, that no thread can reach
+        // it, and that it is freed once. If it was the last half, the block is freed once.
         unsafe {
             if let Some(block) = Self::without(Block::of_inner(inner), Half::Inner) {
                 self.blocks.free(block);
@@ -430,7 +447,9 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> NodeStore<I, L, P> for 
         }
     }
     unsafe fn free_leaf(&self, leaf: NonNull<L>) {
-        // SAFETY: as in `retire_leaf`.
+        // SAFETY: the caller promises that the leaf came from this store, and so from a block, that
+        // no thread can reach it, and that it is freed once. If it was the last half, the block is
+        // freed once.
         unsafe {
             if let Some(block) = Self::without(Block::of_leaf(leaf), Half::Leaf) {
                 self.blocks.free(block);
@@ -441,7 +460,7 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> NodeStore<I, L, P> for 
         Self::lives(Block::of_inner(inner), Half::Inner)
     }
     fn leaf_lives(&self, leaf: NonNull<L>) -> Lives {
-        // SAFETY: leaves are those of blocks.
+        // SAFETY: every leaf of this store lies in a block.
         Self::lives(unsafe { Block::of_leaf(leaf) }, Half::Leaf)
     }
 }
@@ -458,8 +477,8 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> Memory for Blocks<I, L,
     }
 }
 
-/// The halves of a block in every execution:
-/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+/// The halves of a block in every execution: `RUSTFLAGS="--cfg silvics_loom" cargo test --release
+/// -p silvics --lib loom`.
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::*;
@@ -469,12 +488,12 @@ mod loom_tests {
 
     struct Shared {
         live: Halves,
-        /// Stands for what was read in the halves: whoever frees the block must come after.
+        /// The reads of the halves. The thread that frees the block must come after them.
         halves: [UnsafeCell<u32>; 2],
     }
-    // SAFETY: each half is touched by its own thread until it dies; loom checks the rest.
+    // SAFETY: one thread accesses each half until it dies; loom checks the rest.
     unsafe impl Sync for Shared {}
-    // SAFETY: as above.
+    // SAFETY: the halves have no tie to the thread that made them.
     unsafe impl Send for Shared {}
 
     fn both_die(die: fn(&Halves, Half) -> bool) {
@@ -483,12 +502,12 @@ mod loom_tests {
             let shared = Arc::new(Shared { live: Halves::both(), halves });
             let ends = move |shared: &Shared, half: Half| {
                 let own = &shared.halves[half as usize - 1];
-                // SAFETY: the half is this thread's until it dies.
+                // SAFETY: the half belongs to this thread until it dies.
                 own.with_mut(|used| unsafe { *used += 1 });
                 let last = die(&shared.live, half);
                 if last {
                     for half in &shared.halves {
-                        // SAFETY: both are dead.
+                        // SAFETY: both halves are dead.
                         assert_eq!(half.with_mut(|used| unsafe { *used }), 1);
                     }
                 }

@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, RangeBounds};
 
-/// Keys that follow each other, from the first to the last: at least one.
+/// Consecutive keys, from the first to the last: at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
     first: u64,
@@ -10,7 +10,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Those within bounds of any kind, if there are any.
+    /// The keys within bounds of any kind, if there are any.
     pub fn within(bounds: &impl RangeBounds<u64>) -> Option<Self> {
         let first = match bounds.start_bound() {
             Bound::Unbounded => 0,
@@ -25,31 +25,31 @@ impl Keys {
         (first <= last).then_some(Self { first, last })
     }
 
-    /// The smallest.
+    /// The smallest key.
     #[inline(always)]
     pub fn first(self) -> u64 {
         self.first
     }
 
-    /// The largest.
+    /// The largest key.
     #[inline(always)]
     pub fn last(self) -> u64 {
         self.last
     }
 
-    /// Whether `key` is one of them.
+    /// Whether `key` is one of these keys.
     #[inline(always)]
     pub fn contains(self, key: u64) -> bool {
         self.first <= key && key <= self.last
     }
 
-    /// Those of them that are larger than `key`, which is one of them.
+    /// The keys larger than `key`, which is one of these keys, if there are any.
     #[inline(always)]
     pub fn after(self, key: u64) -> Option<Self> {
         (key < self.last).then(|| Self { first: key + 1, ..self })
     }
 
-    /// Those of them that are smaller than `key`, which is one of them.
+    /// The keys smaller than `key`, which is one of these keys, if there are any.
     #[inline(always)]
     pub fn before(self, key: u64) -> Option<Self> {
         (key > self.first).then(|| Self { last: key - 1, ..self })
@@ -61,7 +61,8 @@ mod tests {
     use super::*;
     use Bound::{Excluded, Included, Unbounded};
 
-    /// Bounds of every kind on keys at the ends of the key space, against what they say themselves.
+    /// Bounds of every kind on keys at the ends of the key space contain the keys that they say
+    /// they contain.
     #[test]
     fn keys_within_bounds_of_every_kind() {
         let ends = [0, 1, 2, u64::MAX - 2, u64::MAX - 1, u64::MAX];
