@@ -125,6 +125,12 @@ impl<K: SkipKey + ?Sized, P: Placement> SkipCursor<K, P> {
     }
 }
 
+/// Whether a cursor follows a link that is or is not `frozen`: only if it is not.
+#[inline(always)]
+fn is_followed(frozen: bool) -> bool {
+    !frozen || planted(Canary::CursorFollowsFrozenLink)
+}
+
 /// The error of taking a reference to a node whose last reference is gone.
 struct Gone;
 
@@ -155,7 +161,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Cursor for SkipCursor<K, P> {
                 let onward = node.next(0);
                 // Only an unmarked link leads to the node that follows now; a frozen link may lead
                 // to nodes that were reclaimed long ago.
-                if !onward.is_marked() || planted(Canary::CursorFollowsFrozenLink) {
+                if is_followed(onward.is_marked()) {
                     let mut next = onward.node();
                     if let Ok(at) = Self::refer_first(&mut next) {
                         return self.stand(at, &guard);

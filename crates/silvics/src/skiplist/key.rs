@@ -141,12 +141,14 @@ impl SkipKey for u64 {
     }
     #[inline(always)]
     unsafe fn write(node: NonNull<Node<u64>>, key: u64) {
-        // SAFETY: the caller's promise; the key is the first field of the node.
+        // SAFETY: the caller promises a node of `body_bytes` bytes that no other thread has. The
+        // key is the first field of the node.
         unsafe { node.cast::<u64>().write(key) };
     }
     #[inline(always)]
     fn read(node: NodeRef<'_, u64>) -> u64 {
-        // SAFETY: I1, the key was written before the node could be reached and never changes.
+        // SAFETY: I1: the key was written before the node could be reached and never changes; the
+        // node lives as long as its reference.
         unsafe { touch(node.as_ptr()).cast::<u64>().read() }
     }
 
@@ -237,7 +239,8 @@ impl SkipKey for [u8] {
     }
     #[inline(always)]
     unsafe fn write(node: NonNull<Node<[u8]>>, key: &[u8]) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises a node of `body_bytes` bytes that no other thread has. The
+        // writes below end within them, since `body_bytes` counts the length's bytes and the key's.
         unsafe {
             let mut at = node.byte_add(Self::BODY).cast::<u8>();
             let mut len = key.len();
@@ -252,8 +255,8 @@ impl SkipKey for [u8] {
     }
     #[inline(always)]
     fn read(node: NodeRef<'_, [u8]>) -> &[u8] {
-        // SAFETY: I1, the key was written before the node could be reached and never changes; the
-        // node lives as long as `'g`.
+        // SAFETY: I1: the key was written before the node could be reached and never changes; the
+        // node lives as long as its reference.
         unsafe {
             let mut at = touch(node.as_ptr()).byte_add(Self::BODY).cast::<u8>();
             let mut len = usize::from(at.read());

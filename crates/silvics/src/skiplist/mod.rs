@@ -4,66 +4,69 @@
 //! Pugh, "Skip lists: a probabilistic alternative to balanced trees", CACM 1990 (structure);
 //! Herlihy and Shavit, "The art of multiprocessor programming", 2008, section 14.4, after Fraser,
 //! "Practical lock-freedom", 2004, section 4.3 (the lock-free algorithm). Inline keys: RocksDB's
-//! `InlineSkipList` (D51123). The count of links that decides when a node is retired is as in
-//! `crossbeam-skiplist`; the hints are our own (see [`key`]).
+//! `InlineSkipList` (D51123). As in `crossbeam-skiplist`, a count of links decides when a node is
+//! retired. The hints are our own (see [`key`]).
 //!
 //! # Algorithm
-//! One sorted list of all nodes, and above it ever sparser lists of ever fewer of them. A node is
-//! removed by *marking* its links, top to bottom; the mark at level 0 removes the key. A marked link
-//! never changes again.
+//! One sorted list has all nodes, and above it ever sparser lists have ever fewer of them. A node
+//! is removed by *marking* its links, top to bottom; the mark at level 0 removes the key. A marked
+//! link never changes again.
 //! ```text
 //! search(k): from the head's top level: while the next node is unmarked and before k, move to it;
 //!            else go down a level
-//! seek(k):   the same as a writer: unlink marked nodes on the way, restart if the node stood at
-//!            is marked; gives the predecessors of k
+//! seek(k):   search as a writer: unlink marked nodes on the way, restart if the node stood at is
+//!            marked; return the predecessors of k
 //! insert(k): seek; link the new node at level 0 (CAS), then on its upper levels, seeking again
 //!            where a CAS fails, until done or the node is marked
-//! remove(k): seek; mark the levels from the top; CAS the mark at level 0; unlink at the places the
-//!            seek has found, or seek once more, which does
+//! remove(k): seek; mark the levels from the top; CAS the mark at level 0; unlink at the places that
+//!            the seek has found, or seek once more, which unlinks
 //! ```
 //!
 //! # Departures
 //! 1. A link carries a 16-bit hint on the next node's key, in the pointer's unused high bits. It
 //!    decides most comparisons without touching the next node: a search misses the cache only for
-//!    nodes it moves to. Link and hint are one word, so a hint is never that of another node.
-//! 2. Upsert and compare-exchange: a node's value never changes. An update puts a new node with the
-//!    same key in the old one's place, by the CAS that also marks the old one: its link comes to
-//!    lead to the new node, marked. Unlinking the old node as usual then leaves the new one linked.
-//!    So removal and update meet in one word, and the key is present throughout.
+//!    nodes it moves to. Link and hint are one word, so a hint always belongs to the node that the
+//!    link leads to.
+//! 2. Upsert and compare-exchange: a node's value never changes. An update replaces the node by a
+//!    new one with its key. One CAS marks the old node's link and makes it lead to the new node.
+//!    Unlinking the old node as usual then leaves the new one linked. So removal and update meet in
+//!    one word, and the key is present throughout.
 //! 3. A search that meets its key on an upper level stops there.
-//! 4. Lookups never help. Where one meets a marked node it starts again by full comparisons,
+//! 4. Lookups never help. A lookup that meets a marked node starts again by full comparisons,
 //!    stepping over marked nodes.
-//! 5. Each node counts the levels that link it, or are to, and the cursors that stand at it. Who
-//!    takes the count to zero retires the node: it is never retired while linked, even if its
-//!    builder links it after its remover has looked.
+//! 5. Each node counts the levels that link it, or are to link it, and the cursors that stand at
+//!    it. The thread that takes the count to zero retires the node. So a node is never retired
+//!    while linked, even if its builder links it after its remover has looked.
 //! 6. Each further level has probability 0.6 for `u64` keys; for byte strings the second has 0.23,
 //!    those above 0.4. With hints a search misses the cache once per node it moves to and for
-//!    nothing else, (1 - p) / p per level on average or (1 - p) / (p log2(1/p)) per doubling of
-//!    the keys: 1 with Pugh's 1/2, 0.9 with 0.6. Byte strings give up links, and with them speed,
-//!    to be smaller: with 1/2 throughout a node has 5 bytes more.
-//! 7. Batches: `get_many` makes up to 32 descents in turns, each prefetching the node it goes to and giving
-//!    way, so that their misses overlap (Kocberber, Falsafi and Grot, PVLDB 9(4), 2015: `batch.rs`).
-//!    `insert_many` makes such descents to 64 keys first, for the cache alone, and then upserts in order.
+//!    nothing else, (1 - p) / p per level on average or (1 - p) / (p log2(1/p)) per doubling of the
+//!    keys: 1 with Pugh's 1/2, 0.9 with 0.6. Byte strings give up links, and with them speed, to be
+//!    smaller: with 1/2 throughout a node has 5 bytes more.
+//! 7. Batches: `get_many` makes up to 32 descents in turns. Each prefetches its next node and
+//!    yields, so that their misses overlap (Kocberber, Falsafi and Grot, PVLDB 9(4), 2015:
+//!    `batch.rs`). `insert_many` first makes such descents to 64 keys, for the cache alone, and
+//!    then upserts in order.
 //!
 //! # Invariants
 //! * I1: a node's key, value and height never change after it is linked.
-//! * I2: on every level keys ascend; equal keys stand next to each other only as a removed node
-//!   and its replacement.
+//! * I2: on every level keys ascend; equal keys stand next to each other only as a removed node and
+//!   its replacement.
 //! * I3: a marked link never changes. Links are marked from the top: a node unmarked on some level
 //!   is unmarked below. When its remover and its builder are done, a marked node is linked nowhere.
 //! * I4: a node's references are the levels that link it, those its builder is still to link, and
 //!   the cursors at it. At zero it is unlinked for good and retired once.
 //! * I5: a link's hint is `hint(key of its node, key it leads to)`.
-//! * I6: where a node was linked on a level during a pin, the node its link there leads to was, too,
-//!   marked or not: only links of unmarked nodes change, so a node behind a marked one cannot be
-//!   unlinked before that one is. A link on a level where the node was not met may lead to a node
-//!   reclaimed since; it may be prefetched, and must not be followed.
+//! * I6: if a node was linked on a level during a pin, so was the node that its link there leads
+//!   to, marked or not. For only links of unmarked nodes change, so a node behind a marked one
+//!   cannot be unlinked before the marked one is. A link on a level on which the node was not met
+//!   may lead to a node that was reclaimed since. Such a link may be prefetched, and must not be
+//!   followed.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `next[level]` | `next` | `SeqCst` | `try_link` | what a link leads to is initialised (I1); linearization points of different keys are in one order |
-//! | `next[level]` | `try_link`, success | `SeqCst` | `next` | publishes; as above |
+//! | `next[level]` | `next` | `SeqCst` | `try_link` | the next node is initialised (I1); linearization points of different keys are in one order |
+//! | `next[level]` | `try_link`, success | `SeqCst` | `next` | publishes; linearization points of different keys are in one order |
 //! | `next[level]` | `try_link`, failure | Relaxed | – | the loser reads again through `next` |
 //! | own `next` before linking | `set_next_unshared` | Relaxed | – | private until the CAS that publishes it |
 //! | `references` | `try_add` | Relaxed | – | the guard keeps the node meanwhile; a count publishes nothing |
@@ -76,27 +79,27 @@
 //! | method, outcome | point |
 //! |---|---|
 //! | `get`, `get_many`, found | the load of the node's link, unmarked |
-//! | `get`, `get_many`, absent; all that change nothing | the load of the level-0 link past the key; if that link was frozen by then, the moment it was |
+//! | `get`, `get_many`, absent; every operation that changes nothing | the load of the level-0 link past the key; if that link was frozen by then, the moment when it was |
 //! | `try_insert`, `insert`, `compare_exchange` of an absent key | the level-0 CAS in `link` |
 //! | `insert`, `compare_exchange` of a present key | the CAS in `replace` |
 //! | `remove` | the CAS that marks level 0 |
 //!
 //! # Progress and reclamation
-//! Lock-free; lookups are wait-free but for the length of the list. Removed nodes are unlinked by
-//! their remover, or by any writer that meets them first. Ranges keep no node beyond their guard;
-//! a cursor keeps the one node it stands at.
+//! Updates are lock-free. Lookups are wait-free if the length of the list is bounded. Removed nodes
+//! are unlinked by their remover, or by any writer that meets them first. Ranges keep no node
+//! beyond their guard; a cursor keeps the one node at which it stands.
 //!
 //! # Complexity and footprint
-//! Expected O(log n). A node is one allocation: a tower of 8 bytes per level (2.5 levels on average
-//! for `u64`, 1.4 for byte strings), value, references, and the key inline, rounded up to 8: 44
-//! bytes on average for a `u64` key; for a byte string 28 and its length. [`INTEGER_NODE`] and
-//! [`BYTES_NODE`] say what a search reads.
+//! Operations take expected O(log n). A node is one allocation: a tower of 8 bytes per level (2.5
+//! levels on average for `u64`, 1.4 for byte strings), value, references, and the key inline,
+//! rounded up to 8. That makes 44 bytes on average for a `u64` key; for a byte string 28 and its
+//! length. [`INTEGER_NODE`] and [`BYTES_NODE`] list the fields that a search reads.
 //!
 //! # Checked by
-//! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which walks I2 to I5;
-//! schedules (`tests/schedules.rs`: I3, I4, I6, every linearization point, and lock-freedom with a
-//! stopped thread), which must find the mistakes of `canary.rs`; the hints by enumeration in
-//! `key.rs`; the references in every execution in `references.rs`.
+//! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which checks I2 to I5
+//! in a quiescent list; schedules (`tests/schedules.rs`: I3, I4, I6, every linearization point, and
+//! lock-freedom with a stopped thread), which must find the mistakes of `canary.rs`; the hints by
+//! enumeration in `key.rs`; the references in every execution in `references.rs`.
 
 mod batch;
 mod check;
@@ -146,7 +149,7 @@ pub type SkipList<K, P = Pooled> = Index<Skip<K, P>>;
 pub struct Skip<K: SkipKey + ?Sized, P: Placement> {
     frame: Frame,
     head: NonNull<Node<K>>,
-    /// Levels that may have nodes.
+    /// The number of levels that may have nodes.
     height: AtomicUsize,
     nodes: Blobs<P>,
 }
@@ -155,7 +158,8 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
     /// The node before all others, with the smallest key; never removed.
     #[inline(always)]
     fn head(&self) -> NodeRef<'_, K> {
-        // SAFETY: it lives as long as the list.
+        // SAFETY: I3, I4: the head is never marked, so it is never retired and lives as long as the
+        // list.
         unsafe { NodeRef::from_ptr(self.head) }
     }
 }
@@ -175,7 +179,8 @@ unsafe impl<K: SkipKey + ?Sized, P: Placement> Algorithm for Skip<K, P> {
         let nodes: Blobs<P> = Blobs::new(INTEGER_NODE.kind, config, domain, Node::<K>::extent);
         let bytes = node_bytes::<K>(K::SMALLEST, MAX_HEIGHT);
         let memory = nodes.alloc(bytes, &domain.pin())?;
-        // SAFETY: fresh memory of that size.
+        // SAFETY: `alloc` returned `bytes` bytes of unused memory, aligned to 8 bytes, as a node
+        // of this key and height needs.
         let head = unsafe { Node::<K>::init(memory, K::SMALLEST, 0, MAX_HEIGHT) };
         Ok(Self { head: head.as_non_null(), height: AtomicUsize::new(1), nodes, frame })
     }
@@ -233,8 +238,9 @@ unsafe impl<K: SkipKey + ?Sized, P: Placement> Algorithm for Skip<K, P> {
         let mut next = Some(self.head());
         while let Some(node) = next {
             next = node.next(0).node();
-            // SAFETY: exclusive access, and cursors keep the list alive; by I3 every node is
-            // linked at level 0 once, or is retired.
+            // SAFETY: no other thread has the node, since access is exclusive and cursors keep the
+            // list alive. I3: every node is linked at level 0 once, or is retired. Its link was
+            // read before it is freed.
             unsafe { self.nodes.free(node.as_non_null().cast()) };
         }
     }
