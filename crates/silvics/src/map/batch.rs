@@ -1,8 +1,8 @@
 //! Many entries at once: lookups, upserts, and a whole map from sorted ones.
 
 use super::key::{AsKey, Form, Forms, Key};
-use super::one_shot::is_shortage;
 use super::ops::{admit, short};
+use super::outcome::is_shortage;
 use super::value::Draft;
 use super::{Map, MapIndex, Rejected, Value, ValueRef};
 use crate::domain::Guard;
@@ -156,8 +156,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     pub(super) fn do_extend<Q: AsKey<K>, R: Iterator<Item = (Q, V)>>(
         &self,
         mut entries: R,
-        guard: Option<&Guard>,
         mut replaced: impl FnMut(Option<u64>),
+        guard: Option<&Guard>,
     ) -> Result<usize, ExtendError<Q, V, R>> {
         let mut group = Group::<K, Q, V, I>::new();
         let (mut done, mut failed_at) = (0, usize::MAX);
@@ -189,7 +189,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
             if let Some(error) = refusal {
                 left.0.extend(first);
                 first = left.0.into_iter();
-                if guard.is_some() || failed_at == done || is_shortage(error).is_err() {
+                if guard.is_some() || failed_at == done || !is_shortage(error) {
                     return Err(ExtendError { done, error, rest: first.chain(entries) });
                 }
                 failed_at = done;

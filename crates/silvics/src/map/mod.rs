@@ -33,8 +33,10 @@ mod batch;
 mod builder;
 mod cursor;
 pub(crate) mod key;
+mod lend;
 mod one_shot;
 mod ops;
+mod outcome;
 mod owned;
 #[cfg(feature = "rayon")]
 mod parallel;
@@ -43,12 +45,16 @@ mod scan;
 mod serde;
 mod set;
 pub(crate) mod value;
+mod verbs;
 mod view;
 
 pub use batch::ExtendError;
 pub use builder::Builder;
 pub use cursor::Cursor;
-pub use ops::{CompareExchangeError, Compute, Operation, Rejected, RemoveIfError, TryInsertError};
+pub use lend::ValueGuard;
+pub use outcome::{
+    CompareExchangeError, Compute, Operation, Rejected, RemoveIfError, TryInsertError,
+};
 pub use owned::OwnedView;
 #[cfg(feature = "rayon")]
 pub use parallel::ParRange;
@@ -62,11 +68,12 @@ use crate::domain::Guard;
 use crate::error::{AllocError, BulkLoadError, Violation};
 use crate::index::{Batches, Check, Create, KeyRef, Options, OrderedScan};
 use key::{AsKey, Key};
+use outcome::OrPanic;
 use silvics_pool::{Budget, Placement, PoolStats};
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
-use std::ops::{Bound, Deref};
+use std::ops::Bound;
 use std::sync::Arc;
 use value::Values;
 
@@ -209,20 +216,8 @@ impl<K: Key, V: Value> Map<K, V> {
 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Default for Map<K, V, I> {
     fn default() -> Self {
-        Self::with_options(&Options::default()).unwrap_or_else(|error| refuse(error))
+        Self::with_options(&Options::default()).or_panic()
     }
-}
-
-/// What ends a call that has no way to tell that memory could not be had.
-#[cold]
-fn refuse(error: AllocError) -> ! {
-    panic!("{error}")
-}
-
-/// What came of a call that has no way to tell that either.
-#[inline(always)]
-fn unwrapped<T, V>(result: Result<T, Rejected<V>>) -> T {
-    result.unwrap_or_else(|rejected| refuse(rejected.error))
 }
 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
@@ -351,39 +346,6 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>, Q: AsKey<K>> Extend<(Q, V)> f
 impl<K: Key, V: Value + fmt::Debug, I: MapIndex<Key = K::Form>> fmt::Debug for Map<K, V, I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.pin().fmt(f)
-    }
-}
-
-/// A value with the pin that keeps it readable: what the methods of [`Map`] itself lend.
-pub struct ValueGuard<'m, V: Value> {
-    value: ValueRef<'m, V>,
-    _guard: Guard,
-}
-
-impl<V: Value> Deref for ValueGuard<'_, V> {
-    type Target = V;
-
-    #[inline]
-    fn deref(&self) -> &V {
-        &self.value
-    }
-}
-
-impl<V: Value + fmt::Debug> fmt::Debug for ValueGuard<'_, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<V: Value + PartialEq> PartialEq for ValueGuard<'_, V> {
-    fn eq(&self, other: &Self) -> bool {
-        **self == **other
-    }
-}
-
-impl<V: Value + PartialEq> PartialEq<V> for ValueGuard<'_, V> {
-    fn eq(&self, other: &V) -> bool {
-        **self == *other
     }
 }
 

@@ -1,181 +1,21 @@
-//! The operations of a map: the index's, with values behind its words.
-//!
-//! Guards and pins that they are given are of the map's domain.
+//! The operations of a map on one key and on both ends: those of the index, with values behind its
+//! words. The guards and pins that they take are of the map's domain.
 
 use super::key::{AsKey, FormRef, Key};
+use super::lend::Pin;
 use super::value::Draft;
-use super::{Entry, Map, MapIndex, Value, ValueRef};
+use super::{
+    CompareExchangeError, Compute, Map, MapIndex, Operation, Rejected, RemoveIfError,
+    TryInsertError, Value, ValueRef,
+};
 use crate::canary::{Canary, planted};
-use crate::domain::{Guard, OwnedGuard};
+use crate::domain::Guard;
 use crate::encoding::IndexKey;
 use crate::error::{self, AllocError};
 use crate::index::{KeyRef, OrderedEnds};
-use std::error::Error;
-use std::fmt;
-use std::marker::PhantomData;
 
-/// A value that could not be put into a map, and why.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Rejected<V> {
-    /// It goes back to where it came from.
-    pub value: V,
-    /// Memory could not be had, or the key is too long; the map is as it was.
-    pub error: AllocError,
-}
-
-impl<V> Rejected<V> {
-    fn some(self) -> Rejected<Option<V>> {
-        Rejected { value: Some(self.value), error: self.error }
-    }
-}
-
-/// Why [`View::try_insert`](super::View::try_insert) did not insert. Either gives the value back. `R` is how a value is lent.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum TryInsertError<R, V> {
-    /// The key is present.
-    Occupied {
-        /// What it has.
-        present: R,
-        /// What was to be inserted.
-        value: V,
-    },
-    /// Memory could not be had.
-    Alloc(Rejected<V>),
-}
-
-/// Why [`View::compare_exchange`](super::View::compare_exchange) did not exchange. Either gives the new value back.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum CompareExchangeError<R, V> {
-    /// The key is in this state instead of the expected one; `None` is *absent*.
-    Mismatch {
-        /// The state it is in.
-        present: Option<R>,
-        /// What was to be put there.
-        new: Option<V>,
-    },
-    /// Memory could not be had.
-    Alloc(Rejected<Option<V>>),
-}
-
-/// Why [`View::try_remove_if`](super::View::try_remove_if) did not remove a key that is present.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum RemoveIfError<R> {
-    /// The condition does not hold of its value.
-    Kept(R),
-    /// The index has to allocate to remove, and memory could not be had.
-    Alloc(AllocError),
-}
-
-/// What the closure of [`View::compute`](super::View::compute) wants done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation<V, T = ()> {
-    /// The key is to have this value, whether it is present or not.
-    Insert(V),
-    /// The key is to be absent.
-    Remove,
-    /// Nothing is to change, and the caller to be told this.
-    Abort(T),
-}
-
-/// What [`View::compute`](super::View::compute) has done. `R` is how a value is lent.
-#[derive(Clone, Copy, Debug)]
-pub enum Compute<R, T = ()> {
-    /// The key was absent and has a value.
-    Inserted(R),
-    /// The key had a value and has another.
-    Updated {
-        /// The value it had.
-        old: R,
-        /// The value it has.
-        new: R,
-    },
-    /// The key had this value and is absent; or it was absent.
-    Removed(Option<R>),
-    /// Nothing has changed.
-    Aborted(T),
-}
-
-impl<R, T> Compute<R, T> {
-    /// The same with values lent otherwise.
-    pub(super) fn map<S>(self, mut lend: impl FnMut(R) -> S) -> Compute<S, T> {
-        match self {
-            Self::Inserted(new) => Compute::Inserted(lend(new)),
-            Self::Updated { old, new } => Compute::Updated { old: lend(old), new: lend(new) },
-            Self::Removed(old) => Compute::Removed(old.map(lend)),
-            Self::Aborted(told) => Compute::Aborted(told),
-        }
-    }
-}
-
-impl<V> fmt::Display for Rejected<V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl<R, V> fmt::Display for TryInsertError<R, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Occupied { .. } => write!(f, "the key is present"),
-            Self::Alloc(rejected) => rejected.fmt(f),
-        }
-    }
-}
-
-impl<R, V> fmt::Display for CompareExchangeError<R, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mismatch { present: Some(_), .. } => write!(f, "the key has another value"),
-            Self::Mismatch { present: None, .. } => write!(f, "the key is absent"),
-            Self::Alloc(rejected) => rejected.fmt(f),
-        }
-    }
-}
-
-impl<R> fmt::Display for RemoveIfError<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Kept(_) => write!(f, "the condition does not hold"),
-            Self::Alloc(error) => error.fmt(f),
-        }
-    }
-}
-
-impl<V: fmt::Debug> Error for Rejected<V> {}
-impl<R: fmt::Debug, V: fmt::Debug> Error for TryInsertError<R, V> {}
-impl<R: fmt::Debug, V: fmt::Debug> Error for CompareExchangeError<R, V> {}
-impl<R: fmt::Debug> Error for RemoveIfError<R> {}
-
-/// That the map's domain is pinned, and stays so for `'g`.
-#[derive(Clone, Copy)]
-pub(super) struct Pin<'g, 'c> {
-    /// For calls of the index.
-    pub(super) guard: &'c Guard,
-    lends: PhantomData<&'g ()>,
-}
-
-impl<'g> From<&'g Guard> for Pin<'g, 'g> {
-    #[inline(always)]
-    fn from(guard: &'g Guard) -> Self {
-        Self { guard, lends: PhantomData }
-    }
-}
-
-impl<'g, 'c> Pin<'g, 'c> {
-    /// For calls under a guard that goes before `'g` ends, what they lend being protected by an owned one.
-    ///
-    /// # Safety
-    /// Both are of the map's domain, and `guard` is the younger one.
-    pub(super) unsafe fn beside(guard: &'c Guard, _owned: &'g OwnedGuard) -> Self {
-        Self { guard, lends: PhantomData }
-    }
-}
-
-/// Does something with a key's form: in place where it need not be made, so that nothing stands in the way of the compiler.
+/// Evaluates `$body` with the form of a key. If the form is available, the body is not in a closure,
+/// so that the compiler optimizes it together with the code around.
 macro_rules! with_form {
     ($key:expr, $form:ident => $body:expr) => {
         match $key.form() {
@@ -185,7 +25,7 @@ macro_rules! with_form {
     };
 }
 
-/// The same with a key that may come into the index (M5).
+/// Evaluates `$body` with the form of a key that may be inserted (M5).
 macro_rules! with_new_form {
     ($key:expr, $form:ident => $body:expr) => {
         with_form!($key, $form => {
@@ -195,7 +35,7 @@ macro_rules! with_new_form {
     };
 }
 
-/// Lets a form into the index, or panics (M5).
+/// Checks a form before it is inserted, and panics if it is not valid (M5).
 #[inline(always)]
 pub(super) fn admit<K: Key>(key: &(impl AsKey<K> + ?Sized), form: FormRef<'_, K>) {
     if key.vouches().is_none() {
@@ -206,7 +46,7 @@ pub(super) fn admit<K: Key>(key: &(impl AsKey<K> + ?Sized), form: FormRef<'_, K>
 /// A value on its way into a map.
 type DraftOf<'m, V, I> = Draft<'m, V, <I as MapIndex>::Placement>;
 
-/// An index's key with a shorter life.
+/// Shortens the lifetime of a key's form.
 pub(super) fn short<'s, 'l: 's, K: Key>(
     form: <K::Form as IndexKey>::Ref<'l>,
 ) -> <K::Form as IndexKey>::Ref<'s> {
@@ -214,30 +54,37 @@ pub(super) fn short<'s, 'l: 's, K: Key>(
 }
 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
-    /// The key of a form that the index has given.
+    /// Decodes a form that the index returned.
     #[inline(always)]
     pub(super) fn key_of(form: KeyRef<'_, I>) -> K::Ref<'_> {
-        // SAFETY: M5.
+        // SAFETY: M5: a vouching type wrote the form, or `admit` has returned for it.
         unsafe { K::from_own_form(form) }
     }
 
-    /// A value that has been read, or taken out, under a pin.guard.
+    /// Copies the key of a form that the index returned.
     #[inline(always)]
-    #[allow(clippy::unused_self)] // which what is lent borrows
+    pub(super) fn owned_key_of(form: KeyRef<'_, I>) -> K {
+        K::to_owned(Self::key_of(form))
+    }
+
+    /// Lends the value of a word that was read, or taken out, under `pin.guard`.
+    #[inline(always)]
+    #[allow(clippy::unused_self)] // the value borrows the map
     pub(super) fn lent<'g>(&'g self, word: u64, _pin: Pin<'g, '_>) -> ValueRef<'g, V> {
-        // SAFETY: M1, M3.
+        // SAFETY: M1: the word is that of a value; M3: the pin was taken before the word was read, and
+        // its values stay readable for `'g`.
         unsafe { ValueRef::new(word) }
     }
 
-    /// The value of a word that the caller has just taken out of the index.
+    /// Retires and lends the value of a word that the caller took out of the index.
     #[inline(always)]
     pub(super) fn taken<'g>(&'g self, word: u64, pin: Pin<'g, '_>) -> ValueRef<'g, V> {
         if planted(Canary::ValueFreedAtOnce) {
-            // SAFETY: none, that is the mistake.
+            // SAFETY: none; this is the seeded mistake.
             unsafe { self.values.drop_in_index(word) };
             return self.lent(word, pin);
         }
-        // SAFETY: M2.
+        // SAFETY: M2: the index returned the word to this caller alone.
         unsafe { self.values.retire(word, pin.guard) };
         self.lent(word, pin)
     }
@@ -255,6 +102,11 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     ) -> Option<ValueRef<'g, V>> {
         let word = with_form!(key, form => self.index.get(form, pin.guard))?;
         Some(self.lent(word, pin))
+    }
+
+    #[inline(always)]
+    pub(super) fn do_contains_key(&self, key: &(impl AsKey<K> + ?Sized), pin: Pin<'_, '_>) -> bool {
+        with_form!(key, form => self.index.get(form, pin.guard)).is_some()
     }
 
     #[inline(always)]
@@ -283,7 +135,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     ) -> Result<ValueRef<'g, V>, TryInsertError<ValueRef<'g, V>, V>> {
         let draft = match self.draft(value, pin.guard) {
             Ok(draft) => draft,
-            // Of a key that is present that is the answer.
+            // If the key is present, `Occupied` is the result, and no memory is needed.
             Err(rejected) => {
                 return Err(match self.do_get(key, pin) {
                     Some(present) => TryInsertError::Occupied { present, value: rejected.value },
@@ -319,22 +171,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         })
     }
 
-    pub(super) fn do_get_or_insert_with<'g>(
-        &'g self,
-        key: &(impl AsKey<K> + ?Sized),
-        make: impl FnOnce() -> V,
-        pin: Pin<'g, '_>,
-    ) -> Result<ValueRef<'g, V>, Rejected<V>> {
-        if let Some(present) = self.do_get(key, pin) {
-            return Ok(present);
-        }
-        match self.do_try_insert(key, make(), pin) {
-            Ok(present) | Err(TryInsertError::Occupied { present, .. }) => Ok(present),
-            Err(TryInsertError::Alloc(rejected)) => Err(rejected),
-        }
-    }
-
-    /// Removes an entry as long as `condition` holds of its value: that one's, each time another is found.
+    /// Removes an entry whose value had this word, if `condition` holds for its value. Checks the
+    /// condition again for each other value that it finds.
     pub(super) fn remove_form_if<'g>(
         &'g self,
         form: KeyRef<'_, I>,
@@ -461,33 +299,68 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
                         return Err(CompareExchangeError::Alloc(Rejected { value, error }));
                     }
                 }
-                // It goes back, for `==` is the user's.
+                // The value leaves its slot, since a mismatch returns it to the caller.
                 new = draft.map(Draft::into_value);
                 again = true;
             }
         })
     }
 
-    pub(super) fn do_pop<'g, const REV: bool>(
+    pub(super) fn do_first<'g, 'c, Q>(
         &'g self,
-        guard: &'g Guard,
-    ) -> Result<Option<Entry<'g, K, V>>, AllocError>
+        key_of: impl FnOnce(KeyRef<'c, I>) -> Q,
+        pin: Pin<'g, 'c>,
+    ) -> Option<(Q, ValueRef<'g, V>)>
     where
         I: OrderedEnds,
     {
-        let popped = if REV { self.index.pop_last(guard)? } else { self.index.pop_first(guard)? };
-        Ok(popped.map(|(form, word)| {
-            // First, as decoding is the user's.
-            let value = self.taken(word, guard.into());
-            (Self::key_of(form), value)
-        }))
+        let (form, word) = self.index.first(pin.guard)?;
+        Some((key_of(form), self.lent(word, pin)))
     }
 
-    pub(super) fn do_end<'g, const REV: bool>(&'g self, guard: &'g Guard) -> Option<Entry<'g, K, V>>
+    pub(super) fn do_last<'g, 'c, Q>(
+        &'g self,
+        key_of: impl FnOnce(KeyRef<'c, I>) -> Q,
+        pin: Pin<'g, 'c>,
+    ) -> Option<(Q, ValueRef<'g, V>)>
     where
         I: OrderedEnds,
     {
-        let (form, word) = if REV { self.index.last(guard)? } else { self.index.first(guard)? };
-        Some((Self::key_of(form), self.lent(word, guard.into())))
+        let (form, word) = self.index.last(pin.guard)?;
+        Some((key_of(form), self.lent(word, pin)))
+    }
+
+    pub(super) fn do_pop_first<'g, 'c, Q>(
+        &'g self,
+        key_of: impl FnOnce(KeyRef<'c, I>) -> Q,
+        pin: Pin<'g, 'c>,
+    ) -> Result<Option<(Q, ValueRef<'g, V>)>, AllocError>
+    where
+        I: OrderedEnds,
+    {
+        Ok(self.index.pop_first(pin.guard)?.map(|popped| self.popped(popped, key_of, pin)))
+    }
+
+    pub(super) fn do_pop_last<'g, 'c, Q>(
+        &'g self,
+        key_of: impl FnOnce(KeyRef<'c, I>) -> Q,
+        pin: Pin<'g, 'c>,
+    ) -> Result<Option<(Q, ValueRef<'g, V>)>, AllocError>
+    where
+        I: OrderedEnds,
+    {
+        Ok(self.index.pop_last(pin.guard)?.map(|popped| self.popped(popped, key_of, pin)))
+    }
+
+    /// Lends an entry that the caller took out of the index.
+    fn popped<'g, 'c, Q>(
+        &'g self,
+        (form, word): (KeyRef<'c, I>, u64),
+        key_of: impl FnOnce(KeyRef<'c, I>) -> Q,
+        pin: Pin<'g, 'c>,
+    ) -> (Q, ValueRef<'g, V>) {
+        // Retired before the key is decoded: decoding is user code and may panic.
+        let value = self.taken(word, pin);
+        (key_of(form), value)
     }
 }

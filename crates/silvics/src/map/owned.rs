@@ -1,14 +1,28 @@
-//! A map that is pinned for whoever goes from thread to thread.
+//! A map with a pin that may move from thread to thread. Its verbs are in `verbs.rs`.
 
 use super::key::{AsKey, Key};
-use super::ops::Pin;
+use super::lend::Pin;
+use super::outcome::OrPanic;
+use super::verbs::{end_verbs, entry_verbs, point_verbs, sweep_verbs};
 use super::{
-    CompareExchangeError, Compute, Map, MapIndex, Operation, Rejected, RemoveIfError,
-    TryInsertError, Value, ValueRef, refuse, unwrapped,
+    CompareExchangeError, Compute, ExtendError, KeyRange, Map, MapIndex, Operation, Rejected,
+    RemoveIfError, TryInsertError, Value, ValueRef,
 };
 use crate::domain::{Guard, OwnedGuard};
 use crate::error::AllocError;
+use crate::index::OrderedEnds;
 use std::fmt;
+use std::ops::Bound;
+
+/// Implements verbs for a call under this thread's guard; the owned guard protects the values.
+macro_rules! owned {
+    (sweeps: $self:ident, $operation:ident($($pass:expr),*)) => {
+        $self.map.$operation($($pass,)* None)
+    };
+    ($kind:ident $($argument:ident)?: $self:ident, $operation:ident($($pass:expr),*)) => {
+        $self.map.$operation($($pass,)* $self.pin(&$self.map.one_shot()))
+    };
+}
 
 /// A [`Map`] with a pin that belongs to no thread: made by [`Map::pin_owned`].
 ///
@@ -67,125 +81,11 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'m, K, V, I> {
         unsafe { Pin::beside(guard, &self.guard) }
     }
 
-    /// See [`View::get`](super::View::get).
-    pub fn get(&self, key: impl AsKey<K>) -> Option<ValueRef<'_, V>> {
-        self.map.do_get(&key, self.pin(&self.map.one_shot()))
-    }
+    point_verbs!(owned, ValueRef<'_, V>);
+    entry_verbs!(owned, K, ValueRef<'_, V>, Map::<K, V, I>::owned_key_of);
+    sweep_verbs!(owned);
+}
 
-    /// See [`View::contains_key`](super::View::contains_key).
-    pub fn contains_key(&self, key: impl AsKey<K>) -> bool {
-        self.get(key).is_some()
-    }
-
-    /// See [`View::insert`](super::View::insert).
-    pub fn insert(&self, key: impl AsKey<K>, value: V) -> Option<ValueRef<'_, V>> {
-        unwrapped(self.try_upsert(key, value))
-    }
-
-    /// See [`View::try_upsert`](super::View::try_upsert).
-    pub fn try_upsert(
-        &self,
-        key: impl AsKey<K>,
-        value: V,
-    ) -> Result<Option<ValueRef<'_, V>>, Rejected<V>> {
-        self.map.do_insert(&key, value, self.pin(&self.map.one_shot()))
-    }
-
-    /// See [`View::try_insert`](super::View::try_insert).
-    pub fn try_insert(
-        &self,
-        key: impl AsKey<K>,
-        value: V,
-    ) -> Result<ValueRef<'_, V>, TryInsertError<ValueRef<'_, V>, V>> {
-        self.map.do_try_insert(&key, value, self.pin(&self.map.one_shot()))
-    }
-
-    /// See [`View::get_or_insert_with`](super::View::get_or_insert_with).
-    pub fn get_or_insert_with(
-        &self,
-        key: impl AsKey<K>,
-        make: impl FnOnce() -> V,
-    ) -> ValueRef<'_, V> {
-        unwrapped(self.try_get_or_insert_with(key, make))
-    }
-
-    /// See [`View::try_get_or_insert_with`](super::View::try_get_or_insert_with).
-    pub fn try_get_or_insert_with(
-        &self,
-        key: impl AsKey<K>,
-        make: impl FnOnce() -> V,
-    ) -> Result<ValueRef<'_, V>, Rejected<V>> {
-        self.map.do_get_or_insert_with(&key, make, self.pin(&self.map.one_shot()))
-    }
-
-    /// See [`View::remove`](super::View::remove).
-    pub fn remove(&self, key: impl AsKey<K>) -> Option<ValueRef<'_, V>> {
-        self.try_remove(key).unwrap_or_else(|error| refuse(error))
-    }
-
-    /// See [`View::try_remove`](super::View::try_remove).
-    pub fn try_remove(&self, key: impl AsKey<K>) -> Result<Option<ValueRef<'_, V>>, AllocError> {
-        self.map.do_remove(&key, self.pin(&self.map.one_shot()))
-    }
-
-    /// See [`View::remove_if`](super::View::remove_if).
-    pub fn remove_if(
-        &self,
-        key: impl AsKey<K>,
-        condition: impl FnMut(&V) -> bool,
-    ) -> Result<Option<ValueRef<'_, V>>, ValueRef<'_, V>> {
-        self.try_remove_if(key, condition).or_else(|error| match error {
-            RemoveIfError::Kept(value) => Err(value),
-            RemoveIfError::Alloc(error) => refuse(error),
-        })
-    }
-
-    /// See [`View::try_remove_if`](super::View::try_remove_if).
-    pub fn try_remove_if(
-        &self,
-        key: impl AsKey<K>,
-        condition: impl FnMut(&V) -> bool,
-    ) -> Result<Option<ValueRef<'_, V>>, RemoveIfError<ValueRef<'_, V>>> {
-        self.map.do_remove_if(&key, condition, self.pin(&self.map.one_shot()))
-    }
-
-    /// See [`View::update`](super::View::update).
-    pub fn update(
-        &self,
-        key: impl AsKey<K>,
-        change: impl FnMut(&V) -> V,
-    ) -> Option<ValueRef<'_, V>> {
-        unwrapped(self.map.do_update(&key, change, self.pin(&self.map.one_shot())))
-    }
-
-    /// See [`View::compute`](super::View::compute).
-    pub fn compute<T>(
-        &self,
-        key: impl AsKey<K>,
-        decide: impl FnMut(Option<&V>) -> Operation<V, T>,
-    ) -> Compute<ValueRef<'_, V>, T> {
-        unwrapped(self.try_compute(key, decide))
-    }
-
-    /// See [`View::try_compute`](super::View::try_compute).
-    pub fn try_compute<T>(
-        &self,
-        key: impl AsKey<K>,
-        decide: impl FnMut(Option<&V>) -> Operation<V, T>,
-    ) -> Result<Compute<ValueRef<'_, V>, T>, Rejected<Option<V>>> {
-        self.map.do_compute(&key, decide, self.pin(&self.map.one_shot()))
-    }
-
-    /// See [`View::compare_exchange`](super::View::compare_exchange).
-    pub fn compare_exchange(
-        &self,
-        key: impl AsKey<K>,
-        expected: Option<&V>,
-        new: Option<V>,
-    ) -> Result<Option<ValueRef<'_, V>>, CompareExchangeError<ValueRef<'_, V>, V>>
-    where
-        V: PartialEq,
-    {
-        self.map.do_compare_exchange(&key, expected, new, self.pin(&self.map.one_shot()))
-    }
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + OrderedEnds> OwnedView<'_, K, V, I> {
+    end_verbs!(owned, K, ValueRef<'_, V>, Map::<K, V, I>::owned_key_of);
 }

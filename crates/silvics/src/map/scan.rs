@@ -1,8 +1,9 @@
 //! Ranges of a map.
 
 use super::key::{AsKey, AsPrefix, Form, FormRef, Key};
-use super::one_shot::is_shortage;
+use super::lend::Pin;
 use super::ops::short;
+use super::outcome::is_shortage;
 use super::value::{fetch, inline};
 use super::{Entry, Map, MapIndex, RemoveIfError, Value, ValueRef};
 use crate::domain::Guard;
@@ -190,55 +191,70 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         RangeRev::new(self, range.keep(), guard)
     }
 
-    /// The entry that a scan between two bounds comes to first. Keeps no copy of them.
-    fn first_between<'g, const REV: bool>(
+    /// Returns the first entry of a scan between two bounds; the last one of the range if `REV`.
+    /// Copies no bound.
+    fn first_between<'g, 'c, const REV: bool, Q>(
         &'g self,
-        from: Bound<FormRef<'_, K>>,
-        to: Bound<FormRef<'_, K>>,
-        guard: &'g Guard,
-    ) -> Option<Entry<'g, K, V>> {
+        bounds: (Bound<FormRef<'_, K>>, Bound<FormRef<'_, K>>),
+        key_of: impl FnOnce(KeyRef<'c, I>) -> Q,
+        pin: Pin<'g, 'c>,
+    ) -> Option<(Q, ValueRef<'g, V>)> {
         let lend = |bound: Bound<FormRef<'_, K>>| {
-            // SAFETY: the scan ends before they do, and what it gives is not of them (`MapIndex`).
+            // SAFETY: the scan ends before the bounds do, and the keys that it returns are the index's
+            // own and not its bounds (clause 4 of `MapIndex`).
             bound.map(|form| unsafe { <K::Form as Form>::lengthen(form) })
         };
-        let bounds = (lend(from), lend(to));
+        let bounds = (lend(bounds.0), lend(bounds.1));
         let (form, word) = if REV {
-            self.index.range_rev(bounds, guard).next()
+            self.index.range_rev(bounds, pin.guard).next()
         } else {
-            self.index.range(bounds, guard).next()
+            self.index.range(bounds, pin.guard).next()
         }?;
-        Some((Self::key_of(form), self.lent(word, guard.into())))
+        Some((key_of(form), self.lent(word, pin)))
     }
 
-    pub(super) fn do_get_key_value<'g>(
+    pub(super) fn do_get_key_value<'g, 'c, Q>(
         &'g self,
         key: &impl AsKey<K>,
-        guard: &'g Guard,
-    ) -> Option<Entry<'g, K, V>> {
+        key_of: impl FnOnce(KeyRef<'c, I>) -> Q,
+        pin: Pin<'g, 'c>,
+    ) -> Option<(Q, ValueRef<'g, V>)> {
         key.with_form(|form| {
             let bound = || Bound::Included(short::<K>(form));
-            self.first_between::<false>(bound(), bound(), guard)
+            self.first_between::<false, Q>((bound(), bound()), key_of, pin)
         })
     }
 
-    /// The entry at or beyond a bound that is next to it.
-    pub(super) fn do_beyond<'g, const REV: bool>(
+    pub(super) fn do_lower_bound<'g, 'c, Q>(
         &'g self,
         bound: Bound<impl AsKey<K>>,
-        guard: &'g Guard,
-    ) -> Option<Entry<'g, K, V>> {
-        let first = |bound: Bound<FormRef<'_, K>>| {
-            if REV {
-                self.first_between::<true>(Bound::Unbounded, bound, guard)
-            } else {
-                self.first_between::<false>(bound, Bound::Unbounded, guard)
-            }
-        };
-        match bound {
-            Bound::Included(key) => key.with_form(|form| first(Bound::Included(form))),
-            Bound::Excluded(key) => key.with_form(|form| first(Bound::Excluded(form))),
-            Bound::Unbounded => first(Bound::Unbounded),
-        }
+        key_of: impl FnOnce(KeyRef<'c, I>) -> Q,
+        pin: Pin<'g, 'c>,
+    ) -> Option<(Q, ValueRef<'g, V>)> {
+        with_bound(bound, |from| {
+            self.first_between::<false, Q>((from, Bound::Unbounded), key_of, pin)
+        })
+    }
+
+    pub(super) fn do_upper_bound<'g, 'c, Q>(
+        &'g self,
+        bound: Bound<impl AsKey<K>>,
+        key_of: impl FnOnce(KeyRef<'c, I>) -> Q,
+        pin: Pin<'g, 'c>,
+    ) -> Option<(Q, ValueRef<'g, V>)> {
+        with_bound(bound, |to| self.first_between::<true, Q>((Bound::Unbounded, to), key_of, pin))
+    }
+}
+
+/// Calls `then` with the form of a bound.
+fn with_bound<K: Key, R>(
+    bound: Bound<impl AsKey<K>>,
+    then: impl FnOnce(Bound<FormRef<'_, K>>) -> R,
+) -> R {
+    match bound {
+        Bound::Included(key) => key.with_form(|form| then(Bound::Included(form))),
+        Bound::Excluded(key) => key.with_form(|form| then(Bound::Excluded(form))),
+        Bound::Unbounded => then(Bound::Unbounded),
     }
 }
 
@@ -299,7 +315,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
             };
             let Some((place, error)) = paused else { return Ok(removed) };
             if let Some(error) = error {
-                if guard.is_some() || failed_at == removed || is_shortage(error).is_err() {
+                if guard.is_some() || failed_at == removed || !is_shortage(error) {
                     return Err(error);
                 }
                 failed_at = removed;

@@ -6,13 +6,13 @@ use crate::art::ArtTree;
 use crate::index::OrderedEnds;
 use std::fmt;
 
-/// A concurrent ordered set: a [`Map`] without values, whose docs say what holds of both.
+/// A concurrent ordered set: a [`Map`] without values. The guarantees of the map hold for the set.
 ///
 /// ```
 /// use silvics::Set;
 ///
 /// let set: Set<String> = ["oak", "ash", "elm"].into_iter().collect();
-/// assert!(!set.insert("oak"), "it is there already");
+/// assert!(!set.insert("oak"), "it was present");
 /// assert!(set.contains("elm"));
 /// assert!(set.pin().iter().eq(["ash", "elm", "oak"]));
 /// assert_eq!(set.retain(|key| !key.starts_with('o')), 1);
@@ -20,14 +20,87 @@ use std::fmt;
 /// ```
 pub struct Set<K: Key, I: MapIndex<Key = K::Form> = ArtTree<<K as Key>::Form>>(Map<K, (), I>);
 
-/// A [`Set`] with a pin: made by [`Set::pin`]. It belongs to its thread.
+/// A [`Set`] with its domain pinned, made by [`Set::pin`]. It cannot leave its thread.
 pub struct SetView<'m, K: Key, I: MapIndex<Key = K::Form>>(View<'m, K, (), I>);
+
+/// The verbs of a set and of its view, which call those of the map and of the map's view.
+macro_rules! key_verbs {
+    () => {
+        /// Inserts `key`. Returns whether it was absent.
+        ///
+        /// # Panics
+        /// If an allocation fails, or the key is longer than the index takes. [`Map::try_upsert`] of
+        /// [`Set::map`] returns an error instead.
+        pub fn insert(&self, key: impl AsKey<K>) -> bool {
+            self.0.insert(key, ()).is_none()
+        }
+
+        /// Removes `key`. Returns whether it was present.
+        pub fn remove(&self, key: impl AsKey<K>) -> bool {
+            self.0.remove(key).is_some()
+        }
+
+        /// Whether `key` is present.
+        pub fn contains(&self, key: impl AsKey<K>) -> bool {
+            self.0.contains_key(key)
+        }
+
+        /// Inserts all of `keys`, and returns their number. The call is not atomic: see
+        /// [`View::extend`].
+        pub fn extend<Q: AsKey<K>>(&self, keys: impl IntoIterator<Item = Q>) -> usize {
+            self.0.extend(keys.into_iter().map(|key| (key, ())))
+        }
+
+        /// Removes the keys for which `keep` does not hold, and returns their number. The call is
+        /// not atomic: see [`View::retain`].
+        pub fn retain(&self, mut keep: impl FnMut(&K::Ref<'_>) -> bool) -> usize {
+            self.0.retain(|key, ()| keep(key))
+        }
+
+        /// Removes the keys of `range`, and returns their number. The call is not atomic: see
+        /// [`View::remove_range`].
+        pub fn remove_range(&self, range: impl KeyRange<K>) -> usize {
+            self.0.remove_range(range)
+        }
+
+        /// Removes all keys, and returns their number. The call is not atomic: see
+        /// [`View::clear`].
+        pub fn clear(&self) -> usize {
+            self.0.clear()
+        }
+    };
+}
+
+/// The verbs at both ends of a set and of its view, which return keys as `$Key`.
+macro_rules! end_key_verbs {
+    ($Key:ty) => {
+        /// Returns the smallest key. Linearizable: see [`View::first`].
+        pub fn first(&self) -> Option<$Key> {
+            self.0.first().map(|(key, _)| key)
+        }
+
+        /// Returns the largest key. Linearizable: see [`View::last`].
+        pub fn last(&self) -> Option<$Key> {
+            self.0.last().map(|(key, _)| key)
+        }
+
+        /// Removes the smallest key and returns it.
+        pub fn pop_first(&self) -> Option<$Key> {
+            self.0.pop_first().map(|(key, _)| key)
+        }
+
+        /// Removes the largest key and returns it.
+        pub fn pop_last(&self) -> Option<$Key> {
+            self.0.pop_last().map(|(key, _)| key)
+        }
+    };
+}
 
 impl<K: Key> Set<K> {
     /// An empty set without a limit.
     ///
     /// # Panics
-    /// If there is no memory for its first node.
+    /// If the first node of the index cannot be allocated.
     pub fn new() -> Self {
         Self::default()
     }
@@ -46,129 +119,64 @@ impl<K: Key, I: MapIndex<Key = K::Form>> From<Map<K, (), I>> for Set<K, I> {
 }
 
 impl<K: Key, I: MapIndex<Key = K::Form>> Set<K, I> {
-    /// The map of its keys, for what is not here.
+    /// The map from the keys to `()`, for methods that a set does not have.
     pub fn map(&self) -> &Map<K, (), I> {
         &self.0
     }
 
-    /// The set, pinned.
+    /// Pins the set: the everyday way to call several methods.
     pub fn pin(&self) -> SetView<'_, K, I> {
         SetView(self.0.pin())
     }
 
-    /// Makes `key` present; whether it was absent.
-    ///
-    /// # Panics
-    /// If memory cannot be had: [`View::try_upsert`] tells that instead.
-    pub fn insert(&self, key: impl AsKey<K>) -> bool {
-        self.0.insert(key, ()).is_none()
-    }
+    key_verbs!();
 
-    /// Makes `key` absent; whether it was present.
-    pub fn remove(&self, key: impl AsKey<K>) -> bool {
-        self.0.remove(key).is_some()
-    }
-
-    /// Whether `key` is present.
-    pub fn contains(&self, key: impl AsKey<K>) -> bool {
-        self.0.contains_key(key)
-    }
-
-    /// Removes the keys of which `keep` does not hold, and returns how many: see [`View::retain`].
-    pub fn retain(&self, mut keep: impl FnMut(&K::Ref<'_>) -> bool) -> usize {
-        self.0.retain(|key, ()| keep(key))
-    }
-
-    /// Removes the keys of `range`, and returns how many: see [`View::remove_range`].
-    pub fn remove_range(&self, range: impl KeyRange<K>) -> usize {
-        self.0.remove_range(range)
-    }
-
-    /// Removes all keys, and returns how many: see [`View::clear`].
-    pub fn clear(&self) -> usize {
-        self.0.clear()
-    }
-
-    /// Makes all these keys present, and returns how many there were: see [`View::extend`].
-    pub fn extend<Q: AsKey<K>>(&self, keys: impl IntoIterator<Item = Q>) -> usize {
-        self.0.extend(keys.into_iter().map(|key| (key, ())))
-    }
-
-    /// See [`Map::bytes`].
+    /// The bytes that the set holds from the system, exactly: see [`Map::bytes`].
     pub fn bytes(&self) -> usize {
         self.0.bytes()
     }
 
-    /// See [`Map::shrink`].
+    /// Returns free memory to the system, and returns the number of bytes: see [`Map::shrink`].
     pub fn shrink(&self) -> usize {
         self.0.shrink()
     }
 
-    /// See [`Map::len`].
+    /// The number of keys. It is exact while no thread writes: see [`Map::len`].
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// See [`Map::is_empty`].
+    /// Whether [`Set::len`] is zero.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
+/// The methods at both ends of the set. They pin for the call, and return copies of keys.
 impl<K: Key, I: MapIndex<Key = K::Form> + OrderedEnds> Set<K, I> {
-    /// See [`View::first`]; the key is a copy.
-    pub fn first(&self) -> Option<K> {
-        self.0.first().map(|(key, _)| key)
-    }
-
-    /// See [`View::last`]; the key is a copy.
-    pub fn last(&self) -> Option<K> {
-        self.0.last().map(|(key, _)| key)
-    }
-
-    /// See [`View::pop_first`].
-    pub fn pop_first(&self) -> Option<K> {
-        self.0.pop_first().map(|(key, _)| key)
-    }
-
-    /// See [`View::pop_last`].
-    pub fn pop_last(&self) -> Option<K> {
-        self.0.pop_last().map(|(key, _)| key)
-    }
+    end_key_verbs!(K);
 }
 
 impl<K: Key, I: MapIndex<Key = K::Form>> SetView<'_, K, I> {
-    /// See [`Set::insert`].
-    pub fn insert(&self, key: impl AsKey<K>) -> bool {
-        self.0.insert(key, ()).is_none()
-    }
+    key_verbs!();
 
-    /// See [`Set::remove`].
-    pub fn remove(&self, key: impl AsKey<K>) -> bool {
-        self.0.remove(key).is_some()
-    }
-
-    /// See [`Set::contains`].
-    pub fn contains(&self, key: impl AsKey<K>) -> bool {
-        self.0.contains_key(key)
-    }
-
-    /// All keys in ascending order, as [`View::range`] tells.
+    /// All keys in ascending order. The scan is not atomic: see [`View::range`].
     pub fn iter(&self) -> impl Iterator<Item = K::Ref<'_>> {
         self.0.keys()
     }
 
-    /// The keys of `range` in ascending order, as [`View::range`] tells.
+    /// The keys of `range` in ascending order. The scan is not atomic: see [`View::range`].
     pub fn range(&self, range: impl KeyRange<K>) -> impl Iterator<Item = K::Ref<'_>> {
         self.0.range(range).map(|(key, _)| key)
     }
 
-    /// The keys of `range` in descending order, as [`View::range`] tells.
+    /// The keys of `range` in descending order. The scan is not atomic: see [`View::range`].
     pub fn range_rev(&self, range: impl KeyRange<K>) -> impl Iterator<Item = K::Ref<'_>> {
         self.0.range_rev(range).map(|(key, _)| key)
     }
 
-    /// The keys that begin so, in ascending order.
+    /// The keys that begin with `prefix`, in ascending order. The scan is not atomic: see
+    /// [`View::range`].
     pub fn prefix(&self, prefix: impl AsPrefix<K>) -> impl Iterator<Item = K::Ref<'_>>
     where
         K: Key<Form = [u8]>,
@@ -178,25 +186,7 @@ impl<K: Key, I: MapIndex<Key = K::Form>> SetView<'_, K, I> {
 }
 
 impl<K: Key, I: MapIndex<Key = K::Form> + OrderedEnds> SetView<'_, K, I> {
-    /// See [`View::first`].
-    pub fn first(&self) -> Option<K::Ref<'_>> {
-        self.0.first().map(|(key, _)| key)
-    }
-
-    /// See [`View::last`].
-    pub fn last(&self) -> Option<K::Ref<'_>> {
-        self.0.last().map(|(key, _)| key)
-    }
-
-    /// See [`View::pop_first`].
-    pub fn pop_first(&self) -> Option<K::Ref<'_>> {
-        self.0.pop_first().map(|(key, _)| key)
-    }
-
-    /// See [`View::pop_last`].
-    pub fn pop_last(&self) -> Option<K::Ref<'_>> {
-        self.0.pop_last().map(|(key, _)| key)
-    }
+    end_key_verbs!(K::Ref<'_>);
 }
 
 impl<K: Key, I: MapIndex<Key = K::Form>, Q: AsKey<K>> FromIterator<Q> for Set<K, I> {

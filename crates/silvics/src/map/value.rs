@@ -100,15 +100,6 @@ impl<V: Value> ValueRef<'_, V> {
     pub(crate) unsafe fn new(word: u64) -> Self {
         Self { word, lent: PhantomData }
     }
-
-    /// The same for another lifetime.
-    ///
-    /// # Safety
-    /// As for [`ValueRef::new`].
-    #[inline(always)]
-    pub(crate) unsafe fn extend<'long>(self) -> ValueRef<'long, V> {
-        ValueRef { word: self.word, lent: PhantomData }
-    }
 }
 
 impl<V: Value> Deref for ValueRef<'_, V> {

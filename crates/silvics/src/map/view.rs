@@ -1,15 +1,27 @@
 //! A map while it is pinned.
 
 use super::key::{AsKey, AsPrefix, Key};
+use super::outcome::OrPanic;
+use super::verbs::{end_verbs, entry_verbs, point_verbs, sweep_verbs};
 use super::{
-    CompareExchangeError, Compute, Entry, ExtendError, KeyRange, Map, MapIndex, Operation, Range,
-    RangeRev, Rejected, RemoveIfError, TryInsertError, Value, ValueRef, refuse, unwrapped,
+    CompareExchangeError, Compute, ExtendError, KeyRange, Map, MapIndex, Operation, Range,
+    RangeRev, Rejected, RemoveIfError, TryInsertError, Value, ValueRef,
 };
 use crate::domain::Guard;
 use crate::error::AllocError;
 use crate::index::OrderedEnds;
 use std::fmt;
 use std::ops::Bound;
+
+/// Implements verbs under the guard of a view.
+macro_rules! view {
+    (sweeps: $self:ident, $operation:ident($($pass:expr),*)) => {
+        $self.map.$operation($($pass,)* Some(&$self.guard))
+    };
+    ($kind:ident $($argument:ident)?: $self:ident, $operation:ident($($pass:expr),*)) => {
+        $self.map.$operation($($pass,)* (&$self.guard).into())
+    };
+}
 
 /// A [`Map`] with a pin: made by [`Map::pin`]. It belongs to its thread.
 ///
@@ -79,204 +91,15 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         self.map.is_empty()
     }
 
-    /// The value of `key`. Takes no lock, writes nothing, allocates nothing.
-    #[inline]
-    pub fn get(&self, key: impl AsKey<K>) -> Option<ValueRef<'_, V>> {
-        self.map.do_get(&key, (&self.guard).into())
-    }
-
-    /// The entry of `key`, with the key as it is in the map.
-    pub fn get_key_value(&self, key: impl AsKey<K>) -> Option<Entry<'_, K, V>> {
-        self.map.do_get_key_value(&key, &self.guard)
-    }
-
-    /// Whether `key` is present.
-    #[inline]
-    pub fn contains_key(&self, key: impl AsKey<K>) -> bool {
-        self.get(key).is_some()
-    }
-
-    /// Upsert: `key` has `value` afterwards. Returns what it had before, `None` if it was absent.
-    #[inline]
-    pub fn insert(&self, key: impl AsKey<K>, value: V) -> Option<ValueRef<'_, V>> {
-        unwrapped(self.try_upsert(key, value))
-    }
-
-    /// [`View::insert`], if memory can be had.
-    #[inline]
-    pub fn try_upsert(
-        &self,
-        key: impl AsKey<K>,
-        value: V,
-    ) -> Result<Option<ValueRef<'_, V>>, Rejected<V>> {
-        self.map.do_insert(&key, value, (&self.guard).into())
-    }
-
-    /// Put-if-absent: `key` gets `value` unless it is present. Returns the value as it is in the map.
-    #[inline]
-    pub fn try_insert(
-        &self,
-        key: impl AsKey<K>,
-        value: V,
-    ) -> Result<ValueRef<'_, V>, TryInsertError<ValueRef<'_, V>, V>> {
-        self.map.do_try_insert(&key, value, (&self.guard).into())
-    }
-
-    /// The value of `key`, which is `value` if it was absent.
-    pub fn get_or_insert(&self, key: impl AsKey<K>, value: V) -> ValueRef<'_, V> {
-        self.get_or_insert_with(key, || value)
-    }
-
-    /// The value of `key`, which is that of `make` if it was absent. `make` runs at most once, and only if the key was
-    /// absent when it was looked for; what it has made is dropped if somebody else was faster.
-    pub fn get_or_insert_with(
-        &self,
-        key: impl AsKey<K>,
-        make: impl FnOnce() -> V,
-    ) -> ValueRef<'_, V> {
-        unwrapped(self.try_get_or_insert_with(key, make))
-    }
-
-    /// [`View::get_or_insert_with`], if memory can be had.
-    pub fn try_get_or_insert_with(
-        &self,
-        key: impl AsKey<K>,
-        make: impl FnOnce() -> V,
-    ) -> Result<ValueRef<'_, V>, Rejected<V>> {
-        self.map.do_get_or_insert_with(&key, make, (&self.guard).into())
-    }
-
-    /// Removes `key` and returns what it had, `None` if it was absent.
-    #[inline]
-    pub fn remove(&self, key: impl AsKey<K>) -> Option<ValueRef<'_, V>> {
-        self.try_remove(key).unwrap_or_else(|error| refuse(error))
-    }
-
-    /// [`View::remove`], if memory can be had: some indexes allocate to remove, the radix tree does not.
-    #[inline]
-    pub fn try_remove(&self, key: impl AsKey<K>) -> Result<Option<ValueRef<'_, V>>, AllocError> {
-        self.map.do_remove(&key, (&self.guard).into())
-    }
-
-    /// Removes `key` if `condition` holds of its value, in one step: it holds of the very value that is removed.
-    /// Returns it, `None` if the key was absent, and as an error the value that was kept.
-    ///
-    /// `condition` runs once for each value that is found, and is asked again if that is replaced meanwhile.
-    pub fn remove_if(
-        &self,
-        key: impl AsKey<K>,
-        condition: impl FnMut(&V) -> bool,
-    ) -> Result<Option<ValueRef<'_, V>>, ValueRef<'_, V>> {
-        match self.try_remove_if(key, condition) {
-            Ok(removed) => Ok(removed),
-            Err(RemoveIfError::Kept(value)) => Err(value),
-            Err(RemoveIfError::Alloc(error)) => refuse(error),
-        }
-    }
-
-    /// [`View::remove_if`], if memory can be had.
-    pub fn try_remove_if(
-        &self,
-        key: impl AsKey<K>,
-        condition: impl FnMut(&V) -> bool,
-    ) -> Result<Option<ValueRef<'_, V>>, RemoveIfError<ValueRef<'_, V>>> {
-        self.map.do_remove_if(&key, condition, (&self.guard).into())
-    }
-
-    /// Gives `key` the value that `change` makes of its present one, in one step. Returns the new value, `None` if the
-    /// key is absent.
-    ///
-    /// `change` runs once for each value that is found, and again if that is replaced meanwhile.
-    pub fn update(
-        &self,
-        key: impl AsKey<K>,
-        change: impl FnMut(&V) -> V,
-    ) -> Option<ValueRef<'_, V>> {
-        unwrapped(self.try_update(key, change))
-    }
-
-    /// [`View::update`], if memory can be had.
-    pub fn try_update(
-        &self,
-        key: impl AsKey<K>,
-        change: impl FnMut(&V) -> V,
-    ) -> Result<Option<ValueRef<'_, V>>, Rejected<Option<V>>> {
-        self.map.do_update(&key, change, (&self.guard).into())
-    }
-
-    /// Does with `key` what `decide` makes of its state, `None` if it is absent, in one step: the state that it
-    /// has decided on is the one that is changed.
-    ///
-    /// `decide` runs once for each state that is found, and again if that changes meanwhile: so at least once, and
-    /// without others who write this key exactly once. What it makes is dropped if it is asked again. If it
-    /// panics, nothing has happened.
-    ///
-    /// ```
-    /// use silvics::Map;
-    /// use silvics::map::{Compute, Operation};
-    ///
-    /// let stock: Map<String, u32> = Map::new();
-    /// let stock = stock.pin();
-    /// stock.insert("tea", 1);
-    /// let take = |left: Option<&u32>| match left {
-    ///     Some(1) => Operation::Remove,
-    ///     Some(left) => Operation::Insert(left - 1),
-    ///     None => Operation::Abort("sold out"),
-    /// };
-    /// assert!(matches!(stock.compute("tea", take), Compute::Removed(Some(_))));
-    /// assert!(matches!(stock.compute("tea", take), Compute::Aborted("sold out")));
-    /// ```
-    pub fn compute<T>(
-        &self,
-        key: impl AsKey<K>,
-        decide: impl FnMut(Option<&V>) -> Operation<V, T>,
-    ) -> Compute<ValueRef<'_, V>, T> {
-        unwrapped(self.try_compute(key, decide))
-    }
-
-    /// [`View::compute`], if memory can be had.
-    pub fn try_compute<T>(
-        &self,
-        key: impl AsKey<K>,
-        decide: impl FnMut(Option<&V>) -> Operation<V, T>,
-    ) -> Result<Compute<ValueRef<'_, V>, T>, Rejected<Option<V>>> {
-        self.map.do_compute(&key, decide, (&self.guard).into())
-    }
-
-    /// Brings `key` from state `expected` to state `new` in one step; `None` is the state *absent*. Returns the value
-    /// that was there. Values are compared by `==`, and the one that is equal is the one that is replaced.
-    pub fn compare_exchange(
-        &self,
-        key: impl AsKey<K>,
-        expected: Option<&V>,
-        new: Option<V>,
-    ) -> Result<Option<ValueRef<'_, V>>, CompareExchangeError<ValueRef<'_, V>, V>>
-    where
-        V: PartialEq,
-    {
-        self.map.do_compare_exchange(&key, expected, new, (&self.guard).into())
-    }
+    point_verbs!(view, ValueRef<'_, V>);
+    entry_verbs!(view, K::Ref<'_>, ValueRef<'_, V>, Map::<K, V, I>::key_of);
+    sweep_verbs!(view);
 
     /// Looks up every key of `keys`, and writes what each has to the same place in `found`; the shorter slice decides how
     /// many. Their cache misses overlap, so that many lookups take less than one after the other. Each is
     /// linearizable, all of them are not one moment.
     pub fn get_many<'g, Q: AsKey<K>>(&'g self, keys: &[Q], found: &mut [Option<ValueRef<'g, V>>]) {
         self.map.do_get_many(keys, found, &self.guard);
-    }
-
-    /// [`View::insert`] of every entry, in their order: of those with the same key the last one wins. Returns how many there
-    /// were. Each is one linearizable upsert, and all of them are not one moment. If the iterator panics, the entries before that go
-    /// in as far as there is memory.
-    pub fn extend<Q: AsKey<K>>(&self, entries: impl IntoIterator<Item = (Q, V)>) -> usize {
-        self.try_extend(entries).unwrap_or_else(|error| refuse(error.error))
-    }
-
-    /// [`View::extend`], as far as memory can be had: what went in stays, and the rest comes back.
-    pub fn try_extend<Q: AsKey<K>, R: IntoIterator<Item = (Q, V)>>(
-        &self,
-        entries: R,
-    ) -> Result<usize, ExtendError<Q, V, R::IntoIter>> {
-        self.map.do_extend(entries.into_iter(), Some(&self.guard), |_| ())
     }
 
     /// [`View::insert`] of every entry, in their order. Returns for each what its key had before. Each is one linearizable upsert, and
@@ -289,45 +112,9 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         let see = |old: Option<u64>| {
             before.push(old.map(|old| self.map.lent(old, (&self.guard).into())));
         };
-        let done = self.map.do_extend(entries.into_iter(), Some(&self.guard), see);
-        done.unwrap_or_else(|error| refuse(error.error));
+        let done = self.map.do_extend(entries.into_iter(), see, Some(&self.guard));
+        done.or_panic();
         before
-    }
-
-    /// Removes the entries of which `keep` does not hold, and returns how many. An entry is removed with the value that
-    /// `keep` has seen; if it gets another meanwhile, `keep` is asked again, and also where an index that needs memory to remove was refused it at
-    /// first. As a scan, it may or may not come to
-    /// entries that are inserted meanwhile. If `keep` panics, what it has decided is done.
-    pub fn retain(&self, keep: impl FnMut(&K::Ref<'_>, &V) -> bool) -> usize {
-        self.try_retain(keep).unwrap_or_else(|error| refuse(error))
-    }
-
-    /// [`View::retain`], as far as memory can be had: see [`View::try_remove`].
-    pub fn try_retain(
-        &self,
-        keep: impl FnMut(&K::Ref<'_>, &V) -> bool,
-    ) -> Result<usize, AllocError> {
-        self.map.do_retain(keep, Some(&self.guard))
-    }
-
-    /// Removes the entries of `range`, and returns how many. Those inserted meanwhile may or may not be removed.
-    pub fn remove_range(&self, range: impl KeyRange<K>) -> usize {
-        self.try_remove_range(range).unwrap_or_else(|error| refuse(error))
-    }
-
-    /// [`View::remove_range`], as far as memory can be had: see [`View::try_remove`].
-    pub fn try_remove_range(&self, range: impl KeyRange<K>) -> Result<usize, AllocError> {
-        self.map.do_remove_range(range, Some(&self.guard))
-    }
-
-    /// Removes all entries, and returns how many. Those inserted meanwhile may or may not be removed.
-    pub fn clear(&self) -> usize {
-        self.try_clear().unwrap_or_else(|error| refuse(error))
-    }
-
-    /// [`View::clear`], as far as memory can be had: see [`View::try_remove`].
-    pub fn try_clear(&self) -> Result<usize, AllocError> {
-        self.try_remove_range(..)
     }
 
     /// The entries of `range` in ascending order. An empty range (start past end) has none.
@@ -364,49 +151,10 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     pub fn values(&self) -> impl Iterator<Item = ValueRef<'_, V>> {
         self.iter().map(|(_, value)| value)
     }
-
-    /// The first entry at or behind a bound, as a scan from there comes to it: beside writers there may be no moment at which it
-    /// was the first.
-    pub fn lower_bound<Q: AsKey<K>>(&self, bound: Bound<Q>) -> Option<Entry<'_, K, V>> {
-        self.map.do_beyond::<false>(bound, &self.guard)
-    }
-
-    /// The last entry at or before a bound, as [`View::lower_bound`].
-    pub fn upper_bound<Q: AsKey<K>>(&self, bound: Bound<Q>) -> Option<Entry<'_, K, V>> {
-        self.map.do_beyond::<true>(bound, &self.guard)
-    }
 }
 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + OrderedEnds> View<'_, K, V, I> {
-    /// The entry with the smallest key: at one moment during the call it was the first of the whole map.
-    pub fn first(&self) -> Option<Entry<'_, K, V>> {
-        self.map.do_end::<false>(&self.guard)
-    }
-
-    /// The entry with the largest key, as [`View::first`].
-    pub fn last(&self) -> Option<Entry<'_, K, V>> {
-        self.map.do_end::<true>(&self.guard)
-    }
-
-    /// Removes the entry with the smallest key and returns it.
-    pub fn pop_first(&self) -> Option<Entry<'_, K, V>> {
-        self.try_pop_first().unwrap_or_else(|error| refuse(error))
-    }
-
-    /// [`View::pop_first`], if memory can be had.
-    pub fn try_pop_first(&self) -> Result<Option<Entry<'_, K, V>>, AllocError> {
-        self.map.do_pop::<false>(&self.guard)
-    }
-
-    /// Removes the entry with the largest key and returns it.
-    pub fn pop_last(&self) -> Option<Entry<'_, K, V>> {
-        self.try_pop_last().unwrap_or_else(|error| refuse(error))
-    }
-
-    /// [`View::pop_last`], if memory can be had.
-    pub fn try_pop_last(&self) -> Result<Option<Entry<'_, K, V>>, AllocError> {
-        self.map.do_pop::<true>(&self.guard)
-    }
+    end_verbs!(view, K::Ref<'_>, ValueRef<'_, V>, Map::<K, V, I>::key_of);
 }
 
 impl<K: Key<Form = [u8]>, V: Value, I: MapIndex<Key = [u8]>> View<'_, K, V, I> {

@@ -1,0 +1,293 @@
+//! What a map lends, and the pins that protect it.
+//!
+//! A value may be read while a guard of the map's domain lives that was taken before the value's
+//! word was read (M3). A call that returns values has one of three reasons why that guard lives
+//! long enough, and a [`Pin`] carries it:
+//! * A [`View`](super::View) owns the guard, and the values borrow the view.
+//! * An [`OwnedView`](super::OwnedView) owns an older guard, and the values borrow that view.
+//! * A method of [`Map`] takes its guards before it reads, and each value takes one along
+//!   ([`ValueGuard`]). [`Map::held`] is the only place that does so.
+
+use super::outcome::{CompareExchangeError, Compute, Rejected, RemoveIfError, TryInsertError};
+use super::{Key, Map, MapIndex, Value, ValueRef};
+use crate::domain::{Guard, OwnedGuard};
+use crate::error::AllocError;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::{ManuallyDrop, forget};
+use std::ops::Deref;
+
+/// A guard of the map's domain for a call of the index. Values that are read under it stay readable
+/// for `'g`, which may be longer than the guard lives.
+#[derive(Clone, Copy)]
+pub(super) struct Pin<'g: 'c, 'c> {
+    pub(super) guard: &'c Guard,
+    lends: PhantomData<&'g ()>,
+}
+
+impl<'g> From<&'g Guard> for Pin<'g, 'g> {
+    #[inline(always)]
+    fn from(guard: &'g Guard) -> Self {
+        Self { guard, lends: PhantomData }
+    }
+}
+
+impl<'g: 'c, 'c> Pin<'g, 'c> {
+    /// A pin for a call under `guard`, whose values an older guard protects.
+    ///
+    /// # Safety
+    /// Both guards are of the map's domain, and `guard` is the younger one.
+    #[inline(always)]
+    pub(super) unsafe fn beside(guard: &'c Guard, _older: &'g OwnedGuard) -> Self {
+        Self { guard, lends: PhantomData }
+    }
+}
+
+/// A value together with a guard that keeps it readable: what the methods of [`Map`] itself return.
+pub struct ValueGuard<'m, V: Value> {
+    value: ValueRef<'m, V>,
+    _guard: Guard,
+}
+
+impl<V: Value> Deref for ValueGuard<'_, V> {
+    type Target = V;
+
+    #[inline]
+    fn deref(&self) -> &V {
+        &self.value
+    }
+}
+
+impl<V: Value + fmt::Debug> fmt::Debug for ValueGuard<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<V: Value + PartialEq> PartialEq for ValueGuard<'_, V> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<V: Value + PartialEq> PartialEq<V> for ValueGuard<'_, V> {
+    fn eq(&self, other: &V) -> bool {
+        **self == *other
+    }
+}
+
+/// The guard of a call, which [`Lent::hold`] moves out or drops.
+type GuardPlace<'a> = &'a mut ManuallyDrop<Guard>;
+
+/// A result that may have a value, which borrows a map for `'m`.
+pub(super) trait Lent<'m, V: Value> {
+    /// The result with a guard for its value.
+    type Held;
+
+    /// Moves the guard to the value, or drops it if there is no value, and returns `then` of the
+    /// result. In this form the compiler builds the result in its place: the guard is not copied
+    /// once for each layer of the result.
+    ///
+    /// # Safety
+    /// The value was read after the guard was taken. The caller does not use the guard any more.
+    unsafe fn hold<R>(self, guard: GuardPlace<'_>, then: impl FnOnce(Self::Held) -> R) -> R;
+}
+
+/// Drops the guard of a result without a value.
+///
+/// # Safety
+/// The caller does not use the guard any more.
+#[inline(always)]
+unsafe fn without_value<R>(guard: GuardPlace<'_>, result: R) -> R {
+    // SAFETY: the caller's promise.
+    unsafe { ManuallyDrop::drop(guard) };
+    result
+}
+
+impl<'m, V: Value> Lent<'m, V> for ValueRef<'m, V> {
+    type Held = ValueGuard<'m, V>;
+
+    #[inline(always)]
+    unsafe fn hold<R>(self, guard: GuardPlace<'_>, then: impl FnOnce(Self::Held) -> R) -> R {
+        // SAFETY: the caller does not use the guard any more.
+        then(ValueGuard { value: self, _guard: unsafe { ManuallyDrop::take(guard) } })
+    }
+}
+
+/// An entry with a copy of its key.
+impl<'m, V: Value, K> Lent<'m, V> for (K, ValueRef<'m, V>) {
+    type Held = (K, ValueGuard<'m, V>);
+
+    #[inline(always)]
+    unsafe fn hold<R>(self, guard: GuardPlace<'_>, then: impl FnOnce(Self::Held) -> R) -> R {
+        // SAFETY: the caller's promise.
+        unsafe { self.1.hold(guard, |value| then((self.0, value))) }
+    }
+}
+
+impl<'m, V: Value, L: Lent<'m, V>> Lent<'m, V> for Option<L> {
+    type Held = Option<L::Held>;
+
+    #[inline(always)]
+    unsafe fn hold<R>(self, guard: GuardPlace<'_>, then: impl FnOnce(Self::Held) -> R) -> R {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Some(lent) => lent.hold(guard, |held| then(Some(held))),
+                None => without_value(guard, then(None)),
+            }
+        }
+    }
+}
+
+impl<'m, V: Value, L: Lent<'m, V>, E: Lent<'m, V>> Lent<'m, V> for Result<L, E> {
+    type Held = Result<L::Held, E::Held>;
+
+    #[inline(always)]
+    unsafe fn hold<R>(self, guard: GuardPlace<'_>, then: impl FnOnce(Self::Held) -> R) -> R {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Ok(lent) => lent.hold(guard, |held| then(Ok(held))),
+                Err(error) => error.hold(guard, |error| then(Err(error))),
+            }
+        }
+    }
+}
+
+/// The result of a computation, which may have two values, and a second guard.
+impl<'m, V: Value, T> Lent<'m, V> for (Compute<ValueRef<'m, V>, T>, Guard) {
+    type Held = Compute<ValueGuard<'m, V>, T>;
+
+    #[inline(always)]
+    unsafe fn hold<R>(self, guard: GuardPlace<'_>, then: impl FnOnce(Self::Held) -> R) -> R {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.0 {
+                Compute::Inserted(new) => new.hold(guard, |new| then(Compute::Inserted(new))),
+                Compute::Updated { old, new } => {
+                    let new = ValueGuard { value: new, _guard: self.1 };
+                    old.hold(guard, |old| then(Compute::Updated { old, new }))
+                }
+                Compute::Removed(old) => old.hold(guard, |old| then(Compute::Removed(old))),
+                Compute::Aborted(result) => without_value(guard, then(Compute::Aborted(result))),
+            }
+        }
+    }
+}
+
+impl<'m, V: Value> Lent<'m, V> for TryInsertError<ValueRef<'m, V>, V> {
+    type Held = TryInsertError<ValueGuard<'m, V>, V>;
+
+    #[inline(always)]
+    unsafe fn hold<R>(self, guard: GuardPlace<'_>, then: impl FnOnce(Self::Held) -> R) -> R {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Self::Occupied { present, value } => {
+                    present.hold(guard, |present| then(TryInsertError::Occupied { present, value }))
+                }
+                Self::Alloc(rejected) => {
+                    without_value(guard, then(TryInsertError::Alloc(rejected)))
+                }
+            }
+        }
+    }
+}
+
+impl<'m, V: Value> Lent<'m, V> for CompareExchangeError<ValueRef<'m, V>, V> {
+    type Held = CompareExchangeError<ValueGuard<'m, V>, V>;
+
+    #[inline(always)]
+    unsafe fn hold<R>(self, guard: GuardPlace<'_>, then: impl FnOnce(Self::Held) -> R) -> R {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Self::Mismatch { present, new } => present
+                    .hold(guard, |present| then(CompareExchangeError::Mismatch { present, new })),
+                Self::Alloc(rejected) => {
+                    without_value(guard, then(CompareExchangeError::Alloc(rejected)))
+                }
+            }
+        }
+    }
+}
+
+impl<'m, V: Value> Lent<'m, V> for RemoveIfError<ValueRef<'m, V>> {
+    type Held = RemoveIfError<ValueGuard<'m, V>>;
+
+    #[inline(always)]
+    unsafe fn hold<R>(self, guard: GuardPlace<'_>, then: impl FnOnce(Self::Held) -> R) -> R {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Self::Kept(value) => value.hold(guard, |value| then(RemoveIfError::Kept(value))),
+                Self::Alloc(error) => without_value(guard, then(RemoveIfError::Alloc(error))),
+            }
+        }
+    }
+}
+
+/// Implements [`Lent`] for results that never have a value.
+macro_rules! never_lent {
+    ($([$($W:ident)?] $type:ty;)*) => {$(
+        impl<V: Value, $($W)?> Lent<'_, V> for $type {
+            type Held = Self;
+
+            #[inline(always)]
+            unsafe fn hold<R>(self, guard: GuardPlace<'_>, then: impl FnOnce(Self) -> R) -> R {
+                // SAFETY: the caller's promise.
+                unsafe { without_value(guard, then(self)) }
+            }
+        }
+    )*};
+}
+
+never_lent! {
+    [] bool;
+    [] AllocError;
+    [W] Rejected<W>;
+}
+
+/// Drops the guard of a call that panics.
+struct Unwound<'a>(&'a mut ManuallyDrop<Guard>);
+
+impl Drop for Unwound<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: this drop runs only if the call panics, and then nothing else uses the guard.
+        unsafe { ManuallyDrop::drop(self.0) };
+    }
+}
+
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
+    /// Runs `call` under a pin of its own, and pairs the value that it returns with that pin.
+    #[inline(always)]
+    pub(super) fn held<'m, L: Lent<'m, V>>(
+        &'m self,
+        call: impl FnOnce(Pin<'m, '_>) -> L,
+    ) -> L::Held {
+        let mut guard = ManuallyDrop::new(self.one_shot());
+        let unwound = Unwound(&mut guard);
+        let lent = call(Pin { guard: unwound.0, lends: PhantomData });
+        forget(unwound);
+        // SAFETY: the guard was taken before `call` read anything, and is not used below.
+        unsafe { lent.hold(&mut guard, |held| held) }
+    }
+
+    /// Runs `call`, which may return two values, with a second pin for the second value.
+    ///
+    /// The second pin, too, comes before the values are read, since a later one may protect less:
+    /// in a destructor of a thread-local, the thread's table of registrations may be gone, and each
+    /// pin is a registration of its own.
+    #[inline(always)]
+    pub(super) fn held_twice<'m, T, E: Lent<'m, V>>(
+        &'m self,
+        call: impl FnOnce(Pin<'m, '_>) -> Result<Compute<ValueRef<'m, V>, T>, E>,
+    ) -> Result<Compute<ValueGuard<'m, V>, T>, E::Held> {
+        self.held(|pin| {
+            let second = self.index.domain().pin();
+            call(pin).map(|computed| (computed, second))
+        })
+    }
+}
