@@ -127,6 +127,7 @@ mod key;
 mod kinds;
 mod leaf;
 mod lock;
+mod map_index;
 mod node;
 mod ops;
 mod resize;

@@ -35,10 +35,23 @@ pub type AlgorithmKey<'a, A> = <<A as Algorithm>::Key as IndexKey>::Ref<'a>;
 /// The algorithm of a structure. The guards that its methods take are of the index's domain.
 ///
 /// # Safety
-/// All threads share the type, although it holds pointers to nodes. It keeps the contract of
-/// [`OrderedIndex`], and of [`OrderedScan`](crate::OrderedScan) if it is [`Ordered`]: a
-/// [`Map`](crate::Map) takes the words that the index returns for addresses of values
-/// ([`MapIndex`](crate::map::MapIndex)).
+/// A [`Map`](crate::Map) takes the words that an algorithm returns for addresses of values, and
+/// [`Index`] shares the algorithm between threads. So an implementation keeps the contract of
+/// [`OrderedIndex`], that of [`OrderedScan`](crate::OrderedScan) if it is [`Ordered`], that of
+/// [`OrderedEnds`](crate::OrderedEnds) if it is [`Ended`], and in particular these clauses:
+///
+/// * A1: **It is shared.** Any threads may call its methods concurrently, and any thread may drop it,
+///   although it holds pointers to nodes.
+/// * A2: **No word is made up.** Each word that a method returns was passed to the algorithm as a
+///   value, by a verb that put it there.
+/// * A3: **No word is stale.** Each word that a method returns for a key was the key's value at some
+///   moment since the guard was taken.
+/// * A4: **Each word leaves once.** If a word is the value of a key, and then the key is removed or
+///   gets another value, exactly one call returns that word as the state found.
+/// * A5: **A refused word stays out.** If a verb returns an error, or a state with which it puts
+///   nothing, no other call ever finds the word that it was to put.
+/// * A6: **Keys are the structure's own.** A key that a scan or an end returns is a copy, or memory of
+///   the structure that the guard protects, and never a bound that was passed to it.
 pub unsafe trait Algorithm: Sized + 'static {
     /// The keys.
     type Key: IndexKey + ?Sized;
@@ -157,9 +170,9 @@ pub(crate) fn violation<T>(invariant: &'static str, detail: String) -> Result<T,
     Err(Violation { invariant, detail })
 }
 
-// SAFETY: the contract of `Algorithm`: all threads share it.
+// SAFETY: A1: any thread may use and drop the algorithm.
 unsafe impl<A: Algorithm> Send for Index<A> {}
-// SAFETY: the contract of `Algorithm`: all threads share it.
+// SAFETY: A1: any threads may call the methods of the algorithm concurrently.
 unsafe impl<A: Algorithm> Sync for Index<A> {}
 
 impl<A: Algorithm> fmt::Debug for Index<A> {

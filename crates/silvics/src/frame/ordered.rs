@@ -145,7 +145,9 @@ impl<A: Ended> OrderedEnds for Index<A> {
     }
 }
 
-// SAFETY: every clause of `MapIndex` is one of `Algorithm`, which `A` keeps.
+// SAFETY: clauses 1 to 5 of `MapIndex` are A2 to A6 of `Algorithm`. The frame passes on the words and
+// keys of `A` unchanged, and calls it only under guards of the index's domain: the caller's, or one
+// that is taken before the call.
 unsafe impl<A: Ordered> MapIndex for Index<A> {
     type Placement = A::Placement;
 

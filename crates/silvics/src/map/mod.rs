@@ -1,33 +1,38 @@
 //! A concurrent ordered map from any key to any value, over one of the indexes.
 //!
-//! # Parts
-//! * `mod.rs`: the type, and how it is made; `one_shot.rs`: the forms of its methods that pin by themselves;
-//! * [`View`] (`view.rs`): the map while it is pinned;
-//! * [`OwnedView`] (`owned.rs`): the same for whoever goes from thread to thread;
-//! * `ops.rs`: the operations, over the index's words; `batch.rs`: many at once;
-//! * `value.rs`: where values are, and when they are dropped;
-//! * `scan.rs`: ranges; [`Cursor`] (`cursor.rs`): positions that own what they need;
-//! * [`Builder`] (`builder.rs`): how a map is set up; [`Set`] (`set.rs`): a map without values;
-//! * `serde.rs`, with the feature `serde`: maps and sets in the formats of that crate;
-//! * `parallel.rs`, with the feature `rayon`: scans on many threads, by `par_iter` and `par_range` of an [`OwnedView`];
-//! * keys are in [`crate::key`].
+//! # Files
+//! * `mod.rs`: the type [`Map`], and the contract of the indexes below it ([`MapIndex`]).
+//! * `verbs.rs`: the verbs, each declared once for the three faces of a map: the methods of [`Map`]
+//!   itself (`one_shot.rs`), of [`View`] (`view.rs`) and of [`OwnedView`] (`owned.rs`).
+//! * `ops.rs`, `scan.rs`, `batch.rs`: the operations on one key, on ranges, and on many keys.
+//! * `lend.rs`: the pins that protect returned values; `outcome.rs`: results and errors.
+//! * `value.rs`: the memory of values, and the time when they are dropped.
+//! * `cursor.rs`: [`Cursor`], a position that owns the memory it needs.
+//! * `key/`: the keys of maps; see [`crate::key`].
+//! * `builder.rs`: [`Builder`]; `set.rs`: [`Set`], a map without values.
+//! * `serde.rs`, with the feature `serde`: maps and sets in the formats of that crate.
+//! * `parallel.rs`, with the feature `rayon`: scans on many threads.
 //!
 //! # Invariants
-//! * M1: every word in the index is the word (`value.rs`) of one value, or of a number the number itself.
-//! * M2: whoever takes a word out of the index, by a removal or by putting another there, retires its value. An index tells
-//!   each to one caller: its operations are linearizable.
-//! * M3: values are read under a guard of the map's domain that was there when their word was read. So while it
-//!   is, none of the words read is used for another value: a compare-and-swap of words that succeeds means
-//!   that the very value that was read is still there, and one of two numbers compares the numbers.
-//! * M4: the user's code (closures, `Drop`, `PartialEq`, keys' encodings) runs while no lock is held and before anything has
-//!   changed, or after: if it panics, the map is as it was, and nothing is lost.
-//! * M5: a form in the index comes from a type that vouches for its forms, or the key's type has admitted it: so scans
-//!   need not look whether it is text.
+//! * M1: every word in the index is the word of one value (`value.rs`): its address, or a number
+//!   itself.
+//! * M2: the caller that takes a word out of the index, by a removal or a replacement, retires the
+//!   word's value. The index returns each word to one caller (clause 3 of [`MapIndex`]).
+//! * M3: a value is read under a guard of the map's domain that was taken before the value's word was
+//!   read. While that guard lives, no word that was read is reused for another value. So a
+//!   compare-and-swap of words that succeeds replaces the very value that was read; for numbers it
+//!   compares the numbers.
+//! * M4: user code (closures, `Drop`, `PartialEq`, encodings of keys) runs while no lock is held, and
+//!   either before the operation changes anything or after it is complete. If user code panics, the
+//!   map is consistent and no value is lost.
+//! * M5: a type that vouches for its forms wrote each form in the index, or [`Key`] has admitted it.
+//!   So scans need not check that a string is text.
 //!
 //! # Linearization points
-//! Those of the index's operations ([`OrderedIndex`](crate::OrderedIndex)). `compute`, `update` and `remove_if` are a lookup, the
-//! closure, and a `compare_exchange` that succeeds if the value is what the closure has seen: that one is their
-//! point. If it fails, they begin again with what is there.
+//! They are those of the index's operations ([`OrderedIndex`](crate::OrderedIndex)). `compute`,
+//! `update` and `remove_if` are a lookup, the closure, and a `compare_exchange` that succeeds if the
+//! key still has the value that the closure was given: that step is their point. If it fails, they
+//! begin again with the state found.
 
 mod batch;
 mod builder;
@@ -63,7 +68,7 @@ pub use set::{Set, SetView};
 pub use value::{Value, ValueRef};
 pub use view::View;
 
-use crate::art::{ArtKey, ArtTree};
+use crate::art::ArtTree;
 use crate::domain::Guard;
 use crate::error::{AllocError, BulkLoadError, Violation};
 use crate::index::{Batches, Check, Create, KeyRef, Options, OrderedScan};
@@ -72,30 +77,43 @@ use outcome::OrPanic;
 use silvics_pool::{Budget, Placement, PoolStats};
 use std::fmt;
 use std::marker::PhantomData;
-use std::num::NonZeroUsize;
 use std::ops::Bound;
 use std::sync::Arc;
 use value::Values;
 
-/// An index that a [`Map`] can stand on.
+/// An index that a [`Map`] can use.
 ///
 /// # Safety
-/// The map takes the index's words for addresses of values. So the index keeps the contract of [`OrderedIndex`](crate::OrderedIndex) and of
-/// [`OrderedScan`] whatever is called: it gives no word that it was not given; an operation under a guard gives
-/// only words that have been the key's value since the guard was there; each word that is removed or
-/// replaced is given to one caller; and keys that a scan gives are those of the index, and not its bounds.
+/// A map takes the words that the index returns for addresses of values. So the index keeps the
+/// contracts of [`OrderedIndex`](crate::OrderedIndex), [`Batches`] and [`OrderedScan`] whatever is
+/// called, on any threads, and in particular these clauses. *The guard* is the one that is passed to
+/// the operation; it is of the index's domain.
+///
+/// 1. **No word is made up.** Each word that an operation returns was passed to the index as a value
+///    by an operation that put it there.
+/// 2. **No word is stale.** Each word that an operation returns for a key was the key's value at some
+///    moment since the guard was taken.
+/// 3. **Each word leaves once.** If a word is the value of a key, and then the key is removed or gets
+///    another value, exactly one operation returns that word as removed or replaced.
+/// 4. **A refused word stays out.** If an operation returns an error, or a state with which its verb
+///    puts nothing, no other operation ever finds the word that it was to put.
+/// 5. **Keys are the index's own.** A key that a scan or an end returns is a copy, or memory of the
+///    index that the guard protects, and never a bound that was passed to it.
+///
+/// Two threads may use an index at once, so it is [`Send`] and [`Sync`] by [`Lookup`](crate::Lookup).
 pub unsafe trait MapIndex: Create + Batches + OrderedScan {
-    /// Where the map's values are.
+    /// The memory that the map places its values in.
     type Placement: Placement;
 
-    /// Fills an empty index with entries in ascending order, if it has a faster way to do so than by insertion. If
-    /// anything is wrong, it stays empty.
+    /// Fills an empty index with entries in ascending order, if that is faster than inserting them;
+    /// otherwise returns `None`. If it returns an error, the index stays empty.
     fn load(&mut self, entries: &[(KeyRef<'_, Self>, u64)]) -> Option<Result<(), BulkLoadError>> {
         let _ = entries;
         None
     }
 
-    /// Gives `each` the first `most` entries of a scan, if there are so many: from the bound on, or back from it.
+    /// Calls `each` with the first `most` entries of a scan, or with all if there are fewer. The scan
+    /// begins at the bound, and descends if the second part of the pair says so.
     fn read_ahead<'g>(
         &'g self,
         (from, descends): (Bound<KeyRef<'g, Self>>, bool),
@@ -112,55 +130,35 @@ pub unsafe trait MapIndex: Create + Batches + OrderedScan {
     }
 }
 
-// SAFETY: linearizable, checked by the whole suite.
-unsafe impl<K: ArtKey + ?Sized, P: Placement> MapIndex for ArtTree<K, P> {
-    type Placement = P;
-
-    fn load(&mut self, entries: &[(KeyRef<'_, Self>, u64)]) -> Option<Result<(), BulkLoadError>> {
-        Some(self.bulk_load(entries, NonZeroUsize::MIN))
-    }
-
-    fn read_ahead<'g>(
-        &'g self,
-        (from, descends): (Bound<KeyRef<'g, Self>>, bool),
-        most: usize,
-        guard: &'g Guard,
-        each: impl FnMut(KeyRef<'g, Self>, u64),
-    ) {
-        if descends {
-            self.range_rev((Bound::Unbounded, from), guard).read_some(most, each);
-        } else {
-            self.range((from, Bound::Unbounded), guard).read_some(most, each);
-        }
-    }
-}
-
-/// What the bytes that a map holds are used for.
+/// The use of the bytes that a map holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {
-    /// All of them: [`Map::bytes`].
+    /// All bytes: [`Map::bytes`].
     pub bytes: usize,
-    /// Nodes and keys of the index, those that are retired included.
+    /// The bytes of nodes and keys of the index, retired ones included.
     pub index: usize,
-    /// Values that are not in the index, those that are retired included.
+    /// The bytes of values outside the index, retired ones included.
     pub values: usize,
-    /// Free slots, and what keeps account of all.
+    /// The bytes of free slots and of bookkeeping. If maps share a budget, this includes the bytes of
+    /// the other maps.
     pub slack: usize,
 }
 
-/// An entry as a map lends it.
+/// An entry that borrows a view of a map.
 pub type Entry<'g, K, V> = (<K as Key>::Ref<'g>, ValueRef<'g, V>);
 
 /// A concurrent ordered map.
 ///
-/// Every method takes `&self`, and any number of threads can call any of them at the same time. Each is linearizable: it
-/// takes effect at one moment between its call and its return. Scans and batches are not one moment, and say so.
+/// Every method takes `&self`, and any number of threads may call any methods concurrently. Each
+/// method is linearizable: it takes effect at one moment between its call and its return. Scans and
+/// batches are not atomic; their docs say what they guarantee.
 ///
-/// * Keys are of any type with an order-preserving encoding ([`Key`]), looked up by what is borrowed ([`AsKey`]).
-/// * Values are of any type that threads can share, and stay at one address until they are removed or replaced.
-///   Numbers, `bool` and `char` are in the index itself.
-/// * `I` is the index, an adaptive radix tree unless it is named.
+/// * Keys have any type with an order-preserving encoding ([`Key`]). A borrowed form is enough for a
+///   lookup ([`AsKey`]).
+/// * Values have any type that threads can share. A value keeps its address until it is removed or
+///   replaced. Numbers, `bool` and `char` are stored in the index itself.
+/// * `I` is the index. The default is an adaptive radix tree.
 ///
 /// ```
 /// use silvics::Map;
@@ -182,15 +180,20 @@ pub type Entry<'g, K, V> = (<K as Key>::Ref<'g>, ValueRef<'g, V>);
 /// ```
 ///
 /// # When values are dropped
-/// A value that is removed or replaced is dropped when no pin of before is left: by a later call of any method of the map on
-/// any thread, before that does anything, or after a write; all of them by [`Map::flush`] once nothing is pinned, and at the latest with the map.
-/// So do not call it while you hold a lock that destructors of values take. A destructor that panics ends the destruction of
-/// that value, and is heard by the panic hook alone.
+/// A removed or replaced value is dropped after every pin that was taken before its removal is gone.
+/// Any later call of a method of the map, on any thread, may run destructors of such values, before
+/// or after its own work. [`Map::flush`] runs all of them if nothing is pinned, and so does dropping
+/// the map.
+///
+/// Do not call any method of a map while you hold a lock that a value's destructor takes: the call
+/// may run that destructor, and deadlock. If a destructor panics, the panic hook reports it, and the
+/// panic does not reach the caller.
 ///
 /// # Pins
-/// What a map lends stays readable as long as something is pinned. [`Map::pin`] pins once for many calls, whose results
-/// borrow the [`View`]. The methods of the map itself pin for a call; what they lend holds the pin
-/// ([`ValueGuard`]). Nothing that has been removed can be freed while a thread stays pinned: keep neither for long.
+/// A returned value is valid while its pin lasts. [`Map::pin`] pins once for many calls, and their
+/// results borrow the [`View`]. A method of the map itself pins for one call, and its result holds
+/// the pin ([`ValueGuard`]). While a thread stays pinned, no removed entry can be freed; so keep
+/// views and results for a short time only.
 pub struct Map<K: Key, V: Value, I: MapIndex<Key = K::Form> = ArtTree<<K as Key>::Form>> {
     index: I,
     values: Values<V, I::Placement>,
@@ -198,17 +201,18 @@ pub struct Map<K: Key, V: Value, I: MapIndex<Key = K::Form> = ArtTree<<K as Key>
     keys: PhantomData<fn(K) -> K>,
 }
 
-// Said aloud, so that a value can contain a map of its own type.
-// SAFETY: indexes are shared by all threads, values are `Send + Sync`, and there are no keys.
+// Implemented by hand: the auto traits would recurse for a map whose value type contains the map.
+// SAFETY: the index and its domain are `Send` and `Sync`, and so are the values. The map has no keys
+// of type `K`, only their forms in the index.
 unsafe impl<K: Key, V: Send + Sync + 'static, I: MapIndex<Key = K::Form>> Send for Map<K, V, I> {}
-// SAFETY: as above.
+// SAFETY: the argument for `Send` holds for shared references.
 unsafe impl<K: Key, V: Send + Sync + 'static, I: MapIndex<Key = K::Form>> Sync for Map<K, V, I> {}
 
 impl<K: Key, V: Value> Map<K, V> {
     /// An empty map without a limit.
     ///
     /// # Panics
-    /// If there is no memory for its first node.
+    /// If the first node of the index cannot be allocated.
     pub fn new() -> Self {
         Self::default()
     }
@@ -221,7 +225,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Default for Map<K, V, I> {
 }
 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
-    /// An empty map, set up so.
+    /// An empty map with these options. Fails if the first node of the index cannot be allocated.
     pub fn with_options(options: &Options) -> Result<Self, AllocError> {
         let mut options = options.clone();
         let budget = options.shared_budget();
@@ -231,18 +235,19 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         Ok(Self { index, values, budget, keys: PhantomData })
     }
 
-    /// The map, pinned: the everyday way to call several methods.
+    /// Pins the map: the everyday way to call several methods.
     #[inline]
     pub fn pin(&self) -> View<'_, K, V, I> {
         View::new(self, self.one_shot())
     }
 
-    /// A map with a limit, other pages, another index: see [`Builder`].
+    /// Begins to set up a map with a memory limit, other pages or another index.
     pub fn builder() -> Builder<K, V, I> {
         Builder::new()
     }
 
-    /// The map, pinned until what this returns is dropped, on whatever thread: to hold what it lends across an `await`.
+    /// Pins the map until the returned view is dropped, on any thread. The view and the values that it
+    /// returns may be held across an `await`.
     pub fn pin_owned(&self) -> OwnedView<'_, K, V, I> {
         OwnedView::new(self, self.index.domain().pin_owned())
     }
@@ -252,40 +257,41 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         Cursor::new(Arc::clone(self))
     }
 
-    /// How many keys are present: exact while nobody writes; else operations under way may or may
-    /// not be counted. O(threads).
+    /// The number of keys. It is exact while no thread writes; otherwise each concurrent operation may
+    /// or may not be counted. O(threads).
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Whether no key is present, as [`Map::len`] counts them.
+    /// Whether [`Map::len`] is zero.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes the map holds from the system, exactly: nodes, keys and values, live, retired and free
-    /// ones, and what keeps account of them. O(1). Not what values point to, nor the lists of what is retired (8 bytes for each object). Of maps
-    /// that share a [budget](Builder::budget), what all of them hold.
+    /// The bytes that the map holds from the system, exactly: live, retired and free nodes, keys and
+    /// values, and bookkeeping. O(1).
+    ///
+    /// Memory that values point to is not included, nor are the lists of retired objects (8 bytes for
+    /// each object). If maps share a [budget](Builder::budget), the result is the sum for all of them.
     pub fn bytes(&self) -> usize {
         self.budget.held()
     }
 
-    /// One entry per pool, that of the values last, if they have one. O(slabs).
+    /// One entry for each pool; the pool of the values, if there is one, comes last. O(slabs).
     pub fn pool_stats(&self) -> Vec<PoolStats> {
         let mut stats = self.index.pool_stats();
         stats.extend(self.values.stats());
         stats
     }
 
-    /// A map of entries in ascending order of their keys: see [`Builder::from_sorted`].
+    /// Builds a map from entries in ascending order of their keys: see [`Builder::from_sorted`].
     pub fn from_sorted<Q: AsKey<K>>(
         entries: impl IntoIterator<Item = (Q, V)>,
     ) -> Result<Self, BulkLoadError> {
         Self::builder().from_sorted(entries)
     }
 
-    /// What the map's bytes are used for. O(slabs); exact while nobody writes. Of maps that share a [budget](Builder::budget) the slack has what
-    /// the others hold.
+    /// The use of the map's bytes. It is exact while no thread writes. O(slabs).
     pub fn memory(&self) -> Memory {
         let live = |stats: &PoolStats| stats.live_bytes;
         let index = self.index.pool_stats().iter().map(live).sum();
@@ -294,19 +300,20 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         Memory { bytes, index, values, slack: bytes.saturating_sub(index + values) }
     }
 
-    /// Drops values that have been removed and nobody can read any more: all that this thread has removed, and full batches of
-    /// others.
+    /// Drops removed values that no pin protects: all that this thread removed, and those of full
+    /// batches of other threads.
     pub fn flush(&self) {
         self.values.flush();
         self.index.domain().flush();
     }
 
-    /// [`Map::flush`], and gives memory back to the system: of nodes and values the slabs of which no slot is in use.
-    /// Returns how many bytes: [`Map::bytes`] is less by them.
+    /// Calls [`Map::flush`], and returns the slabs of nodes and values without a used slot to the
+    /// system. Returns the number of bytes, by which [`Map::bytes`] decreases.
     ///
-    /// Call it after most of a map has been removed, and not while this thread has it pinned. O(slabs); writers that need a
-    /// new slab meanwhile wait. What other threads keep for their next insertions stays, as does what shares a slab
-    /// with it; entries are not moved, so after random removals there may be little to give.
+    /// Call it after most of a map was removed, and not while this thread has the map pinned.
+    /// O(slabs); writers that need a new slab wait meanwhile. The free slots that other threads cache
+    /// stay, and so does each slab that holds one. Entries are not moved, so after random removals
+    /// few slabs may be empty.
     ///
     /// ```
     /// let map: silvics::Map<String, Vec<u8>> = silvics::Map::new();
@@ -374,7 +381,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Drop for Map<K, V, I> {
         }
         let guard = self.index.domain().pin();
         for (_, word) in self.index.range(.., &guard) {
-            // SAFETY: M1; nobody else has the map, and the index drops no values.
+            // SAFETY: M1: the word is that of one value. The map is borrowed exclusively, so no other
+            // thread uses the word, and the index drops no values.
             unsafe { self.values.drop_in_index(word) };
         }
     }

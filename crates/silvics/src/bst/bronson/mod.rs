@@ -147,8 +147,18 @@ impl<P: Placement, B: Build> Bronson<P, B> {
     }
 }
 
-// SAFETY: the nodes are the tree's own; they are shared through atomics and freed through the
-// domain.
+// SAFETY: the clauses of `Algorithm`, by the invariants of the module docs. The tree has no scans.
+// A1. The pointer leads to the tree's own holder, which lives as long as the tree. Words of linked nodes
+//     that change are atomics, written under locks (I1). Nodes go through the domain.
+// A2. Only `attach` and `change_value` store values, those of their verbs.
+// A3. A lookup returns a value only if the node was present, by its version, before and after the load
+//     of the value; an unlinked node has none (I4). The node's range has not shrunk on the way (I3), so
+//     the value was the key's at a moment after the descent began, hence since the guard was taken.
+// A4. A value ends by one store of the value or of the version, under the lock of its node. The writer
+//     reads the state under that lock and returns it, so no other writer returns the same word.
+// A5. `attach` allocates before it links, and looks again under the lock; if the place has changed, the
+//     spare node was never linked. The other writers allocate nothing.
+// A6. The tree has neither scans nor ends.
 unsafe impl<P: Placement, B: Build> Algorithm for Bronson<P, B> {
     type Key = u64;
     type Placement = P;

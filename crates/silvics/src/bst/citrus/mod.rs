@@ -195,8 +195,20 @@ impl<P: Placement, B: Build> Citrus<P, B> {
     }
 }
 
-// SAFETY: the nodes are the tree's own; they are shared through atomics and freed through the
-// domain.
+// SAFETY: the clauses of `Algorithm`, by the invariants of the module docs. The tree has no scans.
+// A1. The pointer leads to the tree's own holder, which lives as long as the tree. Words of linked nodes
+//     that change are atomics, written under locks (I1, I2). Nodes go through the domain.
+// A2. `attach` and `change_value` store the values of their verbs; the copy of a successor gets the
+//     successor's value while both are locked (I3).
+// A3. A descent that finds its key reads the value of a node that was in the tree at some moment since
+//     it began (I6), hence since the guard was taken. A value read after the node left is the last one
+//     it had in the tree (I2), and was the key's at the moment before.
+// A4. A value ends by one store under the lock of its node, while the node is not marked (I2): of
+//     another value, or of the link that takes the node away. The writer reads the value under that
+//     lock and returns it. A successor's word stays, in its copy (I3).
+// A5. A writer allocates before it changes anything. If it finds its place changed, under the lock, the
+//     spare node was never linked.
+// A6. The tree has neither scans nor ends.
 unsafe impl<P: Placement, B: Build> Algorithm for Citrus<P, B> {
     type Key = u64;
     type Placement = P;

@@ -201,8 +201,18 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
     }
 }
 
-// SAFETY: the nodes are the tree's own; they are shared through atomics and freed through the
-// domain.
+// SAFETY: the clauses of `Algorithm`, by the invariants of the module docs.
+// A1. The pointers lead to the two ends, which are the tree's own and live as long as it. Words of linked
+//     nodes that change are atomics, written under locks (I1, I4). Nodes go through the domain.
+// A2. Only `attach` and `change_value` store values, those of their verbs.
+// A3. An operation reads only nodes that were in the list since it began (I6), hence since the guard was
+//     taken. It returns a value only if it saw no mark behind the load of the value, so the value was
+//     the key's at that load.
+// A4. A value ends by the store of another value or of the mark, under the succ lock of its node, and a
+//     node is marked once (I2). The writer reads the value under that lock and returns it.
+// A5. `attach` allocates before it links, and looks again under the lock; if the gap has changed, the
+//     spare node was never linked. The other writers allocate nothing.
+// A6. Keys are integers, which a scan copies from nodes.
 unsafe impl<P: Placement, B: Build> Algorithm for Drachsler<P, B> {
     type Key = u64;
     type Placement = P;

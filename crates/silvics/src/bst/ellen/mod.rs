@@ -165,8 +165,22 @@ impl<P: Placement, B: Build> Ellen<P, B> {
     }
 }
 
-// SAFETY: the nodes are the tree's own; they are shared through atomics and freed through the
-// domain.
+// SAFETY: the clauses of `Algorithm`, by the invariants of the module docs.
+// A1. The pointer leads to the tree's own root, which lives as long as the tree. Edges and update words
+//     are atomics; everything else in a linked node never changes. Nodes and descriptors go through
+//     the domain.
+// A2. A leaf's key and value never change after it is linked. An insert and an update make leaves with
+//     the value of the verb; the copy that an insert makes of the sibling has the sibling's value.
+// A3. A descent ends at a leaf whose key it compares. Its edge led to it at the load, or at the moment
+//     when the edge's node was cut off (I4: a marked node's edges do not change), which was after the
+//     guard was taken: see the table of linearization points. A copy has the value of its original.
+// A4. A value ends by the step of one descriptor, which is made once (I5). Only the thread that made
+//     the descriptor returns the value; a helper returns none. The claim succeeds only if the edge is
+//     as it was when that thread read it, so the leaf that goes is the one whose value it returns.
+// A5. A writer allocates everything before it claims a word, and helping allocates nothing. Once the
+//     claim of an insert succeeds, its step is made; a writer that fails to claim keeps its nodes.
+//     A deletion puts no word.
+// A6. Keys are integers, which a scan copies from leaves.
 unsafe impl<P: Placement, B: Build> Algorithm for Ellen<P, B> {
     type Key = u64;
     type Placement = P;
