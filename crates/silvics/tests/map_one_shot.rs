@@ -281,6 +281,38 @@ fn a_full_map_takes_what_it_has_room_for_once_its_garbage_is_gone() {
     assert!(map.bytes() <= limit);
 }
 
+/// Entries and values that an owned view returns stay readable on another thread, after removal.
+#[test]
+fn an_owned_view_has_the_verbs_of_a_view() {
+    let map: Map<String, String> = Map::new();
+    let view = map.pin_owned();
+    let name = |n: u64| format!("{n:03}");
+    assert_eq!(view.extend((0..100).map(|n| (name(n), n.to_string()))), 100);
+    assert_eq!(view.get_or_insert("100", "100".into()).as_str(), "100");
+    let entries = [
+        view.first(),
+        view.last(),
+        view.get_key_value("005"),
+        view.lower_bound(Excluded("007")),
+        view.upper_bound(Included("0099")),
+        view.pop_first(),
+        view.pop_last(),
+    ];
+    let removed = view.retain(|key, _| key.len() == 3 && *key < "050");
+    assert_eq!((removed, view.remove_range("040"..)), (50, 10));
+    assert_eq!((view.clear(), map.len()), (39, 0));
+    map.flush();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let numbers = ["0", "100", "5", "8", "9", "0", "100"];
+            for (entry, number) in entries.into_iter().zip(numbers) {
+                let (key, value) = entry.expect("present");
+                assert_eq!((key, value.as_str()), (format!("{number:0>3}"), number));
+            }
+        });
+    });
+}
+
 /// A map at its limit, which has only garbage, in slabs of another size than that of [`long`] keys.
 fn full_of_garbage() -> Map<String, ()> {
     let options =

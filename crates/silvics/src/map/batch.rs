@@ -1,4 +1,4 @@
-//! Many entries at once: lookups, upserts, and a whole map from sorted ones.
+//! Operations on many entries: lookups, upserts, and building a map from sorted entries.
 
 use super::key::{AsKey, Form, Forms, Key};
 use super::ops::{admit, short};
@@ -16,19 +16,20 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::vec;
 
-/// Entries that are given to the index together.
+/// The number of entries that are passed to the index together.
 const GROUP: usize = 64;
 
-/// Why not all entries went in: memory could not be had for one, or its key is too long.
+/// The reason why not all entries were inserted: an allocation failed for one, or its key is too
+/// long.
 ///
-/// Those before it are in the map, and it and those behind it are in `rest`.
+/// The entries before that one are in the map. That entry and the entries behind it are in `rest`.
 #[non_exhaustive]
 pub struct ExtendError<Q, V, R: Iterator<Item = (Q, V)>> {
-    /// How many went in, from the front.
+    /// The number of entries inserted, from the front.
     pub done: usize,
-    /// Why the next one did not.
+    /// The reason why the next entry was refused.
     pub error: AllocError,
-    /// The others, the refused one first.
+    /// The other entries; the refused one comes first.
     pub rest: Chain<vec::IntoIter<(Q, V)>, R>,
 }
 
@@ -50,7 +51,7 @@ impl<Q, V, R: Iterator<Item = (Q, V)>> fmt::Display for ExtendError<Q, V, R> {
 
 impl<Q, V, R: Iterator<Item = (Q, V)>> std::error::Error for ExtendError<Q, V, R> {}
 
-/// A group of entries on the way into the index.
+/// A group of entries that are to be inserted.
 struct Group<'m, K: Key, Q, V: Value, I: MapIndex<Key = K::Form>> {
     keys: Vec<Q>,
     drafts: Vec<Draft<'m, V, I::Placement>>,
@@ -62,7 +63,7 @@ impl<'m, K: Key, Q: AsKey<K>, V: Value, I: MapIndex<Key = K::Form>> Group<'m, K,
         Self { keys: Vec::new(), drafts: Vec::new(), forms: Default::default() }
     }
 
-    /// Takes an entry in, if there is memory for its value.
+    /// Adds an entry, or returns it if its value cannot be allocated.
     fn add(
         &mut self,
         map: &'m Map<K, V, I>,
@@ -73,7 +74,7 @@ impl<'m, K: Key, Q: AsKey<K>, V: Value, I: MapIndex<Key = K::Form>> Group<'m, K,
             Ok(draft) => draft,
             Err(rejected) => return Err((key, rejected)),
         };
-        // Before the draft is with the others: an encoding can panic.
+        // The encoding comes before the draft joins the others, since it may panic.
         key.with_form(|form| {
             admit::<K>(&key, short::<K>(form));
             self.forms.push(form);
@@ -83,7 +84,8 @@ impl<'m, K: Key, Q: AsKey<K>, V: Value, I: MapIndex<Key = K::Form>> Group<'m, K,
         Ok(())
     }
 
-    /// Takes entries in until it is full, or there are no more. Gives back one for whose value there is no memory.
+    /// Adds entries until the group is full or there are no more. Returns an entry whose value cannot
+    /// be allocated.
     fn fill(
         &mut self,
         map: &'m Map<K, V, I>,
@@ -97,7 +99,8 @@ impl<'m, K: Key, Q: AsKey<K>, V: Value, I: MapIndex<Key = K::Form>> Group<'m, K,
         Ok(())
     }
 
-    /// Upserts the entries, which are no more here. If not all went in, what is left of them, and why.
+    /// Upserts the entries and empties the group. If an entry is refused, returns it, the entries
+    /// behind it, and the reason.
     fn place(
         &mut self,
         map: &'m Map<K, V, I>,
@@ -106,7 +109,7 @@ impl<'m, K: Key, Q: AsKey<K>, V: Value, I: MapIndex<Key = K::Form>> Group<'m, K,
     ) -> Result<(), (Vec<(Q, V)>, InsertManyError)> {
         let forms = std::mem::take(&mut self.forms);
         let mut keys = std::mem::take(&mut self.keys);
-        // If the index unwinds, nobody knows which of them it has.
+        // If the index panics, it is unknown which of the drafts it has: all of them leak.
         let drafts = ManuallyDrop::new(std::mem::take(&mut self.drafts));
         let entry = |(at, draft): (usize, &Draft<'_, V, _>)| (forms.get(at), draft.word());
         let entries: Vec<(KeyRef<'_, I>, u64)> = drafts.iter().enumerate().map(entry).collect();
@@ -151,8 +154,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         }
     }
 
-    /// Upserts all entries, group by group: under `guard`, or under a pin for each, and then once more where memory is
-    /// short. Says of each what it has replaced.
+    /// Upserts all entries, group by group, and passes each replaced word to `replaced`. Without a
+    /// guard it pins for each group, and tries once more after a shrink if an allocation fails.
     pub(super) fn do_extend<Q: AsKey<K>, R: Iterator<Item = (Q, V)>>(
         &self,
         mut entries: R,
@@ -161,7 +164,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     ) -> Result<usize, ExtendError<Q, V, R>> {
         let mut group = Group::<K, Q, V, I>::new();
         let (mut done, mut failed_at) = (0, usize::MAX);
-        // What has been refused, and comes before other entries.
+        // The refused entries, which come before the others.
         let mut first = Vec::new().into_iter();
         loop {
             let own = guard.is_none().then(|| self.one_shot());
@@ -169,7 +172,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
             let fill = || group.fill(self, &mut first.by_ref().chain(&mut entries), pinned);
             let filled = match catch_unwind(AssertUnwindSafe(fill)) {
                 Ok(filled) => filled,
-                // The iterator's panic, or a key's: those before it go in, as if one by one.
+                // The iterator panicked, or an encoding: the entries before that are inserted, as they
+                // would be one by one.
                 Err(panic) => {
                     _ = group.place(self, pinned, &mut replaced);
                     resume_unwind(panic)
@@ -229,7 +233,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     }
 }
 
-/// Inserts entries if they are sorted, one by one: those that are in an index are its own.
+/// Inserts entries one by one if they are sorted. The index owns the drafts that it has.
 fn insert_sorted<V: Value, I: MapIndex>(
     index: &I,
     entries: &[(KeyRef<'_, I>, u64)],

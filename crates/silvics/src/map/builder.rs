@@ -1,4 +1,4 @@
-//! How a map is set up.
+//! The settings of a map.
 
 use super::key::{AsKey, Key};
 use super::{Map, MapIndex, Value};
@@ -12,7 +12,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A [`Map`] to be: made by [`Map::builder`].
+/// The settings of a new [`Map`], made by [`Map::builder`].
 ///
 /// ```
 /// use silvics::{Map, Pages, SkipList};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// map.insert("a", vec![1]);
 /// assert!(map.bytes() <= 64 << 20);
 ///
-/// // Another index: a skip list.
+/// // A map over another index, a skip list.
 /// let map = Map::<u64, String>::builder().index::<SkipList<u64>>().build()?;
 /// map.insert(1, "one".to_string());
 /// # Ok::<(), silvics::AllocError>(())
@@ -48,62 +48,63 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
         Self { options, keys: PhantomData, values: PhantomData, index: PhantomData }
     }
 
-    /// The most bytes that the map may hold from the system: its nodes, its keys and its values, not what these point
-    /// to.
+    /// Sets the most bytes that the map may hold from the system for nodes, keys and values. Memory
+    /// that values point to is not included.
     #[must_use]
     pub fn memory_limit(mut self, bytes: usize) -> Self {
         self.options.memory_limit = Some(bytes);
         self
     }
 
-    /// A limit that it shares with others: [`Map::bytes`] tells the bytes of all of them.
+    /// Shares a limit with other maps. Then [`Map::bytes`] returns the sum for all of them.
     #[must_use]
     pub fn budget(mut self, budget: Arc<Budget>) -> Self {
         self.options.budget = Some(budget);
         self
     }
 
-    /// The pages to ask for; by default huge ones where the system gives them.
+    /// Sets the pages to request. By default these are huge pages, if the system has them.
     #[must_use]
     pub fn pages(mut self, pages: Pages) -> Self {
         self.options.pages = pages;
         self
     }
 
-    /// How pools lay slots out and grow.
+    /// Sets how pools place slots and how they grow.
     #[must_use]
     pub fn tuning(mut self, tuning: Tuning) -> Self {
         self.options.tuning = tuning;
         self
     }
 
-    /// The domain that it reclaims through, to pin once for several maps.
+    /// Sets the domain that the map reclaims memory through, so that one pin serves several maps.
     #[must_use]
     pub fn domain(mut self, domain: Domain) -> Self {
         self.options.domain = Some(domain);
         self
     }
 
-    /// Where the objects of a map in [`Shared`](crate::Shared) come from.
+    /// Sets the heap that a map with the placement [`Shared`](crate::Shared) allocates from.
     #[must_use]
     pub fn heap(mut self, heap: Arc<dyn Heap>) -> Self {
         self.options.heap = Some(heap);
         self
     }
 
-    /// Another index.
+    /// Sets the type of the index.
     #[must_use]
     pub fn index<J: MapIndex<Key = K::Form>>(self) -> Builder<K, V, J> {
         Builder::with(self.options)
     }
 
-    /// An empty map. Fails if there is no memory for its first node.
+    /// Makes an empty map. Fails if the first node of the index cannot be allocated.
     pub fn build(self) -> Result<Map<K, V, I>, AllocError> {
         Map::with_options(&self.options)
     }
 
-    /// A map of entries in ascending order of their keys, which is made faster than by inserting them, and with less
-    /// memory: nodes are just as large as what is in them. An error tells the position of what is wrong.
+    /// Makes a map from entries in ascending order of their keys. This is faster than inserting them,
+    /// and takes less memory, since each node is as large as its content. If the entries are not in
+    /// order, the error has the position of the first wrong one.
     ///
     /// ```
     /// use silvics::{BulkLoadError, Map};
@@ -125,7 +126,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
 }
 
 impl<K: Key, V: Value, P: Placement> Builder<K, V, ArtTree<K::Form, P>> {
-    /// Where nodes and values are: in pools ([`Pooled`](crate::Pooled), the default) or one by one in a heap ([`Shared`](crate::Shared)).
+    /// Sets where nodes and values are placed: in pools ([`Pooled`](crate::Pooled), the default), or
+    /// one by one in a heap ([`Shared`](crate::Shared)).
     #[must_use]
     pub fn placement<Q: Placement>(self, _placement: Q) -> Builder<K, V, ArtTree<K::Form, Q>> {
         self.index()
@@ -133,7 +135,8 @@ impl<K: Key, V: Value, P: Placement> Builder<K, V, ArtTree<K::Form, P>> {
 }
 
 impl<K: Key<Form: SkipKey>, V: Value, P: Placement> Builder<K, V, SkipList<K::Form, P>> {
-    /// Where nodes and values are: in pools ([`Pooled`](crate::Pooled), the default) or one by one in a heap ([`Shared`](crate::Shared)).
+    /// Sets where nodes and values are placed: in pools ([`Pooled`](crate::Pooled), the default), or
+    /// one by one in a heap ([`Shared`](crate::Shared)).
     #[must_use]
     pub fn placement<Q: Placement>(self, _placement: Q) -> Builder<K, V, SkipList<K::Form, Q>> {
         self.index()

@@ -1,9 +1,10 @@
-//! A position in a map that owns what it needs.
+//! A position in a map that owns the memory it needs.
 //!
 //! # Algorithm
-//! A cursor has copies of some keys in a row, and stands at one of them. Where they end it pins, copies as many as twice
-//! those of before from the index, from the last one on, and unpins: first two, then up to [`MOST`]. So a scan costs
-//! a search and a pin per [`MOST`] entries, and a cursor that is moved here and there copies little.
+//! A cursor holds copies of some consecutive keys, and stands at one of them. To move past the last
+//! copy it pins, copies the next keys from the index, and unpins. It copies two keys at first, and
+//! then twice as many each time, up to [`MOST`]. So a long scan costs a search and a pin per [`MOST`]
+//! entries, and a cursor that is moved at random copies few keys.
 
 use super::key::{AsKey, Form, Forms, Key};
 use super::{Map, MapIndex, Value, ValueRef};
@@ -14,22 +15,22 @@ use std::mem::{swap, take};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Entries that are copied at once, at most …
+/// The most entries that are copied at once.
 const MOST: usize = 64;
-/// … and at first.
+/// The number of entries that are copied first.
 const FIRST: usize = 2;
 
-/// A position in a [`Map`] that is owned, can be sent to another thread, pins nothing between calls, and stays valid
-/// whatever others insert and remove: made by [`Map::cursor`].
+/// An owned position in a [`Map`], made by [`Map::cursor`]. It can be sent to another thread, pins
+/// nothing between calls, and stays valid whatever other threads insert and remove.
 ///
-/// It stands at an entry, before the first or after the last. A cursor that is forgotten keeps the map alive, and
-/// holds no memory back beside.
+/// A cursor stands at an entry, before the first entry, or after the last one. It keeps the map alive;
+/// it does not keep removed entries from being freed.
 ///
 /// # Guarantee under concurrent writes
-/// A run of moves in one direction is a scan ([`View::range`](super::View::range)): keys come in strict order, none twice, and those that are
-/// present throughout are seen. It has read up to 64 entries ahead: an entry that is inserted or removed within
-/// these may be missed, or seen, as if that happened after the cursor had passed. [`Cursor::with_current`] tells what is
-/// there now.
+/// Moves in one direction are a scan ([`View::range`](super::View::range)): keys come in strict order,
+/// none twice, and every key that is present for the whole scan is visited. A cursor reads up to 64
+/// entries ahead. A write to one of these entries may go unnoticed, as if it happened after the cursor
+/// had passed. [`Cursor::with_current`] reads the present value.
 ///
 /// ```
 /// use silvics::Map;
@@ -51,15 +52,15 @@ const FIRST: usize = 2;
 /// ```
 pub struct Cursor<K: Key, V: Value, I: MapIndex<Key = K::Form>> {
     map: Arc<Map<K, V, I>>,
-    /// Keys in the order in which they come, and the words of their values.
+    /// The copied keys in the order of the scan, and the words of their values.
     keys: <K::Form as Form>::Forms,
     words: Vec<u64>,
-    /// Whether they come in descending order; if there are none, whether it stands before the first entry or after
-    /// the last.
+    /// Whether the keys are in descending order. Without keys: whether the cursor stands before the
+    /// first entry (true) or after the last one.
     descends: bool,
-    /// The number of the key where it stands, if there are any.
+    /// The index of the key that the cursor stands at, if there are keys.
     at: usize,
-    /// For the next ones.
+    /// The buffer for the next keys.
     spare: <K::Form as Form>::Forms,
 }
 
@@ -80,7 +81,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
         &self.map
     }
 
-    /// Copies up to `most` keys from `from` on, and stands at the first; whether there is one.
+    /// Copies up to `most` keys from `from` on, and stands at the first one. Returns whether there is
+    /// one.
     fn fill(&mut self, from: Bound<KeyRef<'_, I>>, most: usize, descends: bool) -> bool {
         (self.descends, self.at) = (descends, 0);
         let Self { map, keys, words, .. } = self;
@@ -95,24 +97,26 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
         !words.is_empty()
     }
 
-    /// Moves to the first entry at or after `key`; whether there is one.
+    /// Moves to the first entry at or after `key`. Returns whether there is one.
     pub fn seek(&mut self, key: impl AsKey<K>) -> bool {
         key.with_form(|form| self.fill(Bound::Included(form), FIRST, false))
     }
 
-    /// Moves to the last entry at or before `key`; whether there is one.
+    /// Moves to the last entry at or before `key`. Returns whether there is one.
     pub fn seek_for_prev(&mut self, key: impl AsKey<K>) -> bool {
         key.with_form(|form| self.fill(Bound::Included(form), FIRST, true))
     }
 
-    /// Moves to the next entry (from before the first, to the first); whether there is one.
+    /// Moves to the next entry; from before the first entry, to the first one. Returns whether there is
+    /// one.
     #[inline]
-    #[allow(clippy::should_implement_trait)] // what is current borrows the cursor
+    #[allow(clippy::should_implement_trait)] // the current entry borrows the cursor
     pub fn next(&mut self) -> bool {
         self.step(false)
     }
 
-    /// Moves to the previous entry (from after the last, to the last); whether there is one.
+    /// Moves to the previous entry; from after the last entry, to the last one. Returns whether there
+    /// is one.
     #[inline]
     pub fn prev(&mut self) -> bool {
         self.step(true)
@@ -127,7 +131,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
         self.step_on(descends)
     }
 
-    /// A step out of what is copied.
+    /// A step past the copied keys.
     fn step_on(&mut self, descends: bool) -> bool {
         let turns = self.descends != descends;
         if self.words.is_empty() {
@@ -141,14 +145,15 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
         found
     }
 
-    /// The key it stands at.
+    /// The key that the cursor stands at.
     #[inline]
     pub fn key(&self) -> Option<K::Ref<'_>> {
         (!self.words.is_empty()).then(|| Map::<K, V, I>::key_of(self.keys.get(self.at)))
     }
 
-    /// The entry it stands at, with a copy of its value: a number as it was when the cursor read it, any other value as
-    /// it is now, and nothing if its key has been removed meanwhile.
+    /// The entry that the cursor stands at, with a copy of its value. A number is the value that the
+    /// cursor read ahead; any other value is the present one, and the result is `None` if the key was
+    /// removed meanwhile.
     #[inline]
     pub fn current(&self) -> Option<(K::Ref<'_>, V)>
     where
@@ -157,7 +162,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
         let &word = self.words[..].get(self.at)?;
         let form = self.keys.get(self.at);
         if super::value::inline::<V>() {
-            // SAFETY: a word of the map's index; it is the value, and protected by nothing.
+            // SAFETY: M1: for this type the word is the value itself, so no guard need protect it.
             let value = unsafe { ValueRef::<V>::new(word) };
             return Some((Map::<K, V, I>::key_of(form), V::clone(&value)));
         }
@@ -167,8 +172,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
         Some((Map::<K, V, I>::key_of(form), V::clone(&value)))
     }
 
-    /// What `call` makes of the entry it stands at, with the value that it has now; nothing if its key has been removed
-    /// meanwhile. The map is pinned while `call` runs.
+    /// Calls `call` with the entry that the cursor stands at and its present value, and returns the
+    /// result. Returns `None` if the key was removed meanwhile. The map is pinned while `call` runs.
     pub fn with_current<R>(&self, call: impl FnOnce(K::Ref<'_>, &V) -> R) -> Option<R> {
         self.words[..].get(self.at)?;
         let form = self.keys.get(self.at);

@@ -24,14 +24,13 @@ macro_rules! owned {
     };
 }
 
-/// A [`Map`] with a pin that belongs to no thread: made by [`Map::pin_owned`].
+/// A [`Map`] with its domain pinned, which may move to other threads: made by [`Map::pin_owned`].
 ///
-/// It and what it lends can be held across an `await`, and sent to other threads. Each call pins for itself, too, so
-/// that a [`View`](super::View) is faster where it will do; scans are for a [`Cursor`](super::Cursor), or with the feature `rayon` for many
-/// threads at once (`par_iter`, `par_range`). Methods are those of the view with the same names.
+/// The view and the values that it returns may be held across an `await`, and sent to other threads.
+/// Each call pins for itself, too, so a [`View`](super::View) is faster if it stays on one thread. To
+/// scan, use a [`Cursor`](super::Cursor), or `par_iter` and `par_range` with the feature `rayon`.
 ///
-/// While it lives, nothing that is removed from the map can be freed: an `await` that takes long is one to drop it
-/// before.
+/// While the view lives, no removed entry can be freed. So drop it before an `await` that takes long.
 ///
 /// ```
 /// use silvics::Map;
@@ -42,7 +41,7 @@ macro_rules! owned {
 /// let value = view.get(1).expect("inserted");
 /// std::thread::scope(|scope| {
 ///     scope.spawn(|| {
-///         assert_eq!(view.remove(1).as_deref(), Some(&*value)); // still readable, here too
+///         assert_eq!(view.remove(1).as_deref(), Some(&*value)); // still readable, on this thread, too
 ///     });
 /// });
 /// assert_eq!(*value, "one");
@@ -63,7 +62,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'m, K, V, I> {
         Self { map, guard }
     }
 
-    /// The pin.
+    /// The guard that protects returned values.
     #[cfg(feature = "rayon")]
     pub(super) fn guard(&self) -> &OwnedGuard {
         &self.guard
@@ -74,10 +73,10 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'m, K, V, I> {
         self.map
     }
 
-    /// For a call under this thread's guard, what it lends being borrowed of the owned one.
+    /// A pin for a call under a guard of this thread. The owned guard protects the values.
     #[inline(always)]
     fn pin<'g, 'c>(&'g self, guard: &'c Guard) -> Pin<'g, 'c> {
-        // SAFETY: the owned one has been there since before, and is as long as `'g`.
+        // SAFETY: both guards are of the map's domain, and the caller took `guard` after the owned one.
         unsafe { Pin::beside(guard, &self.guard) }
     }
 

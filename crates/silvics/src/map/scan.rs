@@ -16,7 +16,7 @@ use std::ops::{
     self, Bound, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
 };
 
-/// Both ends of a range, in a form that stays where it is.
+/// Copies of the bounds of a range. Their keys stay at their addresses when this value is moved.
 pub(super) type Kept<K> =
     (Bound<<<K as Key>::Form as Form>::Kept>, Bound<<<K as Key>::Form as Form>::Kept>);
 
@@ -24,10 +24,10 @@ fn keep<K: Key>(bound: Bound<&impl AsKey<K>>) -> Bound<<K::Form as Form>::Kept> 
     bound.map(|key| key.with_form(<K::Form as Form>::keep))
 }
 
-/// A range of keys of type `K`: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..`, or a pair of [`Bound`]s, of anything that can stand
-/// for a key ([`AsKey`]).
+/// A range of keys of type `K`: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..`, or a pair of [`Bound`]s.
+/// The bounds have any type that stands for a key ([`AsKey`]).
 ///
-/// The standard library's [`RangeBounds`] is no such trait: `&a..&b` is a range of two types.
+/// The standard library's [`RangeBounds`] does not suit: it is implemented twice for `&a..&b`.
 pub trait KeyRange<K: Key> {
     #[doc(hidden)]
     fn keep(self) -> Kept<K>;
@@ -58,10 +58,10 @@ impl<K: Key> KeyRange<K> for RangeFull {
     }
 }
 
-/// What is kept, as an index takes it.
+/// Borrows a copied bound for the index.
 ///
 /// # Safety
-/// `kept` lives as long as `'g`, wherever it is moved to.
+/// The copy lives as long as `'g`. It may be moved meanwhile.
 pub(super) unsafe fn lend<'g, K: Key>(
     kept: &Bound<<K::Form as Form>::Kept>,
 ) -> Bound<<K::Form as IndexKey>::Ref<'g>> {
@@ -69,7 +69,8 @@ pub(super) unsafe fn lend<'g, K: Key>(
     kept.as_ref().map(|kept| unsafe { <K::Form as Form>::lengthen(<K::Form as Form>::kept(kept)) })
 }
 
-/// The first string behind all that begin so; none, if there is no such.
+/// The bound before the first string that is greater than all strings with this prefix; unbounded if
+/// there is no such string.
 fn behind(prefix: &[u8]) -> Bound<Vec<u8>> {
     let Some(last) = prefix.iter().rposition(|&byte| byte != u8::MAX) else {
         return Bound::Unbounded;
@@ -79,17 +80,17 @@ fn behind(prefix: &[u8]) -> Bound<Vec<u8>> {
     Bound::Excluded(end)
 }
 
-/// Entries that are read ahead.
+/// The most entries that are read ahead.
 const AHEAD: usize = 8;
 
-/// An entry as an index has it.
+/// An entry as the index returns it.
 type Raw<'g, K> = (<<K as Key>::Form as IndexKey>::Ref<'g>, u64);
 
-/// Entries of an index. Where values are not in its words some are read ahead, and their values prefetched: more the longer
-/// the scan is.
+/// The entries of a scan of the index. If values are not in the index's words, some entries are read
+/// ahead and their values prefetched: the longer the scan, the more, up to [`AHEAD`].
 struct Fetched<'g, E, K: Key, V> {
     entries: E,
-    /// Those that have been read, in a circle.
+    /// The entries read ahead, as a ring buffer.
     read: [Option<Raw<'g, K>>; AHEAD],
     first: usize,
     len: usize,
@@ -108,7 +109,7 @@ impl<'g, E: Iterator<Item = Raw<'g, K>>, K: Key, V: Value> Fetched<'g, E, K, V> 
             return self.entries.next();
         }
         self.given += 1;
-        // One for one at first, then two until there are enough.
+        // Reads two entries for each one returned, until enough are ahead.
         for _ in 0..2 {
             if self.len >= AHEAD.min(self.given) {
                 break;
@@ -129,7 +130,7 @@ macro_rules! scans {
     ($($(#[$doc:meta])* $name:ident, $entries:ident, $scan:ident;)*) => {$(
         $(#[$doc])*
         pub struct $name<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> {
-            // Dropped first: they use the bounds.
+            // Dropped before the bounds, which the entries borrow.
             entries: Fetched<'g, I::$entries<'g>, K, V>,
             _bounds: Kept<K>,
             map: PhantomData<&'g Map<K, V, I>>,
@@ -141,7 +142,8 @@ macro_rules! scans {
                 bounds: Kept<K>,
                 guard: &'g Guard,
             ) -> Self {
-                // SAFETY: they go along, and what they are lent to is dropped before them.
+                // SAFETY: the bounds are moved into the scan together with the entries that borrow
+                // them, and dropped after those.
                 let lent = unsafe { (lend::<K>(&bounds.0), lend::<K>(&bounds.1)) };
                 let entries = Fetched::new(map.index.$scan(lent, guard));
                 Self { entries, _bounds: bounds, map: PhantomData }
@@ -154,7 +156,8 @@ macro_rules! scans {
             #[inline]
             fn next(&mut self) -> Option<Self::Item> {
                 let (form, word) = self.entries.next()?;
-                // SAFETY: read under the guard that the scan was made with, which lives as long as `'g`.
+                // SAFETY: M1: the word is that of a value. It was read under the guard that the scan was
+                // made with, which lives as long as `'g` (M3).
                 Some((Map::<K, V, I>::key_of(form), unsafe { ValueRef::new(word) }))
             }
         }
@@ -168,9 +171,11 @@ macro_rules! scans {
 }
 
 scans! {
-    /// An ascending scan of a [`View`](super::View); see [`View::range`](super::View::range) for what it promises.
+    /// An ascending scan of a [`View`](super::View), with the guarantee of
+    /// [`View::range`](super::View::range).
     Range, Range, range;
-    /// A descending scan of a [`View`](super::View); see [`View::range`](super::View::range) for what it promises.
+    /// A descending scan of a [`View`](super::View), with the guarantee of
+    /// [`View::range`](super::View::range).
     RangeRev, RangeRev, range_rev;
 }
 
@@ -258,20 +263,22 @@ fn with_bound<K: Key, R>(
     }
 }
 
-/// Entries that are passed under one pin by a call that pins for itself: what they were can be freed before others go.
+/// The number of entries that a sweep with its own pin passes before it pins anew, so that removed
+/// entries can be freed.
 const UNDER_A_PIN: usize = 1024;
 
-/// A sweep that has not come to the end of its range: where it goes on, and what it failed at there.
+/// The place where a sweep continues, and the error that stopped it there, if any.
 type Paused<K> = (Bound<<<K as Key>::Form as Form>::Kept>, Option<AllocError>);
 
 impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> Range<'g, K, V, I> {
-    /// The next entry as the index has it.
+    /// The next entry as the index returns it.
     #[inline(always)]
     pub(super) fn next_word(&mut self) -> Option<(KeyRef<'g, I>, u64)> {
         self.entries.next()
     }
 
-    /// Does something to each entry, which says whether it has been removed.
+    /// Calls `each` for up to `most` entries, and counts those that it reports as removed. Returns the
+    /// place to continue at, or nothing at the end of the range.
     fn sweep(
         &mut self,
         removed: &mut usize,
@@ -294,9 +301,10 @@ impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> Range<'g, K, V, I> {
     }
 }
 
-/// Removal of what a scan finds.
+/// Removal of the entries that a scan finds.
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
-    /// Sweeps a range: under `guard`, or under a pin for so many removals, and then once more where memory is short.
+    /// Sweeps a range. Without a guard it pins anew after [`UNDER_A_PIN`] entries, and tries once more
+    /// after a shrink if an allocation fails.
     fn sweep_all(
         &self,
         (mut from, to): Kept<K>,

@@ -1,4 +1,4 @@
-//! A map while it is pinned.
+//! A map with its domain pinned. Its verbs are in `verbs.rs`, except scans and batches.
 
 use super::key::{AsKey, AsPrefix, Key};
 use super::outcome::OrPanic;
@@ -23,9 +23,10 @@ macro_rules! view {
     };
 }
 
-/// A [`Map`] with a pin: made by [`Map::pin`]. It belongs to its thread.
+/// A [`Map`] with its domain pinned, made by [`Map::pin`]. It cannot leave its thread.
 ///
-/// What it lends borrows the view, and stays readable as long as that lives, removed or not. Neither values nor keys can be kept longer:
+/// Returned keys and values borrow the view. They are valid while the view lives, even if they are
+/// removed from the map, and cannot be kept longer:
 ///
 /// ```compile_fail,E0505
 /// let map: silvics::Map<String, u64> = [("a", 1)].into_iter().collect();
@@ -35,12 +36,15 @@ macro_rules! view {
 /// println!("{key:?}");
 /// ```
 ///
-/// # Writers
-/// `insert`, `remove` and their like panic where memory cannot be had, as the standard library's
-/// collections do, or where a key is longer than the index takes (64 KiB), and with a sentence. Each has a form that begins with `try_` and tells it instead, giving
-/// back what was to be put in; the map is as it was. What has been removed under this pin is no memory to be had; the methods of the map
-/// itself, which pin for a call, let go of theirs and try once more. [`View::try_insert`] is the literature's put-if-absent: of [`View::insert`]
-/// that form is [`View::try_upsert`].
+/// # Failing allocations
+/// A method that writes panics if an allocation fails, as the collections of the standard library
+/// do, or if a key is longer than the index takes (64 KiB). Each such method has a `try_` variant,
+/// which returns an error with the value that was to be inserted, and leaves the map unchanged.
+/// The `try_` variant of [`View::insert`] is [`View::try_upsert`], since [`View::try_insert`] is the
+/// literature's put-if-absent.
+///
+/// Memory removed under this pin cannot be reused while the pin is held. A method of the map itself
+/// pins for one call only: if an allocation fails, it unpins, shrinks the map and tries once more.
 pub struct View<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> {
     map: &'m Map<K, V, I>,
     guard: Guard,
@@ -65,8 +69,9 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         self.map
     }
 
-    /// Lets what was removed since the pin be freed: call it now and then in a long loop. What the view has lent is
-    /// gone, which the exclusive borrow makes sure of:
+    /// Pins anew, so that entries removed since the last pin can be freed. Call it from time to time
+    /// in a long loop. Values that the view returned before are no longer valid; the exclusive borrow
+    /// enforces this:
     ///
     /// ```compile_fail,E0502
     /// let map: silvics::Map<u64, String> = silvics::Map::new();
@@ -81,12 +86,12 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         self.guard.repin();
     }
 
-    /// See [`Map::len`].
+    /// The number of keys. It is exact while no thread writes: see [`Map::len`].
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// See [`Map::is_empty`].
+    /// Whether [`View::len`] is zero.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
@@ -95,15 +100,20 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     entry_verbs!(view, K::Ref<'_>, ValueRef<'_, V>, Map::<K, V, I>::key_of);
     sweep_verbs!(view);
 
-    /// Looks up every key of `keys`, and writes what each has to the same place in `found`; the shorter slice decides how
-    /// many. Their cache misses overlap, so that many lookups take less than one after the other. Each is
-    /// linearizable, all of them are not one moment.
+    /// Looks up every key of `keys`, and writes its value to the same position in `found`; the shorter
+    /// slice decides how many. The cache misses of the lookups overlap, so that the call takes less
+    /// time than as many calls of [`View::get`].
+    ///
+    /// The call is not atomic: each lookup takes effect at its own moment.
     pub fn get_many<'g, Q: AsKey<K>>(&'g self, keys: &[Q], found: &mut [Option<ValueRef<'g, V>>]) {
         self.map.do_get_many(keys, found, &self.guard);
     }
 
-    /// [`View::insert`] of every entry, in their order. Returns for each what its key had before. Each is one linearizable upsert, and
-    /// all of them are not one moment. Where memory may be short [`View::try_extend`] tells how many went in.
+    /// Inserts every entry like [`View::insert`], in order. Returns for each entry the value that its
+    /// key had before.
+    ///
+    /// The call is not atomic: each upsert takes effect at its own moment. It panics if an allocation
+    /// fails; [`View::try_extend`] returns the number of inserted entries instead.
     pub fn insert_many<Q: AsKey<K>>(
         &self,
         entries: impl IntoIterator<Item = (Q, V)>,
@@ -117,37 +127,38 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         before
     }
 
-    /// The entries of `range` in ascending order. An empty range (start past end) has none.
+    /// The entries of `range` in ascending order. A range whose start is past its end is empty.
     ///
     /// # Guarantee under concurrent writes
-    /// Keys come in strictly ascending order, none twice. A key present during the whole scan is seen; one
-    /// absent during the whole scan is not; one inserted or removed meanwhile may or may not be seen. Each
-    /// value was the key's value at some moment during the scan.
+    /// A scan is not atomic. It returns keys in strictly ascending order, so no key twice. It returns
+    /// every key that is present for the whole scan, and no key that is absent for the whole scan. A
+    /// key that is inserted or removed during the scan may or may not be returned. Each returned value
+    /// was the key's value at some moment during the scan.
     pub fn range(&self, range: impl KeyRange<K>) -> Range<'_, K, V, I> {
         self.map.do_range(range, &self.guard)
     }
 
-    /// The entries of `range` in descending order; otherwise as [`View::range`].
+    /// The entries of `range` in descending order, with the guarantee of [`View::range`].
     pub fn range_rev(&self, range: impl KeyRange<K>) -> RangeRev<'_, K, V, I> {
         self.map.do_range_rev(range, &self.guard)
     }
 
-    /// All entries in ascending order, as [`View::range`].
+    /// All entries in ascending order, with the guarantee of [`View::range`].
     pub fn iter(&self) -> Range<'_, K, V, I> {
         self.range(..)
     }
 
-    /// All entries in descending order, as [`View::range`].
+    /// All entries in descending order, with the guarantee of [`View::range`].
     pub fn iter_rev(&self) -> RangeRev<'_, K, V, I> {
         self.range_rev(..)
     }
 
-    /// All keys in ascending order.
+    /// All keys in ascending order, with the guarantee of [`View::range`].
     pub fn keys(&self) -> impl Iterator<Item = K::Ref<'_>> {
         self.iter().map(|(key, _)| key)
     }
 
-    /// All values in ascending order of their keys.
+    /// All values in ascending order of their keys, with the guarantee of [`View::range`].
     pub fn values(&self) -> impl Iterator<Item = ValueRef<'_, V>> {
         self.iter().map(|(_, value)| value)
     }
@@ -158,7 +169,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + OrderedEnds> View<'_, K, V, 
 }
 
 impl<K: Key<Form = [u8]>, V: Value, I: MapIndex<Key = [u8]>> View<'_, K, V, I> {
-    /// The entries whose keys begin so, in ascending order, as [`View::range`].
+    /// The entries whose keys begin with `prefix`, in ascending order, with the guarantee of
+    /// [`View::range`].
     ///
     /// ```
     /// let map: silvics::Map<(String, u64), f64> = silvics::Map::new();
@@ -173,7 +185,8 @@ impl<K: Key<Form = [u8]>, V: Value, I: MapIndex<Key = [u8]>> View<'_, K, V, I> {
         self.map.do_prefix(&prefix, &self.guard)
     }
 
-    /// The entries whose keys begin so, in descending order.
+    /// The entries whose keys begin with `prefix`, in descending order, with the guarantee of
+    /// [`View::range`].
     pub fn prefix_rev(&self, prefix: impl AsPrefix<K>) -> RangeRev<'_, K, V, I> {
         self.map.do_prefix_rev(&prefix, &self.guard)
     }

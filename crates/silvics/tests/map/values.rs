@@ -2,7 +2,7 @@
 
 use crate::{Counted, ROUNDS, Rng, map};
 use silvics::map::{MapIndex, Operation};
-use silvics::{ArtTree, Check, Key, Map, Options, Shared};
+use silvics::{ArtTree, Check, Key, Map, NatarajanTree, Options, Pooled, Shared, SkipList};
 use silvics_sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -211,4 +211,28 @@ fn a_dropped_map_drops_its_values_whatever_guards_there_are() {
     drop(map);
     assert_eq!(live.load(Ordering::Relaxed), 0);
     drop(guard);
+}
+
+/// A map places its values in the memory that its index places nodes in: pools, or a shared heap.
+#[test]
+fn values_are_placed_like_the_nodes_of_the_index() {
+    fn regions<I: MapIndex<Key = u64> + Check>() -> (usize, usize) {
+        let mut map = map::<u64, String, I>();
+        map.extend((0..1000).map(|n| (n, n.to_string())));
+        let stats = map.pool_stats();
+        let (values, nodes): (Vec<_>, Vec<_>) =
+            stats.iter().partition(|stats| stats.kind == "value");
+        assert_eq!(values.iter().map(|stats| stats.live_slots).sum::<usize>(), 1000);
+        let regions = |stats: &[&silvics::PoolStats]| stats.iter().map(|s| s.regions.len()).sum();
+        let regions = (regions(&values), regions(&nodes));
+        assert_eq!(map.check(), Ok(1000));
+        regions
+    }
+    let in_pools = |(values, nodes): (usize, usize)| values > 0 && nodes > 0;
+    assert_eq!(regions::<NatarajanTree<Shared>>(), (0, 0));
+    assert_eq!(regions::<SkipList<u64, Shared>>(), (0, 0));
+    assert_eq!(regions::<ArtTree<u64, Shared>>(), (0, 0));
+    assert!(in_pools(regions::<NatarajanTree<Pooled>>()));
+    assert!(in_pools(regions::<SkipList<u64, Pooled>>()));
+    assert!(in_pools(regions::<ArtTree<u64, Pooled>>()));
 }
