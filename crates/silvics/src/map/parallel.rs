@@ -1,21 +1,23 @@
 //! Scans of a map on many threads at once: the feature `rayon`.
 //!
 //! # Algorithm
-//! A part of a map is what lies within two bounds. `rayon` asks a part to divide itself as long as it has threads to
-//! spare, and has each part that is left scanned by one of them.
+//! A part of a map is the entries between two bounds. `rayon` asks parts to divide while it has idle
+//! threads, and has each remaining part scanned by one thread.
 //! ```text
 //! split(part):  pin; first, last := the part's ends; unpin
 //!               if first < last: at := a key in (first, last]; the part before `at`, the part from `at` on
-//! fold(part):   pin; give each entry of the part's scan; unpin
+//! fold(part):   pin; pass on each entry of the part's scan; unpin
 //! ```
-//! Of the two parts each had something in it: `first` the left one, `last` the right one. Keys are not counted, so one can
-//! be larger than the other by far; what is still too large for its thread is divided again when another is idle.
+//! Each of the two parts had an entry: `first` is in the left one, `last` in the right one. Keys are
+//! not counted, so one part may be much larger than the other; a part that is still too large for its
+//! thread is divided again when another thread is idle.
 //!
 //! # Invariants
-//! * P1: the parts of a range are disjoint, and together they are the range. So a key that is there throughout is in the
-//!   scan of one part.
-//! * P2: what is given borrows the [`OwnedView`], not the pin under which it was read: that one is the younger, and
-//!   both are of the map's domain, so that what one could read the other one protects.
+//! * P1: the parts of a range are disjoint, and their union is the range. So a key that is present for
+//!   the whole scan is in the scan of exactly one part.
+//! * P2: returned entries borrow the [`OwnedView`], and not the pin under which they were read. That pin
+//!   is younger than the view's, and both are of the map's domain, so the view's pin protects every
+//!   entry that was read under the younger pin.
 
 use super::key::{Form, Key};
 use super::scan::{Kept, lend};
@@ -27,30 +29,31 @@ use std::fmt;
 use std::ops::Bound;
 use std::ptr::from_ref;
 
-/// A scan on many threads: made by [`OwnedView::par_range`], which tells what it promises.
+/// A scan on many threads, made by [`OwnedView::par_range`], whose docs have its guarantee.
 pub struct ParRange<'v, K: Key, V: Value, I: MapIndex<Key = K::Form>>(Part<'v, K, V, I>);
 
-/// What lies within two bounds.
+/// The entries between two bounds.
 struct Part<'v, K: Key, V: Value, I: MapIndex<Key = K::Form>> {
     map: &'v Map<K, V, I>,
-    /// The view's, older than any that is taken here (P2).
+    /// The guard of the view, older than any guard that is taken here (P2).
     _guard: &'v OwnedGuard,
     bounds: Kept<K>,
 }
 
 /// Scans on many threads, with the feature `rayon`.
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'_, K, V, I> {
-    /// The entries of `range`, for many threads at once; those of the whole map are `par_iter`'s. An empty range (start past
-    /// end) has none.
+    /// The entries of `range`, for many threads in parallel; for the whole map, use `par_iter`. A range
+    /// whose start is past its end is empty.
     ///
-    /// The range is divided by its keys into parts that are scanned one by one, each by a thread that pins meanwhile.
-    /// What is given borrows the view. Order is kept as by all such iterators of `rayon`: `collect` has the keys in
-    /// ascending order, `for_each` comes to them in any.
+    /// The range is divided by its keys into parts. Each part is scanned by one thread, which pins
+    /// meanwhile. Returned entries borrow the view. `collect` returns the keys in ascending order;
+    /// `for_each` visits them in any order.
     ///
     /// # Guarantee under concurrent writes
-    /// That of [`View::range`](super::View::range) for each part: keys come in strictly ascending order, and none comes twice, in no other
-    /// part either. A key that is present throughout is seen exactly once; one absent throughout is not; one
-    /// inserted or removed meanwhile may or may not be seen. Parts are not scanned at the same time.
+    /// Each part has the guarantee of [`View::range`](super::View::range), and no key is in two parts.
+    /// So a key that is present for the whole scan is visited exactly once, and a key that is absent
+    /// for the whole scan is not visited. A key that is inserted or removed during the scan may or may
+    /// not be visited. Different parts may be scanned at different times.
     ///
     /// ```
     /// use rayon::prelude::*;
@@ -71,7 +74,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'_, K, V, I> {
     }
 }
 
-/// All entries, as [`OwnedView::par_range`]. Of a [`Set`](super::Set) those of its map.
+/// Iterates in parallel over all entries, with the guarantee of [`OwnedView::par_range`]. For a
+/// [`Set`](super::Set), use its map.
 impl<'v, K: Key, V: Value, I: MapIndex<Key = K::Form>> IntoParallelIterator
     for &'v OwnedView<'_, K, V, I>
 where
@@ -97,16 +101,16 @@ where
 }
 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Part<'_, K, V, I> {
-    /// Where to divide it, if it has two keys.
+    /// The key at which to divide the part; none if the part has fewer than two keys.
     fn middle(&self) -> Option<<K::Form as Form>::Kept> {
         let guard = self.map.one_shot();
         let ends = || {
-            // SAFETY: the part stays where it is while they are used.
+            // SAFETY: `self` owns the bounds and is borrowed until the scans below have ended.
             unsafe { (lend::<K>(&self.bounds.0), lend::<K>(&self.bounds.1)) }
         };
         let (first, _) = self.map.index.range(ends(), &guard).next()?;
         let (last, _) = self.map.index.range_rev(ends(), &guard).next()?;
-        // The first one can have been removed, and keys before it inserted.
+        // A concurrent writer may have changed the ends, so that they are in the wrong order.
         (first < last).then(|| K::Form::between(first, last))
     }
 }
@@ -123,8 +127,9 @@ impl<'v, K: Key, V: Value, I: MapIndex<Key = K::Form>> UnindexedProducer for Par
 
     fn fold_with<F: Folder<Self::Item>>(self, folder: F) -> F {
         let pinned = self.map.one_shot();
-        // SAFETY: only the scan, which is dropped before it, uses the guard for longer than it is borrowed. What the scan
-        // gives is protected by the view's guard, which was there before and lives as long as `'v` (P2).
+        // SAFETY: only the scan uses the guard for longer than it is borrowed, and the scan is dropped
+        // before the guard. The view's guard, which is older and lives as long as `'v`, protects the
+        // entries that the scan returns (P2).
         let guard: &'v Guard = unsafe { &*from_ref(&pinned) };
         let mut entries = Range::new(self.map, self.bounds, guard);
         folder.consume_iter(&mut entries)
@@ -145,7 +150,7 @@ mod tests {
     use silvics_pool::Pages;
     use std::fmt::Debug;
 
-    /// The keys of a part's parts, in order, divided as far as that goes.
+    /// The keys of a part in order, found by dividing it as far as possible.
     fn keys<K: Key, I: MapIndex<Key = K::Form>>(part: Part<'_, K, u64, I>, keys: &mut Vec<K>) {
         match part.split() {
             (left, Some(right)) => {

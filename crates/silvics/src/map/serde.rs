@@ -1,7 +1,7 @@
 //! Maps and sets in the formats of the crate `serde`: the feature `serde`.
 //!
-//! A map is a map of such a format, ascending by key, and a set is a sequence. What is read goes in one by one, with the
-//! methods that tell what went wrong: what comes from elsewhere must not be able to end the program.
+//! A map is serialized as a map, ascending by key, and a set as a sequence. Deserialization inserts the
+//! entries one by one, by methods that return errors: input must not be able to end the program.
 
 use super::key::Key;
 use super::{Map, MapIndex, Set, Value, ValueGuard, ValueRef};
@@ -11,16 +11,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// As a map, ascending by key, with the feature `serde`.
+/// Serializes the map as a map, ascending by key, with the feature `serde`.
 ///
-/// **It is a scan, and not one moment**: it promises under concurrent writes what [`View::range`](super::View::range) does. A map
-/// that is to be saved as it was at a moment must have no writers meanwhile. The map is pinned until it is done.
+/// **Serialization is not atomic.** It is a scan with the guarantee of
+/// [`View::range`](super::View::range). To save a map as it was at one moment, stop all writers
+/// meanwhile. The map is pinned until the call returns.
 ///
-/// Formats for machines (those that are not `is_human_readable`) may want to know first how many entries there are. For
-/// them the entries are collected before, which takes memory for the keys as they are lent and a word for each value.
+/// Binary formats (those that are not `is_human_readable`) may need the number of entries first. For
+/// them the call collects the entries before, which takes memory for the borrowed keys and one word
+/// for each value.
 ///
-/// Keys are written as the map lends them, strings as `str` and derived keys as their `Ref` type. For such a one
-/// `Serialize` is one line, which makes sure that it is read as it is written:
+/// Keys are written as the map borrows them: strings as `str`, and derived keys as their `Ref` type.
+/// Implement `Serialize` for such a type in one line, so that a key is read as it was written:
 ///
 /// ```
 /// use serde::{Deserialize, Serialize, Serializer};
@@ -47,7 +49,7 @@ use std::marker::PhantomData;
 /// ```
 ///
 /// # Errors
-/// Those of the format: JSON knows maps by strings and numbers only, so that one by tuples is none there.
+/// The call returns the errors of the format. For example, JSON has no maps keyed by tuples.
 impl<K, V, I> Serialize for Map<K, V, I>
 where
     K: Key,
@@ -64,7 +66,8 @@ where
     }
 }
 
-/// As a sequence, ascending, with the feature `serde`; otherwise as a [`Map`].
+/// Serializes the set as an ascending sequence, with the feature `serde`. The guarantees are those of
+/// the `Serialize` implementation of [`Map`].
 impl<K, I> Serialize for Set<K, I>
 where
     K: Key,
@@ -80,29 +83,30 @@ where
     }
 }
 
-/// As the value, with the feature `serde`.
+/// Serializes the value, with the feature `serde`.
 impl<V: Value + Serialize> Serialize for ValueRef<'_, V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         (**self).serialize(serializer)
     }
 }
 
-/// As the value, with the feature `serde`.
+/// Serializes the value, with the feature `serde`.
 impl<V: Value + Serialize> Serialize for ValueGuard<'_, V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         (**self).serialize(serializer)
     }
 }
 
-/// What fills a map or a set, of type `T`.
+/// The visitor that fills a map or a set of type `T`.
 struct Filling<T>(PhantomData<fn() -> T>);
 
-/// A map without a limit, with the feature `serde`. Of entries with the same key the last one wins, and they need not be in
-/// any order.
+/// Deserializes a map without a memory limit, with the feature `serde`. The entries may come in any
+/// order; if a key occurs twice, the later entry wins.
 ///
 /// # Errors
-/// Those of the format, of keys and of values; and the sentence of an [`AllocError`](crate::AllocError) where memory cannot be had, or a
-/// key is too long. What has been read until then is dropped.
+/// The call returns the errors of the format, of keys and of values. If an allocation fails or a key is
+/// too long, it returns the message of the [`AllocError`](crate::AllocError). The entries read before
+/// are dropped.
 impl<'de, K, V, I> Deserialize<'de> for Map<K, V, I>
 where
     K: Key + Deserialize<'de>,
@@ -135,7 +139,8 @@ where
     }
 }
 
-/// A set without a limit, with the feature `serde`. Keys may come more than once, and in any order; errors as of a [`Map`].
+/// Deserializes a set without a memory limit, with the feature `serde`. Keys may come in any order and
+/// more than once. The errors are those of a [`Map`].
 impl<'de, K, I> Deserialize<'de> for Set<K, I>
 where
     K: Key + Deserialize<'de>,

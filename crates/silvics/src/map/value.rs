@@ -1,32 +1,36 @@
-//! Values of a map: in the index's word where they fit, else each in a slot at one address.
+//! The values of a map: in the words of the index if their type allows it, else each in a slot of its
+//! own.
 //!
 //! # Algorithm
-//! An index holds words. A value of a type of the closed list of [`inline`] is its word, its bytes first and zeros
-//! behind. Any other is moved into a slot of the map's own pool, where it stays until its key is
-//! removed or given another value; its word is the slot's address.
+//! An index holds words. A value whose type is in the list of [`inline`] is stored in the word: its
+//! bytes first, then zeros. Any other value is moved into a slot of the map's own pool, and stays there
+//! until its key is removed or gets another value; the word is the slot's address.
 //! ```text
 //! insert(k, v):  slot := alloc; *slot := v; old := index.insert(k, slot); retire old
 //! get(k):        pin; slot := index.get(k); lend *slot for as long as the pin lasts
-//! retire(slot):  into this thread's batch; a full one is freed by the collector once all pins of before are gone, or
-//!                if values have destructors waits until it says so: then the next calls of any thread drop them
+//! retire(slot):  into this thread's batch. Once all earlier pins are gone, the collector frees a full
+//!                batch; if values have destructors, it marks the batch ready, and the next calls of
+//!                any thread drop the values
 //! ```
 //!
 //! # Invariants
-//! * V1: every word that the index holds, or that a pinned reader has read there, is of an initialised slot, for it
-//!   goes into the index once, is taken out by one writer, and retired by that one, under a pin.
-//! * V2: **destructors run where no lock is held**, since they are the user's code and may call the map: when the map
-//!   is about to be pinned, by a write to it that has taken effect, by [`Values::settle`], or when it is dropped. The
-//!   collector only says when they may: it runs deferred calls wherever somebody pins, under locks of an index too.
-//! * V3: whoever has been lent a value borrows the map. So when the map is dropped all of them can be, whatever
-//!   guards of its domain there are.
+//! * V1: every word that the index holds, or that a pinned reader has read there, is the address of an
+//!   initialised slot: the word is inserted once, taken out by one writer, and retired by that writer
+//!   under a pin.
+//! * V2: **destructors run while no lock is held**, since they are user code and may call the map. They
+//!   run before the map is pinned, after a write has taken effect, in [`Values::flush`] and
+//!   [`Values::settle`], and when the map is dropped. The collector only marks batches as ready: it runs
+//!   deferred calls wherever a thread pins, even under a lock of an index.
+//! * V3: every returned value borrows the map. So when the map is dropped, all values can be dropped,
+//!   even if guards of its domain live.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `Waiting::ready` | store, by the collector | `SeqCst` | `take_ready` | reads of the values by those who had pinned happen before the drop; comes before `some_ready` |
-//! | `Waiting::ready` | `take_ready` | `SeqCst` | the above | as above |
-//! | `some_ready` | store, swap | `SeqCst` | each other | of who clears it and who sets it one is first: either it stays set, or who has cleared it sees what is ready |
-//! | `some_ready` | load | Relaxed | – | a hint that it is worth a look: what is missed is seen by a later call |
+//! | `Waiting::ready` | store, by the collector | `SeqCst` | `take_ready` | reads by pinned threads happen before the drop; ordered before `some_ready` |
+//! | `Waiting::ready` | `take_ready` | `SeqCst` | the store | reads by pinned threads happen before the drop |
+//! | `some_ready` | store, swap | `SeqCst` | each other | if the swap comes first, the flag stays set; if the store comes first, the thread that swaps sees the ready batch |
+//! | `some_ready` | load | Relaxed | – | a hint that a batch may be ready; a later call sees a batch that this load misses |
 //!
 //! A slot is initialised before the store that publishes its word in the index, which releases it.
 
@@ -46,11 +50,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, drop_in_place, with_exposed_provenance_mut};
 use std::sync::Arc;
 
-/// What a map can hold: anything that threads can share, at one address unless it is a number.
+/// A type of values of a map: any type that threads can share. A value keeps its address in the map,
+/// unless it is a number.
 pub trait Value: Send + Sync + 'static {}
 impl<V: Send + Sync + 'static> Value for V {}
 
-/// Whether values of this type are in the index's words: numbers of up to 8 bytes, `bool`, `char` and `()`.
+/// Whether values of this type are stored in the words of the index: numbers of up to 8 bytes, `bool`,
+/// `char` and `()`.
 #[inline(always)]
 pub(crate) fn inline<V: 'static>() -> bool {
     macro_rules! is_one_of {
@@ -59,17 +65,17 @@ pub(crate) fn inline<V: 'static>() -> bool {
     is_one_of!((), bool, char, u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64)
 }
 
-/// The word of a value that is [`inline`].
+/// The word of a value whose type is [`inline`].
 #[inline(always)]
 fn word_of<V: 'static>(value: V) -> u64 {
     assert!(inline::<V>());
     let mut word = 0;
-    // SAFETY: no type of the list is larger or has an address's alignment above a word's.
+    // SAFETY: no type of the list is larger than a word or has a greater alignment.
     unsafe { (&raw mut word).cast::<V>().write(value) };
     word
 }
 
-/// A value as a map lends it, as long as a pin lasts: a reference, or for numbers the number itself.
+/// A value that a map returns, valid while a pin lasts: a reference, or the number itself.
 ///
 /// ```
 /// let map: silvics::Map<u32, String> = silvics::Map::new();
@@ -92,10 +98,11 @@ impl<V> Clone for ValueRef<'_, V> {
 impl<V> Copy for ValueRef<'_, V> {}
 
 impl<V: Value> ValueRef<'_, V> {
-    /// A word of the index of a map of such values.
+    /// The value of a word that was read in the index of a map with values of this type.
     ///
     /// # Safety
-    /// A guard of the map's domain that was there when the word was read, and the map, live as long as this.
+    /// The map lives as long as this value, and so does a guard of its domain that was taken before the
+    /// word was read.
     #[inline(always)]
     pub(crate) unsafe fn new(word: u64) -> Self {
         Self { word, lent: PhantomData }
@@ -108,10 +115,11 @@ impl<V: Value> Deref for ValueRef<'_, V> {
     #[inline(always)]
     fn deref(&self) -> &V {
         if inline::<V>() {
-            // SAFETY: `word_of` has written a `V` there.
+            // SAFETY: `word_of` wrote a `V` into this word.
             return unsafe { &*(&raw const self.word).cast() };
         }
-        // SAFETY: V1, by the promise to `new`.
+        // SAFETY: V1: the word is the address of an initialised slot, and the guard that `new` demands
+        // keeps the slot from being freed.
         unsafe { pointer(self.word).as_ref() }
     }
 }
@@ -140,28 +148,28 @@ impl<V: Value + PartialEq> PartialEq<V> for ValueRef<'_, V> {
     }
 }
 
-/// The slot of a word.
+/// The address of the slot of a word.
 #[inline(always)]
 fn pointer<V>(word: u64) -> NonNull<V> {
     NonNull::new(with_exposed_provenance_mut(word as usize)).expect("no slot is at address 0")
 }
 
-/// Asks for the value of a word, which is not [`inline`].
+/// Prefetches the value of a word whose type is not [`inline`].
 #[inline(always)]
 pub(super) fn fetch<V>(word: u64) {
     prefetch(pointer::<V>(word).as_ptr());
 }
 
-/// The slots of a map's values.
+/// The slots of the values of one map.
 struct Slots<V: Value, P: Placement> {
     memory: Memory<V, P>,
-    /// Sealed batches, the oldest first; none where values have no destructors.
+    /// Sealed batches, the oldest first. Empty if values have no destructors.
     waiting: Mutex<VecDeque<Waiting>>,
-    /// Whether some of them can be dropped.
+    /// Whether some of the batches may be ready.
     some_ready: Arc<AtomicBool>,
 }
 
-/// What is too large for a pool's slabs comes one by one from a heap.
+/// The memory of values. Values that are too large for a pool's slabs come one by one from a heap.
 enum Memory<V: Value, P: Placement> {
     Slots(P::Slots<V>),
     Large(<Shared as Placement>::Slots<V>),
@@ -170,11 +178,12 @@ enum Memory<V: Value, P: Placement> {
 /// A batch of retired values.
 struct Waiting {
     batch: Sealed,
-    /// Whether nobody can read them any more.
+    /// Whether no guard protects the values any more.
     ready: Arc<AtomicBool>,
 }
 
-// SAFETY: `V` is `Send + Sync`, and of unlinked values only whoever takes a batch off the list has them.
+// SAFETY: `V` is `Send + Sync`. The values of a batch are unlinked, so only the thread that takes the
+// batch off the list uses them.
 unsafe impl<V: Value, P: Placement> Send for Slots<V, P> {}
 // SAFETY: as above.
 unsafe impl<V: Value, P: Placement> Sync for Slots<V, P> {}
@@ -199,8 +208,10 @@ impl<V: Value, P: Placement> Memory<V, P> {
         }
     }
 
+    /// Frees a slot.
+    ///
     /// # Safety
-    /// As [`SlotAlloc::free`].
+    /// The contract of [`SlotAlloc::free`] holds for the slot.
     #[inline(always)]
     unsafe fn free(&self, slot: NonNull<V>) {
         // SAFETY: the caller's promise.
@@ -228,7 +239,7 @@ impl<V: Value, P: Placement> Memory<V, P> {
     }
 }
 
-// SAFETY: allocators are shared by all threads, and so can values be.
+// SAFETY: any thread may call an allocator of `P`, and drop a value, which is `Send`.
 unsafe impl<V: Value, P: Placement> Reclaim for Slots<V, P> {
     fn releases_whole(&self) -> bool {
         P::Slots::<V>::RELEASES_WHOLE && !Memory::<V, P>::IS_LARGE && !std::mem::needs_drop::<V>()
@@ -237,10 +248,11 @@ unsafe impl<V: Value, P: Placement> Reclaim for Slots<V, P> {
     unsafe fn reclaim(&self, object: NonNull<u8>) {
         let value = object.cast::<V>();
         if std::mem::needs_drop::<V>() {
-            // SAFETY: an initialised value (V1) that nobody else has, by the caller's promise.
+            // SAFETY: the value is initialised (V1), and no other thread can reach it, by the caller's
+            // promise.
             let dropped =
                 catch_unwind(AssertUnwindSafe(|| unsafe { drop_in_place(value.as_ptr()) }));
-            // A destructor that panics has been heard, and is no matter of whose call it was in.
+            // The panic hook has reported it; it must not unwind into an unrelated caller.
             if let Err(panic) = dropped {
                 std::mem::forget(panic);
             }
@@ -259,7 +271,8 @@ unsafe impl<V: Value, P: Placement> Reclaim for Slots<V, P> {
         };
         move || {
             if let Some((batch, pool)) = now {
-                // SAFETY: D1 and D2 of the domain: no guard taken later can reach the values, and all earlier ones are gone.
+                // SAFETY: D1 and D2 of the domain: no later guard can reach the values, and all earlier
+                // guards are gone.
                 unsafe { batch.run(&*pool) };
             }
             if let Some((ready, some_ready)) = later {
@@ -271,7 +284,7 @@ unsafe impl<V: Value, P: Placement> Reclaim for Slots<V, P> {
 }
 
 impl<V: Value, P: Placement> Slots<V, P> {
-    /// The oldest batch, if nobody can read its values any more.
+    /// Takes the oldest batch, if it is ready.
     fn take_ready(&self) -> Option<Sealed> {
         let mut waiting = self.waiting.lock();
         if !waiting.front()?.ready.load(Ordering::SeqCst) {
@@ -280,10 +293,11 @@ impl<V: Value, P: Placement> Slots<V, P> {
         waiting.pop_front().map(|waiting| waiting.batch)
     }
 
-    /// Drops the values of so many batches, at most.
+    /// Drops the values of at most `most` ready batches.
     fn drop_ready(&self, most: usize) {
         std::thread_local! {
-            /// A value's destructor that writes to the map has more of them dropped, but not by itself.
+            /// Set while this thread drops values. A destructor that writes to the map must not drop
+            /// others in recursion.
             static DROPPING: Cell<bool> = const { Cell::new(false) };
         }
         if DROPPING.try_with(|dropping| dropping.replace(true)).unwrap_or(true) {
@@ -293,9 +307,9 @@ impl<V: Value, P: Placement> Slots<V, P> {
         for left in (0..most).rev() {
             let Some(batch) = self.take_ready() else { break };
             if left == 0 {
-                self.some_ready.store(true, Ordering::SeqCst); // perhaps
+                self.some_ready.store(true, Ordering::SeqCst); // there may be more
             }
-            // SAFETY: each was retired once (V1), and nobody reads it any more.
+            // SAFETY: each value was retired once (V1), and the batch is ready: no guard protects it.
             unsafe { batch.run(self) };
         }
         DROPPING.with(|dropping| dropping.set(false));
@@ -308,13 +322,13 @@ impl<V: Value, P: Placement> Drop for Slots<V, P> {
             return;
         }
         while let Some(Waiting { batch, .. }) = { self.waiting.lock().pop_front() } {
-            // SAFETY: V3.
+            // SAFETY: V3: no returned value is left, and each value was retired once (V1).
             unsafe { batch.run(self) };
         }
     }
 }
 
-/// The values of a map that are not [`inline`]; none of any other.
+/// The values of a map in their slots; nothing if the type of the values is [`inline`].
 pub(crate) struct Values<V: Value, P: Placement>(Option<Boxed<V, P>>);
 
 struct Boxed<V: Value, P: Placement> {
@@ -322,7 +336,8 @@ struct Boxed<V: Value, P: Placement> {
     slots: Arc<Slots<V, P>>,
 }
 
-/// Batches that a sealed one pays for: more than one, so that the list becomes shorter.
+/// The number of batches that a thread drops for each batch that it seals: more than one, so that the
+/// list becomes shorter.
 const PAID: usize = 2;
 
 impl<V: Value, P: Placement> Values<V, P> {
@@ -336,14 +351,14 @@ impl<V: Value, P: Placement> Values<V, P> {
         Self(Some(Boxed { retired, slots }))
     }
 
-    /// Nothing for values that are [`inline`], for which the compiler sees it.
+    /// The slots, if the type of the values is not [`inline`]. The compiler evaluates that condition.
     #[inline(always)]
     fn boxed(&self) -> Option<&Boxed<V, P>> {
         self.0.as_ref().filter(|_| !inline::<V>())
     }
 
-    /// A value on its way into the index. If memory is short, what this thread has retired is flushed and the
-    /// attempt repeated once.
+    /// Moves a value into a slot, before its word is inserted. If the allocation fails, it flushes the
+    /// values that this thread retired, and tries once more.
     #[inline(always)]
     pub(crate) fn draft(
         &self,
@@ -360,7 +375,7 @@ impl<V: Value, P: Placement> Values<V, P> {
                 Err(error) => return Err((value, error)),
             },
         };
-        // SAFETY: a fresh slot has room for a `V` and is ours alone.
+        // SAFETY: a fresh slot has room for a `V`, and no other thread knows it.
         unsafe { slot.write(value) };
         Ok(Draft { values: self, word: slot.as_ptr().expose_provenance() as u64 })
     }
@@ -368,7 +383,8 @@ impl<V: Value, P: Placement> Values<V, P> {
     /// Retires the value of a word that has been taken out of the index.
     ///
     /// # Safety
-    /// V1: by whoever took it out, once, under a guard of the domain.
+    /// The caller took the word out of the index, calls this once, and passes a guard of the domain
+    /// (V1).
     #[inline(always)]
     pub(crate) unsafe fn retire(&self, word: u64, guard: &Guard) {
         let Some(boxed) = self.boxed() else { return };
@@ -380,7 +396,7 @@ impl<V: Value, P: Placement> Values<V, P> {
         }
     }
 
-    /// Drops some of the values that nobody can read any more, if there are such. No lock is held.
+    /// Drops the values of some ready batches, if there are any. The caller holds no lock.
     #[inline(always)]
     pub(crate) fn drop_some(&self) {
         if let Some(boxed) = self.boxed().filter(|_| std::mem::needs_drop::<V>())
@@ -390,7 +406,7 @@ impl<V: Value, P: Placement> Values<V, P> {
         }
     }
 
-    /// Whether dropping the index must be told which values there are.
+    /// Whether the map must drop each value that is still in the index, when it is dropped.
     pub(crate) fn are_dropped_one_by_one(&self) -> bool {
         self.boxed().is_some_and(|boxed| !boxed.slots.releases_whole())
     }
@@ -398,15 +414,15 @@ impl<V: Value, P: Placement> Values<V, P> {
     /// Drops a value that is in the index.
     ///
     /// # Safety
-    /// Nobody uses the index's word any more.
+    /// The word is in the index or was taken out of it, and no other use of it is left.
     pub(crate) unsafe fn drop_in_index(&self, word: u64) {
         if let Some(boxed) = self.boxed() {
-            // SAFETY: V1, by the caller's promise.
+            // SAFETY: V1: the slot is initialised. By the caller's promise nothing else uses it.
             unsafe { boxed.slots.reclaim(pointer(word)) };
         }
     }
 
-    /// Seals what this thread has retired, flushes the domain, and drops what nobody can read any more.
+    /// Seals the values that this thread retired, flushes the domain, and drops all ready batches.
     pub(crate) fn flush(&self) {
         if let Some(boxed) = self.boxed() {
             boxed.retired.flush_unpinned();
@@ -414,20 +430,20 @@ impl<V: Value, P: Placement> Values<V, P> {
         }
     }
 
-    /// See [`Map::shrink`](super::Map::shrink).
+    /// Flushes, and returns empty slabs to the system: see [`Map::shrink`](super::Map::shrink).
     pub(crate) fn shrink(&self) -> usize {
         self.flush();
         self.boxed().map_or(0, |boxed| boxed.slots.memory.shrink())
     }
 
-    /// Drops everything that is retired, whoever did it.
+    /// Drops every retired value that no guard protects, whichever thread retired it.
     pub(crate) fn settle(&mut self) {
         let Self(Some(boxed)) = self else { return };
         boxed.retired.drain();
         boxed.slots.drop_ready(usize::MAX);
     }
 
-    /// Nothing where values are in the index.
+    /// The contents of the pool of the values; none if values are stored in the index.
     pub(crate) fn stats(&self) -> Option<PoolStats> {
         self.boxed().map(|boxed| boxed.slots.memory.stats())
     }
@@ -442,8 +458,10 @@ impl<V: Value, P: Placement> Boxed<V, P> {
     }
 }
 
-/// A value that is not in the index yet: given back, or else dropped, unless it gets there. An index that unwinds does so before it
-/// has anything: it allocates first, and nothing unwinds of what it calls later.
+/// A value in its slot, whose word is not in the index yet. Dropping the draft drops the value.
+///
+/// An index that panics does so before it inserts the word: it allocates first, and nothing that it
+/// calls later panics.
 pub(crate) struct Draft<'m, V: Value, P: Placement> {
     values: &'m Values<V, P>,
     word: u64,
@@ -455,22 +473,23 @@ impl<V: Value, P: Placement> Draft<'_, V, P> {
         self.word
     }
 
-    /// It is in the index.
+    /// Ends the draft: its word is in the index.
     #[inline(always)]
     pub(crate) fn placed(self) {
         std::mem::forget(self);
     }
 
-    /// It is not, and goes back to where it came from.
+    /// Moves the value out of its slot again: its word is not in the index.
     #[cold]
     pub(crate) fn into_value(self) -> V {
         let draft = ManuallyDrop::new(self);
         let Some(boxed) = draft.values.boxed() else {
-            // SAFETY: `word_of` has written a `V`, of a type that can be copied.
+            // SAFETY: `word_of` wrote a `V` into the word, and its type is `Copy`.
             return unsafe { (&raw const draft.word).cast::<V>().read() };
         };
         let slot = pointer::<V>(draft.word);
-        // SAFETY: written by `draft`, ours alone, and not used any more.
+        // SAFETY: `draft` wrote the value. The word never was in the index, so no other thread knows the
+        // slot, and it is not used below.
         unsafe {
             let value = slot.read();
             boxed.slots.memory.free(slot);
@@ -483,7 +502,7 @@ impl<V: Value, P: Placement> Drop for Draft<'_, V, P> {
     #[inline(always)]
     fn drop(&mut self) {
         if let Some(boxed) = self.values.boxed() {
-            // SAFETY: written by `draft` and ours alone.
+            // SAFETY: `draft` wrote the value, and no other thread knows the slot.
             unsafe { boxed.slots.reclaim(pointer(self.word)) };
         }
     }
