@@ -44,6 +44,12 @@ const fn hot_levels(higher: u16) -> usize {
     levels
 }
 
+/// Whether a node is removed: if its link is `marked`.
+#[inline(always)]
+fn is_removed(marked: bool) -> bool {
+    marked && !planted(Canary::BatchTrustsLink)
+}
+
 /// A descent to one key.
 struct Lane<'g, 'k, K: SkipKey + ?Sized> {
     /// The position of the key in the batch.
@@ -96,7 +102,7 @@ impl<'g, K: SkipKey + ?Sized> Lane<'g, '_, K> {
                 }
                 P::saw(|| next.passed(self.level));
                 let after = next.next(self.level);
-                if after.is_marked() && !planted(Canary::BatchTrustsLink) {
+                if is_removed(after.is_marked()) {
                     return Some(End::Removed);
                 }
                 let order = if guess == Ordering::Less {

@@ -70,7 +70,8 @@ impl<K: SkipKey + ?Sized> Node<K> {
         height: usize,
     ) -> NodeRef<'g, K> {
         debug_assert!((1..=MAX_HEIGHT).contains(&height));
-        // SAFETY: the caller's promise; tower and body lie within the node.
+        // SAFETY: the caller promises `node_bytes(key, height)` aligned bytes that no other thread
+        // has. Tower and body lie within them.
         unsafe {
             let tower = memory.cast::<AtomicLink<K>>();
             for level in 0..height {
@@ -89,13 +90,20 @@ impl<K: SkipKey + ?Sized> Node<K> {
     /// # Safety
     /// `node` is an initialised node, with the provenance of its whole allocation.
     pub(super) unsafe fn extent(node: NonNull<u8>) -> (NonNull<u8>, usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: I1: the caller promises an initialised node with the provenance of its
+        // allocation, which begins `height` links before it.
         unsafe {
             let node = NodeRef::<K>::from_ptr(node.cast());
             let memory = node.node.byte_sub(LINK * node.height()).cast();
             (memory, node_bytes::<K>(node.key(), node.height()))
         }
     }
+}
+
+/// Whether an update may replace a marked link: never.
+#[inline(always)]
+fn may_replace_marked() -> bool {
+    planted(Canary::UpdateReplacesRemoved)
 }
 
 /// A node that is not reclaimed during `'g`.
@@ -139,7 +147,8 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
 
     #[inline(always)]
     fn references_word(self) -> &'g References {
-        // SAFETY: I1, and the type's promise.
+        // SAFETY: I1: the word was written before the node could be reached. The type promises that
+        // the node is not reclaimed during `'g`.
         unsafe { self.node.byte_add(K::VALUE + 8).cast().as_ref() }
     }
 
@@ -150,7 +159,8 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
 
     #[inline(always)]
     pub(super) fn value(self) -> u64 {
-        // SAFETY: I1, and the type's promise.
+        // SAFETY: I1: the word was written before the node could be reached. The type promises that
+        // the node is not reclaimed during `'g`.
         unsafe { touch(self.as_ptr()).byte_add(K::VALUE).cast::<u64>().read() }
     }
 
@@ -179,7 +189,8 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
     #[inline(always)]
     fn link(self, level: usize) -> &'g AtomicLink<K> {
         debug_assert!(level < self.height());
-        // SAFETY: I1, the tower has `height` links.
+        // SAFETY: I1: the tower has `height` links, and `level` is below `height`. The type
+        // promises that the node is not reclaimed during `'g`.
         unsafe { self.node.byte_sub(LINK * (level + 1)).cast().as_ref() }
     }
 
@@ -245,7 +256,7 @@ impl<'g, K: SkipKey + ?Sized> NodeRef<'g, K> {
     #[inline]
     #[must_use]
     pub(super) fn try_link(self, level: usize, current: Link<'_, K>, new: Link<'_, K>) -> bool {
-        debug_assert!(!current.is_marked() || planted(Canary::UpdateReplacesRemoved));
+        debug_assert!(!current.is_marked() || may_replace_marked());
         self.link(level)
             .0
             .compare_exchange(current.word, new.word, Ordering::SeqCst, Ordering::Relaxed)

@@ -14,6 +14,21 @@ use silvics_sync::per_thread::thread_index;
 #[cfg(not(silvics_shuttle))]
 use std::cell::Cell;
 
+/// The link that replaces `onward` of a node which is to be replaced, or `None` if that is removed.
+#[inline(always)]
+fn replaceable<K: SkipKey + ?Sized>(onward: Link<'_, K>) -> Option<Link<'_, K>> {
+    if planted(Canary::UpdateReplacesRemoved) {
+        return Some(onward.unmarked());
+    }
+    (!onward.is_marked()).then_some(onward)
+}
+
+/// Whether a node with a complete tower has been removed meanwhile.
+#[inline(always)]
+fn is_leaving<K: SkipKey + ?Sized>(node: NodeRef<'_, K>, height: usize) -> bool {
+    node.next(height - 1).is_marked() && !planted(Canary::TowerLinkedAfterRemoval)
+}
+
 impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
     /// Applies `verb` to the present state of `key`, and returns this state.
     #[inline]
@@ -83,11 +98,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         let same_key = K::hint(K::shorten(node.key()), K::shorten(node.key()));
         loop {
             let onward = old.next(0);
-            if onward.is_marked() && !planted(Canary::UpdateReplacesRemoved) {
-                return false;
-            }
-            let successor =
-                if planted(Canary::UpdateReplacesRemoved) { onward.unmarked() } else { onward };
+            let Some(successor) = replaceable(onward) else { return false };
             node.set_next_unshared(0, successor); // its hint is relative to an equal key
             if old.try_link(0, onward, Link::to(node, same_key).marked()) {
                 break; // LP(insert, compare_exchange: replaced)
@@ -179,7 +190,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         // If the remover's second descent missed one of our links, its fence came before this one,
         // and this thread sees its marks.
         fence(Memory::SeqCst);
-        if node.next(height - 1).is_marked() && !planted(Canary::TowerLinkedAfterRemoval) {
+        if is_leaving(node, height) {
             self.seek(node.key(), 0, splice, guard);
         }
     }

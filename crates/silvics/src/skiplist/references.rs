@@ -69,12 +69,17 @@ impl References {
         let given = ONE * count as u32;
         let before = self.word.fetch_sub(given, Ordering::AcqRel);
         debug_assert!(before >= given);
-        if planted(Canary::RetiredWhileLinked) {
-            let first = before >> HEIGHT_BITS == (before & HEIGHT_MASK) + 1;
-            return if first { Dropped::Last } else { Dropped::Others };
-        }
-        if before - given <= HEIGHT_MASK { Dropped::Last } else { Dropped::Others }
+        if is_last(before, given) { Dropped::Last } else { Dropped::Others }
     }
+}
+
+/// Whether the word `before`, less the `given` references, counts none.
+#[inline(always)]
+fn is_last(before: u32, given: u32) -> bool {
+    if planted(Canary::RetiredWhileLinked) {
+        return before >> HEIGHT_BITS == (before & HEIGHT_MASK) + 1;
+    }
+    before - given <= HEIGHT_MASK
 }
 
 /// Explores every execution:

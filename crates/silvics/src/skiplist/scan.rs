@@ -35,6 +35,17 @@ impl<'g, K: SkipKey + ?Sized, P: Placement> Range<'g, K, P> {
         let next = list.first_from(start, &mut trail, guard);
         Self { next, scouts: Scouts::new(trail), end, marker: PhantomData }
     }
+
+    /// Moves past the replacement of the removed `node`: never, since its key may be present.
+    #[inline(always)]
+    fn skip_replacement(&mut self, node: NodeRef<'g, K>) {
+        while planted(Canary::ScanSkipsReplacement)
+            && let Some(next) = self.next
+            && next.key() == node.key()
+        {
+            self.next = next.next(0).node();
+        }
+    }
 }
 
 /// The number of lowest levels on which scouts go ahead of an ascending scan.
@@ -99,12 +110,7 @@ impl<'g, K: SkipKey + ?Sized, P: Placement> Iterator for Range<'g, K, P> {
             // frozen. Nodes that have come between since then were not present throughout the scan.
             self.next = onward.node();
             if onward.is_marked() {
-                while planted(Canary::ScanSkipsReplacement)
-                    && let Some(next) = self.next
-                    && next.key() == node.key()
-                {
-                    self.next = next.next(0).node();
-                }
+                self.skip_replacement(node);
                 continue;
             }
             let key = node.key();
