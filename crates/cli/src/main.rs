@@ -2,20 +2,21 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `flags` | the command line, its values, and the errors of the command |
-//! | `catalogue` | every index there is, and the choice among them |
-//! | `contender` | what is driven: our indexes, the map and the peers, behind one trait |
-//! | `drive` | what drives it: loads, runs, checks, and the key types |
+//! | `reproduce` | `silvics reproduce`, which runs `bench` and `inspect` |
 //! | `bench` | `silvics bench` |
 //! | `inspect` | `silvics inspect` |
 //! | `list` | `silvics list` |
-//! | `reproduce` | `silvics reproduce` |
 //! | `verify` | `silvics verify` |
-//! | `host` | what the system says about the machine and this process |
+//! | `catalogue` | every index, its constructors, and the choice among them |
+//! | `drive` | loads, runs and checks of a contender, and the key types |
+//! | `contender` | our indexes, the map and the peers, behind one trait |
+//! | `flags` | the command line, its values, and the errors of the command |
+//! | `host` | facts from the system about the machine and this process |
 //! | `output`, `progress`, `interrupt` | standard output, standard error, Ctrl-C |
 //!
-//! A verb uses the modules above it and below it in this order: `flags`, `host`, `contender`,
-//! `drive`, `catalogue`. No module of these uses a verb; `reproduce` alone uses other verbs.
+//! Modules use those below them in the table, with two exceptions: `flags` reads key files by the key
+//! types of `drive`, and `host` and `output` use the units and errors of `flags`. No files import
+//! each other in a circle.
 
 // Nothing of a program can be reached from outside: `pub` means for the other modules.
 #![allow(unreachable_pub)]

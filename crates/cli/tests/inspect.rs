@@ -333,6 +333,7 @@ fn bad_input_is_one_sentence() {
         ("--index peer:congee", "--index:", "--trace"),
         ("--index bst", "--index:", "several"),
         ("--index occ-avl-2:unsafe", "--index:", "ret"),
+        ("--index map", "--index:", "the reads of `map` cannot be recorded"),
         ("--index citrus --key-type bytes", "--index:", "byte"),
         ("--host row", "--host:", "row:64"),
         ("--host row:64,row:8", "--host:", "`row` is there twice"),

@@ -107,6 +107,8 @@ pub struct AnyMaker {
     pub scans: bool,
     /// See [`Maker::verify`].
     pub verify: Option<Verify>,
+    /// Whether there is a constructor of an index whose reads are recorded.
+    pub inspects: bool,
     maker: Box<dyn Any>,
 }
 
@@ -119,7 +121,8 @@ impl AnyMaker {
 
 impl<K: BenchKey + ?Sized> From<Maker<K>> for AnyMaker {
     fn from(maker: Maker<K>) -> Self {
-        Self { scans: maker.scans, verify: maker.verify, maker: Box::new(maker) }
+        let (scans, verify, inspects) = (maker.scans, maker.verify, maker.inspect.is_some());
+        Self { scans, verify, inspects, maker: Box::new(maker) }
     }
 }
 

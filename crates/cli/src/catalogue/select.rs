@@ -60,6 +60,13 @@ impl Chosen {
         self.maker(place, Types::words(K::TYPE))?.keyed()?.inspect
     }
 
+    /// Whether the reads of an index with keys of a type can be recorded, in some place.
+    pub fn inspects(&self, key_type: KeyType) -> bool {
+        let makers = [Nodes::Pooled, Nodes::Shared]
+            .map(|nodes| (self.variant.make)(Types::words(key_type), nodes));
+        makers.into_iter().flatten().any(|maker| maker.inspects)
+    }
+
     /// The index in another variant, if it has one of this name.
     pub fn in_variant(&self, name: &str) -> Option<Self> {
         let variant = self.entry.variants.iter().find(|variant| variant.name == name)?;

@@ -49,7 +49,7 @@ pub trait Recorded<I>: 'static {
     fn verify(plan: &verify::Plan, clock: &Clock) -> verify::Report;
 }
 
-/// The index does not scan. The catalogue says so, and no scan is requested.
+/// The index does not scan. The catalogue says so, and `select` refuses mixes with scans.
 pub struct NoScans;
 
 impl<I: Lookup> ScanBy<I> for NoScans {
@@ -61,7 +61,7 @@ impl<I: Lookup> ScanBy<I> for NoScans {
         _limit: usize,
         _visit: &mut impl FnMut(KeyRef<'_, I>, u64),
     ) -> usize {
-        0
+        unreachable!("the catalogue says that it cannot scan")
     }
 }
 

@@ -143,6 +143,13 @@ fn chosen(args: &InspectArgs, key_type: KeyType) -> Result<Chosen, Error> {
         );
         return Err(Error::value("--index", problem));
     }
+    if !chosen.inspects(key_type) {
+        let problem = format!(
+            "the reads of `{}` cannot be recorded: name another of our indexes, such as art",
+            chosen.name()
+        );
+        return Err(Error::value("--index", problem));
+    }
     Ok(chosen)
 }
 

@@ -27,7 +27,8 @@
 //! builds fail an assertion near this place for integers too; in release builds their answers were
 //! right.
 
-use super::{Peer, Recorded};
+use super::peer::Peer;
+use super::recorded::Recorded;
 use crate::contender::{Contender, Session};
 use arctic::key::{BoxedSlice, NonNull, Slice};
 use arctic::{ConcurrentMap, Key, Order};

@@ -16,7 +16,8 @@
 //! # Scans
 //! `range_with_guard`. The crate's `scan` with a callback is built on it, but pins again.
 
-use super::{Peer, Recorded};
+use super::peer::Peer;
+use super::recorded::Recorded;
 use crate::contender::held::{MapKey, MapValue};
 use crate::contender::{Contender, Session};
 use artmap::{ArtMap, AsBytes, Guard};

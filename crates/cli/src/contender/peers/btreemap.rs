@@ -14,7 +14,8 @@
 //! # Scans
 //! A scan keeps the shared lock to its end, so it is a snapshot: the only one among the peers.
 
-use super::{Peer, Recorded};
+use super::peer::Peer;
+use super::recorded::Recorded;
 use crate::contender::held::{MapKey, MapValue};
 use crate::contender::{Contender, Session};
 use parking_lot::RwLock;

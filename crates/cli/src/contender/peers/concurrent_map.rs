@@ -14,7 +14,8 @@
 //! # Scans
 //! `range`, which also looks up the far end of the range before it starts.
 
-use super::{Peer, PeerKey, Recorded};
+use super::peer::{Peer, PeerKey};
+use super::recorded::Recorded;
 use crate::contender::{Contender, Session};
 use concurrent_map::Minimum;
 use parking_lot::Mutex;

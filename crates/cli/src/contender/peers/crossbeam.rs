@@ -18,7 +18,8 @@
 //!   the same 120 000 keys were given 132 971 entries. The second descent of `get` and `remove`
 //!   reads nodes that were just read, and its cost was not measurable.
 
-use super::{Peer, Recorded};
+use super::peer::Peer;
+use super::recorded::Recorded;
 use crate::contender::held::{MapKey, MapValue};
 use crate::contender::{Contender, Session};
 use crossbeam_epoch::{self as epoch, Guard};

@@ -18,7 +18,8 @@
 //! verify --index peer:ferntree` finds it in seconds; with keys drawn from a hundred thousand or
 //! more it is too rare to occur in a benchmark.
 
-use super::{Peer, PeerKey, Recorded};
+use super::peer::{Peer, PeerKey};
+use super::recorded::Recorded;
 use crate::contender::{Contender, Session};
 use ferntree::{OptimisticRead, Tree};
 use silvics::AllocError;

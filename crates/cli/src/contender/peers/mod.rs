@@ -30,6 +30,7 @@ pub mod congee;
 pub mod crossbeam;
 pub mod ferntree;
 pub mod masstree;
+pub mod peer;
 pub mod recorded;
 pub mod scc;
 
@@ -44,48 +45,6 @@ pub use self::congee::Congee;
 pub use self::crossbeam::CrossbeamSkiplist;
 pub use self::ferntree::Ferntree;
 pub use self::masstree::Masstree;
+pub use self::peer::Peer;
 pub use self::recorded::Recorded;
 pub use self::scc::SccTreeIndex;
-
-use crate::contender::Contender;
-use silvics::IndexKey;
-use std::borrow::Borrow;
-
-/// The facts about a peer in the catalogue. `default()` is an empty map.
-pub trait Peer: Contender + Default {
-    /// Its name on the command line, without `peer:`.
-    const NAME: &'static str;
-    /// The crate it comes from, with the version.
-    const CRATE: &'static str;
-    /// The publication it follows by its own account; empty if it names none.
-    const PAPER: &'static str;
-    /// Its topology.
-    const TOPOLOGY: &'static str;
-    /// How its readers and writers synchronise.
-    const SYNC: &'static str;
-    /// Whether sessions may be asked to scan. Differs between key types for `masstree`.
-    const SCANS: bool;
-    /// The longest byte string it takes as a key; `None` if there is no limit, or if its keys are
-    /// integers. A longer one makes it panic.
-    const MAX_KEY_BYTES: Option<usize>;
-}
-
-/// A key that can be borrowed as the `&Q` of `Borrow`-style signatures.
-pub trait PeerKey: IndexKey<Owned: Borrow<Self>> + Ord {
-    /// The key behind a reference.
-    fn lend<'a>(key: &'a Self::Ref<'_>) -> &'a Self;
-}
-
-impl PeerKey for u64 {
-    #[inline(always)]
-    fn lend(key: &u64) -> &u64 {
-        key
-    }
-}
-
-impl PeerKey for [u8] {
-    #[inline(always)]
-    fn lend<'a>(key: &'a &[u8]) -> &'a [u8] {
-        key
-    }
-}

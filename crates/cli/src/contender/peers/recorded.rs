@@ -16,7 +16,7 @@
 //! | `concurrent-map` | yes | yes | yes | yes |
 //! | `ferntree` (`u64` only) | – | yes | yes | – |
 
-use super::Peer;
+use super::peer::Peer;
 use crate::contender::{Contender, Session};
 use crate::interrupt;
 use silvics::IndexKey;

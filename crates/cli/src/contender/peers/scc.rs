@@ -11,7 +11,8 @@
 //! # Scans
 //! `range`, under the session's guard.
 
-use super::{Peer, Recorded};
+use super::peer::Peer;
+use super::recorded::Recorded;
 use crate::contender::held::{MapKey, MapValue};
 use crate::contender::{Contender, Session};
 use scc::{Guard, TreeIndex};

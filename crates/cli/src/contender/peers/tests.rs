@@ -3,7 +3,8 @@
 //! A peer does not run the tests that meet a known fault of its module docs. Such a fault has its
 //! own test if it can be met on purpose.
 
-use super::{Masstree, Peer};
+use super::Masstree;
+use super::peer::Peer;
 use crate::contender::held::{MapValue, OurKey};
 use crate::contender::map::OurMap;
 use crate::contender::{Contender, Session};
