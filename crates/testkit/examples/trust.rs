@@ -115,30 +115,29 @@ fn schedules(logs: &Logs, word: &str, told: impl Fn(u64, u64) -> String) -> Opti
     Some(sums.into_iter().map(cell).collect())
 }
 
-/// The structure that a module of tests is for. The module's name, such as
-/// `occ_avl_2_fixed_pooled`, begins with the structure's name and contains its key type.
-fn of_module<'s>(module: &str, structures: &'s [String]) -> Option<&'s String> {
-    let module = module.replace('_', "-");
-    let begins = |structure: &&String| {
-        let (name, keys) = structure.split_once(' ').unwrap_or((structure, ""));
-        module.starts_with(name) && (keys == "u64" || module.contains(keys))
+/// The name and key type of the structure that a test is for. The modules around the test are
+/// those of the table of structures: `occ_avl::fixed::u64_keys::pooled::churn`.
+fn of_test(name: &str) -> Option<String> {
+    let mut modules = name.split("::");
+    let structure = modules.next()?.replace('_', "-");
+    let keys = match modules.nth(1)?.strip_suffix("_keys")? {
+        "byte" => "bytes",
+        word => word,
     };
-    structures.iter().filter(begins).max_by_key(|structure| structure.len())
+    Some(format!("{structure} {keys}"))
 }
 
-/// The number of passed tests per structure in the output of `cargo test`. The module of a test
-/// names its structure.
-fn tests(logs: &Logs, job: &str, structures: &[String]) -> Option<Cells> {
+/// The number of passed tests per structure in the output of `cargo test`.
+fn tests(logs: &Logs, job: &str) -> Option<Cells> {
     let text = logs.read(job).filter(|text| !text.contains("SKIPPED"))?;
-    let mut sums: BTreeMap<&String, [u64; 2]> = BTreeMap::new();
+    let mut sums: BTreeMap<String, [u64; 2]> = BTreeMap::new();
     for line in text.lines() {
         let Some((name, outcome)) =
             line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "))
         else {
             continue;
         };
-        let structure = name.split_once("::").and_then(|(module, _)| of_module(module, structures));
-        let Some(structure) = structure.filter(|_| !outcome.starts_with("ignored")) else {
+        let Some(structure) = of_test(name).filter(|_| !outcome.starts_with("ignored")) else {
             continue;
         };
         sums.entry(structure).or_default()[usize::from(!outcome.starts_with("ok"))] += 1;
@@ -147,7 +146,7 @@ fn tests(logs: &Logs, job: &str, structures: &[String]) -> Option<Cells> {
         0 => passed.to_string(),
         _ => format!("{passed}, {failed} FAIL"),
     };
-    Some(sums.into_iter().map(|(name, sum)| (name.clone(), cell(sum))).collect())
+    Some(sums.into_iter().map(|(name, sum)| (name, cell(sum))).collect())
 }
 
 /// The jobs that run tests: the heading of each column, and its file.
@@ -170,7 +169,7 @@ fn table(logs: &Logs) -> String {
         ("schedules", schedules(logs, "schedules", |scenarios, n| schedules_of(n, scenarios))),
         ("stops", schedules(logs, "progress", |verbs, stops| format!("{stops} in {verbs} verbs"))),
     ];
-    columns.extend(TESTS.map(|(heading, job)| (heading, tests(logs, job, &structures))));
+    columns.extend(TESTS.map(|(heading, job)| (heading, tests(logs, job))));
     let mut page = String::from("| structure |");
     for (heading, _) in &columns {
         let _ = write!(page, " {heading} |");
@@ -231,7 +230,7 @@ fn canaries(logs: &Logs) -> String {
     page
 }
 
-/// The sentence about loom, whose models belong to no structure.
+/// The sentences about loom, whose models belong to no structure, and about the recorder.
 fn others(logs: &Logs) -> String {
     let mut page = String::new();
     if let Some(text) = logs.read("loom.txt") {
@@ -239,6 +238,18 @@ fn others(logs: &Logs) -> String {
         let _ = writeln!(
             page,
             "\nLoom: {passed} models of small pieces, each explored whole within its bound."
+        );
+    }
+    if let Some(text) = logs.read("recorder.txt") {
+        let builds = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let pairs = builds.filter(|words| words.len() == 3 && words[1].parse::<f64>().is_ok());
+        let (equal, more): (Vec<_>, Vec<_>) = pairs.partition(|words| words[1] == words[2]);
+        let _ = writeln!(
+            page,
+            "\nRecorder: a lookup takes as many instructions with its calls as without them in {} \
+             builds of structures, and more in {}.",
+            equal.len(),
+            more.len()
         );
     }
     page
