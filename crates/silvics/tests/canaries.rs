@@ -1,4 +1,4 @@
-//! Every planted mistake must be caught by a schedule, for its own reason and in time: see
+//! A schedule must catch every planted mistake, for its own reason and in time: see
 //! `silvics::canary` and `silvics_testkit::schedules`.
 #![cfg(all(silvics_shuttle, feature = "canaries"))]
 
@@ -22,13 +22,13 @@ use silvics_testkit::schedules::{
 };
 use std::time::Instant;
 
-/// Schedules within which a canary must be caught, per scenario and scheduler.
+/// The number of schedules per scenario and scheduler within which a canary must be caught.
 const SCHEDULES: usize = 20_000;
 
-/// Seconds within which it must be.
+/// The seconds within which a canary must be caught.
 const SECONDS: f32 = 60.0;
 
-/// Mistakes of who moves a leaf.
+/// The mistakes of threads that move a leaf.
 const MOVES: [Canary; 3] =
     [Canary::MovedLeafTrusted, Canary::LeafCopiedBeforeLocked, Canary::MovedLeafFreedAtOnce];
 
@@ -85,11 +85,11 @@ fn catch(canary: Canary) -> Option<Found> {
     }
 }
 
-/// What must be wrong with a schedule that catches it: one of these, whichever comes first.
+/// The failures for which a schedule may catch the canary: one of these, whichever comes first.
 #[allow(clippy::match_same_arms)] // index by index
 fn reasons(canary: Canary) -> &'static [&'static str] {
     match canary {
-        // What is written where nobody looks is lost, or freed with it; or something goes twice.
+        // A write to an unlinked node is lost, or is freed with it; or an object is freed twice.
         Canary::CopiedBeforeLocked
         | Canary::ReplacedNotObsolete
         | Canary::SeenBeforeLocked
@@ -109,7 +109,7 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
         Canary::LeafCopiedBeforeLocked | Canary::EndNotValidated => &["not linearizable"],
         Canary::MovedLeafFreedAtOnce => &["use after free"],
         Canary::ValueFreedAtOnce | Canary::OtherValueTrusted => &["not linearizable"],
-        // What is cut off together with a live part is freed with it, or by both who cut.
+        // A live part that is cut off with others is freed with them, or by both removers.
         Canary::SiblingNotTagged | Canary::InsertIgnoresMark => {
             &["use after free", "free of an object", "double free", "not linearizable"]
         }
@@ -120,14 +120,15 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
         Canary::ChainLeaked => &["objects are live"],
         Canary::EmptyEdgeReused => &["not linearizable", "check: I2"],
         Canary::AnchorUnchecked | Canary::PromotedTooLate => &["not linearizable"],
-        // What is cut off with the old node, or the successor, is lost, or freed by who removes it.
+        // Nodes that are cut off with the old node, or with the successor, are lost, or its remover
+        // frees them.
         Canary::OpenEdgeCopied | Canary::SuccessorLeftOpen => {
             &["not linearizable", "objects are live", "use after free", "double free", "check: "]
         }
         Canary::FateTakenForGranted => &["not linearizable", "objects are live"],
         Canary::SuccessorLeaked => &["objects are live"],
         Canary::RetiredAtClaim => &["use after free"],
-        // What is cut off stays, is lost, or goes twice.
+        // Nodes that are cut off stay, are lost, or are removed twice.
         Canary::ReservedTakenForFate => {
             &["not linearizable", "use after free", "double free", "check: ", "objects are live"]
         }
@@ -148,14 +149,14 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
         Canary::GraceSkipped | Canary::ValueCopiedEarly | Canary::UpdateOfMarked => {
             &["not linearizable"]
         }
-        // The key is there twice.
+        // The key is in the tree twice.
         Canary::TagIgnored | Canary::TagReadLate => &["check: I4", "not linearizable"],
         Canary::SuccessorRetiredEarly => &["use after free"],
         Canary::ListBeforeTree => &["use after free", "not linearizable"],
         Canary::LinkedBackwardsFirst | Canary::UpdateOfRemoved | Canary::BackwardLinkTrusted => {
             &["not linearizable"]
         }
-        // What is put behind a removed node is lost, or the tree has no place for it.
+        // A node attached behind a removed node is lost, or the tree has no place for it.
         Canary::AttachedBehindRemoved => {
             &["not linearizable", "check: ", "objects are live", "max_steps"]
         }
@@ -166,20 +167,20 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
         Canary::ScanTakesFrozenForGone => &["not linearizable"],
         Canary::ScanForgetsItsPlace => &["range in this order", "max_steps"],
         Canary::BlockRetiredByHalves => &["use after free", "double free"],
-        // What is put below a removed node is lost, or freed with it.
+        // A node attached below a removed node is lost, or is freed with it.
         Canary::SiblingUnlocked | Canary::RemovedUnlocked => {
             &["not linearizable", "use after free", "objects are live"]
         }
-        // Two threads unlink one leaf, or one undoes what the other has done.
+        // Two threads unlink one leaf, or one undoes the other's change.
         Canary::VersionReadLate | Canary::VersionTooShort | Canary::UpsertUnvalidated => {
             &["not linearizable", "double free", "use after free", "free of an object"]
         }
         Canary::ParentLeaked => &["objects are live"],
-        // An edge goes back to what it was, to a leaf or node that is removed a second time.
+        // An edge changes back to an earlier leaf or node, which is removed a second time.
         Canary::LeafNotCopied | Canary::FlagNotCounted => {
             &["use after free", "free of an object", "double free", "not linearizable", "check: "]
         }
-        // What is at the parent's other edge is cut off, or freed with the parent.
+        // The node at the parent's other edge is cut off, or is freed with the parent.
         Canary::ParentNotMarked | Canary::UpdateUnflagged => &[
             "use after free",
             "free of an object",
@@ -212,7 +213,7 @@ const FLAGGED: Stops = Stops {
     other: &[Get(1), Insert(1, 3), Remove(0), Exchange(1, Some(3), None), Insert(2, 4)],
 };
 
-/// One test: what is planted holds for the whole process.
+/// There is one test, since a planted mistake holds for the whole process.
 #[test]
 fn every_canary_is_caught() {
     let mut alive = Vec::new();
@@ -247,7 +248,7 @@ fn every_canary_is_caught() {
     the_link_of_a_node_that_left_the_list_first_leads_to_freed_memory();
 }
 
-/// Reorganization finds them as well, though nothing grows or shrinks.
+/// Reorganization finds these mistakes as well, although no node grows or shrinks.
 fn who_moves_nodes_makes_the_mistakes_of_who_grows_them() {
     for canary in [Canary::CopiedBeforeLocked, Canary::ReplacedNotObsolete] {
         let moves = HOT.iter().position(|scenario| scenario.name == "node-moves");
@@ -269,8 +270,8 @@ fn who_moves_nodes_makes_the_mistakes_of_who_grows_them() {
     }
 }
 
-/// Why `log-int` departs from its paper: the same canary is a wrong answer in one scenario, and in
-/// this one what the module's documentation says of reclamation.
+/// Shows why `log-int` departs from its paper. The canary gives a wrong answer in another scenario;
+/// in this one a reader follows a link to freed memory, as the module's documentation says.
 fn the_link_of_a_node_that_left_the_list_first_leads_to_freed_memory() {
     let far = ORDERINGS.iter().position(|scenario| scenario.name == "neighbour-far-above");
     let far = &ORDERINGS[far.expect("a scenario of this name")..][..1];
@@ -288,7 +289,7 @@ fn the_link_of_a_node_that_left_the_list_first_leads_to_freed_memory() {
     ));
 }
 
-/// The progress test finds missing help by itself, not only as the starvation of a schedule.
+/// The progress test finds missing help by itself, not only by the starvation of a schedule.
 fn a_removal_that_nobody_finishes_holds_others_up() {
     let stops = || hunt_stop::<NatarajanTree<Model>>(&FLAGGED, points);
     let places = stops().expect("with help the others finish");

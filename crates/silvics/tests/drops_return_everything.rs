@@ -1,5 +1,6 @@
-//! Dropping an index returns everything: its regions are unmapped, and the heap is where it was.
-//! One test in a process of its own, so that nobody else maps or allocates meanwhile.
+//! Dropping an index returns everything: its regions are unmapped, and the heap is at its earlier
+//! level. There is one test in a process of its own, so that no other thread maps or allocates
+//! meanwhile.
 
 use silvics::art::hot::{Policy, Sampling};
 use silvics::structures::At;
@@ -36,7 +37,7 @@ macro_rules! returned {
     ($structure:ident $build:ident $keys:ident suite $($rest:tt)*) => {};
 }
 
-/// A radix tree with notes of lookups and a hot region, taken empty again and dropped.
+/// Makes a radix tree with notes of lookups and a hot region, empties it and drops it.
 fn reorganized<P: Placement>() {
     let mut tree = ArtTree::<u64, P>::with_options(&Options::default()).expect("memory");
     let empty = tree.bytes();
@@ -58,7 +59,8 @@ fn reorganized<P: Placement>() {
     assert!(P::NAME == Pooled::NAME || regions.sum::<usize>() == 0, "nothing is in it");
 }
 
-/// Of several rounds the least that is left counts: the collector frees some 2 KiB of a thread late.
+/// Compares the lowest heap level of several rounds: the collector frees some 2 KiB of a thread
+/// late.
 fn reorganized_returns_everything<P: Placement>() {
     let lowest = || {
         let round = |_| {
@@ -67,7 +69,7 @@ fn reorganized_returns_everything<P: Placement>() {
         };
         (0..6).map(round).min().unwrap_or(0)
     };
-    lowest(); // what threads and collectors keep
+    lowest(); // fills what threads and collectors keep
     let (before, after) = (lowest(), lowest());
     assert!(after <= before, "{}: {before} to {after}", P::NAME);
 }

@@ -1,6 +1,6 @@
-//! What the ATC'18 study found about where nodes lie, as facts about the addresses of real trees: in
-//! one heap for all kinds, as programs have it, and in a pool per kind. docs/experiments.md has the
-//! numbers (bst/1.4 to 1.7).
+//! The study's findings about where nodes lie (ATC'18), as facts about the addresses of real trees:
+//! in one heap for all kinds, as programs have it, and in one pool per kind. docs/experiments.md
+//! has the numbers (bst/1.4 to 1.7).
 
 use silvics::bst::bronson::Bronson;
 use silvics::bst::build::{Baseline, Fixed};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 const KEYS: u64 = 100_000;
 
-/// A second-level cache of 2 MiB: fewer sets than there are nodes.
+/// A second-level cache of 2 MiB, which has fewer sets than there are nodes.
 const SETS: Sets = Sets { line: 64, sets: 2048, hash: SetHash::Modulo };
 
 /// A tree of random keys, inserted by one thread that reuses nothing.
@@ -46,7 +46,8 @@ fn of_in<A: Algorithm<Key = u64>>(options: &Options, sets: &Sets) -> Facts {
     prefilled::<A>(options, |_| {}).facts("node", sets).unwrap()
 }
 
-/// bst/1.4: of nodes in blocks of 48 bytes one in four straddles, of 32 and 64 bytes none.
+/// bst/1.4: one in four nodes in blocks of 48 bytes straddles two lines; none in blocks of 32 or 64
+/// bytes does.
 #[test]
 fn a_quarter_of_the_nodes_in_48_byte_blocks_straddle() {
     let quarter = 0.245..=0.255;
@@ -62,9 +63,9 @@ fn a_quarter_of_the_nodes_in_48_byte_blocks_straddle() {
     }
 }
 
-/// bst/1.5: nodes and descriptors of one class take turns, so nodes use half of the sets, and no line
-/// that is fetched beside one is of use; noise between them covers the sets and helps little; pools
-/// of their own mend both.
+/// bst/1.5: nodes and descriptors of one class alternate, so nodes use half of the sets, and no
+/// line that is fetched beside one is of use. Noise between them covers the sets and helps little.
+/// A pool for each kind fixes both.
 #[test]
 fn nodes_between_descriptors_use_half_of_the_sets() {
     let mixed = of::<Howley<Shared, Baseline>>(&in_one_heap().1);
@@ -74,7 +75,7 @@ fn nodes_between_descriptors_use_half_of_the_sets() {
 
     let (heap, options) = in_one_heap();
     let noise = |n: u64| {
-        // Of any size from 16 to 256 bytes, in no order; they stay where they are.
+        // The noise has sizes from 16 to 256 bytes, in no order, and stays allocated.
         let bytes = 16 + (n.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) as usize % 241;
         assert!(heap.alloc("noise", Layout::from_size_align(bytes, 8).unwrap()).is_some());
     };
@@ -92,7 +93,7 @@ fn nodes_between_descriptors_use_half_of_the_sets() {
 /// The last level of `haswell`: 30 MiB in twelve slices.
 const SLICED: Sets = Sets { line: 64, sets: 12 * 2048, hash: SetHash::Slices(12) };
 
-/// Nodes between the rows and wrappers of a database, all of 64 bytes, in one heap.
+/// A census of nodes between the rows and wrappers of a database, all of 64 bytes, in one heap.
 fn in_a_database<A: Algorithm<Key = u64>>() -> Census {
     let (heap, options) = in_one_heap();
     prefilled::<A>(&options, |_| {
@@ -102,7 +103,8 @@ fn in_a_database<A: Algorithm<Key = u64>>() -> Census {
     })
 }
 
-/// bst/1.6: a node every 192 bytes uses a third of a sliced cache, two nodes every 256 all of it.
+/// bst/1.6: one node every 192 bytes uses a third of a sliced cache, and two nodes every 256 bytes
+/// use all of it.
 #[test]
 fn a_node_every_three_lines_uses_a_third_of_a_sliced_cache() {
     let three = in_a_database::<Bronson<Shared, Fixed>>().facts("node", &SLICED).unwrap();
@@ -117,11 +119,12 @@ fn a_node_every_three_lines_uses_a_third_of_a_sliced_cache() {
     assert!(segregated.set_coverage > 0.99, "{segregated:?}");
 }
 
-/// Where the leaves lie, as seen from the nodes above them, in a tree of random keys.
+/// The places of the leaves, as seen from the nodes above them, in a tree of random keys.
 fn collocation<A: Algorithm<Key = u64>>(options: &Options) -> Collocation {
     let tree: Index<A> = Index::with_options(options).unwrap();
     let held = tree.pin();
-    // In no order, unlike multiples: pairs that lie side by side must not part by turns.
+    // The keys are in no order. Multiples would not do: their pairs that lie side by side would
+    // alternate.
     let key =
         |n: u64| (n ^ 0x5DEE_CE66).wrapping_pow(3).swap_bytes().wrapping_mul(0xFF51_AFD7_ED55_8CCD);
     for n in 0..KEYS {
@@ -137,9 +140,9 @@ fn collocation<A: Algorithm<Key = u64>>(options: &Options) -> Collocation {
 }
 
 /// bst/1.7: three in four internal nodes above a leaf share its line, as long as nothing shifts the
-/// allocations by one; then the leaf is in the line before. The study found all those nodes on odd
-/// lines, where the neighbour is not fetched; with two objects of 32 bytes per insert it is every other
-/// one, as it must be.
+/// allocations by one. If something does, the leaf is in the line before. The study found all those
+/// nodes on odd lines, whose neighbour is not fetched. With two objects of 32 bytes per insert,
+/// every other node is on one, as it must be.
 #[test]
 fn luck_puts_leaves_beside_their_parents() {
     let percent = |part: usize, of: usize| 100.0 * part as f64 / of as f64;
@@ -161,7 +164,7 @@ fn luck_puts_leaves_beside_their_parents() {
     }
 }
 
-/// What all kinds of one class share, pools do not: pages and regions.
+/// Kinds of one class share pages and regions in a heap, and share none in pools.
 #[test]
 fn pools_hold_nodes_on_fewer_pages() {
     let (mixed, segregated) = (

@@ -1,13 +1,14 @@
-//! The layouts that the trees describe are those of their nodes in memory, and cost what they say.
+//! The layouts that the trees describe match their nodes in memory, and cost as many lines as they
+//! state.
 
 use silvics::bst::bronson::build::Restarting2;
 use silvics::{BronsonTree, Check, Create, Objects, Options, OrderedIndex, PinIndex, Pooled};
 use silvics_layout::Placed;
 
-/// A line of a cache.
+/// The bytes of a cache line.
 const LINE: usize = 64;
 
-/// Keys in no order, so that trees without balance stay flat.
+/// Inserts keys in no order, so that trees without balance stay flat.
 fn fill<I: OrderedIndex<Key = u64>>(index: &I, keys: u64) {
     let mut view = index.pin();
     for n in 0..keys {
@@ -19,7 +20,7 @@ fn fill<I: OrderedIndex<Key = u64>>(index: &I, keys: u64) {
     }
 }
 
-/// What the objects of one kind were found to be.
+/// The objects of one kind, as found in memory.
 #[derive(Default)]
 struct Found {
     objects: usize,
@@ -27,9 +28,8 @@ struct Found {
     most: usize,
 }
 
-/// Counts the lines that a visit touches over the addresses of all nodes of a tree, and compares
-/// them with what the layout says: `wanted` on average, kind by kind, exactly where every node takes
-/// one line.
+/// Counts the lines that a visit touches, over the addresses of all nodes of a tree, and compares
+/// the average with the layout, kind by kind. If the layout states one line, no node may take more.
 #[allow(clippy::float_cmp)] // ones add up exactly
 fn lines<I: Create + OrderedIndex<Key = u64> + Objects>(name: &str, published: Option<&[f64]>) {
     let mut tree = I::with_options(&Options::default()).unwrap();
@@ -101,7 +101,7 @@ fn a_visit_touches_the_lines_that_the_layout_says() {
     silvics::for_each_index! { lines_of }
 }
 
-/// The bytes of a tree are those of its objects, and at most 3 % of pools.
+/// The bytes of a tree are those of its objects, and at most 3 % more for pools.
 fn bytes<I: Create + OrderedIndex<Key = u64> + Objects + Check>(name: &str) {
     let mut tree = I::with_options(&Options::default()).unwrap();
     fill(&tree, 1_000_000);
@@ -127,7 +127,7 @@ fn pools_add_three_percent_at_most() {
     silvics::for_each_index! { bytes_of }
 }
 
-/// Lookups in a frozen tree are those of the tree.
+/// A frozen tree answers lookups as the tree did.
 #[test]
 fn a_frozen_tree_answers_as_before() {
     let tree: BronsonTree<Pooled, Restarting2> =

@@ -30,10 +30,10 @@ macro_rules! write_nothing {
 
 silvics::structure_modules!(write_nothing);
 
-/// Set in the child process that has to die.
+/// The variable that is set in the child process, which has to die.
 const PLANTED: &str = "SILVICS_PLANTED_WRITE";
 
-/// The fence is real: an index that counts its lookups in a pool does not survive them.
+/// The regions are protected: an index that counts its lookups in a pool does not survive them.
 #[test]
 #[cfg(unix)]
 #[cfg_attr(miri, ignore = "runs a child process")]

@@ -1,4 +1,4 @@
-//! What recorded structures report of their lookups.
+//! Recorded structures report the reads of their lookups.
 
 use silvics::bst::bronson::build::{Baseline2, Restarting2};
 use silvics::bst::build::{Baseline, Fixed};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 const KEYS: u64 = 30_000;
 
-/// Key number `n` of some in no order (the finaliser of Murmur3).
+/// Key number `n`, in no order (the finaliser of Murmur3).
 fn key(n: u64) -> u64 {
     let n = (n ^ (n >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
     let n = (n ^ (n >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
@@ -28,7 +28,7 @@ fn filled<I: Create + OrderedIndex<Key = u64>>(options: &Options) -> I {
     index
 }
 
-/// What a lookup reads.
+/// The reads of a lookup of key number `n`.
 fn reads_of<I: Create + OrderedIndex<Key = u64>>(index: &I, n: u64) -> Vec<Read> {
     let (mut reads, held) = (Vec::new(), index.pin());
     let found = record::of(&mut reads, || held.get(key(n)));
@@ -36,7 +36,7 @@ fn reads_of<I: Create + OrderedIndex<Key = u64>>(index: &I, n: u64) -> Vec<Read>
     reads
 }
 
-/// The objects that were read, in order, each run of reads of one as one.
+/// The objects that were read, in order. Successive reads of one object count as one visit.
 fn visits(reads: &[Read]) -> Vec<usize> {
     let steps = reads.iter().filter(|read| read.why != Why::Again);
     let mut objects: Vec<usize> = steps.map(|read| read.object).collect();
@@ -44,8 +44,8 @@ fn visits(reads: &[Read]) -> Vec<usize> {
     objects
 }
 
-/// Every read is of an object of the census, within it; a path has no object twice, all go by the same
-/// few at first, and a key that is there is read in the last one.
+/// Every read lies within an object of the census. A path has no object twice, all paths begin with
+/// a few common objects, and a present key is read in the last object.
 fn paths<I: Create + OrderedIndex<Key = u64> + Objects>(name: &str) {
     let mut index: I = filled(&Options::default());
     let paths: Vec<_> = (0..KEYS + 500).map(|n| reads_of(&index, n)).collect();
@@ -59,14 +59,14 @@ fn paths<I: Create + OrderedIndex<Key = u64> + Objects>(name: &str) {
     let mut seconds: BTreeSet<usize> = BTreeSet::new();
     for (n, reads) in paths.iter().enumerate() {
         for read in reads {
-            // Within one of them: a leaf may be part of one.
+            // The object read may be a part of one in the census: a leaf, for example.
             let (start, size) = sizes.range(..=read.object).next_back().unwrap();
             let first = read.address.checked_sub(*start).expect("not before it");
             assert!(first + read.bytes <= *size, "{name}: {read:?}");
         }
         let visits = visits(reads);
-        // A skip list looks at a node on each level that it is on. Where the list of log-int leads from
-        // a node without the key, the search may have been.
+        // A skip list reads a node on each of its levels. In `log-int`, the list may lead from a
+        // node without the key to nodes that the search has visited.
         let twice = visits.len() - visits.iter().collect::<BTreeSet<_>>().len();
         let may = match name {
             "skiplist" => visits.len() / 2,
@@ -80,14 +80,14 @@ fn paths<I: Create + OrderedIndex<Key = u64> + Objects>(name: &str) {
         let ends = reads.iter().filter(|read| read.why == Why::Found);
         let ends: BTreeSet<usize> = ends.map(|read| read.object).collect();
         let all_end = matches!(name, "edge_ext_lf" | "edge_ext_lf_2" | "ticket" | "ext_lf");
-        // A leaf of the radix tree may hold others.
+        // A leaf of the radix tree may hold other keys.
         let may_end = all_end || name == "art" && ends.len() == 1;
         assert_eq!(ends.len(), usize::from(may_end || (n as u64) < KEYS), "{name}: {reads:?}");
         assert!(ends.iter().all(|end| visits.last() == Some(end)), "{name}");
     }
     let lengths = if name == "art" { 3..10 } else { 15..100 };
     assert!(lengths.contains(&longest), "{name}: {longest}");
-    // The root's children, or what a tall tower leads to.
+    // The root's children, or the nodes to which a tall tower leads.
     let most = if name == "art" { 256 } else { 60 };
     assert!((1..=most).contains(&seconds.len()), "{name}: {}", seconds.len());
 }
@@ -119,12 +119,13 @@ fn others_report_nothing() {
     assert!(reads.is_empty());
 }
 
-/// The lines of 64 bytes in which lookups read what `counts`, per visit, on average over the objects
-/// that they pass: those near the root are too few to count by how often they are passed.
+/// The lines of 64 bytes per visit in which lookups make the reads that `counts` selects, as the
+/// average over the objects that they pass. It is not an average over visits, since most visits are
+/// to the few objects near the root.
 fn lines_per_visit<I: Create + OrderedIndex<Key = u64>>(counts: impl Fn(Why) -> bool) -> f64 {
     let heap = Arc::new(SizeClassHeap::new(silvics::Pages::Small));
     let index: I = filled(&Options { heap: Some(heap), ..Options::default() });
-    // Visits, and lines read in them.
+    // The visits to each object, and the lines read in them.
     let mut objects: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     for n in 0..KEYS {
         let reads = reads_of(&index, n);
@@ -147,8 +148,8 @@ fn lines_per_visit<I: Create + OrderedIndex<Key = u64>>(counts: impl Fn(Why) -> 
     per_visit.sum::<f64>() / objects.len() as f64
 }
 
-/// bst/1.4: where every visit misses, a search makes 1 1/8 misses per 48-byte node that it passes; ours
-/// load the other link too, which is in the next line as often.
+/// bst/1.4: if every visit misses, a search has 1 1/8 misses per 48-byte node that it passes. Our
+/// searches load the other link, too, which is as often in the next line.
 #[test]
 fn a_search_needs_nine_lines_for_eight_nodes_of_48_bytes() {
     type Nodes48 = CitrusTree<Recorded<Shared>, Fixed>;
@@ -160,7 +161,7 @@ fn a_search_needs_nine_lines_for_eight_nodes_of_48_bytes() {
     assert!((whole - 1.0).abs() < 1e-9, "{whole}");
 }
 
-/// bst/1.8: the version of `occ-avl` is read again after each step, in a line that is read already.
+/// bst/1.8: the version of `occ-avl` is read again after each step, in a line that has been read.
 #[test]
 fn occ_avl_reads_each_node_again() {
     let again = |reads: &[Read]| reads.iter().filter(|read| read.why == Why::Again).count();
@@ -168,7 +169,7 @@ fn occ_avl_reads_each_node_again() {
         reads_of(&filled::<BronsonTree<Recorded<Pooled>, Baseline2>>(&Options::default()), 77),
         reads_of(&filled::<BronsonTree<Recorded<Pooled>, Restarting2>>(&Options::default()), 77),
     ] {
-        // The link and the version of each node but the last, and of the holder.
+        // The link and the version of each node except the last, and of the holder.
         assert_eq!(again(&reads), 2 * (visits(&reads).len() - 1));
     }
     let tree: BronsonTree<Recorded<Pooled>, Restarting2> = filled(&Options::default());

@@ -1,9 +1,10 @@
-//! Every structure in many orders: see `silvics_testkit::schedules`. Runs with
-//! `just shuttle`, or
-//! `RUSTFLAGS="--cfg silvics_shuttle" cargo test --release -p silvics --test schedules`.
+//! Every structure in many schedules: see `silvics_testkit::schedules`. Run it with `just shuttle`,
+//! or with `RUSTFLAGS="--cfg silvics_shuttle" cargo test --release -p silvics --test schedules`.
 #![cfg(silvics_shuttle)]
 
 mod scenarios;
+#[path = "scenarios/stops.rs"]
+mod stops;
 
 use scenarios::{
     BATCHES, CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT, LATE_HELPERS, LOCKED_EDGES, NODES,
@@ -18,15 +19,14 @@ use silvics::{
     RamachandranTree, SkipList, TicketTree,
 };
 use silvics_testkit::mapped::Mapped;
-use silvics_testkit::schedules::Step::{
-    Exchange, Get, GetMany, Insert, Range, RangeRev, Remove, TryInsert, Walk, WalkRev,
-};
+use silvics_testkit::schedules::Step::{Get, GetMany, Insert, Remove};
 use silvics_testkit::schedules::{
     Act, Model, Scenario, Step, Stops, ends, explore, hunt_stop, points, scans, stops,
 };
 use silvics_testkit::{ScanSubject, Subject};
+use stops::{LOOKUPS, RELOCATION_STOPS, SCAN_STOPS, STOPS, SUCCESSION_STOPS, UNCOPIED};
 
-/// Schedules of a scenario and scheduler, unless `SILVICS_SCHEDULES` says otherwise.
+/// The number of schedules per scenario and scheduler, unless `SILVICS_SCHEDULES` is set.
 const SCHEDULES: usize = 2000;
 
 fn explore_all<I: Create + Subject>(structure: &str, lists: &[&'static [Scenario]], act: Act<I>) {
@@ -41,14 +41,14 @@ fn edge_ext_lf() {
     explore_all::<NatarajanTree<Model>>("edge-ext-lf", lists, scans);
 }
 
-/// Two nodes in one object.
+/// This build puts two nodes into one object.
 #[test]
 fn edge_ext_lf_collocated() {
     let lists = &[COMMON, CHAINS, BATCHES];
     explore_all::<NatarajanTree<Model, Collocated>>("edge-ext-lf:collocated", lists, points);
 }
 
-/// Lookups that keep a record, nodes of one kind.
+/// In this build lookups keep a record, and all nodes are of one kind.
 #[test]
 fn edge_ext_lf_2() {
     explore_all::<NatarajanTree<Model, Fixed2>>("edge-ext-lf-2", &[COMMON, CHAINS], points);
@@ -65,13 +65,13 @@ fn occ_avl() {
     explore_all::<BronsonTree<Model>>("occ-avl", &[COMMON, ROTATIONS, TURNS], points);
 }
 
-/// The descent that goes back level by level.
+/// In this build the descent goes back level by level.
 #[test]
 fn occ_avl_recursive() {
     explore_all::<BronsonTree<Model, Fixed>>("occ-avl:fixed", &[ROTATIONS], points);
 }
 
-/// Values in slots of their own, which must be there as long as they are lent.
+/// Values have slots of their own, which must stay valid while the values are borrowed.
 #[test]
 fn map() {
     explore_all::<Mapped<u64, Model>>("map", &[COMMON], points);
@@ -94,7 +94,7 @@ fn ext_lf() {
     explore_all::<EllenTree<Model>>("ext-lf", lists, scans);
 }
 
-/// The other builds differ in what is one pool, and in how lookups descend.
+/// These builds differ in the kinds that share a pool, and in how lookups descend.
 #[test]
 fn ext_lf_builds() {
     explore_all::<EllenTree<Model, Fixed>>("ext-lf:fixed", &[FLAGS], points);
@@ -116,7 +116,7 @@ fn edge_int_lf() {
     );
 }
 
-/// Its lookups are another search.
+/// The lookups of this build are another search.
 #[test]
 fn edge_int_lf_baseline() {
     let moved: &'static [Scenario] = &SUCCESSIONS[..5];
@@ -128,13 +128,13 @@ fn art() {
     explore_all::<ArtTree<u64, Model>>("art", &[COMMON, NODES, SCANS], scans);
 }
 
-/// Keys that are prefixes of others, and skip more than a node remembers.
+/// The keys are prefixes of others, and skip more bytes than a node remembers.
 #[test]
 fn art_bytes() {
     explore_all::<ArtTree<[u8], Model>>("art-bytes", &[COMMON, NODES, SCANS], scans);
 }
 
-/// Calls that see the whole index, judged together with all others.
+/// Calls of the ends see the whole index, and are judged together with all other calls.
 #[test]
 fn art_ends() {
     for scenario in ENDS {
@@ -143,7 +143,7 @@ fn art_ends() {
     }
 }
 
-/// What is read moves, beside who reads and writes it.
+/// Leaves and nodes move while other tasks read and write them.
 #[test]
 fn art_reorganizes() {
     for scenario in HOT {
@@ -166,8 +166,8 @@ fn skiplist_bytes() {
     skiplist::<SkipList<[u8], Model>>("skiplist-bytes");
 }
 
-/// Slots that go from task to task: more are free at first than a magazine holds, and each task
-/// allocates and frees.
+/// A scenario in which slots go from task to task: more slots are free at first than a magazine
+/// holds, and each task allocates and frees.
 const TURNOVER: &[Scenario] = &[Scenario {
     name: "slots-change-hands",
     keys: 8,
@@ -210,9 +210,9 @@ const TURNOVER: &[Scenario] = &[Scenario {
     ],
 }];
 
-/// The pools themselves. Their magazines hold two slots in this build, so that slots go from task to
-/// task through bitmaps and lists. One handed out twice shows as a broken structure; when a pool is
-/// dropped in this build, it counts its slots, and misses those that were lost.
+/// Structures in real pools. Magazines hold two slots in this build, so that slots go from task to
+/// task through bitmaps and lists. A slot that is handed out twice shows as a broken structure.
+/// When a pool is dropped in this build, it counts its slots, and reports lost ones.
 #[test]
 fn pools() {
     for scenario in [COMMON, TURNOVER].into_iter().flatten() {
@@ -227,182 +227,7 @@ fn pools() {
     }
 }
 
-/// Writers that stop: every verb, and `compare_exchange` in each of its forms, on the keys that the
-/// other task needs.
-const STOPS: &[Stops] = &[
-    Stops {
-        name: "remove",
-        keys: 5,
-        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3), Insert(3, 4)],
-        victim: Remove(1),
-        other: &[
-            Get(1),
-            Remove(0),
-            Insert(1, 5),
-            Remove(2),
-            TryInsert(2, 6),
-            Exchange(1, Some(5), None),
-            Insert(4, 7),
-            Remove(1),
-            Insert(0, 8),
-        ],
-    },
-    Stops {
-        name: "insert",
-        keys: 4,
-        before: &[Insert(0, 1), Insert(2, 2)],
-        victim: Insert(1, 3),
-        other: &[
-            Get(1),
-            Remove(1),
-            TryInsert(1, 4),
-            Insert(1, 5),
-            Remove(0),
-            Remove(2),
-            Insert(3, 6),
-            Remove(1),
-            Insert(0, 7),
-        ],
-    },
-    Stops {
-        name: "update",
-        keys: 3,
-        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3)],
-        victim: Insert(1, 4),
-        other: &[
-            Get(1),
-            Insert(1, 5),
-            Remove(1),
-            Remove(0),
-            Insert(1, 6),
-            Exchange(2, Some(3), Some(7)),
-            Remove(2),
-        ],
-    },
-    Stops {
-        name: "exchange",
-        keys: 3,
-        before: &[Insert(0, 1), Insert(1, 2)],
-        victim: Exchange(1, Some(2), None),
-        other: &[Remove(0), Insert(1, 5), Remove(1), Insert(2, 6), Get(1)],
-    },
-    Stops {
-        name: "exchange-inserts",
-        keys: 3,
-        before: &[Insert(0, 1), Insert(2, 2)],
-        victim: Exchange(1, None, Some(3)),
-        other: &[Get(1), Remove(0), Insert(1, 5), Remove(1), TryInsert(1, 6), Remove(2)],
-    },
-    Stops {
-        name: "exchange-updates",
-        keys: 3,
-        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3)],
-        victim: Exchange(1, Some(2), Some(4)),
-        other: &[Get(1), Insert(1, 5), Remove(0), Remove(1), TryInsert(1, 6), Remove(2)],
-    },
-    Stops {
-        name: "try-insert",
-        keys: 4,
-        before: &[Insert(0, 1), Insert(2, 2)],
-        victim: TryInsert(1, 3),
-        other: &[Get(1), TryInsert(1, 4), Remove(1), Remove(0), Insert(1, 5), Remove(2), Remove(1)],
-    },
-];
-
-/// Lookups that stop, which nobody may wait for.
-const LOOKUPS: &[Stops] = &[
-    Stops {
-        name: "get",
-        keys: 4,
-        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
-        victim: Get(0),
-        other: &[Remove(1), Insert(3, 4), Remove(0), Remove(2), Insert(1, 5), Insert(0, 6)],
-    },
-    Stops {
-        name: "get-many",
-        keys: 4,
-        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
-        victim: GetMany(0, 2),
-        other: &[Remove(1), Insert(3, 4), Remove(0), Remove(2), Insert(1, 5), Insert(0, 6)],
-    },
-];
-
-/// Writers that stop with a node whose key moves up, or that has the right child only, or the left
-/// one only: whatever the victim has marked, the other comes by.
-const SUCCESSION_STOPS: &[Stops] = &[
-    Stops {
-        name: "promotion",
-        keys: 6,
-        before: &[Insert(1, 1), Insert(0, 2), Insert(5, 3), Insert(3, 4), Insert(4, 5)],
-        victim: Remove(1),
-        other: &[
-            Get(3),
-            Get(2),
-            Insert(2, 6),
-            Insert(3, 7),
-            Remove(3),
-            Remove(5),
-            Remove(0),
-            TryInsert(1, 8),
-            Remove(4),
-        ],
-    },
-    Stops {
-        name: "promotion-of-the-right-child",
-        keys: 4,
-        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
-        victim: Exchange(1, Some(1), None),
-        other: &[Get(2), Insert(3, 4), Remove(0), Remove(2), Insert(2, 5), Remove(1), Insert(1, 6)],
-    },
-    Stops {
-        name: "left-child-only",
-        keys: 4,
-        before: &[Insert(3, 1), Insert(1, 2), Insert(0, 3)],
-        victim: Remove(1),
-        other: &[Insert(2, 4), Get(1), Remove(0), Insert(1, 5), Remove(3), Remove(1)],
-    },
-    Stops {
-        name: "update-of-two-children",
-        keys: 5,
-        before: &[Insert(3, 1), Insert(1, 2), Insert(0, 3), Insert(2, 4)],
-        victim: Insert(1, 5),
-        other: &[Get(1), Remove(2), Insert(1, 6), Remove(3), Insert(2, 7), Remove(1), Remove(0)],
-    },
-];
-
-/// Scans that stop.
-const SCAN_STOPS: &[Stops] = &[
-    Stops {
-        name: "range",
-        keys: 4,
-        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3)],
-        victim: Range(0, 3),
-        other: &[Remove(1), Insert(2, 4), Insert(1, 5), Remove(0), Range(0, 3), Remove(2)],
-    },
-    Stops {
-        name: "reverse-range",
-        keys: 4,
-        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3)],
-        victim: RangeRev(0, 3),
-        other: &[Remove(1), Insert(2, 4), Insert(1, 5), Remove(0), RangeRev(0, 3), Remove(2)],
-    },
-    Stops {
-        name: "cursor",
-        keys: 4,
-        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3)],
-        victim: Walk(0, 3),
-        other: &[Remove(1), Insert(2, 4), Insert(1, 5), Remove(0), Walk(0, 3), Remove(2)],
-    },
-    Stops {
-        name: "reverse-cursor",
-        keys: 4,
-        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3)],
-        victim: WalkRev(3, 3),
-        other: &[Remove(1), Insert(2, 4), Insert(1, 5), Remove(0), WalkRev(3, 3), Remove(2)],
-    },
-];
-
-/// Whatever a stopped task leaves behind, the other finishes without it.
+/// Fails unless the other task finishes wherever a victim stops.
 fn others_finish<I: Create + Subject>(structure: &str, victims: &'static [Stops], act: Act<I>) {
     for victim in victims {
         if let Some(places) = stops::<I>(structure, victim, act) {
@@ -424,54 +249,6 @@ fn ext_lf_is_lock_free() {
     others_finish::<EllenTree<Model>>("ext-lf", LOOKUPS, points);
     others_finish::<EllenTree<Model>>("ext-lf", SCAN_STOPS, scans);
 }
-
-/// A removal that lifts the successor, and stops; then lookups and writers at each of its nodes.
-const RELOCATION_STOPS: &[Stops] = &[
-    Stops {
-        name: "relocation",
-        keys: 8,
-        before: &[Insert(1, 1), Insert(0, 2), Insert(6, 3), Insert(3, 4), Insert(7, 5)],
-        victim: Remove(1),
-        other: &[
-            Get(3),
-            Get(1),
-            Get(2),
-            Get(4),
-            Insert(3, 6),
-            Insert(2, 7),
-            Insert(4, 8),
-            Remove(3),
-            Get(3),
-            Remove(6),
-            Insert(1, 9),
-            Remove(0),
-        ],
-    },
-    Stops {
-        // Lookups of 2 go right at 1.
-        name: "removal-at-a-right-turn",
-        keys: 4,
-        before: &[Insert(1, 1), Insert(3, 2)],
-        victim: Remove(1),
-        other: &[Get(2), Get(1), Get(2), Insert(2, 3), Get(2), Remove(3)],
-    },
-    Stops {
-        name: "relocation-of-a-child",
-        keys: 5,
-        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3), Insert(4, 4)],
-        victim: Remove(1),
-        other: &[
-            Get(2),
-            Get(1),
-            Insert(2, 5),
-            Insert(3, 6),
-            Remove(2),
-            Insert(1, 7),
-            Remove(0),
-            Remove(4),
-        ],
-    },
-];
 
 #[test]
 fn int_lf_is_lock_free() {
@@ -503,7 +280,7 @@ fn skiplist_bytes_is_lock_free() {
     skiplist_is_lock_free::<SkipList<[u8], Model>>("skiplist-bytes");
 }
 
-/// Its writers take locks, and the same test says so; nobody waits for its lookups.
+/// Writers of `occ-avl` take locks, which the progress test detects. No task waits for its lookups.
 #[test]
 fn occ_avl_blocks_for_writers_only() {
     others_finish::<BronsonTree<Model>>("occ-avl", LOOKUPS, points);
@@ -514,7 +291,7 @@ fn occ_avl_blocks_for_writers_only() {
     }
 }
 
-/// Its writers take locks, and nobody waits for its lookups and scans.
+/// Writers of `log-int` take locks. No task waits for its lookups and scans.
 #[test]
 fn log_int_blocks_for_writers_only() {
     others_finish::<DrachslerTree<Model>>("log-int", LOOKUPS, scans);
@@ -526,7 +303,7 @@ fn log_int_blocks_for_writers_only() {
     }
 }
 
-/// The same of another tree with locks.
+/// Writers of `ticket` take locks. No task waits for its lookups and scans.
 #[test]
 fn ticket_blocks_for_writers_only() {
     others_finish::<TicketTree<Model>>("ticket", LOOKUPS, points);
@@ -538,7 +315,7 @@ fn ticket_blocks_for_writers_only() {
     }
 }
 
-/// The same of the radix tree.
+/// Writers of the radix tree take locks. No task waits for its lookups and scans.
 #[test]
 fn art_blocks_for_writers_only() {
     others_finish::<ArtTree<u64, Model>>("art", LOOKUPS, points);
@@ -552,35 +329,8 @@ fn art_blocks_for_writers_only() {
     }
 }
 
-/// Lookups that stop, beside updates that copy no node: for these nobody has to wait.
-const UNCOPIED: &[Stops] = &[
-    Stops {
-        name: "get-beside-splices",
-        keys: 5,
-        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
-        victim: Get(0),
-        other: &[
-            Insert(1, 4),
-            Remove(0),
-            Insert(4, 5),
-            Remove(1),
-            Exchange(4, Some(5), Some(6)),
-            Insert(3, 7),
-            Remove(4),
-            Get(3),
-        ],
-    },
-    Stops {
-        name: "get-many-beside-splices",
-        keys: 4,
-        before: &[Insert(1, 1), Insert(0, 2), Insert(2, 3)],
-        victim: GetMany(0, 2),
-        other: &[Remove(2), Remove(1), Insert(3, 4), TryInsert(0, 5), Remove(0), Insert(2, 6)],
-    },
-];
-
-/// A lookup that stops in its descent holds up who removes a node with two children, and nobody
-/// else. Writers that stop hold up others, as their locks do.
+/// A lookup that stops in its descent delays only removals of nodes with two children. Writers that
+/// stop delay other writers, as they hold locks.
 #[test]
 fn citrus_blocks_for_writers_and_copies_only() {
     others_finish::<CitrusTree<Model>>("citrus", UNCOPIED, points);
@@ -591,7 +341,7 @@ fn citrus_blocks_for_writers_and_copies_only() {
     }
 }
 
-/// Lookups alone, beside others, and beside an insertion that makes 1 and 0 move down.
+/// A lookup alone, beside other lookups, and beside an insertion that makes 1 and 0 move down.
 const fn lookups(victim: Step) -> [Stops; 3] {
     const BEFORE: &[Step] = &[Insert(1, 1), Insert(0, 2), Insert(2, 3), Insert(3, 4), Insert(4, 5)];
     const OTHERS: [&[Step]; 3] = [&[], &[Get(1), Get(0), Get(5)], &[Insert(5, 6)]];
@@ -606,7 +356,7 @@ static FOUND: [Stops; 3] = lookups(Get(0));
 static MISSED: [Stops; 3] = lookups(Get(5));
 static MANY: [Stops; 3] = lookups(GetMany(0, 5));
 
-/// How many accesses the victim makes at most, in any schedule.
+/// The most accesses that the victim makes in any schedule.
 fn accesses<I: Create + Subject>(stops: &'static Stops) -> u64 {
     match hunt_stop::<I>(stops, points) {
         Ok(places) => places,
@@ -614,7 +364,8 @@ fn accesses<I: Create + Subject>(stops: &'static Stops) -> u64 {
     }
 }
 
-/// While nobody writes no lookup starts again: it makes as many accesses beside others as alone.
+/// While no task writes, no lookup restarts: it makes as many accesses beside other lookups as
+/// alone.
 #[test]
 fn lookups_beside_lookups_never_restart() {
     fn holds<I: Create + Subject>(structure: &str) {
@@ -629,7 +380,7 @@ fn lookups_beside_lookups_never_restart() {
         };
     }
     silvics::for_each_index! { holds_of }
-    // What is counted does grow beside a writer.
+    // The number of accesses does grow beside a writer.
     let [alone, _, rotating] = &MANY;
     let counts = [alone, rotating].map(accesses::<BronsonTree<Model>>);
     assert!(counts[1] > counts[0], "{counts:?}");

@@ -50,7 +50,7 @@ fn every_structure_of_the_library_is_in_the_table() {
     assert!(found >= 9, "only {found} algorithms were found: does this test still see them?");
 }
 
-/// The search of the test above sees a structure.
+/// The search of this file's first test finds a structure in a source file.
 #[test]
 fn a_structure_that_is_not_in_the_table_is_seen() {
     let source =
