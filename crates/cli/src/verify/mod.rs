@@ -1,5 +1,4 @@
-//! `silvics verify`: records histories of our indexes and checks them, or checks a history in a
-//! file.
+//! `silvics verify`: records histories of indexes and checks them, or checks a history in a file.
 
 mod plan;
 mod report;

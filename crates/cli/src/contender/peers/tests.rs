@@ -57,6 +57,21 @@ impl TestKey for u64 {
     }
 }
 
+impl TestKey for u128 {
+    fn nth(n: u64) -> u128 {
+        // The halves of neighbours differ in turns.
+        (u128::from(n / 3) << 66) + u128::from(n)
+    }
+
+    fn edges(_longest: usize) -> Vec<u128> {
+        let mut keys = vec![0, u128::MAX];
+        for bit in 0..128 {
+            keys.extend([1 << bit, (1 << bit) - 1, u128::MAX << bit]);
+        }
+        keys
+    }
+}
+
 impl TestKey for [u8] {
     fn nth(n: u64) -> Box<[u8]> {
         // Long common prefixes, and keys that are prefixes of others.
@@ -352,6 +367,8 @@ peers! {
         ferntree: Ferntree<u64>,
         ferntree_bytes: Ferntree<[u8]>,
         arctic_map: ArcticMap<u64>,
+        arctic_map_wide: ArcticMap<u128>,
+        artmap_wide: Artmap<u128>,
         arctic_map_bytes: ArcticMap<[u8]>,
         artmap: Artmap<u64>,
         artmap_bytes: Artmap<[u8]>,
@@ -373,6 +390,8 @@ peers! {
         ferntree: Ferntree<u64>,
         ferntree_bytes: Ferntree<[u8]>,
         arctic_map: ArcticMap<u64>,
+        arctic_map_wide: ArcticMap<u128>,
+        artmap_wide: Artmap<u128>,
         arctic_map_bytes: ArcticMap<[u8]>,
         artmap: Artmap<u64>,
         artmap_bytes: Artmap<[u8]>,
@@ -456,6 +475,8 @@ peers! {
         ferntree: Ferntree<u64>,
         ferntree_bytes: Ferntree<[u8]>,
         arctic_map: ArcticMap<u64>,
+        arctic_map_wide: ArcticMap<u128>,
+        artmap_wide: Artmap<u128>,
         arctic_map_bytes: ArcticMap<[u8]>,
         artmap: Artmap<u64>,
         artmap_bytes: Artmap<[u8]>,
