@@ -3,11 +3,14 @@
 //!
 //! `cargo run --release -p silvics --example sampling -- [keys] [every]`
 
-use silvics::art::hot::Sampling;
-use silvics::{ArtTree, Lookup, Options};
+use silvics::art::hot::{Sampled, Sampling};
+use silvics::{ArtTree, Lookup, Options, Pooled};
 use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::time::Instant;
+
+/// A tree that can be reorganized.
+type Tree = ArtTree<u64, Pooled, Sampled>;
 
 const LOOKUPS: u64 = 200_000;
 const ROUNDS: usize = 301;
@@ -19,7 +22,7 @@ fn mixed(n: u64) -> u64 {
 }
 
 /// The nanoseconds that a lookup takes.
-fn lookups(tree: &ArtTree, keys: u64, key: impl Fn(u64) -> u64) -> f64 {
+fn lookups(tree: &Tree, keys: u64, key: impl Fn(u64) -> u64) -> f64 {
     let (guard, began) = (tree.domain().pin(), Instant::now());
     for n in 0..LOOKUPS {
         black_box(tree.get(key(mixed(n) % keys), &guard));
@@ -38,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let every = NonZeroU32::new(args.next().unwrap_or(Ok(256))?).ok_or("every: not 0")?;
     for (name, sparse) in [("dense", false), ("sparse", true)] {
         let key = |n: u64| if sparse { mixed(n) >> 1 } else { n };
-        let tree: ArtTree = ArtTree::with_options(&Options::default())?;
+        let tree: Tree = ArtTree::with_options(&Options::default())?;
         for n in 0..keys {
             tree.pin().insert(key(n), n)?;
         }

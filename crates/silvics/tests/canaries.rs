@@ -9,6 +9,7 @@ use scenarios::{
     ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
     reorganizing,
 };
+use silvics::art::hot::Sampled;
 use silvics::bst::natarajan::build::Collocated;
 use silvics::canary::{Canary, plant};
 use silvics::{
@@ -33,7 +34,7 @@ const MOVES: [Canary; 3] =
     [Canary::MovedLeafTrusted, Canary::LeafCopiedBeforeLocked, Canary::MovedLeafFreedAtOnce];
 
 fn catch_moving() -> Option<Found> {
-    hunt::<ArtTree<u64, Model>>(&[HOT], reorganizing, SCHEDULES, None)
+    hunt::<ArtTree<u64, Model, Sampled>>(&[HOT], reorganizing, SCHEDULES, None)
 }
 
 fn catch(canary: Canary) -> Option<Found> {
@@ -255,7 +256,7 @@ fn who_moves_nodes_makes_the_mistakes_of_who_grows_them() {
         let moves = &HOT[moves.expect("a scenario of this name")..][..1];
         let start = Instant::now();
         plant(Some(canary));
-        let found = hunt::<ArtTree<u64, Model>>(&[moves], reorganizing, SCHEDULES, None);
+        let found = hunt::<ArtTree<u64, Model, Sampled>>(&[moves], reorganizing, SCHEDULES, None);
         plant(None);
         let found = found.expect("what is written meanwhile is lost");
         assert!(reasons(canary).iter().any(|of| found.reason.contains(of)), "{}", found.reason);

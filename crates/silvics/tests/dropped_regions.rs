@@ -1,8 +1,8 @@
 //! Regression tests that need a process of their own and run one at a time: other tests would map
 //! the same addresses again.
 
-use silvics::art::hot::{Policy, Sampling};
-use silvics::{ArtTree, BronsonTree, Domain, Lookup, NatarajanTree, Options, OrderedIndex};
+use silvics::art::hot::{Policy, Sampled, Sampling};
+use silvics::{ArtTree, BronsonTree, Domain, Lookup, NatarajanTree, Options, OrderedIndex, Pooled};
 use silvics_pool::Region;
 use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
@@ -113,7 +113,8 @@ fn what_a_guard_protected_goes_after_it() {
 #[test]
 fn hot_regions_go_with_their_objects_and_with_the_index() {
     let _alone = alone();
-    let index: ArtTree = ArtTree::with_options(&Options::default()).expect("memory");
+    let index: ArtTree<u64, Pooled, Sampled> =
+        ArtTree::with_options(&Options::default()).expect("memory");
     index.sample(Some(Sampling { every: NonZeroU32::MIN, ..Sampling::default() }));
     (0..100_000).for_each(|key: u64| {
         index.pin().insert(key.reverse_bits(), key).expect("memory");

@@ -2,7 +2,7 @@
 //! level. There is one test in a process of its own, so that no other thread maps or allocates
 //! meanwhile.
 
-use silvics::art::hot::{Policy, Sampling};
+use silvics::art::hot::{Policy, Sampled, Sampling};
 use silvics::structures::At;
 use silvics::{ArtTree, Batches, Check, Create, Lookup, Options, Placement, Pooled, Shared};
 use silvics_testkit::counting::{Counting, live_bytes};
@@ -39,7 +39,7 @@ macro_rules! returned {
 
 /// Makes a radix tree with notes of lookups and a hot region, empties it and drops it.
 fn reorganized<P: Placement>() {
-    let mut tree = ArtTree::<u64, P>::with_options(&Options::default()).expect("memory");
+    let mut tree = ArtTree::<u64, P, Sampled>::with_options(&Options::default()).expect("memory");
     let empty = tree.bytes();
     tree.sample(Some(Sampling { every: NonZeroU32::MIN, ..Sampling::default() }));
     for key in 0..2000 {

@@ -4,7 +4,7 @@
 #![cfg(not(silvics_shuttle))] // real threads
 
 use silvics::art::ArtKey;
-use silvics::art::hot::{Coverage, Policy, ReorganizeError, Report, Sampling};
+use silvics::art::hot::{Coverage, Policy, ReorganizeError, Report, Sampled, Sampling};
 use silvics::{
     AllocError, ArtTree, Check, IndexKey, Lookup, Options, Pages, Placement, Pooled, Recorded,
     Shared,
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 const SMALL: bool = cfg!(miri);
 
-fn tree<K: ArtKey + ?Sized, P: Placement>() -> ArtTree<K, P> {
+fn tree<K: ArtKey + ?Sized, P: Placement>() -> ArtTree<K, P, Sampled> {
     let options = Options { pages: Pages::Small, ..Options::default() };
     ArtTree::with_options(&options).unwrap()
 }
@@ -43,7 +43,7 @@ fn mixed(n: u64) -> u64 {
 type Oracle<K> = BTreeMap<<K as IndexKey>::Owned, u64>;
 
 /// The tree has what the oracle has, in both directions, and no object beside.
-fn is<K: ArtKey + ?Sized, P: Placement>(tree: &mut ArtTree<K, P>, oracle: &Oracle<K>) {
+fn is<K: ArtKey + ?Sized, P: Placement>(tree: &mut ArtTree<K, P, Sampled>, oracle: &Oracle<K>) {
     assert_eq!(tree.check(), Ok(oracle.len()));
     tree.settle();
     let live: Vec<_> = tree.pool_stats().iter().map(|of| (of.kind, of.live_slots)).collect();
@@ -282,7 +282,7 @@ fn memory_may_fail_at_any_allocation() {
             (0..keys).for_each(|n| assert_eq!(tree.pin().insert(mixed(n), n), Ok(None)));
             let oracle = (0..keys).map(|n| (mixed(n), n)).collect();
             tree.sample(Some(sampling(1, 1 << 14)));
-            let look = |tree: &ArtTree<u64, Faulty>, from| {
+            let look = |tree: &ArtTree<u64, Faulty, Sampled>, from| {
                 (from..from + 30).for_each(|n| assert_eq!(tree.pin().get(mixed(n)), Some(n)));
             };
             look(&tree, 0);
@@ -363,7 +363,7 @@ fn a_limit_with_room_for_one_region_is_enough() {
     /// The bytes before and after the first of two reorganizations, for other keys each.
     fn twice(memory_limit: Option<usize>) -> (usize, usize) {
         let options = Options { memory_limit, pages: Pages::Small, ..Options::default() };
-        let mut tree: ArtTree = ArtTree::with_options(&options).unwrap();
+        let mut tree: ArtTree<u64, Pooled, Sampled> = ArtTree::with_options(&options).unwrap();
         let keys = if SMALL { 300 } else { 30_000 };
         let mut oracle = BTreeMap::new();
         for n in 0..keys {
@@ -395,7 +395,7 @@ fn a_limit_with_room_for_one_region_is_enough() {
 fn a_limit_without_room_for_a_region_is_an_error() {
     let limit = if SMALL { 600 << 10 } else { 3 << 20 };
     let options = Options { memory_limit: Some(limit), pages: Pages::Small, ..Options::default() };
-    let mut tree: ArtTree = ArtTree::with_options(&options).unwrap();
+    let mut tree: ArtTree<u64, Pooled, Sampled> = ArtTree::with_options(&options).unwrap();
     tree.sample(Some(sampling(1, 1 << 16)));
     let mut oracle = BTreeMap::new();
     for n in 0.. {
@@ -459,7 +459,7 @@ impl Zipf {
 }
 
 /// Pages of so many bytes that cover 90 % of what lookups of these keys read, as they tell it themselves.
-fn pages_read(tree: &ArtTree<u64, Recorded<Pooled>>, keys: &[u64], bytes: usize) -> usize {
+fn pages_read(tree: &ArtTree<u64, Recorded<Pooled>, Sampled>, keys: &[u64], bytes: usize) -> usize {
     let mut pages = HashMap::<usize, u64>::new();
     let mut total = 0;
     let guard = tree.domain().pin();

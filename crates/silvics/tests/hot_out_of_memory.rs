@@ -3,8 +3,8 @@
 
 #![cfg(not(any(silvics_loom, silvics_shuttle)))] // real threads
 
-use silvics::art::hot::{Policy, ReorganizeError, Sampling};
-use silvics::{AllocError, ArtTree, Check, Lookup, Options};
+use silvics::art::hot::{Policy, ReorganizeError, Sampled, Sampling};
+use silvics::{AllocError, ArtTree, Check, Lookup, Options, Pooled};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::num::NonZeroU32;
@@ -62,10 +62,11 @@ fn scattered(n: u64) -> u64 {
 fn each_fails(least: usize, policy: Policy) -> u64 {
     const KEYS: u64 = 20_000;
     for nth in 1.. {
-        let mut tree: ArtTree = ArtTree::with_options(&Options::default()).unwrap();
+        let mut tree: ArtTree<u64, Pooled, Sampled> =
+            ArtTree::with_options(&Options::default()).unwrap();
         (0..KEYS).for_each(|n| assert_eq!(tree.pin().insert(scattered(n), n), Ok(None)));
         tree.sample(Some(Sampling { every: NonZeroU32::MIN, ..Sampling::default() }));
-        let look = |tree: &ArtTree, from| {
+        let look = |tree: &ArtTree<u64, Pooled, Sampled>, from| {
             (from..from + 300).for_each(|n| assert_eq!(tree.pin().get(scattered(n)), Some(n)));
         };
         look(&tree, 0);

@@ -3,7 +3,7 @@
 #![cfg(not(any(silvics_loom, silvics_shuttle)))] // real threads
 
 use silvics::art::ArtKey;
-use silvics::art::hot::{Policy, Sampling};
+use silvics::art::hot::{Policy, Sampled, Sampling};
 use silvics::{ArtTree, Check, IndexKey, Lookup, Objects, Options};
 use silvics_testkit::faulty::{Faulty, Ledger, Plan, under};
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ fn together<K: Number>(n: u64) -> K {
 }
 
 type Model<K> = BTreeMap<K, u64>;
-type Tree<K> = ArtTree<K, Faulty>;
+type Tree<K> = ArtTree<K, Faulty, Sampled>;
 
 /// Entries of leaves that are gone, but whose leaves stay.
 fn gone<K: Number>(tree: &mut Tree<K>) -> usize {

@@ -11,6 +11,7 @@ use scenarios::{
     ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
     reorganizing,
 };
+use silvics::art::hot::Sampled;
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
 use silvics::structures::At;
@@ -147,8 +148,13 @@ fn art_ends() {
 #[test]
 fn art_reorganizes() {
     for scenario in HOT {
-        explore::<ArtTree<u64, Model>>("art", scenario, reorganizing, SCHEDULES / 4);
-        explore::<ArtTree<[u8], Model>>("art-bytes", scenario, reorganizing, SCHEDULES / 8);
+        explore::<ArtTree<u64, Model, Sampled>>("art", scenario, reorganizing, SCHEDULES / 4);
+        explore::<ArtTree<[u8], Model, Sampled>>(
+            "art-bytes",
+            scenario,
+            reorganizing,
+            SCHEDULES / 8,
+        );
     }
 }
 

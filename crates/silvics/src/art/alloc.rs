@@ -1,33 +1,23 @@
-//! The objects of a tree: a pool for each kind, and what is made of what.
+//! The objects of a tree: a pool for each kind, and how nodes and leaves are made and retired.
 
 use super::digits::NUMBERS;
+use super::hot::sampler::{Regions, Sampler};
 use super::key::Digit;
-use super::kinds::{bytes, kind_number};
-use super::leaf::{Entries, LeafKey, LeafOf, Leaves, MOST_KEYS};
+use super::kinds::bytes;
+use super::leaf::{Entries, LeafKey, Leaves, MOST_KEYS};
 use super::node::{AnySize, NODES, Node, Node4, Node14, Node56, Node256, NodeRef, places};
 use super::word::{Content, Kind, Word};
 use crate::domain::{Domain, Guard, Reclaim, Retired};
-use silvics_pool::{AllocError, Config, Packed, Packer, Placement, PoolStats, SlotAlloc};
-use silvics_sync::atomic::{AtomicUsize, Ordering};
-use std::alloc::Layout;
+use crate::memory::Memory;
+use silvics_pool::{AllocError, Config, Placement, PoolStats, SlotAlloc};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Where nodes are whose places hold `C`.
-pub(super) struct NodePools<C: Content + 'static, P: Placement>
-where
-    C::Atomic: Send,
-{
-    four: P::Slots<Node4<C>>,
-    fourteen: P::Slots<Node14<C>>,
-    fifty_six: P::Slots<Node56<C>>,
-    full: P::Slots<Node256<C>>,
-}
-
-/// What a node's places can hold, and what such nodes are called.
+/// The content of a node's places, with the kinds of the nodes that hold it.
 pub(super) trait NodeContent: Content + 'static {
-    /// By the number of places; of values there is none of four, as a leaf has as many.
+    /// The kinds, from the smallest to the largest. No node has four places for values, as a leaf
+    /// holds as many.
     const KINDS: [Kind; 4];
 }
 
@@ -37,6 +27,17 @@ impl NodeContent for Word {
 
 impl NodeContent for u64 {
     const KINDS: [Kind; 4] = [Kind::Values14, Kind::Values14, Kind::Values56, Kind::Values256];
+}
+
+/// The pools for all node sizes whose places hold `C`.
+struct NodePools<C: Content + 'static, P: Placement>
+where
+    C::Atomic: Send,
+{
+    four: P::Slots<Node4<C>>,
+    fourteen: P::Slots<Node14<C>>,
+    fifty_six: P::Slots<Node56<C>>,
+    full: P::Slots<Node256<C>>,
 }
 
 impl<C: NodeContent, P: Placement> NodePools<C, P>
@@ -53,7 +54,7 @@ where
         }
     }
 
-    /// One for each pool.
+    /// Appends the statistics of each pool.
     fn stats(&self, stats: &mut Vec<PoolStats>) {
         if C::KINDS[0] != C::KINDS[1] {
             stats.push(self.four.stats());
@@ -67,62 +68,52 @@ where
     }
 }
 
-/// A pool for each kind of object, and the regions of hot ones, of all kinds.
-struct Pools<K: LeafKey + ?Sized, P: Placement> {
+/// A pool for each kind of object, and the hot regions, which hold objects of all kinds.
+struct Pools<K: LeafKey + ?Sized, P: Placement, S: Sampler> {
     words: NodePools<Word, P>,
-    /// If there are nodes of values.
+    /// The pools of nodes of values, if the key type has any.
     values: Option<NodePools<u64, P>>,
     leaves: K::Leaves<P>,
-    hot: Packed,
-    /// What is in `hot`, in the order of `LeafKey::OBJECTS`.
-    counts: [Count; MOST_KINDS],
+    hot: S::Regions,
 }
 
-/// As many kinds of objects as a tree has, at most.
-const MOST_KINDS: usize = NODES.len() + MOST_KEYS;
-
-/// Objects of a kind in hot regions. Counts, which publish nothing: Relaxed.
-#[derive(Default)]
-struct Count {
-    objects: AtomicUsize,
-    bytes: AtomicUsize,
+/// The allocator of a tree's objects. Each thread retires objects of all kinds in one batch: the tag
+/// of a retired word says what kind its object is.
+pub(super) struct Allocator<K: LeafKey + ?Sized, P: Placement, S: Sampler> {
+    pools: Arc<Pools<K, P, S>>,
+    retired: Retired<Pools<K, P, S>>,
 }
 
-/// All objects of a tree. What is retired, of whatever kind, is one batch for each thread: of a word its
-/// tag says what it leads to.
-pub(super) struct Allocator<K: LeafKey + ?Sized, P: Placement> {
-    pools: Arc<Pools<K, P>>,
-    retired: Retired<Pools<K, P>>,
-}
-
-// SAFETY: allocators are shared by all threads.
-unsafe impl<K: LeafKey + ?Sized, P: Placement> Reclaim for Pools<K, P> {
+// SAFETY: pools and regions may be shared by all threads. `reclaim` frees an object, as it should.
+unsafe impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Reclaim for Pools<K, P, S> {
     fn releases_whole(&self) -> bool {
-        Allocator::<K, P>::RELEASES_WHOLE
+        Allocator::<K, P, S>::RELEASES_WHOLE
     }
 
     unsafe fn reclaim(&self, object: NonNull<u8>) {
-        // SAFETY: `Allocator::retire` has retired it; the caller's promise.
+        // SAFETY: `Allocator::retire` passed this word to the domain, once, after it was unlinked
+        // (I8). The domain calls `reclaim` once, when no guard can reach the object.
         unsafe { self.free(Word::from_raw(object)) };
     }
 }
 
-impl<K: LeafKey + ?Sized, P: Placement> Pools<K, P> {
+impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Pools<K, P, S> {
     fn values(&self) -> &NodePools<u64, P> {
         self.values.as_ref().expect("keys whose values lie in nodes")
     }
 
-    /// Takes back what a word leads to.
+    /// Frees the object that a word leads to.
     ///
     /// # Safety
-    /// It came from here, is taken back once, and nobody can reach it any more.
+    /// The object came from these pools, is freed once, and nobody can reach it any more.
     unsafe fn free(&self, word: Word) {
-        let object = word.address();
-        if self.hot.find(object).is_some() {
-            // SAFETY: the caller's promise.
-            return unsafe { self.free_hot(word) };
+        // SAFETY: our contract; H1: the regions know their objects by the address.
+        if unsafe { self.hot.free::<K>(word) } {
+            return;
         }
-        // SAFETY: the caller's promise, and the kind is that of the object.
+        let object = word.address();
+        // SAFETY: I7: the object is of the word's kind, so it came from this pool; our contract says
+        // the rest.
         unsafe {
             match word.kind() {
                 Kind::Leaf => self.leaves.free(word),
@@ -136,23 +127,10 @@ impl<K: LeafKey + ?Sized, P: Placement> Pools<K, P> {
             }
         }
     }
-
-    /// # Safety
-    /// As for `free`, and it is in a hot region.
-    #[cold]
-    unsafe fn free_hot(&self, word: Word) {
-        // SAFETY: the caller's promise: it is still what it was.
-        let bytes = unsafe { bytes::<K>(word) };
-        let count = &self.counts[kind_number::<K>(word)];
-        count.objects.fetch_sub(1, Ordering::Relaxed);
-        count.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        // SAFETY: the caller's promise; `packed` has asked for so many.
-        unsafe { self.hot.take_back(word.address(), bytes) };
-    }
 }
 
-impl<K: LeafKey + ?Sized, P: Placement> Allocator<K, P> {
-    /// Whether dropping it releases every object.
+impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
+    /// Whether dropping the allocator releases every object.
     pub(super) const RELEASES_WHOLE: bool = K::Leaves::<P>::RELEASES_WHOLE;
 
     pub(super) fn new(config: &Config, domain: &Domain) -> Self {
@@ -160,15 +138,14 @@ impl<K: LeafKey + ?Sized, P: Placement> Allocator<K, P> {
             words: NodePools::new(config),
             values: K::DIRECT.then(|| NodePools::new(config)),
             leaves: K::Leaves::<P>::new(config),
-            hot: Packed::new(config),
-            counts: std::array::from_fn(|_| Count::default()),
+            hot: S::Regions::new(config),
         });
         let retired = Retired::new(Arc::clone(&pools), domain.clone(), &config.budget);
         Self { pools, retired }
     }
 
-    /// Something new. If memory is short, what this thread has retired is flushed and the attempt repeated
-    /// once.
+    /// Calls `alloc`. If it fails, flushes the objects that this thread has retired, and calls it
+    /// once more.
     #[inline]
     fn alloc<T>(
         &self,
@@ -181,7 +158,7 @@ impl<K: LeafKey + ?Sized, P: Placement> Allocator<K, P> {
         })
     }
 
-    /// The node that every tree begins with.
+    /// The root of a new tree.
     pub(super) fn root(&self, guard: &Guard) -> Result<NonNull<Node256<Word>>, AllocError> {
         self.empty(&self.pools.words.full, 0, guard)
     }
@@ -194,51 +171,52 @@ impl<K: LeafKey + ?Sized, P: Placement> Allocator<K, P> {
     ) -> Result<NonNull<N>, AllocError> {
         const { assert!(!std::mem::needs_drop::<N>(), "objects are freed without being dropped") };
         let node = self.alloc(|| slots.alloc(), guard)?;
-        // SAFETY: a fresh slot has room for a node and is ours alone.
+        // SAFETY: a fresh slot of this pool has room for such a node, and nobody else has it.
         unsafe { node.write(N::new(prefix)) };
         Ok(node)
     }
 
-    /// A node of words that has room for these, with them in it.
+    /// A node of words that holds these contents and has the room asked for.
     pub(super) fn words(
         &self,
         contents: &[(Digit, Word)],
-        place: Room,
+        room: Room,
         guard: &Guard,
     ) -> Result<Word, AllocError> {
-        self.sized(&self.pools.words, contents, place, guard)
+        self.sized(&self.pools.words, contents, room, guard)
     }
 
-    /// The same of values.
+    /// A node of values that holds these contents and has the room asked for.
     pub(super) fn values(
         &self,
         contents: &[(Digit, u64)],
-        place: Room,
+        room: Room,
         guard: &Guard,
     ) -> Result<Word, AllocError> {
-        self.sized(self.pools.values(), contents, place, guard)
+        self.sized(self.pools.values(), contents, room, guard)
     }
 
-    /// The smallest node with so many places.
+    /// The smallest node that takes the contents and the room asked for.
     fn sized<C: NodeContent>(
         &self,
-        family: &NodePools<C, P>,
+        pools: &NodePools<C, P>,
         contents: &[(Digit, C)],
-        place: Room,
+        room: Room,
         guard: &Guard,
     ) -> Result<Word, AllocError>
     where
         C::Atomic: Send,
     {
-        let fits = |kind: &Kind| contents.len() + place.more <= places(*kind);
-        let first = usize::from(C::KINDS[0] == C::KINDS[1]);
-        let size = first + C::KINDS[first..3].iter().take_while(|kind| !fits(kind)).count();
-        let (kind, depth) = (C::KINDS[size], place.depth);
+        let digits = contents.len() + room.more;
+        let smallest = usize::from(C::KINDS[0] == C::KINDS[1]);
+        let too_small = |kind: &&Kind| digits > places(**kind);
+        let size = smallest + C::KINDS[smallest..3].iter().take_while(too_small).count();
+        let (kind, depth) = (C::KINDS[size], room.depth);
         Ok(match size {
-            0 => Word::node(kind, self.filled(&family.four, contents, place, guard)?, depth),
-            1 => Word::node(kind, self.filled(&family.fourteen, contents, place, guard)?, depth),
-            2 => Word::node(kind, self.filled(&family.fifty_six, contents, place, guard)?, depth),
-            _ => Word::node(kind, self.filled(&family.full, contents, place, guard)?, depth),
+            0 => Word::node(kind, self.filled(&pools.four, contents, room, guard)?, depth),
+            1 => Word::node(kind, self.filled(&pools.fourteen, contents, room, guard)?, depth),
+            2 => Word::node(kind, self.filled(&pools.fifty_six, contents, room, guard)?, depth),
+            _ => Word::node(kind, self.filled(&pools.full, contents, room, guard)?, depth),
         })
     }
 
@@ -250,56 +228,17 @@ impl<K: LeafKey + ?Sized, P: Placement> Allocator<K, P> {
         guard: &Guard,
     ) -> Result<NonNull<N>, AllocError> {
         let slot = self.empty(slots, prefix, guard)?;
-        // SAFETY: not linked yet.
+        // SAFETY: `empty` has just made the node, and nobody else has it.
         fill(unsafe { slot.as_ref() }, contents, end);
         Ok(slot)
     }
 
-    /// The hot regions.
-    pub(super) fn hot(&self) -> &Packed {
+    /// The regions of hot objects.
+    pub(super) fn regions(&self) -> &S::Regions {
         &self.pools.hot
     }
 
-    /// A copy of what a word leads to, in a hot region; nothing, if that is full. Under the lock of the node that
-    /// leads to it, and if it is a node under its own.
-    pub(super) fn packed(&self, word: Word, packer: &mut Packer<'_>) -> Option<Word> {
-        // SAFETY: read under a guard, and linked as long as the lock is held.
-        let bytes = unsafe { bytes::<K>(word) };
-        let copy = if word.kind() == Kind::Leaf {
-            let memory = packer.alloc(hot_layout(word.kind(), bytes))?;
-            // SAFETY: as above; who would write its values waits for the lock, and the memory has room and is ours alone.
-            unsafe { memory.copy_from_nonoverlapping(word.address(), bytes) };
-            Word::leaf(memory, word.hint() as u16)
-        } else {
-            // SAFETY: as above.
-            match unsafe { NodeRef::from_word(word) } {
-                NodeRef::Words(node) => packed(node, word, packer)?,
-                NodeRef::Values(node) => packed(node, word, packer)?,
-            }
-        };
-        let count = &self.pools.counts[kind_number::<K>(word)];
-        count.objects.fetch_add(1, Ordering::Relaxed);
-        count.bytes.fetch_add(bytes, Ordering::Relaxed);
-        Some(copy)
-    }
-
-    /// A copy of what a word leads to, in the pool of its kind; under the same locks.
-    pub(super) fn pooled(&self, word: Word, guard: &Guard) -> Result<Word, AllocError> {
-        if word.kind() == Kind::Leaf {
-            // SAFETY: read under the guard.
-            let leaf = unsafe { K::Leaf::from_word(word) };
-            return self.leaf(Entries::<K>::of(leaf).as_slice(), guard);
-        }
-        // SAFETY: as above.
-        let node = unsafe { NodeRef::from_word(word) };
-        let place = |filled| Room::alike(word, node.header().prefix, filled);
-        match node {
-            NodeRef::Words(node) => copied(node, |all| self.words(all, place(all.len()), guard)),
-            NodeRef::Values(node) => copied(node, |all| self.values(all, place(all.len()), guard)),
-        }
-    }
-
-    /// A leaf of these entries, as many as a leaf takes.
+    /// A leaf of these entries, at most as many as a leaf takes.
     #[inline]
     pub(super) fn leaf(
         &self,
@@ -309,12 +248,13 @@ impl<K: LeafKey + ?Sized, P: Placement> Allocator<K, P> {
         self.alloc(|| self.pools.leaves.alloc(entries), guard)
     }
 
-    /// The same at the first attempt, if there is memory at hand: for whoever can do without.
+    /// A leaf of these entries, if the first attempt to allocate it succeeds. For callers that can
+    /// do without.
     pub(super) fn leaf_at_hand(&self, entries: &[(K::Ref<'_>, u64)]) -> Option<Word> {
         self.pools.leaves.alloc(entries).ok()
     }
 
-    /// A subtree of one entry more than a leaf takes, which part below the node that leads to it.
+    /// A subtree of one entry more than a leaf takes.
     pub(super) fn burst(
         &self,
         entries: &Entries<'_, K>,
@@ -323,187 +263,190 @@ impl<K: LeafKey + ?Sized, P: Placement> Allocator<K, P> {
         let entries = entries.as_slice();
         let [first, .., last] = entries else { unreachable!("more than a leaf takes") };
         let depth = K::parting(first.0, last.0);
-        let place = Room::exact(K::before(first.0, depth), depth);
+        let room = Room::exact(K::before(first.0, depth), depth);
         let digit = |entry: &(K::Ref<'_>, u64)| K::digit(entry.0, depth);
         if K::is_direct(depth) && entries.iter().all(|(_, value)| *value != u64::EMPTY) {
             let mut contents = [(None, u64::EMPTY); MOST_KEYS + 1];
             for (content, entry) in contents.iter_mut().zip(entries) {
                 *content = (digit(entry), entry.1);
             }
-            return self.values(&contents[..entries.len()], place, guard);
+            return self.values(&contents[..entries.len()], room, guard);
         }
-        let mut children = Children::<K, P, { MOST_KEYS + 1 }>::new(self);
+        let mut children = Children::<K, P, S, { MOST_KEYS + 1 }>::new(self);
         for group in entries.chunk_by(|a, b| digit(a) == digit(b)) {
             children.add(digit(&group[0]), self.leaf(group, guard)?);
         }
-        children.node(place, guard)
+        children.node(room, guard)
     }
 
-    /// Retires what a word leads to, without what is below.
+    /// Retires the object that a word leads to, but not the objects below it.
     ///
     /// # Safety
-    /// It is unlinked for new readers, is retired once, and the guard is of the tree's domain.
+    /// No new reader can reach the object. It is retired once. The guard is of the tree's domain.
     pub(super) unsafe fn retire(&self, word: Word, guard: &Guard) {
-        // SAFETY: the guard keeps it as it is.
+        // SAFETY: the object has not been retired before (our contract), so it is not reclaimed.
         let bytes = unsafe { bytes::<K>(word) };
-        // SAFETY: the caller's promise.
+        // SAFETY: our contract is that of `Retired::retire`.
         unsafe { self.retired.retire(word.into_raw(), bytes, guard) };
     }
 
-    /// Has what this thread has retired reclaimed as soon as guards allow it.
+    /// Hands the objects that this thread has retired to the domain, to be reclaimed as soon as
+    /// guards allow it.
     pub(super) fn flush(&self, guard: &Guard) {
         self.retired.flush(guard);
     }
 
-    /// Frees what a word leads to, without what is below.
+    /// Frees the object that a word leads to, but not the objects below it.
     ///
     /// # Safety
-    /// Nobody else has it, or can reach it any more.
+    /// Nobody else has the object, or can reach it any more. It is freed once.
     pub(super) unsafe fn free(&self, word: Word) {
-        // SAFETY: the caller's promise.
+        // SAFETY: our contract; all objects of the tree come from its pools.
         unsafe { self.pools.free(word) };
     }
 
     /// Frees the subtree of a word.
     ///
     /// # Safety
-    /// As for `free`, of all that is in it.
+    /// Nobody else has any object of the subtree, or can reach one. Each is freed once.
     pub(super) unsafe fn free_all(&self, root: Word) {
         let mut open = vec![root];
         while let Some(word) = open.pop() {
             if word.kind() != Kind::Leaf {
-                // SAFETY: the caller's promise.
+                // SAFETY: I7: the word's kind is a node's. The node has not been freed: only one word
+                // leads to it (I2).
                 if let NodeRef::Words(node) = unsafe { NodeRef::from_word(word) } {
                     open.extend(node.all().map(|(_, child)| child));
                 }
             }
-            // SAFETY: the caller's promise.
+            // SAFETY: our contract.
             unsafe { self.free(word) };
         }
     }
+}
 
-    /// In the order of `LeafKey::OBJECTS`. What is in hot regions counts with its kind; the regions are told with
-    /// those of the last one.
-    pub(super) fn stats(&self) -> Vec<PoolStats> {
+impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Memory for Allocator<K, P, S> {
+    /// The statistics of all pools, in the order of [`LeafKey::OBJECTS`]. Objects in hot regions
+    /// count with their kind, the regions with the last one.
+    fn stats(&self) -> Vec<PoolStats> {
         let mut stats = Vec::new();
         self.pools.words.stats(&mut stats);
         if let Some(values) = &self.pools.values {
             values.stats(&mut stats);
         }
         stats.extend(self.pools.leaves.stats());
-        for (stats, count) in stats.iter_mut().zip(&self.pools.counts) {
-            stats.live_slots += count.objects.load(Ordering::Relaxed);
-            stats.live_bytes += count.bytes.load(Ordering::Relaxed);
-        }
-        let leaves = stats.last_mut().expect("every tree has leaves");
-        leaves.regions.extend(self.pools.hot.regions());
+        self.pools.hot.add_to(&mut stats);
         stats
     }
 
-    pub(super) fn settle(&mut self) {
+    fn settle(&mut self) {
         self.retired.drain();
     }
 
-    /// See [`OrderedIndex::shrink`](crate::OrderedIndex::shrink).
-    pub(super) fn shrink(&self) -> usize {
+    fn shrink(&self) -> usize {
         self.retired.flush_unpinned();
         let values = self.pools.values.as_ref().map_or(0, NodePools::shrink);
         self.pools.words.shrink() + values + self.pools.leaves.shrink()
     }
 }
 
-/// Where a new node goes, and which places it has beside those that are filled.
+/// The position of a new node, and the room that it needs beside its contents.
 #[derive(Clone, Copy)]
 pub(super) struct Room {
     prefix: u64,
     depth: usize,
     more: usize,
-    /// Whether one of them must be for the end.
+    /// Whether one place must be for the end.
     end: bool,
 }
 
 impl Room {
-    /// As many places as are filled, at least.
+    /// No room beside the contents.
     pub(super) fn exact(prefix: u64, depth: usize) -> Self {
         Self { prefix, depth, more: 0, end: false }
     }
 
-    /// With room for a digit, and for a quarter more, so that the node is not copied again soon.
+    /// Room for a digit and for a quarter more, so that the node is not copied again soon.
     pub(super) fn with_room(prefix: u64, depth: usize, filled: usize, digit: Digit) -> Self {
         Self { prefix, depth, more: (filled / 4).max(1), end: digit.is_none() }
     }
 
-    /// With places as a node has that is copied, so that the copy is of its kind.
-    fn alike(word: Word, prefix: u64, filled: usize) -> Self {
+    /// The room of the node that a word leads to, so that a copy is of its kind.
+    pub(super) fn alike(word: Word, prefix: u64, filled: usize) -> Self {
         let places = places(word.kind());
         Self { prefix, depth: word.depth(), more: places - filled.min(places), end: false }
     }
 }
 
-/// Children for a new node, which are freed if it does not come to be.
-pub(super) struct Children<'h, K: LeafKey + ?Sized, P: Placement, const N: usize> {
-    alloc: &'h Allocator<K, P>,
+/// Children for a new node. They are freed if the node cannot be made.
+pub(super) struct Children<'t, K: LeafKey + ?Sized, P: Placement, S: Sampler, const N: usize> {
+    alloc: &'t Allocator<K, P, S>,
     contents: [(Digit, Word); N],
     len: usize,
 }
 
-impl<'h, K: LeafKey + ?Sized, P: Placement, const N: usize> Children<'h, K, P, N> {
-    pub(super) fn new(alloc: &'h Allocator<K, P>) -> Self {
+impl<'t, K: LeafKey + ?Sized, P: Placement, S: Sampler, const N: usize> Children<'t, K, P, S, N> {
+    pub(super) fn new(alloc: &'t Allocator<K, P, S>) -> Self {
         Self { alloc, contents: [(None, Word::NONE); N], len: 0 }
     }
 
-    /// Adds one that was made for this.
+    /// Adds a leaf that was made for the new node.
     pub(super) fn add(&mut self, digit: Digit, word: Word) {
         self.contents[self.len] = (digit, word);
         self.len += 1;
     }
 
     /// The node with all of them.
-    pub(super) fn node(mut self, place: Room, guard: &Guard) -> Result<Word, AllocError> {
-        let node = self.alloc.words(&self.contents[..self.len], place, guard)?;
+    pub(super) fn node(mut self, room: Room, guard: &Guard) -> Result<Word, AllocError> {
+        let node = self.alloc.words(&self.contents[..self.len], room, guard)?;
         self.len = 0;
         Ok(node)
     }
 }
 
-impl<K: LeafKey + ?Sized, P: Placement, const N: usize> Drop for Children<'_, K, P, N> {
+impl<K: LeafKey + ?Sized, P: Placement, S: Sampler, const N: usize> Drop
+    for Children<'_, K, P, S, N>
+{
     fn drop(&mut self) {
         for (_, word) in &self.contents[..self.len] {
-            // SAFETY: leaves made for a node that has not come to be.
+            // SAFETY: the leaf was made for a node that was not made, so nobody else has it (I8).
             unsafe { self.alloc.free(*word) };
         }
     }
 }
 
-/// A leaf that was made and is not linked yet; freed if it does not come to that.
-pub(super) struct UnlinkedLeaf<'h, K: LeafKey + ?Sized, P: Placement>(&'h Allocator<K, P>, Word);
+/// A leaf that is not linked yet. It is freed if it never is.
+pub(super) struct UnlinkedLeaf<'t, K: LeafKey + ?Sized, P: Placement, S: Sampler> {
+    alloc: &'t Allocator<K, P, S>,
+    word: Word,
+}
 
-impl<'h, K: LeafKey + ?Sized, P: Placement> UnlinkedLeaf<'h, K, P> {
-    pub(super) fn new(alloc: &'h Allocator<K, P>, word: Word) -> Self {
-        Self(alloc, word)
+impl<'t, K: LeafKey + ?Sized, P: Placement, S: Sampler> UnlinkedLeaf<'t, K, P, S> {
+    pub(super) fn new(alloc: &'t Allocator<K, P, S>, word: Word) -> Self {
+        Self { alloc, word }
     }
 
     pub(super) fn word(&self) -> Word {
-        self.1
+        self.word
     }
 
-    /// It is the tree's.
+    /// Gives the leaf to the tree, in which it has been linked.
     pub(super) fn linked(self) {
         std::mem::forget(self);
     }
 }
 
-impl<K: LeafKey + ?Sized, P: Placement> Drop for UnlinkedLeaf<'_, K, P> {
+impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Drop for UnlinkedLeaf<'_, K, P, S> {
     fn drop(&mut self) {
-        // SAFETY: not linked.
-        unsafe { self.0.free(self.1) };
+        // SAFETY: the leaf has not been linked, so nobody else has it (I8).
+        unsafe { self.alloc.free(self.word) };
     }
 }
 
-/// Puts these into a node that is not linked yet, and has room for them; with a place for the end, if there must be
-/// one.
-fn fill<C: NodeContent, N: Node<C>>(node: &N, contents: &[(Digit, C)], end: bool) {
-    // The end first: other digits may have filled the line that it must be in.
+/// Fills a node that is not linked yet and has room for the contents. With `end`, one place is for
+/// the end in any case.
+pub(super) fn fill<C: NodeContent, N: Node<C>>(node: &N, contents: &[(Digit, C)], end: bool) {
+    // The end first: other digits may fill the line that it must be in.
     let reserved = end && !contents.iter().any(|(digit, _)| digit.is_none());
     let mut added = !reserved || node.add::<false>(None, C::EMPTY);
     for (digit, content) in contents {
@@ -513,43 +456,7 @@ fn fill<C: NodeContent, N: Node<C>>(node: &N, contents: &[(Digit, C)], end: bool
     node.header().count(contents.len() as isize);
 }
 
-/// How an object of so many bytes lies in a hot region: nodes in lines of their own, leaves so that they cross no
-/// line without need.
-pub(super) fn hot_layout(kind: Kind, bytes: usize) -> Layout {
-    let log = if kind == Kind::Leaf { bytes.trailing_zeros().clamp(3, 6) } else { 6 };
-    Layout::from_size_align(bytes, 1 << log).expect("no more than a key's bytes")
-}
-
-/// A copy of a node, of the same kind, in a hot region; nothing, if that is full.
-fn packed<C: NodeContent>(node: AnySize<'_, C>, word: Word, packer: &mut Packer<'_>) -> Option<Word>
-where
-    C::Atomic: Send,
-{
-    fn put<C: NodeContent, N: Node<C>>(
-        contents: &[(Digit, C)],
-        prefix: u64,
-        packer: &mut Packer<'_>,
-    ) -> Option<NonNull<u8>> {
-        let slot = packer.alloc(hot_layout(Kind::Node4, size_of::<N>()))?.cast::<N>();
-        // SAFETY: fresh memory with room for a node, ours alone.
-        let node = unsafe {
-            slot.write(N::new(prefix));
-            slot.as_ref()
-        };
-        fill(node, contents, false);
-        Some(slot.cast())
-    }
-    let (kind, prefix) = (word.kind(), node.header().prefix);
-    let object = copied(node, |all| match node {
-        AnySize::Four(_) => put::<C, Node4<C>>(all, prefix, packer),
-        AnySize::Fourteen(_) => put::<C, Node14<C>>(all, prefix, packer),
-        AnySize::FiftySix(_) => put::<C, Node56<C>>(all, prefix, packer),
-        AnySize::Full(_) => put::<C, Node256<C>>(all, prefix, packer),
-    })?;
-    Some(Word::node(kind, object, word.depth()))
-}
-
-/// Gives `then` what is in a node, for a copy of it.
+/// Calls `then` with the contents of a node, for a copy of it.
 pub(super) fn copied<C: NodeContent, R>(
     node: AnySize<'_, C>,
     then: impl FnOnce(&[(Digit, C)]) -> R,
@@ -563,6 +470,6 @@ where
         contents[len].write(content);
         len += 1;
     }
-    // SAFETY: so many have been written.
+    // SAFETY: the loop has written the first `len`.
     then(unsafe { std::slice::from_raw_parts(contents.as_ptr().cast::<(Digit, C)>(), len) })
 }

@@ -1,31 +1,36 @@
 //! Lookups of many keys at once.
 
-use super::ArtKey;
-use super::ArtTree;
+use super::hot::sampler::Sampler;
 use super::node::{LINE, line_of};
 use super::search::Next;
 use super::word::{Kind, Word};
+use super::{Art, ArtKey};
 use crate::domain::Guard;
 use silvics_pool::Placement;
 use silvics_sync::prefetch;
 
-/// How many descents of a batch are under way at once: more than a core has line fill buffers (10 to 16).
-pub(super) const GROUP: usize = 16;
+/// The number of descents that are under way at once. It exceeds the number of line fill buffers of a
+/// core, 10 to 16.
+const GROUP: usize = 16;
 
 /// A descent of a batch.
 #[derive(Clone, Copy)]
 struct Lane {
-    /// Which key it is for.
+    /// The position of its key in the batch.
     at: usize,
-    /// What has been prefetched for it, and the depth of the node that leads there.
+    /// The word of the node or leaf that has been prefetched for it.
     word: Word,
+    /// The depth of the node that leads there.
     above: usize,
 }
 
-impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
-    /// Looks up many keys, a group of them at once: each in turn makes a step, and asks for the lines of its
-    /// next one, which come while the others make theirs (asynchronous memory access chaining; Kocberber,
-    /// Falsafi, Grot, VLDB 2015).
+impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
+    /// Looks up `len` keys and passes the position and value of each to `found`, in any order. The
+    /// guard is of the tree's domain.
+    ///
+    /// A group of keys is under way at once. Each in turn makes a step, and prefetches the lines of
+    /// its next one, which arrive while the others make theirs (asynchronous memory access chaining;
+    /// Kocberber, Falsafi, Grot, VLDB 2015).
     pub(super) fn find_many<'k>(
         &self,
         len: usize,
@@ -43,7 +48,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             let mut lane = 0;
             while lane < busy {
                 let Lane { at, word, above } = lanes[lane];
-                // SAFETY: read under the guard.
+                // SAFETY: I8: the word was read under the guard.
                 match unsafe { Self::step(word, above, key(at)) } {
                     Next::At(next) => {
                         Self::prefetch(next, word.depth(), key(at));
@@ -74,12 +79,12 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         Lane { at, word, above: 0 }
     }
 
-    /// Asks for the lines that `step` will read.
+    /// Prefetches the lines that `step` will read.
     #[inline(always)]
     fn prefetch(word: Word, above: usize, key: K::Ref<'_>) {
         let object = word.object().cast::<u8>();
         if word.kind() == Kind::Leaf {
-            // None leads to address 0, which does no harm.
+            // If there is no leaf this prefetches address 0, which does no harm.
             prefetch(object);
             prefetch(object.wrapping_add(LINE - 1));
             return;

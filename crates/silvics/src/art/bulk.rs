@@ -1,17 +1,17 @@
 //! Building a tree from sorted entries.
 //!
-//! In one pass: the depth at which an entry parts from the one before tells which nodes are complete. Those
-//! that are not yet are on a stack, each with what it has so far; a complete one is made just as large as
-//! what is in it. Subtrees that several threads have built are put together in the same way, as if each were
-//! an entry.
+//! This takes one pass: the depth at which an entry parts from the one before says which nodes are
+//! complete. The others are on a stack, each with its contents so far. A complete node is made just as
+//! large as its contents. Subtrees that several threads have built are put together in this way, too,
+//! as if each were an entry.
 
-use super::ArtKey;
-use super::ArtTree;
 use super::alloc::{Allocator, Room};
+use super::hot::sampler::Sampler;
 use super::key::Digit;
 use super::leaf::{Entries, LeafKey};
 use super::node::{AnySize, NodeRef};
 use super::word::{ABSENT, Word};
+use super::{Art, ArtKey};
 use crate::domain::Guard;
 use crate::error::BulkLoadError;
 use silvics_pool::{AllocError, Placement};
@@ -26,14 +26,14 @@ struct Built<'k, K: LeafKey + ?Sized> {
     root: Top<'k, K>,
 }
 
-/// What a subtree begins with.
+/// The top of a subtree.
 enum Top<'k, K: LeafKey + ?Sized> {
-    /// So few entries that they make a leaf, once it is known what they hang from.
+    /// Entries that fit in a leaf. The leaf is made when the node above it is known.
     Few(Entries<'k, K>),
     Node(Word),
 }
 
-// SAFETY: nobody else has the subtree.
+// SAFETY: the subtree is not linked, so nobody else has it (I8), and keys may be sent.
 unsafe impl<K: LeafKey + ?Sized> Send for Built<'_, K> {}
 
 impl<'k, K: LeafKey + ?Sized> Built<'k, K> {
@@ -47,52 +47,53 @@ struct Open<'k, K: LeafKey + ?Sized> {
     depth: usize,
     first: K::Ref<'k>,
     last: K::Ref<'k>,
-    /// All entries below it, as long as they are few.
+    /// All entries below it, while they fit in a leaf.
     few: Option<Entries<'k, K>>,
-    /// Where its children begin; of a node of the last byte, its values.
+    /// The position of its first child, or of its first value if it is a node of values.
     start: usize,
 }
 
-/// Subtrees and nodes on the way to a tree.
-struct Builder<'t, 'k, K: LeafKey + ?Sized, P: Placement> {
-    alloc: &'t Allocator<K, P>,
+/// A builder of a tree: its open nodes and their contents.
+struct Builder<'t, 'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> {
+    alloc: &'t Allocator<K, P, S>,
     guard: &'t Guard,
-    /// From the outermost to the innermost.
+    /// The open nodes, from the outermost to the innermost.
     open: Vec<Open<'k, K>>,
-    /// Of all open nodes, one after the other.
+    /// The children of all open nodes, one node after the other.
     children: Vec<(Digit, Word)>,
+    /// The values of the open node of values.
     values: Vec<(Digit, u64)>,
-    /// Where the last one added belongs is not known before the next.
+    /// The subtree added last. Its node is not known before the next one comes.
     current: Option<Built<'k, K>>,
 }
 
-/// Makes room for one more.
+/// The list, with room for one more.
 fn reserved<T>(list: &mut Vec<T>) -> Result<&mut Vec<T>, AllocError> {
     let requested = (list.capacity() + 1) * size_of::<T>();
     list.try_reserve(1).map_err(|_| AllocError::System { requested })?;
     Ok(list)
 }
 
-impl<'t, 'k, K: LeafKey + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
-    fn new(alloc: &'t Allocator<K, P>, guard: &'t Guard) -> Self {
+impl<'t, 'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> Builder<'t, 'k, K, P, S> {
+    fn new(alloc: &'t Allocator<K, P, S>, guard: &'t Guard) -> Self {
         let (open, children, values) = (Vec::new(), Vec::new(), Vec::new());
         Self { alloc, guard, open, children, values, current: None }
     }
 
-    /// Adds what comes behind all that has been added: entry number `position`, or a subtree that begins
-    /// with it. Frees it if that cannot be.
+    /// Adds a subtree behind all others. It begins with entry number `position`. On failure its nodes
+    /// are freed.
     fn add(&mut self, position: usize, next: Built<'k, K>) -> Result<(), BulkLoadError> {
         let outcome = self.make_way(position, next.first);
         match (&outcome, &next.root) {
             (Ok(()), _) => self.current = Some(next),
-            // SAFETY: nobody else has it.
+            // SAFETY: the subtree has not been linked, so nobody else has it (I8).
             (Err(_), Top::Node(word)) => unsafe { self.alloc.free_all(*word) },
             (Err(_), Top::Few(_)) => {}
         }
         outcome
     }
 
-    /// Puts what is current where it belongs, now that the next key is known.
+    /// Puts the current subtree into its node, now that the next key is known.
     fn make_way(&mut self, position: usize, next: K::Ref<'k>) -> Result<(), BulkLoadError> {
         let (bytes, limit) = (K::len(next), K::MAX_BYTES);
         if bytes > limit {
@@ -115,7 +116,7 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         Ok(())
     }
 
-    /// Opens a node, for what is current.
+    /// Opens a node for the current subtree.
     fn open_node(&mut self, depth: usize) -> Result<(), AllocError> {
         let Some(current) = &self.current else { return Ok(()) };
         let start = if K::is_direct(depth) { self.values.len() } else { self.children.len() };
@@ -124,7 +125,7 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         Ok(())
     }
 
-    /// Completes the open nodes that are deeper; the outermost of them is current then.
+    /// Completes the open nodes that are deeper than `depth`. The outermost becomes current.
     fn close(&mut self, depth: usize) -> Result<(), AllocError> {
         while self.open.last().is_some_and(|open| open.depth > depth) {
             self.attach()?;
@@ -133,7 +134,7 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         Ok(())
     }
 
-    /// Puts what is current into the innermost open node.
+    /// Puts the current subtree into the innermost open node.
     fn attach(&mut self) -> Result<(), AllocError> {
         let (Some(current), Some(open)) = (&self.current, self.open.last_mut()) else {
             return Ok(());
@@ -159,7 +160,7 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         Ok(())
     }
 
-    /// The entries of the innermost open node become leaves: they are too many for one.
+    /// Makes leaves of the entries of the innermost open node, which do not fit in one leaf.
     fn spread(&mut self) -> Result<(), AllocError> {
         let Some(open) = self.open.last_mut() else { return Ok(()) };
         let Some(few) = open.few.take() else { return Ok(()) };
@@ -171,7 +172,7 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         Ok(())
     }
 
-    /// What is current becomes a child of the innermost open node.
+    /// Makes the current subtree a child of the innermost open node.
     fn hang(&mut self, digit: Digit) -> Result<(), AllocError> {
         let Some(current) = &self.current else { return Ok(()) };
         let children = reserved(&mut self.children)?;
@@ -183,7 +184,7 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         Ok(())
     }
 
-    /// Makes the innermost open node, which is current then.
+    /// Makes the innermost open node, which becomes current.
     fn complete(&mut self) -> Result<(), AllocError> {
         let Some(&Open { depth, first, last, few, start }) = self.open.last() else {
             return Ok(());
@@ -203,7 +204,7 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         Ok(())
     }
 
-    /// A node of values, or a leaf, or if a value cannot lie there a node of leaves.
+    /// A node of values, or a leaf, or a node of leaves if one value cannot lie in a node.
     fn direct(
         &mut self,
         place: Room,
@@ -224,7 +225,7 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
                 match reserved(&mut self.children) {
                     Ok(children) => children.push((*digit, leaf)),
                     Err(error) => {
-                        // SAFETY: just made.
+                        // SAFETY: the leaf has not been linked, so nobody else has it (I8).
                         unsafe { self.alloc.free(leaf) };
                         return Err(error);
                     }
@@ -240,7 +241,7 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         Ok(top)
     }
 
-    /// Hangs everything from a tree's root, which has nothing yet.
+    /// Links everything to a tree's root, which is empty.
     fn hang_from(mut self, root: AnySize<'_, Word>) -> Result<(), AllocError> {
         while self.open.last().is_some_and(|open| open.depth > 0) {
             self.attach()?;
@@ -257,7 +258,7 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         Ok(())
     }
 
-    /// Everything as one subtree.
+    /// Completes everything, as one subtree.
     fn finish(mut self) -> Result<Option<Built<'k, K>>, AllocError> {
         while !self.open.is_empty() {
             self.attach()?;
@@ -267,7 +268,7 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
     }
 }
 
-/// Entries and more behind them, if a leaf takes them all.
+/// The entries of both lists, if a leaf takes them all.
 fn joined<'k, K: LeafKey + ?Sized>(
     few: Option<Entries<'k, K>>,
     more: Entries<'k, K>,
@@ -280,42 +281,29 @@ fn joined<'k, K: LeafKey + ?Sized>(
     })
 }
 
-impl<K: LeafKey + ?Sized, P: Placement> Drop for Builder<'_, '_, K, P> {
+impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Drop for Builder<'_, '_, K, P, S> {
     fn drop(&mut self) {
         let current = match self.current.as_ref().map(|current| &current.root) {
             Some(Top::Node(word)) => Some(*word),
             _ => None,
         };
         for word in self.children.iter().map(|(_, word)| *word).chain(current) {
-            // SAFETY: they have not become part of a tree.
+            // SAFETY: the subtrees have not been linked, so nobody else has them (I8).
             unsafe { self.alloc.free_all(word) };
         }
     }
 }
 
-impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
-    /// Fills an empty tree with entries in ascending order of their keys, on so many threads. Each node is
-    /// just as large as what is in it. If anything is wrong, the tree stays empty.
-    ///
-    /// O(all bytes of all keys), and beside the tree some hundred bytes for each depth that nodes are at.
-    ///
-    /// ```
-    /// use silvics::{ArtTree, Options, OrderedIndex};
-    ///
-    /// let mut tree: ArtTree = ArtTree::with_options(&Options::default())?;
-    /// let squares: Vec<(u64, u64)> = (0..1000).map(|n| (n, n * n)).collect();
-    /// tree.bulk_load(&squares, std::num::NonZero::<usize>::MIN)?;
-    /// assert_eq!(tree.pin().get(30), Some(900));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn bulk_load(
+impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
+    /// See [`ArtTree::bulk_load`](super::ArtTree::bulk_load).
+    pub(super) fn bulk_load(
         &mut self,
         entries: &[(K::Ref<'_>, u64)],
         threads: NonZeroUsize,
     ) -> Result<(), BulkLoadError> {
-        let guard = self.domain.pin();
+        let guard = self.frame.domain.pin();
         let NodeRef::Words(root) = self.root().node else { unreachable!("a node of words") };
-        let present = self.len.sum();
+        let present = self.frame.len.sum();
         if present != 0 {
             return Err(BulkLoadError::NotEmpty { entries: present.max(0) as usize });
         }
@@ -334,31 +322,32 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             }
         }
         builder.hang_from(root)?;
-        self.len.add(entries.len() as i64);
+        self.frame.len.add(entries.len() as i64);
         Ok(())
     }
 
-    /// Builds parts on several threads.
+    /// Builds the subtrees of parts on several threads.
     fn build<'k>(
         &self,
         parts: &[Part<'_, 'k, K>],
-        pieces: &Pieces<'_, 'k, K, P>,
+        pieces: &Pieces<'_, 'k, K, P, S>,
         threads: NonZeroUsize,
     ) -> Result<(), BulkLoadError> {
         let next = AtomicUsize::new(0);
+        let (domain, alloc) = (&self.frame.domain, &self.alloc);
         let work = || {
-            let guard = self.domain.pin();
+            let guard = domain.pin();
             loop {
-                let at = next.fetch_add(1, Ordering::Relaxed); // Relaxed: a number for each
+                let at = next.fetch_add(1, Ordering::Relaxed); // Relaxed: only the number counts
                 let Some(&Part { position, entries }) = parts.get(at) else { return Ok(()) };
-                let mut builder = Builder::new(&self.alloc, &guard);
+                let mut builder = Builder::new(alloc, &guard);
                 for (offset, entry) in entries.iter().enumerate() {
                     builder.add(position + offset, Built::entry(*entry))?;
                 }
                 pieces.add(position, builder)?;
             }
         };
-        // Parts are begun in their order: so of several mistakes the first one is among those found.
+        // Threads take parts in order, so the first of several errors is among those found.
         let outcomes: Vec<Result<(), BulkLoadError>> = std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads.get()).map(|_| scope.spawn(work)).collect();
             let mine = work();
@@ -373,44 +362,45 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     }
 }
 
-/// Entries that are all there are below some node, from a position on.
+/// All entries below some node, from a position on.
 struct Part<'e, 'k, K: LeafKey + ?Sized> {
     position: usize,
     entries: &'e [(K::Ref<'k>, u64)],
 }
 
-/// Subtrees that threads have built, by the position of their first entry.
-struct Pieces<'t, 'k, K: LeafKey + ?Sized, P: Placement> {
-    alloc: &'t Allocator<K, P>,
+/// The subtrees that threads have built, with the position of their first entries.
+struct Pieces<'t, 'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> {
+    alloc: &'t Allocator<K, P, S>,
     built: Mutex<Vec<(usize, Built<'k, K>)>>,
 }
 
-impl<'k, K: LeafKey + ?Sized, P: Placement> Pieces<'_, 'k, K, P> {
-    fn add(&self, position: usize, builder: Builder<'_, 'k, K, P>) -> Result<(), AllocError> {
+impl<'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> Pieces<'_, 'k, K, P, S> {
+    fn add(&self, position: usize, builder: Builder<'_, 'k, K, P, S>) -> Result<(), AllocError> {
         let mut built = self.built.lock();
         let list = reserved(&mut built)?;
         list.extend(builder.finish()?.map(|piece| (position, piece)));
         Ok(())
     }
 
-    /// Takes the last one of the list.
+    /// Takes the last subtree of the list.
     fn next(&self) -> Option<(usize, Built<'k, K>)> {
         self.built.lock().pop()
     }
 }
 
-impl<K: LeafKey + ?Sized, P: Placement> Drop for Pieces<'_, '_, K, P> {
+impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Drop for Pieces<'_, '_, K, P, S> {
     fn drop(&mut self) {
         while let Some((_, piece)) = self.next() {
             if let Top::Node(word) = piece.root {
-                // SAFETY: nobody else has it.
+                // SAFETY: the subtree has not been linked, so nobody else has it (I8).
                 unsafe { self.alloc.free_all(word) };
             }
         }
     }
 }
 
-/// Entries in parts of at most so many, as far as they can be divided: each has all entries below one node.
+/// The entries in parts of at most `most`, as far as they can be divided. Each part has all entries
+/// below one node.
 fn split<'e, 'k, K: LeafKey + ?Sized>(
     entries: &'e [(K::Ref<'k>, u64)],
     most: usize,
@@ -428,7 +418,7 @@ fn split<'e, 'k, K: LeafKey + ?Sized>(
         while from < entries.len() {
             let digit = K::digit(entries[from].0, depth);
             let rest = &entries[from..];
-            // Entries that are not sorted come to any parts; that is found when these are built.
+            // Unsorted entries come to some part or other. Building the parts finds them.
             let len = rest.partition_point(|entry| K::digit(entry.0, depth) <= digit).max(1);
             open.push(Part { position: position + from, entries: &rest[..len] });
             from += len;

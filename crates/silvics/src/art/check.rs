@@ -1,50 +1,46 @@
 //! Verifies the invariants of a quiescent tree.
 
-use super::ArtKey;
-use super::ArtTree;
+use super::hot::sampler::Sampler;
 use super::key::Digit;
 use super::kinds::{bytes, layout};
 use super::leaf::LeafOf;
 use super::node::{AnySize, NodeRef};
 use super::word::{Content, Kind, Word};
+use super::{Art, ArtKey};
 use crate::error::Violation;
+use crate::frame::{See, violation};
 use silvics_layout::Placed;
 use silvics_pool::Placement;
 
-fn violation<T>(invariant: &'static str, detail: String) -> Result<T, Violation> {
-    Err(Violation { invariant, detail })
-}
-
-/// A node that a walk has come to.
+/// A node or leaf that a walk has come to.
 struct Seen<'g, K: ArtKey + ?Sized> {
     word: Word,
-    /// The node above it, by its place in the list, and the digit there.
+    /// The position of the node above it in the list, and the digit there.
     above: Option<(usize, Digit)>,
     /// One of the keys below.
     key: Option<K::Ref<'g>>,
 }
 
-impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
-    /// Walks the tree: prefixes and depths (I2), locks (I3), counts (I4), leaves (I5), nodes that are too
-    /// small (I6).
-    /// Shows `see` the objects, and returns the number of entries.
-    pub(super) fn walk(&mut self, see: &mut dyn FnMut(Placed)) -> Result<usize, Violation> {
+impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
+    /// Walks the tree and verifies prefixes and depths (I2), locks (I3), counts (I4), leaves (I5) and
+    /// the least contents of nodes (I6). Shows `see` each object, and returns the number of entries.
+    pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let mut entries = 0;
         let mut seen: Vec<Seen<'_, K>> = Vec::new();
         let mut open = vec![(None, self.root_word())];
         while let Some((above, word)) = open.pop() {
-            // SAFETY: nobody else has the tree.
+            // SAFETY: I8: the object is linked, and access to the tree is exclusive.
             let bytes = unsafe { bytes::<K>(word) };
             see(Placed { bytes, ..Placed::new(layout::<K>(word), word.object().addr()) });
             let at = seen.len();
             if word.kind() == Kind::Leaf {
-                // SAFETY: as above.
+                // SAFETY: I7: the word leads to a leaf. I8: it is linked, and access is exclusive.
                 let leaf = unsafe { K::Leaf::from_word(word) };
                 entries += Self::check_leaf(leaf)?;
                 seen.push(Seen { word, above, key: Some(leaf.key(0)) });
                 continue;
             }
-            // SAFETY: as above.
+            // SAFETY: I7: the word's kind is a node's. I8: it is linked, and access is exclusive.
             let node = unsafe { NodeRef::from_word(word) };
             let mut key = None;
             let live = match node {
@@ -80,15 +76,12 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             seen.push(Seen { word, above, key });
         }
         Self::check_paths(&mut seen)?;
-        let counted = self.len.sum();
-        if counted != entries as i64 {
-            return violation("len", format!("{entries} entries, {counted} counted"));
-        }
-        Ok(entries)
+        self.frame.counted(entries)
     }
 
-    /// From the bottom up: of each child one key is compared with one of its siblings', with the node's
-    /// prefix and with the digit (I2). What all keys below a child agree in has been seen to then.
+    /// Compares, from the bottom up, one key of each child with a key of a sibling, with the node's
+    /// prefix and with the digit (I2). By then it has checked in which bytes all keys below the child
+    /// agree.
     fn check_paths(seen: &mut [Seen<'_, K>]) -> Result<(), Violation> {
         for at in (1..seen.len()).rev() {
             let Seen { word, above: Some((above, digit)), key: Some(key) } = seen[at] else {
@@ -101,7 +94,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             }
             let other = parent.key;
             let apart = other.is_some_and(|other| K::parting(other, key) != depth);
-            // SAFETY: nobody else has the tree.
+            // SAFETY: I7: a child's parent is a node. I8: it is linked, and access is exclusive.
             let prefix = unsafe { NodeRef::from_word(parent.word) }.header().prefix;
             if apart || K::digit(key, depth) != digit || K::before(key, depth) != prefix {
                 let detail = format!("{key:?} at {digit:?} of {depth} below {prefix:x}: {other:?}");
@@ -112,7 +105,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         Ok(())
     }
 
-    /// How many places of a node are not empty, as the node counts them.
+    /// The number of places of a node that are not empty, which must be the node's own count.
     fn places<C: Content + 'static>(node: AnySize<'_, C>) -> Result<usize, Violation>
     where
         C::Atomic: Send,

@@ -1,14 +1,14 @@
-//! What compressed paths and leaves that hang high save.
+//! The savings of path compression and lazy expansion.
 //!
-//! The tree is held against one with a node for every digit of every key: without path compression, which leaves out nodes
-//! that would have one child, and without lazy expansion, which leaves out all nodes below the one where a leaf's
-//! keys part from others. In that tree a lookup passes as many nodes as its key has digits.
+//! The tree is compared with one that has a node for every digit of every key, as there would be
+//! without path compression and lazy expansion. In that tree a lookup passes as many nodes as its key
+//! has digits.
 
-use super::ArtKey;
-use super::ArtTree;
+use super::hot::sampler::Sampler;
 use super::leaf::LeafOf;
 use super::node::NodeRef;
 use super::word::{Kind, Word};
+use super::{Art, ArtKey};
 use silvics_pool::Placement;
 
 /// The savings of a radix tree against a tree that has a node for each digit of each key.
@@ -43,26 +43,27 @@ pub struct Compression {
 /// A node that a walk has come to.
 struct Open {
     word: Word,
-    /// The nodes above it.
+    /// The number of nodes above it.
     passed: usize,
-    /// The digits above it that no node is for.
+    /// The number of digits above it that have no node.
     skipped: usize,
 }
 
-impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
-    /// Walks a tree that nobody changes: its own is exclusive.
+impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
+    /// Walks the tree, to which access is exclusive.
     pub(super) fn compressed(&mut self) -> Compression {
         let mut found = Compression { node_bytes: K::OBJECTS[0].size, ..Compression::default() };
         let mut open = vec![Open { word: self.root_word(), passed: 0, skipped: 0 }];
         while let Some(Open { word, passed, skipped }) = open.pop() {
             let passed = passed + 1;
-            // SAFETY: nobody else has the tree.
+            // SAFETY: I7: nodes only are opened. I8: each is linked, and access is exclusive.
             match unsafe { NodeRef::from_word(word) } {
                 NodeRef::Values(node) => found.ends(node.all().count(), passed, skipped),
                 NodeRef::Words(node) => {
                     for (_, child) in node.all() {
                         if child.kind() == Kind::Leaf {
-                            // SAFETY: as above.
+                            // SAFETY: I7: the word leads to a leaf. I8: it is linked, and access is
+                            // exclusive.
                             let leaf = unsafe { K::Leaf::from_word(child) };
                             found.ends(leaf.places().count(), passed, skipped);
                             found.hangs::<K>(leaf, word.depth());
@@ -81,14 +82,14 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
 }
 
 impl Compression {
-    /// So many keys end below as many nodes.
+    /// Counts keys that end below `passed` nodes.
     fn ends(&mut self, keys: usize, passed: usize, skipped: usize) {
         self.keys += keys;
         self.passed += keys * passed;
         self.passed_skipped += keys * skipped;
     }
 
-    /// A leaf hangs at a digit of a node of that depth.
+    /// Counts a leaf that hangs from a node of this depth.
     fn hangs<K: ArtKey + ?Sized>(&mut self, leaf: K::Leaf<'_>, depth: usize) {
         let mut below = 0;
         let mut before = None;
@@ -96,7 +97,7 @@ impl Compression {
             let key = leaf.key(at);
             let last = K::digits(key) - 1;
             self.passed_below += last - depth;
-            // Down to there it has the nodes of the key before it.
+            // Down to where they part, it has the nodes of the key before it.
             below += last - before.map_or(depth, |before| K::parting(leaf.key(before), key));
             before = Some(at);
         }
@@ -108,15 +109,15 @@ impl Compression {
 #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
 mod tests {
     use super::*;
-    use crate::{Check, Objects, Options};
+    use crate::{ArtTree, Check, Objects, Options};
 
-    /// Numbers without a pattern.
+    /// A number without a pattern.
     fn mixed(n: u64) -> u64 {
         let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
     }
 
-    /// What a tree of these keys saves.
+    /// The savings of a tree of these keys.
     fn compression<K: ArtKey + ?Sized>(keys: &[K::Ref<'_>]) -> Compression {
         let mut tree: ArtTree<K> = ArtTree::with_options(&Options::default()).unwrap();
         for key in keys {
@@ -126,14 +127,14 @@ mod tests {
         tree.compression().unwrap()
     }
 
-    /// Counted by hand: a root that every tree has, and nodes of eight digits below it.
+    /// The numbers were counted by hand: every tree has a root, and below it up to seven digits.
     #[test]
     fn paths_without_nodes_are_counted() {
         let none = compression::<u64>(&[]);
         assert_eq!(none, Compression { node_bytes: none.node_bytes, ..Compression::default() });
         assert!(none.node_bytes >= 64);
         let of = |keys: &[u64]| Compression { node_bytes: 0, ..compression::<u64>(keys) };
-        // A leaf at the root: seven nodes less.
+        // One leaf hangs from the root, which saves seven nodes.
         let one = Compression {
             keys: 1,
             passed: 1,
@@ -143,15 +144,15 @@ mod tests {
             ..Compression::default()
         };
         assert_eq!(of(&[0x0102_0304_0506_0708]), one);
-        // Two keys of a leaf that part at the last digit, or at the second one: they share all nodes below the root, or
-        // one of them.
+        // The two keys of a leaf part at the last digit, or at the second one: below the root they
+        // share six nodes, or none.
         let two = Compression { keys: 2, passed: 2, passed_below: 14, ..one };
         assert_eq!(of(&[0x0102_0304_0506_0708, 0x0102_0304_0506_0709]), two);
         assert_eq!(
             of(&[0x0102_0304_0506_0708, 0x0103_0304_0506_0708]),
             Compression { below: 13, ..two }
         );
-        // Five are more than a leaf takes: a node of the last digit below the root, six digits skipped.
+        // Five keys need a node of the last digit below the root; six digits are skipped.
         let five: Vec<u64> = (1..=5).collect();
         let skipped = Compression {
             keys: 5,
@@ -162,7 +163,7 @@ mod tests {
             ..Compression::default()
         };
         assert_eq!(of(&five), skipped);
-        // Another one beside it, whose leaf is at the root.
+        // The leaf of a sixth key hangs from the root.
         let six = [&five[..], &[1 << 56]].concat();
         assert_eq!(
             of(&six),
@@ -170,11 +171,11 @@ mod tests {
         );
     }
 
-    /// The end of a byte string is a digit; a leaf has one key.
+    /// The end of a byte string is a digit, and a leaf has one key.
     #[test]
     fn paths_of_byte_strings_are_counted() {
         let of = |keys: &[&[u8]]| Compression { node_bytes: 0, ..compression::<[u8]>(keys) };
-        // Nodes of `b`, `c` and the end are left out; of the empty key none, as it ends at the root.
+        // The nodes for `b`, `c` and the end are left out. The empty key ends at the root.
         let one = Compression {
             keys: 1,
             passed: 1,
@@ -185,8 +186,8 @@ mod tests {
         };
         assert_eq!(of(&[b"abc"]), one);
         assert_eq!(of(&[b"abc", b""]), Compression { keys: 2, passed: 2, ..one });
-        // A node of the fourth digit, `a`, `b` and `c` before it: one digit at the root, two skipped. One key ends there; the
-        // other has an end below.
+        // A node for the fourth digit: `a` is the root's, `b` and `c` are skipped. One key ends there,
+        // the other has an end below.
         let two = of(&[b"abc", b"abcd"]);
         let expected = Compression {
             keys: 2,
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(two, expected);
     }
 
-    /// What lookups pass and what they are spared are all digits of all keys, whatever the keys are.
+    /// The nodes that lookups pass and those that are left out add up to all digits of all keys.
     #[test]
     fn digits_add_up() {
         let keys = |dense: bool| (0..20_000).map(move |n| if dense { n } else { mixed(n) });
@@ -210,7 +211,7 @@ mod tests {
             let found = compression::<u64>(&keys(dense).collect::<Vec<_>>());
             assert_eq!(found.keys, 20_000);
             assert_eq!(found.passed + found.passed_skipped + found.passed_below, 8 * 20_000);
-            // 79 nodes of the last digit below one of the seventh, which hangs at the root.
+            // 79 nodes of the last digit hang from one of the seventh, which hangs from the root.
             if dense {
                 assert_eq!((found.compressed, found.skipped, found.high), (1, 5, 0));
             }

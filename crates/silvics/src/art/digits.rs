@@ -2,14 +2,14 @@
 
 use super::key::Digit;
 
-/// A set of digits, each of which has a number: 0 is the end of a key, a byte's is one more than it.
+/// A set of digits. Each digit has a number: that of the end is 0, that of a byte is the byte plus 1.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Digits {
     bytes: [u64; 4],
     end: bool,
 }
 
-/// As many numbers as digits.
+/// The number of digits.
 pub(super) const NUMBERS: usize = 257;
 
 /// The number of a digit.
@@ -19,7 +19,7 @@ pub(super) fn number(digit: Digit) -> usize {
 }
 
 impl Digits {
-    /// All bytes, and the end or not.
+    /// The set of all bytes, with the end or without.
     pub(super) fn all(end: bool) -> Self {
         Self { bytes: [u64::MAX; 4], end }
     }
@@ -28,24 +28,24 @@ impl Digits {
         self.bytes[usize::from(byte / 64)] |= 1 << (byte % 64);
     }
 
-    /// Adds the end, or does not.
+    /// Adds the end if `end` is true.
     pub(super) fn add_end(&mut self, end: bool) {
         self.end |= end;
     }
 
-    /// Of the sixteen bytes from a multiple of sixteen on, leaves those of a set.
+    /// Keeps those of the sixteen bytes from `from`, a multiple of sixteen, that are in `set`.
     #[inline(always)]
     pub(super) fn keep(&mut self, from: usize, set: u16) {
         self.bytes[from / 64] &= !(0xffff << (from % 64)) | u64::from(set) << (from % 64);
     }
 
-    /// How many there are.
+    /// The number of digits in the set.
     pub(super) fn count(&self) -> usize {
         let bytes = self.bytes.iter().map(|word| word.count_ones());
         bytes.sum::<u32>() as usize + usize::from(self.end)
     }
 
-    /// The first digit from a number on.
+    /// The first digit whose number is `from` or more.
     #[inline(always)]
     pub(super) fn first_from(&self, from: usize) -> Option<Digit> {
         if from == 0 && self.end {
@@ -61,7 +61,7 @@ impl Digits {
         Some(Some((64 * at) as u8 + word.trailing_zeros() as u8))
     }
 
-    /// The last digit before a number.
+    /// The last digit whose number is less than `to`.
     #[inline(always)]
     pub(super) fn last_before(&self, to: usize) -> Option<Digit> {
         let end = || (to > 0 && self.end).then_some(None);

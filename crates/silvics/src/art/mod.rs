@@ -123,13 +123,14 @@ mod compression;
 mod digits;
 mod ends;
 pub mod hot;
+mod insert;
 mod key;
 mod kinds;
 mod leaf;
 mod lock;
-mod map_index;
 mod node;
 mod ops;
+mod remove;
 mod resize;
 mod run;
 mod scan;
@@ -141,26 +142,19 @@ mod word;
 pub use compression::Compression;
 pub use scan::{Range, RangeRev};
 
-use crate::batch::insert_in_groups;
 use crate::cursor::KeyCursor;
-use crate::domain::{Domain, Guard};
-use crate::error::{InsertManyError, Violation};
-use crate::index::{
-    Batches, Check, Create, KeyRef, Lookup, Objects, Options, OrderedEnds, OrderedIndex,
-    OrderedScan,
-};
-use crate::key::IndexKey;
-use crate::pinned::{PinIndex, Pinned};
+use crate::domain::Guard;
+use crate::error::{AllocError, BulkLoadError, Violation};
+use crate::frame::{Algorithm, AlgorithmBounds, Ended, Frame, Index, Ordered, See};
+use crate::memory::Memory;
 use crate::update::Update;
 use alloc::Allocator;
-use hot::sample::Samples;
+use hot::sampler::{Observer, Sampler, Unsampled};
 use node::{Node256, Visit};
-use silvics_layout::{NodeLayout, Placed};
-use silvics_pool::{AllocError, Budget, Placement, PoolStats, Pooled};
-use silvics_sync::atomic::AtomicBool;
-use silvics_sync::counter::StripedCounter;
-use std::fmt;
-use std::ops::{Bound, RangeBounds};
+use silvics_layout::NodeLayout;
+use silvics_pool::{Placement, Pooled};
+use std::num::NonZeroUsize;
+use std::ops::Bound;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use word::{Kind, Word};
@@ -176,7 +170,11 @@ impl ArtKey for [u8] {}
 
 /// The adaptive radix tree: see the [module](self).
 ///
-/// Removal needs no memory: `remove`, `pop_first`, `pop_last` and a `compare_exchange` for *absent* give no [`AllocError`].
+/// Removal needs no memory: `remove`, `pop_first`, `pop_last` and a `compare_exchange` that expects a
+/// value and puts none never return [`AllocError`].
+///
+/// The type parameter `S` says whether lookups are sampled, so that the tree can be reorganized: see
+/// [`hot`].
 ///
 /// ```
 /// use silvics::{ArtTree, Options, OrderedIndex, OrderedScan};
@@ -191,29 +189,17 @@ impl ArtKey for [u8] {}
 /// assert_eq!(keys, [2, 3]);
 /// # Ok::<(), silvics::AllocError>(())
 /// ```
-pub struct ArtTree<K: ArtKey + ?Sized = u64, P: Placement = Pooled> {
+pub type ArtTree<K = u64, P = Pooled, S = Unsampled> = Index<Art<K, P, S>>;
+
+/// The algorithm of [`ArtTree`]. The guards that its methods take are of the tree's domain.
+pub struct Art<K: ArtKey + ?Sized, P: Placement, S: Sampler> {
     root: NonNull<Node256<Word>>,
-    samples: Samples<K>,
-    domain: Domain,
-    /// Whether somebody reorganizes it.
-    reorganizes: AtomicBool,
-    alloc: Allocator<K, P>,
-    len: StripedCounter<Arc<Budget>>,
-    budget: Arc<Budget>,
+    samples: S::Samples<K>,
+    alloc: Allocator<K, P, S>,
+    frame: Frame,
 }
 
-// SAFETY: the nodes are the tree's own; they are shared through atomics and freed through the domain.
-unsafe impl<K: ArtKey + ?Sized, P: Placement> Send for ArtTree<K, P> {}
-// SAFETY: as above.
-unsafe impl<K: ArtKey + ?Sized, P: Placement> Sync for ArtTree<K, P> {}
-
-impl<K: ArtKey + ?Sized, P: Placement> fmt::Debug for ArtTree<K, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ArtTree({} keys, {})", self.len(), P::NAME)
-    }
-}
-
-impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
+impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     /// The word that would lead to the root.
     fn root_word(&self) -> Word {
         Word::node(Kind::Node256, self.root, 0)
@@ -221,70 +207,57 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
 
     #[inline(always)]
     fn root(&self) -> Visit<'_> {
-        // SAFETY: it lives as long as the tree.
+        // SAFETY: I7: the word's kind is that of the root. I8: the root lives as long as the tree.
         unsafe { Visit::of(self.root_word()) }
     }
 }
 
-/// Keys of a batch that are descended to before the first of them is inserted, for the cache alone.
-const WARMED: usize = 64;
-
-impl<K: ArtKey + ?Sized, P: Placement> crate::frame::Structure for ArtTree<K, P> {
-    type At<Q: Placement> = ArtTree<K, Q>;
-}
-
-impl<K: ArtKey + ?Sized, P: Placement> Create for ArtTree<K, P> {
-    fn with_options(options: &Options) -> Result<Self, AllocError> {
-        Self::with_options(options)
-    }
-}
-
-impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
-    /// Pins the tree's domain and hides the guard.
-    #[inline]
-    pub fn pin(&self) -> Pinned<'_, Self> {
-        PinIndex::pin(self)
-    }
-
-    /// Makes an empty tree. Fails if its first node cannot be allocated.
-    pub fn with_options(options: &Options) -> Result<Self, AllocError> {
-        let (domain, config) = options.prepare();
-        let alloc = Allocator::new(&config, &domain);
-        let root = alloc.root(&domain.pin())?;
-        let len = StripedCounter::new(Arc::clone(&config.budget));
-        let samples = Samples::new(&config.budget);
-        let reorganizes = AtomicBool::new(false);
-        Ok(Self { root, samples, domain, reorganizes, alloc, len, budget: config.budget })
-    }
-}
-
-impl<K: ArtKey + ?Sized, P: Placement> Lookup for ArtTree<K, P> {
+// SAFETY: the clauses of `Algorithm`, by the invariants of the module docs.
+// A1. Threads share nodes and leaves through atomics (see the table of orderings), change words and
+//     values under locks (I3, I5), and free objects through the domain (I8). The root never changes, and
+//     the other fields may be shared and sent.
+// A2. A value gets into a place or a leaf only from `update` or `load`. Copies of nodes and leaves are
+//     made under the lock that their words change under (I3, I5), so they hold the same values. A place
+//     without a value holds `ABSENT`, which is never returned; a caller's own `ABSENT` lies in a leaf.
+// A3. A search ends at a value of its own key: leaves compare whole keys, and a place of values belongs
+//     to the key by its digit and the node's prefix (I1, I2). The table of linearization points names a
+//     moment at which the value was the key's: the load, or, if the node or leaf had been replaced by
+//     then, the moment of that replacement. Both come after the search reached the node, and so after
+//     the guard was taken.
+// A4. A value ends by one store, which its writer makes under the lock of the node that holds it or
+//     leads to its leaf, while the node is not obsolete (I3, I5). The writer has read the old value
+//     under this lock and returns it; the next writer to take the lock reads another word.
+// A5. A writer allocates before its one store, and returns success if and only if it has stored. An
+//     allocator that panics while a node is made smaller after that store is caught (`tidy`).
+// A6. Integers are copied. A byte string is memory of its leaf, which never changes (I1) and is retired
+//     to the domain, so the guard protects it (I8). A scan takes keys from leaves, or makes them of a
+//     node's prefix and a digit (I2), and never of its bounds.
+unsafe impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Algorithm for Art<K, P, S> {
     type Key = K;
+    type Placement = P;
+    type At<Q: Placement> = Art<K, Q, S>;
 
-    fn domain(&self) -> &Domain {
-        &self.domain
+    const NAME: &'static str = "ArtTree";
+    const OBJECTS: &'static [NodeLayout] = K::OBJECTS;
+
+    fn new(frame: Frame) -> Result<Self, AllocError> {
+        let alloc = Allocator::new(&frame.config, &frame.domain);
+        let root = alloc.root(&frame.domain.pin())?;
+        let samples = S::Samples::new(&frame.config.budget);
+        Ok(Self { root, samples, alloc, frame })
     }
 
-    #[inline]
+    #[inline(always)]
+    fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
+    #[inline(always)]
     fn get(&self, key: K::Ref<'_>, guard: &Guard) -> Option<u64> {
         self.samples.see(key);
-        if self.domain.is_of(guard) { self.find(key, guard) } else { self.find_apart(key) }
+        self.find(key, guard)
     }
 
-    fn len(&self) -> usize {
-        self.len.sum().max(0) as usize
-    }
-
-    fn bytes(&self) -> usize {
-        self.budget.held()
-    }
-
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        self.alloc.stats()
-    }
-}
-
-impl<K: ArtKey + ?Sized, P: Placement> OrderedIndex for ArtTree<K, P> {
     #[inline(always)]
     fn update(
         &self,
@@ -292,16 +265,10 @@ impl<K: ArtKey + ?Sized, P: Placement> OrderedIndex for ArtTree<K, P> {
         verb: Update,
         guard: &Guard,
     ) -> Result<Option<u64>, AllocError> {
-        self.do_update(key, verb, &self.domain.enter(guard))
+        Self::update(self, key, verb, guard)
     }
 
-    fn shrink(&self) -> usize {
-        self.alloc.shrink()
-    }
-}
-
-impl<K: ArtKey + ?Sized, P: Placement> Batches for ArtTree<K, P> {
-    fn get_many(&self, keys: &[KeyRef<'_, Self>], values: &mut [Option<u64>], guard: &Guard) {
+    fn get_many(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>], guard: &Guard) {
         let keys = &keys[..keys.len().min(values.len())];
         if self.samples.wanted() {
             for key in keys {
@@ -309,92 +276,32 @@ impl<K: ArtKey + ?Sized, P: Placement> Batches for ArtTree<K, P> {
             }
         }
         let found = |at, value| values[at] = value;
-        self.find_many(keys.len(), |at| K::shorten(keys[at]), &self.domain.enter(guard), found);
+        self.find_many(keys.len(), |at| K::shorten(keys[at]), guard, found);
     }
 
-    fn insert_many(
-        &self,
-        entries: &[(KeyRef<'_, Self>, u64)],
-        replaced: &mut [Option<u64>],
-        guard: &Guard,
-    ) -> Result<usize, InsertManyError> {
-        let guard = &*self.domain.enter(guard);
-        let warm = |some: &[(KeyRef<'_, Self>, u64)]| {
-            self.find_many(some.len(), |at| K::shorten(some[at].0), guard, |_, _| ());
-        };
-        let insert = |key, value| self.do_update(key, Update::Insert(value), guard);
-        insert_in_groups(entries, replaced, WARMED, warm, insert)
-    }
-}
+    const WARMED: usize = 64;
 
-impl<K: ArtKey + ?Sized, P: Placement> OrderedScan for ArtTree<K, P> {
-    type Range<'g> = Range<'g, K, P>;
-    type RangeRev<'g> = RangeRev<'g, K, P>;
-    type Cursor = KeyCursor<Self>;
-
-    fn range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
-        &'g self,
-        range: R,
-        guard: &'g Guard,
-    ) -> Range<'g, K, P> {
-        self.domain.adopt(guard);
-        Range::new(self, bounds::<K>(&range), guard)
+    fn warm(&self, entries: &[(K::Ref<'_>, u64)], guard: &Guard) {
+        self.find_many(entries.len(), |at| K::shorten(entries[at].0), guard, |_, _| ());
     }
 
-    fn range_rev<'g, R: RangeBounds<KeyRef<'g, Self>>>(
-        &'g self,
-        range: R,
-        guard: &'g Guard,
-    ) -> RangeRev<'g, K, P> {
-        self.domain.adopt(guard);
-        RangeRev::new(self, bounds::<K>(&range), guard)
+    fn memory(&self) -> &dyn Memory {
+        &self.alloc
     }
 
-    fn cursor(self: &Arc<Self>) -> KeyCursor<Self> {
-        KeyCursor::new(Arc::clone(self))
-    }
-}
-
-impl<K: ArtKey + ?Sized, P: Placement> OrderedEnds for ArtTree<K, P> {
-    fn first<'g>(&'g self, guard: &'g Guard) -> Option<(KeyRef<'g, Self>, u64)> {
-        self.domain.adopt(guard);
-        self.end::<false>(guard)
+    fn memory_mut(&mut self) -> &mut dyn Memory {
+        &mut self.alloc
     }
 
-    fn last<'g>(&'g self, guard: &'g Guard) -> Option<(KeyRef<'g, Self>, u64)> {
-        self.domain.adopt(guard);
-        self.end::<true>(guard)
+    fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
+        self.check_quiescent(see)
     }
 
-    fn pop_first<'g>(
-        &'g self,
-        guard: &'g Guard,
-    ) -> Result<Option<(KeyRef<'g, Self>, u64)>, AllocError> {
-        self.domain.adopt(guard);
-        Ok(self.pop::<false>(guard))
-    }
-
-    fn pop_last<'g>(
-        &'g self,
-        guard: &'g Guard,
-    ) -> Result<Option<(KeyRef<'g, Self>, u64)>, AllocError> {
-        self.domain.adopt(guard);
-        Ok(self.pop::<true>(guard))
-    }
-}
-
-/// Both ends of a range.
-fn bounds<'g, K: IndexKey + ?Sized>(
-    range: &impl RangeBounds<K::Ref<'g>>,
-) -> (Bound<K::Ref<'g>>, Bound<K::Ref<'g>>) {
-    (range.start_bound().cloned(), range.end_bound().cloned())
-}
-
-impl<K: ArtKey + ?Sized, P: Placement> Objects for ArtTree<K, P> {
-    const OBJECTS: &'static [NodeLayout] = K::OBJECTS;
-
-    fn census(&mut self, see: &mut dyn FnMut(Placed)) -> Result<usize, Violation> {
-        self.walk(see)
+    fn free_all(&mut self) {
+        if !Allocator::<K, P, S>::RELEASES_WHOLE {
+            // SAFETY: access to the tree is exclusive. I2: one word leads to each object.
+            unsafe { self.alloc.free_all(self.root_word()) };
+        }
     }
 
     fn compression(&mut self) -> Option<Compression> {
@@ -402,30 +309,84 @@ impl<K: ArtKey + ?Sized, P: Placement> Objects for ArtTree<K, P> {
     }
 }
 
-impl<K: ArtKey + ?Sized, P: Placement> Check for ArtTree<K, P> {
-    fn check(&mut self) -> Result<usize, Violation> {
-        self.walk(&mut |_| ())
+impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Ordered for Art<K, P, S> {
+    type Range<'g> = Range<'g, K, P, S>;
+    type RangeRev<'g> = RangeRev<'g, K, P, S>;
+    type Cursor = KeyCursor<Index<Self>>;
+
+    fn range<'g>(
+        &'g self,
+        bounds: AlgorithmBounds<'g, Self>,
+        guard: &'g Guard,
+    ) -> Range<'g, K, P, S> {
+        Range::new(self, bounds, guard)
     }
 
-    fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
-        let mut kinds: Vec<_> = K::OBJECTS.iter().map(|layout| (layout.kind, 0)).collect();
-        self.walk(&mut |placed| {
-            let kind = placed.layout.kind;
-            kinds.iter_mut().filter(|(of, _)| *of == kind).for_each(|(_, count)| *count += 1);
-        })?;
-        Ok(kinds)
+    fn range_rev<'g>(
+        &'g self,
+        bounds: AlgorithmBounds<'g, Self>,
+        guard: &'g Guard,
+    ) -> RangeRev<'g, K, P, S> {
+        RangeRev::new(self, bounds, guard)
     }
 
-    fn settle(&mut self) {
-        self.alloc.settle();
+    fn cursor(index: Arc<Index<Self>>) -> KeyCursor<Index<Self>> {
+        KeyCursor::new(index)
+    }
+
+    fn load(&mut self, entries: &[(K::Ref<'_>, u64)]) -> Option<Result<(), BulkLoadError>> {
+        Some(self.bulk_load(entries, NonZeroUsize::MIN))
+    }
+
+    fn read_ahead<'g>(
+        &'g self,
+        (from, descends): (Bound<K::Ref<'g>>, bool),
+        most: usize,
+        guard: &'g Guard,
+        each: impl FnMut(K::Ref<'g>, u64),
+    ) {
+        if descends {
+            self.range_rev((Bound::Unbounded, from), guard).read_some(most, each);
+        } else {
+            self.range((from, Bound::Unbounded), guard).read_some(most, each);
+        }
     }
 }
 
-impl<K: ArtKey + ?Sized, P: Placement> Drop for ArtTree<K, P> {
-    fn drop(&mut self) {
-        if !Allocator::<K, P>::RELEASES_WHOLE {
-            // SAFETY: nobody else has the tree.
-            unsafe { self.alloc.free_all(self.root_word()) };
-        }
+impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Ended for Art<K, P, S> {
+    fn end<'g, const LAST: bool>(&'g self, guard: &'g Guard) -> Option<(K::Ref<'g>, u64)> {
+        Self::end::<LAST>(self, guard)
+    }
+
+    fn pop<'g, const LAST: bool>(
+        &'g self,
+        guard: &'g Guard,
+    ) -> Result<Option<(K::Ref<'g>, u64)>, AllocError> {
+        Ok(Self::pop::<LAST>(self, guard))
+    }
+}
+
+impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> ArtTree<K, P, S> {
+    /// Fills an empty tree with entries in ascending order of their keys, on `threads` threads. Each
+    /// node is just as large as its contents. On failure the tree stays empty.
+    ///
+    /// This takes O(all bytes of all keys), and beside the tree some hundred bytes for each depth at
+    /// which there are nodes.
+    ///
+    /// ```
+    /// use silvics::{ArtTree, Options, OrderedIndex};
+    ///
+    /// let mut tree: ArtTree = ArtTree::with_options(&Options::default())?;
+    /// let squares: Vec<(u64, u64)> = (0..1000).map(|n| (n, n * n)).collect();
+    /// tree.bulk_load(&squares, std::num::NonZero::<usize>::MIN)?;
+    /// assert_eq!(tree.pin().get(30), Some(900));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn bulk_load(
+        &mut self,
+        entries: &[(K::Ref<'_>, u64)],
+        threads: NonZeroUsize,
+    ) -> Result<(), BulkLoadError> {
+        self.0.bulk_load(entries, threads)
     }
 }

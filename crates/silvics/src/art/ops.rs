@@ -1,15 +1,16 @@
-//! The writing verbs.
+//! The writing verb: `update`, of which all others are uses.
+//!
+//! [`Art::put`] (`insert.rs`) makes a key present, [`Art::take`] (`remove.rs`) makes it absent, and
+//! `resize.rs` replaces nodes that are too small or too large.
 
-use super::ArtKey;
-use super::ArtTree;
-use super::alloc::{Room, UnlinkedLeaf};
+use super::hot::sampler::Sampler;
 use super::key::Digit;
-use super::leaf::{Entries, LeafOf};
+use super::leaf::LeafOf;
 use super::lock::Locked;
 use super::node::{AnySize, NodeRef, Visit};
-use super::resize::is_large;
 use super::seek::{Descent, End, Lead, Patience, Trail};
 use super::word::{ABSENT, Content, Word};
+use super::{Art, ArtKey};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::update::{Step, Update};
@@ -31,35 +32,32 @@ impl Trail for LastTwo {
     #[inline(always)]
     fn pass(&mut self, at: Word, _digit: Digit) {
         (self.parent, self.node) = (self.node, at);
-        // Its lock is in another line than the place that decides whether it will be needed.
+        // The node's lock is not in the line of the place that decides whether it will be needed.
         prefetch(at.object());
     }
 }
 
-/// What came of an attempt.
-enum Attempt {
+/// The outcome of an attempt to update a key.
+pub(super) enum Attempt {
+    /// Nothing was tried: the descent has not come to a node of values.
+    Elsewhere,
     Done(Option<u64>),
-    /// The node has no place for the key, or must hold words instead of values.
+    /// The node has no place for the key, or with `boxed` must hold words instead of values.
     Rebuild {
         boxed: bool,
     },
     Restart,
-    /// Done, and the node may be larger than what is in it asks for.
+    /// The update is done, and the node may be larger than its contents need.
     Shrunk(Option<u64>),
 }
 
-impl Attempt {
-    /// Something was taken from a node, which is locked.
-    fn taken(at: Visit<'_>, state: Option<u64>) -> Self {
-        if is_large(at, at.header().live()) { Self::Shrunk(state) } else { Self::Done(state) }
-    }
-}
-
-impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
-    /// The part of an update that most of them are, compiled for each verb: the way down, and the change of a
-    /// value that lies in a node.
+impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
+    /// See [`OrderedIndex::update`](crate::OrderedIndex::update). The guard is of the tree's domain.
+    ///
+    /// This is the common case, inlined for each verb: the descent, and the change of a value that
+    /// lies in a node.
     #[inline(always)]
-    pub(super) fn do_update(
+    pub(super) fn update(
         &self,
         key: K::Ref<'_>,
         verb: Update,
@@ -68,16 +66,16 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         let mut trail = LastTwo { parent: Word::NONE, node: Word::NONE };
         let descent = self.descend(key, usize::MAX, &mut trail);
         match self.change(&descent, key, verb) {
-            Some(Attempt::Done(state)) => Ok(state),
+            Attempt::Done(state) => Ok(state),
             attempt => self.update_on(attempt, descent, trail, key, verb, guard),
         }
     }
 
-    /// What is left of an update after a descent and an attempt.
+    /// Finishes an update after a descent and a first attempt.
     #[inline(never)]
     fn update_on<'g>(
         &'g self,
-        mut attempt: Option<Attempt>,
+        mut attempt: Attempt,
         mut descent: Descent<'g>,
         mut trail: LastTwo,
         key: K::Ref<'_>,
@@ -86,7 +84,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     ) -> Result<Option<u64>, AllocError> {
         loop {
             let mut at = descent.at;
-            if attempt.is_none() {
+            if let Attempt::Elsewhere = attempt {
                 let end;
                 (at, end) = self.seek_on(descent, key, usize::MAX, Patience::Waits, &mut trail);
                 let state = Self::state(end);
@@ -94,40 +92,43 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                     return Ok(state); // LP(kept): the last load
                 }
                 let mut unlinked = Word::NONE;
-                attempt = Some(self.attempt(at, end, key, verb, &mut unlinked, guard)?);
+                attempt = self.attempt(at, end, key, verb, &mut unlinked, guard)?;
                 if !unlinked.is_none() {
-                    // SAFETY: unlinked by the attempt, under the lock, which is free again: reclaiming takes time.
+                    // SAFETY: the attempt has unlinked the object under the lock, and nobody else
+                    // can have (I3), so it is retired once. The guard is of the tree's domain. The
+                    // lock is free again, as reclaiming takes time.
                     unsafe { self.alloc.retire(unlinked, guard) };
                 }
             }
             match attempt {
-                Some(Attempt::Done(state)) => return Ok(state),
-                Some(Attempt::Shrunk(state)) => {
+                Attempt::Done(state) => return Ok(state),
+                Attempt::Shrunk(state) => {
                     self.tidy(key, at.depth(), guard);
                     return Ok(state);
                 }
-                Some(Attempt::Rebuild { boxed }) => {
-                    // SAFETY: read under the guard; the root is not rebuilt, it has a place for each digit.
+                Attempt::Rebuild { boxed } => {
+                    // SAFETY: I7: a trail has nodes only, and there are two: the root has a place for
+                    // each digit, so it is never rebuilt. I8: both were read under the guard.
                     let parent = unsafe { Visit::of(trail.parent) };
                     self.rebuild(parent, at, key, boxed, guard)?;
                 }
-                Some(Attempt::Restart) | None => {}
+                Attempt::Restart | Attempt::Elsewhere => {}
             }
             descent = self.descend(key, usize::MAX, &mut trail);
             attempt = self.change(&descent, key, verb);
         }
     }
 
-    /// Does what the verb wants where a descent has led to a node of values.
+    /// Does what the verb wants if a descent has come to a node of values.
     ///
-    /// A lock is taken when all loads before it are done. So that it need not wait for the value, which is
-    /// in no cache mostly, a `Node256` tells in the line of the lock which of its places have one: if the verb will
-    /// surely change the key, it goes for the lock at once.
+    /// A processor takes a lock when all earlier loads are done, and the value is usually in no
+    /// cache. So a `Node256` says in the line of the lock which of its places have a value. If that
+    /// says that the verb will change the key, this takes the lock without loading the value.
     #[inline(always)]
-    fn change(&self, descent: &Descent<'_>, key: K::Ref<'_>, verb: Update) -> Option<Attempt> {
+    fn change(&self, descent: &Descent<'_>, key: K::Ref<'_>, verb: Update) -> Attempt {
         let at = descent.at;
-        let NodeRef::Values(node) = at.node else { return None };
-        let Lead::Place(place) = descent.end else { return Some(self.add(at, node, key, verb)) };
+        let NodeRef::Values(node) = at.node else { return Attempt::Elsewhere };
+        let Lead::Place(place) = descent.end else { return self.add(at, node, key, verb) };
         let digit = K::digit(key, at.depth());
         let holds = || match (node, digit) {
             (AnySize::Full(node), Some(byte)) => Some(node.holds(byte)),
@@ -140,63 +141,39 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         } else {
             let seen = state();
             match verb.step(seen) {
-                Step::Keep => return Some(Attempt::Done(seen)), // LP(kept)
-                Step::Put(ABSENT) => return Some(Attempt::Rebuild { boxed: true }),
+                Step::Keep => return Attempt::Done(seen), // LP(kept)
+                Step::Put(ABSENT) => return Attempt::Rebuild { boxed: true },
                 Step::Put(_) | Step::Take => {}
             }
         }
-        let Some(_lock) = Locked::new(at) else { return Some(Attempt::Restart) };
-        let state = match holds() {
-            _ if planted(Canary::GuessTrusted) && guess == Some(false) => None,
-            Some(false) => None,
-            Some(true) | None => state(),
-        };
-        Some(match verb.step(state) {
+        let Some(_lock) = Locked::new(at) else { return Attempt::Restart };
+        let state = if is_empty(guess, holds()) { None } else { state() };
+        match verb.step(state) {
             Step::Keep => Attempt::Done(state),
             Step::Put(value) => {
                 value.store(place); // LP(inserted, replaced)
                 if state.is_none() {
-                    let noted = if planted(Canary::HeldForgotten) { None } else { digit };
-                    node.came(noted);
-                    self.len.add(1);
+                    node.came(noted(digit));
+                    self.frame.len.add(1);
                 }
                 Attempt::Done(state)
             }
             Step::Take => {
                 ABSENT.store(place); // LP(removed)
                 node.went(digit);
-                self.len.add(-1);
+                self.frame.len.add(-1);
                 Attempt::taken(at, state)
             }
-        })
+        }
     }
 
-    /// The same, if the key's digit had no place in the node.
-    #[inline(always)]
-    fn add(&self, at: Visit<'_>, node: AnySize<'_, u64>, key: K::Ref<'_>, verb: Update) -> Attempt {
-        let value = match verb.step(None) {
-            Step::Put(ABSENT) => return Attempt::Rebuild { boxed: true },
-            Step::Put(value) => value,
-            Step::Keep | Step::Take => return Attempt::Done(None), // LP(kept): the load of the keys
-        };
-        let Some(_lock) = Locked::new(at) else { return Attempt::Restart };
-        let digit = K::digit(key, at.depth());
-        if node.find(digit).is_some() && !planted(Canary::DigitAddedTwice) {
-            return Attempt::Restart;
-        }
-        if !node.add(digit, value) {
-            return Attempt::Rebuild { boxed: false };
-        }
-        self.len.add(1); // LP(inserted): before
-        Attempt::Done(None)
-    }
-
-    /// The value of a key whose path ends so.
+    /// The value of a key whose path has this end.
     fn state(end: End) -> Option<u64> {
         match end {
             End::Value(value) => Some(value),
             End::Leaf(word, at) => {
-                // SAFETY: read under the guard.
+                // SAFETY: I7: the path ends at a leaf. I8: its word was read under the guard of the
+                // update.
                 let leaf = unsafe { K::Leaf::from_word(word) };
                 at.map(|at| leaf.value(at).load(Ordering::SeqCst))
             }
@@ -204,8 +181,8 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         }
     }
 
-    /// Locks the node where a path has ended, looks again, and does what the verb wants. Gives what is not
-    /// linked any more.
+    /// Locks the node where a path has ended, looks again, and does what the verb wants. `unlinked`
+    /// becomes the word of an object that is no longer linked.
     #[inline]
     fn attempt(
         &self,
@@ -216,15 +193,11 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         unlinked: &mut Word,
         guard: &Guard,
     ) -> Result<Attempt, AllocError> {
-        // A node of values has come since the descent that `change` has seen.
+        // The node of values was linked after the descent that `change` has seen.
         let NodeRef::Words(node) = at.node else { return Ok(Attempt::Restart) };
         let Some(_lock) = Locked::new(at) else { return Ok(Attempt::Restart) };
         let digit = K::digit(key, at.depth());
-        let seen = match end {
-            End::Leaf(word, _) | End::Parting(word, ..) => word,
-            End::Nothing | End::Value(_) => Word::NONE,
-        };
-        if node.at(digit) != seen && !planted(Canary::SeenBeforeLocked) {
+        if has_changed(node, digit, end) {
             return Ok(Attempt::Restart);
         }
         let state = Self::state(end);
@@ -241,86 +214,26 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             }
         }
     }
+}
 
-    /// Makes a key absent that is in a leaf below a node, under the node's lock. Gives the leaf if it is not linked any
-    /// more. Needs no memory: where a smaller leaf cannot be had, the same one stays with a word that says what is gone.
-    pub(super) fn take(
-        &self,
-        node: AnySize<'_, Word>,
-        digit: Digit,
-        (word, place): (Word, usize),
-    ) -> Word {
-        // SAFETY: read under the guard.
-        let leaf = unsafe { K::Leaf::from_word(word) };
-        let mut unlinked = word;
-        if leaf.places().count() > 1 {
-            let rest = Entries::<K>::of(leaf).without(leaf.key(place));
-            let rest = self.alloc.leaf_at_hand(rest.as_slice()).unwrap_or_else(|| {
-                unlinked = Word::NONE;
-                K::Leaf::without(word, place)
-            });
-            node.replace(digit, rest); // LP(removed)
-        } else {
-            node.take(digit); // LP(removed)
-        }
-        self.len.add(-1);
-        unlinked
-    }
+/// Whether the bit read under the lock says that a place is empty. `guess` was read before.
+#[inline(always)]
+fn is_empty(guess: Option<bool>, held: Option<bool>) -> bool {
+    held == Some(false) || planted(Canary::GuessTrusted) && guess == Some(false)
+}
 
-    /// Makes a key present below a node of words, under its lock.
-    fn put(
-        &self,
-        at: Visit<'_>,
-        node: AnySize<'_, Word>,
-        end: End,
-        (key, value): (K::Ref<'_>, u64),
-        unlinked: &mut Word,
-        guard: &Guard,
-    ) -> Result<Attempt, AllocError> {
-        let digit = K::digit(key, at.depth());
-        match end {
-            End::Leaf(word, place) => {
-                // SAFETY: read under the guard.
-                let leaf = unsafe { K::Leaf::from_word(word) };
-                if let Some(place) = place {
-                    let old = leaf.value(place).load(Ordering::SeqCst);
-                    leaf.value(place).store(value, Ordering::SeqCst); // LP(replaced)
-                    return Ok(Attempt::Done(Some(old)));
-                }
-                let entries = Entries::<K>::of(leaf).with(K::shorten(key), value);
-                let new = if entries.as_slice().len() <= K::LEAF_KEYS {
-                    self.alloc.leaf(entries.as_slice(), guard)?
-                } else {
-                    self.alloc.burst(&entries, guard)?
-                };
-                node.replace(digit, new); // LP(inserted)
-                *unlinked = word;
-            }
-            End::Parting(word, depth, other) => {
-                let leaf = self.spare((key, value), guard)?;
-                let both = [(other, word), (K::digit(key, depth), leaf.word())];
-                let place = Room::exact(K::before(key, depth), depth);
-                node.replace(digit, self.alloc.words(&both, place, guard)?); // LP(inserted)
-                leaf.linked();
-            }
-            End::Nothing | End::Value(_) => {
-                let leaf = self.spare((key, value), guard)?;
-                if !node.put(digit, leaf.word()) {
-                    return Ok(Attempt::Rebuild { boxed: false });
-                }
-                leaf.linked();
-            }
-        }
-        self.len.add(1);
-        Ok(Attempt::Done(None))
-    }
+/// The digit that a node notes as filled.
+#[inline(always)]
+fn noted(digit: Digit) -> Digit {
+    if planted(Canary::HeldForgotten) { None } else { digit }
+}
 
-    /// A leaf of one entry.
-    fn spare(
-        &self,
-        entry: (K::Ref<'_>, u64),
-        guard: &Guard,
-    ) -> Result<UnlinkedLeaf<'_, K, P>, AllocError> {
-        Ok(UnlinkedLeaf::new(&self.alloc, self.alloc.leaf(&[entry], guard)?))
-    }
+/// Whether a place has changed between the end of a path there and the locking of its node.
+#[inline(always)]
+fn has_changed(node: AnySize<'_, Word>, digit: Digit, end: End) -> bool {
+    let seen = match end {
+        End::Leaf(word, _) | End::Parting(word, ..) => word,
+        End::Nothing | End::Value(_) => Word::NONE,
+    };
+    node.at(digit) != seen && !planted(Canary::SeenBeforeLocked)
 }

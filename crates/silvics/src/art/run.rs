@@ -1,22 +1,22 @@
-//! Values side by side, as a scan of dense integers passes most.
+//! Sixteen values side by side: the common case of a scan of dense integers.
 
 use super::key::DigitKey;
 use super::node::{AnySize, NodeRef};
 use super::word::{ABSENT, Content, Word};
 use silvics_sync::atomic::AtomicU64;
 
-/// How many bytes are looked at together.
+/// The number of bytes that are looked at together.
 const BYTES: usize = 16;
 
-/// What is next in a scan of a node that has a place for each byte, and values there: of sixteen bytes.
+/// The values that come next in a scan of a `Values256`: those of sixteen bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'g> {
-    /// The places of all of them; none before the first run.
+    /// The places of the sixteen bytes. There are none before the first run.
     places: &'g [AtomicU64],
     prefix: u64,
     /// The first byte.
     from: u8,
-    /// Those that had a value when the scan came, and have not been passed.
+    /// The places that had a value when the scan came and have not been passed, as bits.
     rest: u16,
 }
 
@@ -25,13 +25,13 @@ impl Run<'_> {
         Self { places: &[], prefix: 0, from: 0, rest: 0 }
     }
 
-    /// What is beyond an edge of a node, and the edge beyond that; none at the end.
+    /// The next sixteen bytes beyond an edge of a node that have a value, and the edge beyond them.
     ///
     /// # Safety
-    /// The word is of kind `Values256`, and read under a guard that lasts as long as `'g`.
+    /// The word's kind is `Values256`, and its node is not reclaimed during `'g`.
     #[inline(always)]
     pub(super) unsafe fn beyond<const REV: bool>(word: Word, mut edge: u16) -> Option<(Self, u16)> {
-        // SAFETY: the caller's promise.
+        // SAFETY: I7: the word leads to a node of its kind, which is not reclaimed (our contract).
         let NodeRef::Values(node) = (unsafe { NodeRef::from_word(word) }) else { return None };
         let AnySize::Full(full) = node else { return None };
         loop {
@@ -48,7 +48,7 @@ impl Run<'_> {
         }
     }
 
-    /// The next entry that is still there.
+    /// The next entry that is still present.
     #[inline(always)]
     pub(super) fn next<const REV: bool, K: DigitKey + ?Sized>(
         &mut self,

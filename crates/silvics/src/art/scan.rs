@@ -1,8 +1,7 @@
 //! Ranges in both directions.
 
-use super::ArtKey;
-use super::ArtTree;
 use super::ahead::{Ahead, Upcoming};
+use super::hot::sampler::{Sampler, Unsampled};
 use super::key::Digit;
 use super::leaf::LeafOf;
 use super::node::{NodeRef, Visit};
@@ -10,42 +9,49 @@ use super::run::Run;
 use super::seek::{End, Patience, Trail};
 use super::stack::{Frame, Occupant, Stack, StackKey};
 use super::word::{Kind, Word};
+use super::{Art, ArtKey};
 use crate::domain::Guard;
 use silvics_pool::{Placement, Pooled};
 use silvics_sync::atomic::Ordering;
 use std::ops::Bound;
 
-/// An ascending scan of an [`ArtTree`]; see [`crate::OrderedScan`] for what it promises.
-pub struct Range<'g, K: ArtKey + ?Sized = u64, P: Placement = Pooled>(Walk<'g, K, P>);
+/// An ascending scan of an [`ArtTree`](super::ArtTree). See [`crate::OrderedScan`] for its guarantee.
+pub struct Range<'g, K: ArtKey + ?Sized = u64, P: Placement = Pooled, S: Sampler = Unsampled>(
+    Walk<'g, K, P, S>,
+);
 
-/// A descending scan of an [`ArtTree`]; see [`crate::OrderedScan`] for what it promises.
-pub struct RangeRev<'g, K: ArtKey + ?Sized = u64, P: Placement = Pooled>(Walk<'g, K, P>);
+/// A descending scan of an [`ArtTree`](super::ArtTree). See [`crate::OrderedScan`] for its guarantee.
+pub struct RangeRev<'g, K: ArtKey + ?Sized = u64, P: Placement = Pooled, S: Sampler = Unsampled>(
+    Walk<'g, K, P, S>,
+);
 
-/// Where a scan begins and where it ends.
+/// The bounds where a scan begins and where it ends.
 type Bounds<'g, K> =
     (Bound<<K as crate::IndexKey>::Ref<'g>>, Bound<<K as crate::IndexKey>::Ref<'g>>);
 
-impl<'g, K: ArtKey + ?Sized, P: Placement> Range<'g, K, P> {
-    pub(super) fn new(
-        tree: &'g ArtTree<K, P>,
-        (from, to): Bounds<'g, K>,
-        guard: &'g Guard,
-    ) -> Self {
+impl<'g, K: ArtKey + ?Sized, P: Placement, S: Sampler> Range<'g, K, P, S> {
+    pub(super) fn new(tree: &'g Art<K, P, S>, (from, to): Bounds<'g, K>, guard: &'g Guard) -> Self {
         Self(Walk::new::<false>(tree, from, to, guard))
     }
-}
 
-impl<'g, K: ArtKey + ?Sized, P: Placement> RangeRev<'g, K, P> {
-    pub(super) fn new(
-        tree: &'g ArtTree<K, P>,
-        (to, from): Bounds<'g, K>,
-        guard: &'g Guard,
-    ) -> Self {
-        Self(Walk::new::<true>(tree, from, to, guard))
+    /// Passes the next `most` entries to `each`, or as many as there are.
+    pub(crate) fn read_some(mut self, most: usize, each: impl FnMut(K::Ref<'g>, u64)) {
+        self.0.read_some::<false>(most, each);
     }
 }
 
-impl<'g, K: ArtKey + ?Sized, P: Placement> Iterator for Range<'g, K, P> {
+impl<'g, K: ArtKey + ?Sized, P: Placement, S: Sampler> RangeRev<'g, K, P, S> {
+    pub(super) fn new(tree: &'g Art<K, P, S>, (to, from): Bounds<'g, K>, guard: &'g Guard) -> Self {
+        Self(Walk::new::<true>(tree, from, to, guard))
+    }
+
+    /// Passes the next `most` entries to `each`, or as many as there are.
+    pub(crate) fn read_some(mut self, most: usize, each: impl FnMut(K::Ref<'g>, u64)) {
+        self.0.read_some::<true>(most, each);
+    }
+}
+
+impl<'g, K: ArtKey + ?Sized, P: Placement, S: Sampler> Iterator for Range<'g, K, P, S> {
     type Item = (K::Ref<'g>, u64);
 
     #[inline]
@@ -54,21 +60,7 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Iterator for Range<'g, K, P> {
     }
 }
 
-impl<'g, K: ArtKey + ?Sized, P: Placement> Range<'g, K, P> {
-    /// Gives `each` the next entries, `most` of them if there are so many.
-    pub(crate) fn read_some(mut self, most: usize, each: impl FnMut(K::Ref<'g>, u64)) {
-        self.0.read_some::<false>(most, each);
-    }
-}
-
-impl<'g, K: ArtKey + ?Sized, P: Placement> RangeRev<'g, K, P> {
-    /// As [`Range::read_some`].
-    pub(crate) fn read_some(mut self, most: usize, each: impl FnMut(K::Ref<'g>, u64)) {
-        self.0.read_some::<true>(most, each);
-    }
-}
-
-impl<'g, K: ArtKey + ?Sized, P: Placement> Iterator for RangeRev<'g, K, P> {
+impl<'g, K: ArtKey + ?Sized, P: Placement, S: Sampler> Iterator for RangeRev<'g, K, P, S> {
     type Item = (K::Ref<'g>, u64);
 
     #[inline]
@@ -93,37 +85,38 @@ impl<K: StackKey + ?Sized, const REV: bool> Trail for Placing<'_, K, REV> {
 
 /// A scan, down the tree and up again.
 ///
-/// Every node it stands in was reachable when it came there, and what it reads in one that is not any
-/// more was so at one moment since (see the module docs): so it sees each key that was there throughout,
-/// and none that never was. Nodes divide the keys among their digits, and it takes these in order.
+/// Every node that it stands in was reachable when it came there. Words that it reads in a node that
+/// is not reachable any more were right at one moment since then (see the module docs of `art`). So
+/// it sees each key that is present throughout, and none that is absent throughout. The nodes divide
+/// the keys among their digits, and the scan takes these in order.
 ///
-/// A path can be longer than what the stack remembers (byte strings, of which one is the prefix of the
-/// next). When the stack is used up and has forgotten something, the scan goes down again: to above the
-/// node it has left last, on the path of the last key it has given, which passed there. But if since that
-/// key it has gone down somewhere else so far that it has forgotten where that was, and found nothing, then
-/// as far as that key. That happens only where all keys below so many nodes have been removed and nobody
-/// has taken the nodes away yet, and again until somebody does.
-struct Walk<'g, K: ArtKey + ?Sized, P: Placement> {
-    tree: &'g ArtTree<K, P>,
+/// The path of a byte string can be longer than the stack remembers. When the stack is empty and has
+/// forgotten frames, the scan descends again on the path of the last key that it has returned, to
+/// above the node that it has left last. If the scan has since descended past the stack's capacity
+/// without finding an entry, it descends to the last key returned instead. That happens only where
+/// all keys below that many nodes have been removed and the nodes have not, and it happens again
+/// until they have.
+struct Walk<'g, K: ArtKey + ?Sized, P: Placement, S: Sampler> {
+    tree: &'g Art<K, P, S>,
     stack: Stack<K>,
-    /// The depth of the node it has left last.
+    /// The depth of the node that it has left last.
     left: usize,
-    /// Whether it may have forgotten where it has parted from the path of `from`.
+    /// Whether it may have forgotten where it has left the path of `from`.
     astray: bool,
-    /// What comes before what is on the stack, if such keys are looked for ahead.
+    /// The leaves and nodes that come before those on the stack, if the key type looks ahead.
     ahead: Ahead<K>,
-    /// The leaf where it stands, and how many of its keys are still to come.
+    /// The leaf where it stands, and the number of the leaf's keys that are still to come.
     leaf: Option<(K::Leaf<'g>, usize)>,
-    /// The values among which it stands, if they have no leaves.
+    /// The values among which it stands, if they lie in a node.
     run: Run<'g>,
-    /// The last key it has given; before that, where it begins.
+    /// The last key that it has returned, or the bound where it begins.
     from: Bound<K::Ref<'g>>,
     to: Bound<K::Ref<'g>>,
 }
 
-impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
+impl<'g, K: ArtKey + ?Sized, P: Placement, S: Sampler> Walk<'g, K, P, S> {
     fn new<const REV: bool>(
-        tree: &'g ArtTree<K, P>,
+        tree: &'g Art<K, P, S>,
         from: Bound<K::Ref<'g>>,
         to: Bound<K::Ref<'g>>,
         _guard: &'g Guard,
@@ -135,7 +128,8 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
         walk
     }
 
-    /// Goes to where keys from `from` on begin, but for those below nodes deeper than this on its path.
+    /// Goes to the first key from `from` on, except those below nodes deeper than `deepest` on the
+    /// path of `from`.
     fn place<const REV: bool>(&mut self, deepest: usize) {
         let (key, included) = match self.from {
             Bound::Unbounded => {
@@ -157,7 +151,7 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
                 }
             }
             End::Leaf(word, _) => {
-                // SAFETY: read under the guard.
+                // SAFETY: I7: the path ends at a leaf. I8: its word was read under the scan's guard.
                 let leaf = unsafe { K::Leaf::from_word(word) };
                 let smaller = |at: &usize| {
                     let other = leaf.key(*at);
@@ -166,7 +160,8 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
                 let before = (0..leaf.len()).take_while(smaller).count();
                 self.leaf = Some((leaf, if REV { before } else { leaf.len() - before }));
             }
-            // What was seen, and not what may be there by now: that may have keys on both sides.
+            // The word that was seen, not the one that is there by now: that may have keys on both
+            // sides.
             End::Parting(word, depth, digit) => {
                 if if REV { digit < K::digit(key, depth) } else { digit > K::digit(key, depth) } {
                     self.enter::<REV>(word);
@@ -175,7 +170,8 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
         }
     }
 
-    /// With the stack used up: goes back to what it has forgotten, if it has.
+    /// Goes back to the nodes that the stack has forgotten, if it has forgotten any. The stack is
+    /// empty.
     #[cold]
     fn resume<const REV: bool>(&mut self) -> bool {
         if !self.stack.was_cut() {
@@ -187,7 +183,7 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
         true
     }
 
-    /// Goes on behind the last key it has given, with nothing ahead.
+    /// Goes on behind the last key that it has returned, with nothing ahead.
     #[cold]
     fn restart<const REV: bool>(&mut self) {
         self.ahead.reset();
@@ -195,7 +191,7 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
         self.place::<REV>(usize::MAX);
     }
 
-    /// Gives an entry, if the scan goes that far.
+    /// Returns an entry if it is within the scan's bounds, else ends the scan.
     #[inline(always)]
     fn give<const REV: bool>(&mut self, key: K::Ref<'g>, value: u64) -> Option<(K::Ref<'g>, u64)> {
         let within = match self.to {
@@ -227,7 +223,8 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
         Some((key, value))
     }
 
-    /// Gives `each` the next entries, `most` of them if there are so many: faster than one by one.
+    /// Passes the next `most` entries to `each`, or as many as there are. This is faster than to
+    /// take them one by one.
     fn read_some<const REV: bool>(
         &mut self,
         mut most: usize,
@@ -292,7 +289,7 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
             };
             let word = frame.word();
             if K::DIRECT && word.kind() == Kind::Values256 {
-                // SAFETY: read under the guard.
+                // SAFETY: the word's kind is `Values256`. I8: it was read under the scan's guard.
                 match unsafe { Run::beyond::<REV>(word, frame.edge()) } {
                     Some((run, edge)) => {
                         self.run = run;
@@ -305,7 +302,8 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
             match frame.next::<REV>() {
                 None => self.leave(word),
                 Some((digit, Occupant::Value(value))) => {
-                    // SAFETY: read under the guard.
+                    // SAFETY: a frame's word leads to a node, and was read under the scan's guard
+                    // (I7, I8).
                     let prefix = unsafe { NodeRef::from_word(word) }.header().prefix;
                     let byte = digit.expect("no value is at an end");
                     return self.give::<REV>(K::shorten(K::direct(prefix, byte)), value);
@@ -318,13 +316,13 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
         }
     }
 
-    /// There is nothing left in the node on top.
+    /// Leaves the node on top, in which nothing is left.
     fn leave(&mut self, top: Word) {
         self.left = top.depth();
         self.stack.pop();
     }
 
-    /// Takes children of the nodes on the stack to those ahead, as many as are wanted.
+    /// Moves the next children of the nodes on the stack ahead, as many as are wanted.
     #[inline(always)]
     fn look_ahead<const REV: bool>(&mut self) {
         let mut missing = self.ahead.missing();
@@ -342,24 +340,24 @@ impl<'g, K: ArtKey + ?Sized, P: Placement> Walk<'g, K, P> {
                     self.ahead.push::<REV>(word);
                     missing -= 1;
                 }
-                Some((_, Occupant::Value(_))) => unreachable!("such keys have leaves"),
+                Some((_, Occupant::Value(_))) => unreachable!("the keys have leaves"),
             }
         }
         self.ahead.turn();
     }
 
-    /// Goes on with a child.
+    /// Goes on in a child.
     #[inline(always)]
     fn enter<const REV: bool>(&mut self, word: Word) {
         if word.kind() == Kind::Leaf {
-            // SAFETY: read under the guard.
+            // SAFETY: I7: the word leads to a leaf. I8: it was read under the scan's guard.
             let leaf = unsafe { K::Leaf::from_word(word) };
             self.leaf = Some((leaf, leaf.len()));
             self.ahead.pass();
             return;
         }
         self.astray |= self.stack.is_full();
-        // SAFETY: read under the guard.
+        // SAFETY: I7: the word's kind is a node's. I8: it was read under the scan's guard.
         self.stack.push(Frame::whole::<REV>(unsafe { Visit::of(word) }));
     }
 }

@@ -1,16 +1,16 @@
 //! Lookups.
 
-use super::ArtKey;
-use super::ArtTree;
+use super::hot::sampler::Sampler;
 use super::kinds::layout;
 use super::leaf::{LeafKey, LeafOf};
 use super::node::{AnyPlace, LINE, Node, PREFIX, full, header, place};
 use super::word::{ABSENT, Content, Kind, Word};
+use super::{Art, ArtKey};
 use crate::domain::Guard;
 use silvics_layout::record::{Read, Why};
 use silvics_pool::Placement;
 
-/// What a search reads of a node: the place it comes to, and the keys in its line.
+/// The reads of a search in a node: the place that it comes to, and the keys in the place's line.
 pub(super) fn reads<K: LeafKey + ?Sized, A>(
     word: Word,
     place: Option<&A>,
@@ -21,16 +21,23 @@ pub(super) fn reads<K: LeafKey + ?Sized, A>(
     let keys = match word.kind() {
         Kind::Node256 | Kind::Values256 => None,
         Kind::Node4 => Some(layout.search[0].offset),
-        // Where there is no place the search has read keys of a line, of which it is not told.
+        // If the digit has no place, the search still read the keys of a line. We do not know which,
+        // so that read is not recorded.
         _ => place.map(|offset| offset / LINE * LINE),
     };
     let keys = keys.map(|offset| layout.read(object, offset, 8, Why::Step));
     keys.into_iter().chain(place.map(|offset| layout.read(object, offset, 8, why)))
 }
 
-/// What a search for a key reads of the leaf where it ends.
-fn leaf_reads<K: LeafKey + ?Sized>(word: Word, key: K::Ref<'_>) -> impl Iterator<Item = Read> {
-    // SAFETY: read under the guard.
+/// The reads of a search for a key in the leaf where it ends.
+///
+/// # Safety
+/// The word leads to a leaf, which is not reclaimed meanwhile.
+unsafe fn leaf_reads<K: LeafKey + ?Sized>(
+    word: Word,
+    key: K::Ref<'_>,
+) -> impl Iterator<Item = Read> {
+    // SAFETY: our contract is that of `from_word`.
     let leaf = unsafe { K::Leaf::from_word(word) };
     let (layout, object) = (layout::<K>(word), word.object());
     let value = leaf.find(K::shorten(key)).map(|at| (leaf.value_offset(at), 8));
@@ -41,23 +48,23 @@ fn leaf_reads<K: LeafKey + ?Sized>(word: Word, key: K::Ref<'_>) -> impl Iterator
         .map(move |(offset, bytes)| layout.read(object, offset, bytes, Why::Found))
 }
 
-/// What comes of a step of a lookup.
+/// The outcome of one step of a lookup.
 pub(super) enum Next {
     Ends(Option<u64>),
-    /// It goes on at a node or leaf.
+    /// The lookup goes on at this node or leaf, or ends if there is none.
     At(Word),
 }
 
-impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
-    /// The value of a key.
+impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
+    /// The value of a key. The guard is of the tree's domain.
     ///
-    /// Where a leaf has the whole key at the end, what is skipped on the way is not looked at: a key that is
-    /// elsewhere, or nowhere, is not in the leaf.
+    /// Where the lookup ends at a leaf, the leaf has the whole key, so bytes that are skipped on the
+    /// way are not compared: a leaf that does not belong to the key does not contain it.
     #[inline(always)]
     pub(super) fn find(&self, key: K::Ref<'_>, _guard: &Guard) -> Option<u64> {
         let (mut word, mut above) = (self.first(key), 0);
         loop {
-            // SAFETY: read under the guard.
+            // SAFETY: I8: the word was read under the guard.
             match unsafe { Self::step(word, above, key) } {
                 Next::Ends(value) => return value,
                 Next::At(next) => (word, above) = (next, word.depth()),
@@ -65,31 +72,25 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         }
     }
 
-    /// The same under a guard of its own.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn find_apart(&self, key: K::Ref<'_>) -> Option<u64> {
-        self.find(key, &self.domain.pin())
-    }
-
-    /// What the root leads to.
+    /// The child of the root for a key.
     #[inline(always)]
     pub(super) fn first(&self, key: K::Ref<'_>) -> Word {
-        // SAFETY: it lives as long as the tree.
+        // SAFETY: I8: the root is a `Node256` that lives as long as the tree.
         let place = unsafe { self.root.as_ref() }.find(K::digit(key, 0));
         P::saw(|| reads::<K, _>(self.root_word(), place, Why::Step));
         place.map_or(Word::NONE, Word::load)
     }
 
-    /// Looks for a key at a node or leaf, or at none, that a node of depth `above` leads to.
+    /// Looks for a key in a node or leaf, or in none. `above` is the depth of the node that leads
+    /// there.
     ///
     /// # Safety
-    /// What the word leads to is not reclaimed meanwhile.
+    /// The object that the word leads to, if any, is not reclaimed meanwhile.
     #[inline(always)]
     pub(super) unsafe fn step(word: Word, above: usize, key: K::Ref<'_>) -> Next {
-        // The most frequent kind first: what is at its place can be loaded without another branch.
+        // The most frequent kind comes first: its place can be loaded without another branch.
         if word.kind() == Kind::Node256 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the word's kind is `Node256`, and the node is not reclaimed (our contract).
             let node = unsafe {
                 if Self::parts(word, above, key) {
                     return Next::Ends(None);
@@ -104,20 +105,21 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             if word.is_none() {
                 return Next::Ends(None); // LP(get): the load of the word
             }
-            P::saw(|| leaf_reads::<K>(word, key));
-            // SAFETY: the caller's promise.
+            // SAFETY: I7: the word leads to a leaf, which is not reclaimed (our contract).
+            P::saw(|| unsafe { leaf_reads::<K>(word, key) });
+            // SAFETY: I7: the word leads to a leaf, which is not reclaimed (our contract).
             return Next::Ends(unsafe { K::Leaf::from_word(word) }.get(key)); // LP(get)
         }
         let depth = word.depth();
-        // SAFETY: the caller's promise.
+        // SAFETY: I7: the word's kind is a node's, and the node is not reclaimed (our contract).
         if unsafe { Self::parts(word, above, key) } {
             return Next::Ends(None);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: I7: the word's kind is a node's, and the node is not reclaimed (our contract).
         match unsafe { place(word, K::digit(key, depth)) } {
             AnyPlace::Value(place) => {
                 P::saw(|| reads::<K, _>(word, place, Why::Found));
-                // Not decided by a branch: the next lookup can begin while this one waits for memory.
+                // No branch decides this: the next lookup can begin while this one waits for memory.
                 let value = place.map_or(ABSENT, u64::load); // LP(get)
                 Next::Ends((value != ABSENT).then_some(value))
             }
@@ -128,10 +130,11 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         }
     }
 
-    /// Whether a key is seen to part from those below a node before its depth, where one of depth `above` leads to it.
+    /// Whether a node's prefix shows that the node does not have `key` below it. `above` is the
+    /// depth of the node that leads to it. Only trees with nodes of values need to know.
     ///
     /// # Safety
-    /// As for `step`.
+    /// The word leads to a node, not to a leaf, and the node is not reclaimed meanwhile.
     #[inline(always)]
     unsafe fn parts(word: Word, above: usize, key: K::Ref<'_>) -> bool {
         let depth = word.depth();
@@ -139,7 +142,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             return false;
         }
         P::saw(|| [layout::<K>(word).read(word.object(), PREFIX, 8, Why::Step)]);
-        // SAFETY: the caller's promise.
+        // SAFETY: our contract is that of `header`.
         K::before(key, depth) != unsafe { header(word) }.prefix
     }
 }

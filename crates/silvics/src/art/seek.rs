@@ -1,7 +1,6 @@
 //! Paths of keys, as writers and scans follow them.
 
-use super::ArtKey;
-use super::ArtTree;
+use super::hot::sampler::Sampler;
 use super::key::Digit;
 use super::kinds::layout;
 use super::leaf::LeafOf;
@@ -9,72 +8,75 @@ use super::node::{AnyPlace, PREFIX, Visit, header, place};
 use super::search::reads;
 use super::stack::any_leaf;
 use super::word::{ABSENT, Content, Kind, Word};
+use super::{Art, ArtKey};
 use silvics_layout::record::Why;
 use silvics_pool::Placement;
 use silvics_sync::atomic::AtomicU64;
 use silvics_sync::backoff::Backoff;
 
-/// Where the path of a key ends.
+/// The end of a key's path.
 #[derive(Clone, Copy)]
 pub(super) enum End {
-    /// At a place where there is nothing, or at none.
+    /// An empty place, or no place.
     Nothing,
-    /// At a value.
+    /// A place with this value.
     Value(u64),
-    /// At a leaf, in which the key is here, if it is.
+    /// A leaf, and the key's place in it if the leaf has the key.
     Leaf(Word, Option<usize>),
-    /// At a node or leaf whose keys part from this one at a depth above it, where they have this digit.
+    /// A node or leaf whose keys part from this key at a depth above it. They have this digit there.
     Parting(Word, usize, Digit),
 }
 
-/// Who is told of the nodes on a path.
+/// A record of the nodes on a path.
 pub(super) trait Trail {
-    /// The path begins, once more if it has before.
+    /// The path begins, perhaps not for the first time.
     fn begin(&mut self);
-    /// It goes through a node, at this digit.
+    /// The path goes through a node, at this digit.
     fn pass(&mut self, at: Word, digit: Digit);
 }
 
 /// The way down that a key's digits show.
 pub(super) struct Descent<'g> {
+    /// The last node.
     pub(super) at: Visit<'g>,
-    /// The first depth that no node on the way was at, if there is one: keys below may differ there.
+    /// The first depth at which no node was passed, or `usize::MAX`. Keys below may differ from this
+    /// key there.
     skipped: usize,
     pub(super) end: Lead<'g>,
 }
 
-/// What the last node of a descent leads to.
+/// The object that the last node of a descent leads to.
 #[derive(Clone, Copy)]
 pub(super) enum Lead<'g> {
     Nothing,
     /// A place that has a value, or has had one.
     Place(&'g AtomicU64),
     Leaf(Word),
-    /// A node deeper than the descent goes, or seen not to have the key below.
+    /// A node that is deeper than the descent may go, or whose prefix is not the key's.
     Node(Word),
 }
 
-/// Whether the keys below a node agree with another one in all bytes before its depth.
+/// Whether all keys below a node agree with a key in all bytes before the node's depth.
 enum Agree {
     Yes,
-    /// They part here, where the node's keys have this.
+    /// They part at this depth, at which the node's keys have this digit.
     No(usize, Digit),
-    /// There is no key below that would tell.
+    /// The node has no key below it that would tell.
     Empty,
 }
 
-/// Who follows a path that nothing below tells the prefix of.
+/// The reaction to a node whose prefix is unknown because it has no keys below.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
-    /// Waits until the node is taken away: a writer.
+    /// A writer waits until the node is removed.
     Waits,
-    /// Goes on as if it were: a reader.
+    /// A reader goes on as if it were removed.
     GoesOn,
 }
 
-impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
-    /// Follows a key's digits down, to nodes of at most this depth. Looks at what is skipped only where every
-    /// prefix is known as a whole.
+impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
+    /// Follows a key's digits down, to nodes of depth `limit` at most. Skipped bytes are compared
+    /// only in trees with nodes of values, whose prefixes are complete.
     #[inline(always)]
     pub(super) fn descend<'g>(
         &'g self,
@@ -86,11 +88,12 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         trail.begin();
         loop {
             let (depth, digit) = (at.depth(), K::digit(key, at.depth()));
-            // SAFETY: read under the guard.
+            // SAFETY: I7: `at` is the root's word, or its kind is a node's (below). I8: it was read
+            // under the caller's guard.
             let visit = || unsafe { Visit::of(at) };
             let ends = |end| Descent { at: visit(), skipped, end };
             trail.pass(at, digit);
-            // SAFETY: read under the guard.
+            // SAFETY: I7, I8: as for `visit`, `at` leads to a node that is not reclaimed.
             let word = match unsafe { place(at, digit) } {
                 AnyPlace::Value(place) => {
                     P::saw(|| reads::<K, _>(at, place, Why::Found));
@@ -109,7 +112,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                 return ends(Lead::Node(word));
             }
             if below > depth + 1 {
-                // SAFETY: read under the guard.
+                // SAFETY: I7: the word's kind is a node's. I8: it was read under the caller's guard.
                 let prefix = || unsafe { header(word) }.prefix;
                 if K::DIRECT && K::before(key, below) != prefix() {
                     return ends(Lead::Node(word));
@@ -122,8 +125,9 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         }
     }
 
-    /// The path of a key, to the last node of at most a depth that can have it below, and where it ends: if a
-    /// deeper node agrees with the key, at nothing.
+    /// The path of a key: the last node that can have the key below it and is at most as deep as
+    /// `deepest`, and the path's end there. If a deeper node agrees with the key, the end is
+    /// [`End::Nothing`].
     pub(super) fn seek<'g>(
         &'g self,
         key: K::Ref<'_>,
@@ -135,11 +139,12 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         self.seek_on(descent, key, deepest, patience, trail)
     }
 
-    /// The same, from a descent of the key.
+    /// The path of a key, as [`Art::seek`] returns it, from a descent for this key.
     ///
-    /// Digits have led down, whatever was skipped; now all that was skipped is compared at once, with the
-    /// prefix of the last node, or where that does not reach far enough back with any key below it. If they
-    /// part, the path ends further up, where the nodes become deeper than that: to there it goes down again.
+    /// The descent followed digits only. This compares all skipped bytes at once, with the prefix of
+    /// the last node, or with any key below it if the prefix does not reach back far enough. If they
+    /// differ, the path ends further up, above the first node deeper than the difference, and this
+    /// descends again to there.
     #[inline]
     pub(super) fn seek_on<'g>(
         &'g self,
@@ -156,7 +161,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
                 Ok(end) => return (at, end),
                 Err(limit) => {
                     if limit == deepest {
-                        backoff.wait(); // others have changed the way, or are about to
+                        backoff.wait(); // other writers have changed the path, or are about to
                     }
                     descent = self.descend(key, limit, trail);
                 }
@@ -164,8 +169,8 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         }
     }
 
-    /// Where the path of a key ends, if a descent has come to its last node; else the depth down to which it
-    /// must go again.
+    /// The end of a key's path if the descent has come to its last node, else the depth to which the
+    /// next descent must go.
     #[inline]
     fn resolve(
         Descent { at, skipped, end }: Descent<'_>,
@@ -176,7 +181,8 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         let end = match end {
             Lead::Leaf(word) => return Self::at_leaf(key, at.depth(), skipped, word),
             Lead::Node(word) => {
-                // SAFETY: read under the guard.
+                // SAFETY: I7: `descend` saw that the word's kind is a node's. I8: it was read under the
+                // caller's guard.
                 let child = unsafe { Visit::of(word) };
                 match Self::agree(key, child, skipped.min(at.depth() + 1)) {
                     Agree::No(depth, digit) if depth > at.depth() => {
@@ -202,9 +208,10 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         }
     }
 
-    /// A path that ends at a leaf; or the depth, further up, where the key parts from the keys there.
+    /// The end of a path at a leaf, or the depth further up at which the key parts from those there.
     fn at_leaf(key: K::Ref<'_>, depth: usize, skipped: usize, word: Word) -> Result<End, usize> {
-        // SAFETY: read under the guard.
+        // SAFETY: I7: `descend` saw that the word leads to a leaf. I8: it was read under the caller's
+        // guard.
         let leaf = unsafe { K::Leaf::from_word(word) };
         let found = leaf.find(key);
         if found.is_some() || K::LEAF_KEYS > 1 && skipped == usize::MAX {
@@ -221,7 +228,8 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         Ok(End::Parting(word, parting, K::digit(other, parting)))
     }
 
-    /// Whether all keys below a node agree with this one from a depth on.
+    /// Whether all keys below a node agree with this key in the bytes from depth `from` up to the
+    /// node's depth.
     #[inline]
     fn agree(key: K::Ref<'_>, at: Visit<'_>, from: usize) -> Agree {
         let depth = at.depth();
@@ -239,7 +247,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             return parting.map_or(Agree::Yes, |depth| Agree::No(depth, theirs(depth)));
         }
         let Some(leaf) = any_leaf::<K>(at) else { return Agree::Empty };
-        // SAFETY: read under the guard.
+        // SAFETY: I7: `any_leaf` returns the word of a leaf. I8: it was read under the caller's guard.
         let other = unsafe { K::Leaf::from_word(leaf) }.key(0);
         match K::parting(K::shorten(other), key) {
             parting if parting < depth => Agree::No(parting, K::digit(other, parting)),

@@ -4,10 +4,10 @@ use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_sync::tagged::{AtomicTagged, TAG_BITS, Tagged};
 use std::ptr::NonNull;
 
-/// What a word leads to; only pointers to it exist.
+/// The object that a word leads to. Only pointers to it exist.
 pub(super) struct Object;
 
-/// What kind of object.
+/// The kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(super) enum Kind {
@@ -23,8 +23,10 @@ pub(super) enum Kind {
 
 const _: () = assert!(Kind::Values256 as usize + 1 == 1 << TAG_BITS);
 
-/// A child of a node, or none: where it is, of which kind, and a hint: the depth of a node, for a leaf of
-/// integers how many it has and which of them are gone, for one of a byte string its fingerprint.
+/// A child of a node, or none: its address, its kind and a hint.
+///
+/// The hint of a node is its depth. The hint of a leaf of integers says how many there are and which of
+/// them are gone, the hint of a leaf of a byte string is the key's fingerprint.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word(Tagged<Object>);
@@ -42,11 +44,12 @@ impl Word {
         Self::node(Kind::Leaf, leaf, usize::from(hint))
     }
 
-    /// The word as a pointer that leads nowhere, for whoever keeps it.
+    /// The word as a pointer, which must not be followed.
     pub(super) fn into_raw(self) -> NonNull<u8> {
         NonNull::new(self.0.into_raw()).expect("it leads somewhere")
     }
 
+    /// The word that [`Word::into_raw`] made this pointer of.
     pub(super) fn from_raw(word: NonNull<u8>) -> Self {
         Self(Tagged::from_raw(word.as_ptr()))
     }
@@ -58,17 +61,17 @@ impl Word {
 
     #[inline(always)]
     pub(super) fn kind(self) -> Kind {
-        // SAFETY: there are as many kinds as tags.
+        // SAFETY: a tag has `TAG_BITS` bits, and the assertion above says that each is a kind.
         unsafe { std::mem::transmute::<usize, Kind>(self.0.tag()) }
     }
 
-    /// Of a node.
+    /// The depth of the node that the word leads to.
     #[inline(always)]
     pub(super) fn depth(self) -> usize {
         self.0.hint() as usize
     }
 
-    /// Of a leaf.
+    /// The hint of the leaf that the word leads to.
     #[inline(always)]
     pub(super) fn hint(self) -> usize {
         self.0.hint() as usize
@@ -79,23 +82,23 @@ impl Word {
         self.0.pointer()
     }
 
-    /// The same of a word that is not none.
+    /// The address of the object. The word is not none.
     pub(super) fn address(self) -> NonNull<u8> {
         NonNull::new(self.object().cast()).expect("the word leads to an object")
     }
 }
 
-/// What a place of a node holds: a word that leads to a child, or a value.
+/// The content of a node's place: a word that leads to a child, or a value.
 pub(super) trait Content: Copy + PartialEq {
-    /// Where it is kept.
+    /// The type of the place.
     type Atomic;
-    /// What is there if there is nothing.
+    /// The content of an empty place.
     const EMPTY: Self;
 
     fn place(self) -> Self::Atomic;
     fn load(place: &Self::Atomic) -> Self;
     fn store(self, place: &Self::Atomic);
-    /// Before anybody else can see the place.
+    /// Stores the content before any other thread can reach the place.
     fn store_unshared(self, place: &Self::Atomic);
 }
 
@@ -120,8 +123,8 @@ impl Content for Word {
     }
 }
 
-/// The value that stands for none in nodes of values: as good as any, and not one that counters, pointers
-/// or small negative numbers come to.
+/// The value that stands for "no value" in nodes of values. Any would do; this one is no value of
+/// counters, pointers or small negative numbers.
 pub(super) const ABSENT: u64 = 0xA85E_4E7D_EC0D_E5ED;
 
 impl Content for u64 {

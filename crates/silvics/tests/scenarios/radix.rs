@@ -1,7 +1,7 @@
 //! Scenarios for radix trees: leaves that burst, nodes that grow, shrink and part.
 
 use silvics::art::ArtKey;
-use silvics::art::hot::{Policy, ReorganizeError, Sampling};
+use silvics::art::hot::{Policy, ReorganizeError, Sampled, Sampling};
 use silvics::{ArtTree, Guard, Lookup};
 use silvics_sync::model;
 use silvics_testkit::TestKey;
@@ -252,7 +252,7 @@ const FAR: &[Step] =
 
 /// Runs any step. The lookups of a [`Reorganize`] step end before another task runs.
 pub(crate) fn reorganizing<K: ArtKey + TestKey + ?Sized>(
-    index: &Arc<ArtTree<K, Model>>,
+    index: &Arc<ArtTree<K, Model, Sampled>>,
     log: &mut Log,
     step: Step,
     guard: &Guard,

@@ -8,7 +8,7 @@ use crate::flags::error::Error;
 use crate::interrupt;
 use crate::reproduce::evidence::Level;
 use crate::reproduce::lab::Lab;
-use silvics::art::hot::{Policy, ReorganizeError, Report, Sampling};
+use silvics::art::hot::{self, Policy, ReorganizeError, Report, Sampling};
 use silvics::{ArtTree, Check, Options, Pages, Placement};
 use silvics_layout::record::{self, Read};
 use silvics_layout::{Latencies, PageSize, Replay};
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// A tree, its keys and its lookups.
 pub struct Sampled<P: Placement> {
-    pub tree: ArtTree<u64, P>,
+    pub tree: ArtTree<u64, P, hot::Sampled>,
     space: WordKeys,
     draws: Draws,
 }

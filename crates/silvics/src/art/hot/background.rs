@@ -1,7 +1,7 @@
-//! Reorganization from time to time.
+//! Reorganization in the background.
 
-use super::super::ArtKey;
-use super::super::ArtTree;
+use super::super::{ArtKey, ArtTree};
+use super::sampler::Sampled;
 use super::{Policy, ReorganizeError, Report};
 use silvics_pool::Placement;
 use std::io;
@@ -10,24 +10,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// A thread that reorganizes a tree from time to time. Dropping it ends the thread and waits for it.
+/// A thread that reorganizes a tree after each period. Dropping it ends the thread and waits for it.
 pub struct Reorganizer {
-    /// Dropped first: the thread waits for that.
+    /// The thread ends when this is dropped.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
     last: Arc<Mutex<Option<Result<Report, ReorganizeError>>>>,
 }
 
-impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
-    /// Starts a thread that calls [`reorganize`](Self::reorganize) after each period; a period without samples passes.
-    /// [`sample`](Self::sample) is left to the caller. The thread keeps the index alive.
+impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P, Sampled> {
+    /// Starts a thread that calls [`reorganize`](Self::reorganize) after each period. A period without
+    /// samples is skipped. The caller switches sampling on with [`sample`](Self::sample). The thread
+    /// keeps the index alive.
     ///
     /// ```
-    /// use silvics::art::hot::{Policy, Sampling};
-    /// use silvics::{ArtTree, Options, OrderedIndex};
+    /// use silvics::art::hot::{Policy, Sampled, Sampling};
+    /// use silvics::{ArtTree, Options, OrderedIndex, Pooled};
     /// use std::{sync::Arc, time::Duration};
     ///
-    /// let tree: Arc<ArtTree> = Arc::new(ArtTree::with_options(&Options::default())?);
+    /// let tree: ArtTree<u64, Pooled, Sampled> = ArtTree::with_options(&Options::default())?;
+    /// let tree = Arc::new(tree);
     /// tree.sample(Some(Sampling::default()));
     /// let reorganizer = tree.reorganize_every(Duration::from_secs(60), Policy::default())?;
     /// assert_eq!(reorganizer.last(), None); // not yet
@@ -56,7 +58,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
 }
 
 impl Reorganizer {
-    /// What came of the last period that had samples.
+    /// The outcome of the last period that had samples.
     pub fn last(&self) -> Option<Result<Report, ReorganizeError>> {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,7 +68,7 @@ impl Drop for Reorganizer {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic there has been printed, and is not to be one in a drop.
+            // The panic hook has reported a panic of the thread. It must not unwind from a drop.
             let _ = thread.join();
         }
     }

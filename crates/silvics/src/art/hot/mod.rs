@@ -61,16 +61,18 @@
 mod background;
 mod notes;
 mod rank;
+pub(super) mod regions;
 mod relocate;
 pub(super) mod sample;
+pub(super) mod sampler;
 
 pub use background::Reorganizer;
 pub use sample::{MOST_BYTES, Sampling};
+pub use sampler::{Sampled, Sampler, Unsampled};
 
-use super::ArtKey;
-use super::ArtTree;
+use super::{Art, ArtKey, ArtTree};
 use sample::Log;
-use silvics_pool::{AllocError, Pages, Placement};
+use silvics_pool::{AllocError, Pages, Placement, SMALL_PAGE};
 use silvics_sync::atomic::{AtomicBool, Ordering};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -246,23 +248,24 @@ impl Drop for Only<'_> {
     }
 }
 
-impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
-    /// Begins to sample lookups (`get` and `get_many`), for [`reorganize`](Self::reorganize), or stops it.
-    /// Notes that there are stay.
+impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P, Sampled> {
+    /// Begins to sample lookups (`get` and `get_many`) for [`reorganize`](Self::reorganize), or stops
+    /// it. Earlier notes stay.
     pub fn sample(&self, sampling: Option<Sampling>) {
-        self.samples.set(sampling);
+        self.0.samples.set(sampling);
     }
 
-    /// Moves together what sampled lookups read most, and takes the samples: see the [module](self).
+    /// Moves the objects that sampled lookups read most together, and takes the samples: see the
+    /// [module](self).
     ///
     /// Readers and writers may go on meanwhile.
     ///
     /// ```
-    /// use silvics::art::hot::{Policy, ReorganizeError, Sampling};
-    /// use silvics::{ArtTree, Options, OrderedIndex};
+    /// use silvics::art::hot::{Policy, ReorganizeError, Sampled, Sampling};
+    /// use silvics::{ArtTree, Options, OrderedIndex, Pooled};
     /// use std::num::NonZeroU32;
     ///
-    /// let tree: ArtTree = ArtTree::with_options(&Options::default())?;
+    /// let tree: ArtTree<u64, Pooled, Sampled> = ArtTree::with_options(&Options::default())?;
     /// let scattered = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     /// for n in 0..100_000 {
     ///     tree.pin().insert(scattered(n), n)?;
@@ -273,16 +276,22 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
     ///     tree.pin().get(scattered(997 * (n % 100))); // a hundred are hot
     /// }
     /// let report = tree.reorganize(Policy::default())?;
-    /// assert!(report.after.small[1] < report.before.small[1]); // pages that have 90 % of what was read
+    /// assert!(report.after.small[1] < report.before.small[1]); // pages that have 90 % of the reads
     /// assert_eq!(tree.pin().get(scattered(7)), Some(7));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reorganize(&self, policy: Policy) -> Result<Report, ReorganizeError> {
+        self.0.reorganize(policy)
+    }
+}
+
+impl<K: ArtKey + ?Sized, P: Placement> Art<K, P, Sampled> {
+    fn reorganize(&self, policy: Policy) -> Result<Report, ReorganizeError> {
         let Policy { share, .. } = policy;
         if !(share > 0.0 && share <= 1.0) {
             return Err(ReorganizeError::Share { share });
         }
-        let _only = Only::new(&self.reorganizes).ok_or(ReorganizeError::Running)?;
+        let _only = Only::new(&self.samples.reorganizes).ok_or(ReorganizeError::Running)?;
         let log = self.samples.take()?;
         let done = self.reorganize_by(&log, &policy);
         if done.is_err() {
@@ -297,11 +306,11 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         if census.lookups == 0 {
             return Err(ReorganizeError::NoSamples);
         }
-        let small = self.alloc.hot().pages() == Pages::Small;
+        let small = self.alloc.regions().packed().pages() == Pages::Small;
         let missed = census.missed(&policy.translation, small)?;
         let mut report = Report::of(census.lookups, census.accesses, census.coverage()?);
         let (mut hottest, bytes) = census.hottest(policy.share, policy.most_bytes)?;
-        let pages = 1 + bytes.div_ceil(4096);
+        let pages = 1 + bytes.div_ceil(SMALL_PAGE);
         let gains = report.before.small[1] as f64 >= policy.least_gain * pages as f64;
         if !hottest.is_empty() && gains {
             let (mut packer, made_room) = self.region(bytes, &mut report)?;

@@ -1,49 +1,49 @@
-//! What sampled lookups read: how often each object, and each page.
+//! The reads of sampled lookups: how often they read each object, and each page.
 
-use super::super::ArtKey;
-use super::super::ArtTree;
-use super::super::alloc::hot_layout;
 use super::super::key::Digit;
 use super::super::kinds::bytes;
 use super::super::node::Visit;
 use super::super::node::{NodeRef, line_of};
 use super::super::word::{Kind, Word};
+use super::super::{Art, ArtKey};
+use super::regions::hot_layout;
 use super::sample::Log;
+use super::sampler::Sampled;
 use super::{Coverage, Translation};
 use crate::domain::Guard;
-use silvics_pool::{AllocError, Placement};
+use silvics_pool::{AllocError, HUGE_PAGE, Placement, SMALL_PAGE};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Keys that are followed under one pin.
+/// The number of keys that are followed under one pin.
 pub(super) const PINNED: usize = 256;
-/// Bytes of pages, as powers of two.
-const SMALL_LOG: u32 = 12;
-const HUGE_LOG: u32 = 21;
+/// The logarithms of the sizes of pages.
+const SMALL_LOG: u32 = SMALL_PAGE.ilog2();
+const HUGE_LOG: u32 = HUGE_PAGE.ilog2();
 
-/// A node, other than the root, or leaf that sampled lookups came to.
+/// A leaf, or a node other than the root, that sampled lookups came to.
 pub(super) struct Seen<'k, K: ArtKey + ?Sized> {
     pub(super) word: Word,
     /// One of the keys whose path it is on.
     pub(super) key: K::Ref<'k>,
     pub(super) bytes: usize,
     count: u64,
-    /// How many had been seen before it.
+    /// The number of objects that had been seen before it.
     before: usize,
 }
 
-/// What all sampled lookups read.
+/// The reads of all sampled lookups.
 pub(super) struct Census<'k, K: ArtKey + ?Sized> {
     pub(super) lookups: u64,
-    /// Objects that they came to, the root each time included.
+    /// The objects that they came to. Each lookup counts the root.
     pub(super) accesses: u64,
     objects: HashMap<usize, Seen<'k, K>>,
     small: HashMap<usize, u64>,
     huge: HashMap<usize, u64>,
 }
 
-/// What there is no memory for: so many of these.
+/// The error that `count` of these cannot be allocated.
 fn refused<T>(count: usize) -> AllocError {
     AllocError::System { requested: count.saturating_mul(size_of::<T>()) }
 }
@@ -57,7 +57,7 @@ fn room_in<A: Eq + Hash, B>(map: &mut HashMap<A, B>) -> Result<(), AllocError> {
     map.try_reserve(1).map_err(|_| refused::<(A, B)>(map.len() + 1))
 }
 
-/// These in a list, of which there are so many.
+/// A list of these, of which there are `count`.
 fn list<T>(count: usize, of: impl Iterator<Item = T>) -> Result<Vec<T>, AllocError> {
     let mut list = Vec::new();
     list.try_reserve_exact(count).map_err(|_| refused::<T>(count))?;
@@ -65,8 +65,9 @@ fn list<T>(count: usize, of: impl Iterator<Item = T>) -> Result<Vec<T>, AllocErr
     Ok(list)
 }
 
-impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
-    /// Follows a key down as a lookup does, and shows `see` where each object hangs, and its word.
+impl<K: ArtKey + ?Sized, P: Placement> Art<K, P, Sampled> {
+    /// Follows a key down as a lookup does, and shows `see` the node and digit that lead to each
+    /// object, and its word.
     pub(super) fn path<'g>(
         &'g self,
         key: K::Ref<'_>,
@@ -84,7 +85,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             if word.kind() == Kind::Leaf {
                 break;
             }
-            // SAFETY: read under the guard.
+            // SAFETY: I7: the word's kind is a node's. I8: it was read under the guard.
             let child = unsafe { Visit::of(word) };
             let (depth, skips) = (child.depth(), child.depth() > above.depth() + 1);
             if K::DIRECT && skips && K::before(key, depth) != child.header().prefix {
@@ -95,7 +96,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
         Ok(())
     }
 
-    /// Follows all keys of a log.
+    /// Follows all keys of a log, and counts what they read.
     pub(super) fn survey<'k>(&self, log: &'k Log) -> Result<Census<'k, K>, AllocError> {
         let mut census = Census {
             lookups: 0,
@@ -104,7 +105,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
             small: HashMap::new(),
             huge: HashMap::new(),
         };
-        let mut guard = self.domain.pin();
+        let mut guard = self.frame.domain.pin();
         for key in log.keys::<K>() {
             census.lookups += 1;
             if census.lookups.is_multiple_of(PINNED as u64) {
@@ -121,7 +122,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P> {
 }
 
 impl<'k, K: ArtKey + ?Sized> Census<'k, K> {
-    /// A lookup reads a line of an object.
+    /// Counts that a lookup reads a line of an object.
     fn touch(&mut self, word: Word, key: K::Ref<'k>) -> Result<(), AllocError> {
         let line = match word.kind() {
             Kind::Leaf => 0,
@@ -136,11 +137,12 @@ impl<'k, K: ArtKey + ?Sized> Census<'k, K> {
         Ok(())
     }
 
+    /// Counts that a lookup comes to an object.
     fn count(&mut self, word: Word, key: K::Ref<'k>) -> Result<(), AllocError> {
         room_in(&mut self.objects)?;
         let before = self.objects.len();
         let seen = self.objects.entry(word.object().addr()).or_insert_with(|| {
-            // SAFETY: read under the survey's guard.
+            // SAFETY: I8: the word was read under the survey's guard.
             let bytes = unsafe { bytes::<K>(word) };
             Seen { word, key, bytes, count: 0, before }
         });
@@ -148,8 +150,9 @@ impl<'k, K: ArtKey + ?Sized> Census<'k, K> {
         Ok(())
     }
 
-    /// The objects to be packed, in the order in which they are: by accesses for each byte, and those of as many as they
-    /// were met; so many as cover a share of all accesses and take no more than so many bytes. And the bytes they take.
+    /// The objects to be packed, and the bytes that they take. They are ordered by accesses for each
+    /// byte, and among equals by when they were met. They cover `share` of all accesses if that takes
+    /// no more than `most_bytes`.
     pub(super) fn hottest(
         self,
         share: f64,
@@ -162,7 +165,7 @@ impl<'k, K: ArtKey + ?Sized> Census<'k, K> {
         };
         order.sort_unstable_by_key(rank);
         let wanted = (share * self.accesses as f64).ceil() as u64;
-        let (mut covered, mut end, mut take) = (self.lookups, 0_usize, 0); // the root is where it is
+        let (mut covered, mut end, mut take) = (self.lookups, 0_usize, 0); // the root stays where it is
         for seen in &order {
             let layout = hot_layout(seen.word.kind(), seen.bytes);
             let after = end.next_multiple_of(layout.align()) + layout.size();
@@ -175,7 +178,7 @@ impl<'k, K: ArtKey + ?Sized> Census<'k, K> {
         Ok((order, end))
     }
 
-    /// How many pages cover 50, 90 and 99 % of the accesses.
+    /// The number of pages that cover 50, 90 and 99 % of the accesses.
     pub(super) fn coverage(&self) -> Result<Coverage, AllocError> {
         let pages = |counts: &HashMap<usize, u64>| {
             let counts = descending(counts)?;
@@ -191,7 +194,7 @@ impl<'k, K: ArtKey + ?Sized> Census<'k, K> {
         Ok(Coverage { small: pages(&self.small)?, huge: pages(&self.huge)? })
     }
 
-    /// Translations that a lookup misses, on average, if those of the pages it reads most are always there.
+    /// The translations that a lookup misses on average, if those of the pages read most are cached.
     pub(super) fn missed(&self, of: &Translation, small: bool) -> Result<f64, AllocError> {
         let counts = descending(if small { &self.small } else { &self.huge })?;
         let missed: u64 = counts.iter().skip(of.entries).sum();

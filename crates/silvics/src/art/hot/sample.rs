@@ -1,14 +1,14 @@
-//! Which keys are looked up: a sample, noted by each thread for itself.
+//! A sample of the keys that are looked up. Each thread notes its own.
 //!
 //! # Algorithm
-//! A thread has an exponential variable of mean 1, from which each lookup takes the tree's hazard; the lookup that
-//! takes more than there is left notes its key, and the variable is drawn again. What is left of an exponential
-//! variable is one again (it has no memory), so each lookup is noted with a chance of `1 - exp(-hazard)`,
-//! whatever lookups of whichever trees went before: no period of the lookups is hit again and again, and trees
-//! that are sampled at different rates have nothing to do with each other.
+//! A thread has an exponential variable of mean 1. Each lookup subtracts the tree's hazard from it. The
+//! lookup that subtracts more than is left notes its key, and the variable is drawn again. The rest of
+//! an exponential variable is exponential again (it has no memory). So each lookup is noted with a
+//! chance of `1 - exp(-hazard)`, whatever lookups of any tree went before. No period of the lookups is
+//! hit again and again, and trees that are sampled at different rates do not affect each other.
 //!
-//! Notes go to the tree's cell for this thread ([`notes`](super::notes)). A note is the key as bytes, up to
-//! [`MOST_BYTES`]: no address in the tree is good after the guard.
+//! Notes go to the tree's cell for this thread ([`notes`](super::notes)). A note is the key as bytes, up
+//! to [`MOST_BYTES`]: an address in the tree would be invalid after the guard is dropped.
 //!
 //! # Memory ordering
 //! | word | site | ordering | why |
@@ -17,9 +17,10 @@
 
 use super::super::key::DigitKey;
 use super::notes::{Notes, WORD, notes};
+use super::sampler::Observer;
 use silvics_pool::{AllocError, Budget};
 use silvics_sync::Mutex;
-use silvics_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use silvics_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use silvics_sync::per_thread::{PerThread, thread_index};
 use std::cell::Cell;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -27,17 +28,18 @@ use std::marker::PhantomData;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// The bytes of a key that is noted, at most: paths and names; longer keys are not sampled.
+/// The length of the longest key that is noted, in bytes. Paths and names fit; longer keys are not
+/// sampled.
 pub const MOST_BYTES: usize = 1024;
-/// The bytes of a ring, at least: the longest note fits.
+/// The size of the smallest ring in bytes. The longest note fits.
 const LEAST_BYTES: usize = (MOST_BYTES + WORD).next_power_of_two();
 
-/// A key type whose keys can be noted.
+/// A key type whose keys can be noted as bytes.
 #[doc(hidden)]
 pub trait NoteKey: DigitKey {
-    /// Gives `note` the key as bytes.
+    /// Passes the key as bytes to `note`.
     fn noted(key: Self::Ref<'_>, note: impl FnOnce(&[u8]));
-    /// The key of such bytes.
+    /// The key that these bytes were made of.
     fn from_note(note: &[u8]) -> Self::Ref<'_>;
 }
 
@@ -68,29 +70,31 @@ impl NoteKey for [u8] {
     }
 }
 
-/// How lookups are sampled.
+/// The settings of sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
     /// One lookup in so many is noted, on average.
     pub every: NonZeroU32,
-    /// Bytes of notes for each thread that looks keys up, rounded down to a power of two: the latest that fit are
-    /// kept. A key takes its bytes, in words of eight, and one word. No less than the longest noted key takes.
-    /// Threads that have notes already keep what they have.
+    /// The memory for the notes of each thread, in bytes, rounded down to a power of two. The latest
+    /// notes that fit are kept. A note takes the key's bytes, in words of eight, and one word more. The
+    /// memory has room for at least the longest note. Threads that have notes keep the memory that they
+    /// have.
     pub bytes: usize,
 }
 
 impl Default for Sampling {
-    /// One in 256, of which 512 KiB are kept.
+    /// One lookup in 256 is noted, and each thread keeps 512 KiB of notes.
     fn default() -> Self {
         Self { every: NonZeroU32::MIN.saturating_add(255), bytes: 512 << 10 }
     }
 }
 
-/// The unit of hazards, as a power of two, and of what they are taken from, which is below 45 of them.
+/// The logarithm of the unit of hazards and of the variable, which is less than 45 units.
 const UNIT_LOG: u32 = 57;
 
-/// In units, `-ln(n / 2^64)`, less than 0.006 off, for an odd number: a logarithm of the library's would be half of what a note
-/// takes. Between powers of two, log2(1 + f) is taken for f + 0.344 f (1 - f), whose mean is the same.
+/// `-ln(n / 2^64)` of an odd number, in units, with an error below 0.006. The library's logarithm would
+/// take half of the time of a note. Between powers of two, this uses f + 0.344 f (1 - f) for
+/// log2(1 + f): both have the same mean.
 fn minus_ln(n: u64) -> u64 {
     const ONE: u64 = 1 << 30;
     const BEND: u64 = (0.343_83 * ONE as f64) as u64;
@@ -101,16 +105,16 @@ fn minus_ln(n: u64) -> u64 {
     ((u64::from(zeros) + 1) * ONE - log) * LN_2
 }
 
-/// What a lookup takes if one in `every` is noted: all there can be for 1.
+/// The hazard at which one lookup in `every` is noted. For 1 it is the largest possible.
 fn hazard(every: NonZeroU32) -> u64 {
     (-(-1.0 / f64::from(every.get())).ln_1p() * (1_u64 << UNIT_LOG) as f64) as u64
 }
 
-/// When a thread notes the next key.
+/// The exponential variable of a thread.
 struct Draw {
-    /// What is left of the exponential variable.
+    /// The rest of the variable.
     left: Cell<u64>,
-    /// The last number drawn; 0 before the first.
+    /// The last random number. It is 0 before the first.
     random: Cell<u64>,
 }
 
@@ -119,7 +123,8 @@ std::thread_local! {
 }
 
 impl Draw {
-    /// Takes a hazard of what is left; whether that was more. Under a model it always is, so that executions repeat.
+    /// Subtracts a hazard, and returns whether it was more than the rest. Under a model it always is,
+    /// so that executions repeat.
     #[inline(always)]
     fn exceeded(&self, hazard: u64) -> bool {
         let (left, exceeded) = self.left.get().overflowing_sub(hazard);
@@ -127,10 +132,10 @@ impl Draw {
         exceeded || cfg!(any(silvics_loom, silvics_shuttle))
     }
 
-    /// Draws the variable again, after a hazard has exceeded it; whether it had been drawn before.
+    /// Draws the variable again, and returns whether it had been drawn before.
     fn again(&self) -> bool {
         let last = self.random.get();
-        // Knuth's MMIX (volume 2, section 3.3.4, line 26), of which the upper bits are good.
+        // Knuth's MMIX (volume 2, section 3.3.4, line 26). Its upper bits are good.
         let next = match last {
             0 => seed() | 1,
             _ => last.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F),
@@ -141,7 +146,8 @@ impl Draw {
     }
 }
 
-/// Where a thread begins to draw: each thread elsewhere, so that of threads with few lookups some note one, too.
+/// The first random number of a thread. It differs between threads, so that some threads with few
+/// lookups note one, too.
 #[cold]
 fn seed() -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -149,30 +155,51 @@ fn seed() -> u64 {
     hasher.finish()
 }
 
-/// What is known of a tree's lookups.
-pub(in super::super) struct Samples<K: NoteKey + ?Sized> {
-    /// What each lookup takes of the thread's variable; 0 if nobody wants to know.
+/// The notes of a tree's lookups, and the settings of sampling.
+#[doc(hidden)]
+pub struct Samples<K: NoteKey + ?Sized> {
+    /// The hazard that each lookup subtracts from its thread's variable. It is 0 if lookups are not
+    /// sampled.
     hazard: AtomicU64,
     bytes: AtomicUsize,
     threads: PerThread<Notes, Arc<Budget>>,
-    /// Notes that were taken and have not served their purpose.
+    /// Notes that were taken by a reorganization that failed.
     left: Mutex<Vec<u8>>,
+    /// Whether a thread reorganizes the tree.
+    pub(super) reorganizes: AtomicBool,
     budget: Arc<Budget>,
     keys: PhantomData<fn() -> Box<K>>,
 }
 
-impl<K: NoteKey + ?Sized> Samples<K> {
-    pub(in super::super) fn new(budget: &Arc<Budget>) -> Self {
+impl<K: NoteKey + ?Sized> Observer<K> for Samples<K> {
+    fn new(budget: &Arc<Budget>) -> Self {
         Self {
             hazard: AtomicU64::new(0),
             bytes: AtomicUsize::new(0),
             threads: PerThread::new(Arc::clone(budget)),
             left: Mutex::new(Vec::new()),
+            reorganizes: AtomicBool::new(false),
             budget: Arc::clone(budget),
             keys: PhantomData,
         }
     }
 
+    #[inline(always)]
+    fn wanted(&self) -> bool {
+        self.hazard.load(Ordering::Relaxed) != 0
+    }
+
+    #[inline(always)]
+    fn see(&self, key: K::Ref<'_>) {
+        let hazard = self.hazard.load(Ordering::Relaxed);
+        if hazard != 0 && DRAW.with(|draw| draw.exceeded(hazard)) {
+            self.note(key, hazard);
+        }
+    }
+}
+
+impl<K: NoteKey + ?Sized> Samples<K> {
+    /// Begins to sample lookups, or stops it.
     pub(super) fn set(&self, sampling: Option<Sampling>) {
         if let Some(Sampling { bytes, .. }) = sampling {
             self.bytes.store(bytes, Ordering::Relaxed);
@@ -181,24 +208,10 @@ impl<K: NoteKey + ?Sized> Samples<K> {
         self.hazard.store(hazard, Ordering::Relaxed);
     }
 
-    #[inline(always)]
-    pub(in super::super) fn wanted(&self) -> bool {
-        self.hazard.load(Ordering::Relaxed) != 0
-    }
-
-    /// A key is looked up.
-    #[inline(always)]
-    pub(in super::super) fn see(&self, key: K::Ref<'_>) {
-        let hazard = self.hazard.load(Ordering::Relaxed);
-        if hazard != 0 && DRAW.with(|draw| draw.exceeded(hazard)) {
-            self.note(key, hazard);
-        }
-    }
-
     #[cold]
     #[inline(never)]
     fn note(&self, key: K::Ref<'_>, hazard: u64) {
-        // A thread's first lookup has only come to the drawing.
+        // The first lookup of a thread has only drawn the variable.
         let comes = DRAW.with(|draw| draw.again() || draw.exceeded(hazard) && draw.again());
         if !comes || K::len(key) > MOST_BYTES {
             return;
@@ -212,14 +225,14 @@ impl<K: NoteKey + ?Sized> Samples<K> {
         }
     }
 
-    /// Takes all notes, after those that were given back. Lookups meanwhile go on without. If there is no memory to
-    /// take them to, all stay.
+    /// Takes all notes, behind those that were given back. Lookups do not wait. If memory for the notes
+    /// cannot be allocated, all of them stay.
     pub(super) fn take(&self) -> Result<Log, AllocError> {
         let mut left = self.left.lock();
-        // Who comes to have notes meanwhile keeps them.
+        // A thread that makes its first note meanwhile keeps it.
         let room = self.threads.iter().map(Notes::bytes).sum();
         if left.len() > room {
-            left.clear(); // newer ones count
+            left.clear(); // newer notes count more
         }
         let requested = left.len() + room;
         left.try_reserve_exact(room).map_err(|_| AllocError::System { requested })?;
@@ -230,7 +243,7 @@ impl<K: NoteKey + ?Sized> Samples<K> {
         Ok(Log(log))
     }
 
-    /// For the next one who takes them.
+    /// Keeps notes for the next reorganization.
     pub(super) fn give_back(&self, Log(log): Log) {
         *self.left.lock() = log;
     }
@@ -242,7 +255,7 @@ impl<K: NoteKey + ?Sized> Drop for Samples<K> {
     }
 }
 
-/// Keys that were looked up.
+/// The keys of sampled lookups.
 pub(super) struct Log(Vec<u8>);
 
 impl Log {
@@ -303,7 +316,7 @@ mod tests {
         assert!(taken().keys::<u64>().eq([10]));
     }
 
-    /// A thread's lookups of one tree have nothing to do with how often another one is sampled.
+    /// How often one tree is sampled does not affect another one, on the same thread.
     #[test]
     fn trees_are_sampled_each_at_its_rate() {
         let ((often, _), (seldom, _)) = (samples::<u64>(1, 1 << 20), samples::<u64>(1000, 1 << 20));
