@@ -1,5 +1,5 @@
-//! Reorganization of the radix tree: contents and invariants, with readers and writers, failing memory, and pages
-//! as facts.
+//! Reorganization of the radix tree: contents and invariants beside readers and writers, failed
+//! allocations, and the number of pages read.
 
 #![cfg(not(silvics_shuttle))] // real threads
 
@@ -24,17 +24,17 @@ fn tree<K: ArtKey + ?Sized, P: Placement>() -> ArtTree<K, P, Sampled> {
     ArtTree::with_options(&options).unwrap()
 }
 
-/// Notes one lookup in so many.
+/// Sampling of one lookup in `every`.
 fn sampling(every: u32, bytes: usize) -> Sampling {
     Sampling { every: NonZeroU32::new(every).unwrap(), bytes }
 }
 
-/// Moves whatever has been seen.
+/// A policy that moves every object that was seen.
 fn everything() -> Policy {
     Policy { share: 1.0, least_gain: 0.0, ..Policy::default() }
 }
 
-/// Numbers without a pattern.
+/// A number without a pattern.
 fn mixed(n: u64) -> u64 {
     let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
@@ -42,7 +42,7 @@ fn mixed(n: u64) -> u64 {
 
 type Oracle<K> = BTreeMap<<K as IndexKey>::Owned, u64>;
 
-/// The tree has what the oracle has, in both directions, and no object beside.
+/// Checks that the tree has the oracle's entries, in both directions, and no other live object.
 fn is<K: ArtKey + ?Sized, P: Placement>(tree: &mut ArtTree<K, P, Sampled>, oracle: &Oracle<K>) {
     assert_eq!(tree.check(), Ok(oracle.len()));
     tree.settle();
@@ -58,7 +58,7 @@ fn is<K: ArtKey + ?Sized, P: Placement>(tree: &mut ArtTree<K, P, Sampled>, oracl
     assert!(pinned.range_rev(..).map(owned).eq(all().rev()));
 }
 
-/// Reorganizes again and again for other hot keys, with changes in between; then takes all out.
+/// Reorganizes many times for different hot keys, with changes in between, and then removes all keys.
 fn goes_on<K: ArtKey + ?Sized, P: Placement>(key: impl Fn(u64) -> K::Owned) {
     let keys = if SMALL { 200 } else { 1000 };
     let mut tree = tree::<K, P>();
@@ -124,7 +124,7 @@ fn what_cannot_be_done_is_said() {
         let said = refused.unwrap_err().to_string();
         assert!(said.contains("use more than 0 and at most 1"), "{said}");
     }
-    // Of an empty tree there is nothing to move.
+    // An empty tree has nothing to move.
     assert_eq!(tree.pin().get(1), None);
     let report = tree.reorganize(everything()).unwrap();
     assert_eq!((report.samples, report.accesses, report.nodes, report.leaves), (1, 1, 0, 0));
@@ -152,7 +152,7 @@ fn what_is_together_stays_where_it_is() {
     assert!((1..=3000).contains(&tree.reorganize(some).unwrap().bytes));
 }
 
-/// Readers never miss a key that is there all the time; writers and a reorganizer work on the same nodes.
+/// Readers never miss a key that is present throughout, while writers and a reorganizer change its nodes.
 #[expect(clippy::too_many_lines, reason = "three kinds of threads over one tree")]
 fn with_readers_and_writers<K: ArtKey + ?Sized>(key: impl Fn(u64) -> K::Owned + Sync) {
     let keys = if SMALL { 60 } else { 1000 };
@@ -236,7 +236,7 @@ fn readers_and_writers_go_on() {
     with_readers_and_writers::<[u8]>(|n| format!("{:x}/{n}", mixed(n) % 5).into_bytes().into());
 }
 
-/// Values that are written while their leaf or node moves are there afterwards.
+/// Values that are written while their leaf or node moves are not lost.
 #[test]
 fn no_write_is_lost() {
     let keys = if SMALL { 40 } else { 400 };
@@ -271,7 +271,8 @@ fn no_write_is_lost() {
     }
 }
 
-/// Each allocation of a reorganization fails, or panics: contents stay, nothing is lost, and the next one works.
+/// Each allocation of a reorganization fails, or panics: the contents stay, nothing leaks, and the
+/// next reorganization works.
 #[test]
 fn memory_may_fail_at_any_allocation() {
     let keys = 300;
@@ -288,7 +289,7 @@ fn memory_may_fail_at_any_allocation() {
             look(&tree, 0);
             tree.reorganize(everything()).unwrap();
             look(&tree, 100);
-            // What was hot goes back to the heap.
+            // Objects of the old region go back to the heap.
             let ran = under(plan, || tree.reorganize(everything()));
             met = ran.met;
             match ran.outcome {
@@ -310,9 +311,9 @@ fn memory_may_fail_at_any_allocation() {
     }
 }
 
-/// What a reorganization has moved out of a region waited in the thread's batch, which nobody filled as long as the thread
-/// did nothing else: after eight of them with few objects each there was no region left, for good. Now each ends with
-/// handing over what waits.
+/// The objects that a reorganization had moved out of a region waited in the thread's batch, which
+/// nothing filled while the thread did nothing else. After eight reorganizations of few objects each, no
+/// region was left for good. Now each reorganization ends by handing its batch over.
 #[test]
 fn regions_of_few_objects_are_not_used_up() {
     let mut tree = tree::<u64, Pooled>();
@@ -326,7 +327,8 @@ fn regions_of_few_objects_are_not_used_up() {
     is(&mut tree, &(0..1000).map(|n| (mixed(n), n)).collect());
 }
 
-/// A guard keeps all regions that have been hot since; when it is dropped they go, and the samples are still there.
+/// A guard keeps all regions that were made since it was pinned. When it is dropped they are unmapped,
+/// and the samples are still available.
 #[test]
 fn a_held_guard_keeps_regions_and_no_longer() {
     let mut tree = tree::<u64, Pooled>();
@@ -357,10 +359,10 @@ fn a_held_guard_keeps_regions_and_no_longer() {
     is(&mut tree, &(0..1000).map(|n| (mixed(n), n)).collect());
 }
 
-/// What an older region holds makes room for the next one, where a limit leaves none for both.
+/// If a memory limit leaves no room for two regions, the older one is emptied first.
 #[test]
 fn a_limit_with_room_for_one_region_is_enough() {
-    /// The bytes before and after the first of two reorganizations, for other keys each.
+    /// The bytes before and after the first of two reorganizations, each for other keys.
     fn twice(memory_limit: Option<usize>) -> (usize, usize) {
         let options = Options { memory_limit, pages: Pages::Small, ..Options::default() };
         let mut tree: ArtTree<u64, Pooled, Sampled> = ArtTree::with_options(&options).unwrap();
@@ -386,7 +388,7 @@ fn a_limit_with_room_for_one_region_is_enough() {
     }
     let (before, after) = twice(None);
     assert!(after > before);
-    // Too little for another region; of a small one what moving takes beside it is more than a quarter.
+    // This is too little for another region. Moving a small one takes more than a quarter beside it.
     let quarters = if SMALL { 3 } else { 1 };
     twice(Some(after + quarters * (after - before) / 4));
 }
@@ -435,7 +437,7 @@ fn a_thread_reorganizes_from_time_to_time() {
     is(&mut tree, &(0..2000).map(|n| (mixed(n), n)).collect());
 }
 
-/// Ranks with probabilities proportional to r^-s.
+/// A sequence of ranks r, with probabilities proportional to r^-s.
 struct Zipf(Vec<f64>);
 
 impl Zipf {
@@ -458,7 +460,7 @@ impl Zipf {
     }
 }
 
-/// Pages of so many bytes that cover 90 % of what lookups of these keys read, as they tell it themselves.
+/// The number of pages of `bytes` bytes that cover 90 % of the recorded reads of these lookups.
 fn pages_read(tree: &ArtTree<u64, Recorded<Pooled>, Sampled>, keys: &[u64], bytes: usize) -> usize {
     let mut pages = HashMap::<usize, u64>::new();
     let mut total = 0;
@@ -481,14 +483,14 @@ fn pages_read(tree: &ArtTree<u64, Recorded<Pooled>, Sampled>, keys: &[u64], byte
     1 + counts.iter().position(enough).unwrap()
 }
 
-/// Small pages that cover 90 % of the reads of later lookups, before and after, by exponent.
+/// Prints the small pages that cover 90 % of the reads of later lookups, before and after, by exponent.
 fn pages_fall(keys: u64, lookups: u64, exponents: &[f64]) {
     for &exponent in exponents {
         let tree = tree::<u64, Recorded<Pooled>>();
         let sparse = |n: u64| mixed(n) >> 1;
         (0..keys).for_each(|n| assert_eq!(tree.pin().insert(sparse(n), n), Ok(None)));
         let zipf = Zipf::new(keys, exponent);
-        // Ranks have nothing to do with the order of insertion.
+        // Ranks are independent of the order of insertion.
         let key = |n: u64| sparse(mixed(zipf.rank(mixed(n))) % keys);
         tree.sample(Some(sampling(16, 4 << 20)));
         (0..lookups).for_each(|n| assert!(tree.pin().get(key(n)).is_some()));

@@ -1,5 +1,5 @@
-//! Reorganizations for whose own lists the global allocator has nothing: an error, after which all is as before. One test in a
-//! process of its own, whose allocator fails as it is told.
+//! Reorganizations whose own lists cannot be allocated return an error and change nothing. The test has a
+//! process of its own, whose global allocator fails on request.
 
 #![cfg(not(any(silvics_loom, silvics_shuttle)))] // real threads
 
@@ -9,14 +9,15 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::num::NonZeroU32;
 
-/// The system's allocator, which refuses what [`failing`] says.
+/// The system's allocator, which fails when [`failing`] asks for it.
 struct Failing;
 
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
 
 std::thread_local! {
-    /// Of the allocations of so many bytes, or more, which one fails: the next one is 1, and 0 is none.
+    /// The number of the allocation that fails, among those of at least the given bytes. The next one is
+    /// 1, and 0 is none.
     static FAILS: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
 }
 
@@ -30,23 +31,24 @@ impl Failing {
     }
 }
 
-// SAFETY: all memory is the system allocator's.
+// SAFETY: every call goes to the system's allocator, or fails.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if Self::refuses(layout.size()) {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract, which is that of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract, which is that of the system's allocator.
         unsafe { System.dealloc(object, layout) };
     }
 }
 
-/// Calls `work` while the n-th allocation of so many bytes, or more, fails; whether there were as many.
+/// Calls `work` while the n-th allocation of at least `bytes` bytes fails. Returns whether `work` made
+/// that many.
 fn failing<T>(least: usize, nth: u64, work: impl FnOnce() -> T) -> (T, bool) {
     FAILS.set((least, nth));
     let done = work();
@@ -58,7 +60,8 @@ fn scattered(n: u64) -> u64 {
     n.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// As if each allocation in turn failed, from those of so many bytes: what the collector allocates is smaller, or must not fail.
+/// Each allocation in turn fails, from a size that the collector's own allocations, which must not fail,
+/// do not reach.
 fn each_fails(least: usize, policy: Policy) -> u64 {
     const KEYS: u64 = 20_000;
     for nth in 1.. {

@@ -1,4 +1,4 @@
-//! What the radix tree has that the suite does not know: loading of sorted entries, long keys,
+//! Properties of the radix tree that the suite does not test: loading of sorted entries, long keys,
 //! long paths, and the value that stands for none.
 
 #![cfg(not(silvics_shuttle))] // real threads
@@ -20,13 +20,13 @@ fn tree<K: ArtKey + ?Sized>() -> ArtTree<K> {
     ArtTree::with_options(&Options::default()).unwrap()
 }
 
-/// Numbers without a pattern.
+/// A number without a pattern.
 fn mixed(n: u64) -> u64 {
     let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
 }
 
-/// Two threads insert, two take from the ends: each entry is taken once, and between them nothing is lost.
+/// Two threads insert, and two pop from the ends: each entry is popped once, and none is lost.
 #[test]
 fn a_queue_at_both_ends() {
     const KEYS: u64 = 30_000;
@@ -37,7 +37,7 @@ fn a_queue_at_both_ends() {
             let queue = &queue;
             scope.spawn(move || {
                 for n in (half..KEYS).step_by(2) {
-                    // Some in a row, some far apart.
+                    // Some keys are consecutive, some far apart.
                     let key = if n % 3 == 0 { n } else { mixed(n) };
                     queue.pin().insert(key, n).unwrap();
                 }
@@ -67,7 +67,7 @@ fn a_queue_at_both_ends() {
     assert_eq!(queue.check(), Ok(0));
 }
 
-/// Keys of which each is the prefix of the next make a path longer than a scan remembers.
+/// A path is longer than a scan remembers if each of its keys is a prefix of the next.
 #[test]
 fn long_paths() {
     const LONGEST: usize = 150;
@@ -100,7 +100,7 @@ fn long_paths() {
         assert!(down.into_iter().eq(wanted), "down from {bound:?}");
     }
     drop(pinned);
-    // First and last are found below more nodes than a reader notes, and taken from both ends.
+    // The first and the last lie below more nodes than a reader notes. Both are popped.
     let mut left: Vec<_> = oracle.into_iter().collect();
     while let Some((key, value)) = left.pop() {
         let pinned = tree.pin();
@@ -118,8 +118,8 @@ fn long_paths() {
     }
 }
 
-/// A scan that stands deeper than it remembers, while the nodes above it go: what is beyond is found, below the
-/// node or leaf that has taken their place.
+/// A scan stands deeper than it remembers while the nodes above it are removed. It still finds the
+/// entries beyond, below the node or leaf that has replaced them.
 #[test]
 fn long_paths_that_merge() {
     for beyond in [&[&b"bbbc"[..]][..], &[b"bbba\xff", b"bbbca", b"bbbcz"]] {
@@ -144,7 +144,8 @@ fn long_paths_that_merge() {
     }
 }
 
-/// A node of values that could not become smaller for want of memory, and then has to hold what it cannot.
+/// A node of values could not become smaller because allocation failed, and then has to store the
+/// value that stands for none.
 #[test]
 fn the_absent_value_after_a_shortage() {
     const ABSENT: u64 = 0xA85E_4E7D_EC0D_E5ED;
@@ -156,7 +157,7 @@ fn the_absent_value_after_a_shortage() {
     assert_eq!(tree.pin().get(4), Some(ABSENT));
 }
 
-/// A removal that has happened says so, though there is no memory to make the node smaller.
+/// A removal succeeds although allocation fails when its node should become smaller.
 #[test]
 fn removals_that_cannot_tidy() {
     for plan in [Plan::FailFrom(1), Plan::Panic(1)] {
@@ -166,14 +167,14 @@ fn removals_that_cannot_tidy() {
         let ran = under(plan, || tree.pin().remove(1));
         assert_eq!((ran.outcome, ran.faults > 0), (Some(Ok(Some(1))), true));
         assert_eq!(tree.check(), Ok(3));
-        // Of a node of leaves, by its end.
+        // This pops the end of a node of leaves.
         let ran = under(plan, || tree.pin().pop_first());
         assert!(matches!(ran.outcome, Some(Ok(Some((2, 2))))));
         assert_eq!(tree.check(), Ok(2));
     }
 }
 
-/// What begins with a prefix, in both structures that have byte strings.
+/// Scans of a prefix, in both structures with byte strings.
 #[test]
 fn prefixes() {
     fn are_as_wanted<I: Create + Batches + OrderedScan<Key = [u8]>>() {
@@ -198,7 +199,8 @@ fn prefixes() {
     are_as_wanted::<SkipList<[u8]>>();
 }
 
-/// The same path while a writer adds to it and takes from it: what stays is seen, in order.
+/// Scans of such a path, while a writer adds to it and removes from it, return the keys that stay, in
+/// order.
 #[test]
 fn long_paths_beside_a_writer() {
     let tree = Arc::new(tree::<[u8]>());
@@ -249,7 +251,7 @@ fn keys_up_to_64_kib() {
     let refused = pinned.compare_exchange(&long, None, Some(3));
     assert_eq!(refused, Err(CompareExchangeError::Alloc(error)));
     assert!(error.to_string().contains("65536"), "{error}");
-    // What needs no room for it is answered.
+    // Calls that need no memory for the key succeed.
     assert_eq!((pinned.get(&long), pinned.remove(&long)), (None, Ok(None)));
     assert_eq!(pinned.compare_exchange(&long, None, None), Ok(()));
     assert_eq!(pinned.range(&long[..]..).count(), 0);
@@ -259,11 +261,11 @@ fn keys_up_to_64_kib() {
     assert_eq!(tree.check(), Ok(2));
 }
 
-/// The value that stands for none in nodes of values is as legal as any.
+/// The value that stands for none in nodes of values is a legal value.
 #[test]
 fn the_absent_value() {
     const ABSENT: u64 = 0xA85E_4E7D_EC0D_E5ED;
-    // In nodes of 56, and of all bytes, whose writers need not look at a place.
+    // In nodes of 56 places, and of all bytes, whose writers need not read the place.
     for (verb, count) in (0..3).flat_map(|verb| [(verb, 40), (verb, 50)]) {
         let mut tree = tree::<u64>();
         let pinned = tree.pin();
@@ -296,7 +298,7 @@ fn threads(count: usize) -> NonZeroUsize {
     NonZeroUsize::new(count).unwrap()
 }
 
-/// Loads these keys, on one thread and on three, and looks at everything.
+/// Loads these keys, on one thread and on three, and checks everything.
 fn loads<K: ArtKey + ?Sized>(keys: &BTreeSet<K::Owned>) {
     let lent = keys.iter().enumerate().map(|(at, key)| (K::borrow(key), at as u64));
     let entries: Vec<_> = lent.collect();
@@ -313,12 +315,12 @@ fn loads<K: ArtKey + ?Sized>(keys: &BTreeSet<K::Owned>) {
         assert!(found.eq(entries.iter().map(|(key, value)| (K::to_owned(*key), *value))));
         assert!(entries.iter().all(|(key, value)| pinned.get(*key) == Some(*value)));
         drop(pinned);
-        // No node is larger than in a tree that has grown.
+        // No node is larger than in a tree that was filled by insertion.
         let used = |tree: &ArtTree<K>| -> usize {
             tree.pool_stats().iter().map(|pool| pool.live_bytes).sum()
         };
         assert!(used(&tree) <= used(&inserted), "{} {}", used(&tree), used(&inserted));
-        // It goes on as any other.
+        // The tree can be written like any other.
         for (key, value) in &entries {
             assert_eq!(tree.pin().remove(*key), Ok(Some(*value)));
         }
@@ -345,7 +347,7 @@ fn sorted_entries_are_loaded() {
     loads::<[u8]>(&all);
 }
 
-/// Live objects of a tree.
+/// The number of live objects of a tree.
 fn live<K: ArtKey + ?Sized, P: Placement>(tree: &ArtTree<K, P>) -> usize {
     tree.pool_stats().iter().map(|pool| pool.live_slots).sum()
 }
@@ -377,7 +379,7 @@ fn what_is_not_sorted_is_refused() {
     }
 }
 
-/// Whichever allocation fails or panics, the tree stays empty and nothing is lost.
+/// If any allocation fails or panics, the tree stays empty and nothing leaks.
 fn load_without_memory<K: ArtKey + ?Sized>(entries: &[(K::Ref<'_>, u64)]) {
     let mut nth = 1;
     loop {
@@ -407,7 +409,7 @@ fn loading_without_memory() {
     load_without_memory::<[u8]>(&bytes);
 }
 
-/// As many threads as there may be, more than there are entries.
+/// The most threads that there may be, more than there are entries.
 #[test]
 fn more_threads_than_entries() {
     let mut tree: ArtTree<u64, Pooled> = tree();
@@ -417,7 +419,8 @@ fn more_threads_than_entries() {
 
 #[test]
 fn scans_of_a_deep_path_with_many_siblings() {
-    // Of a^n b, a^n c … the path to the next key has those of all n before beside it, which is more than scans keep.
+    // With keys a^n b, a^n c for each n, the paths of all smaller n lie beside the path to the next key:
+    // more than scans keep.
     let index = tree::<[u8]>();
     let mut model = BTreeMap::new();
     let view = index.pin();
@@ -444,7 +447,7 @@ fn scans_of_nodes_of_all_sizes() {
     let index = tree::<[u8]>();
     let mut model = BTreeMap::new();
     let view = index.pin();
-    // Nodes of 2 to 256 children, in whose places are leaves, nodes of the same sizes, and ends.
+    // Nodes of 2 to 256 children, whose places have leaves, nodes of these sizes, and ends.
     for (n, size) in [2_u16, 4, 5, 14, 16, 17, 56, 256].into_iter().enumerate() {
         for (m, below) in [1_u16, 3, 16, 40].into_iter().enumerate() {
             for first in 0..size {
@@ -467,7 +470,8 @@ fn scans_of_nodes_of_all_sizes() {
     }
 }
 
-/// Dense integers, whose values are side by side: all of them, half, and few; from everywhere, both ways.
+/// Scans of dense integers, whose values lie side by side: of all, half and few of them, from every
+/// key, in both directions.
 #[test]
 fn scans_of_values_side_by_side() {
     for every in [1, 2, 3, 40] {

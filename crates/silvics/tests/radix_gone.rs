@@ -1,4 +1,5 @@
-//! Leaves of the radix tree of which entries are gone: each set of entries, whoever looks, and when they move.
+//! Leaves of the radix tree with entries that are gone: every set of entries, every way to read them,
+//! and moves to hot regions.
 
 #![cfg(not(any(silvics_loom, silvics_shuttle)))] // real threads
 
@@ -11,7 +12,7 @@ use std::fmt::Debug;
 use std::num::NonZeroU32;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
-/// Integers, which leaves have several of.
+/// An integer key, of which leaves have several.
 trait Number: ArtKey + for<'a> IndexKey<Ref<'a> = Self> + Copy + Ord + Debug + Send {
     fn of(n: u64) -> Self;
     fn after(self) -> Self;
@@ -35,13 +36,13 @@ impl Number for u128 {
     }
 }
 
-/// Numbers without a pattern.
+/// A number without a pattern.
 fn mixed(n: u64) -> u64 {
     let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
 }
 
-/// Up to six together, and these far from others: so that leaves are full, or have just burst.
+/// Groups of up to six close keys, each far from the others, so that leaves are full or have just burst.
 fn together<K: Number>(n: u64) -> K {
     let (cluster, at) = (n / 6, n % 6);
     let last = if at < 2 + cluster % 5 { mixed(n) & 0xff_ffff } else { at << 16 };
@@ -51,7 +52,7 @@ fn together<K: Number>(n: u64) -> K {
 type Model<K> = BTreeMap<K, u64>;
 type Tree<K> = ArtTree<K, Faulty, Sampled>;
 
-/// Entries of leaves that are gone, but whose leaves stay.
+/// The number of entries that are gone from leaves that are still linked.
 fn gone<K: Number>(tree: &mut Tree<K>) -> usize {
     let keys = |kind: &str| kind.strip_prefix("leaf").map_or(0, |keys| keys.parse().unwrap());
     let kinds = tree.reachable().unwrap();
@@ -59,7 +60,7 @@ fn gone<K: Number>(tree: &mut Tree<K>) -> usize {
     kinds.iter().map(|(kind, count)| keys(kind) * count).sum::<usize>() - tree.check().unwrap()
 }
 
-/// The tree has what the model has, whoever looks: at these keys, and between all.
+/// Checks that every read of the tree, at these keys and between all of them, agrees with the model.
 fn is<K: Number>(tree: &mut Tree<K>, model: &Model<K>, looked_at: &[K]) {
     assert_eq!(tree.check(), Ok(model.len()));
     assert_eq!(tree.compression().unwrap().keys, model.len());
@@ -87,7 +88,7 @@ fn is<K: Number>(tree: &mut Tree<K>, model: &Model<K>, looked_at: &[K]) {
     }
 }
 
-/// A verb that takes a key out, and no memory.
+/// A verb that removes a key without allocating.
 fn remove<K: Number>(tree: &Tree<K>, model: &mut Model<K>, verb: usize, key: K) {
     let view = tree.pin();
     let ran = under(Plan::FailFrom(1), || match verb {
@@ -99,19 +100,19 @@ fn remove<K: Number>(tree: &Tree<K>, model: &mut Model<K>, verb: usize, key: K) 
     assert_eq!(ran.faults, ran.met);
 }
 
-/// A tree, and who knows all that it has allocated.
+/// A tree, and the ledger of its allocations.
 fn recorded<K: Number>() -> (Tree<K>, std::sync::Arc<Ledger>) {
     Ledger::record(|| Tree::<K>::with_options(&Options::default()).unwrap())
 }
 
-/// Nothing was given back twice, or never.
+/// Checks that every allocation was freed once.
 fn ended<K: Number>(tree: Tree<K>, ledger: &Ledger) {
     drop(tree);
     assert!(ledger.live().is_empty(), "{:?}", ledger.live());
     assert_eq!(ledger.audit(), Ok(()));
 }
 
-/// Each set of entries of each leaf, and others beside it: removed without memory, looked at, and then written.
+/// Removes each set of entries of each leaf while allocation fails, checks the tree, and then writes to it.
 fn each_leaf<K: Number>(key: impl Fn(u64) -> K) {
     for (len, which) in (1..=4_u64).flat_map(|len| (0..1_u64 << len).map(move |which| (len, which)))
     {
@@ -134,12 +135,12 @@ fn each_leaf<K: Number>(key: impl Fn(u64) -> K) {
             let removed = which.count_ones() as usize;
             assert_eq!(gone(&mut tree), if removed < len as usize { removed } else { 0 });
             match then {
-                // A value of what is left, or what is gone, or another, which may burst the leaf.
+                // The key is one that is left, one that is gone, or a new one, which may burst the leaf.
                 0..3 => {
                     let key = [key(1 << 8), key(len << 8), key(5 << 8)][then];
                     assert_eq!(tree.pin().insert(key, 77), Ok(model.insert(key, 77)));
                 }
-                // A smaller leaf after all, or none.
+                // Now a smaller leaf can be allocated, or no leaf is left.
                 3 => assert_eq!(tree.pin().pop_first(), Ok(model.pop_first())),
                 4 => (0..2).for_each(|_| remove(&tree, &mut model, 2, key(0))),
                 _ => (0..3).for_each(|_| remove(&tree, &mut model, 3, key(0))),
@@ -156,7 +157,7 @@ fn each_set_of_entries_of_a_leaf() {
     each_leaf::<u128>(|n| u128::from(n) << 64 | 5);
 }
 
-/// Leaves of which entries are gone, moved into a hot region and back.
+/// Leaves with entries that are gone are moved into a hot region and back.
 fn moved<K: Number>() {
     let (mut tree, ledger) = recorded::<K>();
     let mut model = Model::new();
@@ -184,7 +185,7 @@ fn moved<K: Number>() {
         }
         is(&mut tree, &model, &keys);
     }
-    // What lies in hot regions is told by the same kinds.
+    // Objects in hot regions count with their kinds.
     tree.settle();
     let live: Vec<_> = tree.pool_stats().iter().map(|of| (of.kind, of.live_slots)).collect();
     assert_eq!(tree.reachable().unwrap(), live);

@@ -1,4 +1,4 @@
-//! Removal from the radix tree when there is no memory: it needs none.
+//! Removal from the radix tree needs no memory: it succeeds while every allocation fails.
 
 #![cfg(not(silvics_shuttle))] // real threads
 
@@ -10,7 +10,7 @@ use silvics::{
 use silvics_testkit::faulty::{Faulty, Plan, under};
 use std::collections::BTreeMap;
 
-/// Numbers without a pattern.
+/// A number without a pattern.
 fn mixed(n: u64) -> u64 {
     let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
@@ -21,14 +21,14 @@ fn limited<K: ArtKey>(limit: usize) -> ArtTree<K> {
     ArtTree::with_options(&options).expect("there is room for a root")
 }
 
-/// Fills a tree until it is full; some of its leaves have two, three and four keys.
+/// Fills a tree up to its memory limit. Some of its leaves have two, three and four keys.
 fn fill<K: ArtKey + for<'a> IndexKey<Ref<'a> = K> + Ord + Copy>(
     tree: &ArtTree<K>,
     key: impl Fn(u64) -> K,
 ) -> BTreeMap<K, u64> {
     let mut model = BTreeMap::new();
     for n in 0.. {
-        // Each pin lets go of what the one before has replaced.
+        // With each new pin, the objects replaced under the one before can be reclaimed.
         match tree.insert(key(n), n, &tree.domain().pin()) {
             Ok(old) => assert_eq!(old, model.insert(key(n), n)),
             Err(AllocError::Limit { .. }) if n > 1000 => return model,
@@ -70,7 +70,7 @@ fn same<K: ArtKey + for<'a> IndexKey<Ref<'a> = K> + Ord + Copy + std::fmt::Debug
 fn is_emptied<K: ArtKey + for<'a> IndexKey<Ref<'a> = K> + Ord + Copy + std::fmt::Debug>(
     key: impl Fn(u64) -> K,
 ) {
-    // All under one pin, so that nothing that goes makes room.
+    // One pin for all, so that removed objects are not reclaimed.
     let mut tree = limited::<K>(1 << 20);
     let mut model = fill(&tree, &key);
     let all = shuffled(&model);
@@ -87,7 +87,7 @@ fn is_emptied<K: ArtKey + for<'a> IndexKey<Ref<'a> = K> + Ord + Copy + std::fmt:
     drop(guard);
     assert_eq!(tree.check(), Ok(0));
 
-    // Half of it; then it is written again.
+    // Removes half of the keys, and inserts again.
     let mut tree = limited::<K>(1 << 20);
     let mut model = fill(&tree, &key);
     let all = shuffled(&model);

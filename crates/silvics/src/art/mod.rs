@@ -2,117 +2,147 @@
 //!
 //! # Source
 //! Leis, Kemper, Neumann, "The adaptive radix tree", ICDE 2013 (structure); Leis, Scheibner, Kemper,
-//! Neumann, "The ART of practical synchronization", DaMoN 2016 (optimistic lock coupling, section 3, for
-//! writers; ROWEX, section 4, for readers). Leaves of several keys: after the containers of burst tries,
-//! Heinz, Zobel, Williams, TOIS 2002.
+//! Neumann, "The ART of practical synchronization", DaMoN 2016 (optimistic lock coupling, section 3,
+//! for writers; ROWEX, section 4, for readers). Leaves of several keys: after the containers of burst
+//! tries, Heinz, Zobel, Williams, TOIS 2002.
 //!
 //! # Algorithm
-//! A key is a sequence of digits: its bytes, and for a byte string its end behind them, which comes before
-//! every byte. A node at depth d has a child for each of the keys' digits d, and all keys below it agree in
-//! the bytes before. Depths on a path increase, not always by one: bytes in which all keys agree have no
-//! node (path compression), and a subtree of few keys is a leaf (lazy expansion).
+//! A key is a sequence of digits: its bytes, and behind the bytes of a byte string its end, which comes
+//! before every byte. A node at depth d has a child for each digit d of its keys, and all keys below it
+//! agree in the bytes before. Depths on a path increase, but not always by one: bytes in which all keys
+//! agree have no node (path compression), and a subtree of few keys is a leaf (lazy expansion).
 //! ```text
 //! get(k):    node := root
 //!            loop: word := the child of node for k's digit at node's depth
-//!                  none → absent; a value → it; a leaf → look k up there
+//!                  none → absent; a value → return it; a leaf → look k up there
 //!                  node := child
-//! update(k): the same; then compare what was skipped on the way, with the last node's prefix, or if that
-//!            does not reach so far back with any key below it; if they part, go down again to there; then
+//! update(k): descend as get does
+//!            compare the skipped bytes with the last node's prefix, or with any key below the node if
+//!            the prefix does not reach back far enough; if they differ, descend again to there
 //!            lock the node where the path ended, look again there, and change one word: the leaf by a
-//!            larger, smaller or none; a value; the child by a new node above it and a leaf of k
+//!            larger one, a smaller one or none; a value; the child by a new node above it and k's leaf
 //! grow, shrink: lock parent and node, copy the node, change the parent's word, mark the node obsolete
 //! ```
-//! A lookup that ends at a leaf does not look at what it has skipped (the optimistic variant of ICDE 2013,
-//! section III.E): the leaf has the whole key. Where nodes hold values (departure 5) there is no such leaf, and
-//! a lookup compares prefixes where bytes are skipped, which a word holds.
+//! A lookup that ends at a leaf does not compare skipped bytes (the optimistic variant of ICDE 2013,
+//! section III.E): the leaf has the whole key. Where nodes hold values (departure 5) there is no such
+//! leaf. There a lookup compares prefixes where bytes are skipped, and a word holds all of these bytes.
 //!
 //! # Departures
-//! 1. **Positions are absolute.** A node's depth, and the bytes it remembers of what all keys below agree
-//!    in, the last eight before its depth, never change: a node put in above it, or taken out, leaves it as
-//!    it is. In both papers a split of a prefix rewrites that of the node below, which is what ROWEX has its
-//!    levels for.
-//! 2. **A child's kind and depth are in the word that leads to it**, so that a descent reads of an inner
-//!    node only the word it follows (of `Node4` and `Node14` also the keys, which lie in the same line),
-//!    and its header only where bytes were skipped.
-//! 3. **Readers neither lock nor validate.** A place of a node belongs to one key byte as long as the node
-//!    lives (removal empties it; it is used again for the same byte only), and one word decides. So what
-//!    a reader finds in a node was there at one moment since it came, even if the node is obsolete by
-//!    then (see the linearization points). Lookups are wait-free: at most one step for each byte.
-//! 4. **A leaf has up to four integers** in order, with their values: a line, of four in pools. The fifth bursts it. So no
-//!    `Node4` has to be visited on the way to a lone pair of keys, and scans read a line for several
-//!    entries. Published trees have one key for each leaf, as here those of byte strings, whose words carry a
-//!    fingerprint of the key: most lookups of absent keys do not read the leaf.
+//! 1. **Positions are absolute.** A node has a depth, and remembers the last eight of the bytes in which
+//!    all keys below it agree. Neither ever changes: a node that is inserted above it, or removed there,
+//!    leaves it as it is. In both papers a split of a prefix rewrites the prefix of the node below,
+//!    which is the purpose of ROWEX's levels.
+//! 2. **A word says the kind and depth of the child** that it leads to. So a descent reads only the
+//!    words that it follows. Of `Node4` and `Node14` it also reads the keys, which lie in the word's
+//!    line, and where bytes were skipped it reads the header.
+//! 3. **Readers neither lock nor validate.** A place of a node belongs to one digit while the node lives
+//!    (removal empties it, and it is used again for that digit only), and one word decides. So a word
+//!    that a reader finds in a node was there at one moment since the reader came, even if the node is
+//!    obsolete by then (see the linearization points). Lookups are wait-free: they take at most one step
+//!    for each byte.
+//! 4. **A leaf has up to four integers** in order, with their values: in pools, four take one line. The
+//!    fifth bursts the leaf. So no `Node4` has to be visited on the way to a lone pair of keys, and a
+//!    scan reads one line for several entries. Leaves of byte strings have one key, as in published
+//!    trees. Their words carry a fingerprint of the key, so most lookups of absent keys do not read the
+//!    leaf.
 //! 5. **Values of `u64` keys lie in the nodes of the last byte**, whose words are values. Every 64-bit
-//!    value is legal, so one of them, `ABSENT` of `word.rs`, stands for "no value"; where a user stores just
-//!    that, the node is replaced by one that leads to leaves.
-//! 6. **Places lie with their keys.** In the papers a `Node16` has keys in one line and children in others,
-//!    a `Node48` an index of 256 bytes before its children: two misses in turn. Here `Node14` and `Node56`
-//!    are two and eight lines of seven places each with the seven key bytes; a byte chooses the line, and
-//!    goes to the next one where that is full. A search reads one line of a node, of whatever size.
-//! 7. **The end of a key is a digit** with a place like another. The papers ask for keys of which none is the
-//!    prefix of another, and for an encoding where they are not so.
-//! 8. The root is a `Node256` that stays, so that every word has a node to lock.
+//!    value is legal, so one of them, `ABSENT` of `word.rs`, stands for "no value". If a user stores this
+//!    value, the node is replaced by one that leads to leaves.
+//! 6. **Places lie with their keys.** In the papers a `Node16` has its keys in one line and its children
+//!    in others, and a `Node48` has an index of 256 bytes before its children: two misses in turn. Here
+//!    `Node14` and `Node56` are two and eight lines, each of seven places with their seven key bytes. A
+//!    byte chooses the line, or the next one if that is full. So a search usually reads one line of a
+//!    node of any size.
+//! 7. **The end of a key is a digit** with a place like any other. The papers require that no key is a
+//!    prefix of another, and an encoding where one would be.
+//! 8. The root is a `Node256` that is never replaced, so that every word has a node to lock.
 //!
 //! # Invariants
-//! * I1: a node's depth, its prefix, the digits of its places and the keys of a leaf never change after it
-//!   is linked; places are only added.
-//! * I2: all keys below a node agree in the bytes before its depth, of which its prefix has the last eight;
-//!   of a child for digit b they have b at the node's depth; depths increase downwards.
-//! * I3: words of a node change under its lock, and none after it is obsolete. A node is obsolete if and
-//!   only if it is not reachable any more (but for the moment between the change of its parent's word
-//!   and the unlocking).
-//! * I4: `live` is the number of places that are not empty, `used` the number of places with a key; `held` of a
-//!   `Node256` has a bit for each place of a byte that is not empty.
-//! * I5: a leaf has one to four integers, ascending, or one byte string. Its word says which of the integers are gone, not all;
-//!   once it has said so of one, no word of the leaf says otherwise. Values of a leaf change under the lock of the node that
-//!   leads to it, and only while it does and they are not gone.
-//! * I6: once nobody is in it, each node but the root has at least two places that are not empty; one of
-//!   values, which takes memory to become a leaf, at least one.
+//! * I1: A node's depth, its prefix, the digits of its places and the keys of a leaf never change after
+//!   the object is linked. Places are only added.
+//! * I2: All keys below a node agree in the bytes before its depth, and its prefix has the last eight of
+//!   these. All keys below its child for digit b have b at the node's depth. Depths increase downwards.
+//!   One word of a reachable node leads to each reachable object.
+//! * I3: Words of a node change only under its lock, and never after the node is obsolete. A node is
+//!   obsolete if and only if it is no longer reachable, except between the change of its parent's word
+//!   and the unlocking. So an object stays linked while the node that leads to it is locked.
+//! * I4: `live` is the number of places that are not empty, `used` the number of places that belong to a
+//!   digit. A line has no more keys than places. `held` of a `Node256` has a bit for each byte whose
+//!   place is not empty.
+//! * I5: A leaf has one to four integers, ascending, or one byte string. Its word says which of the
+//!   integers are gone, never all. Once it says so of one, no later word of the leaf says otherwise.
+//!   Values of a leaf change only under the lock of the node that leads to it, while that node does and
+//!   the entry is not gone.
+//! * I6: When no thread is in it, each node but the root has at least two places that are not empty. A
+//!   node of values has at least one, as it takes memory to make it a leaf.
+//! * I7: A word says of the object that it leads to the kind, the depth of a node, and the number of
+//!   integers of a leaf. A word of kind `Leaf` is none or leads to a leaf, and a word of any other kind
+//!   leads to a node of this kind. `Word::node` and `Word::leaf` are called with the object just made.
+//!   Only the bits that say which integers are gone differ between the words of one object.
+//! * I8: An object is retired to the tree's domain once, after it has been unlinked, by the thread that
+//!   has unlinked it. So an object whose word was read under a guard of the domain is not reclaimed
+//!   while the guard lives, and a linked object is not reclaimed at all. The root lives as long as the
+//!   tree. An object that has not been linked belongs to the thread that has made it.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | a place's word | `load` | `SeqCst` | `store` | what it leads to is initialised; linearization points of different keys are in one order |
-//! | a place's word | `store` | `SeqCst` | `load` | publishes; as above |
+//! | a place's word | `load` | `SeqCst` | `store` | the object that it leads to is initialised; linearization points of different keys are in one order |
+//! | a place's word | `store` | `SeqCst` | `load` | publishes the object; one order, too |
 //! | keys of a line | `Keys::load`, `store` | `SeqCst` | each other | a place that has a key has its word; adding a place linearizes an insert |
 //! | own words before linking | `store_unshared`, `add::<false>` | Relaxed | – | private until the store that publishes the node |
-//! | values of a leaf | load, store | `SeqCst` | each other | as a place's word |
+//! | values of a leaf | load, store | `SeqCst` | each other | they linearize `get` and replacements, in the order of all places' words |
 //! | versions of nodes | `ends.rs` | as [`VersionLock`](silvics_sync::version::VersionLock) has it | – | words of a node change between its `lock` and `unlock` |
-//! | `live`, `used`, `held` | all | Relaxed | – | under the lock; `tidy` guesses by `live`, writers by `held`, and look again under it |
+//! | `live`, `used`, `held` | all | Relaxed | – | they change under the lock; `tidy` guesses by `live` and writers by `held`, and look again under it |
 //!
 //! # Linearization points
 //! | method, outcome | point |
 //! |---|---|
-//! | `get`, present | the load of the value (of a place or a leaf) |
+//! | `get`, present | the load of the value, from a place or a leaf |
 //! | `get`, absent | the load of the word, or of the keys, that leads to nothing, to a leaf without the key, or to a node whose prefix is not the key's, even if the search has gone on there |
-//! | all of them, in a node or leaf that is not reachable any more at that load, or of an entry that is gone by then | the moment when it was replaced, or went: what was read had not changed since (I3, I5), and the reader came before |
+//! | both, in a node or leaf that is no longer reachable at that load, or of an entry that is gone by then | the moment when it was replaced, or removed: the words read had not changed since (I3, I5), and the reader came before |
 //! | `first`, `last` | between the last look and the first validation (`ends.rs`) |
 //! | `pop_first`, `pop_last` | the store, under the locks of all nodes on the way |
 //! | writers that change nothing | as `get`, or under the lock, the load or the look at `held` |
 //! | writers that change something | the one store of a word, of keys, or of a leaf's value |
 //!
-//! Why a reader comes to an unreachable node before it was replaced: by induction from the root. Let it
-//! have come to node X at a moment when X was reachable. It reads a word that leads to Y. If X is still
-//! reachable at that load, so is Y. If not, the word has been what it is since X was replaced, when Y was
-//! reachable; and that was after the reader came to X.
+//! A reader comes to an unreachable node before the node was replaced. The proof is by induction from
+//! the root. Let the reader have come to node X at a moment when X was reachable. It reads a word that
+//! leads to Y. If X is still reachable at that load, so is Y. If not, the word has not changed since X
+//! was replaced (I3). Y was reachable then, and that moment is after the reader came to X.
 //!
 //! # Progress and reclamation
-//! Lookups are wait-free. So are scans but for where they begin: they go down once more if a writer has changed
-//! the path meanwhile. (And but for paths longer than they remember, see `scan.rs`.) `first` and `last` wait for
-//! writers on their way; `pop_first` and `pop_last` lock it, from the root down. Other writers lock one node, or a node and its parent, parents first;
-//! everything else is retried from the root. What is replaced is retired to the domain.
+//! Lookups are wait-free. Scans are wait-free, with two exceptions. At their beginning they descend once
+//! more if a writer has changed the path meanwhile, and they do so on paths longer than they remember
+//! (see `scan.rs`). `first` and `last` wait for writers on their way. `pop_first` and `pop_last` lock
+//! their way from the root down. Other writers lock one node, or a node and its parent, the parent
+//! first; everything else is retried from the root. Replaced objects are retired to the domain.
 //!
 //! # Complexity and footprint
-//! O(length of the key) steps, of which a tree of n random keys has about log256 n. Keys have up to 64 KiB
-//! ([`AllocError::KeyLength`]). Sizes are asserted in `node.rs` and `leaf.rs`.
+//! An operation takes O(length of the key) steps; a tree of n random keys takes about log256 n of them.
+//! Keys have up to 64 KiB ([`AllocError::KeyLength`]). Sizes are asserted in `node/layout.rs` and
+//! `leaf/integers.rs`.
 //!
 //! # Hot objects
-//! [`hot`] moves what lookups read most together, online.
+//! [`hot`] moves the objects that lookups read most together, while the tree is in use, in trees that
+//! ask for it by the type parameter [`Sampled`](hot::Sampled).
 //!
 //! # Checked by
-//! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which walks I2 to I6;
-//! schedules (`tests/schedules.rs`, `tests/scenarios/radix.rs`), which must find the mistakes of `canary.rs`;
-//! every allocation failing once (`tests/faults.rs`); both ends, loading and long paths in `tests/radix.rs`.
+//! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which verifies I2 to I6;
+//! schedules (`tests/schedules.rs`, `tests/scenarios/radix.rs`), which must find the mistakes of
+//! `canary.rs`; every allocation failing once (`tests/faults.rs`); both ends, loading and long paths in
+//! `tests/radix.rs`.
+//!
+//! # Files
+//! | file | content |
+//! |---|---|
+//! | `key.rs`, `digits.rs`, `word.rs` | keys as digits, sets of digits, words that lead to children |
+//! | `node/`, `leaf/`, `kinds.rs`, `lock.rs` | nodes of each size, leaves of each key type, their layouts, locks |
+//! | `alloc.rs` | the pools of all objects |
+//! | `search.rs`, `batch.rs` | lookups of one key and of many |
+//! | `seek.rs`, `ops.rs`, `insert.rs`, `remove.rs`, `resize.rs` | paths of writers, `update`, and its parts |
+//! | `scan.rs`, `stack.rs`, `run.rs`, `ahead.rs`, `ends.rs` | ranges, the path where a scan stands, and both ends |
+//! | `bulk.rs`, `check.rs`, `compression.rs`, `hot/` | loading, verification, savings, reorganization |
 
 mod ahead;
 mod alloc;

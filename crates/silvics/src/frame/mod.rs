@@ -234,7 +234,7 @@ impl<A: Algorithm> Lookup for Index<A> {
 }
 
 impl<A: Algorithm> OrderedIndex for Index<A> {
-    #[inline]
+    #[inline(always)] // so that an algorithm can be compiled for each verb
     fn update(
         &self,
         key: KeyRef<'_, Self>,

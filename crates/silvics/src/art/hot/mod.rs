@@ -1,62 +1,74 @@
-//! Workload-conscious reorganization: what lookups read most is moved together, into as few pages as it can be in.
+//! Workload-conscious reorganization: the objects that lookups read most are moved together, into as few
+//! pages as possible.
+//!
+//! Trees that ask for it have the type parameter [`Sampled`]. Others pay nothing.
 //!
 //! # Source
-//! Stoica and Ailamaki, "Enabling efficient OS paging for main-memory OLTP databases", DaMoN 2013: log accesses,
-//! rank by frequency, move what is hot together; applied to the nodes of a radix tree by Wong, Feng, Xu, Lo, Kao,
-//! "TLB misses: the missing issue of adaptive radix tree?", DaMoN 2015. Both rank offline; here everything happens while
-//! readers and writers go on.
+//! Stoica and Ailamaki, "Enabling efficient OS paging for main-memory OLTP databases", DaMoN 2013: log
+//! accesses, rank by frequency, move hot objects together. Wong, Feng, Xu, Lo, Kao, "TLB misses: the
+//! missing issue of adaptive radix tree?", DaMoN 2015, apply this to the nodes of a radix tree. Both
+//! rank offline; here everything happens while readers and writers go on.
 //!
 //! # Algorithm
 //! ```text
-//! sample:     of every N lookups of a thread one notes its key in the thread's own ring  (sample.rs, notes.rs)
-//! reorganize: take the notes; follow each key down, and count accesses of objects and pages      (rank.rs)
-//!             order objects by accesses for each byte; take from the hottest down, until the share asked for is
-//!             covered, or the bytes allowed are full
-//!             map a region for them; move each into it, in this order                            (relocate.rs)
-//!             move what is left in older regions to the pools of their kinds
+//! sample:     of every N lookups of a thread, one notes its key in the thread's ring    (sample.rs, notes.rs)
+//! reorganize: take the notes; follow each key down, and count accesses of objects and pages       (rank.rs)
+//!             order objects by accesses for each byte; take from the hottest down, until the share
+//!             asked for is covered, or the bytes allowed are full
+//!             map a region for them; move each into it, in this order          (relocate.rs, regions.rs)
+//!             move the objects of older regions to the pools of their kinds
 //!             follow the keys once more, for the report
-//! move:       lock the node that leads to the object, and the object if it is a node; copy it; change the one word;
-//!             mark the old node obsolete; unlock; retire the old object
+//! move:       lock the node that leads to the object, and the object if it is a node; copy it;
+//!             change the one word; mark the old node obsolete; unlock; retire the old object
 //! ```
-//! The order is that of the fractional knapsack: the first page has the accesses that a page can have, at most,
-//! the first two what two can have, and so on, but for objects that lie across two. Objects of all kinds are mixed:
-//! a `Node256` of which lookups read one word may be colder, for each byte, than a hundred leaves.
+//! The order is that of the fractional knapsack. The first page has the most accesses that one page can
+//! have, the first two the most that two can have, and so on, except for objects that lie across two.
+//! Objects of all kinds are mixed: a `Node256` of which lookups read one word may be colder, for each
+//! byte, than a hundred leaves.
 //!
 //! # Departures
-//! 1. Samples are keys, not nodes: an address is nothing without a guard, and a key finds the node that is there now.
-//! 2. What has become cold is not looked for: a new region is made of what is hot now, and all else in old ones goes back to
-//!    the pools; the last object that goes takes the region with it ([`Packed`](silvics_pool::Packed)). Finding it
-//!    takes a walk that reads the words of all nodes, but of leaves nothing.
-//! 3. The root stays: that no page holds more accesses is no reason to move the one object that every writer knows.
+//! 1. Samples are keys, not nodes: an address is invalid without a guard, and a key leads to the node
+//!    that is there now.
+//! 2. Objects that have become cold are not looked for. A new region is made of the objects that are hot
+//!    now, and all others in old regions go back to the pools. The last object that leaves a region
+//!    unmaps it ([`Packed`](silvics_pool::Packed)). A walk that reads the words of all nodes, but no
+//!    leaf, finds them.
+//! 3. The root stays: that no page has more accesses is no reason to move the one object that every
+//!    writer knows.
 //!
 //! # Invariants
 //! Those of the [tree](super), and
-//! * H1: an object's address says whether it is in a hot region, as long as it is not freed; so does the address of
-//!   one that is retired. `alloc.rs` frees it accordingly.
-//! * H2: a copy is of the same kind and depth, and has the same contents, as what it replaces had under the locks.
+//! * H1: An object's address says whether it is in a hot region, until the object is freed. This
+//!   includes retired objects. `Pools::free` of `alloc.rs` frees it accordingly.
+//! * H2: A copy has the kind, depth and contents that the object it replaces had under the locks.
 //!
 //! # Memory ordering
-//! That of writers that change a word (see [`super`]); moving an object is growing it to its own size.
+//! That of writers that change a word (see [`super`]): to move an object is to grow it to its own size.
 //!
 //! # Progress
-//! Readers go on: they take no lock, and what they have found stays as it is until their guard goes. Writers wait
-//! while an object that they change is copied. Pins are short, but for the walk (departure 2), which holds one for
-//! each digit of the root: one for all of it where all keys begin alike.
+//! Readers take no lock and go on: the objects that they have found stay as they are until their guards
+//! are dropped. Writers wait while an object that they change is copied. Pins are short, except for the
+//! walk (departure 2), which holds one for each digit of the root: one for all of it if all keys begin
+//! with the same digit.
 //!
 //! # Costs
-//! With sampling off a lookup has one branch more, on a word beside the root's address. On, a thread takes from a variable of
-//! its own, and of every 256 lookups one, on average, writes some words to the thread's own ring: no line that other lookups
-//! write, no lock it could wait for, and no allocation after the thread's first note. The notes' memory stays until the tree is
-//! dropped. (`examples/sampling.rs` measures it.) As long as there is a hot region, whoever frees an object looks at eight words.
-//! `reorganize` takes O(samples × depth) steps, and if there is an older region O(nodes); for its counts some 200 bytes
-//! for each object seen, from the global allocator, outside the budget, as are the notes that it takes while it goes by them, or
-//! after it for the next one if it fails. Regions and the notes of threads are in the budget.
-//! Objects in a region count with their kind in [`pool_stats`](crate::Lookup::pool_stats), the regions with the last kind's.
+//! A lookup of a tree that is not [`Sampled`] costs nothing. With sampling off, a lookup of a sampled
+//! tree has one branch more, on a word beside the root's address. With sampling on, a thread subtracts
+//! from a variable of its own, and one lookup in 256, on average, writes some words to the thread's
+//! ring: no line that other lookups write, no lock, and no allocation after the thread's first note.
+//! The notes' memory stays until the tree is dropped. (`examples/sampling.rs` measures it.)
+//!
+//! While a sampled tree has a hot region, a thread that frees an object reads eight words.
+//! `reorganize` takes O(samples × depth) steps, and if there is an older region O(nodes). For its counts
+//! it takes some 200 bytes for each object seen, from the global allocator and outside the budget. The
+//! notes that it works on are there, too, and stay for the next attempt if it fails. Regions and the
+//! notes of threads are in the budget. Objects in a region count with their kind in
+//! [`pool_stats`](crate::Lookup::pool_stats), the regions with the last kind.
 //!
 //! # Checked by
-//! `tests/hot.rs`; every list without memory, `tests/hot_out_of_memory.rs`; schedules in which others change what moves
-//! (`HOT` of `tests/scenarios/radix.rs`), which must find the mistakes of `canary.rs`; `tests/dropped_regions.rs`,
-//! `tests/drops_return_everything.rs`; the modules' tests.
+//! `tests/hot.rs`; every list without memory, `tests/hot_out_of_memory.rs`; schedules in which others
+//! change moving objects (`HOT` of `tests/scenarios/radix.rs`), which must find the mistakes of
+//! `canary.rs`; `tests/dropped_regions.rs`, `tests/drops_return_everything.rs`; the modules' tests.
 
 mod background;
 mod notes;
@@ -77,87 +89,90 @@ use silvics_sync::atomic::{AtomicBool, Ordering};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// What to move.
+/// The objects to move.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Policy {
     /// The share of accesses to cover, more than 0 and at most 1.
     pub share: f64,
     /// The most bytes to move.
     pub most_bytes: usize,
-    /// Nothing is moved unless the small pages that cover 90 % of the accesses are at least so many times those that the
-    /// hot region would have, and the root's.
+    /// The least gain. The number of small pages that cover 90 % of the accesses is divided by the
+    /// number that the hot region and the root would have. If the quotient is less than this, nothing
+    /// is moved.
     pub least_gain: f64,
-    /// What the break-even estimate is made of.
+    /// The processor for which the break-even is estimated.
     pub translation: Translation,
 }
 
 impl Default for Policy {
-    /// 95 % of the accesses, 16 MiB, a fifth fewer pages, and translations as [`Translation::default`] has them.
+    /// 95 % of the accesses, 16 MiB, a fifth fewer pages, and [`Translation::default`].
     fn default() -> Self {
         let translation = Translation::default();
         Self { share: 0.95, most_bytes: 16 << 20, least_gain: 1.25, translation }
     }
 }
 
-/// A processor's translations of addresses.
+/// The address translation of a processor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Translation {
-    /// Pages whose translations it keeps.
+    /// The number of pages whose translations it keeps.
     pub entries: usize,
-    /// What another one costs, in nanoseconds.
+    /// The cost of another translation in nanoseconds.
     pub walk_ns: f64,
 }
 
 impl Default for Translation {
-    /// 1536 entries, as second-level TLBs of the last ten years have, and 10 ns: a walk whose page-table entry is in a
-    /// cache.
+    /// 1536 entries, as second-level TLBs of the last ten years have, and 10 ns, for a walk whose
+    /// page-table entry is in a cache.
     fn default() -> Self {
         Self { entries: 1536, walk_ns: 10.0 }
     }
 }
 
-/// Pages that cover 50, 90 and 99 % of the accesses of sampled lookups: of each object on a lookup's path, the root
-/// included, the line that is searched.
+/// The numbers of pages that cover 50, 90 and 99 % of the accesses of sampled lookups. An access is to
+/// the searched line of an object on a lookup's path, the root included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Of 4 KiB.
+    /// The pages of 4 KiB.
     pub small: [usize; 3],
-    /// Of 2 MiB.
+    /// The pages of 2 MiB.
     pub huge: [usize; 3],
 }
 
-/// What a reorganization did.
+/// The report of a reorganization.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Report {
-    /// The lookups it went by.
+    /// The number of sampled lookups.
     pub samples: u64,
-    /// Their accesses: objects on their paths.
+    /// The number of objects on their paths.
     pub accesses: u64,
-    /// Where the accesses were …
+    /// The coverage of the accesses before the reorganization.
     pub before: Coverage,
-    /// … and where those of the same lookups are now.
+    /// The coverage of the accesses of these lookups afterwards.
     pub after: Coverage,
-    /// Nodes moved together.
+    /// The number of nodes moved into the region.
     pub nodes: usize,
-    /// Leaves moved together.
+    /// The number of leaves moved into the region.
     pub leaves: usize,
-    /// The bytes of both.
+    /// The bytes of these nodes and leaves.
     pub bytes: usize,
-    /// Hot objects that others had replaced meanwhile: they stay where they are.
+    /// The number of hot objects that other threads had replaced meanwhile. They stay where they are.
     pub missed: usize,
-    /// Objects of older hot regions that went back to their pools.
+    /// The number of objects of older hot regions that went back to their pools.
     pub returned: usize,
-    /// The time all that took.
+    /// The time that the reorganization took.
     pub took: Duration,
-    /// Translations missed for each lookup, before less after: accesses to other pages than the `entries` that are
-    /// read most, over lookups. Pages are those that the tree asks for.
+    /// The translations saved for each lookup: those missed before less those missed after. A
+    /// translation is missed by an access to a page that is not among the `entries` pages read most.
+    /// The pages have the size that the tree asks for.
     pub misses_saved: f64,
-    /// Lookups after which the time is saved: `took / (misses_saved × walk_ns)`. None, if none are.
+    /// The number of lookups after which the time is saved: `took / (misses_saved × walk_ns)`. None if
+    /// no translations are saved.
     pub break_even: Option<u64>,
 }
 
 impl Report {
-    /// Nothing has been moved.
+    /// The report if nothing is moved.
     fn of(samples: u64, accesses: u64, before: Coverage) -> Self {
         Self {
             samples,
@@ -176,24 +191,24 @@ impl Report {
     }
 }
 
-/// Why nothing, or not everything, was reorganized. The contents of the index are what they were, and the samples are
-/// there for the next attempt.
+/// The reason why nothing, or not everything, was reorganized. The contents of the index have not
+/// changed, and the samples are kept for the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ReorganizeError {
     /// No lookup has been sampled.
     NoSamples,
-    /// Somebody else reorganizes the index.
+    /// Another thread reorganizes the index.
     Running,
-    /// The share of accesses to cover is none.
+    /// The share of accesses to cover is not more than 0 and at most 1.
     Share {
-        /// What was asked for.
+        /// The share asked for.
         share: f64,
     },
-    /// Older hot regions are all still in use: by guards, or by threads that have replaced objects there and write no more (a
-    /// thread holds back fewer than 64 objects, and the regions they are in).
+    /// All older hot regions are still in use: by guards, or by threads that have replaced objects
+    /// there and write no more. Such a thread holds back fewer than 64 objects, with their regions.
     Regions,
-    /// Memory could not be had. What has been moved stays where it is now.
+    /// Allocation failed. Objects that have been moved stay where they are now.
     Alloc(AllocError),
 }
 
@@ -233,7 +248,7 @@ impl std::error::Error for ReorganizeError {
     }
 }
 
-/// The only reorganization of a tree.
+/// The right to reorganize a tree, which one thread has at a time.
 struct Only<'t>(&'t AtomicBool);
 
 impl<'t> Only<'t> {

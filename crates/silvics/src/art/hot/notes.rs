@@ -1,16 +1,17 @@
-//! Notes of a thread's lookups, which another thread takes while it writes more.
+//! The notes of a thread's lookups. Another thread takes them while the owner writes more.
 //!
 //! # Algorithm
-//! A ring of words that the owner of the cell alone writes, over the oldest notes when it is full. Who takes notes copies
-//! the ring meanwhile, and then drops the words that may have been written over: as the reader of a sequence lock, but
-//! it keeps what is sound instead of coming again (Boehm, "Can seqlocks get along with programming language memory
-//! models?", MSPC 2012, for the fences). Neither waits for the other, and the writer has no locked instruction, which would
-//! end the overlap of lookups. A note is bytes in words, and one word more that tells how many, so that notes can be told
-//! apart from the end.
+//! The notes are in a ring of words that only the owner of the cell writes. A full ring is written over
+//! from the oldest note on. The taker copies the ring meanwhile, and then drops the words that may have
+//! been written over: it works like the reader of a sequence lock, but keeps the sound part instead of
+//! trying again (Boehm, "Can seqlocks get along with programming language memory models?", MSPC 2012,
+//! for the fences). Neither waits for the other, and the writer has no locked instruction, which would
+//! end the overlap of lookups. A note is its bytes in words, and one more word with their number, so
+//! that notes can be separated from the end backwards.
 //!
 //! # Invariants
-//! * S1: word `n` of all that were ever written, counted from 0, is at place `n` modulo the ring's length, until
-//!   `claimed` is larger than `n` and the length together.
+//! * S1: word `n` of all words ever written, counted from 0, is at place `n` modulo the ring's length,
+//!   until `claimed` is larger than the sum of `n` and the length.
 //! * S2: words below `written` belong to whole notes.
 //! * S3: `taken` is where a note begins.
 //!
@@ -18,32 +19,33 @@
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
 //! | `claimed`, `written` | own load | Relaxed | – | the owner of the cell alone writes them, and P2 of `per_thread` hands them over |
-//! | `claimed` | store, then fence | Relaxed, Release | the taker's fence | who has read a word of a later note sees its place claimed |
+//! | `claimed` | store, then fence | Relaxed, Release | the taker's fence | a taker that has read a word of a later note sees its place claimed |
 //! | word | store, load | Relaxed | – | between the fences and `written` |
 //! | `written` | store / load | Release / Acquire | each other | the words below are there (S2) |
-//! | `claimed` | fence, then the taker's load | Acquire, Relaxed | the writer's fence | as above: words that are others by now are dropped (S1) |
-//! | `taken` | load, store | Relaxed | – | the taker's own: there is one at a time, after the other |
+//! | `claimed` | fence, then the taker's load | Acquire, Relaxed | the writer's fence | words that have been written over are dropped (S1) |
+//! | `taken` | load, store | Relaxed | – | the takers' own: they come one after the other |
 //!
-//! The tests below, in every execution under the C11 model, with weaker twins that take words of two notes for one.
+//! The tests below check this in every execution of the C11 model. Their weaker twins take words of
+//! two notes for one.
 
 use silvics_pool::Budget;
 use silvics_sync::atomic::{AtomicU64, Ordering, fence};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// Bytes of a word.
+/// The size of a word in bytes.
 pub(super) const WORD: usize = size_of::<u64>();
 
-/// Notes of a thread.
+/// The notes of a thread.
 #[derive(Default)]
 pub(super) struct Notes {
-    /// A power of two of them, from the first note on.
+    /// The words, a power of two of them. The first note makes the ring.
     ring: OnceLock<Vec<AtomicU64>>,
-    /// Words, of all that were ever written, that are or may be written now.
+    /// The number of words ever written, including those that are being written.
     claimed: AtomicU64,
-    /// Words that are there.
+    /// The number of words ever written whose notes are complete.
     written: AtomicU64,
-    /// Words that have been taken.
+    /// The number of words that have been taken.
     taken: AtomicU64,
 }
 
@@ -54,12 +56,12 @@ fn place(ring: &[AtomicU64], word: u64) -> &AtomicU64 {
 }
 
 impl Notes {
-    /// What the ring takes of the budget.
+    /// The bytes that the ring takes from the budget.
     pub(super) fn bytes(&self) -> usize {
         self.ring.get().map_or(0, |ring| ring.len() * WORD)
     }
 
-    /// The ring, made on the first call of so many bytes, at the expense of a budget.
+    /// The ring. The first call makes it, with `bytes` bytes from the budget.
     pub(super) fn ring(&self, bytes: usize, budget: &Budget) -> Option<&[AtomicU64]> {
         self.ring.get().or_else(|| self.make(bytes, budget)).map(Vec::as_slice)
     }
@@ -77,7 +79,7 @@ impl Notes {
         Some(self.ring.get_or_init(|| ring)) // the cell's owner alone makes one
     }
 
-    /// Writes a note, which with its length fits in the ring.
+    /// Writes a note. The note and its length must fit in the ring.
     #[inline]
     pub(super) fn add(&self, ring: &[AtomicU64], note: &[u8]) {
         let mut at = self.written.load(Ordering::Relaxed);
@@ -94,7 +96,7 @@ impl Notes {
         self.written.store(end, Ordering::Release);
     }
 
-    /// Moves the notes that are there to a log that has room for them, the latest last. One caller at a time.
+    /// Moves the notes to a log, the latest last, if the log has room for all. One caller at a time.
     pub(super) fn empty_into(&self, log: &mut Vec<u8>) {
         let Some(ring) = self.ring.get() else { return };
         if log.capacity() - log.len() < ring.len() * WORD {
@@ -113,7 +115,7 @@ impl Notes {
         self.taken.load(Ordering::Relaxed).max(oldest)..end
     }
 
-    /// Of a log that ends in these words, copied, leaves whole notes.
+    /// Removes all but whole notes from these words, whose copies are at the end of the log.
     fn drop_others(&self, ring: &[AtomicU64], words: Range<u64>, log: &mut Vec<u8>) {
         let claimed = self.claimed.load(Ordering::Relaxed);
         let same = claimed.saturating_sub(ring.len() as u64).clamp(words.start, words.end); // S1
@@ -124,19 +126,19 @@ impl Notes {
     }
 }
 
-/// Appends these words of a ring.
+/// Appends a copy of these words of a ring to the log.
 fn copy(ring: &[AtomicU64], words: Range<u64>, log: &mut Vec<u8>) {
     for at in words {
         log.extend(place(ring, at).load(Ordering::Relaxed).to_ne_bytes());
     }
 }
 
-/// What a note takes.
+/// The bytes that a note takes.
 fn bytes_of(note: &[u8]) -> usize {
     note.len().next_multiple_of(WORD) + WORD
 }
 
-/// The notes in a log that are there whole, the last one first.
+/// The whole notes in a log, the last one first.
 pub(super) fn notes(log: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = log;
     std::iter::from_fn(move || {
@@ -155,11 +157,11 @@ mod loom_tests {
     use loom::thread;
     use std::sync::Arc;
 
-    /// Room for two notes.
+    /// The length of a ring with room for two notes.
     const LEN: usize = 4;
     const NOTED: u64 = 3;
 
-    /// The notes' part of the protocol, or a weaker one's.
+    /// The protocol of notes, or a weaker one.
     trait Protocol: Send + Sync + 'static {
         fn add(&self, ring: &[AtomicU64], note: &[u8]);
         fn empty_into(&self, log: &mut Vec<u8>);
@@ -217,7 +219,7 @@ mod loom_tests {
         }
     }
 
-    /// The keys in a log, the first note first; of notes that nobody wrote, 0.
+    /// The keys in a log, the first note first. A note that nobody wrote is 0.
     fn keys(log: &[u8]) -> Vec<u64> {
         let key = |note: &[u8]| note.try_into().map_or(0, u64::from_ne_bytes);
         let mut keys: Vec<u64> = notes(log).map(key).collect();
@@ -241,7 +243,8 @@ mod loom_tests {
                 from.empty_into(&mut log);
                 keys(&log)
             };
-            // A thread of its own: loom has nothing come between a spawn and what its caller does next.
+            // It needs a thread of its own: loom lets nothing come between a spawn and the caller's next
+            // step.
             let taker = Arc::clone(&shared);
             let meanwhile = thread::spawn(move || take(&taker)).join().unwrap();
             writer.join().unwrap();
