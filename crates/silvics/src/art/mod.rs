@@ -344,6 +344,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Ordered for Art<K, P, S> {
     type RangeRev<'g> = RangeRev<'g, K, P, S>;
     type Cursor = KeyCursor<Index<Self>>;
 
+    #[inline]
     fn range<'g>(
         &'g self,
         bounds: AlgorithmBounds<'g, Self>,
@@ -352,6 +353,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Ordered for Art<K, P, S> {
         Range::new(self, bounds, guard)
     }
 
+    #[inline]
     fn range_rev<'g>(
         &'g self,
         bounds: AlgorithmBounds<'g, Self>,
@@ -368,6 +370,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Ordered for Art<K, P, S> {
         Some(self.bulk_load(entries, NonZeroUsize::MIN))
     }
 
+    #[inline]
     fn read_ahead<'g>(
         &'g self,
         (from, descends): (Bound<K::Ref<'g>>, bool),
