@@ -183,7 +183,8 @@ pub(crate) const NODES: &[Scenario] = &[
 
 /// Calls for the first and the last entry, beside writers of these entries and of the nodes on the
 /// way to them. The keys from 256 on, and from 512 on, are in leaves of their own. 0 to 4 are in a
-/// node of values. With all of them, the way to 256 has one node more than a reader keeps versions of.
+/// node of values. With all of them, the way to 256 has one node more than a reader keeps versions
+/// of.
 pub(crate) const ENDS: &[Scenario] = &[
     Scenario {
         name: "first-passes-by",
