@@ -165,17 +165,18 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
 }
 
 // SAFETY: the clauses of `Algorithm`, by the invariants of the module docs.
-// A1. The pointer leads to the list's own head, which lives as long as the list. Links and references
-//     are atomics; everything else in a linked node never changes (I1). Nodes go through the domain.
-// A2. A node's value never changes after it is linked (I1), and `spare.node` makes nodes with the value
-//     of the verb.
-// A3. A search finds a node by an unmarked link and compares its key; the node was present at that load,
-//     which is after the guard was taken: see the table of linearization points.
-// A4. A value ends by one CAS that marks the level-0 link of its node, to remove it or to put another
-//     node behind it. A marked link never changes (I3), so one such CAS succeeds, and its thread
-//     returns the node's value.
-// A5. A writer allocates before the CAS that links its node on level 0. If that CAS fails, the spare
-//     node was never linked.
+// A1. The pointer leads to the list's own head, which lives as long as the list. Links and
+//     references are atomics; everything else in a linked node never changes (I1). Nodes go through
+//     the domain.
+// A2. A node's value never changes after it is linked (I1), and `spare.node` makes nodes with the
+//     value of the verb.
+// A3. A search finds a node by an unmarked link and compares its key; the node was present at that
+//     load, which is after the guard was taken: see the table of linearization points.
+// A4. A value ends by one CAS that marks the level-0 link of its node, to remove it or to put
+//     another node behind it. A marked link never changes (I3), so one such CAS succeeds, and its
+//     thread returns the node's value.
+// A5. A writer allocates before the CAS that links its node on level 0. If that CAS fails, the
+//     spare node was never linked.
 // A6. Integer keys are copied. A byte string is memory of its node, which never changes (I1) and is
 //     retired when it is linked nowhere (I4), so the guard protects it. A range never returns its
 //     bounds.

@@ -211,20 +211,22 @@ impl<P: Placement, B: Build> Howley<P, B> {
 }
 
 // SAFETY: the clauses of `Algorithm`, by the invariants of the module docs. The tree has no scans.
-// A1. The pointer leads to the tree's own root, which lives as long as the tree. Links, op words and
-//     states are atomics; everything else in a linked node never changes. Nodes and descriptors go
-//     through the domain.
-// A2. A node's key and value never change after it is linked. `add` and `replace` make nodes with the
-//     value of the verb; the copy of a relocation has the successor's value.
-// A3. A descent that finds its key reads the value of a node that was in the tree at some moment since
-//     it began, and so since the guard was taken: section "Why lookups need not help". At that moment
-//     the node's value was the key's: during a relocation the copy has the same value (I2).
-// A4. A node leaves the tree by the step of one descriptor, which is made once (I5), after its op word
-//     was claimed for good (I4). Only the thread that made the descriptor returns the node's value; a
-//     helper returns none. A relocated successor's key stays, and so does its word, in the copy.
-// A5. A writer allocates everything before it claims a word, and helping allocates nothing. If a node
-//     cannot be claimed, all helpers agree on that (I6): the other claims are taken back, no step is
-//     made, and the new node was never linked.
+// A1. The pointer leads to the tree's own root, which lives as long as the tree. Links, op words
+//     and states are atomics; everything else in a linked node never changes. Nodes and descriptors
+//     go through the domain.
+// A2. A node's key and value never change after it is linked. `add` and `replace` make nodes with
+//     the value of the verb; the copy of a relocation has the successor's value.
+// A3. A descent that finds its key reads the value of a node that was in the tree at some moment
+//     since it began, and so since the guard was taken: section "Why lookups need not help". At
+//     that moment the node's value was the key's: during a relocation the copy has the same value
+//     (I2).
+// A4. A node leaves the tree by the step of one descriptor, which is made once (I5), after its op
+//     word was claimed for good (I4). Only the thread that made the descriptor returns the node's
+//     value; a helper returns none. A relocated successor's key stays, and so does its word, in the
+//     copy.
+// A5. A writer allocates everything before it claims a word, and helping allocates nothing. If a
+//     node cannot be claimed, all helpers agree on that (I6): the other claims are taken back, no
+//     step is made, and the new node was never linked.
 // A6. The tree has neither scans nor ends.
 unsafe impl<P: Placement, B: Build> Algorithm for Howley<P, B> {
     type Key = u64;

@@ -156,12 +156,12 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
 //     are atomics; everything else in a linked node never changes. Nodes go through the domain.
 // A2. A leaf's key and value never change after it is linked, and only `grow` and `replace` make
 //     leaves, with the value of the verb.
-// A3. A descent ends at a leaf whose key it compares. Its edge led to it at the load, or at the moment
-//     when the edge's node was cut off (I3: a cut edge does not change), which was after the guard was
-//     taken: see the table of linearization points.
-// A4. A value ends when its leaf is replaced or its edge is flagged. Both are CASes of the same edge
-//     from the unflagged leaf, and I3 lets one of them succeed. The thread of that CAS returns the
-//     leaf's value; a helper that cuts the leaf out returns none.
+// A3. A descent ends at a leaf whose key it compares. Its edge led to it at the load, or at the
+//     moment when the edge's node was cut off (I3: a cut edge does not change), which was after the
+//     guard was taken: see the table of linearization points.
+// A4. A value ends when its leaf is replaced or its edge is flagged. Both are CASes of the same
+//     edge from the unflagged leaf, and I3 lets one of them succeed. The thread of that CAS returns
+//     the leaf's value; a helper that cuts the leaf out returns none.
 // A5. `grow` and `replace` allocate before their CAS. If it fails, the spare leaf was never linked.
 // A6. Keys are integers, which a scan copies from leaves.
 unsafe impl<P: Placement, B: Build> Algorithm for Natarajan<P, B> {

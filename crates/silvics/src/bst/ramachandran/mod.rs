@@ -171,20 +171,21 @@ pub struct Ramachandran<P: Placement, B: Build> {
 }
 
 // SAFETY: the clauses of `Algorithm`, by the invariants of the module docs. The tree has no scans.
-// A1. Edges, copies and pairs are atomics, which all threads share; everything else in a linked node
-//     never changes. The nodes are the tree's own and go through the domain.
-// A2. The key and value of a node in the tree never change (I1). `insert` and `replace` make nodes with
-//     the value of the verb; the copy that promotes a successor takes the successor's pair.
-// A3. A descent that finds its key reads a node that an edge of the tree led to at the load, or that
-//     was in the tree when the edge's owner left, with its edges frozen (I3). A promoted pair that it
-//     reads is in force until the anchor leaves. Each of these moments is after the guard was taken.
-// A4. A value ends when the fate of its node is set, which happens once (I3), and the node then leaves
-//     by one CAS (I4). The thread that set the fate returns the value; a helper returns none. A node
-//     with a fate is still present, so no writer returns its value a second time. A promoted successor
-//     keeps its word in the copy (I5).
-// A5. A writer allocates its leaf or copy before it changes an edge. A leaf whose CAS fails was never
-//     linked. An announced copy is linked only if its node's fate is to be replaced by it; with any
-//     other fate the copy stays the writer's own, and the writer begins again.
+// A1. Edges, copies and pairs are atomics, which all threads share; everything else in a linked
+//     node never changes. The nodes are the tree's own and go through the domain.
+// A2. The key and value of a node in the tree never change (I1). `insert` and `replace` make nodes
+//     with the value of the verb; the copy that promotes a successor takes the successor's pair.
+// A3. A descent that finds its key reads a node that an edge of the tree led to at the load, or
+//     that was in the tree when the edge's owner left, with its edges frozen (I3). A promoted pair
+//     that it reads is in force until the anchor leaves. Each of these moments is after the guard
+//     was taken.
+// A4. A value ends when the fate of its node is set, which happens once (I3), and the node then
+//     leaves by one CAS (I4). The thread that set the fate returns the value; a helper returns
+//     none. A node with a fate is still present, so no writer returns its value a second time. A
+//     promoted successor keeps its word in the copy (I5).
+// A5. A writer allocates its leaf or copy before it changes an edge. A leaf whose CAS fails was
+//     never linked. An announced copy is linked only if its node's fate is to be replaced by it;
+//     with any other fate the copy stays the writer's own, and the writer begins again.
 // A6. The tree has neither scans nor ends.
 unsafe impl<P: Placement, B: Build> Algorithm for Ramachandran<P, B> {
     type Key = u64;

@@ -161,17 +161,19 @@ impl<P: Placement, B: Build> Ticket<P, B> {
 }
 
 // SAFETY: the clauses of `Algorithm`, by the invariants of the module docs.
-// A1. The pointer leads to the tree's own sentinel, which lives as long as the tree. Edges and locks
-//     are atomics; everything else in a linked node never changes. Nodes go through the domain.
+// A1. The pointer leads to the tree's own sentinel, which lives as long as the tree. Edges and
+//     locks are atomics; everything else in a linked node never changes. Nodes go through the
+//     domain.
 // A2. A leaf's key and value never change after it is linked, and only `grow` and `replace` make
 //     leaves, with the value of the verb.
-// A3. A descent ends at a leaf whose key it compares. Its edge led to it at the load, or at the moment
-//     when the edge's node was cut out (I4: that edge is frozen), which was after the guard was taken.
-// A4. A value ends when its leaf is cut out, by one store (I5) under the lock of its edge. The lock was
-//     taken at the version that the thread read before the edge, so the leaf is the one whose value
-//     the thread returns (I3).
-// A5. `grow` and `replace` allocate before their store. If they fail to take a lock, the spare leaf was
-//     never linked.
+// A3. A descent ends at a leaf whose key it compares. Its edge led to it at the load, or at the
+//     moment when the edge's node was cut out (I4: that edge is frozen), which was after the guard
+//     was taken.
+// A4. A value ends when its leaf is cut out, by one store (I5) under the lock of its edge. The lock
+//     was taken at the version that the thread read before the edge, so the leaf is the one whose
+//     value the thread returns (I3).
+// A5. `grow` and `replace` allocate before their store. If they fail to take a lock, the spare leaf
+//     was never linked.
 // A6. Keys are integers, which a scan copies from leaves.
 unsafe impl<P: Placement, B: Build> Algorithm for Ticket<P, B> {
     type Key = u64;
