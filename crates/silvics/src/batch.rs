@@ -2,8 +2,8 @@
 
 use crate::error::{AllocError, InsertManyError};
 
-/// Inserts `entries` in their order, each by `insert`, and writes what each replaced to its place in
-/// `replaced`, as far as that reaches. Shows `warm` each group of two up to `group` entries first.
+/// Inserts `entries` in order by `insert`, and writes each replaced value to its position in
+/// `replaced`, as far as that slice reaches. Passes each group of 2 to `group` entries to `warm` first.
 /// Returns how many of the keys were absent.
 #[inline(always)]
 pub(crate) fn insert_in_groups<K: Copy>(

@@ -1,12 +1,12 @@
-//! Planted mistakes in the real structures: what keeps the tests honest.
+//! Seeded mistakes in the real structures, which test the tests.
 //!
-//! A canary is one small mistake of a kind that real code has made, compiled in by the feature
-//! `canaries` and switched on by [`plant`], one at a time for the whole process. Every canary must
-//! be caught by a schedule scenario within a stated number of schedules (`tests/canaries.rs`);
-//! other tests may hold themselves to those they claim to catch. Canaries are branches of the real
-//! code, and so here and not in `silvics-testkit`, whose planted mistakes are structures of its own.
+//! A canary is one small mistake of a kind that real code has made. The feature `canaries` compiles
+//! the canaries in, and [`plant`] switches one on for the whole process. A schedule scenario must find
+//! each canary within a stated number of schedules (`tests/canaries.rs`); other tests state which
+//! canaries they find. Canaries are branches of the real code, so they are declared here and not in
+//! `silvics-testkit`, whose broken structures are its own.
 //!
-//! Without the feature, `planted` is a constant and nothing of this is compiled.
+//! Without the feature, `planted` is the constant `false`, and no canary is compiled.
 
 #[cfg(feature = "canaries")]
 use silvics_sync::model::Setting;
@@ -14,7 +14,7 @@ use silvics_sync::model::Setting;
 /// Declares the canaries of each index.
 macro_rules! canaries {
     ($($index:literal: $($(#[doc = $doc:literal])* $canary:ident $name:literal;)*)*) => {
-        /// A mistake that can be planted.
+        /// A mistake that can be switched on.
         #[non_exhaustive]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Canary {
@@ -23,17 +23,17 @@ macro_rules! canaries {
 
         #[cfg(feature = "canaries")]
         impl Canary {
-            /// All of them.
+            /// All canaries.
             pub const ALL: &[Self] = &[$($(Self::$canary,)*)*];
 
-            /// Its name, in kebab case.
+            /// The name of the canary, in kebab case.
             pub fn name(self) -> &'static str {
                 match self {
                     $($(Self::$canary => $name,)*)*
                 }
             }
 
-            /// The catalogue name of the index it sits in, with the build if it is of that alone.
+            /// The catalogue name of the index that has the canary, with the build if only that build has it.
             pub fn index(self) -> &'static str {
                 match self {
                     $($(Self::$canary => $index,)*)*
@@ -76,9 +76,11 @@ canaries! {
     EndNotValidated "end-not-validated";
 
     "map":
-    /// A value that was taken out of the index is freed at once: who has been lent it reads what comes there next.
+    /// A value that was taken out of the index is freed at once: a reader that holds a reference to it
+    /// reads the next value in that slot.
     ValueFreedAtOnce "value-freed-at-once";
-    /// Who finds another value than it has compared with takes that one for equal, too.
+    /// A `compare_exchange` that finds another value than the one it compared takes the new one for
+    /// equal without comparing it.
     OtherValueTrusted "other-value-trusted";
 
     "edge-ext-lf":
@@ -290,25 +292,25 @@ canaries! {
     UpdateReplacesRemoved "update-replaces-removed";
 }
 
-/// What is planted: 0 for nothing, else one more than the canary's number.
+/// The canary that is switched on: 0 for none, else the canary's number plus one.
 #[cfg(feature = "canaries")]
 static PLANTED: Setting = Setting::new(0);
 
-/// Plants one canary, or none, in all indexes of this process. Only while no operation is under
-/// way.
+/// Switches one canary on, or none, in all indexes of this process. Call it only while no operation is
+/// running.
 #[cfg(feature = "canaries")]
 pub fn plant(canary: Option<Canary>) {
     PLANTED.set(canary.map_or(0, |canary| canary as u8 + 1));
 }
 
-/// Whether this mistake is to be made.
+/// Whether this canary is switched on.
 #[cfg(feature = "canaries")]
 #[inline]
 pub(crate) fn planted(canary: Canary) -> bool {
     PLANTED.get() == canary as u8 + 1
 }
 
-/// Whether this mistake is to be made: never in this build.
+/// Whether this canary is switched on: never in this build.
 #[cfg(not(feature = "canaries"))]
 #[inline(always)]
 pub(crate) const fn planted(_canary: Canary) -> bool {

@@ -1,4 +1,4 @@
-//! The cursor of indexes that find a place as fast by its key as in any other way.
+//! The cursor of indexes for which a search by key is the fastest way back to a position.
 
 use crate::encoding::IndexKey;
 use crate::index::{Cursor, KeyRef, OrderedScan, OwnedKey};
@@ -6,8 +6,8 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// A cursor that stands at a key; see [`Cursor`]. Each move pins and looks for the nearest entry beyond, as
-/// a range would.
+/// A [`Cursor`] that stands at a key. Each move pins, and searches the nearest entry beyond the key by a
+/// range.
 pub struct KeyCursor<I: OrderedScan> {
     index: Arc<I>,
     at: Position<OwnedKey<I>>,
@@ -15,7 +15,7 @@ pub struct KeyCursor<I: OrderedScan> {
 
 enum Position<K> {
     BeforeFirst,
-    /// At a key, whose value was this.
+    /// At a key, with the value that it had at the move.
     At(K, u64),
     AfterLast,
 }
@@ -26,7 +26,7 @@ impl<I: OrderedScan> fmt::Debug for KeyCursor<I> {
     }
 }
 
-/// The first entry from `start` on.
+/// Returns the first entry from `start` on.
 fn first<I: OrderedScan>(index: &I, start: Bound<KeyRef<'_, I>>) -> Option<(OwnedKey<I>, u64)> {
     let guard = index.domain().pin();
     let start = start.map(<I::Key as IndexKey>::shorten);
@@ -34,7 +34,7 @@ fn first<I: OrderedScan>(index: &I, start: Bound<KeyRef<'_, I>>) -> Option<(Owne
     found.map(|(key, value)| (<I::Key as IndexKey>::to_owned(key), value))
 }
 
-/// The last entry up to `end`.
+/// Returns the last entry up to `end`.
 fn last<I: OrderedScan>(index: &I, end: Bound<KeyRef<'_, I>>) -> Option<(OwnedKey<I>, u64)> {
     let guard = index.domain().pin();
     let end = end.map(<I::Key as IndexKey>::shorten);

@@ -5,50 +5,49 @@
 //! `crossbeam-epoch` crate, whose collector does the counting here.
 //!
 //! # Algorithm
-//! A thread *pins* a domain before it reads nodes and unpins when it holds none any more. A node
-//! that has been unlinked is *retired*: it goes into the calling thread's batch of the node's pool
-//! (`Retired`). A full batch is *sealed*: one deferred call, holding one reference to the pool,
-//! is handed to the collector together with the current epoch. Once every thread pinned at that
-//! moment has unpinned, the collector runs the call on some thread, and the slots go back to the
-//! pool.
+//! A thread *pins* a domain before it reads nodes, and unpins when it holds no node any more. A thread
+//! that unlinks a node *retires* it: the node goes into the thread's batch of the node's pool
+//! (`Retired`). A full batch is *sealed*: the thread hands one deferred call, with one reference to the
+//! pool, to the collector, together with the current epoch. Once every thread that was pinned at that
+//! moment has unpinned, the collector runs the call on some thread, and the slots return to the pool.
 //!
 //! # Departures from `crossbeam-epoch` as usually used
-//! 1. Batches are ours, per pool and thread, and the collector sees one call per batch. A call
-//!    per object would need a reference to the pool in each, a shared write per removal, to keep
-//!    the pool alive until its last retired slot has run.
+//! 1. Batches are kept here, one per pool and thread, and the collector gets one call per batch. A call
+//!    per object would need a reference to the pool each, which is a shared write per removal: the pool
+//!    must live until its last retired slot is freed.
 //! 2. A sealed batch is flushed into the collector's global queue at once. So an unsealed batch is
-//!    reachable only through the index, whose drop takes it along, and a thread that goes idle
-//!    holds back less than [`BATCH_OBJECTS`] objects of each pool, never somebody's pool.
-//! 3. An index that is dropped runs what is sealed. What a guard still protects is run when the
-//!    guard is gone and a thread comes by: one that pins, makes or flushes a domain for the first
-//!    time, or drops an index (`ORPHANS`).
+//!    reachable only through the index, whose drop takes it along. An idle thread holds back fewer than
+//!    [`BATCH_OBJECTS`] objects of each pool, and never a pool.
+//! 3. Dropping an index runs its sealed batches. A batch that a guard still protects runs later, after
+//!    the guard is gone: some thread runs it when it pins a domain for the first time, makes a domain,
+//!    or drops an index (`ORPHANS`).
 //!
 //! # Invariants
 //! * D1: an object is in a batch only after it was unlinked for new readers, and once.
 //! * D2: a batch is sealed under a guard of its domain, after its last object was retired.
-//! * D3: whoever may still run a sealed batch holds a reference to its pool; regions are unmapped
-//!   only when the last one is gone.
-//! * D4: a guard protects only nodes of indexes of its own domain; every operation that is given
-//!   another domain's guard pins its own (`enter`), for as long as what it returns borrows the
-//!   guard (`adopt`).
+//! * D3: a sealed batch that has not run holds a reference to its pool; regions are unmapped only when
+//!   the last reference is gone.
+//! * D4: a guard protects only nodes of indexes of its own domain. An operation that is given another
+//!   domain's guard pins its own domain: for the call (`enter`), or while the given guard lives if the
+//!   result borrows it (`adopt`).
 //! * D5: a batch cell is touched only by the thread whose index it has (P1 of
 //!   `silvics_sync::per_thread`), or under exclusive access to the index.
 //!
 //! # Under `--cfg silvics_shuttle`
-//! `model_epoch` stands in for the collector and runs a call the moment nothing holds it back.
+//! `model_epoch` replaces the collector and runs a call as soon as no guard holds it back.
 //!
 //! # Bounds
-//! While pins are short, a thread's garbage is its unsealed batches plus what the collector has
-//! not yet run, some two epochs' worth. Under a held pin garbage grows with what is retired.
-//! Afterwards b sealed batches are run within 128 (⌈b/8⌉ + 2) pins of any thread, or within
+//! While pins are short, a thread's garbage is its unsealed batches and the batches that the collector
+//! has not run yet, those of some two epochs. Under a held pin, garbage grows with every removal.
+//! After that pin, b sealed batches are run within 128 (⌈b/8⌉ + 2) pins of any thread, or within
 //! ⌈(⌈b/8⌉ + 2) / 3⌉ calls of [`Domain::flush`]: the collector looks every 128 pins, runs eight
 //! batches at a time, and moves the epoch by one, of which the last batch needs two. The collector
 //! itself allocates a few KiB per sealed batch from the global allocator, outside the pools'
 //! limits.
 //!
-//! A writer that meets its index's limit flushes once. That frees nothing its own pin, or another
-//! thread's, still protects: a thread that removes and inserts at the limit under one long pin
-//! gets an error that the next pin would not.
+//! A writer that reaches its index's limit flushes once. The flush frees nothing that its own pin or
+//! another thread's pin still protects. So a thread that removes and inserts at the limit under one
+//! long pin may get an error, although the call would succeed under a new pin.
 
 #[cfg(silvics_shuttle)]
 use crate::model_epoch as epoch;
@@ -65,8 +64,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::{Arc, LazyLock};
 
-/// An epoch collector of its own, shareable by several indexes. Cloning gives another handle to
-/// the same domain.
+/// An epoch collector, which several indexes may share. A clone is another handle to the same domain.
 #[derive(Clone)]
 pub struct Domain {
     inner: Arc<Inner>,
@@ -78,15 +76,15 @@ struct Inner {
     batches: Batches,
 }
 
-/// Held by each sealed batch that has not run, so that they are counted.
+/// The count of sealed batches that have not run: each of them holds a reference.
 type Batches = Arc<()>;
 
-/// How many batches are sealed and have not run.
+/// The number of sealed batches that have not run.
 fn unrun(batches: &Batches) -> usize {
     Arc::strong_count(batches) - 1
 }
 
-/// Calls `flush` until so many calls have run nothing: guards protect what is left.
+/// Calls `flush` until `calls` calls in a row have run no batch: guards protect the remaining ones.
 fn settle(batches: &Batches, calls: usize, flush: impl Fn()) {
     let (mut idle, mut left) = (0, unrun(batches));
     while left > 0 && idle < calls {
@@ -97,12 +95,12 @@ fn settle(batches: &Batches, calls: usize, flush: impl Fn()) {
     }
 }
 
-/// The collectors of domains that are gone, with batches that guards protected then.
+/// The collectors of dropped domains whose remaining batches a guard protected.
 #[cfg(not(silvics_shuttle))]
 static ORPHANS: LazyLock<Mutex<Vec<(epoch::Collector, Batches)>>> = LazyLock::new(Mutex::default);
 
-/// Runs what can be run of batches whose domain is gone; of a few domains, in turn, for a guard that
-/// is never dropped would cost every passer-by.
+/// Runs batches whose domain was dropped and that no guard protects. Each call visits a few domains, in
+/// turn: otherwise one guard that is never dropped would slow every caller down.
 #[cfg(not(silvics_shuttle))]
 fn run_orphans() {
     const DOMAINS: usize = 2;
@@ -121,12 +119,12 @@ fn run_orphans() {
     }
 }
 
-/// The model's collector runs everything in time, and lives no longer than an execution.
+/// Does nothing: the model's collector runs every batch in time, and ends with the execution.
 #[cfg(silvics_shuttle)]
 fn run_orphans() {}
 
-/// A slot in every thread's table of handles, reused after the domain is gone, and a number that
-/// never is.
+/// The identity of a domain: a slot in every thread's table of handles, which is reused after the
+/// domain is dropped, and a serial number, which is not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Identity {
     slot: usize,
@@ -165,7 +163,7 @@ impl fmt::Debug for Domain {
 }
 
 impl Domain {
-    /// A domain that shares nothing with others.
+    /// A domain that shares nothing with other domains.
     pub fn new() -> Self {
         run_orphans();
         let identity = {
@@ -181,7 +179,7 @@ impl Domain {
         Self { inner: Arc::new(Inner { collector, identity, batches: Batches::default() }) }
     }
 
-    /// Pins the domain for this thread: what is retired from now on stays readable until the
+    /// Pins the domain for this thread: objects that are retired from now on stay readable until the
     /// guard is dropped. Nested pins are cheap.
     #[inline]
     pub fn pin(&self) -> Guard {
@@ -197,23 +195,23 @@ impl Domain {
         Guard { inner: guard, serial, adopted: RefCell::new(Vec::new()) }
     }
 
-    /// Pins the domain for whoever has the guard, on whatever thread, until it is dropped. Costs a registration,
-    /// some hundred nanoseconds, where [`Domain::pin`] costs some nanoseconds.
+    /// Pins the domain until the guard is dropped, on any thread. It registers with the collector, which
+    /// takes some hundred nanoseconds; [`Domain::pin`] takes some nanoseconds.
     pub(crate) fn pin_owned(&self) -> OwnedGuard {
         run_orphans();
         let handle = self.inner.collector.register();
         OwnedGuard { _guard: handle.pin(), _handle: handle }
     }
 
-    /// Registers this thread, keeping the handle if its table still exists.
+    /// Registers this thread with the collector, and keeps the handle if the thread's table still exists.
     #[cold]
     fn register(&self) -> epoch::Guard {
         run_orphans();
         let Identity { slot, serial } = self.inner.identity;
         let handle = self.inner.collector.register();
         let guard = handle.pin();
-        // The slot's previous domain is gone; its handle is dropped outside the borrow, since
-        // that may run deferred calls.
+        // The previous domain of the slot was dropped. Its handle is dropped outside the borrow, since
+        // dropping it may run deferred calls.
         let previous = HANDLES.try_with(|handles| {
             let mut handles = handles.try_borrow_mut().ok()?;
             if handles.len() <= slot {
@@ -231,14 +229,14 @@ impl Domain {
         guard.serial == self.inner.identity.serial
     }
 
-    /// The given guard if it is this domain's, else one of its own (D4).
+    /// Returns the given guard if it is of this domain, else a new one (D4).
     #[inline(always)]
     pub(crate) fn enter<'g>(&self, guard: &'g Guard) -> Entered<'g> {
         if self.is_of(guard) { Entered::Given(guard) } else { Entered::Own(self.pin()) }
     }
 
-    /// Makes `guard` protect this domain's nodes too, until it is dropped or pinned again: for
-    /// operations whose results borrow the guard (D4).
+    /// Makes `guard` protect the nodes of this domain, too, until it is dropped or pinned again. This is
+    /// for operations whose results borrow the guard (D4).
     #[inline(always)]
     pub(crate) fn adopt(&self, guard: &Guard) {
         if !self.is_of(guard) {
@@ -255,23 +253,23 @@ impl Domain {
         }
     }
 
-    /// Runs what can be run: pushes the epoch on and collects, a few times. What guards still
-    /// protect stays, as do unsealed batches.
+    /// Runs the sealed batches that no guard protects: advances the epoch and collects, a few times.
+    /// Unsealed batches stay.
     pub fn flush(&self) {
-        // Garbage of epoch e may go once the epoch is e + 2; a third round runs what is left.
+        // A batch of epoch e may run once the epoch is e + 2. The third round runs the rest.
         for _ in 0..3 {
             self.pin().inner.flush();
         }
     }
 
-    /// Flushes until guards protect what is left of all that is sealed.
+    /// Flushes until guards protect all sealed batches that are left.
     fn settle(&self) {
-        // A flush moves the epoch unless a thread is pinned, if only for a moment.
+        // A flush does not advance the epoch while a thread is pinned, even for a moment.
         settle(&self.inner.batches, 8, || self.flush());
     }
 }
 
-/// A pinned domain. Dropping it unpins. It belongs to its thread.
+/// A pin of a domain. Dropping the guard unpins. A guard cannot leave its thread.
 pub struct Guard {
     inner: epoch::Guard,
     serial: u64,
@@ -286,8 +284,9 @@ impl fmt::Debug for Guard {
 }
 
 impl Guard {
-    /// Unpins and pins again: references read under the old pin are gone, which the exclusive
-    /// borrow makes sure of. Has no effect while another guard of the domain lives on this thread.
+    /// Unpins and pins again. References that were read under the old pin are no longer valid; the
+    /// exclusive borrow enforces this. The call has no effect while another guard of the domain lives on
+    /// this thread.
     #[inline]
     pub fn repin(&mut self) {
         self.adopted.get_mut().clear();
@@ -295,20 +294,20 @@ impl Guard {
     }
 }
 
-/// A pin that belongs to no thread.
+/// A pin of a domain that may move to other threads.
 pub(crate) struct OwnedGuard {
-    // Dropped first.
+    // Dropped before the handle.
     _guard: epoch::Guard,
     _handle: epoch::LocalHandle,
 }
 
-// SAFETY: a registration of its own, of which nothing is bound to the thread that made it: nobody else refers to it,
-// and only who drops the guard touches it again.
+// SAFETY: the guard has a registration of its own, and no part of it is bound to the thread that made it.
+// No other object refers to the registration, and only dropping the guard uses it again.
 unsafe impl Send for OwnedGuard {}
-// SAFETY: there is nothing that could be done with a reference.
+// SAFETY: a shared reference to the guard has no methods.
 unsafe impl Sync for OwnedGuard {}
 
-/// A guard that is certainly of the right domain.
+/// A guard that is of the index's domain.
 pub(crate) enum Entered<'g> {
     Given(&'g Guard),
     Own(Guard),
@@ -326,7 +325,7 @@ impl Deref for Entered<'_> {
     }
 }
 
-/// Where a reclaimed object goes.
+/// The owner of retired objects, which takes them back when they are reclaimed.
 ///
 /// # Safety
 /// `reclaim` may be called on any thread.
@@ -337,34 +336,36 @@ pub(crate) unsafe trait Reclaim: Send + Sync + 'static {
     /// Takes an object back.
     ///
     /// # Safety
-    /// The object came from here, nobody can reach it any more, and it is taken back once.
+    /// The object is of this owner, no thread can reach it any more, and it is taken back once.
     unsafe fn reclaim(&self, object: NonNull<u8>);
 
-    /// What the collector is to do with a sealed batch of `pool`, once nobody can reach its objects any more.
+    /// Returns the call that the collector runs for a sealed batch of `pool`, once no thread can reach
+    /// its objects any more.
     fn sealed(pool: &Arc<Self>, batch: Sealed) -> impl FnOnce() + 'static
     where
         Self: Sized,
     {
         let pool = Arc::clone(pool); // D3
-        // SAFETY: by D1 and D2 no guard taken later can reach the objects, and the call runs only
-        // after all earlier ones are gone.
+        // SAFETY: D1 and D2: no later guard can reach the objects, and the collector runs the call only
+        // after all earlier guards are gone.
         move || unsafe { batch.run(&*pool) }
     }
 }
 
-/// A batch is sealed at this many objects (one under a model checker, to see each at once) …
+/// The number of objects at which a batch is sealed. Under a model checker it is one, so that the
+/// checker sees each object at once.
 pub const BATCH_OBJECTS: usize = if cfg!(silvics_shuttle) { 1 } else { 64 };
-/// … or at this many bytes, whichever comes first.
+/// The number of bytes at which a batch is sealed, if that comes before [`BATCH_OBJECTS`].
 pub const BATCH_BYTES: usize = 256 << 10;
 
-/// The objects a thread has retired and not yet sealed.
+/// The objects that a thread has retired and not sealed yet.
 struct Batch {
     objects: [MaybeUninit<NonNull<u8>>; BATCH_OBJECTS],
     len: usize,
     bytes: usize,
 }
 
-// SAFETY: the objects are unlinked (D1); whoever has the batch is the only one to touch them.
+// SAFETY: the objects are unlinked (D1), and only the owner of the batch touches them.
 unsafe impl Send for Batch {}
 
 impl Batch {
@@ -372,11 +373,11 @@ impl Batch {
         Self { objects: [const { MaybeUninit::uninit() }; BATCH_OBJECTS], len: 0, bytes: 0 };
 
     fn objects(&self) -> &[NonNull<u8>] {
-        // SAFETY: the first `len` are initialised.
+        // SAFETY: `push` has initialised the first `len` objects.
         unsafe { std::slice::from_raw_parts(self.objects.as_ptr().cast(), self.len) }
     }
 
-    /// Adds an object; whether the batch is full now.
+    /// Adds an object. Returns whether the batch is full now.
     fn push(&mut self, object: NonNull<u8>, bytes: usize) -> bool {
         self.objects[self.len].write(object);
         self.len += 1;
@@ -384,7 +385,7 @@ impl Batch {
         self.len == BATCH_OBJECTS || self.bytes >= BATCH_BYTES
     }
 
-    /// Empties it.
+    /// Empties the batch and returns its objects.
     fn take(&mut self) -> Sealed {
         let sealed = Sealed(self.objects().into());
         (self.len, self.bytes) = (0, 0);
@@ -395,12 +396,14 @@ impl Batch {
 /// A batch on its way through the collector.
 pub(crate) struct Sealed(Box<[NonNull<u8>]>);
 
-// SAFETY: as of `Batch`.
+// SAFETY: the objects are unlinked (D1), and only the owner of the batch touches them.
 unsafe impl Send for Sealed {}
 
 impl Sealed {
+    /// Reclaims the objects.
+    ///
     /// # Safety
-    /// D1, and no reader is left.
+    /// D1 holds for the objects, they are of `pool`, and no reader can reach them any more.
     pub(crate) unsafe fn run<R: Reclaim>(self, pool: &R) {
         for &object in &self.0 {
             // SAFETY: the caller's promise.
@@ -420,7 +423,7 @@ impl Default for BatchCell {
     }
 }
 
-/// The retired objects of one pool that are not yet sealed, a batch per thread.
+/// The retired and unsealed objects of one pool: one batch for each thread.
 pub(crate) struct Retired<R: Reclaim> {
     pool: Arc<R>,
     domain: Domain,
@@ -428,24 +431,24 @@ pub(crate) struct Retired<R: Reclaim> {
 }
 
 impl<R: Reclaim> Retired<R> {
-    /// Objects of `pool`; what the batches take is at the expense of `budget`.
+    /// Batches for objects of `pool`. The memory of the batches counts against `budget`.
     pub(crate) fn new(pool: Arc<R>, domain: Domain, budget: &Arc<Budget>) -> Self {
         Self { pool, domain, cells: PerThread::new(Arc::clone(budget)) }
     }
 
-    /// Retires `object` of `bytes` bytes: it is reclaimed when no guard can see it any more. Whether that has sealed a
-    /// batch.
+    /// Retires `object` of `bytes` bytes: it is reclaimed when no guard protects it any more. Returns
+    /// whether the call has sealed a batch.
     ///
     /// # Safety
     /// D1; `guard` is of the domain that readers of the object pin; the object is of this pool.
     pub(crate) unsafe fn retire(&self, object: NonNull<u8>, bytes: usize, guard: &Guard) -> bool {
         let Some(cell) = thread_index().and_then(|index| self.cells.get_or_make(index)) else {
-            // The thread is ending, or there is no memory for its cell: a batch of one.
+            // The thread is ending, or its cell cannot be allocated: seal a batch of one.
             self.seal(Sealed(Box::new([object])), guard);
             return true;
         };
         let full = cell.0.with_mut(|batch| {
-            // SAFETY: D5, and nothing in here calls back.
+            // SAFETY: D5: only this thread uses the cell, and no code in this block calls it again.
             let batch = unsafe { &mut *batch };
             batch.push(object, bytes).then(|| batch.take())
         });
@@ -454,7 +457,7 @@ impl<R: Reclaim> Retired<R> {
         true
     }
 
-    /// Seals this thread's batch, full or not, and flushes the domain, which can run it then.
+    /// Seals this thread's batch, full or not, and flushes the domain, which may run it.
     #[cold]
     pub(crate) fn flush(&self, guard: &Guard) {
         if let Some(cell) = thread_index().and_then(|index| self.cells.get(index)) {
@@ -467,7 +470,7 @@ impl<R: Reclaim> Retired<R> {
         self.domain.flush();
     }
 
-    /// Seals this thread's batch and runs all that no guard protects: for whoever has none.
+    /// Seals this thread's batch and runs all batches that no guard protects. The caller has no guard.
     pub(crate) fn flush_unpinned(&self) {
         self.flush(&self.domain.pin());
         self.domain.settle();
@@ -481,12 +484,12 @@ impl<R: Reclaim> Retired<R> {
             sealed();
             drop(counted);
         };
-        // SAFETY: `Reclaim` allows any thread; the pool is `'static`.
+        // SAFETY: `Reclaim` allows the call on any thread, and the pool is `'static`.
         unsafe { guard.inner.defer_unchecked(run) };
         guard.inner.flush();
     }
 
-    /// Reclaims what is retired, sealed or not, but for the sealed batches that a guard protects.
+    /// Reclaims all retired objects, sealed or not, except the sealed batches that a guard protects.
     pub(crate) fn drain(&mut self) {
         self.domain.settle();
         self.reclaim_unsealed();
@@ -496,7 +499,7 @@ impl<R: Reclaim> Retired<R> {
         for cell in self.cells.iter() {
             // SAFETY: exclusive access (D5).
             let batch = cell.0.with_mut(|batch| unsafe { &mut *batch }.take());
-            // SAFETY: readers borrow the index, so none is left.
+            // SAFETY: readers borrow the index, so no reader is left; D1 holds.
             unsafe { batch.run(&*self.pool) };
         }
     }
@@ -504,8 +507,8 @@ impl<R: Reclaim> Retired<R> {
 
 impl<R: Reclaim> Drop for Retired<R> {
     fn drop(&mut self) {
-        // Sealed batches hold the pool, and nobody may pin this domain again: run them now, unless
-        // a guard is in the way.
+        // Sealed batches hold the pool, and no thread may pin this domain again. So run them now, except
+        // those that a guard protects.
         self.domain.settle();
         run_orphans();
         if !self.pool.releases_whole() {

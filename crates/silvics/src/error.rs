@@ -1,54 +1,54 @@
-//! What can go wrong, per operation.
+//! The errors of each operation.
 
 use std::fmt;
 
 pub use silvics_pool::AllocError;
 
-/// Why [`crate::OrderedIndex::try_insert`] did not insert.
+/// The reason why [`crate::OrderedIndex::try_insert`] did not insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TryInsertError {
-    /// The key was present, with this value.
+    /// The key was present with this value.
     Occupied(u64),
-    /// Memory could not be had; the index is as it was.
+    /// An allocation failed; the index is unchanged.
     Alloc(AllocError),
 }
 
-/// Why [`crate::OrderedIndex::compare_exchange`] did not exchange.
+/// The reason why [`crate::OrderedIndex::compare_exchange`] did not exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompareExchangeError {
-    /// The key was in this state (`None`: absent) instead of the expected one.
+    /// The key was in this state instead of the expected one; `None` is *absent*.
     Mismatch(Option<u64>),
-    /// Memory could not be had; the index is as it was.
+    /// An allocation failed; the index is unchanged.
     Alloc(AllocError),
 }
 
-/// Why [`crate::ArtTree::bulk_load`] did not load.
+/// The reason why [`crate::ArtTree::bulk_load`] did not load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BulkLoadError {
     /// The index was not empty.
     NotEmpty {
-        /// So many entries were in it.
+        /// The number of entries in the index.
         entries: usize,
     },
     /// An entry has a smaller key than the one before it.
     Unsorted {
-        /// The entry's place among those given, from 0.
+        /// The position of the entry among the given ones, from 0.
         position: usize,
     },
     /// An entry has the key of the one before it.
     Duplicate {
-        /// The entry's place among those given, from 0.
+        /// The position of the entry among the given ones, from 0.
         position: usize,
     },
-    /// Memory could not be had, or a key is too long.
+    /// An allocation failed, or a key is too long.
     Alloc(AllocError),
 }
 
 impl BulkLoadError {
-    /// The entry it is about.
+    /// The position of the wrong entry, if there is one.
     pub(crate) fn position(&self) -> Option<usize> {
         match *self {
             Self::Unsorted { position } | Self::Duplicate { position } => Some(position),
@@ -80,21 +80,21 @@ impl fmt::Display for BulkLoadError {
     }
 }
 
-/// Why [`crate::Batches::insert_many`] stopped: memory could not be had for an entry.
+/// The reason why [`crate::Batches::insert_many`] stopped: an allocation failed for an entry.
 ///
-/// The entries before that one are inserted, and what they replaced has been told; the index is
-/// otherwise as it was. So the batch goes on at `entries[done..]`.
+/// The entries before that one are inserted, and the values that they replaced are returned. The index
+/// is otherwise unchanged. To continue the batch, pass `entries[done..]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InsertManyError {
-    /// How many entries from the front are inserted: `entries[done]` was refused.
+    /// The number of entries inserted, from the front: `entries[done]` was refused.
     pub done: usize,
-    /// Why it was.
+    /// The reason why that entry was refused.
     pub error: AllocError,
 }
 
 impl InsertManyError {
-    /// `done` entries are inserted, and the next one was refused because of `error`.
+    /// An error for a batch of which `done` entries are inserted and the next one failed with `error`.
     pub const fn new(done: usize, error: AllocError) -> Self {
         Self { done, error }
     }
@@ -133,7 +133,11 @@ impl fmt::Display for CompareExchangeError {
 
 impl fmt::Display for InsertManyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "of a batch {} entries are inserted, and for the next: {}", self.done, self.error)
+        write!(
+            f,
+            "{} entries of the batch are inserted, and the next one failed: {}",
+            self.done, self.error
+        )
     }
 }
 
@@ -142,12 +146,12 @@ impl std::error::Error for CompareExchangeError {}
 impl std::error::Error for BulkLoadError {}
 impl std::error::Error for InsertManyError {}
 
-/// An invariant that does not hold, found by [`crate::Check::check`].
+/// An invariant that [`crate::Check::check`] found violated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The invariant's number in the structure's module docs.
+    /// The number of the invariant in the module docs of the structure.
     pub invariant: &'static str,
-    /// Where and how.
+    /// The place and the kind of the violation.
     pub detail: String,
 }
 

@@ -1,7 +1,8 @@
 //! Ordered in-memory indexes for many cores, with their memory layout under the user's control.
 //!
-//! [`Map`] and [`Set`] are the everyday face: keys and values of any type, every method by `&self` from any thread. Under them
-//! are the indexes of the literature behind one contract, [`OrderedIndex`], for whoever builds a structure of their own.
+//! Use [`Map`] and [`Set`] for everyday work: keys and values of any type, and every method takes
+//! `&self` on any thread. To build your own structure, use the indexes below them directly: they map
+//! keys to 8-byte words behind one contract, [`OrderedIndex`], and you manage the guards.
 //!
 //! ```
 //! use silvics::Map;
@@ -17,11 +18,14 @@
 //! assert_eq!(warmest, 22.0);
 //! ```
 //!
-//! # What is guaranteed
-//! **Each operation is one moment.** Point operations are linearizable: each takes effect at one moment between its call and
-//! its return, and all threads agree on the order of these. So does what decides on what it finds: [`compute`](map::View::compute),
-//! [`update`](map::View::update), [`remove_if`](map::View::remove_if), [`compare_exchange`](map::View::compare_exchange), also for a key that is
-//! absent, and [`first`](map::View::first), [`last`](map::View::last), [`pop_first`](map::View::pop_first), [`pop_last`](map::View::pop_last).
+//! # Guarantees
+//! **One operation is atomic.** Every operation on one key is linearizable: it takes effect at one
+//! moment between its call and its return, and all threads agree on the order of these moments. This
+//! includes the operations that decide by what they find: [`compute`](map::View::compute),
+//! [`update`](map::View::update), [`remove_if`](map::View::remove_if),
+//! [`compare_exchange`](map::View::compare_exchange) (also for an absent key),
+//! [`first`](map::View::first), [`last`](map::View::last), [`pop_first`](map::View::pop_first) and
+//! [`pop_last`](map::View::pop_last).
 //!
 //! ```
 //! use silvics::Map;
@@ -43,12 +47,37 @@
 //! assert_eq!(*stock.get("tea").unwrap(), 0);
 //! ```
 //!
-//! **Scans are not one moment**, and say what they see: keys in strict order, none twice; each that is there throughout;
-//! none that is absent throughout. [`get_many`](map::View::get_many), [`extend`](map::View::extend) and their like are as many moments as entries.
+//! **Two operations are not atomic.** Another thread may write between them. In this example the
+//! second assertion may fail, because the key may be removed after the first one:
 //!
-//! **What is lent stays.** A value or key that a [`View`] has lent can be read as long as the view lives, removed or not: removed
-//! entries are freed when no pin of before is left. That is why a pin is for a batch of calls and not for hours. A
-//! [`Cursor`](map::Cursor) holds none between calls; an [`OwnedView`](map::OwnedView) can be held across an `await`.
+//! ```no_run
+//! use silvics::Map;
+//!
+//! let map: Map<u64, u64> = [(1, 10)].into_iter().collect();
+//! std::thread::scope(|scope| {
+//!     scope.spawn(|| map.remove(1));
+//!     if map.contains_key(1) {
+//!         // This assertion may fail: the key may be gone by now.
+//!         assert!(map.get(1).is_some());
+//!     }
+//!     // One call is enough, and its result stays valid.
+//!     if let Some(value) = map.get(1) {
+//!         assert_eq!(*value, 10);
+//!     }
+//! });
+//! ```
+//!
+//! **Scans and batches are not atomic.** A scan returns keys in strict order, so none twice. It
+//! returns every key that is present for its whole duration, and no key that is absent for all of
+//! it. [`get_many`](map::View::get_many), [`extend`](map::View::extend) and
+//! [`insert_many`](map::View::insert_many) are as many operations as they have entries, each atomic
+//! by itself.
+//!
+//! **References stay valid while the view lives.** A value or key that a [`View`] has returned can be
+//! read while the view lives, even if it is removed from the map. Removed entries are freed once
+//! every pin taken before the removal is gone. So hold a view for a batch of calls, and not for
+//! hours. A [`Cursor`](map::Cursor) holds no pin between calls. An [`OwnedView`](map::OwnedView) may be
+//! held across an `await`.
 //!
 //! ```
 //! use silvics::Map;
@@ -61,9 +90,10 @@
 //! assert_eq!(&*one, "one");
 //! ```
 //!
-//! **Memory is counted, limited and given back.** [`Map::bytes`] is exact and O(1); a map with a
-//! [limit](map::Builder::memory_limit) refuses with an error what does not fit, gives it back, and goes on; [`Map::shrink`] returns what is free;
-//! a map that is dropped returns everything.
+//! **Memory is counted, limited and returned.** [`Map::bytes`] is exact and O(1). A map with a
+//! [limit](map::Builder::memory_limit) refuses an entry that does not fit: the error returns the
+//! value, and the map remains usable. [`Map::shrink`] returns free memory to the system, and dropping
+//! the map returns all of it.
 //!
 //! ```
 //! use silvics::{AllocError, Map};
@@ -77,27 +107,29 @@
 //! # Ok::<(), AllocError>(())
 //! ```
 //!
-//! **Progress.** With the default index lookups of a [`View`] are wait-free, write nothing that others read, and allocate nothing. Writers lock
-//! the node they change, for as long as that takes. User code runs under no lock of ours. To pin, as calls of the map itself do each time, drops a few
-//! values that were removed before, if their types have destructors and any are due.
+//! **Progress.** With the default index, lookups of a [`View`] are wait-free, write no shared memory,
+//! and allocate nothing. Writers lock the node that they change, for as long as the change takes. User
+//! code runs under no lock of the library. A method of the map itself pins, and pinning may drop a few
+//! removed values whose types have destructors.
 //!
 //! # Which structure
-//! | workload | take | why |
+//! | workload | use | reason |
 //! |---|---|---|
-//! | almost any | `Map<K, V>`, over [`ArtTree`] | a lookup reads three or four lines of a million integers, where skip lists and binary trees read twenty nodes; measured fastest of all here in lookups, updates and integer scans |
-//! | long strings that are scanned more than looked up | measure: a `BTreeMap` under an `RwLock` scans faster | each key is a leaf of its own |
+//! | almost any | `Map<K, V>`, over [`ArtTree`] | a lookup among a million integers reads three or four lines, where skip lists and binary trees read twenty nodes; measured fastest of all here in lookups, updates and integer scans |
+//! | long strings that are scanned more than looked up | measure first: a `BTreeMap` under an `RwLock` scans faster | each key is a leaf of its own |
 //! | byte strings in little memory, writers that never wait | `Map<K, V, SkipList<[u8]>>` | a node is the key and some 28 bytes; lock-free |
 //! | integers, writers that never wait | `Map<K, V, NatarajanTree>`, `SkipList<u64>` | lock-free, small nodes; the tree is not balanced |
-//! | integers in sorted order, binary tree | [`BronsonTree`] | relaxed AVL; without scans, so not under a map |
+//! | integers in sorted order, binary tree | [`BronsonTree`] | relaxed AVL; it has no scans, so it cannot be used by a map |
 //! | read-only after a load | [`FrozenTree`], or a map of [sorted entries](map::Builder::from_sorted) | no guards; built bottom-up |
 //! | an ordered set | [`Set`] | a map without values |
-//! | words under keys, with guards in sight | an [`OrderedIndex`] | no values to look after |
+//! | 8-byte words under keys, with explicit guards | an [`OrderedIndex`] | no memory for values |
 //!
-//! The default was chosen by measurement among all indexes here that scan: the one with the most lookups and updates at 1 and 10 million
-//! integers, dense and sparse, and at two million paths, and the fewest bytes per integer.
+//! The default was chosen by measurement among all indexes here that scan. It has the most lookups
+//! and updates at 1 and 10 million integers, dense and sparse, and at two million paths, and the
+//! fewest bytes per integer.
 //!
 //! # Features
-//! | feature | default | what |
+//! | feature | default | effect |
 //! |---|---|---|
 //! | `derive` | yes | `#[derive(Key)]` for structs and enums |
 //! | `serde` | no | `Serialize` and `Deserialize` of maps and sets |

@@ -1,4 +1,4 @@
-//! The objects of one kind of one index: where they live, and how they are retired.
+//! The memory of one kind of objects of one index: allocation, retirement and reclamation.
 
 use crate::domain::{Domain, Guard, Reclaim, Retired};
 use silvics_pool::{AllocError, BytesAlloc, Config, Placement, Pool, PoolStats, SlotAlloc};
@@ -29,7 +29,7 @@ impl<A: Memory, B: Memory> Memory for (A, B) {
     }
 }
 
-/// Objects of type `T`. Public only as far as builds of trees name what holds their nodes.
+/// The memory of objects of type `T`. It is public only because the builds of trees name it.
 pub struct Nodes<T: Send + 'static, P: Placement> {
     slots: Arc<Slots<T, P>>,
     retired: Retired<Slots<T, P>>,
@@ -37,7 +37,7 @@ pub struct Nodes<T: Send + 'static, P: Placement> {
 
 struct Slots<T: Send + 'static, P: Placement>(P::Slots<T>);
 
-// SAFETY: allocators are shared by all threads.
+// SAFETY: any thread may free a slot of an allocator of `P`.
 unsafe impl<T: Send + 'static, P: Placement> Reclaim for Slots<T, P> {
     fn releases_whole(&self) -> bool {
         P::Slots::<T>::RELEASES_WHOLE
@@ -63,15 +63,15 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
         Self { slots, retired }
     }
 
-    /// A new node holding `value`, not yet reachable. If memory is short, what this thread has
-    /// retired into this pool is flushed and the attempt repeated once.
+    /// Allocates a node with `value`, which no other thread can reach yet. If the allocation fails, it
+    /// flushes the nodes of this pool that this thread retired, and tries once more.
     #[inline(always)]
     pub(crate) fn alloc(&self, value: T, guard: &Guard) -> Result<NonNull<T>, AllocError> {
         let slot = match self.slots.0.alloc() {
             Ok(slot) => slot,
             Err(_) => self.alloc_after_flush(guard)?,
         };
-        // SAFETY: a fresh slot has room for a `T` and is ours alone.
+        // SAFETY: a fresh slot has room for a `T`, and no other thread knows it.
         unsafe { slot.write(value) };
         Ok(slot)
     }
@@ -82,7 +82,7 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
         self.slots.0.alloc()
     }
 
-    /// No node yet, for an operation that may need one.
+    /// An empty spare, for an operation that may need a node.
     pub(crate) fn spare(&self) -> Spare<'_, T, P> {
         Spare { nodes: self, node: None }
     }
@@ -90,18 +90,19 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
     /// Frees a node at once.
     ///
     /// # Safety
-    /// It came from `alloc` here and no other thread has ever been able to reach it, or none can
+    /// `alloc` of this pool returned the node, and no other thread ever could reach it, or can reach it
     /// any more.
     pub(crate) unsafe fn free(&self, node: NonNull<T>) {
         // SAFETY: the caller's promise.
         unsafe { self.slots.0.free(node) };
     }
 
-    /// Frees the nodes that are reached from `root`, unless dropping this does so: `links` of a node
-    /// leads to others.
+    /// Frees all nodes that can be reached from `root`, unless dropping the pool does so. `links` returns
+    /// the nodes that a node leads to.
     ///
     /// # Safety
-    /// Nobody else has them; each is one of these, not retired, and led to once.
+    /// No other thread can reach the nodes. Each node is of this pool, is not retired, and is reached by
+    /// one link.
     pub(crate) unsafe fn free_all<const N: usize>(
         &self,
         root: NonNull<T>,
@@ -120,11 +121,11 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
         }
     }
 
-    /// Retires a node: it is freed when no guard can see it any more.
+    /// Retires a node: it is freed when no guard protects it any more.
     ///
     /// # Safety
-    /// It came from `alloc` here, is unlinked for new readers, is retired once, and `guard` is of
-    /// the index's domain.
+    /// `alloc` of this pool returned the node. It is unlinked for new readers and retired once. `guard` is
+    /// of the index's domain.
     #[inline]
     pub(crate) unsafe fn retire(&self, node: NonNull<T>, guard: &Guard) {
         // SAFETY: the caller's promise.
@@ -145,18 +146,19 @@ impl<T: Send + 'static, P: Placement> Memory for Nodes<T, P> {
     }
 }
 
-/// A node made for an operation and not linked yet: kept over retries, freed at the end.
+/// A node that an operation has allocated and not linked yet. It is kept when the operation restarts,
+/// and freed at the end.
 pub(crate) struct Spare<'n, T: Send + 'static, P: Placement> {
     nodes: &'n Nodes<T, P>,
     node: Option<NonNull<T>>,
 }
 
 impl<T: Send + 'static, P: Placement> Spare<'_, T, P> {
-    /// The node, with `value` in it.
+    /// Returns the node with `value` in it.
     #[inline(always)]
     pub(crate) fn filled(&mut self, value: T, guard: &Guard) -> Result<NonNull<T>, AllocError> {
         if let Some(node) = self.node {
-            // SAFETY: never linked, so still ours alone.
+            // SAFETY: the node was never linked, so no other thread can reach it.
             unsafe { node.write(value) };
             return Ok(node);
         }
@@ -165,7 +167,7 @@ impl<T: Send + 'static, P: Placement> Spare<'_, T, P> {
         Ok(node)
     }
 
-    /// The node has been linked: it is the tree's.
+    /// Gives the node up: it was linked, and the tree owns it now.
     #[inline(always)]
     pub(crate) fn linked(&mut self) {
         self.node = None;
@@ -176,17 +178,17 @@ impl<T: Send + 'static, P: Placement> Drop for Spare<'_, T, P> {
     #[inline(always)]
     fn drop(&mut self) {
         if let Some(node) = self.node {
-            // SAFETY: never linked.
+            // SAFETY: the node was never linked, so no other thread can reach it.
             unsafe { self.nodes.free(node) };
         }
     }
 }
 
-/// Where the memory of an initialised object starts, and how many bytes it has. The object's own
-/// pointer, which is what readers hold, may lead into the middle.
+/// A function that returns the start and the number of bytes of an initialised object. The pointer to
+/// the object, which readers hold, may lead into the middle of that memory.
 type Extent = unsafe fn(NonNull<u8>) -> (NonNull<u8>, usize);
 
-/// Objects of many sizes, each of which knows its own.
+/// The memory of objects of many sizes. Each object stores its own size.
 pub(crate) struct Blobs<P: Placement> {
     bytes: Arc<Bytes<P>>,
     retired: Retired<Bytes<P>>,
@@ -197,14 +199,15 @@ struct Bytes<P: Placement> {
     extent: Extent,
 }
 
-// SAFETY: allocators are shared by all threads.
+// SAFETY: any thread may free a slot of an allocator of `P`.
 unsafe impl<P: Placement> Reclaim for Bytes<P> {
     fn releases_whole(&self) -> bool {
         P::Bytes::RELEASES_WHOLE
     }
 
     unsafe fn reclaim(&self, object: NonNull<u8>) {
-        // SAFETY: the object is still initialised: it came here through `retire`.
+        // SAFETY: the caller promises that the object is of this pool; it stays initialised until it is
+        // reclaimed.
         let (memory, size) = unsafe { (self.extent)(object) };
         // SAFETY: the caller's promise.
         unsafe { self.bytes.free(memory, size) };
@@ -215,7 +218,7 @@ impl<P: Placement> Blobs<P> {
     /// Whether dropping the index releases its objects without walking it.
     pub(crate) const RELEASES_WHOLE: bool = P::Bytes::RELEASES_WHOLE;
 
-    /// Objects whose `extent` tells where their memory is.
+    /// Memory for objects whose start and size `extent` returns.
     pub(crate) fn new(
         kind: &'static str,
         config: &Config,
@@ -227,8 +230,8 @@ impl<P: Placement> Blobs<P> {
         Self { bytes, retired }
     }
 
-    /// `size` uninitialised bytes. If memory is short, what this thread has retired into this pool
-    /// is flushed and the attempt repeated once.
+    /// Allocates `size` uninitialised bytes. If the allocation fails, it flushes the objects of this pool
+    /// that this thread retired, and tries once more.
     #[inline(always)]
     pub(crate) fn alloc(&self, size: usize, guard: &Guard) -> Result<NonNull<u8>, AllocError> {
         match self.bytes.bytes.alloc(size) {
@@ -246,16 +249,17 @@ impl<P: Placement> Blobs<P> {
     /// Frees an object at once.
     ///
     /// # Safety
-    /// As for [`Nodes::free`], and the object can tell its extent.
+    /// The contract of [`Nodes::free`] holds for the object, and `extent` may be called for it.
     pub(crate) unsafe fn free(&self, object: NonNull<u8>) {
         // SAFETY: the caller's promise.
         unsafe { self.bytes.reclaim(object) };
     }
 
-    /// Retires an object.
+    /// Retires an object: it is freed when no guard protects it any more.
     ///
     /// # Safety
-    /// As for [`Nodes::retire`], and the object can tell its extent until it is reclaimed.
+    /// The contract of [`Nodes::retire`] holds for the object, and `extent` may be called for it until it
+    /// is reclaimed.
     #[inline]
     pub(crate) unsafe fn retire(&self, object: NonNull<u8>, guard: &Guard) {
         // SAFETY: the caller's promise.

@@ -1,36 +1,36 @@
-//! The four writing verbs as one: what each wants done with the state it finds.
+//! The four writing verbs as one: [`Update`] maps the state of a key to a [`Step`].
 
-/// A writing verb with its arguments: what [`crate::OrderedIndex::update`] is to do.
+/// A writing verb with its arguments, for [`crate::OrderedIndex::update`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// See [`crate::OrderedIndex::try_insert`].
+    /// Puts this value if the key is absent: [`crate::OrderedIndex::try_insert`].
     TryInsert(u64),
-    /// See [`crate::OrderedIndex::insert`].
+    /// Puts this value: [`crate::OrderedIndex::insert`].
     Insert(u64),
-    /// See [`crate::OrderedIndex::remove`].
+    /// Makes the key absent: [`crate::OrderedIndex::remove`].
     Remove,
-    /// See [`crate::OrderedIndex::compare_exchange`].
+    /// Changes the state if it is the expected one: [`crate::OrderedIndex::compare_exchange`].
     CompareExchange {
-        /// The state the key must be in; `None` is *absent*.
+        /// The state that the key must be in; `None` is *absent*.
         expected: Option<u64>,
-        /// The state it is brought to.
+        /// The new state; `None` is *absent*.
         new: Option<u64>,
     },
 }
 
-/// What to do with a key.
+/// The change that a verb makes to a key in a given state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing: the operation ends with the state found.
+    /// No change: the operation returns the state found.
     Keep,
-    /// Make it present with this value.
+    /// The key gets this value.
     Put(u64),
-    /// Make it absent. Only ever wanted of a present key.
+    /// The key becomes absent. Only a present key gets this step.
     Take,
 }
 
 impl Update {
-    /// What this verb does with a key in `state`.
+    /// The step of this verb for a key in `state`.
     #[inline(always)]
     pub fn step(self, state: Option<u64>) -> Step {
         match (self, state) {
@@ -47,7 +47,8 @@ impl Update {
         }
     }
 
-    /// Whether it changes a key that is present, or one that is not, whatever the value there.
+    /// Whether the verb changes every key that is present, or every key that is absent, whatever its
+    /// value.
     #[inline(always)]
     pub(crate) fn changes(self, present: bool) -> bool {
         match self {
@@ -60,7 +61,7 @@ impl Update {
         }
     }
 
-    /// The value that it may put.
+    /// The value that the verb may put.
     #[inline(always)]
     pub(crate) fn value(self) -> Option<u64> {
         match self {
@@ -70,7 +71,7 @@ impl Update {
         }
     }
 
-    /// Whether it may need a new node.
+    /// Whether the verb may need a new node.
     #[inline(always)]
     pub(crate) fn may_put(self) -> bool {
         !matches!(self, Self::Remove | Self::CompareExchange { new: None, .. })

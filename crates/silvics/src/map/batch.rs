@@ -45,7 +45,7 @@ impl<Q, V, R: Iterator<Item = (Q, V)>> fmt::Debug for ExtendError<Q, V, R> {
 
 impl<Q, V, R: Iterator<Item = (Q, V)>> fmt::Display for ExtendError<Q, V, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} entries went in, and for the next: {}", self.done, self.error)
+        write!(f, "{} entries are inserted, and the next one failed: {}", self.done, self.error)
     }
 }
 
