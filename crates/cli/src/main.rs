@@ -14,9 +14,9 @@
 //! | `host` | facts from the system about the machine and this process |
 //! | `output`, `progress`, `interrupt` | standard output, standard error, Ctrl-C |
 //!
-//! Modules use those below them in the table, with two exceptions: `flags` reads key files by the key
-//! types of `drive`, and `host` and `output` use the units and errors of `flags`. No files import
-//! each other in a circle.
+//! Modules use those below them in the table, with two exceptions: `flags` reads key files by the
+//! key types of `drive`, and `host` and `output` use the units and errors of `flags`. No files
+//! import each other in a circle.
 
 // Nothing of a program can be reached from outside: `pub` means for the other modules.
 #![allow(unreachable_pub)]
