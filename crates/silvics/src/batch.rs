@@ -1,10 +1,11 @@
-//! Batches of upserts: what [`OrderedIndex::insert_many`](crate::OrderedIndex::insert_many) is made of.
+//! Batches of upserts: what [`OrderedIndex::insert_many`](crate::OrderedIndex::insert_many) is made
+//! of.
 
 use crate::error::{AllocError, InsertManyError};
 
 /// Inserts `entries` in order by `insert`, and writes each replaced value to its position in
-/// `replaced`, as far as that slice reaches. Passes each group of 2 to `group` entries to `warm` first.
-/// Returns how many of the keys were absent.
+/// `replaced`, as far as that slice reaches. Passes each group of 2 to `group` entries to `warm`
+/// first. Returns how many of the keys were absent.
 #[inline(always)]
 pub(crate) fn insert_in_groups<K: Copy>(
     entries: &[(K, u64)],

@@ -1,10 +1,10 @@
 //! Seeded mistakes in the real structures, which test the tests.
 //!
 //! A canary is one small mistake of a kind that real code has made. The feature `canaries` compiles
-//! the canaries in, and [`plant`] switches one on for the whole process. A schedule scenario must find
-//! each canary within a stated number of schedules (`tests/canaries.rs`); other tests state which
-//! canaries they find. Canaries are branches of the real code, so they are declared here and not in
-//! `silvics-testkit`, whose broken structures are its own.
+//! the canaries in, and [`plant`] switches one on for the whole process. A schedule scenario must
+//! find each canary within a stated number of schedules (`tests/canaries.rs`); other tests state
+//! which canaries they find. Canaries are branches of the real code, so they are declared here and
+//! not in `silvics-testkit`, whose broken structures are its own.
 //!
 //! Without the feature, `planted` is the constant `false`, and no canary is compiled.
 
@@ -33,7 +33,8 @@ macro_rules! canaries {
                 }
             }
 
-            /// The catalogue name of the index that has the canary, with the build if only that build has it.
+            /// The catalogue name of the index that has the canary, with the build if only that
+            /// build has it.
             pub fn index(self) -> &'static str {
                 match self {
                     $($(Self::$canary => $index,)*)*
@@ -47,37 +48,41 @@ canaries! {
     "art":
     /// A node is copied before it is locked: what comes into it in between is not in the copy.
     CopiedBeforeLocked "copied-before-locked";
-    /// A node that a copy has replaced is unlocked as if it were in the tree: who waited for the lock writes
-    /// where nobody looks.
+    /// A node that a copy has replaced is unlocked as if it were in the tree: who waited for the
+    /// lock writes where nobody looks.
     ReplacedNotObsolete "replaced-not-obsolete";
-    /// A writer believes what it saw before it had the lock, as if validation were the lock's business.
+    /// A writer believes what it saw before it had the lock, as if validation were the lock's
+    /// business.
     SeenBeforeLocked "seen-before-locked";
-    /// A writer to whom a node of all bytes told, before it had the lock, that a place is empty does not look again.
+    /// A writer to whom a node of all bytes told, before it had the lock, that a place is empty
+    /// does not look again.
     GuessTrusted "guess-trusted";
     /// A digit that has got a place while a writer waited for the lock gets another one.
     DigitAddedTwice "digit-added-twice";
-    /// A value that comes into a node of all bytes is not noted there: the next writer takes its place for empty, with
-    /// or without another thread.
+    /// A value that comes into a node of all bytes is not noted there: the next writer takes its
+    /// place for empty, with or without another thread.
     HeldForgotten "held-forgotten";
     /// A copy is linked though the parent does not lead to the node any more.
     ParentWordTrusted "parent-word-trusted";
-    /// Who is to make a node smaller and finds another word in its parent takes it for replaced: but a node
-    /// may have come in between, and it stays as it is below, with one key or none.
+    /// Who is to make a node smaller and finds another word in its parent takes it for replaced:
+    /// but a node may have come in between, and it stays as it is below, with one key or none.
     ShrinkForgotten "shrink-forgotten";
-    /// Who moves a leaf does not look again, under the lock, whether the node still leads to it: what has been put in its
-    /// place is lost.
+    /// Who moves a leaf does not look again, under the lock, whether the node still leads to it:
+    /// what has been put in its place is lost.
     MovedLeafTrusted "moved-leaf-trusted";
-    /// A leaf is copied before the node that leads to it is locked: a value that is written in between is not in the copy.
+    /// A leaf is copied before the node that leads to it is locked: a value that is written in
+    /// between is not in the copy.
     LeafCopiedBeforeLocked "leaf-copied-before-locked";
     /// A leaf that was moved is freed at once: a region goes with it while readers are there.
     MovedLeafFreedAtOnce "moved-leaf-freed-at-once";
-    /// Who looks for the first entry does not validate the nodes on the way: an entry that comes before the place it has
-    /// passed, while what is there goes, makes it tell one that was never the first.
+    /// Who looks for the first entry does not validate the nodes on the way: an entry that comes
+    /// before the place it has passed, while what is there goes, makes it tell one that was never
+    /// the first.
     EndNotValidated "end-not-validated";
 
     "map":
-    /// A value that was taken out of the index is freed at once: a reader that holds a reference to it
-    /// reads the next value in that slot.
+    /// A value that was taken out of the index is freed at once: a reader that holds a reference to
+    /// it reads the next value in that slot.
     ValueFreedAtOnce "value-freed-at-once";
     /// A `compare_exchange` that finds another value than the one it compared takes the new one for
     /// equal without comparing it.
@@ -105,31 +110,32 @@ canaries! {
     /// Of a chain that one CAS cuts out only the last node and its leaf are retired; the removals
     /// that others had begun further up leak theirs. As published benchmark code does.
     ChainLeaked "chain-leaked";
-    /// A scan that meets a frozen edge takes everything below for removed, like the edge's node: but
-    /// one of the node's two subtrees has moved up.
+    /// A scan that meets a frozen edge takes everything below for removed, like the edge's node:
+    /// but one of the node's two subtrees has moved up.
     ScanTakesFrozenForGone "scan-takes-frozen-for-gone";
     /// A scan trusts that what is to the right of its place has larger keys: but a subtree that has
     /// moved up gets keys to its left that the scan has passed.
     ScanForgetsItsPlace "scan-forgets-its-place";
 
     "edge-ext-lf:collocated":
-    /// The block that a leaf and an internal node share is retired with each of them instead of with
-    /// the second to die.
+    /// The block that a leaf and an internal node share is retired with each of them instead of
+    /// with the second to die.
     BlockRetiredByHalves "block-retired-by-halves";
 
     "ext-lf":
-    /// An insert takes the leaf found as the sibling of its own instead of a copy: when the new leaf is
-    /// removed, the old one is the parent's child again, and a helper of the insert that comes late puts
-    /// the insert's node there once more.
+    /// An insert takes the leaf found as the sibling of its own instead of a copy: when the new
+    /// leaf is removed, the old one is the parent's child again, and a helper of the insert that
+    /// comes late puts the insert's node there once more.
     LeafNotCopied "leaf-not-copied";
-    /// The flag is taken away without counting: an operation that has read the word before claims the
-    /// node though its edges have changed. What the last descriptor in a clean word is for in the paper.
+    /// The flag is taken away without counting: an operation that has read the word before claims
+    /// the node though its edges have changed. What the last descriptor in a clean word is for in
+    /// the paper.
     FlagNotCounted "flag-not-counted";
     /// A deletion flags the grandparent and does not mark the parent, whose other child may change
     /// meanwhile: what is inserted there goes with the parent.
     ParentNotMarked "parent-not-marked";
-    /// An upsert replaces the leaf without a flag, by a CAS on the edge that suffices in trees whose
-    /// removals mark edges: here the leaf's parent may be marked already.
+    /// An upsert replaces the leaf without a flag, by a CAS on the edge that suffices in trees
+    /// whose removals mark edges: here the leaf's parent may be marked already.
     UpdateUnflagged "update-unflagged";
     /// Whoever helps an insert retires its descriptor, and not only the one who took it out of the
     /// word.
@@ -140,26 +146,27 @@ canaries! {
     ClaimNotHelped "claim-not-helped";
 
     "int-lf":
-    /// A search that ends at a null link does not look again at the node where it went right last: a
-    /// relocation there has lifted the key over its head. The check that the paper's `find` ends with.
+    /// A search that ends at a null link does not look again at the node where it went right last:
+    /// a relocation there has lifted the key over its head. The check that the paper's `find` ends
+    /// with.
     RelocationUnseen "relocation-unseen";
     /// The same search trusts that node though it has left the tree: the relocation was above it.
     LeavingNodeTrusted "leaving-node-trusted";
     /// The same search trusts that node though a copy has taken its place: it was the copy that was
     /// relocated.
     CopyNotFollowed "copy-not-followed";
-    /// A relocation does not claim the successor: what becomes of it meanwhile is lost, its removal or
-    /// another value.
+    /// A relocation does not claim the successor: what becomes of it meanwhile is lost, its removal
+    /// or another value.
     SuccessorNotClaimed "successor-not-claimed";
-    /// An upsert puts a copy in the node's place and does not mark the node: what is inserted below it
-    /// between the copying and then is cut off.
+    /// An upsert puts a copy in the node's place and does not mark the node: what is inserted below
+    /// it between the copying and then is cut off.
     UpdateUnmarked "update-unmarked";
-    /// All null links are alike: a helper of an insertion that comes late links the node again when it
-    /// has been removed. What the paper marks null links for.
+    /// All null links are alike: a helper of an insertion that comes late links the node again when
+    /// it has been removed. What the paper marks null links for.
     NullNotCounted "null-not-counted";
-    /// Who helps a relocation takes the successor's parent from the descriptor, as its owner may, who
-    /// has come to it: it may have left the tree, and been retired, before the helper's guard. What
-    /// any descriptor invites that refers to nodes its operation has not claimed yet.
+    /// Who helps a relocation takes the successor's parent from the descriptor, as its owner may,
+    /// who has come to it: it may have left the tree, and been retired, before the helper's guard.
+    /// What any descriptor invites that refers to nodes its operation has not claimed yet.
     SuccessorsParentTrusted "successors-parent-trusted";
     /// A relocation that gives up forgets the second part of its descriptor.
     FailedRelocationLeaks "failed-relocation-leaks";
@@ -170,14 +177,14 @@ canaries! {
     /// A search that has missed its key believes it, whatever became of the anchor meanwhile: a key
     /// that moves up is missed.
     AnchorUnchecked "anchor-unchecked";
-    /// An edge that is empty again looks as it did when it was empty before: an insert that has been
-    /// asleep puts its key where it would have belonged then.
+    /// An edge that is empty again looks as it did when it was empty before: an insert that has
+    /// been asleep puts its key where it would have belonged then.
     EmptyEdgeReused "empty-edge-reused";
     /// The copy of an update takes the right edge as it is, without freezing it first: what is
     /// inserted there meanwhile is lost with the old node.
     OpenEdgeCopied "open-edge-copied";
-    /// An upsert that has announced its copy takes for granted that the copy comes, though a removal
-    /// may have decided otherwise.
+    /// An upsert that has announced its copy takes for granted that the copy comes, though a
+    /// removal may have decided otherwise.
     FateTakenForGranted "fate-taken-for-granted";
     /// The right edge of a successor is not frozen before it is moved up: what is inserted there
     /// meanwhile is cut off.
@@ -186,7 +193,8 @@ canaries! {
     PromotedTooLate "promoted-too-late";
     /// Nobody retires the successor.
     SuccessorLeaked "successor-leaked";
-    /// A removal retires its node when the node is decided to go, while others can still come to it.
+    /// A removal retires its node when the node is decided to go, while others can still come to
+    /// it.
     RetiredAtClaim "retired-at-claim";
     /// A helper takes a marked edge for a sign that its owner has a fate. It may be reserved only:
     /// the owner is cut out with a left edge that is open.
@@ -198,8 +206,9 @@ canaries! {
     /// The descent does not look again at the version of the node it leaves: a rotation that moves
     /// the node down in between hides the key.
     DescentUnvalidated "descent-unvalidated";
-    /// The descent loads a node's link before the node's version: a rotation that moves the node down
-    /// and one that brings it back leave a link from in between beside a version from afterwards.
+    /// The descent loads a node's link before the node's version: a rotation that moves the node
+    /// down and one that brings it back leave a link from in between beside a version from
+    /// afterwards.
     NextReadEarly "next-read-early";
     /// A node that is unlinked does not say so in its version: inserts go below it, or into it.
     UnlinkKeepsVersion "unlink-keeps-version";
@@ -238,21 +247,21 @@ canaries! {
     BackwardLinkTrusted "backward-link-trusted";
 
     "ticket":
-    /// The version of an edge's lock is read after the edge: the lock can be taken though the edge has
-    /// changed in between.
+    /// The version of an edge's lock is read after the edge: the lock can be taken though the edge
+    /// has changed in between.
     VersionReadLate "version-read-late";
     /// A removal takes the lock of the edge to its leaf alone: what is put below the sibling's edge
     /// meanwhile goes with the parent.
     SiblingUnlocked "sibling-unlocked";
     /// A removal gives the locks of the node back that it has cut out, and others link below it.
     RemovedUnlocked "removed-unlocked";
-    /// An upsert takes the lock of its edge at whatever version it finds, and replaces a leaf that may
-    /// be another one by then.
+    /// An upsert takes the lock of its edge at whatever version it finds, and replaces a leaf that
+    /// may be another one by then.
     UpsertUnvalidated "upsert-unvalidated";
     /// A removal retires the leaf and forgets its parent.
     ParentLeaked "parent-leaked";
-    /// Versions have too few bits: an edge that has changed often enough counts as unchanged. As in the
-    /// authors' code, with 1 bit instead of 16.
+    /// Versions have too few bits: an edge that has changed often enough counts as unchanged. As in
+    /// the authors' code, with 1 bit instead of 16.
     VersionTooShort "version-too-short";
 
     "citrus":
@@ -273,8 +282,8 @@ canaries! {
     SuccessorRetiredEarly "successor-retired-early";
 
     "skiplist":
-    /// A descent of a batch that has waited for a node takes the node for present because it was when its
-    /// link was read, and does not look at its mark.
+    /// A descent of a batch that has waited for a node takes the node for present because it was
+    /// when its link was read, and does not look at its mark.
     BatchTrustsLink "batch-trusts-link";
     /// Whoever builds a tower does not look, when it is done, whether the node was removed
     /// meanwhile: the node stays linked on an upper level for good. What the fences in `take` and
@@ -296,8 +305,8 @@ canaries! {
 #[cfg(feature = "canaries")]
 static PLANTED: Setting = Setting::new(0);
 
-/// Switches one canary on, or none, in all indexes of this process. Call it only while no operation is
-/// running.
+/// Switches one canary on, or none, in all indexes of this process. Call it only while no operation
+/// is running.
 #[cfg(feature = "canaries")]
 pub fn plant(canary: Option<Canary>) {
     PLANTED.set(canary.map_or(0, |canary| canary as u8 + 1));

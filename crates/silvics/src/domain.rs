@@ -5,31 +5,32 @@
 //! `crossbeam-epoch` crate, whose collector does the counting here.
 //!
 //! # Algorithm
-//! A thread *pins* a domain before it reads nodes, and unpins when it holds no node any more. A thread
-//! that unlinks a node *retires* it: the node goes into the thread's batch of the node's pool
-//! (`Retired`). A full batch is *sealed*: the thread hands one deferred call, with one reference to the
-//! pool, to the collector, together with the current epoch. Once every thread that was pinned at that
-//! moment has unpinned, the collector runs the call on some thread, and the slots return to the pool.
+//! A thread *pins* a domain before it reads nodes, and unpins when it holds no node any more. A
+//! thread that unlinks a node *retires* it: the node goes into the thread's batch of the node's
+//! pool (`Retired`). A full batch is *sealed*: the thread hands one deferred call, with one
+//! reference to the pool, to the collector, together with the current epoch. Once every thread that
+//! was pinned at that moment has unpinned, the collector runs the call on some thread, and the
+//! slots return to the pool.
 //!
 //! # Departures from `crossbeam-epoch` as usually used
-//! 1. Batches are kept here, one per pool and thread, and the collector gets one call per batch. A call
-//!    per object would need a reference to the pool each, which is a shared write per removal: the pool
-//!    must live until its last retired slot is freed.
+//! 1. Batches are kept here, one per pool and thread, and the collector gets one call per batch. A
+//!    call per object would need a reference to the pool each, which is a shared write per removal:
+//!    the pool must live until its last retired slot is freed.
 //! 2. A sealed batch is flushed into the collector's global queue at once. So an unsealed batch is
-//!    reachable only through the index, whose drop takes it along. An idle thread holds back fewer than
-//!    [`BATCH_OBJECTS`] objects of each pool, and never a pool.
-//! 3. Dropping an index runs its sealed batches. A batch that a guard still protects runs later, after
-//!    the guard is gone: some thread runs it when it pins a domain for the first time, makes a domain,
-//!    or drops an index (`ORPHANS`).
+//!    reachable only through the index, whose drop takes it along. An idle thread holds back fewer
+//!    than [`BATCH_OBJECTS`] objects of each pool, and never a pool.
+//! 3. Dropping an index runs its sealed batches. A batch that a guard still protects runs later,
+//!    after the guard is gone: some thread runs it when it pins a domain for the first time, makes
+//!    a domain, or drops an index (`ORPHANS`).
 //!
 //! # Invariants
 //! * D1: an object is in a batch only after it was unlinked for new readers, and once.
 //! * D2: a batch is sealed under a guard of its domain, after its last object was retired.
-//! * D3: a sealed batch that has not run holds a reference to its pool; regions are unmapped only when
-//!   the last reference is gone.
-//! * D4: a guard protects only nodes of indexes of its own domain. An operation that is given another
-//!   domain's guard pins its own domain: for the call (`enter`), or while the given guard lives if the
-//!   result borrows it (`adopt`).
+//! * D3: a sealed batch that has not run holds a reference to its pool; regions are unmapped only
+//!   when the last reference is gone.
+//! * D4: a guard protects only nodes of indexes of its own domain. An operation that is given
+//!   another domain's guard pins its own domain: for the call (`enter`), or while the given guard
+//!   lives if the result borrows it (`adopt`).
 //! * D5: a batch cell is touched only by the thread whose index it has (P1 of
 //!   `silvics_sync::per_thread`), or under exclusive access to the index.
 //!
@@ -37,17 +38,17 @@
 //! `model_epoch` replaces the collector and runs a call as soon as no guard holds it back.
 //!
 //! # Bounds
-//! While pins are short, a thread's garbage is its unsealed batches and the batches that the collector
-//! has not run yet, those of some two epochs. Under a held pin, garbage grows with every removal.
-//! After that pin, b sealed batches are run within 128 (⌈b/8⌉ + 2) pins of any thread, or within
-//! ⌈(⌈b/8⌉ + 2) / 3⌉ calls of [`Domain::flush`]: the collector looks every 128 pins, runs eight
-//! batches at a time, and moves the epoch by one, of which the last batch needs two. The collector
-//! itself allocates a few KiB per sealed batch from the global allocator, outside the pools'
-//! limits.
+//! While pins are short, a thread's garbage is its unsealed batches and the batches that the
+//! collector has not run yet, those of some two epochs. Under a held pin, garbage grows with every
+//! removal. After that pin, b sealed batches are run within 128 (⌈b/8⌉ + 2) pins of any thread, or
+//! within ⌈(⌈b/8⌉ + 2) / 3⌉ calls of [`Domain::flush`]: the collector looks every 128 pins, runs
+//! eight batches at a time, and moves the epoch by one, of which the last batch needs two. The
+//! collector itself allocates a few KiB per sealed batch from the global allocator, outside the
+//! pools' limits.
 //!
-//! A writer that reaches its index's limit flushes once. The flush frees nothing that its own pin or
-//! another thread's pin still protects. So a thread that removes and inserts at the limit under one
-//! long pin may get an error, although the call would succeed under a new pin.
+//! A writer that reaches its index's limit flushes once. The flush frees nothing that its own pin
+//! or another thread's pin still protects. So a thread that removes and inserts at the limit under
+//! one long pin may get an error, although the call would succeed under a new pin.
 
 #[cfg(silvics_shuttle)]
 use crate::model_epoch as epoch;
@@ -64,7 +65,8 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::{Arc, LazyLock};
 
-/// An epoch collector, which several indexes may share. A clone is another handle to the same domain.
+/// An epoch collector, which several indexes may share. A clone is another handle to the same
+/// domain.
 #[derive(Clone)]
 pub struct Domain {
     inner: Arc<Inner>,
@@ -99,8 +101,8 @@ fn settle(batches: &Batches, calls: usize, flush: impl Fn()) {
 #[cfg(not(silvics_shuttle))]
 static ORPHANS: LazyLock<Mutex<Vec<(epoch::Collector, Batches)>>> = LazyLock::new(Mutex::default);
 
-/// Runs batches whose domain was dropped and that no guard protects. Each call visits a few domains, in
-/// turn: otherwise one guard that is never dropped would slow every caller down.
+/// Runs batches whose domain was dropped and that no guard protects. Each call visits a few
+/// domains, in turn: otherwise one guard that is never dropped would slow every caller down.
 #[cfg(not(silvics_shuttle))]
 fn run_orphans() {
     const DOMAINS: usize = 2;
@@ -179,8 +181,8 @@ impl Domain {
         Self { inner: Arc::new(Inner { collector, identity, batches: Batches::default() }) }
     }
 
-    /// Pins the domain for this thread: objects that are retired from now on stay readable until the
-    /// guard is dropped. Nested pins are cheap.
+    /// Pins the domain for this thread: objects that are retired from now on stay readable until
+    /// the guard is dropped. Nested pins are cheap.
     #[inline]
     pub fn pin(&self) -> Guard {
         let Identity { slot, serial } = self.inner.identity;
@@ -195,23 +197,24 @@ impl Domain {
         Guard { inner: guard, serial, adopted: RefCell::new(Vec::new()) }
     }
 
-    /// Pins the domain until the guard is dropped, on any thread. It registers with the collector, which
-    /// takes some hundred nanoseconds; [`Domain::pin`] takes some nanoseconds.
+    /// Pins the domain until the guard is dropped, on any thread. It registers with the collector,
+    /// which takes some hundred nanoseconds; [`Domain::pin`] takes some nanoseconds.
     pub(crate) fn pin_owned(&self) -> OwnedGuard {
         run_orphans();
         let handle = self.inner.collector.register();
         OwnedGuard { _guard: handle.pin(), _handle: handle }
     }
 
-    /// Registers this thread with the collector, and keeps the handle if the thread's table still exists.
+    /// Registers this thread with the collector, and keeps the handle if the thread's table still
+    /// exists.
     #[cold]
     fn register(&self) -> epoch::Guard {
         run_orphans();
         let Identity { slot, serial } = self.inner.identity;
         let handle = self.inner.collector.register();
         let guard = handle.pin();
-        // The previous domain of the slot was dropped. Its handle is dropped outside the borrow, since
-        // dropping it may run deferred calls.
+        // The previous domain of the slot was dropped. Its handle is dropped outside the borrow,
+        // since dropping it may run deferred calls.
         let previous = HANDLES.try_with(|handles| {
             let mut handles = handles.try_borrow_mut().ok()?;
             if handles.len() <= slot {
@@ -235,8 +238,8 @@ impl Domain {
         if self.is_of(guard) { Entered::Given(guard) } else { Entered::Own(self.pin()) }
     }
 
-    /// Makes `guard` protect the nodes of this domain, too, until it is dropped or pinned again. This is
-    /// for operations whose results borrow the guard (D4).
+    /// Makes `guard` protect the nodes of this domain, too, until it is dropped or pinned again.
+    /// This is for operations whose results borrow the guard (D4).
     #[inline(always)]
     pub(crate) fn adopt(&self, guard: &Guard) {
         if !self.is_of(guard) {
@@ -253,8 +256,8 @@ impl Domain {
         }
     }
 
-    /// Runs the sealed batches that no guard protects: advances the epoch and collects, a few times.
-    /// Unsealed batches stay.
+    /// Runs the sealed batches that no guard protects: advances the epoch and collects, a few
+    /// times. Unsealed batches stay.
     pub fn flush(&self) {
         // A batch of epoch e may run once the epoch is e + 2. The third round runs the rest.
         for _ in 0..3 {
@@ -285,8 +288,8 @@ impl fmt::Debug for Guard {
 
 impl Guard {
     /// Unpins and pins again. References that were read under the old pin are no longer valid; the
-    /// exclusive borrow enforces this. The call has no effect while another guard of the domain lives on
-    /// this thread.
+    /// exclusive borrow enforces this. The call has no effect while another guard of the domain
+    /// lives on this thread.
     #[inline]
     pub fn repin(&mut self) {
         self.adopted.get_mut().clear();
@@ -301,8 +304,8 @@ pub(crate) struct OwnedGuard {
     _handle: epoch::LocalHandle,
 }
 
-// SAFETY: the guard has a registration of its own, and no part of it is bound to the thread that made it.
-// No other object refers to the registration, and only dropping the guard uses it again.
+// SAFETY: the guard has a registration of its own, and no part of it is bound to the thread that
+// made it. No other object refers to the registration, and only dropping the guard uses it again.
 unsafe impl Send for OwnedGuard {}
 // SAFETY: a shared reference to the guard has no methods.
 unsafe impl Sync for OwnedGuard {}
@@ -339,15 +342,15 @@ pub(crate) unsafe trait Reclaim: Send + Sync + 'static {
     /// The object is of this owner, no thread can reach it any more, and it is taken back once.
     unsafe fn reclaim(&self, object: NonNull<u8>);
 
-    /// Returns the call that the collector runs for a sealed batch of `pool`, once no thread can reach
-    /// its objects any more.
+    /// Returns the call that the collector runs for a sealed batch of `pool`, once no thread can
+    /// reach its objects any more.
     fn sealed(pool: &Arc<Self>, batch: Sealed) -> impl FnOnce() + 'static
     where
         Self: Sized,
     {
         let pool = Arc::clone(pool); // D3
-        // SAFETY: D1 and D2: no later guard can reach the objects, and the collector runs the call only
-        // after all earlier guards are gone.
+        // SAFETY: D1 and D2: no later guard can reach the objects, and the collector runs the call
+        // only after all earlier guards are gone.
         move || unsafe { batch.run(&*pool) }
     }
 }
@@ -436,8 +439,8 @@ impl<R: Reclaim> Retired<R> {
         Self { pool, domain, cells: PerThread::new(Arc::clone(budget)) }
     }
 
-    /// Retires `object` of `bytes` bytes: it is reclaimed when no guard protects it any more. Returns
-    /// whether the call has sealed a batch.
+    /// Retires `object` of `bytes` bytes: it is reclaimed when no guard protects it any more.
+    /// Returns whether the call has sealed a batch.
     ///
     /// # Safety
     /// D1; `guard` is of the domain that readers of the object pin; the object is of this pool.
@@ -470,7 +473,8 @@ impl<R: Reclaim> Retired<R> {
         self.domain.flush();
     }
 
-    /// Seals this thread's batch and runs all batches that no guard protects. The caller has no guard.
+    /// Seals this thread's batch and runs all batches that no guard protects. The caller has no
+    /// guard.
     pub(crate) fn flush_unpinned(&self) {
         self.flush(&self.domain.pin());
         self.domain.settle();
@@ -489,7 +493,8 @@ impl<R: Reclaim> Retired<R> {
         guard.inner.flush();
     }
 
-    /// Reclaims all retired objects, sealed or not, except the sealed batches that a guard protects.
+    /// Reclaims all retired objects, sealed or not, except the sealed batches that a guard
+    /// protects.
     pub(crate) fn drain(&mut self) {
         self.domain.settle();
         self.reclaim_unsealed();
@@ -507,8 +512,8 @@ impl<R: Reclaim> Retired<R> {
 
 impl<R: Reclaim> Drop for Retired<R> {
     fn drop(&mut self) {
-        // Sealed batches hold the pool, and no thread may pin this domain again. So run them now, except
-        // those that a guard protects.
+        // Sealed batches hold the pool, and no thread may pin this domain again. So run them now,
+        // except those that a guard protects.
         self.domain.settle();
         run_orphans();
         if !self.pool.releases_whole() {

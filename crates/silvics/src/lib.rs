@@ -1,8 +1,8 @@
 //! Ordered in-memory indexes for many cores, with their memory layout under the user's control.
 //!
 //! Use [`Map`] and [`Set`] for everyday work: keys and values of any type, and every method takes
-//! `&self` on any thread. To build your own structure, use the indexes below them directly: they map
-//! keys to 8-byte words behind one contract, [`OrderedIndex`], and you manage the guards.
+//! `&self` on any thread. To build your own structure, use the indexes below them directly: they
+//! map keys to 8-byte words behind one contract, [`OrderedIndex`], and you manage the guards.
 //!
 //! ```
 //! use silvics::Map;
@@ -20,8 +20,8 @@
 //!
 //! # Guarantees
 //! **One operation is atomic.** Every operation on one key is linearizable: it takes effect at one
-//! moment between its call and its return, and all threads agree on the order of these moments. This
-//! includes the operations that decide by what they find: [`compute`](map::View::compute),
+//! moment between its call and its return, and all threads agree on the order of these moments.
+//! This includes the operations that decide by what they find: [`compute`](map::View::compute),
 //! [`update`](map::View::update), [`remove_if`](map::View::remove_if),
 //! [`compare_exchange`](map::View::compare_exchange) (also for an absent key),
 //! [`first`](map::View::first), [`last`](map::View::last), [`pop_first`](map::View::pop_first) and
@@ -73,11 +73,11 @@
 //! [`insert_many`](map::View::insert_many) are as many operations as they have entries, each atomic
 //! by itself.
 //!
-//! **References stay valid while the view lives.** A value or key that a [`View`] has returned can be
-//! read while the view lives, even if it is removed from the map. Removed entries are freed once
+//! **References stay valid while the view lives.** A value or key that a [`View`] has returned can
+//! be read while the view lives, even if it is removed from the map. Removed entries are freed once
 //! every pin taken before the removal is gone. So hold a view for a batch of calls, and not for
-//! hours. A [`Cursor`](map::Cursor) holds no pin between calls. An [`OwnedView`](map::OwnedView) may be
-//! held across an `await`.
+//! hours. A [`Cursor`](map::Cursor) holds no pin between calls. An [`OwnedView`](map::OwnedView)
+//! may be held across an `await`.
 //!
 //! ```
 //! use silvics::Map;
@@ -92,8 +92,8 @@
 //!
 //! **Memory is counted, limited and returned.** [`Map::bytes`] is exact and O(1). A map with a
 //! [limit](map::Builder::memory_limit) refuses an entry that does not fit: the error returns the
-//! value, and the map remains usable. [`Map::shrink`] returns free memory to the system, and dropping
-//! the map returns all of it.
+//! value, and the map remains usable. [`Map::shrink`] returns free memory to the system, and
+//! dropping the map returns all of it.
 //!
 //! ```
 //! use silvics::{AllocError, Map};
@@ -107,10 +107,10 @@
 //! # Ok::<(), AllocError>(())
 //! ```
 //!
-//! **Progress.** With the default index, lookups of a [`View`] are wait-free, write no shared memory,
-//! and allocate nothing. Writers lock the node that they change, for as long as the change takes. User
-//! code runs under no lock of the library. A method of the map itself pins, and pinning may drop a few
-//! removed values whose types have destructors.
+//! **Progress.** With the default index, lookups of a [`View`] are wait-free, write no shared
+//! memory, and allocate nothing. Writers lock the node that they change, for as long as the change
+//! takes. User code runs under no lock of the library. A method of the map itself pins, and pinning
+//! may drop a few removed values whose types have destructors.
 //!
 //! # Which structure
 //! | workload | use | reason |

@@ -63,8 +63,8 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
         Self { slots, retired }
     }
 
-    /// Allocates a node with `value`, which no other thread can reach yet. If the allocation fails, it
-    /// flushes the nodes of this pool that this thread retired, and tries once more.
+    /// Allocates a node with `value`, which no other thread can reach yet. If the allocation fails,
+    /// it flushes the nodes of this pool that this thread retired, and tries once more.
     #[inline(always)]
     pub(crate) fn alloc(&self, value: T, guard: &Guard) -> Result<NonNull<T>, AllocError> {
         let slot = match self.slots.0.alloc() {
@@ -90,19 +90,19 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
     /// Frees a node at once.
     ///
     /// # Safety
-    /// `alloc` of this pool returned the node, and no other thread ever could reach it, or can reach it
-    /// any more.
+    /// `alloc` of this pool returned the node, and no other thread ever could reach it, or can
+    /// reach it any more.
     pub(crate) unsafe fn free(&self, node: NonNull<T>) {
         // SAFETY: the caller's promise.
         unsafe { self.slots.0.free(node) };
     }
 
-    /// Frees all nodes that can be reached from `root`, unless dropping the pool does so. `links` returns
-    /// the nodes that a node leads to.
+    /// Frees all nodes that can be reached from `root`, unless dropping the pool does so. `links`
+    /// returns the nodes that a node leads to.
     ///
     /// # Safety
-    /// No other thread can reach the nodes. Each node is of this pool, is not retired, and is reached by
-    /// one link.
+    /// No other thread can reach the nodes. Each node is of this pool, is not retired, and is
+    /// reached by one link.
     pub(crate) unsafe fn free_all<const N: usize>(
         &self,
         root: NonNull<T>,
@@ -124,8 +124,8 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
     /// Retires a node: it is freed when no guard protects it any more.
     ///
     /// # Safety
-    /// `alloc` of this pool returned the node. It is unlinked for new readers and retired once. `guard` is
-    /// of the index's domain.
+    /// `alloc` of this pool returned the node. It is unlinked for new readers and retired once.
+    /// `guard` is of the index's domain.
     #[inline]
     pub(crate) unsafe fn retire(&self, node: NonNull<T>, guard: &Guard) {
         // SAFETY: the caller's promise.
@@ -146,8 +146,8 @@ impl<T: Send + 'static, P: Placement> Memory for Nodes<T, P> {
     }
 }
 
-/// A node that an operation has allocated and not linked yet. It is kept when the operation restarts,
-/// and freed at the end.
+/// A node that an operation has allocated and not linked yet. It is kept when the operation
+/// restarts, and freed at the end.
 pub(crate) struct Spare<'n, T: Send + 'static, P: Placement> {
     nodes: &'n Nodes<T, P>,
     node: Option<NonNull<T>>,
@@ -184,8 +184,8 @@ impl<T: Send + 'static, P: Placement> Drop for Spare<'_, T, P> {
     }
 }
 
-/// A function that returns the start and the number of bytes of an initialised object. The pointer to
-/// the object, which readers hold, may lead into the middle of that memory.
+/// A function that returns the start and the number of bytes of an initialised object. The pointer
+/// to the object, which readers hold, may lead into the middle of that memory.
 type Extent = unsafe fn(NonNull<u8>) -> (NonNull<u8>, usize);
 
 /// The memory of objects of many sizes. Each object stores its own size.
@@ -206,8 +206,8 @@ unsafe impl<P: Placement> Reclaim for Bytes<P> {
     }
 
     unsafe fn reclaim(&self, object: NonNull<u8>) {
-        // SAFETY: the caller promises that the object is of this pool; it stays initialised until it is
-        // reclaimed.
+        // SAFETY: the caller promises that the object is of this pool; it stays initialised until
+        // it is reclaimed.
         let (memory, size) = unsafe { (self.extent)(object) };
         // SAFETY: the caller's promise.
         unsafe { self.bytes.free(memory, size) };
@@ -230,8 +230,8 @@ impl<P: Placement> Blobs<P> {
         Self { bytes, retired }
     }
 
-    /// Allocates `size` uninitialised bytes. If the allocation fails, it flushes the objects of this pool
-    /// that this thread retired, and tries once more.
+    /// Allocates `size` uninitialised bytes. If the allocation fails, it flushes the objects of
+    /// this pool that this thread retired, and tries once more.
     #[inline(always)]
     pub(crate) fn alloc(&self, size: usize, guard: &Guard) -> Result<NonNull<u8>, AllocError> {
         match self.bytes.bytes.alloc(size) {
@@ -258,8 +258,8 @@ impl<P: Placement> Blobs<P> {
     /// Retires an object: it is freed when no guard protects it any more.
     ///
     /// # Safety
-    /// The contract of [`Nodes::retire`] holds for the object, and `extent` may be called for it until it
-    /// is reclaimed.
+    /// The contract of [`Nodes::retire`] holds for the object, and `extent` may be called for it
+    /// until it is reclaimed.
     #[inline]
     pub(crate) unsafe fn retire(&self, object: NonNull<u8>, guard: &Guard) {
         // SAFETY: the caller's promise.

@@ -58,7 +58,8 @@ fn is<K: ArtKey + ?Sized, P: Placement>(tree: &mut ArtTree<K, P, Sampled>, oracl
     assert!(pinned.range_rev(..).map(owned).eq(all().rev()));
 }
 
-/// Reorganizes many times for different hot keys, with changes in between, and then removes all keys.
+/// Reorganizes many times for different hot keys, with changes in between, and then removes all
+/// keys.
 fn goes_on<K: ArtKey + ?Sized, P: Placement>(key: impl Fn(u64) -> K::Owned) {
     let keys = if SMALL { 200 } else { 1000 };
     let mut tree = tree::<K, P>();
@@ -152,7 +153,8 @@ fn what_is_together_stays_where_it_is() {
     assert!((1..=3000).contains(&tree.reorganize(some).unwrap().bytes));
 }
 
-/// Readers never miss a key that is present throughout, while writers and a reorganizer change its nodes.
+/// Readers never miss a key that is present throughout, while writers and a reorganizer change its
+/// nodes.
 #[expect(clippy::too_many_lines, reason = "three kinds of threads over one tree")]
 fn with_readers_and_writers<K: ArtKey + ?Sized>(key: impl Fn(u64) -> K::Owned + Sync) {
     let keys = if SMALL { 60 } else { 1000 };
@@ -312,8 +314,8 @@ fn memory_may_fail_at_any_allocation() {
 }
 
 /// The objects that a reorganization had moved out of a region waited in the thread's batch, which
-/// nothing filled while the thread did nothing else. After eight reorganizations of few objects each, no
-/// region was left for good. Now each reorganization ends by handing its batch over.
+/// nothing filled while the thread did nothing else. After eight reorganizations of few objects
+/// each, no region was left for good. Now each reorganization ends by handing its batch over.
 #[test]
 fn regions_of_few_objects_are_not_used_up() {
     let mut tree = tree::<u64, Pooled>();
@@ -327,8 +329,8 @@ fn regions_of_few_objects_are_not_used_up() {
     is(&mut tree, &(0..1000).map(|n| (mixed(n), n)).collect());
 }
 
-/// A guard keeps all regions that were made since it was pinned. When it is dropped they are unmapped,
-/// and the samples are still available.
+/// A guard keeps all regions that were made since it was pinned. When it is dropped they are
+/// unmapped, and the samples are still available.
 #[test]
 fn a_held_guard_keeps_regions_and_no_longer() {
     let mut tree = tree::<u64, Pooled>();
@@ -388,7 +390,8 @@ fn a_limit_with_room_for_one_region_is_enough() {
     }
     let (before, after) = twice(None);
     assert!(after > before);
-    // This is too little for another region. Moving a small one takes more than a quarter beside it.
+    // This is too little for another region. Moving a small one takes more than a quarter beside
+    // it.
     let quarters = if SMALL { 3 } else { 1 };
     twice(Some(after + quarters * (after - before) / 4));
 }
@@ -483,7 +486,8 @@ fn pages_read(tree: &ArtTree<u64, Recorded<Pooled>, Sampled>, keys: &[u64], byte
     1 + counts.iter().position(enough).unwrap()
 }
 
-/// Prints the small pages that cover 90 % of the reads of later lookups, before and after, by exponent.
+/// Prints the small pages that cover 90 % of the reads of later lookups, before and after, by
+/// exponent.
 fn pages_fall(keys: u64, lookups: u64, exponents: &[f64]) {
     for &exponent in exponents {
         let tree = tree::<u64, Recorded<Pooled>>();

@@ -1,5 +1,5 @@
-//! Reorganizations whose own lists cannot be allocated return an error and change nothing. The test has a
-//! process of its own, whose global allocator fails on request.
+//! Reorganizations whose own lists cannot be allocated return an error and change nothing. The test
+//! has a process of its own, whose global allocator fails on request.
 
 #![cfg(not(any(silvics_loom, silvics_shuttle)))] // real threads
 
@@ -16,8 +16,8 @@ struct Failing;
 static ALLOCATOR: Failing = Failing;
 
 std::thread_local! {
-    /// The number of the allocation that fails, among those of at least the given bytes. The next one is
-    /// 1, and 0 is none.
+    /// The number of the allocation that fails, among those of at least the given bytes. The next
+    /// one is 1, and 0 is none.
     static FAILS: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
 }
 
@@ -47,8 +47,8 @@ unsafe impl GlobalAlloc for Failing {
     }
 }
 
-/// Calls `work` while the n-th allocation of at least `bytes` bytes fails. Returns whether `work` made
-/// that many.
+/// Calls `work` while the n-th allocation of at least `bytes` bytes fails. Returns whether `work`
+/// made that many.
 fn failing<T>(least: usize, nth: u64, work: impl FnOnce() -> T) -> (T, bool) {
     FAILS.set((least, nth));
     let done = work();
@@ -60,8 +60,8 @@ fn scattered(n: u64) -> u64 {
     n.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Each allocation in turn fails, from a size that the collector's own allocations, which must not fail,
-/// do not reach.
+/// Each allocation in turn fails, from a size that the collector's own allocations, which must not
+/// fail, do not reach.
 fn each_fails(least: usize, policy: Policy) -> u64 {
     const KEYS: u64 = 20_000;
     for nth in 1.. {

@@ -199,8 +199,8 @@ fn prefixes() {
     are_as_wanted::<SkipList<[u8]>>();
 }
 
-/// Scans of such a path, while a writer adds to it and removes from it, return the keys that stay, in
-/// order.
+/// Scans of such a path, while a writer adds to it and removes from it, return the keys that stay,
+/// in order.
 #[test]
 fn long_paths_beside_a_writer() {
     let tree = Arc::new(tree::<[u8]>());
@@ -419,8 +419,8 @@ fn more_threads_than_entries() {
 
 #[test]
 fn scans_of_a_deep_path_with_many_siblings() {
-    // With keys a^n b, a^n c for each n, the paths of all smaller n lie beside the path to the next key:
-    // more than scans keep.
+    // With keys a^n b, a^n c for each n, the paths of all smaller n lie beside the path to the next
+    // key: more than scans keep.
     let index = tree::<[u8]>();
     let mut model = BTreeMap::new();
     let view = index.pin();

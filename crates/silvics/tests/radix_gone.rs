@@ -1,5 +1,5 @@
-//! Leaves of the radix tree with entries that are gone: every set of entries, every way to read them,
-//! and moves to hot regions.
+//! Leaves of the radix tree with entries that are gone: every set of entries, every way to read
+//! them, and moves to hot regions.
 
 #![cfg(not(any(silvics_loom, silvics_shuttle)))] // real threads
 
@@ -42,7 +42,8 @@ fn mixed(n: u64) -> u64 {
     (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
 }
 
-/// Groups of up to six close keys, each far from the others, so that leaves are full or have just burst.
+/// Groups of up to six close keys, each far from the others, so that leaves are full or have just
+/// burst.
 fn together<K: Number>(n: u64) -> K {
     let (cluster, at) = (n / 6, n % 6);
     let last = if at < 2 + cluster % 5 { mixed(n) & 0xff_ffff } else { at << 16 };
@@ -60,7 +61,8 @@ fn gone<K: Number>(tree: &mut Tree<K>) -> usize {
     kinds.iter().map(|(kind, count)| keys(kind) * count).sum::<usize>() - tree.check().unwrap()
 }
 
-/// Checks that every read of the tree, at these keys and between all of them, agrees with the model.
+/// Checks that every read of the tree, at these keys and between all of them, agrees with the
+/// model.
 fn is<K: Number>(tree: &mut Tree<K>, model: &Model<K>, looked_at: &[K]) {
     assert_eq!(tree.check(), Ok(model.len()));
     assert_eq!(tree.compression().unwrap().keys, model.len());
@@ -112,7 +114,8 @@ fn ended<K: Number>(tree: Tree<K>, ledger: &Ledger) {
     assert_eq!(ledger.audit(), Ok(()));
 }
 
-/// Removes each set of entries of each leaf while allocation fails, checks the tree, and then writes to it.
+/// Removes each set of entries of each leaf while allocation fails, checks the tree, and then
+/// writes to it.
 fn each_leaf<K: Number>(key: impl Fn(u64) -> K) {
     for (len, which) in (1..=4_u64).flat_map(|len| (0..1_u64 << len).map(move |which| (len, which)))
     {
@@ -135,7 +138,8 @@ fn each_leaf<K: Number>(key: impl Fn(u64) -> K) {
             let removed = which.count_ones() as usize;
             assert_eq!(gone(&mut tree), if removed < len as usize { removed } else { 0 });
             match then {
-                // The key is one that is left, one that is gone, or a new one, which may burst the leaf.
+                // The key is one that is left, one that is gone, or a new one, which may burst the
+                // leaf.
                 0..3 => {
                     let key = [key(1 << 8), key(len << 8), key(5 << 8)][then];
                     assert_eq!(tree.pin().insert(key, 77), Ok(model.insert(key, 77)));

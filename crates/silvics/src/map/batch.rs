@@ -84,8 +84,8 @@ impl<'m, K: Key, Q: AsKey<K>, V: Value, I: MapIndex<Key = K::Form>> Group<'m, K,
         Ok(())
     }
 
-    /// Adds entries until the group is full or there are no more. Returns an entry whose value cannot
-    /// be allocated.
+    /// Adds entries until the group is full or there are no more. Returns an entry whose value
+    /// cannot be allocated.
     fn fill(
         &mut self,
         map: &'m Map<K, V, I>,
@@ -172,8 +172,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
             let fill = || group.fill(self, &mut first.by_ref().chain(&mut entries), pinned);
             let filled = match catch_unwind(AssertUnwindSafe(fill)) {
                 Ok(filled) => filled,
-                // The iterator panicked, or an encoding: the entries before that are inserted, as they
-                // would be one by one.
+                // The iterator panicked, or an encoding: the entries before that are inserted, as
+                // they would be one by one.
                 Err(panic) => {
                     _ = group.place(self, pinned, &mut replaced);
                     resume_unwind(panic)

@@ -102,9 +102,9 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
         Map::with_options(&self.options)
     }
 
-    /// Makes a map from entries in ascending order of their keys. This is faster than inserting them,
-    /// and takes less memory, since each node is as large as its content. If the entries are not in
-    /// order, the error has the position of the first wrong one.
+    /// Makes a map from entries in ascending order of their keys. This is faster than inserting
+    /// them, and takes less memory, since each node is as large as its content. If the entries are
+    /// not in order, the error has the position of the first wrong one.
     ///
     /// ```
     /// use silvics::{BulkLoadError, Map};
@@ -126,8 +126,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
 }
 
 impl<K: Key, V: Value, P: Placement> Builder<K, V, ArtTree<K::Form, P>> {
-    /// Sets where nodes and values are placed: in pools ([`Pooled`](crate::Pooled), the default), or
-    /// one by one in a heap ([`Shared`](crate::Shared)).
+    /// Sets where nodes and values are placed: in pools ([`Pooled`](crate::Pooled), the default),
+    /// or one by one in a heap ([`Shared`](crate::Shared)).
     #[must_use]
     pub fn placement<Q: Placement>(self, _placement: Q) -> Builder<K, V, ArtTree<K::Form, Q>> {
         self.index()
@@ -135,8 +135,8 @@ impl<K: Key, V: Value, P: Placement> Builder<K, V, ArtTree<K::Form, P>> {
 }
 
 impl<K: Key<Form: SkipKey>, V: Value, P: Placement> Builder<K, V, SkipList<K::Form, P>> {
-    /// Sets where nodes and values are placed: in pools ([`Pooled`](crate::Pooled), the default), or
-    /// one by one in a heap ([`Shared`](crate::Shared)).
+    /// Sets where nodes and values are placed: in pools ([`Pooled`](crate::Pooled), the default),
+    /// or one by one in a heap ([`Shared`](crate::Shared)).
     #[must_use]
     pub fn placement<Q: Placement>(self, _placement: Q) -> Builder<K, V, SkipList<K::Form, Q>> {
         self.index()

@@ -3,8 +3,8 @@
 //! # Algorithm
 //! A cursor holds copies of some consecutive keys, and stands at one of them. To move past the last
 //! copy it pins, copies the next keys from the index, and unpins. It copies two keys at first, and
-//! then twice as many each time, up to [`MOST`]. So a long scan costs a search and a pin per [`MOST`]
-//! entries, and a cursor that is moved at random copies few keys.
+//! then twice as many each time, up to [`MOST`]. So a long scan costs a search and a pin per
+//! [`MOST`] entries, and a cursor that is moved at random copies few keys.
 
 use super::key::{AsKey, Form, Forms, Key};
 use super::{Map, MapIndex, Value, ValueRef};
@@ -23,14 +23,14 @@ const FIRST: usize = 2;
 /// An owned position in a [`Map`], made by [`Map::cursor`]. It can be sent to another thread, pins
 /// nothing between calls, and stays valid whatever other threads insert and remove.
 ///
-/// A cursor stands at an entry, before the first entry, or after the last one. It keeps the map alive;
-/// it does not keep removed entries from being freed.
+/// A cursor stands at an entry, before the first entry, or after the last one. It keeps the map
+/// alive; it does not keep removed entries from being freed.
 ///
 /// # Guarantee under concurrent writes
-/// Moves in one direction are a scan ([`View::range`](super::View::range)): keys come in strict order,
-/// none twice, and every key that is present for the whole scan is visited. A cursor reads up to 64
-/// entries ahead. A write to one of these entries may go unnoticed, as if it happened after the cursor
-/// had passed. [`Cursor::with_current`] reads the present value.
+/// Moves in one direction are a scan ([`View::range`](super::View::range)): keys come in strict
+/// order, none twice, and every key that is present for the whole scan is visited. A cursor reads
+/// up to 64 entries ahead. A write to one of these entries may go unnoticed, as if it happened
+/// after the cursor had passed. [`Cursor::with_current`] reads the present value.
 ///
 /// ```
 /// use silvics::Map;
@@ -81,8 +81,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
         &self.map
     }
 
-    /// Copies up to `most` keys from `from` on, and stands at the first one. Returns whether there is
-    /// one.
+    /// Copies up to `most` keys from `from` on, and stands at the first one. Returns whether there
+    /// is one.
     fn fill(&mut self, from: Bound<KeyRef<'_, I>>, most: usize, descends: bool) -> bool {
         (self.descends, self.at) = (descends, 0);
         let Self { map, keys, words, .. } = self;
@@ -107,16 +107,16 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
         key.with_form(|form| self.fill(Bound::Included(form), FIRST, true))
     }
 
-    /// Moves to the next entry; from before the first entry, to the first one. Returns whether there is
-    /// one.
+    /// Moves to the next entry; from before the first entry, to the first one. Returns whether
+    /// there is one.
     #[inline]
     #[allow(clippy::should_implement_trait)] // the current entry borrows the cursor
     pub fn next(&mut self) -> bool {
         self.step(false)
     }
 
-    /// Moves to the previous entry; from after the last entry, to the last one. Returns whether there
-    /// is one.
+    /// Moves to the previous entry; from after the last entry, to the last one. Returns whether
+    /// there is one.
     #[inline]
     pub fn prev(&mut self) -> bool {
         self.step(true)
@@ -151,9 +151,9 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
         (!self.words.is_empty()).then(|| Map::<K, V, I>::key_of(self.keys.get(self.at)))
     }
 
-    /// The entry that the cursor stands at, with a copy of its value. A number is the value that the
-    /// cursor read ahead; any other value is the present one, and the result is `None` if the key was
-    /// removed meanwhile.
+    /// The entry that the cursor stands at, with a copy of its value. A number is the value that
+    /// the cursor read ahead; any other value is the present one, and the result is `None` if the
+    /// key was removed meanwhile.
     #[inline]
     pub fn current(&self) -> Option<(K::Ref<'_>, V)>
     where
@@ -173,7 +173,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
     }
 
     /// Calls `call` with the entry that the cursor stands at and its present value, and returns the
-    /// result. Returns `None` if the key was removed meanwhile. The map is pinned while `call` runs.
+    /// result. Returns `None` if the key was removed meanwhile. The map is pinned while `call`
+    /// runs.
     pub fn with_current<R>(&self, call: impl FnOnce(K::Ref<'_>, &V) -> R) -> Option<R> {
         self.words[..].get(self.at)?;
         let form = self.keys.get(self.at);

@@ -18,21 +18,21 @@
 //!   itself.
 //! * M2: the caller that takes a word out of the index, by a removal or a replacement, retires the
 //!   word's value. The index returns each word to one caller (clause 3 of [`MapIndex`]).
-//! * M3: a value is read under a guard of the map's domain that was taken before the value's word was
-//!   read. While that guard lives, no word that was read is reused for another value. So a
+//! * M3: a value is read under a guard of the map's domain that was taken before the value's word
+//!   was read. While that guard lives, no word that was read is reused for another value. So a
 //!   compare-and-swap of words that succeeds replaces the very value that was read; for numbers it
 //!   compares the numbers.
-//! * M4: user code (closures, `Drop`, `PartialEq`, encodings of keys) runs while no lock is held, and
-//!   either before the operation changes anything or after it is complete. If user code panics, the
-//!   map is consistent and no value is lost.
-//! * M5: a type that vouches for its forms wrote each form in the index, or [`Key`] has admitted it.
-//!   So scans need not check that a string is text.
+//! * M4: user code (closures, `Drop`, `PartialEq`, encodings of keys) runs while no lock is held,
+//!   and either before the operation changes anything or after it is complete. If user code panics,
+//!   the map is consistent and no value is lost.
+//! * M5: a type that vouches for its forms wrote each form in the index, or [`Key`] has admitted
+//!   it. So scans need not check that a string is text.
 //!
 //! # Linearization points
 //! They are those of the index's operations ([`OrderedIndex`](crate::OrderedIndex)). `compute`,
-//! `update` and `remove_if` are a lookup, the closure, and a `compare_exchange` that succeeds if the
-//! key still has the value that the closure was given: that step is their point. If it fails, they
-//! begin again with the state found.
+//! `update` and `remove_if` are a lookup, the closure, and a `compare_exchange` that succeeds if
+//! the key still has the value that the closure was given: that step is their point. If it fails,
+//! they begin again with the state found.
 
 mod batch;
 mod builder;
@@ -86,17 +86,17 @@ use value::Values;
 /// # Safety
 /// A map takes the words that the index returns for addresses of values. So the index keeps the
 /// contracts of [`OrderedIndex`](crate::OrderedIndex), [`Batches`] and [`OrderedScan`] whatever is
-/// called, on any threads, and in particular these clauses. *The guard* is the one that is passed to
-/// the operation; it is of the index's domain.
+/// called, on any threads, and in particular these clauses. *The guard* is the one that is passed
+/// to the operation; it is of the index's domain.
 ///
-/// 1. **No word is made up.** Each word that an operation returns was passed to the index as a value
-///    by an operation that put it there.
-/// 2. **No word is stale.** Each word that an operation returns for a key was the key's value at some
-///    moment since the guard was taken.
-/// 3. **Each word leaves once.** If a word is the value of a key, and then the key is removed or gets
-///    another value, exactly one operation returns that word as removed or replaced.
-/// 4. **A refused word stays out.** If an operation returns an error, or a state with which its verb
-///    puts nothing, no other operation ever finds the word that it was to put.
+/// 1. **No word is made up.** Each word that an operation returns was passed to the index as a
+///    value by an operation that put it there.
+/// 2. **No word is stale.** Each word that an operation returns for a key was the key's value at
+///    some moment since the guard was taken.
+/// 3. **Each word leaves once.** If a word is the value of a key, and then the key is removed or
+///    gets another value, exactly one operation returns that word as removed or replaced.
+/// 4. **A refused word stays out.** If an operation returns an error, or a state with which its
+///    verb puts nothing, no other operation ever finds the word that it was to put.
 /// 5. **Keys are the index's own.** A key that a scan or an end returns is a copy, or memory of the
 ///    index that the guard protects, and never a bound that was passed to it.
 ///
@@ -112,8 +112,8 @@ pub unsafe trait MapIndex: Create + Batches + OrderedScan {
         None
     }
 
-    /// Calls `each` with the first `most` entries of a scan, or with all if there are fewer. The scan
-    /// begins at the bound, and descends if the second part of the pair says so.
+    /// Calls `each` with the first `most` entries of a scan, or with all if there are fewer. The
+    /// scan begins at the bound, and descends if the second part of the pair says so.
     fn read_ahead<'g>(
         &'g self,
         (from, descends): (Bound<KeyRef<'g, Self>>, bool),
@@ -140,8 +140,8 @@ pub struct Memory {
     pub index: usize,
     /// The bytes of values outside the index, retired ones included.
     pub values: usize,
-    /// The bytes of free slots and of bookkeeping. If maps share a budget, this includes the bytes of
-    /// the other maps.
+    /// The bytes of free slots and of bookkeeping. If maps share a budget, this includes the bytes
+    /// of the other maps.
     pub slack: usize,
 }
 
@@ -154,8 +154,8 @@ pub type Entry<'g, K, V> = (<K as Key>::Ref<'g>, ValueRef<'g, V>);
 /// method is linearizable: it takes effect at one moment between its call and its return. Scans and
 /// batches are not atomic; their docs say what they guarantee.
 ///
-/// * Keys have any type with an order-preserving encoding ([`Key`]). A borrowed form is enough for a
-///   lookup ([`AsKey`]).
+/// * Keys have any type with an order-preserving encoding ([`Key`]). A borrowed form is enough for
+///   a lookup ([`AsKey`]).
 /// * Values have any type that threads can share. A value keeps its address until it is removed or
 ///   replaced. Numbers, `bool` and `char` are stored in the index itself.
 /// * `I` is the index. The default is an adaptive radix tree.
@@ -180,14 +180,14 @@ pub type Entry<'g, K, V> = (<K as Key>::Ref<'g>, ValueRef<'g, V>);
 /// ```
 ///
 /// # When values are dropped
-/// A removed or replaced value is dropped after every pin that was taken before its removal is gone.
-/// Any later call of a method of the map, on any thread, may run destructors of such values, before
-/// or after its own work. [`Map::flush`] runs all of them if nothing is pinned, and so does dropping
-/// the map.
+/// A removed or replaced value is dropped after every pin that was taken before its removal is
+/// gone. Any later call of a method of the map, on any thread, may run destructors of such values,
+/// before or after its own work. [`Map::flush`] runs all of them if nothing is pinned, and so does
+/// dropping the map.
 ///
 /// Do not call any method of a map while you hold a lock that a value's destructor takes: the call
-/// may run that destructor, and deadlock. If a destructor panics, the panic hook reports it, and the
-/// panic does not reach the caller.
+/// may run that destructor, and deadlock. If a destructor panics, the panic hook reports it, and
+/// the panic does not reach the caller.
 ///
 /// # Pins
 /// A returned value is valid while its pin lasts. [`Map::pin`] pins once for many calls, and their
@@ -202,8 +202,8 @@ pub struct Map<K: Key, V: Value, I: MapIndex<Key = K::Form> = ArtTree<<K as Key>
 }
 
 // Implemented by hand: the auto traits would recurse for a map whose value type contains the map.
-// SAFETY: the index and its domain are `Send` and `Sync`, and so are the values. The map has no keys
-// of type `K`, only their forms in the index.
+// SAFETY: the index and its domain are `Send` and `Sync`, and so are the values. The map has no
+// keys of type `K`, only their forms in the index.
 unsafe impl<K: Key, V: Send + Sync + 'static, I: MapIndex<Key = K::Form>> Send for Map<K, V, I> {}
 // SAFETY: the argument for `Send` holds for shared references.
 unsafe impl<K: Key, V: Send + Sync + 'static, I: MapIndex<Key = K::Form>> Sync for Map<K, V, I> {}
@@ -246,8 +246,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         Builder::new()
     }
 
-    /// Pins the map until the returned view is dropped, on any thread. The view and the values that it
-    /// returns may be held across an `await`.
+    /// Pins the map until the returned view is dropped, on any thread. The view and the values that
+    /// it returns may be held across an `await`.
     pub fn pin_owned(&self) -> OwnedView<'_, K, V, I> {
         OwnedView::new(self, self.index.domain().pin_owned())
     }
@@ -257,8 +257,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         Cursor::new(Arc::clone(self))
     }
 
-    /// The number of keys. It is exact while no thread writes; otherwise each concurrent operation may
-    /// or may not be counted. O(threads).
+    /// The number of keys. It is exact while no thread writes; otherwise each concurrent operation
+    /// may or may not be counted. O(threads).
     pub fn len(&self) -> usize {
         self.index.len()
     }
@@ -268,11 +268,12 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         self.len() == 0
     }
 
-    /// The bytes that the map holds from the system, exactly: live, retired and free nodes, keys and
-    /// values, and bookkeeping. O(1).
+    /// The bytes that the map holds from the system, exactly: live, retired and free nodes, keys
+    /// and values, and bookkeeping. O(1).
     ///
-    /// Memory that values point to is not included, nor are the lists of retired objects (8 bytes for
-    /// each object). If maps share a [budget](Builder::budget), the result is the sum for all of them.
+    /// Memory that values point to is not included, nor are the lists of retired objects (8 bytes
+    /// for each object). If maps share a [budget](Builder::budget), the result is the sum for all
+    /// of them.
     pub fn bytes(&self) -> usize {
         self.budget.held()
     }
@@ -311,9 +312,9 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     /// system. Returns the number of bytes, by which [`Map::bytes`] decreases.
     ///
     /// Call it after most of a map was removed, and not while this thread has the map pinned.
-    /// O(slabs); writers that need a new slab wait meanwhile. The free slots that other threads cache
-    /// stay, and so does each slab that holds one. Entries are not moved, so after random removals
-    /// few slabs may be empty.
+    /// O(slabs); writers that need a new slab wait meanwhile. The free slots that other threads
+    /// cache stay, and so does each slab that holds one. Entries are not moved, so after random
+    /// removals few slabs may be empty.
     ///
     /// ```
     /// let map: silvics::Map<String, Vec<u8>> = silvics::Map::new();
@@ -381,8 +382,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Drop for Map<K, V, I> {
         }
         let guard = self.index.domain().pin();
         for (_, word) in self.index.range(.., &guard) {
-            // SAFETY: M1: the word is that of one value. The map is borrowed exclusively, so no other
-            // thread uses the word, and the index drops no values.
+            // SAFETY: M1: the word is that of one value. The map is borrowed exclusively, so no
+            // other thread uses the word, and the index drops no values.
             unsafe { self.values.drop_in_index(word) };
         }
     }

@@ -14,8 +14,8 @@ use crate::encoding::IndexKey;
 use crate::error::{self, AllocError};
 use crate::index::{KeyRef, OrderedEnds};
 
-/// Evaluates `$body` with the form of a key. If the form is available, the body is not in a closure,
-/// so that the compiler optimizes it together with the code around.
+/// Evaluates `$body` with the form of a key. If the form is available, the body is not in a
+/// closure, so that the compiler optimizes it together with the code around.
 macro_rules! with_form {
     ($key:expr, $form:ident => $body:expr) => {
         match $key.form() {
@@ -71,8 +71,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     #[inline(always)]
     #[allow(clippy::unused_self)] // the value borrows the map
     pub(super) fn lent<'g>(&'g self, word: u64, _pin: Pin<'g, '_>) -> ValueRef<'g, V> {
-        // SAFETY: M1: the word is that of a value; M3: the pin was taken before the word was read, and
-        // its values stay readable for `'g`.
+        // SAFETY: M1: the word is that of a value; M3: the pin was taken before the word was read,
+        // and its values stay readable for `'g`.
         unsafe { ValueRef::new(word) }
     }
 

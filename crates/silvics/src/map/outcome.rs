@@ -11,7 +11,8 @@ use std::fmt;
 pub struct Rejected<V> {
     /// The value, which the caller gets back.
     pub value: V,
-    /// The allocation failure, or the key length that the index does not take. The map is unchanged.
+    /// The allocation failure, or the key length that the index does not take. The map is
+    /// unchanged.
     pub error: AllocError,
 }
 
@@ -21,8 +22,8 @@ impl<V> Rejected<V> {
     }
 }
 
-/// The reason why [`View::try_insert`](super::View::try_insert) did not insert. Each variant returns
-/// the value to the caller. `R` is the type of a borrowed value.
+/// The reason why [`View::try_insert`](super::View::try_insert) did not insert. Each variant
+/// returns the value to the caller. `R` is the type of a borrowed value.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TryInsertError<R, V> {

@@ -26,11 +26,13 @@ macro_rules! owned {
 
 /// A [`Map`] with its domain pinned, which may move to other threads: made by [`Map::pin_owned`].
 ///
-/// The view and the values that it returns may be held across an `await`, and sent to other threads.
-/// Each call pins for itself, too, so a [`View`](super::View) is faster if it stays on one thread. To
-/// scan, use a [`Cursor`](super::Cursor), or `par_iter` and `par_range` with the feature `rayon`.
+/// The view and the values that it returns may be held across an `await`, and sent to other
+/// threads. Each call pins for itself, too, so a [`View`](super::View) is faster if it stays on one
+/// thread. To scan, use a [`Cursor`](super::Cursor), or `par_iter` and `par_range` with the feature
+/// `rayon`.
 ///
-/// While the view lives, no removed entry can be freed. So drop it before an `await` that takes long.
+/// While the view lives, no removed entry can be freed. So drop it before an `await` that takes
+/// long.
 ///
 /// ```
 /// use silvics::Map;
@@ -76,7 +78,8 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'m, K, V, I> {
     /// A pin for a call under a guard of this thread. The owned guard protects the values.
     #[inline(always)]
     fn pin<'g, 'c>(&'g self, guard: &'c Guard) -> Pin<'g, 'c> {
-        // SAFETY: both guards are of the map's domain, and the caller took `guard` after the owned one.
+        // SAFETY: both guards are of the map's domain, and the caller took `guard` after the owned
+        // one.
         unsafe { Pin::beside(guard, &self.guard) }
     }
 

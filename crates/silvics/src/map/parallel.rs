@@ -1,23 +1,23 @@
 //! Scans of a map on many threads at once: the feature `rayon`.
 //!
 //! # Algorithm
-//! A part of a map is the entries between two bounds. `rayon` asks parts to divide while it has idle
-//! threads, and has each remaining part scanned by one thread.
+//! A part of a map is the entries between two bounds. `rayon` asks parts to divide while it has
+//! idle threads, and has each remaining part scanned by one thread.
 //! ```text
 //! split(part):  pin; first, last := the part's ends; unpin
 //!               if first < last: at := a key in (first, last]; the part before `at`, the part from `at` on
 //! fold(part):   pin; pass on each entry of the part's scan; unpin
 //! ```
-//! Each of the two parts had an entry: `first` is in the left one, `last` in the right one. Keys are
-//! not counted, so one part may be much larger than the other; a part that is still too large for its
-//! thread is divided again when another thread is idle.
+//! Each of the two parts had an entry: `first` is in the left one, `last` in the right one. Keys
+//! are not counted, so one part may be much larger than the other; a part that is still too large
+//! for its thread is divided again when another thread is idle.
 //!
 //! # Invariants
-//! * P1: the parts of a range are disjoint, and their union is the range. So a key that is present for
-//!   the whole scan is in the scan of exactly one part.
-//! * P2: returned entries borrow the [`OwnedView`], and not the pin under which they were read. That pin
-//!   is younger than the view's, and both are of the map's domain, so the view's pin protects every
-//!   entry that was read under the younger pin.
+//! * P1: the parts of a range are disjoint, and their union is the range. So a key that is present
+//!   for the whole scan is in the scan of exactly one part.
+//! * P2: returned entries borrow the [`OwnedView`], and not the pin under which they were read.
+//!   That pin is younger than the view's, and both are of the map's domain, so the view's pin
+//!   protects every entry that was read under the younger pin.
 
 use super::key::{Form, Key};
 use super::scan::{Kept, lend};
@@ -42,18 +42,18 @@ struct Part<'v, K: Key, V: Value, I: MapIndex<Key = K::Form>> {
 
 /// Scans on many threads, with the feature `rayon`.
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'_, K, V, I> {
-    /// The entries of `range`, for many threads in parallel; for the whole map, use `par_iter`. A range
-    /// whose start is past its end is empty.
+    /// The entries of `range`, for many threads in parallel; for the whole map, use `par_iter`. A
+    /// range whose start is past its end is empty.
     ///
     /// The range is divided by its keys into parts. Each part is scanned by one thread, which pins
     /// meanwhile. Returned entries borrow the view. `collect` returns the keys in ascending order;
     /// `for_each` visits them in any order.
     ///
     /// # Guarantee under concurrent writes
-    /// Each part has the guarantee of [`View::range`](super::View::range), and no key is in two parts.
-    /// So a key that is present for the whole scan is visited exactly once, and a key that is absent
-    /// for the whole scan is not visited. A key that is inserted or removed during the scan may or may
-    /// not be visited. Different parts may be scanned at different times.
+    /// Each part has the guarantee of [`View::range`](super::View::range), and no key is in two
+    /// parts. So a key that is present for the whole scan is visited exactly once, and a key that
+    /// is absent for the whole scan is not visited. A key that is inserted or removed during the
+    /// scan may or may not be visited. Different parts may be scanned at different times.
     ///
     /// ```
     /// use rayon::prelude::*;
@@ -127,9 +127,9 @@ impl<'v, K: Key, V: Value, I: MapIndex<Key = K::Form>> UnindexedProducer for Par
 
     fn fold_with<F: Folder<Self::Item>>(self, folder: F) -> F {
         let pinned = self.map.one_shot();
-        // SAFETY: only the scan uses the guard for longer than it is borrowed, and the scan is dropped
-        // before the guard. The view's guard, which is older and lives as long as `'v`, protects the
-        // entries that the scan returns (P2).
+        // SAFETY: only the scan uses the guard for longer than it is borrowed, and the scan is
+        // dropped before the guard. The view's guard, which is older and lives as long as `'v`,
+        // protects the entries that the scan returns (P2).
         let guard: &'v Guard = unsafe { &*from_ref(&pinned) };
         let mut entries = Range::new(self.map, self.bounds, guard);
         folder.consume_iter(&mut entries)

@@ -24,8 +24,8 @@ fn keep<K: Key>(bound: Bound<&impl AsKey<K>>) -> Bound<<K::Form as Form>::Kept> 
     bound.map(|key| key.with_form(<K::Form as Form>::keep))
 }
 
-/// A range of keys of type `K`: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..`, or a pair of [`Bound`]s.
-/// The bounds have any type that stands for a key ([`AsKey`]).
+/// A range of keys of type `K`: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..`, or a pair of
+/// [`Bound`]s. The bounds have any type that stands for a key ([`AsKey`]).
 ///
 /// The standard library's [`RangeBounds`] does not suit: it is implemented twice for `&a..&b`.
 pub trait KeyRange<K: Key> {
@@ -69,8 +69,8 @@ pub(super) unsafe fn lend<'g, K: Key>(
     kept.as_ref().map(|kept| unsafe { <K::Form as Form>::lengthen(<K::Form as Form>::kept(kept)) })
 }
 
-/// The bound before the first string that is greater than all strings with this prefix; unbounded if
-/// there is no such string.
+/// The bound before the first string that is greater than all strings with this prefix; unbounded
+/// if there is no such string.
 fn behind(prefix: &[u8]) -> Bound<Vec<u8>> {
     let Some(last) = prefix.iter().rposition(|&byte| byte != u8::MAX) else {
         return Bound::Unbounded;
@@ -86,8 +86,8 @@ const AHEAD: usize = 8;
 /// An entry as the index returns it.
 type Raw<'g, K> = (<<K as Key>::Form as IndexKey>::Ref<'g>, u64);
 
-/// The entries of a scan of the index. If values are not in the index's words, some entries are read
-/// ahead and their values prefetched: the longer the scan, the more, up to [`AHEAD`].
+/// The entries of a scan of the index. If values are not in the index's words, some entries are
+/// read ahead and their values prefetched: the longer the scan, the more, up to [`AHEAD`].
 struct Fetched<'g, E, K: Key, V> {
     entries: E,
     /// The entries read ahead, as a ring buffer.
@@ -156,8 +156,8 @@ macro_rules! scans {
             #[inline]
             fn next(&mut self) -> Option<Self::Item> {
                 let (form, word) = self.entries.next()?;
-                // SAFETY: M1: the word is that of a value. It was read under the guard that the scan was
-                // made with, which lives as long as `'g` (M3).
+                // SAFETY: M1: the word is that of a value. It was read under the guard that the
+                // scan was made with, which lives as long as `'g` (M3).
                 Some((Map::<K, V, I>::key_of(form), unsafe { ValueRef::new(word) }))
             }
         }
@@ -205,8 +205,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         pin: Pin<'g, 'c>,
     ) -> Option<(Q, ValueRef<'g, V>)> {
         let lend = |bound: Bound<FormRef<'_, K>>| {
-            // SAFETY: the scan ends before the bounds do, and the keys that it returns are the index's
-            // own and not its bounds (clause 4 of `MapIndex`).
+            // SAFETY: the scan ends before the bounds do, and the keys that it returns are the
+            // index's own and not its bounds (clause 4 of `MapIndex`).
             bound.map(|form| unsafe { <K::Form as Form>::lengthen(form) })
         };
         let bounds = (lend(bounds.0), lend(bounds.1));
@@ -277,8 +277,8 @@ impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> Range<'g, K, V, I> {
         self.entries.next()
     }
 
-    /// Calls `each` for up to `most` entries, and counts those that it reports as removed. Returns the
-    /// place to continue at, or nothing at the end of the range.
+    /// Calls `each` for up to `most` entries, and counts those that it reports as removed. Returns
+    /// the place to continue at, or nothing at the end of the range.
     fn sweep(
         &mut self,
         removed: &mut usize,
@@ -303,8 +303,8 @@ impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> Range<'g, K, V, I> {
 
 /// Removal of the entries that a scan finds.
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
-    /// Sweeps a range. Without a guard it pins anew after [`UNDER_A_PIN`] entries, and tries once more
-    /// after a shrink if an allocation fails.
+    /// Sweeps a range. Without a guard it pins anew after [`UNDER_A_PIN`] entries, and tries once
+    /// more after a shrink if an allocation fails.
     fn sweep_all(
         &self,
         (mut from, to): Kept<K>,

@@ -1,7 +1,8 @@
 //! Maps and sets in the formats of the crate `serde`: the feature `serde`.
 //!
-//! A map is serialized as a map, ascending by key, and a set as a sequence. Deserialization inserts the
-//! entries one by one, by methods that return errors: input must not be able to end the program.
+//! A map is serialized as a map, ascending by key, and a set as a sequence. Deserialization inserts
+//! the entries one by one, by methods that return errors: input must not be able to end the
+//! program.
 
 use super::key::Key;
 use super::{Map, MapIndex, Set, Value, ValueGuard, ValueRef};
@@ -17,12 +18,13 @@ use std::marker::PhantomData;
 /// [`View::range`](super::View::range). To save a map as it was at one moment, stop all writers
 /// meanwhile. The map is pinned until the call returns.
 ///
-/// Binary formats (those that are not `is_human_readable`) may need the number of entries first. For
-/// them the call collects the entries before, which takes memory for the borrowed keys and one word
-/// for each value.
+/// Binary formats (those that are not `is_human_readable`) may need the number of entries first.
+/// For them the call collects the entries before, which takes memory for the borrowed keys and one
+/// word for each value.
 ///
-/// Keys are written as the map borrows them: strings as `str`, and derived keys as their `Ref` type.
-/// Implement `Serialize` for such a type in one line, so that a key is read as it was written:
+/// Keys are written as the map borrows them: strings as `str`, and derived keys as their `Ref`
+/// type. Implement `Serialize` for such a type in one line, so that a key is read as it was
+/// written:
 ///
 /// ```
 /// use serde::{Deserialize, Serialize, Serializer};
@@ -66,8 +68,8 @@ where
     }
 }
 
-/// Serializes the set as an ascending sequence, with the feature `serde`. The guarantees are those of
-/// the `Serialize` implementation of [`Map`].
+/// Serializes the set as an ascending sequence, with the feature `serde`. The guarantees are those
+/// of the `Serialize` implementation of [`Map`].
 impl<K, I> Serialize for Set<K, I>
 where
     K: Key,
@@ -104,9 +106,9 @@ struct Filling<T>(PhantomData<fn() -> T>);
 /// order; if a key occurs twice, the later entry wins.
 ///
 /// # Errors
-/// The call returns the errors of the format, of keys and of values. If an allocation fails or a key is
-/// too long, it returns the message of the [`AllocError`](crate::AllocError). The entries read before
-/// are dropped.
+/// The call returns the errors of the format, of keys and of values. If an allocation fails or a
+/// key is too long, it returns the message of the [`AllocError`](crate::AllocError). The entries
+/// read before are dropped.
 impl<'de, K, V, I> Deserialize<'de> for Map<K, V, I>
 where
     K: Key + Deserialize<'de>,
@@ -139,8 +141,8 @@ where
     }
 }
 
-/// Deserializes a set without a memory limit, with the feature `serde`. Keys may come in any order and
-/// more than once. The errors are those of a [`Map`].
+/// Deserializes a set without a memory limit, with the feature `serde`. Keys may come in any order
+/// and more than once. The errors are those of a [`Map`].
 impl<'de, K, I> Deserialize<'de> for Set<K, I>
 where
     K: Key + Deserialize<'de>,

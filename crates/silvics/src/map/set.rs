@@ -29,8 +29,8 @@ macro_rules! key_verbs {
         /// Inserts `key`. Returns whether it was absent.
         ///
         /// # Panics
-        /// If an allocation fails, or the key is longer than the index takes. [`Map::try_upsert`] of
-        /// [`Set::map`] returns an error instead.
+        /// If an allocation fails, or the key is longer than the index takes. [`Map::try_upsert`]
+        /// of [`Set::map`] returns an error instead.
         pub fn insert(&self, key: impl AsKey<K>) -> bool {
             self.0.insert(key, ()).is_none()
         }

@@ -1,10 +1,10 @@
-//! The values of a map: in the words of the index if their type allows it, else each in a slot of its
-//! own.
+//! The values of a map: in the words of the index if their type allows it, else each in a slot of
+//! its own.
 //!
 //! # Algorithm
 //! An index holds words. A value whose type is in the list of [`inline`] is stored in the word: its
-//! bytes first, then zeros. Any other value is moved into a slot of the map's own pool, and stays there
-//! until its key is removed or gets another value; the word is the slot's address.
+//! bytes first, then zeros. Any other value is moved into a slot of the map's own pool, and stays
+//! there until its key is removed or gets another value; the word is the slot's address.
 //! ```text
 //! insert(k, v):  slot := alloc; *slot := v; old := index.insert(k, slot); retire old
 //! get(k):        pin; slot := index.get(k); lend *slot for as long as the pin lasts
@@ -14,15 +14,15 @@
 //! ```
 //!
 //! # Invariants
-//! * V1: every word that the index holds, or that a pinned reader has read there, is the address of an
-//!   initialised slot: the word is inserted once, taken out by one writer, and retired by that writer
-//!   under a pin.
-//! * V2: **destructors run while no lock is held**, since they are user code and may call the map. They
-//!   run before the map is pinned, after a write has taken effect, in [`Values::flush`] and
-//!   [`Values::settle`], and when the map is dropped. The collector only marks batches as ready: it runs
-//!   deferred calls wherever a thread pins, even under a lock of an index.
-//! * V3: every returned value borrows the map. So when the map is dropped, all values can be dropped,
-//!   even if guards of its domain live.
+//! * V1: every word that the index holds, or that a pinned reader has read there, is the address of
+//!   an initialised slot: the word is inserted once, taken out by one writer, and retired by that
+//!   writer under a pin.
+//! * V2: **destructors run while no lock is held**, since they are user code and may call the map.
+//!   They run before the map is pinned, after a write has taken effect, in [`Values::flush`] and
+//!   [`Values::settle`], and when the map is dropped. The collector only marks batches as ready: it
+//!   runs deferred calls wherever a thread pins, even under a lock of an index.
+//! * V3: every returned value borrows the map. So when the map is dropped, all values can be
+//!   dropped, even if guards of its domain live.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
@@ -50,13 +50,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, drop_in_place, with_exposed_provenance_mut};
 use std::sync::Arc;
 
-/// A type of values of a map: any type that threads can share. A value keeps its address in the map,
-/// unless it is a number.
+/// A type of values of a map: any type that threads can share. A value keeps its address in the
+/// map, unless it is a number.
 pub trait Value: Send + Sync + 'static {}
 impl<V: Send + Sync + 'static> Value for V {}
 
-/// Whether values of this type are stored in the words of the index: numbers of up to 8 bytes, `bool`,
-/// `char` and `()`.
+/// Whether values of this type are stored in the words of the index: numbers of up to 8 bytes,
+/// `bool`, `char` and `()`.
 #[inline(always)]
 pub(crate) fn inline<V: 'static>() -> bool {
     macro_rules! is_one_of {
@@ -101,8 +101,8 @@ impl<V: Value> ValueRef<'_, V> {
     /// The value of a word that was read in the index of a map with values of this type.
     ///
     /// # Safety
-    /// The map lives as long as this value, and so does a guard of its domain that was taken before the
-    /// word was read.
+    /// The map lives as long as this value, and so does a guard of its domain that was taken before
+    /// the word was read.
     #[inline(always)]
     pub(crate) unsafe fn new(word: u64) -> Self {
         Self { word, lent: PhantomData }
@@ -118,8 +118,8 @@ impl<V: Value> Deref for ValueRef<'_, V> {
             // SAFETY: `word_of` wrote a `V` into this word.
             return unsafe { &*(&raw const self.word).cast() };
         }
-        // SAFETY: V1: the word is the address of an initialised slot, and the guard that `new` demands
-        // keeps the slot from being freed.
+        // SAFETY: V1: the word is the address of an initialised slot, and the guard that `new`
+        // demands keeps the slot from being freed.
         unsafe { pointer(self.word).as_ref() }
     }
 }
@@ -182,8 +182,8 @@ struct Waiting {
     ready: Arc<AtomicBool>,
 }
 
-// SAFETY: `V` is `Send + Sync`. The values of a batch are unlinked, so only the thread that takes the
-// batch off the list uses them.
+// SAFETY: `V` is `Send + Sync`. The values of a batch are unlinked, so only the thread that takes
+// the batch off the list uses them.
 unsafe impl<V: Value, P: Placement> Send for Slots<V, P> {}
 // SAFETY: as above.
 unsafe impl<V: Value, P: Placement> Sync for Slots<V, P> {}
@@ -248,8 +248,8 @@ unsafe impl<V: Value, P: Placement> Reclaim for Slots<V, P> {
     unsafe fn reclaim(&self, object: NonNull<u8>) {
         let value = object.cast::<V>();
         if std::mem::needs_drop::<V>() {
-            // SAFETY: the value is initialised (V1), and no other thread can reach it, by the caller's
-            // promise.
+            // SAFETY: the value is initialised (V1), and no other thread can reach it, by the
+            // caller's promise.
             let dropped =
                 catch_unwind(AssertUnwindSafe(|| unsafe { drop_in_place(value.as_ptr()) }));
             // The panic hook has reported it; it must not unwind into an unrelated caller.
@@ -271,8 +271,8 @@ unsafe impl<V: Value, P: Placement> Reclaim for Slots<V, P> {
         };
         move || {
             if let Some((batch, pool)) = now {
-                // SAFETY: D1 and D2 of the domain: no later guard can reach the values, and all earlier
-                // guards are gone.
+                // SAFETY: D1 and D2 of the domain: no later guard can reach the values, and all
+                // earlier guards are gone.
                 unsafe { batch.run(&*pool) };
             }
             if let Some((ready, some_ready)) = later {
@@ -296,8 +296,8 @@ impl<V: Value, P: Placement> Slots<V, P> {
     /// Drops the values of at most `most` ready batches.
     fn drop_ready(&self, most: usize) {
         std::thread_local! {
-            /// Set while this thread drops values. A destructor that writes to the map must not drop
-            /// others in recursion.
+            /// Set while this thread drops values. A destructor that writes to the map must not
+            /// drop others in recursion.
             static DROPPING: Cell<bool> = const { Cell::new(false) };
         }
         if DROPPING.try_with(|dropping| dropping.replace(true)).unwrap_or(true) {
@@ -309,7 +309,8 @@ impl<V: Value, P: Placement> Slots<V, P> {
             if left == 0 {
                 self.some_ready.store(true, Ordering::SeqCst); // there may be more
             }
-            // SAFETY: each value was retired once (V1), and the batch is ready: no guard protects it.
+            // SAFETY: each value was retired once (V1), and the batch is ready: no guard protects
+            // it.
             unsafe { batch.run(self) };
         }
         DROPPING.with(|dropping| dropping.set(false));
@@ -336,8 +337,8 @@ struct Boxed<V: Value, P: Placement> {
     slots: Arc<Slots<V, P>>,
 }
 
-/// The number of batches that a thread drops for each batch that it seals: more than one, so that the
-/// list becomes shorter.
+/// The number of batches that a thread drops for each batch that it seals: more than one, so that
+/// the list becomes shorter.
 const PAID: usize = 2;
 
 impl<V: Value, P: Placement> Values<V, P> {
@@ -351,14 +352,15 @@ impl<V: Value, P: Placement> Values<V, P> {
         Self(Some(Boxed { retired, slots }))
     }
 
-    /// The slots, if the type of the values is not [`inline`]. The compiler evaluates that condition.
+    /// The slots, if the type of the values is not [`inline`]. The compiler evaluates that
+    /// condition.
     #[inline(always)]
     fn boxed(&self) -> Option<&Boxed<V, P>> {
         self.0.as_ref().filter(|_| !inline::<V>())
     }
 
-    /// Moves a value into a slot, before its word is inserted. If the allocation fails, it flushes the
-    /// values that this thread retired, and tries once more.
+    /// Moves a value into a slot, before its word is inserted. If the allocation fails, it flushes
+    /// the values that this thread retired, and tries once more.
     #[inline(always)]
     pub(crate) fn draft(
         &self,
@@ -488,8 +490,8 @@ impl<V: Value, P: Placement> Draft<'_, V, P> {
             return unsafe { (&raw const draft.word).cast::<V>().read() };
         };
         let slot = pointer::<V>(draft.word);
-        // SAFETY: `draft` wrote the value. The word never was in the index, so no other thread knows the
-        // slot, and it is not used below.
+        // SAFETY: `draft` wrote the value. The word never was in the index, so no other thread
+        // knows the slot, and it is not used below.
         unsafe {
             let value = slot.read();
             boxed.slots.memory.free(slot);

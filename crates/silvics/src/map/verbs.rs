@@ -220,8 +220,8 @@ macro_rules! entry_verbs {
     };
 }
 
-/// The verbs at both ends of a map. They return keys as `$Key`, which `$key_of` makes of a form, and
-/// values as `$R`.
+/// The verbs at both ends of a map. They return keys as `$Key`, which `$key_of` makes of a form,
+/// and values as `$R`.
 macro_rules! end_verbs {
     ($face:ident, $Key:ty, $R:ty, $key_of:path) => {
         $crate::map::verbs::declare! { $face;

@@ -39,8 +39,8 @@ macro_rules! view {
 /// # Failing allocations
 /// A method that writes panics if an allocation fails, as the collections of the standard library
 /// do, or if a key is longer than the index takes (64 KiB). Each such method has a `try_` variant,
-/// which returns an error with the value that was to be inserted, and leaves the map unchanged.
-/// The `try_` variant of [`View::insert`] is [`View::try_upsert`], since [`View::try_insert`] is the
+/// which returns an error with the value that was to be inserted, and leaves the map unchanged. The
+/// `try_` variant of [`View::insert`] is [`View::try_upsert`], since [`View::try_insert`] is the
 /// literature's put-if-absent.
 ///
 /// Memory removed under this pin cannot be reused while the pin is held. A method of the map itself
@@ -69,9 +69,9 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         self.map
     }
 
-    /// Pins anew, so that entries removed since the last pin can be freed. Call it from time to time
-    /// in a long loop. Values that the view returned before are no longer valid; the exclusive borrow
-    /// enforces this:
+    /// Pins anew, so that entries removed since the last pin can be freed. Call it from time to
+    /// time in a long loop. Values that the view returned before are no longer valid; the exclusive
+    /// borrow enforces this:
     ///
     /// ```compile_fail,E0502
     /// let map: silvics::Map<u64, String> = silvics::Map::new();
@@ -100,20 +100,20 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     entry_verbs!(view, K::Ref<'_>, ValueRef<'_, V>, Map::<K, V, I>::key_of);
     sweep_verbs!(view);
 
-    /// Looks up every key of `keys`, and writes its value to the same position in `found`; the shorter
-    /// slice decides how many. The cache misses of the lookups overlap, so that the call takes less
-    /// time than as many calls of [`View::get`].
+    /// Looks up every key of `keys`, and writes its value to the same position in `found`; the
+    /// shorter slice decides how many. The cache misses of the lookups overlap, so that the call
+    /// takes less time than as many calls of [`View::get`].
     ///
     /// The call is not atomic: each lookup takes effect at its own moment.
     pub fn get_many<'g, Q: AsKey<K>>(&'g self, keys: &[Q], found: &mut [Option<ValueRef<'g, V>>]) {
         self.map.do_get_many(keys, found, &self.guard);
     }
 
-    /// Inserts every entry like [`View::insert`], in order. Returns for each entry the value that its
-    /// key had before.
+    /// Inserts every entry like [`View::insert`], in order. Returns for each entry the value that
+    /// its key had before.
     ///
-    /// The call is not atomic: each upsert takes effect at its own moment. It panics if an allocation
-    /// fails; [`View::try_extend`] returns the number of inserted entries instead.
+    /// The call is not atomic: each upsert takes effect at its own moment. It panics if an
+    /// allocation fails; [`View::try_extend`] returns the number of inserted entries instead.
     pub fn insert_many<Q: AsKey<K>>(
         &self,
         entries: impl IntoIterator<Item = (Q, V)>,
@@ -130,10 +130,10 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     /// The entries of `range` in ascending order. A range whose start is past its end is empty.
     ///
     /// # Guarantee under concurrent writes
-    /// A scan is not atomic. It returns keys in strictly ascending order, so no key twice. It returns
-    /// every key that is present for the whole scan, and no key that is absent for the whole scan. A
-    /// key that is inserted or removed during the scan may or may not be returned. Each returned value
-    /// was the key's value at some moment during the scan.
+    /// A scan is not atomic. It returns keys in strictly ascending order, so no key twice. It
+    /// returns every key that is present for the whole scan, and no key that is absent for the
+    /// whole scan. A key that is inserted or removed during the scan may or may not be returned.
+    /// Each returned value was the key's value at some moment during the scan.
     pub fn range(&self, range: impl KeyRange<K>) -> Range<'_, K, V, I> {
         self.map.do_range(range, &self.guard)
     }
