@@ -48,14 +48,14 @@ canaries! {
     "art":
     /// A node is copied before it is locked: what comes into it in between is not in the copy.
     CopiedBeforeLocked "copied-before-locked";
-    /// A node that a copy has replaced is unlocked as if it were in the tree: who waited for the
-    /// lock writes where nobody looks.
+    /// A node that a copy has replaced is unlocked without being marked obsolete. A writer that
+    /// waited for its lock then writes to a node that no lookup reaches.
     ReplacedNotObsolete "replaced-not-obsolete";
     /// A writer believes what it saw before it had the lock, as if validation were the lock's
     /// business.
     SeenBeforeLocked "seen-before-locked";
-    /// A writer to whom a node of all bytes told, before it had the lock, that a place is empty
-    /// does not look again.
+    /// Before a writer has the lock of a node of all bytes, it reads that a place is empty. It does
+    /// not look again under the lock.
     GuessTrusted "guess-trusted";
     /// A digit that has got a place while a writer waited for the lock gets another one.
     DigitAddedTwice "digit-added-twice";
@@ -64,20 +64,21 @@ canaries! {
     HeldForgotten "held-forgotten";
     /// A copy is linked though the parent does not lead to the node any more.
     ParentWordTrusted "parent-word-trusted";
-    /// Who is to make a node smaller and finds another word in its parent takes it for replaced:
-    /// but a node may have come in between, and it stays as it is below, with one key or none.
+    /// A writer that is to make a node smaller finds another word in its parent and concludes that
+    /// the node was replaced. In fact a node may have been inserted between the two, and the node
+    /// stays below it, with one key or none.
     ShrinkForgotten "shrink-forgotten";
-    /// Who moves a leaf does not look again, under the lock, whether the node still leads to it:
-    /// what has been put in its place is lost.
+    /// A thread that moves a leaf does not check, under the lock, whether the node still leads to
+    /// it. The leaf that has replaced it is lost.
     MovedLeafTrusted "moved-leaf-trusted";
     /// A leaf is copied before the node that leads to it is locked: a value that is written in
     /// between is not in the copy.
     LeafCopiedBeforeLocked "leaf-copied-before-locked";
     /// A leaf that was moved is freed at once: a region goes with it while readers are there.
     MovedLeafFreedAtOnce "moved-leaf-freed-at-once";
-    /// Who looks for the first entry does not validate the nodes on the way: an entry that comes
-    /// before the place it has passed, while what is there goes, makes it tell one that was never
-    /// the first.
+    /// A search for the first entry does not validate the nodes on its way. If an entry comes
+    /// before a place that the search has passed, while the entries behind that place go, the
+    /// search returns an entry that was never the first.
     EndNotValidated "end-not-validated";
 
     "map":
@@ -99,7 +100,8 @@ canaries! {
     /// An operation that meets a marked edge tries again without finishing the removal: correct
     /// as long as the remover runs, and not lock-free.
     MissingHelp "missing-help";
-    /// What a removal cuts out is freed at once instead of retired: a sequential program's habit.
+    /// A removal frees the nodes that it cuts out at once instead of retiring them, as sequential
+    /// programs do.
     FreedAtOnce "freed-at-once";
     /// A removal retires the leaf when it has flagged its edge. The leaf can still be reached by
     /// threads that pin later: retirement tied to the logical removal instead of the physical one.
@@ -107,8 +109,8 @@ canaries! {
     /// An upsert replaces a leaf whose edge is flagged: both it and the remover report the old
     /// value, and the key lives on.
     UpsertResurrects "upsert-resurrects";
-    /// Of a chain that one CAS cuts out only the last node and its leaf are retired; the removals
-    /// that others had begun further up leak theirs. As published benchmark code does.
+    /// A removal retires only the last node and its leaf of a chain that one CAS cuts out. The
+    /// nodes of removals that others had begun further up leak, as in published benchmark code.
     ChainLeaked "chain-leaked";
     /// A scan that meets a frozen edge takes everything below for removed, like the edge's node:
     /// but one of the node's two subtrees has moved up.
@@ -128,8 +130,8 @@ canaries! {
     /// comes late puts the insert's node there once more.
     LeafNotCopied "leaf-not-copied";
     /// The flag is taken away without counting: an operation that has read the word before claims
-    /// the node though its edges have changed. What the last descriptor in a clean word is for in
-    /// the paper.
+    /// the node though its edges have changed. In the paper, the last descriptor stays in a clean
+    /// word to prevent this.
     FlagNotCounted "flag-not-counted";
     /// A deletion flags the grandparent and does not mark the parent, whose other child may change
     /// meanwhile: what is inserted there goes with the parent.
@@ -137,8 +139,8 @@ canaries! {
     /// An upsert replaces the leaf without a flag, by a CAS on the edge that suffices in trees
     /// whose removals mark edges: here the leaf's parent may be marked already.
     UpdateUnflagged "update-unflagged";
-    /// Whoever helps an insert retires its descriptor, and not only the one who took it out of the
-    /// word.
+    /// Every thread that helps an insert retires its descriptor, not only the thread that took it
+    /// out of the word.
     HelperRetires "helper-retires";
     /// The descriptor of a deletion that gives up is forgotten. As published benchmark code does.
     BacktrackLeaks "backtrack-leaks";
@@ -162,11 +164,12 @@ canaries! {
     /// it between the copying and then is cut off.
     UpdateUnmarked "update-unmarked";
     /// All null links are alike: a helper of an insertion that comes late links the node again when
-    /// it has been removed. What the paper marks null links for.
+    /// it has been removed. The paper marks null links to prevent this.
     NullNotCounted "null-not-counted";
-    /// Who helps a relocation takes the successor's parent from the descriptor, as its owner may,
-    /// who has come to it: it may have left the tree, and been retired, before the helper's guard.
-    /// What any descriptor invites that refers to nodes its operation has not claimed yet.
+    /// A helper of a relocation takes the successor's parent from the descriptor. The owner of the
+    /// relocation may do so, because it has visited that node. Before the helper pinned, the node
+    /// may have left the tree and been retired. The mistake is easy to make wherever a descriptor
+    /// refers to nodes that its operation has not claimed yet.
     SuccessorsParentTrusted "successors-parent-trusted";
     /// A relocation that gives up forgets the second part of its descriptor.
     FailedRelocationLeaks "failed-relocation-leaks";
@@ -285,9 +288,9 @@ canaries! {
     /// A descent of a batch that has waited for a node takes the node for present because it was
     /// when its link was read, and does not look at its mark.
     BatchTrustsLink "batch-trusts-link";
-    /// Whoever builds a tower does not look, when it is done, whether the node was removed
-    /// meanwhile: the node stays linked on an upper level for good. What the fences in `take` and
-    /// `build_tower` are for.
+    /// A thread that has built a tower does not check whether the node was removed meanwhile. The
+    /// node stays linked on an upper level for good. The fences in `take` and `build_tower` prevent
+    /// this.
     TowerLinkedAfterRemoval "tower-linked-after-removal";
     /// The first to unlink a node from some level retires it, while other levels still lead to it.
     RetiredWhileLinked "retired-while-linked";

@@ -26,13 +26,13 @@ struct State {
     deferred: VecDeque<(u64, Box<dyn FnOnce()>)>,
 }
 
-/// What one operating system thread, and so only one task at a time, refers to.
+/// The state that one operating system thread refers to, and so one task at a time.
 struct Shared(Rc<RefCell<State>>);
 
 // SAFETY: the model's executions, with all that belongs to them, stay on one operating system
 // thread; no borrow of the state lasts over a scheduling point.
 unsafe impl Send for Shared {}
-// SAFETY: as above.
+// SAFETY: executions stay on one operating system thread, so no two threads share the state.
 unsafe impl Sync for Shared {}
 
 impl Shared {

@@ -439,7 +439,7 @@ pub struct StructureFacts {
     pub name: &'static str,
     /// The groups of the catalogue that the structure belongs to, besides `ours`.
     pub groups: &'static [&'static str],
-    /// What the structure can do.
+    /// The capabilities of the structure.
     pub capability: Capability,
     /// The publication of the algorithm.
     pub paper: &'static str,
@@ -476,7 +476,7 @@ pub struct Build {
     pub objects: &'static [NodeLayout],
 }
 
-/// What a structure can do: each capability includes those before it.
+/// The capabilities of a structure. Each includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Capability {
     /// Operations on single keys, and batches.
