@@ -111,8 +111,8 @@ impl Form for [u8] {
         kept
     }
     unsafe fn lengthen<'a>(key: &[u8]) -> Self::Ref<'a> {
-        // SAFETY: the caller promises that the owner lives while the result is used. Moving the owner
-        // does not move the bytes, and no one changes them while they are borrowed.
+        // SAFETY: the caller promises that the owner lives while the result is used. Moving the
+        // owner does not move the bytes, and no one changes them while they are borrowed.
         unsafe { std::slice::from_raw_parts(key.as_ptr(), key.len()) }
     }
     fn between(first: &[u8], last: &[u8]) -> Vec<u8> {

@@ -1,5 +1,5 @@
-//! The keys of maps. `form.rs` has the forms in which indexes hold them; `numbers.rs`, `text.rs` and
-//! `compound.rs` implement [`Key`] for the types of the table in [`crate::key`].
+//! The keys of maps. `form.rs` has the forms in which indexes hold them; `numbers.rs`, `text.rs`
+//! and `compound.rs` implement [`Key`] for the types of the table in [`crate::key`].
 
 mod compound;
 mod form;
@@ -60,8 +60,8 @@ pub trait Key: AsKey<Self> + Sized + 'static {
     type Form: Form + ?Sized;
     /// A borrowed key, as a map returns it: the number itself, or `&str` for strings.
     type Ref<'a>: AsKey<Self> + Clone + Debug + PartialEq;
-    /// A borrowed key that is a part of another key. A string is a [`Cow`](std::borrow::Cow), which is
-    /// owned only if the string contains a byte 0 or 1: those bytes are escaped.
+    /// A borrowed key that is a part of another key. A string is a [`Cow`](std::borrow::Cow), which
+    /// is owned only if the string contains a byte 0 or 1: those bytes are escaped.
     type Part<'a>: AsKey<Self> + Clone + Debug + PartialEq;
 
     /// Decodes a form.

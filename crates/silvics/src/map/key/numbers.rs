@@ -57,8 +57,8 @@ macro_rules! numbers {
     )*};
 }
 
-/// The map from signed to unsigned integers that keeps the order: it flips the sign bit. The inverse
-/// (`back`) differs in its types only.
+/// The map from signed to unsigned integers that keeps the order: it flips the sign bit. The
+/// inverse (`back`) differs in its types only.
 macro_rules! signed {
     ($signed:ty, $unsigned:ty) => {
         |number: $signed| number.cast_unsigned() ^ 1 << (<$unsigned>::BITS - 1)
