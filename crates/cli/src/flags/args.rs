@@ -159,8 +159,8 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub key_file: KeyFileArgs,
 
-    /// u64; for maps (map, peer:crossbeam-skiplist, peer:scc, peer:btreemap-rwlock) also arc:
-    /// `Arc<[u8]>` of 8 bytes
+    /// u64; for maps (map, peer:artmap, peer:btreemap-rwlock, peer:crossbeam-skiplist, peer:scc)
+    /// also arc: `Arc<[u8]>` of 8 bytes
     #[arg(long, value_name = "TYPE", default_value = "u64")]
     pub value_type: String,
 
