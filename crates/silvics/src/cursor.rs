@@ -6,8 +6,8 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// A [`Cursor`] that stands at a key. Each move pins, and searches the nearest entry beyond the key by a
-/// range.
+/// A [`Cursor`] that stands at a key. Each move pins, and searches the nearest entry beyond the key
+/// by a range.
 pub struct KeyCursor<I: OrderedScan> {
     index: Arc<I>,
     at: Position<OwnedKey<I>>,

@@ -82,8 +82,8 @@ impl fmt::Display for BulkLoadError {
 
 /// The reason why [`crate::Batches::insert_many`] stopped: an allocation failed for an entry.
 ///
-/// The entries before that one are inserted, and the values that they replaced are returned. The index
-/// is otherwise unchanged. To continue the batch, pass `entries[done..]`.
+/// The entries before that one are inserted, and the values that they replaced are returned. The
+/// index is otherwise unchanged. To continue the batch, pass `entries[done..]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InsertManyError {
@@ -94,7 +94,8 @@ pub struct InsertManyError {
 }
 
 impl InsertManyError {
-    /// An error for a batch of which `done` entries are inserted and the next one failed with `error`.
+    /// An error for a batch of which `done` entries are inserted and the next one failed with
+    /// `error`.
     pub const fn new(done: usize, error: AllocError) -> Self {
         Self { done, error }
     }

@@ -1,4 +1,4 @@
-//! The contract every index meets, each method's written once.
+//! The contract that every index meets. The contract of each method is written here, once.
 //!
 //! # Guarantees common to all methods
 //!
@@ -9,8 +9,9 @@
 //!   key space.
 //! * **Allocation failure is a value.** A method that returns an [`AllocError`] has left the index
 //!   as it was. Before it gives up it flushes its domain once. A batch says how far it came.
-//! * **Batches** are calls one after the other, each linearizable, and not one moment: what they are for
-//!   is that the structure may descend to several keys at once, so that their cache misses overlap.
+//! * **Batches** are calls one after the other. Each is linearizable, and the batch as a whole is
+//!   not atomic. The structure may descend to several keys at once, so that their cache misses
+//!   overlap.
 //! * **Guards.** Nodes are read under a [`Guard`] of the index's [`Domain`]; pin once for many
 //!   operations, and for at most some milliseconds, since nothing retired meanwhile can be freed.
 //!   A guard of another domain is harmless: the operation pins its own.
@@ -36,18 +37,19 @@ pub type OwnedKey<I> = <<I as Lookup>::Key as IndexKey>::Owned;
 /// How an index is set up.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The pages its pools ask for.
+    /// The pages that the index's pools request.
     pub pages: Pages,
-    /// The most bytes it may hold from the system; `None` for no limit. Of no meaning beside a `budget`.
+    /// The most bytes that the index may hold from the system; `None` for no limit. A `budget`
+    /// takes precedence.
     pub memory_limit: Option<usize>,
-    /// What it shares a limit with: its bytes are on this account then, which [`Lookup::bytes`] tells the sum
-    /// of. `None` for one of its own.
+    /// The budget that the index shares with others. [`Lookup::bytes`] then returns the bytes of
+    /// all of them. `None` for a budget of its own.
     pub budget: Option<Arc<Budget>>,
-    /// The domain it reclaims through; `None` for one of its own.
+    /// The domain through which the index reclaims memory; `None` for a domain of its own.
     pub domain: Option<Domain>,
-    /// How its pools lay slots out and grow.
+    /// The layout of slots in the index's pools, and the growth of pools.
     pub tuning: Tuning,
-    /// Where its objects come from if it is placed in [`Shared`](crate::Shared); `None` for the global
+    /// The heap of an index that is placed in [`Shared`](crate::Shared); `None` for the global
     /// allocator. Pools have memory of their own.
     pub heap: Option<Arc<dyn Heap>>,
 }
@@ -308,7 +310,7 @@ pub trait OrderedEnds: OrderedIndex {
 /// is at that moment. If the entry it stands at is removed, [`Cursor::key`] and [`Cursor::value`]
 /// still answer, and the next move goes on from that key.
 pub trait Cursor: Send {
-    /// What the index is keyed by.
+    /// The type of the index's keys.
     type Key: IndexKey + ?Sized;
 
     /// Moves to the first entry at or after `key`; whether there is one.
@@ -335,7 +337,7 @@ pub trait Objects {
     /// [`Check::check`] does, and returns the number of entries. O(n).
     fn census(&mut self, see: &mut dyn FnMut(Placed)) -> Result<usize, Violation>;
 
-    /// What paths without nodes save, in a tree that has such. O(n).
+    /// The savings by paths without nodes, in a tree that has such paths. O(n).
     fn compression(&mut self) -> Option<crate::art::Compression> {
         None
     }

@@ -47,8 +47,8 @@ impl Update {
         }
     }
 
-    /// Whether the verb changes every key that is present, or every key that is absent, whatever its
-    /// value.
+    /// Whether the verb changes every key that is present, or every key that is absent, whatever
+    /// its value.
     #[inline(always)]
     pub(crate) fn changes(self, present: bool) -> bool {
         match self {

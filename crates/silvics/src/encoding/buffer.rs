@@ -57,8 +57,8 @@ impl Encoder {
         if end > INLINE || !self.long.is_empty() {
             return self.push_long(bytes);
         }
-        // SAFETY: `end` is at most `INLINE`, so the bytes fit; `&mut self` owns the array, so it does
-        // not overlap `bytes`.
+        // SAFETY: `end` is at most `INLINE`, so the bytes fit; `&mut self` owns the array, so it
+        // does not overlap `bytes`.
         unsafe {
             let free = self.short.as_mut_ptr().add(self.len).cast();
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), free, bytes.len());

@@ -1,4 +1,4 @@
-//! What a map lends, and the pins that protect it.
+//! The values that a map returns by reference, and the pins that protect them.
 //!
 //! A value may be read while a guard of the map's domain lives that was taken before the value's
 //! word was read (M3). A call that returns values has one of three reasons why that guard lives

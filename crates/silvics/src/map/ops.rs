@@ -67,7 +67,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         K::to_owned(Self::key_of(form))
     }
 
-    /// Lends the value of a word that was read, or taken out, under `pin.guard`.
+    /// Returns a reference to the value of a word that was read, or taken out, under `pin.guard`.
     #[inline(always)]
     #[allow(clippy::unused_self)] // the value borrows the map
     pub(super) fn lent<'g>(&'g self, word: u64, _pin: Pin<'g, '_>) -> ValueRef<'g, V> {
@@ -76,7 +76,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         unsafe { ValueRef::new(word) }
     }
 
-    /// Retires and lends the value of a word that the caller took out of the index.
+    /// Retires the value of a word that the caller took out of the index, and returns a reference
+    /// to it.
     #[inline(always)]
     pub(super) fn taken<'g>(&'g self, word: u64, pin: Pin<'g, '_>) -> ValueRef<'g, V> {
         if planted(Canary::ValueFreedAtOnce) {
@@ -352,7 +353,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         Ok(self.index.pop_last(pin.guard)?.map(|popped| self.popped(popped, key_of, pin)))
     }
 
-    /// Lends an entry that the caller took out of the index.
+    /// Returns references to an entry that the caller took out of the index.
     fn popped<'g, 'c, Q>(
         &'g self,
         (form, word): (KeyRef<'c, I>, u64),

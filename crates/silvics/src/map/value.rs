@@ -185,7 +185,7 @@ struct Waiting {
 // SAFETY: `V` is `Send + Sync`. The values of a batch are unlinked, so only the thread that takes
 // the batch off the list uses them.
 unsafe impl<V: Value, P: Placement> Send for Slots<V, P> {}
-// SAFETY: as above.
+// SAFETY: `V` is `Sync`, and only the thread that takes a batch off the list uses its values.
 unsafe impl<V: Value, P: Placement> Sync for Slots<V, P> {}
 
 impl<V: Value, P: Placement> Memory<V, P> {
