@@ -2,8 +2,8 @@
 //!
 //! # Algorithm
 //! A scan that goes down and up again waits for each node and leaf in turn. A scan of byte strings
-//! has a second stack with the leaves and nodes that come next. All of them have been prefetched, and
-//! the next one is on top:
+//! has a second stack with the leaves and nodes that come next. All of them have been prefetched,
+//! and the next one is on top:
 //! ```text
 //! if the stack is empty: push the next children of the nodes on the scan's path, as many as are
 //!                        wanted; prefetch each
@@ -208,8 +208,8 @@ impl<K: AheadKey + ?Sized> Ahead<K> {
     fn unfold_four<const REV: bool>(&mut self, node: Word) {
         let mut children = [(0, Word::NONE); 4];
         let mut count = 0;
-        // SAFETY: the caller has checked that the kind is `Node4`; I8: the scan's guard was held when
-        // the word was read.
+        // SAFETY: the caller has checked that the kind is `Node4`; I8: the scan's guard was held
+        // when the word was read.
         let node = unsafe { four(node) };
         node.each_child(|number, word| {
             prefetch_whole(word);

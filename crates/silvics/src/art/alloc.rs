@@ -77,8 +77,8 @@ struct Pools<K: LeafKey + ?Sized, P: Placement, S: Sampler> {
     hot: S::Regions,
 }
 
-/// The allocator of a tree's objects. Each thread retires objects of all kinds in one batch: the tag
-/// of a retired word says what kind its object is.
+/// The allocator of a tree's objects. Each thread retires objects of all kinds in one batch: the
+/// tag of a retired word says what kind its object is.
 pub(super) struct Allocator<K: LeafKey + ?Sized, P: Placement, S: Sampler> {
     pools: Arc<Pools<K, P, S>>,
     retired: Retired<Pools<K, P, S>>,
@@ -112,8 +112,8 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Pools<K, P, S> {
             return;
         }
         let object = word.address();
-        // SAFETY: I7: the object is of the word's kind, so it came from this pool; our contract says
-        // the rest.
+        // SAFETY: I7: the object is of the word's kind, so it came from this pool; our contract
+        // says the rest.
         unsafe {
             match word.kind() {
                 Kind::Leaf => self.leaves.free(word),
@@ -313,8 +313,8 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
         let mut open = vec![root];
         while let Some(word) = open.pop() {
             if word.kind() != Kind::Leaf {
-                // SAFETY: I7: the word's kind is a node's. The node has not been freed: only one word
-                // leads to it (I2).
+                // SAFETY: I7: the word's kind is a node's. The node has not been freed: only one
+                // word leads to it (I2).
                 if let NodeRef::Words(node) = unsafe { NodeRef::from_word(word) } {
                     open.extend(node.all().map(|(_, child)| child));
                 }

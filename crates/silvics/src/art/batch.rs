@@ -9,8 +9,8 @@ use crate::domain::Guard;
 use silvics_pool::Placement;
 use silvics_sync::prefetch;
 
-/// The number of descents that are under way at once. It exceeds the number of line fill buffers of a
-/// core, 10 to 16.
+/// The number of descents that are under way at once. It exceeds the number of line fill buffers of
+/// a core, 10 to 16.
 const GROUP: usize = 16;
 
 /// A descent of a batch.
@@ -29,8 +29,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     /// guard is of the tree's domain.
     ///
     /// A group of keys is under way at once. Each in turn makes a step, and prefetches the lines of
-    /// its next one, which arrive while the others make theirs (asynchronous memory access chaining;
-    /// Kocberber, Falsafi, Grot, VLDB 2015).
+    /// its next one, which arrive while the others make theirs (asynchronous memory access
+    /// chaining; Kocberber, Falsafi, Grot, VLDB 2015).
     pub(super) fn find_many<'k>(
         &self,
         len: usize,

@@ -1,9 +1,9 @@
 //! Building a tree from sorted entries.
 //!
 //! This takes one pass: the depth at which an entry parts from the one before says which nodes are
-//! complete. The others are on a stack, each with its contents so far. A complete node is made just as
-//! large as its contents. Subtrees that several threads have built are put together in this way, too,
-//! as if each were an entry.
+//! complete. The others are on a stack, each with its contents so far. A complete node is made just
+//! as large as its contents. Subtrees that several threads have built are put together in this way,
+//! too, as if each were an entry.
 
 use super::alloc::{Allocator, Room};
 use super::hot::sampler::Sampler;
@@ -80,8 +80,8 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> Builder<'t, 'k, K, P
         Self { alloc, guard, open, children, values, current: None }
     }
 
-    /// Adds a subtree behind all others. It begins with entry number `position`. On failure its nodes
-    /// are freed.
+    /// Adds a subtree behind all others. It begins with entry number `position`. On failure its
+    /// nodes are freed.
     fn add(&mut self, position: usize, next: Built<'k, K>) -> Result<(), BulkLoadError> {
         let outcome = self.make_way(position, next.first);
         match (&outcome, &next.root) {

@@ -22,8 +22,9 @@ struct Seen<'g, K: ArtKey + ?Sized> {
 }
 
 impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
-    /// Walks the tree and verifies prefixes and depths (I2), locks (I3), counts (I4), leaves (I5) and
-    /// the least contents of nodes (I6). Shows `see` each object, and returns the number of entries.
+    /// Walks the tree and verifies prefixes and depths (I2), locks (I3), counts (I4), leaves (I5)
+    /// and the least contents of nodes (I6). Shows `see` each object, and returns the number of
+    /// entries.
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let mut entries = 0;
         let mut seen: Vec<Seen<'_, K>> = Vec::new();
@@ -80,8 +81,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     }
 
     /// Compares, from the bottom up, one key of each child with a key of a sibling, with the node's
-    /// prefix and with the digit (I2). By then it has checked in which bytes all keys below the child
-    /// agree.
+    /// prefix and with the digit (I2). By then it has checked in which bytes all keys below the
+    /// child agree.
     fn check_paths(seen: &mut [Seen<'_, K>]) -> Result<(), Violation> {
         for at in (1..seen.len()).rev() {
             let Seen { word, above: Some((above, digit)), key: Some(key) } = seen[at] else {

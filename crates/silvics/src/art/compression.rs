@@ -1,8 +1,8 @@
 //! The savings of path compression and lazy expansion.
 //!
 //! The tree is compared with one that has a node for every digit of every key, as there would be
-//! without path compression and lazy expansion. In that tree a lookup passes as many nodes as its key
-//! has digits.
+//! without path compression and lazy expansion. In that tree a lookup passes as many nodes as its
+//! key has digits.
 
 use super::hot::sampler::Sampler;
 use super::leaf::LeafOf;
@@ -28,13 +28,15 @@ pub struct Compression {
     pub compressed: usize,
     /// The nodes that path compression leaves out.
     pub skipped: usize,
-    /// The nodes left out by path compression that lookups would pass if each key were looked up once.
+    /// The nodes left out by path compression that lookups would pass if each key were looked up
+    /// once.
     pub passed_skipped: usize,
     /// The leaves that hang above the last digit of their keys.
     pub high: usize,
     /// The nodes that lazy expansion leaves out.
     pub below: usize,
-    /// The nodes left out by lazy expansion that lookups would pass if each key were looked up once.
+    /// The nodes left out by lazy expansion that lookups would pass if each key were looked up
+    /// once.
     pub passed_below: usize,
     /// The size in bytes of the smallest node: each node left out would take at least as many.
     pub node_bytes: usize,
@@ -186,8 +188,8 @@ mod tests {
         };
         assert_eq!(of(&[b"abc"]), one);
         assert_eq!(of(&[b"abc", b""]), Compression { keys: 2, passed: 2, ..one });
-        // A node for the fourth digit: `a` is the root's, `b` and `c` are skipped. One key ends there,
-        // the other has an end below.
+        // A node for the fourth digit: `a` is the root's, `b` and `c` are skipped. One key ends
+        // there, the other has an end below.
         let two = of(&[b"abc", b"abcd"]);
         let expected = Compression {
             keys: 2,

@@ -2,7 +2,8 @@
 
 use super::key::Digit;
 
-/// A set of digits. Each digit has a number: that of the end is 0, that of a byte is the byte plus 1.
+/// A set of digits. Each digit has a number: that of the end is 0, that of a byte is the byte plus
+/// 1.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Digits {
     bytes: [u64; 4],

@@ -1,8 +1,8 @@
 //! The first and the last entry.
 //!
-//! A reader notes the version of every node on its way to an end, before it looks into the node. When
-//! it has the entry, it validates all versions. So between its last look and its first validation no
-//! entry came before the one found.
+//! A reader notes the version of every node on its way to an end, before it looks into the node.
+//! When it has the entry, it validates all versions. So between its last look and its first
+//! validation no entry came before the one found.
 //!
 //! A removal holds the locks of all these nodes. If one of them were unlocked, another thread could
 //! insert a smaller key there, finish, and see that the entry is still present.
@@ -26,8 +26,8 @@ use silvics_sync::atomic::Ordering;
 use silvics_sync::backoff::Backoff;
 use silvics_sync::version::{Version, VersionLock};
 
-/// The number of nodes whose versions a reader notes. The path of any `u128` has no more. It is small
-/// in schedules, so that readers take the locks there.
+/// The number of nodes whose versions a reader notes. The path of any `u128` has no more. It is
+/// small in schedules, so that readers take the locks there.
 const NOTED: usize = if cfg!(silvics_shuttle) { 2 } else { 16 };
 /// The number of times that a reader looks before it takes the locks.
 const LOOKS: usize = 64;
@@ -87,8 +87,9 @@ fn front<K: LeafKey + ?Sized, const REV: bool>(at: Visit<'_>) -> Front<'_, K> {
     }
 }
 
-/// The locks of all nodes from the root to the one that has the first entry. If the tree is empty, it
-/// is the root's alone. To unlock them needs no memory: while they are held, the way does not change.
+/// The locks of all nodes from the root to the one that has the first entry. If the tree is empty,
+/// it is the root's alone. To unlock them needs no memory: while they are held, the way does not
+/// change.
 struct LockedPath<'g, K: LeafKey + ?Sized, const REV: bool> {
     root: Visit<'g>,
     last: Visit<'g>,
@@ -103,8 +104,8 @@ impl<K: LeafKey + ?Sized, const REV: bool> Drop for LockedPath<'_, K, REV> {
                 Front::Node(child) if at.word != self.last.word => Some(child),
                 _ => None,
             };
-            // SAFETY: `lock_path` has locked the nodes from the root to the last, and while they are
-            // locked the way leads to the same nodes (I3). Each is unlocked once.
+            // SAFETY: `lock_path` has locked the nodes from the root to the last, and while they
+            // are locked the way leads to the same nodes (I3). Each is unlocked once.
             unsafe { at.header().lock.unlock() };
             let Some(child) = child else { return };
             at = child;
@@ -133,8 +134,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         }
     }
 
-    /// The first entry, or with `REV` the last, if no node on the way changes meanwhile and the nodes
-    /// are not too many.
+    /// The first entry, or with `REV` the last, if no node on the way changes meanwhile and the
+    /// nodes are not too many.
     fn look<const REV: bool>(&self) -> Result<Option<Entry<'_, K>>, Missed> {
         let mut noted: [Option<(&VersionLock, Version)>; NOTED] = [None; NOTED];
         let mut at = self.root();
@@ -204,8 +205,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         let large = is_large(at, at.header().live());
         drop(held);
         if !unlinked.is_none() {
-            // SAFETY: `take` has unlinked the leaf under the lock, so nobody else retires it (I3). The
-            // guard is of the tree's domain.
+            // SAFETY: `take` has unlinked the leaf under the lock, so nobody else retires it (I3).
+            // The guard is of the tree's domain.
             unsafe { self.alloc.retire(unlinked, guard) };
         }
         if large {

@@ -8,8 +8,9 @@ pub(super) type Digit = Option<u8>;
 /// A key type that consists of digits.
 #[doc(hidden)]
 pub trait DigitKey: IndexKey {
-    /// Whether nodes of the last byte hold values. No leaf below such a node has the whole key, so a
-    /// lookup compares prefixes where bytes are skipped, and the skipped bytes must fit in a word.
+    /// Whether nodes of the last byte hold values. No leaf below such a node has the whole key, so
+    /// a lookup compares prefixes where bytes are skipped, and the skipped bytes must fit in a
+    /// word.
     const DIRECT: bool;
     /// The length of the longest key, in bytes.
     const MAX_BYTES: usize;

@@ -52,7 +52,8 @@ pub(super) enum Attempt {
 }
 
 impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
-    /// See [`OrderedIndex::update`](crate::OrderedIndex::update). The guard is of the tree's domain.
+    /// See [`OrderedIndex::update`](crate::OrderedIndex::update). The guard is of the tree's
+    /// domain.
     ///
     /// This is the common case, inlined for each verb: the descent, and the change of a value that
     /// lies in a node.
@@ -107,8 +108,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                     return Ok(state);
                 }
                 Attempt::Rebuild { boxed } => {
-                    // SAFETY: I7: a trail has nodes only, and there are two: the root has a place for
-                    // each digit, so it is never rebuilt. I8: both were read under the guard.
+                    // SAFETY: I7: a trail has nodes only, and there are two: the root has a place
+                    // for each digit, so it is never rebuilt. I8: both were read under the guard.
                     let parent = unsafe { Visit::of(trail.parent) };
                     self.rebuild(parent, at, key, boxed, guard)?;
                 }

@@ -22,8 +22,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     /// Makes a key absent that is at a place of a leaf. The caller holds the lock of the node that
     /// leads to the leaf, at `digit`. Returns the leaf's word if the leaf is no longer linked.
     ///
-    /// This needs no memory: if a smaller leaf cannot be allocated, the leaf stays, with a word that
-    /// says that the entry is gone.
+    /// This needs no memory: if a smaller leaf cannot be allocated, the leaf stays, with a word
+    /// that says that the entry is gone.
     pub(super) fn take(
         &self,
         node: AnySize<'_, Word>,

@@ -15,8 +15,8 @@ use silvics_pool::{AllocError, Placement};
 use std::panic::AssertUnwindSafe;
 
 impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
-    /// Replaces a node by a copy that has room for a key and more, or with `boxed` by one that leads
-    /// to leaves instead of values. Does nothing if the two nodes have changed meanwhile.
+    /// Replaces a node by a copy that has room for a key and more, or with `boxed` by one that
+    /// leads to leaves instead of values. Does nothing if the two nodes have changed meanwhile.
     #[inline(never)]
     pub(super) fn rebuild(
         &self,
@@ -34,8 +34,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                     copied(node, |all| this.alloc.words(all, room(all.len()), guard))?
                 }
                 NodeRef::Values(_) if boxed && at.header().live() <= K::LEAF_KEYS => {
-                    // If the node is empty, the writer that has emptied it removes it, and then looks
-                    // at the node above.
+                    // If the node is empty, the writer that has emptied it removes it, and then
+                    // looks at the node above.
                     let leaf = this.few(at, guard)?;
                     return Ok((!leaf.is_none()).then_some(leaf));
                 }
@@ -55,12 +55,12 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         })
     }
 
-    /// Makes the nodes on a key's path as small as their contents allow, from `depth` upwards, as far
-    /// as they have become smaller and memory can be allocated.
+    /// Makes the nodes on a key's path as small as their contents allow, from `depth` upwards, as
+    /// far as they have become smaller and memory can be allocated.
     ///
-    /// A writer that has emptied a place of a node and sees that the node is too large calls this. It
-    /// ends when the node that is there by then, perhaps another thread's copy, has enough in it: the
-    /// writer that empties more places calls this again.
+    /// A writer that has emptied a place of a node and sees that the node is too large calls this.
+    /// It ends when the node that is there by then, perhaps another thread's copy, has enough in
+    /// it: the writer that empties more places calls this again.
     ///
     /// The removal is done by now. So a panic of an allocator is treated like a failed allocation:
     /// unwinding would tell the caller that nothing had happened.
@@ -128,8 +128,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         }
     }
 
-    /// A leaf with the entries of a locked node of values, which must not be more than a leaf takes.
-    /// Returns no leaf if there are none.
+    /// A leaf with the entries of a locked node of values, which must not be more than a leaf
+    /// takes. Returns no leaf if there are none.
     fn few(&self, at: Visit<'_>, guard: &Guard) -> Result<Word, AllocError> {
         let NodeRef::Values(node) = at.node else { unreachable!("a node of values") };
         let mut entries: Option<Entries<'_, K>> = None;

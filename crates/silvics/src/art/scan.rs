@@ -15,12 +15,14 @@ use silvics_pool::{Placement, Pooled};
 use silvics_sync::atomic::Ordering;
 use std::ops::Bound;
 
-/// An ascending scan of an [`ArtTree`](super::ArtTree). See [`crate::OrderedScan`] for its guarantee.
+/// An ascending scan of an [`ArtTree`](super::ArtTree). See [`crate::OrderedScan`] for its
+/// guarantee.
 pub struct Range<'g, K: ArtKey + ?Sized = u64, P: Placement = Pooled, S: Sampler = Unsampled>(
     Walk<'g, K, P, S>,
 );
 
-/// A descending scan of an [`ArtTree`](super::ArtTree). See [`crate::OrderedScan`] for its guarantee.
+/// A descending scan of an [`ArtTree`](super::ArtTree). See [`crate::OrderedScan`] for its
+/// guarantee.
 pub struct RangeRev<'g, K: ArtKey + ?Sized = u64, P: Placement = Pooled, S: Sampler = Unsampled>(
     Walk<'g, K, P, S>,
 );
@@ -85,17 +87,17 @@ impl<K: StackKey + ?Sized, const REV: bool> Trail for Placing<'_, K, REV> {
 
 /// A scan, down the tree and up again.
 ///
-/// Every node that it stands in was reachable when it came there. Words that it reads in a node that
-/// is not reachable any more were right at one moment since then (see the module docs of `art`). So
-/// it sees each key that is present throughout, and none that is absent throughout. The nodes divide
-/// the keys among their digits, and the scan takes these in order.
+/// Every node that it stands in was reachable when it came there. Words that it reads in a node
+/// that is not reachable any more were right at one moment since then (see the module docs of
+/// `art`). So it sees each key that is present throughout, and none that is absent throughout. The
+/// nodes divide the keys among their digits, and the scan takes these in order.
 ///
-/// The path of a byte string can be longer than the stack remembers. When the stack is empty and has
-/// forgotten frames, the scan descends again on the path of the last key that it has returned, to
-/// above the node that it has left last. If the scan has since descended past the stack's capacity
-/// without finding an entry, it descends to the last key returned instead. That happens only where
-/// all keys below that many nodes have been removed and the nodes have not, and it happens again
-/// until they have.
+/// The path of a byte string can be longer than the stack remembers. When the stack is empty and
+/// has forgotten frames, the scan descends again on the path of the last key that it has returned,
+/// to above the node that it has left last. If the scan has since descended past the stack's
+/// capacity without finding an entry, it descends to the last key returned instead. That happens
+/// only where all keys below that many nodes have been removed and the nodes have not, and it
+/// happens again until they have.
 struct Walk<'g, K: ArtKey + ?Sized, P: Placement, S: Sampler> {
     tree: &'g Art<K, P, S>,
     stack: Stack<K>,
@@ -151,7 +153,8 @@ impl<'g, K: ArtKey + ?Sized, P: Placement, S: Sampler> Walk<'g, K, P, S> {
                 }
             }
             End::Leaf(word, _) => {
-                // SAFETY: I7: the path ends at a leaf. I8: its word was read under the scan's guard.
+                // SAFETY: I7: the path ends at a leaf. I8: its word was read under the scan's
+                // guard.
                 let leaf = unsafe { K::Leaf::from_word(word) };
                 let smaller = |at: &usize| {
                     let other = leaf.key(*at);

@@ -21,8 +21,8 @@ pub(super) fn reads<K: LeafKey + ?Sized, A>(
     let keys = match word.kind() {
         Kind::Node256 | Kind::Values256 => None,
         Kind::Node4 => Some(layout.search[0].offset),
-        // If the digit has no place, the search still read the keys of a line. We do not know which,
-        // so that read is not recorded.
+        // If the digit has no place, the search still read the keys of a line. We do not know
+        // which, so that read is not recorded.
         _ => place.map(|offset| offset / LINE * LINE),
     };
     let keys = keys.map(|offset| layout.read(object, offset, 8, Why::Step));
@@ -58,7 +58,7 @@ pub(super) enum Next {
 impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     /// The value of a key. The guard is of the tree's domain.
     ///
-    /// Where the lookup ends at a leaf, the leaf has the whole key, so bytes that are skipped on the
+    /// If the lookup ends at a leaf, the leaf has the whole key. So bytes that are skipped on the
     /// way are not compared: a leaf that does not belong to the key does not contain it.
     #[inline(always)]
     pub(super) fn find(&self, key: K::Ref<'_>, _guard: &Guard) -> Option<u64> {
@@ -119,7 +119,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         match unsafe { place(word, K::digit(key, depth)) } {
             AnyPlace::Value(place) => {
                 P::saw(|| reads::<K, _>(word, place, Why::Found));
-                // No branch decides this: the next lookup can begin while this one waits for memory.
+                // No branch decides this: the next lookup can begin while this one waits for
+                // memory.
                 let value = place.map_or(ABSENT, u64::load); // LP(get)
                 Next::Ends((value != ABSENT).then_some(value))
             }

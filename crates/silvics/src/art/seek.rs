@@ -23,7 +23,8 @@ pub(super) enum End {
     Value(u64),
     /// A leaf, and the key's place in it if the leaf has the key.
     Leaf(Word, Option<usize>),
-    /// A node or leaf whose keys part from this key at a depth above it. They have this digit there.
+    /// A node or leaf whose keys part from this key at a depth above it. They have this digit
+    /// there.
     Parting(Word, usize, Digit),
 }
 
@@ -39,8 +40,8 @@ pub(super) trait Trail {
 pub(super) struct Descent<'g> {
     /// The last node.
     pub(super) at: Visit<'g>,
-    /// The first depth at which no node was passed, or `usize::MAX`. Keys below may differ from this
-    /// key there.
+    /// The first depth at which no node was passed, or `usize::MAX`. Keys below may differ from
+    /// this key there.
     skipped: usize,
     pub(super) end: Lead<'g>,
 }
@@ -112,7 +113,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                 return ends(Lead::Node(word));
             }
             if below > depth + 1 {
-                // SAFETY: I7: the word's kind is a node's. I8: it was read under the caller's guard.
+                // SAFETY: I7: the word's kind is a node's. I8: it was read under the caller's
+                // guard.
                 let prefix = || unsafe { header(word) }.prefix;
                 if K::DIRECT && K::before(key, below) != prefix() {
                     return ends(Lead::Node(word));
@@ -141,10 +143,10 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
 
     /// The path of a key, as [`Art::seek`] returns it, from a descent for this key.
     ///
-    /// The descent followed digits only. This compares all skipped bytes at once, with the prefix of
-    /// the last node, or with any key below it if the prefix does not reach back far enough. If they
-    /// differ, the path ends further up, above the first node deeper than the difference, and this
-    /// descends again to there.
+    /// The descent followed digits only. This compares all skipped bytes at once, with the prefix
+    /// of the last node, or with any key below it if the prefix does not reach back far enough. If
+    /// they differ, the path ends further up, above the first node deeper than the difference, and
+    /// this descends again to there.
     #[inline]
     pub(super) fn seek_on<'g>(
         &'g self,
@@ -169,8 +171,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         }
     }
 
-    /// The end of a key's path if the descent has come to its last node, else the depth to which the
-    /// next descent must go.
+    /// The end of a key's path if the descent has come to its last node, else the depth to which
+    /// the next descent must go.
     #[inline]
     fn resolve(
         Descent { at, skipped, end }: Descent<'_>,
@@ -181,8 +183,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         let end = match end {
             Lead::Leaf(word) => return Self::at_leaf(key, at.depth(), skipped, word),
             Lead::Node(word) => {
-                // SAFETY: I7: `descend` saw that the word's kind is a node's. I8: it was read under the
-                // caller's guard.
+                // SAFETY: I7: `descend` saw that the word's kind is a node's. I8: it was read under
+                // the caller's guard.
                 let child = unsafe { Visit::of(word) };
                 match Self::agree(key, child, skipped.min(at.depth() + 1)) {
                     Agree::No(depth, digit) if depth > at.depth() => {
@@ -208,10 +210,11 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         }
     }
 
-    /// The end of a path at a leaf, or the depth further up at which the key parts from those there.
+    /// The end of a path at a leaf, or the depth further up at which the key parts from those
+    /// there.
     fn at_leaf(key: K::Ref<'_>, depth: usize, skipped: usize, word: Word) -> Result<End, usize> {
-        // SAFETY: I7: `descend` saw that the word leads to a leaf. I8: it was read under the caller's
-        // guard.
+        // SAFETY: I7: `descend` saw that the word leads to a leaf. I8: it was read under the
+        // caller's guard.
         let leaf = unsafe { K::Leaf::from_word(word) };
         let found = leaf.find(key);
         if found.is_some() || K::LEAF_KEYS > 1 && skipped == usize::MAX {
@@ -247,7 +250,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             return parting.map_or(Agree::Yes, |depth| Agree::No(depth, theirs(depth)));
         }
         let Some(leaf) = any_leaf::<K>(at) else { return Agree::Empty };
-        // SAFETY: I7: `any_leaf` returns the word of a leaf. I8: it was read under the caller's guard.
+        // SAFETY: I7: `any_leaf` returns the word of a leaf. I8: it was read under the caller's
+        // guard.
         let other = unsafe { K::Leaf::from_word(leaf) }.key(0);
         match K::parting(K::shorten(other), key) {
             parting if parting < depth => Agree::No(parting, K::digit(other, parting)),

@@ -16,8 +16,8 @@ pub trait StackKey: LeafKey {
     const NO_FRAMES: Self::Frames;
 }
 
-/// The number of nodes on the path of a byte string that a scan remembers. It is small in schedules,
-/// so that scans there lose their way.
+/// The number of nodes on the path of a byte string that a scan remembers. It is small in
+/// schedules, so that scans there lose their way.
 const REMEMBERED: usize = if cfg!(silvics_shuttle) { 2 } else { 16 };
 
 impl StackKey for u64 {
@@ -113,8 +113,9 @@ impl Frame {
     /// The frame's node.
     #[inline(always)]
     fn node<'g>(&self) -> NodeRef<'g> {
-        // SAFETY: frames are made of nodes only (`Visit`, `Trail::pass`). I8: the owner of the frame
-        // holds the guard under which the word was read; the reference is not kept beyond a call.
+        // SAFETY: frames are made of nodes only (`Visit`, `Trail::pass`). I8: the owner of the
+        // frame holds the guard under which the word was read; the reference is not kept beyond a
+        // call.
         unsafe { NodeRef::from_word(self.word) }
     }
 

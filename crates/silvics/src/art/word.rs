@@ -25,8 +25,8 @@ const _: () = assert!(Kind::Values256 as usize + 1 == 1 << TAG_BITS);
 
 /// A child of a node, or none: its address, its kind and a hint.
 ///
-/// The hint of a node is its depth. The hint of a leaf of integers says how many there are and which of
-/// them are gone, the hint of a leaf of a byte string is the key's fingerprint.
+/// The hint of a node is its depth. The hint of a leaf of integers says how many there are and
+/// which of them are gone, the hint of a leaf of a byte string is the key's fingerprint.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word(Tagged<Object>);

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// A thread that reorganizes a tree after each period. Dropping it ends the thread and waits for it.
+/// A thread that reorganizes a tree after each period. Dropping it ends the thread and waits for
+/// it.
 pub struct Reorganizer {
     /// The thread ends when this is dropped.
     stop: Option<Sender<()>>,
@@ -19,9 +20,9 @@ pub struct Reorganizer {
 }
 
 impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P, Sampled> {
-    /// Starts a thread that calls [`reorganize`](Self::reorganize) after each period. A period without
-    /// samples is skipped. The caller switches sampling on with [`sample`](Self::sample). The thread
-    /// keeps the index alive.
+    /// Starts a thread that calls [`reorganize`](Self::reorganize) after each period. A period
+    /// without samples is skipped. The caller switches sampling on with [`sample`](Self::sample).
+    /// The thread keeps the index alive.
     ///
     /// ```
     /// use silvics::art::hot::{Policy, Sampled, Sampling};

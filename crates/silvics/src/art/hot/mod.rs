@@ -1,38 +1,39 @@
-//! Workload-conscious reorganization: the objects that lookups read most are moved together, into as few
-//! pages as possible.
+//! Workload-conscious reorganization: the objects that lookups read most are moved together, into
+//! as few pages as possible.
 //!
 //! Trees that ask for it have the type parameter [`Sampled`]. Others pay nothing.
 //!
 //! # Source
-//! Stoica and Ailamaki, "Enabling efficient OS paging for main-memory OLTP databases", DaMoN 2013: log
-//! accesses, rank by frequency, move hot objects together. Wong, Feng, Xu, Lo, Kao, "TLB misses: the
-//! missing issue of adaptive radix tree?", DaMoN 2015, apply this to the nodes of a radix tree. Both
-//! rank offline; here everything happens while readers and writers go on.
+//! Stoica and Ailamaki, "Enabling efficient OS paging for main-memory OLTP databases", DaMoN 2013:
+//! log accesses, rank by frequency, move hot objects together. Wong, Feng, Xu, Lo, Kao, "TLB
+//! misses: the missing issue of adaptive radix tree?", DaMoN 2015, apply this to the nodes of a
+//! radix tree. Both rank offline; here everything happens while readers and writers go on.
 //!
 //! # Algorithm
 //! ```text
-//! sample:     of every N lookups of a thread, one notes its key in the thread's ring    (sample.rs, notes.rs)
-//! reorganize: take the notes; follow each key down, and count accesses of objects and pages       (rank.rs)
+//! sample:     one of every N lookups of a thread notes its key in a ring  (sample.rs, notes.rs)
+//! reorganize: take the notes; follow each key down, and count accesses of objects and
+//!             pages                                                        (rank.rs)
 //!             order objects by accesses for each byte; take from the hottest down, until the share
 //!             asked for is covered, or the bytes allowed are full
-//!             map a region for them; move each into it, in this order          (relocate.rs, regions.rs)
+//!             map a region for them; move each into it, in order (relocate.rs, regions.rs)
 //!             move the objects of older regions to the pools of their kinds
 //!             follow the keys once more, for the report
 //! move:       lock the node that leads to the object, and the object if it is a node; copy it;
 //!             change the one word; mark the old node obsolete; unlock; retire the old object
 //! ```
-//! The order is that of the fractional knapsack. The first page has the most accesses that one page can
-//! have, the first two the most that two can have, and so on, except for objects that lie across two.
-//! Objects of all kinds are mixed: a `Node256` of which lookups read one word may be colder, for each
-//! byte, than a hundred leaves.
+//! The order is that of the fractional knapsack. The first page has the most accesses that one page
+//! can have, the first two the most that two can have, and so on, except for objects that lie
+//! across two. Objects of all kinds are mixed: a `Node256` of which lookups read one word may be
+//! colder, for each byte, than a hundred leaves.
 //!
 //! # Departures
-//! 1. Samples are keys, not nodes: an address is invalid without a guard, and a key leads to the node
-//!    that is there now.
-//! 2. Objects that have become cold are not looked for. A new region is made of the objects that are hot
-//!    now, and all others in old regions go back to the pools. The last object that leaves a region
-//!    unmaps it ([`Packed`](silvics_pool::Packed)). A walk that reads the words of all nodes, but no
-//!    leaf, finds them.
+//! 1. Samples are keys, not nodes: an address is invalid without a guard, and a key leads to the
+//!    node that is there now.
+//! 2. Objects that have become cold are not looked for. A new region is made of the objects that
+//!    are hot now, and all others in old regions go back to the pools. The last object that leaves
+//!    a region unmaps it ([`Packed`](silvics_pool::Packed)). A walk that reads the words of all
+//!    nodes, but no leaf, finds them.
 //! 3. The root stays: that no page has more accesses is no reason to move the one object that every
 //!    writer knows.
 //!
@@ -43,32 +44,35 @@
 //! * H2: A copy has the kind, depth and contents that the object it replaces had under the locks.
 //!
 //! # Memory ordering
-//! That of writers that change a word (see [`super`]): to move an object is to grow it to its own size.
+//! That of writers that change a word (see [`super`]): to move an object is to grow it to its own
+//! size.
 //!
 //! # Progress
-//! Readers take no lock and go on: the objects that they have found stay as they are until their guards
-//! are dropped. Writers wait while an object that they change is copied. Pins are short, except for the
-//! walk (departure 2), which holds one for each digit of the root: one for all of it if all keys begin
-//! with the same digit.
+//! Readers take no lock and go on: the objects that they have found stay as they are until their
+//! guards are dropped. Writers wait while an object that they change is copied. Pins are short,
+//! except for the walk (departure 2), which holds one for each digit of the root: one for all of it
+//! if all keys begin with the same digit.
 //!
 //! # Costs
-//! A lookup of a tree that is not [`Sampled`] costs nothing. With sampling off, a lookup of a sampled
-//! tree has one branch more, on a word beside the root's address. With sampling on, a thread subtracts
-//! from a variable of its own, and one lookup in 256, on average, writes some words to the thread's
-//! ring: no line that other lookups write, no lock, and no allocation after the thread's first note.
-//! The notes' memory stays until the tree is dropped. (`examples/sampling.rs` measures it.)
+//! A lookup of a tree that is not [`Sampled`] costs nothing. With sampling off, a lookup of a
+//! sampled tree has one branch more, on a word beside the root's address. With sampling on, a
+//! thread subtracts from a variable of its own, and one lookup in 256, on average, writes some
+//! words to the thread's ring: no line that other lookups write, no lock, and no allocation after
+//! the thread's first note. The notes' memory stays until the tree is dropped.
+//! (`examples/sampling.rs` measures it.)
 //!
 //! While a sampled tree has a hot region, a thread that frees an object reads eight words.
-//! `reorganize` takes O(samples × depth) steps, and if there is an older region O(nodes). For its counts
-//! it takes some 200 bytes for each object seen, from the global allocator and outside the budget. The
-//! notes that it works on are there, too, and stay for the next attempt if it fails. Regions and the
-//! notes of threads are in the budget. Objects in a region count with their kind in
+//! `reorganize` takes O(samples × depth) steps, and if there is an older region O(nodes). For its
+//! counts it takes some 200 bytes for each object seen, from the global allocator and outside the
+//! budget. The notes that it works on are there, too, and stay for the next attempt if it fails.
+//! Regions and the notes of threads are in the budget. Objects in a region count with their kind in
 //! [`pool_stats`](crate::Lookup::pool_stats), the regions with the last kind.
 //!
 //! # Checked by
-//! `tests/hot.rs`; every list without memory, `tests/hot_out_of_memory.rs`; schedules in which others
-//! change moving objects (`HOT` of `tests/scenarios/radix.rs`), which must find the mistakes of
-//! `canary.rs`; `tests/dropped_regions.rs`, `tests/drops_return_everything.rs`; the modules' tests.
+//! `tests/hot.rs`; every list without memory, `tests/hot_out_of_memory.rs`; schedules in which
+//! others change moving objects (`HOT` of `tests/scenarios/radix.rs`), which must find the mistakes
+//! of `canary.rs`; `tests/dropped_regions.rs`, `tests/drops_return_everything.rs`; the modules'
+//! tests.
 
 mod background;
 mod notes;
@@ -97,8 +101,8 @@ pub struct Policy {
     /// The most bytes to move.
     pub most_bytes: usize,
     /// The least gain. The number of small pages that cover 90 % of the accesses is divided by the
-    /// number that the hot region and the root would have. If the quotient is less than this, nothing
-    /// is moved.
+    /// number that the hot region and the root would have. If the quotient is less than this,
+    /// nothing is moved.
     pub least_gain: f64,
     /// The processor for which the break-even is estimated.
     pub translation: Translation,
@@ -129,8 +133,8 @@ impl Default for Translation {
     }
 }
 
-/// The numbers of pages that cover 50, 90 and 99 % of the accesses of sampled lookups. An access is to
-/// the searched line of an object on a lookup's path, the root included.
+/// The numbers of pages that cover 50, 90 and 99 % of the accesses of sampled lookups. An access is
+/// to the searched line of an object on a lookup's path, the root included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// The pages of 4 KiB.
@@ -156,18 +160,19 @@ pub struct Report {
     pub leaves: usize,
     /// The bytes of these nodes and leaves.
     pub bytes: usize,
-    /// The number of hot objects that other threads had replaced meanwhile. They stay where they are.
+    /// The number of hot objects that other threads had replaced meanwhile. They stay where they
+    /// are.
     pub missed: usize,
     /// The number of objects of older hot regions that went back to their pools.
     pub returned: usize,
     /// The time that the reorganization took.
     pub took: Duration,
     /// The translations saved for each lookup: those missed before less those missed after. A
-    /// translation is missed by an access to a page that is not among the `entries` pages read most.
-    /// The pages have the size that the tree asks for.
+    /// translation is missed by an access to a page that is not among the `entries` pages read
+    /// most. The pages have the size that the tree asks for.
     pub misses_saved: f64,
-    /// The number of lookups after which the time is saved: `took / (misses_saved × walk_ns)`. None if
-    /// no translations are saved.
+    /// The number of lookups after which the time is saved: `took / (misses_saved × walk_ns)`. None
+    /// if no translations are saved.
     pub break_even: Option<u64>,
 }
 
@@ -264,8 +269,8 @@ impl Drop for Only<'_> {
 }
 
 impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P, Sampled> {
-    /// Begins to sample lookups (`get` and `get_many`) for [`reorganize`](Self::reorganize), or stops
-    /// it. Earlier notes stay.
+    /// Begins to sample lookups (`get` and `get_many`) for [`reorganize`](Self::reorganize), or
+    /// stops it. Earlier notes stay.
     pub fn sample(&self, sampling: Option<Sampling>) {
         self.0.samples.set(sampling);
     }
@@ -291,7 +296,7 @@ impl<K: ArtKey + ?Sized, P: Placement> ArtTree<K, P, Sampled> {
     ///     tree.pin().get(scattered(997 * (n % 100))); // a hundred are hot
     /// }
     /// let report = tree.reorganize(Policy::default())?;
-    /// assert!(report.after.small[1] < report.before.small[1]); // pages that have 90 % of the reads
+    /// assert!(report.after.small[1] < report.before.small[1]); // pages of 90 % of the reads
     /// assert_eq!(tree.pin().get(scattered(7)), Some(7));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

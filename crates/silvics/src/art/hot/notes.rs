@@ -1,17 +1,17 @@
 //! The notes of a thread's lookups. Another thread takes them while the owner writes more.
 //!
 //! # Algorithm
-//! The notes are in a ring of words that only the owner of the cell writes. A full ring is written over
-//! from the oldest note on. The taker copies the ring meanwhile, and then drops the words that may have
-//! been written over: it works like the reader of a sequence lock, but keeps the sound part instead of
-//! trying again (Boehm, "Can seqlocks get along with programming language memory models?", MSPC 2012,
-//! for the fences). Neither waits for the other, and the writer has no locked instruction, which would
-//! end the overlap of lookups. A note is its bytes in words, and one more word with their number, so
-//! that notes can be separated from the end backwards.
+//! The notes are in a ring of words that only the owner of the cell writes. A full ring is written
+//! over from the oldest note on. The taker copies the ring meanwhile, and then drops the words that
+//! may have been written over: it works like the reader of a sequence lock, but keeps the sound
+//! part instead of trying again (Boehm, "Can seqlocks get along with programming language memory
+//! models?", MSPC 2012, for the fences). Neither waits for the other, and the writer has no locked
+//! instruction, which would end the overlap of lookups. A note is its bytes in words, and one more
+//! word with their number, so that notes can be separated from the end backwards.
 //!
 //! # Invariants
-//! * S1: word `n` of all words ever written, counted from 0, is at place `n` modulo the ring's length,
-//!   until `claimed` is larger than the sum of `n` and the length.
+//! * S1: word `n` of all words ever written, counted from 0, is at place `n` modulo the ring's
+//!   length, until `claimed` is larger than the sum of `n` and the length.
 //! * S2: words below `written` belong to whole notes.
 //! * S3: `taken` is where a note begins.
 //!
@@ -96,7 +96,8 @@ impl Notes {
         self.written.store(end, Ordering::Release);
     }
 
-    /// Moves the notes to a log, the latest last, if the log has room for all. One caller at a time.
+    /// Moves the notes to a log, the latest last, if the log has room for all. One caller at a
+    /// time.
     pub(super) fn empty_into(&self, log: &mut Vec<u8>) {
         let Some(ring) = self.ring.get() else { return };
         if log.capacity() - log.len() < ring.len() * WORD {
@@ -243,8 +244,8 @@ mod loom_tests {
                 from.empty_into(&mut log);
                 keys(&log)
             };
-            // It needs a thread of its own: loom lets nothing come between a spawn and the caller's next
-            // step.
+            // It needs a thread of its own: loom lets nothing come between a spawn and the caller's
+            // next step.
             let taker = Arc::clone(&shared);
             let meanwhile = thread::spawn(move || take(&taker)).join().unwrap();
             writer.join().unwrap();

@@ -150,9 +150,9 @@ impl<'k, K: ArtKey + ?Sized> Census<'k, K> {
         Ok(())
     }
 
-    /// The objects to be packed, and the bytes that they take. They are ordered by accesses for each
-    /// byte, and among equals by when they were met. They cover `share` of all accesses if that takes
-    /// no more than `most_bytes`.
+    /// The objects to be packed, and the bytes that they take. They are ordered by accesses for
+    /// each byte, and among equals by when they were met. They cover `share` of all accesses if
+    /// that takes no more than `most_bytes`.
     pub(super) fn hottest(
         self,
         share: f64,
@@ -165,7 +165,7 @@ impl<'k, K: ArtKey + ?Sized> Census<'k, K> {
         };
         order.sort_unstable_by_key(rank);
         let wanted = (share * self.accesses as f64).ceil() as u64;
-        let (mut covered, mut end, mut take) = (self.lookups, 0_usize, 0); // the root stays where it is
+        let (mut covered, mut end, mut take) = (self.lookups, 0_usize, 0); // the root stays
         for seen in &order {
             let layout = hot_layout(seen.word.kind(), seen.bytes);
             let after = end.next_multiple_of(layout.align()) + layout.size();
@@ -194,7 +194,8 @@ impl<'k, K: ArtKey + ?Sized> Census<'k, K> {
         Ok(Coverage { small: pages(&self.small)?, huge: pages(&self.huge)? })
     }
 
-    /// The translations that a lookup misses on average, if those of the pages read most are cached.
+    /// The translations that a lookup misses on average, if those of the pages read most are
+    /// cached.
     pub(super) fn missed(&self, of: &Translation, small: bool) -> Result<f64, AllocError> {
         let counts = descending(if small { &self.small } else { &self.huge })?;
         let missed: u64 = counts.iter().skip(of.entries).sum();

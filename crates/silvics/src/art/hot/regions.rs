@@ -71,15 +71,16 @@ impl HotRegions {
         let count = &self.counts[kind_number::<K>(word)];
         count.objects.fetch_sub(1, Ordering::Relaxed);
         count.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        // SAFETY: I1: the object has the size that `hot_copy` asked for; our contract says the rest.
+        // SAFETY: I1: the object has the size that `hot_copy` asked for; our contract says the
+        // rest.
         unsafe { self.packed.take_back(word.address(), bytes) };
     }
 }
 
 impl<K: LeafKey + ?Sized, P: Placement> Allocator<K, P, Sampled> {
     /// A copy of the object that a word leads to, in a hot region. Nothing, if the region is full.
-    /// The caller holds the lock of the node that leads to the object, and the object's own if it is
-    /// a node.
+    /// The caller holds the lock of the node that leads to the object, and the object's own if it
+    /// is a node.
     pub(super) fn hot_copy(&self, word: Word, packer: &mut Packer<'_>) -> Option<Word> {
         // SAFETY: the object is linked while the lock is held (I3), so it is not reclaimed (I8).
         let bytes = unsafe { bytes::<K>(word) };
@@ -103,8 +104,8 @@ impl<K: LeafKey + ?Sized, P: Placement> Allocator<K, P, Sampled> {
         Some(copy)
     }
 
-    /// A copy of the object that a word leads to, in the pool of its kind. The caller holds the locks
-    /// that [`Allocator::hot_copy`] asks for.
+    /// A copy of the object that a word leads to, in the pool of its kind. The caller holds the
+    /// locks that [`Allocator::hot_copy`] asks for.
     pub(super) fn pooled_copy(&self, word: Word, guard: &Guard) -> Result<Word, AllocError> {
         if word.kind() == Kind::Leaf {
             // SAFETY: I7: the word leads to a leaf. I8: it was read under the guard.
@@ -121,8 +122,8 @@ impl<K: LeafKey + ?Sized, P: Placement> Allocator<K, P, Sampled> {
     }
 }
 
-/// The layout of an object of this size in a hot region: nodes in lines of their own, leaves so that
-/// they do not cross a line without need.
+/// The layout of an object of this size in a hot region: nodes in lines of their own, leaves so
+/// that they do not cross a line without need.
 pub(super) fn hot_layout(kind: Kind, bytes: usize) -> Layout {
     let log = if kind == Kind::Leaf { bytes.trailing_zeros().clamp(3, 6) } else { 6 };
     Layout::from_size_align(bytes, 1 << log).expect("no more than a key's bytes")

@@ -101,8 +101,8 @@ impl<K: ArtKey + ?Sized, P: Placement> Art<K, P, Sampled> {
     }
 
     /// Moves the objects of hot regions, except those of `kept`, to the pools, and returns their
-    /// number. Objects that others are writing stay until the next time. Regions without objects are
-    /// unmapped, unless a guard protects an object that was there.
+    /// number. Objects that others are writing stay until the next time. Regions without objects
+    /// are unmapped, unless a guard protects an object that was there.
     fn evacuate(&self, kept: Option<usize>) -> Result<usize, AllocError> {
         let returned = self.evacuated(kept);
         // This thread may retire nothing more for long, and the objects in its batch keep regions.

@@ -1,14 +1,15 @@
 //! A sample of the keys that are looked up. Each thread notes its own.
 //!
 //! # Algorithm
-//! A thread has an exponential variable of mean 1. Each lookup subtracts the tree's hazard from it. The
-//! lookup that subtracts more than is left notes its key, and the variable is drawn again. The rest of
-//! an exponential variable is exponential again (it has no memory). So each lookup is noted with a
-//! chance of `1 - exp(-hazard)`, whatever lookups of any tree went before. No period of the lookups is
-//! hit again and again, and trees that are sampled at different rates do not affect each other.
+//! A thread has an exponential variable of mean 1. Each lookup subtracts the tree's hazard from it.
+//! The lookup that subtracts more than is left notes its key, and the variable is drawn again. The
+//! rest of an exponential variable is exponential again (it has no memory). So each lookup is noted
+//! with a chance of `1 - exp(-hazard)`, whatever lookups of any tree went before. No period of the
+//! lookups is hit again and again, and trees that are sampled at different rates do not affect each
+//! other.
 //!
-//! Notes go to the tree's cell for this thread ([`notes`](super::notes)). A note is the key as bytes, up
-//! to [`MOST_BYTES`]: an address in the tree would be invalid after the guard is dropped.
+//! Notes go to the tree's cell for this thread ([`notes`](super::notes)). A note is the key as
+//! bytes, up to [`MOST_BYTES`]: an address in the tree would be invalid after the guard is dropped.
 //!
 //! # Memory ordering
 //! | word | site | ordering | why |
@@ -73,12 +74,12 @@ impl NoteKey for [u8] {
 /// The settings of sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
-    /// One lookup in so many is noted, on average.
+    /// The mean number of lookups of which one is noted.
     pub every: NonZeroU32,
-    /// The memory for the notes of each thread, in bytes, rounded down to a power of two. The latest
-    /// notes that fit are kept. A note takes the key's bytes, in words of eight, and one word more. The
-    /// memory has room for at least the longest note. Threads that have notes keep the memory that they
-    /// have.
+    /// The memory for the notes of each thread, in bytes, rounded down to a power of two. The
+    /// latest notes that fit are kept. A note takes the key's bytes, in words of eight, and one
+    /// word more. The memory has room for at least the longest note. Threads that have notes keep
+    /// the memory that they have.
     pub bytes: usize,
 }
 
@@ -92,8 +93,8 @@ impl Default for Sampling {
 /// The logarithm of the unit of hazards and of the variable, which is less than 45 units.
 const UNIT_LOG: u32 = 57;
 
-/// `-ln(n / 2^64)` of an odd number, in units, with an error below 0.006. The library's logarithm would
-/// take half of the time of a note. Between powers of two, this uses f + 0.344 f (1 - f) for
+/// `-ln(n / 2^64)` of an odd number, in units, with an error below 0.006. The library's logarithm
+/// would take half of the time of a note. Between powers of two, this uses f + 0.344 f (1 - f) for
 /// log2(1 + f): both have the same mean.
 fn minus_ln(n: u64) -> u64 {
     const ONE: u64 = 1 << 30;
@@ -123,8 +124,8 @@ std::thread_local! {
 }
 
 impl Draw {
-    /// Subtracts a hazard, and returns whether it was more than the rest. Under a model it always is,
-    /// so that executions repeat.
+    /// Subtracts a hazard, and returns whether it was more than the rest. Under a model it always
+    /// is, so that executions repeat.
     #[inline(always)]
     fn exceeded(&self, hazard: u64) -> bool {
         let (left, exceeded) = self.left.get().overflowing_sub(hazard);
@@ -225,8 +226,8 @@ impl<K: NoteKey + ?Sized> Samples<K> {
         }
     }
 
-    /// Takes all notes, behind those that were given back. Lookups do not wait. If memory for the notes
-    /// cannot be allocated, all of them stay.
+    /// Takes all notes, behind those that were given back. Lookups do not wait. If memory for the
+    /// notes cannot be allocated, all of them stay.
     pub(super) fn take(&self) -> Result<Log, AllocError> {
         let mut left = self.left.lock();
         // A thread that makes its first note meanwhile keeps it.

@@ -68,7 +68,8 @@ impl<K: NoteKey + ?Sized> Observer<K> for () {
 #[doc(hidden)]
 pub trait Regions: Send + Sync + Sized {
     fn new(config: &Config) -> Self;
-    /// Frees the object that a word leads to, if it is in one of the regions. Returns whether it is.
+    /// Frees the object that a word leads to, if it is in one of the regions. Returns whether it
+    /// is.
     ///
     /// # Safety
     /// The object belongs to the tree of these regions, and is freed once. Nobody can reach it any

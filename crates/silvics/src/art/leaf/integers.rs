@@ -165,16 +165,16 @@ impl<'g, K: Integer> LeafOf<'g, K> for IntegerLeaf<'g, K> {
     #[inline(always)]
     fn key(self, at: usize) -> K {
         debug_assert!(at < self.len);
-        // SAFETY: I7: the leaf has `len` keys, and `at` is below; I1: they never change. The leaf is
-        // not reclaimed during `'g` (contract of `from_word`).
+        // SAFETY: I7: the leaf has `len` keys, and `at` is below; I1: they never change. The leaf
+        // is not reclaimed during `'g` (contract of `from_word`).
         K::from_words(unsafe { touch(self.keys.cast_mut()).cast::<K::Words>().add(at).read() })
     }
 
     #[inline(always)]
     fn value(self, at: usize) -> &'g AtomicU64 {
         debug_assert!(at < self.len);
-        // SAFETY: I7: the leaf has `len` keys, and as many atomic values behind them (`Leaf`). It is
-        // not reclaimed during `'g` (contract of `from_word`).
+        // SAFETY: I7: the leaf has `len` keys, and as many atomic values behind them (`Leaf`). It
+        // is not reclaimed during `'g` (contract of `from_word`).
         unsafe { &*self.keys.byte_add(self.value_offset(at)).cast::<AtomicU64>() }
     }
 

@@ -29,8 +29,8 @@ impl<C: Content> Node256<C> {
         self.header.prefix
     }
 
-    /// Whether the place of a byte is not empty, read from the line of the lock. This is exact under
-    /// the lock; without the lock it was so at some time.
+    /// Whether the place of a byte is not empty, read from the line of the lock. This is exact
+    /// under the lock; without the lock it was so at some time.
     #[inline(always)]
     pub(in super::super) fn holds(&self, byte: u8) -> bool {
         self.held[usize::from(byte / 64)].load(Ordering::Relaxed) >> (byte % 64) & 1 != 0
@@ -44,8 +44,8 @@ impl<C: Content> Node256<C> {
         places.fold(0, |set, (at, place)| set | u16::from(C::load(place) != C::EMPTY) << at)
     }
 
-    /// Notes whether the place of a byte is not empty. The caller holds the lock, or the node is not
-    /// linked yet.
+    /// Notes whether the place of a byte is not empty. The caller holds the lock, or the node is
+    /// not linked yet.
     #[inline]
     pub(super) fn note(&self, byte: u8, holds: bool) {
         let word = &self.held[usize::from(byte / 64)];

@@ -10,8 +10,8 @@ pub(super) const IN_WORD: usize = 7;
 
 /// The key bytes of up to seven places, in one word, so that one load reads them all.
 ///
-/// The byte of the first place is the lowest. Above the bytes lies their number. The highest bit says
-/// whether the last place belongs to the end.
+/// The byte of the first place is the lowest. Above the bytes lies their number. The highest bit
+/// says whether the last place belongs to the end.
 pub(super) struct Keys(AtomicU64);
 
 /// The keys of a line, as loaded.
@@ -47,9 +47,9 @@ impl Held {
         (at < self.len()).then_some(at)
     }
 
-    /// The position of the first byte of the word that equals `byte`, or 7 if none of the lower seven
-    /// does. This takes fewer instructions than arithmetic does, and processors overlap as many
-    /// lookups as fit into their reorder buffers.
+    /// The position of the first byte of the word that equals `byte`, or 7 if none of the lower
+    /// seven does. This takes fewer instructions than arithmetic does, and processors overlap as
+    /// many lookups as fit into their reorder buffers.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn first(self, byte: u8) -> usize {
@@ -77,8 +77,8 @@ impl Held {
     #[inline(always)]
     fn first_by_arithmetic(self, byte: u8) -> usize {
         const LOW: u64 = 0x0101_0101_0101_0101;
-        // A zero byte borrows, so bytes above it may be wrong; the lowest is right (Warren, "Hacker's
-        // delight", section 6-1).
+        // A zero byte borrows, so bytes above it may be wrong; the lowest is right (Warren,
+        // "Hacker's delight", section 6-1).
         let different = self.0 ^ (LOW * u64::from(byte));
         let zeros = different.wrapping_sub(LOW) & !different & (LOW << 7);
         ((zeros | 1 << 63).trailing_zeros() / 8) as usize

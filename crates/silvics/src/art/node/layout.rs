@@ -33,8 +33,8 @@ pub(in super::super) fn line_of(kind: Kind, digit: Digit) -> usize {
     }
 }
 
-/// Prefetches what a scan reads of a child first: a leaf, whose length is not known yet, or the keys
-/// of a node.
+/// Prefetches what a scan reads of a child first: a leaf, whose length is not known yet, or the
+/// keys of a node.
 #[inline(always)]
 pub(in super::super) fn prefetch_whole(word: Word) {
     let object = word.object().cast::<u8>();

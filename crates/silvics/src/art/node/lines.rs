@@ -91,8 +91,8 @@ impl<C: Content, const L: usize> Lines<C, L> {
     /// The offset of the first line.
     pub(super) const OFFSET: usize = offset_of!(Self, lines);
 
-    /// The number of a byte's line. Neighbours have different ones, as have the multiples of a power
-    /// of two.
+    /// The number of a byte's line. Neighbours have different ones, as have the multiples of a
+    /// power of two.
     #[inline(always)]
     pub(super) const fn line(byte: u8) -> usize {
         (byte ^ byte >> 4) as usize % L
@@ -103,8 +103,8 @@ impl<C: Content + 'static, const L: usize> Node<C> for Lines<C, L>
 where
     C::Atomic: Send,
 {
-    /// All places of two lines are used. Of more lines six places each are used, so that few lines
-    /// are full.
+    /// A node of two lines uses all places. A larger one uses six places of each line on average,
+    /// so that few lines are full.
     const LIMIT: usize = if L <= 2 { IN_WORD * L } else { 6 * L };
 
     fn new(prefix: u64) -> Self {
