@@ -34,8 +34,8 @@
 //! that is measured should name the type of its index.
 
 use crate::domain::Guard;
+use crate::encoding::IndexKey;
 use crate::index::{Batches, Check, Cursor, KeyRef, Lookup, OrderedEnds, OrderedScan};
-use crate::key::IndexKey;
 use std::fmt;
 use std::ops::{Bound, Deref, RangeBounds};
 use std::sync::Arc;

@@ -20,8 +20,8 @@
 
 use crate::batch::insert_in_groups;
 use crate::domain::{Domain, Guard};
+use crate::encoding::IndexKey;
 use crate::error::{CompareExchangeError, InsertManyError, TryInsertError, Violation};
-use crate::key::IndexKey;
 use crate::update::Update;
 use silvics_layout::{NodeLayout, Placed};
 use silvics_pool::{AllocError, Budget, Config, Heap, Pages, PoolStats, Tuning};

@@ -1,6 +1,6 @@
 //! Keys as a radix tree sees them: one digit at each depth.
 
-use crate::key::{IndexKey, common_prefix};
+use crate::encoding::{IndexKey, common_prefix};
 
 /// The digit of a key at a depth: a byte, or the key's end, which sorts before every byte.
 pub(super) type Digit = Option<u8>;

@@ -13,9 +13,9 @@ pub use ordered::{AlgorithmBounds, Ended, Ordered};
 use crate::art::Compression;
 use crate::batch::insert_in_groups;
 use crate::domain::{Domain, Guard};
+use crate::encoding::IndexKey;
 use crate::error::{AllocError, InsertManyError, Violation};
 use crate::index::{Batches, Check, Create, KeyRef, Lookup, Objects, Options, OrderedIndex};
-use crate::key::IndexKey;
 use crate::memory::{Memory, Nodes};
 use crate::pinned::{PinIndex, Pinned};
 use crate::update::Update;
@@ -40,18 +40,18 @@ pub type AlgorithmKey<'a, A> = <<A as Algorithm>::Key as IndexKey>::Ref<'a>;
 /// [`OrderedIndex`], that of [`OrderedScan`](crate::OrderedScan) if it is [`Ordered`], that of
 /// [`OrderedEnds`](crate::OrderedEnds) if it is [`Ended`], and in particular these clauses:
 ///
-/// * A1: **It is shared.** Any threads may call its methods concurrently, and any thread may drop it,
-///   although it holds pointers to nodes.
+/// * A1: **It is shared.** Any threads may call its methods concurrently, and any thread may drop
+///   it, although it holds pointers to nodes.
 /// * A2: **No word is made up.** Each word that a method returns was passed to the algorithm as a
 ///   value, by a verb that put it there.
-/// * A3: **No word is stale.** Each word that a method returns for a key was the key's value at some
-///   moment since the guard was taken.
+/// * A3: **No word is stale.** Each word that a method returns for a key was the key's value at
+///   some moment since the guard was taken.
 /// * A4: **Each word leaves once.** If a word is the value of a key, and then the key is removed or
 ///   gets another value, exactly one call returns that word as the state found.
 /// * A5: **A refused word stays out.** If a verb returns an error, or a state with which it puts
 ///   nothing, no other call ever finds the word that it was to put.
-/// * A6: **Keys are the structure's own.** A key that a scan or an end returns is a copy, or memory of
-///   the structure that the guard protects, and never a bound that was passed to it.
+/// * A6: **Keys are the structure's own.** A key that a scan or an end returns is a copy, or memory
+///   of the structure that the guard protects, and never a bound that was passed to it.
 pub unsafe trait Algorithm: Sized + 'static {
     /// The keys.
     type Key: IndexKey + ?Sized;

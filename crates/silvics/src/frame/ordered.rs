@@ -145,9 +145,9 @@ impl<A: Ended> OrderedEnds for Index<A> {
     }
 }
 
-// SAFETY: clauses 1 to 5 of `MapIndex` are A2 to A6 of `Algorithm`. The frame passes on the words and
-// keys of `A` unchanged, and calls it only under guards of the index's domain: the caller's, or one
-// that is taken before the call.
+// SAFETY: clauses 1 to 5 of `MapIndex` are A2 to A6 of `Algorithm`. The frame passes on the words
+// and keys of `A` unchanged, and calls it only under guards of the index's domain: the caller's, or
+// one that is taken before the call.
 unsafe impl<A: Ordered> MapIndex for Index<A> {
     type Placement = A::Placement;
 

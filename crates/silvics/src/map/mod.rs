@@ -100,7 +100,8 @@ use value::Values;
 /// 5. **Keys are the index's own.** A key that a scan or an end returns is a copy, or memory of the
 ///    index that the guard protects, and never a bound that was passed to it.
 ///
-/// Two threads may use an index at once, so it is [`Send`] and [`Sync`] by [`Lookup`](crate::Lookup).
+/// Two threads may use an index at once, so it is [`Send`] and [`Sync`] by
+/// [`Lookup`](crate::Lookup).
 pub unsafe trait MapIndex: Create + Batches + OrderedScan {
     /// The memory that the map places its values in.
     type Placement: Placement;

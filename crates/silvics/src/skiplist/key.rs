@@ -18,7 +18,7 @@
 //!   hint 0.
 
 use super::node::{BYTES_NODE, INTEGER_NODE, Node, NodeRef};
-use crate::key::{IndexKey, common_prefix};
+use crate::encoding::{IndexKey, common_prefix};
 use silvics_layout::NodeLayout;
 use silvics_sync::model::touch;
 use std::cmp::Ordering;
