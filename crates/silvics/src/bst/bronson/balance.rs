@@ -1,9 +1,9 @@
 //! Relaxed balance: repairing heights, rotating, and removing routing nodes.
 //!
-//! Whoever changes the height of a subtree, or leaves a routing node with fewer than two children,
-//! repairs the *damage* before it returns, one node at a time from the bottom up, each under its
-//! own short locks; others may pass or damage more meanwhile (paper, section 3.6 and figure 9).
-//! Locks are taken from the top down.
+//! An operation that changes the height of a subtree, or leaves a routing node with fewer than two
+//! children, repairs the *damage* before it returns, one node at a time from the bottom up, each
+//! under its own short locks; others may pass or damage more meanwhile (paper, section 3.6 and
+//! figure 9). Locks are taken from the top down.
 
 use super::super::side::Side;
 use super::Bronson;
@@ -13,7 +13,7 @@ use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use silvics_pool::Placement;
 
-/// What is wrong with a node.
+/// The damage of a node.
 enum Condition {
     Sound,
     /// Its height should be this.
@@ -70,7 +70,7 @@ impl<'g, W: Words> Visit<'g, W> {
     }
 }
 
-/// What to look at after a repair, from the bottom up.
+/// The nodes to look at after a repair, from the bottom up.
 type Visits<'g, W> = [Option<Visit<'g, W>>; 4];
 
 fn visits<W: Words, const N: usize>(list: [Visit<'_, W>; N]) -> Visits<'_, W> {
@@ -89,9 +89,9 @@ struct Rotation<'g, W> {
 impl<P: Placement, B: Build> Bronson<P, B> {
     /// Repairs damage from a node upwards until none is left that this thread must repair.
     ///
-    /// A verdict counts only under the node's lock: whoever changes the height of a child locks
-    /// that child's parent after it, so that of two who change two children the later one sees
-    /// both. If a rotation has moved the child meanwhile, its new parent is looked at.
+    /// A verdict counts only under the node's lock: a thread that changes the height of a child
+    /// locks that child's parent after it, so that of two who change two children the later one
+    /// sees both. If a rotation has moved the child meanwhile, its new parent is looked at.
     pub(super) fn repair<'g>(&'g self, visit: Visit<'g, B::Words>, guard: &'g Guard) {
         let mut next = Some(visit);
         while let Some(Visit { node, child }) = next {
@@ -110,9 +110,10 @@ impl<P: Placement, B: Build> Bronson<P, B> {
             if held.version().is_unlinked() {
                 return; // its remover looks at its parent
             }
-            // SAFETY: as above.
+            // SAFETY: nodes in this loop were reached under the guard.
             let (left, right) = unsafe { children(node, guard) };
-            // SAFETY: as above. The holder has no parent, and nothing to repair.
+            // SAFETY: nodes in this loop were reached under the guard. The holder has no parent,
+            // and nothing to repair.
             let Some(parent) = (unsafe { node.parent() }) else { return };
             match condition(node, left, right) {
                 Condition::Sound => return,
@@ -226,7 +227,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
         if outer_height >= inner.height() {
             return Self::rotate(parent, node, &near, rotation);
         }
-        // SAFETY: as above.
+        // SAFETY: locked, and reached under the guard.
         let given = unsafe { inner.child(heavy) };
         if (outer_height - height(given)).abs() <= 1 {
             return Self::rotate_twice(parent, node, &near, &inner, rotation);
@@ -365,7 +366,7 @@ mod loom_tests {
                         return true;
                     }
                     let child_version = child.version();
-                    // SAFETY: as above.
+                    // SAFETY: nodes live as long as the tree.
                     let again = unsafe { node.child(side) };
                     if child_version.is_shrinking() {
                         child.wait_while_shrinking();

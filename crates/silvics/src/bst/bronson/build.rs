@@ -68,7 +68,7 @@ impl Build for Restarting2 {
 
 /// The words of a node.
 pub trait Words: Sized + Send + Sync + 'static {
-    /// Where they are.
+    /// Their places in the node.
     const NODE: NodeLayout;
     /// The lock's type.
     type Lock: RawLock;
@@ -81,7 +81,7 @@ pub trait Words: Sized + Send + Sync + 'static {
     fn version(&self) -> &AtomicU64;
     /// Left and right.
     fn children(&self) -> &[AtomicPtr<Node<Self>>; 2];
-    /// What counts while the version says that there is one.
+    /// The value. It counts only while the version says that the node has one.
     fn value(&self) -> &AtomicU64;
     /// The parent.
     fn parent(&self) -> &AtomicPtr<Node<Self>>;

@@ -35,7 +35,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
             if low.is_some_and(|l| key <= l) || high.is_some_and(|h| key >= h) {
                 return violation("I2", format!("node {key} outside ({low:?}, {high:?})"));
             }
-            // SAFETY: as above.
+            // SAFETY: exclusive access, so nothing is reclaimed.
             if !unsafe { node.parent() }.is_some_and(|p| std::ptr::eq(p, parent)) {
                 return violation("I1", format!("node {key} names another parent"));
             }
@@ -43,7 +43,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
             if version.is_unlinked() || version.is_shrinking() {
                 return violation("I4", format!("node {key} is linked with {version:?}"));
             }
-            // SAFETY: as above.
+            // SAFETY: exclusive access, so nothing is reclaimed.
             let (left, right) = unsafe { (node.child(Side::LEFT), node.child(Side::RIGHT)) };
             entries += usize::from(version.is_present());
             if !version.is_present() && (left.is_none() || right.is_none()) {

@@ -2,7 +2,7 @@
 //!
 //! The study's `occ-avl-2-unsafe` left the version reads out of a tree that others could have
 //! written to (Arbel-Raviv, Brown and Morrison, USENIX ATC 2018, section 3.2), to see what they
-//! cost. Here the type makes it safe: whoever freezes a tree gives it up.
+//! cost. Here the type makes it safe: the caller gives the tree up to freeze it.
 
 use super::super::side::Side;
 use super::build::{Build, Restarting, VERSION, Words};
@@ -29,7 +29,8 @@ use std::ptr::NonNull;
 pub struct FrozenTree<P: Placement = Pooled, B: Build = Restarting>(BronsonTree<P, B>);
 
 impl<P: Placement, B: Build> Index<Bronson<P, B>> {
-    /// Gives the tree up for one that takes lookups only, which need no guard and read no version on their way.
+    /// Gives the tree up for one that takes lookups only, which need no guard and read no version
+    /// on their way.
     pub fn freeze(self) -> FrozenTree<P, B> {
         FrozenTree(self)
     }
@@ -52,7 +53,8 @@ impl<P: Placement, B: Build> FrozenTree<P, B> {
                 let version = NonNull::from(node).addr().get() + layout.search[VERSION].offset;
                 layout.passed(node, side.index()).filter(move |read| read.address != version)
             });
-            // SAFETY: as above.
+            // SAFETY: nobody but this type has the tree, so nothing is unlinked while it is
+            // borrowed.
             next = unsafe { node.follow(side) };
         }
         None

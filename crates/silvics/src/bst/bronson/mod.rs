@@ -27,7 +27,7 @@
 //!    restart in read-only runs.
 //! 2. Values are words, so that "no value" is a bit of the version word, with a counter of its
 //!    changes beside it: a value is read together with its presence by reading the word twice.
-//!    Who only passes a node ignores these bits.
+//!    A descent that only passes a node ignores these bits.
 //! 3. Only shrinking is versioned. Growing hides nothing from a search that is already there; the
 //!    authors' code has dropped it as well.
 //! 4. Left and right are mirrored by a `Side`, so that each rotation is written once.
@@ -65,11 +65,11 @@
 //! | `version` | second load in `state` | Relaxed | – | kept behind the Acquire load of the value |
 //! | `value` | store / load | Release / Acquire | each other | a value written after a removal shows that removal |
 //! | lock | `RawLock` | Acquire / Release | each other | mutual exclusion |
-//! | height | load without the node's lock | Relaxed | – | whoever changes it locks the parent after, and looks again |
+//! | height | load without the node's lock | Relaxed | – | a thread that changes it locks the parent after, and looks again |
 //! | fence after an update | `update` | `SeqCst` | itself | its stores are seen before the caller's next load |
 //!
-//! That two lookups of different keys are not seen in two orders by two threads is not in this table:
-//! x86-64 and `AArch64` show every store to all others at once, which C11 does not ask for.
+//! That two lookups of different keys are not seen in two orders by two threads is not in this
+//! table: x86-64 and `AArch64` show every store to all others at once, which C11 does not ask for.
 //!
 //! # Linearization points
 //! | method, outcome | point |
@@ -90,10 +90,10 @@
 //! and the last 11 are not used. Routing nodes add less than one per entry.
 //!
 //! # Checked by
-//! The conformance suite (`tests/conformance.rs`); [`Check::check`](crate::Check::check), which walks I1, I2, I4, I5; reads
-//! beside writes and rotations, in every execution, in `node.rs` and `balance.rs`; schedules
-//! (`tests/schedules.rs`: I3, I6, the repair of I5, every linearization point), which must find the
-//! mistakes of `canary.rs`.
+//! The conformance suite (`tests/conformance.rs`); [`Check::check`](crate::Check::check), which
+//! walks I1, I2, I4, I5; reads beside writes and rotations, in every execution, in `node.rs` and
+//! `balance.rs`; schedules (`tests/schedules.rs`: I3, I6, the repair of I5, every linearization
+//! point), which must find the mistakes of `canary.rs`.
 
 mod balance;
 pub mod build;
@@ -148,17 +148,16 @@ impl<P: Placement, B: Build> Bronson<P, B> {
 }
 
 // SAFETY: the clauses of `Algorithm`, by the invariants of the module docs. The tree has no scans.
-// A1. The pointer leads to the tree's own holder, which lives as long as the tree. Words of linked nodes
-//     that change are atomics, written under locks (I1). Nodes go through the domain.
-// A2. Only `attach` and `change_value` store values, those of their verbs.
-// A3. A lookup returns a value only if the node was present, by its version, before and after the load
-//     of the value; an unlinked node has none (I4). The node's range has not shrunk on the way (I3), so
-//     the value was the key's at a moment after the descent began, hence since the guard was taken.
-// A4. A value ends by one store of the value or of the version, under the lock of its node. The writer
-//     reads the state under that lock and returns it, so no other writer returns the same word.
-// A5. `attach` allocates before it links, and looks again under the lock; if the place has changed, the
-//     spare node was never linked. The other writers allocate nothing.
-// A6. The tree has neither scans nor ends.
+// A1. The pointer leads to the tree's own holder, which lives as long as the tree. Words of linked
+// nodes that change are atomics, written under locks (I1). Nodes go through the domain. A2. Only
+// `attach` and `change_value` store values, those of their verbs. A3. A lookup returns a value only
+// if the node was present, by its version, before and after the load of the value; an unlinked node
+// has none (I4). The node's range has not shrunk on the way (I3), so the value was the key's at a
+// moment after the descent began, hence since the guard was taken. A4. A value ends by one store of
+// the value or of the version, under the lock of its node. The writer reads the state under that
+// lock and returns it, so no other writer returns the same word. A5. `attach` allocates before it
+// links, and looks again under the lock; if the place has changed, the spare node was never linked.
+// The other writers allocate nothing. A6. The tree has neither scans nor ends.
 unsafe impl<P: Placement, B: Build> Algorithm for Bronson<P, B> {
     type Key = u64;
     type Placement = P;

@@ -9,8 +9,8 @@ use silvics_sync::lock::RawLock;
 use std::ptr::{NonNull, null_mut};
 
 /// A node: an entry, or, with its value removed but two children, a routing node. The build says
-/// where its words are. All that it uses are atomic, so that a reference to it allows what the pointer it
-/// was made of allows, the node's retirement included.
+/// where its words are. All that it uses are atomic, so that a reference to it allows what the
+/// pointer it was made of allows, the node's retirement included.
 #[repr(transparent)]
 pub struct Node<W>(W);
 
@@ -24,7 +24,7 @@ const PRESENT: u64 = 4;
 const PRESENCE_STEP: u64 = 1 << 3;
 /// Counts completed moves down, in 31 bits.
 const SHRINK_STEP: u64 = 1 << 33;
-/// What presence alone changes: of no interest to those who only pass.
+/// The bits that presence alone changes. Descents that only pass ignore them.
 const PRESENCE: u64 = (SHRINK_STEP - PRESENCE_STEP) | PRESENT;
 
 /// A version word as somebody read it.
@@ -102,7 +102,7 @@ impl<W: Words> Node<W> {
         unsafe { self.0.children()[side].load(Ordering::Acquire).as_ref() }
     }
 
-    /// The same for a descent, which has just compared keys.
+    /// Follows a link in a descent, which has just compared keys.
     ///
     /// # Safety
     /// As for [`Node::child`].
@@ -146,7 +146,8 @@ impl<W: Words> Node<W> {
                 return None; // LP(get, absent)
             }
             let value = self.0.value().load(Ordering::Acquire); // LP(get, found)
-            let after = self.0.version().load(Ordering::Relaxed); // Relaxed: behind the Acquire above
+            // Relaxed: behind the Acquire above
+            let after = self.0.version().load(Ordering::Relaxed);
             if (after ^ before.0) & PRESENCE == 0 || planted(Canary::PresenceUnvalidated) {
                 return Some(value);
             }

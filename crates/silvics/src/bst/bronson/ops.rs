@@ -15,7 +15,7 @@ use silvics_pool::{AllocError, Placement};
 use silvics_sync::atomic::{Ordering, fence};
 use std::ptr::NonNull;
 
-/// Where a descent ended.
+/// The end of a descent.
 enum Found<'g, W> {
     /// At the node with the key, last seen below `parent`.
     Node { parent: &'g Node<W>, node: &'g Node<W> },
@@ -55,7 +55,7 @@ impl<'g, W: Words> Place<'g, W> {
     }
 }
 
-/// Where a step leads.
+/// The result of a step.
 enum Reached<'g, W> {
     Place(Place<'g, W>),
     End(Found<'g, W>),
@@ -72,10 +72,10 @@ struct Restart;
 
 impl<P: Placement, B: Build> Bronson<P, B> {
     /// Descends hand over hand: a step from `node` to `child` counts only if `child`'s version was
-    /// read, then the link to it seen again, then `node` seen not to have shrunk. So when the link was
-    /// seen again the key, if present, was in the subtree of `child` at that version (I3). `child`'s own
-    /// link is loaded in between, after its version: the next step counts only if `child` has not
-    /// shrunk by its end, and so not before that load.
+    /// read, then the link to it seen again, then `node` seen not to have shrunk. So when the link
+    /// was seen again the key, if present, was in the subtree of `child` at that version (I3).
+    /// `child`'s own link is loaded in between, after its version: the next step counts only if
+    /// `child` has not shrunk by its end, and so not before that load.
     #[inline(always)]
     fn descend<'g>(&'g self, key: u64, guard: &'g Guard) -> Found<'g, B::Words> {
         loop {
@@ -130,7 +130,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
         }
     }
 
-    /// What a step reads again of the node that it comes from: the link and the version.
+    /// The words that a step reads again in the node that it comes from: the link and the version.
     fn again(node: &Node<B::Words>, side: Side) -> [Read; 2] {
         let layout: &'static NodeLayout = &B::Words::NODE;
         let link = layout.search[CHILDREN].offset + side.index() * size_of::<usize>();
@@ -153,7 +153,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
         }
     }
 
-    /// The same by recursion (paper: `attemptGet` and the like): a node that has moved sends the
+    /// Descends by recursion (paper: `attemptGet` and similar): a node that has moved sends the
     /// search back to the one above it only. The place comes in registers, part by part: through
     /// memory, the next node's address would be some cycles late at each level.
     fn attempt<'g>(
@@ -267,7 +267,8 @@ impl<P: Placement, B: Build> Bronson<P, B> {
         let state = node.state();
         match (verb.step(state), state) {
             (Step::Keep, _) | (Step::Take, None) => {}
-            (Step::Put(value), Some(_)) => node.set_value(value), // LP(insert, compare_exchange: replaced)
+            // LP(insert, compare_exchange: replaced)
+            (Step::Put(value), Some(_)) => node.set_value(value),
             (Step::Put(value), None) => {
                 node.make_present(value); // LP(insert of an absent key that has a routing node)
                 self.frame.len.add(1);

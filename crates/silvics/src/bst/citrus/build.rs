@@ -29,7 +29,7 @@ impl Build for Baseline {
 
 /// The words of a node.
 pub trait Words: Sized + Send + Sync + 'static {
-    /// Where they are.
+    /// Their places in the node.
     const NODE: NodeLayout;
     /// The lock's type.
     type Lock: RawLock;
@@ -112,7 +112,7 @@ macro_rules! words {
 }
 
 words! {
-    /// What a lookup reads first, and a lock of a byte.
+    /// The words that a lookup reads come first, and the lock is a byte.
     Small, SpinLock, [
         key: AtomicU64,
         children: [AtomicPtr<Node<Self>>; 2],

@@ -40,7 +40,7 @@ impl<P: Placement, B: Build> Citrus<P, B> {
             if node.is_marked() {
                 return violation("I2", format!("node {key} is linked and marked"));
             }
-            // SAFETY: as above.
+            // SAFETY: exclusive access, so nothing is reclaimed.
             let (left, right) = unsafe { (node.child(Side::LEFT), node.child(Side::RIGHT)) };
             open.extend(left.map(|node| Open { node, low, high: Some(key) }));
             open.extend(right.map(|node| Open { node, low: Some(key), high }));

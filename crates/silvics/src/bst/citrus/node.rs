@@ -7,8 +7,8 @@ use silvics_sync::atomic::Ordering;
 use silvics_sync::lock::RawLock;
 use std::ptr::{NonNull, null_mut};
 
-/// A node: an entry. The build says where its words are. All of them are atomic, so that a reference
-/// to it allows what the pointer it was made of allows, the node's retirement included.
+/// A node: an entry. The build says where its words are. All of them are atomic, so that a
+/// reference to it allows what the pointer it was made of allows, the node's retirement included.
 #[repr(transparent)]
 pub struct Node<W>(W);
 
@@ -65,7 +65,7 @@ impl<W: Words> Node<W> {
         unsafe { self.0.children()[side].load(Ordering::Acquire).as_ref() }
     }
 
-    /// The same for a descent, which has just compared keys.
+    /// Follows a link in a descent, which has just compared keys.
     ///
     /// # Safety
     /// As for [`Node::child`].
@@ -227,7 +227,7 @@ mod loom_tests {
             above.set_child(Side::LEFT, None);
         }
 
-        /// Where a search for 2 ends: at a node with it, or at the link left of 3, with its tag.
+        /// The end of a search for 2: a node with it, or the link left of 3, with its tag.
         fn search(&self) -> Result<&Node, Tag> {
             let mut parent = &self.holder;
             let mut side = Side::RIGHT;
@@ -241,7 +241,7 @@ mod loom_tests {
                     continue;
                 }
                 let tag = parent.tag(side);
-                // SAFETY: as above.
+                // SAFETY: nodes live as long as the tree.
                 if unsafe { parent.child(side) }.is_none() {
                     return Err(tag);
                 }
@@ -284,7 +284,8 @@ mod loom_tests {
         found_beside(|_| ());
     }
 
-    /// An insertion of 2 beside another, whose node is then copied and gone: `search` gives the tag.
+    /// An insertion of 2 beside another, whose node is then copied and gone: `search` gives the
+    /// tag.
     fn inserted_beside(search: fn(&Tree) -> Result<&Node, Tag>) {
         explore(move || {
             let tree = Tree::new();
@@ -331,7 +332,8 @@ mod loom_tests {
                 let _section = tree.rcu.read();
                 tree.search()
             };
-            // Not a plain load: of two of those in a row loom knows the last, which is the writer's own.
+            // Not a plain load: of two of those in a row loom knows the last, which is the writer's
+            // own.
             found.map_err(|_| Tag(tree.above.0.tags()[0].fetch_add(0, Ordering::Acquire)))
         });
     }

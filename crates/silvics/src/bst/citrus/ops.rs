@@ -12,7 +12,7 @@ use silvics_pool::{AllocError, Placement};
 use silvics_sync::atomic::{Ordering, fence};
 use std::ptr::NonNull;
 
-/// Where a search for an update has ended.
+/// The end of a search for an update.
 enum Found<'g, W> {
     /// At the node with the key.
     Node(Link<'g, W>),
@@ -63,14 +63,14 @@ impl<P: Placement, B: Build> Citrus<P, B> {
                 }
                 let side = Side::of(key, node.key());
                 P::saw(|| B::Words::NODE.passed(node, side.index()));
-                // SAFETY: as above.
+                // SAFETY: under the guard, from the holder on.
                 next = unsafe { node.follow(side) };
             }
         };
         Some(found.value())
     }
 
-    /// The same for an update, which needs the place.
+    /// Searches for an update, which needs the place.
     fn search<'g>(&'g self, key: u64, _guard: &'g Guard) -> Found<'g, B::Words> {
         let _section = self.rcu.read();
         let (mut parent, mut side) = (self.holder(), Side::RIGHT);
@@ -84,11 +84,12 @@ impl<P: Placement, B: Build> Citrus<P, B> {
                 }
                 (parent, side) = (node, Side::of(key, node.key()));
                 P::saw(|| B::Words::NODE.passed(node, side.index()));
-                // SAFETY: as above.
+                // SAFETY: under the guard, from the holder on.
                 next = unsafe { parent.follow(side) };
             }
             let tag = parent.tag(side);
-            // SAFETY: as above. It is this look that the tag is as old as.
+            // SAFETY: under the guard, from the holder on. It is this look that the tag is as old
+            // as.
             next = unsafe { parent.child(side) };
             if next.is_none() {
                 return Found::Nothing { parent, side, tag };
@@ -178,8 +179,8 @@ impl<P: Placement, B: Build> Citrus<P, B> {
         Ok(state)
     }
 
-    /// Removes a node: its only child takes its place, or a copy of its successor, for which `blank`
-    /// must be there.
+    /// Removes a node: its only child takes its place, or a copy of its successor, for which
+    /// `blank` must be there.
     fn remove<'g>(
         &'g self,
         link: &Link<'g, B::Words>,
@@ -220,8 +221,8 @@ impl<P: Placement, B: Build> Citrus<P, B> {
         Ok(state)
     }
 
-    /// Puts a copy of the successor in the place of a node with two children, waits for the searches
-    /// that may pass it on their way to the successor itself, and takes that out.
+    /// Puts a copy of the successor in the place of a node with two children, waits for the
+    /// searches that may pass it on their way to the successor itself, and takes that out.
     fn replace<'g>(
         &'g self,
         node: &'g Node<B::Words>,

@@ -28,7 +28,7 @@ impl Build for Baseline {
 
 /// The words of a node.
 pub trait Words: Sized + Send + Sync + 'static {
-    /// Where they are.
+    /// Their places in the node.
     const NODE: NodeLayout;
 
     /// Those of a node that leads nowhere.
@@ -37,7 +37,7 @@ pub trait Words: Sized + Send + Sync + 'static {
     fn key(&self) -> &AtomicU64;
     /// Left and right.
     fn children(&self) -> &[AtomicPtr<Node<Self>>; 2];
-    /// What counts while the node is not marked.
+    /// The value. It counts only while the node is not marked.
     fn value(&self) -> &AtomicU64;
     /// The parent.
     fn parent(&self) -> &AtomicPtr<Node<Self>>;
@@ -134,7 +134,7 @@ macro_rules! words {
 }
 
 words! {
-    /// What a search reads first, and no padding.
+    /// The words that a search reads come first, and there is no padding.
     #[repr(C)]
     Packed, [
         key: AtomicU64,

@@ -36,7 +36,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         }
         see(Placed::new(&B::Words::NODE, self.tail.addr().get()));
         self.check_neighbours(last, tail)?;
-        // SAFETY: as above.
+        // SAFETY: exclusive access, so nothing is reclaimed.
         let right = unsafe { [head.child(Side::RIGHT), tail.child(Side::RIGHT)] };
         if !right[0].is_some_and(|right| right.is(tail)) || right[1].is_some() {
             return violation("I4", "the ends have other children than at first".into());

@@ -21,78 +21,81 @@
 //!            two children, its successor and that one's parent; mark s; take it out of both
 //! ```
 //! A node with two children is replaced in the tree by its successor, which is moved, not copied.
-//! Locks of intervals (succ locks) are taken from left to right and before any tree lock; tree locks
-//! from below: who needs one further down tries, and on failure gives all back and starts again.
+//! Locks of intervals (succ locks) are taken from left to right and before any tree lock; tree
+//! locks from below: who needs one further down tries, and on failure gives all back and starts
+//! again.
 //!
 //! # Departures
-//! 1. A removed node leaves the tree *before* it leaves the list (paper and code: after). So whatever
-//!    can be found in the tree is in the list (I3), of which two things depend. What a removed node's
-//!    links lead to cannot be reclaimed before a reader who stands there has followed them (see
-//!    below); the paper leaves that to Java's collector. And when the key can be inserted again, the
-//!    tree has no marked node with it any more, at which a later lookup would end and say *absent*.
-//!    The price is that both intervals stay locked while the tree is changed.
+//! 1. A removed node leaves the tree *before* it leaves the list (paper and code: after). So
+//!    whatever can be found in the tree is in the list (I3), on which two things depend. The nodes
+//!    that a removed node's links lead to cannot be reclaimed before a reader who stands there has
+//!    followed them (see below); the paper leaves that to Java's collector. And when the key can be
+//!    inserted again, the tree has no marked node with it any more, at which a later lookup would
+//!    end and say *absent*. The price is that both intervals stay locked while the tree is changed.
 //! 2. An insertion sets `p.succ` before `s.pred` (code: after). A lookup that comes from `s` would
 //!    find the key before it is in the list for one that comes from `p`. Between the two stores the
 //!    interval behind the new node is locked, or another insertion there would set `s.pred` first.
 //! 3. The ends of the list are nodes known by address, not by keys ±∞: all 2^64 keys are legal. The
 //!    right end, the tail, is above the root, which is its left child. The head is no part of the
 //!    tree; it has the tail as its right child, so that nothing is ever inserted below it.
-//! 4. All verbs begin with the lookup. What it decides needs no lock (ASCYLIB does the same where it
-//!    is told to), and who inserts or removes begins at the right interval.
+//! 4. All verbs begin with the lookup. The cases that it decides need no lock (ASCYLIB does the
+//!    same where an option asks for it), and who inserts or removes begins at the right interval.
 //! 5. Upsert and compare-exchange, which the paper does not have, write the value under the succ
-//!    lock of the node itself, after seeing that it is not marked. Its remover takes that lock before
-//!    it marks the node and keeps it until the node is out of the list: so no value is written after
-//!    the mark, and a value that is written is that of a present key.
-//! 6. Fewer tree locks: the children of what moves are not locked. A node's `parent` is protected by
-//!    the lock of the parent it has, and nothing else of such a child is read or written.
+//!    lock of the node itself, after seeing that it is not marked. Its remover takes that lock
+//!    before it marks the node and keeps it until the node is out of the list: so no value is
+//!    written after the mark, and a value that is written is that of a present key.
+//! 6. Fewer tree locks: the children of what moves are not locked. A node's `parent` is protected
+//!    by the lock of the parent it has, and nothing else of such a child is read or written.
 //! 7. Removed nodes are retired to the domain.
 //! 8. A new node is allocated before any lock is taken, so that failure leaves nothing to undo.
 //!
 //! # Invariants
 //! * I1: nodes in the list lead to each other by `succ` and `pred`, but for the one `pred` that an
-//!   insertion or removal at work there has still to set. `succ` always leads to a larger key, `pred`
-//!   to a smaller one. `a.succ`, and the `pred` of what follows `a`, change only under `a`'s succ
-//!   lock, while `a` is in the list and not marked.
+//!   insertion or removal at work there has still to set. `succ` always leads to a larger key,
+//!   `pred` to a smaller one. `a.succ`, and the `pred` of what follows `a`, change only under `a`'s
+//!   succ lock, while `a` is in the list and not marked.
 //! * I2: a node is marked once, under its own and its predecessor's succ lock, which its remover
 //!   keeps until it is out of the list. Its value does not change any more.
 //! * I3: what is in the tree is in the list: a node enters the list first and leaves it last. (A
 //!   successor on its way to its new place counts as in the tree.)
-//! * I4: keys left of a node are smaller, right of it larger. Children change under their node's tree
-//!   lock, `parent` under the lock of the parent so far; so a node that names `p` as its parent while
-//!   `p` is locked is `p`'s child, or is about to be linked there by whoever holds that lock.
+//! * I4: keys left of a node are smaller, right of it larger. Children change under their node's
+//!   tree lock, `parent` under the lock of the parent so far; so a node that names `p` as its
+//!   parent while `p` is locked is `p`'s child, or is about to be linked there by the thread that
+//!   holds that lock.
 //! * I5: the links of a removed node do not change any more. Its children were in the tree when it
 //!   left the tree, its neighbours in the list when it left the list.
 //! * I6: what an operation meets was in the list at some moment since it began, and so is not
 //!   reclaimed under its guard.
 //!
 //! I6 is by induction over the way. A *descent* that began at t meets only nodes that were in the
-//! tree at t or later. The tail is always. From such a node `x` it reads a child `y`: if `x` is still
-//! in the tree, so is `y` then; if `x` has left it, then after t, and `y` was in the tree at that
-//! moment (I5). A *walk* begins at such a node, which was in the list at that moment (I3), and goes on
-//! in the same way by `pred` and `succ`: from `x` in the list to `y` in the list, or from `x`, which
-//! left the list after t, to `y`, which was in it at that moment. A node is retired when it has left
-//! both, which for all of these was after t, and the guard is older than t.
+//! tree at t or later. The tail is always. From such a node `x` it reads a child `y`: if `x` is
+//! still in the tree, so is `y` then; if `x` has left it, then after t, and `y` was in the tree at
+//! that moment (I5). A *walk* begins at such a node, which was in the list at that moment (I3), and
+//! goes on in the same way by `pred` and `succ`: from `x` in the list to `y` in the list, or from
+//! `x`, which left the list after t, to `y`, which was in it at that moment. A node is retired when
+//! it has left both, which for all of these was after t, and the guard is older than t.
 //!
 //! In the paper's order the second step fails: let `x` have left the list and not yet the tree, and
-//! let `y`, to which `x.succ` leads, then be removed altogether and retired. Whoever pins after that
-//! can still descend to `x`, and from there to `y`, which nothing protects. The canary
+//! let `y`, to which `x.succ` leads, then be removed altogether and retired. A thread that pins
+//! after that can still descend to `x`, and from there to `y`, which nothing protects. The canary
 //! `list-before-tree` is that order.
 //!
 //! # Deadlock freedom
 //! Succ locks are taken by ascending key (a remover's two), and none while holding a tree lock, but
-//! for that of an inserter's new node, which nobody else can have. An inserter waits for tree locks while holding none. A remover of `n` waits
-//! for one only while holding no other than `n`'s: for that of `n.parent`. Say such removers wait in a
-//! circle. Each one's node is in the tree, and is not moved, since its lock is held. What was its
-//! parent then stays above it as long as it is in the tree: removals of others leave that order as it
-//! is, and whoever is moved goes up. So each node is above the one before it in the circle: there is
-//! none. Who only tries gives everything back and lets others run.
+//! for that of an inserter's new node, which nobody else can have. An inserter waits for tree locks
+//! while holding none. A remover of `n` waits for one only while holding no other than `n`'s: for
+//! that of `n.parent`. Say such removers wait in a circle. Each one's node is in the tree, and is
+//! not moved, since its lock is held. Its former parent then stays above it as long as it is in
+//! the tree: removals of others leave that order as it is, and a node that is moved goes up. So
+//! each node is above the one before it in the circle: there is none. A thread that only tries to
+//! lock gives all its locks back and lets others run.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
 //! | `key` | load | Relaxed | – | written before the node is linked, never again |
 //! | `children`, `parent`, `pred`, `succ` | load | Acquire | store | the node is initialised; who sees a link sees what was set before it (I3, I5) |
-//! | the same | store, under the lock | Release | load | as above |
+//! | the same | store, under the lock | Release | load | publishes the initialised node, and what was set before |
 //! | own links, before linking | `lay` | Relaxed | – | private until the Release that links the node |
 //! | `value` | store / load | Release / Acquire | each other | keeps the load of the mark behind it |
 //! | `value` | load under the succ lock | Relaxed | – | written under that lock |
@@ -100,8 +103,8 @@
 //! | locks | `RawLock` | Acquire / Release | each other | mutual exclusion |
 //! | fence after an update | `update` | `SeqCst` | itself | its stores are seen before the caller's next load |
 //!
-//! That two lookups of different keys are not seen in two orders by two threads is not in this table:
-//! x86-64 and `AArch64` show every store to all others at once, which C11 does not ask for.
+//! That two lookups of different keys are not seen in two orders by two threads is not in this
+//! table: x86-64 and `AArch64` show every store to all others at once, which C11 does not ask for.
 //!
 //! # Linearization points
 //! | method, outcome | point |
@@ -117,13 +120,13 @@
 //! which takes the predecessor's lock; and of a node `a` that leaves, `a.succ` is what follows it.
 //!
 //! # Progress and reclamation
-//! Updates are deadlock-free. Lookups and scans take no lock and never start again; each step of one
-//! leads to the next node, and only insertions and removals beside it can make the way longer. A node
-//! is retired by its remover, when it has left the tree and the list.
+//! Updates are deadlock-free. Lookups and scans take no lock and never start again; each step of
+//! one leads to the next node, and only insertions and removals beside it can make the way longer.
+//! A node is retired by its remover, when it has left the tree and the list.
 //!
 //! # Ranges
-//! Both ways and by cursors, with the guarantee of [`crate::OrderedScan`]; `scan.rs` says why. A step
-//! of a range is one in the list, that of a cursor a search.
+//! Both ways and by cursors, with the guarantee of [`crate::OrderedScan`]; `scan.rs` says why. A
+//! step of a range is one in the list, that of a cursor a search.
 //!
 //! # Complexity and footprint
 //! O(depth); the tree is not balanced: random keys give an expected depth of 2 ln n, sorted keys a
@@ -132,10 +135,10 @@
 //! average.
 //!
 //! # Checked by
-//! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which walks I1 to I4; values,
-//! marks and links in every execution, in `node.rs`; schedules (`tests/schedules.rs`: I5, I6, every
-//! linearization point, scans, and lookups beside stopped writers), which must find the mistakes of
-//! `canary.rs`.
+//! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which walks I1 to I4;
+//! values, marks and links in every execution, in `node.rs`; schedules (`tests/schedules.rs`: I5,
+//! I6, every linearization point, scans, and lookups beside stopped writers), which must find the
+//! mistakes of `canary.rs`.
 
 pub mod build;
 mod check;
@@ -201,18 +204,17 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
     }
 }
 
-// SAFETY: the clauses of `Algorithm`, by the invariants of the module docs.
-// A1. The pointers lead to the two ends, which are the tree's own and live as long as it. Words of linked
-//     nodes that change are atomics, written under locks (I1, I4). Nodes go through the domain.
-// A2. Only `attach` and `change_value` store values, those of their verbs.
-// A3. An operation reads only nodes that were in the list since it began (I6), hence since the guard was
-//     taken. It returns a value only if it saw no mark behind the load of the value, so the value was
-//     the key's at that load.
-// A4. A value ends by the store of another value or of the mark, under the succ lock of its node, and a
-//     node is marked once (I2). The writer reads the value under that lock and returns it.
-// A5. `attach` allocates before it links, and looks again under the lock; if the gap has changed, the
-//     spare node was never linked. The other writers allocate nothing.
-// A6. Keys are integers, which a scan copies from nodes.
+// SAFETY: the clauses of `Algorithm`, by the invariants of the module docs. A1. The pointers lead
+// to the two ends, which are the tree's own and live as long as it. Words of linked nodes that
+// change are atomics, written under locks (I1, I4). Nodes go through the domain. A2. Only `attach`
+// and `change_value` store values, those of their verbs. A3. An operation reads only nodes that
+// were in the list since it began (I6), hence since the guard was taken. It returns a value only if
+// it saw no mark behind the load of the value, so the value was the key's at that load. A4. A value
+// ends by the store of another value or of the mark, under the succ lock of its node, and a node is
+// marked once (I2). The writer reads the value under that lock and returns it. A5. `attach`
+// allocates before it links, and looks again under the lock; if the gap has changed, the spare node
+// was never linked. The other writers allocate nothing. A6. Keys are integers, which a scan copies
+// from nodes.
 unsafe impl<P: Placement, B: Build> Algorithm for Drachsler<P, B> {
     type Key = u64;
     type Placement = P;

@@ -49,7 +49,7 @@ impl<W: Words> Node<W> {
         unsafe { self.0.children()[side].load(Ordering::Acquire).as_ref() }
     }
 
-    /// The same for a descent, which has just compared keys.
+    /// Follows a link in a descent, which has just compared keys.
     ///
     /// # Safety
     /// As for [`Node::child`].
@@ -80,14 +80,14 @@ impl<W: Words> Node<W> {
         unsafe { &*self.0.succ().load(Ordering::Acquire) }
     }
 
-    /// What a search reads that goes on along the list.
+    /// The read of a search that goes on along the list.
     pub(super) fn neighbour_read(&self, word: fn(&W) -> &AtomicPtr<Self>) -> Read {
         let offset = std::ptr::from_ref(word(&self.0)).addr() - std::ptr::from_ref(self).addr();
         let layout: &'static NodeLayout = &W::NODE;
         layout.read(self, offset, size_of::<usize>(), Why::Step)
     }
 
-    /// What it reads of a node there to see whether that is the place.
+    /// The read of the key, by which such a search sees whether it has come to the place.
     pub(super) fn key_read(&self) -> Read {
         let layout: &'static NodeLayout = &W::NODE;
         layout.read(self, layout.search[0].offset, size_of::<u64>(), Why::Step)
@@ -107,7 +107,8 @@ impl<W: Words> Node<W> {
     }
 
     /// The value, if the node is not removed. A value is not written any more once the node is
-    /// marked, and the mark stays: so a value with no mark behind it was the key's when it was read.
+    /// marked, and the mark stays: so a value with no mark behind it was the key's when it was
+    /// read.
     #[inline(always)]
     pub(super) fn state(&self) -> Option<u64> {
         let value = self.0.value().load(Ordering::Acquire); // LP(get, found)
@@ -134,7 +135,7 @@ impl<W: Words> Node<W> {
         Held(self)
     }
 
-    /// The same, unless another has it.
+    /// Takes the tree lock unless another thread holds it.
     pub(super) fn try_lock_tree(&self) -> Option<Held<'_, W>> {
         // Made only if it is ours: dropping one gives the lock back.
         self.0.tree_lock().try_lock().then(|| Held(self))
@@ -161,8 +162,8 @@ impl<W: Words> Interval<'_, W> {
             back();
         }
         self.0.0.succ().store(node.0.as_ptr(), Ordering::Release); // LP(insert of an absent key)
-        // Whoever comes to the node from behind finds it in the list. Its lock keeps others from
-        // putting one behind it, before this link says that it is there.
+        // A thread that comes to the node from behind finds it in the list. Its lock keeps others
+        // from putting one behind it, before this link says that it is there.
         if !planted(Canary::LinkedBackwardsFirst) {
             back();
         }
@@ -170,7 +171,8 @@ impl<W: Words> Interval<'_, W> {
 
     /// Takes out the node after this one, which is locked too.
     pub(super) fn unlink(&self, node: &Interval<'_, W>) {
-        let succ = node.0.0.succ().load(Ordering::Relaxed); // Relaxed: written under the lock we own
+        // Relaxed: written under the lock we own
+        let succ = node.0.0.succ().load(Ordering::Relaxed);
         // SAFETY: I1, it follows `node` in the list, and cannot leave it while that one is locked.
         unsafe { &*succ }.0.pred().store(self.0.as_ptr(), Ordering::Release);
         self.0.0.succ().store(succ, Ordering::Release);
@@ -229,8 +231,8 @@ impl<W: Words> Held<'_, W> {
 }
 
 impl<W: Words> Held<'_, W> {
-    /// Puts a successor in the place of the child on `side`, over that one's children. It comes from
-    /// below `above`, unless that is the child itself.
+    /// Puts a successor in the place of the child on `side`, over that one's children. It comes
+    /// from below `above`, unless that is the child itself.
     pub(super) fn adopt_successor(
         &self,
         side: Side,
@@ -304,8 +306,8 @@ mod loom_tests {
         std::ptr::eq(link.load(Ordering::Acquire), node)
     }
 
-    /// Who meets a new node, from before it or from behind, meets one that has its neighbours, and
-    /// is in the list for all others.
+    /// A thread that meets a new node, from before it or from behind, meets one that has its
+    /// neighbours, and is in the list for all others.
     fn met_beside(insert: fn(&List)) {
         loom::model(move || {
             let list = List::new();
@@ -389,7 +391,8 @@ mod loom_tests {
         });
     }
 
-    /// An update and a removal are seen in this order, and with a removal what its thread did before.
+    /// An update and a removal are seen in this order, and with a removal what its thread did
+    /// before.
     fn seen_in_order(mark: fn(&Interval<'_, Packed>)) {
         const STATES: [Option<u64>; 3] = [Some(1), Some(2), None];
         loom::model(move || {

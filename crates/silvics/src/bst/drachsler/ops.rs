@@ -14,7 +14,7 @@ use silvics_sync::backoff::Backoff;
 use std::cmp::Ordering;
 use std::ptr::NonNull;
 
-/// Where a key belongs in the list.
+/// The place of a key in the list.
 pub(super) enum Place<'g, W> {
     /// At the node that has it, removed or not.
     Node(&'g Node<W>),
@@ -32,7 +32,7 @@ struct TreeLocks<'g, W: Words> {
     heir: Heir<'g, W>,
 }
 
-/// What takes the place of a node that is removed.
+/// The node that takes the place of a removed one.
 enum Heir<'g, W: Words> {
     /// Its only child, if it has one.
     Child(Option<&'g Node<W>>),
@@ -78,7 +78,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
             }
             let side = Side::of(key, child.key());
             P::saw(|| B::Words::NODE.passed(child, side.index()));
-            // SAFETY: as above.
+            // SAFETY: under the guard, from the tail on.
             next = unsafe { child.follow(side) };
         }
         node
@@ -101,7 +101,8 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         }
         while self.order(node, key).is_lt() {
             P::saw(|| [node.neighbour_read(Words::succ)]);
-            // SAFETY: as above.
+            // SAFETY: in the tree during this operation, and so in the list (I3), or reached from
+            // such a node.
             let succ = unsafe { node.succ() }; // LP(get, absent)
             P::saw(|| [succ.key_read()]);
             if self.order(succ, key).is_gt() {
@@ -112,7 +113,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         Place::Node(node)
     }
 
-    /// Where the key belongs.
+    /// Returns the place of the key.
     #[inline(always)]
     pub(super) fn locate<'g>(&'g self, key: u64, guard: &'g Guard) -> Place<'g, B::Words> {
         self.follow(key, self.search(key, guard), guard)
@@ -195,9 +196,9 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         Ok(())
     }
 
-    /// Of two neighbours in the list, `pred` locked there, the one below which a node between them
-    /// belongs, locked, and the side. At rest exactly one of the two places is free; both may seem
-    /// taken while one of the two is moved, which its lock tells the end of.
+    /// Returns the neighbour below which a node between two neighbours of the list belongs, locked,
+    /// and the side. `pred` is locked in the list. At rest exactly one of the two places is free;
+    /// both may seem taken while one of the two is moved, which its lock tells the end of.
     fn choose_parent<'g>(
         pred: &'g Node<B::Words>,
         succ: &'g Node<B::Words>,
@@ -241,7 +242,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
     ) -> Result<Option<u64>, Restart> {
         // SAFETY: reached under the guard.
         let before = unsafe { node.pred() }.lock_succ();
-        // SAFETY: as above.
+        // SAFETY: reached under the guard.
         if before.is_marked() || !unsafe { before.succ() }.is(node) {
             return Err(Restart);
         }
@@ -298,7 +299,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
             // SAFETY: reached under the guard.
             let parent: &'g Node<_> = unsafe { node.parent() };
             let held = parent.lock_tree();
-            // SAFETY: as above.
+            // SAFETY: reached under the guard.
             if unsafe { node.parent() }.is(parent) || planted(Canary::ParentUnvalidated) {
                 return held;
             }
@@ -318,7 +319,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
             None
         } else {
             let held = above.try_lock_tree()?;
-            // SAFETY: as above.
+            // SAFETY: all that is met here was in the list or tree during this operation (I6).
             if !unsafe { succ.parent() }.is(above) {
                 return None;
             }
@@ -355,7 +356,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         // SAFETY: in the list at some moment since the scan began (I6).
         let mut before = unsafe { node.pred() };
         loop {
-            // SAFETY: as above.
+            // SAFETY: in the list at some moment since the scan began (I6).
             let next = unsafe { before.succ() };
             if self.order(next, node.key()).is_ge() || planted(Canary::BackwardLinkTrusted) {
                 return before;

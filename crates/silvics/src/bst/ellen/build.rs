@@ -28,7 +28,7 @@ pub trait Build: 'static {
     const LEAF: NodeLayout;
     /// The kinds of objects, internal nodes first.
     const KINDS: &'static [NodeLayout] = &[Self::INNER, DESCRIPTOR];
-    /// Where both live.
+    /// The pools of both kinds of nodes.
     type Pools<P: Placement>: NodePools<Self::Inner, Self::Leaf, P>;
     /// Whether a lookup descends as an update does, keeping a record.
     const RECORDS: bool;
@@ -69,7 +69,7 @@ impl Build for Baseline {
 pub type Inner = external::Inner<AtomicEdge, UpdateWord, align::HalfLine>;
 /// Either kind: five words.
 pub type Slim = Either<AtomicEdge, UpdateWord, align::Word>;
-/// The same, padded to a line.
+/// An inner or leaf node, padded to a line.
 pub type Line = Either<AtomicEdge, UpdateWord, align::Line>;
 
 // Loom's atomics have sizes of their own.

@@ -1,14 +1,14 @@
 //! Lock-free external binary search tree whose operations leave descriptors.
 //!
 //! # Source
-//! Ellen, Fatourou, Ruppert and van Breugel, "Non-blocking binary search trees", PODC 2010: sections
-//! 3 and 4, figures 7 to 9. The study's `ext-lf`, which took the code of ASCYLIB; that was read for
-//! its node and for what it does with memory.
+//! Ellen, Fatourou, Ruppert and van Breugel, "Non-blocking binary search trees", PODC 2010:
+//! sections 3 and 4, figures 7 to 9. The study's `ext-lf`, which took the code of ASCYLIB; that was
+//! read for its node and for what it does with memory.
 //!
 //! # Algorithm
-//! Entries are leaves; internal nodes only route. Each internal node has an update word, by which an
-//! operation claims it: a state beside a pointer to the operation's descriptor (Info record), with
-//! which any thread can finish it.
+//! Entries are leaves; internal nodes only route. Each internal node has an update word, by which
+//! an operation claims it: a state beside a pointer to the operation's descriptor (Info record),
+//! with which any thread can finish it.
 //! ```text
 //! Search(k):  descend to a leaf l, keeping its parent p and grandparent gp, and what their update
 //!             words were before the edge taken from them was read
@@ -20,26 +20,27 @@
 //!             CAS(p.update: clean → MARK); if p has changed: gp.update: DFLAG → clean, start again
 //!             CAS(gp's edge: p → sibling of l);  gp.update: DFLAG → clean
 //! ```
-//! What follows the first CAS is in the descriptor, and is done by whoever comes across it.
+//! The steps after the first CAS are in the descriptor, and any thread that meets it may do them.
 //!
 //! # Departures
-//! 1. A clean word holds a count instead of the last descriptor (`claim.rs`), and a descriptor what the
-//!    word was before. So a descriptor can be retired as soon as it has been taken out of the word; in
-//!    the paper, and in ASCYLIB, it lives until the next operation claims the node.
-//! 2. Routing is by `key ≤ node.key` goes left, where a node's key is the *smaller* of the two leaves
-//!    it was made over (paper: `<` and the larger). So no node needs an infinite key, and all 2^64
-//!    keys are legal: the root's is the largest there is, and everything is on its left. Of the paper's
-//!    sentinels ∞1 and ∞2 one is left, the right end of the tree, and that is no object: an edge with
-//!    a count, which takes the place of the copy that an insert makes of a leaf (I5).
+//! 1. A clean word holds a count instead of the last descriptor (`claim.rs`), and a descriptor what
+//!    the word was before. So a descriptor can be retired as soon as it has been taken out of the
+//!    word; in the paper, and in ASCYLIB, it lives until the next operation claims the node.
+//! 2. Routing is by `key ≤ node.key` goes left, where a node's key is the *smaller* of the two
+//!    leaves it was made over (paper: `<` and the larger). So no node needs an infinite key, and
+//!    all 2^64 keys are legal: the root's is the largest there is, and everything is on its left.
+//!    One of the paper's sentinels ∞1 and ∞2 is left, the right end of the tree. It is no object:
+//!    an edge with a count, which takes the place of the copy that an insert makes of a leaf (I5).
 //! 3. Upsert and compare-exchange, which the paper does not have, are inserts whose new child is a
-//!    leaf. The flag on the parent excludes inserts beside it, other updates, and the removal of the
-//!    leaf or of the parent, as each of them needs that word. It was clean when the edge was read, and
-//!    nobody had claimed it since (C1): so the leaf replaced is the one whose value is returned.
+//!    leaf. The flag on the parent excludes inserts beside it, other updates, and the removal of
+//!    the leaf or of the parent, as each of them needs that word. It was clean when the edge was
+//!    read, and nobody had claimed it since (C1): so the leaf replaced is the one whose value is
+//!    returned.
 //! 4. A deletion that cannot mark the parent takes its flag back and starts again. The paper helps
-//!    what stands in the way first, by recursion as deep as operations wait for each other; here the
-//!    next search comes across it. Still lock-free: of the nodes that are claimed again and again
-//!    without any operation coming to its end, take the deepest. Who claims it finds nothing below
-//!    that changes, and so comes to its end.
+//!    what stands in the way first, by recursion as deep as operations wait for each other; here
+//!    the next search comes across it. Still lock-free: of the nodes that are claimed again and
+//!    again without any operation coming to its end, take the deepest. A thread that claims it
+//!    finds nothing below that changes, and so comes to its end.
 //! 5. Lookups keep no record. Those of the build `baseline` do, as published ([`build`]).
 //! 6. An edge tells what it leads to: an internal node, a leaf, or the end.
 //! 7. Inserts keep what they have made over attempts, a published descriptor excepted.
@@ -50,32 +51,32 @@
 //! * I2: all keys in a node's left subtree are at most its key, all in its right subtree larger.
 //! * I3: the root has everything on its left. The rightmost edge, and it alone, is the end. So each
 //!   leaf has a parent and a grandparent.
-//! * I4: a node's edges change only while its word is flagged, by the steps of that flag's descriptor;
-//!   those of a marked node never do.
-//! * I5: an edge never leads to the same child twice. What it leads to next is fresh (an insert's
-//!   node, with a copy of the leaf it replaces; an update's leaf; the end with a larger count), or was
-//!   deeper in the tree, and nothing that an edge has led to ever is below it again. So the step of a
-//!   descriptor is made once, however many threads try.
-//! * I6: a descriptor is linked by at most two words: the first claimed, until it is released, and the
-//!   marked parent's. The thread whose release succeeds (C3) retires the descriptor and what its step
-//!   has unlinked: the old leaf, or the leaf and the marked parent. By then no word that a thread can
-//!   still come to holds the descriptor: the parent is unlinked. Who came to it before has a guard from
-//!   before, and may help in vain.
+//! * I4: a node's edges change only while its word is flagged, by the steps of that flag's
+//!   descriptor; those of a marked node never do.
+//! * I5: an edge never leads to the same child twice. The child that it leads to next is fresh (an
+//!   insert's node, with a copy of the leaf it replaces; an update's leaf; the end with a larger
+//!   count), or was deeper in the tree, and nothing that an edge has led to ever is below it again.
+//!   So the step of a descriptor is made once, however many threads try.
+//! * I6: a descriptor is linked by at most two words: the first claimed, until it is released, and
+//!   the marked parent's. The thread whose release succeeds (C3) retires the descriptor and what
+//!   its step has unlinked: the old leaf, or the leaf and the marked parent. By then no word that a
+//!   thread can still come to holds the descriptor: the parent is unlinked. A thread that came to
+//!   it before has a guard from before, and may help in vain.
 //! * I7: what can be reached under a guard, through edges, words and descriptors, is not reclaimed
 //!   under it.
 //!
-//! A step is made on what was seen: a claim succeeds only if the word has been clean, with one count,
-//! since before the edge was read (C1, and `Place` reads in this order), so that the edge was still the
-//! same (I4). It stays so until the step is made, by I4. A deletion's parent was seen clean before the
-//! edge to the leaf was read; if it is marked, with that count, its edges have not changed either. If
-//! it can not be marked, its word has moved on, and it will never be (C1): so all who help agree on
-//! what becomes of a deletion.
+//! A step is made on what was seen: a claim succeeds only if the word has been clean, with one
+//! count, since before the edge was read (C1, and `Place` reads in this order), so that the edge
+//! was still the same (I4). It stays so until the step is made, by I4. A deletion's parent was seen
+//! clean before the edge to the leaf was read; if it is marked, with that count, its edges have not
+//! changed either. If it can not be marked, its word has moved on, and it will never be (C1): so
+//! all who help agree on what becomes of a deletion.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
 //! | edge | `load` | `SeqCst` | every successful CAS | the child is initialised (I1); linearization points of different keys are in one order |
-//! | edge | `try_replace`, success | `SeqCst` | `load` | publishes the new child; as above |
+//! | edge | `try_replace`, success | `SeqCst` | `load` | publishes the new child; linearization points of different keys are in one order |
 //! | edge | `try_replace`, failure | Relaxed | – | another thread has done it |
 //! | update | all | `SeqCst` | each other | see `claim.rs` |
 //!
@@ -87,20 +88,21 @@
 //! | `remove`, `compare_exchange` to absent | the CAS on the edge in `help_marked`, possibly a helper's |
 //!
 //! # Progress and reclamation
-//! Lock-free; lookups are wait-free but for the depth of the tree. Nodes and descriptors are retired to
-//! the domain by I6. No operation leaves a claimed node behind it. Helping allocates nothing.
+//! Lock-free; lookups are wait-free but for the depth of the tree. Nodes and descriptors are
+//! retired to the domain by I6. No operation leaves a claimed node behind it. Helping allocates
+//! nothing.
 //!
 //! # Complexity and footprint
 //! O(depth); the tree is not balanced: random keys give an expected depth of 2 ln n, sorted keys a
-//! path of n nodes. 48 bytes a key, as the [`build`] has it, and 64 for the descriptor of each write
-//! under way. An insert allocates four objects and retires two; so under a held pin not only removals,
-//! but inserts and updates as well leave garbage, 80 bytes each.
+//! path of n nodes. 48 bytes a key, as the [`build`] has it, and 64 for the descriptor of each
+//! write under way. An insert allocates four objects and retires two; so under a held pin not only
+//! removals, but inserts and updates as well leave garbage, 80 bytes each.
 //!
 //! # Checked by
-//! The conformance suite (`tests/conformance.rs`); [`Check::check`](crate::Check::check), which walks
-//! I2 to I4; the claims in every execution, in `claim.rs`; schedules (`tests/schedules.rs`: I5 to I7,
-//! every linearization point, and lock-freedom with a stopped thread), which must find the mistakes of
-//! `canary.rs`.
+//! The conformance suite (`tests/conformance.rs`); [`Check::check`](crate::Check::check), which
+//! walks I2 to I4; the claims in every execution, in `claim.rs`; schedules (`tests/schedules.rs`:
+//! I5 to I7, every linearization point, and lock-freedom with a stopped thread), which must find
+//! the mistakes of `canary.rs`.
 
 pub mod build;
 mod check;
@@ -165,22 +167,20 @@ impl<P: Placement, B: Build> Ellen<P, B> {
     }
 }
 
-// SAFETY: the clauses of `Algorithm`, by the invariants of the module docs.
-// A1. The pointer leads to the tree's own root, which lives as long as the tree. Edges and update words
-//     are atomics; everything else in a linked node never changes. Nodes and descriptors go through
-//     the domain.
-// A2. A leaf's key and value never change after it is linked. An insert and an update make leaves with
-//     the value of the verb; the copy that an insert makes of the sibling has the sibling's value.
-// A3. A descent ends at a leaf whose key it compares. Its edge led to it at the load, or at the moment
-//     when the edge's node was cut off (I4: a marked node's edges do not change), which was after the
-//     guard was taken: see the table of linearization points. A copy has the value of its original.
-// A4. A value ends by the step of one descriptor, which is made once (I5). Only the thread that made
-//     the descriptor returns the value; a helper returns none. The claim succeeds only if the edge is
-//     as it was when that thread read it, so the leaf that goes is the one whose value it returns.
-// A5. A writer allocates everything before it claims a word, and helping allocates nothing. Once the
-//     claim of an insert succeeds, its step is made; a writer that fails to claim keeps its nodes.
-//     A deletion puts no word.
-// A6. Keys are integers, which a scan copies from leaves.
+// SAFETY: the clauses of `Algorithm`, by the invariants of the module docs. A1. The pointer leads
+// to the tree's own root, which lives as long as the tree. Edges and update words are atomics;
+// everything else in a linked node never changes. Nodes and descriptors go through the domain. A2.
+// A leaf's key and value never change after it is linked. An insert and an update make leaves with
+// the value of the verb; the copy that an insert makes of the sibling has the sibling's value. A3.
+// A descent ends at a leaf whose key it compares. Its edge led to it at the load, or at the moment
+// when the edge's node was cut off (I4: a marked node's edges do not change), which was after the
+// guard was taken: see the table of linearization points. A copy has the value of its original. A4.
+// A value ends by the step of one descriptor, which is made once (I5). Only the thread that made
+// the descriptor returns the value; a helper returns none. The claim succeeds only if the edge is
+// as it was when that thread read it, so the leaf that goes is the one whose value it returns. A5.
+// A writer allocates everything before it claims a word, and helping allocates nothing. Once the
+// claim of an insert succeeds, its step is made; a writer that fails to claim keeps its nodes. A
+// deletion puts no word. A6. Keys are integers, which a scan copies from leaves.
 unsafe impl<P: Placement, B: Build> Algorithm for Ellen<P, B> {
     type Key = u64;
     type Placement = P;

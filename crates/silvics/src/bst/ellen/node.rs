@@ -15,7 +15,7 @@ const IS_LEAF: usize = 1;
 /// The edge leads nowhere: it is the right end of the tree. A count takes the pointer's place.
 const IS_END: usize = 2;
 const KINDS: usize = 3;
-/// What the count of the right end counts in.
+/// The step of the right end's count.
 const STEP: usize = 4;
 
 /// The value of an edge: a child and what it is.
@@ -29,7 +29,7 @@ impl fmt::Debug for Edge {
     }
 }
 
-/// Where an edge leads.
+/// The target of an edge.
 pub(super) enum Child<'g, B: Build> {
     Inner(&'g B::Inner),
     Leaf(&'g B::Leaf),
@@ -117,8 +117,8 @@ impl AtomicEdge {
         Edge(self.0.load(Ordering::SeqCst))
     }
 
-    /// Replaces the edge if it still is `current` (paper: CAS-Child). Who helps late changes nothing
-    /// (I5).
+    /// Replaces the edge if it still is `current` (paper: CAS-Child). A late helper changes
+    /// nothing (I5).
     pub(super) fn try_replace(&self, current: Edge, new: Edge) -> bool {
         let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
         self.0.compare_exchange(current.0, new.0, success, failure).is_ok()
@@ -141,25 +141,26 @@ pub(super) const DFLAG: Flag = Flag::Two;
 /// The node is being removed. Never released.
 pub(super) const MARK: Flag = Flag::Three;
 
-/// What is to be done for an operation (paper: Info record), once the node's word holds it.
+/// The remaining steps of an operation (paper: Info record), once the node's word holds it.
 ///
 /// It refers to the word and the edge within the node, not to the node. The paper has a type for
 /// inserts, `IInfo`, and one for deletions, `DInfo`.
 #[repr(C, align(64))]
 pub(super) struct Descriptor {
-    /// The word that is claimed first: the parent's, or for a deletion the grandparent's …
+    /// The word that is claimed first: the parent's, or for a deletion the grandparent's.
     pub(super) word: NonNull<UpdateWord>,
-    /// … and what it was.
+    /// The content of that word before the claim.
     pub(super) before: Clean,
-    /// The edge of that node that changes …
+    /// The edge that changes, in the node whose word is claimed first.
     pub(super) edge: NonNull<AtomicEdge>,
-    /// … from this: to a leaf or the end; for a deletion to the parent …
+    /// The content of the edge before the change: it leads to a leaf or the end, or for a deletion
+    /// to the parent.
     pub(super) old: Edge,
-    /// … to this. Of no account for a deletion.
+    /// The content of the edge after the change. A deletion does not use it.
     pub(super) new: Edge,
-    /// For a deletion, the parent's word …
+    /// The content of the parent's word before a deletion claims it.
     pub(super) parent_before: Clean,
-    /// … and which of its children the leaf is.
+    /// The side of the leaf below its parent, for a deletion.
     pub(super) leaf_side: Side,
 }
 

@@ -42,7 +42,7 @@ impl<'g, B: Build> Place<'g, B> {
     }
 }
 
-/// Where a descent ended. While the tree is empty the root is its own child's grandparent; there is
+/// The end of a descent. While the tree is empty the root is its own child's grandparent; there is
 /// nothing to delete then.
 struct SeekRecord<'g, B: Build> {
     grandparent: Place<'g, B>,
@@ -148,7 +148,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         }
     }
 
-    /// The word's count if the node is clean; else helps whoever has claimed it.
+    /// The word's count if the node is clean; otherwise helps the operation that has claimed it.
     fn clean(&self, update: State<Descriptor>, guard: &Guard) -> Option<Clean> {
         match update {
             State::Clean(clean) => Some(clean),
@@ -322,13 +322,14 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         }
     }
 
-    /// Replaces the edge, then takes the flag away. Whoever does the latter retires what has been
-    /// replaced.
+    /// Replaces the edge, then takes the flag away. The thread that takes the flag away
+    /// retires the replaced node.
     fn help_insert(&self, descriptor: NonNull<Descriptor>, guard: &Guard) {
         // SAFETY: it was in the parent's word under the guard (I7).
         let op = unsafe { &*touch(descriptor.as_ptr()) };
         // SAFETY: the parent is not retired before it is unflagged.
-        unsafe { op.edge.as_ref() }.try_replace(op.old, op.new); // LP(insert, compare_exchange: put)
+        // LP(insert, compare_exchange: put)
+        unsafe { op.edge.as_ref() }.try_replace(op.old, op.new);
         if Self::unflag(Claim::new(IFLAG, descriptor), op) {
             // SAFETY: I6: the old leaf is linked nowhere, the descriptor in no word, and no other
             // thread has taken the flag away (C3).
@@ -345,8 +346,8 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         }
     }
 
-    /// Marks the parent and goes on to remove it, or takes the grandparent's flag back if the parent
-    /// has changed. Whether the leaf is removed.
+    /// Marks the parent and goes on to remove it, or takes the grandparent's flag back if the
+    /// parent has changed. Whether the leaf is removed.
     fn help_delete(&self, descriptor: NonNull<Descriptor>, guard: &Guard) -> bool {
         // SAFETY: as in `help_insert`.
         let op = unsafe { &*touch(descriptor.as_ptr()) };
@@ -366,10 +367,10 @@ impl<P: Placement, B: Build> Ellen<P, B> {
     }
 
     /// Lets the leaf's sibling take the parent's place, then takes the grandparent's flag away.
-    /// Whoever does the latter retires the parent and the leaf.
+    /// The thread that takes the flag away retires the parent and the leaf.
     fn help_marked(&self, descriptor: NonNull<Descriptor>, guard: &Guard) {
-        // SAFETY: as in `help_delete`; or it was in the word of the marked parent, which was reached
-        // under the guard, and is retired together with it.
+        // SAFETY: as in `help_delete`; or it was in the word of the marked parent, which was
+        // reached under the guard, and is retired together with it.
         let op = unsafe { &*touch(descriptor.as_ptr()) };
         // SAFETY: as in `help_delete`.
         let parent = unsafe { &*touch(op.old.inner_ptr::<B>().as_ptr()) };

@@ -1,4 +1,4 @@
-//! What a walk sees of the tree.
+//! The view that a walk has of the tree.
 
 use super::super::walk::{Below, External};
 use super::Ellen;
@@ -8,9 +8,10 @@ use crate::bst::external::{InnerWords, LeafWords};
 use crate::domain::Guard;
 use silvics_pool::Placement;
 
-// SAFETY: W1 is I7. W2 is I4, and what a deletion does: it marks the parent, whose edges never change
-// again, and puts the leaf's sibling in its place. W3 is I2 and I4: a flag's step is made at the edge
-// that the search for its key has found, and nothing but a copy of the entry there is kept beside it.
+// SAFETY: W1 is I7. W2 is I4, and what a deletion does: it marks the parent, whose edges never
+// change again, and puts the leaf's sibling in its place. W3 is I2 and I4: a flag's step is made at
+// the edge that the search for its key has found, and nothing but a copy of the entry there is kept
+// beside it.
 unsafe impl<P: Placement, B: Build> External for Ellen<P, B> {
     type Edge = AtomicEdge;
 
