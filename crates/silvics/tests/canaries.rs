@@ -12,6 +12,7 @@ use scenarios::{
 use silvics::art::hot::Sampled;
 use silvics::bst::natarajan::build::Collocated;
 use silvics::canary::{Canary, plant};
+use silvics::structures::STRUCTURES;
 use silvics::{
     ArtTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
     RamachandranTree, SkipList, TicketTree,
@@ -215,6 +216,29 @@ const FLAGGED: Stops = Stops {
 };
 
 /// There is one test, since a planted mistake holds for the whole process.
+/// Every mistake sits in a structure of the table, or in the map.
+#[test]
+fn canaries_name_structures_of_the_table() {
+    for canary in Canary::ALL {
+        let (structure, build) = match canary.index().split_once(':') {
+            Some((structure, build)) => (structure, Some(build)),
+            None => (canary.index(), None),
+        };
+        let row = STRUCTURES.iter().find(|row| row.name == structure);
+        let builds = row.map_or(&[][..], |row| row.builds);
+        let known = build.is_none_or(|build| builds.iter().any(|of| of.name == build));
+        assert!(structure == "map" || row.is_some() && known, "{canary:?}: {}", canary.index());
+    }
+    for row in STRUCTURES {
+        // The builds of another row of the same structure share its code.
+        let module = STRUCTURES.iter().filter(|other| other.page == row.page);
+        let mut names = module.map(|row| row.name);
+        let is_in =
+            |name: &str| Canary::ALL.iter().any(|c| c.index().split(':').next() == Some(name));
+        assert!(names.any(is_in), "{} has no seeded mistake", row.name);
+    }
+}
+
 #[test]
 fn every_canary_is_caught() {
     let mut alive = Vec::new();
