@@ -55,7 +55,7 @@
 //!
 //! let map: Map<u64, u64> = [(1, 10)].into_iter().collect();
 //! std::thread::scope(|scope| {
-//!     scope.spawn(|| map.remove(1));
+//!     scope.spawn(|| drop(map.remove(1)));
 //!     if map.contains_key(1) {
 //!         // This assertion may fail: the key may be gone by now.
 //!         assert!(map.get(1).is_some());
