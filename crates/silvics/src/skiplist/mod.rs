@@ -204,7 +204,7 @@ unsafe impl<K: SkipKey + ?Sized, P: Placement> Algorithm for Skip<K, P> {
         &self.frame
     }
 
-    #[inline]
+    #[inline(always)]
     fn get(&self, key: K::Ref<'_>, guard: &Guard) -> Option<u64> {
         self.find(key, guard).map(NodeRef::value)
     }
