@@ -151,7 +151,7 @@ mod jemalloc {
         for at in 0..15_000 {
             let of = layout(48, 8);
             let start = heap.alloc(KINDS[at % 3], of).unwrap().addr().get();
-            pages[at % 3].extend([start / PAGE, (start + heap.bytes(of) - 1) / PAGE]);
+            pages[at % 3].extend([start / SMALL_PAGE, (start + heap.bytes(of) - 1) / SMALL_PAGE]);
         }
         pages.map(|pages| pages.into_iter().collect())
     }
