@@ -15,8 +15,8 @@
 //! * **Guards.** Nodes are read under a [`Guard`] of the index's [`Domain`]; pin once for many
 //!   operations, and for at most some milliseconds, since nothing retired meanwhile can be freed.
 //!   A guard of another domain is harmless: the operation pins its own.
-//! * **Lookups write nothing** that another thread could read. The one exception is `citrus`, whose
-//!   lookups say in a line of their own thread's that they are under way ([`crate::bst::citrus`]).
+//! * **Lookups write nothing** that another thread could read. The one exception is `citrus`: its
+//!   lookups announce themselves in a cache line of the calling thread ([`crate::bst::citrus`]).
 
 use crate::batch::insert_in_groups;
 use crate::domain::{Domain, Guard};
@@ -68,7 +68,7 @@ impl Options {
         (self.domain.clone().unwrap_or_default(), config)
     }
 
-    /// Its account, made if it has none yet.
+    /// The index's budget. Makes one with the memory limit if the options have none.
     pub(crate) fn shared_budget(&mut self) -> Arc<Budget> {
         let limit = self.memory_limit;
         Arc::clone(self.budget.get_or_insert_with(|| Arc::new(Budget::new(limit))))
@@ -92,7 +92,8 @@ pub trait Lookup: Send + Sync {
     fn domain(&self) -> &Domain;
 
     /// Returns the value of `key`. Writes no memory that another thread reads (`citrus`: a line
-    /// of the calling thread), and takes no lock.
+    /// of the calling thread), and takes no lock. (A lookup of `occ-avl` waits while a rotation
+    /// moves the node that it stands at.)
     fn get(&self, key: KeyRef<'_, Self>, guard: &Guard) -> Option<u64>;
 
     /// The number of keys that are present. It is exact while no thread writes; otherwise each
@@ -284,8 +285,8 @@ pub trait OrderedScan: Lookup {
 /// The entries at both ends, for structures that can tell them.
 ///
 /// Each method is linearizable: the entry it returns was the first (last) of the whole index at its
-/// linearization point. Walking to the first entry one finds is not enough: while a walk passes A,
-/// somebody inserts C before D and removes A, and D is found, which never was the first.
+/// linearization point. A walk to the first entry that it finds is not enough: while the walk passes
+/// A, another thread inserts C before D and removes A, and the walk finds D, which never was first.
 pub trait OrderedEnds: OrderedIndex {
     /// The entry with the smallest key.
     fn first<'g>(&'g self, guard: &'g Guard) -> Option<(KeyRef<'g, Self>, u64)>;

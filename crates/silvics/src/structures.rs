@@ -54,7 +54,7 @@ macro_rules! for_each_structure {
                 }
                 {
                     ident: baseline, name: "baseline", oversights: [],
-                    runs: suite, faults: scans,
+                    runs: alias, faults: scans,
                     types: { u64_keys: $crate::NatarajanTree<$crate::Pooled, $crate::bst::natarajan::build::Baseline>, }
                 }
                 {
@@ -152,7 +152,7 @@ macro_rules! for_each_structure {
                 }
                 {
                     ident: baseline, name: "baseline", oversights: ["padding", "heavy traversal"],
-                    runs: suite, faults: scans,
+                    runs: full, faults: scans,
                     types: { u64_keys: $crate::EllenTree<$crate::Pooled, $crate::bst::ellen::build::Baseline>, }
                 }
             }
@@ -165,7 +165,7 @@ macro_rules! for_each_structure {
             paper: "Bronson, Casper, Chafi and Olukotun, PPoPP 2010",
             topology: "partially external relaxed AVL tree",
             sync: "fine locks, optimistic lookups",
-            progress: "deadlock-free",
+            progress: "deadlock-free; lookups wait for rotations alone",
             scans: "none",
             page: "bst/bronson",
             checked: "conformance suite, `check`, schedules",
@@ -178,7 +178,7 @@ macro_rules! for_each_structure {
                 }
                 {
                     ident: fixed, name: "fixed", oversights: [],
-                    runs: suite, faults: points,
+                    runs: full, faults: points,
                     types: { u64_keys: $crate::BronsonTree<$crate::Pooled, $crate::bst::build::Fixed>, }
                 }
                 {
@@ -196,7 +196,7 @@ macro_rules! for_each_structure {
             paper: "Bronson, Casper, Chafi and Olukotun, PPoPP 2010",
             topology: "partially external relaxed AVL tree",
             sync: "fine locks, optimistic lookups",
-            progress: "deadlock-free",
+            progress: "deadlock-free; lookups wait for rotations alone",
             scans: "none",
             page: "bst/bronson",
             checked: "conformance suite, `check`, schedules",
@@ -209,12 +209,12 @@ macro_rules! for_each_structure {
                 }
                 {
                     ident: baseline, name: "baseline", oversights: [],
-                    runs: full, faults: points,
+                    runs: alias, faults: points,
                     types: { u64_keys: $crate::BronsonTree<$crate::Pooled, $crate::bst::bronson::build::Baseline2>, }
                 }
                 {
                     ident: ret, name: "ret", oversights: [],
-                    runs: suite, faults: points,
+                    runs: full, faults: points,
                     types: { u64_keys: $crate::BronsonTree<$crate::Pooled, $crate::bst::bronson::build::Restarting2>, }
                 }
             }
@@ -371,9 +371,10 @@ macro_rules! for_each_structure {
 /// Calls a macro for each build of each structure with each type of keys:
 /// `for_each_index!(callback)` expands to
 /// `callback! { structure build keys runs capability faults Type }` for each. All but the type are
-/// identifiers: `keys` is `u64_keys`, `u128_keys` or `byte_keys`; `runs` is `full`, or `suite` for
-/// a build that the long tests of its structure leave out; `capability` is `points`, `scans` or
-/// `ends`, and `faults` the capability that the suite of faults uses.
+/// identifiers: `keys` is `u64_keys`, `u128_keys` or `byte_keys`; `capability` is `points`, `scans`
+/// or `ends`, and `faults` the capability that the suite of faults uses. `runs` is `full`, `suite`
+/// for a build that the long tests of its structure leave out, or `alias` for a build whose type is
+/// that of another build, so that its tests would run twice.
 #[macro_export]
 macro_rules! for_each_index {
     ($($callback:tt)+) => { $crate::for_each_structure! { ($crate::__indexes) $($callback)+ } };

@@ -215,7 +215,6 @@ const FLAGGED: Stops = Stops {
     other: &[Get(1), Insert(1, 3), Remove(0), Exchange(1, Some(3), None), Insert(2, 4)],
 };
 
-/// There is one test, since a planted mistake holds for the whole process.
 /// Every mistake sits in a structure of the table, or in the map.
 #[test]
 fn canaries_name_structures_of_the_table() {
@@ -239,6 +238,7 @@ fn canaries_name_structures_of_the_table() {
     }
 }
 
+/// Only this test plants mistakes, since a planted mistake holds for the whole process.
 #[test]
 fn every_canary_is_caught() {
     let mut alive = Vec::new();

@@ -1,11 +1,13 @@
 //! The conformance suite of `silvics-testkit` on every structure of the table, in each build, with
 //! each type of keys, and in pools and shared memory.
 
-use silvics::{Pooled, Shared};
+use silvics::art::hot::Sampled;
+use silvics::{ArtTree, Pooled, Shared};
 use silvics_testkit::index_suite;
 use silvics_testkit::mapped::Mapped;
 
 macro_rules! suite {
+    (alias $($build:tt)*) => {};
     (full $capability:ident $faults:ident $index:ty) => {
         silvics_testkit::index_suite!(
             pooled, silvics::structures::At<$index, silvics::Pooled>, $capability);
@@ -28,6 +30,10 @@ macro_rules! suite {
 }
 
 silvics::structure_modules!(suite);
+
+// The table has the radix tree without samples of its lookups.
+index_suite!(art_sampled, ArtTree<u64, Pooled, Sampled>, ends);
+index_suite!(art_sampled_bytes, ArtTree<[u8], Pooled, Sampled>, ends);
 
 index_suite!(map_pooled, Mapped<u64, Pooled>);
 index_suite!(map_shared, Mapped<u64, Shared>);

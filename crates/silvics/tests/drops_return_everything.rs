@@ -34,7 +34,7 @@ macro_rules! returned {
         returns_everything::<At<$index, Pooled>>(&format!("{name}, pooled"));
         returns_everything::<At<$index, Shared>>(&format!("{name}, shared"));
     };
-    ($structure:ident $build:ident $keys:ident suite $($rest:tt)*) => {};
+    ($structure:ident $build:ident $keys:ident $runs:ident $($rest:tt)*) => {};
 }
 
 /// Makes a radix tree with notes of lookups and a hot region, empties it and drops it.

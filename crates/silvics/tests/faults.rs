@@ -1,5 +1,7 @@
 //! Every structure of the table while its allocations fail or panic.
 
+use silvics::ArtTree;
+use silvics::art::hot::Sampled;
 use silvics_testkit::{fault_suite, faulty::Faulty, mapped::Mapped};
 
 macro_rules! faults {
@@ -7,10 +9,13 @@ macro_rules! faults {
         silvics_testkit::fault_suite!(
             faulty, silvics::structures::At<$index, silvics_testkit::faulty::Faulty>, $faults);
     };
-    (suite $($build:tt)*) => {};
+    ($runs:ident $($build:tt)*) => {};
 }
 
 silvics::structure_modules!(faults);
+
+// The table has the radix tree without samples of its lookups.
+fault_suite!(art_sampled, ArtTree<u64, Faulty, Sampled>, scans);
 
 fault_suite!(map, Mapped<u64, Faulty>);
 fault_suite!(map_bytes, Mapped<[u8], Faulty>);

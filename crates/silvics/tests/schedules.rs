@@ -216,6 +216,16 @@ const TURNOVER: &[Scenario] = &[Scenario {
     ],
 }];
 
+/// The name of a structure with this type of keys, as failures and figures state it.
+fn named(structure: &str, keys: &str) -> String {
+    let suffix = match keys {
+        "byte_keys" => "-bytes",
+        "u128_keys" => "-u128",
+        _ => "",
+    };
+    structure.replace('_', "-") + suffix
+}
+
 /// Structures in real pools. Magazines hold two slots in this build, so that slots go from task to
 /// task through bitmaps and lists. A slot that is handed out twice shows as a broken structure.
 /// When a pool is dropped in this build, it counts its slots, and reports lost ones.
@@ -224,10 +234,11 @@ fn pools() {
     for scenario in [COMMON, TURNOVER].into_iter().flatten() {
         macro_rules! in_pools {
             ($structure:ident $build:ident $keys:ident full $c:ident $f:ident $index:ty) => {
-                let name = concat!(stringify!($structure), ":", stringify!($build), ":pooled");
-                explore::<$index>(name, scenario, points, SCHEDULES / 10);
+                let name = named(stringify!($structure), stringify!($keys));
+                let name = format!("{name}:{}:pooled", stringify!($build));
+                explore::<$index>(&name, scenario, points, SCHEDULES / 10);
             };
-            ($structure:ident $build:ident $keys:ident suite $($rest:tt)*) => {};
+            ($structure:ident $build:ident $keys:ident $runs:ident $($rest:tt)*) => {};
         }
         silvics::for_each_index! { in_pools }
     }
@@ -382,7 +393,8 @@ fn lookups_beside_lookups_never_restart() {
     }
     macro_rules! holds_of {
         ($structure:ident $build:ident $keys:ident $r:ident $c:ident $f:ident $index:ty) => {
-            holds::<At<$index, Model>>(concat!(stringify!($structure), ":", stringify!($build)));
+            let name = named(stringify!($structure), stringify!($keys));
+            holds::<At<$index, Model>>(&format!("{name}:{}", stringify!($build)));
         };
     }
     silvics::for_each_index! { holds_of }

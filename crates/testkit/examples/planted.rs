@@ -76,7 +76,7 @@ fn histories() {
             some(name, make::scans::<At<$index, Pooled>>, AllScans);
             some(name, make::scans::<At<$index, Shared>>, AllScans);
         };
-        ($structure:ident $build:ident $keys:ident suite $($rest:tt)*) => {};
+        ($structure:ident $build:ident $keys:ident $runs:ident $($rest:tt)*) => {};
     }
     silvics::for_each_index! { of }
 }

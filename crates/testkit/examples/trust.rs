@@ -94,10 +94,10 @@ fn histories(logs: &Logs) -> Option<(Cells, String)> {
 /// The name and key type of a structure that schedules call `skiplist-bytes` or `occ-avl:pooled`.
 fn with_keys(structure: &str) -> String {
     let name = structure.split(':').next().unwrap_or_default();
-    match name.strip_suffix("-bytes") {
-        Some(name) => format!("{name} bytes"),
-        None => format!("{name} u64"),
-    }
+    let keys = ["bytes", "u128"];
+    let with = |keys| name.strip_suffix(keys)?.strip_suffix('-').map(|name| (name, keys));
+    let (name, keys) = keys.into_iter().find_map(with).unwrap_or((name, "u64"));
+    format!("{name} {keys}")
 }
 
 /// The sums over the scenarios of each structure. The lines read `schedules STRUCTURE SCENARIO

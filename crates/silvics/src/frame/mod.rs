@@ -52,6 +52,8 @@ pub type AlgorithmKey<'a, A> = <<A as Algorithm>::Key as IndexKey>::Ref<'a>;
 ///   nothing, no other call ever finds the word that it was to put.
 /// * A6: **Keys are the structure's own.** A key that a scan or an end returns is a copy, or memory
 ///   of the structure that the guard protects, and never a bound that was passed to it.
+/// * A7: **Guards are the domain's own.** If it calls another algorithm, it passes a guard of that
+///   algorithm's domain.
 pub unsafe trait Algorithm: Sized + 'static {
     /// The keys.
     type Key: IndexKey + ?Sized;

@@ -80,7 +80,11 @@ impl<V: Value + PartialEq> PartialEq<V> for ValueGuard<'_, V> {
 type GuardPlace<'a> = &'a mut ManuallyDrop<Guard>;
 
 /// A result that may have a value, which borrows a map for `'m`.
-pub(super) trait Lent<'m, V: Value> {
+///
+/// # Safety
+/// [`Lent::hold`] gives each value of the result that borrows the map a guard that was taken before
+/// the value was read: the guard of the call, or one that the result carries along.
+pub(super) unsafe trait Lent<'m, V: Value> {
     /// The result with a guard for its value.
     type Held;
 
@@ -104,7 +108,8 @@ unsafe fn without_value<R>(guard: GuardPlace<'_>, result: R) -> R {
     result
 }
 
-impl<'m, V: Value> Lent<'m, V> for ValueRef<'m, V> {
+// SAFETY: the result is the value, and takes the guard of the call.
+unsafe impl<'m, V: Value> Lent<'m, V> for ValueRef<'m, V> {
     type Held = ValueGuard<'m, V>;
 
     #[inline(always)]
@@ -115,7 +120,8 @@ impl<'m, V: Value> Lent<'m, V> for ValueRef<'m, V> {
 }
 
 /// An entry with a copy of its key.
-impl<'m, V: Value, K> Lent<'m, V> for (K, ValueRef<'m, V>) {
+// SAFETY: the value takes the guard of the call; the key is a copy.
+unsafe impl<'m, V: Value, K> Lent<'m, V> for (K, ValueRef<'m, V>) {
     type Held = (K, ValueGuard<'m, V>);
 
     #[inline(always)]
@@ -125,7 +131,8 @@ impl<'m, V: Value, K> Lent<'m, V> for (K, ValueRef<'m, V>) {
     }
 }
 
-impl<'m, V: Value, L: Lent<'m, V>> Lent<'m, V> for Option<L> {
+// SAFETY: `L` gives its values their guards, and `None` has no value.
+unsafe impl<'m, V: Value, L: Lent<'m, V>> Lent<'m, V> for Option<L> {
     type Held = Option<L::Held>;
 
     #[inline(always)]
@@ -140,7 +147,8 @@ impl<'m, V: Value, L: Lent<'m, V>> Lent<'m, V> for Option<L> {
     }
 }
 
-impl<'m, V: Value, L: Lent<'m, V>, E: Lent<'m, V>> Lent<'m, V> for Result<L, E> {
+// SAFETY: `L` or `E` gives its values their guards.
+unsafe impl<'m, V: Value, L: Lent<'m, V>, E: Lent<'m, V>> Lent<'m, V> for Result<L, E> {
     type Held = Result<L::Held, E::Held>;
 
     #[inline(always)]
@@ -156,7 +164,8 @@ impl<'m, V: Value, L: Lent<'m, V>, E: Lent<'m, V>> Lent<'m, V> for Result<L, E> 
 }
 
 /// The result of a computation, which may have two values, and a second guard.
-impl<'m, V: Value, T> Lent<'m, V> for (Compute<ValueRef<'m, V>, T>, Guard) {
+// SAFETY: one value takes the guard of the call, the other the guard that came with it.
+unsafe impl<'m, V: Value, T> Lent<'m, V> for (Compute<ValueRef<'m, V>, T>, Guard) {
     type Held = Compute<ValueGuard<'m, V>, T>;
 
     #[inline(always)]
@@ -176,7 +185,8 @@ impl<'m, V: Value, T> Lent<'m, V> for (Compute<ValueRef<'m, V>, T>, Guard) {
     }
 }
 
-impl<'m, V: Value> Lent<'m, V> for TryInsertError<ValueRef<'m, V>, V> {
+// SAFETY: the value that the map has takes the guard of the call.
+unsafe impl<'m, V: Value> Lent<'m, V> for TryInsertError<ValueRef<'m, V>, V> {
     type Held = TryInsertError<ValueGuard<'m, V>, V>;
 
     #[inline(always)]
@@ -195,7 +205,8 @@ impl<'m, V: Value> Lent<'m, V> for TryInsertError<ValueRef<'m, V>, V> {
     }
 }
 
-impl<'m, V: Value> Lent<'m, V> for CompareExchangeError<ValueRef<'m, V>, V> {
+// SAFETY: the value that the map has takes the guard of the call.
+unsafe impl<'m, V: Value> Lent<'m, V> for CompareExchangeError<ValueRef<'m, V>, V> {
     type Held = CompareExchangeError<ValueGuard<'m, V>, V>;
 
     #[inline(always)]
@@ -213,7 +224,8 @@ impl<'m, V: Value> Lent<'m, V> for CompareExchangeError<ValueRef<'m, V>, V> {
     }
 }
 
-impl<'m, V: Value> Lent<'m, V> for RemoveIfError<ValueRef<'m, V>> {
+// SAFETY: the value that the map has takes the guard of the call.
+unsafe impl<'m, V: Value> Lent<'m, V> for RemoveIfError<ValueRef<'m, V>> {
     type Held = RemoveIfError<ValueGuard<'m, V>>;
 
     #[inline(always)]
@@ -231,7 +243,8 @@ impl<'m, V: Value> Lent<'m, V> for RemoveIfError<ValueRef<'m, V>> {
 /// Implements [`Lent`] for results that never have a value.
 macro_rules! never_lent {
     ($([$($W:ident)?] $type:ty;)*) => {$(
-        impl<V: Value, $($W)?> Lent<'_, V> for $type {
+        // SAFETY: the type has no value that borrows a map; `W` is the caller's own.
+        unsafe impl<V: Value, $($W)?> Lent<'_, V> for $type {
             type Held = Self;
 
             #[inline(always)]
@@ -262,8 +275,11 @@ impl Drop for Unwound<'_> {
 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     /// Runs `call` under a pin of its own, and pairs the value that it returns with that pin.
+    ///
+    /// # Safety
+    /// `call` keeps no value that it reads, except in its result.
     #[inline(always)]
-    pub(super) fn held<'m, L: Lent<'m, V>>(
+    pub(super) unsafe fn held<'m, L: Lent<'m, V>>(
         &'m self,
         call: impl FnOnce(Pin<'m, '_>) -> L,
     ) -> L::Held {
@@ -280,14 +296,19 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     /// The second pin, too, comes before the values are read, since a later one may protect less:
     /// in a destructor of a thread-local, the thread's table of registrations may be gone, and each
     /// pin is a registration of its own.
+    ///
+    /// # Safety
+    /// `call` keeps no value that it reads, except in its result.
     #[inline(always)]
-    pub(super) fn held_twice<'m, T, E: Lent<'m, V>>(
+    pub(super) unsafe fn held_twice<'m, T, E: Lent<'m, V>>(
         &'m self,
         call: impl FnOnce(Pin<'m, '_>) -> Result<Compute<ValueRef<'m, V>, T>, E>,
     ) -> Result<Compute<ValueGuard<'m, V>, T>, E::Held> {
-        self.held(|pin| {
+        let call = |pin: Pin<'m, '_>| {
             let second = self.index.domain().pin();
             call(pin).map(|computed| (computed, second))
-        })
+        };
+        // SAFETY: the caller's `call` keeps no value.
+        unsafe { self.held(call) }
     }
 }

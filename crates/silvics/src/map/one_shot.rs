@@ -11,19 +11,25 @@ use crate::error::AllocError;
 use crate::index::OrderedEnds;
 use std::ops::Bound;
 
-/// Implements verbs with a pin for each call.
+/// Implements verbs with a pin for each call. An operation of a map keeps no value that it reads,
+/// except in its result.
 macro_rules! one_shot {
     (reads: $self:ident, $operation:ident($($pass:expr),*)) => {
-        $self.held(|pin| $self.$operation($($pass,)* pin))
+        // SAFETY: an operation keeps no value, except in its result.
+        unsafe { $self.held(|pin| $self.$operation($($pass,)* pin)) }
     };
     (writes: $self:ident, $operation:ident($($pass:expr),*)) => {
-        $self.twice((), |()| $self.held(|pin| $self.$operation($($pass,)* pin)), drop)
+        // SAFETY: an operation keeps no value, except in its result.
+        $self.twice((), |()| unsafe { $self.held(|pin| $self.$operation($($pass,)* pin)) }, drop)
     };
-    (computes: $self:ident, $operation:ident($($pass:expr),*)) => {
-        $self.twice((), |()| $self.held_twice(|pin| $self.$operation($($pass,)* pin)), drop)
-    };
+    (computes: $self:ident, $operation:ident($($pass:expr),*)) => {{
+        // SAFETY: an operation keeps no value, except in its result.
+        let call = |()| unsafe { $self.held_twice(|pin| $self.$operation($($pass,)* pin)) };
+        $self.twice((), call, drop)
+    }};
     (writes $argument:ident: $self:ident, $operation:ident($($pass:expr),*)) => {{
-        let attempt = |$argument| $self.held(|pin| $self.$operation($($pass,)* pin));
+        // SAFETY: an operation keeps no value, except in its result.
+        let attempt = |$argument| unsafe { $self.held(|pin| $self.$operation($($pass,)* pin)) };
         $self.twice($argument, attempt, std::convert::identity)
     }};
     (sweeps: $self:ident, $operation:ident($($pass:expr),*)) => {
