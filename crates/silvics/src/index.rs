@@ -285,8 +285,9 @@ pub trait OrderedScan: Lookup {
 /// The entries at both ends, for structures that can tell them.
 ///
 /// Each method is linearizable: the entry it returns was the first (last) of the whole index at its
-/// linearization point. A walk to the first entry that it finds is not enough: while the walk passes
-/// A, another thread inserts C before D and removes A, and the walk finds D, which never was first.
+/// linearization point. A walk to the first entry that it finds is not enough: while the walk
+/// passes A, another thread inserts C before D and removes A. The walk then finds D, which was
+/// never the first entry.
 pub trait OrderedEnds: OrderedIndex {
     /// The entry with the smallest key.
     fn first<'g>(&'g self, guard: &'g Guard) -> Option<(KeyRef<'g, Self>, u64)>;
