@@ -1,16 +1,19 @@
 //! The table of structures: each is declared here, once.
 //!
 //! A row has the name of a structure, its types by key type and build, its capabilities, and the
-//! facts of the catalogue. Everything that lists structures follows from the rows:
+//! facts of the catalogue. These lists follow from the rows:
 //!
 //! | list | follows by |
 //! |---|---|
-//! | the suites of `tests/`, and the lists of schedules, histories and canaries | [`structure_modules!`], [`for_each_index!`] |
+//! | suites, faults, lookups, drops, recorded reads, layouts | [`structure_modules!`], [`for_each_index!`] |
+//! | schedules in pools, histories under the sanitizers, counted lookups | [`for_each_index!`] |
 //! | the catalogue of the command, with its groups | [`for_each_structure!`], [`STRUCTURES`] |
 //! | the first table of docs/structures.md | [`STRUCTURES`], by `tests/structures.rs` |
 //!
-//! Types are named in their default placement; [`At`] places them elsewhere. To add a structure,
-//! add its row.
+//! Three lists are kept by hand: the scenarios for the rare paths of a structure, its canaries, and
+//! the indexes of the fuzzer. `tests/canaries.rs` checks that each structure has a canary.
+//!
+//! Types are named in their default placement; [`At`] places them elsewhere.
 //!
 //! [`structure_modules!`]: crate::structure_modules
 //! [`for_each_index!`]: crate::for_each_index
