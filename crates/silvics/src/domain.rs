@@ -58,7 +58,7 @@ use silvics_pool::Budget;
 use silvics_sync::Mutex;
 use silvics_sync::cell::UnsafeCell;
 use silvics_sync::per_thread::{PerThread, thread_index};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
@@ -183,18 +183,23 @@ impl Domain {
 
     /// Pins the domain for this thread: objects that are retired from now on stay readable until
     /// the guard is dropped. Nested pins are cheap.
-    #[inline]
+    #[inline(always)] // LLVM leaves it out of some callers, which take a third longer
     pub fn pin(&self) -> Guard {
         let Identity { slot, serial } = self.inner.identity;
-        let pinned = HANDLES.try_with(|handles| match handles.try_borrow().ok()?.get(slot) {
-            Some(Some((owner, handle))) if *owner == serial => Some(handle.pin()),
-            _ => None,
-        });
-        let guard = match pinned {
-            Ok(Some(guard)) => guard,
-            _ => self.register(),
+        let inner = match HANDLES.try_with(std::ptr::from_ref) {
+            // SAFETY: the thread's table exists, and no destructor of a thread-local runs before
+            // this function returns.
+            Ok(handles) => match unsafe { &*handles }.try_borrow() {
+                Ok(handles) => match handles.get(slot) {
+                    Some(Some((owner, handle))) if *owner == serial => Some(handle.pin()),
+                    _ => None,
+                },
+                Err(_) => None,
+            },
+            Err(_) => None,
         };
-        Guard { inner: guard, serial, adopted: RefCell::new(Vec::new()) }
+        let inner = inner.unwrap_or_else(|| self.register());
+        Guard { inner, serial, adopted: Adopted::default() }
     }
 
     /// Pins the domain until the guard is dropped, on any thread. It registers with the collector,
@@ -250,10 +255,14 @@ impl Domain {
     #[cold]
     fn adopt_foreign(&self, guard: &Guard) {
         let serial = self.inner.identity.serial;
-        if guard.adopted.borrow().iter().all(|(adopted, _)| *adopted != serial) {
-            let own = self.pin().inner;
-            guard.adopted.borrow_mut().push((serial, own));
+        // Pinned before the list is taken: a registration may run destructors, which may use the
+        // guard, too.
+        let own = self.pin().inner;
+        let mut pins = guard.adopted.0.take().unwrap_or_default();
+        if pins.iter().all(|(adopted, _)| *adopted != serial) {
+            pins.push((serial, own));
         }
+        guard.adopted.0.set(Some(pins));
     }
 
     /// Runs the sealed batches that no guard protects: advances the epoch and collects, a few
@@ -276,8 +285,37 @@ impl Domain {
 pub struct Guard {
     inner: epoch::Guard,
     serial: u64,
-    /// Pins of other domains, for references that borrow this guard: see [`Domain::adopt`].
-    adopted: RefCell<Vec<(u64, epoch::Guard)>>,
+    adopted: Adopted,
+}
+
+/// Pins of other domains, for references that borrow a guard (see [`Domain::adopt`]): each with the
+/// serial number of its domain. They are rare, so a guard has one word for them: the methods of a
+/// map move guards.
+#[derive(Default)]
+struct Adopted(Cell<Option<Box<Pins>>>);
+
+type Pins = Vec<(u64, epoch::Guard)>;
+
+impl Adopted {
+    /// Drops the pins.
+    #[inline(always)]
+    fn clear(&self) {
+        #[cold]
+        #[inline(never)]
+        fn clear(pins: Box<Pins>) {
+            drop(pins);
+        }
+        if let Some(pins) = self.0.take() {
+            clear(pins);
+        }
+    }
+}
+
+impl Drop for Adopted {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.clear();
+    }
 }
 
 impl fmt::Debug for Guard {
@@ -292,7 +330,7 @@ impl Guard {
     /// lives on this thread.
     #[inline]
     pub fn repin(&mut self) {
-        self.adopted.get_mut().clear();
+        self.adopted.clear();
         self.inner.repin();
     }
 }
