@@ -6,9 +6,11 @@
 //! * A [`View`](super::View) owns the guard, and the values borrow the view.
 //! * An [`OwnedView`](super::OwnedView) owns an older guard, and the values borrow that view.
 //! * A method of [`Map`] takes its guards before it reads, and each value takes one along
-//!   ([`ValueGuard`]). [`Map::held`] is the only place that does so.
+//!   ([`ValueGuard`]). [`Map::held`] and the two functions below it do so, and nothing else.
 
-use super::outcome::{CompareExchangeError, Compute, Rejected, RemoveIfError, TryInsertError};
+use super::outcome::{
+    CompareExchangeError, Compute, Rejected, RemoveIfError, Repeatable, TryInsertError,
+};
 use super::{Key, Map, MapIndex, Value, ValueRef};
 use crate::domain::{Guard, OwnedGuard};
 use crate::error::AllocError;
@@ -273,6 +275,18 @@ impl Drop for Unwound<'_> {
     }
 }
 
+/// Runs `call` under a guard, which stays with the caller unless `call` panics.
+///
+/// # Safety
+/// The guard is not dropped yet. `call` keeps no value that it reads, except in its result.
+#[inline(always)]
+unsafe fn under<'m, R>(guard: GuardPlace<'_>, call: impl FnOnce(Pin<'m, '_>) -> R) -> R {
+    let unwound = Unwound(guard);
+    let result = call(Pin { guard: unwound.0, lends: PhantomData });
+    forget(unwound);
+    result
+}
+
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     /// Runs `call` under a pin of its own, and pairs the value that it returns with that pin.
     ///
@@ -284,14 +298,65 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         call: impl FnOnce(Pin<'m, '_>) -> L,
     ) -> L::Held {
         let mut guard = ManuallyDrop::new(self.one_shot());
-        let unwound = Unwound(&mut guard);
-        let lent = call(Pin { guard: unwound.0, lends: PhantomData });
-        forget(unwound);
-        // SAFETY: the guard was taken before `call` read anything, and is not used below.
+        // SAFETY: the guard was taken before `call` reads anything, and `call` keeps no value.
+        let lent = unsafe { under(&mut guard, call) };
+        // SAFETY: the values of `lent` were read under the guard, which is not used below.
         unsafe { lent.hold(&mut guard, |held| held) }
     }
 
-    /// Runs `call`, which may return two values, with a second pin for the second value.
+    /// Runs `call` like [`Map::held`]. If it fails for want of memory, runs it once more with the
+    /// argument that the error returns, under a new pin, after freeing removed entries and
+    /// shrinking the map.
+    ///
+    /// # Safety
+    /// `call` keeps no value that it reads, except in its result.
+    #[inline(always)]
+    pub(super) unsafe fn held_or_repeated<'m, A, L, E>(
+        &'m self,
+        argument: A,
+        mut call: impl FnMut(A, Pin<'m, '_>) -> Result<L, E>,
+        again: impl FnOnce(E::Argument) -> A,
+    ) -> Result<L::Held, E::Held>
+    where
+        L: Lent<'m, V>,
+        E: Lent<'m, V> + Repeatable,
+    {
+        let mut guard = ManuallyDrop::new(self.one_shot());
+        // SAFETY: the guard was taken before `call` reads anything, and `call` keeps no value.
+        let mut lent = unsafe { under(&mut guard, |pin| call(argument, pin)) };
+        if let Err(error) = lent {
+            lent = error.argument().and_then(|argument| {
+                let argument = again(argument);
+                // SAFETY: an error that returns its argument has no value, and `call` keeps none.
+                unsafe { self.under_new(&mut guard, |pin| call(argument, pin)) }
+            });
+        }
+        // SAFETY: the values of `lent` were read under the guard, which is not used below.
+        unsafe { lent.hold(&mut guard, |held| held) }
+    }
+
+    /// Unpins, shrinks the map, and runs `call` under a new guard. No pin is held in between.
+    ///
+    /// # Safety
+    /// The guard is not dropped yet, and protects no value any more. `call` keeps no value that it
+    /// reads, except in its result.
+    #[cold]
+    #[inline(never)]
+    unsafe fn under_new<'m, R>(
+        &'m self,
+        guard: GuardPlace<'_>,
+        call: impl FnOnce(Pin<'m, '_>) -> R,
+    ) -> R {
+        // SAFETY: the caller does not use the guard that is dropped here, only the next one.
+        unsafe { ManuallyDrop::drop(guard) };
+        self.shrink(); // slabs of one kind become available for another kind
+        *guard = ManuallyDrop::new(self.one_shot());
+        // SAFETY: the guard is new, and `call` keeps no value.
+        unsafe { under(guard, call) }
+    }
+
+    /// Runs `call`, which may return two values, like [`Map::held_or_repeated`] and with a second
+    /// pin for the second value.
     ///
     /// The second pin, too, comes before the values are read, since a later one may protect less:
     /// in a destructor of a thread-local, the thread's table of registrations may be gone, and each
@@ -300,15 +365,15 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     /// # Safety
     /// `call` keeps no value that it reads, except in its result.
     #[inline(always)]
-    pub(super) unsafe fn held_twice<'m, T, E: Lent<'m, V>>(
+    pub(super) unsafe fn held_twice<'m, T, E: Lent<'m, V> + Repeatable>(
         &'m self,
-        call: impl FnOnce(Pin<'m, '_>) -> Result<Compute<ValueRef<'m, V>, T>, E>,
+        mut call: impl FnMut(Pin<'m, '_>) -> Result<Compute<ValueRef<'m, V>, T>, E>,
     ) -> Result<Compute<ValueGuard<'m, V>, T>, E::Held> {
-        let call = |pin: Pin<'m, '_>| {
+        let call = |(), pin: Pin<'m, '_>| {
             let second = self.index.domain().pin();
             call(pin).map(|computed| (computed, second))
         };
         // SAFETY: the caller's `call` keeps no value.
-        unsafe { self.held(call) }
+        unsafe { self.held_or_repeated((), call, drop) }
     }
 }

@@ -1,7 +1,7 @@
 //! The methods of a map itself, each with a pin of its own: see `verbs.rs`.
 
 use super::key::{AsKey, Key};
-use super::outcome::{OrPanic, Repeatable};
+use super::outcome::OrPanic;
 use super::verbs::{end_verbs, entry_verbs, point_verbs, sweep_verbs};
 use super::{
     CompareExchangeError, Compute, ExtendError, KeyRange, Map, MapIndex, Operation, Rejected,
@@ -20,18 +20,22 @@ macro_rules! one_shot {
     };
     (writes: $self:ident, $operation:ident($($pass:expr),*)) => {
         // SAFETY: an operation keeps no value, except in its result.
-        $self.twice((), |()| unsafe { $self.held(|pin| $self.$operation($($pass,)* pin)) }, drop)
+        unsafe { $self.held_or_repeated((), |(), pin| $self.$operation($($pass,)* pin), drop) }
     };
-    (computes: $self:ident, $operation:ident($($pass:expr),*)) => {{
+    (computes: $self:ident, $operation:ident($($pass:expr),*)) => {
         // SAFETY: an operation keeps no value, except in its result.
-        let call = |()| unsafe { $self.held_twice(|pin| $self.$operation($($pass,)* pin)) };
-        $self.twice((), call, drop)
-    }};
-    (writes $argument:ident: $self:ident, $operation:ident($($pass:expr),*)) => {{
+        unsafe { $self.held_twice(|pin| $self.$operation($($pass,)* pin)) }
+    };
+    (writes $argument:ident: $self:ident, $operation:ident($($pass:expr),*)) => {
         // SAFETY: an operation keeps no value, except in its result.
-        let attempt = |$argument| unsafe { $self.held(|pin| $self.$operation($($pass,)* pin)) };
-        $self.twice($argument, attempt, std::convert::identity)
-    }};
+        unsafe {
+            $self.held_or_repeated(
+                $argument,
+                |$argument, pin| $self.$operation($($pass,)* pin),
+                std::convert::identity,
+            )
+        }
+    };
     (sweeps: $self:ident, $operation:ident($($pass:expr),*)) => {
         $self.$operation($($pass,)* None)
     };
@@ -49,22 +53,6 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     point_verbs!(one_shot, ValueGuard<'_, V>);
     entry_verbs!(one_shot, K, ValueGuard<'_, V>, Self::owned_key_of);
     sweep_verbs!(one_shot);
-
-    /// Repeats a call once if its first attempt fails for want of memory, after freeing removed
-    /// entries and shrinking the map. No pin is held in between.
-    #[inline(always)]
-    fn twice<A, T, E: Repeatable>(
-        &self,
-        argument: A,
-        mut attempt: impl FnMut(A) -> Result<T, E>,
-        again: impl FnOnce(E::Argument) -> A,
-    ) -> Result<T, E> {
-        attempt(argument).or_else(|error| {
-            let argument = again(error.argument()?);
-            self.shrink(); // slabs of one kind become available for another kind
-            attempt(argument)
-        })
-    }
 }
 
 /// The methods at both ends of the map. They pin for the call, and return copies of keys.

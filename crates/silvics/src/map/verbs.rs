@@ -50,7 +50,7 @@ macro_rules! point_verbs {
             fn contains_key(&self, key: impl AsKey<K>) -> bool = self do_contains_key(&key), reads;
 
             /// Upserts like [`Self::insert`], and returns an error if an allocation fails.
-            #[inline]
+            #[inline(always)]
             fn try_upsert(
                 &self,
                 key: impl AsKey<K>,
@@ -68,7 +68,7 @@ macro_rules! point_verbs {
 
             /// Removes like [`Self::remove`], and returns an error if an allocation fails: some
             /// indexes allocate to remove. The radix tree does not.
-            #[inline]
+            #[inline(always)]
             fn try_remove(&self, key: impl AsKey<K>) -> Result<Option<$R>, AllocError>
                 = self do_remove(&key), writes;
 
