@@ -8,8 +8,8 @@
 use super::super::side::Side;
 use super::Bronson;
 use super::build::{Build, Words};
+use super::canaries::{has_other_parent, is_damage_elsewhere};
 use super::node::{Held, Node};
-use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use silvics_pool::Placement;
 
@@ -98,8 +98,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
             let held = node.lock();
             if let Some(child) = child
                 && !child.version().is_unlinked()
-                && !child.is_child_of(&held)
-                && !planted(Canary::DamageLost)
+                && is_damage_elsewhere(child, &held)
             {
                 drop(held);
                 // SAFETY: nodes in this loop were reached under the guard.
@@ -125,9 +124,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
                 Condition::Unbalanced | Condition::Superfluous => drop(held),
             }
             let parent = parent.lock();
-            if parent.version().is_unlinked()
-                || !node.is_child_of(&parent) && !planted(Canary::RepairsBelowOldParent)
-            {
+            if parent.version().is_unlinked() || has_other_parent(node, &parent) {
                 next = Some(Visit { node, child: None }); // it has moved: look again
                 continue;
             }

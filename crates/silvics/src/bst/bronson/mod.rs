@@ -101,6 +101,7 @@ mod check;
 mod frozen;
 mod node;
 mod ops;
+mod canaries;
 
 pub use frozen::FrozenTree;
 

@@ -2,7 +2,7 @@
 
 use super::super::side::Side;
 use super::build::Words;
-use crate::canary::{Canary, planted};
+use super::canaries::{is_move_versioned, is_presence_trusted, says_unlinked};
 use silvics_sync::atomic::Ordering;
 use silvics_sync::backoff::Backoff;
 use silvics_sync::lock::RawLock;
@@ -148,7 +148,7 @@ impl<W: Words> Node<W> {
             let value = self.0.value().load(Ordering::Acquire); // LP(get, found)
             // Relaxed: behind the Acquire above
             let after = self.0.version().load(Ordering::Relaxed);
-            if (after ^ before.0) & PRESENCE == 0 || planted(Canary::PresenceUnvalidated) {
+            if (after ^ before.0) & PRESENCE == 0 || is_presence_trusted() {
                 return Some(value);
             }
         }
@@ -214,21 +214,21 @@ impl<W: Words> Held<'_, W> {
     /// The node has left the tree.
     pub(super) fn set_unlinked(&self) {
         debug_assert!(!self.version().is_present());
-        if !planted(Canary::UnlinkKeepsVersion) {
+        if says_unlinked() {
             self.set_version(|word| word | UNLINKED);
         }
     }
 
     /// A rotation that moves the node down begins: searches wait or restart.
     pub(super) fn begin_shrink(&self) {
-        if !planted(Canary::RotationKeepsVersion) {
+        if is_move_versioned() {
             self.set_version(|word| word | SHRINKING);
         }
     }
 
     /// It is over.
     pub(super) fn end_shrink(&self) {
-        if !planted(Canary::RotationKeepsVersion) {
+        if is_move_versioned() {
             self.set_version(|word| (word & !SHRINKING).wrapping_add(SHRINK_STEP));
         }
     }

@@ -4,8 +4,10 @@ use super::super::side::Side;
 use super::Bronson;
 use super::balance::Visit;
 use super::build::{Build, CHILDREN, VERSION, Words};
+use super::canaries::{
+    follow_early, has_moved, is_failure_counted, is_no_longer_the_place, link_to_take,
+};
 use super::node::{Node, Version};
-use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::memory::Spare;
 use crate::update::{Step, Update};
@@ -61,12 +63,6 @@ enum Reached<'g, W> {
     End(Found<'g, W>),
 }
 
-/// Whether what was read below `node` since `version` may belong to another place by now.
-#[inline(always)]
-fn has_moved<W: Words>(node: &Node<W>, version: Version) -> bool {
-    !planted(Canary::DescentUnvalidated) && node.has_shrunk_since(version)
-}
-
 /// Something has changed: descend again.
 struct Restart;
 
@@ -108,8 +104,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
                 P::saw(|| B::Words::NODE.ended(child));
                 return Some(Reached::End(Found::Node { parent: node, node: child }));
             }
-            let early = planted(Canary::NextReadEarly)
-                .then(|| Place::at(child, Version::STILL, Side::of(key, child.key()), guard).next);
+            let early = follow_early(child, key, guard);
             let child_version = child.version();
             let is_still_there = node.leads_to(side, child);
             if child_version.is_shrinking() {
@@ -119,7 +114,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
                 P::saw(|| B::Words::NODE.passed(child, child_side.index()));
                 P::saw(|| Self::again(node, side));
                 let mut place = Place::at(child, child_version, child_side, guard);
-                place.next = early.unwrap_or(place.next);
+                place.next = link_to_take(early, place.next);
                 return (!has_moved(node, version)).then_some(Reached::Place(place));
             }
             if has_moved(node, version) {
@@ -240,10 +235,10 @@ impl<P: Placement, B: Build> Bronson<P, B> {
             let parent = parent.lock();
             // SAFETY: reached under the guard.
             let occupied = unsafe { parent.child(side) }.is_some();
-            if occupied && planted(Canary::CountedOnFailure) {
+            if occupied && is_failure_counted() {
                 self.frame.len.add(1);
             }
-            if occupied || !planted(Canary::AttachUnvalidated) && parent.has_shrunk_since(version) {
+            if occupied || is_no_longer_the_place(&parent, version) {
                 return Err(Restart);
             }
             // SAFETY: ours alone until the next line links it.

@@ -143,6 +143,7 @@
 //! point, and who waits for a stopped lookup), which must find the mistakes of `canary.rs`.
 
 pub mod build;
+mod canaries;
 mod check;
 mod node;
 mod ops;

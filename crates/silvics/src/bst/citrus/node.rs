@@ -2,7 +2,7 @@
 
 use super::super::side::Side;
 use super::build::Words;
-use crate::canary::{Canary, planted};
+use super::canaries::has_been_emptied;
 use silvics_sync::atomic::Ordering;
 use silvics_sync::lock::RawLock;
 use std::ptr::{NonNull, null_mut};
@@ -129,8 +129,7 @@ impl<W: Words> Held<'_, W> {
     /// `validate`).
     pub(super) fn is_open(&self, side: Side, tag: Tag) -> bool {
         let now = self.0.0.children()[side].load(Ordering::Relaxed); // Relaxed: under the lock
-        let same = self.tag(side) == tag || planted(Canary::TagIgnored);
-        !self.is_marked() && now.is_null() && same
+        !self.is_marked() && now.is_null() && !has_been_emptied(self, side, tag)
     }
 
     /// Sets the child on `side`; counts it if that takes a child away (paper: `incrementTag`).

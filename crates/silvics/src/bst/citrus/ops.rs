@@ -3,8 +3,8 @@
 use super::super::side::Side;
 use super::Citrus;
 use super::build::{Build, Words};
+use super::canaries::{is_out, tag_of_search, value_to_copy};
 use super::node::{Held, Node, Tag};
-use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::memory::Spare;
 use crate::update::{Step, Update};
@@ -113,7 +113,7 @@ impl<P: Placement, B: Build> Citrus<P, B> {
                     Step::Keep | Step::Take => return Ok(None), // LP: the second look at the link
                     Step::Put(value) => {
                         let node = spare.filled(Node::new(key, value), guard)?;
-                        let tag = if planted(Canary::TagReadLate) { parent.tag(side) } else { tag };
+                        let tag = tag_of_search(parent, side, tag);
                         self.attach(node, parent, (side, tag), &mut spare, guard).map(|()| None)
                     }
                 },
@@ -167,7 +167,7 @@ impl<P: Placement, B: Build> Citrus<P, B> {
     /// Replaces a node's value, if it is still in the tree.
     fn change_value(node: &Node<B::Words>, verb: Update) -> Result<Option<u64>, Restart> {
         let node = node.lock();
-        if node.is_marked() && !planted(Canary::UpdateOfMarked) {
+        if is_out(&node) {
             return Err(Restart);
         }
         let state = Some(node.value());
@@ -245,8 +245,9 @@ impl<P: Placement, B: Build> Citrus<P, B> {
             return Err(Restart);
         }
         // Nobody writes the successor's value from here on: it is locked until it is marked.
-        let value = if planted(Canary::ValueCopiedEarly) { early } else { succ.value() };
-        // SAFETY: not linked yet, ours alone.
+        let value = value_to_copy(&succ, early);
+        // SAFETY: `spare` has allocated the blank, and no other thread has it. `write` initialises
+        // it. When it is linked, I6 keeps it for `'g`.
         let copy: &'g Node<_> = unsafe {
             blank.write(Node::over(succ.key(), value, [left, right]));
             blank.as_ref()
@@ -256,20 +257,14 @@ impl<P: Placement, B: Build> Citrus<P, B> {
         curr.mark();
         prev.set_child(side, Some(&copy)); // LP(remove)
         self.frame.len.add(-1);
-        if planted(Canary::SuccessorRetiredEarly) {
-            // SAFETY: none: that is the mistake.
-            unsafe { self.nodes.retire(to.node.as_non_null(), guard) };
-        }
-        if !planted(Canary::GraceSkipped) {
-            self.rcu.synchronize();
-        }
+        self.retire_when_copied(to.node, guard);
+        self.wait_for_descents(); // paper: synchronize_rcu
         succ.mark();
         above.as_ref().unwrap_or(&copy).set_child(to.side, after);
         drop((prev, curr, above, succ, copy));
-        if !planted(Canary::SuccessorRetiredEarly) {
-            // SAFETY: as in `remove`.
-            unsafe { self.nodes.retire(to.node.as_non_null(), guard) };
-        }
+        // SAFETY: I2: this thread has marked the successor and replaced the link to it. Only the
+        // thread that marks a node comes here.
+        unsafe { self.retire_when_out(to.node, guard) };
         Ok(())
     }
 }

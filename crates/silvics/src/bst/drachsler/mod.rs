@@ -144,6 +144,7 @@ pub mod build;
 mod check;
 mod node;
 mod ops;
+mod canaries;
 mod scan;
 
 pub use scan::{Range, RangeRev};

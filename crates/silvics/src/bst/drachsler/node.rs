@@ -2,7 +2,7 @@
 
 use super::super::side::Side;
 use super::build::Words;
-use crate::canary::{Canary, planted};
+use super::canaries::is_linked_backwards_first;
 use silvics_layout::NodeLayout;
 use silvics_layout::record::{Read, Why};
 use silvics_sync::atomic::{AtomicPtr, Ordering};
@@ -158,13 +158,13 @@ impl<W: Words> Interval<'_, W> {
     /// Puts a node that is laid out, and locked, between this one and `succ`, which follows it.
     pub(super) fn insert(&self, node: &Interval<'_, W>, succ: &Node<W>) {
         let back = || succ.0.pred().store(node.0.as_ptr(), Ordering::Release);
-        if planted(Canary::LinkedBackwardsFirst) {
+        if is_linked_backwards_first() {
             back();
         }
         self.0.0.succ().store(node.0.as_ptr(), Ordering::Release); // LP(insert of an absent key)
         // A thread that comes to the node from behind finds it in the list. Its lock keeps others
         // from putting one behind it, before this link says that it is there.
-        if !planted(Canary::LinkedBackwardsFirst) {
+        if !is_linked_backwards_first() {
             back();
         }
     }

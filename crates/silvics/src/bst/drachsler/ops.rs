@@ -3,8 +3,8 @@
 use super::super::side::Side;
 use super::Drachsler;
 use super::build::{Build, Words};
+use super::canaries::{is_gap_gone, is_last_before, is_removed, is_still_parent, unlink_early};
 use super::node::{Held, Node};
-use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::memory::Spare;
 use crate::update::{Step, Update};
@@ -177,8 +177,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         let interval = pred.lock_succ();
         // SAFETY: reached under the guard.
         let succ = unsafe { interval.succ() };
-        let gone = interval.is_marked() && !planted(Canary::AttachedBehindRemoved);
-        if gone || !self.order(succ, key).is_gt() {
+        if is_gap_gone(&interval) || !self.order(succ, key).is_gt() {
             return Err(Restart);
         }
         debug_assert!(self.order(pred, key).is_lt());
@@ -221,7 +220,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
     /// Replaces a node's value, if it is not removed yet.
     fn change_value(node: &Node<B::Words>, verb: Update) -> Result<Option<u64>, Restart> {
         let interval = node.lock_succ();
-        if interval.is_marked() && !planted(Canary::UpdateOfRemoved) {
+        if is_removed(&interval) {
             return Err(Restart);
         }
         let state = Some(interval.value());
@@ -256,14 +255,10 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         let locks = Self::acquire_tree_locks(node, guard);
         interval.mark(); // LP(remove)
         self.frame.len.add(-1);
-        if planted(Canary::ListBeforeTree) {
+        let in_list = unlink_early(before, interval);
+        Self::remove_from_tree(locks, guard);
+        if let Some((before, interval)) = in_list {
             before.unlink(&interval);
-            drop((before, interval));
-            Self::remove_from_tree(locks, guard);
-        } else {
-            Self::remove_from_tree(locks, guard);
-            before.unlink(&interval);
-            drop((before, interval));
         }
         // SAFETY: neither tree nor list lead to it any more (I3, I5), and only its remover does
         // this: it is marked once, under its lock.
@@ -299,8 +294,8 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
             // SAFETY: reached under the guard.
             let parent: &'g Node<_> = unsafe { node.parent() };
             let held = parent.lock_tree();
-            // SAFETY: reached under the guard.
-            if unsafe { node.parent() }.is(parent) || planted(Canary::ParentUnvalidated) {
+            // SAFETY: I6: `node` is locked in the list and not marked, so it is in the list.
+            if is_still_parent(parent, unsafe { node.parent() }) {
                 return held;
             }
         }
@@ -358,7 +353,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         loop {
             // SAFETY: in the list at some moment since the scan began (I6).
             let next = unsafe { before.succ() };
-            if self.order(next, node.key()).is_ge() || planted(Canary::BackwardLinkTrusted) {
+            if is_last_before(self.order(next, node.key())) {
                 return before;
             }
             before = next;

@@ -105,6 +105,7 @@
 //! the mistakes of `canary.rs`.
 
 pub mod build;
+mod canaries;
 mod check;
 mod node;
 mod ops;

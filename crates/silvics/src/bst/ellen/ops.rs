@@ -3,11 +3,13 @@
 use super::super::side::Side;
 use super::Ellen;
 use super::build::Build;
-use super::node::{AtomicEdge, Child, DFLAG, Descriptor, Edge, IFLAG, MARK, UpdateWord};
+use super::canaries::{
+    has_unlinked_leaf, is_left_to_owner, is_retired_at_backtrack, release, try_mark, uncopied,
+};
+use super::node::{AtomicEdge, Child, DFLAG, Descriptor, Edge, IFLAG, MARK};
 use crate::bst::claim::{Claim, Clean, State};
 use crate::bst::external::{InnerWords, LeafWords};
 use crate::bst::home::NodePools;
-use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::memory::Spare;
 use crate::update::{Step, Update};
@@ -18,11 +20,11 @@ use std::ptr::NonNull;
 
 /// A node on the way, and what was read in it, in this order: so the edge is as it was when the
 /// word was seen clean, or later (C1).
-struct Place<'g, B: Build> {
-    node: &'g B::Inner,
+pub(super) struct Place<'g, B: Build> {
+    pub(super) node: &'g B::Inner,
     update: State<Descriptor>,
-    side: Side,
-    edge: Edge,
+    pub(super) side: Side,
+    pub(super) edge: Edge,
 }
 
 impl<B: Build> Clone for Place<'_, B> {
@@ -52,7 +54,7 @@ struct SeekRecord<'g, B: Build> {
 }
 
 /// Objects made for an operation.
-struct Spares<'t, P: Placement, B: Build> {
+pub(super) struct Spares<'t, P: Placement, B: Build> {
     leaf: Spare<'t, B::Leaf, P>,
     sibling: Spare<'t, B::Leaf, P>,
     inner: Spare<'t, B::Inner, P>,
@@ -153,7 +155,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         match update {
             State::Clean(clean) => Some(clean),
             State::Claimed(claim) => {
-                if !planted(Canary::ClaimNotHelped) {
+                if !is_left_to_owner() {
                     self.help(claim, guard);
                 }
                 None
@@ -180,10 +182,9 @@ impl<P: Placement, B: Build> Ellen<P, B> {
             None => (key, [leaf, record.parent.edge.next_end()]),
             Some(other) => {
                 let copy = B::Leaf::new(other.key(), other.value());
-                let sibling = if planted(Canary::LeafNotCopied) {
-                    record.parent.edge
-                } else {
-                    Edge::to_leaf(spares.sibling.filled(copy, guard)?)
+                let sibling = match uncopied(record.parent.edge) {
+                    Some(found) => found,
+                    None => Edge::to_leaf(spares.sibling.filled(copy, guard)?),
                 };
                 if key < other.key() {
                     (key, [leaf, sibling])
@@ -219,19 +220,8 @@ impl<P: Placement, B: Build> Ellen<P, B> {
             return Ok(false);
         };
         let leaf = spares.leaf.filled(B::Leaf::new(key, value), guard)?;
-        let replaced = if planted(Canary::UpdateUnflagged) {
-            let edge = &record.parent.node.children()[record.parent.side];
-            let replaced = edge.try_replace(record.parent.edge, Edge::to_leaf(leaf));
-            if replaced {
-                // SAFETY: none if the parent is being removed: that is the mistake.
-                unsafe {
-                    self.pools().leaves().retire(record.parent.edge.leaf_ptr::<B>(), guard);
-                }
-            }
-            replaced
-        } else {
-            self.flag_parent(&record.parent, before, Edge::to_leaf(leaf), spares, guard)?
-        };
+        let new = Edge::to_leaf(leaf);
+        let replaced = self.flag_for_update(&record.parent, before, new, spares, guard)?;
         if replaced {
             spares.leaf.linked();
         }
@@ -240,7 +230,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
 
     /// Flags the parent for the replacement of its edge by `new` (paper: iflag), and has it done.
     /// False if something else came first, which has been helped.
-    fn flag_parent(
+    pub(super) fn flag_parent(
         &self,
         parent: &Place<'_, B>,
         before: Clean,
@@ -334,15 +324,13 @@ impl<P: Placement, B: Build> Ellen<P, B> {
             // SAFETY: I6: the old leaf is linked nowhere, the descriptor in no word, and no other
             // thread has taken the flag away (C3).
             unsafe {
-                let kept = planted(Canary::LeafNotCopied) && !op.new.is_leaf();
-                if op.old.is_leaf() && !kept {
+                if has_unlinked_leaf(op) {
                     self.pools().leaves().retire(op.old.leaf_ptr::<B>(), guard);
                 }
                 self.descriptors().retire(descriptor, guard);
             }
-        } else if planted(Canary::HelperRetires) {
-            // SAFETY: none: that is the mistake.
-            unsafe { self.descriptors().retire(descriptor, guard) };
+        } else {
+            self.retire_as_helper(descriptor, guard);
         }
     }
 
@@ -354,13 +342,14 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         // SAFETY: the parent was linked when the grandparent was flagged, and is not retired before
         // that is unflagged.
         let parent = unsafe { &*touch(op.old.inner_ptr::<B>().as_ptr()) };
-        let mark = Claim::new(MARK, descriptor);
-        if planted(Canary::ParentNotMarked) || parent.control().0.claim(op.parent_before, mark) {
+        if try_mark(parent, op, descriptor) {
             self.help_marked(descriptor, guard);
             return true;
         }
-        if Self::unflag(Claim::new(DFLAG, descriptor), op) && !planted(Canary::BacktrackLeaks) {
-            // SAFETY: I6: the descriptor is in no word.
+        if Self::unflag(Claim::new(DFLAG, descriptor), op) && is_retired_at_backtrack() {
+            // SAFETY: I6: the descriptor is of this pool. It is in no word any more, since the
+            // parent is never marked with it. No other thread has taken the flag away (C3), so it
+            // is retired once.
             unsafe { self.descriptors().retire(descriptor, guard) };
         }
         false
@@ -393,11 +382,9 @@ impl<P: Placement, B: Build> Ellen<P, B> {
 
     /// Takes the operation's flag away from the node that it claimed first. Whether this call did.
     fn unflag(flag: Claim<Descriptor>, op: &Descriptor) -> bool {
-        // SAFETY: as for the edge in `help_marked`: it is the same node's.
-        let UpdateWord(word) = unsafe { op.word.as_ref() };
-        if planted(Canary::FlagNotCounted) {
-            return word.release_to(flag, op.before);
-        }
-        word.release(flag, op.before)
+        // SAFETY: the word is in the node of `op.edge`, which the callers have used under their
+        // guards.
+        let word = unsafe { op.word.as_ref() };
+        release(word, flag, op)
     }
 }
