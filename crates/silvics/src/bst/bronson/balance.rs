@@ -34,7 +34,7 @@ unsafe fn children<'g, W: Words>(
     node: &Node<W>,
     _guard: &'g Guard,
 ) -> (Option<&'g Node<W>>, Option<&'g Node<W>>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller has reached `node` under the guard of `'g`, as `child` demands.
     unsafe { (node.child(Side::LEFT), node.child(Side::RIGHT)) }
 }
 
@@ -101,7 +101,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
                 && is_damage_elsewhere(child, &held)
             {
                 drop(held);
-                // SAFETY: nodes in this loop were reached under the guard.
+                // SAFETY: I6: `child` was reached under the guard of `'g`, as its lifetime says.
                 let parent = unsafe { child.parent() };
                 next = parent.map(|node| Visit { node, child: Some(child) });
                 continue;
@@ -109,10 +109,10 @@ impl<P: Placement, B: Build> Bronson<P, B> {
             if held.version().is_unlinked() {
                 return; // its remover looks at its parent
             }
-            // SAFETY: nodes in this loop were reached under the guard.
+            // SAFETY: I6: `node` was reached under the guard of `'g`, as its lifetime says.
             let (left, right) = unsafe { children(node, guard) };
-            // SAFETY: nodes in this loop were reached under the guard. The holder has no parent,
-            // and nothing to repair.
+            // SAFETY: I6: `node` was reached under the guard of `'g`, as its lifetime says. The
+            // holder alone has no parent, and nothing to repair.
             let Some(parent) = (unsafe { node.parent() }) else { return };
             match condition(node, left, right) {
                 Condition::Sound => return,
@@ -151,21 +151,24 @@ impl<P: Placement, B: Build> Bronson<P, B> {
         node: &Held<'_, B::Words>,
         guard: &'g Guard,
     ) -> Option<&'g Node<B::Words>> {
-        // SAFETY: locked, and reached under the guard.
+        // SAFETY: I6: the caller has locked `node`, which it reached under `guard`.
         let (left, right) = unsafe { children(node, guard) };
         debug_assert!(left.is_none() || right.is_none());
         let child = left.or(right);
         parent.set_child(Self::side_of(parent, node), child);
         parent.adopt(child);
         node.set_unlinked();
-        // SAFETY: no link leads to it any more (I1), and `UNLINKED` is set once, under its lock.
+        // SAFETY: the node is of this pool. The link from its parent was the only one in the tree,
+        // and its child names another parent now (I1), so new readers do not reach it. The callers
+        // have seen under its lock that it was linked, and `UNLINKED` stays, so it is retired once.
         unsafe { self.nodes.retire(node.as_non_null(), guard) };
         child
     }
 
     /// The side of `parent` that `node` is linked on.
     fn side_of(parent: &Node<B::Words>, node: &Node<B::Words>) -> Side {
-        // SAFETY: `parent` is locked and `node` is its child.
+        // SAFETY: I6: the caller has locked `parent`, which it reached under a guard that it still
+        // holds.
         let left = unsafe { parent.child(Side::LEFT) };
         if left.is_some_and(|l| std::ptr::eq(l, node)) { Side::LEFT } else { Side::RIGHT }
     }
@@ -177,7 +180,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
         node: &Held<'g, B::Words>,
         guard: &'g Guard,
     ) -> Visits<'g, B::Words> {
-        // SAFETY: locked, and reached under the guard.
+        // SAFETY: I6: `node` was reached under the guard of `'g`, as its lifetime says.
         let (left, right) = unsafe { children(node, guard) };
         match condition(node, left, right) {
             Condition::Sound => visits([]),
@@ -214,7 +217,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
         if near.height() - far_height <= 1 {
             return visits([Visit::of(node)]); // no longer: look again
         }
-        // SAFETY: locked, and reached under the guard.
+        // SAFETY: I6: `near` was reached under the guard of `'g`, as its lifetime says.
         let (outer, inner) = unsafe { (near.child(heavy), near.child(heavy.other())) };
         let outer_height = height(outer);
         let Some(inner) = inner.filter(|i| i.height() > outer_height) else {
@@ -224,7 +227,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
         if outer_height >= inner.height() {
             return Self::rotate(parent, node, &near, rotation);
         }
-        // SAFETY: locked, and reached under the guard.
+        // SAFETY: I6: `inner` was reached under the guard of `'g`, as its lifetime says.
         let given = unsafe { inner.child(heavy) };
         if (outer_height - height(given)).abs() <= 1 {
             return Self::rotate_twice(parent, node, &near, &inner, rotation);
@@ -241,7 +244,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
         rotation: &Rotation<'g, B::Words>,
     ) -> Visits<'g, B::Words> {
         let &Rotation { heavy, far_height, .. } = rotation;
-        // SAFETY: all three are locked.
+        // SAFETY: I6: `near` was reached under the guard of `'g`, as its lifetime says.
         let (outer, inner) = unsafe { (near.child(heavy), near.child(heavy.other())) };
         let place = Self::side_of(parent, node);
 
@@ -272,7 +275,8 @@ impl<P: Placement, B: Build> Bronson<P, B> {
     ) -> Visits<'g, B::Words> {
         let &Rotation { heavy, far_height, .. } = rotation;
         let light = heavy.other();
-        // SAFETY: all four are locked.
+        // SAFETY: I6: `near` and `inner` were reached under the guard of `'g`, as their lifetimes
+        // say.
         let (outer, to_near, to_node) =
             unsafe { (near.child(heavy), inner.child(heavy), inner.child(light)) };
         let place = Self::side_of(parent, node);

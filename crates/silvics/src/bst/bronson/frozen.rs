@@ -40,7 +40,8 @@ impl<P: Placement, B: Build> FrozenTree<P, B> {
     /// The value of `key`. O(log n).
     #[inline]
     pub fn get(&self, key: u64) -> Option<u64> {
-        // SAFETY: nobody but this type has the tree, so nothing is unlinked while it is borrowed.
+        // SAFETY: the tree is quiescent while it is borrowed: this type owns it and takes no
+        // writes.
         let mut next = unsafe { self.0.0.holder().child(Side::RIGHT) };
         while let Some(node) = next {
             if node.key() == key {
@@ -53,8 +54,8 @@ impl<P: Placement, B: Build> FrozenTree<P, B> {
                 let version = NonNull::from(node).addr().get() + layout.search[VERSION].offset;
                 layout.passed(node, side.index()).filter(move |read| read.address != version)
             });
-            // SAFETY: nobody but this type has the tree, so nothing is unlinked while it is
-            // borrowed.
+            // SAFETY: the tree is quiescent while it is borrowed: this type owns it and takes no
+            // writes.
             next = unsafe { node.follow(side) };
         }
         None

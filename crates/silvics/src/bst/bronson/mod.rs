@@ -45,14 +45,18 @@
 //!
 //! # Invariants
 //! * I1: links are changed only under the lock of the node they belong to, parents only under the
-//!   lock of the parent so far. An unlinked node has no link to it.
+//!   lock of the parent so far. An unlinked node has no link to it, and its own links and parent do
+//!   not change any more.
 //! * I2: keys left of a node are smaller, right of it larger.
 //! * I3: a node's key range never shrinks while its version, less presence, stays the same. (A
 //!   version counts to 2^31 moves, presence to 2^30 changes: no operation lasts as long.)
 //! * I4: an unlinked node has no value and never gets one again.
 //! * I5: damage (a wrong height, an imbalance above one, a routing node with fewer than two
 //!   children) exists only while some thread is on its way to repair it.
-//! * I6: what can be reached under a guard is not reclaimed under it.
+//! * I6: what can be reached under a guard is not reclaimed under it. The children and the parent
+//!   of a node in the tree are not retired. Those of an unlinked node were not when it left the
+//!   tree (I1), which for a node that was reached under the guard is after the guard was taken.
+//!   A reference `&'g Node` beside a guard `&'g Guard` was reached under that guard.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
@@ -97,11 +101,11 @@
 
 mod balance;
 pub mod build;
+mod canaries;
 mod check;
 mod frozen;
 mod node;
 mod ops;
-mod canaries;
 
 pub use frozen::FrozenTree;
 
@@ -143,7 +147,8 @@ pub struct Bronson<P: Placement, B: Build> {
 impl<P: Placement, B: Build> Bronson<P, B> {
     #[inline(always)]
     fn holder(&self) -> &Node<B::Words> {
-        // SAFETY: it lives as long as the tree.
+        // SAFETY: `new` has allocated and initialised the holder. It is never unlinked, and only
+        // `free_all` frees it, with exclusive access.
         unsafe { self.holder.as_ref() }
     }
 }
@@ -200,7 +205,8 @@ unsafe impl<P: Placement, B: Build> Algorithm for Bronson<P, B> {
     }
 
     fn free_all(&mut self) {
-        // SAFETY: exclusive access; each node is linked once.
+        // SAFETY: exclusive access: the tree is quiescent, and no other thread can reach the nodes.
+        // A linked node is of this pool and not retired, and one link leads to each (I1, I2).
         unsafe {
             self.nodes.free_all(self.holder, |node| {
                 [Side::LEFT, Side::RIGHT].map(|side| node.child(side).map(NonNull::from))

@@ -98,7 +98,8 @@ impl<W: Words> Node<W> {
     /// The node was reached under a guard that lives as long as `'g`, or the tree is quiescent.
     #[inline(always)]
     pub(super) unsafe fn child<'g>(&self, side: Side) -> Option<&'g Self> {
-        // SAFETY: I1 and I6: children are nodes of the tree, not reclaimed under the guard.
+        // SAFETY: the link is null or leads to a node that was initialised before the store of the
+        // link. I6: that node is not reclaimed under the caller's guard.
         unsafe { self.0.children()[side].load(Ordering::Acquire).as_ref() }
     }
 
@@ -108,7 +109,8 @@ impl<W: Words> Node<W> {
     /// As for [`Node::child`].
     #[inline(always)]
     pub(super) unsafe fn follow<'g>(&self, side: Side) -> Option<&'g Self> {
-        // SAFETY: as in `child`.
+        // SAFETY: `side.load` returns one of the two links, loaded as in `child`, so the same
+        // holds.
         unsafe { side.load(self.0.children(), |link| link.load(Ordering::Acquire)).as_ref() }
     }
 
@@ -123,7 +125,8 @@ impl<W: Words> Node<W> {
     /// # Safety
     /// As for [`Node::child`].
     pub(super) unsafe fn parent<'g>(&self) -> Option<&'g Self> {
-        // SAFETY: as in `child`.
+        // SAFETY: the word is null or names a node that was initialised before it was linked. I6:
+        // that node is not reclaimed under the caller's guard.
         unsafe { self.0.parent().load(Ordering::Acquire).as_ref() }
     }
 
@@ -255,7 +258,8 @@ impl<W: Words> Held<'_, W> {
 
 impl<W: Words> Drop for Held<'_, W> {
     fn drop(&mut self) {
-        // SAFETY: we own the lock.
+        // SAFETY: `lock` alone makes one of these, when it has taken the lock, and only this drop
+        // gives it back.
         unsafe { self.0.0.lock().unlock() };
     }
 }

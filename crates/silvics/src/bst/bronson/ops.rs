@@ -52,7 +52,7 @@ impl<W> Copy for Place<'_, W> {}
 impl<'g, W: Words> Place<'g, W> {
     #[inline(always)]
     fn at(node: &'g Node<W>, version: Version, side: Side, _guard: &'g Guard) -> Self {
-        // SAFETY: `node` was reached under the guard.
+        // SAFETY: I6: `node` was reached under the guard of `'g`, as its lifetime says.
         Self { node, version, side, next: unsafe { node.follow(side) } }
     }
 }
@@ -120,7 +120,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
             if has_moved(node, version) {
                 return None;
             }
-            // SAFETY: `node` was reached under the guard.
+            // SAFETY: I6: `node` was reached under the guard of `'g`, as its lifetime says.
             next = unsafe { node.child(side) };
         }
     }
@@ -169,7 +169,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
                     }
                 }
             }
-            // SAFETY: `node` was reached under the guard.
+            // SAFETY: I6: `node` was reached under the guard of `'g`, as its lifetime says.
             next = unsafe { node.child(side) };
         }
     }
@@ -233,7 +233,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
     ) -> Result<(), Restart> {
         let visit = {
             let parent = parent.lock();
-            // SAFETY: reached under the guard.
+            // SAFETY: I6: `parent` was reached under the guard of `'g`, as its lifetime says.
             let occupied = unsafe { parent.child(side) }.is_some();
             if occupied && is_failure_counted() {
                 self.frame.len.add(1);
@@ -241,7 +241,8 @@ impl<P: Placement, B: Build> Bronson<P, B> {
             if occupied || is_no_longer_the_place(&parent, version) {
                 return Err(Restart);
             }
-            // SAFETY: ours alone until the next line links it.
+            // SAFETY: `spare` has filled the node, and no other thread has it. When it is linked,
+            // I6 keeps it for `'g`.
             let node: &'g Node<_> = unsafe { node.as_ref() };
             parent.adopt(Some(node));
             parent.set_child(side, Some(node)); // LP(insert of an absent key)

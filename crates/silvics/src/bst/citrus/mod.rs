@@ -194,7 +194,8 @@ pub struct Citrus<P: Placement, B: Build> {
 impl<P: Placement, B: Build> Citrus<P, B> {
     #[inline(always)]
     fn holder(&self) -> &Node<B::Words> {
-        // SAFETY: it lives as long as the tree.
+        // SAFETY: `new` has allocated and initialised the holder. It is never unlinked, and only
+        // `free_all` frees it, with exclusive access.
         unsafe { self.holder.as_ref() }
     }
 }
@@ -253,7 +254,8 @@ unsafe impl<P: Placement, B: Build> Algorithm for Citrus<P, B> {
     }
 
     fn free_all(&mut self) {
-        // SAFETY: exclusive access; each node is linked once.
+        // SAFETY: exclusive access: the tree is quiescent, and no other thread can reach the nodes.
+        // A linked node is of this pool and not retired, and one link leads to each (I3, I4).
         unsafe {
             self.nodes.free_all(self.holder, |node| {
                 [Side::LEFT, Side::RIGHT].map(|side| node.child(side).map(NonNull::from))

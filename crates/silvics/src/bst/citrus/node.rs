@@ -61,7 +61,8 @@ impl<W: Words> Node<W> {
     /// under it (I6), or the tree is quiescent.
     #[inline(always)]
     pub(super) unsafe fn child<'g>(&self, side: Side) -> Option<&'g Self> {
-        // SAFETY: I6, children are nodes of the tree, not reclaimed under the guard.
+        // SAFETY: the link is null or leads to a node that was initialised before the store of the
+        // link. I6: that node is not reclaimed under the caller's guard.
         unsafe { self.0.children()[side].load(Ordering::Acquire).as_ref() }
     }
 
@@ -71,7 +72,8 @@ impl<W: Words> Node<W> {
     /// As for [`Node::child`].
     #[inline(always)]
     pub(super) unsafe fn follow<'g>(&self, side: Side) -> Option<&'g Self> {
-        // SAFETY: as in `child`.
+        // SAFETY: `side.load` returns one of the two links, loaded as in `child`, so the same
+        // holds.
         unsafe { side.load(self.0.children(), |link| link.load(Ordering::Acquire)).as_ref() }
     }
 
@@ -80,7 +82,7 @@ impl<W: Words> Node<W> {
     /// # Safety
     /// As for [`Node::child`].
     pub(super) unsafe fn children<'g>(&self) -> (Option<&'g Self>, Option<&'g Self>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller has reached this node as `child` demands.
         unsafe { (self.child(Side::LEFT), self.child(Side::RIGHT)) }
     }
 
@@ -157,7 +159,8 @@ impl<W: Words> Held<'_, W> {
 
 impl<W: Words> Drop for Held<'_, W> {
     fn drop(&mut self) {
-        // SAFETY: we own the lock.
+        // SAFETY: `lock` alone makes one of these, when it has taken the lock, and only this drop
+        // gives it back.
         unsafe { self.0.0.lock().unlock() };
     }
 }

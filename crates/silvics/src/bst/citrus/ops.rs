@@ -33,7 +33,8 @@ impl<'g, W: Words> Link<'g, W> {
     /// for `succ` in `delete`).
     fn to_successor(node: &'g Node<W>, right: &'g Node<W>, _guard: &'g Guard) -> Self {
         let mut link = Self { parent: node, side: Side::RIGHT, node: right };
-        // SAFETY: below a locked node in the tree, under the guard.
+        // SAFETY: I6: this descent begins under the guard of `'g` at `node`, which is locked and
+        // not marked, and so in the tree (I2).
         while let Some(next) = unsafe { link.node.child(Side::LEFT) } {
             link = Self { parent: link.node, side: Side::LEFT, node: next };
         }
@@ -53,7 +54,7 @@ impl<P: Placement, B: Build> Citrus<P, B> {
     pub(super) fn lookup(&self, key: u64, _guard: &Guard) -> Option<u64> {
         let found = {
             let _section = self.rcu.read();
-            // SAFETY: under the guard, from the holder on.
+            // SAFETY: I6: this descent begins at the holder, under the guard.
             let mut next = unsafe { self.holder().child(Side::RIGHT) };
             loop {
                 let node = next?; // LP(get, absent): the load of the empty link
@@ -63,7 +64,7 @@ impl<P: Placement, B: Build> Citrus<P, B> {
                 }
                 let side = Side::of(key, node.key());
                 P::saw(|| B::Words::NODE.passed(node, side.index()));
-                // SAFETY: under the guard, from the holder on.
+                // SAFETY: I6: this descent has begun at the holder, under the guard.
                 next = unsafe { node.follow(side) };
             }
         };
@@ -74,7 +75,7 @@ impl<P: Placement, B: Build> Citrus<P, B> {
     fn search<'g>(&'g self, key: u64, _guard: &'g Guard) -> Found<'g, B::Words> {
         let _section = self.rcu.read();
         let (mut parent, mut side) = (self.holder(), Side::RIGHT);
-        // SAFETY: under the guard, from the holder on.
+        // SAFETY: I6: this descent begins at the holder, under the guard of `'g`.
         let mut next = unsafe { parent.child(side) };
         loop {
             while let Some(node) = next {
@@ -84,12 +85,12 @@ impl<P: Placement, B: Build> Citrus<P, B> {
                 }
                 (parent, side) = (node, Side::of(key, node.key()));
                 P::saw(|| B::Words::NODE.passed(node, side.index()));
-                // SAFETY: under the guard, from the holder on.
+                // SAFETY: I6: this descent has begun at the holder, under the guard of `'g`.
                 next = unsafe { parent.follow(side) };
             }
             let tag = parent.tag(side);
-            // SAFETY: under the guard, from the holder on. It is this look that the tag is as old
-            // as.
+            // SAFETY: I6: this descent has begun at the holder, under the guard of `'g`. The tag is
+            // as old as this look.
             next = unsafe { parent.child(side) };
             if next.is_none() {
                 return Found::Nothing { parent, side, tag };
@@ -156,7 +157,8 @@ impl<P: Placement, B: Build> Citrus<P, B> {
         if !parent.is_open(side, tag) {
             return Err(Restart);
         }
-        // SAFETY: ours alone until it is linked.
+        // SAFETY: `spare` has filled the node, and no other thread has it. When it is linked, I6
+        // keeps it for `'g`.
         let node: &'g Node<_> = unsafe { node.as_ref() };
         parent.set_child(side, Some(node)); // LP(insert of an absent key)
         spare.linked();
@@ -201,7 +203,7 @@ impl<P: Placement, B: Build> Citrus<P, B> {
             Step::Keep => return Ok(state),
             Step::Put(_) => return Err(Restart),
         }
-        // SAFETY: reached under the guard.
+        // SAFETY: I6: the search that found `curr` has reached it under the guard of `'g`.
         match unsafe { curr.children() } {
             (Some(left), Some(right)) => {
                 let blank = blank.ok_or(Restart)?;
@@ -215,8 +217,9 @@ impl<P: Placement, B: Build> Citrus<P, B> {
                 drop((prev, curr));
             }
         }
-        // SAFETY: the link to it is gone and leads there never again (I1, I2); only the one who
-        // marked it does this.
+        // SAFETY: the node is of this pool. This thread has marked it and replaced the link to it,
+        // and no node in the tree leads to it again (I1, I2). It was not marked before, so it is
+        // retired once.
         unsafe { self.nodes.retire(link.node.as_non_null(), guard) };
         Ok(state)
     }
@@ -239,7 +242,7 @@ impl<P: Placement, B: Build> Citrus<P, B> {
             return Err(Restart);
         }
         let succ = to.node.lock();
-        // SAFETY: reached under the guard.
+        // SAFETY: I6: the descent to the successor has reached it under the guard of `'g`.
         let (before, after) = unsafe { succ.children() };
         if before.is_some() {
             return Err(Restart);

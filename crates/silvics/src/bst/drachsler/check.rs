@@ -50,7 +50,8 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         if node.is(self.tail()) || node.is(self.head()) {
             return violation("I4", format!("{name} is below the root"));
         }
-        // SAFETY: exclusive access.
+        // SAFETY: exclusive access, so nothing is reclaimed. A node in the tree has been in the
+        // list (I3).
         if !unsafe { node.parent() }.is(parent) {
             return violation("I4", format!("{name} names another parent"));
         }
@@ -70,7 +71,8 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         if !pred.is(self.head()) && !succ.is(self.tail()) && pred.key() >= succ.key() {
             return violation("I4", format!("{} are not in order", names()));
         }
-        // SAFETY: exclusive access.
+        // SAFETY: exclusive access, so nothing is reclaimed. The ends are in the list, and a node
+        // in the tree has been (I3).
         let (to, back) = unsafe { (pred.succ(), succ.pred()) };
         if to.is(succ) && back.is(pred) {
             return Ok(());

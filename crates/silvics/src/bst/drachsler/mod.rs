@@ -73,7 +73,10 @@
 //! that moment (I5). A *walk* begins at such a node, which was in the list at that moment (I3), and
 //! goes on in the same way by `pred` and `succ`: from `x` in the list to `y` in the list, or from
 //! `x`, which left the list after t, to `y`, which was in it at that moment. A node is retired when
-//! it has left both, which for all of these was after t, and the guard is older than t.
+//! it has left both, which for all of these was after t, and the guard is older than t. The
+//! `parent` of a node in the list leads to a node in the list as well. For a removal gives the
+//! children their new parent before it takes the old one out of the list, and an insertion keeps
+//! the parent locked until its node is in the tree.
 //!
 //! In the paper's order the second step fails: let `x` have left the list and not yet the tree, and
 //! let `y`, to which `x.succ` leads, then be removed altogether and retired. A thread that pins
@@ -141,10 +144,10 @@
 //! mistakes of `canary.rs`.
 
 pub mod build;
+mod canaries;
 mod check;
 mod node;
 mod ops;
-mod canaries;
 mod scan;
 
 pub use scan::{Range, RangeRev};
@@ -194,13 +197,15 @@ pub struct Drachsler<P: Placement, B: Build> {
 impl<P: Placement, B: Build> Drachsler<P, B> {
     #[inline(always)]
     fn head(&self) -> &Node<B::Words> {
-        // SAFETY: it lives as long as the tree.
+        // SAFETY: `new` has allocated and initialised the head. It is never unlinked, and only
+        // `free_all` frees it, with exclusive access.
         unsafe { self.head.as_ref() }
     }
 
     #[inline(always)]
     fn tail(&self) -> &Node<B::Words> {
-        // SAFETY: it lives as long as the tree.
+        // SAFETY: `new` has allocated and initialised the tail. It is never unlinked, and only
+        // `free_all` frees it, with exclusive access.
         unsafe { self.tail.as_ref() }
     }
 }
@@ -231,7 +236,8 @@ unsafe impl<P: Placement, B: Build> Algorithm for Drachsler<P, B> {
         let head = spare_head.filled(Node::new(0, 0), &guard)?;
         let tail = spare_tail.filled(Node::new(u64::MAX, 0), &guard)?;
         {
-            // SAFETY: just made, and nobody else's.
+            // SAFETY: the spares have filled both nodes and keep them meanwhile, and no other
+            // thread has them.
             let (head, tail) = unsafe { (head.as_ref(), tail.as_ref()) };
             head.lay(head, tail, head);
             tail.lay(head, tail, head);
@@ -270,7 +276,9 @@ unsafe impl<P: Placement, B: Build> Algorithm for Drachsler<P, B> {
     }
 
     fn free_all(&mut self) {
-        // SAFETY: exclusive access; all nodes are in the list, and the tail leads to itself.
+        // SAFETY: exclusive access: the tree is quiescent, and no other thread can reach the nodes.
+        // A node in the list is of this pool and not retired, and the `succ` of one other leads to
+        // it (I1). The tail leads to itself, which ends the list.
         unsafe {
             self.nodes.free_all(self.head, |node| {
                 let next = node.succ();

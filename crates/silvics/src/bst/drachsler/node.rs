@@ -45,7 +45,8 @@ impl<W: Words> Node<W> {
     /// under it (I6), or the tree is quiescent.
     #[inline(always)]
     pub(super) unsafe fn child<'g>(&self, side: Side) -> Option<&'g Self> {
-        // SAFETY: I6, children are nodes of the tree, not reclaimed under the guard.
+        // SAFETY: the link is null or leads to a node that was initialised before the store of the
+        // link. I6: that node is not reclaimed under the caller's guard.
         unsafe { self.0.children()[side].load(Ordering::Acquire).as_ref() }
     }
 
@@ -55,7 +56,8 @@ impl<W: Words> Node<W> {
     /// As for [`Node::child`].
     #[inline(always)]
     pub(super) unsafe fn follow<'g>(&self, side: Side) -> Option<&'g Self> {
-        // SAFETY: as in `child`.
+        // SAFETY: `side.load` returns one of the two links, loaded as in `child`, so the same
+        // holds.
         unsafe { side.load(self.0.children(), |link| link.load(Ordering::Acquire)).as_ref() }
     }
 
@@ -66,7 +68,8 @@ impl<W: Words> Node<W> {
     /// As for [`Node::child`], and the node is in the list or has been.
     #[inline(always)]
     pub(super) unsafe fn pred<'g>(&self) -> &'g Self {
-        // SAFETY: I6, and nodes in the list have both neighbours (I1).
+        // SAFETY: a node has both neighbours from before it enters the list (I1), so the word is
+        // not null. I6: the node that it names is not reclaimed under the caller's guard.
         unsafe { &*self.0.pred().load(Ordering::Acquire) }
     }
 
@@ -76,7 +79,8 @@ impl<W: Words> Node<W> {
     /// As for [`Node::pred`].
     #[inline(always)]
     pub(super) unsafe fn succ<'g>(&self) -> &'g Self {
-        // SAFETY: as in `pred`.
+        // SAFETY: a node has both neighbours from before it enters the list (I1), so the word is
+        // not null. I6: the node that it names is not reclaimed under the caller's guard.
         unsafe { &*self.0.succ().load(Ordering::Acquire) }
     }
 
@@ -98,7 +102,8 @@ impl<W: Words> Node<W> {
     /// # Safety
     /// As for [`Node::pred`].
     pub(super) unsafe fn parent<'g>(&self) -> &'g Self {
-        // SAFETY: I6; nodes have a parent before they are in the list (I4).
+        // SAFETY: a node has a parent from before it enters the list (I4), so the word is not null.
+        // I6: the node that it names is not reclaimed under the caller's guard.
         unsafe { &*self.0.parent().load(Ordering::Acquire) }
     }
 
@@ -173,7 +178,8 @@ impl<W: Words> Interval<'_, W> {
     pub(super) fn unlink(&self, node: &Interval<'_, W>) {
         // Relaxed: written under the lock we own
         let succ = node.0.0.succ().load(Ordering::Relaxed);
-        // SAFETY: I1, it follows `node` in the list, and cannot leave it while that one is locked.
+        // SAFETY: I1: `succ` follows `node` in the list, and cannot leave it while the succ lock of
+        // `node` is held, so it is not retired.
         unsafe { &*succ }.0.pred().store(self.0.as_ptr(), Ordering::Release);
         self.0.0.succ().store(succ, Ordering::Release);
     }
@@ -197,7 +203,8 @@ impl<W: Words> Interval<'_, W> {
 
 impl<W: Words> Drop for Interval<'_, W> {
     fn drop(&mut self) {
-        // SAFETY: we own the lock.
+        // SAFETY: `lock_succ` alone makes one of these, when it has taken the lock, and only this
+        // drop gives it back.
         unsafe { self.0.0.succ_lock().unlock() };
     }
 }
@@ -247,7 +254,8 @@ impl<W: Words> Held<'_, W> {
         if let Some(above) = above {
             // The successor leaves its place before it leads to what is above that: a search could
             // go in circles.
-            // SAFETY: under the lock; the caller's guard keeps what it leads to (I6).
+            // SAFETY: I6: the caller has locked `succ`, which it reached under a guard that it
+            // still holds.
             let onward = unsafe { succ.child(Side::RIGHT) };
             above.adopt(Side::LEFT, onward);
             succ.adopt(Side::RIGHT, Some(right));
@@ -259,7 +267,8 @@ impl<W: Words> Held<'_, W> {
 
 impl<W: Words> Drop for Held<'_, W> {
     fn drop(&mut self) {
-        // SAFETY: we own the lock.
+        // SAFETY: `lock_tree` and `try_lock_tree` alone make one of these, when they have taken the
+        // lock, and only this drop gives it back.
         unsafe { self.0.0.tree_lock().unlock() };
     }
 }

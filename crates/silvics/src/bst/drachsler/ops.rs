@@ -68,7 +68,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
     #[inline(always)]
     fn search<'g>(&'g self, key: u64, _guard: &'g Guard) -> &'g Node<B::Words> {
         let mut node = self.tail();
-        // SAFETY: under the guard, from the tail on.
+        // SAFETY: I6: this descent begins at the tail, under the guard of `'g`.
         let mut next = unsafe { node.child(Side::LEFT) };
         while let Some(child) = next {
             node = child;
@@ -78,7 +78,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
             }
             let side = Side::of(key, child.key());
             P::saw(|| B::Words::NODE.passed(child, side.index()));
-            // SAFETY: under the guard, from the tail on.
+            // SAFETY: I6: this descent has begun at the tail, under the guard of `'g`.
             next = unsafe { child.follow(side) };
         }
         node
@@ -94,15 +94,15 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
     ) -> Place<'g, B::Words> {
         while self.order(node, key).is_gt() {
             P::saw(|| [node.neighbour_read(Words::pred)]);
-            // SAFETY: in the tree during this operation, and so in the list (I3), or reached from
-            // such a node.
+            // SAFETY: I6: this walk begins where a descent under the guard has ended, in the tree
+            // and so in the list (I3), and has come here by `pred` and `succ`.
             node = unsafe { node.pred() };
             P::saw(|| [node.key_read()]);
         }
         while self.order(node, key).is_lt() {
             P::saw(|| [node.neighbour_read(Words::succ)]);
-            // SAFETY: in the tree during this operation, and so in the list (I3), or reached from
-            // such a node.
+            // SAFETY: I6: this walk begins where a descent under the guard has ended, in the tree
+            // and so in the list (I3), and has come here by `pred` and `succ`.
             let succ = unsafe { node.succ() }; // LP(get, absent)
             P::saw(|| [succ.key_read()]);
             if self.order(succ, key).is_gt() {
@@ -141,7 +141,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
             let last = self.search(key, guard);
             let (state, found, pred) = match self.follow(key, last, guard) {
                 Place::Gap { pred, .. } => (None, None, pred),
-                // SAFETY: reached under the guard.
+                // SAFETY: I6: the walk under the guard has ended at `node`, which was in the list.
                 Place::Node(node) => (node.state(), Some(node), unsafe { node.pred() }),
             };
             let done = match (verb.step(state), state.and(found)) {
@@ -175,14 +175,15 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         guard: &'g Guard,
     ) -> Result<(), Restart> {
         let interval = pred.lock_succ();
-        // SAFETY: reached under the guard.
+        // SAFETY: I6: a walk under the guard has met `pred`, which was in the list.
         let succ = unsafe { interval.succ() };
         if is_gap_gone(&interval) || !self.order(succ, key).is_gt() {
             return Err(Restart);
         }
         debug_assert!(self.order(pred, key).is_lt());
         let (parent, side) = Self::choose_parent(pred, succ, last, guard);
-        // SAFETY: ours alone until it is linked.
+        // SAFETY: `spare` has filled the node, and no other thread has it. When it is linked, I6
+        // keeps it for `'g`.
         let node: &'g Node<_> = unsafe { node.as_ref() };
         node.lay(pred, succ, &parent);
         let behind = node.lock_succ();
@@ -209,7 +210,8 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
             let (side, other) =
                 if candidate.is(pred) { (Side::RIGHT, succ) } else { (Side::LEFT, pred) };
             let held = candidate.lock_tree();
-            // SAFETY: reached under the guard.
+            // SAFETY: I6: `pred` and `succ` were in the list during this operation, under the
+            // guard.
             if unsafe { held.child(side) }.is_none() {
                 return (held, side);
             }
@@ -239,9 +241,10 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         verb: Update,
         guard: &'g Guard,
     ) -> Result<Option<u64>, Restart> {
-        // SAFETY: reached under the guard.
+        // SAFETY: I6: a walk under the guard has met `node`, which was in the list.
         let before = unsafe { node.pred() }.lock_succ();
-        // SAFETY: reached under the guard.
+        // SAFETY: I6: the step from `node` to `before` is one of such a walk, so `before` was in
+        // the list.
         if before.is_marked() || !unsafe { before.succ() }.is(node) {
             return Err(Restart);
         }
@@ -260,8 +263,9 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         if let Some((before, interval)) = in_list {
             before.unlink(&interval);
         }
-        // SAFETY: neither tree nor list lead to it any more (I3, I5), and only its remover does
-        // this: it is marked once, under its lock.
+        // SAFETY: the node is of this pool. No node in the tree or in the list leads to it any more
+        // (I1, I3, I4). It is marked once, under its own lock (I2), and only the thread that has
+        // marked it comes here.
         unsafe { self.nodes.retire(node.as_non_null(), guard) };
         Ok(state)
     }
@@ -291,7 +295,7 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
     /// Locks a node's parent.
     fn lock_parent<'g>(node: &Node<B::Words>, _guard: &'g Guard) -> Held<'g, B::Words> {
         loop {
-            // SAFETY: reached under the guard.
+            // SAFETY: I6: `node` is locked in the list and not marked, so it is in the list.
             let parent: &'g Node<_> = unsafe { node.parent() };
             let held = parent.lock_tree();
             // SAFETY: I6: `node` is locked in the list and not marked, so it is in the list.
@@ -307,14 +311,15 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         children: [&'g Node<B::Words>; 2],
         _guard: &'g Guard,
     ) -> Option<Heir<'g, B::Words>> {
-        // SAFETY: all that is met here was in the list or tree during this operation (I6).
+        // SAFETY: I6: `node` is locked in the list and not marked, so it is in the list. Its
+        // successor cannot leave the list before `node` is unlocked (I2).
         let (succ, above): (&'g Node<_>, &'g Node<_>) =
             unsafe { (node.succ(), node.succ().parent()) };
         let above = if above.is(node) {
             None
         } else {
             let held = above.try_lock_tree()?;
-            // SAFETY: all that is met here was in the list or tree during this operation (I6).
+            // SAFETY: I6: the successor of a locked node is in the list (I2).
             if !unsafe { succ.parent() }.is(above) {
                 return None;
             }
@@ -324,7 +329,8 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
     }
 
     fn children<'g>(node: &Node<B::Words>, _guard: &'g Guard) -> Children<'g, B::Words> {
-        // SAFETY: reached under the guard.
+        // SAFETY: I6: the callers have locked `node`, which was in the list under the guard of
+        // `'g`.
         unsafe { (node.child(Side::LEFT), node.child(Side::RIGHT)) }
     }
 
@@ -348,10 +354,10 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         node: &'g Node<B::Words>,
         _guard: &'g Guard,
     ) -> &'g Node<B::Words> {
-        // SAFETY: in the list at some moment since the scan began (I6).
+        // SAFETY: I6: the scan under the guard of `'g` has met `node`, which was in the list.
         let mut before = unsafe { node.pred() };
         loop {
-            // SAFETY: in the list at some moment since the scan began (I6).
+            // SAFETY: I6: the steps from `node` are those of a walk, so `before` was in the list.
             let next = unsafe { before.succ() };
             if is_last_before(self.order(next, node.key())) {
                 return before;

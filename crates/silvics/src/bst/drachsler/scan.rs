@@ -87,7 +87,8 @@ impl<P: Placement, B: Build> Iterator for Range<'_, P, B> {
     fn next(&mut self) -> Option<(u64, u64)> {
         loop {
             let node = match std::mem::replace(&mut self.at, At::Over) {
-                // SAFETY: in the list at some moment since the scan began (I6).
+                // SAFETY: I6: the scan has come to `node` by a walk under the guard of `'g`, so it
+                // was in the list.
                 At::Past(node) => unsafe { node.succ() },
                 At::Before(node) => node,
                 At::Over => return None,

@@ -163,7 +163,8 @@ impl<P: Placement, B: Build> Ellen<P, B> {
 
     #[inline(always)]
     fn root(&self) -> &B::Inner {
-        // SAFETY: it lives as long as the tree.
+        // SAFETY: `new` has allocated and initialised the root. It is never retired, and only
+        // `free_all` frees it, with exclusive access.
         unsafe { self.root.as_ref() }
     }
 }
@@ -229,7 +230,8 @@ unsafe impl<P: Placement, B: Build> Algorithm for Ellen<P, B> {
             return;
         }
         let mut edges = vec![self.root().children()[0].load()];
-        // SAFETY: exclusive access; each node has one edge to it, and is freed once.
+        // SAFETY: exclusive access: the tree is quiescent, and no other thread can reach the nodes.
+        // They are of these pools and not retired, and one edge leads to each (I2, I3).
         unsafe {
             while let Some(edge) = edges.pop() {
                 match edge.child::<B>() {

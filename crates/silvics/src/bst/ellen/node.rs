@@ -86,8 +86,8 @@ impl Edge {
     /// long as `'g`; or the tree is quiescent.
     #[inline(always)]
     pub(super) unsafe fn child<'g, B: Build>(self) -> Child<'g, B> {
-        // SAFETY: I1 and I7: the child is initialised and not reclaimed under the guard; the bits
-        // say which kind it is.
+        // SAFETY: I1: the child is initialised, and the bits say which kind it is. I7: it is not
+        // reclaimed under the caller's guard.
         unsafe {
             match self.0.addr() & KINDS {
                 0 => Child::Inner(&*touch(self.0.cast::<B::Inner>())),

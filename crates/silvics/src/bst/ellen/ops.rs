@@ -74,7 +74,8 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         let mut parent = Place::at(self.root(), key);
         let mut grandparent = parent;
         loop {
-            // SAFETY: read from a reachable edge under the guard.
+            // SAFETY: I7: the edge was loaded from the root or from a node that this search has
+            // reached under the guard.
             let leaf = match unsafe { parent.edge.child::<B>() } {
                 Child::Inner(inner) => {
                     (grandparent, parent) = (parent, Place::at(inner, key));
@@ -101,7 +102,8 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         let mut edge = self.root().children()[Side::LEFT].load();
         loop {
             // LP(get): the load of the edge to the leaf.
-            // SAFETY: as in `search`.
+            // SAFETY: I7: the edge was loaded from the root or from a node that this search has
+            // reached under the guard.
             match unsafe { edge.child::<B>() } {
                 Child::Inner(inner) => {
                     let side = Side::of(key, inner.key());
@@ -315,14 +317,17 @@ impl<P: Placement, B: Build> Ellen<P, B> {
     /// Replaces the edge, then takes the flag away. The thread that takes the flag away
     /// retires the replaced node.
     fn help_insert(&self, descriptor: NonNull<Descriptor>, guard: &Guard) {
-        // SAFETY: it was in the parent's word under the guard (I7).
+        // SAFETY: I7: the caller has published the descriptor, or read it from the word of a node
+        // that it reached under the guard.
         let op = unsafe { &*touch(descriptor.as_ptr()) };
-        // SAFETY: the parent is not retired before it is unflagged.
+        // SAFETY: the edge is in the parent, which had this flag at some moment under the guard. A
+        // node is not marked, and so not retired, before its flag is taken away (I4, I6), so I7
+        // keeps the parent.
         // LP(insert, compare_exchange: put)
         unsafe { op.edge.as_ref() }.try_replace(op.old, op.new);
         if Self::unflag(Claim::new(IFLAG, descriptor), op) {
-            // SAFETY: I6: the old leaf is linked nowhere, the descriptor in no word, and no other
-            // thread has taken the flag away (C3).
+            // SAFETY: I6: both are of these pools. The old leaf is linked nowhere, and no word has
+            // the descriptor. No other thread has taken the flag away (C3): each is retired once.
             unsafe {
                 if has_unlinked_leaf(op) {
                     self.pools().leaves().retire(op.old.leaf_ptr::<B>(), guard);
@@ -337,10 +342,12 @@ impl<P: Placement, B: Build> Ellen<P, B> {
     /// Marks the parent and goes on to remove it, or takes the grandparent's flag back if the
     /// parent has changed. Whether the leaf is removed.
     fn help_delete(&self, descriptor: NonNull<Descriptor>, guard: &Guard) -> bool {
-        // SAFETY: as in `help_insert`.
+        // SAFETY: I7: the caller has published the descriptor, or read it from the word of a node
+        // that it reached under the guard.
         let op = unsafe { &*touch(descriptor.as_ptr()) };
-        // SAFETY: the parent was linked when the grandparent was flagged, and is not retired before
-        // that is unflagged.
+        // SAFETY: the grandparent had this flag at some moment under the guard. The parent was
+        // linked when it got the flag, and is not retired before the flag is taken away (I4, I6),
+        // hence after that moment, so I7 keeps it.
         let parent = unsafe { &*touch(op.old.inner_ptr::<B>().as_ptr()) };
         if try_mark(parent, op, descriptor) {
             self.help_marked(descriptor, guard);
@@ -358,20 +365,22 @@ impl<P: Placement, B: Build> Ellen<P, B> {
     /// Lets the leaf's sibling take the parent's place, then takes the grandparent's flag away.
     /// The thread that takes the flag away retires the parent and the leaf.
     fn help_marked(&self, descriptor: NonNull<Descriptor>, guard: &Guard) {
-        // SAFETY: as in `help_delete`; or it was in the word of the marked parent, which was
-        // reached under the guard, and is retired together with it.
+        // SAFETY: I7: as in `help_delete`, or the descriptor was read from the word of the marked
+        // parent, which was reached under the guard. Both are retired together (I6).
         let op = unsafe { &*touch(descriptor.as_ptr()) };
-        // SAFETY: as in `help_delete`.
+        // SAFETY: as in `help_delete`, or the parent was reached under the guard (I7).
         let parent = unsafe { &*touch(op.old.inner_ptr::<B>().as_ptr()) };
         // The marked parent's edges do not change any more (I4).
         let sibling = parent.children()[op.leaf_side.other()].load();
-        // SAFETY: the grandparent is not retired before it is unflagged; if it has been since, then
-        // not before a guard from before.
+        // SAFETY: the edge is in the grandparent, which keeps its flag until the parent is cut off,
+        // and is not retired before that (I6). The parent is not retired before a moment under the
+        // guard, so neither is the grandparent, and I7 keeps it.
         unsafe { op.edge.as_ref() }.try_replace(op.old, sibling); // LP(remove)
         if Self::unflag(Claim::new(DFLAG, descriptor), op) {
             let leaf = parent.children()[op.leaf_side].load();
-            // SAFETY: I6: parent and leaf are linked nowhere, no word that can still be reached
-            // holds the descriptor, and no other thread has taken the flag away (C3).
+            // SAFETY: I6: all three are of these pools. Parent and leaf are linked nowhere, and no
+            // word that new readers can reach holds the descriptor. No other thread has taken the
+            // flag away (C3), so they are retired once.
             unsafe {
                 self.pools().leaves().retire(leaf.leaf_ptr::<B>(), guard);
                 self.pools().inners().retire(op.old.inner_ptr::<B>(), guard);

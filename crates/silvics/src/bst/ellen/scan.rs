@@ -22,7 +22,8 @@ unsafe impl<P: Placement, B: Build> External for Ellen<P, B> {
 
     #[inline(always)]
     unsafe fn follow<'g>(&'g self, edge: &'g AtomicEdge, _: &'g Guard) -> Below<'g, AtomicEdge> {
-        // SAFETY: the caller's promise.
+        // SAFETY: I7: the edge is the root's, or in a node that the caller has reached under the
+        // guard.
         match unsafe { edge.load().child::<B>() } {
             Child::Inner(inner) => {
                 let [left, right] = inner.children();
