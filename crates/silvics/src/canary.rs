@@ -46,261 +46,274 @@ macro_rules! canaries {
 
 canaries! {
     "art":
-    /// A node is copied before it is locked: what comes into it in between is not in the copy.
+    /// A node is copied before it is locked. A key that is inserted in between is not in the copy.
     CopiedBeforeLocked "copied-before-locked";
     /// A node that a copy has replaced is unlocked without being marked obsolete. A writer that
     /// waited for its lock then writes to a node that no lookup reaches.
     ReplacedNotObsolete "replaced-not-obsolete";
-    /// A writer believes what it saw before it had the lock, as if validation were the lock's
-    /// business.
+    /// A writer trusts what it read before it had the lock, and does not validate it under the
+    /// lock.
     SeenBeforeLocked "seen-before-locked";
-    /// Before a writer has the lock of a node of all bytes, it reads that a place is empty. It does
-    /// not look again under the lock.
+    /// Before a writer locks a node of all bytes, it reads that a place is empty. It does not read
+    /// the place again under the lock.
     GuessTrusted "guess-trusted";
-    /// A digit that has got a place while a writer waited for the lock gets another one.
+    /// A writer waits for the lock of a node. Meanwhile its digit gets a place there. The writer
+    /// adds the digit to the node a second time.
     DigitAddedTwice "digit-added-twice";
-    /// A value that comes into a node of all bytes is not noted there: the next writer takes its
-    /// place for empty, with or without another thread.
+    /// An insert into a node of all bytes does not note there that the place holds a value. The
+    /// next writer takes the place for empty, even if no other thread runs.
     HeldForgotten "held-forgotten";
-    /// A copy is linked though the parent does not lead to the node any more.
+    /// A copy is linked although the parent no longer leads to the node.
     ParentWordTrusted "parent-word-trusted";
-    /// A writer that is to make a node smaller finds another word in its parent and concludes that
-    /// the node was replaced. In fact a node may have been inserted between the two, and the node
-    /// stays below it, with one key or none.
+    /// A writer that has to shrink a node finds another word in the node's parent, and concludes
+    /// that the node was replaced. In fact, a node may have been inserted between the two. The node
+    /// then stays below it with one key or none.
     ShrinkForgotten "shrink-forgotten";
-    /// A thread that moves a leaf does not check, under the lock, whether the node still leads to
-    /// it. The leaf that has replaced it is lost.
+    /// A thread that moves a leaf does not check under the lock that the node still leads to that
+    /// leaf. A leaf that has replaced it is lost.
     MovedLeafTrusted "moved-leaf-trusted";
-    /// A leaf is copied before the node that leads to it is locked: a value that is written in
+    /// A leaf is copied before the node that leads to it is locked. A value that is written in
     /// between is not in the copy.
     LeafCopiedBeforeLocked "leaf-copied-before-locked";
-    /// A leaf that was moved is freed at once: a region goes with it while readers are there.
+    /// The old copy of a moved leaf is freed at once, not retired. Its region can be unmapped while
+    /// lookups read it.
     MovedLeafFreedAtOnce "moved-leaf-freed-at-once";
-    /// A search for the first entry does not validate the nodes on its way. If an entry comes
-    /// before a place that the search has passed, while the entries behind that place go, the
-    /// search returns an entry that was never the first.
+    /// A search for the first entry does not validate the nodes on its path. An entry may be
+    /// inserted before a place that the search has passed, while the entries after that place are
+    /// removed. The search then returns an entry that was never the first.
     EndNotValidated "end-not-validated";
 
     "map":
-    /// A value that was taken out of the index is freed at once: a reader that holds a reference to
-    /// it reads the next value in that slot.
+    /// A value that was removed from the index is freed at once. A thread that holds a reference to
+    /// it then reads the next value in that slot.
     ValueFreedAtOnce "value-freed-at-once";
-    /// A `compare_exchange` that finds another value than the one it compared takes the new one for
-    /// equal without comparing it.
+    /// A `compare_exchange` finds another value than the one that it has compared. It takes the new
+    /// value for equal without comparing it.
     OtherValueTrusted "other-value-trusted";
 
     "edge-ext-lf":
-    /// The edge to the sibling is read, not tagged, before the ancestor's edge swings to the
-    /// sibling: what is inserted at that edge in between is cut off. The step that ports of the
-    /// paper's `cleanup` drop, as its CAS succeeds without it.
+    /// A removal reads the edge to the sibling, but does not tag it, before the ancestor's edge
+    /// swings to the sibling. A key that is inserted at that edge in between is cut off. Ports of
+    /// the paper's `cleanup` omit this step, since the CAS succeeds without it.
     SiblingNotTagged "sibling-not-tagged";
-    /// An insert takes a marked edge as it is, marks and all, for the one to replace, and so wipes
-    /// out the flag of a removal under way: comparing the whole word where the child is meant.
+    /// An insert expects a marked edge, with its marks, in its CAS, and so overwrites the flag of a
+    /// removal in progress. It compares the whole word although only the child is meant.
     InsertIgnoresMark "insert-ignores-mark";
-    /// An operation that meets a marked edge tries again without finishing the removal: correct
-    /// as long as the remover runs, and not lock-free.
+    /// An operation that meets a marked edge retries without finishing the removal. The tree is
+    /// correct while the remover runs, but it is not lock-free.
     MissingHelp "missing-help";
     /// A removal frees the nodes that it cuts out at once instead of retiring them, as sequential
     /// programs do.
     FreedAtOnce "freed-at-once";
-    /// A removal retires the leaf when it has flagged its edge. The leaf can still be reached by
-    /// threads that pin later: retirement tied to the logical removal instead of the physical one.
+    /// A removal retires the leaf when it has flagged the leaf's edge, so at the logical removal
+    /// instead of the physical one. Threads that pin later can still reach the leaf.
     RetiredBeforeUnlink "retired-before-unlink";
-    /// An upsert replaces a leaf whose edge is flagged: both it and the remover report the old
-    /// value, and the key lives on.
+    /// An upsert replaces a leaf whose edge is flagged. Both the upsert and the removal return the
+    /// old value, and the key stays present.
     UpsertResurrects "upsert-resurrects";
-    /// A removal retires only the last node and its leaf of a chain that one CAS cuts out. The
-    /// nodes of removals that others had begun further up leak, as in published benchmark code.
+    /// One CAS cuts out a chain of nodes, but the removal retires only the last node and its leaf.
+    /// The nodes that other removals have flagged further up leak, as in published benchmark code.
     ChainLeaked "chain-leaked";
-    /// A scan that meets a frozen edge takes everything below for removed, like the edge's node:
-    /// but one of the node's two subtrees has moved up.
+    /// A scan that meets a frozen edge treats everything below it as removed, as it does with the
+    /// edge's node. But one of the node's two subtrees has moved up.
     ScanTakesFrozenForGone "scan-takes-frozen-for-gone";
-    /// A scan trusts that what is to the right of its place has larger keys: but a subtree that has
-    /// moved up gets keys to its left that the scan has passed.
+    /// A scan assumes that all keys to the right of its position are larger. But a subtree that has
+    /// moved up can get keys to its left that the scan has passed.
     ScanForgetsItsPlace "scan-forgets-its-place";
 
     "edge-ext-lf:collocated":
-    /// The block that a leaf and an internal node share is retired with each of them instead of
-    /// with the second to die.
+    /// A leaf and an internal node share a block. The block is retired when either of them is
+    /// removed, instead of when both are.
     BlockRetiredByHalves "block-retired-by-halves";
 
     "ext-lf":
-    /// An insert takes the leaf found as the sibling of its own instead of a copy: when the new
-    /// leaf is removed, the old one is the parent's child again, and a helper of the insert that
-    /// comes late puts the insert's node there once more.
+    /// An insert uses the leaf that it found as the sibling of its new leaf, instead of a copy.
+    /// When the new leaf is removed, the old leaf is the parent's child again. A late helper of the
+    /// insert then links the insert's node a second time.
     LeafNotCopied "leaf-not-copied";
-    /// The flag is taken away without counting: an operation that has read the word before claims
-    /// the node though its edges have changed. In the paper, the last descriptor stays in a clean
-    /// word to prevent this.
+    /// A flag is released without a new count. An operation that has read the word before can then
+    /// claim the node although its edges have changed. The paper prevents this: the last descriptor
+    /// stays in a clean word.
     FlagNotCounted "flag-not-counted";
-    /// A deletion flags the grandparent and does not mark the parent, whose other child may change
-    /// meanwhile: what is inserted there goes with the parent.
+    /// A deletion flags the grandparent but does not mark the parent, whose other child may then
+    /// change. A key that is inserted there is removed with the parent.
     ParentNotMarked "parent-not-marked";
-    /// An upsert replaces the leaf without a flag, by a CAS on the edge that suffices in trees
-    /// whose removals mark edges: here the leaf's parent may be marked already.
+    /// An upsert replaces the leaf by a CAS on the edge, without a flag. This suffices in trees
+    /// whose removals mark edges. In this tree, the leaf's parent may already be marked.
     UpdateUnflagged "update-unflagged";
-    /// Every thread that helps an insert retires its descriptor, not only the thread that took it
+    /// Every thread that helps an insert retires the descriptor, not only the thread that took it
     /// out of the word.
     HelperRetires "helper-retires";
-    /// The descriptor of a deletion that gives up is forgotten. As published benchmark code does.
+    /// A deletion that takes its flag back does not retire its descriptor. Published benchmark code
+    /// makes this mistake.
     BacktrackLeaks "backtrack-leaks";
-    /// An operation that meets a claimed node tries again without helping: not lock-free.
+    /// An operation that meets a claimed node retries without helping. The tree is then not
+    /// lock-free.
     ClaimNotHelped "claim-not-helped";
 
     "int-lf":
-    /// A search that ends at a null link does not look again at the node where it went right last:
-    /// a relocation there has lifted the key over its head. The check that the paper's `find` ends
-    /// with.
+    /// A search that ends at a null link does not check the node where it last went right. A
+    /// relocation there may have moved the key up, past the search. The paper's `find` ends with
+    /// this check.
     RelocationUnseen "relocation-unseen";
-    /// The same search trusts that node though it has left the tree: the relocation was above it.
+    /// A search that ends at a null link trusts the node where it last went right, although that
+    /// node has left the tree. The relocation happened above that node.
     LeavingNodeTrusted "leaving-node-trusted";
-    /// The same search trusts that node though a copy has taken its place: it was the copy that was
-    /// relocated.
+    /// A search that ends at a null link trusts the node where it last went right, although a copy
+    /// has replaced that node. The relocation happened at the copy.
     CopyNotFollowed "copy-not-followed";
-    /// A relocation does not claim the successor: what becomes of it meanwhile is lost, its removal
-    /// or another value.
+    /// A relocation does not claim the successor. A concurrent removal or update of the successor
+    /// is lost.
     SuccessorNotClaimed "successor-not-claimed";
-    /// An upsert puts a copy in the node's place and does not mark the node: what is inserted below
-    /// it between the copying and then is cut off.
+    /// An upsert puts a copy in the place of a node but does not mark the node. A key that is
+    /// inserted below the node after the copy was made is cut off.
     UpdateUnmarked "update-unmarked";
-    /// All null links are alike: a helper of an insertion that comes late links the node again when
-    /// it has been removed. The paper marks null links to prevent this.
+    /// All null links are equal. A late helper of an insertion then links a node again that has
+    /// been removed. The paper marks null links to prevent this.
     NullNotCounted "null-not-counted";
     /// A helper of a relocation takes the successor's parent from the descriptor. The owner of the
     /// relocation may do so, because it has visited that node. Before the helper pinned, the node
     /// may have left the tree and been retired. The mistake is easy to make wherever a descriptor
     /// refers to nodes that its operation has not claimed yet.
     SuccessorsParentTrusted "successors-parent-trusted";
-    /// A relocation that gives up forgets the second part of its descriptor.
+    /// A relocation that gives up does not retire the second part of its descriptor.
     FailedRelocationLeaks "failed-relocation-leaks";
-    /// An operation that meets a claimed node tries again without helping: not lock-free.
+    /// An operation that meets a claimed node retries without helping. The tree is then not
+    /// lock-free.
     ClaimedNodeNotHelped "claimed-node-not-helped";
 
     "edge-int-lf":
-    /// A search that has missed its key believes it, whatever became of the anchor meanwhile: a key
-    /// that moves up is missed.
+    /// A search that does not find its key does not check whether its anchor has changed. It misses
+    /// a key that moves up.
     AnchorUnchecked "anchor-unchecked";
-    /// An edge that is empty again looks as it did when it was empty before: an insert that has
-    /// been asleep puts its key where it would have belonged then.
+    /// An edge that becomes empty again has the same value as when it was empty before. An insert
+    /// that was delayed then puts its key at a place where the key no longer belongs.
     EmptyEdgeReused "empty-edge-reused";
-    /// The copy of an update takes the right edge as it is, without freezing it first: what is
-    /// inserted there meanwhile is lost with the old node.
+    /// An update copies the right edge of a node without freezing it first. A key that is inserted
+    /// there meanwhile is lost with the old node.
     OpenEdgeCopied "open-edge-copied";
-    /// An upsert that has announced its copy takes for granted that the copy comes, though a
-    /// removal may have decided otherwise.
+    /// An upsert that has announced its copy assumes that the copy will be linked. A removal may
+    /// have decided otherwise.
     FateTakenForGranted "fate-taken-for-granted";
-    /// The right edge of a successor is not frozen before it is moved up: what is inserted there
-    /// meanwhile is cut off.
+    /// The right edge of a successor is not frozen before the successor moves up. A key that is
+    /// inserted there meanwhile is cut off.
     SuccessorLeftOpen "successor-left-open";
-    /// The successor is cut out before the copy has its pair: for a while its key is nowhere.
+    /// The successor is cut out before the copy has its key and value. For a while its key cannot
+    /// be found.
     PromotedTooLate "promoted-too-late";
-    /// Nobody retires the successor.
+    /// No thread retires the successor.
     SuccessorLeaked "successor-leaked";
-    /// A removal retires its node when the node is decided to go, while others can still come to
-    /// it.
+    /// A removal retires its node when it has claimed the node. Other threads can still reach it.
     RetiredAtClaim "retired-at-claim";
-    /// A helper takes a marked edge for a sign that its owner has a fate. It may be reserved only:
-    /// the owner is cut out with a left edge that is open.
+    /// A helper takes a mark on an edge as proof that the edge's owner has a fate. The edge may
+    /// only be reserved. The owner is then cut out while its left edge is open.
     ReservedTakenForFate "reserved-taken-for-fate";
-    /// An operation that meets a marked edge tries again without helping.
+    /// An operation that meets a marked edge retries without helping. The tree is then not
+    /// lock-free.
     MarkNotHelped "mark-not-helped";
 
     "occ-avl":
-    /// The descent does not look again at the version of the node it leaves: a rotation that moves
+    /// The descent does not validate the version of the node that it leaves. A rotation that moves
     /// the node down in between hides the key.
     DescentUnvalidated "descent-unvalidated";
-    /// The descent loads a node's link before the node's version: a rotation that moves the node
-    /// down and one that brings it back leave a link from in between beside a version from
+    /// The descent loads a node's link before the node's version. One rotation moves the node down
+    /// and another moves it back. The link is then from in between, and the version from
     /// afterwards.
     NextReadEarly "next-read-early";
-    /// A node that is unlinked does not say so in its version: inserts go below it, or into it.
+    /// The version of an unlinked node does not say that the node is unlinked. Inserts then link
+    /// nodes below it, or write a value into it.
     UnlinkKeepsVersion "unlink-keeps-version";
-    /// A rotation moves nodes down without marking them and counting the move.
+    /// A rotation moves nodes down without marking them and without counting the move.
     RotationKeepsVersion "rotation-keeps-version";
-    /// An insert does not look again, under the lock, whether its place has moved.
+    /// An insert does not validate under the lock that its place has not moved.
     AttachUnvalidated "attach-unvalidated";
-    /// A lookup reads a value after its presence and does not look at the presence again: it
-    /// returns what is being inserted before it is.
+    /// A lookup reads the presence and then the value, and does not read the presence again. It
+    /// returns a value whose insertion has not taken effect yet.
     PresenceUnvalidated "presence-unvalidated";
-    /// Repair comes to the node above a height that has changed and does not look whether a
-    /// rotation has moved the child below another, whose height is then never set right.
+    /// A repair goes to the node above a changed height, and does not check whether a rotation has
+    /// moved the child below another node. The height of that other node then stays wrong.
     DamageLost "damage-lost";
-    /// Repair lets go of a node to lock its parent first and does not look, when it has both,
-    /// whether that still is its parent: it rotates at the wrong place.
+    /// A repair unlocks a node to lock its parent first. When it has both locks, it does not check
+    /// that this is still the node's parent, and rotates at the wrong place.
     RepairsBelowOldParent "repairs-below-old-parent";
-    /// An insert that finds its place taken is counted before it gives up.
+    /// An insert that finds its place taken is counted before it restarts.
     CountedOnFailure "counted-on-failure";
 
     "log-int":
-    /// A removed node leaves the list before it leaves the tree, as published: the node that its
-    /// frozen link leads to can be reclaimed while it can still be found, and when its key is
+    /// A removed node leaves the list before it leaves the tree, as published. The target of its
+    /// frozen link can then be reclaimed while lookups still reach the node. After its key is
     /// inserted again, lookups find the old node.
     ListBeforeTree "list-before-tree";
-    /// An insert sets the link that leads back to its node before the one that leads to it, as
-    /// published code does: who comes from behind finds the key before it is there.
+    /// An insert sets the link that leads back to its node before the link that leads forward to
+    /// it, as published code does. A lookup that follows links backwards finds the key before the
+    /// insert takes effect.
     LinkedBackwardsFirst "linked-backwards-first";
-    /// An insert puts its node behind one that was removed before its interval was locked.
+    /// An insert links its node behind a node that was removed before the insert locked its
+    /// interval.
     AttachedBehindRemoved "attached-behind-removed";
-    /// An upsert does not look, under the lock, whether the node has been removed.
+    /// An upsert does not check under the lock that the node has not been removed.
     UpdateOfRemoved "update-of-removed";
-    /// A removal that has locked its node's parent does not look whether it still is that.
+    /// A removal that has locked its node's parent does not check that this is still the parent.
     ParentUnvalidated "parent-unvalidated";
-    /// A descending scan goes where the link to the predecessor leads and trusts it: an insertion
-    /// that has not set it yet is missed.
+    /// A descending scan follows the link to the predecessor without checking it. It misses a key
+    /// whose insertion has not set that link yet.
     BackwardLinkTrusted "backward-link-trusted";
 
     "ticket":
-    /// The version of an edge's lock is read after the edge: the lock can be taken though the edge
-    /// has changed in between.
+    /// The version of an edge's lock is read after the edge. The lock can then be taken although
+    /// the edge has changed in between.
     VersionReadLate "version-read-late";
-    /// A removal takes the lock of the edge to its leaf alone: what is put below the sibling's edge
-    /// meanwhile goes with the parent.
+    /// A removal locks only the edge to its leaf. A key that is inserted below the sibling's edge
+    /// meanwhile is removed with the parent.
     SiblingUnlocked "sibling-unlocked";
-    /// A removal gives the locks of the node back that it has cut out, and others link below it.
+    /// A removal unlocks the node that it has cut out. Other threads then link nodes below it.
     RemovedUnlocked "removed-unlocked";
-    /// An upsert takes the lock of its edge at whatever version it finds, and replaces a leaf that
-    /// may be another one by then.
+    /// An upsert takes the lock of its edge at any version. It may then replace another leaf than
+    /// the one it found.
     UpsertUnvalidated "upsert-unvalidated";
-    /// A removal retires the leaf and forgets its parent.
+    /// A removal retires the leaf but not its parent.
     ParentLeaked "parent-leaked";
-    /// Versions have too few bits: an edge that has changed often enough counts as unchanged. As in
-    /// the authors' code, with 1 bit instead of 16.
+    /// Versions have too few bits, so an edge that has changed often enough counts as unchanged.
+    /// The authors' code has 16 bits. This mistake has 1.
     VersionTooShort "version-too-short";
 
     "citrus":
-    /// A removal takes the successor out from below its copy without waiting for the lookups that
-    /// have passed the place before the copy was there.
+    /// A removal unlinks the successor below its copy without waiting for earlier lookups. Those
+    /// may have passed the copy's place before the copy was linked.
     GraceSkipped "grace-skipped";
-    /// An insert that finds its place empty again does not look whether it was in between: the key
-    /// may have come there, been copied further up, and been taken out.
+    /// An insert that finds its place empty under the lock does not check whether a node was there
+    /// in between. That node may have had the insert's key, been copied further up, and been
+    /// removed.
     TagIgnored "tag-ignored";
-    /// The tag is read when the read section is over, and vouches for nothing that came before.
+    /// The tag is read after the read section, so it proves nothing about the time before.
     TagReadLate "tag-read-late";
-    /// The successor's value is read for its copy before the successor is locked: an update in
+    /// The successor's value is read for its copy before the successor is locked. An update in
     /// between is lost.
     ValueCopiedEarly "value-copied-early";
-    /// An upsert does not look, under the lock, whether the node has been removed or copied.
+    /// An upsert does not check under the lock that the node has not been removed or copied.
     UpdateOfMarked "update-of-marked";
-    /// The successor is retired when its copy is there, while it still can be reached.
+    /// The successor is retired when its copy is linked, while threads can still reach the
+    /// successor.
     SuccessorRetiredEarly "successor-retired-early";
 
     "skiplist":
-    /// A descent of a batch that has waited for a node takes the node for present because it was
-    /// when its link was read, and does not look at its mark.
+    /// A descent of a batch reads a link to a node and visits the node later. It takes the node for
+    /// present without checking the node's mark then.
     BatchTrustsLink "batch-trusts-link";
     /// A thread that has built a tower does not check whether the node was removed meanwhile. The
     /// node stays linked on an upper level for good. The fences in `take` and `build_tower` prevent
     /// this.
     TowerLinkedAfterRemoval "tower-linked-after-removal";
-    /// The first to unlink a node from some level retires it, while other levels still lead to it.
+    /// The first thread to unlink a node from any level retires it, while other levels still lead
+    /// to it.
     RetiredWhileLinked "retired-while-linked";
-    /// A scan that meets a removed node goes on behind its key, and so behind the node that has
-    /// replaced it: a key that is present throughout is missed.
+    /// A scan that meets a removed node continues after its key, and so also skips the node that
+    /// has replaced it. It misses a key that is present throughout.
     ScanSkipsReplacement "scan-skips-replacement";
-    /// A cursor at a removed node follows that node's frozen link, without a guard that is as old
-    /// as the link, to where it led when the node was removed.
+    /// A cursor at a removed node follows the node's frozen link, although its guard is newer than
+    /// the removal. The target of that link may have been reclaimed.
     CursorFollowsFrozenLink "cursor-follows-frozen-link";
-    /// An upsert puts its node behind one that is removed already: the frozen link changes.
+    /// An upsert links its new node after a node that is already removed, so a frozen link changes.
     UpdateReplacesRemoved "update-replaces-removed";
 }
 
