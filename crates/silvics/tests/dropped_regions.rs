@@ -2,7 +2,11 @@
 //! the same addresses again.
 
 use silvics::art::hot::{Policy, Sampled, Sampling};
-use silvics::{ArtTree, BronsonTree, Domain, Lookup, NatarajanTree, Options, OrderedIndex, Pooled};
+use silvics::dynamic::AnyIndex;
+use silvics::{
+    ArtTree, BronsonTree, Check, CitrusTree, Cursor, Domain, Lookup, NatarajanTree, Options,
+    OrderedIndex, OrderedScan, Pooled,
+};
 use silvics_pool::Region;
 use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
@@ -12,7 +16,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn regions(index: &impl OrderedIndex) -> Vec<Region> {
+fn regions(index: &(impl Lookup + ?Sized)) -> Vec<Region> {
     index.pool_stats().into_iter().flat_map(|pool| pool.regions).collect()
 }
 
@@ -141,4 +145,84 @@ fn hot_regions_go_with_their_objects_and_with_the_index() {
     assert!(mapped(&second));
     drop(index);
     assert!(!mapped(&second));
+}
+
+/// Makes an index for each set of capabilities, with 1000 entries.
+fn any_indexes() -> [AnyIndex<u64>; 3] {
+    let options = Options::default();
+    let indexes = [
+        AnyIndex::new(CitrusTree::<Pooled>::with_options(&options).expect("memory")),
+        AnyIndex::with_scans(NatarajanTree::<Pooled>::with_options(&options).expect("memory")),
+        AnyIndex::with_ends(ArtTree::<u64>::with_options(&options).expect("memory")),
+    ];
+    for index in &indexes {
+        let guard = index.domain().pin();
+        for key in 0..1000 {
+            assert_eq!(index.insert(key, key + 1, &guard), Ok(None));
+        }
+    }
+    indexes
+}
+
+/// The memory of an index of any structure goes with its last handle: the index itself, a clone or
+/// a cursor.
+#[test]
+fn an_index_of_any_structure_lives_as_long_as_its_last_handle() {
+    let _alone = alone();
+    for index in any_indexes() {
+        let regions = regions(&*index);
+        let copy = index.clone();
+        let cursor = index.cursor();
+        drop(index);
+        assert!(mapped(&regions), "{copy:?} exists");
+        assert_eq!(copy.get(7, &copy.domain().pin()), Some(8));
+        drop(copy);
+        if let Some(mut cursor) = cursor {
+            assert!(mapped(&regions), "{cursor:?} exists");
+            assert!(cursor.seek(7));
+            assert_eq!((cursor.key(), cursor.value()), (Some(7), Some(8)));
+        }
+        assert!(!mapped(&regions), "still mapped");
+    }
+}
+
+/// Exclusive access to an index of any structure needs its only handle.
+#[test]
+fn exclusive_access_excludes_clones_and_cursors() {
+    let _alone = alone();
+    for mut index in any_indexes() {
+        let check = |index: &mut AnyIndex<u64>| index.exclusive().map(Check::check);
+        assert_eq!(check(&mut index), Some(Ok(1000)));
+        let mut copy = index.clone();
+        assert_eq!((check(&mut index), check(&mut copy)), (None, None));
+        drop(copy);
+        assert_eq!(check(&mut index), Some(Ok(1000)));
+        if let Some(cursor) = index.cursor() {
+            assert_eq!(check(&mut index), None, "{cursor:?} exists");
+            drop(cursor);
+            assert_eq!(check(&mut index), Some(Ok(1000)));
+        }
+    }
+}
+
+/// An index of any structure has the scans and the ends that it was wrapped with, and no others.
+#[test]
+fn an_index_of_any_structure_has_the_capabilities_of_its_structure() {
+    let _alone = alone();
+    let [points, scans, ends] = any_indexes();
+    assert!(points.scans().is_none() && points.cursor().is_none() && points.ends().is_none());
+    assert!(scans.ends().is_none());
+    for index in [&scans, &ends] {
+        let guard = index.domain().pin();
+        let range = index.scans().expect("it scans").range(998.., &guard);
+        assert!(range.eq([(998, 999), (999, 1000)]));
+        assert!(index.cursor().expect("it scans").next());
+    }
+    let guard = ends.domain().pin();
+    let both = ends.ends().expect("it has ends");
+    assert_eq!((both.first(&guard), both.last(&guard)), (Some((0, 1)), Some((999, 1000))));
+    // The wrapper decides: a structure may be wrapped without its scans.
+    let tree = NatarajanTree::<Pooled>::with_options(&Options::default()).expect("memory");
+    let index = AnyIndex::new(tree);
+    assert!(index.scans().is_none() && index.cursor().is_none());
 }

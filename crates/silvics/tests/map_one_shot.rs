@@ -393,32 +393,65 @@ fn told(map: &'static Map<u64, Counted>) -> impl Fn(&str) {
     }
 }
 
+/// The map of [`what_is_lent_to_a_thread_that_ends_stays`].
+static LENT: LazyLock<Map<u64, Counted>> = LazyLock::new(Map::new);
+
+/// Whether the value that `remove_if` does not remove stays: it has the pin of the call.
+fn keeps_a_value() -> bool {
+    let live = Arc::new(AtomicI64::new(0));
+    LENT.insert(7, Counted::new(7, &live));
+    let (reader, writer) = (told(&LENT), told(&LENT));
+    writer("pin unpin flush");
+    reader("pin");
+    writer("flush");
+    let kept = LENT.remove_if(7, |_| {
+        writer("remove flush");
+        reader("unpin");
+        writer("flush flush");
+        false
+    });
+    let kept = kept.expect_err("it is kept");
+    (0..10).for_each(|_| writer("flush"));
+    live.load(Ordering::Relaxed) == 1 && kept.0 == 7
+}
+
+/// Whether a value of a computation stays without the other one: each has a pin of its own.
+fn keeps_one_of_two(keeps_old: bool) -> bool {
+    let [of_old, of_new] = [(); 2].map(|()| Arc::new(AtomicI64::new(0)));
+    LENT.insert(7, Counted::new(7, &of_old));
+    let (reader, writer) = (told(&LENT), told(&LENT));
+    writer("pin unpin flush");
+    reader("pin");
+    writer("flush");
+    let computed = LENT.compute(7, |_| {
+        writer("flush");
+        reader("unpin");
+        writer("flush flush");
+        Operation::<_, ()>::Insert(Counted::new(8, &of_new))
+    });
+    let Compute::Updated { old, new } = computed else { return false };
+    writer("remove flush");
+    let (kept, live, number) = if keeps_old {
+        drop(new);
+        (old, of_old, 7)
+    } else {
+        drop(old);
+        (new, of_new, 8)
+    };
+    (0..10).for_each(|_| writer("flush"));
+    live.load(Ordering::Relaxed) == 1 && kept.0 == number
+}
+
 /// Checks references that calls return on an ending thread, whose table of pins is gone. There each
 /// pin is a registration of its own: only the pin under which a value was read keeps the value
 /// valid.
 #[test]
 fn what_is_lent_to_a_thread_that_ends_stays() {
-    static MAP: LazyLock<Map<u64, Counted>> = LazyLock::new(Map::new);
     static CALLS: AtomicI64 = AtomicI64::new(0);
 
     fn lend() {
-        let live = Arc::new(AtomicI64::new(0));
-        MAP.insert(7, Counted::new(7, &live));
-        let (reader, writer) = (told(&MAP), told(&MAP));
-        writer("pin unpin flush");
-        reader("pin");
-        writer("flush");
-        let kept = MAP.remove_if(7, |_| {
-            writer("remove flush");
-            reader("unpin");
-            writer("flush flush");
-            false
-        });
-        let kept = kept.expect_err("it is kept");
-        (0..10).for_each(|_| writer("flush"));
-        if live.load(Ordering::Relaxed) == 1 && kept.0 == 7 {
-            CALLS.fetch_add(1, Ordering::Relaxed);
-        }
+        let stays = [keeps_a_value(), keeps_one_of_two(true), keeps_one_of_two(false)];
+        CALLS.fetch_add(stays.map(i64::from).iter().sum(), Ordering::Relaxed);
     }
 
     struct AtTheEnd;
@@ -431,14 +464,14 @@ fn what_is_lent_to_a_thread_that_ends_stays() {
 
     let late = std::thread::spawn(|| {
         END.with(|_| ()); // registered first, so it is dropped after all later thread-locals
-        drop(MAP.get(1));
+        drop(LENT.get(1));
     });
     late.join().unwrap();
     let early = std::thread::spawn(|| {
-        drop(MAP.get(1));
+        drop(LENT.get(1));
         END.with(|_| ());
     });
     early.join().unwrap();
     lend();
-    assert_eq!(CALLS.load(Ordering::Relaxed), 3);
+    assert_eq!(CALLS.load(Ordering::Relaxed), 9);
 }
