@@ -331,7 +331,7 @@ macro_rules! for_each_structure {
             name: "skiplist",
             groups: ["default"],
             caps: scans,
-            paper: "Fraser 2004; Herlihy, Lev and Shavit 2007",
+            paper: "Pugh, CACM 1990; Herlihy and Shavit 2008; Fraser 2004",
             topology: "skip list, keys inline",
             sync: "lock-free",
             progress: "lock-free; lookups wait-free",

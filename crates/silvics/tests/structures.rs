@@ -1,6 +1,6 @@
 //! The table of structures is complete, and the catalogue of the documents follows it.
 
-use silvics::structures::STRUCTURES;
+use silvics::structures::{STRUCTURES, StructureFacts};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
@@ -23,49 +23,219 @@ fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The names of the algorithms that a source file implements: their `Algorithm::NAME`.
-fn algorithms(source: &str) -> Vec<&str> {
-    let implementations = source.split(" Algorithm for ").skip(1);
-    let names =
-        implementations.filter_map(|text| text.split("const NAME: &'static str = \"").nth(1));
-    names.filter_map(|text| text.split('"').next()).collect()
+/// A source file of the library: its path in `src`, and its text.
+type Source<'s> = (&'s str, &'s str);
+
+/// Calls `check` with all source files of the library.
+fn with_sources<R>(check: impl FnOnce(&[Source<'_>]) -> R) -> R {
+    let mut paths = Vec::new();
+    rust_files(&sources(), &mut paths);
+    let texts: Vec<(String, String)> = paths
+        .iter()
+        .map(|path| {
+            let name = path.strip_prefix(sources()).unwrap().to_str().unwrap().to_owned();
+            (name, fs::read_to_string(path).unwrap())
+        })
+        .collect();
+    let files: Vec<Source<'_>> = texts.iter().map(|(name, text)| (&**name, &**text)).collect();
+    check(&files)
+}
+
+/// The text behind the type parameters at the start of `text`.
+fn behind_parameters(text: &str) -> &str {
+    let mut depth = 0;
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '<' => depth += 1,
+            '>' if !text[..at].ends_with('-') => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return text[at..].strip_prefix('>').unwrap_or(text);
+        }
+    }
+    text
+}
+
+/// The implementations of a trait in a source file: the name of each type, and the text behind it.
+fn implementations<'s>(source: &'s str, of: &str) -> Vec<(&'s str, &'s str)> {
+    let mut found = Vec::new();
+    for (at, _) in source.match_indices(of) {
+        let before = &source[..at];
+        let is_part = before.ends_with(|letter: char| letter.is_alphanumeric() || letter == '_');
+        let line = before.rsplit('\n').next().unwrap_or(before);
+        if is_part || line.trim_start().starts_with("//") {
+            continue;
+        }
+        let rest = behind_parameters(source[at + of.len()..].trim_start()).trim_start();
+        let Some(ty) = rest.strip_prefix("for").filter(|ty| ty.starts_with(char::is_whitespace))
+        else {
+            continue;
+        };
+        let ty = ty.trim_start();
+        let end = ty.find(|c: char| c == '<' || c == '{' || c.is_whitespace()).unwrap_or(ty.len());
+        found.push((last_name(&ty[..end]), &ty[end..]));
+    }
+    found
+}
+
+/// The names that occur more than once.
+fn repeated<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
+    let mut seen = BTreeSet::new();
+    names.into_iter().filter(|name| !seen.insert(*name)).collect()
+}
+
+/// The algorithms of the library: the type and `Algorithm::NAME` of each. A name that is no literal
+/// is empty.
+fn algorithms<'s>(files: &[Source<'s>]) -> Vec<(&'s str, &'s str)> {
+    let found = files.iter().flat_map(|(_, text)| implementations(text, "Algorithm"));
+    let named = found.map(|(ty, rest)| {
+        let name = rest.split("const NAME: &'static str = \"").nth(1);
+        (ty, name.and_then(|text| text.split('"').next()).unwrap_or_default())
+    });
+    named.collect()
+}
+
+/// The structures of the library that the table lacks or cannot tell apart.
+fn lost_structures(files: &[Source<'_>], rows: &[StructureFacts]) -> Vec<String> {
+    let found = algorithms(files);
+    let is_in_the_table = |name: &str| {
+        let builds = rows.iter().flat_map(|row| row.builds);
+        builds.flat_map(|build| build.types).any(|ty| last_name(ty) == name)
+    };
+    let lost = found.iter().filter(|(_, name)| !is_in_the_table(name));
+    let mut lost: Vec<_> = lost.map(|(ty, name)| format!("{ty}: no row has `{name}`")).collect();
+    let repeated = repeated(found.iter().map(|(_, name)| *name));
+    lost.extend(repeated.iter().map(|name| format!("two algorithms have the NAME `{name}`")));
+    lost
+}
+
+/// The builds in the folders of structures that no row of the structure names.
+fn lost_builds(files: &[Source<'_>], rows: &[StructureFacts]) -> Vec<String> {
+    let mut lost = Vec::new();
+    for (path, text) in files {
+        let of_row = |row: &&StructureFacts| path.starts_with(&format!("{}/", row.page));
+        let builds = rows.iter().filter(of_row).flat_map(|row| row.builds);
+        let types = builds.flat_map(|build| build.types);
+        let of_rows: BTreeSet<_> = types.map(|ty| last_build(ty)).collect();
+        let found = implementations(text, "Build").into_iter().map(|(ty, _)| ty);
+        lost.extend(found.filter(|ty| !of_rows.contains(ty)).map(|ty| format!("{path}: {ty}")));
+    }
+    lost
+}
+
+/// The name of the last type parameter of a type, without its path.
+fn last_build(ty: &str) -> &str {
+    let parameters = ty.split_once('<').map_or("", |(_, parameters)| parameters);
+    let parameters = parameters.trim_end().trim_end_matches('>').trim_end().trim_end_matches(',');
+    last_name(parameters.rsplit(',').next().unwrap_or_default())
+}
+
+/// The words of a row's citation that the section `Source` of the module docs lacks.
+fn lost_words<'r>(row: &'r StructureFacts, docs: &str) -> Vec<&'r str> {
+    let source = docs.split("//! # Source\n").nth(1).unwrap_or_default();
+    let source = source.split("//! # ").next().unwrap_or_default();
+    let has: BTreeSet<&str> = words(source).collect();
+    words(row.paper).filter(|word| *word != "and" && !has.contains(word)).collect()
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
 #[test]
 fn every_structure_of_the_library_is_in_the_table() {
-    let mut files = Vec::new();
-    rust_files(&sources(), &mut files);
-    let mut found = 0;
-    for file in files {
-        for name in algorithms(&fs::read_to_string(&file).unwrap()) {
-            let builds = STRUCTURES.iter().flat_map(|row| row.builds);
-            assert!(
-                builds.flat_map(|build| build.types).any(|ty| last_name(ty) == name),
-                "{name} of {} is not in the table: add a row to structures.rs",
-                file.display()
-            );
-            found += 1;
-        }
-    }
-    assert!(found >= 9, "only {found} algorithms were found: does this test still see them?");
+    with_sources(|files| {
+        let lost = lost_structures(files, STRUCTURES);
+        assert!(lost.is_empty(), "correct the rows of structures.rs: {lost:#?}");
+        let found = algorithms(files).len();
+        assert!(found >= 9, "only {found} algorithms were found: does this test still see them?");
+    });
 }
 
-/// The search of this file's first test finds a structure in a source file.
+#[test]
+fn every_build_of_a_structure_is_in_the_table() {
+    with_sources(|files| {
+        let lost = lost_builds(files, STRUCTURES);
+        assert!(lost.is_empty(), "add builds to structures.rs: {lost:#?}");
+        let found: usize = files.iter().map(|(_, text)| implementations(text, "Build").len()).sum();
+        assert!(found >= 20, "only {found} builds were found: does this test still see them?");
+    });
+}
+
+#[test]
+fn citations_agree_with_the_module_docs() {
+    for row in STRUCTURES {
+        let docs = fs::read_to_string(sources().join(row.page).join("mod.rs")).unwrap();
+        let lost = lost_words(row, &docs);
+        assert!(lost.is_empty(), "{}: `# Source` of {} has no {lost:?}", row.name, row.page);
+    }
+}
+
+/// A structure is found however its implementation is written, and not where none is.
 #[test]
 fn a_structure_that_is_not_in_the_table_is_seen() {
+    let name = "const NAME: &'static str = \"NewTree\";";
+    for head in [
+        "unsafe impl<P> Algorithm for New<P> {",
+        "unsafe impl<P: Fn() -> u64>Algorithm for New<P>\nwhere\n    P: Placement,\n{",
+        "unsafe impl crate::frame::Algorithm for New {",
+        "unsafe impl<P> Algorithm<P, fn() -> Vec<P>> for crate::New<P> {",
+        "unsafe impl<P> Algorithm\n    for New<P>\n{",
+    ] {
+        let source = format!("{head}\n    {name}\n}}");
+        let files = [("new/mod.rs", &*source)];
+        assert_eq!(algorithms(&files), [("New", "NewTree")], "{head}");
+        assert_eq!(lost_structures(&files, STRUCTURES), ["New: no row has `NewTree`"], "{head}");
+    }
+    let others = "// unsafe impl Algorithm for New {\nimpl<A: Algorithm<Key = u64>> Create for New<A> \
+                  {\nimpl SomeAlgorithm for New {\nimpl Algorithms for New {";
+    assert!(implementations(others, "Algorithm").is_empty());
+    let unnamed = "unsafe impl Algorithm for New { const NAME: &'static str = name(); }";
+    let lost = lost_structures(&[("new/mod.rs", unnamed)], STRUCTURES);
+    assert_eq!(lost, ["New: no row has ``"]);
+}
+
+#[test]
+fn a_name_that_two_algorithms_have_is_seen() {
+    let name = "const NAME: &'static str = \"EllenTree\";";
     let source =
-        "unsafe impl<P> Algorithm for New<P> {\n    const NAME: &'static str = \"NewTree\";";
-    assert_eq!(algorithms(source), ["NewTree"]);
+        format!("impl Algorithm for Ellen {{ {name} }}\nimpl Algorithm for Other {{ {name} }}");
+    let lost = lost_structures(&[("bst/ellen/mod.rs", &source)], STRUCTURES);
+    assert_eq!(lost, ["two algorithms have the NAME `EllenTree`"]);
+    assert_eq!(repeated(["a", "b", "a", "c", "a"]), ["a", "a"]);
+}
+
+/// A build counts only if a row of its own structure names it.
+#[test]
+fn a_build_that_is_not_in_the_table_is_seen() {
+    let source = "impl Build for Compact {}\nimpl<W> Build for Newest<W> {}";
+    let lost = |path| lost_builds(&[(path, source)], STRUCTURES);
+    assert_eq!(lost("bst/ellen/build.rs"), ["bst/ellen/build.rs: Newest"]);
+    assert_eq!(
+        lost("bst/citrus/build.rs"),
+        ["bst/citrus/build.rs: Compact", "bst/citrus/build.rs: Newest"]
+    );
+    assert_eq!(lost("new/build.rs"), ["new/build.rs: Compact", "new/build.rs: Newest"]);
+    assert_eq!(last_build("$crate::T<$crate::Pooled, $crate::build::Fixed>"), "Fixed");
+}
+
+#[test]
+fn a_citation_that_the_module_docs_lack_is_seen() {
+    let row = StructureFacts { paper: "Pugh, CACM 1990; Fraser and Lev 2007", ..STRUCTURES[0] };
+    let docs = "//! Lev 2007\n//! # Source\n//! Pugh, \"Skip lists\", CACM 1990; Fraser,\n\
+                //! \"Practical\n//! lock-freedom\", 2004.\n//! # Algorithm\n//! Of Lev.";
+    assert_eq!(lost_words(&row, docs), ["Lev", "2007"]);
 }
 
 #[test]
 fn rows_are_well_formed() {
-    let names: BTreeSet<&str> = STRUCTURES.iter().map(|row| row.name).collect();
-    assert_eq!(names.len(), STRUCTURES.len(), "a name is used twice");
+    let twice = repeated(STRUCTURES.iter().map(|row| row.name));
+    assert!(twice.is_empty(), "rows with the same name: {twice:?}");
     for row in STRUCTURES {
         assert!(sources().join(row.page).join("mod.rs").exists(), "{}: no {}", row.name, row.page);
-        let builds: BTreeSet<&str> = row.builds.iter().map(|build| build.name).collect();
-        assert_eq!(builds.len(), row.builds.len(), "{}: a build is named twice", row.name);
+        let twice = repeated(row.builds.iter().map(|build| build.name));
+        assert!(twice.is_empty(), "{}: builds with the same name: {twice:?}", row.name);
         for build in row.builds {
             assert!(!build.objects.is_empty(), "{}:{}", row.name, build.name);
         }
