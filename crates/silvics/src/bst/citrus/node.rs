@@ -131,7 +131,8 @@ impl<W: Words> Held<'_, W> {
     /// `validate`).
     pub(super) fn is_open(&self, side: Side, tag: Tag) -> bool {
         let now = self.0.0.children()[side].load(Ordering::Relaxed); // Relaxed: under the lock
-        !self.is_marked() && now.is_null() && !has_been_emptied(self, side, tag)
+        let emptied = has_been_emptied(self, side, tag);
+        !self.is_marked() && now.is_null() && !emptied
     }
 
     /// Sets the child on `side`; counts it if that takes a child away (paper: `incrementTag`).
