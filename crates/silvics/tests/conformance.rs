@@ -14,7 +14,7 @@ macro_rules! suite {
         silvics_testkit::index_suite!(
             shared, silvics::structures::At<$index, silvics::Shared>, $capability);
 
-        /// Churn runs in constant memory over a million pairs (`just stress`: a hundred million).
+        /// Churn runs in constant memory over 300 000 pairs (`just stress`: a hundred million).
         #[test]
         fn long_churn() {
             silvics_testkit::holds(silvics_testkit::outcome!($index, points::memory::long_churn));

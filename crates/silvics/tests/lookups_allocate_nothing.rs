@@ -9,30 +9,39 @@ use std::sync::Arc;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// The placements in which a build is tested: builds that differ from another by a policy alone are
+/// tested in pools.
 macro_rules! allocate_nothing {
-    ($runs:ident points $faults:ident $index:ty) => {
-        use silvics::structures::At;
-        use silvics::{Pooled, Shared};
-        use silvics_testkit::{holds, lookups, make};
-
+    (alias $($build:tt)*) => {};
+    (suite $capability:ident $faults:ident $index:ty) => {
+        allocate_nothing!(@ $capability $index, Pooled);
+    };
+    (full $capability:ident $faults:ident $index:ty) => {
+        allocate_nothing!(@ $capability $index, Pooled Shared);
+    };
+    (@ points $index:ty, $($placement:ident)+) => {
         #[test]
         fn lookups_allocate_nothing() {
+            use silvics::structures::At;
+            use silvics_testkit::{holds, lookups, make};
             // Behind a trait object: an allocation that the face adds would be found, too.
-            holds(lookups::allocate_nothing(make::points::<At<$index, Pooled>>));
-            holds(lookups::allocate_nothing(make::points::<At<$index, Shared>>));
+            $(holds(lookups::allocate_nothing(make::points::<At<$index, silvics::$placement>>));)+
         }
     };
-    ($runs:ident scans $faults:ident $index:ty) => {
-        allocate_nothing!($runs points $faults $index);
+    (@ scans $index:ty, $($placement:ident)+) => {
+        allocate_nothing!(@ points $index, $($placement)+);
 
         #[test]
         fn scans_allocate_nothing() {
-            holds(lookups::scans_allocate_nothing(make::exact::<At<$index, Pooled>>));
-            holds(lookups::scans_allocate_nothing(make::exact::<At<$index, Shared>>));
+            use silvics::structures::At;
+            use silvics_testkit::{holds, lookups, make};
+            $(holds(lookups::scans_allocate_nothing(
+                make::exact::<At<$index, silvics::$placement>>,
+            ));)+
         }
     };
-    ($runs:ident ends $faults:ident $index:ty) => {
-        allocate_nothing!($runs scans $faults $index);
+    (@ ends $($index:tt)+) => {
+        allocate_nothing!(@ scans $($index)+);
     };
 }
 

@@ -28,7 +28,7 @@ use silvics_testkit::{ScanSubject, Subject};
 use stops::{LOOKUPS, RELOCATION_STOPS, SCAN_STOPS, STOPS, SUCCESSION_STOPS, UNCOPIED};
 
 /// The number of schedules per scenario and scheduler, unless `SILVICS_SCHEDULES` is set.
-const SCHEDULES: usize = 2000;
+const SCHEDULES: usize = 500;
 
 fn explore_all<I: Create + Subject>(structure: &str, lists: &[&'static [Scenario]], act: Act<I>) {
     for scenario in lists.iter().copied().flatten() {

@@ -55,7 +55,6 @@ impl TestKey for u64 {
 impl TestKey for u128 {
     /// Puts the number into the middle bits. Keys whose numbers are 2^16 or more apart differ in
     /// the high half, closer ones only in the low half.
-    /// both halves differ.
     fn nth(n: u64) -> u128 {
         u128::from(n) << 48
     }

@@ -53,7 +53,7 @@ pub fn as_one_by_one<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
 
 /// Runs batches while other threads write, on few keys and on many, in any order and repeated.
 pub fn under_writers<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
-    let rounds = size::pick(30_000, 3000, 5);
+    let rounds = size::pick(30_000, 2000, 5);
     for keys in [1, 12, 200, 2000] {
         let mut index = make(&Options::default())?;
         let grid = Grid::plant(&*index, keys)?;

@@ -19,7 +19,7 @@ use std::fmt;
 /// The number of keys in a history.
 const KEYS: u64 = 5;
 /// The number of histories.
-const HISTORIES: usize = size::pick(20_000, 4000, 4);
+const HISTORIES: usize = size::pick(20_000, 1000, 4);
 
 /// A key in the form that the checker needs: it can be hashed and displayed.
 struct Shown<I: Subject + ?Sized>(OwnedKey<I>);

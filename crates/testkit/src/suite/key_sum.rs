@@ -24,7 +24,7 @@ fn add(sum: &mut Balance, thread: Balance) {
 
 /// Threads insert and remove random keys of small, large and nearly endless ranges.
 pub fn key_sum<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
-    let operations = size::pick(200_000, 12_000, 40);
+    let operations = size::pick(200_000, 6000, 40);
     let ranges = [(2, 4), (8, 4), (40, 4), (1000, 2), (20_000, 2), (u64::MAX, 2)];
     for (round, (range, weight)) in ranges.into_iter().enumerate() {
         for threads in [2, 3] {

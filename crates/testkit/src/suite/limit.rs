@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 /// that ask the system for each object, and in steps of 16 KiB, for those that ask for slabs.
 pub fn limits<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let base = make(&Options::default())?.bytes();
-    let words = (0..size::pick(80, 24, 12)).map(|step| (step * 8, Pages::Small));
-    let slabs = (1..size::pick(40, 10, 2)).map(|step| (step * (16 << 10), Pages::Small));
+    let words = (0..size::pick(80, 12, 12)).map(|step| (step * 8, Pages::Small));
+    let slabs = (1..size::pick(40, 6, 2)).map(|step| (step * (16 << 10), Pages::Small));
     let large = [((3 << 20) / 2, Pages::Small), (5 << 20, Pages::Thp)];
     let large = &large[..size::pick(2, 2, 0)];
     for (room, pages) in words.chain(slabs).chain(large.iter().copied()) {
@@ -251,7 +251,7 @@ impl<I: Subject + ?Sized> AtLimit<I> {
 pub fn limit_among_threads<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     const THREADS: usize = 2;
     let base = make(&Options::default())?.bytes();
-    let operations = size::pick(600_000, 75_000, 200);
+    let operations = size::pick(600_000, 40_000, 200);
     for room in [2 << 10, 40 << 10, 3 << 19] {
         let options =
             Options { memory_limit: Some(base + room), pages: Pages::Small, ..Options::default() };

@@ -64,9 +64,9 @@ pub fn churn<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     churn_of(make, size::churn_pairs().unwrap_or(size::pick(1_000_000, 100_000, 600)))
 }
 
-/// Runs [`churn`] with a million pairs in every build.
+/// Runs [`churn`] for longer in debug builds, too.
 pub fn long_churn<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
-    churn_of(make, size::churn_pairs().unwrap_or(size::pick(1_000_000, 1_000_000, 600)))
+    churn_of(make, size::churn_pairs().unwrap_or(size::pick(1_000_000, 300_000, 600)))
 }
 
 fn churn_of<I: Subject + ?Sized>(make: Make<I>, pairs: usize) -> Outcome {
@@ -227,7 +227,7 @@ fn live_after_one_thread<I: Subject + ?Sized>(make: Make<I>, range: u64) -> Outc
 fn live_after_threads<I: Subject + ?Sized>(make: Make<I>, range: u64) -> Outcome {
     const THREADS: usize = 3;
     let mut index = make(&Options::default())?;
-    for round in 0..size::pick(20, 12, 2) {
+    for round in 0..size::pick(20, 6, 2) {
         together(THREADS, |thread, _| {
             let mut rng = Rng::new(size::seed(), round * THREADS + thread);
             let mut balance = Balance::new();
@@ -507,7 +507,7 @@ fn dropping<I: Subject + ?Sized>(
 /// Leaves entries, free objects, sealed and unsealed garbage behind, after contended writes to few
 /// keys.
 fn busy<I: Subject + ?Sized>(index: &I) -> Outcome {
-    let keys = size::pick(1 << 15, 1 << 12, 64) as u64;
+    let keys = size::pick(1 << 15, 1 << 11, 64) as u64;
     let work = |thread: u64| -> Outcome {
         for n in (0..keys).map(|at| scattered(at, keys)) {
             index.pin().insert(lend::<I>(&nth::<I>(2 * n + thread)), n)?;
