@@ -140,7 +140,7 @@
 //! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which verifies I2 to
 //! I6; schedules (`tests/schedules.rs`, `tests/scenarios/radix.rs`), which must find the mistakes
 //! of `canary.rs`; every allocation failing once (`tests/faults.rs`); both ends, loading and long
-//! paths in `tests/radix.rs`.
+//! paths in `radix.rs` of `crates/api-tests`.
 //!
 //! # Files
 //! | file | content |

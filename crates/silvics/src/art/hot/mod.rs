@@ -69,10 +69,10 @@
 //! [`pool_stats`](crate::Lookup::pool_stats), the regions with the last kind.
 //!
 //! # Checked by
-//! `tests/hot.rs`; every list without memory, `tests/hot_out_of_memory.rs`; schedules in which
-//! others change moving objects (`HOT` of `tests/scenarios/radix.rs`), which must find the mistakes
-//! of `canary.rs`; `tests/dropped_regions.rs`, `tests/drops_return_everything.rs`; the modules'
-//! tests.
+//! `hot.rs`, `dropped_regions.rs` and, for every list without memory, `hot_out_of_memory.rs` of
+//! `crates/api-tests`; schedules in which others change moving objects (`HOT` of
+//! `tests/scenarios/radix.rs`), which must find the mistakes of `canary.rs`;
+//! `tests/drops_return_everything.rs`; the modules' tests.
 
 mod background;
 mod notes;

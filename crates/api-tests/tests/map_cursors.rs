@@ -1,7 +1,5 @@
 //! Cursors and owned pins of maps: positions and values that outlive threads, pins and writers.
 
-#![cfg(not(any(silvics_loom, silvics_shuttle)))]
-
 use silvics::map::{Cursor, MapIndex, OwnedView, View};
 use silvics::{ArtTree, Domain, Key, Map, NatarajanTree, SkipList, ValueGuard};
 use silvics_sync::atomic::{AtomicBool, AtomicI64, Ordering};

@@ -1,8 +1,6 @@
 //! Encodings of keys: encoded keys have the order of the type, and decoding is exact. This is
 //! checked for each type of key, alone and as a part of another key, with any bytes after it.
 
-#![cfg(not(any(silvics_loom, silvics_shuttle)))]
-
 use proptest::collection::vec;
 use proptest::prelude::*;
 use silvics::key::{Decoder, Encoder, FormRef};
@@ -174,7 +172,6 @@ fn options() {
     keeps_order((proptest::option::of(bytes()), any::<Option<Option<bool>>>()));
 }
 
-#[cfg(feature = "derive")]
 mod derived {
     use super::*;
     use std::borrow::Cow;
@@ -351,7 +348,6 @@ fn what_is_not_a_keys_bytes_is_a_panic() {
     refused(|from| assert_eq!(u128::read(from), 0));
 }
 
-#[cfg(feature = "derive")]
 mod of_many_variants {
     use super::*;
 

@@ -1,8 +1,6 @@
 //! Reorganizations whose own lists cannot be allocated return an error and change nothing. The test
 //! has a process of its own, whose global allocator fails on request.
 
-#![cfg(not(any(silvics_loom, silvics_shuttle)))] // real threads
-
 use silvics::art::hot::{Policy, ReorganizeError, Sampled, Sampling};
 use silvics::{AllocError, ArtTree, Check, Lookup, Options, Pooled};
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,8 +1,6 @@
 //! The methods of maps that pin by themselves: they return the answers of `BTreeMap`, and behave as
 //! documented when memory is short.
 
-#![cfg(not(silvics_shuttle))] // real threads
-
 use silvics::map::{CompareExchangeError, Compute, Operation, TryInsertError};
 use silvics::{AllocError, Map, Options, Pages, Set};
 use silvics_sync::atomic::{AtomicI64, Ordering};

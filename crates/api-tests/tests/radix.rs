@@ -1,8 +1,6 @@
 //! Properties of the radix tree that the suite does not test: loading of sorted entries, long keys,
 //! long paths, and the value that stands for none.
 
-#![cfg(not(silvics_shuttle))] // real threads
-
 use silvics::art::ArtKey;
 use silvics::{
     AllocError, ArtTree, Batches, BulkLoadError, Check, CompareExchangeError, Create, Cursor,

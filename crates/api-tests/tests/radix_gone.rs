@@ -1,8 +1,6 @@
 //! Leaves of the radix tree with entries that are gone: every set of entries, every way to read
 //! them, and moves to hot regions.
 
-#![cfg(not(any(silvics_loom, silvics_shuttle)))] // real threads
-
 use silvics::art::ArtKey;
 use silvics::art::hot::{Policy, Sampled, Sampling};
 use silvics::{ArtTree, Check, IndexKey, Lookup, Objects, Options};

@@ -1,19 +1,14 @@
-//! Maps and sets with other crates, behind features: formats of `serde`, threads of `rayon`.
-
-#![cfg(not(any(silvics_loom, silvics_shuttle)))]
+//! Maps and sets with other crates: formats of `serde`, threads of `rayon`.
 
 /// Stops the writers when it is dropped, also if the test fails.
-#[cfg(any(feature = "serde", feature = "rayon"))]
 struct Last<'a>(&'a silvics_sync::atomic::AtomicBool);
 
-#[cfg(any(feature = "serde", feature = "rayon"))]
 impl Drop for Last<'_> {
     fn drop(&mut self) {
         self.0.store(true, silvics_sync::atomic::Ordering::Relaxed);
     }
 }
 
-#[cfg(feature = "serde")]
 mod formats {
     use super::Last;
     use serde::de::DeserializeOwned;
@@ -198,7 +193,6 @@ mod formats {
     }
 }
 
-#[cfg(feature = "rayon")]
 mod threads {
     use super::Last;
     use rayon::prelude::*;

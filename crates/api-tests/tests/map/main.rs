@@ -1,8 +1,6 @@
 //! `Map` as its users call it: its verbs, the life of its values, and failures of the user's code
 //! and of memory.
 
-#![cfg(not(any(silvics_loom, silvics_shuttle)))]
-
 mod agreement;
 mod failures;
 mod values;

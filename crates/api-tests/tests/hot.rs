@@ -1,8 +1,6 @@
 //! Reorganization of the radix tree: contents and invariants beside readers and writers, failed
 //! allocations, and the number of pages read.
 
-#![cfg(not(silvics_shuttle))] // real threads
-
 use silvics::art::ArtKey;
 use silvics::art::hot::{Coverage, Policy, ReorganizeError, Report, Sampled, Sampling};
 use silvics::{

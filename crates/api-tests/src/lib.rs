@@ -1,0 +1,2 @@
+//! This package has tests only: `Map`, its keys, and the radix tree, as users of the library call
+//! them.
