@@ -1,5 +1,6 @@
 //! The conformance suite of `silvics-testkit` on every structure of the table, in each build, with
-//! each type of keys, and in pools and shared memory.
+//! each type of keys, and in pools and shared memory. In shared memory the gate runs the radix tree
+//! and the map; `only_stress` is in the names of the rest, which `just stress` runs.
 
 use silvics::art::hot::Sampled;
 use silvics::{ArtTree, Pooled, Shared};
@@ -8,24 +9,28 @@ use silvics_testkit::mapped::Mapped;
 
 macro_rules! suite {
     (alias $($build:tt)*) => {};
+    (full ends $faults:ident $index:ty) => {
+        suite!(@ pooled ends silvics::structures::At<$index, silvics::Pooled>);
+        suite!(@ shared ends silvics::structures::At<$index, silvics::Shared>);
+        suite!(@ churn $index);
+    };
     (full $capability:ident $faults:ident $index:ty) => {
-        silvics_testkit::index_suite!(
-            pooled, silvics::structures::At<$index, silvics::Pooled>, $capability);
-        silvics_testkit::index_suite!(
-            shared, silvics::structures::At<$index, silvics::Shared>, $capability);
-
+        suite!(suite $capability $faults $index);
+        suite!(@ churn $index);
+    };
+    (suite $capability:ident $faults:ident $index:ty) => {
+        suite!(@ pooled $capability silvics::structures::At<$index, silvics::Pooled>);
+        suite!(@ only_stress_shared $capability silvics::structures::At<$index, silvics::Shared>);
+    };
+    (@ churn $index:ty) => {
         /// Churn runs in constant memory over 300 000 pairs (`just stress`: a hundred million).
         #[test]
         fn long_churn() {
             silvics_testkit::holds(silvics_testkit::outcome!($index, points::memory::long_churn));
         }
     };
-    (suite $capability:ident $faults:ident $index:ty) => {
-        silvics_testkit::index_suite!(
-            pooled, silvics::structures::At<$index, silvics::Pooled>, $capability);
-        // The gate leaves these to `just stress`, by their name.
-        silvics_testkit::index_suite!(
-            policy_shared, silvics::structures::At<$index, silvics::Shared>, $capability);
+    (@ $name:ident $capability:ident $index:ty) => {
+        silvics_testkit::index_suite!($name, $index, $capability);
     };
 }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The placements in which a build is tested: builds that differ from another by a policy alone are
-/// tested in pools.
+/// Tests lookups in pools and, unless a build differs from another by a policy alone, in shared
+/// memory; scans in pools.
 macro_rules! allocate_nothing {
     (alias $($build:tt)*) => {};
     (suite $capability:ident $faults:ident $index:ty) => {
@@ -35,9 +35,7 @@ macro_rules! allocate_nothing {
         fn scans_allocate_nothing() {
             use silvics::structures::At;
             use silvics_testkit::{holds, lookups, make};
-            $(holds(lookups::scans_allocate_nothing(
-                make::exact::<At<$index, silvics::$placement>>,
-            ));)+
+            holds(lookups::scans_allocate_nothing(make::exact::<At<$index, silvics::Pooled>>));
         }
     };
     (@ ends $($index:tt)+) => {

@@ -1,4 +1,4 @@
-//! Bugs for the tools that must find them: `planted NAME` commits the bug of that name.
+//! Bugs for the tools that must find them: `silvics-planted NAME` commits the bug of that name.
 //!
 //! `.ci/sanitize` runs these bugs first: a tool that misses one is not believed when it finds
 //! nothing in the structures. `none` does the same work correctly, and no tool may object to it, or
