@@ -1,6 +1,6 @@
 //! The conformance suite of `silvics-testkit` on every structure of the table, in each build, with
-//! each type of keys, and in pools and shared memory. In debug builds, which the gate runs, only the
-//! radix tree and the map are in shared memory; release builds and sanitizers run all.
+//! each type of keys, and in pools and shared memory. In debug builds, which the gate runs, only
+//! the radix tree and the map are in shared memory; release builds and sanitizers run all.
 
 use silvics::art::hot::Sampled;
 use silvics::{ArtTree, Pooled, Shared};
