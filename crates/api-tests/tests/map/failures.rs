@@ -3,7 +3,7 @@
 use crate::Counted;
 use silvics::map::{CompareExchangeError, Operation, TryInsertError};
 use silvics::{AllocError, Check, Map, Options, Pages};
-use silvics_sync::atomic::{AtomicI64, Ordering};
+use silvics_sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -159,6 +159,34 @@ fn at_the_limit_values_come_back() {
     view.remove(0).expect("present");
     drop(view);
     drop(map);
+    assert_eq!(live.load(Ordering::Relaxed), 0);
+}
+
+/// A method of a map at its limit drops the value of its first attempt before the second. If that
+/// panics, no pin is left behind: removed values are dropped as before.
+#[test]
+fn a_destructor_that_panics_between_two_attempts_leaves_no_pin() {
+    static ARMED: AtomicBool = AtomicBool::new(false);
+    struct Rude(bool, #[expect(dead_code, reason = "counted")] Counted);
+    impl Drop for Rude {
+        fn drop(&mut self) {
+            assert!(!(self.0 && ARMED.load(Ordering::Relaxed)), "destructor");
+        }
+    }
+    let live = Arc::new(AtomicI64::new(0));
+    let value = |is_rude| Rude(is_rude, Counted::new(1, &live));
+    let options =
+        Options { memory_limit: Some(1 << 20), pages: Pages::Small, ..Options::default() };
+    let mut map = Map::<u64, Rude>::with_options(&options).unwrap();
+    drop(map.try_extend((0..).map(|n: u64| (n, value(false)))).expect_err("there is a limit"));
+    let held = map.pin(); // keeps the old values, so that room runs out
+    ARMED.store(true, Ordering::Relaxed);
+    let update = |key| panics(|| map.try_update(key, |_| value(true)).is_ok());
+    assert!((0..held.len() as u64).any(update), "some update finds no room");
+    ARMED.store(false, Ordering::Relaxed);
+    drop(held);
+    assert!(map.clear() > 0);
+    map.settle();
     assert_eq!(live.load(Ordering::Relaxed), 0);
 }
 

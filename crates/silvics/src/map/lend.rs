@@ -326,33 +326,36 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         let mut lent = unsafe { under(&mut guard, |pin| call(argument, pin)) };
         if let Err(error) = lent {
             lent = error.argument().and_then(|argument| {
-                let argument = again(argument);
                 // SAFETY: an error that returns its argument has no value, and `call` keeps none.
-                unsafe { self.under_new(&mut guard, |pin| call(argument, pin)) }
+                unsafe { self.under_new(&mut guard, || again(argument), call) }
             });
         }
         // SAFETY: the values of `lent` were read under the guard, which is not used below.
         unsafe { lent.hold(&mut guard, |held| held) }
     }
 
-    /// Unpins, shrinks the map, and runs `call` under a new guard. No pin is held in between.
+    /// Unpins, runs `again`, shrinks the map, and runs `call` under a new guard, with the argument
+    /// that `again` returned. No pin is held in between, and none is left behind if `again` panics:
+    /// it may drop a value of the user.
     ///
     /// # Safety
     /// The guard is not dropped yet, and protects no value any more. `call` keeps no value that it
     /// reads, except in its result.
     #[cold]
     #[inline(never)]
-    unsafe fn under_new<'m, R>(
+    unsafe fn under_new<'m, A, R>(
         &'m self,
         guard: GuardPlace<'_>,
-        call: impl FnOnce(Pin<'m, '_>) -> R,
+        again: impl FnOnce() -> A,
+        call: impl FnOnce(A, Pin<'m, '_>) -> R,
     ) -> R {
         // SAFETY: the caller does not use the guard that is dropped here, only the next one.
         unsafe { ManuallyDrop::drop(guard) };
+        let argument = again();
         self.shrink(); // slabs of one kind become available for another kind
         *guard = ManuallyDrop::new(self.one_shot());
         // SAFETY: the guard is new, and `call` keeps no value.
-        unsafe { under(guard, call) }
+        unsafe { under(guard, |pin| call(argument, pin)) }
     }
 
     /// Runs `call`, which may return two values, like [`Map::held_or_repeated`] and with a second
