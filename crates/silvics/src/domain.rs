@@ -183,7 +183,7 @@ impl Domain {
 
     /// Pins the domain for this thread: objects that are retired from now on stay readable until
     /// the guard is dropped. Nested pins are cheap.
-    #[inline(always)] // LLVM leaves it out of some callers, which take a third longer
+    #[inline(always)] // else LLVM calls parts of it where the methods of maps pin
     pub fn pin(&self) -> Guard {
         let Identity { slot, serial } = self.inner.identity;
         let inner = match HANDLES.try_with(std::ptr::from_ref) {
