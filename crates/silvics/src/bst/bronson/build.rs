@@ -12,8 +12,6 @@ use std::ptr::null_mut;
 
 /// A build of the tree.
 pub trait Build: 'static {
-    /// Its name in the catalogue.
-    const NAME: &'static str;
     /// The words of a node.
     type Words: Words;
     /// Whether a descent goes back by one level, by returning from a recursive call as the paper
@@ -37,31 +35,26 @@ pub type Fixed2 = Baseline2;
 pub struct Restarting2;
 
 impl Build for Restarting {
-    const NAME: &'static str = "restarting";
     type Words = Line;
     const RECURSES: bool = false;
 }
 
 impl Build for Fixed {
-    const NAME: &'static str = "fixed";
     type Words = Line;
     const RECURSES: bool = true;
 }
 
 impl Build for Baseline {
-    const NAME: &'static str = "baseline";
     type Words = Spread;
     const RECURSES: bool = true;
 }
 
 impl Build for Baseline2 {
-    const NAME: &'static str = "baseline";
     type Words = Padded;
     const RECURSES: bool = true;
 }
 
 impl Build for Restarting2 {
-    const NAME: &'static str = "ret";
     type Words = Padded;
     const RECURSES: bool = false;
 }

@@ -10,19 +10,15 @@ use std::ptr::null_mut;
 
 /// A build of the tree.
 pub trait Build: 'static {
-    /// Its name in the catalogue.
-    const NAME: &'static str;
     /// The words of a node.
     type Words: Words;
 }
 
 impl Build for Fixed {
-    const NAME: &'static str = "fixed";
     type Words = Packed;
 }
 
 impl Build for Baseline {
-    const NAME: &'static str = "baseline";
     type Words = Padded;
 }
 

@@ -16,8 +16,6 @@ use silvics_pool::Placement;
 
 /// A build of the tree.
 pub trait Build: 'static {
-    /// Its name in the catalogue.
-    const NAME: &'static str;
     /// An internal node.
     type Inner: InnerWords<Cell = AtomicEdge, Control = UpdateWord>;
     /// A leaf.
@@ -35,7 +33,6 @@ pub trait Build: 'static {
 }
 
 impl Build for Compact {
-    const NAME: &'static str = "compact";
     type Inner = Inner;
     type Leaf = Leaf;
     const INNER: NodeLayout = Inner::LAYOUT;
@@ -46,7 +43,6 @@ impl Build for Compact {
 }
 
 impl Build for Fixed {
-    const NAME: &'static str = "fixed";
     type Inner = Slim;
     type Leaf = Slim;
     const INNER: NodeLayout = Slim::LAYOUT;
@@ -56,7 +52,6 @@ impl Build for Fixed {
 }
 
 impl Build for Baseline {
-    const NAME: &'static str = "baseline";
     type Inner = Line;
     type Leaf = Line;
     const INNER: NodeLayout = Line::LAYOUT;

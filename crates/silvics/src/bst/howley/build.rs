@@ -16,19 +16,15 @@ use crate::bst::build::{Baseline, Fixed};
 
 /// A build of the tree.
 pub trait Build: Sized + 'static {
-    /// The name of the build in the catalogue.
-    const NAME: &'static str;
     /// A zero-sized type with the alignment of a node.
     type Align: Send + Sync + 'static;
 }
 
 impl Build for Fixed {
-    const NAME: &'static str = "fixed";
     type Align = align::Word;
 }
 
 impl Build for Baseline {
-    const NAME: &'static str = "baseline";
     type Align = align::Line;
 }
 

@@ -32,8 +32,6 @@ use silvics_pool::Placement;
 
 /// A build of the tree.
 pub trait Build: 'static {
-    /// The name of the build in the catalogue.
-    const NAME: &'static str;
     /// The type of an internal node.
     type Inner: InnerWords<Cell = AtomicEdge>;
     /// The type of a leaf.
@@ -53,7 +51,6 @@ pub trait Build: 'static {
 }
 
 impl Build for Compact {
-    const NAME: &'static str = "compact";
     type Inner = Inner;
     type Leaf = Leaf;
     const INNER: NodeLayout = Inner::LAYOUT;
@@ -63,7 +60,6 @@ impl Build for Compact {
 }
 
 impl Build for Fixed {
-    const NAME: &'static str = "fixed";
     type Inner = Half;
     type Leaf = Half;
     const INNER: NodeLayout = Half::LAYOUT;
@@ -80,7 +76,6 @@ pub type Baseline = Fixed;
 pub struct Shifted;
 
 impl Build for Shifted {
-    const NAME: &'static str = "shifted";
     type Inner = Half;
     type Leaf = Half;
     const INNER: NodeLayout = Half::LAYOUT;
@@ -94,7 +89,6 @@ impl Build for Shifted {
 pub struct Collocated;
 
 impl Build for Collocated {
-    const NAME: &'static str = "collocated";
     type Inner = Inner;
     type Leaf = Leaf;
     const INNER: NodeLayout = BLOCK;
@@ -107,7 +101,6 @@ impl Build for Collocated {
 pub struct Baseline2;
 
 impl Build for Baseline2 {
-    const NAME: &'static str = "baseline";
     type Inner = Line;
     type Leaf = Line;
     const INNER: NodeLayout = Line::LAYOUT;
@@ -121,7 +114,6 @@ impl Build for Baseline2 {
 pub struct Fixed2;
 
 impl Build for Fixed2 {
-    const NAME: &'static str = "fixed";
     type Inner = Half;
     type Leaf = Half;
     const INNER: NodeLayout = Half::LAYOUT;

@@ -4,20 +4,16 @@ use crate::bst::build::{Baseline, Fixed};
 
 /// A build of the tree.
 pub trait Build: 'static {
-    /// The name of the build in the catalogue.
-    const NAME: &'static str;
     /// Whether lookups also keep the edges that only updates need: the last two edges of the path
     /// and the edge by which the search would continue. Otherwise they keep the anchor alone.
     const KEEPS_RECORDS: bool;
 }
 
 impl Build for Fixed {
-    const NAME: &'static str = "fixed";
     const KEEPS_RECORDS: bool = false;
 }
 
 /// In this build lookups use the seek of updates: the study's heavy traversal.
 impl Build for Baseline {
-    const NAME: &'static str = "baseline";
     const KEEPS_RECORDS: bool = true;
 }

@@ -21,8 +21,6 @@ use silvics_pool::Placement;
 
 /// A build of the tree.
 pub trait Build: 'static {
-    /// The name of the build in the catalogue.
-    const NAME: &'static str;
     /// The type of an internal node.
     type Inner: InnerWords<Cell = AtomicEdge, Control = Locks>;
     /// The type of a leaf.
@@ -38,7 +36,6 @@ pub trait Build: 'static {
 }
 
 impl Build for Compact {
-    const NAME: &'static str = "compact";
     type Inner = Inner;
     type Leaf = Leaf;
     const INNER: NodeLayout = Inner::LAYOUT;
@@ -48,7 +45,6 @@ impl Build for Compact {
 }
 
 impl Build for Fixed {
-    const NAME: &'static str = "fixed";
     type Inner = Node;
     type Leaf = Node;
     const INNER: NodeLayout = Node::LAYOUT;
@@ -57,7 +53,6 @@ impl Build for Fixed {
 }
 
 impl Build for Baseline {
-    const NAME: &'static str = "baseline";
     type Inner = Line;
     type Leaf = Line;
     const INNER: NodeLayout = Line::LAYOUT;
