@@ -7,6 +7,7 @@ use silvics::{
     AllocError, ArtTree, Check, IndexKey, Lookup, Options, Pages, Placement, Pooled, Recorded,
     Shared,
 };
+use silvics_api_tests::mixed;
 use silvics_layout::record;
 use silvics_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use silvics_testkit::faulty::{Faulty, Plan, under};
@@ -30,12 +31,6 @@ fn sampling(every: u32, bytes: usize) -> Sampling {
 /// A policy that moves every object that was seen.
 fn everything() -> Policy {
     Policy { share: 1.0, least_gain: 0.0, ..Policy::default() }
-}
-
-/// A number without a pattern.
-fn mixed(n: u64) -> u64 {
-    let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
 }
 
 type Oracle<K> = BTreeMap<<K as IndexKey>::Owned, u64>;

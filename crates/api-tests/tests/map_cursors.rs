@@ -2,6 +2,7 @@
 
 use silvics::map::{Cursor, MapIndex, OwnedView, View};
 use silvics::{ArtTree, Domain, Key, Map, NatarajanTree, SkipList, ValueGuard};
+use silvics_api_tests::Counted;
 use silvics_sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -197,23 +198,12 @@ fn a_cursor_tells_what_has_gone_and_goes_on() {
     assert!(cursor.seek(0) && !cursor.next() && cursor.prev() && !cursor.prev());
 }
 
-struct Counted(Arc<AtomicI64>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// A kept cursor holds no memory back, at whichever entry it stands. An owned pin does, until it is
 /// dropped.
 #[test]
 fn cursors_block_no_reclamation_and_owned_pins_do() {
     let live = Arc::new(AtomicI64::new(0));
-    let value = || {
-        live.fetch_add(1, Ordering::Relaxed);
-        Counted(Arc::clone(&live))
-    };
+    let value = || Counted::new(0, &live);
     let domain = Domain::new();
     let map = Arc::new(Map::<u64, Counted>::builder().domain(domain).build().unwrap());
     for key in 0..100 {

@@ -199,6 +199,7 @@ mod threads {
     use rayon::{ThreadPool, ThreadPoolBuilder};
     use silvics::map::{MapIndex, Value};
     use silvics::{Check, Key, Map, NatarajanTree, Set, SkipList};
+    use silvics_api_tests::Counted;
     use silvics_sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
     use std::fmt::Debug;
     use std::ops::Bound;
@@ -301,26 +302,6 @@ mod threads {
             assert!(found.is_some());
             assert!(looked.load(Ordering::Relaxed) < 1000);
         });
-    }
-
-    /// A value that is counted as long as it lives.
-    struct Counted {
-        number: u64,
-        live: Arc<AtomicI64>,
-    }
-
-    impl Counted {
-        fn new(number: u64, live: &Arc<AtomicI64>) -> Self {
-            live.fetch_add(1, Ordering::Relaxed);
-            Self { number, live: Arc::clone(live) }
-        }
-    }
-
-    impl Drop for Counted {
-        fn drop(&mut self) {
-            self.live.fetch_sub(1, Ordering::Relaxed);
-            self.number = u64::MAX;
-        }
     }
 
     /// Fails unless all removed values are dropped: no scan has left a pin behind. An ending thread

@@ -3,34 +3,12 @@
 
 use silvics::map::{CompareExchangeError, Compute, Operation, TryInsertError};
 use silvics::{AllocError, Map, Options, Pages, Set};
+use silvics_api_tests::{Counted, mixed};
 use silvics_sync::atomic::{AtomicI64, Ordering};
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, LazyLock};
-
-/// Numbers without a pattern.
-fn mixed(n: u64) -> u64 {
-    let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
-}
-
-/// A value that is counted as long as it lives.
-#[derive(Debug)]
-struct Counted(u64, Arc<AtomicI64>);
-
-impl Counted {
-    fn new(number: u64, live: &Arc<AtomicI64>) -> Self {
-        live.fetch_add(1, Ordering::Relaxed);
-        Self(number, Arc::clone(live))
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.1.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "one arm for each verb")]
@@ -249,19 +227,19 @@ fn a_full_map_takes_what_it_has_room_for_once_its_garbage_is_gone() {
         full += 1;
     };
     assert!(matches!(error.error, AllocError::Limit { .. }), "{error}");
-    assert_eq!(error.value.0, full, "it comes back");
+    assert_eq!(error.value.number, full, "it comes back");
     drop(error);
     assert!(map.bytes() <= limit);
     // The key is present, and this is the answer even if there is no room.
     match map.try_insert(name(5), value(0)) {
-        Err(TryInsertError::Occupied { present, .. }) => assert_eq!(present.0, 5),
+        Err(TryInsertError::Occupied { present, .. }) => assert_eq!(present.number, 5),
         other => panic!("{other:?}"),
     }
-    assert_eq!(map.get_or_insert(name(6), value(0)).0, 6);
+    assert_eq!(map.get_or_insert(name(6), value(0)).number, 6);
     // Values are replaced and removed repeatedly: the removed ones make room for the new ones.
     map.remove(name(0)).expect("present");
     for n in 1..full {
-        assert_eq!(map.insert(name(n), value(n + 1)).expect("present").0, n);
+        assert_eq!(map.insert(name(n), value(n + 1)).expect("present").number, n);
     }
     for n in 1..full {
         map.remove(name(n)).expect("present");
@@ -410,7 +388,7 @@ fn keeps_a_value() -> bool {
     });
     let kept = kept.expect_err("it is kept");
     (0..10).for_each(|_| writer("flush"));
-    live.load(Ordering::Relaxed) == 1 && kept.0 == 7
+    live.load(Ordering::Relaxed) == 1 && kept.number == 7
 }
 
 /// Whether a value of a computation stays without the other one: each has a pin of its own.
@@ -437,7 +415,7 @@ fn keeps_one_of_two(keeps_old: bool) -> bool {
         (new, of_new, 8)
     };
     (0..10).for_each(|_| writer("flush"));
-    live.load(Ordering::Relaxed) == 1 && kept.0 == number
+    live.load(Ordering::Relaxed) == 1 && kept.number == number
 }
 
 /// Checks references that calls return on an ending thread, whose table of pins is gone. There each

@@ -7,6 +7,7 @@ use silvics::{
     IndexKey, Lookup, Options, OrderedIndex, OrderedScan, PinIndex, Placement, Pooled, SkipList,
     TryInsertError,
 };
+use silvics_api_tests::mixed;
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_testkit::faulty::{Faulty, Plan, under};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,12 +17,6 @@ use std::sync::Arc;
 
 fn tree<K: ArtKey + ?Sized>() -> ArtTree<K> {
     ArtTree::with_options(&Options::default()).unwrap()
-}
-
-/// A number without a pattern.
-fn mixed(n: u64) -> u64 {
-    let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
 }
 
 /// Two threads insert, and two pop from the ends: each entry is popped once, and none is lost.
@@ -415,6 +410,23 @@ fn more_threads_than_entries() {
     assert_eq!(tree.check(), Ok(2));
 }
 
+/// Compares the scans from each of `starts`, in both directions, with the model's.
+fn scans_agree(
+    index: &impl OrderedScan<Key = [u8]>,
+    model: &BTreeMap<Vec<u8>, u64>,
+    starts: impl Iterator<Item = Vec<u8>>,
+) {
+    let view = index.pin();
+    for start in starts {
+        let up = view.range(&start[..]..).map(|(key, value)| (key.to_vec(), value));
+        assert!(up.eq(model.range(start.clone()..).map(|(key, value)| (key.clone(), *value))));
+        let down = view.range_rev(..&start[..]).map(|(key, value)| (key.to_vec(), value));
+        assert!(
+            down.eq(model.range(..start.clone()).rev().map(|(key, value)| (key.clone(), *value)))
+        );
+    }
+}
+
 #[test]
 fn scans_of_a_deep_path_with_many_siblings() {
     // With keys a^n b, a^n c for each n, the paths of all smaller n lie beside the path to the next
@@ -430,14 +442,7 @@ fn scans_of_a_deep_path_with_many_siblings() {
         }
     }
     let starts = model.keys().step_by(7).cloned().chain([Vec::new(), b"zz".to_vec()]);
-    for start in starts {
-        let up = view.range(&start[..]..).map(|(key, value)| (key.to_vec(), value));
-        assert!(up.eq(model.range(start.clone()..).map(|(key, value)| (key.clone(), *value))));
-        let down = view.range_rev(..&start[..]).map(|(key, value)| (key.to_vec(), value));
-        assert!(
-            down.eq(model.range(..start.clone()).rev().map(|(key, value)| (key.clone(), *value)))
-        );
-    }
+    scans_agree(&index, &model, starts);
 }
 
 #[test]
@@ -458,14 +463,7 @@ fn scans_of_nodes_of_all_sizes() {
             }
         }
     }
-    for start in model.keys().step_by(97) {
-        let up = view.range(&start[..]..).map(|(key, value)| (key.to_vec(), value));
-        assert!(up.eq(model.range(start.clone()..).map(|(key, value)| (key.clone(), *value))));
-        let down = view.range_rev(..&start[..]).map(|(key, value)| (key.to_vec(), value));
-        assert!(
-            down.eq(model.range(..start.clone()).rev().map(|(key, value)| (key.clone(), *value)))
-        );
-    }
+    scans_agree(&index, &model, model.keys().step_by(97).cloned());
 }
 
 /// Scans of dense integers, whose values lie side by side: of all, half and few of them, from every

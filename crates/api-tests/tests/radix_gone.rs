@@ -4,6 +4,7 @@
 use silvics::art::ArtKey;
 use silvics::art::hot::{Policy, Sampled, Sampling};
 use silvics::{ArtTree, Check, IndexKey, Lookup, Objects, Options};
+use silvics_api_tests::mixed;
 use silvics_testkit::faulty::{Faulty, Ledger, Plan, under};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -32,12 +33,6 @@ impl Number for u128 {
     fn after(self) -> Self {
         self.wrapping_add(1)
     }
-}
-
-/// A number without a pattern.
-fn mixed(n: u64) -> u64 {
-    let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
 }
 
 /// Groups of up to six close keys, each far from the others, so that leaves are full or have just

@@ -5,14 +5,9 @@ use silvics::{
     AllocError, ArtTree, Check, IndexKey, Lookup, Map, Options, OrderedEnds, OrderedIndex,
     OrderedScan, Pages, Placement,
 };
+use silvics_api_tests::mixed;
 use silvics_testkit::faulty::{Faulty, Plan, under};
 use std::collections::BTreeMap;
-
-/// A number without a pattern.
-fn mixed(n: u64) -> u64 {
-    let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
-}
 
 fn limited<K: ArtKey>(limit: usize) -> ArtTree<K> {
     let options = Options { memory_limit: Some(limit), pages: Pages::Small, ..Options::default() };

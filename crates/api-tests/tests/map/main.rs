@@ -7,8 +7,7 @@ mod values;
 
 use silvics::map::MapIndex;
 use silvics::{Key, Map, Options, Pages};
-use silvics_sync::atomic::{AtomicI64, Ordering};
-use std::sync::Arc;
+use silvics_api_tests::Counted;
 
 /// The operations of each thread in tests of several.
 const ROUNDS: u64 = if cfg!(miri) { 500 } else { 100_000 };
@@ -22,38 +21,6 @@ impl Rng {
         let mut word = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         (word ^ word >> 31) % bound
-    }
-}
-
-/// A value that is counted as long as it lives.
-#[derive(Debug)]
-struct Counted {
-    number: u64,
-    live: Arc<AtomicI64>,
-}
-
-impl Counted {
-    fn new(number: u64, live: &Arc<AtomicI64>) -> Self {
-        live.fetch_add(1, Ordering::Relaxed);
-        Self { number, live: Arc::clone(live) }
-    }
-}
-
-impl Clone for Counted {
-    fn clone(&self) -> Self {
-        Self::new(self.number, &self.live)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.live.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl PartialEq for Counted {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
     }
 }
 
