@@ -132,7 +132,9 @@ impl<P: Placement, B: Build> Bronson<P, B> {
             if held.version().is_unlinked() {
                 return;
             }
-            let visits = self.rebalance(&parent, &held, guard);
+            // SAFETY: both are locked, and neither is unlinked. `node` names `parent`, so it is
+            // linked below it (I1).
+            let visits = unsafe { self.rebalance(&parent, &held, guard) };
             drop((held, parent));
             next = None;
             for visit in visits.into_iter().flatten() {
@@ -145,13 +147,17 @@ impl<P: Placement, B: Build> Bronson<P, B> {
 
     /// Unlinks a node without value that has at most one child, and returns that child. Both are
     /// locked.
-    pub(super) fn unlink<'g>(
+    ///
+    /// # Safety
+    ///
+    /// `node` is linked below `parent`, and was reached under `guard`.
+    pub(super) unsafe fn unlink<'g>(
         &self,
         parent: &Held<'_, B::Words>,
         node: &Held<'_, B::Words>,
         guard: &'g Guard,
     ) -> Option<&'g Node<B::Words>> {
-        // SAFETY: I6: the caller has locked `node`, which it reached under `guard`.
+        // SAFETY: I6: `node` was reached under `guard`.
         let (left, right) = unsafe { children(node, guard) };
         debug_assert!(left.is_none() || right.is_none());
         let child = left.or(right);
@@ -159,8 +165,8 @@ impl<P: Placement, B: Build> Bronson<P, B> {
         parent.adopt(child);
         node.set_unlinked();
         // SAFETY: the node is of this pool. The link from its parent was the only one in the tree,
-        // and its child names another parent now (I1), so new readers do not reach it. The callers
-        // have seen under its lock that it was linked, and `UNLINKED` stays, so it is retired once.
+        // and its child names another parent now (I1), so new readers do not reach it. It was
+        // linked under its lock, and `UNLINKED` stays, so it is retired once.
         unsafe { self.nodes.retire(node.as_non_null(), guard) };
         child
     }
@@ -174,7 +180,11 @@ impl<P: Placement, B: Build> Bronson<P, B> {
     }
 
     /// Repairs a locked node below its locked parent; returns what to look at again.
-    fn rebalance<'g>(
+    ///
+    /// # Safety
+    ///
+    /// `node` is linked below `parent`.
+    unsafe fn rebalance<'g>(
         &self,
         parent: &Held<'g, B::Words>,
         node: &Held<'g, B::Words>,
@@ -189,7 +199,9 @@ impl<P: Placement, B: Build> Bronson<P, B> {
                 visits([Visit::above(parent, Some(node.node()))])
             }
             Condition::Superfluous => {
-                let child = self.unlink(parent, node, guard);
+                // SAFETY: the caller has seen `node` below `parent`, and reached it under the guard
+                // of `'g`, as its lifetime says.
+                let child = unsafe { self.unlink(parent, node, guard) };
                 visits([Visit::above(parent, child)])
             }
             Condition::Unbalanced => {

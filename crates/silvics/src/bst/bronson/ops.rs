@@ -307,7 +307,9 @@ impl<P: Placement, B: Build> Bronson<P, B> {
             }
             node.make_absent(); // LP(remove)
             self.frame.len.add(-1);
-            let child = self.unlink(&parent, &node, guard);
+            // SAFETY: both are locked and neither is unlinked, as `node` had a value. `node` names
+            // `parent`, so it is linked below it (I1). The descent has reached it under `guard`.
+            let child = unsafe { self.unlink(&parent, &node, guard) };
             (state, Visit { node: parent.node(), child })
         };
         self.repair(visit, guard);

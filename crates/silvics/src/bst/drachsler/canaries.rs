@@ -44,7 +44,8 @@ pub(super) fn unlink_early<'g, W: Words>(
     node: Interval<'g, W>,
 ) -> Option<(Interval<'g, W>, Interval<'g, W>)> {
     if planted(Canary::ListBeforeTree) {
-        before.unlink(&node);
+        // SAFETY: the caller has both locks, and `before` led to `node`.
+        unsafe { before.unlink(&node) };
         return None;
     }
     Some((before, node))

@@ -175,10 +175,14 @@ impl<W: Words> Interval<'_, W> {
     }
 
     /// Takes out the node after this one, which is locked too.
-    pub(super) fn unlink(&self, node: &Interval<'_, W>) {
+    ///
+    /// # Safety
+    ///
+    /// `node` follows this one in the list.
+    pub(super) unsafe fn unlink(&self, node: &Interval<'_, W>) {
         // Relaxed: written under the lock we own
         let succ = node.0.0.succ().load(Ordering::Relaxed);
-        // SAFETY: I1: `succ` follows `node` in the list, and cannot leave it while the succ lock of
+        // SAFETY: I1: `node` is in the list. `succ` follows `node` in the list, and cannot leave it while the succ lock of
         // `node` is held, so it is not retired.
         unsafe { &*succ }.0.pred().store(self.0.as_ptr(), Ordering::Release);
         self.0.0.succ().store(succ, Ordering::Release);
@@ -240,7 +244,11 @@ impl<W: Words> Held<'_, W> {
 impl<W: Words> Held<'_, W> {
     /// Puts a successor in the place of the child on `side`, over that one's children. It comes
     /// from below `above`, unless that is the child itself.
-    pub(super) fn adopt_successor(
+    ///
+    /// # Safety
+    ///
+    /// A guard is held under which `succ` was reached, in the list.
+    pub(super) unsafe fn adopt_successor(
         &self,
         side: Side,
         succ: &Self,
@@ -254,8 +262,7 @@ impl<W: Words> Held<'_, W> {
         if let Some(above) = above {
             // The successor leaves its place before it leads to what is above that: a search could
             // go in circles.
-            // SAFETY: I6: the caller has locked `succ`, which it reached under a guard that it
-            // still holds.
+            // SAFETY: I6: the caller holds the guard under which it has reached `succ`.
             let onward = unsafe { succ.child(Side::RIGHT) };
             above.adopt(Side::LEFT, onward);
             succ.adopt(Side::RIGHT, Some(right));
@@ -509,7 +516,8 @@ mod loom_tests {
             let (node, parent) = (tree.node.lock_tree(), tree.tail.lock_tree());
             let (above, succ) = (tree.right.lock_tree(), tree.succ.lock_tree());
             let children = [&tree.left, &tree.right];
-            parent.adopt_successor(Side::LEFT, &succ, children, Some(&above));
+            // SAFETY: no node of this tree is freed before its end.
+            unsafe { parent.adopt_successor(Side::LEFT, &succ, children, Some(&above)) };
             drop(node);
         });
     }

@@ -261,7 +261,8 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         let in_list = unlink_early(before, interval);
         Self::remove_from_tree(locks, guard);
         if let Some((before, interval)) = in_list {
-            before.unlink(&interval);
+            // SAFETY: `before` led to `node` when both were locked (I2).
+            unsafe { before.unlink(&interval) };
         }
         // SAFETY: the node is of this pool. No node in the tree or in the list leads to it any more
         // (I1, I3, I4). It is marked once, under its own lock (I2), and only the thread that has
@@ -342,7 +343,9 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
         match heir {
             Heir::Child(child) => parent.adopt(place, child),
             Heir::Successor { children, above, succ } => {
-                parent.adopt_successor(place, &succ, children, above.as_ref());
+                // SAFETY: `try_lock_successor` has reached it from a node in the list, under the
+                // guard of `'g`.
+                unsafe { parent.adopt_successor(place, &succ, children, above.as_ref()) };
             }
         }
     }

@@ -153,12 +153,17 @@ impl<P: Placement, B: Build> Ellen<P, B> {
     }
 
     /// The word's count if the node is clean; otherwise helps the operation that has claimed it.
-    fn clean(&self, update: State<Descriptor>, guard: &Guard) -> Option<Clean> {
+    ///
+    /// # Safety
+    ///
+    /// `update` was read under `guard` from the word of a node that was reached under it.
+    unsafe fn clean(&self, update: State<Descriptor>, guard: &Guard) -> Option<Clean> {
         match update {
             State::Clean(clean) => Some(clean),
             State::Claimed(claim) => {
                 if !is_left_to_owner() {
-                    self.help(claim, guard);
+                    // SAFETY: the caller has read the claim as `help` demands.
+                    unsafe { self.help(claim, guard) };
                 }
                 None
             }
@@ -175,7 +180,8 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         spares: &mut Spares<'_, P, B>,
         guard: &Guard,
     ) -> Result<bool, AllocError> {
-        let Some(before) = self.clean(record.parent.update, guard) else {
+        // SAFETY: the search has read the word under the guard, in a node that it had reached.
+        let Some(before) = (unsafe { self.clean(record.parent.update, guard) }) else {
             return Ok(false);
         };
         let leaf = Edge::to_leaf(spares.leaf.filled(B::Leaf::new(key, value), guard)?);
@@ -218,7 +224,8 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         spares: &mut Spares<'_, P, B>,
         guard: &Guard,
     ) -> Result<bool, AllocError> {
-        let Some(before) = self.clean(record.parent.update, guard) else {
+        // SAFETY: the search has read the word under the guard, in a node that it had reached.
+        let Some(before) = (unsafe { self.clean(record.parent.update, guard) }) else {
             return Ok(false);
         };
         let leaf = spares.leaf.filled(B::Leaf::new(key, value), guard)?;
@@ -253,11 +260,13 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         match parent.node.control().0.try_claim(before, Claim::new(IFLAG, op)) {
             Ok(()) => {
                 spares.descriptor.linked();
-                self.help_insert(op, guard);
+                // SAFETY: this call has published the descriptor under the guard.
+                unsafe { self.help_insert(op, guard) };
                 Ok(true)
             }
             Err(seen) => {
-                self.clean(seen, guard);
+                // SAFETY: the word of the parent had `seen`; the search has reached the parent.
+                unsafe { self.clean(seen, guard) };
                 Ok(false)
             }
         }
@@ -271,10 +280,12 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         guard: &Guard,
     ) -> Result<bool, AllocError> {
         let (grandparent, parent) = (&record.grandparent, &record.parent);
-        let Some(before) = self.clean(grandparent.update, guard) else {
+        // SAFETY: the search has read the words under the guard, in nodes that it had reached.
+        let Some(before) = (unsafe { self.clean(grandparent.update, guard) }) else {
             return Ok(false);
         };
-        let Some(parent_before) = self.clean(parent.update, guard) else {
+        // SAFETY: as above.
+        let Some(parent_before) = (unsafe { self.clean(parent.update, guard) }) else {
             return Ok(false);
         };
         let op = Descriptor {
@@ -290,42 +301,57 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         match grandparent.node.control().0.try_claim(before, Claim::new(DFLAG, op)) {
             Ok(()) => {
                 spares.descriptor.linked();
-                let deleted = self.help_delete(op, guard);
+                // SAFETY: this call has published the descriptor under the guard.
+                let deleted = unsafe { self.help_delete(op, guard) };
                 if deleted {
                     self.frame.len.add(-1);
                 }
                 Ok(deleted)
             }
             Err(seen) => {
-                self.clean(seen, guard);
+                // SAFETY: the word of the grandparent had `seen`; the search has reached it.
+                unsafe { self.clean(seen, guard) };
                 Ok(false)
             }
         }
     }
 
     /// Does what is left to do for the operation that has claimed a node.
-    fn help(&self, claim: Claim<Descriptor>, guard: &Guard) {
-        match claim.flag {
-            IFLAG => self.help_insert(claim.descriptor, guard),
-            DFLAG => {
-                self.help_delete(claim.descriptor, guard);
+    ///
+    /// # Safety
+    ///
+    /// `claim` was read under `guard` from the word of a node that was reached under it.
+    unsafe fn help(&self, claim: Claim<Descriptor>, guard: &Guard) {
+        // SAFETY: the caller has read the descriptor as these demand. A claim with MARK was in the
+        // word of the parent that its operation marks (I4).
+        unsafe {
+            match claim.flag {
+                IFLAG => self.help_insert(claim.descriptor, guard),
+                DFLAG => {
+                    self.help_delete(claim.descriptor, guard);
+                }
+                MARK => self.help_marked(claim.descriptor, guard),
             }
-            MARK => self.help_marked(claim.descriptor, guard),
         }
     }
 
     /// Replaces the edge, then takes the flag away. The thread that takes the flag away
     /// retires the replaced node.
-    fn help_insert(&self, descriptor: NonNull<Descriptor>, guard: &Guard) {
-        // SAFETY: I7: the caller has published the descriptor, or read it from the word of a node
-        // that it reached under the guard.
+    ///
+    /// # Safety
+    ///
+    /// `descriptor` was read under `guard` from the word of a node that was reached under it, or the
+    /// caller has published it under `guard`.
+    unsafe fn help_insert(&self, descriptor: NonNull<Descriptor>, guard: &Guard) {
+        // SAFETY: I7: the caller has published the descriptor or read it, as it must.
         let op = unsafe { &*touch(descriptor.as_ptr()) };
         // SAFETY: the edge is in the parent, which had this flag at some moment under the guard. A
         // node is not marked, and so not retired, before its flag is taken away (I4, I6), so I7
         // keeps the parent.
         // LP(insert, compare_exchange: put)
         unsafe { op.edge.as_ref() }.try_replace(op.old, op.new);
-        if Self::unflag(Claim::new(IFLAG, descriptor), op) {
+        // SAFETY: the word is in the parent, as the edge is.
+        if unsafe { Self::unflag(Claim::new(IFLAG, descriptor), op) } {
             // SAFETY: I6: both are of these pools. The old leaf is linked nowhere, and no word has
             // the descriptor. No other thread has taken the flag away (C3): each is retired once.
             unsafe {
@@ -341,19 +367,27 @@ impl<P: Placement, B: Build> Ellen<P, B> {
 
     /// Marks the parent and goes on to remove it, or takes the grandparent's flag back if the
     /// parent has changed. Whether the leaf is removed.
-    fn help_delete(&self, descriptor: NonNull<Descriptor>, guard: &Guard) -> bool {
-        // SAFETY: I7: the caller has published the descriptor, or read it from the word of a node
-        // that it reached under the guard.
+    ///
+    /// # Safety
+    ///
+    /// `descriptor` was read under `guard` from the word of a node that was reached under it, or the
+    /// caller has published it under `guard`.
+    unsafe fn help_delete(&self, descriptor: NonNull<Descriptor>, guard: &Guard) -> bool {
+        // SAFETY: I7: the caller has published the descriptor or read it, as it must.
         let op = unsafe { &*touch(descriptor.as_ptr()) };
         // SAFETY: the grandparent had this flag at some moment under the guard. The parent was
         // linked when it got the flag, and is not retired before the flag is taken away (I4, I6),
         // hence after that moment, so I7 keeps it.
         let parent = unsafe { &*touch(op.old.inner_ptr::<B>().as_ptr()) };
         if try_mark(parent, op, descriptor) {
-            self.help_marked(descriptor, guard);
+            // SAFETY: the caller has published the descriptor or read it, as it must.
+            unsafe { self.help_marked(descriptor, guard) };
             return true;
         }
-        if Self::unflag(Claim::new(DFLAG, descriptor), op) && is_retired_at_backtrack() {
+        // SAFETY: the word is in the grandparent, which had this flag at some moment under the
+        // guard, and is not retired before it is taken away (I4, I6), so I7 keeps it.
+        let unflagged = unsafe { Self::unflag(Claim::new(DFLAG, descriptor), op) };
+        if unflagged && is_retired_at_backtrack() {
             // SAFETY: I6: the descriptor is of this pool. It is in no word any more, since the
             // parent is never marked with it. No other thread has taken the flag away (C3), so it
             // is retired once.
@@ -364,7 +398,12 @@ impl<P: Placement, B: Build> Ellen<P, B> {
 
     /// Lets the leaf's sibling take the parent's place, then takes the grandparent's flag away.
     /// The thread that takes the flag away retires the parent and the leaf.
-    fn help_marked(&self, descriptor: NonNull<Descriptor>, guard: &Guard) {
+    ///
+    /// # Safety
+    ///
+    /// `descriptor` was read under `guard` from the word of a node that was reached under it, or the
+    /// caller has published it under `guard`.
+    unsafe fn help_marked(&self, descriptor: NonNull<Descriptor>, guard: &Guard) {
         // SAFETY: I7: as in `help_delete`, or the descriptor was read from the word of the marked
         // parent, which was reached under the guard. Both are retired together (I6).
         let op = unsafe { &*touch(descriptor.as_ptr()) };
@@ -376,7 +415,8 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         // and is not retired before that (I6). The parent is not retired before a moment under the
         // guard, so neither is the grandparent, and I7 keeps it.
         unsafe { op.edge.as_ref() }.try_replace(op.old, sibling); // LP(remove)
-        if Self::unflag(Claim::new(DFLAG, descriptor), op) {
+        // SAFETY: the word is in the grandparent, as the edge is.
+        if unsafe { Self::unflag(Claim::new(DFLAG, descriptor), op) } {
             let leaf = parent.children()[op.leaf_side].load();
             // SAFETY: I6: all three are of these pools. Parent and leaf are linked nowhere, and no
             // word that new readers can reach holds the descriptor. No other thread has taken the
@@ -390,9 +430,12 @@ impl<P: Placement, B: Build> Ellen<P, B> {
     }
 
     /// Takes the operation's flag away from the node that it claimed first. Whether this call did.
-    fn unflag(flag: Claim<Descriptor>, op: &Descriptor) -> bool {
-        // SAFETY: the word is in the node of `op.edge`, which the callers have used under their
-        // guards.
+    ///
+    /// # Safety
+    ///
+    /// The node of `op.word` is not freed before this returns.
+    unsafe fn unflag(flag: Claim<Descriptor>, op: &Descriptor) -> bool {
+        // SAFETY: the caller keeps the node of the word.
         let word = unsafe { op.word.as_ref() };
         release(word, flag, op)
     }

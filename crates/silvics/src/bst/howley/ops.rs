@@ -172,7 +172,8 @@ impl<P: Placement, B: Build> Howley<P, B> {
             let before = match root.op.load() {
                 State::Clean(before) => before,
                 State::Claimed(claim) => {
-                    self.help(claim, guard);
+                    // SAFETY: the claim was in the word of a node that was reached under the guard.
+                    unsafe { self.help(claim, guard) };
                     continue;
                 }
             };
@@ -183,7 +184,8 @@ impl<P: Placement, B: Build> Howley<P, B> {
                 let before = match node.op.load() {
                     State::Clean(before) => before,
                     State::Claimed(claim) => {
-                        self.help(claim, guard);
+                        // SAFETY: the claim was in the word of a node that was reached under the guard.
+                        unsafe { self.help(claim, guard) };
                         continue 'retry;
                     }
                 };
@@ -322,10 +324,12 @@ impl<P: Placement, B: Build> Howley<P, B> {
         match place.node.op.try_claim(place.before, Claim::new(CHILDCAS, op)) {
             Ok(()) => {
                 spares.descriptor.linked();
-                Ok(self.help_child_cas(op, guard))
+                // SAFETY: this call has published the descriptor under the guard.
+                Ok(unsafe { self.help_child_cas(op, guard) })
             }
             Err(seen) => {
-                self.help_seen(seen, guard);
+                // SAFETY: `seen` was in the word of a node that was reached under the guard.
+                unsafe { self.help_seen(seen, guard) };
                 Ok(false)
             }
         }
@@ -351,7 +355,8 @@ impl<P: Placement, B: Build> Howley<P, B> {
             let before = match child.op.load() {
                 State::Clean(before) => before,
                 State::Claimed(claim) => {
-                    self.help(claim, guard);
+                    // SAFETY: the claim was in the word of a node that was reached under the guard.
+                    unsafe { self.help(claim, guard) };
                     return Ok(false);
                 }
             };
@@ -374,41 +379,61 @@ impl<P: Placement, B: Build> Howley<P, B> {
             Ok(()) => {
                 spares.descriptor.linked();
                 spares.second.linked();
-                let relocated = self.help_relocate(op, Some(parent.node), guard);
+                // SAFETY: this call has published the descriptor under the guard.
+                let relocated = unsafe { self.help_relocate(op, Some(parent.node), guard) };
                 if relocated {
                     spares.node.linked();
                 }
                 Ok(relocated)
             }
             Err(seen) => {
-                self.help_seen(seen, guard);
+                // SAFETY: `seen` was in the word of a node that was reached under the guard.
+                unsafe { self.help_seen(seen, guard) };
                 Ok(false)
             }
         }
     }
 
-    fn help_seen(&self, seen: State<Descriptor<B>>, guard: &Guard) {
+    /// Completes the operation that has claimed a node, if one has.
+    ///
+    /// # Safety
+    ///
+    /// `seen` was read under `guard` from the word of a node that was reached under it.
+    unsafe fn help_seen(&self, seen: State<Descriptor<B>>, guard: &Guard) {
         if let State::Claimed(claim) = seen {
-            self.help(claim, guard);
+            // SAFETY: the caller has read the claim as `help` demands.
+            unsafe { self.help(claim, guard) };
         }
     }
 
     /// Completes the operation that has claimed a node.
-    fn help(&self, claim: Claim<Descriptor<B>>, guard: &Guard) {
+    ///
+    /// # Safety
+    ///
+    /// `claim` was read under `guard` from the word of a node that was reached under it.
+    unsafe fn help(&self, claim: Claim<Descriptor<B>>, guard: &Guard) {
         if is_left_to_owner() {
             return;
         }
-        match claim.flag {
-            CHILDCAS | MARK => self.help_child_cas(claim.descriptor, guard),
-            RELOCATE => self.help_relocate(claim.descriptor, None, guard),
+        // SAFETY: the caller has read the descriptor as these demand.
+        unsafe {
+            match claim.flag {
+                CHILDCAS | MARK => self.help_child_cas(claim.descriptor, guard),
+                RELOCATE => self.help_relocate(claim.descriptor, None, guard),
+            }
         };
     }
 
     /// Marks the old child, if there is one, replaces the link, and releases the parent. If the old
     /// child has changed, it only releases the parent. The thread that releases the parent retires
     /// the objects that have left. Returns whether the link was replaced.
-    fn help_child_cas(&self, descriptor: NonNull<Descriptor<B>>, guard: &Guard) -> bool {
-        // SAFETY: I8: the descriptor was in the word of a node that was reached under the guard.
+    ///
+    /// # Safety
+    ///
+    /// `descriptor` was read under `guard` from the word of a node that was reached under it, or
+    /// the caller has published it under `guard`.
+    unsafe fn help_child_cas(&self, descriptor: NonNull<Descriptor<B>>, guard: &Guard) -> bool {
+        // SAFETY: I8: the caller has published the descriptor or read it, as it must.
         let op = unsafe { &*touch(descriptor.as_ptr()) };
         // SAFETY: I8: the old child was linked when the parent was claimed, and is not retired
         // before the parent is released.
@@ -439,15 +464,19 @@ impl<P: Placement, B: Build> Howley<P, B> {
     /// The owner passes the successor's parent in `in_hand`. Other threads must not access this
     /// parent before they have reached it themselves (I8): it may have left the tree before it
     /// could be claimed, and before their guards.
-    fn help_relocate(
+    ///
+    /// # Safety
+    ///
+    /// `descriptor` was read under `guard` from the word of a node that was reached under it, or
+    /// the caller has published it under `guard`.
+    unsafe fn help_relocate(
         &self,
         descriptor: NonNull<Descriptor<B>>,
         in_hand: Option<&Node<B>>,
         guard: &Guard,
     ) -> bool {
         let claim = Claim::new(RELOCATE, descriptor);
-        // SAFETY: I8: the descriptor was in the word of a node that was reached under the guard.
-        // Its second part is retired with it, and dest is not retired before the parent is
+        // SAFETY: I8: the caller has published the descriptor or read it, as it must. Its second part is retired with it, and dest is not retired before the parent is
         // released.
         let (op, second, op2, dest) = unsafe {
             let op = &*touch(descriptor.as_ptr());
