@@ -30,7 +30,8 @@
 //!   when the last reference is gone.
 //! * D4: a guard protects only nodes of indexes of its own domain. An operation that is given
 //!   another domain's guard pins its own domain: for the call (`enter`), or while the given guard
-//!   lives if the result borrows it (`adopt`).
+//!   lives if the result borrows it (`adopt`). Either way it goes on with the guard of its own
+//!   domain, and retires under that.
 //! * D5: a batch cell is touched only by the thread whose index it has (P1 of
 //!   `silvics_sync::per_thread`), or under exclusive access to the index.
 //!
@@ -243,26 +244,32 @@ impl Domain {
         if self.is_of(guard) { Entered::Given(guard) } else { Entered::Own(self.pin()) }
     }
 
-    /// Makes `guard` protect the nodes of this domain, too, until it is dropped or pinned again.
-    /// This is for operations whose results borrow the guard (D4).
+    /// Returns the given guard if it is of this domain, else one that lives until the given guard is
+    /// dropped or pinned again. This is for operations whose results borrow the guard (D4).
     #[inline(always)]
-    pub(crate) fn adopt(&self, guard: &Guard) {
-        if !self.is_of(guard) {
-            self.adopt_foreign(guard);
-        }
+    pub(crate) fn adopt<'g>(&self, guard: &'g Guard) -> &'g Guard {
+        if self.is_of(guard) { guard } else { self.adopt_foreign(guard) }
     }
 
     #[cold]
-    fn adopt_foreign(&self, guard: &Guard) {
-        let serial = self.inner.identity.serial;
+    fn adopt_foreign<'g>(&self, guard: &'g Guard) -> &'g Guard {
         // Pinned before the list is taken: a registration may run destructors, which may use the
         // guard, too.
-        let own = self.pin().inner;
+        let own = self.pin();
         let mut pins = guard.adopted.0.take().unwrap_or_default();
-        if pins.iter().all(|(adopted, _)| *adopted != serial) {
-            pins.push((serial, own));
-        }
+        let adopted = match pins.iter().find(|adopted| self.is_of(adopted.guard())) {
+            Some(adopted) => adopted.0,
+            None => {
+                let own = NonNull::from(Box::leak(Box::new(own)));
+                pins.push(AdoptedGuard(own));
+                own
+            }
+        };
         guard.adopted.0.set(Some(pins));
+        // SAFETY: the guard stays at its address until `Adopted::clear`, which takes the list out of
+        // the given guard. That happens when the given guard is dropped or pinned again, which the
+        // borrow of `'g` excludes.
+        unsafe { adopted.as_ref() }
     }
 
     /// Runs the sealed batches that no guard protects: advances the epoch and collects, a few
@@ -288,13 +295,29 @@ pub struct Guard {
     adopted: Adopted,
 }
 
-/// Pins of other domains, for references that borrow a guard (see [`Domain::adopt`]): each with the
-/// serial number of its domain. They are rare, so a guard has one word for them: the methods of a
-/// map move guards.
+/// Guards of other domains, for references that borrow a guard (see [`Domain::adopt`]). They are
+/// rare, so a guard has one word for them: the methods of a map move guards.
 #[derive(Default)]
 struct Adopted(Cell<Option<Box<Pins>>>);
 
-type Pins = Vec<(u64, epoch::Guard)>;
+type Pins = Vec<AdoptedGuard>;
+
+/// A guard in a box of its own, which references lead to while the list of guards grows.
+struct AdoptedGuard(NonNull<Guard>);
+
+impl AdoptedGuard {
+    fn guard(&self) -> &Guard {
+        // SAFETY: the guard was leaked from a box, which only the drop of `self` takes back.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for AdoptedGuard {
+    fn drop(&mut self) {
+        // SAFETY: the guard was leaked from a box, and is dropped once.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
 
 impl Adopted {
     /// Drops the pins.

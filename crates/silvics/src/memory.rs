@@ -408,8 +408,8 @@ mod tests {
             0,
             "a foreign guard must not hold this domain back"
         );
-        domain.adopt(&guard);
-        domain.adopt(&guard);
+        let adopted = std::ptr::from_ref(domain.adopt(&guard));
+        assert!(std::ptr::eq(adopted, domain.adopt(&guard)), "one for each domain");
         retire(&nodes, &domain, crate::domain::BATCH_OBJECTS);
         domain.flush();
         assert_eq!(nodes.stats()[0].live_slots, crate::domain::BATCH_OBJECTS, "adopted");

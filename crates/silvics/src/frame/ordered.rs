@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub type AlgorithmBounds<'g, A> = (Bound<AlgorithmKey<'g, A>>, Bound<AlgorithmKey<'g, A>>);
 
 /// An algorithm whose entries can be scanned, as [`OrderedScan`] promises. The guards that its
-/// methods take protect the index's nodes.
+/// methods take are of the index's domain.
 pub trait Ordered: Algorithm {
     /// An ascending scan.
     type Range<'g>: Iterator<Item = (AlgorithmKey<'g, Self>, u64)>
@@ -98,7 +98,7 @@ impl<A: Ordered> OrderedScan for Index<A> {
         range: R,
         guard: &'g Guard,
     ) -> A::Range<'g> {
-        self.domain().adopt(guard);
+        let guard = self.domain().adopt(guard);
         self.0.range((range.start_bound().cloned(), range.end_bound().cloned()), guard)
     }
 
@@ -108,7 +108,7 @@ impl<A: Ordered> OrderedScan for Index<A> {
         range: R,
         guard: &'g Guard,
     ) -> A::RangeRev<'g> {
-        self.domain().adopt(guard);
+        let guard = self.domain().adopt(guard);
         self.0.range_rev((range.start_bound().cloned(), range.end_bound().cloned()), guard)
     }
 
@@ -119,12 +119,12 @@ impl<A: Ordered> OrderedScan for Index<A> {
 
 impl<A: Ended> OrderedEnds for Index<A> {
     fn first<'g>(&'g self, guard: &'g Guard) -> Option<(KeyRef<'g, Self>, u64)> {
-        self.domain().adopt(guard);
+        let guard = self.domain().adopt(guard);
         self.0.end::<false>(guard)
     }
 
     fn last<'g>(&'g self, guard: &'g Guard) -> Option<(KeyRef<'g, Self>, u64)> {
-        self.domain().adopt(guard);
+        let guard = self.domain().adopt(guard);
         self.0.end::<true>(guard)
     }
 
@@ -132,7 +132,7 @@ impl<A: Ended> OrderedEnds for Index<A> {
         &'g self,
         guard: &'g Guard,
     ) -> Result<Option<(KeyRef<'g, Self>, u64)>, AllocError> {
-        self.domain().adopt(guard);
+        let guard = self.domain().adopt(guard);
         self.0.pop::<false>(guard)
     }
 
@@ -140,7 +140,7 @@ impl<A: Ended> OrderedEnds for Index<A> {
         &'g self,
         guard: &'g Guard,
     ) -> Result<Option<(KeyRef<'g, Self>, u64)>, AllocError> {
-        self.domain().adopt(guard);
+        let guard = self.domain().adopt(guard);
         self.0.pop::<true>(guard)
     }
 }
@@ -163,7 +163,7 @@ unsafe impl<A: Ordered> MapIndex for Index<A> {
         guard: &'g Guard,
         each: impl FnMut(KeyRef<'g, Self>, u64),
     ) {
-        self.domain().adopt(guard);
+        let guard = self.domain().adopt(guard);
         self.0.read_ahead(from, most, guard, each);
     }
 }

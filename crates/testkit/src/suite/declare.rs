@@ -82,7 +82,7 @@ pub mod compiled {
         faults: user_panics_in_scans;
     }
     compiled! { ends, Ends:
-        ends: sequential histories;
+        ends: sequential histories held_guards_keep;
     }
 }
 
@@ -119,6 +119,7 @@ macro_rules! index_suite {
         ], [
             ends_one_by_one: ends::sequential,
             ends_histories: ends::histories,
+            held_guards_keep_what_is_popped: ends::held_guards_keep,
         ]);
     };
     ($name:ident, $index:ty, scans) => {

@@ -11,6 +11,7 @@ use crate::keys::{lend, nth, own, show};
 use crate::linearizable::Verdict;
 use crate::linearizable::ordered::{CALLS_MAX, EndVerb, OrderedEvent, OrderedOp, judge};
 use crate::make::Make;
+use crate::memory::kept_while_removed;
 use crate::rng::Rng;
 use crate::{Failure, Outcome, Subject, size};
 use silvics::{Guard, Options, OrderedEnds, OwnedKey, TryInsertError};
@@ -133,6 +134,16 @@ pub fn histories<I: Subject + OrderedEnds + ?Sized>(make: Make<I>) -> Outcome {
     }
     ensure!(undecided == 0, "{undecided} of {HISTORIES} histories are undecided");
     Ok(())
+}
+
+/// An entry that a guard may have seen is not freed while the guard is held, whatever guard it is
+/// popped under.
+pub fn held_guards_keep<I: Subject + OrderedEnds + ?Sized>(make: Make<I>) -> Outcome {
+    kept_while_removed(make, |index, n, guard| {
+        let popped = if n % 2 == 0 { index.pop_first(guard)? } else { index.pop_last(guard)? };
+        ensure!(popped.is_some(), "an entry is left, and a pop finds none");
+        Ok(())
+    })
 }
 
 /// On one thread, the ends and their removals are those of a map.

@@ -13,7 +13,7 @@ use crate::rest::counts;
 use crate::rng::{Rng, scattered};
 use crate::sequential::{random_step, step};
 use crate::{Failure, Outcome, ScanSubject, Subject, size};
-use silvics::{Cursor, Domain, Options, OrderedIndex, OwnedKey, Pages, PinIndex};
+use silvics::{Cursor, Domain, Guard, Options, OrderedIndex, OwnedKey, Pages, PinIndex};
 use silvics_sync::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -355,6 +355,18 @@ pub fn threads_that_end<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
 /// An object that a guard may have seen is not freed while the guard is held, under any guard and
 /// from any thread that retires it. It is freed soon after, as the domain's documentation promises.
 pub fn held_guards_keep<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
+    kept_while_removed(make, |index, n, guard| {
+        let removed = index.remove(lend::<I>(&nth::<I>(n)), guard)?;
+        ensure!(removed == Some(n), "remove returns {removed:?}");
+        Ok(())
+    })
+}
+
+/// [`held_guards_keep`], while `take` removes an entry: the one of the given key, or another.
+pub(crate) fn kept_while_removed<I: Subject + ?Sized>(
+    make: Make<I>,
+    take: fn(&I, u64, &Guard) -> Outcome,
+) -> Outcome {
     /// The number of pins of a thread after which the collector works.
     const INTERVAL: usize = 128;
     /// The number of batches that the collector runs each time it works.
@@ -371,9 +383,9 @@ pub fn held_guards_keep<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
         let removed = together(1, |_, _| {
             for n in (0..keys).map(|n| n.reverse_bits() >> 40) {
                 let guard = if foreign { elsewhere.pin() } else { index.domain().pin() };
-                let removed = index.remove(lend::<I>(&nth::<I>(n)), &guard)?;
-                ensure!(removed == Some(n), "remove returns {removed:?}");
+                take(&index, n, &guard)?;
             }
+            elsewhere.flush();
             index.domain().flush();
             Ok(())
         });
