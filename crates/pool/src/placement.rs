@@ -12,12 +12,9 @@ use std::ptr::NonNull;
 ///
 /// # Safety
 /// `alloc` returns memory for a `T`, aligned for it and at an address of at most 48 bits. It
-/// belongs to the caller alone until `free` takes it back or the allocator is dropped.
+/// belongs to the caller alone until `free` takes it back or the allocator is dropped. `free` does
+/// not unwind: indexes free objects when their operations have taken effect.
 pub unsafe trait SlotAlloc<T>: Send + Sync + Sized + 'static {
-    /// Whether dropping the allocator releases every object. If false, each object must be freed
-    /// before.
-    const RELEASES_WHOLE: bool;
-
     /// Makes an allocator of objects called `kind`.
     fn new(kind: &'static str, config: &Config) -> Self;
 
@@ -41,12 +38,9 @@ pub unsafe trait SlotAlloc<T>: Send + Sync + Sized + 'static {
 ///
 /// # Safety
 /// `alloc(size)` returns `size` bytes, aligned to 8 and at addresses of at most 48 bits. They
-/// belong to the caller alone until `free` takes them back or the allocator is dropped.
+/// belong to the caller alone until `free` takes them back or the allocator is dropped. `free` does
+/// not unwind: indexes free objects when their operations have taken effect.
 pub unsafe trait BytesAlloc: Send + Sync + Sized + 'static {
-    /// Whether dropping the allocator releases every object. If false, each object must be freed
-    /// before.
-    const RELEASES_WHOLE: bool;
-
     /// Makes an allocator of objects called `kind`.
     fn new(kind: &'static str, config: &Config) -> Self;
 
@@ -68,9 +62,16 @@ pub unsafe trait BytesAlloc: Send + Sync + Sized + 'static {
 }
 
 /// The allocators of a structure's objects, as a type parameter.
-pub trait Placement: Send + Sync + Sized + 'static {
+///
+/// # Safety
+/// `saw` does not unwind, and calls no operation of an index: structures call it in the middle of
+/// their operations, also when these have taken effect.
+pub unsafe trait Placement: Send + Sync + Sized + 'static {
     /// The name in the catalogue and on the command line.
     const NAME: &'static str;
+    /// Whether dropping an allocator releases its objects. If not, an index frees each of them
+    /// before.
+    const RELEASES_WHOLE: bool;
     /// The allocator of objects of type `T`.
     type Slots<T: Send + 'static>: SlotAlloc<T>;
     /// The allocator of objects of many sizes.
@@ -86,8 +87,10 @@ pub trait Placement: Send + Sync + Sized + 'static {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pooled;
 
-impl Placement for Pooled {
+// SAFETY: `saw` is the default one, which does nothing.
+unsafe impl Placement for Pooled {
     const NAME: &'static str = "pooled";
+    const RELEASES_WHOLE: bool = true;
     type Slots<T: Send + 'static> = Pool<T>;
     type Bytes = BytesPool;
 }
@@ -97,8 +100,10 @@ impl Placement for Pooled {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shared;
 
-impl Placement for Shared {
+// SAFETY: `saw` is the default one, which does nothing.
+unsafe impl Placement for Shared {
     const NAME: &'static str = "shared";
+    const RELEASES_WHOLE: bool = false;
     type Slots<T: Send + 'static> = SharedSlots<T>;
     type Bytes = SharedBytes;
 }
@@ -107,8 +112,11 @@ impl Placement for Shared {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recorded<P>(PhantomData<P>);
 
-impl<P: Placement> Placement for Recorded<P> {
+// SAFETY: `report` calls no index, and appends the reads to a list, which does not unwind. The reads
+// come from structures, which compute them from addresses.
+unsafe impl<P: Placement> Placement for Recorded<P> {
     const NAME: &'static str = P::NAME;
+    const RELEASES_WHOLE: bool = P::RELEASES_WHOLE;
     type Slots<T: Send + 'static> = P::Slots<T>;
     type Bytes = P::Bytes;
 
@@ -120,8 +128,6 @@ impl<P: Placement> Placement for Recorded<P> {
 // SAFETY: its slots fit and align a `T`, lie in mappings checked to be addressable, and are handed
 // out once (C2 of `core.rs`).
 unsafe impl<T: Send + 'static> SlotAlloc<T> for Pool<T> {
-    const RELEASES_WHOLE: bool = true;
-
     fn new(kind: &'static str, config: &Config) -> Self {
         Pool::new(kind, config)
     }
@@ -145,8 +151,6 @@ unsafe impl<T: Send + 'static> SlotAlloc<T> for Pool<T> {
 // SAFETY: slots as for `Pool`; large objects come from the global allocator and are checked to be
 // addressable.
 unsafe impl BytesAlloc for BytesPool {
-    const RELEASES_WHOLE: bool = true;
-
     fn new(kind: &'static str, config: &Config) -> Self {
         BytesPool::new(kind, config)
     }
@@ -214,8 +218,6 @@ impl SharedBytes {
 
 // SAFETY: the heap's contract, and `alloc_layout` checks the address.
 unsafe impl BytesAlloc for SharedBytes {
-    const RELEASES_WHOLE: bool = false;
-
     fn new(kind: &'static str, config: &Config) -> Self {
         let (live, live_bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Self { kind, config: config.clone(), live, live_bytes }
@@ -269,8 +271,6 @@ impl<T> SharedSlots<T> {
 
 // SAFETY: as for `SharedBytes`, with the layout of `T`.
 unsafe impl<T: Send + 'static> SlotAlloc<T> for SharedSlots<T> {
-    const RELEASES_WHOLE: bool = false;
-
     fn new(kind: &'static str, config: &Config) -> Self {
         Self { bytes: SharedBytes::new(kind, config), marker: PhantomData }
     }

@@ -40,7 +40,7 @@ struct Slots<T: Send + 'static, P: Placement>(P::Slots<T>);
 // SAFETY: any thread may free a slot of an allocator of `P`.
 unsafe impl<T: Send + 'static, P: Placement> Reclaim for Slots<T, P> {
     fn releases_whole(&self) -> bool {
-        P::Slots::<T>::RELEASES_WHOLE
+        P::RELEASES_WHOLE
     }
 
     unsafe fn reclaim(&self, object: NonNull<u8>) {
@@ -50,9 +50,6 @@ unsafe impl<T: Send + 'static, P: Placement> Reclaim for Slots<T, P> {
 }
 
 impl<T: Send + 'static, P: Placement> Nodes<T, P> {
-    /// Whether dropping the index releases its nodes without walking it.
-    pub(crate) const RELEASES_WHOLE: bool = P::Slots::<T>::RELEASES_WHOLE;
-
     pub(crate) fn new(kind: &'static str, config: &Config, domain: &Domain) -> Self {
         const {
             assert!(!std::mem::needs_drop::<T>(), "nodes are freed without being dropped");
@@ -108,7 +105,7 @@ impl<T: Send + 'static, P: Placement> Nodes<T, P> {
         root: NonNull<T>,
         links: impl Fn(&T) -> [Option<NonNull<T>>; N],
     ) {
-        if Self::RELEASES_WHOLE {
+        if P::RELEASES_WHOLE {
             return;
         }
         let mut open = vec![root];
@@ -202,7 +199,7 @@ struct Bytes<P: Placement> {
 // SAFETY: any thread may free a slot of an allocator of `P`.
 unsafe impl<P: Placement> Reclaim for Bytes<P> {
     fn releases_whole(&self) -> bool {
-        P::Bytes::RELEASES_WHOLE
+        P::RELEASES_WHOLE
     }
 
     unsafe fn reclaim(&self, object: NonNull<u8>) {
@@ -215,9 +212,6 @@ unsafe impl<P: Placement> Reclaim for Bytes<P> {
 }
 
 impl<P: Placement> Blobs<P> {
-    /// Whether dropping the index releases its objects without walking it.
-    pub(crate) const RELEASES_WHOLE: bool = P::Bytes::RELEASES_WHOLE;
-
     /// Memory for objects whose start and size `extent` returns.
     pub(crate) fn new(
         kind: &'static str,

@@ -87,7 +87,7 @@ pub(super) struct Allocator<K: LeafKey + ?Sized, P: Placement, S: Sampler> {
 // SAFETY: pools and regions may be shared by all threads. `reclaim` frees an object, as it should.
 unsafe impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Reclaim for Pools<K, P, S> {
     fn releases_whole(&self) -> bool {
-        Allocator::<K, P, S>::RELEASES_WHOLE
+        P::RELEASES_WHOLE
     }
 
     unsafe fn reclaim(&self, object: NonNull<u8>) {
@@ -130,9 +130,6 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Pools<K, P, S> {
 }
 
 impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
-    /// Whether dropping the allocator releases every object.
-    pub(super) const RELEASES_WHOLE: bool = K::Leaves::<P>::RELEASES_WHOLE;
-
     pub(super) fn new(config: &Config, domain: &Domain) -> Self {
         let pools = Arc::new(Pools {
             words: NodePools::new(config),

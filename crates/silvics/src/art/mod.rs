@@ -338,7 +338,7 @@ unsafe impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Algorithm for Art<K, P
     }
 
     fn free_all(&mut self) {
-        if !Allocator::<K, P, S>::RELEASES_WHOLE {
+        if !P::RELEASES_WHOLE {
             // SAFETY: access to the tree is exclusive. I2: one word leads to each object.
             unsafe { self.alloc.free_all(self.root_word()) };
         }

@@ -95,8 +95,6 @@ impl<N: Send + 'static, P: Placement> Memory for Alike<N, P> {
 pub trait NodeStore<I: Send + 'static, L: Send + 'static, P: Placement>:
     Memory + Sized + Send + Sync + 'static
 {
-    /// Whether dropping the store releases every node without a walk of the tree.
-    const RELEASES_WHOLE: bool;
     /// The nodes that an operation has allocated and not linked yet.
     type Spare<'h>: Fresh<I, L>
     where
@@ -210,7 +208,6 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> Fresh<I, L> for Two<'_,
 impl<I: Send + 'static, L: Send + 'static, P: Placement, H: NodePools<I, L, P>> NodeStore<I, L, P>
     for Each<H>
 {
-    const RELEASES_WHOLE: bool = Nodes::<I, P>::RELEASES_WHOLE && Nodes::<L, P>::RELEASES_WHOLE;
     type Spare<'h>
         = Two<'h, I, L, P>
     where
@@ -405,7 +402,6 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> Blocks<I, L, P> {
 }
 
 impl<I: Send + 'static, L: Send + 'static, P: Placement> NodeStore<I, L, P> for Blocks<I, L, P> {
-    const RELEASES_WHOLE: bool = Nodes::<Block<I, L>, P>::RELEASES_WHOLE;
     type Spare<'h>
         = One<'h, I, L, P>
     where

@@ -242,7 +242,7 @@ impl<V: Value, P: Placement> Memory<V, P> {
 // SAFETY: any thread may call an allocator of `P`, and drop a value, which is `Send`.
 unsafe impl<V: Value, P: Placement> Reclaim for Slots<V, P> {
     fn releases_whole(&self) -> bool {
-        P::Slots::<V>::RELEASES_WHOLE && !Memory::<V, P>::IS_LARGE && !std::mem::needs_drop::<V>()
+        P::RELEASES_WHOLE && !Memory::<V, P>::IS_LARGE && !std::mem::needs_drop::<V>()
     }
 
     unsafe fn reclaim(&self, object: NonNull<u8>) {

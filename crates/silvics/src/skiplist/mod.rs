@@ -246,7 +246,7 @@ unsafe impl<K: SkipKey + ?Sized, P: Placement> Algorithm for Skip<K, P> {
     }
 
     fn free_all(&mut self) {
-        if Blobs::<P>::RELEASES_WHOLE {
+        if P::RELEASES_WHOLE {
             return;
         }
         let mut next = Some(self.head());

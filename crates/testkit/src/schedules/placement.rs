@@ -14,8 +14,10 @@ use std::ptr::NonNull;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Model;
 
-impl Placement for Model {
+// SAFETY: `saw` is the default one, which does nothing.
+unsafe impl Placement for Model {
     const NAME: &'static str = "model";
+    const RELEASES_WHOLE: bool = false;
     type Slots<T: Send + 'static> = ModelSlots<T>;
     type Bytes = ModelBytes;
 }
@@ -138,8 +140,6 @@ pub struct ModelSlots<T> {
 
 // SAFETY: objects come from the global allocator, with the requested layout.
 unsafe impl<T: Send + 'static> SlotAlloc<T> for ModelSlots<T> {
-    const RELEASES_WHOLE: bool = false;
-
     fn new(kind: &'static str, config: &Config) -> Self {
         const { assert!(size_of::<T>() > 0) };
         Self { kind, config: config.clone(), marker: PhantomData }
@@ -173,8 +173,6 @@ impl ModelBytes {
 
 // SAFETY: objects come from the global allocator, with the requested layout.
 unsafe impl BytesAlloc for ModelBytes {
-    const RELEASES_WHOLE: bool = false;
-
     fn new(kind: &'static str, config: &Config) -> Self {
         Self { kind, config: config.clone() }
     }

@@ -36,8 +36,10 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faulty;
 
-impl Placement for Faulty {
+// SAFETY: `saw` is the default one, which does nothing.
+unsafe impl Placement for Faulty {
     const NAME: &'static str = "faulty";
+    const RELEASES_WHOLE: bool = false;
     type Slots<T: Send + 'static> = FaultySlots<T>;
     type Bytes = FaultyBytes;
 }
@@ -353,8 +355,6 @@ impl FaultyBytes {
 
 // SAFETY: the objects come from the global allocator, with the layout that is asked for.
 unsafe impl BytesAlloc for FaultyBytes {
-    const RELEASES_WHOLE: bool = false;
-
     fn new(kind: &'static str, config: &Config) -> Self {
         let ledger = Ledger::current();
         let number = ledger.enter(kind);
@@ -398,8 +398,6 @@ pub struct FaultySlots<T> {
 
 // SAFETY: the objects come from the global allocator, with the layout that is asked for.
 unsafe impl<T: Send + 'static> SlotAlloc<T> for FaultySlots<T> {
-    const RELEASES_WHOLE: bool = false;
-
     fn new(kind: &'static str, config: &Config) -> Self {
         const { assert!(size_of::<T>() > 0) };
         Self { bytes: FaultyBytes::new(kind, config), marker: PhantomData }

@@ -132,8 +132,6 @@ impl<'g> LeafOf<'g, [u8]> for BytesLeaf<'g> {
 pub struct BytesLeaves<P: Placement>(P::Bytes);
 
 impl<P: Placement> Leaves<[u8]> for BytesLeaves<P> {
-    const RELEASES_WHOLE: bool = P::Bytes::RELEASES_WHOLE;
-
     fn new(config: &Config) -> Self {
         Self(P::Bytes::new(BYTES_LEAF.kind, config))
     }

@@ -234,9 +234,6 @@ fn filled<K: Integer, P: Placement, const N: usize>(
 }
 
 impl<K: Integer, P: Placement> Leaves<K> for IntegerLeaves<K, P> {
-    const RELEASES_WHOLE: bool =
-        <P::Slots<Leaf<K::Words, 1>> as SlotAlloc<Leaf<K::Words, 1>>>::RELEASES_WHOLE;
-
     fn new(config: &Config) -> Self {
         let kind = |keys: usize| K::LEAVES[keys - 1].kind;
         Self {

@@ -70,9 +70,6 @@ pub trait LeafOf<'g, K: LeafKey + ?Sized>: Copy {
 /// The pools of leaves.
 #[doc(hidden)]
 pub trait Leaves<K: LeafKey + ?Sized>: Send + Sync + Sized + 'static {
-    /// Whether dropping the pools releases every leaf.
-    const RELEASES_WHOLE: bool;
-
     fn new(config: &Config) -> Self;
     /// A leaf of these entries, which must ascend by key. There must be at least one, and at most
     /// [`LeafKey::LEAF_KEYS`].

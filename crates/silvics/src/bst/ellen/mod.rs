@@ -226,7 +226,7 @@ unsafe impl<P: Placement, B: Build> Algorithm for Ellen<P, B> {
     }
 
     fn free_all(&mut self) {
-        if Nodes::<B::Inner, P>::RELEASES_WHOLE && Nodes::<B::Leaf, P>::RELEASES_WHOLE {
+        if P::RELEASES_WHOLE {
             return;
         }
         let mut edges = vec![self.root().children()[0].load()];

@@ -248,7 +248,7 @@ unsafe impl<P: Placement, B: Build> Algorithm for Natarajan<P, B> {
     }
 
     fn free_all(&mut self) {
-        if B::Store::<P>::RELEASES_WHOLE {
+        if P::RELEASES_WHOLE {
             return;
         }
         for filler in self.fillers.into_iter().flatten() {

@@ -228,7 +228,7 @@ unsafe impl<P: Placement, B: Build> Algorithm for Ramachandran<P, B> {
     }
 
     fn free_all(&mut self) {
-        if Nodes::<Node, P>::RELEASES_WHOLE {
+        if P::RELEASES_WHOLE {
             return;
         }
         for node in self.linked() {

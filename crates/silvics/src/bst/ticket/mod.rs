@@ -222,7 +222,7 @@ unsafe impl<P: Placement, B: Build> Algorithm for Ticket<P, B> {
     }
 
     fn free_all(&mut self) {
-        if B::Store::<P>::RELEASES_WHOLE {
+        if P::RELEASES_WHOLE {
             return;
         }
         // SAFETY: no other thread has the nodes, since access is exclusive. I1: the edges lead to
