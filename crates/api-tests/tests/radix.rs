@@ -405,9 +405,12 @@ fn loading_without_memory() {
 /// The most threads that there may be, more than there are entries.
 #[test]
 fn more_threads_than_entries() {
-    let mut tree: ArtTree<u64, Pooled> = tree();
-    tree.bulk_load(&[(1, 2), (3, 4)], threads(16)).unwrap();
-    assert_eq!(tree.check(), Ok(2));
+    for count in [16, 1 << 61, usize::MAX] {
+        let mut tree: ArtTree<u64, Pooled> = tree();
+        tree.bulk_load(&[], threads(count)).unwrap();
+        tree.bulk_load(&[(1, 2), (3, 4)], threads(count)).unwrap();
+        assert_eq!(tree.check(), Ok(2));
+    }
 }
 
 /// Compares the scans from each of `starts`, in both directions, with the model's.

@@ -4,6 +4,13 @@ use std::fmt;
 
 pub use silvics_pool::AllocError;
 
+/// The list, with room for `more`.
+pub(crate) fn reserved<T>(list: &mut Vec<T>, more: usize) -> Result<&mut Vec<T>, AllocError> {
+    let requested = list.len().saturating_add(more).saturating_mul(size_of::<T>());
+    list.try_reserve(more).map_err(|_| AllocError::System { requested })?;
+    Ok(list)
+}
+
 /// The reason why [`crate::OrderedIndex::try_insert`] did not insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

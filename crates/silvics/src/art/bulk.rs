@@ -13,11 +13,12 @@ use super::node::{AnySize, NodeRef};
 use super::word::{ABSENT, Word};
 use super::{Art, ArtKey};
 use crate::domain::Guard;
-use crate::error::BulkLoadError;
+use crate::error::{BulkLoadError, reserved};
 use silvics_pool::{AllocError, Placement};
 use silvics_sync::Mutex;
 use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::num::NonZeroUsize;
+use std::thread;
 
 /// A complete subtree.
 struct Built<'k, K: LeafKey + ?Sized> {
@@ -67,13 +68,6 @@ struct Builder<'t, 'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> {
     current: Option<Built<'k, K>>,
 }
 
-/// The list, with room for one more.
-fn reserved<T>(list: &mut Vec<T>) -> Result<&mut Vec<T>, AllocError> {
-    let requested = (list.capacity() + 1) * size_of::<T>();
-    list.try_reserve(1).map_err(|_| AllocError::System { requested })?;
-    Ok(list)
-}
-
 impl<'t, 'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> Builder<'t, 'k, K, P, S> {
     fn new(alloc: &'t Allocator<K, P, S>, guard: &'t Guard) -> Self {
         let (open, children, values) = (Vec::new(), Vec::new(), Vec::new());
@@ -121,7 +115,7 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> Builder<'t, 'k, K, P
         let Some(current) = &self.current else { return Ok(()) };
         let start = if K::is_direct(depth) { self.values.len() } else { self.children.len() };
         let (first, last) = (current.first, current.last);
-        reserved(&mut self.open)?.push(Open { depth, first, last, few: None, start });
+        reserved(&mut self.open, 1)?.push(Open { depth, first, last, few: None, start });
         Ok(())
     }
 
@@ -143,7 +137,7 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> Builder<'t, 'k, K, P
         open.last = current.last;
         match current.root {
             Top::Few(entries) if K::is_direct(open.depth) => {
-                reserved(&mut self.values)?.push((digit, entries.as_slice()[0].1));
+                reserved(&mut self.values, 1)?.push((digit, entries.as_slice()[0].1));
             }
             Top::Few(entries)
                 if self.children.len() == open.start
@@ -166,7 +160,7 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> Builder<'t, 'k, K, P
         let Some(few) = open.few.take() else { return Ok(()) };
         let digit = |entry: &(K::Ref<'k>, u64)| K::digit(entry.0, open.depth);
         for group in few.as_slice().chunk_by(|a, b| digit(a) == digit(b)) {
-            let children = reserved(&mut self.children)?;
+            let children = reserved(&mut self.children, 1)?;
             children.push((digit(&group[0]), self.alloc.leaf(group, self.guard)?));
         }
         Ok(())
@@ -175,7 +169,7 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> Builder<'t, 'k, K, P
     /// Makes the current subtree a child of the innermost open node.
     fn hang(&mut self, digit: Digit) -> Result<(), AllocError> {
         let Some(current) = &self.current else { return Ok(()) };
-        let children = reserved(&mut self.children)?;
+        let children = reserved(&mut self.children, 1)?;
         let word = match current.root {
             Top::Few(entries) => self.alloc.leaf(entries.as_slice(), self.guard)?,
             Top::Node(word) => word,
@@ -222,7 +216,7 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> Builder<'t, 'k, K, P
             let begin = self.children.len();
             for (digit, value) in values {
                 let leaf = self.alloc.leaf(&[(key(*digit), *value)], self.guard)?;
-                match reserved(&mut self.children) {
+                match reserved(&mut self.children, 1) {
                     Ok(children) => children.push((*digit, leaf)),
                     Err(error) => {
                         // SAFETY: the leaf has not been linked, so nobody else has it (I8).
@@ -313,7 +307,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                 builder.add(position, Built::entry(*entry))?;
             }
         } else {
-            let parts = split::<K>(entries, entries.len() / (8 * threads.get()) + 1);
+            let parts = split::<K>(entries, entries.len() / threads.get().saturating_mul(8) + 1)?;
             let pieces = Pieces { alloc: &self.alloc, built: Mutex::new(Vec::new()) };
             self.build(&parts, &pieces, threads)?;
             pieces.built.lock().sort_unstable_by_key(|(position, _)| std::cmp::Reverse(*position));
@@ -326,7 +320,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         Ok(())
     }
 
-    /// Builds the subtrees of parts on several threads.
+    /// Builds the subtrees of parts on several threads: at most on `threads`, and on fewer if there
+    /// are fewer parts or the system refuses a thread.
     fn build<'k>(
         &self,
         parts: &[Part<'_, 'k, K>],
@@ -348,8 +343,9 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             }
         };
         // Threads take parts in order, so the first of several errors is among those found.
-        let outcomes: Vec<Result<(), BulkLoadError>> = std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads.get()).map(|_| scope.spawn(work)).collect();
+        let outcomes: Vec<Result<(), BulkLoadError>> = thread::scope(|scope| {
+            let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+            let others: Vec<_> = (1..threads.get().min(parts.len())).map_while(spawn).collect();
             let mine = work();
             let others = others.into_iter().map(|other| match other.join() {
                 Ok(outcome) => outcome,
@@ -377,7 +373,7 @@ struct Pieces<'t, 'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> {
 impl<'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> Pieces<'_, 'k, K, P, S> {
     fn add(&self, position: usize, builder: Builder<'_, 'k, K, P, S>) -> Result<(), AllocError> {
         let mut built = self.built.lock();
-        let list = reserved(&mut built)?;
+        let list = reserved(&mut built, 1)?;
         list.extend(builder.finish()?.map(|piece| (position, piece)));
         Ok(())
     }
@@ -404,13 +400,14 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Drop for Pieces<'_, '_, K, P
 fn split<'e, 'k, K: LeafKey + ?Sized>(
     entries: &'e [(K::Ref<'k>, u64)],
     most: usize,
-) -> Vec<Part<'e, 'k, K>> {
-    let (mut parts, mut open) = (Vec::new(), vec![Part::<K> { position: 0, entries }]);
+) -> Result<Vec<Part<'e, 'k, K>>, AllocError> {
+    let (mut parts, mut open) = (Vec::new(), Vec::new());
+    reserved(&mut open, 1)?.push(Part::<K> { position: 0, entries });
     while let Some(Part { position, entries }) = open.pop() {
         let ends = (entries.first(), entries.last());
         let (Some((first, _)), Some((last, _))) = ends else { continue };
         if entries.len() <= most || first == last {
-            parts.push(Part { position, entries });
+            reserved(&mut parts, 1)?.push(Part { position, entries });
             continue;
         }
         let depth = K::parting(*first, *last);
@@ -420,13 +417,13 @@ fn split<'e, 'k, K: LeafKey + ?Sized>(
             let rest = &entries[from..];
             // Unsorted entries come to some part or other. Building the parts finds them.
             let len = rest.partition_point(|entry| K::digit(entry.0, depth) <= digit).max(1);
-            open.push(Part { position: position + from, entries: &rest[..len] });
+            reserved(&mut open, 1)?.push(Part { position: position + from, entries: &rest[..len] });
             from += len;
         }
         open[begin..].reverse();
         if open.len() == begin + 1 {
-            parts.extend(open.pop());
+            reserved(&mut parts, 1)?.extend(open.pop());
         }
     }
-    parts
+    Ok(parts)
 }

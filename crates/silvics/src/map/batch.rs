@@ -7,7 +7,7 @@ use super::value::Draft;
 use super::{Map, MapIndex, Rejected, Value, ValueRef};
 use crate::domain::Guard;
 use crate::encoding::IndexKey;
-use crate::error::{AllocError, BulkLoadError, InsertManyError};
+use crate::error::{AllocError, BulkLoadError, InsertManyError, reserved};
 use crate::index::KeyRef;
 use std::cmp::Ordering;
 use std::fmt;
@@ -217,13 +217,16 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         for (key, value) in entries {
             key.with_form(|form| {
                 admit::<K>(&key, short::<K>(form));
+                forms.reserve(form)?;
                 forms.push(form);
-            });
-            let draft = self.values.draft(value, &guard);
-            drafts.push(draft.map_err(|(_, error)| BulkLoadError::Alloc(error))?);
+                Ok::<(), AllocError>(())
+            })?;
+            let draft = self.values.draft(value, &guard).map_err(|(_, error)| error)?;
+            reserved(&mut drafts, 1)?.push(draft);
         }
         let entry = |(at, draft): (usize, &Draft<'_, V, _>)| (forms.get(at), draft.word());
-        let entries: Vec<(KeyRef<'_, I>, u64)> = drafts.iter().enumerate().map(entry).collect();
+        let mut entries: Vec<(KeyRef<'_, I>, u64)> = Vec::new();
+        reserved(&mut entries, drafts.len())?.extend(drafts.iter().enumerate().map(entry));
         match self.index.load(&entries) {
             Some(loaded) => loaded?,
             None => return insert_sorted(&self.index, &entries, drafts, &guard),

@@ -69,7 +69,7 @@
 //! [`pool_stats`](crate::Lookup::pool_stats), the regions with the last kind.
 //!
 //! # Checked by
-//! `hot.rs`, `dropped_regions.rs` and, for every list without memory, `hot_out_of_memory.rs` of
+//! `hot.rs`, `dropped_regions.rs` and, for every list without memory, `out_of_memory.rs` of
 //! `crates/api-tests`; schedules in which others change moving objects (`HOT` of
 //! `tests/scenarios/radix.rs`), which must find the mistakes of `canary.rs`;
 //! `tests/drops_return_everything.rs`; the modules' tests.

@@ -2,6 +2,7 @@
 
 use crate::art::ArtKey;
 use crate::encoding::{common_prefix, decode_u64};
+use crate::error::{AllocError, reserved};
 
 mod private {
     pub trait Sealed {}
@@ -44,6 +45,8 @@ pub trait Form: ArtKey + private::Sealed {
 
 /// Copied keys in a row.
 pub trait Forms<F: Form + ?Sized>: Default + Send + 'static {
+    /// Makes room for a key.
+    fn reserve(&mut self, key: F::Ref<'_>) -> Result<(), AllocError>;
     /// Appends a key.
     fn push(&mut self, key: F::Ref<'_>);
     /// The key number `at`.
@@ -78,6 +81,9 @@ macro_rules! numbers {
         }
 
         impl Forms<$form> for Vec<$form> {
+            fn reserve(&mut self, _: $form) -> Result<(), AllocError> {
+                reserved(self, 1).map(drop)
+            }
             #[inline]
             fn push(&mut self, key: $form) {
                 Vec::push(self, key);
@@ -146,6 +152,10 @@ pub struct Strings {
 }
 
 impl Forms<[u8]> for Strings {
+    fn reserve(&mut self, key: &[u8]) -> Result<(), AllocError> {
+        reserved(&mut self.bytes, key.len())?;
+        reserved(&mut self.ends, 1).map(drop)
+    }
     #[inline]
     fn push(&mut self, key: &[u8]) {
         self.bytes.extend_from_slice(key);

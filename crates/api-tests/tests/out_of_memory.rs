@@ -1,8 +1,8 @@
-//! Reorganizations whose own lists cannot be allocated return an error and change nothing. The test
-//! has a process of its own, whose global allocator fails on request.
+//! Reorganizations and loads whose own lists cannot be allocated return an error and change nothing.
+//! The tests have a process of their own, whose global allocator fails on request.
 
 use silvics::art::hot::{Policy, ReorganizeError, Sampled, Sampling};
-use silvics::{AllocError, ArtTree, Check, Lookup, Options, Pooled};
+use silvics::{AllocError, ArtTree, BulkLoadError, Check, Lookup, Map, Options, Pooled};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::num::NonZeroU32;
@@ -94,6 +94,24 @@ fn each_fails(least: usize, policy: Policy) -> u64 {
         assert_eq!(again.unwrap().samples, 300, "they are there for the next attempt");
     }
     unreachable!()
+}
+
+/// Each allocation of at least 16 KiB in turn fails: the map itself makes smaller ones.
+#[test]
+fn a_map_of_sorted_entries_may_have_no_memory() {
+    let entries = || (0..20_000).map(|n| (format!("{n:08}"), n));
+    for nth in 1.. {
+        let load = || Map::<String, u64>::from_sorted(entries());
+        let (outcome, met) = failing(16 << 10, nth, load);
+        if !met {
+            assert_eq!(outcome.unwrap().len(), 20_000);
+            assert!(nth > 5, "the lists grow some times, and {nth} allocations failed");
+            return;
+        }
+        let error = outcome.map(drop).unwrap_err();
+        let refused = matches!(error, BulkLoadError::Alloc(AllocError::System { .. }));
+        assert!(refused, "allocation {nth}: {error:?}");
+    }
 }
 
 #[test]
