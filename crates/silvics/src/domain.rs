@@ -257,13 +257,13 @@ impl Domain {
         // guard, too.
         let own = self.pin();
         let mut pins = guard.adopted.0.take().unwrap_or_default();
-        let adopted = match pins.iter().find(|adopted| self.is_of(adopted.guard())) {
-            Some(adopted) => adopted.0,
-            None => {
-                let own = NonNull::from(Box::leak(Box::new(own)));
-                pins.push(AdoptedGuard(own));
-                own
-            }
+        let earlier = pins.iter().find(|adopted| self.is_of(adopted.guard()));
+        let adopted = if let Some(earlier) = earlier {
+            earlier.0
+        } else {
+            let own = NonNull::from(Box::leak(Box::new(own)));
+            pins.push(AdoptedGuard(own));
+            own
         };
         guard.adopted.0.set(Some(pins));
         // SAFETY: the guard stays at its address until `Adopted::clear`, which takes the list out of

@@ -87,16 +87,18 @@ fn catch(canary: Canary) -> Option<Found> {
     }
 }
 
-/// The failures for which a schedule may catch the canary: one of these, whichever comes first.
-#[allow(clippy::match_same_arms)] // index by index
-fn reasons(canary: Canary) -> &'static [&'static str] {
-    match canary {
-        // A write to an unlinked node is lost, or is freed with it; or an object is freed twice.
-        Canary::CopiedBeforeLocked
-        | Canary::ReplacedNotObsolete
-        | Canary::SeenBeforeLocked
-        | Canary::ParentWordTrusted
-        | Canary::MovedLeafTrusted => &[
+/// The failures for which a schedule may catch each canary: one of these, whichever comes first.
+const REASONS: &[(&[Canary], &[&str])] = &[
+    // A write to an unlinked node is lost, or is freed with it; or an object is freed twice.
+    (
+        &[
+            Canary::CopiedBeforeLocked,
+            Canary::ReplacedNotObsolete,
+            Canary::SeenBeforeLocked,
+            Canary::ParentWordTrusted,
+            Canary::MovedLeafTrusted,
+        ],
+        &[
             "not linearizable",
             "objects are live",
             "use after free",
@@ -104,106 +106,122 @@ fn reasons(canary: Canary) -> &'static [&'static str] {
             "free of an object",
             "check: ",
         ],
-        Canary::ShrinkForgotten => &["I6", "max_steps"],
-        Canary::HeldForgotten | Canary::GuessTrusted | Canary::DigitAddedTwice => {
-            &["not linearizable", "check: I4", "check: len"]
-        }
-        Canary::LeafCopiedBeforeLocked | Canary::EndNotValidated => &["not linearizable"],
-        Canary::MovedLeafFreedAtOnce => &["use after free"],
-        Canary::ValueFreedAtOnce | Canary::OtherValueTrusted => &["not linearizable"],
-        // A live part that is cut off with others is freed with them, or by both removers.
-        Canary::SiblingNotTagged | Canary::InsertIgnoresMark => {
-            &["use after free", "free of an object", "double free", "not linearizable"]
-        }
-        Canary::MissingHelp => &["max_steps"],
-        Canary::FreedAtOnce | Canary::RetiredBeforeUnlink => &["use after free"],
-        Canary::RetiredWhileLinked => &["use after free", "objects are live"],
-        Canary::UpsertResurrects => &["double free", "free of an object", "not linearizable"],
-        Canary::ChainLeaked => &["objects are live"],
-        Canary::EmptyEdgeReused => &["not linearizable", "check: I2"],
-        Canary::AnchorUnchecked | Canary::PromotedTooLate => &["not linearizable"],
-        // Nodes that are cut off with the old node, or with the successor, are lost, or its remover
-        // frees them.
-        Canary::OpenEdgeCopied | Canary::SuccessorLeftOpen => {
-            &["not linearizable", "objects are live", "use after free", "double free", "check: "]
-        }
-        Canary::FateTakenForGranted => &["not linearizable", "objects are live"],
-        Canary::SuccessorLeaked => &["objects are live"],
-        Canary::RetiredAtClaim => &["use after free"],
-        // Nodes that are cut off stay, are lost, or are removed twice.
-        Canary::ReservedTakenForFate => {
-            &["not linearizable", "use after free", "double free", "check: ", "objects are live"]
-        }
-        Canary::MarkNotHelped => &["max_steps"],
-        Canary::DescentUnvalidated
-        | Canary::NextReadEarly
-        | Canary::PresenceUnvalidated
-        | Canary::ScanSkipsReplacement
-        | Canary::BatchTrustsLink
-        | Canary::UpdateReplacesRemoved => &["not linearizable"],
-        Canary::UnlinkKeepsVersion => &["double free", "use after free", "not linearizable"],
-        Canary::RotationKeepsVersion | Canary::AttachUnvalidated => {
-            &["not linearizable", "check: "]
-        }
-        Canary::DamageLost => &["check: I5"],
-        Canary::RepairsBelowOldParent => &["not linearizable", "check: "],
-        Canary::CountedOnFailure => &["check: len"],
-        Canary::GraceSkipped | Canary::ValueCopiedEarly | Canary::UpdateOfMarked => {
-            &["not linearizable"]
-        }
-        // The key is in the tree twice.
-        Canary::TagIgnored | Canary::TagReadLate => &["check: I4", "not linearizable"],
-        Canary::SuccessorRetiredEarly => &["use after free"],
-        Canary::ListBeforeTree => &["use after free", "not linearizable"],
-        Canary::LinkedBackwardsFirst | Canary::UpdateOfRemoved | Canary::BackwardLinkTrusted => {
-            &["not linearizable"]
-        }
-        // A node attached behind a removed node is lost, or the tree has no place for it.
-        Canary::AttachedBehindRemoved => {
-            &["not linearizable", "check: ", "objects are live", "max_steps"]
-        }
-        // The node stays in the tree, and is freed.
-        Canary::ParentUnvalidated => &["use after free", "check: "],
-        Canary::TowerLinkedAfterRemoval => &["check: I3", "use after free"],
-        Canary::CursorFollowsFrozenLink => &["a cursor went", "not linearizable"],
-        Canary::ScanTakesFrozenForGone => &["not linearizable"],
-        Canary::ScanForgetsItsPlace => &["range in this order", "max_steps"],
-        Canary::BlockRetiredByHalves => &["use after free", "double free"],
-        // A node attached below a removed node is lost, or is freed with it.
-        Canary::SiblingUnlocked | Canary::RemovedUnlocked => {
-            &["not linearizable", "use after free", "objects are live"]
-        }
-        // Two threads unlink one leaf, or one undoes the other's change.
-        Canary::VersionReadLate | Canary::VersionTooShort | Canary::UpsertUnvalidated => {
-            &["not linearizable", "double free", "use after free", "free of an object"]
-        }
-        Canary::ParentLeaked => &["objects are live"],
-        // An edge changes back to an earlier leaf or node, which is removed a second time.
-        Canary::LeafNotCopied | Canary::FlagNotCounted => {
-            &["use after free", "free of an object", "double free", "not linearizable", "check: "]
-        }
-        // The node at the parent's other edge is cut off, or is freed with the parent.
-        Canary::ParentNotMarked | Canary::UpdateUnflagged => &[
-            "use after free",
-            "free of an object",
-            "double free",
-            "not linearizable",
-            "objects are",
+    ),
+    (&[Canary::ShrinkForgotten], &["I6", "max_steps"]),
+    (
+        &[Canary::HeldForgotten, Canary::GuessTrusted, Canary::DigitAddedTwice],
+        &["not linearizable", "check: I4", "check: len"],
+    ),
+    (&[Canary::LeafCopiedBeforeLocked, Canary::EndNotValidated], &["not linearizable"]),
+    (&[Canary::MovedLeafFreedAtOnce], &["use after free"]),
+    (&[Canary::ValueFreedAtOnce, Canary::OtherValueTrusted], &["not linearizable"]),
+    // A live part that is cut off with others is freed with them, or by both removers.
+    (
+        &[Canary::SiblingNotTagged, Canary::InsertIgnoresMark],
+        &["use after free", "free of an object", "double free", "not linearizable"],
+    ),
+    (&[Canary::MissingHelp], &["max_steps"]),
+    (&[Canary::FreedAtOnce, Canary::RetiredBeforeUnlink], &["use after free"]),
+    (&[Canary::RetiredWhileLinked], &["use after free", "objects are live"]),
+    (&[Canary::UpsertResurrects], &["double free", "free of an object", "not linearizable"]),
+    (&[Canary::ChainLeaked], &["objects are live"]),
+    (&[Canary::EmptyEdgeReused], &["not linearizable", "check: I2"]),
+    (&[Canary::AnchorUnchecked, Canary::PromotedTooLate], &["not linearizable"]),
+    // Nodes that are cut off with the old node, or with the successor, are lost, or its remover
+    // frees them.
+    (
+        &[Canary::OpenEdgeCopied, Canary::SuccessorLeftOpen],
+        &["not linearizable", "objects are live", "use after free", "double free", "check: "],
+    ),
+    (&[Canary::FateTakenForGranted], &["not linearizable", "objects are live"]),
+    (&[Canary::SuccessorLeaked], &["objects are live"]),
+    (&[Canary::RetiredAtClaim], &["use after free"]),
+    // Nodes that are cut off stay, are lost, or are removed twice.
+    (
+        &[Canary::ReservedTakenForFate],
+        &["not linearizable", "use after free", "double free", "check: ", "objects are live"],
+    ),
+    (&[Canary::MarkNotHelped], &["max_steps"]),
+    (
+        &[
+            Canary::DescentUnvalidated,
+            Canary::NextReadEarly,
+            Canary::PresenceUnvalidated,
+            Canary::ScanSkipsReplacement,
+            Canary::BatchTrustsLink,
+            Canary::UpdateReplacesRemoved,
         ],
-        Canary::HelperRetires => &["double free", "use after free"],
-        Canary::BacktrackLeaks | Canary::FailedRelocationLeaks => &["objects are live"],
-        Canary::ClaimNotHelped | Canary::ClaimedNodeNotHelped => &["max_steps"],
-        Canary::RelocationUnseen | Canary::LeavingNodeTrusted | Canary::CopyNotFollowed => {
-            &["not linearizable"]
-        }
-        Canary::SuccessorsParentTrusted => &["use after free"],
-        Canary::SuccessorNotClaimed => {
-            &["not linearizable", "double free", "use after free", "check: ", "objects are live"]
-        }
-        Canary::UpdateUnmarked => &["not linearizable", "objects are live", "use after free"],
-        Canary::NullNotCounted => &["use after free", "not linearizable", "double free", "check: "],
-        _ => panic!("{canary:?} has no reason to be caught for"),
-    }
+        &["not linearizable"],
+    ),
+    (&[Canary::UnlinkKeepsVersion], &["double free", "use after free", "not linearizable"]),
+    (&[Canary::RotationKeepsVersion, Canary::AttachUnvalidated], &["not linearizable", "check: "]),
+    (&[Canary::DamageLost], &["check: I5"]),
+    (&[Canary::RepairsBelowOldParent], &["not linearizable", "check: "]),
+    (&[Canary::CountedOnFailure], &["check: len"]),
+    (
+        &[Canary::GraceSkipped, Canary::ValueCopiedEarly, Canary::UpdateOfMarked],
+        &["not linearizable"],
+    ),
+    // The key is in the tree twice.
+    (&[Canary::TagIgnored, Canary::TagReadLate], &["check: I4", "not linearizable"]),
+    (&[Canary::SuccessorRetiredEarly], &["use after free"]),
+    (&[Canary::ListBeforeTree], &["use after free", "not linearizable"]),
+    (
+        &[Canary::LinkedBackwardsFirst, Canary::UpdateOfRemoved, Canary::BackwardLinkTrusted],
+        &["not linearizable"],
+    ),
+    // A node attached behind a removed node is lost, or the tree has no place for it.
+    (
+        &[Canary::AttachedBehindRemoved],
+        &["not linearizable", "check: ", "objects are live", "max_steps"],
+    ),
+    // The node stays in the tree, and is freed.
+    (&[Canary::ParentUnvalidated], &["use after free", "check: "]),
+    (&[Canary::TowerLinkedAfterRemoval], &["check: I3", "use after free"]),
+    (&[Canary::CursorFollowsFrozenLink], &["a cursor went", "not linearizable"]),
+    (&[Canary::ScanTakesFrozenForGone], &["not linearizable"]),
+    (&[Canary::ScanForgetsItsPlace], &["range in this order", "max_steps"]),
+    (&[Canary::BlockRetiredByHalves], &["use after free", "double free"]),
+    // A node attached below a removed node is lost, or is freed with it.
+    (
+        &[Canary::SiblingUnlocked, Canary::RemovedUnlocked],
+        &["not linearizable", "use after free", "objects are live"],
+    ),
+    // Two threads unlink one leaf, or one undoes the other's change.
+    (
+        &[Canary::VersionReadLate, Canary::VersionTooShort, Canary::UpsertUnvalidated],
+        &["not linearizable", "double free", "use after free", "free of an object"],
+    ),
+    (&[Canary::ParentLeaked], &["objects are live"]),
+    // An edge changes back to an earlier leaf or node, which is removed a second time.
+    (
+        &[Canary::LeafNotCopied, Canary::FlagNotCounted],
+        &["use after free", "free of an object", "double free", "not linearizable", "check: "],
+    ),
+    // The node at the parent's other edge is cut off, or is freed with the parent.
+    (
+        &[Canary::ParentNotMarked, Canary::UpdateUnflagged],
+        &["use after free", "free of an object", "double free", "not linearizable", "objects are"],
+    ),
+    (&[Canary::HelperRetires], &["double free", "use after free"]),
+    (&[Canary::BacktrackLeaks, Canary::FailedRelocationLeaks], &["objects are live"]),
+    (&[Canary::ClaimNotHelped, Canary::ClaimedNodeNotHelped], &["max_steps"]),
+    (
+        &[Canary::RelocationUnseen, Canary::LeavingNodeTrusted, Canary::CopyNotFollowed],
+        &["not linearizable"],
+    ),
+    (&[Canary::SuccessorsParentTrusted], &["use after free"]),
+    (
+        &[Canary::SuccessorNotClaimed],
+        &["not linearizable", "double free", "use after free", "check: ", "objects are live"],
+    ),
+    (&[Canary::UpdateUnmarked], &["not linearizable", "objects are live", "use after free"]),
+    (&[Canary::NullNotCounted], &["use after free", "not linearizable", "double free", "check: "]),
+];
+
+fn reasons(canary: Canary) -> &'static [&'static str] {
+    let row = REASONS.iter().find(|(canaries, _)| canaries.contains(&canary));
+    row.unwrap_or_else(|| panic!("{canary:?} has no reason to be caught for")).1
 }
 
 /// A removal that stops between its flag and its clean-up, beside calls that meet the flag.

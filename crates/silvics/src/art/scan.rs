@@ -13,6 +13,7 @@ use super::{Art, ArtKey};
 use crate::domain::Guard;
 use silvics_pool::{Placement, Pooled};
 use silvics_sync::atomic::Ordering;
+use silvics_sync::thread::yield_now;
 use std::ops::Bound;
 
 /// An ascending scan of an [`ArtTree`](super::ArtTree). See [`crate::OrderedScan`] for its
@@ -96,8 +97,8 @@ impl<K: StackKey + ?Sized, const REV: bool> Trail for Placing<'_, K, REV> {
 /// has forgotten frames, the scan descends again on the path of the last key that it has returned,
 /// to above the node that it has left last. If the scan has since descended past the stack's
 /// capacity without finding an entry, it descends to the last key returned instead. That happens
-/// only where all keys below that many nodes have been removed and the nodes have not, and it
-/// happens again until they have.
+/// only where writers have removed all keys below that many nodes and not yet the nodes. It happens
+/// again until they have, so the scan lets them run first.
 struct Walk<'g, K: ArtKey + ?Sized, P: Placement, S: Sampler> {
     tree: &'g Art<K, P, S>,
     stack: Stack<K>,
@@ -182,6 +183,9 @@ impl<'g, K: ArtKey + ?Sized, P: Placement, S: Sampler> Walk<'g, K, P, S> {
         }
         let bounded = !matches!(self.from, Bound::Unbounded);
         let above = bounded && !std::mem::take(&mut self.astray);
+        if !above {
+            yield_now();
+        }
         self.place::<REV>(if above { self.left - 1 } else { usize::MAX });
         true
     }

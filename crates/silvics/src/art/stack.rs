@@ -5,6 +5,7 @@ use super::key::Digit;
 use super::leaf::LeafKey;
 use super::node::{NodeRef, Visit, prefetch_whole};
 use super::word::{ABSENT, Kind, Word};
+use silvics_sync::thread::yield_now;
 use std::mem::MaybeUninit;
 
 /// A key type with room for the nodes on a scan's path.
@@ -293,7 +294,9 @@ pub(super) fn any_leaf<K: StackKey + ?Sized>(at: Visit<'_>) -> Option<Word> {
             if !stack.was_cut() {
                 return None;
             }
-            // There are more levels than the stack remembers, and nothing below the last ones.
+            // There are more levels than the stack remembers, and nothing below the last ones: they
+            // are about to be removed.
+            yield_now();
             stack.push(Frame::whole::<false>(at));
             continue;
         };
