@@ -229,7 +229,7 @@ impl<W: Words> Held<'_, W> {
         }
     }
 
-    /// It is over.
+    /// Ends the shrinking of the node's key range, and counts the move.
     pub(super) fn end_shrink(&self) {
         if is_move_versioned() {
             self.set_version(|word| (word & !SHRINKING).wrapping_add(SHRINK_STEP));
