@@ -1,5 +1,5 @@
 //! Explores every execution of the small pieces under the C11 memory model:
-//! `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics-sync --test loom`.
+//! `.ci/step loom`.
 #![cfg(silvics_loom)]
 
 use loom::thread;

@@ -83,7 +83,7 @@ fn is_last(before: u32, given: u32) -> bool {
 }
 
 /// Explores every execution:
-/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+/// `.ci/step loom`.
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::*;

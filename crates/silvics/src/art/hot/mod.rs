@@ -234,7 +234,7 @@ impl fmt::Display for ReorganizeError {
             }
             Self::Share { share } => write!(
                 f,
-                "{share} is no share of accesses to cover: use more than 0 and at most 1"
+                "{share} is not a share of accesses to cover: use more than 0 and at most 1"
             ),
             Self::Regions => f.write_str(
                 "eight hot regions are in use: drop guards that have been held for long, and try again",

@@ -319,7 +319,7 @@ impl<P: Placement, B: Build> Bronson<P, B> {
 }
 
 /// A search beside a rotation, in every execution with at most three preemptions:
-/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+/// `.ci/step loom`.
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::super::build::{Line, Restarting};

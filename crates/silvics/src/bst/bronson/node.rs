@@ -304,7 +304,7 @@ mod tests {
 }
 
 /// Value and presence in every execution:
-/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+/// `.ci/step loom`.
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::super::build::Line;

@@ -167,7 +167,7 @@ impl<W: Words> Drop for Held<'_, W> {
 }
 
 /// Copies in every execution, a tree's few links at a time:
-/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+/// `.ci/step loom`.
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::super::build::Small;

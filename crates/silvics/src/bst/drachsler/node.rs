@@ -281,7 +281,7 @@ impl<W: Words> Drop for Held<'_, W> {
 }
 
 /// List, tree and values in every execution:
-/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+/// `.ci/step loom`.
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::super::build::Packed;
