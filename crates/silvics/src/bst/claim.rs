@@ -188,7 +188,7 @@ impl<D> AtomicClaim<D> {
     }
 }
 
-/// The claims in every execution: `.ci/step loom`.
+/// Loom checks the claims in every execution (`.ci/step loom`).
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::*;

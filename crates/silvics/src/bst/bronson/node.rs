@@ -303,8 +303,7 @@ mod tests {
     }
 }
 
-/// Value and presence in every execution:
-/// `.ci/step loom`.
+/// Loom checks value and presence in every execution (`.ci/step loom`).
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::super::build::Line;

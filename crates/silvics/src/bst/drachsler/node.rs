@@ -280,8 +280,7 @@ impl<W: Words> Drop for Held<'_, W> {
     }
 }
 
-/// List, tree and values in every execution:
-/// `.ci/step loom`.
+/// Loom checks list, tree and values in every execution (`.ci/step loom`).
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::super::build::Packed;

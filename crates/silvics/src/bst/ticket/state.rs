@@ -142,7 +142,7 @@ mod tests {
     }
 }
 
-/// The locks in every execution: `.ci/step loom`.
+/// Loom checks the locks in every execution (`.ci/step loom`).
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::*;
