@@ -1,5 +1,5 @@
-# The checks and the tools by name; `just --list` shows them. The commands are in `.ci/step`, which
-# needs no `just`: `.ci/step NAME` does what `just NAME` does.
+# The checks and the tools by name; `just --list` shows them. No check needs `just`: the recipes
+# show the commands.
 
 # Check format, lints, prose and dependencies.
 check: format atomics tidy deny clippy

@@ -131,7 +131,7 @@ fn what_a_named_index_cannot_do() {
     );
     refuses_plain(
         &["--index", "map,art", "--value-type", "arc"],
-        &["--index", "`art` holds words alone", "--value-type u64"],
+        &["--index", "`art` stores 8-byte values only", "--value-type u64"],
     );
     refuses_plain(
         &["--index", "map,occ-avl", "--key-type", "string"],
@@ -155,7 +155,7 @@ fn what_a_named_index_cannot_do() {
     );
     refuses_plain(
         &["--index", "bst", "--key-type", "bytes"],
-        &["nothing in `bst` can do what is asked"],
+        &["no index of `bst` takes these keys, values and mixes (--key-type, --value-type, --mix)"],
     );
 }
 

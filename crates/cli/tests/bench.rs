@@ -350,7 +350,7 @@ fn maps_hold_any_keys_and_values() {
     let output = bench(&args);
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        stderr(&output).contains("--key-type string: key 3 is no UTF-8"),
+        stderr(&output).contains("--key-type string: key 3 is not valid UTF-8"),
         "{}",
         stderr(&output)
     );

@@ -345,7 +345,7 @@ fn a_trace_is_neither_written_over_nor_drawn_if_it_is_none() {
     let same = ["--trace", &trace, "--svg", &trace];
     refused(folder.path(), &same, &["--trace", "--svg", "both name one file: name two"]);
     assert_eq!(fs::read_to_string(&trace).expect("it is still there"), "node 0x10 8\n");
-    refused(folder.path(), &["--trace", &broken, "--svg", &drawing], &["line 1 is no line"]);
+    refused(folder.path(), &["--trace", &broken, "--svg", &drawing], &["line 1 is not a line"]);
 }
 
 /// A trace is not overwritten if an output has its name, or is a link to it.

@@ -161,7 +161,7 @@ fn what_is_no_trace_is_refused_in_a_sentence() {
     refused(env!("CARGO_MANIFEST_DIR"), &["cannot be read"]);
     refused(
         &files.write("broken", "node 0x10 8\n\nnode 0x20\n"),
-        &["line 3 is no line of a trace"],
+        &["line 3 is not a line of a trace"],
     );
     refused(&files.write("decimal", "node 10 8\n"), &["line 1", "`10`", "in hex with 0x"]);
     refused(&files.write("empty", ""), &["has no objects"]);

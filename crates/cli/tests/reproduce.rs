@@ -318,8 +318,8 @@ fn refuses(args: &[&str], parts: &[&str]) {
 
 #[test]
 fn values_that_make_no_sense() {
-    refuses(&["bst/1.99"], &["`bst/1.99` is no experiment", "lists all experiments"]);
-    refuses(&["bst/1.4", "1.5"], &["`1.5` is no experiment", "did you mean `bst/1.5`?"]);
+    refuses(&["bst/1.99"], &["`bst/1.99` is not an experiment", "lists all experiments"]);
+    refuses(&["bst/1.4", "1.5"], &["`1.5` is not an experiment", "did you mean `bst/1.5`?"]);
     refuses(&["bst/1.4", "--level", "guess"], &["--level", "`guess`", "facts, model or clock"]);
     refuses(&["bst/1.4", "--keys", "12"], &["--keys", "`12`"]);
     refuses(&["bst/1.4", "--seed", "x"], &["--seed", "`x`"]);

@@ -145,7 +145,7 @@ fn values_that_make_no_sense() {
     #[cfg(not(feature = "canaries"))]
     refuses(&["--index", "canary:x"], &["`canary:x`", "--features canaries"]);
     #[cfg(feature = "canaries")]
-    refuses(&["--index", "canary:x"], &["`canary:x` is no canary", "missing-help"]);
+    refuses(&["--index", "canary:x"], &["`canary:x` is not a canary", "missing-help"]);
     refuses(&["--mix", "50/50/1"], &["--mix", "sum to 100"]);
     refuses(&["--threads", "0"], &["--threads", "`0`", "from 1 to 256"]);
     refuses(&["--seconds", "never"], &["--seconds", "`never`"]);
@@ -196,5 +196,5 @@ fn a_schedule_is_made_again() {
     assert_eq!(rows.len(), 1);
     assert_eq!((&report["seed"], &report["mix"]), (&5.into(), &"30/40/30".into()));
     let path = files.write("odd.json", schedule.to_string().replace("occ-avl", "oak"));
-    refuses(&["--replay", &path], &["--replay", "cannot be recorded", "`oak` is no index"]);
+    refuses(&["--replay", &path], &["--replay", "cannot be replayed", "`oak` is not an index"]);
 }

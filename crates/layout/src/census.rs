@@ -43,9 +43,9 @@ pub(crate) struct Kind {
 /// The bytes that a search reads of the objects of a kind.
 #[derive(Clone, Debug)]
 pub(crate) enum Reads {
-    /// Those that the layout describes.
+    /// The search reads the bytes that the layout describes.
     Described(&'static NodeLayout),
-    /// These bytes of an object, or all of them for `None`.
+    /// The search reads these bytes of an object, or all its bytes if there is `None`.
     Hot(Option<Vec<Range<usize>>>),
 }
 

@@ -59,7 +59,7 @@ impl Stderr {
                         push_error(&mut text, *error);
                         text.push(b"): name a file that can");
                     }
-                    Refused::NotRegular => text.push(b"is no regular file: name one"),
+                    Refused::NotRegular => text.push(b"is not a regular file: name one"),
                     // Usually a child meets its parent's file, which is no mistake.
                     Refused::Busy => return,
                 }

@@ -458,7 +458,7 @@ fn values_that_cannot_be_used_are_named_and_the_program_runs() {
         ("none/trace", "1", "No such file or directory"),
         (".", "1", "cannot be written (Is a directory)"),
         ("pipe", "1", "cannot be written ("),
-        ("/dev/null", "1", "is no regular file"),
+        ("/dev/null", "1", "is not a regular file"),
         (long.as_str(), "1", "SILVICS_TRACE is too long"),
     ];
     for (path, depth, sentence) in depths.into_iter().chain(paths) {

@@ -1,5 +1,4 @@
-//! Batches of upserts: what [`OrderedIndex::insert_many`](crate::OrderedIndex::insert_many) is made
-//! of.
+//! Batches of upserts: the implementation of [`Batches::insert_many`](crate::Batches::insert_many).
 
 use crate::error::{AllocError, InsertManyError};
 

@@ -244,8 +244,8 @@ impl Domain {
         if self.is_of(guard) { Entered::Given(guard) } else { Entered::Own(self.pin()) }
     }
 
-    /// Returns the given guard if it is of this domain, else one that lives until the given guard is
-    /// dropped or pinned again. This is for operations whose results borrow the guard (D4).
+    /// Returns the given guard if it is of this domain, else one that lives until the given guard
+    /// is dropped or pinned again. This is for operations whose results borrow the guard (D4).
     #[inline(always)]
     pub(crate) fn adopt<'g>(&self, guard: &'g Guard) -> &'g Guard {
         if self.is_of(guard) { guard } else { self.adopt_foreign(guard) }
@@ -266,9 +266,9 @@ impl Domain {
             own
         };
         guard.adopted.0.set(Some(pins));
-        // SAFETY: the guard stays at its address until `Adopted::clear`, which takes the list out of
-        // the given guard. That happens when the given guard is dropped or pinned again, which the
-        // borrow of `'g` excludes.
+        // SAFETY: the guard stays at its address until `Adopted::clear`, which takes the list out
+        // of the given guard. That happens when the given guard is dropped or pinned again, which
+        // the borrow of `'g` excludes.
         unsafe { adopted.as_ref() }
     }
 

@@ -7,8 +7,9 @@
 //!   cursors promise less and say so ([`OrderedScan`]).
 //! * **Every key and every value is legal**: no sentinel is taken from the 2^64 values or from the
 //!   key space.
-//! * **Allocation failure is a value.** A method that returns an [`AllocError`] has left the index
-//!   as it was. Before it gives up it flushes its domain once. A batch says how far it came.
+//! * **A failed allocation is an error, not a panic.** A method that returns an [`AllocError`] has
+//!   left the index as it was. Before it gives up, it flushes its domain once. The error of a batch
+//!   says how many entries are done.
 //! * **Batches** are calls one after the other. Each is linearizable, and the batch as a whole is
 //!   not atomic. The structure may descend to several keys at once, so that their cache misses
 //!   overlap.
@@ -282,7 +283,7 @@ pub trait OrderedScan: Lookup {
     fn cursor(self: &Arc<Self>) -> Self::Cursor;
 }
 
-/// The entries at both ends, for structures that can tell them.
+/// The first and last entry, for structures that can find them atomically.
 ///
 /// Each method is linearizable: the entry it returns was the first (last) of the whole index at its
 /// linearization point. A walk to the first entry that it finds is not enough: while the walk

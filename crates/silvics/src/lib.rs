@@ -67,9 +67,8 @@
 //! });
 //! ```
 //!
-//! **Scans and batches are not atomic.** A scan returns keys in strict order, so none twice. It
-//! returns every key that is present for its whole duration, and no key that is absent for all of
-//! it. [`get_many`](map::View::get_many), [`extend`](map::View::extend) and
+//! **Scans and batches are not atomic.** [`View::range`](map::View::range) says what a scan
+//! guarantees. [`get_many`](map::View::get_many), [`extend`](map::View::extend) and
 //! [`insert_many`](map::View::insert_many) are as many operations as they have entries, each atomic
 //! by itself.
 //!
@@ -107,26 +106,28 @@
 //! # Ok::<(), AllocError>(())
 //! ```
 //!
-//! **Progress.** With the default index, lookups of a [`View`] are wait-free, write no shared
-//! memory, and allocate nothing. Writers lock the node that they change, for as long as the change
-//! takes. User code runs under no lock of the library. A method of the map itself pins, and pinning
-//! may drop a few removed values whose types have destructors.
+//! **Progress.** With the default index, lookups of a [`View`] are wait-free and write no shared
+//! memory. They allocate nothing, except that a thread's first key of several parts with more than
+//! 128 bytes allocates a buffer, which the thread keeps. Writers lock the node that they change,
+//! for as long as the change takes. User code runs under no lock of the library. A method of the
+//! map itself pins, and pinning may drop a few removed values whose types have destructors.
 //!
 //! # Which structure
 //! | workload | use | reason |
 //! |---|---|---|
-//! | almost any | `Map<K, V>`, over [`ArtTree`] | a lookup among a million integers reads three or four lines, where skip lists and binary trees read twenty nodes; measured fastest of all here in lookups, updates and integer scans |
+//! | almost any | `Map<K, V>`, over [`ArtTree`] | a lookup among a million integers passes three or four nodes, and a binary tree of as many keys has at least twenty levels |
 //! | long strings that are scanned more than looked up | measure first: a `BTreeMap` under an `RwLock` scans faster | each key is a leaf of its own |
 //! | byte strings in little memory, writers that never wait | `Map<K, V, SkipList<[u8]>>` | a node is the key and some 28 bytes; lock-free |
 //! | integers, writers that never wait | `Map<K, V, NatarajanTree>`, `SkipList<u64>` | lock-free, small nodes; the tree is not balanced |
 //! | integers in sorted order, binary tree | [`BronsonTree`] | relaxed AVL; it has no scans, so it cannot be used by a map |
-//! | read-only after a load | [`FrozenTree`], or a map of [sorted entries](map::Builder::from_sorted) | no guards; built bottom-up |
+//! | integers that are only read after a load | [`FrozenTree`] | lookups take no guard and read no version |
+//! | entries that are sorted at the load | a map of [sorted entries](map::Builder::from_sorted) | nodes are built bottom-up, as large as their contents |
 //! | an ordered set | [`Set`] | a map without values |
 //! | 8-byte words under keys, with explicit guards | an [`OrderedIndex`] | no memory for values |
 //!
-//! The default was chosen by measurement among all indexes here that scan. It has the most lookups
-//! and updates at 1 and 10 million integers, dense and sparse, and at two million paths, and the
-//! fewest bytes per integer.
+//! The default was chosen by measurement (`docs/results/` of the repository) among all indexes here
+//! that scan. It has the most lookups and updates at 1 and 10 million integers, dense and sparse,
+//! and at two million paths, and the fewest bytes per integer.
 //!
 //! # Features
 //! | feature | default | effect |

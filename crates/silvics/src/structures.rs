@@ -39,10 +39,10 @@ macro_rules! for_each_structure {
             paper: "Natarajan and Mittal, PPoPP 2014",
             topology: "external binary search tree",
             sync: "lock-free, marks on edges",
-            progress: "lock-free; lookups wait-free",
+            progress: "lock-free; lookups and scans wait for no thread",
             scans: "both ways, cursors",
             page: "bst/natarajan",
-            checked: "conformance suite, `check`, schedules",
+            checked: "conformance suite, `check`, schedules, loom",
             max_key_bytes: None,
             builds: {
                 {
@@ -83,7 +83,7 @@ macro_rules! for_each_structure {
             progress: "lock-free",
             scans: "both ways, cursors",
             page: "bst/natarajan",
-            checked: "conformance suite, `check`, schedules",
+            checked: "conformance suite, `check`, schedules, loom",
             max_key_bytes: None,
             builds: {
                 {
@@ -171,7 +171,7 @@ macro_rules! for_each_structure {
             progress: "deadlock-free; lookups wait for rotations alone",
             scans: "none",
             page: "bst/bronson",
-            checked: "conformance suite, `check`, schedules",
+            checked: "conformance suite, `check`, schedules, loom",
             max_key_bytes: None,
             builds: {
                 {
@@ -202,7 +202,7 @@ macro_rules! for_each_structure {
             progress: "deadlock-free; lookups wait for rotations alone",
             scans: "none",
             page: "bst/bronson",
-            checked: "conformance suite, `check`, schedules",
+            checked: "conformance suite, `check`, schedules, loom",
             max_key_bytes: None,
             builds: {
                 {
@@ -334,10 +334,10 @@ macro_rules! for_each_structure {
             paper: "Pugh, CACM 1990; Herlihy and Shavit 2008; Fraser 2004",
             topology: "skip list, keys inline",
             sync: "lock-free",
-            progress: "lock-free; lookups wait-free",
+            progress: "lock-free; lookups and scans wait for no thread",
             scans: "both ways, cursors",
             page: "skiplist",
-            checked: "conformance suite, `check`, schedules, hints by enumeration",
+            checked: "conformance suite, `check`, schedules, loom, hints by enumeration",
             max_key_bytes: None,
             builds: {
                 {

@@ -1,5 +1,5 @@
 //! Every structure in many schedules: see `silvics_testkit::schedules`. Run it with `just shuttle`,
-//! or with `RUSTFLAGS="--cfg silvics_shuttle" cargo test --release -p silvics --test schedules`.
+//! or with `.ci/step shuttle`.
 #![cfg(silvics_shuttle)]
 
 mod scenarios;

@@ -1,5 +1,4 @@
-//! Explores every execution of the small pieces under the C11 memory model:
-//! `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics-sync --test loom`.
+//! Explores every execution of the small pieces under the C11 memory model: `.ci/step loom`.
 #![cfg(silvics_loom)]
 
 use loom::thread;

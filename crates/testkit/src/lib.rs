@@ -41,7 +41,7 @@
 //! scenarios in many orders.
 
 #![cfg(not(silvics_loom))]
-// // Only the suite uses these helpers.
+// Only the suite uses these helpers.
 #![cfg_attr(
     any(silvics_shuttle, not(feature = "suite")),
     allow(dead_code, unused_macros, unused_imports)

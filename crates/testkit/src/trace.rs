@@ -343,7 +343,7 @@ fn no_line(error: &serde_json::Error) -> String {
     // serde's message also names a place in the line; the line is named already.
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or(&text);
-    format!("is no event: {text}")
+    format!("is not an event: {text}")
 }
 
 /// The key of a line. All keys of a file must be of one kind.
@@ -372,7 +372,7 @@ fn same_kind(key: &TraceKey, words: &mut Option<bool>) -> Result<(), String> {
 
 fn bad_key(key: &Value) -> String {
     format!(
-        "{key} is no key: write a whole number below 2^64, or a string of lower-case hexadecimal \
+        "{key} is not a key: write a whole number below 2^64, or a string of lower-case hexadecimal \
          digits, two per byte"
     )
 }
@@ -498,7 +498,7 @@ impl Verb {
 }
 
 fn word(value: &Value) -> Result<u64, String> {
-    value.as_u64().ok_or_else(|| format!("{value} is no value: write a whole number below 2^64"))
+    value.as_u64().ok_or_else(|| format!("{value} is not a value: write a whole number below 2^64"))
 }
 
 fn state(value: &Value) -> Result<Option<u64>, String> {

@@ -85,7 +85,7 @@ impl fmt::Display for DistError {
         match self {
             Self::Unknown(text) => write!(
                 f,
-                "`{text}` is no distribution: choose uniform, sparse, zipf:EXPONENT, sequential, \
+                "`{text}` is not a distribution: choose uniform, sparse, zipf:EXPONENT, sequential, \
                  disjoint or latest"
             ),
             Self::Exponent(text) => {

@@ -128,7 +128,7 @@ impl Plan {
 
 fn memory_limit(text: &str) -> Result<usize, Error> {
     units::parse_bytes(text).ok_or_else(|| {
-        let problem = format!("`{text}` is no number of bytes: write for example 64M or 1G");
+        let problem = format!("`{text}` is not a number of bytes: write for example 64M or 1G");
         Error::value("--memory-limit", problem)
     })
 }

@@ -155,7 +155,10 @@ pub fn select(
         }
     }
     if kept.is_empty() {
-        return Err(Error::Nothing { indexes: text.into(), why: "can do what is asked" });
+        return Err(Error::Nothing {
+            indexes: text.into(),
+            why: "takes these keys, values and mixes (--key-type, --value-type, --mix)",
+        });
     }
     // A member of a group that cannot scan or write still runs the other mixes.
     for candidate in &kept {
@@ -170,7 +173,7 @@ fn left_out(error: &Error) -> String {
         Error::KeyType { index, key_type } => {
             format!("`{index}` takes no {key_type} keys: left out")
         }
-        Error::ValueType { index } => format!("`{index}` holds words alone: left out"),
+        Error::ValueType { index } => format!("`{index}` stores 8-byte values only: left out"),
         Error::NoScans { index, key_type, mix } => {
             format!("`{index}` cannot scan {} keys: left out of --mix {mix}", key_type.name())
         }
@@ -292,7 +295,7 @@ pub fn plant(canary: Option<Canary>) {
 fn with_canary(name: &str) -> Result<Chosen, Error> {
     let Some(&canary) = Canary::ALL.iter().find(|canary| canary.name() == name) else {
         let names: Vec<&str> = Canary::ALL.iter().map(|canary| canary.name()).collect();
-        let problem = format!("`{CANARY}{name}` is no canary: choose {}", names.join(", "));
+        let problem = format!("`{CANARY}{name}` is not a canary: choose {}", names.join(", "));
         return Err(Error::value("--index", problem));
     };
     let mut chosen = named(canary.index(), None)?.swap_remove(0);
@@ -325,5 +328,5 @@ fn unknown(item: &str) -> Error {
         Some((_, name)) => format!("did you mean `{name}`? `silvics list` shows all"),
         None => "choose from those that `silvics list` shows".into(),
     };
-    Error::value("--index", format!("`{item}` is no index: {remedy}"))
+    Error::value("--index", format!("`{item}` is not an index: {remedy}"))
 }

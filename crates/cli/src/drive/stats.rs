@@ -36,7 +36,7 @@ impl Interval {
         Some(Self { median, low: sorted[k - 1], high: sorted[n - k] })
     }
 
-    /// That of rates, of times, and the other way round.
+    /// Makes the median and interval of rates from those of times, and the other way round.
     #[must_use]
     pub fn inverse(self) -> Self {
         Self { median: 1.0 / self.median, low: 1.0 / self.high, high: 1.0 / self.low }

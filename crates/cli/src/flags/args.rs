@@ -60,11 +60,11 @@ pub enum Verb {
     /// evidence, its remedy, and the gain that a model of the machine predicts. With --trace, it
     /// inspects the objects of any program.
     Inspect(Box<InspectArgs>),
-    /// Records what threads do to an index and checks that it is linearizable
+    /// Records concurrent calls on an index, and checks that their history is linearizable
     ///
-    /// Exits with 0 if everything recorded is linearizable, with 1 and a short history if something
-    /// is not, and with 3 if a check was given up. All our indexes take turns, in each placement
-    /// and with each type of keys.
+    /// Exits with 0 if every recorded history is linearizable, with 1 and a short history if one is
+    /// not, with 2 if a flag is wrong or an allocation fails, and with 3 if a check exceeded its
+    /// budget. All our indexes take turns, in each placement and with each type of keys.
     Verify(Box<VerifyArgs>),
     /// Runs experiments of the sources and judges their claims
     ///
@@ -77,8 +77,9 @@ pub enum Verb {
 
 #[derive(Args, Debug)]
 pub struct ListArgs {
-    /// Shows the objects that each of our indexes allocates: sizes, size classes, the bytes that a
-    /// search reads, and the oversights that the ATC'18 study found
+    /// Shows the objects that each of our indexes allocates: sizes, size classes, the bytes among
+    /// which a search finds its way (of a node256 it reads one line of them), and the oversights
+    /// that the ATC'18 study found
     #[arg(long)]
     pub layout: bool,
 
@@ -93,7 +94,7 @@ pub struct PlaceArgs {
     /// The place of our indexes' nodes: pooled (pools of their own), shared (the global allocator),
     /// size-class (a heap with the size classes of the ATC'18 study). With the feature of the same
     /// name also jemalloc, segregated-jemalloc (an arena per kind of object), mimalloc, tcmalloc.
-    /// `bench` measures all named places in turns
+    /// `bench` takes several and measures them in turns; `inspect` takes one
     #[arg(long, value_name = "PLACEMENT,…", default_value = "pooled")]
     pub placement: String,
 
@@ -295,8 +296,8 @@ pub struct InspectArgs {
     #[arg(long, value_name = "NAME", default_value = "host")]
     pub machine: String,
 
-    /// The mapping of lines to the sets of its last level: modulo, slices:N [default: that of the
-    /// machine]
+    /// The mapping of lines to the sets of the machine's last-level cache: modulo, slices:N
+    /// [default: that of the machine]
     #[arg(long, value_name = "HASH")]
     pub set_hash: Option<String>,
 
@@ -410,8 +411,8 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "N")]
     pub keys: Option<String>,
 
-    /// Takes a sixteenth of the keys, a model with a sixteenth of the last level (for experiments
-    /// about translations, of their second level too), and runs of 10 ms
+    /// Takes a sixteenth of the keys, a model whose last-level cache is a sixteenth (and, for the
+    /// experiments about the TLB, whose second TLB level is a sixteenth), and runs of 10 ms
     #[arg(long)]
     pub quick: bool,
 
@@ -444,7 +445,7 @@ impl Format {
             "json" => Self::Json,
             "csv" => Self::Csv,
             _ => {
-                let problem = format!("`{text}` is no format: choose table, json or csv");
+                let problem = format!("`{text}` is not a format: choose table, json or csv");
                 return Err(Error::value("--format", problem));
             }
         })

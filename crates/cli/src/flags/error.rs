@@ -96,7 +96,7 @@ impl fmt::Display for Error {
             Self::Unsorted { path, dist, at } => unsorted(f, path, *dist, *at),
             Self::Binary { at } => write!(
                 f,
-                "--key-type string: key {at} is no UTF-8: choose --key-type bytes, or other keys"
+                "--key-type string: key {at} is not valid UTF-8: choose --key-type bytes, or other keys"
             ),
             Self::KeyType { index, key_type } => write!(
                 f,
@@ -105,7 +105,7 @@ impl fmt::Display for Error {
             ),
             Self::ValueType { index } => write!(
                 f,
-                "--index: `{index}` holds words alone: leave it out, or choose --value-type u64"
+                "--index: `{index}` stores 8-byte values only: leave it out, or choose --value-type u64"
             ),
             Self::NoScans { index, key_type, mix } => write!(
                 f,
@@ -122,7 +122,7 @@ impl fmt::Display for Error {
                 key_too_long(f, index, *bytes, *line, *limit)
             }
             Self::Nothing { indexes, why } => {
-                write!(f, "--index: nothing in `{indexes}` {why}: name another index")
+                write!(f, "--index: no index of `{indexes}` {why}: name another index")
             }
             Self::MemoryLimit { index, limit, done, keys, loading } => {
                 memory_limit(f, index, *limit, *done, *keys, *loading)
@@ -149,8 +149,8 @@ impl fmt::Display for Error {
             }
             Self::Output(error) => write!(
                 f,
-                "the result could not be written to standard output ({error}): write it to a \
-                 place with room"
+                "the result could not be written to standard output ({error}): redirect \
+                 it to a file that can be written"
             ),
         }
     }

@@ -173,7 +173,7 @@ pub fn of(placement: &str, pages: &str, tuning: Tuning) -> Result<Vec<Place>, Er
         "4k" => Ok(Pages::Small),
         "thp" => Ok(Pages::Thp),
         "hugetlb" => Ok(Pages::HugeTlb),
-        _ => Err(format!("`{text}` are no pages: choose 4k, thp or hugetlb")),
+        _ => Err(format!("`{text}` is not a kind of pages: choose 4k, thp or hugetlb")),
     })?;
     // An allocator uses its own pages, so it counts once, however many `--pages` are named.
     let places = list("--placement", placement, |text| match text {
@@ -194,7 +194,7 @@ fn allocator(text: &str) -> Result<Place, String> {
             "`{text}` needs a build with that allocator: add --features {feature} to cargo run"
         ));
     }
-    Err(format!("`{text}` is no placement: choose {}", names().join(", ")))
+    Err(format!("`{text}` is not a placement: choose {}", names().join(", ")))
 }
 
 /// Reads `--slot-align`, `--slab`, `--regions` and `--colouring`.
@@ -202,7 +202,7 @@ fn tuning(args: &PlaceArgs) -> Result<Tuning, Error> {
     let bytes = |flag, text: &str| {
         single(flag, text, |text| {
             parse_bytes(text).ok_or_else(|| {
-                format!("`{text}` is no number of bytes: write for example 64 or 2M")
+                format!("`{text}` is not a number of bytes: write for example 64 or 2M")
             })
         })
     };

@@ -99,7 +99,7 @@ fn key_format(text: Option<&str>, path: &Path) -> Result<Format, Error> {
         Some("lines") => Ok(Format::Lines),
         Some("sosd") => Ok(Format::Sosd),
         Some(text) => {
-            let problem = format!("`{text}` is no format of key files: choose lines or sosd");
+            let problem = format!("`{text}` is not a format of key files: choose lines or sosd");
             Err(Error::value("--key-format", problem))
         }
     }

@@ -36,7 +36,7 @@ impl KeyType {
             "u128" => Ok(Self::U128),
             "bytes" => Ok(Self::Bytes),
             "string" => Ok(Self::String),
-            _ => Err(format!("`{text}` is no type of keys: choose u64, u128, bytes or string")),
+            _ => Err(format!("`{text}` is not a type of keys: choose u64, u128, bytes or string")),
         }
     }
 
@@ -46,7 +46,7 @@ impl KeyType {
             Ok(Self::String) => {
                 Err("`string` is for maps, which `silvics bench` measures: choose bytes".into())
             }
-            Err(_) => Err(format!("`{text}` is no type of keys: choose u64, u128 or bytes")),
+            Err(_) => Err(format!("`{text}` is not a type of keys: choose u64, u128 or bytes")),
             other => other,
         }
     }
@@ -86,7 +86,7 @@ impl ValueType {
         match text {
             "u64" => Ok(Self::U64),
             "arc" => Ok(Self::Arc),
-            _ => Err(format!("`{text}` is no type of values: choose u64 or arc")),
+            _ => Err(format!("`{text}` is not a type of values: choose u64 or arc")),
         }
     }
 }

@@ -42,7 +42,7 @@ pub fn number(text: &str, least: usize, most: usize) -> Result<usize, String> {
     match units::parse_count(text) {
         Some(number) if (least..=most).contains(&number) => Ok(number),
         _ => Err(format!(
-            "`{text}` is no whole number from {least} to {most}: write for example {}",
+            "`{text}` is not a whole number from {least} to {most}: write for example {}",
             if most > 100_000 { "100k" } else { "2" }
         )),
     }
@@ -53,11 +53,12 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
     match number {
         Some(number) if (0.001..=86_400.0).contains(&number) => Ok(Duration::from_secs_f64(number)),
         _ => Err(format!(
-            "`{text}` is no number of seconds from 0.001 to 86400: write for example 0.5"
+            "`{text}` is not a number of seconds from 0.001 to 86400: write for example 0.5"
         )),
     }
 }
 
 pub fn seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("`{text}` is no whole number below 2^64: write for example 1"))
+    text.parse()
+        .map_err(|_| format!("`{text}` is not a whole number below 2^64: write for example 1"))
 }

@@ -27,7 +27,7 @@ impl HostKind {
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "`{text}` is no kind of objects: write NAME:BYTES or NAME:LEAST-MOST with 1 to {LARGEST} \
+                "`{text}` is not a kind of objects: write NAME:BYTES or NAME:LEAST-MOST with 1 to {LARGEST} \
                  bytes, for example row:64 or noise:16-256"
             )
         };
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(HostKind::parse("noise:16-256"), kind("noise", 16..=256));
         for wrong in ["row", "row:", ":64", "row:0", "row:9-8", "row:2M", "a b:8", "x:1-2-3"] {
             let problem = HostKind::parse(wrong).unwrap_err();
-            assert!(problem.starts_with(&format!("`{wrong}` is no kind")), "{problem}");
+            assert!(problem.starts_with(&format!("`{wrong}` is not a kind")), "{problem}");
         }
     }
 

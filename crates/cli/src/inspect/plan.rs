@@ -168,8 +168,9 @@ pub fn machine(args: &InspectArgs) -> Result<Machine, Error> {
     };
     let Some(hash) = hash else {
         let text = args.set_hash.as_deref().unwrap_or_default();
-        let problem =
-            format!("`{text}` maps nothing: choose modulo or slices:N, for example slices:12");
+        let problem = format!(
+            "`{text}` is not a hash of cache sets: choose modulo or slices:N, such as slices:12"
+        );
         return Err(Error::value("--set-hash", problem));
     };
     machine.with_llc_hash(hash).map_err(|error| Error::value("--set-hash", error))

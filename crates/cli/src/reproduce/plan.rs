@@ -61,7 +61,7 @@ fn level(text: &str) -> Result<Level, String> {
         "fact" | "facts" => Ok(Level::Fact),
         "model" => Ok(Level::Model),
         "clock" => Ok(Level::Clock),
-        _ => Err(format!("`{text}` is no level of evidence: choose facts, model or clock")),
+        _ => Err(format!("`{text}` is not a level of evidence: choose facts, model or clock")),
     }
 }
 
@@ -118,7 +118,7 @@ fn unknown(name: &str, mut all: impl Iterator<Item = &'static Experiment>) -> Er
         Some(experiment) => format!("did you mean `{}`?", experiment.name),
         None => "`silvics reproduce` alone lists all experiments".into(),
     };
-    Error::value("EXPERIMENT", format!("`{name}` is no experiment: {remedy}"))
+    Error::value("EXPERIMENT", format!("`{name}` is not an experiment: {remedy}"))
 }
 
 #[cfg(test)]

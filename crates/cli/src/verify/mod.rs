@@ -54,7 +54,7 @@ fn check(path: &Path, args: &VerifyArgs) -> Result<u8, Error> {
     let format = Format::parse(&args.format)?;
     let error = |problem: String| Error::File { flag: "--check", path: path.into(), problem };
     let text = fs::read(path).map_err(|e| error(format!("cannot be read: {e}")))?;
-    let trace = trace::read(&text).map_err(|e| error(format!("is no history: {e}")))?;
+    let trace = trace::read(&text).map_err(|e| error(format!("is not a history: {e}")))?;
     let operations = trace.events.len();
     let verdict = trace.judge();
     let code = match &verdict {

@@ -99,7 +99,7 @@ impl Plan {
         let plan = Self::of(&texts, time, format).map_err(|error| Error::File {
             flag: "--replay",
             path: path.clone(),
-            problem: format!("holds what cannot be recorded: {error}"),
+            problem: format!("cannot be replayed: {error}"),
         })?;
         Ok(Self { only: Some(schedule.history), ..plan })
     }
@@ -216,8 +216,8 @@ fn targets(
 /// The refusal of a peer that takes keys of a type but does not tell the values its writes meet.
 fn tells_too_little(peer: &Chosen, key_type: KeyType) -> Error {
     let problem = format!(
-        "`{}` tells too little about its writes of {key_type} keys to be checked: name another key \
-         type",
+        "`{}` does not return the values that its writes of {key_type} keys replace, so its histories \
+         cannot be checked: name another key type",
         peer.name()
     );
     Error::value("--key-type", problem)
@@ -250,5 +250,5 @@ fn read(path: &Path) -> Result<Schedule, Error> {
     let error = |problem: String| Error::File { flag: "--replay", path: path.to_owned(), problem };
     let bytes = fs::read(path).map_err(|e| error(format!("cannot be read: {e}")))?;
     serde_json::from_slice(&bytes)
-        .map_err(|e| error(format!("is no schedule as --schedule writes it: {e}")))
+        .map_err(|e| error(format!("is not a schedule as --schedule writes it: {e}")))
 }

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let Ok(count) = count.parse() else {
-        eprintln!("`{count}` is no number of reads");
+        eprintln!("`{count}` is not a number of reads");
         return ExitCode::from(2);
     };
     let mut words = vec![0_u64; (ARENA_BYTES + ALIGN) / 8];

@@ -31,7 +31,7 @@ pub enum Evidence {
         hot_bytes: f64,
         /// Lines per visit.
         lines: f64,
-        /// Those of them that are needed.
+        /// The lines that contain the bytes that one visit needs, on average.
         needed: f64,
     },
     /// The bytes that a search reads would fit a line, and do not lie side by side.

@@ -219,7 +219,7 @@ impl fmt::Display for MachineError {
         match self {
             Self::Unknown(name) => {
                 let [names @ .., last] = Machine::NAMES;
-                write!(f, "`{name}` is no machine: choose {} or {last}", names.join(", "))
+                write!(f, "`{name}` is not a machine: choose {} or {last}", names.join(", "))
             }
             Self::Host => write!(
                 f,
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(presets::ALL.len() + 1, Machine::NAMES.len());
         assert_eq!(
             Machine::named("Haswell").unwrap_err().to_string(),
-            "`Haswell` is no machine: choose haswell, abu-dhabi, i7-2630qm, i7-4770, \
+            "`Haswell` is not a machine: choose haswell, abu-dhabi, i7-2630qm, i7-4770, \
              sapphire-rapids, zen4, graviton3 or host"
         );
     }

@@ -107,7 +107,7 @@ impl fmt::Display for LineFault {
         match self {
             Self::Form => write!(
                 f,
-                "is no line of a trace: write `KIND ADDRESS SIZE`, `- ADDRESS`, `kind NAME …` or \
+                "is not a line of a trace: write `KIND ADDRESS SIZE`, `- ADDRESS`, `kind NAME …` or \
                  `# comment`"
             ),
             Self::Declaration => write!(

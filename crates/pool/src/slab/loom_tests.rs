@@ -1,5 +1,5 @@
 //! Explores the path of a freed slot to its next owner, in every execution with few preemptions:
-//! `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics-pool --lib loom`.
+//! `.ci/step loom`.
 
 use super::*;
 use loom::thread;

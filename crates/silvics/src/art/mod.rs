@@ -19,7 +19,8 @@
 //!                  node := child
 //! update(k): descend as get does
 //!            compare the skipped bytes with the last node's prefix, or with any key below the node
-//!            if the prefix does not reach back far enough; if they differ, descend again to there
+//!            if the prefix does not reach back far enough; if they differ, descend again and stop
+//!            at the node above the difference
 //!            lock the node where the path ended, look again there, and change one word: the leaf
 //!            by a larger one, a smaller one or none; a value; the child by a new node above it
 //!            and k's leaf
@@ -80,11 +81,11 @@
 //!   that node does and the entry is not gone.
 //! * I6: When no thread is in it, each node but the root has at least two places that are not
 //!   empty. A node of values has at least one, as it takes memory to make it a leaf.
-//! * I7: A word says of the object that it leads to the kind, the depth of a node, and the number
-//!   of integers of a leaf. A word of kind `Leaf` is none or leads to a leaf, and a word of any
-//!   other kind leads to a node of this kind. `Word::node` and `Word::leaf` are called with the
-//!   object just made. Only the bits that say which integers are gone differ between the words of
-//!   one object.
+//! * I7: A word states the kind of the object that it leads to, and the depth if it is a node, or
+//!   the number of integers if it is a leaf of integers. A word of kind `Leaf` is none or leads to
+//!   a leaf, and a word of any other kind leads to a node of this kind. `Word::node` and
+//!   `Word::leaf` are called with the object just made. Only the bits that say which integers are
+//!   gone differ between the words of one object.
 //! * I8: An object is retired to the tree's domain once, after it has been unlinked, by the thread
 //!   that has unlinked it. So an object whose word was read under a guard of the domain is not
 //!   reclaimed while the guard lives, and a linked object is not reclaimed at all. The root lives
@@ -272,6 +273,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
 // A6. Integers are copied. A byte string is memory of its leaf, which never changes (I1) and is
 //     retired to the domain, so the guard protects it (I8). A scan takes keys from leaves, or makes
 //     them of a node's prefix and a digit (I2), and never of its bounds.
+// A7. It calls no other algorithm.
 unsafe impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Algorithm for Art<K, P, S> {
     type Key = K;
     type Placement = P;

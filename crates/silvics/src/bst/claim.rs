@@ -188,8 +188,7 @@ impl<D> AtomicClaim<D> {
     }
 }
 
-/// The claims in every execution: `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics
-/// --lib loom`.
+/// Loom checks the claims in every execution (`.ci/step loom`).
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::*;

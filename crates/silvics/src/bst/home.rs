@@ -473,8 +473,7 @@ impl<I: Send + 'static, L: Send + 'static, P: Placement> Memory for Blocks<I, L,
     }
 }
 
-/// The halves of a block in every execution: `RUSTFLAGS="--cfg silvics_loom" cargo test --release
-/// -p silvics --lib loom`.
+/// Loom checks the halves of a block in every execution (`.ci/step loom`).
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::*;

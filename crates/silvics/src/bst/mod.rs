@@ -1,15 +1,17 @@
 //! Binary search trees over `u64` keys.
 //!
-//! | name | module | topology | synchronisation |
-//! |---|---|---|---|
-//! | `occ-avl` | [`bronson`] | partially external, relaxed AVL | fine locks, optimistic lookups |
-//! | `edge-ext-lf`, `edge-ext-lf-2` | [`natarajan`] | external | lock-free, marks on edges |
-//! | `ext-lf` | [`ellen`] | external | lock-free, descriptors |
-//! | `ticket` | [`ticket`] | external | a versioned lock per edge |
-//! | `int-lf` | [`howley`] | internal | lock-free, descriptors |
-//! | `edge-int-lf` | [`ramachandran`] | internal | lock-free, marks on edges |
-//! | `log-int` | [`drachsler`] | internal, and an ordered list | fine locks, lock-free lookups |
-//! | `citrus` | [`citrus`] | internal | fine locks, lookups announced to removers |
+//! [`crate::structures`] has their topologies and synchronisation.
+//!
+//! | name | module |
+//! |---|---|
+//! | `occ-avl`, `occ-avl-2` | [`bronson`] |
+//! | `edge-ext-lf`, `edge-ext-lf-2` | [`natarajan`] |
+//! | `ext-lf` | [`ellen`] |
+//! | `ticket` | [`ticket`] |
+//! | `int-lf` | [`howley`] |
+//! | `edge-int-lf` | [`ramachandran`] |
+//! | `log-int` | [`drachsler`] |
+//! | `citrus` | [`citrus`] |
 
 pub mod align;
 pub mod bronson;

@@ -27,10 +27,9 @@ const FIRST: usize = 2;
 /// alive; it does not keep removed entries from being freed.
 ///
 /// # Guarantee under concurrent writes
-/// Moves in one direction are a scan ([`View::range`](super::View::range)): keys come in strict
-/// order, none twice, and every key that is present for the whole scan is visited. A cursor reads
-/// up to 64 entries ahead. A write to one of these entries may go unnoticed, as if it happened
-/// after the cursor had passed. [`Cursor::with_current`] reads the present value.
+/// Moves in one direction have the guarantee of a scan ([`View::range`](super::View::range)). A
+/// cursor reads up to 64 entries ahead. A write to one of these entries may go unnoticed, as if it
+/// happened after the cursor had passed. [`Cursor::with_current`] reads the present value.
 ///
 /// ```
 /// use silvics::Map;

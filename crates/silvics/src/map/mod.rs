@@ -152,8 +152,9 @@ pub type Entry<'g, K, V> = (<K as Key>::Ref<'g>, ValueRef<'g, V>);
 /// A concurrent ordered map.
 ///
 /// Every method takes `&self`, and any number of threads may call any methods concurrently. Each
-/// method is linearizable: it takes effect at one moment between its call and its return. Scans and
-/// batches are not atomic; their docs say what they guarantee.
+/// method on one key, and each method on the first or last entry, is linearizable: it takes effect
+/// at one moment between its call and its return. `len`, `lower_bound`, `upper_bound`, scans, and
+/// methods on many entries are not; their docs say what they guarantee.
 ///
 /// * Keys have any type with an order-preserving encoding ([`Key`]). A borrowed form is enough for
 ///   a lookup ([`AsKey`]).

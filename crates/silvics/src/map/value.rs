@@ -7,7 +7,7 @@
 //! there until its key is removed or gets another value; the word is the slot's address.
 //! ```text
 //! insert(k, v):  slot := alloc; *slot := v; old := index.insert(k, slot); retire old
-//! get(k):        pin; slot := index.get(k); lend *slot for as long as the pin lasts
+//! get(k):        pin; slot := index.get(k); return a reference to *slot, valid while the pin lasts
 //! retire(slot):  into this thread's batch. Once all earlier pins are gone, the collector frees a full
 //!                batch; if values have destructors, it marks the batch ready, and the next calls of
 //!                any thread drop the values

@@ -40,8 +40,9 @@ macro_rules! declare {
 macro_rules! point_verbs {
     ($face:ident, $R:ty) => {
         $crate::map::verbs::declare! { $face;
-            /// Returns the value of `key`. Takes no lock, allocates nothing, and writes no memory
-            /// that another thread reads.
+            /// Returns the value of `key`. Takes no lock, and writes no memory that another thread
+            /// reads. Allocates only if the key has several parts and more than 128 bytes: then the
+            /// thread makes a buffer once and keeps it.
             #[inline]
             fn get(&self, key: impl AsKey<K>) -> Option<$R> = self do_get(&key), reads;
 
@@ -292,9 +293,9 @@ macro_rules! sweep_verbs {
         /// Removes the entries for which `keep` does not hold, and returns their number.
         ///
         /// An entry is removed together with the value that `keep` was given: if another thread
-        /// replaces that value first, `keep` runs again. It also runs again if an index that
-        /// allocates to remove fails to. An entry that is inserted during the call may or may not
-        /// be visited. If `keep` panics, the removals it has decided before are done.
+        /// replaces that value first, `keep` runs again. It also runs again if the index allocates
+        /// to remove and the allocation fails. An entry that is inserted during the call may or may
+        /// not be visited. If `keep` panics, the removals it has decided before are done.
         pub fn retain(&self, keep: impl FnMut(&K::Ref<'_>, &V) -> bool) -> usize {
             self.try_retain(keep).or_panic()
         }

@@ -8,14 +8,14 @@
 //! retired. The hints are our own (see [`key`]).
 //!
 //! # Algorithm
-//! One sorted list has all nodes, and above it ever sparser lists have ever fewer of them. A node
-//! is removed by *marking* its links, top to bottom; the mark at level 0 removes the key. A marked
-//! link never changes again.
+//! The list of level 0 has all nodes in order. Each higher level is a list with fewer of them. A
+//! node is removed by *marking* its links, top to bottom; the mark at level 0 removes the key. A
+//! marked link never changes again.
 //! ```text
 //! search(k): from the head's top level: while the next node is unmarked and before k, move to it;
 //!            else go down a level
-//! seek(k):   search as a writer: unlink marked nodes on the way, restart if the node stood at is
-//!            marked; return the predecessors of k
+//! seek(k):   search as a writer: unlink marked nodes on the way; if the current node is marked,
+//!            restart; return the predecessors of k
 //! insert(k): seek; link the new node at level 0 (CAS), then on its upper levels, seeking again
 //!            where a CAS fails, until done or the node is marked
 //! remove(k): seek; mark the levels from the top; CAS the mark at level 0; unlink at the places that
@@ -180,6 +180,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
 // A6. Integer keys are copied. A byte string is memory of its node, which never changes (I1) and is
 //     retired when it is linked nowhere (I4), so the guard protects it. A range never returns its
 //     bounds.
+// A7. It calls no other algorithm.
 unsafe impl<K: SkipKey + ?Sized, P: Placement> Algorithm for Skip<K, P> {
     type Key = K;
     type Placement = P;

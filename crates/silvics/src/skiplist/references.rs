@@ -82,8 +82,7 @@ fn is_last(before: u32, given: u32) -> bool {
     before - given <= HEIGHT_MASK
 }
 
-/// Explores every execution:
-/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+/// Loom explores every execution of these tests (`.ci/step loom`).
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::*;

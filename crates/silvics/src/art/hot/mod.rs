@@ -34,8 +34,8 @@
 //!    are hot now, and all others in old regions go back to the pools. The last object that leaves
 //!    a region unmaps it ([`Packed`](silvics_pool::Packed)). A walk that reads the words of all
 //!    nodes, but no leaf, finds them.
-//! 3. The root stays: that no page has more accesses is no reason to move the one object that every
-//!    writer knows.
+//! 3. The root does not move, although its page has the most accesses: every writer keeps its
+//!    address.
 //!
 //! # Invariants
 //! Those of the [tree](super), and
@@ -234,7 +234,7 @@ impl fmt::Display for ReorganizeError {
             }
             Self::Share { share } => write!(
                 f,
-                "{share} is no share of accesses to cover: use more than 0 and at most 1"
+                "{share} is not a share of accesses to cover: use more than 0 and at most 1"
             ),
             Self::Regions => f.write_str(
                 "eight hot regions are in use: drop guards that have been held for long, and try again",

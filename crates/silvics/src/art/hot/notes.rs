@@ -151,7 +151,7 @@ pub(super) fn notes(log: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// `RUSTFLAGS="--cfg silvics_loom" cargo test --profile model -p silvics --lib loom`
+/// Loom explores every execution of these tests (`.ci/step loom`).
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::*;

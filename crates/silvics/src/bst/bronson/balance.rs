@@ -318,8 +318,8 @@ impl<P: Placement, B: Build> Bronson<P, B> {
     }
 }
 
-/// A search beside a rotation, in every execution with at most three preemptions:
-/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+/// Loom checks a search beside a rotation, in every execution with at most three preemptions
+/// (`.ci/step loom`).
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::super::build::{Line, Restarting};

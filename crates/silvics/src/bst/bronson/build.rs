@@ -27,7 +27,7 @@ pub struct Restarting;
 #[derive(Debug)]
 pub struct Baseline2;
 
-/// `occ-avl-2`, in which the study found nothing to mend.
+/// `occ-avl-2`, in which the study found no oversight, so this build is the published one.
 pub type Fixed2 = Baseline2;
 
 /// `occ-avl-2` with descents that start again at the root: the study's `-ret`.
@@ -66,7 +66,7 @@ pub trait Words: Sized + Send + Sync + 'static {
     /// The lock's type.
     type Lock: RawLock;
 
-    /// Those of a node of height 1 without children and parent.
+    /// Makes the words of a node of height 1 without children and parent.
     fn new(key: u64, version: u64, value: u64) -> Self;
     /// Never changes.
     fn key(&self) -> &AtomicU64;
@@ -84,9 +84,9 @@ pub trait Words: Sized + Send + Sync + 'static {
     fn lock(&self) -> &Self::Lock;
 }
 
-/// Which of the fields that a search reads the version is.
+/// The position of the version among the fields that a search reads.
 pub(super) const VERSION: usize = 1;
-/// Which the links are.
+/// The position of the links among the fields that a search reads.
 pub(super) const CHILDREN: usize = 2;
 
 /// Declares where the words of a node are.

@@ -2,8 +2,8 @@
 //!
 //! # Source
 //! Bronson, Casper, Chafi and Olukotun, "A practical concurrent binary search tree", PPoPP 2010.
-//! The study's `occ-avl`. The authors' Java code (SnapTree) was read for what the paper leaves
-//! out of the rebalancing.
+//! The study's `occ-avl`. The authors' Java code (SnapTree) supplied the details of rebalancing
+//! that the paper omits.
 //!
 //! # Algorithm
 //! An AVL tree in which a lookup takes no lock. Every node has a version; a node that is about to
@@ -53,17 +53,18 @@
 //! * I4: an unlinked node has no value and never gets one again.
 //! * I5: damage (a wrong height, an imbalance above one, a routing node with fewer than two
 //!   children) exists only while some thread is on its way to repair it.
-//! * I6: what can be reached under a guard is not reclaimed under it. The children and the parent
-//!   of a node in the tree are not retired. Those of an unlinked node were not when it left the
-//!   tree (I1), which for a node that was reached under the guard is after the guard was taken.
-//!   A reference `&'g Node` beside a guard `&'g Guard` was reached under that guard.
+//! * I6: a node that can be reached under a guard is not reclaimed under it. The children and the
+//!   parent of a node in the tree are not retired. If a node was reached under the guard and has
+//!   left the tree since, its children and parent were not retired when it left (I1), and it left
+//!   after the guard was taken. A reference `&'g Node` beside a guard `&'g Guard` was reached under
+//!   that guard.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
 //! | `key` | load | Relaxed | – | written before the node is linked, never again |
 //! | `children`, `parent` | load | Acquire | store | the node is initialised; later loads stay behind (validation) |
-//! | `children`, `parent` | store, under the lock | Release | load | who sees a moved link sees the version set before it (I3) |
+//! | `children`, `parent` | store, under the lock | Release | load | a thread that reads a moved link also reads the version that was set before the move (I3) |
 //! | `version` | load | Acquire | store | as for `children` |
 //! | `version` | store, under the lock | Release | load | `end_shrink` publishes the rotation; `make_present` the value |
 //! | `version` | second load in `state` | Relaxed | – | kept behind the Acquire load of the value |
@@ -72,14 +73,15 @@
 //! | height | load without the node's lock | Relaxed | – | a thread that changes it locks the parent after, and looks again |
 //! | fence after an update | `update` | `SeqCst` | itself | its stores are seen before the caller's next load |
 //!
-//! That two lookups of different keys are not seen in two orders by two threads is not in this
-//! table: x86-64 and `AArch64` show every store to all others at once, which C11 does not ask for.
+//! This table does not prove that all threads see two writes to different keys in one order. C11
+//! does not promise that for Release and Acquire; x86-64 and `AArch64` do, because each store
+//! becomes visible to all other threads at once.
 //!
 //! # Linearization points
 //! | method, outcome | point |
 //! |---|---|
-//! | `get`, found; `try_insert`, occupied | the load of the value, or the last moment its presence, seen unchanged before and after, still held |
-//! | `get`, absent; all that change nothing | the load of the empty link, or of the version of the routing node; if the node had been cut off by then, the moment it was |
+//! | `get`, found; `try_insert`, occupied | the load of the value. If the key was removed after the value was read, the last moment at which it was present |
+//! | `get`, absent; every operation that changes nothing | the load of the empty link, or of the version of the routing node. If the node had been unlinked by then, the moment when it was unlinked |
 //! | insert of an absent key | the store of the link in `attach`, or of the version in `make_present` |
 //! | update of a present key | the store of the value |
 //! | `remove` | the store of the version in `make_absent` |
@@ -155,15 +157,19 @@ impl<P: Placement, B: Build> Bronson<P, B> {
 
 // SAFETY: the clauses of `Algorithm`, by the invariants of the module docs. The tree has no scans.
 // A1. The pointer leads to the tree's own holder, which lives as long as the tree. Words of linked
-// nodes that change are atomics, written under locks (I1). Nodes go through the domain. A2. Only
-// `attach` and `change_value` store values, those of their verbs. A3. A lookup returns a value only
-// if the node was present, by its version, before and after the load of the value; an unlinked node
-// has none (I4). The node's range has not shrunk on the way (I3), so the value was the key's at a
-// moment after the descent began, hence since the guard was taken. A4. A value ends by one store of
-// the value or of the version, under the lock of its node. The writer reads the state under that
-// lock and returns it, so no other writer returns the same word. A5. `attach` allocates before it
-// links, and looks again under the lock; if the place has changed, the spare node was never linked.
-// The other writers allocate nothing. A6. The tree has neither scans nor ends.
+//     nodes that change are atomics, written under locks (I1). Nodes go through the domain.
+// A2. Only `attach` and `change_value` store values, those of their verbs.
+// A3. A lookup returns a value only if the node was present, by its version, before and after the
+//     load of the value; an unlinked node has none (I4). The node's range has not shrunk on the way
+//     (I3), so the value was the key's at a moment after the descent began, hence since the guard
+//     was taken.
+// A4. A value ends by one store of the value or of the version, under the lock of its node. The
+//     writer reads the state under that lock and returns it, so no other writer returns the same
+//     word.
+// A5. `attach` allocates before it links, and looks again under the lock; if the place has changed,
+//     the spare node was never linked. The other writers allocate nothing.
+// A6. The tree has neither scans nor ends.
+// A7. It calls no other algorithm.
 unsafe impl<P: Placement, B: Build> Algorithm for Bronson<P, B> {
     type Key = u64;
     type Placement = P;

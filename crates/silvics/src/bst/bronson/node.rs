@@ -229,7 +229,7 @@ impl<W: Words> Held<'_, W> {
         }
     }
 
-    /// It is over.
+    /// Ends the shrinking of the node's key range, and counts the move.
     pub(super) fn end_shrink(&self) {
         if is_move_versioned() {
             self.set_version(|word| (word & !SHRINKING).wrapping_add(SHRINK_STEP));
@@ -303,8 +303,7 @@ mod tests {
     }
 }
 
-/// Value and presence in every execution:
-/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+/// Loom checks value and presence in every execution (`.ci/step loom`).
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::super::build::Line;

@@ -30,7 +30,7 @@ pub trait Words: Sized + Send + Sync + 'static {
     /// The lock's type.
     type Lock: RawLock;
 
-    /// Those of a node without children.
+    /// Makes the words of a node without children.
     fn new(key: u64, value: u64) -> Self;
     /// Never changes.
     fn key(&self) -> &AtomicU64;

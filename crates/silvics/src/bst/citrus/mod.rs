@@ -1,15 +1,16 @@
-//! Internal binary search tree whose removers wait for the lookups under way.
+//! Internal binary search tree in which a removal of a node with two children waits for the lookups
+//! that have begun.
 //!
 //! # Source
 //! Arbel and Attiya, "Concurrent updates with RCU: search tree as an example", PODC 2014. The
 //! study's `citrus`. [`silvics_sync::rcu`] lets removers wait for lookups.
 //!
 //! # Algorithm
-//! Descents are read sections of RCU and take no lock; updates lock the nodes they change, from the
-//! top down, and look again whether those still are what the descent found. A node with two
+//! Descents are read sections of RCU and take no lock. An update locks the nodes that it changes,
+//! from the top down, and validates that they are unchanged since its descent. A node with two
 //! children is removed by putting a *copy* of its successor in its place. For a while the successor
-//! is there twice; it is taken out below when no descent is left that may have come past the place
-//! before the copy was there.
+//! is there twice. It is unlinked at its old place when all descents have ended that may have
+//! passed the new place before the copy was linked.
 //! ```text
 //! get(k):    in a read section: descend until a node has k or there is no child; its value
 //! insert(k): descend; lock the last node; again, unless it is in the tree and its child's place is
@@ -21,17 +22,18 @@
 //!                  mark the node; link copy in its place; synchronize
 //!                  mark the successor; link its child in its place
 //! ```
-//! Each link has a *tag*, a count of how often it has become empty: an insertion that finds a place
-//! empty, and empty again when it has the lock, knows by the tag that it was empty in between.
+//! Each link has a *tag*, a count of how often it has become empty. An insertion finds its link
+//! empty during the descent and again under the lock. If the tag is unchanged, the link was empty
+//! throughout.
 //!
 //! # Departures
 //! 1. Read sections are independent of the domain's guards, which callers may hold for ever, and
 //!    cover the descent alone; they are over before anything is locked. So no remover waits for a
 //!    guard, nor for another remover's section.
 //! 2. The tag is read before a second look at the empty link, both in the read section (paper:
-//!    after the only look). So it is as old as what it vouches for. It must not be read when the
-//!    section is over: in between a successor with the key could come to this link and be taken out
-//!    again.
+//!    after the only look). So the tag is no newer than the state that it validates. If it were
+//!    read after the section, a successor with the key could be linked here and unlinked before
+//!    that read.
 //! 3. Upsert and compare-exchange, which the paper does not have, write the value under the node's
 //!    lock, after seeing that it is not marked. The remover that copies a node has its lock before
 //!    it reads the value and keeps it until the node is marked; and the copy is locked before it
@@ -48,25 +50,26 @@
 //! # Invariants
 //! * I1: a link changes only under the lock of its node, while that is not marked.
 //! * I2: a node is marked under its own and its parent's lock, with which the link to it is taken
-//!   away; who has a node's lock and sees no mark has a node of the tree. A marked node's links and
-//!   value do not change any more.
+//!   away. If a thread holds a node's lock and the node is not marked, the node is in the tree. A
+//!   marked node's links and value do not change any more.
 //! * I3: a key is in two nodes only while a remover puts a copy of one in place of another: both
 //!   are locked and have the same value meanwhile.
-//! * I4: keys left of a node are smaller, right of it larger, but for the successor below its copy.
+//! * I4: keys left of a node are smaller, and keys right of it larger. The one exception is a
+//!   successor that has a copy above it.
 //! * I5: a link that has become empty has another tag, of 32 bits: an insert would have to sleep,
 //!   and keep as many retired nodes from being freed, while one link becomes empty 2^32 times.
-//! * I6: what a descent meets was in the tree at some moment since it began, and so is not
-//!   reclaimed under its guard: the holder always is; from a node in the tree a link leads to
-//!   another; and from one that has left the tree, which was during the descent, to one that was in
-//!   it then (I2).
+//! * I6: every node that a descent reaches was in the tree at some moment since the descent began,
+//!   so it is not reclaimed under the descent's guard. The holder is always in the tree. A link of
+//!   a node in the tree leads to a node in the tree. If a node has left the tree since, its link
+//!   leads to a node that was in the tree at that moment (I2).
 //!
 //! # Why descents find every present key
 //! Say the *way* of k from a node is what a descent for k would do from there. While k is present,
 //! the way from wherever a descent for k stands leads to a node with k. True at the holder, this is
 //! kept
 //! * by each step of the descent, and by new leaves;
-//! * when a node with another key is replaced by its child: ways through it go on there, and who
-//!   stands at the node finds its links as they were;
+//! * when a node with another key is replaced by its child: the way continues at the child, and a
+//!   descent that stands at the old node reads unchanged links;
 //! * when a copy takes the place of a node: no key lies between the two, so all others take the
 //!   same turn at either; and k, if it is the successor's, is found at the copy, or further down as
 //!   before;
@@ -117,17 +120,18 @@
 //! | `insert`, `compare_exchange` of a present key | the store of the value |
 //! | `remove`, `compare_exchange` to absent | the store of the link to the node's child, or to the copy |
 //!
-//! A node that is found was in the tree since the descent began (I6). A value read from it later is
-//! the last it had there (I2, departure 3), and was the key's until the node left. So the moment
-//! before that will do, and no mark has to be looked at; with the copy it is the same, whose value
-//! is that one until the successor is gone.
+//! A node that is found was in the tree at some moment since the descent began (I6). A value that
+//! is read from it later is the last value that it had in the tree (I2, departure 3), so it was the
+//! key's value at the moment before the node left. So a lookup need not check the mark. The same
+//! holds for a copy: until the successor has left, both have the same value.
 //!
 //! # Progress and reclamation
-//! Lookups take no lock, wait for nobody and never start again; they write to the line of their own
-//! thread, once when they begin and once when they end; their length is bounded by the nodes and
-//! the updates beside them. Updates are deadlock-free. A removal of a node with two children waits
-//! for all descents that were under way, with up to five nodes locked: one that is preempted in the
-//! middle holds it up, and with it the updates of those nodes. Nodes are retired by their remover.
+//! Lookups take no lock, wait for no thread and never restart. Each writes twice to a cache line of
+//! its own thread: when it begins and when it ends. Its steps are bounded by the number of nodes
+//! and of concurrent updates. Updates are deadlock-free. A removal of a node with two children
+//! waits for all descents that were under way, with up to five nodes locked: one that is preempted
+//! in the middle holds it up, and with it the updates of those nodes. Nodes are retired by their
+//! remover.
 //!
 //! # Complexity and footprint
 //! O(depth); the tree is not balanced: random keys give an expected depth of 2 ln n, sorted keys a
@@ -202,16 +206,19 @@ impl<P: Placement, B: Build> Citrus<P, B> {
 
 // SAFETY: the clauses of `Algorithm`, by the invariants of the module docs. The tree has no scans.
 // A1. The pointer leads to the tree's own holder, which lives as long as the tree. Words of linked
-// nodes that change are atomics, written under locks (I1, I2). Nodes go through the domain. A2.
-// `attach` and `change_value` store the values of their verbs; the copy of a successor gets the
-// successor's value while both are locked (I3). A3. A descent that finds its key reads the value of
-// a node that was in the tree at some moment since it began (I6), hence since the guard was taken.
-// A value read after the node left is the last one it had in the tree (I2), and was the key's at
-// the moment before. A4. A value ends by one store under the lock of its node, while the node is
-// not marked (I2): of another value, or of the link that takes the node away. The writer reads the
-// value under that lock and returns it. A successor's word stays, in its copy (I3). A5. A writer
-// allocates before it changes anything. If it finds its place changed, under the lock, the spare
-// node was never linked. A6. The tree has neither scans nor ends.
+//     nodes that change are atomics, written under locks (I1, I2). Nodes go through the domain.
+// A2. `attach` and `change_value` store the values of their verbs; the copy of a successor gets the
+//     successor's value while both are locked (I3).
+// A3. A descent that finds its key reads the value of a node that was in the tree at some moment
+//     since it began (I6), hence since the guard was taken. A value read after the node left is the
+//     last one it had in the tree (I2), and was the key's at the moment before.
+// A4. A value ends by one store under the lock of its node, while the node is not marked (I2): of
+//     another value, or of the link that takes the node away. The writer reads the value under that
+//     lock and returns it. A successor's word stays, in its copy (I3).
+// A5. A writer allocates before it changes anything. If it finds its place changed, under the lock,
+//     the spare node was never linked.
+// A6. The tree has neither scans nor ends.
+// A7. It calls no other algorithm.
 unsafe impl<P: Placement, B: Build> Algorithm for Citrus<P, B> {
     type Key = u64;
     type Placement = P;

@@ -166,8 +166,7 @@ impl<W: Words> Drop for Held<'_, W> {
     }
 }
 
-/// Copies in every execution, a tree's few links at a time:
-/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+/// Loom checks copies in every execution, a tree's few links at a time (`.ci/step loom`).
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::super::build::Small;

@@ -27,7 +27,7 @@ pub trait Words: Sized + Send + Sync + 'static {
     /// Their places in the node.
     const NODE: NodeLayout;
 
-    /// Those of a node that leads nowhere.
+    /// Makes the words of a node whose links all lead nowhere.
     fn new(key: u64, value: u64) -> Self;
     /// Never changes.
     fn key(&self) -> &AtomicU64;

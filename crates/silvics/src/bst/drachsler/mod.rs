@@ -1,4 +1,5 @@
-//! Internal binary search tree over an ordered list that decides what is in it.
+//! Internal binary search tree over an ordered list. A key is present if an unmarked node of the
+//! list has it.
 //!
 //! # Source
 //! Drachsler, Vechev and Yahav, "Practical concurrent binary search trees via logical ordering",
@@ -22,8 +23,8 @@
 //! ```
 //! A node with two children is replaced in the tree by its successor, which is moved, not copied.
 //! Locks of intervals (succ locks) are taken from left to right and before any tree lock; tree
-//! locks from below: who needs one further down tries, and on failure gives all back and starts
-//! again.
+//! locks from below. An operation that needs a tree lock further down only tries to take it. If
+//! that fails, the operation releases all its locks and starts again.
 //!
 //! # Departures
 //! 1. A removed node leaves the tree *before* it leaves the list (paper and code: after). So
@@ -38,8 +39,9 @@
 //! 3. The ends of the list are nodes known by address, not by keys ±∞: all 2^64 keys are legal. The
 //!    right end, the tail, is above the root, which is its left child. The head is no part of the
 //!    tree; it has the tail as its right child, so that nothing is ever inserted below it.
-//! 4. All verbs begin with the lookup. The cases that it decides need no lock (ASCYLIB does the
-//!    same where an option asks for it), and who inserts or removes begins at the right interval.
+//! 4. All verbs begin with the lookup. A verb that needs no write is decided without a lock
+//!    (ASCYLIB does the same under an option), and an insertion or removal begins at the right
+//!    interval.
 //! 5. Upsert and compare-exchange, which the paper does not have, write the value under the succ
 //!    lock of the node itself, after seeing that it is not marked. Its remover takes that lock
 //!    before it marks the node and keeps it until the node is out of the list: so no value is
@@ -50,10 +52,10 @@
 //! 8. A new node is allocated before any lock is taken, so that failure leaves nothing to undo.
 //!
 //! # Invariants
-//! * I1: nodes in the list lead to each other by `succ` and `pred`, but for the one `pred` that an
-//!   insertion or removal at work there has still to set. `succ` always leads to a larger key,
-//!   `pred` to a smaller one. `a.succ`, and the `pred` of what follows `a`, change only under `a`'s
-//!   succ lock, while `a` is in the list and not marked.
+//! * I1: if `a.succ` is `b`, then `b.pred` is `a`, for all nodes in the list. The one exception is
+//!   a `pred` that an insertion or removal under way has not set yet. `succ` always leads to a
+//!   larger key, `pred` to a smaller one. `a.succ`, and the `pred` of what follows `a`, change only
+//!   under `a`'s succ lock, while `a` is in the list and not marked.
 //! * I2: a node is marked once, under its own and its predecessor's succ lock, which its remover
 //!   keeps until it is out of the list. Its value does not change any more.
 //! * I3: what is in the tree is in the list: a node enters the list first and leaves it last. (A
@@ -64,8 +66,8 @@
 //!   holds that lock.
 //! * I5: the links of a removed node do not change any more. Its children were in the tree when it
 //!   left the tree, its neighbours in the list when it left the list.
-//! * I6: what an operation meets was in the list at some moment since it began, and so is not
-//!   reclaimed under its guard.
+//! * I6: every node that an operation reaches was in the list at some moment since the operation
+//!   began, so it is not reclaimed under the operation's guard.
 //!
 //! I6 is by induction over the way. A *descent* that began at t meets only nodes that were in the
 //! tree at t or later. The tail is always. From such a node `x` it reads a child `y`: if `x` is
@@ -85,13 +87,13 @@
 //!
 //! # Deadlock freedom
 //! Succ locks are taken by ascending key (a remover's two), and none while holding a tree lock, but
-//! for that of an inserter's new node, which nobody else can have. An inserter waits for tree locks
-//! while holding none. A remover of `n` waits for one only while holding no other than `n`'s: for
-//! that of `n.parent`. Say such removers wait in a circle. Each one's node is in the tree, and is
-//! not moved, since its lock is held. Its former parent then stays above it as long as it is in
-//! the tree: removals of others leave that order as it is, and a node that is moved goes up. So
-//! each node is above the one before it in the circle: there is none. A thread that only tries to
-//! lock gives all its locks back and lets others run.
+//! for that of an inserter's new node, which nobody else can have. An inserter that waits for a
+//! tree lock holds no other tree lock. A remover of `n` waits for one tree lock only, that of
+//! `n.parent`, and then holds no tree lock but that of `n`. Say such removers wait in a circle.
+//! Each one's node is in the tree, and is not moved, since its lock is held. Its former parent then
+//! stays above it as long as it is in the tree: removals of others leave that order as it is, and a
+//! node that is moved goes up. So each node is above the one before it in the circle: there is
+//! none. A thread that only tries to lock gives all its locks back and lets others run.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
@@ -106,8 +108,9 @@
 //! | locks | `RawLock` | Acquire / Release | each other | mutual exclusion |
 //! | fence after an update | `update` | `SeqCst` | itself | its stores are seen before the caller's next load |
 //!
-//! That two lookups of different keys are not seen in two orders by two threads is not in this
-//! table: x86-64 and `AArch64` show every store to all others at once, which C11 does not ask for.
+//! This table does not prove that all threads see two writes to different keys in one order. C11
+//! does not promise that for Release and Acquire; x86-64 and `AArch64` do, because each store
+//! becomes visible to all other threads at once.
 //!
 //! # Linearization points
 //! | method, outcome | point |
@@ -210,17 +213,20 @@ impl<P: Placement, B: Build> Drachsler<P, B> {
     }
 }
 
-// SAFETY: the clauses of `Algorithm`, by the invariants of the module docs. A1. The pointers lead
-// to the two ends, which are the tree's own and live as long as it. Words of linked nodes that
-// change are atomics, written under locks (I1, I4). Nodes go through the domain. A2. Only `attach`
-// and `change_value` store values, those of their verbs. A3. An operation reads only nodes that
-// were in the list since it began (I6), hence since the guard was taken. It returns a value only if
-// it saw no mark behind the load of the value, so the value was the key's at that load. A4. A value
-// ends by the store of another value or of the mark, under the succ lock of its node, and a node is
-// marked once (I2). The writer reads the value under that lock and returns it. A5. `attach`
-// allocates before it links, and looks again under the lock; if the gap has changed, the spare node
-// was never linked. The other writers allocate nothing. A6. Keys are integers, which a scan copies
-// from nodes.
+// SAFETY: the clauses of `Algorithm`, by the invariants of the module docs.
+// A1. The pointers lead to the two ends, which are the tree's own and live as long as it. Words of
+//     linked nodes that change are atomics, written under locks (I1, I4). Nodes go through the
+//     domain.
+// A2. Only `attach` and `change_value` store values, those of their verbs.
+// A3. An operation reads only nodes that were in the list since it began (I6), hence since the
+//     guard was taken. It returns a value only if it saw no mark behind the load of the value, so
+//     the value was the key's at that load.
+// A4. A value ends by the store of another value or of the mark, under the succ lock of its node,
+//     and a node is marked once (I2). The writer reads the value under that lock and returns it.
+// A5. `attach` allocates before it links, and looks again under the lock; if the gap has changed,
+//     the spare node was never linked. The other writers allocate nothing.
+// A6. Keys are integers, which a scan copies from nodes.
+// A7. It calls no other algorithm.
 unsafe impl<P: Placement, B: Build> Algorithm for Drachsler<P, B> {
     type Key = u64;
     type Placement = P;

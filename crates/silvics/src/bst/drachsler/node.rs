@@ -182,8 +182,8 @@ impl<W: Words> Interval<'_, W> {
     pub(super) unsafe fn unlink(&self, node: &Interval<'_, W>) {
         // Relaxed: written under the lock we own
         let succ = node.0.0.succ().load(Ordering::Relaxed);
-        // SAFETY: I1: `node` is in the list. `succ` follows `node` in the list, and cannot leave it while the succ lock of
-        // `node` is held, so it is not retired.
+        // SAFETY: I1: `node` is in the list. `succ` follows `node` in the list, and cannot leave it
+        // while the succ lock of `node` is held, so it is not retired.
         unsafe { &*succ }.0.pred().store(self.0.as_ptr(), Ordering::Release);
         self.0.0.succ().store(succ, Ordering::Release);
     }
@@ -280,8 +280,7 @@ impl<W: Words> Drop for Held<'_, W> {
     }
 }
 
-/// List, tree and values in every execution:
-/// `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics --lib loom`.
+/// Loom checks list, tree and values in every execution (`.ci/step loom`).
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::super::build::Packed;

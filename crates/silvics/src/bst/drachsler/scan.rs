@@ -1,13 +1,12 @@
 //! Ranges in both directions, by the list.
 //!
-//! A scan starts with a search, and from then on stands at a node of which it knows that it was in
-//! the list at some moment since the scan began (I5, I6). From such a node `a` it moves on to the
-//! `b` that `a` leads to: if `a` is still in the list, nothing is between the two at that moment;
-//! if not, nothing was when `a` left it, which was during the scan. Either way a key between the
-//! two was absent at some moment of the scan. The link to `pred` may lag behind an insertion that
-//! is not complete; so a descending scan follows it and then comes forward again as far as it can:
-//! `before` in `ops.rs`. The value of a node that is given was the key's at that moment
-//! ([`Node::state`]).
+//! A scan starts with a search. From then on each node at which it stands was in the list at some
+//! moment since the scan began (I5, I6). From such a node `a` it moves on to the `b` that `a` leads
+//! to: if `a` is still in the list, nothing is between the two at that moment; if not, nothing was
+//! when `a` left it, which was during the scan. Either way a key between the two was absent at some
+//! moment of the scan. The link to `pred` may lag behind an insertion that is not complete; so a
+//! descending scan follows it and then comes forward again as far as it can: `before` in `ops.rs`.
+//! The value of a node that is given was the key's at that moment ([`Node::state`]).
 
 use super::Drachsler;
 use super::build::Build;

@@ -1,4 +1,4 @@
-//! Lock-free external binary search tree whose operations leave descriptors.
+//! Lock-free external binary search tree. An operation announces itself by a descriptor.
 //!
 //! # Source
 //! Ellen, Fatourou, Ruppert and van Breugel, "Non-blocking binary search trees", PODC 2010:
@@ -36,11 +36,11 @@
 //!    the leaf or of the parent, as each of them needs that word. It was clean when the edge was
 //!    read, and nobody had claimed it since (C1): so the leaf replaced is the one whose value is
 //!    returned.
-//! 4. A deletion that cannot mark the parent takes its flag back and starts again. The paper helps
-//!    what stands in the way first, by recursion as deep as operations wait for each other; here
-//!    the next search comes across it. Still lock-free: of the nodes that are claimed again and
-//!    again without any operation coming to its end, take the deepest. A thread that claims it
-//!    finds nothing below that changes, and so comes to its end.
+//! 4. A deletion that cannot mark the parent takes its flag back and starts again. The paper first
+//!    helps the operations that are in its way, by recursion. Here the next search helps them. The
+//!    tree is still lock-free: among the nodes that are claimed again and again without an
+//!    operation that ends, take the deepest. The thread that claims it finds no change below, so
+//!    its operation ends.
 //! 5. Lookups keep no record. Those of the build `baseline` do, as published ([`build`]).
 //! 6. An edge tells what it leads to: an internal node, a leaf, or the end.
 //! 7. Inserts keep what they have made over attempts, a published descriptor excepted.
@@ -88,9 +88,9 @@
 //! | `remove`, `compare_exchange` to absent | the CAS on the edge in `help_marked`, possibly a helper's |
 //!
 //! # Progress and reclamation
-//! Lock-free; lookups are wait-free but for the depth of the tree. Nodes and descriptors are
-//! retired to the domain by I6. No operation leaves a claimed node behind it. Helping allocates
-//! nothing.
+//! Operations are lock-free. Lookups are wait-free if the depth of the tree is bounded. Nodes and
+//! descriptors are retired to the domain by I6. No operation leaves a claimed node behind it.
+//! Helping allocates nothing.
 //!
 //! # Complexity and footprint
 //! O(depth); the tree is not balanced: random keys give an expected depth of 2 ln n, sorted keys a
@@ -169,20 +169,26 @@ impl<P: Placement, B: Build> Ellen<P, B> {
     }
 }
 
-// SAFETY: the clauses of `Algorithm`, by the invariants of the module docs. A1. The pointer leads
-// to the tree's own root, which lives as long as the tree. Edges and update words are atomics;
-// everything else in a linked node never changes. Nodes and descriptors go through the domain. A2.
-// A leaf's key and value never change after it is linked. An insert and an update make leaves with
-// the value of the verb; the copy that an insert makes of the sibling has the sibling's value. A3.
-// A descent ends at a leaf whose key it compares. Its edge led to it at the load, or at the moment
-// when the edge's node was cut off (I4: a marked node's edges do not change), which was after the
-// guard was taken: see the table of linearization points. A copy has the value of its original. A4.
-// A value ends by the step of one descriptor, which is made once (I5). Only the thread that made
-// the descriptor returns the value; a helper returns none. The claim succeeds only if the edge is
-// as it was when that thread read it, so the leaf that goes is the one whose value it returns. A5.
-// A writer allocates everything before it claims a word, and helping allocates nothing. Once the
-// claim of an insert succeeds, its step is made; a writer that fails to claim keeps its nodes. A
-// deletion puts no word. A6. Keys are integers, which a scan copies from leaves.
+// SAFETY: the clauses of `Algorithm`, by the invariants of the module docs.
+// A1. The pointer leads to the tree's own root, which lives as long as the tree. Edges and update
+//     words are atomics; everything else in a linked node never changes. Nodes and descriptors go
+//     through the domain.
+// A2. A leaf's key and value never change after it is linked. An insert and an update make leaves
+//     with the value of the verb; the copy that an insert makes of the sibling has the sibling's
+//     value.
+// A3. A descent ends at a leaf whose key it compares. Its edge led to it at the load, or at the
+//     moment when the edge's node was cut off (I4: a marked node's edges do not change), which was
+//     after the guard was taken: see the table of linearization points. A copy has the value of its
+//     original.
+// A4. A value ends by the step of one descriptor, which is made once (I5). Only the thread that
+//     made the descriptor returns the value; a helper returns none. The claim succeeds only if the
+//     edge is as it was when that thread read it, so the leaf that goes is the one whose value it
+//     returns.
+// A5. A writer allocates everything before it claims a word, and helping allocates nothing. Once
+//     the claim of an insert succeeds, its step is made; a writer that fails to claim keeps its
+//     nodes. A deletion puts no word.
+// A6. Keys are integers, which a scan copies from leaves.
+// A7. It calls no other algorithm.
 unsafe impl<P: Placement, B: Build> Algorithm for Ellen<P, B> {
     type Key = u64;
     type Placement = P;

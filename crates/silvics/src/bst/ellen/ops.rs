@@ -284,7 +284,7 @@ impl<P: Placement, B: Build> Ellen<P, B> {
         let Some(before) = (unsafe { self.clean(grandparent.update, guard) }) else {
             return Ok(false);
         };
-        // SAFETY: as above.
+        // SAFETY: the search has read the words under the guard, in nodes that it had reached.
         let Some(parent_before) = (unsafe { self.clean(parent.update, guard) }) else {
             return Ok(false);
         };
@@ -339,9 +339,8 @@ impl<P: Placement, B: Build> Ellen<P, B> {
     /// retires the replaced node.
     ///
     /// # Safety
-    ///
-    /// `descriptor` was read under `guard` from the word of a node that was reached under it, or the
-    /// caller has published it under `guard`.
+    /// `descriptor` was read under `guard` from the word of a node that was reached under it, or
+    /// the caller has published it under `guard`.
     unsafe fn help_insert(&self, descriptor: NonNull<Descriptor>, guard: &Guard) {
         // SAFETY: I7: the caller has published the descriptor or read it, as it must.
         let op = unsafe { &*touch(descriptor.as_ptr()) };
@@ -369,9 +368,8 @@ impl<P: Placement, B: Build> Ellen<P, B> {
     /// parent has changed. Whether the leaf is removed.
     ///
     /// # Safety
-    ///
-    /// `descriptor` was read under `guard` from the word of a node that was reached under it, or the
-    /// caller has published it under `guard`.
+    /// `descriptor` was read under `guard` from the word of a node that was reached under it, or
+    /// the caller has published it under `guard`.
     unsafe fn help_delete(&self, descriptor: NonNull<Descriptor>, guard: &Guard) -> bool {
         // SAFETY: I7: the caller has published the descriptor or read it, as it must.
         let op = unsafe { &*touch(descriptor.as_ptr()) };
@@ -400,9 +398,8 @@ impl<P: Placement, B: Build> Ellen<P, B> {
     /// The thread that takes the flag away retires the parent and the leaf.
     ///
     /// # Safety
-    ///
-    /// `descriptor` was read under `guard` from the word of a node that was reached under it, or the
-    /// caller has published it under `guard`.
+    /// `descriptor` was read under `guard` from the word of a node that was reached under it, or
+    /// the caller has published it under `guard`.
     unsafe fn help_marked(&self, descriptor: NonNull<Descriptor>, guard: &Guard) {
         // SAFETY: I7: as in `help_delete`, or the descriptor was read from the word of the marked
         // parent, which was reached under the guard. Both are retired together (I6).

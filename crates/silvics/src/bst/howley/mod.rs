@@ -1,4 +1,4 @@
-//! Lock-free internal binary search tree whose operations leave descriptors.
+//! Lock-free internal binary search tree. An operation announces itself by a descriptor.
 //!
 //! # Source
 //! Howley and Jones, "A non-blocking internal binary search tree", SPAA 2012: section 3 and its
@@ -228,6 +228,7 @@ impl<P: Placement, B: Build> Howley<P, B> {
 //     node cannot be claimed, all helpers agree on that (I6): the other claims are taken back, no
 //     step is made, and the new node was never linked.
 // A6. The tree has neither scans nor ends.
+// A7. It calls no other algorithm.
 unsafe impl<P: Placement, B: Build> Algorithm for Howley<P, B> {
     type Key = u64;
     type Placement = P;

@@ -184,7 +184,8 @@ impl<P: Placement, B: Build> Howley<P, B> {
                 let before = match node.op.load() {
                     State::Clean(before) => before,
                     State::Claimed(claim) => {
-                        // SAFETY: the claim was in the word of a node that was reached under the guard.
+                        // SAFETY: the claim was in the word of a node that was reached under
+                        // the guard.
                         unsafe { self.help(claim, guard) };
                         continue 'retry;
                     }
@@ -476,8 +477,8 @@ impl<P: Placement, B: Build> Howley<P, B> {
         guard: &Guard,
     ) -> bool {
         let claim = Claim::new(RELOCATE, descriptor);
-        // SAFETY: I8: the caller has published the descriptor or read it, as it must. Its second part is retired with it, and dest is not retired before the parent is
-        // released.
+        // SAFETY: I8: the caller has published the descriptor or read it, as it must. Its second
+        // part is retired with it, and dest is not retired before the parent is released.
         let (op, second, op2, dest) = unsafe {
             let op = &*touch(descriptor.as_ptr());
             let (Some(second), Some(dest)) = (op.second(), op.old.node()) else {

@@ -11,7 +11,7 @@
 //! seek(k):    descend to a leaf, remembering the last untagged edge (ancestor → successor)
 //! insert(k):  seek; CAS(edge to leaf, leaf, new internal node over {leaf, new leaf})
 //! remove(k):  seek; CAS(edge to leaf, leaf, leaf + flag)            injection
-//!             cleanup until our leaf is gone, seeking again in between
+//!             cleanup until the flagged leaf is unlinked; seek again after each failure
 //! cleanup:    tag the edge to the sibling
 //!             CAS(edge ancestor → successor, successor, sibling with its flag)
 //! ```
@@ -164,6 +164,7 @@ impl<P: Placement, B: Build> Natarajan<P, B> {
 //     the leaf's value; a helper that cuts the leaf out returns none.
 // A5. `grow` and `replace` allocate before their CAS. If it fails, the spare leaf was never linked.
 // A6. Keys are integers, which a scan copies from leaves.
+// A7. It calls no other algorithm.
 unsafe impl<P: Placement, B: Build> Algorithm for Natarajan<P, B> {
     type Key = u64;
     type Placement = P;

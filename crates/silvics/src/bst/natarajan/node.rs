@@ -90,8 +90,7 @@ impl AtomicEdge {
     }
 }
 
-/// The transitions of an edge in every execution: `RUSTFLAGS="--cfg silvics_loom" cargo test
-/// --release -p silvics --lib loom`.
+/// Loom checks the transitions of an edge in every execution (`.ci/step loom`).
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::*;

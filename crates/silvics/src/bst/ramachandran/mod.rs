@@ -187,6 +187,7 @@ pub struct Ramachandran<P: Placement, B: Build> {
 //     never linked. An announced copy is linked only if its node's fate is to be replaced by it;
 //     with any other fate the copy stays the writer's own, and the writer begins again.
 // A6. The tree has neither scans nor ends.
+// A7. It calls no other algorithm.
 unsafe impl<P: Placement, B: Build> Algorithm for Ramachandran<P, B> {
     type Key = u64;
     type Placement = P;

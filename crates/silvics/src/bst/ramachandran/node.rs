@@ -404,8 +404,7 @@ impl Node {
     }
 }
 
-/// The words of a node in every execution: `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p
-/// silvics --lib loom`.
+/// Loom checks the words of a node in every execution (`.ci/step loom`).
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::*;

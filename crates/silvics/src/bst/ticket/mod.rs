@@ -175,6 +175,7 @@ impl<P: Placement, B: Build> Ticket<P, B> {
 // A5. `grow` and `replace` allocate before their store. If they fail to take a lock, the spare leaf
 //     was never linked.
 // A6. Keys are integers, which a scan copies from leaves.
+// A7. It calls no other algorithm.
 unsafe impl<P: Placement, B: Build> Algorithm for Ticket<P, B> {
     type Key = u64;
     type Placement = P;

@@ -142,8 +142,7 @@ mod tests {
     }
 }
 
-/// The locks in every execution: `RUSTFLAGS="--cfg silvics_loom" cargo test --release -p silvics
-/// --lib loom`.
+/// Loom checks the locks in every execution (`.ci/step loom`).
 #[cfg(all(test, silvics_loom))]
 mod loom_tests {
     use super::*;
