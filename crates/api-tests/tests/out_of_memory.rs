@@ -1,5 +1,5 @@
-//! Reorganizations and loads whose own lists cannot be allocated return an error and change nothing.
-//! The tests have a process of their own, whose global allocator fails on request.
+//! Reorganizations and loads whose own lists cannot be allocated return an error and change
+//! nothing. The tests have a process of their own, whose global allocator fails on request.
 
 use silvics::art::hot::{Policy, ReorganizeError, Sampled, Sampling};
 use silvics::{AllocError, ArtTree, BulkLoadError, Check, Lookup, Map, Options, Pooled};

@@ -112,8 +112,8 @@ unsafe impl Placement for Shared {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recorded<P>(PhantomData<P>);
 
-// SAFETY: `report` calls no index, and appends the reads to a list, which does not unwind. The reads
-// come from structures, which compute them from addresses.
+// SAFETY: `report` calls no index, and appends the reads to a list, which does not unwind. The
+// reads come from structures, which compute them from addresses.
 unsafe impl<P: Placement> Placement for Recorded<P> {
     const NAME: &'static str = P::NAME;
     const RELEASES_WHOLE: bool = P::RELEASES_WHOLE;

@@ -123,10 +123,10 @@
 //! # Progress and reclamation
 //! Lookups are wait-free. Scans are wait-free, with two exceptions. At their beginning they descend
 //! once more if a writer has changed the path meanwhile, and they do so on paths longer than they
-//! remember. There they can wait for a writer that removes nodes (see `scan.rs`). `first` and `last` wait for writers on their way. `pop_first` and
-//! `pop_last` lock their way from the root down. Other writers lock one node, or a node and its
-//! parent, the parent first; everything else is retried from the root. Replaced objects are retired
-//! to the domain.
+//! remember. There they can wait for a writer that removes nodes (see `scan.rs`). `first` and
+//! `last` wait for writers on their way. `pop_first` and `pop_last` lock their way from the root
+//! down. Other writers lock one node, or a node and its parent, the parent first; everything else
+//! is retried from the root. Replaced objects are retired to the domain.
 //!
 //! # Complexity and footprint
 //! An operation takes O(length of the key) steps; a tree of n random keys takes about log256 n of

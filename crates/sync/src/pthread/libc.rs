@@ -4,9 +4,9 @@ use crate::lock::RawLock;
 use std::cell::UnsafeCell;
 use std::fmt;
 
-/// A `pthread_mutex_t` of kind `PTHREAD_MUTEX_NORMAL`: a thread that locks it twice deadlocks. The C
-/// libraries of Linux store no address in such a mutex, so it may be moved. While a thread waits for
-/// it, the thread's borrow keeps it in place.
+/// A `pthread_mutex_t` of kind `PTHREAD_MUTEX_NORMAL`: a thread that locks it twice deadlocks. The
+/// C libraries of Linux store no address in such a mutex, so it may be moved. While a thread waits
+/// for it, the thread's borrow keeps it in place.
 pub struct PthreadLock(UnsafeCell<libc::pthread_mutex_t>);
 
 const _: () = assert!(libc::PTHREAD_MUTEX_DEFAULT == libc::PTHREAD_MUTEX_NORMAL);
