@@ -173,7 +173,7 @@ fn files_that_cannot_be_used() {
         refuses(&["--check", &path], &["--check", &path, parts[0], parts[1]]);
     }
     let path = files.write("schedule.json", "{}");
-    refuses(&["--replay", &path], &["--replay", "no schedule", "missing field"]);
+    refuses(&["--replay", &path], &["--replay", "is not a schedule", "missing field"]);
     refuses(&["--replay", &missing], &["--replay", "cannot be read"]);
     refuses(&["--replay", &path, "--seed", "2"], &["--replay and --seed"]);
     refuses(&["--check", &path, "--replay", &path], &["--check and --replay"]);

@@ -1,6 +1,8 @@
 //! The table of structures is complete, and the catalogue of the documents follows it.
 
 use silvics::structures::{STRUCTURES, StructureFacts};
+use silvics::{OrderedEnds, OrderedScan};
+use std::any::TypeId;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
@@ -240,6 +242,111 @@ fn rows_are_well_formed() {
             assert!(!build.objects.is_empty(), "{}:{}", row.name, build.name);
         }
     }
+}
+
+/// What a row of the table says of an index type, beside what the type is.
+#[derive(Clone, Debug)]
+struct Declared {
+    structure: &'static str,
+    build: &'static str,
+    keys: &'static str,
+    runs: &'static str,
+    capability: &'static str,
+    is: TypeId,
+    can: &'static str,
+}
+
+/// Whether a type implements a trait: an inherent constant comes before that of a trait.
+macro_rules! implements {
+    ($ty:ty: $bound:path) => {{
+        trait Fallback {
+            const IS: bool = false;
+        }
+        impl<T: ?Sized> Fallback for T {}
+        struct Probe<T: ?Sized>(std::marker::PhantomData<T>);
+        #[allow(dead_code)] // for types without the trait
+        impl<T: ?Sized + $bound> Probe<T> {
+            const IS: bool = true;
+        }
+        <Probe<$ty>>::IS
+    }};
+}
+
+/// All index types of the table.
+fn declared() -> Vec<Declared> {
+    let mut all = Vec::new();
+    macro_rules! declare {
+        ($structure:ident $build:ident $keys:ident $runs:ident $face:ident $faults:ident
+         $index:ty) => {
+            all.push(Declared {
+                structure: stringify!($structure),
+                build: stringify!($build),
+                keys: stringify!($keys),
+                runs: stringify!($runs),
+                capability: stringify!($face),
+                is: TypeId::of::<$index>(),
+                can: match (implements!($index: OrderedEnds), implements!($index: OrderedScan)) {
+                    (true, _) => "ends",
+                    (_, true) => "scans",
+                    _ => "points",
+                },
+            });
+        };
+    }
+    silvics::for_each_index! { declare }
+    all
+}
+
+/// The rows that would leave tests of their structure out.
+fn untested(all: &[Declared]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (at, row) in all.iter().enumerate() {
+        let name = format!("{}:{} with {}", row.structure, row.build, row.keys);
+        if row.capability != row.can {
+            wrong.push(format!("{name} has {}, and its row says {}", row.can, row.capability));
+        }
+        let is_again = all[..at].iter().any(|earlier| earlier.is == row.is);
+        if is_again != (row.runs == "alias") {
+            wrong.push(format!("{name} runs as {}, but is new: {}", row.runs, !is_again));
+        }
+        let same = |other: &&Declared| other.structure == row.structure && other.keys == row.keys;
+        if !all.iter().filter(same).any(|other| other.runs == "full") {
+            wrong.push(format!("{name}: no build of the structure runs in full"));
+        }
+    }
+    wrong
+}
+
+/// No row silences a test: by a capability that it leaves out, a build that it takes for another, or
+/// long tests that no build runs.
+#[test]
+fn rows_leave_no_test_out() {
+    assert_eq!(untested(&declared()), [""; 0]);
+}
+
+#[test]
+fn a_row_that_leaves_tests_out_is_seen() {
+    let with = |structure: &str, build: &str, change: fn(&mut Declared)| {
+        let mut all = declared();
+        let named = |row: &&mut Declared| row.structure == structure && row.build == build;
+        all.iter_mut().filter(named).for_each(change);
+        untested(&all)
+    };
+    assert_eq!(
+        with("log_int", "fixed", |row| row.capability = "points"),
+        ["log_int:fixed with u64_keys has scans, and its row says points"]
+    );
+    assert_eq!(
+        with("log_int", "baseline", |row| row.runs = "alias"),
+        ["log_int:baseline with u64_keys runs as alias, but is new: true"]
+    );
+    assert_eq!(
+        with("occ_avl_2", "baseline", |row| row.runs = "suite"),
+        ["occ_avl_2:baseline with u64_keys runs as suite, but is new: false"]
+    );
+    let silenced = with("citrus", "fixed", |row| row.runs = "suite");
+    assert_eq!(silenced.len(), 2, "one for each build: {silenced:?}");
+    assert!(silenced.iter().all(|wrong| wrong.ends_with("no build of the structure runs in full")));
 }
 
 /// The name of a type without its path and parameters.

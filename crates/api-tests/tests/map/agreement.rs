@@ -221,6 +221,33 @@ fn large_aligned_and_empty_values() {
     assert_eq!(address % 8192, 0);
 }
 
+/// The keys that begin with a prefix end before the next byte string of its length, if there is one.
+#[test]
+fn prefixes_in_both_directions() {
+    const BYTES: [u8; 4] = [0, 1, 0xFE, 0xFF];
+    let mut keys: Vec<Vec<u8>> = vec![Vec::new()];
+    for len in 0..3 {
+        let longer = keys.iter().filter(|key| key.len() == len);
+        let longer = longer.flat_map(|key| BYTES.map(|byte| [&key[..], &[byte]].concat()));
+        keys.extend(longer.collect::<Vec<_>>());
+    }
+    keys.sort_unstable();
+    let map: Map<Vec<u8>, usize> = map();
+    for (at, key) in keys.iter().enumerate() {
+        assert!(map.insert(key.clone(), at).is_none());
+    }
+    let view = map.pin();
+    for prefix in &keys {
+        let begins = |at: &usize| keys[*at].starts_with(prefix);
+        let wanted: Vec<usize> = (0..keys.len()).filter(begins).collect();
+        let ascending: Vec<usize> = view.prefix(&prefix[..]).map(|(_, at)| *at).collect();
+        assert_eq!(ascending, wanted, "{prefix:?}");
+        let mut descending: Vec<usize> = view.prefix_rev(&prefix[..]).map(|(_, at)| *at).collect();
+        descending.reverse();
+        assert_eq!(descending, wanted, "{prefix:?}, descending");
+    }
+}
+
 #[test]
 fn sorted_entries_make_a_map() {
     fn judged<I: MapIndex<Key = [u8]> + Check>() {

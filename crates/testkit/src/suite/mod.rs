@@ -23,9 +23,6 @@ pub mod fuzz;
 pub(crate) mod grid;
 pub mod guards;
 pub mod histories;
-#[cfg(all(debug_assertions, not(miri)))]
-#[doc(hidden)]
-pub mod instances;
 pub mod key_sum;
 pub mod limit;
 pub mod lookups;

@@ -1,18 +1,22 @@
 //! Makes any calls on any index, and compares it with `BTreeMap`.
+//!
+//! This compiles every structure of the table. The test binaries that use the same types need half
+//! the time to compile for that: at `opt-level = 1` or less, rustc takes the code of a generic
+//! function from a dependency that has compiled it for these types.
 
 use super::input::Input;
 use crate::keys::{TestKey, lend, nth, own, show};
 use crate::make::{self, Make};
 use crate::reference::{Move, Position, step, within};
 use crate::{ScanSubject, Subject};
+use silvics::structures::At;
 use silvics::{
-    AllocError, ArtTree, Batches, BronsonTree, Check, CompareExchangeError, Create, Cursor, Guard,
-    IndexKey, Lookup, NatarajanTree, Options, OrderedScan, OwnedKey, Pages, Pooled, Shared,
-    SkipList, TryInsertError,
+    AllocError, Batches, Check, CompareExchangeError, Create, Cursor, Guard, IndexKey, Lookup,
+    Options, OrderedScan, OwnedKey, Pages, Pooled, Shared, TryInsertError,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Checks one program. Its first byte chooses the index, the second its memory limit; the rest are
 /// calls.
@@ -28,20 +32,32 @@ pub fn run(data: &[u8]) {
         input.byte();
         return with_scans::<Broken<BlindExchange>>(&mut input);
     }
-    match input.byte() % 12 {
-        0 => with_points::<BronsonTree<Pooled>>(&mut input),
-        1 => with_points::<BronsonTree<Shared>>(&mut input),
-        2 => with_points::<NatarajanTree<Pooled>>(&mut input),
-        3 => with_points::<NatarajanTree<Shared>>(&mut input),
-        4 => with_scans::<SkipList<u64, Pooled>>(&mut input),
-        5 => with_scans::<SkipList<u64, Shared>>(&mut input),
-        6 => with_scans::<SkipList<[u8], Pooled>>(&mut input),
-        7 => with_scans::<SkipList<[u8], Shared>>(&mut input),
-        8 => with_scans::<ArtTree<u64, Pooled>>(&mut input),
-        9 => with_scans::<ArtTree<u64, Shared>>(&mut input),
-        10 => with_scans::<ArtTree<[u8], Pooled>>(&mut input),
-        _ => with_scans::<ArtTree<[u8], Shared>>(&mut input),
+    let indexes = INDEXES.get_or_init(indexes);
+    indexes[usize::from(input.byte()) % indexes.len()](&mut input);
+}
+
+/// Makes the calls of a program on a new index.
+type Calls = fn(&mut Input<'_>);
+
+static INDEXES: OnceLock<Vec<Calls>> = OnceLock::new();
+
+/// Every index of the table in pools, and those that run in full in shared memory, too.
+fn indexes() -> Vec<Calls> {
+    let mut all: Vec<Calls> = Vec::new();
+    macro_rules! push {
+        ($structure:ident $build:ident $keys:ident alias $($rest:tt)*) => {};
+        ($structure:ident $build:ident $keys:ident suite $face:ident $faults:ident $index:ty) => {
+            all.push(push!(@ $face At<$index, Pooled>));
+        };
+        ($structure:ident $build:ident $keys:ident full $face:ident $faults:ident $index:ty) => {
+            all.push(push!(@ $face At<$index, Pooled>));
+            all.push(push!(@ $face At<$index, Shared>));
+        };
+        (@ points $index:ty) => { with_points::<$index> };
+        (@ $face:ident $index:ty) => { with_scans::<$index> };
     }
+    silvics::for_each_index! { push }
+    all
 }
 
 /// The value in places of a result that the index must not write.
@@ -76,6 +92,17 @@ impl Decode for u64 {
             large @ 240..=247 => u64::MAX - u64::from(large - 240),
             power @ 248..=250 => (1 << 63) + u64::from(power) - 249,
             _ => input.word(),
+        }
+    }
+}
+
+impl Decode for u128 {
+    /// Decodes the key of a number below 256, or one that differs in both halves.
+    fn decode(input: &mut Input<'_>) -> u128 {
+        match input.byte() {
+            small @ 0..=239 => u128::nth(u64::from(small)),
+            large @ 240..=247 => u128::MAX - u128::from(large - 240),
+            _ => u128::from(input.word()) << 64 | u128::from(input.word()),
         }
     }
 }
