@@ -244,7 +244,7 @@ fn rows_are_well_formed() {
     }
 }
 
-/// What a row of the table says of an index type, beside what the type is.
+/// An index type as a row of the table declares it, and as it is.
 #[derive(Clone, Debug)]
 struct Declared {
     structure: &'static str,
@@ -259,6 +259,7 @@ struct Declared {
 /// Whether a type implements a trait: an inherent constant comes before that of a trait.
 macro_rules! implements {
     ($ty:ty: $bound:path) => {{
+        #[allow(dead_code)] // for types with the trait
         trait Fallback {
             const IS: bool = false;
         }
@@ -317,8 +318,8 @@ fn untested(all: &[Declared]) -> Vec<String> {
     wrong
 }
 
-/// No row silences a test: by a capability that it leaves out, a build that it takes for another, or
-/// long tests that no build runs.
+/// No row silences a test: by a capability that it leaves out, a build that it takes for another,
+/// or long tests that no build runs.
 #[test]
 fn rows_leave_no_test_out() {
     assert_eq!(untested(&declared()), [""; 0]);

@@ -221,7 +221,8 @@ fn large_aligned_and_empty_values() {
     assert_eq!(address % 8192, 0);
 }
 
-/// The keys that begin with a prefix end before the next byte string of its length, if there is one.
+/// The keys that begin with a prefix end before the next byte string of its length, if there is
+/// one.
 #[test]
 fn prefixes_in_both_directions() {
     const BYTES: [u8; 4] = [0, 1, 0xFE, 0xFF];
