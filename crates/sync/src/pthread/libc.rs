@@ -3,13 +3,36 @@
 use crate::lock::RawLock;
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::mem::MaybeUninit;
+use std::sync::LazyLock;
 
-/// A `pthread_mutex_t` of kind `PTHREAD_MUTEX_NORMAL`: a thread that locks it twice deadlocks. The
-/// C libraries of Linux store no address in such a mutex, so it may be moved. While a thread waits
-/// for it, the thread's borrow keeps it in place.
+/// A `pthread_mutex_t` of kind `PTHREAD_MUTEX_NORMAL`: a thread that locks it twice deadlocks. (To
+/// lock one of the default kind twice is undefined behaviour.) The C libraries of Linux store no
+/// address in such a mutex, so it may be moved. While a thread waits for it, the thread's borrow
+/// keeps it in place.
 pub struct PthreadLock(UnsafeCell<libc::pthread_mutex_t>);
 
-const _: () = assert!(libc::PTHREAD_MUTEX_DEFAULT == libc::PTHREAD_MUTEX_NORMAL);
+/// An unlocked mutex, of which all locks are copies.
+static UNLOCKED: LazyLock<Unlocked> = LazyLock::new(|| {
+    let (mut kind, mut mutex) = (MaybeUninit::uninit(), libc::PTHREAD_MUTEX_INITIALIZER);
+    // SAFETY: the attributes are initialised by the first call, used by the next two and destroyed
+    // by the last. Nobody uses the mutex, and its initialiser owns nothing.
+    let failed = unsafe {
+        libc::pthread_mutexattr_init(kind.as_mut_ptr())
+            | libc::pthread_mutexattr_settype(kind.as_mut_ptr(), libc::PTHREAD_MUTEX_NORMAL)
+            | libc::pthread_mutex_init(&raw mut mutex, kind.as_ptr())
+            | libc::pthread_mutexattr_destroy(kind.as_mut_ptr())
+    };
+    debug_assert_eq!(failed, 0);
+    Unlocked(mutex)
+});
+
+struct Unlocked(libc::pthread_mutex_t);
+
+// SAFETY: the mutex is copied, and never locked.
+unsafe impl Send for Unlocked {}
+// SAFETY: the mutex is copied, and never locked.
+unsafe impl Sync for Unlocked {}
 
 // SAFETY: any thread may call the C library's functions.
 unsafe impl Send for PthreadLock {}
@@ -24,7 +47,7 @@ impl fmt::Debug for PthreadLock {
 
 impl Default for PthreadLock {
     fn default() -> Self {
-        Self(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER))
+        Self(UnsafeCell::new(UNLOCKED.0))
     }
 }
 
