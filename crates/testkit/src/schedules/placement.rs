@@ -138,7 +138,8 @@ pub struct ModelSlots<T> {
     marker: PhantomData<fn() -> T>,
 }
 
-// SAFETY: objects come from the global allocator, with the requested layout.
+// SAFETY: objects come from the global allocator, with the requested layout. `free` panics only if
+// its caller breaks the contract.
 unsafe impl<T: Send + 'static> SlotAlloc<T> for ModelSlots<T> {
     fn new(kind: &'static str, config: &Config) -> Self {
         const { assert!(size_of::<T>() > 0) };
@@ -171,7 +172,8 @@ impl ModelBytes {
     }
 }
 
-// SAFETY: objects come from the global allocator, with the requested layout.
+// SAFETY: objects come from the global allocator, with the requested layout. `free` panics only if
+// its caller breaks the contract.
 unsafe impl BytesAlloc for ModelBytes {
     fn new(kind: &'static str, config: &Config) -> Self {
         Self { kind, config: config.clone() }

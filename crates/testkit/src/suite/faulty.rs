@@ -353,7 +353,8 @@ impl FaultyBytes {
     }
 }
 
-// SAFETY: the objects come from the global allocator, with the layout that is asked for.
+// SAFETY: the objects come from the global allocator, with the layout that is asked for. `free`
+// panics only if its caller breaks the contract.
 unsafe impl BytesAlloc for FaultyBytes {
     fn new(kind: &'static str, config: &Config) -> Self {
         let ledger = Ledger::current();
@@ -396,7 +397,8 @@ pub struct FaultySlots<T> {
     marker: PhantomData<fn() -> T>,
 }
 
-// SAFETY: the objects come from the global allocator, with the layout that is asked for.
+// SAFETY: the objects come from the global allocator, with the layout that is asked for. `free`
+// panics only if its caller breaks the contract.
 unsafe impl<T: Send + 'static> SlotAlloc<T> for FaultySlots<T> {
     fn new(kind: &'static str, config: &Config) -> Self {
         const { assert!(size_of::<T>() > 0) };

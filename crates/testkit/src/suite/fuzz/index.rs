@@ -12,7 +12,7 @@ use crate::{ScanSubject, Subject};
 use silvics::structures::At;
 use silvics::{
     AllocError, Batches, Check, CompareExchangeError, Create, Cursor, Guard, IndexKey, Lookup,
-    Options, OrderedScan, OwnedKey, Pages, Pooled, Shared, TryInsertError,
+    Options, OrderedScan, OwnedKey, Pages, Placement, Pooled, Shared, TryInsertError,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -32,26 +32,40 @@ pub fn run(data: &[u8]) {
         input.byte();
         return with_scans::<Broken<BlindExchange>>(&mut input);
     }
-    let indexes = INDEXES.get_or_init(indexes);
-    indexes[usize::from(input.byte()) % indexes.len()](&mut input);
+    (chosen(input.byte()).1)(&mut input);
 }
 
-/// Makes the calls of a program on a new index.
-type Calls = fn(&mut Input<'_>);
+/// The name of the index on which a program runs, with which the names of its seeds begin.
+pub fn name(data: &[u8]) -> &'static str {
+    &chosen(data.first().copied().unwrap_or_default()).0
+}
 
-static INDEXES: OnceLock<Vec<Calls>> = OnceLock::new();
+/// An index: its name, and a function that makes the calls of a program on a new one.
+type Chosen = (String, fn(&mut Input<'_>));
+
+/// The index that the first byte of a program chooses.
+fn chosen(byte: u8) -> &'static Chosen {
+    static INDEXES: OnceLock<Vec<Chosen>> = OnceLock::new();
+    let indexes = INDEXES.get_or_init(indexes);
+    &indexes[usize::from(byte) % indexes.len()]
+}
 
 /// Every index of the table in pools, and those that run in full in shared memory, too.
-fn indexes() -> Vec<Calls> {
-    let mut all: Vec<Calls> = Vec::new();
+fn indexes() -> Vec<Chosen> {
+    let mut all: Vec<Chosen> = Vec::new();
     macro_rules! push {
         ($structure:ident $build:ident $keys:ident alias $($rest:tt)*) => {};
         ($structure:ident $build:ident $keys:ident suite $face:ident $faults:ident $index:ty) => {
-            all.push(push!(@ $face At<$index, Pooled>));
+            push!(@ $structure $build $keys $face $index, Pooled);
         };
         ($structure:ident $build:ident $keys:ident full $face:ident $faults:ident $index:ty) => {
-            all.push(push!(@ $face At<$index, Pooled>));
-            all.push(push!(@ $face At<$index, Shared>));
+            push!(@ $structure $build $keys $face $index, Pooled);
+            push!(@ $structure $build $keys $face $index, Shared);
+        };
+        (@ $structure:ident $build:ident $keys:ident $face:ident $index:ty, $placement:ident) => {
+            let words = [stringify!($structure), stringify!($build), stringify!($keys)];
+            let name = format!("{}-{}", words.join("-").replace('_', "-"), $placement::NAME);
+            all.push((name, push!(@ $face At<$index, $placement>)));
         };
         (@ points $index:ty) => { with_points::<$index> };
         (@ $face:ident $index:ty) => { with_scans::<$index> };
