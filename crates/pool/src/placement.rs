@@ -126,7 +126,7 @@ unsafe impl<P: Placement> Placement for Recorded<P> {
 }
 
 // SAFETY: its slots fit and align a `T`, lie in mappings checked to be addressable, and are handed
-// out once (C2 of `core.rs`).
+// out once (C2 of `core.rs`). `free` links the slot and does not panic.
 unsafe impl<T: Send + 'static> SlotAlloc<T> for Pool<T> {
     fn new(kind: &'static str, config: &Config) -> Self {
         Pool::new(kind, config)
@@ -149,7 +149,7 @@ unsafe impl<T: Send + 'static> SlotAlloc<T> for Pool<T> {
 }
 
 // SAFETY: slots as for `Pool`; large objects come from the global allocator and are checked to be
-// addressable.
+// addressable. `free` does not panic.
 unsafe impl BytesAlloc for BytesPool {
     fn new(kind: &'static str, config: &Config) -> Self {
         BytesPool::new(kind, config)
@@ -216,7 +216,8 @@ impl SharedBytes {
     }
 }
 
-// SAFETY: the heap's contract, and `alloc_layout` checks the address.
+// SAFETY: the heap's contract, by which its `free` does not unwind; `alloc_layout` checks the
+// address.
 unsafe impl BytesAlloc for SharedBytes {
     fn new(kind: &'static str, config: &Config) -> Self {
         let (live, live_bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -320,8 +320,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         Ok(())
     }
 
-    /// Builds the subtrees of parts on several threads: at most on `threads`, and on fewer if there
-    /// are fewer parts or the system refuses a thread.
+    /// Builds the subtrees of parts on several threads: on `threads`, or on fewer if there are
+    /// fewer parts, if the machine has few processors, or if the system refuses a thread.
     fn build<'k>(
         &self,
         parts: &[Part<'_, 'k, K>],
@@ -345,7 +345,9 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         // Threads take parts in order, so the first of several errors is among those found.
         let outcomes: Vec<Result<(), BulkLoadError>> = thread::scope(|scope| {
             let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
-            let others: Vec<_> = (1..threads.get().min(parts.len())).map_while(spawn).collect();
+            let most = thread::available_parallelism().map_or(1, NonZeroUsize::get) * 4;
+            let count = threads.get().min(parts.len()).min(most);
+            let others: Vec<_> = (1..count).map_while(spawn).collect();
             let mine = work();
             let others = others.into_iter().map(|other| match other.join() {
                 Ok(outcome) => outcome,

@@ -412,7 +412,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Ended for Art<K, P, S> {
 }
 
 impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> ArtTree<K, P, S> {
-    /// Fills an empty tree with entries in ascending order of their keys, on `threads` threads.
+    /// Fills an empty tree with entries in ascending order of their keys, on at most `threads`
+    /// threads.
     /// Each node is just as large as its contents. On failure the tree stays empty.
     ///
     /// This takes O(all bytes of all keys), and beside the tree some hundred bytes for each depth

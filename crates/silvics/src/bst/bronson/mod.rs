@@ -54,9 +54,9 @@
 //! * I5: damage (a wrong height, an imbalance above one, a routing node with fewer than two
 //!   children) exists only while some thread is on its way to repair it.
 //! * I6: a node that can be reached under a guard is not reclaimed under it. The children and the
-//!   parent of a node in the tree are not retired. If a node was reached under the guard and has
-//!   left the tree since, its children and parent were not retired when it left (I1), and it left
-//!   after the guard was taken. A reference `&'g Node` beside a guard `&'g Guard` was reached under
+//!   parent of a node in the tree are not retired. If a node that is reached under the guard is not
+//!   in the tree any more, it left after the guard was taken, and its children and parent were not
+//!   retired when it left (I1). A reference `&'g Node` beside a guard `&'g Guard` was reached under
 //!   that guard.
 //!
 //! # Memory ordering
@@ -80,7 +80,7 @@
 //! # Linearization points
 //! | method, outcome | point |
 //! |---|---|
-//! | `get`, found; `try_insert`, occupied | the load of the value. If the key was removed after the value was read, the last moment at which it was present |
+//! | `get`, found; `try_insert`, occupied | the load of the value. If the node lost its presence before that load, which the second load of the version did not show yet, the last moment at which it was present |
 //! | `get`, absent; every operation that changes nothing | the load of the empty link, or of the version of the routing node. If the node had been unlinked by then, the moment when it was unlinked |
 //! | insert of an absent key | the store of the link in `attach`, or of the version in `make_present` |
 //! | update of a present key | the store of the value |

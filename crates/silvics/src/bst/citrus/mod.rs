@@ -7,7 +7,8 @@
 //!
 //! # Algorithm
 //! Descents are read sections of RCU and take no lock. An update locks the nodes that it changes,
-//! from the top down, and validates that they are unchanged since its descent. A node with two
+//! from the top down. Under the locks it validates that they are in the tree and that the link of
+//! its descent is unchanged. A node with two
 //! children is removed by putting a *copy* of its successor in its place. For a while the successor
 //! is there twice. It is unlinked at its old place when all descents have ended that may have
 //! passed the new place before the copy was linked.

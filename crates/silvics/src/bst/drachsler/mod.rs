@@ -24,7 +24,7 @@
 //! A node with two children is replaced in the tree by its successor, which is moved, not copied.
 //! Locks of intervals (succ locks) are taken from left to right and before any tree lock; tree
 //! locks from below. An operation that needs a tree lock further down only tries to take it. If
-//! that fails, the operation releases all its locks and starts again.
+//! that fails, the operation releases its tree locks and begins again with these.
 //!
 //! # Departures
 //! 1. A removed node leaves the tree *before* it leaves the list (paper and code: after). So
@@ -53,9 +53,9 @@
 //!
 //! # Invariants
 //! * I1: if `a.succ` is `b`, then `b.pred` is `a`, for all nodes in the list. The one exception is
-//!   a `pred` that an insertion or removal under way has not set yet. `succ` always leads to a
-//!   larger key, `pred` to a smaller one. `a.succ`, and the `pred` of what follows `a`, change only
-//!   under `a`'s succ lock, while `a` is in the list and not marked.
+//!   the `pred` of a node before which an insertion or removal is under way. `succ` always leads to
+//!   a larger key, `pred` to a smaller one. `a.succ`, and the `pred` of the node that follows `a`,
+//!   change only under `a`'s succ lock, while `a` is in the list and not marked.
 //! * I2: a node is marked once, under its own and its predecessor's succ lock, which its remover
 //!   keeps until it is out of the list. Its value does not change any more.
 //! * I3: what is in the tree is in the list: a node enters the list first and leaves it last. (A
@@ -88,12 +88,13 @@
 //! # Deadlock freedom
 //! Succ locks are taken by ascending key (a remover's two), and none while holding a tree lock, but
 //! for that of an inserter's new node, which nobody else can have. An inserter that waits for a
-//! tree lock holds no other tree lock. A remover of `n` waits for one tree lock only, that of
-//! `n.parent`, and then holds no tree lock but that of `n`. Say such removers wait in a circle.
+//! tree lock holds no other tree lock. A remover of `n` waits for the tree lock of `n`
+//! while it holds none, and for that of `n.parent` while it holds that of `n` alone. Say such
+//! removers wait in a circle.
 //! Each one's node is in the tree, and is not moved, since its lock is held. Its former parent then
 //! stays above it as long as it is in the tree: removals of others leave that order as it is, and a
 //! node that is moved goes up. So each node is above the one before it in the circle: there is
-//! none. A thread that only tries to lock gives all its locks back and lets others run.
+//! none. A thread that only tries to lock gives its tree locks back and lets others run.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
