@@ -11,6 +11,7 @@ use super::sample::Log;
 use super::sampler::Sampled;
 use super::{Coverage, Translation};
 use crate::domain::Guard;
+use crate::error::reserved;
 use silvics_pool::{AllocError, HUGE_PAGE, Placement, SMALL_PAGE};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -43,25 +44,16 @@ pub(super) struct Census<'k, K: ArtKey + ?Sized> {
     huge: HashMap<usize, u64>,
 }
 
-/// The error that `count` of these cannot be allocated.
-fn refused<T>(count: usize) -> AllocError {
-    AllocError::System { requested: count.saturating_mul(size_of::<T>()) }
-}
-
 /// Makes room for one more.
-pub(super) fn room<T>(list: &mut Vec<T>) -> Result<(), AllocError> {
-    list.try_reserve(1).map_err(|_| refused::<T>(list.len() + 1))
-}
-
 fn room_in<A: Eq + Hash, B>(map: &mut HashMap<A, B>) -> Result<(), AllocError> {
-    map.try_reserve(1).map_err(|_| refused::<(A, B)>(map.len() + 1))
+    let requested = (map.len() + 1).saturating_mul(size_of::<(A, B)>());
+    map.try_reserve(1).map_err(|_| AllocError::System { requested })
 }
 
 /// A list of these, of which there are `count`.
 fn list<T>(count: usize, of: impl Iterator<Item = T>) -> Result<Vec<T>, AllocError> {
     let mut list = Vec::new();
-    list.try_reserve_exact(count).map_err(|_| refused::<T>(count))?;
-    list.extend(of);
+    reserved(&mut list, count)?.extend(of);
     Ok(list)
 }
 

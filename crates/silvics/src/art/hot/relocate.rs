@@ -6,10 +6,11 @@ use super::super::node::NodeRef;
 use super::super::node::Visit;
 use super::super::word::{Kind, Word};
 use super::super::{Art, ArtKey};
-use super::rank::{PINNED, Seen, room};
+use super::rank::{PINNED, Seen};
 use super::sampler::Sampled;
 use super::{ReorganizeError, Report};
 use crate::domain::Guard;
+use crate::error::reserved;
 use silvics_pool::{AllocError, Packer, Placement};
 
 impl<K: ArtKey + ?Sized, P: Placement> Art<K, P, Sampled> {
@@ -122,8 +123,7 @@ impl<K: ArtKey + ?Sized, P: Placement> Art<K, P, Sampled> {
                 continue;
             }
             guard.repin(); // no node is open
-            room(&mut open)?;
-            open.push((self.root(), digit, root.at(digit)));
+            reserved(&mut open, 1)?.push((self.root(), digit, root.at(digit)));
             while let Some((above, digit, word)) = open.pop() {
                 if word.is_none() {
                     continue;
@@ -142,8 +142,7 @@ impl<K: ArtKey + ?Sized, P: Placement> Art<K, P, Sampled> {
                 let child = unsafe { Visit::of(word) };
                 let NodeRef::Words(below) = child.node else { continue };
                 for (digit, word) in below.all() {
-                    room(&mut open)?;
-                    open.push((child, digit, word));
+                    reserved(&mut open, 1)?.push((child, digit, word));
                 }
             }
         }
