@@ -15,15 +15,15 @@ pub struct PthreadLock(UnsafeCell<libc::pthread_mutex_t>);
 /// An unlocked mutex, of which all locks are copies.
 static UNLOCKED: LazyLock<Unlocked> = LazyLock::new(|| {
     let (mut kind, mut mutex) = (MaybeUninit::uninit(), libc::PTHREAD_MUTEX_INITIALIZER);
-    // SAFETY: the attributes are initialised by the first call, used by the next two and destroyed
-    // by the last. Nobody uses the mutex, and its initialiser owns nothing.
-    let failed = unsafe {
-        libc::pthread_mutexattr_init(kind.as_mut_ptr())
-            | libc::pthread_mutexattr_settype(kind.as_mut_ptr(), libc::PTHREAD_MUTEX_NORMAL)
-            | libc::pthread_mutex_init(&raw mut mutex, kind.as_ptr())
-            | libc::pthread_mutexattr_destroy(kind.as_mut_ptr())
+    // SAFETY: each call uses the attributes only if the first one has initialised them, and the
+    // last one ends their use. Nobody uses the mutex, and its initialiser owns nothing.
+    let made = unsafe {
+        libc::pthread_mutexattr_init(kind.as_mut_ptr()) == 0
+            && libc::pthread_mutexattr_settype(kind.as_mut_ptr(), libc::PTHREAD_MUTEX_NORMAL) == 0
+            && libc::pthread_mutex_init(&raw mut mutex, kind.as_ptr()) == 0
+            && libc::pthread_mutexattr_destroy(kind.as_mut_ptr()) == 0
     };
-    debug_assert_eq!(failed, 0);
+    assert!(made, "the C libraries of Linux allocate nothing for a normal mutex");
     Unlocked(mutex)
 });
 
