@@ -115,13 +115,13 @@
 //! # Which structure
 //! | workload | use | reason |
 //! |---|---|---|
-//! | almost any | `Map<K, V>`, over [`ArtTree`] | a lookup among a million integers passes three or four nodes, and a binary tree of as many keys has at least twenty levels |
+//! | almost any | `Map<K, V>`, over [`ArtTree`] | a lookup among a million integers passes three or four nodes |
 //! | long strings that are scanned more than looked up | measure first: a `BTreeMap` under an `RwLock` scans faster | each key is a leaf of its own |
 //! | byte strings in little memory, writers that never wait | `Map<K, V, SkipList<[u8]>>` | a node is the key and some 28 bytes; lock-free |
 //! | integers, writers that never wait | `Map<K, V, NatarajanTree>`, `SkipList<u64>` | lock-free, small nodes; the tree is not balanced |
 //! | integers in sorted order, binary tree | [`BronsonTree`] | relaxed AVL; it has no scans, so it cannot be used by a map |
 //! | integers that are only read after a load | [`FrozenTree`] | lookups take no guard and read no version |
-//! | entries that are sorted at the load | a map of [sorted entries](map::Builder::from_sorted) | nodes are built bottom-up, as large as their contents |
+//! | sorted entries, loaded at once | [`Map::from_sorted`](map::Map::from_sorted) | nodes as large as their contents |
 //! | an ordered set | [`Set`] | a map without values |
 //! | 8-byte words under keys, with explicit guards | an [`OrderedIndex`] | no memory for values |
 //!

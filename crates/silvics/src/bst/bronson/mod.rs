@@ -64,7 +64,7 @@
 //! |---|---|---|---|---|
 //! | `key` | load | Relaxed | – | written before the node is linked, never again |
 //! | `children`, `parent` | load | Acquire | store | the node is initialised; later loads stay behind (validation) |
-//! | `children`, `parent` | store, under the lock | Release | load | a thread that reads a moved link also reads the version that was set before the move (I3) |
+//! | `children`, `parent` | store, under the lock | Release | load | a moved link comes with its version (I3) |
 //! | `version` | load | Acquire | store | as for `children` |
 //! | `version` | store, under the lock | Release | load | `end_shrink` publishes the rotation; `make_present` the value |
 //! | `version` | second load in `state` | Relaxed | – | kept behind the Acquire load of the value |
@@ -80,11 +80,16 @@
 //! # Linearization points
 //! | method, outcome | point |
 //! |---|---|
-//! | `get`, found; `try_insert`, occupied | the load of the value. If the node lost its presence before that load, which the second load of the version did not show yet, the last moment at which it was present |
-//! | `get`, absent; every operation that changes nothing | the load of the empty link, or of the version of the routing node. If the node had been unlinked by then, the moment when it was unlinked |
+//! | `get`, found; `try_insert`, occupied | the load of the value (*) |
+//! | `get`, absent; all that changes nothing | the load of the empty link, or the routing node's version (**) |
 //! | insert of an absent key | the store of the link in `attach`, or of the version in `make_present` |
 //! | update of a present key | the store of the value |
 //! | `remove` | the store of the version in `make_absent` |
+//!
+//! (*) If the node lost its presence before that load, and the second load of the version does not
+//! show it yet: the last moment at which the node was present.
+//!
+//! (**) If the node had been unlinked by then: the moment when it was unlinked.
 //!
 //! # Progress and reclamation
 //! Deadlock-free: locks are taken from the top down. A lookup waits only while a rotation moves a
