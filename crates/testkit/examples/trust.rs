@@ -244,13 +244,13 @@ fn others(logs: &Logs) -> String {
         let builds = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
         let pairs = builds.filter(|words| words.len() == 3 && words[1].parse::<f64>().is_ok());
         let (equal, more): (Vec<_>, Vec<_>) = pairs.partition(|words| words[1] == words[2]);
-        let _ = writeln!(
-            page,
-            "\nRecorder: a lookup takes as many instructions with its calls as without them in {} \
+        let text = format!(
+            "Recorder: a lookup takes as many instructions with its calls as without them in {} \
              builds of structures, and more in {}.",
             equal.len(),
             more.len()
         );
+        let _ = writeln!(page, "\n{}", wrapped(&text));
     }
     page
 }
