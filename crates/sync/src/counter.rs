@@ -1,45 +1,59 @@
-//! A counter without a shared cache line.
+//! A counter that threads share while it is small, and stripe when it is large.
 //!
 //! # Memory ordering
 //! | word | site | ordering | why |
 //! |---|---|---|---|
 //! | stripe | `add` load and store | Relaxed | one writer at a time (P1 of [`crate::per_thread`]) |
-//! | `orphans` | `add` | Relaxed | an RMW loses nothing; nothing is published through it |
+//! | `shared` | `add` | Relaxed | an RMW loses nothing; nothing is published through it |
 //! | both | `sum` loads | Relaxed | exact only if the caller knows that the adders have stopped; it learned this by a join or a channel, which ordered their stores before |
 
+use crate::OnceBox;
 use crate::atomic::{AtomicU64, Ordering};
 use crate::per_thread::{Account, PerThread, thread_index};
 
-/// A signed sum striped over threads.
+/// The shared sum from which on threads add to stripes of their own: a stripe takes a cache line
+/// for each thread.
+const STRIPED_FROM: u64 = if cfg!(any(silvics_loom, silvics_shuttle)) { 0 } else { 1024 };
+
+/// A signed sum, striped over threads once it is large.
 ///
-/// Adding writes a cache line of the calling thread alone; reading visits all stripes. The design
-/// follows the sources of section 5.5 of the contention adapting tree's benchmarks
-/// (`erlang/otp#2190`).
+/// Adding to a large sum writes a cache line of the calling thread alone; reading visits all
+/// stripes. The design follows the sources of section 5.5 of the contention adapting tree's
+/// benchmarks (`erlang/otp#2190`). A small sum is one word, which all threads write.
 #[derive(Debug)]
-pub struct StripedCounter<A: Account = ()> {
-    stripes: PerThread<AtomicU64, A>,
-    /// The shared stripe, for threads whose thread-local variables are destroyed or whose stripe
-    /// could not be allocated.
-    orphans: AtomicU64,
+pub struct StripedCounter<A: Account + Clone = ()> {
+    stripes: OnceBox<PerThread<AtomicU64, A>>,
+    /// The sum of what was added before there were stripes, by threads whose thread-local variables
+    /// are destroyed, and by those whose stripe could not be allocated.
+    shared: AtomicU64,
+    account: A,
 }
 
-impl<A: Account> StripedCounter<A> {
+impl<A: Account + Clone> StripedCounter<A> {
     /// Makes a counter at zero. `account` is charged for its stripes.
     pub fn new(account: A) -> Self {
-        Self { stripes: PerThread::new(account), orphans: AtomicU64::new(0) }
+        Self { stripes: OnceBox::default(), shared: AtomicU64::new(0), account }
     }
 
     /// Adds `delta`.
     #[inline]
     pub fn add(&self, delta: i64) {
-        match thread_index().and_then(|index| self.stripes.get_or_make(index)) {
+        let own = |stripes| thread_index().and_then(|index| PerThread::get_or_make(stripes, index));
+        match self.stripes.get().and_then(own) {
             Some(stripe) => {
                 let sum = stripe.load(Ordering::Relaxed).wrapping_add(delta.cast_unsigned());
                 stripe.store(sum, Ordering::Relaxed);
             }
-            None => {
-                self.orphans.fetch_add(delta.cast_unsigned(), Ordering::Relaxed);
-            }
+            None => self.add_shared(delta),
+        }
+    }
+
+    #[inline(never)]
+    fn add_shared(&self, delta: i64) {
+        let before = self.shared.fetch_add(delta.cast_unsigned(), Ordering::Relaxed);
+        if before.cast_signed().unsigned_abs() >= STRIPED_FROM {
+            let make = || PerThread::new(self.account.clone());
+            self.stripes.get_or_make(&self.account, make); // else the sum stays shared
         }
     }
 
@@ -48,8 +62,17 @@ impl<A: Account> StripedCounter<A> {
     /// The sum is exact if no thread adds meanwhile. Otherwise each concurrent addition may or may
     /// not be included, as the stripes are not read atomically.
     pub fn sum(&self) -> i64 {
-        let stripes = self.stripes.iter().map(|s| s.load(Ordering::Relaxed));
-        stripes.fold(self.orphans.load(Ordering::Relaxed), u64::wrapping_add).cast_signed()
+        let stripes = self.stripes.get().into_iter().flat_map(PerThread::iter);
+        let stripes = stripes.map(|s| s.load(Ordering::Relaxed));
+        stripes.fold(self.shared.load(Ordering::Relaxed), u64::wrapping_add).cast_signed()
+    }
+}
+
+impl<A: Account + Clone> Drop for StripedCounter<A> {
+    fn drop(&mut self) {
+        if self.stripes.get().is_some() {
+            self.account.refund(OnceBox::<PerThread<AtomicU64, A>>::BYTES);
+        }
     }
 }
 
@@ -65,7 +88,7 @@ mod tests {
             .map(|t| {
                 let counter = Arc::clone(&counter);
                 std::thread::spawn(move || {
-                    for i in 0..1000 {
+                    for i in 0..4000 {
                         counter.add(if i % 4 == 3 { -1 } else { t });
                     }
                 })
@@ -74,6 +97,7 @@ mod tests {
         for t in threads {
             t.join().unwrap();
         }
-        assert_eq!(counter.sum(), (1 + 2 + 3) * 750 - 4 * 250);
+        assert!(counter.stripes.get().is_some(), "the stripes are tested");
+        assert_eq!(counter.sum(), (1 + 2 + 3) * 3000 - 4 * 1000);
     }
 }

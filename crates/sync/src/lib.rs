@@ -43,7 +43,8 @@
 //! * [`backoff`]: bounded exponential waiting;
 //! * [`prefetch`](fn@prefetch): a hint to the cache about a line that will be read soon;
 //! * [`per_thread`]: dense thread indexes, and tables with one padded cell per thread;
-//! * [`counter`]: a counter striped over such cells;
+//! * [`OnceBox`]: a place for an object that is made when it is first needed;
+//! * [`counter`]: a counter that is striped over threads once it is large;
 //! * [`stamp`]: numbers that are unique in the process;
 //! * [`rcu`]: read-copy-update, with readers that announce themselves in such cells and writers
 //!   that wait for them;
@@ -58,6 +59,7 @@ pub mod counter;
 mod facade;
 pub mod lock;
 pub mod model;
+mod once_box;
 pub mod per_thread;
 mod prefetch;
 pub mod pthread;
@@ -68,4 +70,5 @@ pub mod version;
 
 pub use crossbeam_utils::CachePadded;
 pub use facade::{Mutex, MutexGuard, atomic, cell, hint, thread};
+pub use once_box::OnceBox;
 pub use prefetch::prefetch;
