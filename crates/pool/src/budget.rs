@@ -34,6 +34,15 @@ impl Budget {
             .map_err(|held| AllocError::Limit { requested: bytes, held, limit: self.limit })
     }
 
+    /// The error of `bytes` that the budget or the system has refused.
+    pub fn refused(&self, bytes: usize) -> AllocError {
+        let Err(limit) = self.take(bytes) else {
+            self.give(bytes);
+            return AllocError::System { requested: bytes };
+        };
+        limit
+    }
+
     /// Returns `bytes` to the budget.
     pub fn give(&self, bytes: usize) {
         let before = self.held.fetch_sub(bytes, Ordering::Relaxed);

@@ -2,7 +2,8 @@
 
 use crate::core::{ClassShape, Core};
 use crate::slab::MAX_SLOTS;
-use crate::{AllocError, Config, PoolStats};
+use crate::small::{LazyCore, bytes_of};
+use crate::{AllocError, Config, Pages, PoolStats};
 use silvics_layout::Census;
 use silvics_sync::Mutex;
 use silvics_sync::tagged::addressable;
@@ -12,7 +13,7 @@ use std::ptr::{NonNull, null_mut};
 /// The default size of a slab, in bytes.
 const SLAB: usize = 16 << 10;
 /// The first capacity of a magazine: a quarter of a `Pool`'s, as each class has a magazine.
-const MAGAZINE: usize = if cfg!(silvics_shuttle) { 2 } else { 16 };
+pub(crate) const MAGAZINE: usize = if cfg!(silvics_shuttle) { 2 } else { 16 };
 /// The most slots of a run.
 const RUN: usize = if cfg!(silvics_shuttle) { 2 } else { 16 };
 
@@ -24,13 +25,13 @@ const SMALLEST: usize = 16;
 /// Up to this size there is a class every 8 bytes.
 const FINE: usize = 512;
 /// From [`FINE`] up to this size there are eight classes per doubling, at most 12.5 % apart.
-const LARGEST: usize = 4096;
+pub(crate) const LARGEST: usize = 4096;
 const FINE_CLASSES: usize = (FINE - SMALLEST) / 8 + 1;
-const CLASSES: usize = FINE_CLASSES + 8 * (LARGEST / FINE).ilog2() as usize;
+pub(crate) const CLASSES: usize = FINE_CLASSES + 8 * (LARGEST / FINE).ilog2() as usize;
 
 /// The class for `size` bytes, at most [`LARGEST`].
 #[inline]
-const fn class_of(size: usize) -> usize {
+pub(crate) const fn class_of(size: usize) -> usize {
     if size <= SMALLEST {
         return 0;
     }
@@ -68,12 +69,28 @@ const fn size_of_class(class: usize) -> usize {
 /// An allocation or a free is O(1) amortised, except for large objects. Dropping the pool releases
 /// everything, large objects included, without dropping their contents.
 pub struct BytesPool {
-    core: Core<CLASSES, MAGAZINE>,
+    core: LazyCore<CLASSES, MAGAZINE>,
     large: Mutex<LargeList>,
     /// The alignment of every object, at least that of `Large`.
     align: usize,
     budget: std::sync::Arc<crate::Budget>,
     kind: &'static str,
+}
+
+/// A core with the classes of these settings.
+fn core(config: &Config) -> Core<CLASSES, MAGAZINE> {
+    let align = config.tuning.slot_alignment();
+    let shapes = std::array::from_fn(|class| {
+        let size = size_of_class(class).next_multiple_of(align);
+        ClassShape { size, run: (1024 / size).clamp(1, RUN) }
+    });
+    let slab = config.tuning.slab(SLAB, SLAB, MAX_SLOTS * shapes[0].size);
+    Core::new(shapes, align, slab, BITMAPPED, config)
+}
+
+/// The source of small slots.
+pub(crate) fn source() -> Core<CLASSES, MAGAZINE> {
+    core(&Config::new(Pages::Small, None)).into_source()
 }
 
 /// Large objects, linked so that they can be released as a whole.
@@ -97,14 +114,11 @@ struct Large {
 impl BytesPool {
     /// Makes an empty pool of objects called `kind`. The first allocation maps memory.
     pub fn new(kind: &'static str, config: &Config) -> Self {
-        let align = config.tuning.slot_align;
-        let shapes = std::array::from_fn(|class| {
-            let size = size_of_class(class).next_multiple_of(align);
-            ClassShape { size, run: (1024 / size).clamp(1, RUN) }
-        });
-        let slab = config.tuning.slab(SLAB, SLAB, MAX_SLOTS * shapes[0].size);
+        let align = config.tuning.slot_alignment();
+        // The classes of the source are those of unaligned slots.
+        let largest = if align == 8 { LARGEST } else { usize::MAX };
         Self {
-            core: Core::new(shapes, align, slab, BITMAPPED, config),
+            core: LazyCore::new(config, (largest, align), core),
             large: Mutex::new(LargeList { head: null_mut(), objects: 0, bytes: 0 }),
             align,
             budget: std::sync::Arc::clone(&config.budget),
@@ -118,7 +132,11 @@ impl BytesPool {
         if size > LARGEST {
             return self.alloc_large(size);
         }
-        let object = self.core.alloc(class_of(size))?;
+        let class = class_of(size);
+        let object = match self.core.get() {
+            Some(core) => core.alloc(class)?,
+            None => self.core.alloc_early((class, size_of_class(class)), core)?,
+        };
         #[cfg(silvics_poison)]
         // SAFETY: a free slot of a class with room for `size` bytes.
         unsafe {
@@ -140,7 +158,7 @@ impl BytesPool {
                 crate::poison::free(object, size);
             }
             // SAFETY: the caller's promise.
-            unsafe { self.core.free(class_of(size), object) };
+            unsafe { self.core.free((class_of(size), size_of_class(class_of(size))), object) };
         } else {
             // SAFETY: the caller's promise.
             unsafe { self.free_large(object) };
@@ -150,23 +168,28 @@ impl BytesPool {
     /// Returns unused slabs to the system, and the number of bytes returned; see
     /// [`Pool::shrink`](crate::Pool::shrink).
     pub fn shrink(&self) -> usize {
-        self.core.shrink()
+        self.core.get().map_or(0, Core::shrink)
     }
 
     /// Returns the memory that the pool holds. O(classes × threads + regions).
     pub fn stats(&self) -> PoolStats {
-        let (mut live_slots, mut live_bytes) = (0, 0);
-        for class in 0..CLASSES {
-            let live = self.core.live(class);
-            live_slots += live;
-            live_bytes += live * self.core.size(class);
+        let small = self.core.small_slots();
+        // SAFETY: the slots are in the list.
+        let bytes = small.iter().map(|slot| unsafe { bytes_of(*slot) } as i64);
+        let (mut live_slots, mut live_bytes) = (small.len() as i64, bytes.sum::<i64>());
+        if let Some(core) = self.core.get() {
+            for class in 0..CLASSES {
+                let live = core.live(class);
+                live_slots += live;
+                live_bytes += live * core.size(class) as i64;
+            }
         }
         let large = self.large.lock();
         let (regions, pages, fallback) = self.core.regions();
         PoolStats {
             kind: self.kind,
-            live_slots: live_slots + large.objects,
-            live_bytes: live_bytes + large.bytes,
+            live_slots: live_slots.max(0) as usize + large.objects,
+            live_bytes: live_bytes.max(0) as usize + large.bytes,
             regions,
             pages,
             fallback,
@@ -190,7 +213,8 @@ impl BytesPool {
             // SAFETY: as for `next`; the object lies behind its header.
             unsafe { (header.add(1).cast(), header.as_ref().bytes - front) }
         });
-        self.core.live_slots().chain(large)
+        // SAFETY: the slots are in the list.
+        self.core.live_slots(|slot| unsafe { bytes_of(slot) }).chain(large)
     }
 
     /// Adds the objects of [`live`](Self::live) to `census`, as a new kind with the pool's name.

@@ -28,7 +28,8 @@
 //!   exclusive access to the core may open all magazines. Other threads may count what magazines
 //!   hold.
 //! * C2: every slot is in exactly one place: handed out, in one magazine, in one run, in its
-//!   class's open slab, marked in its slab's bitmap, or held by a thread that shrinks the pool.
+//!   class's open slab, marked in its slab's bitmap, or held by a thread that shrinks the pool. A
+//!   small slot of the pool's index (`small.rs`) is handed out or in one magazine.
 //! * C3: granules stay mapped as long as the core lives.
 //! * C4: `budget` holds exactly the bytes taken from the system. These are thread caches, magazines
 //!   and, of each granule, the header and the slabs opened so far, without closed ones. A granule
@@ -39,6 +40,7 @@
 //! (Relaxed) before any thread has a slot of it. All other shared state is in `slab.rs`, in
 //! `magazine.rs`, or under a lock.
 
+mod mark;
 mod places;
 mod shrink;
 
@@ -47,11 +49,13 @@ use crate::growth::Growth;
 use crate::magazine::{Magazine, Open, Run};
 use crate::pages::{Fallback, HUGE_PAGE, Pages, Region, SMALL_PAGE};
 use crate::slab::{Listing, MAX_SLOTS, Slab, SlabList};
+use crate::small::SmallObjects;
 use crate::{AllocError, Config};
+use mark::PLACES;
 use silvics_sync::Mutex;
 use silvics_sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use silvics_sync::per_thread::{PerThread, thread_index};
-use std::ptr::{NonNull, null};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// The shape of a class's slots.
@@ -73,9 +77,6 @@ const COLOURED: usize = 16;
 
 /// The bytes of a cache line.
 const LINE: usize = 64;
-
-/// The number of slots whose bits are looked up together, so that their cache misses overlap.
-const PLACES: usize = 32;
 
 struct Class {
     size: usize,
@@ -107,32 +108,6 @@ impl<const CLASSES: usize> Default for ThreadCache<CLASSES> {
     }
 }
 
-/// The position of a slot's bit.
-#[derive(Clone, Copy)]
-struct Place {
-    slab: *const Slab,
-    number: usize,
-    word: *const AtomicU64,
-    bits: u64,
-}
-
-impl Place {
-    const NONE: Self = Self { slab: null(), number: 0, word: null(), bits: 0 };
-}
-
-/// Prefetches the line of a bitmap word for writing, so that the misses of several writes overlap.
-/// It has no other effect.
-fn prefetch_for_writing(word: *const AtomicU64) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch is harmless whatever the address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_ET0>(word.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = word;
-}
-
 /// An allocator of `CLASSES` size classes whose magazines start with `MAG` slots.
 pub(crate) struct Core<const CLASSES: usize, const MAG: usize> {
     classes: [Class; CLASSES],
@@ -154,6 +129,12 @@ pub(crate) struct Core<const CLASSES: usize, const MAG: usize> {
     words: usize,
     /// The offset of the first slab's slots: after the header, aligned.
     header: usize,
+    /// The small objects of the pool's index, if the pool has started with some.
+    small: Option<Arc<SmallObjects>>,
+    /// Whether this is the source of small slots.
+    is_source: bool,
+    /// The most bytes of slots that a magazine keeps.
+    magazine_bytes: usize,
 }
 
 impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
@@ -200,7 +181,43 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
             entries,
             words,
             header,
+            small: None,
+            is_source: false,
+            magazine_bytes: MAGAZINE_BYTES,
         }
+    }
+
+    /// Makes the core the source of small slots: its slabs are marked, and its magazines stay
+    /// small.
+    pub(crate) fn into_source(mut self) -> Self {
+        (self.is_source, self.magazine_bytes) = (true, 0);
+        self
+    }
+
+    /// Lets slots of an index's small objects into this core's magazines.
+    pub(crate) fn with_small(mut self, small: &Arc<SmallObjects>) -> Self {
+        self.small = Some(Arc::clone(small));
+        self
+    }
+
+    /// The bytes held from the system.
+    pub(crate) fn held(&self) -> usize {
+        self.budget.held()
+    }
+
+    /// The class of a slot.
+    ///
+    /// # Safety
+    /// The slot is of this core, and not free.
+    pub(crate) unsafe fn class_at(&self, slot: *mut u8) -> usize {
+        self.slab_at(slot).1.class()
+    }
+
+    /// The number and the entry of the slab of a slot, which may be a small one.
+    fn slab_at<'a>(&self, slot: *mut u8) -> (usize, &'a Slab) {
+        let offset = slot.addr() & (HUGE_PAGE - 1);
+        let index = offset >> self.slab_log;
+        (index, self.slab(slot.wrapping_sub(offset), index))
     }
 
     /// The number of slabs in a granule.
@@ -236,7 +253,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         let Some(cache) = self.cache(class) else {
             self.orphan_live[class].fetch_sub(1, Ordering::Relaxed);
             // SAFETY: passed on.
-            unsafe { self.mark_slot_free(slot.as_ptr()) };
+            unsafe { self.mark_slot_free(class, slot.as_ptr()) };
             return;
         };
         // SAFETY: C1; the caller's promise.
@@ -383,6 +400,9 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         let slots = (end - start) / size;
         let first = granule.wrapping_add(start);
         let slab = self.slab(granule, index);
+        if self.is_source && index == 0 {
+            (0..self.slabs()).for_each(|index| self.slab(granule, index).mark_source());
+        }
         slab.open(class, first);
         if bitmap > 0 {
             // In a slab that was closed before, the rest of the header's page kept its contents.
@@ -417,82 +437,22 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     unsafe fn push_on_full(&self, class: usize, own: &Magazine, slot: *mut u8) {
         let push = |magazine: &mut Open<'_>| {
             let before = magazine.len() as i64;
-            let most = (MAGAZINE_BYTES / self.classes[class].size).clamp(MAG, MAGAZINE_SLOTS);
+            let most = (self.magazine_bytes / self.classes[class].size).clamp(MAG, MAGAZINE_SLOTS);
             if !magazine.grow(MAG, most, &self.budget) {
                 for part in magazine.older().chunks(PLACES) {
                     // SAFETY: C2: slots in a magazine are free and belong to this core.
-                    unsafe { self.mark_all_free(part) };
+                    unsafe { self.mark_all_free(class, part) };
                 }
                 magazine.take_older();
             }
             if !magazine.try_push(slot) {
                 // SAFETY: the caller's promise.
-                unsafe { self.mark_slot_free(slot) }; // allocating the magazine's array failed
+                unsafe { self.mark_slot_free(class, slot) }; // the array cannot grow
             }
             magazine.note_taken(magazine.len() as i64 - before - 1);
         };
         // SAFETY: C1; `push` does not open the magazine again.
         unsafe { own.open(push) };
-    }
-
-    /// Marks up to [`PLACES`] slots free.
-    ///
-    /// # Safety
-    /// The slots are free, belong to this core, and are in no other place (C2).
-    unsafe fn mark_all_free(&self, slots: &[*mut u8]) {
-        let mut places = [const { Place::NONE }; PLACES];
-        for (place, &slot) in places.iter_mut().zip(slots) {
-            // SAFETY: the caller's promise.
-            *place = unsafe { self.place(slot) };
-            prefetch_for_writing(place.word);
-        }
-        // Neighbours freed one after the other share a bitmap word: write it once for all of them.
-        let mut rest = &places[..slots.len()];
-        while let Some((&Place { slab, number, word, mut bits }, others)) = rest.split_first() {
-            rest = others;
-            while let Some((next, others)) = rest.split_first()
-                && std::ptr::eq(next.word, word)
-            {
-                bits |= next.bits;
-                rest = others;
-            }
-            // SAFETY: a slot's place names a slab of this core, which is mapped (C3).
-            self.mark_free(unsafe { &*slab }, number / 64, bits);
-        }
-    }
-
-    /// Marks one slot free.
-    ///
-    /// # Safety
-    /// See [`Self::place`].
-    unsafe fn mark_slot_free(&self, slot: *mut u8) {
-        // SAFETY: the caller's promise; C3.
-        unsafe {
-            let place = self.place(slot);
-            self.mark_free(&*place.slab, place.number / 64, place.bits);
-        }
-    }
-
-    /// Finds the bit of `slot`.
-    ///
-    /// # Safety
-    /// `slot` is a free slot of this core and in no other place (C2).
-    unsafe fn place(&self, slot: *mut u8) -> Place {
-        let offset = slot.addr() & (HUGE_PAGE - 1);
-        let index = offset >> self.slab_log;
-        let slab = self.slab(slot.wrapping_sub(offset), index);
-        let class = &self.classes[slab.class()];
-        let within = (slot.addr() - slab.first().addr()) as u64;
-        let number = ((within * class.reciprocal) >> 32) as usize;
-        debug_assert_eq!(number * class.size, within as usize, "not the start of a slot");
-        let word = &raw const self.words_at(slab, index)[number / 64];
-        Place { slab, number, word, bits: 1 << (number % 64) }
-    }
-
-    fn mark_free(&self, slab: &Slab, word: usize, bits: u64) {
-        if slab.free(self.words_of(slab), word, bits) == Listing::Wanted {
-            self.classes[slab.class()].freed.lock().push(slab);
-        }
     }
 
     /// Entry `index` of the header of `granule`.
@@ -526,11 +486,11 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), words) }
     }
 
-    /// The number of live slots of `class`; exact when quiescent.
-    pub(crate) fn live(&self, class: usize) -> usize {
+    /// The number of live slots of `class`, less the small slots in magazines. Exact when
+    /// quiescent.
+    pub(crate) fn live(&self, class: usize) -> i64 {
         let cached = self.threads.iter().map(|t| t.classes[class].live());
-        let orphans = self.orphan_live[class].load(Ordering::Relaxed);
-        (cached.sum::<i64>() + orphans).max(0) as usize
+        cached.sum::<i64>() + self.orphan_live[class].load(Ordering::Relaxed)
     }
 
     /// The mapped regions, the pages they are on, and why these are not the requested ones.

@@ -92,6 +92,7 @@ mod placement;
 #[cfg(silvics_poison)]
 mod poison;
 mod slab;
+mod small;
 mod tuning;
 mod typed;
 
@@ -110,10 +111,11 @@ pub use pages::{Fallback, HUGE_PAGE, Pages, Region, SMALL_PAGE, set_read_only};
 pub use placement::{
     BytesAlloc, Placement, Pooled, Recorded, Shared, SharedBytes, SharedSlots, SlotAlloc,
 };
+pub use small::SmallObjects;
 pub use tuning::{Tuning, TuningError};
 pub use typed::Pool;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The settings of a pool.
 #[derive(Clone, Debug)]
@@ -126,6 +128,8 @@ pub struct Config {
     pub heap: Arc<dyn Heap>,
     /// The layout of slots, slabs and regions.
     pub tuning: Tuning,
+    /// The small objects of the pools, if these start small: see [`Config::starting_small`].
+    pub small: Option<Arc<SmallObjects>>,
 }
 
 impl Default for Config {
@@ -138,9 +142,27 @@ impl Config {
     /// Settings for pools on `pages` that together hold at most `limit` bytes.
     pub fn new(pages: Pages, limit: Option<usize>) -> Self {
         let budget = Arc::new(Budget::new(limit));
-        Self { pages, budget, heap: Arc::new(Global), tuning: Tuning::default() }
+        Self { pages, budget, heap: Arc::clone(&GLOBAL), tuning: Tuning::default(), small: None }
+    }
+
+    /// Lets the pools made with these settings take their first objects from memory that the whole
+    /// process shares, in slots of the size that each needs. A pool gets regions of its own when
+    /// these objects have 8 KiB. So an index of a few entries costs what they need.
+    ///
+    /// Until then a pool's objects lie beside those of other pools and indexes, and an allocation
+    /// takes a lock that the pools of these settings share.
+    #[must_use]
+    pub fn starting_small(self) -> Self {
+        if cfg!(any(silvics_shuttle, silvics_loom)) {
+            return self; // the shared memory does not end with an execution of a model
+        }
+        let objects = SmallObjects::new(Self { small: None, ..self.clone() });
+        Self { small: Some(Arc::new(objects)), ..self }
     }
 }
+
+/// The allocator of [`Shared`] objects unless another is named.
+static GLOBAL: LazyLock<Arc<dyn Heap>> = LazyLock::new(|| Arc::new(Global));
 
 /// The memory that a pool holds at one moment.
 #[derive(Clone, Debug)]

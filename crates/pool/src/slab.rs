@@ -30,6 +30,7 @@
 //! | `first` | `open` store | Release | `serves` | a thread that sees the slab open also sees which class it serves |
 //! | `first` | `serves` load | Acquire | `open` | see the `open` store |
 //! | `first`, `class` | other loads | Relaxed | – | the reader owns a slot of the slab, or the slab itself |
+//! | `is_source` | store, load | Relaxed | – | stored before a thread has a slot of the granule; a thread reads it for such a slot |
 //! | `summary`, `words[w]` | `is_idle` loads | Relaxed | – | bits are only added while the slab is off its list; `close` takes them, which acquires |
 //!
 //! # Checked by
@@ -55,6 +56,8 @@ pub(crate) struct Slab {
     /// One bit per bitmap word, set if the word may contain free slots.
     summary: AtomicU64,
     listed: AtomicBool,
+    /// Whether the granule is one of the source of small slots (`small.rs`).
+    is_source: AtomicBool,
     /// The size class that it serves.
     class: AtomicU32,
     /// The next slab on the class's list; accessed under the list's lock.
@@ -104,6 +107,16 @@ impl Slab {
         self.first.store(null_mut(), Ordering::Relaxed);
         let listing = self.settle();
         debug_assert_eq!(listing, Listing::Known, "nobody has a slot to free");
+    }
+
+    /// Marks the entry as one of the source of small slots, before any slot of its granule is
+    /// handed out.
+    pub(crate) fn mark_source(&self) {
+        self.is_source.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_source(&self) -> bool {
+        self.is_source.load(Ordering::Relaxed)
     }
 
     pub(crate) fn class(&self) -> usize {
@@ -203,6 +216,7 @@ fn slab() -> Slab {
     Slab {
         summary: AtomicU64::new(0),
         listed: AtomicBool::new(false),
+        is_source: AtomicBool::new(false),
         class: AtomicU32::new(0),
         next: AtomicPtr::new(null_mut()),
         first: AtomicPtr::new(null_mut()),

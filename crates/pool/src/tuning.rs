@@ -2,6 +2,7 @@
 
 use crate::{HUGE_PAGE, SMALL_PAGE};
 use std::fmt;
+use std::num::NonZeroU8;
 
 /// The layout of slots, slabs and regions in a pool, as far as a type's size and alignment leave it
 /// open.
@@ -22,11 +23,14 @@ use std::fmt;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    pub(crate) slot_align: usize,
+    // Small: each index keeps its settings.
+    slot_align: u16,
     pub(crate) colouring: bool,
-    pub(crate) slab_bytes: Option<usize>,
-    pub(crate) first_region: usize,
-    pub(crate) largest_region: usize,
+    /// The binary logarithm of a slab's bytes.
+    slab_log: Option<NonZeroU8>,
+    /// Granules.
+    first_region: u32,
+    largest_region: u32,
 }
 
 impl Default for Tuning {
@@ -34,10 +38,10 @@ impl Default for Tuning {
         Self {
             slot_align: 8,
             colouring: false,
-            slab_bytes: None,
-            first_region: HUGE_PAGE,
+            slab_log: None,
+            first_region: 1,
             // Larger regions would save only a few more system calls.
-            largest_region: 64 << 20,
+            largest_region: 32,
         }
     }
 }
@@ -56,7 +60,7 @@ impl Tuning {
     /// of their own class.
     pub fn slot_align(self, bytes: usize) -> Result<Self, TuningError> {
         if bytes.is_power_of_two() && (8..=SMALL_PAGE).contains(&bytes) {
-            return Ok(Self { slot_align: bytes, ..self });
+            return Ok(Self { slot_align: bytes as u16, ..self });
         }
         Err(TuningError::SlotAlign { bytes })
     }
@@ -93,7 +97,7 @@ impl Tuning {
     /// KiB if these have 16 bytes).
     pub fn slab_bytes(self, bytes: usize) -> Result<Self, TuningError> {
         if bytes.is_power_of_two() && (LEAST_SLAB..=HUGE_PAGE).contains(&bytes) {
-            return Ok(Self { slab_bytes: Some(bytes), ..self });
+            return Ok(Self { slab_log: NonZeroU8::new(bytes.ilog2() as u8), ..self });
         }
         Err(TuningError::SlabBytes { bytes })
     }
@@ -108,26 +112,28 @@ impl Tuning {
     pub fn regions(self, first: usize, largest: usize) -> Result<Self, TuningError> {
         let fits = |bytes: usize| bytes.is_multiple_of(HUGE_PAGE) && bytes <= LARGEST_REGION;
         if first > 0 && fits(first) && fits(largest) && first <= largest {
-            return Ok(Self { first_region: first, largest_region: largest, ..self });
+            let granules = |bytes: usize| (bytes / HUGE_PAGE) as u32; // below 2^20
+            let (first_region, largest_region) = (granules(first), granules(largest));
+            return Ok(Self { first_region, largest_region, ..self });
         }
         Err(TuningError::Regions { first, largest })
     }
 
     /// The alignment of slots whose type needs no larger one.
     pub fn slot_alignment(&self) -> usize {
-        self.slot_align
+        usize::from(self.slot_align)
     }
 
     /// The bytes of a slab: as set, or `default`; never outside `least` and `most`.
     pub(crate) fn slab(&self, default: usize, least: usize, most: usize) -> usize {
         let most = 1 << most.min(HUGE_PAGE).ilog2();
         let least = least.next_power_of_two().clamp(LEAST_SLAB, most);
-        self.slab_bytes.unwrap_or(default).clamp(least, most)
+        self.slab_log.map_or(default, |log| 1 << log.get()).clamp(least, most)
     }
 
     /// The number of granules of the next region of a pool that has `granules`.
     pub(crate) fn region_granules(&self, granules: usize) -> usize {
-        granules.clamp(self.first_region / HUGE_PAGE, self.largest_region / HUGE_PAGE)
+        granules.clamp(self.first_region as usize, self.largest_region as usize)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::core::{ClassShape, Core};
 use crate::slab::MAX_SLOTS;
+use crate::small::LazyCore;
 use crate::{AllocError, Config, PoolStats, SMALL_PAGE};
 use silvics_layout::Census;
 use std::marker::PhantomData;
@@ -27,8 +28,10 @@ const RUN: usize = if cfg!(silvics_shuttle) { 2 } else { MAX_SLOTS };
 /// An allocation or a free is O(1) amortised. It touches memory of other threads at most once in 32
 /// calls, and never touches the object's memory.
 pub struct Pool<T> {
-    core: Core<1, MAGAZINE>,
+    pub(crate) core: LazyCore<1, MAGAZINE>,
     kind: &'static str,
+    /// The bytes of a slot.
+    size: usize,
     marker: PhantomData<fn() -> T>,
 }
 
@@ -52,20 +55,32 @@ impl<T> Pool<T> {
     pub fn new(kind: &'static str, config: &Config) -> Self {
         assert!(size_of::<T>() <= Self::MAX_SIZE, "too large for slabs: use BytesPool");
         assert!(align_of::<T>() <= Self::MAX_ALIGN, "no alignment beyond a small page");
-        let tuning = &config.tuning;
-        let align = align_of::<T>().max(tuning.slot_align);
-        let size = Self::SIZE.next_multiple_of(align);
-        let slab = tuning.slab(SLAB, 8 * size, MAX_SLOTS * size);
+        let core = LazyCore::new(config, Self::slot(config), Self::core);
+        let size = Self::slot(config).0;
+        Self { core, kind, size, marker: PhantomData }
+    }
+
+    /// The bytes of a slot and its alignment.
+    fn slot(config: &Config) -> (usize, usize) {
+        let align = align_of::<T>().max(config.tuning.slot_alignment());
+        (Self::SIZE.next_multiple_of(align), align)
+    }
+
+    fn core(config: &Config) -> Core<1, MAGAZINE> {
+        let (size, align) = Self::slot(config);
+        let slab = config.tuning.slab(SLAB, 8 * size, MAX_SLOTS * size);
         let shape = ClassShape { size, run: (slab / size).min(RUN) };
         let bitmapped = if slab < SLAB { size.max(BITMAPPED) } else { size };
-        let core = Core::new([shape], align, slab, bitmapped, config);
-        Self { core, kind, marker: PhantomData }
+        Core::new([shape], align, slab, bitmapped, config)
     }
 
     /// Allocates a slot. It is uninitialised and belongs to the caller alone.
     #[inline]
     pub fn alloc(&self) -> Result<NonNull<T>, AllocError> {
-        let slot = self.core.alloc(0)?;
+        let slot = match self.core.get() {
+            Some(core) => core.alloc(0)?,
+            None => self.core.alloc_early((0, self.size), Self::core)?,
+        };
         #[cfg(silvics_poison)]
         // SAFETY: a free slot of at least `size_of::<T>()` bytes.
         unsafe {
@@ -86,7 +101,7 @@ impl<T> Pool<T> {
             crate::poison::free(slot.cast(), size_of::<T>());
         }
         // SAFETY: the caller's promise.
-        unsafe { self.core.free(0, slot.cast()) };
+        unsafe { self.core.free((0, self.size), slot.cast()) };
     }
 
     /// Returns unused slabs to the system, and the number of bytes returned.
@@ -98,14 +113,15 @@ impl<T> Pool<T> {
     /// A huge page becomes small pages if only a part of it is returned. Pages reserved by the
     /// administrator ([`Pages::HugeTlb`](crate::Pages)) are never returned.
     pub fn shrink(&self) -> usize {
-        self.core.shrink()
+        self.core.get().map_or(0, Core::shrink)
     }
 
     /// Returns the memory that the pool holds. O(regions + threads).
     pub fn stats(&self) -> PoolStats {
-        let live_slots = self.core.live(0);
+        let own = self.core.get().map_or(0, |core| core.live(0));
+        let live_slots = (own + self.core.small_slots().len() as i64).max(0) as usize;
         let (regions, pages, fallback) = self.core.regions();
-        let live_bytes = live_slots * self.core.size(0);
+        let live_bytes = live_slots * self.size;
         PoolStats { kind: self.kind, live_slots, live_bytes, regions, pages, fallback }
     }
 
@@ -116,7 +132,12 @@ impl<T> Pool<T> {
     /// `T`. The call takes O(slots) time, live or not. It also sorts the free slots that threads
     /// keep for themselves, using 8 bytes for each outside the budget. It does not change the pool.
     pub fn live(&mut self) -> impl Iterator<Item = NonNull<T>> {
-        self.core.live_slots().map(|(slot, _)| slot.cast())
+        self.live_slots().map(|(slot, _)| slot.cast())
+    }
+
+    fn live_slots(&mut self) -> impl Iterator<Item = (NonNull<u8>, usize)> {
+        let size = self.size;
+        self.core.live_slots(move |_| size)
     }
 
     /// Adds the slots of [`live`](Self::live) to `census`, as a new kind with the pool's name.
@@ -127,7 +148,7 @@ impl<T> Pool<T> {
     /// [crate's example](crate#where-objects-lie) does.
     pub fn census(&mut self, census: &mut Census) {
         let kind = census.kind(self.kind, None);
-        for (slot, bytes) in self.core.live_slots() {
+        for (slot, bytes) in self.live_slots() {
             census.add_sized(kind, slot.addr().get(), bytes);
         }
     }

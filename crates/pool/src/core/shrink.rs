@@ -35,7 +35,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         let shape = &self.classes[class];
         let rest = std::mem::replace(&mut shape.open.lock().rest, Run::EMPTY);
         // SAFETY: C2: no thread has had these slots.
-        rest.slots(shape.size).for_each(|slot| unsafe { self.mark_slot_free(slot) });
+        rest.slots(shape.size).for_each(|slot| unsafe { self.mark_slot_free(class, slot) });
         // A thread that finds no slot while the slabs are unlisted waits for this lock, and then
         // reopens one of them.
         let mut growth = self.growth.lock();
@@ -129,9 +129,10 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         // SAFETY: C2: slots in a magazine and its run are free.
         unsafe {
             while let Some(slot) = magazine.pop() {
-                self.mark_slot_free(slot);
+                self.mark_slot_free(class, slot);
             }
-            run.slots(self.classes[class].size).for_each(|slot| self.mark_slot_free(slot));
+            let run = run.slots(self.classes[class].size);
+            run.for_each(|slot| self.mark_slot_free(class, slot));
         }
     }
 }
