@@ -17,6 +17,7 @@ use silvics::{Cursor, Domain, Guard, Options, OrderedIndex, OwnedKey, Pages, Pin
 use silvics_sync::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The most retired objects of each pool that a thread holds back.
 pub const UNSEALED: usize = silvics::domain::BATCH_OBJECTS;
@@ -507,8 +508,17 @@ fn dropping<I: Subject + ?Sized>(
         ensure!(mapped == 0, "{mapped} of {} regions stay mapped after the drop", regions.len());
         drop((regions, domain));
         if let Some(counted) = round.checked_sub(WARM) {
+            let enough = lowest[0].saturating_add(KEPT);
             let level = &mut lowest[counted / ROUNDS];
             *level = heap().min(*level);
+            // A thread that has ended may still be freeing its registration.
+            for _ in 0..50 {
+                if *level <= enough {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+                *level = heap().min(*level);
+            }
         }
     }
     let [before, after] = lowest;
