@@ -231,9 +231,10 @@ impl<const C: usize, const MAG: usize> LazyCore<C, MAG> {
         make: impl FnOnce(&Config) -> Core<C, MAG>,
     ) -> Self {
         let fits = size <= LARGEST && align <= LARGEST_ALIGN;
-        let small = config.small.as_ref().filter(|_| fits).map(|objects| {
-            let pool = objects.pools.fetch_add(1, Ordering::Relaxed) as u16;
-            Small { objects: Arc::clone(objects), pool, taken: AtomicU32::new(0) }
+        let small = config.small.as_ref().filter(|_| fits).and_then(|objects| {
+            // Pools beyond the numbers that a hint holds have cores at once.
+            let pool = objects.pools.fetch_add(1, Ordering::Relaxed).try_into().ok()?;
+            Some(Small { objects: Arc::clone(objects), pool, taken: AtomicU32::new(0) })
         });
         let core = if small.is_some() { OnceBox::default() } else { OnceBox::from(make(config)) };
         Self { core, small }

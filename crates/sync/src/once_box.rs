@@ -73,15 +73,14 @@ impl<T> OnceBox<T> {
         if let Some(object) = self.get() {
             return Some(object);
         }
+        let mut room = Vec::new();
+        if room.try_reserve_exact(1).is_err() {
+            return None;
+        }
+        room.push(make()); // before the account is charged: it may panic
         if !account.admit(Self::BYTES) {
             return None;
         }
-        let mut room = Vec::new();
-        if room.try_reserve_exact(1).is_err() {
-            account.refund(Self::BYTES);
-            return None;
-        }
-        room.push(make());
         // A slice of one element has the layout of the element.
         let fresh = Box::into_raw(room.into_boxed_slice()).cast::<T>();
         let (success, failure) = (Ordering::Release, Ordering::Acquire);
