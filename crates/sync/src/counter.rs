@@ -13,7 +13,7 @@ use crate::per_thread::{Account, PerThread, thread_index};
 
 /// The shared sum from which on threads add to stripes of their own: a stripe takes a cache line
 /// for each thread.
-const STRIPED_FROM: u64 = if cfg!(any(silvics_loom, silvics_shuttle)) { 0 } else { 1024 };
+const STRIPED_FROM: u64 = if cfg!(any(silvics_loom, silvics_shuttle)) { 1 } else { 1024 };
 
 /// A signed sum, striped over threads once it is large.
 ///
