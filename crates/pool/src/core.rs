@@ -389,7 +389,15 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
 
     /// Opens a new slab for `class`, which has opened `before` slabs already.
     fn open_slab(&self, class: usize, before: usize) -> Result<Run, AllocError> {
-        let (granule, index) = self.growth.lock().slab()?;
+        let (granule, index) = {
+            let mut growth = self.growth.lock();
+            let (granule, index) = growth.slab()?;
+            if self.is_source && index == 0 {
+                // Under the lock: a thread that opens another slab of the granule comes after.
+                (0..self.slabs()).for_each(|at| self.slab(granule, at).mark_source());
+            }
+            (granule, index)
+        };
         let bytes = 1 << self.slab_log;
         let Class { size, words, .. } = self.classes[class];
         let bitmap = if words > self.words { words * size_of::<AtomicU64>() } else { 0 };
@@ -400,9 +408,6 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         let slots = (end - start) / size;
         let first = granule.wrapping_add(start);
         let slab = self.slab(granule, index);
-        if self.is_source && index == 0 {
-            (0..self.slabs()).for_each(|index| self.slab(granule, index).mark_source());
-        }
         slab.open(class, first);
         if bitmap > 0 {
             // In a slab that was closed before, the rest of the header's page kept its contents.

@@ -231,7 +231,13 @@ impl<const C: usize, const MAG: usize> LazyCore<C, MAG> {
         make: impl FnOnce(&Config) -> Core<C, MAG>,
     ) -> Self {
         let fits = size <= LARGEST && align <= LARGEST_ALIGN;
-        let small = config.small.as_ref().filter(|_| fits).and_then(|objects| {
+        // Settings that were changed since do not fit the cores that the objects' settings make.
+        let same = |objects: &&Arc<SmallObjects>| {
+            let of = &objects.config;
+            let budget = Arc::ptr_eq(&of.budget, &config.budget);
+            fits && budget && of.tuning == config.tuning && of.pages == config.pages
+        };
+        let small = config.small.as_ref().filter(same).and_then(|objects| {
             // Pools beyond the numbers that a hint holds have cores at once.
             let pool = objects.pools.fetch_add(1, Ordering::Relaxed).try_into().ok()?;
             Some(Small { objects: Arc::clone(objects), pool, taken: AtomicU32::new(0) })
@@ -472,6 +478,16 @@ mod tests {
             drop((pool, config));
             assert_eq!(budget.held(), 0);
         }
+    }
+
+    /// Such a pool would take its first slots by one tuning and the others by another.
+    #[test]
+    fn a_pool_whose_settings_were_changed_since_has_a_core_at_once() {
+        let tuning = crate::Tuning::default().slot_align(64).unwrap();
+        let pool = Pool::<[u64; 6]>::new("node", &Config { tuning, ..config() });
+        let slots: Vec<_> = (0..1000).map(|_| pool.alloc().unwrap()).collect();
+        assert!(slots.iter().all(|slot| slot.addr().get().is_multiple_of(64)));
+        assert!(pool.core.small_slots().is_empty());
     }
 
     #[test]
