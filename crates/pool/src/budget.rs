@@ -11,7 +11,8 @@ use silvics_sync::per_thread::Account;
 
 /// The bytes held from the system by the pools that share this budget, and their limit.
 ///
-/// Pools take whole slabs, so this line is written once per slab, not per object.
+/// A pool takes whole slabs, so it writes this line once per slab, not per object. A pool that
+/// [starts small](crate::Config::starting_small) writes it for each of its first objects.
 #[derive(Debug)]
 pub struct Budget {
     held: AtomicUsize,
@@ -34,13 +35,9 @@ impl Budget {
             .map_err(|held| AllocError::Limit { requested: bytes, held, limit: self.limit })
     }
 
-    /// The error of `bytes` that the budget or the system has refused.
-    pub fn refused(&self, bytes: usize) -> AllocError {
-        let Err(limit) = self.take(bytes) else {
-            self.give(bytes);
-            return AllocError::System { requested: bytes };
-        };
-        limit
+    /// The error for `requested` bytes beyond the limit.
+    pub(crate) fn exceeded(&self, requested: usize) -> AllocError {
+        AllocError::Limit { requested, held: self.held(), limit: self.limit }
     }
 
     /// Returns `bytes` to the budget.

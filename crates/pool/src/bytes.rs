@@ -2,7 +2,7 @@
 
 use crate::core::{ClassShape, Core};
 use crate::slab::MAX_SLOTS;
-use crate::small::{LazyCore, bytes_of};
+use crate::small::LazyCore;
 use crate::{AllocError, Config, Pages, PoolStats};
 use silvics_layout::Census;
 use silvics_sync::Mutex;
@@ -112,7 +112,7 @@ struct Large {
 }
 
 impl BytesPool {
-    /// Makes an empty pool of objects called `kind`. The first allocation maps memory.
+    /// Makes an empty pool of objects called `kind`. It maps memory when it first needs a slab.
     pub fn new(kind: &'static str, config: &Config) -> Self {
         let align = config.tuning.slot_alignment();
         // The classes of the source are those of unaligned slots.
@@ -171,11 +171,11 @@ impl BytesPool {
         self.core.get().map_or(0, Core::shrink)
     }
 
-    /// Returns the memory that the pool holds. O(classes × threads + regions).
+    /// Returns the memory that the pool holds. O(classes × threads + regions + small slots of the
+    /// index).
     pub fn stats(&self) -> PoolStats {
         let small = self.core.small_slots();
-        // SAFETY: the slots are in the list.
-        let bytes = small.iter().map(|slot| unsafe { bytes_of(*slot) } as i64);
+        let bytes = small.iter().map(|(_, bytes)| *bytes as i64);
         let (mut live_slots, mut live_bytes) = (small.len() as i64, bytes.sum::<i64>());
         if let Some(core) = self.core.get() {
             for class in 0..CLASSES {
@@ -213,8 +213,7 @@ impl BytesPool {
             // SAFETY: as for `next`; the object lies behind its header.
             unsafe { (header.add(1).cast(), header.as_ref().bytes - front) }
         });
-        // SAFETY: the slots are in the list.
-        self.core.live_slots(|slot| unsafe { bytes_of(slot) }).chain(large)
+        self.core.live_slots().chain(large)
     }
 
     /// Adds the objects of [`live`](Self::live) to `census`, as a new kind with the pool's name.

@@ -200,9 +200,14 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         self
     }
 
-    /// The bytes held from the system.
-    pub(crate) fn held(&self) -> usize {
-        self.budget.held()
+    /// The bytes of regions in use: the headers and the slabs, without closed ones.
+    pub(crate) fn slab_bytes(&self) -> usize {
+        self.growth.lock().taken()
+    }
+
+    /// Whether the system takes slabs back.
+    pub(crate) fn gives_back(&self) -> bool {
+        self.growth.lock().gives_back()
     }
 
     /// The class of a slot.
@@ -211,6 +216,12 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// The slot is of this core, and not free.
     pub(crate) unsafe fn class_at(&self, slot: *mut u8) -> usize {
         self.slab_at(slot).1.class()
+    }
+
+    /// Whether a slot is the source's.
+    #[cfg(test)]
+    pub(crate) fn is_small(&self, slot: *mut u8) -> bool {
+        self.slab_at(slot).1.is_source()
     }
 
     /// The number and the entry of the slab of a slot, which may be a small one.
@@ -247,7 +258,8 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// Takes back a slot of `class`.
     ///
     /// # Safety
-    /// The slot came from `alloc(class)` of this core, and nobody uses it any more.
+    /// The slot came from `alloc(class)` of this core, or is a small one of its pool. Nobody uses it
+    /// any more.
     #[inline]
     pub(crate) unsafe fn free(&self, class: usize, slot: NonNull<u8>) {
         let Some(cache) = self.cache(class) else {
@@ -436,7 +448,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// marked free, so that other threads can take it.
     ///
     /// # Safety
-    /// The slot is free and belongs to this core.
+    /// The slot is free. It is of this core, or a small one of its pool.
     #[cold]
     #[inline(never)]
     unsafe fn push_on_full(&self, class: usize, own: &Magazine, slot: *mut u8) {
@@ -445,7 +457,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
             let most = (self.magazine_bytes / self.classes[class].size).clamp(MAG, MAGAZINE_SLOTS);
             if !magazine.grow(MAG, most, &self.budget) {
                 for part in magazine.older().chunks(PLACES) {
-                    // SAFETY: C2: slots in a magazine are free and belong to this core.
+                    // SAFETY: C2: slots in a magazine are free, of this core or small ones of its pool.
                     unsafe { self.mark_all_free(class, part) };
                 }
                 magazine.take_older();

@@ -126,7 +126,7 @@ unsafe impl<P: Placement> Placement for Recorded<P> {
 }
 
 // SAFETY: its slots fit and align a `T`, lie in mappings checked to be addressable, and are handed
-// out once (C2 of `core.rs`). `free` links the slot and does not panic.
+// out once (C2 of `core.rs`). `free` keeps the slot for later allocations, and does not panic.
 unsafe impl<T: Send + 'static> SlotAlloc<T> for Pool<T> {
     fn new(kind: &'static str, config: &Config) -> Self {
         Pool::new(kind, config)

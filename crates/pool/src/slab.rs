@@ -30,7 +30,7 @@
 //! | `first` | `open` store | Release | `serves` | a thread that sees the slab open also sees which class it serves |
 //! | `first` | `serves` load | Acquire | `open` | see the `open` store |
 //! | `first`, `class` | other loads | Relaxed | – | the reader owns a slot of the slab, or the slab itself |
-//! | `is_source` | store, load | Relaxed | – | stored under the lock of `Growth` before any slab of the granule is opened; a thread reads it for a slot of the granule |
+//! | `is_source` | all | Relaxed | – | stored before the granule's first slab is opened; see `open_slab` |
 //! | `summary`, `words[w]` | `is_idle` loads | Relaxed | – | bits are only added while the slab is off its list; `close` takes them, which acquires |
 //!
 //! # Checked by

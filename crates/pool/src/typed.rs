@@ -47,7 +47,7 @@ impl<T> Pool<T> {
         if size < 16 { 16 } else { size }
     };
 
-    /// Makes an empty pool of objects called `kind`. The first allocation maps memory.
+    /// Makes an empty pool of objects called `kind`. It maps memory when it first needs a slab.
     ///
     /// # Panics
     /// Panics if `T` is larger than [`Pool::MAX_SIZE`] or more aligned than [`Pool::MAX_ALIGN`].
@@ -116,7 +116,10 @@ impl<T> Pool<T> {
         self.core.get().map_or(0, Core::shrink)
     }
 
-    /// Returns the memory that the pool holds. O(regions + threads).
+    /// Returns the memory that the pool holds. O(regions + threads + small slots of the index).
+    ///
+    /// The bytes of a live slot are those of a slot in a slab, also for a small slot, whose class
+    /// may be up to 12.5 % larger.
     pub fn stats(&self) -> PoolStats {
         let own = self.core.get().map_or(0, |core| core.live(0));
         let live_slots = (own + self.core.small_slots().len() as i64).max(0) as usize;
@@ -137,7 +140,7 @@ impl<T> Pool<T> {
 
     fn live_slots(&mut self) -> impl Iterator<Item = (NonNull<u8>, usize)> {
         let size = self.size;
-        self.core.live_slots(move |_| size)
+        self.core.live_slots().map(move |(slot, _)| (slot, size))
     }
 
     /// Adds the slots of [`live`](Self::live) to `census`, as a new kind with the pool's name.

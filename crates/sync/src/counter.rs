@@ -1,38 +1,43 @@
-//! A counter that threads share while it is small, and stripe when it is large.
+//! A counter that threads share while it is small, and stripe when it is large or contended.
 //!
 //! # Memory ordering
 //! | word | site | ordering | why |
 //! |---|---|---|---|
 //! | stripe | `add` load and store | Relaxed | one writer at a time (P1 of [`crate::per_thread`]) |
-//! | `shared` | `add` | Relaxed | an RMW loses nothing; nothing is published through it |
-//! | both | `sum` loads | Relaxed | exact only if the caller knows that the adders have stopped; it learned this by a join or a channel, which ordered their stores before |
+//! | `shared`, `collisions` | `add` | Relaxed | an RMW loses nothing; nothing is published through it |
+//! | stripe, `shared` | `sum` loads | Relaxed | exact only if the caller knows that the adders have stopped; it learned this by a join or a channel, which ordered their stores before |
 
 use crate::OnceBox;
-use crate::atomic::{AtomicU64, Ordering};
+use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::per_thread::{Account, PerThread, thread_index};
 
 /// The shared sum from which on threads add to stripes of their own: a stripe takes a cache line
 /// for each thread.
 const STRIPED_FROM: u64 = if cfg!(any(silvics_loom, silvics_shuttle)) { 1 } else { 1024 };
+/// The number of additions that met another one from which on threads add to stripes, too.
+const STRIPED_AFTER: u32 = 64;
 
-/// A signed sum, striped over threads once it is large.
+/// A signed sum, striped over threads once it is large or contended.
 ///
-/// Adding to a large sum writes a cache line of the calling thread alone; reading visits all
+/// Adding to a striped sum writes a cache line of the calling thread alone; reading visits all
 /// stripes. The design follows the sources of section 5.5 of the contention adapting tree's
-/// benchmarks (`erlang/otp#2190`). A small sum is one word, which all threads write.
+/// benchmarks (`erlang/otp#2190`). Before, the sum is one word, which all threads write.
 #[derive(Debug)]
 pub struct StripedCounter<A: Account + Clone = ()> {
     stripes: OnceBox<PerThread<AtomicU64, A>>,
     /// The sum of what was added before there were stripes, by threads whose thread-local variables
     /// are destroyed, and by those whose stripe could not be allocated.
     shared: AtomicU64,
+    /// The number of additions to `shared` that met another thread's.
+    collisions: AtomicU32,
     account: A,
 }
 
 impl<A: Account + Clone> StripedCounter<A> {
     /// Makes a counter at zero. `account` is charged for its stripes.
     pub fn new(account: A) -> Self {
-        Self { stripes: OnceBox::default(), shared: AtomicU64::new(0), account }
+        let (shared, collisions) = (AtomicU64::new(0), AtomicU32::new(0));
+        Self { stripes: OnceBox::default(), shared, collisions, account }
     }
 
     /// Adds `delta`.
@@ -50,10 +55,19 @@ impl<A: Account + Clone> StripedCounter<A> {
 
     #[inline(never)]
     fn add_shared(&self, delta: i64) {
-        let before = self.shared.fetch_add(delta.cast_unsigned(), Ordering::Relaxed);
-        if before.cast_signed().unsigned_abs() >= STRIPED_FROM {
+        let (delta, relaxed) = (delta.cast_unsigned(), Ordering::Relaxed);
+        let before = self.shared.load(relaxed);
+        let after = before.wrapping_add(delta);
+        let swap = self.shared.compare_exchange(before, after, relaxed, relaxed);
+        let stripe = if swap.is_ok() {
+            after.cast_signed().unsigned_abs() > STRIPED_FROM
+        } else {
+            self.shared.fetch_add(delta, relaxed);
+            self.collisions.fetch_add(1, relaxed) >= STRIPED_AFTER
+        };
+        if stripe {
             let make = || PerThread::new(self.account.clone());
-            self.stripes.get_or_make(&self.account, make); // else the sum stays shared
+            _ = self.stripes.get_or_make(&self.account, make); // else the sum stays shared
         }
     }
 
@@ -99,5 +113,26 @@ mod tests {
         }
         assert!(counter.stripes.get().is_some(), "the stripes are tested");
         assert_eq!(counter.sum(), (1 + 2 + 3) * 3000 - 4 * 1000);
+    }
+
+    #[test]
+    fn a_small_sum_is_striped_once_threads_collide() {
+        let counter = StripedCounter::new(());
+        for collisions in [0, STRIPED_AFTER] {
+            counter.collisions.store(collisions, Ordering::Relaxed);
+            (0..5000).for_each(|n| counter.add(if n % 2 == 0 { 1 } else { -1 }));
+            assert!(counter.stripes.get().is_none(), "one thread meets no other");
+        }
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while counter.stripes.get().is_none() {
+                        counter.add(1);
+                        counter.add(-1);
+                    }
+                });
+            }
+        });
+        assert_eq!(counter.sum(), 0);
     }
 }

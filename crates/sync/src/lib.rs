@@ -44,7 +44,7 @@
 //! * [`prefetch`](fn@prefetch): a hint to the cache about a line that will be read soon;
 //! * [`per_thread`]: dense thread indexes, and tables with one padded cell per thread;
 //! * [`OnceBox`]: a place for an object that is made when it is first needed;
-//! * [`counter`]: a counter that is striped over threads once it is large;
+//! * [`counter`]: a counter that is striped over threads once it is large or contended;
 //! * [`stamp`]: numbers that are unique in the process;
 //! * [`rcu`]: read-copy-update, with readers that announce themselves in such cells and writers
 //!   that wait for them;
@@ -70,5 +70,5 @@ pub mod version;
 
 pub use crossbeam_utils::CachePadded;
 pub use facade::{Mutex, MutexGuard, atomic, cell, hint, thread};
-pub use once_box::OnceBox;
+pub use once_box::{OnceBox, Refused};
 pub use prefetch::prefetch;

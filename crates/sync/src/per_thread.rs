@@ -18,6 +18,7 @@
 
 use crate::CachePadded;
 use crate::atomic::{AtomicPtr, Ordering};
+use crate::once_box::{install, try_boxed};
 #[cfg(not(silvics_shuttle))]
 use std::cell::Cell;
 
@@ -154,6 +155,30 @@ impl<A: Account + ?Sized> Account for std::sync::Arc<A> {
     }
 }
 
+/// Bytes that an account has admitted. They are refunded unless they are kept.
+pub(crate) struct Charge<'a, A: Account> {
+    account: &'a A,
+    bytes: usize,
+}
+
+impl<'a, A: Account> Charge<'a, A> {
+    /// Charges `bytes`, if the account admits them.
+    pub(crate) fn take(account: &'a A, bytes: usize) -> Option<Self> {
+        account.admit(bytes).then(|| Self { account, bytes })
+    }
+
+    /// Leaves the bytes charged.
+    pub(crate) fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl<A: Account> Drop for Charge<'_, A> {
+    fn drop(&mut self) {
+        self.account.refund(self.bytes);
+    }
+}
+
 /// A table of one `T` per thread, each on cache lines of its own and made by `T::default`. An
 /// account is charged for its memory.
 ///
@@ -205,16 +230,14 @@ impl<T: Default, A: Account> PerThread<T, A> {
     #[cold]
     fn make(&self, index: ThreadIndex) -> Option<&T> {
         let (bucket, at) = Self::locate(index);
-        let bytes = Self::bucket_bytes(bucket);
-        if !self.account.admit(bytes) {
-            return None;
+        let charge = Charge::take(&self.account, Self::bucket_bytes(bucket))?;
+        let cells = install(&self.buckets[bucket], try_boxed(1 << bucket, CachePadded::default)?);
+        if cells.is_ok() {
+            charge.keep();
         }
-        let installed = self.install(bucket);
-        if !matches!(installed, Some((_, true))) {
-            self.account.refund(bytes); // the allocation failed, or another thread was first
-        }
+        let (Ok(cells) | Err(cells)) = cells;
         // SAFETY: as in `get`.
-        installed.map(|(cells, _)| unsafe { &**cells.add(at) })
+        Some(unsafe { &**cells.add(at) })
     }
 
     /// Makes the cells of the first `threads` indexes in advance. It stops early if the account
@@ -243,28 +266,6 @@ impl<T: Default, A: Account> PerThread<T, A> {
         let bucket = position.ilog2();
         (bucket as usize, (position ^ 1 << bucket) as usize)
     }
-
-    /// Installs a bucket. Returns its cells, and whether this call made them.
-    fn install(&self, bucket: usize) -> Option<(*mut CachePadded<T>, bool)> {
-        let len = 1usize << bucket;
-        let mut cells = Vec::new();
-        cells.try_reserve_exact(len).ok()?;
-        cells.resize_with(len, CachePadded::<T>::default);
-        let fresh = Box::into_raw(cells.into_boxed_slice()).cast::<CachePadded<T>>();
-        match self.buckets[bucket].compare_exchange(
-            std::ptr::null_mut(),
-            fresh,
-            Ordering::Release,
-            Ordering::Acquire,
-        ) {
-            Ok(_) => Some((fresh, true)),
-            Err(theirs) => {
-                // SAFETY: `into_raw` made it above, and it was never published.
-                drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(fresh, len)) });
-                Some((theirs, false))
-            }
-        }
-    }
 }
 
 impl<T, A: Account> PerThread<T, A> {
@@ -280,7 +281,7 @@ impl<T, A: Account> Drop for PerThread<T, A> {
             if !cells.is_null() {
                 self.account.refund(Self::bucket_bytes(bucket));
                 let cells = std::ptr::slice_from_raw_parts_mut(cells, 1 << bucket);
-                // SAFETY: `install` made it with this length, and nobody else has the table.
+                // SAFETY: `make` installed a box of this length, and nobody else has the table.
                 drop(unsafe { Box::from_raw(cells) });
             }
         }

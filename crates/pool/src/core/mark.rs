@@ -38,7 +38,8 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// Marks up to [`PLACES`] slots of `class` free.
     ///
     /// # Safety
-    /// The slots are free, belong to this core, and are in no other place (C2).
+    /// The slots are free and in no other place (C2). Each is of this core, or a small one of its
+    /// pool.
     pub(super) unsafe fn mark_all_free(&self, class: usize, slots: &[*mut u8]) {
         let mut places = [const { Place::NONE }; PLACES];
         let mut own = 0;
@@ -82,7 +83,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// one (`small.rs`).
     ///
     /// # Safety
-    /// `slot` is a free slot of this core, or a small one of its index, and in no other place (C2).
+    /// `slot` is free and in no other place (C2). It is of this core, or a small one of its pool.
     unsafe fn place_or_return(&self, class: usize, slot: *mut u8) -> Option<Place> {
         let (index, slab) = self.slab_at(slot);
         if slab.is_source() && !self.is_source {
@@ -104,7 +105,8 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// See [`Self::place_or_return`].
     #[cold]
     unsafe fn return_small(&self, class: usize, slot: *mut u8) {
-        // The list no longer counts the slot, and no magazine that counted it as taken.
+        // `live` subtracts each small slot in a magazine. This one leaves its magazine now, and is
+        // in no list from now on.
         self.orphan_live[class].fetch_add(1, Ordering::Relaxed);
         if let (Some(small), Some(slot)) = (&self.small, NonNull::new(slot)) {
             // SAFETY: the caller's promise.

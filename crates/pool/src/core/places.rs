@@ -14,21 +14,20 @@ use silvics_sync::atomic::Ordering;
 use std::ptr::NonNull;
 
 impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
-    /// The live slots with their bytes: slab by slab, and by ascending address in each slab. Takes
-    /// those out of `small`, the small slots of the pool, that magazines hold.
+    /// The live slots with their bytes: slab by slab, and by ascending address in each slab. Removes
+    /// from `small`, the small slots of the pool, those that magazines hold.
     pub(crate) fn live_slots<'a>(
         &'a mut self,
-        small: &mut Vec<NonNull<u8>>,
+        small: &mut Vec<(NonNull<u8>, usize)>,
     ) -> impl Iterator<Item = (NonNull<u8>, usize)> + use<'a, CLASSES, MAG> {
         let mut free = [self.in_magazines(), self.in_runs(), self.in_open_slabs()].concat();
         free.sort_unstable();
-        small.retain(|slot| free.binary_search(&slot.as_ptr()).is_err());
+        small.retain(|(slot, _)| free.binary_search(&slot.as_ptr()).is_err());
         self.slots_besides(free)
     }
 
-    /// The slots that are neither marked free nor in `free`.
-    fn slots_besides(&self, mut free: Vec<*mut u8>) -> impl Iterator<Item = (NonNull<u8>, usize)> {
-        free.sort_unstable();
+    /// The slots that are neither marked free nor in `free`, which is sorted.
+    fn slots_besides(&self, free: Vec<*mut u8>) -> impl Iterator<Item = (NonNull<u8>, usize)> {
         self.opened_slabs().flat_map(move |slab| self.slots_of_besides(slab, &free))
     }
 
@@ -184,7 +183,9 @@ mod tests {
         for (number, place) in places.iter().enumerate() {
             let others: Vec<_> =
                 places.iter().enumerate().filter(|(at, _)| *at != number).collect();
-            let others = others.into_iter().flat_map(|(_, place)| place).copied().collect();
+            let others = others.into_iter().flat_map(|(_, place)| place).copied();
+            let mut others = others.collect::<Vec<_>>();
+            others.sort_unstable();
             let (found, missed) = (core.slots_besides(others).count(), place.len());
             assert!(missed > 0, "nothing in place {number}: not tested");
             assert_eq!(found, kept.len() + missed, "place {number}");

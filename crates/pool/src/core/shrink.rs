@@ -24,7 +24,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// Returns slabs to the system that have no live slot and none in another thread's cache.
     /// Returns the number of bytes.
     pub(crate) fn shrink(&self) -> usize {
-        if !self.growth.lock().gives_back() {
+        if !self.gives_back() {
             return 0;
         }
         self.give_up_own();

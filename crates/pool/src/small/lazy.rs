@@ -1,0 +1,160 @@
+//! The core of a pool that may start with small slots.
+
+use super::{LARGEST, LARGEST_ALIGN, SMALL_BYTES, SmallObjects};
+use crate::core::Core;
+use crate::{AllocError, Config, Fallback, Pages, Region};
+use silvics_sync::atomic::{AtomicU32, Ordering};
+use silvics_sync::{OnceBox, Refused};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// The most pools of one index that start small: a hint holds their numbers.
+const POOLS: u32 = 1 << 16;
+
+/// The core of a pool: made with the pool, or when the pool has outgrown the source.
+pub(crate) struct LazyCore<const C: usize, const MAG: usize> {
+    core: OnceBox<Core<C, MAG>>,
+    small: Option<Small>,
+}
+
+/// A pool's part in the small objects of its index.
+struct Small {
+    objects: Arc<SmallObjects>,
+    /// The number of the pool.
+    pool: u16,
+    /// The bytes that the pool has taken from the source while it has no core.
+    taken: AtomicU32,
+}
+
+impl<const C: usize, const MAG: usize> LazyCore<C, MAG> {
+    /// A core that `make` makes now, or later if the settings say so and slots of this size and
+    /// alignment can be the source's.
+    pub(crate) fn new(
+        config: &Config,
+        (size, align): (usize, usize),
+        make: impl FnOnce(&Config) -> Core<C, MAG>,
+    ) -> Self {
+        let fits = size <= LARGEST && align <= LARGEST_ALIGN;
+        // Settings that were changed since do not fit the cores that the objects' settings make.
+        let same = |objects: &&Arc<SmallObjects>| {
+            let of = &objects.config;
+            let budget = Arc::ptr_eq(&of.budget, &config.budget);
+            fits && budget && of.tuning == config.tuning && of.pages == config.pages
+        };
+        let small = config.small.as_ref().filter(same).and_then(|objects| {
+            // Further pools have cores at once.
+            let next = |pools| (pools < POOLS).then_some(pools + 1);
+            let pool = objects.pools.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+            let pool = pool.ok()?.try_into().ok()?;
+            Some(Small { objects: Arc::clone(objects), pool, taken: AtomicU32::new(0) })
+        });
+        let core = if small.is_some() { OnceBox::default() } else { OnceBox::from(make(config)) };
+        Self { core, small }
+    }
+
+    /// The core, if it has been made.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> Option<&Core<C, MAG>> {
+        self.core.get()
+    }
+
+    /// Allocates a slot of `class`, which has `bytes` bytes, for a pool without a core.
+    #[cold]
+    pub(crate) fn alloc_early(
+        &self,
+        (class, bytes): (usize, usize),
+        make: impl FnOnce(&Config) -> Core<C, MAG>,
+    ) -> Result<NonNull<u8>, AllocError> {
+        let small = self.small.as_ref().expect("a pool without a core starts small");
+        let taken = small.taken.load(Ordering::Relaxed);
+        if taken as usize + bytes > SMALL_BYTES {
+            return self.grow(small, make)?.alloc(class);
+        }
+        let slot = small.objects.alloc(small.pool, bytes)?;
+        small.taken.fetch_add(bytes as u32, Ordering::Relaxed);
+        Ok(slot)
+    }
+
+    /// Takes back a slot of `class`, which has `bytes` bytes.
+    ///
+    /// # Safety
+    /// The slot came from this pool with this class, and nobody uses it any more.
+    #[inline(always)]
+    pub(crate) unsafe fn free(&self, (class, bytes): (usize, usize), slot: NonNull<u8>) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.get() {
+                Some(core) => core.free(class, slot),
+                None => self.free_early(bytes, slot),
+            }
+        }
+    }
+
+    /// Takes back a slot as `free` does, for a pool without a core.
+    ///
+    /// # Safety
+    /// That of `free`.
+    #[cold]
+    unsafe fn free_early(&self, bytes: usize, slot: NonNull<u8>) {
+        let small = self.small.as_ref().expect("a pool without a core starts small");
+        // SAFETY: F3: the pool had no core, so the slot is of the source.
+        unsafe { small.objects.free(slot) };
+        small.taken.fetch_sub(bytes as u32, Ordering::Relaxed);
+    }
+
+    /// Makes the core, unless another thread has made it meanwhile.
+    fn grow(
+        &self,
+        small: &Small,
+        make: impl FnOnce(&Config) -> Core<C, MAG>,
+    ) -> Result<&Core<C, MAG>, AllocError> {
+        let config = &small.objects.config;
+        let core = || make(config).with_small(&small.objects);
+        let requested = OnceBox::<Core<C, MAG>>::BYTES;
+        self.core.get_or_make(&*config.budget, core).map_err(|refused| match refused {
+            Refused::Account => config.budget.exceeded(requested),
+            Refused::Allocation => AllocError::System { requested },
+        })
+    }
+
+    /// The small slots of the pool, with their bytes: those handed out, and, if it has a core,
+    /// those that its magazines hold.
+    pub(crate) fn small_slots(&self) -> Vec<(NonNull<u8>, usize)> {
+        self.small.as_ref().map_or_else(Vec::new, |small| small.objects.of(small.pool))
+    }
+
+    /// The live slots and their bytes: see [`Core::live_slots`].
+    pub(crate) fn live_slots(&mut self) -> impl Iterator<Item = (NonNull<u8>, usize)> {
+        let mut small = self.small_slots();
+        let own = self.core.get_mut().map(|core| core.live_slots(&mut small));
+        own.into_iter().flatten().chain(small)
+    }
+
+    /// See [`Core::regions`]. Without a core there are none, on the requested pages.
+    pub(crate) fn regions(&self) -> (Vec<Region>, Pages, Option<Fallback>) {
+        self.get().map_or_else(
+            || {
+                let small = self.small.as_ref();
+                (Vec::new(), small.map_or_else(Pages::default, |s| s.objects.config.pages), None)
+            },
+            Core::regions,
+        )
+    }
+}
+
+impl<const C: usize, const MAG: usize> Drop for LazyCore<C, MAG> {
+    fn drop(&mut self) {
+        let Some(small) = &mut self.small else { return };
+        let budget = &small.objects.config.budget;
+        // The core goes first: its magazines may hold small slots.
+        let core = std::mem::take(&mut self.core);
+        if core.get().is_some() {
+            drop(core);
+            budget.give(OnceBox::<Core<C, MAG>>::BYTES);
+        }
+        if *small.taken.get_mut() > 0 {
+            // SAFETY: using or freeing a slot takes a reference to the pool, and the pool goes now.
+            unsafe { small.objects.free_all(small.pool) };
+        }
+    }
+}
