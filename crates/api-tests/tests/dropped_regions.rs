@@ -8,6 +8,7 @@ use silvics::{
     OrderedIndex, OrderedScan, Pooled,
 };
 use silvics_pool::Region;
+use silvics_testkit::make::apart;
 use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
@@ -57,7 +58,7 @@ fn a_dropped_index_leaves_nothing_to_its_domain() {
 
 /// Makes an index in which one pin has retired many batches.
 fn much_retired() -> NatarajanTree {
-    let index: NatarajanTree = NatarajanTree::with_options(&Options::default()).expect("memory");
+    let index: NatarajanTree = NatarajanTree::with_options(&apart()).expect("memory");
     let view = index.pin();
     for key in 0..100_000u64 {
         view.insert(key.reverse_bits(), key).expect("memory");
@@ -117,8 +118,7 @@ fn what_a_guard_protected_goes_after_it() {
 #[test]
 fn hot_regions_go_with_their_objects_and_with_the_index() {
     let _alone = alone();
-    let index: ArtTree<u64, Pooled, Sampled> =
-        ArtTree::with_options(&Options::default()).expect("memory");
+    let index: ArtTree<u64, Pooled, Sampled> = ArtTree::with_options(&apart()).expect("memory");
     index.sample(Some(Sampling { every: NonZeroU32::MIN, ..Sampling::default() }));
     (0..100_000).for_each(|key: u64| {
         index.pin().insert(key.reverse_bits(), key).expect("memory");
@@ -222,7 +222,7 @@ fn an_index_of_any_structure_has_the_capabilities_of_its_structure() {
     let both = ends.ends().expect("it has ends");
     assert_eq!((both.first(&guard), both.last(&guard)), (Some((0, 1)), Some((999, 1000))));
     // The wrapper decides: a structure may be wrapped without its scans.
-    let tree = NatarajanTree::<Pooled>::with_options(&Options::default()).expect("memory");
+    let tree = NatarajanTree::<Pooled>::with_options(&apart()).expect("memory");
     let index = AnyIndex::new(tree);
     assert!(index.scans().is_none() && index.cursor().is_none());
 }

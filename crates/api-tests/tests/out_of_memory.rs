@@ -2,7 +2,8 @@
 //! nothing. The tests have a process of their own, whose global allocator fails on request.
 
 use silvics::art::hot::{Policy, ReorganizeError, Sampled, Sampling};
-use silvics::{AllocError, ArtTree, BulkLoadError, Check, Lookup, Map, Options, Pooled};
+use silvics::{AllocError, ArtTree, BulkLoadError, Check, Lookup, Map, Pooled};
+use silvics_testkit::make::apart;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::num::NonZeroU32;
@@ -63,8 +64,7 @@ fn scattered(n: u64) -> u64 {
 fn each_fails(least: usize, policy: Policy) -> u64 {
     const KEYS: u64 = 20_000;
     for nth in 1.. {
-        let mut tree: ArtTree<u64, Pooled, Sampled> =
-            ArtTree::with_options(&Options::default()).unwrap();
+        let mut tree: ArtTree<u64, Pooled, Sampled> = ArtTree::with_options(&apart()).unwrap();
         (0..KEYS).for_each(|n| assert_eq!(tree.pin().insert(scattered(n), n), Ok(None)));
         tree.sample(Some(Sampling { every: NonZeroU32::MIN, ..Sampling::default() }));
         let look = |tree: &ArtTree<u64, Pooled, Sampled>, from| {

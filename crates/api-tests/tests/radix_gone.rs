@@ -3,9 +3,10 @@
 
 use silvics::art::ArtKey;
 use silvics::art::hot::{Policy, Sampled, Sampling};
-use silvics::{ArtTree, Check, IndexKey, Lookup, Objects, Options};
+use silvics::{ArtTree, Check, IndexKey, Lookup, Objects};
 use silvics_api_tests::mixed;
 use silvics_testkit::faulty::{Faulty, Ledger, Plan, under};
+use silvics_testkit::make::apart;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::num::NonZeroU32;
@@ -97,7 +98,7 @@ fn remove<K: Number>(tree: &Tree<K>, model: &mut Model<K>, verb: usize, key: K) 
 
 /// A tree, and the ledger of its allocations.
 fn recorded<K: Number>() -> (Tree<K>, std::sync::Arc<Ledger>) {
-    Ledger::record(|| Tree::<K>::with_options(&Options::default()).unwrap())
+    Ledger::record(|| Tree::<K>::with_options(&apart()).unwrap())
 }
 
 /// Checks that every allocation was freed once.

@@ -6,6 +6,7 @@
 //! | `held` | `take`, `give`, `held` | Relaxed | a count: the RMWs lose nothing and publish nothing |
 
 use crate::AllocError;
+use silvics_sync::Refused;
 use silvics_sync::atomic::{AtomicUsize, Ordering};
 use silvics_sync::per_thread::Account;
 
@@ -35,9 +36,14 @@ impl Budget {
             .map_err(|held| AllocError::Limit { requested: bytes, held, limit: self.limit })
     }
 
-    /// The error for `requested` bytes beyond the limit.
-    pub(crate) fn exceeded(&self, requested: usize) -> AllocError {
-        AllocError::Limit { requested, held: self.held(), limit: self.limit }
+    /// The error of an object of `requested` bytes that was not made.
+    pub fn error_of(&self, refused: Refused, requested: usize) -> AllocError {
+        match refused {
+            Refused::Account => {
+                AllocError::Limit { requested, held: self.held(), limit: self.limit }
+            }
+            Refused::Allocation => AllocError::System { requested },
+        }
     }
 
     /// Returns `bytes` to the budget.

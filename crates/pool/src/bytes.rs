@@ -133,10 +133,7 @@ impl BytesPool {
             return self.alloc_large(size);
         }
         let class = class_of(size);
-        let object = match self.core.get() {
-            Some(core) => core.alloc(class)?,
-            None => self.core.alloc_early((class, size_of_class(class)), core)?,
-        };
+        let object = self.core.alloc((class, size_of_class(class)), core)?;
         #[cfg(silvics_poison)]
         // SAFETY: a free slot of a class with room for `size` bytes.
         unsafe {

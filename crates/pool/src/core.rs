@@ -258,8 +258,8 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// Takes back a slot of `class`.
     ///
     /// # Safety
-    /// The slot came from `alloc(class)` of this core, or is a small one of its pool. Nobody uses it
-    /// any more.
+    /// The slot came from `alloc(class)` of this core, or is a small one of its pool. No thread
+    /// uses it any more.
     #[inline]
     pub(crate) unsafe fn free(&self, class: usize, slot: NonNull<u8>) {
         let Some(cache) = self.cache(class) else {
@@ -457,7 +457,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
             let most = (self.magazine_bytes / self.classes[class].size).clamp(MAG, MAGAZINE_SLOTS);
             if !magazine.grow(MAG, most, &self.budget) {
                 for part in magazine.older().chunks(PLACES) {
-                    // SAFETY: C2: slots in a magazine are free, of this core or small ones of its pool.
+                    // SAFETY: C2: slots in a magazine are free, and the core's or small.
                     unsafe { self.mark_all_free(class, part) };
                 }
                 magazine.take_older();

@@ -180,3 +180,11 @@ pub struct PoolStats {
     /// Why the system gave other pages than the requested ones.
     pub fallback: Option<Fallback>,
 }
+
+impl PoolStats {
+    /// The statistics of a pool without objects.
+    pub fn empty(kind: &'static str, pages: Pages) -> Self {
+        let (live_slots, live_bytes, regions) = (0, 0, Vec::new());
+        Self { kind, live_slots, live_bytes, regions, pages, fallback: None }
+    }
+}

@@ -7,7 +7,8 @@
 //!
 //! # Algorithm
 //! ```text
-//! alloc: if the pool has a core: from the core
+//! alloc: if the pool has a core: from the core; if the memory limit refuses it a slab, then a slot
+//!             of the source, as below
 //!        else if the pool's small objects have less than SMALL_BYTES: a slot of the source, noted
 //!             in the index's list
 //!        else: make the core, and allocate from it
@@ -425,6 +426,24 @@ mod tests {
         let slots: Vec<_> = (0..1000).map(|_| pool.alloc().unwrap()).collect();
         assert!(slots.iter().all(|slot| slot.addr().get().is_multiple_of(64)));
         assert!(pool.core.small_slots().is_empty());
+    }
+
+    /// A removed object must make room for another one, whichever memory it was in.
+    #[test]
+    fn a_pool_with_a_core_takes_small_slots_when_its_limit_refuses_a_slab() {
+        let limit = (64 << 10) + SMALL_BYTES + (4 << 10);
+        let config = Config::new(Pages::Small, Some(limit)).starting_small();
+        let pool = Pool::<Line>::new("line", &config);
+        let lines: Vec<_> = (0..).map_while(|_| pool.alloc().ok()).collect();
+        assert_eq!(pool.stats().regions.len(), 1);
+        assert!(config.budget.held() > limit - 128, "{} of {limit}", config.budget.held());
+        // The frees overflow the magazine, so small slots go back to the source.
+        for line in &lines {
+            // SAFETY: allocated by this pool, used no more, freed once.
+            unsafe { pool.free(*line) };
+        }
+        while pool.alloc().is_ok() {}
+        assert!(config.budget.held() > limit - 128, "{} of {limit}", config.budget.held());
     }
 
     #[test]

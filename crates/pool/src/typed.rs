@@ -77,10 +77,7 @@ impl<T> Pool<T> {
     /// Allocates a slot. It is uninitialised and belongs to the caller alone.
     #[inline]
     pub fn alloc(&self) -> Result<NonNull<T>, AllocError> {
-        let slot = match self.core.get() {
-            Some(core) => core.alloc(0)?,
-            None => self.core.alloc_early((0, self.size), Self::core)?,
-        };
+        let slot = self.core.alloc((0, self.size), Self::core)?;
         #[cfg(silvics_poison)]
         // SAFETY: a free slot of at least `size_of::<T>()` bytes.
         unsafe {

@@ -51,17 +51,18 @@
 //! or another thread's pin still protects. So a thread that removes and inserts at the limit under
 //! one long pin may get an error, although the call would succeed under a new pin.
 
+mod retired;
+
+pub use retired::{BATCH_BYTES, BATCH_OBJECTS};
+pub(crate) use retired::{Reclaim, Retired, Sealed};
+
 #[cfg(silvics_shuttle)]
 use crate::model_epoch as epoch;
 #[cfg(not(silvics_shuttle))]
 use crossbeam_epoch as epoch;
-use silvics_pool::Budget;
 use silvics_sync::Mutex;
-use silvics_sync::cell::UnsafeCell;
-use silvics_sync::per_thread::{PerThread, thread_index};
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::{Arc, LazyLock};
@@ -153,9 +154,15 @@ impl Drop for Inner {
     }
 }
 
+/// The domain of the process.
+#[cfg(not(silvics_shuttle))]
+static SHARED: LazyLock<Domain> = LazyLock::new(Domain::new);
+
 impl Default for Domain {
+    /// The domain that the indexes of the process share unless they ask for another:
+    /// see [`Domain::shared`].
     fn default() -> Self {
-        Self::new()
+        Self::shared()
     }
 }
 
@@ -166,6 +173,19 @@ impl fmt::Debug for Domain {
 }
 
 impl Domain {
+    /// The domain that the indexes of the process share, unless their options name another or they
+    /// have a memory limit.
+    ///
+    /// A pin of it protects the objects of all of these indexes. So while any thread keeps one of
+    /// them pinned, no object that any of them retires is freed. An index with a domain of its own
+    /// depends on no other index's pins, and costs some KiB more.
+    pub fn shared() -> Self {
+        #[cfg(not(silvics_shuttle))]
+        return SHARED.clone();
+        #[cfg(silvics_shuttle)]
+        Self::new() // a static does not end with an execution of a model
+    }
+
     /// A domain that shares nothing with other domains.
     pub fn new() -> Self {
         run_orphans();
@@ -280,12 +300,6 @@ impl Domain {
             self.pin().inner.flush();
         }
     }
-
-    /// Flushes until guards protect all sealed batches that are left.
-    fn settle(&self) {
-        // A flush does not advance the epoch while a thread is pinned, even for a moment.
-        settle(&self.inner.batches, 8, || self.flush());
-    }
 }
 
 /// A pin of a domain. Dropping the guard unpins. A guard cannot leave its thread.
@@ -385,200 +399,6 @@ impl Deref for Entered<'_> {
         match self {
             Self::Given(guard) => guard,
             Self::Own(guard) => guard,
-        }
-    }
-}
-
-/// The owner of retired objects, which takes them back when they are reclaimed.
-///
-/// # Safety
-/// `reclaim` may be called on any thread.
-pub(crate) unsafe trait Reclaim: Send + Sync + 'static {
-    /// Whether dropping `self` releases every object, reclaimed or not.
-    fn releases_whole(&self) -> bool;
-
-    /// Takes an object back.
-    ///
-    /// # Safety
-    /// The object is of this owner, no thread can reach it any more, and it is taken back once.
-    unsafe fn reclaim(&self, object: NonNull<u8>);
-
-    /// Returns the call that the collector runs for a sealed batch of `pool`, once no thread can
-    /// reach its objects any more.
-    fn sealed(pool: &Arc<Self>, batch: Sealed) -> impl FnOnce() + 'static
-    where
-        Self: Sized,
-    {
-        let pool = Arc::clone(pool); // D3
-        // SAFETY: D1 and D2: no later guard can reach the objects, and the collector runs the call
-        // only after all earlier guards are gone.
-        move || unsafe { batch.run(&*pool) }
-    }
-}
-
-/// The number of objects at which a batch is sealed. Under a model checker it is one, so that the
-/// checker sees each object at once.
-pub const BATCH_OBJECTS: usize = if cfg!(silvics_shuttle) { 1 } else { 64 };
-/// The number of bytes at which a batch is sealed, if that comes before [`BATCH_OBJECTS`].
-pub const BATCH_BYTES: usize = 256 << 10;
-
-/// The objects that a thread has retired and not sealed yet.
-struct Batch {
-    objects: [MaybeUninit<NonNull<u8>>; BATCH_OBJECTS],
-    len: usize,
-    bytes: usize,
-}
-
-// SAFETY: the objects are unlinked (D1), and only the owner of the batch touches them.
-unsafe impl Send for Batch {}
-
-impl Batch {
-    const EMPTY: Self =
-        Self { objects: [const { MaybeUninit::uninit() }; BATCH_OBJECTS], len: 0, bytes: 0 };
-
-    fn objects(&self) -> &[NonNull<u8>] {
-        // SAFETY: `push` has initialised the first `len` objects.
-        unsafe { std::slice::from_raw_parts(self.objects.as_ptr().cast(), self.len) }
-    }
-
-    /// Adds an object. Returns whether the batch is full now.
-    fn push(&mut self, object: NonNull<u8>, bytes: usize) -> bool {
-        self.objects[self.len].write(object);
-        self.len += 1;
-        self.bytes += bytes;
-        self.len == BATCH_OBJECTS || self.bytes >= BATCH_BYTES
-    }
-
-    /// Empties the batch and returns its objects.
-    fn take(&mut self) -> Sealed {
-        let sealed = Sealed(self.objects().into());
-        (self.len, self.bytes) = (0, 0);
-        sealed
-    }
-}
-
-/// A batch on its way through the collector.
-pub(crate) struct Sealed(Box<[NonNull<u8>]>);
-
-// SAFETY: the objects are unlinked (D1), and only the owner of the batch touches them.
-unsafe impl Send for Sealed {}
-
-impl Sealed {
-    /// Reclaims the objects.
-    ///
-    /// # Safety
-    /// D1 holds for the objects, they are of `pool`, and no reader can reach them any more.
-    pub(crate) unsafe fn run<R: Reclaim>(self, pool: &R) {
-        for &object in &self.0 {
-            // SAFETY: the caller's promise.
-            unsafe { pool.reclaim(object) };
-        }
-    }
-}
-
-struct BatchCell(UnsafeCell<Batch>);
-
-// SAFETY: D5.
-unsafe impl Sync for BatchCell {}
-
-impl Default for BatchCell {
-    fn default() -> Self {
-        Self(UnsafeCell::new(Batch::EMPTY))
-    }
-}
-
-/// The retired and unsealed objects of one pool: one batch for each thread.
-pub(crate) struct Retired<R: Reclaim> {
-    pool: Arc<R>,
-    domain: Domain,
-    cells: PerThread<BatchCell, Arc<Budget>>,
-}
-
-impl<R: Reclaim> Retired<R> {
-    /// Batches for objects of `pool`. The memory of the batches counts against `budget`.
-    pub(crate) fn new(pool: Arc<R>, domain: Domain, budget: &Arc<Budget>) -> Self {
-        Self { pool, domain, cells: PerThread::new(Arc::clone(budget)) }
-    }
-
-    /// Retires `object` of `bytes` bytes: it is reclaimed when no guard protects it any more.
-    /// Returns whether the call has sealed a batch.
-    ///
-    /// # Safety
-    /// D1; `guard` is of the domain that readers of the object pin; the object is of this pool.
-    pub(crate) unsafe fn retire(&self, object: NonNull<u8>, bytes: usize, guard: &Guard) -> bool {
-        let Some(cell) = thread_index().and_then(|index| self.cells.get_or_make(index)) else {
-            // The thread is ending, or its cell cannot be allocated: seal a batch of one.
-            self.seal(Sealed(Box::new([object])), guard);
-            return true;
-        };
-        let full = cell.0.with_mut(|batch| {
-            // SAFETY: D5: only this thread uses the cell, and no code in this block calls it again.
-            let batch = unsafe { &mut *batch };
-            batch.push(object, bytes).then(|| batch.take())
-        });
-        let Some(batch) = full else { return false };
-        self.seal(batch, guard);
-        true
-    }
-
-    /// Seals this thread's batch, full or not, and flushes the domain, which may run it.
-    #[cold]
-    pub(crate) fn flush(&self, guard: &Guard) {
-        if let Some(cell) = thread_index().and_then(|index| self.cells.get(index)) {
-            // SAFETY: D5.
-            let batch = cell.0.with_mut(|batch| unsafe { &mut *batch }.take());
-            if !batch.0.is_empty() {
-                self.seal(batch, guard);
-            }
-        }
-        self.domain.flush();
-    }
-
-    /// Seals this thread's batch and runs all batches that no guard protects. The caller has no
-    /// guard.
-    pub(crate) fn flush_unpinned(&self) {
-        self.flush(&self.domain.pin());
-        self.domain.settle();
-    }
-
-    #[cold]
-    fn seal(&self, batch: Sealed, guard: &Guard) {
-        let counted = Arc::clone(&self.domain.inner.batches);
-        let sealed = R::sealed(&self.pool, batch);
-        let run = move || {
-            sealed();
-            drop(counted);
-        };
-        // SAFETY: `Reclaim` allows the call on any thread, and the pool is `'static`.
-        unsafe { guard.inner.defer_unchecked(run) };
-        guard.inner.flush();
-    }
-
-    /// Reclaims all retired objects, sealed or not, except the sealed batches that a guard
-    /// protects.
-    pub(crate) fn drain(&mut self) {
-        self.domain.settle();
-        self.reclaim_unsealed();
-    }
-
-    fn reclaim_unsealed(&mut self) {
-        for cell in self.cells.iter() {
-            // SAFETY: exclusive access (D5).
-            let batch = cell.0.with_mut(|batch| unsafe { &mut *batch }.take());
-            // SAFETY: readers borrow the index, so no reader is left; D1 holds.
-            unsafe { batch.run(&*self.pool) };
-        }
-    }
-}
-
-impl<R: Reclaim> Drop for Retired<R> {
-    fn drop(&mut self) {
-        // Sealed batches hold the pool, and no thread may pin this domain again. So run them now,
-        // except those that a guard protects.
-        self.domain.settle();
-        run_orphans();
-        if !self.pool.releases_whole() {
-            self.reclaim_unsealed();
         }
     }
 }

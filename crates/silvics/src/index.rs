@@ -46,7 +46,9 @@ pub struct Options {
     /// The budget that the index shares with others. [`Lookup::bytes`] then returns the bytes of
     /// all of them. `None` for a budget of its own.
     pub budget: Option<Arc<Budget>>,
-    /// The domain through which the index reclaims memory; `None` for a domain of its own.
+    /// The domain through which the index reclaims memory. By default it is [`Domain::shared`], or
+    /// a domain of its own if the index has a memory limit: a writer at its limit must not fail
+    /// because of a pin of another index.
     pub domain: Option<Domain>,
     /// The layout of slots in the index's pools, and the growth of pools.
     pub tuning: Tuning,
@@ -66,7 +68,9 @@ impl Options {
         if let Some(heap) = &self.heap {
             config.heap = Arc::clone(heap);
         }
-        (self.domain.clone().unwrap_or_default(), config)
+        let limited = config.budget.limit().is_some();
+        let domain = || if limited { Domain::new() } else { Domain::shared() };
+        (self.domain.clone().unwrap_or_else(domain), config)
     }
 
     /// The index's budget. Makes one with the memory limit if the options have none.

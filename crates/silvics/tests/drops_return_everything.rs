@@ -6,10 +6,10 @@ use silvics::art::hot::{Policy, Sampled, Sampling};
 use silvics::structures::At;
 use silvics::{ArtTree, Batches, Check, Create, Lookup, Options, Placement, Pooled, Shared};
 use silvics_testkit::counting::{Counting, live_bytes};
-use silvics_testkit::make;
-use silvics_testkit::memory::{
+use silvics_testkit::dropping::{
     dropping_and_flushing_returns_everything, dropping_returns_everything,
 };
+use silvics_testkit::make;
 use silvics_testkit::{TestKey, holds};
 use std::num::NonZeroU32;
 

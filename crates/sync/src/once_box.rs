@@ -134,8 +134,8 @@ impl<T> Drop for OnceBox<T> {
     fn drop(&mut self) {
         let object = self.object.load(Ordering::Acquire);
         if !object.is_null() {
-            // SAFETY: O1; `into_raw` returned it, for one element, which has the layout of a slice of
-            // one; nobody else has the place.
+            // SAFETY: O1; `into_raw` returned it, for a slice of one element, which has the layout
+            // of the element; nobody else has the place.
             drop(unsafe { Box::from_raw(object) });
         }
     }

@@ -16,7 +16,9 @@
 //! ```
 
 use silvics::dynamic::{Ends, Points, Scans};
-use silvics::{AllocError, Batches, Check, Create, Lookup, Options, OrderedEnds, OrderedScan};
+use silvics::{
+    AllocError, Batches, Check, Create, Domain, Lookup, Options, OrderedEnds, OrderedScan,
+};
 
 /// The key type of an index.
 pub type KeyOf<I> = <I as Lookup>::Key;
@@ -24,28 +26,42 @@ pub type KeyOf<I> = <I as Lookup>::Key;
 /// Makes an index of type `I`, which may be a trait object.
 pub type Make<I> = fn(&Options) -> Result<Box<I>, AllocError>;
 
+/// The default options with a new domain. Tests need it if they expect that objects are freed:
+/// other tests pin the domain that the indexes of a process share.
+#[must_use]
+pub fn apart() -> Options {
+    own_domain(&Options::default())
+}
+
+/// The options with a new domain, unless they name one.
+fn own_domain(options: &Options) -> Options {
+    let mut options = options.clone();
+    options.domain.get_or_insert_with(Domain::new);
+    options
+}
+
 /// Makes an index of type `I` as it is.
 pub fn exact<I: Create>(options: &Options) -> Result<Box<I>, AllocError> {
-    I::with_options(options).map(Box::new)
+    I::with_options(&own_domain(options)).map(Box::new)
 }
 
 /// Makes an index of type `I` and hides its type: see [`Points`].
 pub fn points<I: Create + Batches + Check + 'static>(
     options: &Options,
 ) -> Result<Box<dyn Points<KeyOf<I>>>, AllocError> {
-    Ok(Box::new(I::with_options(options)?))
+    Ok(Box::new(I::with_options(&own_domain(options))?))
 }
 
 /// Makes an index of type `I` with ranges and cursors and hides its type: see [`Scans`].
 pub fn scans<I: Create + Batches + Check + OrderedScan + 'static>(
     options: &Options,
 ) -> Result<Box<dyn Scans<KeyOf<I>>>, AllocError> {
-    Ok(Box::new(I::with_options(options)?))
+    Ok(Box::new(I::with_options(&own_domain(options))?))
 }
 
 /// Makes an index of type `I` with ranges, cursors and ends and hides its type: see [`Ends`].
 pub fn ends<I: Create + Batches + Check + OrderedEnds + OrderedScan + 'static>(
     options: &Options,
 ) -> Result<Box<dyn Ends<KeyOf<I>>>, AllocError> {
-    Ok(Box::new(I::with_options(options)?))
+    Ok(Box::new(I::with_options(&own_domain(options))?))
 }

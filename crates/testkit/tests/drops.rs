@@ -4,21 +4,23 @@
 use silvics_testkit::broken::{Broken, mistakes};
 use silvics_testkit::counting::{Counting, live_bytes};
 use silvics_testkit::reference::LockedMap;
-use silvics_testkit::{holds, make, memory};
+use silvics_testkit::{dropping, holds, make};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn a_drop_that_keeps_nodes_is_found_and_one_that_does_not_passes() {
-    holds(memory::dropping_returns_everything(make::exact::<LockedMap<u64>>, live_bytes));
-    holds(memory::dropping_and_flushing_returns_everything(
+    holds(dropping::dropping_returns_everything(make::exact::<LockedMap<u64>>, live_bytes));
+    holds(dropping::dropping_and_flushing_returns_everything(
         make::exact::<LockedMap<[u8]>>,
         live_bytes,
     ));
-    let all =
-        memory::dropping_returns_everything(make::exact::<Broken<mistakes::LeakyDrop>>, live_bytes);
-    let little = memory::dropping_returns_everything(
+    let all = dropping::dropping_returns_everything(
+        make::exact::<Broken<mistakes::LeakyDrop>>,
+        live_bytes,
+    );
+    let little = dropping::dropping_returns_everything(
         make::exact::<Broken<mistakes::ForgottenTable>>,
         live_bytes,
     );

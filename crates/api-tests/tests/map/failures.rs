@@ -4,6 +4,7 @@ use crate::Counted;
 use silvics::map::{CompareExchangeError, Operation, TryInsertError};
 use silvics::{AllocError, Check, Map, Options, Pages};
 use silvics_sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use silvics_testkit::make::apart;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ fn panics<R>(call: impl FnOnce() -> R) -> bool {
 fn panics_of_the_users_code_lose_nothing() {
     let live = Arc::new(AtomicI64::new(0));
     let value = |n| Counted::new(n, &live);
-    let mut map: Map<u64, Counted> = Map::new();
+    let mut map: Map<u64, Counted> = Map::with_options(&apart()).unwrap();
     for n in 0..100 {
         map.insert(n, value(n));
     }
@@ -63,7 +64,7 @@ fn panics_of_destructors_and_comparisons_lose_nothing() {
         live.fetch_add(1, Ordering::Relaxed);
         Rude(Arc::clone(&live), n)
     };
-    let mut map: Map<u64, Rude> = Map::new();
+    let mut map: Map<u64, Rude> = Map::with_options(&apart()).unwrap();
     for n in 0..1000 {
         map.insert(n % 200, value(n));
     }
@@ -97,7 +98,7 @@ fn panics_of_encodings_lose_nothing() {
     }
     let live = Arc::new(AtomicI64::new(0));
     let value = |n| Counted::new(n, &live);
-    let mut map: Map<u64, Counted> = Map::new();
+    let mut map: Map<u64, Counted> = Map::with_options(&apart()).unwrap();
     let view = map.pin();
     assert!(panics(|| view.insert(Early, value(1))));
     assert!(panics(|| view.extend([(Early, value(1))])));
@@ -122,7 +123,7 @@ fn at_the_limit_values_come_back() {
     let live = Arc::new(AtomicI64::new(0));
     let value = |n| Counted::new(n, &live);
     let limit = 4 << 20;
-    let options = Options { memory_limit: Some(limit), pages: Pages::Small, ..Options::default() };
+    let options = Options { memory_limit: Some(limit), pages: Pages::Small, ..apart() };
     let map = Map::<u64, Counted>::with_options(&options).unwrap();
     let entries = (0..).map(|n: u64| (n << 20, value(n)));
     let error = map.try_extend(entries).expect_err("there is a limit");
@@ -175,8 +176,7 @@ fn a_destructor_that_panics_between_two_attempts_leaves_no_pin() {
     }
     let live = Arc::new(AtomicI64::new(0));
     let value = |is_rude| Rude(is_rude, Counted::new(1, &live));
-    let options =
-        Options { memory_limit: Some(1 << 20), pages: Pages::Small, ..Options::default() };
+    let options = Options { memory_limit: Some(1 << 20), pages: Pages::Small, ..apart() };
     let mut map = Map::<u64, Rude>::with_options(&options).unwrap();
     drop(map.try_extend((0..).map(|n: u64| (n, value(false)))).expect_err("there is a limit"));
     let held = map.pin(); // keeps the old values, so that room runs out
@@ -192,7 +192,7 @@ fn a_destructor_that_panics_between_two_attempts_leaves_no_pin() {
 
 #[test]
 fn a_key_that_is_too_long_is_refused() {
-    let map: Map<String, String> = Map::new();
+    let map: Map<String, String> = Map::with_options(&apart()).unwrap();
     let key = "x".repeat(100_000);
     let view = map.pin();
     let rejected = view.try_upsert(&key, "value".to_string()).expect_err("too long");
@@ -224,7 +224,7 @@ fn what_is_no_text_does_not_come_among_strings() {
     let live = Arc::new(AtomicI64::new(0));
     let value = || Counted::new(1, &live);
     let (text, other) = (Latin(b"text"), Latin(b"na\xefve"));
-    let mut map: Map<String, Counted> = Map::new();
+    let mut map: Map<String, Counted> = Map::with_options(&apart()).unwrap();
     map.insert(&text, value());
     assert!(panics(|| map.insert(&other, value()).map(drop)));
     assert!(panics(|| map.try_insert(&other, value()).map(drop).is_ok()));

@@ -8,6 +8,7 @@ mod values;
 use silvics::map::MapIndex;
 use silvics::{Key, Map, Options, Pages};
 use silvics_api_tests::Counted;
+use silvics_testkit::make::apart;
 
 /// The operations of each thread in tests of several.
 const ROUNDS: u64 = if cfg!(miri) { 500 } else { 100_000 };
@@ -25,5 +26,5 @@ impl Rng {
 }
 
 fn map<K: Key, V: silvics::map::Value, I: MapIndex<Key = K::Form>>() -> Map<K, V, I> {
-    Map::with_options(&Options { pages: Pages::Small, ..Options::default() }).unwrap()
+    Map::with_options(&Options { pages: Pages::Small, ..apart() }).unwrap()
 }

@@ -4,6 +4,7 @@ use crate::{Counted, ROUNDS, Rng, map};
 use silvics::map::{MapIndex, Operation};
 use silvics::{ArtTree, Check, Key, Map, NatarajanTree, Options, Pooled, Shared, SkipList};
 use silvics_sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use silvics_testkit::make::apart;
 use std::sync::Arc;
 
 /// Threads do anything; then exactly what is in the map lives, and after it nothing.
@@ -100,7 +101,7 @@ fn nothing_leaks_in_ten_million_operations() {
 /// A value that can be changed in place is the same one for all.
 #[test]
 fn values_stay_at_one_address() {
-    let map: Map<u32, AtomicU64> = Map::new();
+    let map: Map<u32, AtomicU64> = Map::with_options(&apart()).unwrap();
     map.insert(7, AtomicU64::new(0));
     let address = || std::ptr::from_ref(&*map.get(7).unwrap()).addr();
     let at = address();
@@ -163,7 +164,7 @@ fn destructors_may_call_the_map() {
 /// A borrowed value stays readable under its pin, whatever happens to the map meanwhile.
 #[test]
 fn borrowed_values_stay_readable() {
-    let map: Map<u64, String> = Map::new();
+    let map: Map<u64, String> = Map::with_options(&apart()).unwrap();
     map.insert(1, "one".into());
     let held = map.get(1).unwrap();
     let view = map.pin();
@@ -179,7 +180,7 @@ fn borrowed_values_stay_readable() {
 #[test]
 fn pins_drop_what_has_been_removed() {
     let live = Arc::new(AtomicI64::new(0));
-    let map: Map<u64, Counted> = Map::new();
+    let map: Map<u64, Counted> = Map::with_options(&apart()).unwrap();
     let view = map.pin();
     for n in 0..10_000 {
         view.insert(n % 100, Counted::new(n, &live));
@@ -201,7 +202,7 @@ fn pins_drop_what_has_been_removed() {
 fn a_dropped_map_drops_its_values_whatever_guards_there_are() {
     let domain = silvics::Domain::new();
     let live = Arc::new(AtomicI64::new(0));
-    let options = Options { domain: Some(domain.clone()), ..Options::default() };
+    let options = Options { domain: Some(domain.clone()), ..apart() };
     let map = Map::<u64, Counted>::with_options(&options).unwrap();
     let guard = domain.pin();
     for n in 0..10_000 {

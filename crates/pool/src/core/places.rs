@@ -14,8 +14,8 @@ use silvics_sync::atomic::Ordering;
 use std::ptr::NonNull;
 
 impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
-    /// The live slots with their bytes: slab by slab, and by ascending address in each slab. Removes
-    /// from `small`, the small slots of the pool, those that magazines hold.
+    /// The live slots with their bytes: slab by slab, and by ascending address in each slab. Takes
+    /// those slots that magazines hold out of `small`, the small slots of the pool.
     pub(crate) fn live_slots<'a>(
         &'a mut self,
         small: &mut Vec<(NonNull<u8>, usize)>,

@@ -3,8 +3,8 @@
 use super::{LARGEST, LARGEST_ALIGN, SMALL_BYTES, SmallObjects};
 use crate::core::Core;
 use crate::{AllocError, Config, Fallback, Pages, Region};
+use silvics_sync::OnceBox;
 use silvics_sync::atomic::{AtomicU32, Ordering};
-use silvics_sync::{OnceBox, Refused};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -22,8 +22,17 @@ struct Small {
     objects: Arc<SmallObjects>,
     /// The number of the pool.
     pool: u16,
-    /// The bytes that the pool has taken from the source while it has no core.
+    /// The bytes that the pool has taken from the source before it had a core, less those that it
+    /// freed before that.
     taken: AtomicU32,
+}
+
+impl Small {
+    fn alloc(&self, bytes: usize) -> Result<NonNull<u8>, AllocError> {
+        let slot = self.objects.alloc(self.pool, bytes)?;
+        self.taken.fetch_add(bytes as u32, Ordering::Relaxed);
+        Ok(slot)
+    }
 }
 
 impl<const C: usize, const MAG: usize> LazyCore<C, MAG> {
@@ -58,21 +67,47 @@ impl<const C: usize, const MAG: usize> LazyCore<C, MAG> {
         self.core.get()
     }
 
-    /// Allocates a slot of `class`, which has `bytes` bytes, for a pool without a core.
+    /// Allocates a slot of `class`, which has `bytes` bytes.
+    #[inline(always)]
+    pub(crate) fn alloc(
+        &self,
+        (class, bytes): (usize, usize),
+        make: impl FnOnce(&Config) -> Core<C, MAG>,
+    ) -> Result<NonNull<u8>, AllocError> {
+        match self.get() {
+            Some(core) => core.alloc(class).or_else(|error| self.alloc_beside(bytes, error)),
+            None => self.alloc_early((class, bytes), make),
+        }
+    }
+
+    /// Allocates a slot for a pool without a core.
     #[cold]
-    pub(crate) fn alloc_early(
+    fn alloc_early(
         &self,
         (class, bytes): (usize, usize),
         make: impl FnOnce(&Config) -> Core<C, MAG>,
     ) -> Result<NonNull<u8>, AllocError> {
         let small = self.small.as_ref().expect("a pool without a core starts small");
-        let taken = small.taken.load(Ordering::Relaxed);
-        if taken as usize + bytes > SMALL_BYTES {
-            return self.grow(small, make)?.alloc(class);
+        if small.taken.load(Ordering::Relaxed) as usize + bytes <= SMALL_BYTES {
+            return small.alloc(bytes);
         }
-        let slot = small.objects.alloc(small.pool, bytes)?;
-        small.taken.fetch_add(bytes as u32, Ordering::Relaxed);
-        Ok(slot)
+        match self.grow(small, make) {
+            Ok(core) => core.alloc(class).or_else(|error| self.alloc_beside(bytes, error)),
+            Err(error @ AllocError::Limit { .. }) => small.alloc(bytes).map_err(|_| error),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Allocates a slot for a pool whose core was refused a slab with `error`. If a memory limit is
+    /// the reason, there may be room for a small slot.
+    #[cold]
+    fn alloc_beside(&self, bytes: usize, error: AllocError) -> Result<NonNull<u8>, AllocError> {
+        match (&self.small, error) {
+            (Some(small), AllocError::Limit { .. }) => {
+                small.objects.alloc(small.pool, bytes).map_err(|_| error)
+            }
+            _ => Err(error),
+        }
     }
 
     /// Takes back a slot of `class`, which has `bytes` bytes.
@@ -111,10 +146,8 @@ impl<const C: usize, const MAG: usize> LazyCore<C, MAG> {
         let config = &small.objects.config;
         let core = || make(config).with_small(&small.objects);
         let requested = OnceBox::<Core<C, MAG>>::BYTES;
-        self.core.get_or_make(&*config.budget, core).map_err(|refused| match refused {
-            Refused::Account => config.budget.exceeded(requested),
-            Refused::Allocation => AllocError::System { requested },
-        })
+        let made = self.core.get_or_make(&*config.budget, core);
+        made.map_err(|refused| config.budget.error_of(refused, requested))
     }
 
     /// The small slots of the pool, with their bytes: those handed out, and, if it has a core,
@@ -148,11 +181,12 @@ impl<const C: usize, const MAG: usize> Drop for LazyCore<C, MAG> {
         let budget = &small.objects.config.budget;
         // The core goes first: its magazines may hold small slots.
         let core = std::mem::take(&mut self.core);
-        if core.get().is_some() {
-            drop(core);
+        let has_core = core.get().is_some();
+        drop(core);
+        if has_core {
             budget.give(OnceBox::<Core<C, MAG>>::BYTES);
         }
-        if *small.taken.get_mut() > 0 {
+        if has_core || *small.taken.get_mut() > 0 {
             // SAFETY: using or freeing a slot takes a reference to the pool, and the pool goes now.
             unsafe { small.objects.free_all(small.pool) };
         }

@@ -7,9 +7,11 @@ use super::kinds::bytes;
 use super::leaf::{Entries, LeafKey, Leaves, MOST_KEYS};
 use super::node::{AnySize, NODES, Node, Node4, Node14, Node56, Node256, NodeRef, places};
 use super::word::{Content, Kind, Word};
-use crate::domain::{Domain, Guard, Reclaim, Retired};
+use crate::domain::{Guard, Reclaim, Retired};
+use crate::frame::Frame;
 use crate::memory::Memory;
 use silvics_pool::{AllocError, Config, Placement, PoolStats, SlotAlloc};
+use silvics_sync::OnceBox;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -79,9 +81,31 @@ struct Pools<K: LeafKey + ?Sized, P: Placement, S: Sampler> {
 
 /// The allocator of a tree's objects. Each thread retires objects of all kinds in one batch: the
 /// tag of a retired word says what kind its object is.
+///
+/// The first object of a tree makes the pools, so an empty tree has none.
 pub(super) struct Allocator<K: LeafKey + ?Sized, P: Placement, S: Sampler> {
+    pub(super) frame: Frame,
+    made: OnceBox<Made<K, P, S>>,
+}
+
+/// The pools, and the objects that wait to return to them.
+struct Made<K: LeafKey + ?Sized, P: Placement, S: Sampler> {
     pools: Arc<Pools<K, P, S>>,
     retired: Retired<Pools<K, P, S>>,
+}
+
+impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Made<K, P, S> {
+    fn new(frame: &Frame) -> Self {
+        let config = frame.config.clone().starting_small();
+        let pools = Arc::new(Pools {
+            words: NodePools::new(&config),
+            values: K::DIRECT.then(|| NodePools::new(&config)),
+            leaves: K::Leaves::<P>::new(&config),
+            hot: S::Regions::new(&config),
+        });
+        let retired = Retired::new(Arc::clone(&pools), frame.domain.clone(), &config.budget);
+        Self { pools, retired }
+    }
 }
 
 // SAFETY: pools and regions may be shared by all threads. `reclaim` frees an object, as it should.
@@ -130,15 +154,36 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Pools<K, P, S> {
 }
 
 impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
-    pub(super) fn new(config: &Config, domain: &Domain) -> Self {
-        let pools = Arc::new(Pools {
-            words: NodePools::new(config),
-            values: K::DIRECT.then(|| NodePools::new(config)),
-            leaves: K::Leaves::<P>::new(config),
-            hot: S::Regions::new(config),
-        });
-        let retired = Retired::new(Arc::clone(&pools), domain.clone(), &config.budget);
-        Self { pools, retired }
+    /// Without pools if these may start small; else with all pools.
+    pub(super) fn new(frame: Frame) -> Result<Self, AllocError> {
+        let new = Self { frame, made: OnceBox::default() };
+        if !P::RELEASES_WHOLE {
+            new.pools()?;
+        }
+        Ok(new)
+    }
+
+    /// The pools, made if necessary.
+    #[inline]
+    fn pools(&self) -> Result<&Pools<K, P, S>, AllocError> {
+        match self.made.get() {
+            Some(made) => Ok(&made.pools),
+            None => self.make(),
+        }
+    }
+
+    #[cold]
+    fn make(&self) -> Result<&Pools<K, P, S>, AllocError> {
+        let budget = &self.frame.config.budget;
+        let made = self.made.get_or_make(budget, || Made::new(&self.frame));
+        let bytes = OnceBox::<Made<K, P, S>>::BYTES;
+        Ok(&made.map_err(|refused| budget.error_of(refused, bytes))?.pools)
+    }
+
+    /// The pools of a tree that has objects, or has had some.
+    #[inline]
+    fn made(&self) -> &Made<K, P, S> {
+        self.made.get().expect("the first object has made the pools")
     }
 
     /// Calls `alloc`. If it fails, flushes the objects that this thread has retired, and calls it
@@ -146,18 +191,30 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
     #[inline]
     fn alloc<T>(
         &self,
-        alloc: impl Fn() -> Result<T, AllocError>,
+        alloc: impl Fn(&Pools<K, P, S>) -> Result<T, AllocError>,
         guard: &Guard,
     ) -> Result<T, AllocError> {
-        alloc().or_else(|_| {
-            self.retired.flush(guard);
-            alloc()
+        let pools = self.pools()?;
+        alloc(pools).or_else(|_| {
+            self.made().retired.flush(guard);
+            alloc(pools)
         })
     }
 
     /// The root of a new tree.
-    pub(super) fn root(&self, guard: &Guard) -> Result<NonNull<Node256<Word>>, AllocError> {
-        self.empty(&self.pools.words.full, 0, guard)
+    pub(super) fn root(&self, guard: &Guard) -> Result<Word, AllocError> {
+        let node = self.empty(&self.pools()?.words.four, 0, guard)?;
+        Ok(Word::node(Kind::Node4, node, 0))
+    }
+
+    /// A root with a place for each byte.
+    pub(super) fn full(
+        &self,
+        contents: &[(Digit, Word)],
+        guard: &Guard,
+    ) -> Result<Word, AllocError> {
+        let room = Room { prefix: 0, depth: 0, more: NUMBERS, end: false };
+        self.words(contents, room, guard)
     }
 
     fn empty<C: NodeContent, N: Node<C>>(
@@ -167,7 +224,7 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
         guard: &Guard,
     ) -> Result<NonNull<N>, AllocError> {
         const { assert!(!std::mem::needs_drop::<N>(), "objects are freed without being dropped") };
-        let node = self.alloc(|| slots.alloc(), guard)?;
+        let node = self.alloc(|_| slots.alloc(), guard)?;
         // SAFETY: a fresh slot of this pool has room for such a node, and nobody else has it.
         unsafe { node.write(N::new(prefix)) };
         Ok(node)
@@ -180,7 +237,7 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
         room: Room,
         guard: &Guard,
     ) -> Result<Word, AllocError> {
-        self.sized(&self.pools.words, contents, room, guard)
+        self.sized(&self.pools()?.words, contents, room, guard)
     }
 
     /// A node of values that holds these contents and has the room asked for.
@@ -190,7 +247,7 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
         room: Room,
         guard: &Guard,
     ) -> Result<Word, AllocError> {
-        self.sized(self.pools.values(), contents, room, guard)
+        self.sized(self.pools()?.values(), contents, room, guard)
     }
 
     /// The smallest node that takes the contents and the room asked for.
@@ -231,8 +288,8 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
     }
 
     /// The regions of hot objects.
-    pub(super) fn regions(&self) -> &S::Regions {
-        &self.pools.hot
+    pub(super) fn regions(&self) -> Result<&S::Regions, AllocError> {
+        Ok(&self.pools()?.hot)
     }
 
     /// A leaf of these entries, at most as many as a leaf takes.
@@ -242,13 +299,13 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
         entries: &[(K::Ref<'_>, u64)],
         guard: &Guard,
     ) -> Result<Word, AllocError> {
-        self.alloc(|| self.pools.leaves.alloc(entries), guard)
+        self.alloc(|pools| pools.leaves.alloc(entries), guard)
     }
 
     /// A leaf of these entries, if the first attempt to allocate it succeeds. For callers that can
     /// do without.
     pub(super) fn leaf_at_hand(&self, entries: &[(K::Ref<'_>, u64)]) -> Option<Word> {
-        self.pools.leaves.alloc(entries).ok()
+        self.pools().ok()?.leaves.alloc(entries).ok()
     }
 
     /// A subtree of one entry more than a leaf takes.
@@ -284,13 +341,15 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
         // SAFETY: the object has not been retired before (our contract), so it is not reclaimed.
         let bytes = unsafe { bytes::<K>(word) };
         // SAFETY: our contract is that of `Retired::retire`.
-        unsafe { self.retired.retire(word.into_raw(), bytes, guard) };
+        unsafe { self.made().retired.retire(word.into_raw(), bytes, guard) };
     }
 
     /// Hands the objects that this thread has retired to the domain, to be reclaimed as soon as
     /// guards allow it.
     pub(super) fn flush(&self, guard: &Guard) {
-        self.retired.flush(guard);
+        if let Some(made) = self.made.get() {
+            made.retired.flush(guard);
+        }
     }
 
     /// Frees the object that a word leads to, but not the objects below it.
@@ -299,7 +358,7 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
     /// Nobody else has the object, or can reach it any more. It is freed once.
     pub(super) unsafe fn free(&self, word: Word) {
         // SAFETY: our contract; all objects of the tree come from its pools.
-        unsafe { self.pools.free(word) };
+        unsafe { self.made().pools.free(word) };
     }
 
     /// Frees the subtree of a word.
@@ -322,28 +381,43 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
     }
 }
 
+impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Drop for Allocator<K, P, S> {
+    fn drop(&mut self) {
+        if self.made.get().is_some() {
+            self.frame.config.budget.give(OnceBox::<Made<K, P, S>>::BYTES);
+        }
+    }
+}
+
 impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Memory for Allocator<K, P, S> {
     /// The statistics of all pools, in the order of [`LeafKey::OBJECTS`]. Objects in hot regions
     /// count with their kind, the regions with the last one.
     fn stats(&self) -> Vec<PoolStats> {
+        let Some(Made { pools, .. }) = self.made.get() else {
+            let pages = self.frame.config.pages;
+            return K::OBJECTS.iter().map(|of| PoolStats::empty(of.kind, pages)).collect();
+        };
         let mut stats = Vec::new();
-        self.pools.words.stats(&mut stats);
-        if let Some(values) = &self.pools.values {
+        pools.words.stats(&mut stats);
+        if let Some(values) = &pools.values {
             values.stats(&mut stats);
         }
-        stats.extend(self.pools.leaves.stats());
-        self.pools.hot.add_to(&mut stats);
+        stats.extend(pools.leaves.stats());
+        pools.hot.add_to(&mut stats);
         stats
     }
 
     fn settle(&mut self) {
-        self.retired.drain();
+        if let Some(made) = self.made.get_mut() {
+            made.retired.drain();
+        }
     }
 
     fn shrink(&self) -> usize {
-        self.retired.flush_unpinned();
-        let values = self.pools.values.as_ref().map_or(0, NodePools::shrink);
-        self.pools.words.shrink() + values + self.pools.leaves.shrink()
+        let Some(Made { pools, retired }) = self.made.get() else { return 0 };
+        retired.flush_unpinned();
+        let values = pools.values.as_ref().map_or(0, NodePools::shrink);
+        pools.words.shrink() + values + pools.leaves.shrink()
     }
 }
 

@@ -9,7 +9,7 @@ use super::alloc::{Allocator, Room};
 use super::hot::sampler::Sampler;
 use super::key::Digit;
 use super::leaf::{Entries, LeafKey};
-use super::node::{AnySize, NodeRef};
+use super::root::FULL_FROM;
 use super::word::{ABSENT, Word};
 use super::{Art, ArtKey};
 use crate::domain::Guard;
@@ -235,8 +235,11 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> Builder<'t, 'k, K, P
         Ok(top)
     }
 
-    /// Links everything to a tree's root, which is empty.
-    fn hang_from(mut self, root: AnySize<'_, Word>) -> Result<(), AllocError> {
+    /// Completes everything, as the children of a root that `make` returns.
+    fn root(
+        mut self,
+        make: impl FnOnce(&[(Digit, Word)]) -> Result<Word, AllocError>,
+    ) -> Result<Word, AllocError> {
         while self.open.last().is_some_and(|open| open.depth > 0) {
             self.attach()?;
             self.complete()?;
@@ -246,10 +249,9 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> Builder<'t, 'k, K, P
         }
         self.attach()?;
         self.spread()?;
-        for (digit, word) in self.children.drain(..) {
-            root.put(digit, word);
-        }
-        Ok(())
+        let root = make(&self.children)?;
+        self.children.clear();
+        Ok(root)
     }
 
     /// Completes everything, as one subtree.
@@ -295,11 +297,13 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         entries: &[(K::Ref<'_>, u64)],
         threads: NonZeroUsize,
     ) -> Result<(), BulkLoadError> {
-        let guard = self.frame.domain.pin();
-        let NodeRef::Words(root) = self.root().node else { unreachable!("a node of words") };
-        let present = self.frame.len.sum();
+        let guard = self.alloc.frame.domain.pin();
+        let present = self.alloc.frame.len.sum();
         if present != 0 {
             return Err(BulkLoadError::NotEmpty { entries: present.max(0) as usize });
+        }
+        if entries.is_empty() {
+            return Ok(());
         }
         let mut builder = Builder::new(&self.alloc, &guard);
         if threads.get() == 1 {
@@ -315,8 +319,16 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                 builder.add(position, built)?;
             }
         }
-        builder.hang_from(root)?;
-        self.frame.len.add(entries.len() as i64);
+        let large = self.alloc.frame.config.budget.held() >= FULL_FROM;
+        let root = builder.root(|children| {
+            if large {
+                self.alloc.full(children, &guard)
+            } else {
+                self.alloc.words(children, Room::exact(0, 0), &guard)
+            }
+        })?;
+        self.hang(root, &guard);
+        self.alloc.frame.len.add(entries.len() as i64);
         Ok(())
     }
 
@@ -329,7 +341,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         threads: NonZeroUsize,
     ) -> Result<(), BulkLoadError> {
         let next = AtomicUsize::new(0);
-        let (domain, alloc) = (&self.frame.domain, &self.alloc);
+        let (domain, alloc) = (&self.alloc.frame.domain, &self.alloc);
         let work = || {
             let guard = domain.pin();
             loop {

@@ -28,7 +28,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let mut entries = 0;
         let mut seen: Vec<Seen<'_, K>> = Vec::new();
-        let mut open = vec![(None, self.root_word())];
+        let root = self.root.word();
+        let mut open = if root.is_none() { Vec::new() } else { vec![(None, root)] };
         while let Some((above, word)) = open.pop() {
             // SAFETY: I8: the object is linked, and access to the tree is exclusive.
             let bytes = unsafe { bytes::<K>(word) };
@@ -77,7 +78,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             seen.push(Seen { word, above, key });
         }
         Self::check_paths(&mut seen)?;
-        self.frame.counted(entries)
+        self.alloc.frame.counted(entries)
     }
 
     /// Compares, from the bottom up, one key of each child with a key of a sibling, with the node's

@@ -55,7 +55,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     /// Walks the tree, to which access is exclusive.
     pub(super) fn compressed(&mut self) -> Compression {
         let mut found = Compression { node_bytes: K::OBJECTS[0].size, ..Compression::default() };
-        let mut open = vec![Open { word: self.root_word(), passed: 0, skipped: 0 }];
+        let root = self.root().map(|root| Open { word: root.word, passed: 0, skipped: 0 });
+        let mut open = Vec::from_iter(root);
         while let Some(Open { word, passed, skipped }) = open.pop() {
             let passed = passed + 1;
             // SAFETY: I7: nodes only are opened. I8: each is linked, and access is exclusive.

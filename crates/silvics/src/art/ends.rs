@@ -127,7 +127,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                 Err(Missed::Deep) => break,
             }
         }
-        let held = self.lock_path::<REV>();
+        let held = self.lock_path::<REV>()?;
         match front::<K, REV>(held.last) {
             Front::Entry(entry) => Some(entry.pair()), // LP(first, last): under the locks
             Front::Nothing | Front::Node(_) => None,
@@ -138,7 +138,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     /// nodes are not too many.
     fn look<const REV: bool>(&self) -> Result<Option<Entry<'_, K>>, Missed> {
         let mut noted: [Option<(&VersionLock, Version)>; NOTED] = [None; NOTED];
-        let mut at = self.root();
+        // LP(first, last), without a root: the load of its word.
+        let Some(mut at) = self.root() else { return Ok(None) };
         let mut entry = None;
         for note in &mut noted {
             let lock = &at.header().lock;
@@ -161,12 +162,15 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         Err(Missed::Deep)
     }
 
-    /// Locks the nodes on the way to the first entry, or with `REV` to the last.
-    fn lock_path<const REV: bool>(&self) -> LockedPath<'_, K, REV> {
+    /// Locks the nodes on the way to the first entry, or with `REV` to the last. Returns nothing if
+    /// there is no root.
+    fn lock_path<const REV: bool>(&self) -> Option<LockedPath<'_, K, REV>> {
         let mut backoff = Backoff::new();
         loop {
-            let root = self.root();
-            root.header().lock.lock().expect("the root stays");
+            let root = self.root()?;
+            if root.header().lock.lock().is_err() {
+                continue; // another root is there
+            }
             let keys = std::marker::PhantomData;
             let mut held = LockedPath { root, last: root, keys };
             loop {
@@ -177,7 +181,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                         held.last = child;
                     }
                     Front::Nothing if held.last.depth() > 0 => break,
-                    Front::Nothing | Front::Entry(_) => return held,
+                    Front::Nothing | Front::Entry(_) => return Some(held),
                 }
             }
             drop(held);
@@ -190,13 +194,13 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         &'g self,
         guard: &'g Guard,
     ) -> Option<(K::Ref<'g>, u64)> {
-        let held = self.lock_path::<REV>();
+        let held = self.lock_path::<REV>()?;
         let at = held.last;
         let Front::Entry(entry) = front::<K, REV>(at) else { return None }; // LP: under the locks
         let unlinked = match (at.node, entry.leaf) {
             (NodeRef::Values(node), _) => {
                 node.take(entry.digit); // LP(popped)
-                self.frame.len.add(-1);
+                self.alloc.frame.len.add(-1);
                 Word::NONE
             }
             (NodeRef::Words(node), Some(place)) => self.take(node, entry.digit, place),

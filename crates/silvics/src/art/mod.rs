@@ -60,7 +60,9 @@
 //!    usually reads one line of a node of any size.
 //! 7. **The end of a key is a digit** with a place like any other. The papers require that no key
 //!    is a prefix of another, and an encoding where one would be.
-//! 8. The root is a `Node256` that is never replaced, so that every word has a node to lock.
+//! 8. The root has depth 0 and is replaced by larger nodes only, so that every word has a node to
+//!    lock. The word that leads to the root has a lock of its own (`root.rs`). An empty tree has no
+//!    root, and a small one a small root.
 //!
 //! # Invariants
 //! * I1: A node's depth, its prefix, the digits of its places and the keys of a leaf never change
@@ -88,9 +90,11 @@
 //!   gone differ between the words of one object.
 //! * I8: An object is retired to the tree's domain once, after it has been unlinked, by the thread
 //!   that has unlinked it. So an object whose word was read under a guard of the domain is not
-//!   reclaimed while the guard lives, and a linked object is not reclaimed at all. The root lives
-//!   as long as the tree. An object that has not been linked belongs to the thread that has made
-//!   it.
+//!   reclaimed while the guard lives, and a linked object is not reclaimed at all. An object that
+//!   has not been linked belongs to the thread that has made it.
+//! * I9: The root's word changes only under the lock of `Root`, and from none to a node of words of
+//!   depth 0, or to a larger one with the same contents. `Root::full` is null, or the root, which
+//!   is a `Node256` then and stays.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
@@ -100,6 +104,8 @@
 //! | keys of a line | `Keys::load`, `store` | `SeqCst` | each other | a place that has a key has its word; adding a place linearizes an insert |
 //! | own words before linking | `store_unshared`, `add::<false>` | Relaxed | – | private until the store that publishes the node |
 //! | values of a leaf | load, store | `SeqCst` | each other | they linearize `get` and replacements, in the order of all places' words |
+//! | `Root::word` | load, store | `SeqCst` | each other | as for a place's word |
+//! | `Root::full` | load, store | `SeqCst` | each other | the node is initialised; it was stored in `Root::word` before |
 //! | versions of nodes | `ends.rs` | as [`VersionLock`](silvics_sync::version::VersionLock) has it | – | words of a node change between its `lock` and `unlock` |
 //! | `live`, `used`, `held` | all | Relaxed | – | they change under the lock; `tidy` guesses by `live` and writers by `held`, and look again under it |
 //!
@@ -148,6 +154,7 @@
 //! |---|---|
 //! | `key.rs`, `digits.rs`, `word.rs` | keys as digits, sets of digits, words that lead to children |
 //! | `node/`, `leaf/`, `kinds.rs`, `lock.rs` | nodes of each size, leaves of each key type, their layouts, locks |
+//! | `root.rs` | the word that leads to the root, and how the root grows |
 //! | `alloc.rs` | the pools of all objects |
 //! | `search.rs`, `batch.rs` | lookups of one key and of many |
 //! | `seek.rs`, `ops.rs`, `insert.rs`, `remove.rs`, `resize.rs` | paths of writers, `update`, and its parts |
@@ -172,6 +179,7 @@ mod node;
 mod ops;
 mod remove;
 mod resize;
+mod root;
 mod run;
 mod scan;
 mod search;
@@ -190,14 +198,13 @@ use crate::memory::Memory;
 use crate::update::Update;
 use alloc::Allocator;
 use hot::sampler::{Observer, Sampler, Unsampled};
-use node::{Node256, Visit};
+use node::Visit;
+use root::Root;
 use silvics_layout::NodeLayout;
 use silvics_pool::{Placement, Pooled};
 use std::num::NonZeroUsize;
 use std::ops::Bound;
-use std::ptr::NonNull;
 use std::sync::Arc;
-use word::{Kind, Word};
 
 /// A key type that the tree can hold.
 ///
@@ -211,7 +218,9 @@ impl ArtKey for [u8] {}
 /// The adaptive radix tree: see the [module](self).
 ///
 /// Removal needs no memory: `remove`, `pop_first`, `pop_last` and a `compare_exchange` that expects
-/// a value and puts none never return [`AllocError`].
+/// a value and puts none never return [`AllocError`]. At a memory limit, a leaf of several integers
+/// of which some are removed stays as large as it is until the others are removed, too, or memory
+/// for a smaller leaf is free.
 ///
 /// The type parameter `S` says whether lookups are sampled, so that the tree can be reorganized:
 /// see [`hot`].
@@ -233,22 +242,18 @@ pub type ArtTree<K = u64, P = Pooled, S = Unsampled> = Index<Art<K, P, S>>;
 
 /// The algorithm of [`ArtTree`]. The guards that its methods take are of the tree's domain.
 pub struct Art<K: ArtKey + ?Sized, P: Placement, S: Sampler> {
-    root: NonNull<Node256<Word>>,
+    root: Root,
     samples: S::Samples<K>,
     alloc: Allocator<K, P, S>,
-    frame: Frame,
 }
 
 impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
-    /// The word that would lead to the root.
-    fn root_word(&self) -> Word {
-        Word::node(Kind::Node256, self.root, 0)
-    }
-
+    /// The root, if there is one. The caller has a guard of the tree's domain, or exclusive access.
     #[inline(always)]
-    fn root(&self) -> Visit<'_> {
-        // SAFETY: I7: the word's kind is that of the root. I8: the root lives as long as the tree.
-        unsafe { Visit::of(self.root_word()) }
+    fn root(&self) -> Option<Visit<'_>> {
+        let word = self.root.word();
+        // SAFETY: I7: the word's kind is a node's. I8: it was read under the caller's guard.
+        (!word.is_none()).then(|| unsafe { Visit::of(word) })
     }
 }
 
@@ -283,15 +288,13 @@ unsafe impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Algorithm for Art<K, P
     const OBJECTS: &'static [NodeLayout] = K::OBJECTS;
 
     fn new(frame: Frame) -> Result<Self, AllocError> {
-        let alloc = Allocator::new(&frame.config, &frame.domain);
-        let root = alloc.root(&frame.domain.pin())?;
         let samples = S::Samples::new(&frame.config.budget);
-        Ok(Self { root, samples, alloc, frame })
+        Ok(Self { root: Root::default(), samples, alloc: Allocator::new(frame)? })
     }
 
     #[inline(always)]
     fn frame(&self) -> &Frame {
-        &self.frame
+        &self.alloc.frame
     }
 
     #[inline(always)]
@@ -340,9 +343,10 @@ unsafe impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Algorithm for Art<K, P
     }
 
     fn free_all(&mut self) {
-        if !P::RELEASES_WHOLE {
+        let root = self.root.word();
+        if !P::RELEASES_WHOLE && !root.is_none() {
             // SAFETY: access to the tree is exclusive. I2: one word leads to each object.
-            unsafe { self.alloc.free_all(self.root_word()) };
+            unsafe { self.alloc.free_all(root) };
         }
     }
 

@@ -18,7 +18,7 @@ use silvics_pool::{AllocError, Placement};
 use silvics_sync::atomic::Ordering;
 use silvics_sync::prefetch;
 
-/// The last two nodes of a path.
+/// The last two nodes of a path. The root has no parent.
 struct LastTwo {
     parent: Word,
     node: Word,
@@ -65,11 +65,33 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         guard: &Guard,
     ) -> Result<Option<u64>, AllocError> {
         let mut trail = LastTwo { parent: Word::NONE, node: Word::NONE };
-        let descent = self.descend(key, usize::MAX, &mut trail);
+        let root = self.root.word();
+        if root.is_none() {
+            return self.update_first(key, verb, guard);
+        }
+        let descent = self.descend(root, key, usize::MAX, &mut trail);
         match self.change(&descent, key, verb) {
             Attempt::Done(state) => Ok(state),
             attempt => self.update_on(attempt, descent, trail, key, verb, guard),
         }
+    }
+
+    /// Updates a key of a tree that had no root.
+    #[cold]
+    fn update_first(
+        &self,
+        key: K::Ref<'_>,
+        verb: Update,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError> {
+        if !matches!(verb.step(None), Step::Put(_)) {
+            return Ok(None); // LP(kept): the load of the root's word
+        }
+        self.plant(guard)?;
+        let mut trail = LastTwo { parent: Word::NONE, node: Word::NONE };
+        let descent = self.descend(self.root.word(), key, usize::MAX, &mut trail);
+        let attempt = self.change(&descent, key, verb);
+        self.update_on(attempt, descent, trail, key, verb, guard)
     }
 
     /// Finishes an update after a descent and a first attempt.
@@ -108,14 +130,15 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                     return Ok(state);
                 }
                 Attempt::Rebuild { boxed } => {
-                    // SAFETY: I7: a trail has nodes only, and there are two: the root has a place
-                    // for each digit, so it is never rebuilt. I8: both were read under the guard.
-                    let parent = unsafe { Visit::of(trail.parent) };
+                    let parent = (!trail.parent.is_none()).then_some(trail.parent);
+                    // SAFETY: I7: a trail has nodes only. I8: they were read under the guard.
+                    let parent = parent.map(|word| unsafe { Visit::of(word) });
                     self.rebuild(parent, at, key, boxed, guard)?;
                 }
                 Attempt::Restart | Attempt::Elsewhere => {}
             }
-            descent = self.descend(key, usize::MAX, &mut trail);
+            self.widen(guard);
+            descent = self.descend(self.root.word(), key, usize::MAX, &mut trail);
             attempt = self.change(&descent, key, verb);
         }
     }
@@ -155,14 +178,14 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                 value.store(place); // LP(inserted, replaced)
                 if state.is_none() {
                     node.came(noted(digit));
-                    self.frame.len.add(1);
+                    self.alloc.frame.len.add(1);
                 }
                 Attempt::Done(state)
             }
             Step::Take => {
                 ABSENT.store(place); // LP(removed)
                 node.went(digit);
-                self.frame.len.add(-1);
+                self.alloc.frame.len.add(-1);
                 Attempt::taken(at, state)
             }
         }

@@ -17,16 +17,17 @@ use std::panic::AssertUnwindSafe;
 impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     /// Replaces a node by a copy that has room for a key and more, or with `boxed` by one that
     /// leads to leaves instead of values. Does nothing if the two nodes have changed meanwhile.
+    /// Without a parent, the node is the root.
     #[inline(never)]
     pub(super) fn rebuild(
         &self,
-        parent: Visit<'_>,
+        parent: Option<Visit<'_>>,
         at: Visit<'_>,
         key: K::Ref<'_>,
         boxed: bool,
         guard: &Guard,
     ) -> Result<bool, AllocError> {
-        self.replaced(parent, at, key, guard, |this| {
+        let make = |this: &Self| {
             let (prefix, depth) = (at.header().prefix, at.depth());
             let room = |len| Room::with_room(prefix, depth, len, K::digit(key, depth));
             Ok(Some(match at.node {
@@ -52,7 +53,11 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                     copied(node, |all| this.alloc.values(all, room(all.len()), guard))?
                 }
             }))
-        })
+        };
+        match parent {
+            Some(parent) => self.replaced(parent, at, key, guard, make),
+            None => self.replaced_root(at, guard, make),
+        }
     }
 
     /// Makes the nodes on a key's path as small as their contents allow, from `depth` upwards, as
@@ -87,7 +92,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
 
     /// The node at a depth on a key's path, and the one above it. Never the root.
     fn node_at(&self, key: K::Ref<'_>, depth: usize) -> Option<(Visit<'_>, Visit<'_>)> {
-        let mut at = self.root();
+        let mut at = self.root()?;
         loop {
             let NodeRef::Words(node) = at.node else { return None };
             let word = node.at(K::digit(key, at.depth()));
@@ -188,7 +193,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
 
     /// Locks a node, and then makes its replacement. Returns nothing if the node is obsolete or
     /// `make` returns nothing.
-    fn lock_and_make<'g>(
+    pub(super) fn lock_and_make<'g>(
         &self,
         at: Visit<'g>,
         make: impl FnOnce(&Self) -> Result<Option<Word>, AllocError>,

@@ -137,14 +137,17 @@ impl<'g, K: ArtKey + ?Sized, P: Placement, S: Sampler> Walk<'g, K, P, S> {
         let (key, included) = match self.from {
             Bound::Unbounded => {
                 Placing::<K, REV>(&mut self.stack).begin();
-                self.stack.push(Frame::whole::<REV>(self.tree.root()));
+                if let Some(root) = self.tree.root() {
+                    self.stack.push(Frame::whole::<REV>(root));
+                }
                 return;
             }
             Bound::Included(key) => (key, true),
             Bound::Excluded(key) => (key, false),
         };
         let mut trail = Placing::<K, REV>(&mut self.stack);
-        let (_, end) = self.tree.seek(key, deepest, Patience::GoesOn, &mut trail);
+        let path = self.tree.seek(key, deepest, Patience::GoesOn, &mut trail);
+        let Some((_, end)) = path else { return };
         self.stack.top().into_iter().for_each(Frame::know);
         match end {
             End::Nothing => {}

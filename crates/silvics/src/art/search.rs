@@ -3,7 +3,7 @@
 use super::hot::sampler::Sampler;
 use super::kinds::layout;
 use super::leaf::{LeafKey, LeafOf};
-use super::node::{AnyPlace, LINE, Node, PREFIX, full, header, place};
+use super::node::{AnyPlace, LINE, Node, NodeRef, PREFIX, full, header, place};
 use super::word::{ABSENT, Content, Kind, Word};
 use super::{Art, ArtKey};
 use crate::domain::Guard;
@@ -75,9 +75,19 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     /// The child of the root for a key.
     #[inline(always)]
     pub(super) fn first(&self, key: K::Ref<'_>) -> Word {
-        // SAFETY: I8: the root is a `Node256` that lives as long as the tree.
-        let place = unsafe { self.root.as_ref() }.find(K::digit(key, 0));
-        P::saw(|| reads::<K, _>(self.root_word(), place, Why::Step));
+        let Some(root) = self.root.full() else { return self.first_of_few(key) };
+        let place = root.find(K::digit(key, 0));
+        P::saw(|| reads::<K, _>(self.root.word(), place, Why::Step));
+        place.map_or(Word::NONE, Word::load)
+    }
+
+    /// The child of a root that is not a `Node256`, or of none.
+    #[inline(never)]
+    fn first_of_few(&self, key: K::Ref<'_>) -> Word {
+        let Some(root) = self.root() else { return Word::NONE };
+        let NodeRef::Words(node) = root.node else { unreachable!("the root is a node of words") };
+        let place = node.find(K::digit(key, 0));
+        P::saw(|| reads::<K, _>(root.word, place, Why::Step));
         place.map_or(Word::NONE, Word::load)
     }
 

@@ -76,20 +76,23 @@ pub(super) enum Patience {
 }
 
 impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
-    /// Follows a key's digits down, to nodes of depth `limit` at most. Skipped bytes are compared
-    /// only in trees with nodes of values, whose prefixes are complete.
+    /// Follows a key's digits down from the root, whose word the caller has read under its guard,
+    /// to nodes of depth `limit` at most. Skipped bytes are compared only in trees with nodes of
+    /// values, whose prefixes are complete.
     #[inline(always)]
+    #[expect(clippy::unused_self, reason = "the nodes live as long as the tree")]
     pub(super) fn descend<'g>(
         &'g self,
+        root: Word,
         key: K::Ref<'_>,
         limit: usize,
         trail: &mut impl Trail,
     ) -> Descent<'g> {
-        let (mut at, mut skipped) = (self.root_word(), usize::MAX);
+        let (mut at, mut skipped) = (root, usize::MAX);
         trail.begin();
         loop {
             let (depth, digit) = (at.depth(), K::digit(key, at.depth()));
-            // SAFETY: I7: `at` is the root's word, or its kind is a node's (below). I8: it was read
+            // SAFETY: I7: `at` leads to the root, or its kind is a node's (below). I8: it was read
             // under the caller's guard.
             let visit = || unsafe { Visit::of(at) };
             let ends = |end| Descent { at: visit(), skipped, end };
@@ -129,16 +132,20 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
 
     /// The path of a key: the last node that can have the key below it and is at most as deep as
     /// `deepest`, and the path's end there. If a deeper node agrees with the key, the end is
-    /// [`End::Nothing`].
+    /// [`End::Nothing`]. There is no path in a tree without a root.
     pub(super) fn seek<'g>(
         &'g self,
         key: K::Ref<'_>,
         deepest: usize,
         patience: Patience,
         trail: &mut impl Trail,
-    ) -> (Visit<'g>, End) {
-        let descent = self.descend(key, deepest, trail);
-        self.seek_on(descent, key, deepest, patience, trail)
+    ) -> Option<(Visit<'g>, End)> {
+        let root = self.root.word();
+        if root.is_none() {
+            return None;
+        }
+        let descent = self.descend(root, key, deepest, trail);
+        Some(self.seek_on(descent, key, deepest, patience, trail))
     }
 
     /// The path of a key, as [`Art::seek`] returns it, from a descent for this key.
@@ -165,7 +172,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                     if limit == deepest {
                         backoff.wait(); // other writers have changed the path, or are about to
                     }
-                    descent = self.descend(key, limit, trail);
+                    descent = self.descend(self.root.word(), key, limit, trail);
                 }
             }
         }

@@ -49,7 +49,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
     }
 
     /// Sets the most bytes that the map may hold from the system for nodes, keys and values. Memory
-    /// that values point to is not included.
+    /// that values point to is not included. Such a map has a domain of its own by default, so that
+    /// pins of other maps do not keep it at its limit.
     #[must_use]
     pub fn memory_limit(mut self, bytes: usize) -> Self {
         self.options.memory_limit = Some(bytes);
@@ -77,7 +78,10 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
         self
     }
 
-    /// Sets the domain that the map reclaims memory through, so that one pin serves several maps.
+    /// Sets the domain that the map reclaims memory through. By default it is
+    /// [`Domain::shared`]: one pin serves all maps of the process, and holds back the memory that
+    /// any of them frees. With a [`Domain::new`] of its own, a map depends on no other map's pins,
+    /// and costs some KiB more.
     #[must_use]
     pub fn domain(mut self, domain: Domain) -> Self {
         self.options.domain = Some(domain);

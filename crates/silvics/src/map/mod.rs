@@ -194,8 +194,14 @@ pub type Entry<'g, K, V> = (<K as Key>::Ref<'g>, ValueRef<'g, V>);
 /// # Pins
 /// A returned value is valid while its pin lasts. [`Map::pin`] pins once for many calls, and their
 /// results borrow the [`View`]. A method of the map itself pins for one call, and its result holds
-/// the pin ([`ValueGuard`]). While a thread stays pinned, no removed entry can be freed; so keep
-/// views and results for a short time only.
+/// the pin ([`ValueGuard`]). While a thread stays pinned, no removed entry can be freed, in this
+/// map or another that shares its [`Domain`](crate::Domain); so keep views and results for a short
+/// time only. By default all maps of the process share one domain. A map with a memory limit has
+/// its own, and [`Builder::domain`] gives a map any other.
+///
+/// # Small maps
+/// An empty map makes no system call. A map of a few entries takes memory for these entries and
+/// some hundred bytes; its pools get regions of their own as it grows.
 pub struct Map<K: Key, V: Value, I: MapIndex<Key = K::Form> = ArtTree<<K as Key>::Form>> {
     index: I,
     values: Values<V, I::Placement>,
@@ -386,7 +392,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Drop for Map<K, V, I> {
         for (_, word) in self.index.range(.., &guard) {
             // SAFETY: M1: the word is that of one value. The map is borrowed exclusively, so no
             // other thread uses the word, and the index drops no values.
-            unsafe { self.values.drop_in_index(word) };
+            unsafe { self.values.drop_with_map(word) };
         }
     }
 }

@@ -246,19 +246,11 @@ unsafe impl<V: Value, P: Placement> Reclaim for Slots<V, P> {
     }
 
     unsafe fn reclaim(&self, object: NonNull<u8>) {
-        let value = object.cast::<V>();
-        if std::mem::needs_drop::<V>() {
-            // SAFETY: the value is initialised (V1), and no other thread can reach it, by the
-            // caller's promise.
-            let dropped =
-                catch_unwind(AssertUnwindSafe(|| unsafe { drop_in_place(value.as_ptr()) }));
-            // The panic hook has reported it; it must not unwind into an unrelated caller.
-            if let Err(panic) = dropped {
-                std::mem::forget(panic);
-            }
-        }
         // SAFETY: the caller's promise.
-        unsafe { self.memory.free(value) };
+        unsafe {
+            drop_value::<V>(object.cast());
+            self.memory.free(object.cast());
+        }
     }
 
     fn sealed(pool: &Arc<Self>, batch: Sealed) -> impl FnOnce() + 'static {
@@ -279,6 +271,21 @@ unsafe impl<V: Value, P: Placement> Reclaim for Slots<V, P> {
                 ready.store(true, Ordering::SeqCst);
                 some_ready.store(true, Ordering::SeqCst);
             }
+        }
+    }
+}
+
+/// Drops a value.
+///
+/// # Safety
+/// The value is initialised, and nothing else uses it, now or later.
+unsafe fn drop_value<V>(value: NonNull<V>) {
+    if std::mem::needs_drop::<V>() {
+        // SAFETY: the caller's promise.
+        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { drop_in_place(value.as_ptr()) }));
+        // The panic hook has reported it; it must not unwind into an unrelated caller.
+        if let Err(panic) = dropped {
+            std::mem::forget(panic);
         }
     }
 }
@@ -330,7 +337,7 @@ impl<V: Value, P: Placement> Drop for Slots<V, P> {
 }
 
 /// The values of a map in their slots; nothing if the type of the values is [`inline`].
-pub(crate) struct Values<V: Value, P: Placement>(Option<Boxed<V, P>>);
+pub(crate) struct Values<V: Value, P: Placement>(Option<Box<Boxed<V, P>>>);
 
 struct Boxed<V: Value, P: Placement> {
     retired: Retired<Slots<V, P>>,
@@ -347,16 +354,17 @@ impl<V: Value, P: Placement> Values<V, P> {
             return Self(None);
         }
         let (waiting, some_ready) = (Mutex::default(), Arc::new(AtomicBool::new(false)));
-        let slots = Arc::new(Slots { memory: Memory::new(config), waiting, some_ready });
+        let config = config.clone().starting_small();
+        let slots = Arc::new(Slots { memory: Memory::new(&config), waiting, some_ready });
         let retired = Retired::new(Arc::clone(&slots), domain.clone(), &config.budget);
-        Self(Some(Boxed { retired, slots }))
+        Self(Some(Box::new(Boxed { retired, slots })))
     }
 
     /// The slots, if the type of the values is not [`inline`]. The compiler evaluates that
     /// condition.
     #[inline(always)]
     fn boxed(&self) -> Option<&Boxed<V, P>> {
-        self.0.as_ref().filter(|_| !inline::<V>())
+        self.0.as_deref().filter(|_| !inline::<V>())
     }
 
     /// Moves a value into a slot, before its word is inserted. If the allocation fails, it flushes
@@ -421,6 +429,21 @@ impl<V: Value, P: Placement> Values<V, P> {
         if let Some(boxed) = self.boxed() {
             // SAFETY: V1: the slot is initialised. By the caller's promise nothing else uses it.
             unsafe { boxed.slots.reclaim(pointer(word)) };
+        }
+    }
+
+    /// Drops a value that is in the index of a map that is being dropped. Its slot goes with the
+    /// pool, if that is released as a whole.
+    ///
+    /// # Safety
+    /// The word is in the index, and no other use of it is left.
+    pub(crate) unsafe fn drop_with_map(&self, word: u64) {
+        if !P::RELEASES_WHOLE || Memory::<V, P>::IS_LARGE {
+            // SAFETY: the caller's promise.
+            unsafe { self.drop_in_index(word) };
+        } else if self.boxed().is_some() {
+            // SAFETY: V1: the slot is initialised. By the caller's promise nothing else uses it.
+            unsafe { drop_value::<V>(pointer(word)) };
         }
     }
 

@@ -1,6 +1,5 @@
 //! Property: memory is returned. Churn, upserts and short-lived threads run in constant memory.
-//! Retired objects are freed, and no object is left that the index does not reach. Dropping an
-//! index returns all its memory.
+//! Retired objects are freed, and no object is left that the index does not reach.
 
 use crate::crew::together;
 use crate::failure::ensure;
@@ -10,14 +9,13 @@ use crate::keys::{TestKey, lend, nth};
 use crate::make::Make;
 use crate::reclaim::{UNFINISHED, unfinished};
 use crate::rest::counts;
-use crate::rng::{Rng, scattered};
+use crate::rng::Rng;
 use crate::sequential::{random_step, step};
 use crate::{Failure, Outcome, ScanSubject, Subject, size};
 use silvics::{Cursor, Domain, Guard, Options, OrderedIndex, OwnedKey, Pages, PinIndex};
 use silvics_sync::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The most retired objects of each pool that a thread holds back.
 pub const UNSEALED: usize = silvics::domain::BATCH_OBJECTS;
@@ -158,6 +156,23 @@ pub(crate) fn exact<I: Subject + ?Sized>(make: Make<I>, index: &mut I) -> Outcom
     in_proportion(make, index, live_slots(index), index.len(), 0)
 }
 
+/// The objects of an index whose only entry was removed. Some structures have none before the first
+/// entry comes.
+fn emptied<I: Subject + ?Sized>(make: Make<I>) -> Result<usize, Failure> {
+    let mut index = make(&Options::default())?;
+    index.pin().insert(lend::<I>(&nth::<I>(0)), 0)?;
+    index.pin().remove(lend::<I>(&nth::<I>(0)))?;
+    index.settle();
+    Ok(live_slots(&*index))
+}
+
+/// The number of objects that the first entry makes and that stay when it is removed: the root, in
+/// some structures.
+pub(crate) fn made_by_first<I: Subject + ?Sized>(make: Make<I>) -> Result<usize, Failure> {
+    let empty = live_slots(&*make(&Options::default())?);
+    Ok(emptied(make)? - empty)
+}
+
 /// Fails unless `live` is at most the objects of an empty index, `extra`, and two objects for each
 /// entry, or three if values are objects. Their bytes must have room for the values; an object may
 /// hold several.
@@ -168,7 +183,7 @@ fn in_proportion<I: Subject + ?Sized>(
     entries: usize,
     extra: usize,
 ) -> Outcome {
-    let empty = live_slots(&*make(&Options::default())?);
+    let empty = emptied(make)?;
     let covered: usize = index.pool_stats().iter().map(|pool| pool.live_bytes).sum();
     let each = 2 + usize::from(index.pool_stats().iter().any(|pool| pool.kind == "value"));
     ensure!(
@@ -403,7 +418,7 @@ pub(crate) fn kept_while_removed<I: Subject + ?Sized>(
             drop(index.domain().pin());
         }
         let (left, extra) = (live_slots(&*index), extra_slots(&*index, 2));
-        let empty = live_slots(&*make(&Options::default())?);
+        let empty = emptied(make)?;
         ensure!(
             left <= empty + extra,
             "{left} objects are left long after the guard is dropped; an empty index has {empty}"
@@ -458,137 +473,4 @@ pub fn dropped_with_garbage_elsewhere<I: Subject + ?Sized>(make: Make<I>) -> Out
     })?;
     domain.flush();
     counts(&mut *second, 2 * keys as usize)
-}
-
-/// Dropping an index unmaps its regions and returns its heap memory, garbage included: after each
-/// of a few rounds of work the heap must be at its level before. The index has a domain of its own,
-/// and no thread that used it is left. Call this in a process of its own; `heap` returns the live
-/// bytes of the global allocator.
-pub fn dropping_returns_everything<I: Subject + ?Sized>(
-    make: Make<I>,
-    heap: impl Fn() -> usize,
-) -> Outcome {
-    dropping(make, heap, &|| None)
-}
-
-/// Checks [`dropping_returns_everything`] with a domain that outlives the index and is flushed.
-pub fn dropping_and_flushing_returns_everything<I: Subject + ?Sized>(
-    make: Make<I>,
-    heap: impl Fn() -> usize,
-) -> Outcome {
-    dropping(make, heap, &|| Some(Domain::new()))
-}
-
-fn dropping<I: Subject + ?Sized>(
-    make: Make<I>,
-    heap: impl Fn() -> usize,
-    domain: &dyn Fn() -> Option<Domain>,
-) -> Outcome {
-    /// Bytes by which two levels of the same heap may differ.
-    const KEPT: usize = 1 << 10;
-    /// The number of first rounds, which fill tables that stay.
-    const WARM: usize = 2;
-    /// The rounds of which the lowest heap level is compared with that of as many later ones. The
-    /// collector frees some 2 KiB of each thread that it knew late, in some rounds and not in
-    /// others.
-    const ROUNDS: usize = 6;
-    let mut mappings = Mappings::new();
-    let mut lowest = [usize::MAX; 2];
-    for round in 0..WARM + 2 * ROUNDS {
-        let domain = domain();
-        let index = make(&Options { domain: domain.clone(), ..Options::default() })?;
-        busy(&*index)?;
-        let pools = index.pool_stats().into_iter();
-        let regions: Vec<_> = pools.flat_map(|pool| pool.regions).collect();
-        drop(index);
-        for _ in 0..1000 {
-            domain.iter().for_each(Domain::flush);
-        }
-        let mapped = mappings.count(&regions)?;
-        ensure!(mapped == 0, "{mapped} of {} regions stay mapped after the drop", regions.len());
-        drop((regions, domain));
-        if let Some(counted) = round.checked_sub(WARM) {
-            let enough = lowest[0].saturating_add(KEPT);
-            let level = &mut lowest[counted / ROUNDS];
-            *level = heap().min(*level);
-            // A thread that has ended may still be freeing its registration.
-            for _ in 0..50 {
-                if *level <= enough {
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(1));
-                *level = heap().min(*level);
-            }
-        }
-    }
-    let [before, after] = lowest;
-    ensure!(after <= before + KEPT, "the heap grew from {before} to {after} bytes");
-    Ok(())
-}
-
-/// Leaves entries, free objects, sealed and unsealed garbage behind, after contended writes to few
-/// keys.
-fn busy<I: Subject + ?Sized>(index: &I) -> Outcome {
-    let keys = size::pick(1 << 15, 1 << 11, 64) as u64;
-    let work = |thread: u64| -> Outcome {
-        for n in (0..keys).map(|at| scattered(at, keys)) {
-            index.pin().insert(lend::<I>(&nth::<I>(2 * n + thread)), n)?;
-        }
-        for n in 0..keys / 2 {
-            index.pin().insert(lend::<I>(&nth::<I>(2 * n + thread)), !n)?;
-            index.pin().remove(lend::<I>(&nth::<I>(2 * n + thread)))?;
-        }
-        index.pin().insert(lend::<I>(&<I::Key as TestKey>::bulky(2 * keys + thread)), 1)?;
-        Ok(())
-    };
-    together(3, |thread, _| {
-        let mut rng = Rng::new(size::seed(), thread);
-        let mut balance = Balance::new();
-        for _ in 0..size::pick(200_000, 8000, 60) {
-            random_write(index, &mut rng, 6, &index.domain().pin(), &mut balance)?;
-        }
-        Ok(())
-    })?;
-    together(2, |thread, _| work(thread as u64))?;
-    work(0)
-}
-
-/// The process's mappings, read into a buffer that is allocated before the regions are dropped: the
-/// text must not show a mapping that was made for reading it.
-struct Mappings(Vec<u8>);
-
-impl Mappings {
-    fn new() -> Self {
-        Self(Vec::with_capacity(1 << 20))
-    }
-
-    /// How many of `regions` are mapped.
-    #[cfg(target_os = "linux")]
-    fn count(&mut self, regions: &[silvics_pool::Region]) -> Result<usize, Failure> {
-        use std::io::Read;
-        self.0.clear();
-        std::fs::File::open("/proc/self/maps")
-            .and_then(|mut file| file.read_to_end(&mut self.0))
-            .map_err(|error| Failure::new(format!("/proc/self/maps: {error}")))?;
-        let text = String::from_utf8_lossy(&self.0);
-        let address = |text: &str| usize::from_str_radix(text, 16).ok();
-        let lines = text.lines().filter_map(|line| {
-            let (start, end) = line.split_whitespace().next()?.split_once('-')?;
-            Some((address(start)?, address(end)?))
-        });
-        let mappings: Vec<(usize, usize)> = lines.collect();
-        let is_mapped = |region: &&silvics_pool::Region| {
-            let start = region.start.as_ptr().addr();
-            let end = start + region.bytes;
-            mappings.iter().any(|&(from, to)| from < end && start < to)
-        };
-        Ok(regions.iter().filter(is_mapped).count())
-    }
-
-    /// Counts nothing on systems that do not report mappings.
-    #[cfg(not(target_os = "linux"))]
-    #[allow(clippy::unnecessary_wraps)]
-    fn count(&mut self, _: &[silvics_pool::Region]) -> Result<usize, Failure> {
-        Ok(self.0.len())
-    }
 }

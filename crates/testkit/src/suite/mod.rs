@@ -3,7 +3,7 @@
 //! | files | hold |
 //! |---|---|
 //! | `sequential`, `key_sum`, `presence`, `batches`, `histories`, `ranges`, `cursors`, `ends` | properties of answers |
-//! | `memory`, `reclaim`, `shrinking`, `limit`, `faults`, `lookups` | properties of memory |
+//! | `memory`, `dropping`, `reclaim`, `shrinking`, `limit`, `faults`, `lookups` | properties of memory |
 //! | `guards` | properties of guards |
 //! | `grid` | keys with fixed roles, for scans and lookups among writers |
 //! | `faulty`, `counting` | allocators that fail by plan, and that count |
@@ -16,6 +16,7 @@ pub mod broken;
 pub mod counting;
 pub mod cursors;
 mod declare;
+pub mod dropping;
 pub mod ends;
 pub mod faults;
 pub mod faulty;

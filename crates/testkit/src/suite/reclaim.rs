@@ -175,12 +175,15 @@ pub fn garbage_under_a_held_pin<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
 
 type Live = BTreeMap<&'static str, usize>;
 
-/// The objects of an index that has never had more than `entries` entries, after the garbage of
-/// their insertion is freed.
-fn plain<I: Subject + ?Sized>(make: Make<I>, entries: usize) -> Result<Live, Failure> {
+/// The objects of an index that has had `keys` entries, of which it has the first `left`, after all
+/// garbage is freed.
+fn plain<I: Subject + ?Sized>(make: Make<I>, keys: u64, left: u64) -> Result<Live, Failure> {
     let recorded = Recorded::new(make)?;
-    for n in 0..entries as u64 {
+    for n in 0..keys {
         recorded.index.pin().insert(lend::<I>(&nth::<I>(n)), n)?;
+    }
+    for n in left..keys {
+        recorded.index.pin().remove(lend::<I>(&nth::<I>(n)))?;
     }
     settled(&recorded)
 }
@@ -231,7 +234,7 @@ fn total(live: &Live) -> usize {
 pub fn parked_cursors<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let (keys, rounds) = (size::pick(60, 60, 10) as u64, size::pick(60, 40, 4) as u64);
     let mut recorded = Recorded::new(make)?;
-    let empty = plain(make, 0)?;
+    let empty = plain(make, keys, 0)?;
     let mut parked: Vec<(I::Cursor, OwnedKey<I>, u64)> = Vec::new();
     for round in 0..rounds {
         let index = &recorded.index;
@@ -282,7 +285,7 @@ pub fn parked_cursors<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     for (at, (cursor, ..)) in parked.iter_mut().enumerate() {
         cursor.seek(lend::<I>(&nth::<I>(at as u64 % keys)));
     }
-    let (live, full) = (settled(&recorded)?, plain(make, keys as usize)?);
+    let (live, full) = (settled(&recorded)?, plain(make, keys, keys)?);
     ensure!(live == full, "cursors at present entries, and {live:?} objects instead of {full:?}");
     drop(parked);
     crate::rest::counts(recorded.exclusive()?, keys as usize)?;
@@ -325,7 +328,8 @@ pub fn unfinished_scans<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
             let place = |f: Failure| f.at(format_args!("{name}, round {round}"));
             unfinished(&recorded.index, number, keys).map_err(place)?;
             unpinned(&recorded.domain).map_err(place)?;
-            let (live, wanted) = (settled(&recorded)?, plain(make, recorded.index.len())?);
+            let (live, wanted) =
+                (settled(&recorded)?, plain(make, keys, recorded.index.len() as u64)?);
             ensure!(
                 live == wanted,
                 "{name}, round {round}: {live:?} objects are in use, the entries take {wanted:?}"

@@ -326,7 +326,7 @@ impl<K: ArtKey + ?Sized, P: Placement> Art<K, P, Sampled> {
         if census.lookups == 0 {
             return Err(ReorganizeError::NoSamples);
         }
-        let small = self.alloc.regions().packed().pages() == Pages::Small;
+        let small = self.alloc.regions()?.packed().pages() == Pages::Small;
         let missed = census.missed(&policy.translation, small)?;
         let mut report = Report::of(census.lookups, census.accesses, census.coverage()?);
         let (mut hottest, bytes) = census.hottest(policy.share, policy.most_bytes)?;

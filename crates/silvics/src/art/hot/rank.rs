@@ -66,7 +66,7 @@ impl<K: ArtKey + ?Sized, P: Placement> Art<K, P, Sampled> {
         _guard: &'g Guard,
         mut see: impl FnMut(Visit<'g>, Digit, Word) -> Result<(), AllocError>,
     ) -> Result<(), AllocError> {
-        let mut above = self.root();
+        let Some(mut above) = self.root() else { return Ok(()) };
         while let NodeRef::Words(node) = above.node {
             let digit = K::digit(key, above.depth());
             let word = node.at(digit);
@@ -97,13 +97,17 @@ impl<K: ArtKey + ?Sized, P: Placement> Art<K, P, Sampled> {
             small: HashMap::new(),
             huge: HashMap::new(),
         };
-        let mut guard = self.frame.domain.pin();
+        let mut guard = self.alloc.frame.domain.pin();
         for key in log.keys::<K>() {
             census.lookups += 1;
             if census.lookups.is_multiple_of(PINNED as u64) {
                 guard.repin();
             }
-            census.touch(self.root_word(), key)?;
+            let root = self.root.word();
+            if root.is_none() {
+                continue;
+            }
+            census.touch(root, key)?;
             self.path(key, &guard, |_, _, word| {
                 census.touch(word, key)?;
                 census.count(word, key)

@@ -98,7 +98,7 @@ impl<K: LeafKey + ?Sized, P: Placement> Allocator<K, P, Sampled> {
                 NodeRef::Values(node) => hot_node(node, word, packer)?,
             }
         };
-        let count = &self.regions().counts[kind_number::<K>(word)];
+        let count = &self.regions().ok()?.counts[kind_number::<K>(word)];
         count.objects.fetch_add(1, Ordering::Relaxed);
         count.bytes.fetch_add(bytes, Ordering::Relaxed);
         Some(copy)

@@ -20,7 +20,7 @@ impl<K: ArtKey + ?Sized, P: Placement> Art<K, P, Sampled> {
         bytes: usize,
         report: &mut Report,
     ) -> Result<(Packer<'_>, bool), ReorganizeError> {
-        let hot = self.alloc.regions().packed();
+        let hot = self.alloc.regions()?.packed();
         match hot.region(bytes) {
             Ok(Some(packer)) => Ok((packer, false)),
             Err(error) if hot.count() == 0 => Err(error.into()),
@@ -40,8 +40,8 @@ impl<K: ArtKey + ?Sized, P: Placement> Art<K, P, Sampled> {
         packer: &mut Packer<'_>,
         report: &mut Report,
     ) -> Result<(), ReorganizeError> {
-        let hot = self.alloc.regions().packed();
-        let mut guard = self.frame.domain.pin();
+        let hot = self.alloc.regions()?.packed();
+        let mut guard = self.alloc.frame.domain.pin();
         for (at, seen) in hottest.iter().enumerate() {
             if at % PINNED == PINNED - 1 {
                 guard.repin();
@@ -107,28 +107,29 @@ impl<K: ArtKey + ?Sized, P: Placement> Art<K, P, Sampled> {
     fn evacuate(&self, kept: Option<usize>) -> Result<usize, AllocError> {
         let returned = self.evacuated(kept);
         // This thread may retire nothing more for long, and the objects in its batch keep regions.
-        self.alloc.flush(&self.frame.domain.pin());
-        self.frame.domain.flush();
+        self.alloc.flush(&self.alloc.frame.domain.pin());
+        self.alloc.frame.domain.flush();
         returned
     }
 
     /// Moves objects as `evacuate` does. The old ones wait in this thread's batch to be freed.
     fn evacuated(&self, kept: Option<usize>) -> Result<usize, AllocError> {
         let (mut open, mut returned) = (Vec::new(), 0);
-        let mut guard = self.frame.domain.pin();
-        let NodeRef::Words(root) = self.root().node else { unreachable!("a node of words") };
+        let mut guard = self.alloc.frame.domain.pin();
         for number in 0..NUMBERS {
             let digit = number.checked_sub(1).map(|byte| byte as u8);
+            guard.repin(); // no node is open
+            let Some(above) = self.root() else { break };
+            let NodeRef::Words(root) = above.node else { unreachable!("a node of words") };
             if root.at(digit).is_none() {
                 continue;
             }
-            guard.repin(); // no node is open
-            reserved(&mut open, 1)?.push((self.root(), digit, root.at(digit)));
+            reserved(&mut open, 1)?.push((above, digit, root.at(digit)));
             while let Some((above, digit, word)) = open.pop() {
                 if word.is_none() {
                     continue;
                 }
-                let region = self.alloc.regions().packed().find(word.address());
+                let region = self.alloc.regions()?.packed().find(word.address());
                 if region.is_some_and(|region| Some(region) != kept) {
                     let make = |this: &Self| this.alloc.pooled_copy(word, &guard).map(Some);
                     returned += usize::from(self.moved(above, digit, word, &guard, make)?);

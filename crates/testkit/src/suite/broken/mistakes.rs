@@ -383,7 +383,7 @@ impl Mistake for AllocatingLookup {
     }
 }
 
-/// Dropping the index leaves its nodes behind. Found by `memory::dropping_returns_everything`.
+/// Dropping the index leaves its nodes behind. Found by `dropping::dropping_returns_everything`.
 #[derive(Debug)]
 pub struct LeakyDrop;
 impl Mistake for LeakyDrop {
@@ -392,7 +392,8 @@ impl Mistake for LeakyDrop {
     }
 }
 
-/// Dropping the index leaves a small table behind. Found by `memory::dropping_returns_everything`.
+/// Dropping the index leaves a small table behind. Found by
+/// `dropping::dropping_returns_everything`.
 #[derive(Debug)]
 pub struct ForgottenTable;
 impl Mistake for ForgottenTable {

@@ -1,0 +1,279 @@
+//! The batches in which retired objects wait until no guard protects them.
+//!
+//! An index that holds little has one batch, under a lock that all threads share. A batch for each
+//! thread takes half a KiB, so there are some only once the index holds [`CELLS_FROM`] bytes. The
+//! invariants are those of [`super`].
+
+use super::{Batches, Domain, Guard, run_orphans, settle, unrun};
+use silvics_pool::Budget;
+use silvics_sync::cell::UnsafeCell;
+use silvics_sync::per_thread::{PerThread, thread_index};
+use silvics_sync::{Mutex, OnceBox};
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// The owner of retired objects, which takes them back when they are reclaimed.
+///
+/// # Safety
+/// `reclaim` may be called on any thread.
+pub(crate) unsafe trait Reclaim: Send + Sync + 'static {
+    /// Whether dropping `self` releases every object, reclaimed or not.
+    fn releases_whole(&self) -> bool;
+
+    /// Takes an object back.
+    ///
+    /// # Safety
+    /// The object is of this owner, no thread can reach it any more, and it is taken back once.
+    unsafe fn reclaim(&self, object: NonNull<u8>);
+
+    /// Returns the call that the collector runs for a sealed batch of `pool`, once no thread can
+    /// reach its objects any more.
+    fn sealed(pool: &Arc<Self>, batch: Sealed) -> impl FnOnce() + 'static
+    where
+        Self: Sized,
+    {
+        let pool = Arc::clone(pool); // D3
+        // SAFETY: D1 and D2: no later guard can reach the objects, and the collector runs the call
+        // only after all earlier guards are gone.
+        move || unsafe { batch.run(&*pool) }
+    }
+}
+
+/// The number of objects at which a batch is sealed. Under a model checker it is one, so that the
+/// checker sees each object at once.
+pub const BATCH_OBJECTS: usize = if cfg!(silvics_shuttle) { 1 } else { 64 };
+/// The number of bytes at which a batch is sealed, if that comes before [`BATCH_OBJECTS`].
+pub const BATCH_BYTES: usize = 256 << 10;
+
+/// The bytes that an index holds from which on each thread has a batch of its own.
+const CELLS_FROM: usize = 256 << 10;
+
+/// The objects that a thread has retired and not sealed yet.
+struct Batch {
+    objects: [MaybeUninit<NonNull<u8>>; BATCH_OBJECTS],
+    len: usize,
+    bytes: usize,
+}
+
+// SAFETY: the objects are unlinked (D1), and only the owner of the batch touches them.
+unsafe impl Send for Batch {}
+
+impl Batch {
+    const EMPTY: Self =
+        Self { objects: [const { MaybeUninit::uninit() }; BATCH_OBJECTS], len: 0, bytes: 0 };
+
+    fn objects(&self) -> &[NonNull<u8>] {
+        // SAFETY: `push` has initialised the first `len` objects.
+        unsafe { std::slice::from_raw_parts(self.objects.as_ptr().cast(), self.len) }
+    }
+
+    /// Adds an object. Returns whether the batch is full now.
+    fn push(&mut self, object: NonNull<u8>, bytes: usize) -> bool {
+        self.objects[self.len].write(object);
+        self.len += 1;
+        self.bytes += bytes;
+        self.len == BATCH_OBJECTS || self.bytes >= BATCH_BYTES
+    }
+
+    /// Empties the batch and returns its objects.
+    fn take(&mut self) -> Sealed {
+        let sealed = Sealed(self.objects().into());
+        (self.len, self.bytes) = (0, 0);
+        sealed
+    }
+}
+
+/// A batch on its way through the collector.
+pub(crate) struct Sealed(Box<[NonNull<u8>]>);
+
+// SAFETY: the objects are unlinked (D1), and only the owner of the batch touches them.
+unsafe impl Send for Sealed {}
+
+impl Sealed {
+    /// Reclaims the objects.
+    ///
+    /// # Safety
+    /// D1 holds for the objects, they are of `pool`, and no reader can reach them any more.
+    pub(crate) unsafe fn run<R: Reclaim>(self, pool: &R) {
+        for &object in &self.0 {
+            // SAFETY: the caller's promise.
+            unsafe { pool.reclaim(object) };
+        }
+    }
+}
+
+struct BatchCell(UnsafeCell<Batch>);
+
+// SAFETY: D5.
+unsafe impl Sync for BatchCell {}
+
+impl Default for BatchCell {
+    fn default() -> Self {
+        Self(UnsafeCell::new(Batch::EMPTY))
+    }
+}
+
+/// The batch of a small index.
+#[derive(Default)]
+struct Few {
+    objects: Vec<NonNull<u8>>,
+    bytes: usize,
+}
+
+// SAFETY: the objects are unlinked (D1), and the batch is under a lock.
+unsafe impl Send for Few {}
+
+impl Few {
+    /// Adds an object. Returns a batch to seal: all objects, if they are enough, or this one alone
+    /// if the list cannot grow.
+    fn push(&mut self, object: NonNull<u8>, bytes: usize) -> Option<Sealed> {
+        if self.objects.try_reserve(1).is_err() {
+            return Some(Sealed(Box::new([object])));
+        }
+        self.objects.push(object);
+        self.bytes += bytes;
+        let enough = self.objects.len() >= BATCH_OBJECTS || self.bytes >= BATCH_BYTES;
+        enough.then(|| self.take())
+    }
+
+    /// Empties the batch and returns its objects.
+    fn take(&mut self) -> Sealed {
+        self.bytes = 0;
+        Sealed(std::mem::take(&mut self.objects).into_boxed_slice())
+    }
+}
+
+type Cells = PerThread<BatchCell, Arc<Budget>>;
+
+/// The retired and unsealed objects of one pool: a few for all threads, or one batch for each.
+pub(crate) struct Retired<R: Reclaim> {
+    pool: Arc<R>,
+    domain: Domain,
+    budget: Arc<Budget>,
+    /// The count of sealed batches of this pool that have not run.
+    sealed: Batches,
+    few: Mutex<Few>,
+    cells: OnceBox<Cells>,
+}
+
+impl<R: Reclaim> Retired<R> {
+    /// Batches for objects of `pool`. The memory of the batches counts against `budget`.
+    pub(crate) fn new(pool: Arc<R>, domain: Domain, budget: &Arc<Budget>) -> Self {
+        let (budget, sealed) = (Arc::clone(budget), Batches::default());
+        Self { pool, domain, budget, sealed, few: Mutex::default(), cells: OnceBox::default() }
+    }
+
+    /// Retires `object` of `bytes` bytes: it is reclaimed when no guard protects it any more.
+    /// Returns whether the call has sealed a batch.
+    ///
+    /// # Safety
+    /// D1; `guard` is of the domain that readers of the object pin; the object is of this pool.
+    pub(crate) unsafe fn retire(&self, object: NonNull<u8>, bytes: usize, guard: &Guard) -> bool {
+        let Some(cells) = self.cells.get() else { return self.retire_few(object, bytes, guard) };
+        let Some(cell) = thread_index().and_then(|index| cells.get_or_make(index)) else {
+            // The thread is ending, or its cell cannot be allocated: seal a batch of one.
+            self.seal(Sealed(Box::new([object])), guard);
+            return true;
+        };
+        let full = cell.0.with_mut(|batch| {
+            // SAFETY: D5: only this thread uses the cell, and no code in this block calls it again.
+            let batch = unsafe { &mut *batch };
+            batch.push(object, bytes).then(|| batch.take())
+        });
+        let Some(batch) = full else { return false };
+        self.seal(batch, guard);
+        true
+    }
+
+    /// Retires an object as `retire` does, in an index without cells.
+    #[inline(never)]
+    fn retire_few(&self, object: NonNull<u8>, bytes: usize, guard: &Guard) -> bool {
+        let mut few = self.few.lock();
+        let mut full = few.push(object, bytes);
+        let make = || PerThread::new(Arc::clone(&self.budget));
+        let is_large = self.budget.held() >= CELLS_FROM;
+        if is_large && self.cells.get_or_make(&self.budget, make).is_ok() && full.is_none() {
+            full = Some(few.take()); // the next objects go to the cells
+        }
+        drop(few);
+        let Some(batch) = full else { return false };
+        self.seal(batch, guard);
+        true
+    }
+
+    /// Seals this thread's batch, full or not, and flushes the domain, which may run it.
+    #[cold]
+    pub(crate) fn flush(&self, guard: &Guard) {
+        let own = thread_index().zip(self.cells.get()).and_then(|(index, cells)| cells.get(index));
+        // SAFETY: D5.
+        let own = own.map(|cell| cell.0.with_mut(|batch| unsafe { &mut *batch }.take()));
+        for batch in own.into_iter().chain([self.few.lock().take()]) {
+            if !batch.0.is_empty() {
+                self.seal(batch, guard);
+            }
+        }
+        self.domain.flush();
+    }
+
+    /// Seals this thread's batch and runs all batches that no guard protects. The caller has no
+    /// guard.
+    pub(crate) fn flush_unpinned(&self) {
+        self.flush(&self.domain.pin());
+        self.settle();
+    }
+
+    /// Flushes until guards protect all sealed batches of this pool that are left.
+    fn settle(&self) {
+        // A flush does not advance the epoch while a thread is pinned, even for a moment.
+        settle(&self.sealed, 8, || self.domain.flush());
+    }
+
+    #[cold]
+    fn seal(&self, batch: Sealed, guard: &Guard) {
+        let counted = (Arc::clone(&self.sealed), Arc::clone(&self.domain.inner.batches));
+        let sealed = R::sealed(&self.pool, batch);
+        let run = move || {
+            sealed();
+            drop(counted);
+        };
+        // SAFETY: `Reclaim` allows the call on any thread, and the pool is `'static`.
+        unsafe { guard.inner.defer_unchecked(run) };
+        guard.inner.flush();
+    }
+
+    /// Reclaims all retired objects, sealed or not, except the sealed batches that a guard
+    /// protects.
+    pub(crate) fn drain(&mut self) {
+        self.settle();
+        self.reclaim_unsealed();
+    }
+
+    fn reclaim_unsealed(&mut self) {
+        let cells = self.cells.get().into_iter().flat_map(PerThread::iter);
+        // SAFETY: exclusive access (D5).
+        let cells = cells.map(|cell| cell.0.with_mut(|batch| unsafe { &mut *batch }.take()));
+        let few = self.few.lock().take();
+        for batch in cells.chain([few]) {
+            // SAFETY: readers borrow the index, so no reader is left; D1 holds.
+            unsafe { batch.run(&*self.pool) };
+        }
+    }
+}
+
+impl<R: Reclaim> Drop for Retired<R> {
+    fn drop(&mut self) {
+        // Sealed batches hold the pool, and perhaps no thread pins this domain again. So run them
+        // now, except those that a guard protects.
+        if unrun(&self.sealed) > 0 {
+            self.settle();
+        }
+        run_orphans();
+        if !self.pool.releases_whole() {
+            self.reclaim_unsealed();
+        }
+        if self.cells.get().is_some() {
+            self.budget.give(OnceBox::<Cells>::BYTES);
+        }
+    }
+}
