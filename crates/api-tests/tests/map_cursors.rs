@@ -1,6 +1,6 @@
 //! Cursors and owned pins of maps: positions and values that outlive threads, pins and writers.
 
-use silvics::map::{Cursor, MapIndex, OwnedView, View};
+use silvics::map::{Cursor, MapIndex, OwnedValueGuard, OwnedView, View};
 use silvics::{ArtTree, Domain, Key, Map, NatarajanTree, SkipList, ValueGuard};
 use silvics_api_tests::Counted;
 use silvics_sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -18,6 +18,8 @@ fn what_can_be_sent() {
     is_sent::<OwnedView<'static, u64, String, ArtTree>>();
     is_shared::<OwnedView<'static, u64, String, ArtTree>>();
     is_sent::<silvics::ValueRef<'static, String>>();
+    is_sent::<OwnedValueGuard<'static, String>>();
+    is_shared::<OwnedValueGuard<'static, String>>();
     is_sent::<Map<u64, String>>();
     is_shared::<Map<u64, String>>();
 }
@@ -94,8 +96,9 @@ where
         };
         assert_eq!(moved, found.is_some());
         let current = cursor.current().map(|(key, value)| (K::to_owned(key), value));
-        assert_eq!(current, found.map(|(key, value)| (key.clone(), *value)));
-        assert_eq!(cursor.with_current(|_, value| *value), found.map(|(_, value)| *value));
+        assert_eq!(current, found.map(|(key, value)| (key.clone(), Some(*value))));
+        let present = cursor.with_current(|_, value| value.copied());
+        assert_eq!(present, found.map(|(_, value)| Some(*value)));
         at = found.map(|(key, _)| key.clone());
         if at.is_none() && !moved {
             before = cursor_is_before(&mut cursor);
@@ -158,12 +161,9 @@ fn cursors_miss_nothing_beside_writers() {
                 last = Some(key);
                 if key % 3 == 0 {
                     seen += 1;
-                    assert_eq!(cursor.current().expect("always there").1, key.to_string());
-                    assert!(
-                        cursor
-                            .with_current(|_, value| *value == key.to_string())
-                            .expect("always there")
-                    );
+                    assert_eq!(cursor.current(), Some((key, Some(key.to_string()))));
+                    let present = cursor.with_current(|_, value| value.cloned());
+                    assert_eq!(present, Some(Some(key.to_string())));
                 }
                 if descends {
                     cursor.prev()
@@ -186,16 +186,92 @@ fn a_cursor_tells_what_has_gone_and_goes_on() {
     assert!(cursor.seek(4));
     map.remove(4);
     assert_eq!(cursor.key(), Some(4));
-    assert_eq!(cursor.current(), None);
-    assert_eq!(cursor.with_current(|_, value| value.clone()), None);
+    assert_eq!(cursor.current(), Some((4, None)));
+    assert_eq!(cursor.with_current(|key, value| (key, value.cloned())), Some((4, None)));
     map.insert(4, vec![40]);
-    assert_eq!(cursor.current(), Some((4, vec![40])));
+    assert_eq!(cursor.current(), Some((4, Some(vec![40]))));
     map.clear();
     while cursor.next() {}
     assert!(!cursor.prev());
     assert!(!cursor.next());
     map.insert(1, vec![]);
     assert!(cursor.seek(0) && !cursor.next() && cursor.prev() && !cursor.prev());
+}
+
+/// Symptom: the loop of the docs ended early and silently, because `current` was `None` at an entry
+/// that another thread had removed. Now it is `None` only if the cursor stands at no entry.
+#[test]
+fn a_loop_over_current_does_not_end_at_a_removed_entry() {
+    for ahead in [false, true] {
+        let map: Arc<Map<u64, String>> = Arc::new(Map::new());
+        map.extend((0..200).map(|n| (n, n.to_string())));
+        let mut cursor = map.cursor();
+        if ahead {
+            cursor = cursor.values_ahead();
+        }
+        let (mut seen, mut gone) = (Vec::new(), 0);
+        assert!(cursor.seek_to_first());
+        while let Some((key, value)) = cursor.current() {
+            seen.push(key);
+            gone += u64::from(value.is_none());
+            // The cursor has read some of these entries ahead.
+            map.remove(key + 1);
+            cursor.next();
+        }
+        assert!(seen.is_sorted() && seen[0] == 0 && seen.len() >= 100, "{seen:?}");
+        assert!((0..200).step_by(2).all(|key| seen.contains(&key) || seen.contains(&(key - 1))));
+        assert_eq!(gone > 0, !ahead);
+    }
+}
+
+/// A cursor with bounds stays within them, and agrees with a `BTreeMap` that has nothing else.
+#[test]
+fn cursors_stay_within_their_bounds() {
+    use Bound::{Excluded, Included, Unbounded};
+    let map: Arc<Map<u64, u64>> = Arc::new((0..40).map(|n| (2 * n, n)).collect());
+    let ends = |at| [Included(at), Excluded(at), Unbounded];
+    let bounds = (0..82).step_by(9).flat_map(ends);
+    for low in bounds.clone() {
+        for high in bounds.clone() {
+            let within: Vec<u64> = map.pin().range((low, high)).map(|(key, _)| key).collect();
+            let mut cursor = map.cursor_range((low, high));
+            assert_eq!(
+                cursor.seek_to_first().then(|| cursor.key()),
+                within.first().map(|k| Some(*k))
+            );
+            assert!(!cursor.prev() && cursor.key().is_none());
+            assert_eq!(
+                cursor.seek_to_last().then(|| cursor.key()),
+                within.last().map(|k| Some(*k))
+            );
+            assert!(!cursor.next() && cursor.key().is_none());
+            for to in 0..82 {
+                let next = within.iter().find(|key| **key >= to);
+                assert_eq!(cursor.seek(to).then(|| cursor.key().unwrap()), next.copied());
+                if next.is_none() {
+                    assert_eq!(cursor.prev(), !within.is_empty());
+                    assert_eq!(cursor.key(), within.last().copied());
+                }
+                let prev = within.iter().rfind(|key| **key <= to);
+                assert_eq!(cursor.seek_for_prev(to).then(|| cursor.key().unwrap()), prev.copied());
+                if prev.is_none() {
+                    assert_eq!(cursor.next(), !within.is_empty());
+                    assert_eq!(cursor.key(), within.first().copied());
+                }
+            }
+            let mut cursor = map.cursor_range((low, high));
+            let mut up = Vec::new();
+            while cursor.next() {
+                up.extend(cursor.current().map(|(key, value)| (key, value.unwrap())));
+            }
+            assert!(up.iter().map(|(key, _)| *key).eq(within.iter().copied()));
+            let mut down = Vec::new();
+            while cursor.prev() {
+                down.extend(cursor.current().map(|(key, value)| (key, value.unwrap())));
+            }
+            assert!(down.iter().rev().eq(&up));
+        }
+    }
 }
 
 /// A kept cursor holds no memory back, at whichever entry it stands. An owned pin does, until it is

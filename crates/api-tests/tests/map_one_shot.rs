@@ -178,9 +178,12 @@ fn what_a_batch_has_not_been_asked_for_stays() {
     let map: Map<u64, u64> = Map::new();
     map.insert(1, 10);
     let view = map.pin();
-    let mut found = [view.get(1); 100];
+    let mut found = std::array::from_fn::<_, 100, _>(|_| view.get(1));
     view.get_many(&[2], &mut found);
-    assert_eq!((found[0], found[1].as_deref(), found[99].as_deref()), (None, Some(&10), Some(&10)));
+    assert_eq!(
+        (found[0].as_deref(), found[1].as_deref(), found[99].as_deref()),
+        (None, Some(&10), Some(&10))
+    );
     let before = view.insert_many([(1, 11), (2, 20), (1, 12)]);
     let before: Vec<Option<u64>> = before.into_iter().map(|old| old.map(|old| *old)).collect();
     assert_eq!(before, [Some(10), None, Some(11)]);

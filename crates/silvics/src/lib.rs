@@ -75,8 +75,9 @@
 //! **References stay valid while the view lives.** A value or key that a [`View`] has returned can
 //! be read while the view lives, even if it is removed from the map. Removed entries are freed once
 //! every pin taken before the removal is gone. So hold a view for a batch of calls, and not for
-//! hours. A [`Cursor`](map::Cursor) holds no pin between calls. An [`OwnedView`](map::OwnedView)
-//! may be held across an `await`.
+//! hours. A range of [`Map::range_owned`](map::Map::range_owned) and a [`Cursor`](map::Cursor) hold
+//! no pin between calls. An [`OwnedView`](map::OwnedView), its ranges and its values may be held
+//! across an `await`.
 //!
 //! ```
 //! use silvics::Map;

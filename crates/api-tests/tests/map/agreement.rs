@@ -122,7 +122,7 @@ where
             }
             14 => {
                 let keys: Vec<K> = (0..150).map(|_| key(rng.below(250))).collect();
-                let mut found = vec![None; 140];
+                let mut found = [const { None }; 140];
                 view.get_many(&keys, &mut found);
                 for (key, found) in keys.iter().zip(found) {
                     assert_eq!(found.as_deref(), model.get(key));

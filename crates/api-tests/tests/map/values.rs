@@ -43,7 +43,9 @@ fn leaks_nothing<K: Key, I: MapIndex<Key = K::Form> + Check + silvics::OrderedEn
                         11 => match rng.below(3) {
                             0 => _ = cursor.seek(k),
                             1 => _ = cursor.next() && cursor.prev(),
-                            _ => _ = cursor.with_current(|_, value| value.number),
+                            _ => {
+                                _ = cursor.with_current(|_, value| value.map(|value| value.number));
+                            }
                         },
                         12 if rng.below(256) == 0 => match rng.below(4) {
                             0 => _ = map.extend((0..100).map(|n| (key(5 * n), value()))),

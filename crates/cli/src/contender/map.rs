@@ -61,7 +61,7 @@ impl<K: OurKey + ?Sized, V: MapValue> Session for MapSession<'_, K, V> {
     #[inline]
     fn get_many(&mut self, keys: &[<K::Bench as IndexKey>::Ref<'_>], values: &mut [Option<u64>]) {
         let keys: Vec<&K> = keys.iter().map(K::lend).collect();
-        let mut found = vec![None; keys.len()];
+        let mut found: Vec<_> = keys.iter().map(|_| None).collect();
         self.view.get_many(&keys, &mut found);
         for (value, found) in values.iter_mut().zip(found) {
             *value = found.map(|value: ValueRef<'_, V>| value.word());

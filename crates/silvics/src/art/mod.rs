@@ -203,7 +203,6 @@ use root::Root;
 use silvics_layout::NodeLayout;
 use silvics_pool::{Placement, Pooled};
 use std::num::NonZeroUsize;
-use std::ops::Bound;
 use std::sync::Arc;
 
 /// A key type that the tree can hold.
@@ -389,15 +388,16 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Ordered for Art<K, P, S> {
     #[inline]
     fn read_ahead<'g>(
         &'g self,
-        (from, descends): (Bound<K::Ref<'g>>, bool),
+        bounds: AlgorithmBounds<'g, Self>,
+        descends: bool,
         most: usize,
         guard: &'g Guard,
         each: impl FnMut(K::Ref<'g>, u64),
     ) {
         if descends {
-            self.range_rev((Bound::Unbounded, from), guard).read_some(most, each);
+            self.range_rev(bounds, guard).read_some(most, each);
         } else {
-            self.range((from, Bound::Unbounded), guard).read_some(most, each);
+            self.range(bounds, guard).read_some(most, each);
         }
     }
 }

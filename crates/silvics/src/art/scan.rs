@@ -201,10 +201,10 @@ impl<'g, K: ArtKey + ?Sized, P: Placement, S: Sampler> Walk<'g, K, P, S> {
         self.place::<REV>(usize::MAX);
     }
 
-    /// Returns an entry if it is within the scan's bounds, else ends the scan.
+    /// Whether a key is not past the bound where the scan ends.
     #[inline(always)]
-    fn give<const REV: bool>(&mut self, key: K::Ref<'g>, value: u64) -> Option<(K::Ref<'g>, u64)> {
-        let within = match self.to {
+    fn is_within<const REV: bool>(&self, key: K::Ref<'g>) -> bool {
+        match self.to {
             Bound::Unbounded => true,
             Bound::Included(to) => {
                 if REV {
@@ -220,8 +220,13 @@ impl<'g, K: ArtKey + ?Sized, P: Placement, S: Sampler> Walk<'g, K, P, S> {
                     key < to
                 }
             }
-        };
-        if !within {
+        }
+    }
+
+    /// Returns an entry if it is within the scan's bounds, else ends the scan.
+    #[inline(always)]
+    fn give<const REV: bool>(&mut self, key: K::Ref<'g>, value: u64) -> Option<(K::Ref<'g>, u64)> {
+        if !self.is_within::<REV>(key) {
             (self.leaf, self.run) = (None, Run::none());
             self.stack.clear();
             self.ahead.reset();
@@ -244,11 +249,14 @@ impl<'g, K: ArtKey + ?Sized, P: Placement, S: Sampler> Walk<'g, K, P, S> {
             let Some((key, value)) = self.next::<REV>() else { return };
             each(key, value);
             most -= 1;
-            if K::DIRECT && matches!(self.to, Bound::Unbounded) {
+            if K::DIRECT {
                 let mut run = self.run;
                 while most > 0
                     && let Some((key, value)) = run.next::<REV, K>()
                 {
+                    if !self.is_within::<REV>(K::shorten(key)) {
+                        return;
+                    }
                     each(K::shorten(key), value);
                     most -= 1;
                 }

@@ -51,7 +51,8 @@ pub trait Ordered: Algorithm {
     #[inline]
     fn read_ahead<'g>(
         &'g self,
-        (from, descends): (Bound<AlgorithmKey<'g, Self>>, bool),
+        bounds: AlgorithmBounds<'g, Self>,
+        descends: bool,
         most: usize,
         guard: &'g Guard,
         each: impl FnMut(AlgorithmKey<'g, Self>, u64),
@@ -59,9 +60,9 @@ pub trait Ordered: Algorithm {
         let mut each = each;
         let each = |(key, word)| each(key, word);
         if descends {
-            self.range_rev((Bound::Unbounded, from), guard).take(most).for_each(each);
+            self.range_rev(bounds, guard).take(most).for_each(each);
         } else {
-            self.range((from, Bound::Unbounded), guard).take(most).for_each(each);
+            self.range(bounds, guard).take(most).for_each(each);
         }
     }
 }
@@ -158,12 +159,13 @@ unsafe impl<A: Ordered> MapIndex for Index<A> {
     #[inline]
     fn read_ahead<'g>(
         &'g self,
-        from: (Bound<KeyRef<'g, Self>>, bool),
+        bounds: (Bound<KeyRef<'g, Self>>, Bound<KeyRef<'g, Self>>),
+        descends: bool,
         most: usize,
         guard: &'g Guard,
         each: impl FnMut(KeyRef<'g, Self>, u64),
     ) {
         let guard = self.domain().adopt(guard);
-        self.0.read_ahead(from, most, guard, each);
+        self.0.read_ahead(bounds, descends, most, guard, each);
     }
 }

@@ -7,6 +7,8 @@
 //! * `ops.rs`, `scan.rs`, `batch.rs`: the operations on one key, on ranges, and on many keys.
 //! * `lend.rs`: the pins that protect returned values; `outcome.rs`: results and errors.
 //! * `value.rs`: the memory of values, and the time when they are dropped.
+//! * `batched.rs`: scans that read some entries at a time: [`OwnedRange`] (`owned_range.rs`), whose
+//!   entries are copies (`copies.rs`), and [`PinnedRange`] (`pinned_range.rs`).
 //! * `cursor.rs`: [`Cursor`], a position that owns the memory it needs.
 //! * `key/`: the keys of maps; see [`crate::key`].
 //! * `builder.rs`: [`Builder`]; `set.rs`: [`Set`], a map without values.
@@ -35,7 +37,9 @@
 //! they begin again with the state found.
 
 mod batch;
+mod batched;
 mod builder;
+mod copies;
 mod cursor;
 pub(crate) mod key;
 mod lend;
@@ -43,8 +47,10 @@ mod one_shot;
 mod ops;
 mod outcome;
 mod owned;
+mod owned_range;
 #[cfg(feature = "rayon")]
 mod parallel;
+mod pinned_range;
 mod scan;
 #[cfg(feature = "serde")]
 mod serde;
@@ -56,15 +62,17 @@ mod view;
 pub use batch::ExtendError;
 pub use builder::Builder;
 pub use cursor::Cursor;
-pub use lend::ValueGuard;
+pub use lend::{OwnedValueGuard, ValueGuard};
 pub use outcome::{
     CompareExchangeError, Compute, Operation, Rejected, RemoveIfError, TryInsertError,
 };
 pub use owned::OwnedView;
+pub use owned_range::{HoldsMap, OwnedRange};
 #[cfg(feature = "rayon")]
 pub use parallel::ParRange;
+pub use pinned_range::PinnedRange;
 pub use scan::{KeyRange, Range, RangeRev};
-pub use set::{Set, SetView};
+pub use set::{Set, SetRange, SetView};
 pub use value::{Value, ValueRef};
 pub use view::View;
 
@@ -113,20 +121,21 @@ pub unsafe trait MapIndex: Create + Batches + OrderedScan {
         None
     }
 
-    /// Calls `each` with the first `most` entries of a scan, or with all if there are fewer. The
-    /// scan begins at the bound, and descends if the second part of the pair says so.
+    /// Calls `each` with the first `most` entries between two bounds, or with all if there are
+    /// fewer. If `descends`, these are the last entries, in descending order.
     fn read_ahead<'g>(
         &'g self,
-        (from, descends): (Bound<KeyRef<'g, Self>>, bool),
+        bounds: (Bound<KeyRef<'g, Self>>, Bound<KeyRef<'g, Self>>),
+        descends: bool,
         most: usize,
         guard: &'g Guard,
         mut each: impl FnMut(KeyRef<'g, Self>, u64),
     ) {
         let each = |(key, word)| each(key, word);
         if descends {
-            self.range_rev((Bound::Unbounded, from), guard).take(most).for_each(each);
+            self.range_rev(bounds, guard).take(most).for_each(each);
         } else {
-            self.range((from, Bound::Unbounded), guard).take(most).for_each(each);
+            self.range(bounds, guard).take(most).for_each(each);
         }
     }
 }
@@ -258,11 +267,6 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     /// it returns may be held across an `await`.
     pub fn pin_owned(&self) -> OwnedView<'_, K, V, I> {
         OwnedView::new(self, self.index.domain().pin_owned())
-    }
-
-    /// A cursor, before the first entry, that keeps the map alive.
-    pub fn cursor(self: &Arc<Self>) -> Cursor<K, V, I> {
-        Cursor::new(Arc::clone(self))
     }
 
     /// The number of keys. It is exact while no thread writes; otherwise each concurrent operation

@@ -5,8 +5,8 @@ use super::lend::Pin;
 use super::outcome::OrPanic;
 use super::verbs::{end_verbs, entry_verbs, point_verbs, sweep_verbs};
 use super::{
-    CompareExchangeError, Compute, ExtendError, KeyRange, Map, MapIndex, Operation, Rejected,
-    RemoveIfError, TryInsertError, Value, ValueRef,
+    CompareExchangeError, Compute, ExtendError, KeyRange, Map, MapIndex, Operation,
+    OwnedValueGuard, Rejected, RemoveIfError, TryInsertError, Value, ValueRef,
 };
 use crate::domain::{Guard, OwnedGuard};
 use crate::error::AllocError;
@@ -28,8 +28,8 @@ macro_rules! owned {
 ///
 /// The view and the values that it returns may be held across an `await`, and sent to other
 /// threads. Each call pins for itself, too, so a [`View`](super::View) is faster if it stays on one
-/// thread. To scan, use a [`Cursor`](super::Cursor), or `par_iter` and `par_range` with the feature
-/// `rayon`.
+/// thread. [`OwnedView::range`] scans on one thread at a time, and `par_range` (feature `rayon`) on
+/// many at once.
 ///
 /// While the view lives, no removed entry can be freed. So drop it before an `await` that takes
 /// long.
@@ -65,7 +65,6 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'m, K, V, I> {
     }
 
     /// The guard that protects returned values.
-    #[cfg(feature = "rayon")]
     pub(super) fn guard(&self) -> &OwnedGuard {
         &self.guard
     }
@@ -73,6 +72,27 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'m, K, V, I> {
     /// The map.
     pub fn map(&self) -> &'m Map<K, V, I> {
         self.map
+    }
+
+    /// Keeps one value that `call` returns, and the pin of the view with it. Returns `None` if
+    /// `call` does.
+    ///
+    /// ```
+    /// let map: silvics::Map<u64, String> = [(1, "one".to_string())].into_iter().collect();
+    /// let removed = map.pin_owned().into_value(|view| view.remove(1)).expect("present");
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(move || assert_eq!(*removed, "one"));
+    /// });
+    /// ```
+    pub fn into_value(
+        self,
+        call: impl for<'v> FnOnce(&'v Self) -> Option<ValueRef<'v, V>>,
+    ) -> Option<OwnedValueGuard<'m, V>> {
+        // SAFETY: `call` returns a value that borrows this view, so that it was read after the
+        // view's guard was taken, or one that is valid for longer. The map lives as long as `'m`.
+        let word = call(&self).map(|value| unsafe { value.lengthen() });
+        // SAFETY: as before: the guard that is moved in is the view's.
+        word.map(|value| unsafe { OwnedValueGuard::new(value, self.guard) })
     }
 
     /// A pin for a call under a guard of this thread. The owned guard protects the values.
@@ -86,6 +106,15 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'m, K, V, I> {
     point_verbs!(owned, ValueRef<'_, V>);
     entry_verbs!(owned, K, ValueRef<'_, V>, Map::<K, V, I>::owned_key_of);
     sweep_verbs!(owned);
+}
+
+/// Values that keep a pin of their own, on any thread.
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
+    /// Returns the value of `key` with an owned pin, so that it can be sent to another thread and
+    /// held across an `await`. [`Map::get`] is faster if the value stays on this thread.
+    pub fn get_owned(&self, key: impl AsKey<K>) -> Option<OwnedValueGuard<'_, V>> {
+        self.pin_owned().into_value(|view| view.get(key))
+    }
 }
 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + OrderedEnds> OwnedView<'_, K, V, I> {

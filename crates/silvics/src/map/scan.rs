@@ -9,9 +9,11 @@ use super::{Entry, Map, MapIndex, RemoveIfError, Value, ValueRef};
 use crate::domain::Guard;
 use crate::encoding::IndexKey;
 use crate::error::AllocError;
-use crate::index::KeyRef;
+use crate::index::{KeyRef, OrderedScan};
 use std::fmt;
+use std::iter::Rev;
 use std::marker::PhantomData;
+use std::mem::replace;
 use std::ops::{
     self, Bound, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
 };
@@ -58,6 +60,11 @@ impl<K: Key> KeyRange<K> for RangeFull {
     }
 }
 
+/// Borrows a copied bound.
+pub(super) fn kept<K: Key>(bound: &Bound<<K::Form as Form>::Kept>) -> Bound<FormRef<'_, K>> {
+    bound.as_ref().map(<K::Form as Form>::kept)
+}
+
 /// Borrows a copied bound for the index.
 ///
 /// # Safety
@@ -66,7 +73,17 @@ pub(super) unsafe fn lend<'g, K: Key>(
     kept: &Bound<<K::Form as Form>::Kept>,
 ) -> Bound<<K::Form as IndexKey>::Ref<'g>> {
     // SAFETY: the caller's promise.
-    kept.as_ref().map(|kept| unsafe { <K::Form as Form>::lengthen(<K::Form as Form>::kept(kept)) })
+    self::kept::<K>(kept).map(|form| unsafe { lengthen::<K>(form) })
+}
+
+/// Extends the lifetime of a borrowed bound, for the index.
+///
+/// # Safety
+/// The scan that takes the bound ends while the bound is borrowed.
+#[inline(always)]
+pub(super) unsafe fn lengthen<'a, K: Key>(form: FormRef<'_, K>) -> FormRef<'a, K> {
+    // SAFETY: the caller's promise.
+    unsafe { <K::Form as Form>::lengthen(form) }
 }
 
 /// The bound before the first string that is greater than all strings with this prefix; unbounded
@@ -102,6 +119,10 @@ impl<'g, E: Iterator<Item = Raw<'g, K>>, K: Key, V: Value> Fetched<'g, E, K, V> 
     fn new(entries: E) -> Self {
         Self { entries, read: [None; AHEAD], first: 0, len: 0, given: 0, values: PhantomData }
     }
+}
+
+impl<'g, E: Iterator<Item = Raw<'g, K>>, K: Key, V: Value> Iterator for Fetched<'g, E, K, V> {
+    type Item = Raw<'g, K>;
 
     #[inline(always)]
     fn next(&mut self) -> Option<Raw<'g, K>> {
@@ -126,57 +147,192 @@ impl<'g, E: Iterator<Item = Raw<'g, K>>, K: Key, V: Value> Fetched<'g, E, K, V> 
     }
 }
 
-macro_rules! scans {
-    ($($(#[$doc:meta])* $name:ident, $entries:ident, $scan:ident;)*) => {$(
-        $(#[$doc])*
-        pub struct $name<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> {
-            // Dropped before the bounds, which the entries borrow.
-            entries: Fetched<'g, I::$entries<'g>, K, V>,
-            _bounds: Kept<K>,
-            map: PhantomData<&'g Map<K, V, I>>,
-        }
-
-        impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> $name<'g, K, V, I> {
-            pub(super) fn new(
-                map: &'g Map<K, V, I>,
-                bounds: Kept<K>,
-                guard: &'g Guard,
-            ) -> Self {
-                // SAFETY: the bounds are moved into the scan together with the entries that borrow
-                // them, and dropped after those.
-                let lent = unsafe { (lend::<K>(&bounds.0), lend::<K>(&bounds.1)) };
-                let entries = Fetched::new(map.index.$scan(lent, guard));
-                Self { entries, _bounds: bounds, map: PhantomData }
-            }
-        }
-
-        impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> Iterator for $name<'g, K, V, I> {
-            type Item = Entry<'g, K, V>;
-
-            #[inline]
-            fn next(&mut self) -> Option<Self::Item> {
-                let (form, word) = self.entries.next()?;
-                // SAFETY: M1: the word is that of a value. It was read under the guard that the
-                // scan was made with, which lives as long as `'g` (M3).
-                Some((Map::<K, V, I>::key_of(form), unsafe { ValueRef::new(word) }))
-            }
-        }
-
-        impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> fmt::Debug for $name<'_, K, V, I> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($name)).finish_non_exhaustive()
-            }
-        }
-    )*};
+/// A scan of a [`View`](super::View), with the guarantee of [`View::range`](super::View::range).
+///
+/// A range descends into the map when its first entry is taken from either end. One whose entries
+/// are all taken from one end is a scan in that direction, and `rev()` costs nothing.
+pub struct Range<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> {
+    // Dropped before the bounds, which its entries borrow.
+    state: State<'g, K, V, I>,
+    bounds: Kept<K>,
+    map: &'g Map<K, V, I>,
+    guard: &'g Guard,
 }
 
-scans! {
-    /// An ascending scan of a [`View`](super::View), with the guarantee of
-    /// [`View::range`](super::View::range).
-    Range, Range, range;
-    /// A descending scan of a [`View`](super::View), with the guarantee of
-    /// [`View::range`](super::View::range).
-    RangeRev, RangeRev, range_rev;
+/// A descending scan of a [`View`](super::View), with the guarantee of
+/// [`View::range`](super::View::range).
+pub type RangeRev<'g, K, V, I> = Rev<Range<'g, K, V, I>>;
+
+/// The ascending scan of the index below a range.
+type Ascent<'g, K, V, I> = Fetched<'g, <I as OrderedScan>::Range<'g>, K, V>;
+/// The descending scan of the index below a range.
+type Descent<'g, K, V, I> = Fetched<'g, <I as OrderedScan>::RangeRev<'g>, K, V>;
+
+/// The scans of the index that a range has begun.
+#[allow(clippy::large_enum_variant)] // a range is made once and read many times
+enum State<'g, K: Key, V: Value, I: MapIndex<Key = K::Form> + 'g> {
+    /// No entry has been taken.
+    Fresh,
+    /// All entries have been taken from the front.
+    Ascends(Ascent<'g, K, V, I>),
+    /// All entries have been taken from the back.
+    Descends(Descent<'g, K, V, I>),
+    /// Entries have been taken from both ends.
+    Meets(Box<Meeting<'g, K, V, I>>),
+    /// No entry is left.
+    Over,
+}
+
+/// An ascending and a descending scan of one range.
+///
+/// `head` and `tail` are the next entry of each scan, which the range has not returned. The range
+/// returns `head` from the front and `tail` from the back while `head` is not behind `tail`. Each
+/// scan passes every key that stays present. So a key that stays present and has not been returned
+/// is neither before `head` nor behind `tail`, and the range is not over.
+struct Meeting<'g, K: Key, V: Value, I: MapIndex<Key = K::Form> + 'g> {
+    ascent: Ascent<'g, K, V, I>,
+    descent: Descent<'g, K, V, I>,
+    head: Raw<'g, K>,
+    tail: Raw<'g, K>,
+}
+
+/// Takes an entry of a scan out of line, so that the scan is compiled into its other caller.
+#[inline(never)]
+fn one<T>(entries: &mut dyn Iterator<Item = T>) -> Option<T> {
+    entries.next()
+}
+
+impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> Meeting<'g, K, V, I> {
+    /// The range that has begun these scans; over if one of them has no entry left.
+    fn begin(
+        mut ascent: Ascent<'g, K, V, I>,
+        mut descent: Descent<'g, K, V, I>,
+    ) -> State<'g, K, V, I> {
+        match (one(&mut ascent), one(&mut descent)) {
+            (Some(head), Some(tail)) => {
+                State::Meets(Box::new(Self { ascent, descent, head, tail }))
+            }
+            _ => State::Over,
+        }
+    }
+
+    /// Returns the next entry, and whether there may be more.
+    fn next<const REV: bool>(&mut self) -> (Option<Raw<'g, K>>, bool) {
+        if self.head.0 > self.tail.0 {
+            return (None, false);
+        }
+        let last = self.head.0 == self.tail.0;
+        let (end, entries): (_, &mut dyn Iterator<Item = _>) = if REV {
+            (&mut self.tail, &mut self.descent)
+        } else {
+            (&mut self.head, &mut self.ascent)
+        };
+        let entry = *end;
+        let next = if last { None } else { one(entries) };
+        (Some(entry), next.map(|next| *end = next).is_some())
+    }
+}
+
+impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> Range<'g, K, V, I> {
+    pub(super) fn new(map: &'g Map<K, V, I>, bounds: Kept<K>, guard: &'g Guard) -> Self {
+        Self { state: State::Fresh, bounds, map, guard }
+    }
+
+    /// Borrows the bounds for scans that are put into `state`.
+    fn lend(&self) -> (Bound<KeyRef<'g, I>>, Bound<KeyRef<'g, I>>) {
+        // SAFETY: the bounds are never changed, they are moved only together with the scans that
+        // borrow them, and they are dropped after those. No entry is a bound (clause 5 of
+        // `MapIndex`).
+        unsafe { (lend::<K>(&self.bounds.0), lend::<K>(&self.bounds.1)) }
+    }
+
+    fn ascent(&self) -> Ascent<'g, K, V, I> {
+        Fetched::new(self.map.index.range(self.lend(), self.guard))
+    }
+
+    fn descent(&self) -> Descent<'g, K, V, I> {
+        Fetched::new(self.map.index.range_rev(self.lend(), self.guard))
+    }
+
+    /// The next entry from the front, as the index returns it.
+    #[inline(always)]
+    pub(super) fn next_word(&mut self) -> Option<Raw<'g, K>> {
+        if !matches!(self.state, State::Ascends(_))
+            && let Some(met) = self.turn::<false>()
+        {
+            return met;
+        }
+        let State::Ascends(entries) = &mut self.state else { return None };
+        entries.next()
+    }
+
+    /// The next entry from the back, as the index returns it.
+    #[inline(always)]
+    fn next_back_word(&mut self) -> Option<Raw<'g, K>> {
+        if !matches!(self.state, State::Descends(_))
+            && let Some(met) = self.turn::<true>()
+        {
+            return met;
+        }
+        let State::Descends(entries) = &mut self.state else { return None };
+        entries.next()
+    }
+
+    /// Begins the scan of a fresh range and returns nothing. Otherwise returns the next entry of a
+    /// range that is read from both ends.
+    #[inline(never)]
+    #[allow(clippy::option_option)] // whether to go on, and an entry
+    fn turn<const REV: bool>(&mut self) -> Option<Option<Raw<'g, K>>> {
+        match replace(&mut self.state, State::Over) {
+            State::Fresh => {
+                self.state = if REV {
+                    State::Descends(self.descent())
+                } else {
+                    State::Ascends(self.ascent())
+                };
+                return None;
+            }
+            State::Ascends(ascent) => self.state = Meeting::begin(ascent, self.descent()),
+            State::Descends(descent) => self.state = Meeting::begin(self.ascent(), descent),
+            other => self.state = other,
+        }
+        let State::Meets(meeting) = &mut self.state else { return Some(None) };
+        let (entry, more) = meeting.next::<REV>();
+        if !more {
+            self.state = State::Over;
+        }
+        Some(entry)
+    }
+
+    /// An entry that was read under the guard of this range.
+    #[inline(always)]
+    fn entry((form, word): Raw<'g, K>) -> Entry<'g, K, V> {
+        // SAFETY: M1: the word is that of a value. It was read under the guard of the range, which
+        // lives as long as `'g` (M3).
+        (Map::<K, V, I>::key_of(form), unsafe { ValueRef::new(word) })
+    }
+}
+
+impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> Iterator for Range<'g, K, V, I> {
+    type Item = Entry<'g, K, V>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_word().map(Self::entry)
+    }
+}
+
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> DoubleEndedIterator for Range<'_, K, V, I> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.next_back_word().map(Self::entry)
+    }
+}
+
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> fmt::Debug for Range<'_, K, V, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Range").finish_non_exhaustive()
+    }
 }
 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
@@ -186,14 +342,6 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         guard: &'g Guard,
     ) -> Range<'g, K, V, I> {
         Range::new(self, range.keep(), guard)
-    }
-
-    pub(super) fn do_range_rev<'g>(
-        &'g self,
-        range: impl KeyRange<K>,
-        guard: &'g Guard,
-    ) -> RangeRev<'g, K, V, I> {
-        RangeRev::new(self, range.keep(), guard)
     }
 
     /// Returns the first entry of a scan between two bounds; the last one of the range if `REV`.
@@ -270,13 +418,7 @@ const UNDER_A_PIN: usize = 1024;
 /// The place where a sweep continues, and the error that stopped it there, if any.
 type Paused<K> = (Bound<<<K as Key>::Form as Form>::Kept>, Option<AllocError>);
 
-impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> Range<'g, K, V, I> {
-    /// The next entry as the index returns it.
-    #[inline(always)]
-    pub(super) fn next_word(&mut self) -> Option<(KeyRef<'g, I>, u64)> {
-        self.entries.next()
-    }
-
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Range<'_, K, V, I> {
     /// Calls `each` for up to `most` entries, and counts those that it reports as removed. Returns
     /// the place to continue at, or nothing at the end of the range.
     fn sweep(
@@ -374,14 +516,6 @@ impl<K: Key<Form = [u8]>, V: Value, I: MapIndex<Key = [u8]>> Map<K, V, I> {
         guard: &'g Guard,
     ) -> Range<'g, K, V, I> {
         Range::new(self, Self::prefixed(prefix), guard)
-    }
-
-    pub(super) fn do_prefix_rev<'g>(
-        &'g self,
-        prefix: &impl AsPrefix<K>,
-        guard: &'g Guard,
-    ) -> RangeRev<'g, K, V, I> {
-        RangeRev::new(self, Self::prefixed(prefix), guard)
     }
 }
 

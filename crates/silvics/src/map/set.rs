@@ -1,10 +1,12 @@
 //! A map without values.
 
 use super::key::{AsKey, AsPrefix, Key};
-use super::{KeyRange, Map, MapIndex, View};
+use super::{HoldsMap, KeyRange, Map, MapIndex, OwnedRange, View};
 use crate::art::ArtTree;
 use crate::index::OrderedEnds;
 use std::fmt;
+use std::iter::FusedIterator;
+use std::sync::Arc;
 
 /// A concurrent ordered set: a [`Map`] without values. The guarantees of the map hold for the set.
 ///
@@ -161,23 +163,26 @@ impl<K: Key, I: MapIndex<Key = K::Form>> SetView<'_, K, I> {
     key_verbs!();
 
     /// All keys in ascending order. The scan is not atomic: see [`View::range`].
-    pub fn iter(&self) -> impl Iterator<Item = K::Ref<'_>> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = K::Ref<'_>> {
         self.0.keys()
     }
 
     /// The keys of `range` in ascending order. The scan is not atomic: see [`View::range`].
-    pub fn range(&self, range: impl KeyRange<K>) -> impl Iterator<Item = K::Ref<'_>> {
+    pub fn range(&self, range: impl KeyRange<K>) -> impl DoubleEndedIterator<Item = K::Ref<'_>> {
         self.0.range(range).map(|(key, _)| key)
     }
 
     /// The keys of `range` in descending order. The scan is not atomic: see [`View::range`].
-    pub fn range_rev(&self, range: impl KeyRange<K>) -> impl Iterator<Item = K::Ref<'_>> {
+    pub fn range_rev(
+        &self,
+        range: impl KeyRange<K>,
+    ) -> impl DoubleEndedIterator<Item = K::Ref<'_>> {
         self.0.range_rev(range).map(|(key, _)| key)
     }
 
     /// The keys that begin with `prefix`, in ascending order. The scan is not atomic: see
     /// [`View::range`].
-    pub fn prefix(&self, prefix: impl AsPrefix<K>) -> impl Iterator<Item = K::Ref<'_>>
+    pub fn prefix(&self, prefix: impl AsPrefix<K>) -> impl DoubleEndedIterator<Item = K::Ref<'_>>
     where
         K: Key<Form = [u8]>,
     {
@@ -187,6 +192,71 @@ impl<K: Key, I: MapIndex<Key = K::Form>> SetView<'_, K, I> {
 
 impl<K: Key, I: MapIndex<Key = K::Form> + OrderedEnds> SetView<'_, K, I> {
     end_key_verbs!(K::Ref<'_>);
+}
+
+/// A double-ended range of a [`Set`] that returns copies of keys and holds no pin between steps,
+/// with the guarantee of [`OwnedRange`]. It is made by [`Set::range_owned`], which keeps the set
+/// alive, or by [`Set::range_unpinned`], which borrows it.
+pub struct SetRange<
+    K: Key,
+    I: MapIndex<Key = K::Form> = ArtTree<<K as Key>::Form>,
+    S: HoldsMap<K, (), I> = Arc<Set<K, I>>,
+>(OwnedRange<K, (), I, S>);
+
+impl<K: Key, I: MapIndex<Key = K::Form>, S: HoldsMap<K, (), I>> SetRange<K, I, S> {
+    /// Takes the next key from the front. It is valid until the next step.
+    pub fn next_ref(&mut self) -> Option<K::Ref<'_>> {
+        self.0.next_ref().map(|(key, ())| key)
+    }
+
+    /// Takes the next key from the back. It is valid until the next step.
+    pub fn next_back_ref(&mut self) -> Option<K::Ref<'_>> {
+        self.0.next_back_ref().map(|(key, ())| key)
+    }
+}
+
+impl<K: Key, I: MapIndex<Key = K::Form>, S: HoldsMap<K, (), I>> Iterator for SetRange<K, I, S> {
+    type Item = K;
+
+    #[inline]
+    fn next(&mut self) -> Option<K> {
+        self.0.next().map(|(key, ())| key)
+    }
+}
+
+impl<K: Key, I: MapIndex<Key = K::Form>, S: HoldsMap<K, (), I>> DoubleEndedIterator
+    for SetRange<K, I, S>
+{
+    #[inline]
+    fn next_back(&mut self) -> Option<K> {
+        self.0.next_back().map(|(key, ())| key)
+    }
+}
+
+impl<K: Key, I: MapIndex<Key = K::Form>, S: HoldsMap<K, (), I>> FusedIterator
+    for SetRange<K, I, S>
+{
+}
+
+impl<K: Key, I: MapIndex<Key = K::Form>, S: HoldsMap<K, (), I>> fmt::Debug for SetRange<K, I, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SetRange").finish_non_exhaustive()
+    }
+}
+
+/// Ranges without a pin.
+impl<K: Key, I: MapIndex<Key = K::Form>> Set<K, I> {
+    /// The keys of `range` as copies, for a scan that keeps the set alive and holds no pin between
+    /// steps. See [`OwnedRange`] for the guarantee.
+    pub fn range_owned(self: &Arc<Self>, range: impl KeyRange<K>) -> SetRange<K, I> {
+        SetRange(OwnedRange::new(Arc::clone(self), range))
+    }
+
+    /// The keys of `range` as copies, for a scan that borrows the set and holds no pin between
+    /// steps. See [`OwnedRange`] for the guarantee.
+    pub fn range_unpinned(&self, range: impl KeyRange<K>) -> SetRange<K, I, &Map<K, (), I>> {
+        SetRange(self.0.range_unpinned(range))
+    }
 }
 
 impl<K: Key, I: MapIndex<Key = K::Form>, Q: AsKey<K>> FromIterator<Q> for Set<K, I> {

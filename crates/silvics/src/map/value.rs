@@ -47,7 +47,7 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::{NonNull, drop_in_place, with_exposed_provenance_mut};
+use std::ptr::{NonNull, drop_in_place, from_ref, with_exposed_provenance_mut};
 use std::sync::Arc;
 
 /// A type of values of a map: any type that threads can share. A value keeps its address in the
@@ -75,6 +75,18 @@ fn word_of<V: 'static>(value: V) -> u64 {
     word
 }
 
+/// The value in a word.
+///
+/// # Safety
+/// The type of the value is [`inline`], and the word was read in the index of a map with values of
+/// this type.
+#[inline(always)]
+pub(super) unsafe fn inlined<V: 'static>(word: &u64) -> &V {
+    debug_assert!(inline::<V>());
+    // SAFETY: `word_of` wrote a `V` into this word.
+    unsafe { &*from_ref(word).cast() }
+}
+
 /// A value that a map returns, valid while a pin lasts: a reference, or the number itself.
 ///
 /// ```
@@ -84,20 +96,15 @@ fn word_of<V: 'static>(value: V) -> u64 {
 /// let value = map.get(1).expect("inserted");
 /// map.remove(1);
 /// assert_eq!(value.len(), 3); // still readable
+/// let copy: String = value.clone(); // a clone of the value
+/// assert_eq!(copy, "one");
 /// ```
 pub struct ValueRef<'g, V> {
     word: u64,
     lent: PhantomData<&'g V>,
 }
 
-impl<V> Clone for ValueRef<'_, V> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<V> Copy for ValueRef<'_, V> {}
-
-impl<V: Value> ValueRef<'_, V> {
+impl<'g, V: Value> ValueRef<'g, V> {
     /// The value of a word that was read in the index of a map with values of this type.
     ///
     /// # Safety
@@ -107,6 +114,42 @@ impl<V: Value> ValueRef<'_, V> {
     pub(crate) unsafe fn new(word: u64) -> Self {
         Self { word, lent: PhantomData }
     }
+
+    /// Copies the reference. This is an associated function, to be called as
+    /// `ValueRef::clone(&value)`: `value.clone()` clones the value itself.
+    #[inline(always)]
+    #[allow(clippy::should_implement_trait)] // the trait would hide the clone of the value
+    pub fn clone(this: &Self) -> Self {
+        Self { ..*this }
+    }
+
+    /// Returns a reference that does not borrow the `ValueRef`: it is valid as long as the pin that
+    /// protects the value. Returns `None` if the type is a number, `bool`, `char` or `()`: such a
+    /// value is not in the map's memory, but in the `ValueRef` itself.
+    ///
+    /// ```
+    /// let map: silvics::Map<u32, String> = silvics::Map::new();
+    /// map.insert(1, "one".to_string());
+    /// let view = map.pin();
+    /// let text: &str = view.get(1).and_then(|value| value.into_ref()).expect("inserted");
+    /// assert_eq!(text, "one");
+    /// ```
+    #[inline(always)]
+    pub fn into_ref(self) -> Option<&'g V> {
+        // SAFETY: V1: the word is the address of an initialised slot, and the guard that `new`
+        // demands keeps the slot from being freed for `'g`.
+        (!inline::<V>()).then(|| unsafe { pointer(self.word).as_ref() })
+    }
+
+    /// The same value with another lifetime.
+    ///
+    /// # Safety
+    /// The contract of [`ValueRef::new`] holds for the result.
+    #[inline(always)]
+    pub(super) unsafe fn lengthen<'l>(self) -> ValueRef<'l, V> {
+        // SAFETY: the caller's promise.
+        unsafe { ValueRef::new(self.word) }
+    }
 }
 
 impl<V: Value> Deref for ValueRef<'_, V> {
@@ -115,8 +158,8 @@ impl<V: Value> Deref for ValueRef<'_, V> {
     #[inline(always)]
     fn deref(&self) -> &V {
         if inline::<V>() {
-            // SAFETY: `word_of` wrote a `V` into this word.
-            return unsafe { &*(&raw const self.word).cast() };
+            // SAFETY: `new` was given the word of a value.
+            return unsafe { inlined(&self.word) };
         }
         // SAFETY: V1: the word is the address of an initialised slot, and the guard that `new`
         // demands keeps the slot from being freed.

@@ -105,6 +105,14 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     /// takes less time than as many calls of [`View::get`].
     ///
     /// The call is not atomic: each lookup takes effect at its own moment.
+    ///
+    /// ```
+    /// let map: silvics::Map<u64, String> = [(1, "one".to_string())].into_iter().collect();
+    /// let view = map.pin();
+    /// let mut found = [const { None }; 2];
+    /// view.get_many(&[1, 2], &mut found);
+    /// assert_eq!(found.map(|value| value.map(|value| value.len())), [Some(3), None]);
+    /// ```
     pub fn get_many<'g, Q: AsKey<K>>(&'g self, keys: &[Q], found: &mut [Option<ValueRef<'g, V>>]) {
         self.map.do_get_many(keys, found, &self.guard);
     }
@@ -129,9 +137,21 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
 
     /// The entries of `range` in ascending order. A range whose start is past its end is empty.
     ///
+    /// The iterator is double-ended: `next_back` returns the last entry that is left, and `rev()`
+    /// scans in descending order as fast as forwards. The two ends never return one key twice.
+    ///
+    /// ```
+    /// let map: silvics::Map<u64, char> = (0..).zip('a'..='e').collect();
+    /// let map = map.pin();
+    /// let mut some = map.range(1..4).map(|(key, _)| key);
+    /// assert_eq!((some.next_back(), some.next(), some.next_back()), (Some(3), Some(1), Some(2)));
+    /// assert_eq!((some.next(), some.next_back()), (None, None));
+    /// ```
+    ///
     /// # Guarantee under concurrent writes
-    /// A scan is not atomic. It returns keys in strictly ascending order, so no key twice. It
-    /// returns every key that is present for the whole scan, and no key that is absent for the
+    /// A scan is not atomic. It begins when its first entry is taken. It returns keys in strictly
+    /// ascending order, and from the back in strictly descending order, so no key twice. It returns
+    /// every key that is present for the whole scan, and no key that is absent for the
     /// whole scan. A key that is inserted or removed during the scan may or may not be returned.
     /// Each returned value was the key's value at some moment during the scan.
     pub fn range(&self, range: impl KeyRange<K>) -> Range<'_, K, V, I> {
@@ -140,7 +160,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
 
     /// The entries of `range` in descending order, with the guarantee of [`View::range`].
     pub fn range_rev(&self, range: impl KeyRange<K>) -> RangeRev<'_, K, V, I> {
-        self.map.do_range_rev(range, &self.guard)
+        self.range(range).rev()
     }
 
     /// All entries in ascending order, with the guarantee of [`View::range`].
@@ -154,12 +174,12 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     }
 
     /// All keys in ascending order, with the guarantee of [`View::range`].
-    pub fn keys(&self) -> impl Iterator<Item = K::Ref<'_>> {
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = K::Ref<'_>> {
         self.iter().map(|(key, _)| key)
     }
 
     /// All values in ascending order of their keys, with the guarantee of [`View::range`].
-    pub fn values(&self) -> impl Iterator<Item = ValueRef<'_, V>> {
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = ValueRef<'_, V>> {
         self.iter().map(|(_, value)| value)
     }
 }
@@ -188,7 +208,7 @@ impl<K: Key<Form = [u8]>, V: Value, I: MapIndex<Key = [u8]>> View<'_, K, V, I> {
     /// The entries whose keys begin with `prefix`, in descending order, with the guarantee of
     /// [`View::range`].
     pub fn prefix_rev(&self, prefix: impl AsPrefix<K>) -> RangeRev<'_, K, V, I> {
-        self.map.do_prefix_rev(&prefix, &self.guard)
+        self.prefix(prefix).rev()
     }
 }
 

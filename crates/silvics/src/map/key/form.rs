@@ -26,6 +26,10 @@ pub trait Form: ArtKey + private::Sealed {
     #[doc(hidden)]
     fn keep(key: Self::Ref<'_>) -> Self::Kept;
 
+    /// Copies a key in place of another one.
+    #[doc(hidden)]
+    fn keep_in(kept: &mut Self::Kept, key: Self::Ref<'_>);
+
     /// Borrows a copied key.
     #[doc(hidden)]
     fn kept(kept: &Self::Kept) -> Self::Ref<'_>;
@@ -47,6 +51,8 @@ pub trait Form: ArtKey + private::Sealed {
 pub trait Forms<F: Form + ?Sized>: Default + Send + 'static {
     /// Makes room for a key.
     fn reserve(&mut self, key: F::Ref<'_>) -> Result<(), AllocError>;
+    /// Makes room for the given number of keys, as long as this one.
+    fn make_room(&mut self, keys: usize, key: F::Ref<'_>);
     /// Appends a key.
     fn push(&mut self, key: F::Ref<'_>);
     /// The key number `at`.
@@ -68,6 +74,10 @@ macro_rules! numbers {
                 key
             }
             #[inline(always)]
+            fn keep_in(kept: &mut $form, key: $form) {
+                *kept = key;
+            }
+            #[inline(always)]
             fn kept(kept: &$form) -> $form {
                 *kept
             }
@@ -83,6 +93,10 @@ macro_rules! numbers {
         impl Forms<$form> for Vec<$form> {
             fn reserve(&mut self, _: $form) -> Result<(), AllocError> {
                 reserved(self, 1).map(drop)
+            }
+            #[inline]
+            fn make_room(&mut self, keys: usize, _: $form) {
+                Vec::reserve(self, keys);
             }
             #[inline]
             fn push(&mut self, key: $form) {
@@ -112,6 +126,10 @@ impl Form for [u8] {
 
     fn keep(key: &[u8]) -> Vec<u8> {
         key.to_vec()
+    }
+    fn keep_in(kept: &mut Vec<u8>, key: &[u8]) {
+        kept.clear();
+        kept.extend_from_slice(key);
     }
     fn kept(kept: &Vec<u8>) -> &[u8] {
         kept
@@ -155,6 +173,11 @@ impl Forms<[u8]> for Strings {
     fn reserve(&mut self, key: &[u8]) -> Result<(), AllocError> {
         reserved(&mut self.bytes, key.len())?;
         reserved(&mut self.ends, 1).map(drop)
+    }
+    #[inline]
+    fn make_room(&mut self, keys: usize, key: &[u8]) {
+        self.bytes.reserve(keys * key.len());
+        self.ends.reserve(keys);
     }
     #[inline]
     fn push(&mut self, key: &[u8]) {
