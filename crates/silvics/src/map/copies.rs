@@ -53,13 +53,11 @@ impl<K: Key, V: Value> Copies<K, V> {
         keys.clear();
         words.clear();
         values.clear();
+        keys.make_room(most);
+        words.reserve(most);
         let guard = map.one_shot();
         let bounds = (from.map(short::<K>), to.map(short::<K>));
         map.index.read_ahead(bounds, descends, most, &guard, |key, word| {
-            if words.is_empty() {
-                words.reserve(most);
-                keys.make_room(most, short::<K>(key));
-            }
             keys.push(key);
             words.push(word);
             if !inline::<V>() {

@@ -95,6 +95,7 @@ impl<'v, K: Key, V: Value, I: MapIndex<Key = K::Form>> PinnedRange<'v, K, V, I> 
         let map = self.map;
         let read = |(from, to): Gap<'_, K>, most, entries: &mut Entries<'v, K>| {
             entries.0.clear();
+            entries.0.reserve(most);
             let pinned = map.one_shot();
             // SAFETY: the scan that uses the guard ends before the guard is dropped. The view's
             // guard, which is older and lives as long as `'v`, protects the entries (P3).
@@ -105,9 +106,6 @@ impl<'v, K: Key, V: Value, I: MapIndex<Key = K::Form>> PinnedRange<'v, K, V, I> 
             map.index.read_ahead((from.map(lend), to.map(lend)), REV, most, guard, |key, word| {
                 if !inline::<V>() {
                     fetch::<V>(word);
-                }
-                if entries.0.is_empty() {
-                    entries.0.reserve(most);
                 }
                 entries.0.push((key, word));
             });

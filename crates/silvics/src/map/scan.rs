@@ -105,19 +105,43 @@ type Raw<'g, K> = (<<K as Key>::Form as IndexKey>::Ref<'g>, u64);
 
 /// The entries of a scan of the index. If values are not in the index's words, some entries are
 /// read ahead and their values prefetched: the longer the scan, the more, up to [`AHEAD`].
+///
+/// Entries are read in bursts, each time that half of those ahead have been returned. So the steps
+/// in between are a few instructions, and a processor overlaps the cache misses of a caller that
+/// looks into several values.
 struct Fetched<'g, E, K: Key, V> {
     entries: E,
-    /// The entries read ahead, as a ring buffer.
+    /// The entries ahead, as a ring buffer.
     read: [Option<Raw<'g, K>>; AHEAD],
     first: usize,
     len: usize,
-    given: usize,
+    /// A burst is due when no more entries than this are ahead.
+    low: usize,
+    /// The number of entries that the next burst reads ahead; 0 if there are no more.
+    wanted: usize,
     values: PhantomData<V>,
 }
 
 impl<'g, E: Iterator<Item = Raw<'g, K>>, K: Key, V: Value> Fetched<'g, E, K, V> {
     fn new(entries: E) -> Self {
-        Self { entries, read: [None; AHEAD], first: 0, len: 0, given: 0, values: PhantomData }
+        let read = [None; AHEAD];
+        Self { entries, read, first: 0, len: 0, low: 0, wanted: 1, values: PhantomData }
+    }
+
+    /// Reads entries until there are enough ahead.
+    #[inline(never)]
+    fn burst(&mut self) {
+        while self.len < self.wanted {
+            let Some(entry) = self.entries.next() else {
+                (self.low, self.wanted) = (0, 0);
+                return;
+            };
+            fetch::<V>(entry.1);
+            self.read[(self.first + self.len) % AHEAD] = Some(entry);
+            self.len += 1;
+        }
+        self.low = self.wanted / 2;
+        self.wanted = (2 * self.wanted).clamp(4, AHEAD);
     }
 }
 
@@ -125,24 +149,16 @@ impl<'g, E: Iterator<Item = Raw<'g, K>>, K: Key, V: Value> Iterator for Fetched<
     type Item = Raw<'g, K>;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<Raw<'g, K>> {
+    fn next(&mut self) -> Option<Self::Item> {
         if inline::<V>() {
             return self.entries.next();
         }
-        self.given += 1;
-        // Reads two entries for each one returned, until enough are ahead.
-        for _ in 0..2 {
-            if self.len >= AHEAD.min(self.given) {
-                break;
-            }
-            let Some(entry) = self.entries.next() else { break };
-            fetch::<V>(entry.1);
-            self.read[(self.first + self.len) % AHEAD] = Some(entry);
-            self.len += 1;
+        if self.len <= self.low {
+            self.burst();
         }
         self.len = self.len.checked_sub(1)?;
-        let at = self.first;
-        self.first = (at + 1) % AHEAD;
+        let at = self.first % AHEAD;
+        self.first = at + 1;
         self.read[at]
     }
 }
@@ -283,18 +299,17 @@ impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> Range<'g, K, V, I> {
     #[inline(never)]
     #[allow(clippy::option_option)] // whether to go on, and an entry
     fn turn<const REV: bool>(&mut self) -> Option<Option<Raw<'g, K>>> {
-        match replace(&mut self.state, State::Over) {
-            State::Fresh => {
-                self.state = if REV {
-                    State::Descends(self.descent())
-                } else {
-                    State::Ascends(self.ascent())
-                };
-                return None;
-            }
-            State::Ascends(ascent) => self.state = Meeting::begin(ascent, self.descent()),
-            State::Descends(descent) => self.state = Meeting::begin(self.ascent(), descent),
-            other => self.state = other,
+        if matches!(self.state, State::Fresh) {
+            self.state =
+                if REV { State::Descends(self.descent()) } else { State::Ascends(self.ascent()) };
+            return None;
+        }
+        if matches!(self.state, State::Ascends(_) | State::Descends(_)) {
+            self.state = match replace(&mut self.state, State::Over) {
+                State::Ascends(ascent) => Meeting::begin(ascent, self.descent()),
+                State::Descends(descent) => Meeting::begin(self.ascent(), descent),
+                other => other,
+            };
         }
         let State::Meets(meeting) = &mut self.state else { return Some(None) };
         let (entry, more) = meeting.next::<REV>();

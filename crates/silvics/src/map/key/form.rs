@@ -51,8 +51,8 @@ pub trait Form: ArtKey + private::Sealed {
 pub trait Forms<F: Form + ?Sized>: Default + Send + 'static {
     /// Makes room for a key.
     fn reserve(&mut self, key: F::Ref<'_>) -> Result<(), AllocError>;
-    /// Makes room for the given number of keys, as long as this one.
-    fn make_room(&mut self, keys: usize, key: F::Ref<'_>);
+    /// Makes room for the given number of keys, if they are short.
+    fn make_room(&mut self, keys: usize);
     /// Appends a key.
     fn push(&mut self, key: F::Ref<'_>);
     /// The key number `at`.
@@ -95,7 +95,7 @@ macro_rules! numbers {
                 reserved(self, 1).map(drop)
             }
             #[inline]
-            fn make_room(&mut self, keys: usize, _: $form) {
+            fn make_room(&mut self, keys: usize) {
                 Vec::reserve(self, keys);
             }
             #[inline]
@@ -175,8 +175,8 @@ impl Forms<[u8]> for Strings {
         reserved(&mut self.ends, 1).map(drop)
     }
     #[inline]
-    fn make_room(&mut self, keys: usize, key: &[u8]) {
-        self.bytes.reserve(keys * key.len());
+    fn make_room(&mut self, keys: usize) {
+        self.bytes.reserve(keys * 16);
         self.ends.reserve(keys);
     }
     #[inline]
