@@ -242,7 +242,7 @@ fn a_kept_range_holds_nothing_and_goes_on() {
 thread_local! {
     /// Runs when a [`Calling`] is cloned.
     static ON_CLONE: Cell<fn(u64)> = const { Cell::new(|_| ()) };
-    static MAP: Cell<Option<&'static Arc<Map<u64, Calling>>>> = const { Cell::new(None) };
+    static MAP: Cell<Option<Arc<Map<u64, Calling>>>> = const { Cell::new(None) };
 }
 
 /// A value whose clone runs code of the test.
@@ -259,11 +259,11 @@ impl Clone for Calling {
 /// `V::clone` may call the map: it may scan, insert, remove, flush and shrink.
 #[test]
 fn clones_may_call_the_map() {
-    let map: &'static Arc<Map<u64, Calling>> = Box::leak(Box::default());
+    let map: Arc<Map<u64, Calling>> = Arc::default();
     map.extend((0..1000).map(|key| (key, Calling(key))));
-    MAP.set(Some(map));
+    MAP.set(Some(Arc::clone(&map)));
     ON_CLONE.set(|number| {
-        let map = MAP.get().expect("set");
+        let map = MAP.take().expect("set");
         ON_CLONE.with(|on_clone| {
             let call = on_clone.replace(|_| ());
             map.remove(number);
@@ -275,6 +275,7 @@ fn clones_may_call_the_map() {
             }
             on_clone.set(call);
         });
+        MAP.set(Some(map));
     });
     let seen = map.range_owned(..1000).map(|(key, value)| (key, value.0));
     assert!(seen.eq((0..1000).map(|key| (key, key))));
@@ -284,6 +285,7 @@ fn clones_may_call_the_map() {
         assert_eq!(cursor.current().map(|(key, value)| (key, value.is_some())), Some((key, true)));
     }
     ON_CLONE.set(|_| ());
+    MAP.set(None);
 }
 
 /// If `V::clone` panics, the range and the cursor stay where they are, and lose nothing.
