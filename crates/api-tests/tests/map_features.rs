@@ -148,7 +148,7 @@ mod formats {
 
     #[test]
     fn what_cannot_be_had_is_an_error_and_no_panic() {
-        let fits = "k".repeat(64 << 10);
+        let fits = "k".repeat(512 << 10);
         let map: Map<String, u64> = serde_json::from_str(&format!(r#"{{"{fits}":1}}"#)).unwrap();
         assert_eq!(map.len(), 1);
         let refused = map.pin().try_upsert(format!("{fits}k"), 1).unwrap_err().to_string();

@@ -121,8 +121,8 @@ fn keys_come_from_a_file() {
     refuses(&["--dist", "sparse"], &["--dist sparse and --key-file"]);
     refuses(&["--key-type", "u64"], &["--key-type", "file of lines"]);
     refuses(&["--key-format", "xml"], &["--key-format", "lines or sosd"]);
-    let long = files.write("long", [vec![b'a'; (64 << 10) + 1], b"\n".to_vec()].concat());
-    refused(&run(&["inspect", "--index", "art", "--key-file", &long]), &["line 1", "65536"]);
+    let long = files.write("long", [vec![b'a'; (512 << 10) + 1], b"\n".to_vec()].concat());
+    refused(&run(&["inspect", "--index", "art", "--key-file", &long]), &["line 1", "524288"]);
 }
 
 #[test]

@@ -19,6 +19,18 @@
 //!
 //! A part encodes its own end, so a part that is a prefix of another one comes first: the end of a
 //! string is smaller than every byte that can follow instead.
+//!
+//! # Limits
+//! The limits are on the form of a key.
+//!
+//! | index | longest form |
+//! |---|---|
+//! | [`ArtTree`](crate::ArtTree), the default of a map | 512 KiB |
+//! | [`SkipList`](crate::SkipList) | none |
+//!
+//! A longer key is refused with [`AllocError::KeyLength`](crate::AllocError::KeyLength), which
+//! contains the limit. No other index takes byte strings. The field `max_key_bytes` of
+//! [`StructureFacts`](crate::structures::StructureFacts) has the limit of each index.
 
 // Nothing inside the crate imports from here. Structures import from `encoding`, which is below
 // them; `map::key` is above them, since a map's key must suit the map's default index.

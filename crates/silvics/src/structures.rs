@@ -359,7 +359,7 @@ macro_rules! for_each_structure {
             scans: "both ways, cursors, first and last",
             page: "art",
             checked: "conformance suite, `check`, schedules",
-            max_key_bytes: Some(64 << 10),
+            max_key_bytes: Some(512 << 10),
             builds: {
                 {
                     ident: default, name: "default", oversights: [],

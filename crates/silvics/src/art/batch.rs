@@ -51,8 +51,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                 // SAFETY: I8: the word was read under the guard.
                 match unsafe { Self::step(word, above, key(at)) } {
                     Next::At(next) => {
-                        Self::prefetch(next, word.depth(), key(at));
-                        lanes[lane] = Lane { at, word: next, above: word.depth() };
+                        Self::prefetch(next, word.depth_in::<K>(), key(at));
+                        lanes[lane] = Lane { at, word: next, above: word.depth_in::<K>() };
                         lane += 1;
                     }
                     Next::Ends(value) => {
@@ -82,14 +82,14 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     /// Prefetches the lines that `step` will read.
     #[inline(always)]
     fn prefetch(word: Word, above: usize, key: K::Ref<'_>) {
-        let object = word.object().cast::<u8>();
         if word.kind() == Kind::Leaf {
+            let object = word.leaf_object().cast::<u8>();
             // If there is no leaf this prefetches address 0, which does no harm.
             prefetch(object);
             prefetch(object.wrapping_add(LINE - 1));
             return;
         }
-        let depth = word.depth();
+        let (object, depth) = (word.node_object().cast::<u8>(), word.depth_in::<K>());
         if K::DIRECT && depth > above + 1 {
             prefetch(object);
         }

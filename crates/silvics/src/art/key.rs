@@ -1,5 +1,6 @@
 //! Keys as a radix tree sees them: one digit at each depth.
 
+use super::word::DEPTHS;
 use crate::encoding::{IndexKey, common_prefix};
 
 /// The digit of a key at a depth: a byte, or the key's end, which sorts before every byte.
@@ -95,7 +96,9 @@ impl DigitKey for u128 {
 
 impl DigitKey for [u8] {
     const DIRECT: bool = false;
-    const MAX_BYTES: usize = 64 << 10;
+    /// As many bytes as a word has depths for: two keys part at their last byte at the latest, or
+    /// where the shorter one ends.
+    const MAX_BYTES: usize = DEPTHS;
 
     #[inline(always)]
     fn len(key: &[u8]) -> usize {

@@ -37,8 +37,9 @@
 //!    which all keys below it agree. Neither ever changes: a node that is inserted above it, or
 //!    removed there, leaves it as it is. In both papers a split of a prefix rewrites the prefix of
 //!    the node below, which is the purpose of ROWEX's levels.
-//! 2. **A word says the kind and depth of the child** that it leads to. So a descent reads only the
-//!    words that it follows, the keys of `Node4` and `Node14`, which lie in the word's line, and
+//! 2. **A word says the kind and depth of the child** that it leads to. The depth takes the bits
+//!    above an address and those that are 0 in the address of a cache line (`word.rs`). So a
+//!    descent reads only the words that it follows, the keys of `Node4` and `Node14`, which lie in the word's line, and
 //!    the header of a node before which bytes were skipped.
 //! 3. **Readers neither lock nor validate.** A place of a node belongs to one digit while the node
 //!    lives (removal empties it, and it is used again for that digit only), and one word decides.
@@ -136,8 +137,8 @@
 //!
 //! # Complexity and footprint
 //! An operation takes O(length of the key) steps; a tree of n random keys takes about log256 n of
-//! them. Keys have up to 64 KiB ([`AllocError::KeyLength`]). Sizes are asserted in `node/layout.rs`
-//! and `leaf/integers.rs`.
+//! them. Keys have up to 512 KiB ([`AllocError::KeyLength`]), since a word has 19 bits for a depth.
+//! Sizes are asserted in `node/layout.rs` and `leaf/integers.rs`.
 //!
 //! # Hot objects
 //! [`hot`] moves the objects that lookups read most together, while the tree is in use, in trees

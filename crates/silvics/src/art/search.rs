@@ -67,7 +67,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             // SAFETY: I8: the word was read under the guard.
             match unsafe { Self::step(word, above, key) } {
                 Next::Ends(value) => return value,
-                Next::At(next) => (word, above) = (next, word.depth()),
+                Next::At(next) => (word, above) = (next, word.depth_in::<K>()),
             }
         }
     }
@@ -107,7 +107,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                 }
                 full(word)
             };
-            let place = node.find(K::digit(key, word.depth()));
+            let place = node.find(K::digit(key, word.depth_in::<K>()));
             P::saw(|| reads::<K, _>(word, place, Why::Step));
             return Next::At(place.map_or(Word::NONE, Word::load));
         }
@@ -120,7 +120,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             // SAFETY: I7: the word leads to a leaf, which is not reclaimed (our contract).
             return Next::Ends(unsafe { K::Leaf::from_word(word) }.get(key)); // LP(get)
         }
-        let depth = word.depth();
+        let depth = word.depth_in::<K>();
         // SAFETY: I7: the word's kind is a node's, and the node is not reclaimed (our contract).
         if unsafe { Self::parts(word, above, key) } {
             return Next::Ends(None);
@@ -148,7 +148,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     /// The word leads to a node, not to a leaf, and the node is not reclaimed meanwhile.
     #[inline(always)]
     unsafe fn parts(word: Word, above: usize, key: K::Ref<'_>) -> bool {
-        let depth = word.depth();
+        let depth = word.depth_in::<K>();
         if !K::DIRECT || depth <= above + 1 {
             return false;
         }

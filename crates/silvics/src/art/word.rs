@@ -1,7 +1,8 @@
 //! Words that lead to children.
 
+use super::key::DigitKey;
 use silvics_sync::atomic::{AtomicU64, Ordering};
-use silvics_sync::tagged::{AtomicTagged, TAG_BITS, Tagged};
+use silvics_sync::tagged::{AtomicTagged, HINT_BITS, TAG_BITS, Tagged};
 use std::ptr::NonNull;
 
 /// The object that a word leads to. Only pointers to it exist.
@@ -23,10 +24,20 @@ pub(super) enum Kind {
 
 const _: () = assert!(Kind::Values256 as usize + 1 == 1 << TAG_BITS);
 
+/// The bits of an address that are 0 for every node, since nodes begin at cache lines. A word has
+/// the high bits of the node's depth there; the low ones are its hint.
+const DEPTH_MASK: usize = 0b111 << TAG_BITS;
+const DEPTH_SHIFT: u32 = HINT_BITS - TAG_BITS;
+/// The number of depths that a word has room for.
+pub(super) const DEPTHS: usize = (DEPTH_MASK << DEPTH_SHIFT) + (1 << HINT_BITS);
+
+const _: () = assert!(DEPTH_MASK + (1 << TAG_BITS) == 64 && DEPTHS == 1 << 19);
+
 /// A child of a node, or none: its address, its kind and a hint.
 ///
-/// The hint of a node is its depth. The hint of a leaf of integers says how many there are and
-/// which of them are gone, the hint of a leaf of a byte string is the key's fingerprint.
+/// The hint of a node has the low 16 bits of its depth. The hint of a leaf of integers says how
+/// many there are and which of them are gone, the hint of a leaf of a byte string is the key's
+/// fingerprint.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word(Tagged<Object>);
@@ -36,12 +47,17 @@ impl Word {
 
     #[inline]
     pub(super) fn node<N>(kind: Kind, node: NonNull<N>, depth: usize) -> Self {
-        Self(Tagged::new(node.as_ptr().cast()).with_tag(kind as usize).with_hint(depth as u16))
+        let start = node.addr().get();
+        assert!(start & DEPTH_MASK == 0 && depth < DEPTHS, "a node at {start:#x}, depth {depth}");
+        let high = depth >> DEPTH_SHIFT & DEPTH_MASK;
+        let word = Tagged::new(node.as_ptr().wrapping_byte_add(high).cast());
+        Self(word.with_tag(kind as usize).with_hint(depth as u16))
     }
 
     #[inline]
     pub(super) fn leaf<L>(leaf: NonNull<L>, hint: u16) -> Self {
-        Self::node(Kind::Leaf, leaf, usize::from(hint))
+        let word = Tagged::new(leaf.as_ptr().cast());
+        Self(word.with_tag(Kind::Leaf as usize).with_hint(hint))
     }
 
     /// The word as a pointer, which must not be followed.
@@ -68,7 +84,15 @@ impl Word {
     /// The depth of the node that the word leads to.
     #[inline(always)]
     pub(super) fn depth(self) -> usize {
-        self.0.hint() as usize
+        let high = self.0.into_raw().addr() & DEPTH_MASK;
+        high << DEPTH_SHIFT | self.0.hint() as usize
+    }
+
+    /// The depth of the node that the word leads to, in a tree of keys `K`: lookups call this. A
+    /// depth of short keys is the hint alone.
+    #[inline(always)]
+    pub(super) fn depth_in<K: DigitKey + ?Sized>(self) -> usize {
+        if K::MAX_BYTES <= 1 << HINT_BITS { self.0.hint() as usize } else { self.depth() }
     }
 
     /// The hint of the leaf that the word leads to.
@@ -77,9 +101,22 @@ impl Word {
         self.0.hint() as usize
     }
 
+    /// The object that the word leads to, null if the word is none.
     #[inline(always)]
     pub(super) fn object(self) -> *mut Object {
+        if self.kind() == Kind::Leaf { self.leaf_object() } else { self.node_object() }
+    }
+
+    /// The leaf that the word leads to. The word's kind is `Leaf`.
+    #[inline(always)]
+    pub(super) fn leaf_object(self) -> *mut Object {
         self.0.pointer()
+    }
+
+    /// The node that the word leads to. The word's kind is not `Leaf`.
+    #[inline(always)]
+    pub(super) fn node_object(self) -> *mut Object {
+        self.0.pointer().map_addr(|address| address & !DEPTH_MASK)
     }
 
     /// The address of the object. The word is not none.
@@ -145,5 +182,38 @@ impl Content for u64 {
     #[inline]
     fn store_unshared(self, place: &AtomicU64) {
         place.store(self, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
+mod tests {
+    use super::super::node::{Node, Node4};
+    use super::*;
+
+    #[test]
+    fn a_word_has_the_address_kind_and_depth_of_a_node() {
+        let node = Box::new(Node4::<Word>::new(7));
+        let start = NonNull::from(&*node);
+        let depths = [0, 1, 65_535, 65_536, 65_537, 98_304, DEPTHS - 1];
+        for (depth, kind) in depths.into_iter().flat_map(|depth| {
+            [Kind::Node4, Kind::Node256, Kind::Values256].map(|kind| (depth, kind))
+        }) {
+            let word = Word::node(kind, start, depth);
+            assert_eq!((word.kind(), word.depth(), word.depth_in::<[u8]>()), (kind, depth, depth));
+            assert_eq!((word.address(), word.node_object()), (start.cast(), word.object()));
+            assert_eq!(Word::from_raw(word.into_raw()), word);
+        }
+        let word = Word::node(Kind::Node4, start, 7);
+        assert_eq!((word.depth_in::<u64>(), word.depth_in::<u128>()), (7, 7));
+        let leaf = start.cast::<u8>().map_addr(|address| address | 0b11_1000);
+        let word = Word::leaf(leaf, 0xfedc);
+        assert_eq!((word.kind(), word.address(), word.hint()), (Kind::Leaf, leaf, 0xfedc));
+    }
+
+    #[test]
+    #[should_panic(expected = "depth 524288")]
+    fn a_deeper_node_has_no_word() {
+        let node = Box::new(Node4::<Word>::new(7));
+        Word::node(Kind::Node4, NonNull::from(&*node), DEPTHS);
     }
 }

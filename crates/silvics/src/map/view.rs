@@ -38,10 +38,10 @@ macro_rules! view {
 ///
 /// # Failing allocations
 /// A method that writes panics if an allocation fails, as the collections of the standard library
-/// do, or if a key is longer than the index takes (64 KiB). Each such method has a `try_` variant,
-/// which returns an error with the value that was to be inserted, and leaves the map unchanged. The
-/// `try_` variant of [`View::insert`] is [`View::try_upsert`], since [`View::try_insert`] is the
-/// literature's put-if-absent.
+/// do, or if a key is longer than the index takes ([limits](crate::key#limits)). Each such method
+/// has a `try_` variant, which returns an error with the value that was to be inserted, and leaves
+/// the map unchanged. The `try_` variant of [`View::insert`] is [`View::try_upsert`], since
+/// [`View::try_insert`] is the literature's put-if-absent.
 ///
 /// Memory removed under this pin cannot be reused while the pin is held. A method of the map itself
 /// pins for one call only: if an allocation fails, it unpins, shrinks the map and tries once more.

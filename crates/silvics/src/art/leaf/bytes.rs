@@ -74,7 +74,7 @@ impl<'g> BytesLeaf<'g> {
 impl<'g> LeafOf<'g, [u8]> for BytesLeaf<'g> {
     #[inline(always)]
     unsafe fn from_word(word: Word) -> Self {
-        let (head, fingerprint) = (word.object().cast(), word.hint() as u16);
+        let (head, fingerprint) = (word.leaf_object().cast(), word.hint() as u16);
         Self { head, fingerprint, marker: PhantomData }
     }
 

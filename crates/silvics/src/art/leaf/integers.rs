@@ -145,7 +145,7 @@ impl<'g, K: Integer> LeafOf<'g, K> for IntegerLeaf<'g, K> {
     #[inline(always)]
     unsafe fn from_word(word: Word) -> Self {
         let (len, gone) = (integers(word), word.hint() >> LEN_BITS);
-        Self { keys: word.object().cast(), len, gone, marker: PhantomData }
+        Self { keys: word.leaf_object().cast(), len, gone, marker: PhantomData }
     }
 
     #[inline(always)]

@@ -137,7 +137,7 @@ pub(in super::super) enum AnyPlace<'g> {
 pub(in super::super) unsafe fn place<'g>(word: Word, digit: Digit) -> AnyPlace<'g> {
     use AnyPlace::{Value, Word};
     type W = crate::art::word::Word;
-    let object = touch(word.object());
+    let object = touch(word.node_object());
     // SAFETY: I7: the node is of the word's kind. It is not reclaimed (our contract).
     unsafe {
         match word.kind() {
@@ -160,7 +160,7 @@ pub(in super::super) unsafe fn place<'g>(word: Word, digit: Digit) -> AnyPlace<'
 pub(in super::super) unsafe fn full<'g>(word: Word) -> &'g Node256<Word> {
     debug_assert!(word.kind() == Kind::Node256);
     // SAFETY: I7: the word leads to a node of its kind, which is not reclaimed (our contract).
-    unsafe { &*touch(word.object()).cast() }
+    unsafe { &*touch(word.node_object()).cast() }
 }
 
 /// The header of the node that a word leads to.
@@ -171,7 +171,7 @@ pub(in super::super) unsafe fn full<'g>(word: Word) -> &'g Node256<Word> {
 pub(in super::super) unsafe fn header<'g>(word: Word) -> &'g Header {
     // SAFETY: a node of any kind begins with a header (`repr(C)`), and it is not reclaimed (our
     // contract).
-    unsafe { &*touch(word.object()).cast() }
+    unsafe { &*touch(word.node_object()).cast() }
 }
 
 impl<'g> NodeRef<'g> {
@@ -179,7 +179,7 @@ impl<'g> NodeRef<'g> {
     /// The word leads to a node, not to a leaf, and the node is not reclaimed during `'g`.
     #[inline(always)]
     pub(in super::super) unsafe fn from_word(word: Word) -> Self {
-        let object = touch(word.object());
+        let object = touch(word.node_object());
         // SAFETY: I7: the node is of the word's kind. It is not reclaimed (our contract).
         unsafe {
             match word.kind() {

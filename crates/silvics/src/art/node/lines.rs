@@ -67,7 +67,7 @@ impl Node4<Word> {
 pub(in super::super) unsafe fn four<'g>(word: Word) -> &'g Node4<Word> {
     debug_assert!(word.kind() == Kind::Node4);
     // SAFETY: I7: the word leads to a node of its kind, which is not reclaimed (our contract).
-    unsafe { &*touch(word.object()).cast() }
+    unsafe { &*touch(word.node_object()).cast() }
 }
 
 /// A line with some of the places of a larger node, and their keys.
