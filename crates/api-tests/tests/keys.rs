@@ -3,11 +3,14 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use silvics::key::{Decoder, Encoder, FormRef};
+use silvics::key::{Decoder, Encoder, FormRef, check_order};
 use silvics::{AsKey, AsPrefix, IndexKey, Key};
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::fmt::Debug;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::num::NonZero;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 type OwnedForm<K> = <<K as Key>::Form as IndexKey>::Owned;
 
@@ -29,6 +32,7 @@ fn judge<K: Key + Debug>(
 ) {
     let forms = [form::<K>(a), form::<K>(b)];
     assert_eq!(forms[0].cmp(&forms[1]), order, "the order of {a:?} and {b:?}");
+    assert_eq!(a.compare(b), order, "the comparison of {a:?} and {b:?}");
     let lent: FormRef<'_, K> = <K::Form as IndexKey>::borrow(&forms[0]);
     let key = K::from_form(lent);
     assert_eq!(form::<K>(&key), forms[0], "what is lent of {a:?} is the same key");
@@ -71,6 +75,14 @@ fn keeps_order<K: Key + Ord + Clone + Debug>(key: impl Strategy<Value = K> + Clo
 /// Strings of few different bytes, with the special ones among them, so that many share a prefix.
 fn bytes() -> impl Strategy<Value = Vec<u8>> + Clone {
     vec(prop_oneof![Just(0), Just(1), Just(2), Just(255), any::<u8>()], 0..6)
+}
+
+/// Strings with runs of bytes 0, whose lengths are about those that a token counts.
+fn runs() -> impl Strategy<Value = Vec<u8>> + Clone {
+    let zeros = prop_oneof![0..4usize, 124..131usize, 250..258usize, 0..400usize];
+    let others = vec(prop_oneof![Just(1), Just(128), Just(255), any::<u8>()], 0..4);
+    let run = (zeros, others).prop_map(|(zeros, others)| [vec![0; zeros], others].concat());
+    vec(run, 0..4).prop_map(|runs| runs.concat())
 }
 
 fn text() -> impl Strategy<Value = String> + Clone {
@@ -142,6 +154,96 @@ fn byte_strings() {
     keeps_order(bytes().prop_map(Vec::into_boxed_slice));
     keeps_order(bytes().prop_map(Arc::<[u8]>::from));
     keeps_order(vec(any::<u8>(), 100..300)); // longer than what is encoded on the stack
+    keeps_order(runs());
+    keeps_order(bytes().prop_map(bytes::Bytes::from));
+}
+
+#[test]
+fn times() {
+    let nanos = || prop_oneof![Just(0), Just(1), Just(999_999_999), 0..1_000_000_000u32];
+    let durations = || {
+        let seconds = prop_oneof![Just(0), Just(1), Just(u64::MAX), any::<u64>()];
+        (seconds, nanos()).prop_map(|(seconds, nanos)| Duration::new(seconds, nanos))
+    };
+    keeps_order(durations());
+    let epoch = SystemTime::UNIX_EPOCH;
+    let near = (any::<bool>(), 0..3u64, nanos()).prop_map(move |(before, seconds, nanos)| {
+        let by = Duration::new(seconds, nanos);
+        if before { epoch - by } else { epoch + by }
+    });
+    let far = (any::<bool>(), durations()).prop_map(move |(before, by)| {
+        let time = if before { epoch.checked_sub(by) } else { epoch.checked_add(by) };
+        time.unwrap_or(epoch)
+    });
+    let first = epoch.checked_sub(Duration::from_secs(1 << 63)).unwrap_or(epoch);
+    keeps_order(prop_oneof![near.clone(), far, Just(first)]);
+    keeps_order((bytes(), descending(near)));
+}
+
+#[test]
+fn addresses() {
+    keeps_order(any::<Ipv4Addr>());
+    keeps_order(any::<Ipv6Addr>());
+    keeps_order(any::<IpAddr>());
+    keeps_order(any::<SocketAddr>());
+    keeps_order((any::<Ipv4Addr>(), 0..3u16).prop_map(|(ip, port)| SocketAddrV4::new(ip, port)));
+    let v6 = (any::<Ipv6Addr>(), any::<u16>(), any::<u32>(), any::<u32>());
+    keeps_order(v6.prop_map(|(ip, port, flow, scope)| SocketAddrV6::new(ip, port, flow, scope)));
+    keeps_order((any::<IpAddr>(), text()));
+    keeps_order(any::<u128>().prop_map(uuid::Uuid::from_u128));
+    keeps_order((any::<u128>().prop_map(uuid::Uuid::from_u128), bytes()));
+}
+
+#[test]
+fn numbers_that_are_not_zero() {
+    keeps_order(any::<NonZero<u8>>());
+    keeps_order(any::<NonZero<u16>>());
+    keeps_order(any::<NonZero<u32>>());
+    keeps_order(any::<NonZero<u64>>());
+    keeps_order(any::<NonZero<u128>>());
+    keeps_order(any::<NonZero<i8>>());
+    keeps_order(any::<NonZero<i16>>());
+    keeps_order(any::<NonZero<i32>>());
+    keeps_order(any::<NonZero<i64>>());
+    keeps_order(any::<NonZero<i128>>());
+    keeps_order((any::<NonZero<u8>>(), bytes()));
+}
+
+/// Any key in the opposite order.
+fn descending<K: Debug>(
+    key: impl Strategy<Value = K> + Clone,
+) -> impl Strategy<Value = Reverse<K>> + Clone {
+    key.prop_map(Reverse)
+}
+
+#[test]
+fn reversed() {
+    keeps_order(descending(any::<u8>()));
+    keeps_order(descending(any::<i64>()));
+    keeps_order(descending(any::<u128>()));
+    keeps_order(descending(text()));
+    keeps_order(descending(bytes()));
+    keeps_order(descending(runs()));
+    keeps_order(descending(any::<[u8; 5]>()));
+    keeps_order(descending(descending(bytes())));
+    keeps_order(descending((bytes(), descending(text()), any::<u32>())));
+    keeps_order((runs(), descending(any::<u64>())));
+    keeps_order((descending(runs()), bytes(), descending(proptest::option::of(bytes()))));
+    keeps_order((descending(vec(any::<u8>(), 100..300)), bytes(), any::<u128>()));
+}
+
+/// The bytes of the end, of runs of bytes 0 and of other bytes.
+#[test]
+fn the_bytes_of_strings_in_keys() {
+    let len = |bytes: &[u8]| written::<Vec<u8>>(&bytes).len();
+    assert_eq!(written::<Vec<u8>>(b"ab"), b"ab\0\0");
+    assert_eq!(written::<Vec<u8>>(b"\0\0b\0"), b"\0\xfdb\0\x01");
+    assert_eq!((len(&[0; 16]), len(&[0; 126]), len(&[0; 127]), len(&[0; 254])), (2, 2, 3, 4));
+    assert_eq!((len(&[1; 16]), len(&[255; 16])), (18, 18));
+    let numbers = [7u64.to_be_bytes(), 1000u64.to_be_bytes()].concat();
+    assert_eq!(len(&numbers), 9, "two numbers with 13 bytes 0");
+    let alternating: Vec<u8> = (0..100).map(|n| n % 2).collect();
+    assert_eq!(len(&alternating), 152, "at most half as many again");
 }
 
 #[test]
@@ -176,34 +278,34 @@ mod derived {
     use super::*;
     use std::borrow::Cow;
 
-    #[derive(Key, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[derive(Key, Clone, Debug, PartialEq, Eq)]
     struct Id(i64);
 
-    #[derive(Key, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[derive(Key, Clone, Debug, PartialEq, Eq)]
     struct Name {
         text: String,
     }
 
-    #[derive(Key, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[derive(Key, Clone, Debug, PartialEq, Eq)]
     struct Message {
         room: Name,
         from: Option<String>,
         id: Id,
     }
 
-    #[derive(Key, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[derive(Key, Clone, Debug, PartialEq, Eq)]
     #[key(lent = LentPair)]
     struct Pair<A, B>(A, B)
     where
         A: Ord;
 
-    #[derive(Key, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[derive(Key, Clone, Debug, PartialEq, Eq)]
     struct Nothing;
 
     const FIRST: i16 = -7;
 
     /// An enum ordered by its numbers, which differs from the order of its names.
-    #[derive(Key, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[derive(Key, Clone, Copy, Debug, PartialEq, Eq)]
     #[repr(i16)]
     enum Level {
         High = 300,
@@ -213,7 +315,7 @@ mod derived {
         Least = i16::MIN,
     }
 
-    #[derive(Key, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[derive(Key, Clone, Debug, PartialEq, Eq)]
     #[repr(u8)]
     enum Event {
         Closed = 9,
@@ -222,7 +324,7 @@ mod derived {
         Renamed(String) = 1,
     }
 
-    #[derive(Key, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[derive(Key, Clone, Debug, PartialEq, Eq)]
     enum Either<L, R> {
         Left(L),
         Right(R),
@@ -265,6 +367,91 @@ mod derived {
             any::<u8>().prop_map(Either::Right),
         ]);
         keeps_order((level(), event(), Just(Nothing), any::<bool>()));
+    }
+
+    #[derive(Key, Clone, Debug, PartialEq, Eq)]
+    struct Version {
+        key: Vec<u8>,
+        #[key(reverse)]
+        at: u64,
+        #[key(reverse)]
+        by: Option<String>,
+    }
+
+    #[derive(Key, Clone, Debug, PartialEq, Eq)]
+    struct Down<T>(#[key(reverse)] T);
+
+    #[derive(Key, Clone, Debug)]
+    enum Measured {
+        Value(#[key(reverse)] (f64, u8)),
+        Nothing,
+        Named { name: String, values: [f32; 2] },
+    }
+
+    impl PartialEq for Measured {
+        fn eq(&self, other: &Self) -> bool {
+            self.compare(other).is_eq()
+        }
+    }
+
+    impl Eq for Measured {}
+
+    #[test]
+    fn fields_in_descending_order() {
+        let version = |key, at, by| Version { key, at, by };
+        let versions = (runs(), any::<u64>(), proptest::option::of(text()));
+        keeps_order(versions.clone().prop_map(move |(key, at, by)| version(key, at, by)));
+        keeps_order(any::<i16>().prop_map(Down));
+        keeps_order(text().prop_map(Down));
+        keeps_order((text().prop_map(Down), bytes()));
+        let one = |at, by: Option<&str>| version(vec![0], at, by.map(Into::into));
+        assert!(one(2, None) < one(1, None) && one(1, Some("b")) < one(1, Some("a")));
+        assert!(Down("b".to_string()) < Down("a".to_string()) && Down(2) < Down(1));
+        let form = form::<Version>(&one(1, None));
+        let prefix = |bytes: &[u8]| form.starts_with(bytes);
+        assert!(AsPrefix::<Version>::with_prefix(&(&[0], 1), prefix));
+        assert!(!AsPrefix::<Version>::with_prefix(&(&[0], 2), prefix));
+    }
+
+    #[test]
+    fn floats_are_compared_by_their_total_order() {
+        let float = || prop_oneof![any::<f64>(), Just(f64::NAN), Just(-f64::NAN), Just(-0.0)];
+        let small = || prop_oneof![any::<f32>(), Just(f32::NAN), Just(0.0)];
+        keeps_order(prop_oneof![
+            (float(), 0..2u8).prop_map(Measured::Value),
+            Just(Measured::Nothing),
+            (text(), [small(), small()])
+                .prop_map(|(name, values)| Measured::Named { name, values }),
+        ]);
+        let value = |of: f64| Measured::Value((of, 0));
+        assert!(value(0.0) < value(-0.0) && value(f64::NAN) < value(f64::INFINITY));
+    }
+
+    #[test]
+    fn an_order_that_is_not_the_encodings_is_found() {
+        #[derive(Key, Clone, Debug, PartialEq, Eq)]
+        #[key(own_ord)]
+        struct Signed(i8);
+
+        impl Ord for Signed {
+            fn cmp(&self, other: &Self) -> Ordering {
+                self.0.unsigned_abs().cmp(&other.0.unsigned_abs()).then(self.0.cmp(&other.0))
+            }
+        }
+        impl PartialOrd for Signed {
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        let mismatch = check_order(&[1, 2, 3, -2, 4].map(Signed)).unwrap_err();
+        assert_eq!((mismatch.first, mismatch.second), (0, 3));
+        assert_eq!((mismatch.by_ord, mismatch.by_encoding), (Ordering::Less, Ordering::Greater));
+        let told = mismatch.to_string();
+        assert!(told.contains("keys 0 and 3 are Less by their Ord and Greater by"), "{told}");
+        assert_eq!(check_order(&[1, 2, 3].map(Signed)), Ok(()));
+        assert_eq!(check_order(&[Level::High, Level::Low, Level::Lower]), Ok(()));
+        assert_eq!(check_order::<u64>(&[]), Ok(()));
     }
 
     #[test]
@@ -354,7 +541,7 @@ mod of_many_variants {
     macro_rules! many {
         ($first:ident $($name:ident)*) => {
             /// An enum with more variants than a byte can count.
-            #[derive(Key, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+            #[derive(Key, Clone, Debug, PartialEq, Eq)]
             enum Many { $first(String), $($name),* }
             const REST: &[Many] = &[$(Many::$name),*];
         };

@@ -20,7 +20,7 @@ mod formats {
     use std::collections::BTreeMap;
     use std::fmt::Debug;
 
-    #[derive(Key, Serialize, Deserialize, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[derive(Key, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
     struct Message {
         room: String,
         number: u64,

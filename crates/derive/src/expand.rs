@@ -1,6 +1,7 @@
 //! Generates the derived code.
 
-use crate::shape::{Shape, Variant};
+use crate::order;
+use crate::shape::{Shape, Variant, is_reversed};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{DeriveInput, Fields, Member, Result};
@@ -12,11 +13,13 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let shape = Shape::of(input)?;
     let lent = if shape.has_fields() { lent(&shape) } else { TokenStream::new() };
     let (ranks, key, prefixes) = (ranks(&shape), key(&shape), prefixes(&shape));
+    let order = order::implement(&shape);
     Ok(quote! {
         #lent
         const _: () = {
             #ranks
             #key
+            #order
             #prefixes
         };
     })
@@ -156,13 +159,22 @@ fn rank(shape: &Shape<'_>, at: usize) -> TokenStream {
     quote!(__to.push(&[#rank as u8]);)
 }
 
+/// Writes a field, to which `key` is a reference, to an encoder.
+fn written(field: &syn::Field, key: &TokenStream, to: &TokenStream) -> TokenStream {
+    let of = &field.ty;
+    if is_reversed(field) {
+        return quote!(#to.reversed(|__to| ::silvics::AsKey::<#of>::write(#key, __to)););
+    }
+    quote!(::silvics::AsKey::<#of>::write(#key, #to);)
+}
+
 fn write(shape: &Shape<'_>, path: &TokenStream) -> TokenStream {
     let arms = shape.variants.iter().enumerate().map(|(at, variant)| {
         let pattern = variant.with_variables(path, "x");
-        let fields = variant.bound("x").into_iter().map(|(field, variable)| {
-            let of = &field.ty;
-            quote!(::silvics::AsKey::<#of>::write(#variable, __to);)
-        });
+        let fields = variant
+            .bound("x")
+            .into_iter()
+            .map(|(field, variable)| written(field, &quote!(#variable), &quote!(__to)));
         let rank = if shape.is_enum { rank(shape, at) } else { TokenStream::new() };
         quote!(#pattern => { #rank #(#fields)* })
     });
@@ -178,13 +190,13 @@ fn write(shape: &Shape<'_>, path: &TokenStream) -> TokenStream {
 fn each(
     shape: &Shape<'_>,
     path: &TokenStream,
-    field: impl Fn(&syn::Type, &syn::Ident) -> TokenStream,
+    value: impl Fn(&syn::Field, &syn::Ident) -> TokenStream,
 ) -> Vec<TokenStream> {
     let of_variant = |variant: &Variant<'_>| {
         let whole = variant.with_variables(path, "y");
         let bound = variant.bound("y");
-        let fields = bound.iter().map(|(of, variable)| {
-            let value = field(&of.ty, variable);
+        let fields = bound.iter().map(|(field, variable)| {
+            let value = value(field, variable);
             quote!(let #variable = #value;)
         });
         quote!({ #(#fields)* #whole })
@@ -193,7 +205,13 @@ fn each(
 }
 
 fn read(shape: &Shape<'_>, path: &TokenStream) -> TokenStream {
-    let parts = each(shape, path, |of, _| quote!(<#of as ::silvics::Key>::read(__from)));
+    let parts = each(shape, path, |field, _| {
+        let of = &field.ty;
+        if is_reversed(field) {
+            return quote!(__from.reversed(<#of as ::silvics::Key>::read));
+        }
+        quote!(<#of as ::silvics::Key>::read(__from))
+    });
     let body = if shape.is_enum {
         let ranks = (0..parts.len()).map(|at| format_ident!("__R{at}"));
         let rank = if parts.len() > 256 {
@@ -225,13 +243,12 @@ fn key(shape: &Shape<'_>) -> TokenStream {
     let part = if is_lent { quote!(#lent #lent_type) } else { quote!(Self) };
 
     let (form, with_form, from_form) = form(shape, &lent_path);
-    let read = read(shape, &lent_path);
+    let (read, compare) = (read(shape, &lent_path), order::compare(shape));
     let to_owned = if is_lent {
-        let owned = each(
-            shape,
-            &quote!(#name),
-            |of, variable| quote!(<#of as ::silvics::Key>::part_to_owned(#variable)),
-        );
+        let owned = each(shape, &quote!(#name), |field, variable| {
+            let of = &field.ty;
+            quote!(<#of as ::silvics::Key>::part_to_owned(#variable))
+        });
         let patterns = shape.variants.iter().map(|variant| variant.with_variables(&lent_path, "y"));
         quote!(match part { #(#patterns => #owned,)* })
     } else {
@@ -261,6 +278,7 @@ fn key(shape: &Shape<'_>) -> TokenStream {
                 #from_form
             }
             #read
+            #compare
             #[inline]
             fn into_part<'__a>(key: Self::Ref<'__a>) -> Self::Part<'__a> {
                 key
@@ -304,6 +322,18 @@ fn form(shape: &Shape<'_>, lent: &TokenStream) -> (TokenStream, TokenStream, Tok
     if let Some(field) = shape.only_field() {
         let of = &field.ty;
         let member = field.ident.clone().map_or_else(|| Member::from(0), Member::from);
+        if is_reversed(field) {
+            let of = quote!(::core::cmp::Reverse<#of>);
+            let body = quote! {
+                let key = ::core::cmp::Reverse(&self.#member);
+                ::silvics::AsKey::<#of>::with_form(&key, then)
+            };
+            return (
+                quote!(<#of as ::silvics::Key>::Form),
+                with_form(body, None),
+                quote!(#lent { #member: <#of as ::silvics::Key>::from_form(form).0 }),
+            );
+        }
         let body = quote!(::silvics::AsKey::<#of>::with_form(&self.#member, then));
         let part =
             quote!(<#of as ::silvics::Key>::into_part(<#of as ::silvics::Key>::from_form(form)));
@@ -341,7 +371,10 @@ fn prefixes(shape: &Shape<'_>) -> TokenStream {
     let of_some = (1..=most).map(|count| {
         let parts: Vec<_> = (0..count).map(|at| format_ident!("__Q{at}")).collect();
         let types: Vec<_> = fields.iter().take(count).map(|field| &field.ty).collect();
-        let places = (0..count).map(syn::Index::from);
+        let writes = fields.iter().take(count).enumerate().map(|(at, field)| {
+            let place = syn::Index::from(at);
+            written(field, &quote!(&self.#place), &quote!(to))
+        });
         let mut generics = shape.generics.clone();
         for (part, of) in parts.iter().zip(&types) {
             generics.params.push(syn::parse_quote!(#part: ::silvics::AsKey<#of>));
@@ -352,7 +385,7 @@ fn prefixes(shape: &Shape<'_>) -> TokenStream {
             impl #of_impl ::silvics::AsPrefix<#name #of_type> for (#(#parts,)*) #bounds {
                 fn with_prefix<__T>(&self, then: impl ::core::ops::FnOnce(&[u8]) -> __T) -> __T {
                     ::silvics::key::Encoder::encode(
-                        |to| { #(::silvics::AsKey::<#types>::write(&self.#places, to);)* },
+                        |to| { #(#writes)* },
                         then,
                     )
                 }

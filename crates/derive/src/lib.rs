@@ -1,18 +1,19 @@
 //! The macro `#[derive(Key)]` of `silvics`, which documents and re-exports it.
 //!
 //! ```text
-//! #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, silvics::Key)]
+//! #[derive(Clone, Debug, PartialEq, Eq, silvics::Key)]
 //! struct Order { customer: u64, name: String }
 //! ```
 //!
 //! Use it through `silvics`: the generated code names items of that crate.
 
 mod expand;
+mod order;
 mod shape;
 
 use proc_macro::TokenStream;
 
-/// Implements `Key` for a struct or an enum, in the order of `#[derive(Ord)]`.
+/// Implements `Key`, `PartialOrd` and `Ord` for a struct or an enum, in one order.
 ///
 /// * Structs are ordered by their fields, the first one first. A struct of one field has the form
 ///   of that field, so `struct Id(u64)` costs as much as a `u64`.
@@ -20,8 +21,14 @@ use proc_macro::TokenStream;
 ///   variant like structs.
 /// * Every field must be a key, and so must every type parameter: the macro adds this bound. A type
 ///   without fields must be `Clone`, `Debug` and `PartialEq`.
-/// * **A handwritten `Ord` is ignored**, because a macro cannot see it. If the order of a type is
-///   not the derived one, write its `Key` by hand too.
+/// * `#[key(reverse)]` on a field sorts it in descending order.
+/// * `Eq` must be implemented, as by `#[derive(PartialEq, Eq)]`. A second `Ord`, derived or written
+///   by hand, is an error of the compiler (E0119). So a map and a `BTreeMap` sort such keys alike.
+/// * Floats are compared by `total_cmp`. They have no `Eq`, so a type with floats implements
+///   `PartialEq` by hand as `Key::compare(self, other).is_eq()`, and `Eq`.
+/// * `#[key(own_ord)]` on the type leaves `PartialOrd` and `Ord` to you. A map uses the derived
+///   order nevertheless: test with `silvics::key::check_order` that yours is the same. A type with
+///   floats that needs no `Ord` uses this option, too.
 ///
 /// For `struct Name` the macro also defines `struct NameRef<'a>` with equal fields, the borrowed
 /// form in which a map returns such a key; strings become `Cow`s. `#[key(lent = Other)]` gives it

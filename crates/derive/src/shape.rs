@@ -5,6 +5,33 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Data, DeriveInput, Error, Expr, Field, Fields, Generics, Ident, Result, Visibility};
 
+/// The options of a type, `#[key(…)]`.
+struct Options {
+    /// The name of the borrowed form.
+    lent: Ident,
+    /// Whether the user writes `Ord`.
+    own_ord: bool,
+}
+
+/// Whether a field is in the opposite order: `#[key(reverse)]`.
+pub(crate) fn is_reversed(field: &Field) -> bool {
+    field.attrs.iter().any(|attribute| attribute.path().is_ident("key"))
+}
+
+/// Checks the options of a field.
+fn check_field(field: &Field) -> Result<()> {
+    for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("key")) {
+        attribute.parse_nested_meta(|meta| {
+            if meta.path.is_ident("reverse") {
+                return Ok(());
+            }
+            Err(meta
+                .error("unknown option of a field: #[key(reverse)] sorts it in descending order"))
+        })?;
+    }
+    Ok(())
+}
+
 /// A struct, or a variant of an enum.
 pub(crate) struct Variant<'a> {
     /// The variant's name, or `None` for a struct.
@@ -43,6 +70,8 @@ pub(crate) struct Shape<'a> {
     pub(crate) lent: Ident,
     pub(crate) generics: Generics,
     pub(crate) is_enum: bool,
+    /// Whether the user writes `Ord`.
+    pub(crate) own_ord: bool,
     /// The type of the discriminants.
     pub(crate) number: Ident,
     pub(crate) variants: Vec<Variant<'a>>,
@@ -77,14 +106,19 @@ impl<'a> Shape<'a> {
                 "an enum without variants has no values: add a variant",
             ));
         }
+        for field in variants.iter().flat_map(|variant| variant.fields) {
+            check_field(field)?;
+        }
         let mut generics = input.generics.clone();
         for parameter in generics.type_params_mut() {
             parameter.bounds.push(syn::parse_quote!(::silvics::Key));
         }
+        let Options { lent, own_ord } = options(input)?;
         Ok(Self {
             visibility: &input.vis,
             name,
-            lent: lent(input)?,
+            lent,
+            own_ord,
             generics,
             is_enum: matches!(input.data, Data::Enum(_)),
             number: number(input)?,
@@ -104,21 +138,29 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// The name of the borrowed form of the type.
-fn lent(input: &DeriveInput) -> Result<Ident> {
-    let mut lent = format_ident!("{}Ref", input.ident);
+/// The options of the type.
+fn options(input: &DeriveInput) -> Result<Options> {
+    let mut options = Options { lent: format_ident!("{}Ref", input.ident), own_ord: false };
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("key")) {
         attribute.parse_nested_meta(|meta| {
-            if !meta.path.is_ident("lent") {
-                return Err(
-                    meta.error("unknown option: #[key(lent = Name)] names the borrowed form")
-                );
+            if meta.path.is_ident("lent") {
+                options.lent = meta.value()?.parse()?;
+            } else if meta.path.is_ident("own_ord") {
+                options.own_ord = true;
+            } else if meta.path.is_ident("reverse") {
+                return Err(meta.error(
+                    "#[key(reverse)] belongs to a field; the key Reverse<T> reverses a whole key",
+                ));
+            } else {
+                return Err(meta.error(
+                    "unknown option: #[key(lent = Name)] names the borrowed form, and \
+                     #[key(own_ord)] says that you write Ord yourself",
+                ));
             }
-            lent = meta.value()?.parse()?;
             Ok(())
         })?;
     }
-    Ok(lent)
+    Ok(options)
 }
 
 /// The type of an enum's discriminants.

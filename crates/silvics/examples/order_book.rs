@@ -8,7 +8,7 @@ use silvics::{Key, Map};
 use silvics_sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// The position of an order: by price, then by number.
-#[derive(Key, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Key, Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     price: u32,
     number: u64,

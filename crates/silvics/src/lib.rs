@@ -135,6 +135,8 @@
 //! |---|---|---|
 //! | `derive` | yes | `#[derive(Key)]` for structs and enums |
 //! | `serde` | no | `Serialize` and `Deserialize` of maps and sets |
+//! | `bytes` | no | keys of type `bytes::Bytes` |
+//! | `uuid` | no | keys of type `uuid::Uuid` |
 //! | `rayon` | no | `par_iter` and `par_range` of [`Map::pin_owned`] |
 
 pub mod art;
@@ -162,7 +164,7 @@ pub mod skiplist;
 pub mod structures;
 pub mod update;
 
-pub use art::{ArtTree, Compression};
+pub use art::{ArtKey, ArtTree, Compression};
 pub use bst::bronson::{BronsonTree, FrozenTree};
 pub use bst::citrus::CitrusTree;
 pub use bst::drachsler::DrachslerTree;
@@ -190,7 +192,7 @@ pub use silvics_pool::{
     Budget, Heap, Pages, Placement, PoolStats, Pooled, Recorded, Shared, SizeClassHeap, Tuning,
     TuningError,
 };
-pub use skiplist::SkipList;
+pub use skiplist::{SkipKey, SkipList};
 pub use update::Update;
 
 /// The README's example.

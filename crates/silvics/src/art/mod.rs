@@ -39,8 +39,8 @@
 //!    the node below, which is the purpose of ROWEX's levels.
 //! 2. **A word says the kind and depth of the child** that it leads to. The depth takes the bits
 //!    above an address and those that are 0 in the address of a cache line (`word.rs`). So a
-//!    descent reads only the words that it follows, the keys of `Node4` and `Node14`, which lie in the word's line, and
-//!    the header of a node before which bytes were skipped.
+//!    descent reads only the words that it follows, the keys of `Node4` and `Node14`, which lie in
+//!    the word's line, and the header of a node before which bytes were skipped.
 //! 3. **Readers neither lock nor validate.** A place of a node belongs to one digit while the node
 //!    lives (removal empties it, and it is used again for that digit only), and one word decides.
 //!    So a word that a reader finds in a node was there at one moment since the reader came, even

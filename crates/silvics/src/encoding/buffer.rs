@@ -1,4 +1,19 @@
 //! The bytes of a key that has several parts: written by [`Encoder`], read by [`Decoder`].
+//!
+//! # Strings
+//! A string's bytes are written as they are, except runs of bytes 0. A run, and the end of the
+//! string, is a byte 0 and a token, which is smaller the earlier the string sorts:
+//!
+//! | token | stands for |
+//! |---|---|
+//! | *n*, up to 126 | *n* bytes 0, then the end of the string |
+//! | 127 | 127 bytes 0; another token follows, which counts the rest of the run |
+//! | 255 - *n*, down to 129 | *n* bytes 0, then a byte that is not 0 |
+//!
+//! The order is that of the strings. Let two strings be equal up to a run of bytes 0, which may be
+//! empty in one of them, and let the run be longer in the second one. The first string is smaller
+//! if it ends there, and larger otherwise, whatever the second one continues with. If one string
+//! has no run and does not end, its next byte is larger than the byte 0 of the other's form.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -7,15 +22,45 @@ use std::mem::{MaybeUninit, take};
 /// Keys of at most this many bytes are encoded on the stack.
 const INLINE: usize = 128;
 
-/// A thread keeps its buffer for longer keys if the capacity is at most this many bytes: twice the
-/// longest key that indexes take, since the buffer grows by doubling.
-const KEPT: usize = 128 << 10;
+/// A thread keeps its buffer for longer keys if the capacity is at most this many bytes. A key with
+/// a string of 65 535 bytes fits, even if its buffer has grown by doubling.
+const KEPT: usize = 256 << 10;
 
-/// The byte before each byte 0 or 1 of a string; that byte is written as 1 or 2. Without it, the
-/// byte would be read as [`END`] or as `ESCAPE`.
-const ESCAPE: u8 = 1;
-/// The byte behind a string.
-const END: u8 = 0;
+/// The byte before a token.
+const MARK: u8 = 0;
+/// The bytes 0 that the token [`MORE`] stands for. A token with an end counts fewer, and so does
+/// one without.
+const RUN: usize = 127;
+/// The token in the middle of a run. Smaller tokens end the string.
+const MORE: u8 = RUN as u8;
+/// The token of no byte 0 without an end. It follows [`MORE`] only.
+const GOES_ON: u8 = u8::MAX;
+
+/// Complements each byte.
+#[inline]
+fn complement(bytes: &mut [u8]) {
+    for byte in bytes {
+        *byte = !*byte;
+    }
+}
+
+/// The position of the first `byte`, or with `NOT` of the first other byte. The length if there is
+/// none.
+#[inline(always)]
+fn find<const NOT: bool>(bytes: &[u8], byte: u8) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    for (at, chunk) in chunks.iter().enumerate() {
+        let zeros = u64::from_le_bytes(*chunk) ^ (ONES * u64::from(byte));
+        // The lowest bit set is right: only bytes above a byte 0 can be taken for one by mistake.
+        let found = if NOT { zeros } else { zeros.wrapping_sub(ONES) & !zeros & (ONES << 7) };
+        if found != 0 {
+            return 8 * at + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let at = rest.iter().position(|&other| (other == byte) != NOT);
+    8 * chunks.len() + at.unwrap_or(rest.len())
+}
 
 std::thread_local! {
     /// The buffer for longer keys, kept so that the next key needs no allocation.
@@ -79,14 +124,58 @@ impl Encoder {
 
     /// Appends a string and its end, so that any part can follow.
     #[inline]
-    pub fn push_string(&mut self, mut bytes: &[u8]) {
-        while let Some(at) = bytes.iter().position(|&byte| byte <= ESCAPE) {
-            self.push(&bytes[..at]);
-            self.push(&[ESCAPE, bytes[at] + 1]);
-            bytes = &bytes[at + 1..];
+    pub fn push_string(&mut self, bytes: &[u8]) {
+        let literal = find::<false>(bytes, 0);
+        self.push(&bytes[..literal]);
+        if literal == bytes.len() {
+            return self.push(&[MARK, 0]);
         }
-        self.push(bytes);
-        self.push(&[END]);
+        self.push_runs(&bytes[literal..]);
+    }
+
+    /// Appends the rest of a string, which begins with a byte 0.
+    #[inline(never)]
+    fn push_runs(&mut self, mut rest: &[u8]) {
+        loop {
+            self.push(&[MARK]);
+            let mut run = find::<true>(rest, 0);
+            rest = &rest[run..];
+            while run >= RUN {
+                self.push(&[MORE]);
+                run -= RUN;
+            }
+            if rest.is_empty() {
+                return self.push(&[run as u8]);
+            }
+            let literal = find::<false>(rest, 0);
+            self.push(&[GOES_ON - run as u8]);
+            self.push(&rest[..literal]);
+            rest = &rest[literal..];
+            if rest.is_empty() {
+                return self.push(&[MARK, 0]);
+            }
+        }
+    }
+
+    /// Appends the bytes that `write` writes, each complemented. So parts of the same type have the
+    /// opposite order.
+    #[inline]
+    pub fn reversed(&mut self, write: impl FnOnce(&mut Self)) {
+        let start = self.written();
+        write(self);
+        if self.long.is_empty() {
+            let short = self.short.as_mut_ptr().cast::<u8>();
+            // SAFETY: `push` has written the first `len` bytes, and `&mut self` owns the array.
+            let written = unsafe { std::slice::from_raw_parts_mut(short, self.len) };
+            complement(&mut written[start..]);
+        } else {
+            complement(&mut self.long[start..]);
+        }
+    }
+
+    /// The number of bytes.
+    fn written(&self) -> usize {
+        if self.long.is_empty() { self.len } else { self.long.len() }
     }
 }
 
@@ -103,6 +192,8 @@ impl Drop for Encoder {
 /// The bytes of a key, whose parts are read in the order in which they were written.
 pub struct Decoder<'a> {
     rest: &'a [u8],
+    /// All bits of this byte are set if the bytes are complemented, else none.
+    mask: u8,
 }
 
 /// The message of the panic if the bytes of a key cannot be read.
@@ -113,18 +204,38 @@ impl<'a> Decoder<'a> {
     /// A decoder of `bytes`.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes }
+        Self { rest: bytes, mask: 0 }
     }
 
-    /// Takes the next `len` bytes, as [`Encoder::push`] wrote them.
+    /// Reads what [`Encoder::reversed`] wrote.
+    #[inline]
+    pub fn reversed<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.mask = !self.mask;
+        let read = read(self);
+        self.mask = !self.mask;
+        read
+    }
+
+    /// Takes the next `len` bytes, as they lie there.
+    #[inline]
+    fn raw(&mut self, len: usize) -> &'a [u8] {
+        let (taken, rest) = self.rest.split_at_checked(len).expect(FOREIGN);
+        self.rest = rest;
+        taken
+    }
+
+    /// Takes the next `len` bytes, as [`Encoder::push`] wrote them. They are borrowed, unless they
+    /// lie in a part that [`Encoder::reversed`] wrote.
     ///
     /// # Panics
     /// If fewer bytes are left. This cannot happen for key types of this crate or derived ones.
     #[inline]
-    pub fn take(&mut self, len: usize) -> &'a [u8] {
-        let (taken, rest) = self.rest.split_at_checked(len).expect(FOREIGN);
-        self.rest = rest;
-        taken
+    pub fn take(&mut self, len: usize) -> Cow<'a, [u8]> {
+        let taken = self.raw(len);
+        if self.mask == 0 {
+            return Cow::Borrowed(taken);
+        }
+        Cow::Owned(taken.iter().map(|byte| !byte).collect())
     }
 
     /// Takes the next `N` bytes as an array.
@@ -133,9 +244,13 @@ impl<'a> Decoder<'a> {
     /// If fewer bytes are left.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> [u8; N] {
-        let (taken, rest) = self.rest.split_first_chunk().expect(FOREIGN);
+        let (taken, rest) = self.rest.split_first_chunk::<N>().expect(FOREIGN);
         self.rest = rest;
-        *taken
+        let mut taken = *taken;
+        if self.mask != 0 {
+            complement(&mut taken);
+        }
+        taken
     }
 
     /// Takes a string that [`Encoder::push_string`] wrote.
@@ -144,25 +259,49 @@ impl<'a> Decoder<'a> {
     /// If the string has no end.
     #[inline]
     pub fn string(&mut self) -> Cow<'a, [u8]> {
-        let end = self.rest.iter().position(|&byte| byte <= ESCAPE).expect(FOREIGN);
-        let taken = self.take(end);
-        if self.array() == [END] { Cow::Borrowed(taken) } else { Cow::Owned(self.escaped(taken)) }
+        let literal = find::<false>(self.rest, self.mask);
+        if self.mask == 0 && self.rest.get(literal..literal + 2) == Some(&[MARK, 0]) {
+            let taken = self.raw(literal);
+            self.rest = &self.rest[2..];
+            return Cow::Borrowed(taken);
+        }
+        Cow::Owned(self.string_of_runs())
     }
 
-    /// The whole string that begins with `start`; the decoder is behind the first [`ESCAPE`].
-    #[cold]
-    fn escaped(&mut self, start: &[u8]) -> Vec<u8> {
-        // The end is the only byte 0 of a written string.
-        let rest = self.rest.iter().position(|&byte| byte == END).expect(FOREIGN);
-        let mut string = Vec::with_capacity(start.len() + rest);
-        string.extend_from_slice(start);
+    /// Takes a string that is not its own form.
+    #[inline(never)]
+    fn string_of_runs(&mut self) -> Vec<u8> {
+        let (rest, mut len) = (self.rest, 0);
+        self.each_run(|literal, zeros| len += literal.len() + zeros);
+        let mut string = Vec::with_capacity(len);
+        self.rest = rest;
+        let mask = self.mask;
+        self.each_run(|literal, zeros| {
+            let start = string.len();
+            string.extend_from_slice(literal);
+            if mask != 0 {
+                complement(&mut string[start..]);
+            }
+            string.resize(string.len() + zeros, 0);
+        });
+        string
+    }
+
+    /// Takes a string. Calls `each` with each sequence of its bytes up to a run of bytes 0, and
+    /// with the number of these. The sequences are as they lie there.
+    fn each_run(&mut self, mut each: impl FnMut(&'a [u8], usize)) {
         loop {
-            let [byte] = self.array();
-            string.push(byte.checked_sub(1).expect(FOREIGN));
-            let end = self.rest.iter().position(|&byte| byte <= ESCAPE).expect(FOREIGN);
-            string.extend_from_slice(self.take(end));
-            if self.array() == [END] {
-                return string;
+            let literal = self.raw(find::<false>(self.rest, self.mask));
+            let [_mark] = self.array();
+            let mut zeros = 0;
+            let mut token = MORE;
+            while token == MORE {
+                [token] = self.array();
+                zeros += usize::from(token.min(GOES_ON - token));
+            }
+            each(literal, zeros);
+            if token < MORE {
+                return;
             }
         }
     }

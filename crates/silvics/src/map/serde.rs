@@ -30,7 +30,7 @@ use std::marker::PhantomData;
 /// use serde::{Deserialize, Serialize, Serializer};
 /// use silvics::{Key, Set};
 ///
-/// #[derive(Key, Serialize, Deserialize, Clone, Debug, PartialEq)]
+/// #[derive(Key, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 /// struct Message {
 ///     room: String,
 ///     number: u64,

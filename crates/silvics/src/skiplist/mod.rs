@@ -121,7 +121,7 @@ use crate::frame::{Algorithm, AlgorithmBounds, Frame, Index, Ordered, See};
 use crate::memory::{Blobs, Memory};
 use crate::update::Update;
 use batch::WARMED;
-pub(crate) use key::SkipKey;
+pub use key::SkipKey;
 use node::{MAX_HEIGHT, Node, NodeRef, node_bytes};
 use silvics_layout::NodeLayout;
 use silvics_pool::{Placement, Pooled};

@@ -2,6 +2,7 @@
 
 use super::{AsKey, AsPrefix, FormRef, Key};
 use crate::encoding::{Decoder, Encoder, no_variant};
+use std::cmp::Ordering;
 
 /// [`AsKey::with_form`] of a key whose form is the bytes that it writes as a part.
 macro_rules! as_written {
@@ -35,6 +36,10 @@ macro_rules! tuples {
             #[inline]
             fn part_to_owned(part: Self::Part<'_>) -> Self {
                 ($($key::part_to_owned(part.$at),)*)
+            }
+            #[inline]
+            fn compare(&self, other: &Self) -> Ordering {
+                Ordering::Equal$(.then_with(|| self.$at.compare(&other.$at)))*
             }
         }
 
@@ -110,6 +115,11 @@ impl<T: Key, const N: usize> Key for [T; N] {
     fn part_to_owned(part: Self::Part<'_>) -> Self {
         part.map(T::part_to_owned)
     }
+    #[inline]
+    fn compare(&self, other: &Self) -> Ordering {
+        let mut orders = self.iter().zip(other).map(|(one, other)| one.compare(other));
+        orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    }
 }
 
 impl<T: Key, Q: AsKey<T>, const N: usize> AsKey<[T; N]> for [Q; N] {
@@ -150,6 +160,13 @@ impl<T: Key> Key for Option<T> {
     #[inline]
     fn part_to_owned(part: Self::Part<'_>) -> Self {
         part.map(T::part_to_owned)
+    }
+    #[inline]
+    fn compare(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Some(one), Some(other)) => one.compare(other),
+            _ => self.is_some().cmp(&other.is_some()),
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! The forms in which indexes hold the keys of maps, and copies of such forms.
 
+use super::{AsKey, Key};
 use crate::art::ArtKey;
-use crate::encoding::{common_prefix, decode_u64};
+use crate::encoding::{Decoder, Encoder, common_prefix, decode_u64};
 use crate::error::{AllocError, reserved};
 
 mod private {
@@ -45,6 +46,21 @@ pub trait Form: ArtKey + private::Sealed {
     /// them: the place to divide a range. `first` must be smaller than `last`.
     #[doc(hidden)]
     fn between(first: Self::Ref<'_>, last: Self::Ref<'_>) -> Self::Kept;
+
+    /// Calls `then` with a form of a key that has the opposite order.
+    #[doc(hidden)]
+    fn with_reversed<K: Key<Form = Self>, R>(
+        key: &(impl AsKey<K> + ?Sized),
+        then: impl FnOnce(Self::Ref<'_>) -> R,
+    ) -> R;
+
+    /// That form if it is available without an encoding: see [`AsKey::form`].
+    #[doc(hidden)]
+    fn reversed<K: Key<Form = Self>>(key: &(impl AsKey<K> + ?Sized)) -> Option<Self::Ref<'_>>;
+
+    /// Decodes a form of [`Form::with_reversed`].
+    #[doc(hidden)]
+    fn read_reversed<K: Key<Form = Self>>(form: Self::Ref<'_>) -> K::Part<'_>;
 }
 
 /// Copied keys in a row.
@@ -87,6 +103,23 @@ macro_rules! numbers {
             }
             fn between(first: $form, last: $form) -> $form {
                 first + (last - first).div_ceil(2)
+            }
+            #[inline(always)]
+            fn with_reversed<K: Key<Form = $form>, R>(
+                key: &(impl AsKey<K> + ?Sized),
+                then: impl FnOnce($form) -> R,
+            ) -> R {
+                key.with_form(|form| then(!form))
+            }
+            #[inline(always)]
+            fn reversed<K: Key<Form = $form>>(
+                key: &(impl AsKey<K> + ?Sized),
+            ) -> Option<Self::Ref<'_>> {
+                key.form().map(|form: $form| !form)
+            }
+            #[inline(always)]
+            fn read_reversed<K: Key<Form = $form>>(form: Self::Ref<'_>) -> K::Part<'_> {
+                K::into_part(K::from_form(!form))
             }
         }
 
@@ -151,6 +184,21 @@ impl Form for [u8] {
         let middle = u64::between(a, b).to_be_bytes();
         let len = middle.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
         [&last[..common], &middle[..len]].concat()
+    }
+    #[inline]
+    fn with_reversed<K: Key<Form = [u8]>, R>(
+        key: &(impl AsKey<K> + ?Sized),
+        then: impl FnOnce(&[u8]) -> R,
+    ) -> R {
+        Encoder::encode(|to| to.reversed(|to| key.write(to)), then)
+    }
+    #[inline(always)]
+    fn reversed<K: Key<Form = [u8]>>(_: &(impl AsKey<K> + ?Sized)) -> Option<&[u8]> {
+        None
+    }
+    #[inline]
+    fn read_reversed<K: Key<Form = [u8]>>(form: Self::Ref<'_>) -> K::Part<'_> {
+        Decoder::new(form).reversed(K::read)
     }
 }
 

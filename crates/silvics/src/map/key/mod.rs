@@ -1,14 +1,20 @@
-//! The keys of maps. `form.rs` has the forms in which indexes hold them; `numbers.rs`, `text.rs`
-//! and `compound.rs` implement [`Key`] for the types of the table in [`crate::key`].
+//! The keys of maps. `form.rs` has the forms in which indexes hold them; `numbers.rs`, `text.rs`,
+//! `compound.rs`, `reverse.rs` and `addresses.rs` implement [`Key`] for the types of the table in
+//! [`crate::key`]; `order.rs` has [`check_order`].
 
+mod addresses;
 mod compound;
 mod form;
 mod numbers;
+mod order;
+mod reverse;
 mod text;
 
 pub use form::{Form, Forms};
+pub use order::{OrderMismatch, check_order};
 
 use crate::encoding::{Decoder, Encoder, IndexKey};
+use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
@@ -17,15 +23,15 @@ pub type FormRef<'a, K> = <<K as Key>::Form as IndexKey>::Ref<'a>;
 
 /// A type that a [`Map`](crate::Map) can be keyed by: it has an encoding that keeps its order.
 ///
-/// Keys are integers, `char`, `bool`, floats, `String`, `Vec<u8>`, `Box` and `Arc` of `str` and
-/// `[u8]`, and arrays, `Option`s and tuples (of up to twelve) of keys.
+/// Keys are all types of [the table](crate::key#encodings): numbers, strings, byte strings, times,
+/// addresses, and arrays, tuples, `Option`s and [`Reverse`](std::cmp::Reverse) of keys.
 /// [`#[derive(Key)]`](macro@crate::Key) implements the trait for structs and enums of keys. A map
 /// sorts its keys by the type's [`Ord`], and floats by [`f64::total_cmp`].
 ///
 /// ```
 /// use silvics::{Key, Map};
 ///
-/// #[derive(Key, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// #[derive(Key, Clone, Debug, PartialEq, Eq)]
 /// struct Message {
 ///     room: String,
 ///     number: u64,
@@ -42,18 +48,73 @@ pub type FormRef<'a, K> = <<K as Key>::Form as IndexKey>::Ref<'a>;
 /// assert_eq!(map.get(&key).as_deref(), Some(&"second"));
 /// ```
 ///
+/// # The order
+/// The derive also implements `Ord`, in the order of the encoding, so that a key has one order
+/// everywhere. A second `Ord` does not compile:
+///
+/// ```compile_fail,E0119
+/// # use std::cmp::Ordering;
+/// #[derive(silvics::Key, Clone, Debug, PartialEq, Eq)]
+/// struct ByLength(String);
+///
+/// impl Ord for ByLength {
+///     fn cmp(&self, other: &Self) -> Ordering {
+///         self.0.len().cmp(&other.0.len())
+///     }
+/// }
+/// ```
+///
+/// ```compile_fail,E0119
+/// #[derive(silvics::Key, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// struct Twice(u64);
+/// ```
+///
+/// `#[key(reverse)]` on a field sorts it in descending order, as the key type
+/// [`Reverse`](std::cmp::Reverse) does. So the newest version of a key comes first:
+///
+/// ```
+/// use silvics::{Key, Map};
+///
+/// #[derive(Key, Clone, Debug, PartialEq, Eq)]
+/// struct Version {
+///     key: Vec<u8>,
+///     #[key(reverse)]
+///     sequence: u64,
+/// }
+///
+/// let map: Map<Version, &str> = Map::new();
+/// map.insert(Version { key: b"a".into(), sequence: 7 }, "old");
+/// map.insert(Version { key: b"a".into(), sequence: 9 }, "new");
+/// // The newest version that sequence 8 can see, then all versions.
+/// let view = map.pin();
+/// let seen = view.range(Version { key: b"a".into(), sequence: 8 }..).next();
+/// assert_eq!(*seen.unwrap().1, "old");
+/// assert!(view.prefix((b"a",)).map(|(_, value)| *value).eq(["new", "old"]));
+/// assert!(Version { key: vec![], sequence: 9 } < Version { key: vec![], sequence: 8 });
+/// ```
+///
+/// A type without an encoding is no key:
+///
+/// ```compile_fail,E0277
+/// silvics::Map::<std::time::Instant, u64>::new();
+/// ```
+///
 /// # Implementing it by hand
 /// An implementation must keep what [the table](crate::key) states for other types:
 /// * Different keys have different forms, and the forms have the order of the keys.
 /// * No key that [`AsKey::write`] writes is a prefix of another one.
 /// * [`Key::read`] and [`Key::from_form`] return the key that was written.
+/// * [`Key::compare`] has the order of the forms, as its default has.
+///
+/// [`key::check_order`](crate::key::check_order) finds keys of which this is not true.
 ///
 /// An implementation that breaks this finds wrong keys, or panics; it never causes undefined
 /// behaviour. Inserting a key that stands for a `String` but is not UTF-8 panics.
 #[diagnostic::on_unimplemented(
     message = "a map cannot be keyed by `{Self}`",
     label = "no encoding keeps the order of this type",
-    note = "derive it for structs and enums: `#[derive(silvics::Key)]`"
+    note = "derive it for structs and enums: `#[derive(silvics::Key)]` writes the `Ord`, too",
+    note = "if the type needs another order, implement `silvics::Key` by hand"
 )]
 pub trait Key: AsKey<Self> + Sized + 'static {
     /// The form in which an index holds the key: `u64`, `u128` or `[u8]`.
@@ -61,8 +122,17 @@ pub trait Key: AsKey<Self> + Sized + 'static {
     /// A borrowed key, as a map returns it: the number itself, or `&str` for strings.
     type Ref<'a>: AsKey<Self> + Clone + Debug + PartialEq;
     /// A borrowed key that is a part of another key. A string is a [`Cow`](std::borrow::Cow), which
-    /// is owned only if the string contains a byte 0 or 1: those bytes are escaped.
+    /// is owned only if the string contains a byte 0, or lies in a [`Reverse`](std::cmp::Reverse).
     type Part<'a>: AsKey<Self> + Clone + Debug + PartialEq;
+
+    /// Compares two keys in the order of their forms, which is the order of a map.
+    ///
+    /// The default encodes both keys. For types of this crate and derived ones this is
+    /// [`Ord::cmp`], or [`f64::total_cmp`] for floats.
+    fn compare(&self, other: &Self) -> Ordering {
+        let with_other = |one: &[u8]| Encoder::encode(|to| other.write(to), |two| one.cmp(two));
+        Encoder::encode(|to| self.write(to), with_other)
+    }
 
     /// Decodes a form.
     fn from_form(form: FormRef<'_, Self>) -> Self::Ref<'_>;

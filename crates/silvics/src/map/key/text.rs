@@ -2,12 +2,15 @@
 
 use super::{AsKey, AsPrefix, FormRef, Key, Vouched};
 use crate::encoding::{Decoder, Encoder, text, text_of};
+#[cfg(feature = "bytes")]
+use bytes::Bytes;
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Implements [`Key`] for the owned strings `$owned`, which are borrowed as `&$lent`.
 macro_rules! strings {
-    ($lent:ty, $from_form:expr, $from_own_form:expr, $from_part:expr, $bytes:expr; $($owned:ty),*) => {$(
+    ($lent:ty, $from_form:expr, $from_own_form:expr, $from_part:expr, $bytes:expr; $($owned:ty: $copy:path),*) => {$(
         impl Key for $owned {
             type Form = [u8];
             type Ref<'a> = &'a $lent;
@@ -42,7 +45,11 @@ macro_rules! strings {
             }
             #[inline]
             fn to_owned(key: &$lent) -> Self {
-                key.into()
+                $copy(key)
+            }
+            #[inline]
+            fn compare(&self, other: &Self) -> Ordering {
+                self.cmp(other)
             }
         }
 
@@ -81,8 +88,10 @@ macro_rules! strings {
     )*};
 }
 
-strings!(str, text, std::str::from_utf8_unchecked, text_of, str::as_bytes; String, Box<str>, Arc<str>);
-strings!([u8], (|bytes| bytes), (|bytes| bytes), (|part| part), (|bytes| bytes); Vec<u8>, Box<[u8]>, Arc<[u8]>);
+strings!(str, text, std::str::from_utf8_unchecked, text_of, str::as_bytes; String: String::from, Box<str>: Box::from, Arc<str>: Arc::from);
+strings!([u8], (|bytes| bytes), (|bytes| bytes), (|part| part), (|bytes| bytes); Vec<u8>: Vec::from, Box<[u8]>: Box::from, Arc<[u8]>: Arc::from);
+#[cfg(feature = "bytes")]
+strings!([u8], (|bytes| bytes), (|bytes| bytes), (|part| part), (|bytes| bytes); Bytes: Bytes::copy_from_slice);
 
 /// Implements [`AsKey`] and [`AsPrefix`] for arrays of bytes, such as literals.
 macro_rules! literals {
@@ -111,3 +120,5 @@ macro_rules! literals {
 }
 
 literals!(Vec<u8>, Box<[u8]>, Arc<[u8]>);
+#[cfg(feature = "bytes")]
+literals!(Bytes);
