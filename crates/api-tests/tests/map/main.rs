@@ -3,6 +3,7 @@
 
 mod agreement;
 mod failures;
+mod keyed;
 mod values;
 
 use silvics::map::MapIndex;

@@ -260,9 +260,10 @@ impl<'a> Decoder<'a> {
     #[inline]
     pub fn string(&mut self) -> Cow<'a, [u8]> {
         let literal = find::<false>(self.rest, self.mask);
-        if self.mask == 0 && self.rest.get(literal..literal + 2) == Some(&[MARK, 0]) {
-            let taken = self.raw(literal);
-            self.rest = &self.rest[2..];
+        if self.mask == 0
+            && let Some((taken, [MARK, 0, rest @ ..])) = self.rest.split_at_checked(literal)
+        {
+            self.rest = rest;
             return Cow::Borrowed(taken);
         }
         Cow::Owned(self.string_of_runs())
@@ -271,27 +272,15 @@ impl<'a> Decoder<'a> {
     /// Takes a string that is not its own form.
     #[inline(never)]
     fn string_of_runs(&mut self) -> Vec<u8> {
-        let (rest, mut len) = (self.rest, 0);
-        self.each_run(|literal, zeros| len += literal.len() + zeros);
-        let mut string = Vec::with_capacity(len);
-        self.rest = rest;
-        let mask = self.mask;
-        self.each_run(|literal, zeros| {
-            let start = string.len();
-            string.extend_from_slice(literal);
-            if mask != 0 {
-                complement(&mut string[start..]);
-            }
-            string.resize(string.len() + zeros, 0);
-        });
-        string
-    }
-
-    /// Takes a string. Calls `each` with each sequence of its bytes up to a run of bytes 0, and
-    /// with the number of these. The sequences are as they lie there.
-    fn each_run(&mut self, mut each: impl FnMut(&'a [u8], usize)) {
+        // Parts of other keys may follow, and the runs are longer than their tokens.
+        let mut string = Vec::with_capacity(self.rest.len().clamp(64, 256));
         loop {
             let literal = self.raw(find::<false>(self.rest, self.mask));
+            let start = string.len();
+            string.extend_from_slice(literal);
+            if self.mask != 0 {
+                complement(&mut string[start..]);
+            }
             let [_mark] = self.array();
             let mut zeros = 0;
             let mut token = MORE;
@@ -299,9 +288,9 @@ impl<'a> Decoder<'a> {
                 [token] = self.array();
                 zeros += usize::from(token.min(GOES_ON - token));
             }
-            each(literal, zeros);
+            string.resize(string.len() + zeros, 0);
             if token < MORE {
-                return;
+                return string;
             }
         }
     }

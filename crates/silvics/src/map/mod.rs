@@ -11,7 +11,8 @@
 //!   entries are copies (`copies.rs`), and [`PinnedRange`] (`pinned_range.rs`).
 //! * `cursor.rs`: [`Cursor`], a position that owns the memory it needs.
 //! * `key/`: the keys of maps; see [`crate::key`].
-//! * `builder.rs`: [`Builder`]; `set.rs`: [`Set`], a map without values.
+//! * `builder.rs`: [`Builder`]; `set.rs`: [`Set`], a map without values; `keyed.rs`: [`Keyed`],
+//!   values that contain their keys.
 //! * `serde.rs`, with the feature `serde`: maps and sets in the formats of that crate.
 //! * `parallel.rs`, with the feature `rayon`: scans on many threads.
 //!
@@ -42,6 +43,7 @@ mod builder;
 mod copies;
 mod cursor;
 pub(crate) mod key;
+mod keyed;
 mod lend;
 mod one_shot;
 mod ops;
@@ -62,6 +64,7 @@ mod view;
 pub use batch::ExtendError;
 pub use builder::Builder;
 pub use cursor::Cursor;
+pub use keyed::{Keyed, KeyedSet};
 pub use lend::{OwnedValueGuard, ValueGuard};
 pub use outcome::{
     CompareExchangeError, Compute, Operation, Rejected, RemoveIfError, TryInsertError,

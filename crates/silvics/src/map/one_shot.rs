@@ -4,8 +4,8 @@ use super::key::{AsKey, Key};
 use super::outcome::OrPanic;
 use super::verbs::{end_verbs, entry_verbs, point_verbs, sweep_verbs};
 use super::{
-    CompareExchangeError, Compute, ExtendError, KeyRange, Map, MapIndex, Operation, Rejected,
-    RemoveIfError, TryInsertError, Value, ValueGuard,
+    CompareExchangeError, Compute, ExtendError, KeyRange, Keyed, Map, MapIndex, Operation,
+    Rejected, RemoveIfError, TryInsertError, Value, ValueGuard,
 };
 use crate::error::AllocError;
 use crate::index::OrderedEnds;

@@ -5,7 +5,7 @@ use super::key::{AsKey, FormRef, Key};
 use super::lend::Pin;
 use super::value::Draft;
 use super::{
-    CompareExchangeError, Compute, Map, MapIndex, Operation, Rejected, RemoveIfError,
+    CompareExchangeError, Compute, Keyed, Map, MapIndex, Operation, Rejected, RemoveIfError,
     TryInsertError, Value, ValueRef,
 };
 use crate::canary::{Canary, planted};
@@ -125,6 +125,36 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
             }
             Err(error) => Err(Rejected { value: draft.into_value(), error }),
         })
+    }
+
+    /// Inserts a value under the key that it contains.
+    pub(super) fn do_insert_keyed<'g>(
+        &'g self,
+        value: V,
+        pin: Pin<'g, '_>,
+    ) -> Result<Option<ValueRef<'g, V>>, Rejected<V>>
+    where
+        V: Keyed<Key = K>,
+    {
+        let draft = self.draft(value, pin.guard)?;
+        let word = draft.word();
+        let mut draft = Some(draft);
+        let outcome = {
+            // The value stays in its place while the key borrows it: the draft ends below, or the
+            // index has the word and the pin protects the value. The draft must end before the
+            // key's user code runs again, or a panic there would drop a value of the index (M4).
+            let value = self.lent(word, pin);
+            let key = value.key();
+            with_new_form!(&key, form => self.index.insert(form, word, pin.guard).map(|old| {
+                draft.take().into_iter().for_each(Draft::placed);
+                old.map(|old| self.taken(old, pin))
+            }))
+        };
+        match (outcome, draft) {
+            (Err(error), Some(draft)) => Err(Rejected { value: draft.into_value(), error }),
+            (Err(_), None) => unreachable!("the draft of a refused word"),
+            (Ok(old), _) => Ok(old),
+        }
     }
 
     #[inline(always)]

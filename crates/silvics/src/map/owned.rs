@@ -5,7 +5,7 @@ use super::lend::Pin;
 use super::outcome::OrPanic;
 use super::verbs::{end_verbs, entry_verbs, point_verbs, sweep_verbs};
 use super::{
-    CompareExchangeError, Compute, ExtendError, KeyRange, Map, MapIndex, Operation,
+    CompareExchangeError, Compute, ExtendError, KeyRange, Keyed, Map, MapIndex, Operation,
     OwnedValueGuard, Rejected, RemoveIfError, TryInsertError, Value, ValueRef,
 };
 use crate::domain::{Guard, OwnedGuard};

@@ -58,6 +58,12 @@ macro_rules! point_verbs {
                 value: V,
             ) -> Result<Option<$R>, Rejected<V>> = self do_insert(&key, value), writes value;
 
+            /// Upserts like [`Self::insert_keyed`], and returns an error if an allocation fails.
+            fn try_upsert_keyed(&self, value: V) -> Result<Option<$R>, Rejected<V>>
+            where
+                V: Keyed<Key = K>,
+                = self do_insert_keyed(value), writes value;
+
             /// Put-if-absent: gives `key` the value `value` unless the key is present. Returns the
             /// new value, or the present one and `value` as an error.
             #[inline]
@@ -118,6 +124,16 @@ macro_rules! point_verbs {
         #[inline]
         pub fn insert(&self, key: impl AsKey<K>, value: V) -> Option<$R> {
             self.try_upsert(key, value).or_panic()
+        }
+
+        /// Upserts a value that contains its key: see [`Keyed`]. Returns the value that the key had
+        /// before, `None` if it was absent.
+        #[inline]
+        pub fn insert_keyed(&self, value: V) -> Option<$R>
+        where
+            V: Keyed<Key = K>,
+        {
+            self.try_upsert_keyed(value).or_panic()
         }
 
         /// Returns the value of `key`, after inserting `value` if the key was absent.

@@ -4,7 +4,7 @@ use super::key::{AsKey, AsPrefix, Key};
 use super::outcome::OrPanic;
 use super::verbs::{end_verbs, entry_verbs, point_verbs, sweep_verbs};
 use super::{
-    CompareExchangeError, Compute, ExtendError, KeyRange, Map, MapIndex, Operation, Range,
+    CompareExchangeError, Compute, ExtendError, KeyRange, Keyed, Map, MapIndex, Operation, Range,
     RangeRev, Rejected, RemoveIfError, TryInsertError, Value, ValueRef,
 };
 use crate::domain::Guard;
