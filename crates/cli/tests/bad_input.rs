@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Files, bench, refused, run, stderr, stdout};
+use common::{Files, bench, command, refused, run, stderr, stdout};
 
 /// Whether the answer is one sentence with all of `parts`.
 fn refuses(args: &[&str], parts: &[&str]) {
@@ -157,6 +157,28 @@ fn what_a_named_index_cannot_do() {
         &["--index", "bst", "--key-type", "bytes"],
         &["no index of `bst` takes these keys, values and mixes (--key-type, --value-type, --mix)"],
     );
+}
+
+#[test]
+#[cfg(unix)]
+fn a_key_file_without_an_end() {
+    refuses_plain(
+        &["--index", "skiplist", "--key-file", "/dev/zero"],
+        &["--key-file: `/dev/zero` has more than 16777216 bytes in line 1"],
+    );
+}
+
+/// The system starts no thread with a stack that is larger than the address space.
+#[test]
+#[cfg(target_os = "linux")]
+fn threads_that_the_system_does_not_start() {
+    let output = command(&["bench", "--index", "skiplist", "--keys", "1k", "--threads", "4"])
+        .env("RUST_MIN_STACK", (1_u64 << 60).to_string())
+        .output()
+        .unwrap();
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("--threads: the system started 0 of"), "{text}");
 }
 
 #[test]

@@ -66,11 +66,16 @@ pub enum KeyFileError {
     Count {
         /// The count in the header.
         count: u64,
-        /// The length of the file, header included.
+        /// The length of the file, header included, or where the reading stopped.
         bytes: u64,
     },
     /// The file has more than [`KEYS_MAX`] keys.
     TooMany,
+    /// A line is longer than [`LINE_MAX`].
+    LineTooLong {
+        /// The number of the line, counted from 1.
+        line: usize,
+    },
 }
 
 impl From<io::Error> for KeyFileError {
@@ -94,6 +99,10 @@ impl fmt::Display for KeyFileError {
                 "announces {count} words but has {bytes} bytes instead of 8 + 8 * {count}: name a \
                  whole SOSD file, or choose the line format"
             ),
+            Self::LineTooLong { line } => write!(
+                f,
+                "has more than {LINE_MAX} bytes in line {line}: name a file with one key per line"
+            ),
             Self::TooMany => write!(f, "has more than {KEYS_MAX} keys: name a smaller file"),
         }
     }
@@ -108,9 +117,37 @@ impl std::error::Error for KeyFileError {
     }
 }
 
+/// The length of the longest line of a key file: 16 MiB. No index here takes a longer key, and a
+/// device such as `/dev/zero` has a line without an end.
+pub const LINE_MAX: usize = 16 << 20;
+
 /// Reads the keys of a file of lines.
 pub fn read_lines(path: &Path) -> Result<KeyFile<ByteKeys>, KeyFileError> {
-    parse_lines(&std::fs::read(path)?)
+    parse_lines(&bounded(File::open(path)?)?)
+}
+
+/// Reads all lines, up to one that is too long.
+fn bounded(mut from: impl Read) -> Result<Vec<u8>, KeyFileError> {
+    let (mut text, mut lines, mut line_start) = (Vec::new(), 0, 0);
+    loop {
+        let before = text.len();
+        if from.by_ref().take(1 << 20).read_to_end(&mut text)? == 0 {
+            return Ok(text);
+        }
+        for (at, _) in text[before..].iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
+            check_line(lines, before + at - line_start)?;
+            (lines, line_start) = (lines + 1, before + at + 1);
+        }
+        check_line(lines, text.len() - line_start)?;
+    }
+}
+
+/// Checks the length of a line, behind `lines` others.
+fn check_line(lines: usize, len: usize) -> Result<(), KeyFileError> {
+    if lines > KEYS_MAX {
+        return Err(KeyFileError::TooMany);
+    }
+    if len > LINE_MAX { Err(KeyFileError::LineTooLong { line: lines + 1 }) } else { Ok(()) }
 }
 
 /// Reads the keys of a SOSD file.
@@ -161,6 +198,9 @@ pub fn parse_sosd(mut reader: impl Read) -> Result<KeyFile<WordKeys>, KeyFileErr
     Ok(KeyFile { keys: WordKeys::listed(words), duplicates, unsorted_at })
 }
 
+/// The bytes behind the words after which reading stops. A whole file has none.
+const REST_MAX: u64 = 1 << 30;
+
 /// Reads at most `count` words. Returns them and the number of bytes that follow. A wrong count
 /// reserves no memory.
 fn read_words(reader: &mut impl Read, count: u64) -> Result<(Vec<u64>, u64), KeyFileError> {
@@ -185,6 +225,9 @@ fn read_words(reader: &mut impl Read, count: u64) -> Result<(Vec<u64>, u64), Key
         }
         if words.len() > KEYS_MAX {
             return Err(KeyFileError::TooMany);
+        }
+        if rest > REST_MAX {
+            return Ok((words, rest)); // a device without an end
         }
         buffer.copy_within(whole..held, 0);
         held -= whole;
@@ -212,6 +255,20 @@ mod tests {
 
     fn keys(file: &KeyFile<ByteKeys>) -> Vec<Vec<u8>> {
         (0..file.keys.len() as u32).map(|position| file.keys.key(position).to_vec()).collect()
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_refused() {
+        let endless = || io::repeat(0);
+        let refused = |text: &[u8]| match bounded(text.chain(endless())) {
+            Err(KeyFileError::LineTooLong { line }) => line,
+            other => panic!("{:?}", other.map(|text| text.len())),
+        };
+        assert_eq!((refused(b""), refused(b"a\nb\n"), refused(b"a\nb\nc")), (1, 3, 3));
+        let longest = [&vec![b'x'; LINE_MAX], b"\nb".as_slice()].concat();
+        assert_eq!(bounded(&longest[..]).unwrap(), longest);
+        let longer = [b"x", &longest[..]].concat();
+        assert!(matches!(bounded(&longer[..]), Err(KeyFileError::LineTooLong { line: 1 })));
     }
 
     fn sosd(count: u64, words: &[u64]) -> Vec<u8> {

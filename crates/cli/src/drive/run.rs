@@ -4,6 +4,7 @@
 use crate::flags::error::Error;
 use silvics::AllocError;
 use silvics_workload::{Mix, Window};
+use std::io;
 use std::time::Duration;
 
 /// The parameters of one run.
@@ -76,6 +77,8 @@ pub enum Failure {
     Interrupted,
     /// An allocation failed after `done` inserts.
     Alloc { error: AllocError, done: usize },
+    /// The system did not start as many threads as were asked for.
+    Threads { started: usize, asked: usize, error: io::Error },
     /// A check failed.
     Wrong(String),
     /// A thread panicked; the message is on standard error.
@@ -90,6 +93,13 @@ impl Failure {
         match self {
             Self::Interrupted => Error::Interrupted,
             Self::Panicked => Error::Panicked { index },
+            Self::Threads { started, asked, error } => Error::value(
+                "--threads",
+                format_args!(
+                    "the system started {started} of {asked} threads ({error}): name fewer, or \
+                     raise its limits of threads and memory"
+                ),
+            ),
             Self::Alloc { error, .. } => Error::Alloc { index, error },
             Self::Wrong(what) => Error::Wrong { index, what },
         }

@@ -26,7 +26,7 @@ use silvics::{AllocError, PoolStats};
 use silvics_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use silvics_workload::{Choice, Share, Window};
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
@@ -120,29 +120,44 @@ impl Crew {
         Self { counters, ..self }
     }
 
-    /// Runs `work` on pinned threads, and `meanwhile` on the calling thread.
+    /// Runs `work` on pinned threads, and `meanwhile` on the calling thread. If the system does not
+    /// start all threads, those that it has started do nothing.
     fn work<T: Send>(
         &self,
         threads: usize,
         work: impl Fn(Share) -> T + Sync,
         meanwhile: impl FnOnce(),
     ) -> Result<Vec<T>, Failure> {
+        let all_started = OnceLock::<bool>::new();
         thread::scope(|scope| {
-            let handles: Vec<_> = (0..threads)
-                .map(|thread| {
-                    let work = &work;
-                    scope.spawn(move || {
-                        if !self.cores.is_empty() {
-                            core_affinity::set_for_current(self.cores[thread % self.cores.len()]);
-                        }
-                        work(Share { thread, threads })
-                    })
+            let start = |thread| {
+                let (work, all_started) = (&work, &all_started);
+                thread::Builder::new().spawn_scoped(scope, move || {
+                    if !*all_started.wait() {
+                        return None;
+                    }
+                    if !self.cores.is_empty() {
+                        core_affinity::set_for_current(self.cores[thread % self.cores.len()]);
+                    }
+                    Some(work(Share { thread, threads }))
                 })
-                .collect();
+            };
+            let mut handles = Vec::new();
+            for thread in 0..threads {
+                match start(thread) {
+                    Ok(handle) => handles.push(handle),
+                    Err(error) => {
+                        let _ = all_started.set(false); // it is set once
+                        return Err(Failure::Threads { started: thread, asked: threads, error });
+                    }
+                }
+            }
+            let _ = all_started.set(true); // it is set once
             meanwhile();
-            let joined: Vec<Result<T, Box<dyn Any + Send>>> =
+            let joined: Vec<Result<Option<T>, Box<dyn Any + Send>>> =
                 handles.into_iter().map(ScopedJoinHandle::join).collect();
-            joined.into_iter().map(|result| result.map_err(|_| Failure::Panicked)).collect()
+            let done = |result: Result<Option<T>, _>| result.ok().flatten();
+            joined.into_iter().map(|result| done(result).ok_or(Failure::Panicked)).collect()
         })
     }
 
