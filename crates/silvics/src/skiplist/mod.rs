@@ -89,6 +89,12 @@
 //! are unlinked by their remover, or by any writer that meets them first. Ranges keep no node
 //! beyond their guard; a cursor keeps the one node at which it stands.
 //!
+//! # At a memory limit
+//! An upsert of a present key allocates a node, as a new key does. So at its limit a list may
+//! refuse to replace a value that it has, until something is removed. A removed key can be put back
+//! once no earlier pin is left: if there is no memory for a node of the height that was drawn, the
+//! insert takes any height for which a slot is free.
+//!
 //! # Complexity and footprint
 //! Operations take expected O(log n). A node is one allocation: a tower of 8 bytes per level (2.5
 //! levels on average for `u64`, 1.4 for byte strings), value, references, and the key inline,

@@ -38,7 +38,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         verb: Update,
         guard: &Guard,
     ) -> Result<Option<u64>, AllocError> {
-        let height = if verb.may_put() { self.random_height() } else { 0 };
+        let mut height = if verb.may_put() { self.random_height() } else { 0 };
         let mut spare = Spare { list: self, node: None };
         let mut splice = Splice::new();
         loop {
@@ -49,11 +49,11 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
                 (Step::Keep, _) | (Step::Take, None) => true,
                 (Step::Take, Some(node)) => self.take(node, &mut splice, guard),
                 (Step::Put(value), None) => {
-                    let node = spare.node(K::shorten(key), value, height, guard)?;
+                    let node = spare.node(K::shorten(key), value, &mut height, guard)?;
                     self.link(node, height, &mut splice, &mut spare, guard)
                 }
                 (Step::Put(value), Some(old)) => {
-                    let node = spare.node(K::shorten(key), value, height, guard)?;
+                    let node = spare.node(K::shorten(key), value, &mut height, guard)?;
                     self.replace(old, node, height, &mut splice, &mut spare, guard)
                 }
             };
@@ -243,19 +243,34 @@ struct Spare<'l, K: SkipKey + ?Sized, P: Placement> {
 }
 
 impl<'l, K: SkipKey + ?Sized, P: Placement> Spare<'l, K, P> {
-    /// Returns the operation's node, and allocates it at the first call. An operation has one key,
-    /// one value and one height, so the node fits every call.
+    /// Returns the operation's node, and allocates it at the first call. An operation has one key
+    /// and one value, so the node fits every call.
+    ///
+    /// If there is no memory for a node of this height, it takes another height, for which there is
+    /// a free slot: at a limit, that of a node that was removed. So a list can put back what it
+    /// removed.
     fn node(
         &mut self,
         key: K::Ref<'_>,
         value: u64,
-        height: usize,
+        height: &mut usize,
         guard: &Guard,
     ) -> Result<NodeRef<'l, K>, AllocError> {
         if let Some(node) = self.node {
             return Ok(node);
         }
-        let node = self.list.new_node(key, value, height, guard)?;
+        let new = |height| self.list.new_node(K::shorten(key), value, height, guard);
+        let node = match new(*height) {
+            Ok(node) => node,
+            Err(error) => {
+                let tallest = self.list.height.load(Memory::Relaxed);
+                let mut others = (1..*height).rev().chain(*height + 1..=tallest);
+                let found = others.find_map(|other| Some((new(other).ok()?, other)));
+                let Some((node, other)) = found else { return Err(error) };
+                *height = other;
+                node
+            }
+        };
         self.node = Some(node);
         Ok(node)
     }
