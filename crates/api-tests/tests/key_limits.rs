@@ -52,6 +52,12 @@ fn takes_long_keys<I: Create + Lookup<Key = [u8]> + OrderedIndex + OrderedScan +
         let values = sorted.iter().map(|(_, Reverse(version))| *version);
         assert!(index.range(..).map(|(_, version)| version).eq(values.clone()));
         assert!(index.range_rev(..).map(|(_, version)| version).eq(values.rev()));
+        // Shorter keys are absent: the nodes on their way are deeper than they are long.
+        AsKey::<Versioned>::with_form(&(&keys[1], Reverse(0)), |form| {
+            for len in (0..100).chain(LONG - 100..LONG).chain(LONG..form.len()) {
+                assert_eq!(index.get(&form[..len]), None, "{len} bytes of a key");
+            }
+        });
     }
     assert_eq!(index.check(), Ok(sorted.len()));
     for (at, key) in sorted.iter().enumerate() {

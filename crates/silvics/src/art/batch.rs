@@ -49,10 +49,10 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             while lane < busy {
                 let Lane { at, word, above } = lanes[lane];
                 // SAFETY: I8: the word was read under the guard.
-                match unsafe { Self::step(word, above, key(at)) } {
+                match unsafe { Self::step::<true>(word, above, key(at)) } {
                     Next::At(next) => {
-                        Self::prefetch(next, word.depth_in::<K>(), key(at));
-                        lanes[lane] = Lane { at, word: next, above: word.depth_in::<K>() };
+                        Self::prefetch(next, word.depth_for::<K, true>(), key(at));
+                        lanes[lane] = Lane { at, word: next, above: word.depth_for::<K, true>() };
                         lane += 1;
                     }
                     Next::Ends(value) => {
@@ -89,7 +89,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             prefetch(object.wrapping_add(LINE - 1));
             return;
         }
-        let (object, depth) = (word.node_object().cast::<u8>(), word.depth_in::<K>());
+        let (object, depth) = (word.node_object().cast::<u8>(), word.depth_for::<K, true>());
         if K::DIRECT && depth > above + 1 {
             prefetch(object);
         }

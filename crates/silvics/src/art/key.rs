@@ -2,9 +2,13 @@
 
 use super::word::DEPTHS;
 use crate::encoding::{IndexKey, common_prefix};
+use silvics_sync::tagged::HINT_BITS;
 
 /// The digit of a key at a depth: a byte, or the key's end, which sorts before every byte.
 pub(super) type Digit = Option<u8>;
+
+/// The number of depths that are the hint of a word alone.
+pub(super) const HINTS: usize = 1 << HINT_BITS;
 
 /// A key type that consists of digits.
 #[doc(hidden)]
@@ -15,6 +19,12 @@ pub trait DigitKey: IndexKey {
     const DIRECT: bool;
     /// The length of the longest key, in bytes.
     const MAX_BYTES: usize;
+
+    /// Whether a key is so long that a node on its path may be deeper than a word's hint says.
+    #[inline(always)]
+    fn is_long(key: Self::Ref<'_>) -> bool {
+        Self::MAX_BYTES > HINTS && Self::len(key) >= HINTS
+    }
 
     /// Whether nodes at `depth` hold values instead of words.
     #[inline(always)]

@@ -60,14 +60,32 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     ///
     /// If the lookup ends at a leaf, the leaf has the whole key. So bytes that are skipped on the
     /// way are not compared: a leaf that does not belong to the key does not contain it.
+    ///
+    /// For the same reason a lookup of a short key takes the hints of words for depths. They are
+    /// wrong for deep nodes, which have longer keys only below (I2). So the lookup does not find
+    /// the key there, whatever child it goes on at.
     #[inline(always)]
-    pub(super) fn find(&self, key: K::Ref<'_>, _guard: &Guard) -> Option<u64> {
+    pub(super) fn find(&self, key: K::Ref<'_>, guard: &Guard) -> Option<u64> {
+        if K::is_long(K::shorten(key)) {
+            return self.find_long(key, guard);
+        }
+        self.find_as::<false>(key, guard)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_long(&self, key: K::Ref<'_>, guard: &Guard) -> Option<u64> {
+        self.find_as::<true>(key, guard)
+    }
+
+    #[inline(always)]
+    fn find_as<const LONG: bool>(&self, key: K::Ref<'_>, _guard: &Guard) -> Option<u64> {
         let (mut word, mut above) = (self.first(key), 0);
         loop {
             // SAFETY: I8: the word was read under the guard.
-            match unsafe { Self::step(word, above, key) } {
+            match unsafe { Self::step::<LONG>(word, above, key) } {
                 Next::Ends(value) => return value,
-                Next::At(next) => (word, above) = (next, word.depth_in::<K>()),
+                Next::At(next) => (word, above) = (next, word.depth_for::<K, LONG>()),
             }
         }
     }
@@ -92,22 +110,22 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     }
 
     /// Looks for a key in a node or leaf, or in none. `above` is the depth of the node that leads
-    /// there.
+    /// there. Long keys need `LONG`.
     ///
     /// # Safety
     /// The object that the word leads to, if any, is not reclaimed meanwhile.
     #[inline(always)]
-    pub(super) unsafe fn step(word: Word, above: usize, key: K::Ref<'_>) -> Next {
+    pub(super) unsafe fn step<const LONG: bool>(word: Word, above: usize, key: K::Ref<'_>) -> Next {
         // The most frequent kind comes first: its place can be loaded without another branch.
         if word.kind() == Kind::Node256 {
             // SAFETY: the word's kind is `Node256`, and the node is not reclaimed (our contract).
             let node = unsafe {
-                if Self::parts(word, above, key) {
+                if Self::parts::<LONG>(word, above, key) {
                     return Next::Ends(None);
                 }
                 full(word)
             };
-            let place = node.find(K::digit(key, word.depth_in::<K>()));
+            let place = node.find(K::digit(key, word.depth_for::<K, LONG>()));
             P::saw(|| reads::<K, _>(word, place, Why::Step));
             return Next::At(place.map_or(Word::NONE, Word::load));
         }
@@ -120,9 +138,9 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             // SAFETY: I7: the word leads to a leaf, which is not reclaimed (our contract).
             return Next::Ends(unsafe { K::Leaf::from_word(word) }.get(key)); // LP(get)
         }
-        let depth = word.depth_in::<K>();
+        let depth = word.depth_for::<K, LONG>();
         // SAFETY: I7: the word's kind is a node's, and the node is not reclaimed (our contract).
-        if unsafe { Self::parts(word, above, key) } {
+        if unsafe { Self::parts::<LONG>(word, above, key) } {
             return Next::Ends(None);
         }
         // SAFETY: I7: the word's kind is a node's, and the node is not reclaimed (our contract).
@@ -147,8 +165,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     /// # Safety
     /// The word leads to a node, not to a leaf, and the node is not reclaimed meanwhile.
     #[inline(always)]
-    unsafe fn parts(word: Word, above: usize, key: K::Ref<'_>) -> bool {
-        let depth = word.depth_in::<K>();
+    unsafe fn parts<const LONG: bool>(word: Word, above: usize, key: K::Ref<'_>) -> bool {
+        let depth = word.depth_for::<K, LONG>();
         if !K::DIRECT || depth <= above + 1 {
             return false;
         }

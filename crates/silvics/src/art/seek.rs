@@ -111,7 +111,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             if word.kind() == Kind::Leaf {
                 return ends(if word.is_none() { Lead::Nothing } else { Lead::Leaf(word) });
             }
-            let below = word.depth_in::<K>();
+            let below = word.depth();
             if below > limit {
                 return ends(Lead::Node(word));
             }

@@ -1,6 +1,6 @@
 //! Words that lead to children.
 
-use super::key::DigitKey;
+use super::key::{DigitKey, HINTS};
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_sync::tagged::{AtomicTagged, HINT_BITS, TAG_BITS, Tagged};
 use std::ptr::NonNull;
@@ -88,11 +88,12 @@ impl Word {
         high << DEPTH_SHIFT | self.0.hint() as usize
     }
 
-    /// The depth of the node that the word leads to, in a tree of keys `K`: lookups call this. A
-    /// depth of short keys is the hint alone.
+    /// The depth of the node that the word leads to, as a lookup of a key needs it. For keys that
+    /// are not long, it is the hint alone, which may be less than the depth of a node above long
+    /// keys only.
     #[inline(always)]
-    pub(super) fn depth_in<K: DigitKey + ?Sized>(self) -> usize {
-        if K::MAX_BYTES <= 1 << HINT_BITS { self.0.hint() as usize } else { self.depth() }
+    pub(super) fn depth_for<K: DigitKey + ?Sized, const LONG: bool>(self) -> usize {
+        if LONG && K::MAX_BYTES > HINTS { self.depth() } else { self.0.hint() as usize }
     }
 
     /// The hint of the leaf that the word leads to.
@@ -199,12 +200,14 @@ mod tests {
             [Kind::Node4, Kind::Node256, Kind::Values256].map(|kind| (depth, kind))
         }) {
             let word = Word::node(kind, start, depth);
-            assert_eq!((word.kind(), word.depth(), word.depth_in::<[u8]>()), (kind, depth, depth));
+            assert_eq!((word.kind(), word.depth()), (kind, depth));
+            assert_eq!(
+                (word.depth_for::<[u8], true>(), word.depth_for::<[u8], false>()),
+                (depth, depth & 0xffff)
+            );
             assert_eq!((word.address(), word.node_object()), (start.cast(), word.object()));
             assert_eq!(Word::from_raw(word.into_raw()), word);
         }
-        let word = Word::node(Kind::Node4, start, 7);
-        assert_eq!((word.depth_in::<u64>(), word.depth_in::<u128>()), (7, 7));
         let leaf = start.cast::<u8>().map_addr(|address| address | 0b11_1000);
         let word = Word::leaf(leaf, 0xfedc);
         assert_eq!((word.kind(), word.address(), word.hint()), (Kind::Leaf, leaf, 0xfedc));
