@@ -5,6 +5,7 @@ use silvics::map::{CompareExchangeError, Compute, Operation, TryInsertError};
 use silvics::{AllocError, Map, Options, Pages, Set};
 use silvics_api_tests::{Counted, mixed};
 use silvics_sync::atomic::{AtomicI64, Ordering};
+use silvics_testkit::make::apart;
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included};
 use std::sync::mpsc::channel;
@@ -193,7 +194,7 @@ fn what_a_batch_has_not_been_asked_for_stays() {
 #[test]
 fn a_flush_and_a_new_pin_drop_what_has_been_removed() {
     let live = Arc::new(AtomicI64::new(0));
-    let map: Map<u64, Counted> = Map::new();
+    let map: Map<u64, Counted> = Map::with_options(&apart()).unwrap();
     map.insert(1, Counted::new(1, &live));
     drop(map.remove(1));
     map.flush();

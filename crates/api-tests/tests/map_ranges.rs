@@ -6,6 +6,7 @@ use silvics::map::{MapIndex, OwnedRange, PinnedRange, SetRange};
 use silvics::{ArtTree, DrachslerTree, Key, Map, NatarajanTree, Set, SkipList};
 use silvics_api_tests::Counted;
 use silvics_sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use silvics_testkit::make::apart;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -217,7 +218,7 @@ fn ranges_miss_nothing_beside_writers() {
 #[test]
 fn a_kept_range_holds_nothing_and_goes_on() {
     let live = Arc::new(AtomicI64::new(0));
-    let map = Arc::new(Map::<u64, Arc<Counted>>::new());
+    let map = Arc::new(Map::<u64, Arc<Counted>>::with_options(&apart()).unwrap());
     let entry = |key| (key, Arc::new(Counted::new(key, &live)));
     map.extend((0..10_000).map(entry));
     let mut range = map.range_owned(..);
