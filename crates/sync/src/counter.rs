@@ -56,14 +56,18 @@ impl<A: Account + Clone> StripedCounter<A> {
     #[inline(never)]
     fn add_shared(&self, delta: i64) {
         let (delta, relaxed) = (delta.cast_unsigned(), Ordering::Relaxed);
-        let before = self.shared.load(relaxed);
-        let after = before.wrapping_add(delta);
-        let swap = self.shared.compare_exchange(before, after, relaxed, relaxed);
-        let stripe = if swap.is_ok() {
-            after.cast_signed().unsigned_abs() > STRIPED_FROM
+        let is_large = |sum: u64| sum.cast_signed().unsigned_abs() >= STRIPED_FROM;
+        let stripe = if cfg!(any(silvics_loom, silvics_shuttle)) {
+            is_large(self.shared.fetch_add(delta, relaxed)) // one step of a schedule
         } else {
-            self.shared.fetch_add(delta, relaxed);
-            self.collisions.fetch_add(1, relaxed) >= STRIPED_AFTER
+            let before = self.shared.load(relaxed);
+            let after = before.wrapping_add(delta);
+            if self.shared.compare_exchange(before, after, relaxed, relaxed).is_ok() {
+                is_large(before)
+            } else {
+                self.shared.fetch_add(delta, relaxed);
+                self.collisions.fetch_add(1, relaxed) >= STRIPED_AFTER
+            }
         };
         if stripe {
             let make = || PerThread::new(self.account.clone());
