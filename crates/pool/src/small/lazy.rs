@@ -177,7 +177,7 @@ impl<const C: usize, const MAG: usize> LazyCore<C, MAG> {
 
 impl<const C: usize, const MAG: usize> Drop for LazyCore<C, MAG> {
     fn drop(&mut self) {
-        let Some(small) = &mut self.small else { return };
+        let Some(small) = &self.small else { return };
         let budget = &small.objects.config.budget;
         // The core goes first: its magazines may hold small slots.
         let core = std::mem::take(&mut self.core);
@@ -186,7 +186,7 @@ impl<const C: usize, const MAG: usize> Drop for LazyCore<C, MAG> {
         if has_core {
             budget.give(OnceBox::<Core<C, MAG>>::BYTES);
         }
-        if has_core || *small.taken.get_mut() > 0 {
+        if has_core || small.taken.load(Ordering::Relaxed) > 0 {
             // SAFETY: using or freeing a slot takes a reference to the pool, and the pool goes now.
             unsafe { small.objects.free_all(small.pool) };
         }
