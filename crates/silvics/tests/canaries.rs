@@ -69,7 +69,7 @@ fn catch(canary: Canary) -> Option<Found> {
             hunt::<RamachandranTree<Model>>(&[SUCCESSIONS, COMMON], points, SCHEDULES, None)
         }
         "occ-avl" if canary == Canary::NextReadEarly => {
-            hunt::<BronsonTree<Model>>(&[TURNS], points, SCHEDULES, None)
+            hunt::<BronsonTree<Model>>(&[TURNS], points, 4 * SCHEDULES, None)
         }
         "occ-avl" => hunt::<BronsonTree<Model>>(&[ROTATIONS, COMMON], points, SCHEDULES, None),
         "citrus" => hunt::<CitrusTree<Model>>(&[COPIES, COMMON], points, SCHEDULES, None),
@@ -182,10 +182,10 @@ const REASONS: &[(&[Canary], &[&str])] = &[
     (&[Canary::ScanTakesFrozenForGone], &["not linearizable"]),
     (&[Canary::ScanForgetsItsPlace], &["range in this order", "max_steps"]),
     (&[Canary::BlockRetiredByHalves], &["use after free", "double free"]),
-    // A node attached below a removed node is lost, or is freed with it.
+    // A node attached below a removed node is lost, is freed with it, or is removed there again.
     (
         &[Canary::SiblingUnlocked, Canary::RemovedUnlocked],
-        &["not linearizable", "use after free", "objects are live"],
+        &["not linearizable", "use after free", "double free", "objects are live"],
     ),
     // Two threads unlink one leaf, or one undoes the other's change.
     (
