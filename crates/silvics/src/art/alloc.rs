@@ -103,7 +103,8 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Made<K, P, S> {
             leaves: K::Leaves::<P>::new(&config),
             hot: S::Regions::new(&config),
         });
-        let retired = Retired::new(Arc::clone(&pools), frame.domain.clone(), &config.budget);
+        let retired =
+            Retired::starting_small(Arc::clone(&pools), frame.domain.clone(), &config.budget);
         Self { pools, retired }
     }
 }

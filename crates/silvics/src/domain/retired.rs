@@ -155,13 +155,26 @@ pub(crate) struct Retired<R: Reclaim> {
     sealed: Batches,
     few: Mutex<Few>,
     cells: OnceBox<Cells>,
+    /// Whether the budget contains the bytes of `cells`.
+    counts_cells: bool,
 }
 
 impl<R: Reclaim> Retired<R> {
-    /// Batches for objects of `pool`. The memory of the batches counts against `budget`.
+    /// A batch for each thread, for objects of `pool`. The memory of the batches counts against
+    /// `budget`.
     pub(crate) fn new(pool: Arc<R>, domain: Domain, budget: &Arc<Budget>) -> Self {
+        let cells = OnceBox::from(PerThread::new(Arc::clone(budget)));
+        let mut new = Self::starting_small(pool, domain, budget);
+        (new.cells, new.counts_cells) = (cells, false);
+        new
+    }
+
+    /// One batch for all threads until the index has grown. A thread that is stopped while it has
+    /// the lock of this batch stops others, so this is not for lock-free structures.
+    pub(crate) fn starting_small(pool: Arc<R>, domain: Domain, budget: &Arc<Budget>) -> Self {
         let (budget, sealed) = (Arc::clone(budget), Batches::default());
-        Self { pool, domain, budget, sealed, few: Mutex::default(), cells: OnceBox::default() }
+        let (few, cells) = (Mutex::default(), OnceBox::default());
+        Self { pool, domain, budget, sealed, few, cells, counts_cells: true }
     }
 
     /// Retires `object` of `bytes` bytes: it is reclaimed when no guard protects it any more.
@@ -272,7 +285,7 @@ impl<R: Reclaim> Drop for Retired<R> {
         if !self.pool.releases_whole() {
             self.reclaim_unsealed();
         }
-        if self.cells.get().is_some() {
+        if self.counts_cells && self.cells.get().is_some() {
             self.budget.give(OnceBox::<Cells>::BYTES);
         }
     }

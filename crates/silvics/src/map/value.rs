@@ -399,7 +399,7 @@ impl<V: Value, P: Placement> Values<V, P> {
         let (waiting, some_ready) = (Mutex::default(), Arc::new(AtomicBool::new(false)));
         let config = config.clone().starting_small();
         let slots = Arc::new(Slots { memory: Memory::new(&config), waiting, some_ready });
-        let retired = Retired::new(Arc::clone(&slots), domain.clone(), &config.budget);
+        let retired = Retired::starting_small(Arc::clone(&slots), domain.clone(), &config.budget);
         Self(Some(Box::new(Boxed { retired, slots })))
     }
 
