@@ -97,6 +97,17 @@ impl<T> Tagged<T> {
         self.word.map_addr(|a| a & ADDRESS_MASK).cast()
     }
 
+    /// The pointer to an object that begins at a multiple of `ALIGN` bytes. A word for such objects
+    /// may have anything in the bits below.
+    ///
+    /// It is one step from the word: lookups follow chains of pointers, so each step of an address
+    /// delays everything after it.
+    #[inline(always)]
+    pub fn aligned<const ALIGN: usize>(self) -> *mut T {
+        const { assert!(ALIGN.is_power_of_two() && ALIGN > TAG_MASK) };
+        self.word.map_addr(|a| a & ADDRESS_MASK & !(ALIGN - 1)).cast()
+    }
+
     /// Whether the pointer is null, whatever its tag.
     #[inline(always)]
     pub fn is_null(self) -> bool {

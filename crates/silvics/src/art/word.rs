@@ -31,7 +31,10 @@ const DEPTH_SHIFT: u32 = HINT_BITS - TAG_BITS;
 /// The number of depths that a word has room for.
 pub(super) const DEPTHS: usize = (DEPTH_MASK << DEPTH_SHIFT) + (1 << HINT_BITS);
 
-const _: () = assert!(DEPTH_MASK + (1 << TAG_BITS) == 64 && DEPTHS == 1 << 19);
+/// Nodes begin at multiples of a cache line.
+const NODE_ALIGN: usize = 64;
+
+const _: () = assert!(DEPTH_MASK + (1 << TAG_BITS) == NODE_ALIGN && DEPTHS == 1 << 19);
 
 /// A child of a node, or none: its address, its kind and a hint.
 ///
@@ -117,7 +120,7 @@ impl Word {
     /// The node that the word leads to. The word's kind is not `Leaf`.
     #[inline(always)]
     pub(super) fn node_object(self) -> *mut Object {
-        self.0.pointer().map_addr(|address| address & !DEPTH_MASK)
+        self.0.aligned::<NODE_ALIGN>()
     }
 
     /// The address of the object. The word is not none.
