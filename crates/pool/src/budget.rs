@@ -58,7 +58,7 @@ impl Budget {
     }
 
     /// The bytes left below the limit; almost all of the address space if there is no limit.
-    pub(crate) fn left(&self) -> usize {
+    pub fn left(&self) -> usize {
         self.limit - self.held()
     }
 

@@ -6,8 +6,8 @@ mod scenarios;
 
 use scenarios::{
     BATCHES, CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT, LATE_HELPERS, LOCKED_EDGES, NODES,
-    ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
-    reorganizing,
+    ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
+    TURNS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::natarajan::build::Collocated;
@@ -20,7 +20,7 @@ use silvics::{
 use silvics_testkit::mapped::Mapped;
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
 use silvics_testkit::schedules::{
-    Found, Model, Stops, ends, hunt, hunt_stop, points, report, scans,
+    Found, Model, Stops, ends, first_bytes, hunt, hunt_stop, points, report, scans,
 };
 use std::time::Instant;
 
@@ -287,8 +287,20 @@ fn every_canary_is_caught() {
     }
     assert!(alive.is_empty(), "not caught: {}", alive.join(", "));
     who_moves_nodes_makes_the_mistakes_of_who_grows_them();
+    who_grows_the_root_makes_them_too();
     a_removal_that_nobody_finishes_holds_others_up();
     the_link_of_a_node_that_left_the_list_first_leads_to_freed_memory();
+}
+
+/// The scenarios of the growing root find these mistakes as well.
+fn who_grows_the_root_makes_them_too() {
+    for canary in [Canary::CopiedBeforeLocked, Canary::ReplacedNotObsolete] {
+        plant(Some(canary));
+        let found = hunt::<ArtTree<u64, Model>>(&[ROOTS], first_bytes, SCHEDULES, None);
+        plant(None);
+        let reason = found.unwrap_or_else(|| panic!("{canary:?} is not caught at the root")).reason;
+        assert!(reasons(canary).iter().any(|expected| reason.contains(expected)), "{reason}");
+    }
 }
 
 /// Reorganization finds these mistakes as well, although no node grows or shrinks.

@@ -8,8 +8,8 @@ mod stops;
 
 use scenarios::{
     BATCHES, CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT, LATE_HELPERS, LOCKED_EDGES, NODES,
-    ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
-    reorganizing,
+    ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
+    TURNS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::build::{Baseline, Fixed};
@@ -22,7 +22,7 @@ use silvics::{
 use silvics_testkit::mapped::Mapped;
 use silvics_testkit::schedules::Step::{Get, GetMany, Insert, Remove};
 use silvics_testkit::schedules::{
-    Act, Model, Scenario, Step, Stops, ends, explore, hunt_stop, points, scans, stops,
+    Act, Model, Scenario, Step, Stops, ends, explore, first_bytes, hunt_stop, points, scans, stops,
 };
 use silvics_testkit::{ScanSubject, Subject};
 use stops::{LOOKUPS, RELOCATION_STOPS, SCAN_STOPS, STOPS, SUCCESSION_STOPS, UNCOPIED};
@@ -127,6 +127,7 @@ fn edge_int_lf_baseline() {
 #[test]
 fn art() {
     explore_all::<ArtTree<u64, Model>>("art", &[COMMON, NODES, SCANS], scans);
+    explore_all::<ArtTree<u64, Model>>("art", &[ROOTS], first_bytes);
 }
 
 /// The keys are prefixes of others, and skip more bytes than a node remembers.

@@ -94,7 +94,7 @@
 //!   reclaimed while the guard lives, and a linked object is not reclaimed at all. An object that
 //!   has not been linked belongs to the thread that has made it.
 //! * I9: The root's word changes only under the lock of `Root`, and from none to a node of words of
-//!   depth 0, or to a larger one with the same contents. `Root::full` is null, or the root, which
+//!   depth 0, or to another one with the same contents. `Root::full` is null, or the root, which
 //!   is a `Node256` then and stays.
 //!
 //! # Memory ordering
@@ -259,8 +259,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
 
 // SAFETY: the clauses of `Algorithm`, by the invariants of the module docs.
 // A1. Threads share nodes and leaves through atomics (see the table of orderings), change words and
-//     values under locks (I3, I5), and free objects through the domain (I8). The root never
-//     changes, and the other fields may be shared and sent.
+//     values under locks (I3, I5), and free objects through the domain (I8). The root's word
+//     changes under a lock (I9), and the other fields may be shared and sent.
 // A2. A value gets into a place or a leaf only from `update` or `load`. Copies of nodes and leaves
 //     are made under the lock that their words change under (I3, I5), so they hold the same values.
 //     A place without a value holds `ABSENT`, which is never returned; a caller's own `ABSENT` lies

@@ -13,7 +13,7 @@ pub(crate) use external::{CHAINS, FLAGS, LOCKED_EDGES, PROMOTIONS};
 pub(crate) use lists::{SCANS, TOWERS};
 pub(crate) use lock_free::{LATE_HELPERS, RELOCATIONS, RESERVATIONS, SUCCESSIONS};
 pub(crate) use locked::{COPIES, ORDERINGS, ROTATIONS, TURNS};
-pub(crate) use radix::{ENDS, HOT, NODES, reorganizing};
+pub(crate) use radix::{ENDS, HOT, NODES, ROOTS, reorganizing};
 
 use silvics_testkit::schedules::Scenario;
 use silvics_testkit::schedules::Step::{Any, Exchange, Get, GetMany, Insert, Remove, TryInsert};

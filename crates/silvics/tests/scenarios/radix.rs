@@ -32,6 +32,31 @@ const fn up_to(count: usize) -> &'static [Step] {
     PRESENT.split_at(count).0
 }
 
+/// Scenarios for the root, for keys that differ in their first byte. The first node has four
+/// places. Two threads find it too small, and a third reads what it writes.
+pub(crate) const ROOTS: &[Scenario] = &[
+    Scenario {
+        name: "root-grows",
+        keys: 8,
+        before: up_to(4),
+        tasks: &[
+            &[Insert(4, 2), Get(5)],
+            &[Insert(5, 3), Get(4)],
+            &[Insert(6, 4), Get(6), Remove(6), Get(6)],
+        ],
+    },
+    Scenario {
+        name: "root-grows-and-shrinks",
+        keys: 6,
+        before: up_to(4),
+        tasks: &[
+            &[TryInsert(4, 2), Remove(0), Get(4)],
+            &[Remove(1), Remove(2), Insert(5, 3), Get(5)],
+            &[Insert(3, 4), Get(3), Remove(3)],
+        ],
+    },
+];
+
 /// Scenarios for nodes. Keys that differ only in the last byte make a node of values, at first with
 /// fourteen places. 256 and 512 part from them at a node above.
 pub(crate) const NODES: &[Scenario] = &[

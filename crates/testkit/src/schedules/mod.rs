@@ -31,10 +31,9 @@ mod scenario;
 pub use crate::linearizable::ordered::EndVerb;
 pub use placement::Model;
 pub use progress::{Stops, hunt_stop, stops};
-pub use scenario::{Act, Log, Scenario, Step, ends, points, scans};
+pub use scenario::{Act, Log, Scenario, Step, ends, first_bytes, points, scans};
 
 use crate::{Subject, size};
-use scenario::points as act_points;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 use silvics::{Create, Guard, Options};
@@ -279,14 +278,14 @@ fn begin<I: Create + Subject>(keys: u64, before: &[Step], act: Act<I>) -> (Arc<I
 }
 
 /// Ends a schedule whose tasks are done, and checks all that must hold then.
-fn end<I: Create + Subject>(index: Arc<I>, mut log: Log, tasks: Vec<Log>) {
+fn end<I: Create + Subject>(index: Arc<I>, mut log: Log, tasks: Vec<Log>, act: Act<I>) {
     model::sequential(|| {
         let keys = log.seen_keys();
         let mut present = 0;
         {
             let guard = index.domain().pin();
             for key in 0..keys {
-                act_points(&index, &mut log, Step::Get(key), &guard);
+                act(&index, &mut log, Step::Get(key), &guard);
                 present += usize::from(log.last_found());
             }
         }
@@ -329,5 +328,5 @@ fn play<I: Create + Subject>(scenario: &'static Scenario, act: Act<I>) {
         .collect();
     let logs = tasks.into_iter().map(|task| task.join().expect("a task's panic ends the schedule"));
     let logs = logs.collect();
-    end(index, log, logs);
+    end(index, log, logs, act);
 }

@@ -149,5 +149,5 @@ fn play<I: Create + Subject>(stops: &'static Stops, act: Act<I>, n: u64) {
     let other = other.join().expect("a task's panic ends the schedule");
     stop::release(victim.thread());
     let victim = victim.join().expect("a task's panic ends the schedule");
-    end(index, log, vec![victim, other]);
+    end(index, log, vec![victim, other], act);
 }

@@ -201,8 +201,30 @@ fn is_get(op: Op) -> bool {
 /// # Panics
 /// Panics on a step that needs scans, which is a mistake in the scenario.
 pub fn points<I: Subject>(index: &Arc<I>, log: &mut Log, step: Step, guard: &Guard) {
+    points_on(index, log, step, guard, nth::<I>);
+}
+
+/// Makes a point operation on keys that differ in their first byte.
+///
+/// # Panics
+/// Panics on a step that needs scans, which is a mistake in the scenario.
+pub fn first_bytes<I: Subject<Key = u64>>(
+    index: &Arc<I>,
+    log: &mut Log,
+    step: Step,
+    guard: &Guard,
+) {
+    points_on(index, log, step, guard, |n| n << 56);
+}
+
+fn points_on<I: Subject>(
+    index: &Arc<I>,
+    log: &mut Log,
+    step: Step,
+    guard: &Guard,
+    key: impl Fn(u64) -> OwnedKey<I>,
+) {
     let step = if matches!(step, Step::Any) { log.any() } else { step };
-    let key = |n: u64| nth::<I>(n);
     let start = stamp();
     match step {
         Step::Get(n) => {
@@ -210,14 +232,14 @@ pub fn points<I: Subject>(index: &Arc<I>, log: &mut Log, step: Step, guard: &Gua
             log.push(n, start, Op::Get { found });
         }
         Step::GetMany(first, last) => {
-            let keys: Vec<_> = (first..=last).map(key).collect();
+            let keys: Vec<_> = (first..=last).map(&key).collect();
             let lent: Vec<_> = keys.iter().map(lend::<I>).collect();
             let mut found = vec![None; keys.len()];
             index.get_many(&lent, &mut found, guard);
             log.push_all(start, (first..=last).zip(found));
         }
         Step::InsertMany(first, last, value) => {
-            let keys: Vec<_> = (first..=last).map(key).collect();
+            let keys: Vec<_> = (first..=last).map(&key).collect();
             let lent: Vec<_> = keys.iter().map(lend::<I>).zip(value..).collect();
             let mut replaced = vec![None; keys.len()];
             index.insert_many(&lent, &mut replaced, guard).expect("memory");
