@@ -27,7 +27,14 @@ const FINE: usize = 512;
 /// From [`FINE`] up to this size there are eight classes per doubling, at most 12.5 % apart.
 pub(crate) const LARGEST: usize = 4096;
 const FINE_CLASSES: usize = (FINE - SMALLEST) / 8 + 1;
-pub(crate) const CLASSES: usize = FINE_CLASSES + 8 * (LARGEST / FINE).ilog2() as usize;
+const CLASSES: usize = FINE_CLASSES + 8 * (LARGEST / FINE).ilog2() as usize;
+/// The classes of a group: a thread needs magazines for the groups of the sizes that it allocates.
+const GROUP: usize = 8;
+/// The last group has a class that no object needs. It is like the one before.
+const GROUPS: usize = CLASSES.div_ceil(GROUP);
+
+/// The core of a [`BytesPool`].
+pub(crate) type BytesCore = Core<GROUPS, GROUP, MAGAZINE>;
 
 /// The class for `size` bytes, at most [`LARGEST`].
 #[inline]
@@ -69,7 +76,7 @@ const fn size_of_class(class: usize) -> usize {
 /// An allocation or a free is O(1) amortised, except for large objects. Dropping the pool releases
 /// everything, large objects included, without dropping their contents.
 pub struct BytesPool {
-    core: LazyCore<CLASSES, MAGAZINE>,
+    core: LazyCore<GROUPS, GROUP, MAGAZINE>,
     large: Mutex<LargeList>,
     /// The alignment of every object, at least that of `Large`.
     align: usize,
@@ -78,18 +85,19 @@ pub struct BytesPool {
 }
 
 /// A core with the classes of these settings.
-fn core(config: &Config) -> Core<CLASSES, MAGAZINE> {
+fn core(config: &Config) -> BytesCore {
     let align = config.tuning.slot_alignment();
-    let shapes = std::array::from_fn(|class| {
-        let size = size_of_class(class).next_multiple_of(align);
-        ClassShape { size, run: (1024 / size).clamp(1, RUN) }
-    });
-    let slab = config.tuning.slab(SLAB, SLAB, MAX_SLOTS * shapes[0].size);
-    Core::new(shapes, align, slab, BITMAPPED, config)
+    let shape = |class: usize| {
+        let size = size_of_class(class.min(CLASSES - 1)).next_multiple_of(align);
+        let run = (1024 / size).clamp(1, RUN);
+        ClassShape { size, first: run, run }
+    };
+    let slab = config.tuning.slab(SLAB, SLAB, MAX_SLOTS * shape(0).size);
+    Core::new(shape, align, slab, BITMAPPED, config)
 }
 
 /// The source of small slots.
-pub(crate) fn source() -> Core<CLASSES, MAGAZINE> {
+pub(crate) fn source() -> BytesCore {
     core(&Config::new(Pages::Small, None)).into_source()
 }
 

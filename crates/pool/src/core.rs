@@ -14,7 +14,8 @@
 //! alloc:  pop a slot from the thread's magazine; if empty, refill it from
 //!           1. freed slots: take words off listed slabs           (slab.rs)
 //!           2. the thread's run of never-used slots; if at its end,
-//!           3. a new run: from the class's open slab, else from a slab that is closed, or new
+//!           3. a new run: from the class's open slab, else from a slab that is closed, or new;
+//!              before a new granule, empty the magazines of ended threads and look again at 1
 //! free:   push the slot on the thread's magazine; if full, first
 //!           mark its older half free in their slabs' bitmaps
 //! ```
@@ -22,11 +23,15 @@
 //! its number in the slab. So a free needs no header in front of the object, and neither call reads
 //! or writes the slot itself: a slot that was evicted from the cache while in use stays there.
 //!
+//! A thread's magazines and runs grow with what it has taken: a run has a quarter of the slots that
+//! the thread took of its class before, and at least [`ClassShape::first`]. So a thread that
+//! allocates little keeps little, and what it leaves when it ends is little too.
+//!
 //! # Invariants
-//! * C1: only the thread whose index a thread cache has opens its magazines (P1 of
-//!   `silvics_sync::per_thread`). The orphans' magazine is opened under its lock. A thread that has
-//!   exclusive access to the core may open all magazines. Other threads may count what magazines
-//!   hold.
+//! * C1: only the thread that has or borrows the index of a thread cache opens its magazines (P1
+//!   of `silvics_sync::per_thread`). The orphans' magazine is opened under its lock. A thread that
+//!   has exclusive access to the core may open all magazines. Other threads may count what
+//!   magazines hold.
 //! * C2: every slot is in exactly one place: handed out, in one magazine, in one run, in its
 //!   class's open slab, marked in its slab's bitmap, or held by a thread that shrinks the pool. A
 //!   small slot of the pool's index (`small.rs`) is handed out or in one magazine.
@@ -55,6 +60,7 @@ use mark::PLACES;
 use silvics_sync::Mutex;
 use silvics_sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use silvics_sync::per_thread::{PerThread, thread_index};
+use std::array::from_fn;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -63,9 +69,14 @@ use std::sync::Arc;
 pub(crate) struct ClassShape {
     /// Bytes from one slot to the next.
     pub(crate) size: usize,
-    /// The number of slots that a thread takes at once from the class's open slab.
+    /// The number of slots that a thread first takes at once from the class's open slab.
+    pub(crate) first: usize,
+    /// The most slots that a thread takes at once.
     pub(crate) run: usize,
 }
+
+/// A run has one slot for this many that its thread has taken before.
+const TAKEN_PER_RUN: usize = 4;
 
 /// The most slots a magazine keeps. It grows when frees come in bursts, as from reclamation.
 const MAGAZINE_SLOTS: usize = if cfg!(silvics_shuttle) { 2 } else { 4096 };
@@ -82,6 +93,8 @@ struct Class {
     size: usize,
     /// ⌈2^32 / size⌉: multiplying by it divides offsets of slots exactly.
     reciprocal: u64,
+    /// See [`ClassShape`].
+    first: usize,
     run: usize,
     /// The number of bitmap words of a slab.
     words: usize,
@@ -97,24 +110,27 @@ struct OpenSlab {
     opened: usize,
 }
 
-/// A thread's magazines, one per class.
-pub(crate) struct ThreadCache<const CLASSES: usize> {
-    classes: [Magazine; CLASSES],
+/// A thread's magazines for the classes of a group.
+pub(crate) struct ThreadCache<const GROUP: usize> {
+    classes: [Magazine; GROUP],
 }
 
-impl<const CLASSES: usize> Default for ThreadCache<CLASSES> {
+impl<const GROUP: usize> Default for ThreadCache<GROUP> {
     fn default() -> Self {
         Self { classes: std::array::from_fn(|_| Magazine::new()) }
     }
 }
 
-/// An allocator of `CLASSES` size classes whose magazines start with `MAG` slots.
-pub(crate) struct Core<const CLASSES: usize, const MAG: usize> {
-    classes: [Class; CLASSES],
-    threads: PerThread<ThreadCache<CLASSES>, Arc<Budget>>,
+/// An allocator of `GROUPS` × `GROUP` size classes. The magazines of a thread that allocates often
+/// have `MAG` slots or more.
+///
+/// A thread has magazines for those groups that it uses.
+pub(crate) struct Core<const GROUPS: usize, const GROUP: usize, const MAG: usize> {
+    classes: [[Class; GROUP]; GROUPS],
+    threads: [PerThread<ThreadCache<GROUP>, Arc<Budget>>; GROUPS],
     /// The magazine for threads whose thread-local variables are destroyed.
     orphan: Mutex<Magazine>,
-    orphan_live: [AtomicI64; CLASSES],
+    orphan_live: [[AtomicI64; GROUP]; GROUPS],
     growth: Mutex<Growth>,
     budget: Arc<Budget>,
     colouring: bool,
@@ -137,42 +153,48 @@ pub(crate) struct Core<const CLASSES: usize, const MAG: usize> {
     magazine_bytes: usize,
 }
 
-impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
-    /// Makes an empty allocator. Every slot is aligned to `align`, and a slab has `slab` bytes
-    /// (both powers of two). Headers have bitmaps for slots of `bitmapped` bytes or more.
+impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GROUP, MAG> {
+    /// The first capacity of a magazine.
+    const FIRST: usize = if MAG / 4 < 2 { 2 } else { MAG / 4 };
+    /// The number of classes.
+    pub(crate) const CLASSES: usize = GROUPS * GROUP;
+
+    /// Makes an empty allocator with the classes that `shape` tells by their numbers. Every slot is
+    /// aligned to `align`, and a slab has `slab` bytes (both powers of two). Headers have bitmaps
+    /// for slots of `bitmapped` bytes or more.
     pub(crate) fn new(
-        shapes: [ClassShape; CLASSES],
+        shape: impl Fn(usize) -> ClassShape,
         align: usize,
         slab: usize,
         bitmapped: usize,
         config: &Config,
     ) -> Self {
-        const { assert!(MAG >= 2) };
+        const { assert!(MAG >= Self::FIRST) };
         assert!(slab.is_power_of_two() && (SMALL_PAGE..=HUGE_PAGE).contains(&slab));
         let words = (slab / bitmapped).div_ceil(64);
         let entries = HUGE_PAGE / slab * size_of::<Slab>();
         let header = entries + HUGE_PAGE / slab * words * size_of::<AtomicU64>();
         let header = header.next_multiple_of(align.max(LINE));
-        assert!(
-            shapes.iter().all(|shape| header + shape.size <= slab),
-            "the header must leave room in the first slab"
-        );
+        let class = |number| {
+            let ClassShape { size, first, run } = shape(number);
+            assert!(header + size <= slab, "the header must leave room in the first slab");
+            assert!(size >= 16 && size.is_multiple_of(align));
+            assert!(slab / size <= MAX_SLOTS, "slots too small for one summary word");
+            Class {
+                size,
+                reciprocal: (1u64 << 32).div_ceil(size as u64),
+                first,
+                run,
+                words: (slab / size).div_ceil(64),
+                freed: Mutex::new(SlabList::new()),
+                open: Mutex::new(OpenSlab { rest: Run::EMPTY, opened: 0 }),
+            }
+        };
         Self {
-            classes: shapes.map(|shape| {
-                assert!(shape.size >= 16 && shape.size.is_multiple_of(align));
-                assert!(slab / shape.size <= MAX_SLOTS, "slots too small for one summary word");
-                Class {
-                    size: shape.size,
-                    reciprocal: (1u64 << 32).div_ceil(shape.size as u64),
-                    run: shape.run,
-                    words: (slab / shape.size).div_ceil(64),
-                    freed: Mutex::new(SlabList::new()),
-                    open: Mutex::new(OpenSlab { rest: Run::EMPTY, opened: 0 }),
-                }
-            }),
-            threads: PerThread::new(Arc::clone(&config.budget)),
+            classes: from_fn(|group| from_fn(|at| class(group * GROUP + at))),
+            threads: from_fn(|_| PerThread::new(Arc::clone(&config.budget))),
             orphan: Mutex::new(Magazine::new()),
-            orphan_live: std::array::from_fn(|_| AtomicI64::new(0)),
+            orphan_live: from_fn(|_| from_fn(|_| AtomicI64::new(0))),
             growth: Mutex::new(Growth::new(slab, header, config)),
             budget: Arc::clone(&config.budget),
             colouring: config.tuning.colouring,
@@ -236,8 +258,18 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         HUGE_PAGE >> self.slab_log
     }
 
+    #[inline(always)]
+    fn class(&self, number: usize) -> &Class {
+        &self.classes.as_flattened()[number]
+    }
+
     pub(crate) fn size(&self, class: usize) -> usize {
-        self.classes[class].size
+        self.class(class).size
+    }
+
+    #[inline(always)]
+    fn orphans_live(&self, class: usize) -> &AtomicI64 {
+        &self.orphan_live.as_flattened()[class]
     }
 
     /// Allocates a slot of `class`, uninitialised.
@@ -263,7 +295,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     #[inline]
     pub(crate) unsafe fn free(&self, class: usize, slot: NonNull<u8>) {
         let Some(cache) = self.cache(class) else {
-            self.orphan_live[class].fetch_sub(1, Ordering::Relaxed);
+            self.orphans_live(class).fetch_sub(1, Ordering::Relaxed);
             // SAFETY: passed on.
             unsafe { self.mark_slot_free(class, slot.as_ptr()) };
             return;
@@ -278,8 +310,13 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
 
     #[inline(always)]
     fn cache(&self, class: usize) -> Option<&Magazine> {
-        let cache = self.threads.get_or_make(thread_index()?)?;
-        Some(&cache.classes[class])
+        let cache = self.threads[class / GROUP].get_or_make(thread_index()?)?;
+        Some(&cache.classes[class % GROUP])
+    }
+
+    /// The magazines of all threads for a class.
+    fn magazines(&self, class: usize) -> impl Iterator<Item = &Magazine> {
+        self.threads[class / GROUP].iter().map(move |cache| &cache.classes[class % GROUP])
     }
 
     #[cold]
@@ -295,7 +332,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
                 Ok(slot)
             })
         }?;
-        self.orphan_live[class].fetch_add(1, Ordering::Relaxed);
+        self.orphans_live(class).fetch_add(1, Ordering::Relaxed);
         // SAFETY: slots are inside mappings.
         Ok(unsafe { NonNull::new_unchecked(slot) })
     }
@@ -309,15 +346,18 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     }
 
     fn refill_open(&self, class: usize, magazine: &mut Open<'_>) -> Result<*mut u8, AllocError> {
-        if !magazine.has_array() {
-            magazine.grow(MAG, MAG, &self.budget); // without it, slot by slot
+        if magazine.capacity() < MAG && magazine.taken() >= magazine.capacity() {
+            magazine.grow(Self::FIRST, MAG, &self.budget); // without an array, slot by slot
         }
         let slot = match self.refill_from_freed(class, magazine) {
             Some(slot) => slot,
             None => match self.refill_from_run(class, magazine) {
                 Ok(slot) => slot,
-                // Other threads may have freed slots meanwhile.
-                Err(error) => self.refill_from_freed(class, magazine).ok_or(error)?,
+                // Other threads may have freed slots meanwhile, or have ended.
+                Err(error) => {
+                    self.empty_ended();
+                    self.refill_from_freed(class, magazine).ok_or(error)?
+                }
             },
         };
         magazine.note_taken(1 + magazine.len() as i64); // the magazine was empty
@@ -330,9 +370,16 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         class: usize,
         magazine: &mut Open<'_>,
     ) -> Result<*mut u8, AllocError> {
-        let size = self.classes[class].size;
+        let Class { size, first, run, .. } = *self.class(class);
         if magazine.run().is_empty() {
-            *magazine.run() = self.new_run(class)?;
+            let slots = (magazine.taken() / TAKEN_PER_RUN).clamp(first, run);
+            if self.needs_granule(class)
+                && self.empty_ended().had_slots
+                && let Some(slot) = self.refill_from_freed(class, magazine)
+            {
+                return Ok(slot);
+            }
+            *magazine.run() = self.new_run(class, slots)?;
         }
         let slot = magazine.run().split(1, size).next;
         let room = magazine.room();
@@ -348,7 +395,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// Takes freed slots off listed slabs: returns one to the caller and pushes more on the
     /// magazine.
     fn refill_from_freed(&self, class: usize, magazine: &mut Open<'_>) -> Option<*mut u8> {
-        let shape = &self.classes[class];
+        let shape = self.class(class);
         let mut given = None;
         let enough = magazine.room().saturating_sub(MAG / 2);
         while given.is_none() || magazine.room() > enough {
@@ -384,19 +431,24 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     #[cold]
     fn relist(&self, slab: &Slab) {
         if slab.settle() == Listing::Wanted {
-            self.classes[slab.class()].freed.lock().push(slab);
+            self.class(slab.class()).freed.lock().push(slab);
         }
     }
 
-    /// Takes a run of never-used slots of `class`.
-    fn new_run(&self, class: usize) -> Result<Run, AllocError> {
-        let shape = &self.classes[class];
+    /// Whether the next run of never-used slots of `class` needs a further granule.
+    fn needs_granule(&self, class: usize) -> bool {
+        self.class(class).open.lock().rest.is_empty() && self.growth.lock().is_used_up()
+    }
+
+    /// Takes a run of never-used slots of `class`, at most `slots`.
+    fn new_run(&self, class: usize, slots: usize) -> Result<Run, AllocError> {
+        let shape = self.class(class);
         let mut open = shape.open.lock();
         if open.rest.is_empty() {
             open.rest = self.open_slab(class, open.opened)?;
             open.opened += 1;
         }
-        Ok(open.rest.split(shape.run, shape.size))
+        Ok(open.rest.split(slots, shape.size))
     }
 
     /// Opens a new slab for `class`, which has opened `before` slabs already.
@@ -411,7 +463,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
             (granule, index)
         };
         let bytes = 1 << self.slab_log;
-        let Class { size, words, .. } = self.classes[class];
+        let Class { size, words, .. } = *self.class(class);
         let bitmap = if words > self.words { words * size_of::<AtomicU64>() } else { 0 };
         let end = (index + 1) * bytes;
         let plain = (index * bytes).max(self.header) + bitmap.next_multiple_of(self.align);
@@ -454,8 +506,8 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     unsafe fn push_on_full(&self, class: usize, own: &Magazine, slot: *mut u8) {
         let push = |magazine: &mut Open<'_>| {
             let before = magazine.len() as i64;
-            let most = (self.magazine_bytes / self.classes[class].size).clamp(MAG, MAGAZINE_SLOTS);
-            if !magazine.grow(MAG, most, &self.budget) {
+            let most = (self.magazine_bytes / self.size(class)).clamp(MAG, MAGAZINE_SLOTS);
+            if !magazine.grow(Self::FIRST, most, &self.budget) {
                 for part in magazine.older().chunks(PLACES) {
                     // SAFETY: C2: slots in a magazine are free, and the core's or small.
                     unsafe { self.mark_all_free(class, part) };
@@ -489,7 +541,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
 
     /// The bitmap of `slab`, which is entry `index` of its granule.
     fn words_at(&self, slab: &Slab, index: usize) -> &[AtomicU64] {
-        let words = self.classes[slab.class()].words;
+        let words = self.class(slab.class()).words;
         let start = if words <= self.words {
             let before = index * self.words * size_of::<AtomicU64>();
             let granule = slab.first().map_addr(|first| first & !(HUGE_PAGE - 1));
@@ -506,8 +558,8 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// The number of live slots of `class`, less the small slots in magazines. Exact when
     /// quiescent.
     pub(crate) fn live(&self, class: usize) -> i64 {
-        let cached = self.threads.iter().map(|t| t.classes[class].live());
-        cached.sum::<i64>() + self.orphan_live[class].load(Ordering::Relaxed)
+        let cached = self.magazines(class).map(Magazine::live);
+        cached.sum::<i64>() + self.orphans_live(class).load(Ordering::Relaxed)
     }
 
     /// The mapped regions, the pages they are on, and why these are not the requested ones.
@@ -516,13 +568,13 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     }
 }
 
-impl<const CLASSES: usize, const MAG: usize> Drop for Core<CLASSES, MAG> {
+impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Drop for Core<GROUPS, GROUP, MAG> {
     fn drop(&mut self) {
         #[cfg(silvics_shuttle)]
         if !std::thread::panicking() {
             self.assert_conserved();
         }
-        let magazines = self.threads.iter().flat_map(|t| &t.classes);
+        let magazines = (0..Self::CLASSES).flat_map(|class| self.magazines(class));
         // SAFETY: C1: nobody else has the core.
         let arrays = magazines.map(|m| unsafe { m.bytes() }).sum::<usize>();
         // SAFETY: C1: nobody else has the core.

@@ -71,6 +71,12 @@ impl Growth {
         }
     }
 
+    /// Whether there are granules and the next slab needs another one.
+    pub(crate) fn is_used_up(&self) -> bool {
+        let is_full = self.next_slab == HUGE_PAGE / self.slab_bytes;
+        self.granules > 0 && is_full && self.closed.is_empty()
+    }
+
     /// Takes the next slab, a closed one if there is one, and its bytes from the budget. Returns
     /// its granule and its number there.
     pub(crate) fn slab(&mut self) -> Result<(*mut u8, usize), AllocError> {

@@ -46,7 +46,8 @@ pub(crate) mod tcmalloc;
 /// # Safety
 /// `alloc` returns memory of the layout. It belongs to the caller alone until `free` takes it back
 /// or the heap is dropped. All threads may call both. `free` and `bytes` do not unwind: callers
-/// call them after their own work is complete.
+/// call them after their own work is complete. None of the functions calls an index: its caller may
+/// hold locks of one.
 pub unsafe trait Heap: fmt::Debug + Send + Sync + 'static {
     /// The bytes that an object takes from the heap, as far as it knows.
     fn bytes(&self, layout: Layout) -> usize {

@@ -158,8 +158,14 @@ impl Open<'_> {
         self.len.load(Ordering::Relaxed)
     }
 
-    fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.owned.slots.capacity()
+    }
+
+    /// The slots that the owner took from the pool, less those it returned, or 0 if it returned
+    /// more: slots of other threads.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed).max(0) as usize
     }
 
     pub(crate) fn pop(&mut self) -> Option<*mut u8> {
@@ -187,10 +193,6 @@ impl Open<'_> {
         self.capacity() - self.len()
     }
 
-    pub(crate) fn has_array(&self) -> bool {
-        self.capacity() > 0
-    }
-
     /// Enlarges the array: to `first` slots at first, then four times as many each time, up to
     /// `most`. Returns false if it may not grow further or if the allocation failed.
     pub(crate) fn grow(&mut self, first: usize, most: usize, budget: &Budget) -> bool {
@@ -210,6 +212,15 @@ impl Open<'_> {
         unsafe { self.owned.slots.as_ptr().copy_to_nonoverlapping(slots.as_mut_ptr(), self.len()) };
         self.owned.slots = slots;
         true
+    }
+
+    /// Frees the array, which is empty. Returns its bytes.
+    pub(crate) fn drop_array(&mut self, budget: &Budget) -> usize {
+        debug_assert_eq!(self.len(), 0);
+        let bytes = self.capacity() * size_of::<*mut u8>();
+        self.owned.slots = Vec::new();
+        budget.give(bytes);
+        bytes
     }
 
     /// The slots of the array, oldest first.

@@ -21,7 +21,8 @@
 //! back to the source then. The common paths of a core do not change.
 //!
 //! The list says which slots are a pool's, so dropping a pool returns them without a walk over its
-//! objects. Taking a slot off the list is a search from its end, over at most some thousand words.
+//! objects. Taking a slot off the list is a search from its end, over at most some thousand words;
+//! over more only while a memory limit refuses the index slabs.
 //!
 //! # Invariants
 //! * F1: a slot is in the list of exactly one `SmallObjects` from the moment the source hands it
@@ -46,8 +47,7 @@ mod lazy;
 pub(crate) use lazy::LazyCore;
 
 use crate::budget::Budget;
-use crate::bytes::{self, CLASSES, MAGAZINE};
-use crate::core::Core;
+use crate::bytes::{self, BytesCore};
 use crate::{AllocError, Config};
 use silvics_sync::Mutex;
 use silvics_sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -72,7 +72,7 @@ static SOURCE: LazyLock<Source> =
     LazyLock::new(|| Source { core: bytes::source(), returned: AtomicUsize::new(0) });
 
 struct Source {
-    core: Core<CLASSES, MAGAZINE>,
+    core: BytesCore,
     /// The bytes returned since slabs were last given back to the system.
     returned: AtomicUsize,
 }
@@ -248,8 +248,9 @@ fn trim(bytes: usize) {
     {
         return; // of two threads that see the same bytes, the swap lets one go on
     }
-    let live: i64 =
-        (0..CLASSES).map(|class| SOURCE.core.live(class) * SOURCE.core.size(class) as i64).sum();
+    let live: i64 = (0..BytesCore::CLASSES)
+        .map(|class| SOURCE.core.live(class) * SOURCE.core.size(class) as i64)
+        .sum();
     if SOURCE.core.slab_bytes() > 2 * live.max(0) as usize + TRIM_AFTER {
         SOURCE.core.shrink();
     }

@@ -15,6 +15,8 @@ const SLAB: usize = 64 << 10;
 const BITMAPPED: usize = 32;
 /// The first capacity of a magazine. Schedules use the smallest, so that slots move between tasks.
 const MAGAZINE: usize = if cfg!(silvics_shuttle) { 2 } else { 64 };
+/// The bytes of a thread's first run. Later runs grow with what the thread has taken.
+const FIRST_RUN: usize = 1 << 10;
 /// The most slots of a run.
 const RUN: usize = if cfg!(silvics_shuttle) { 2 } else { MAX_SLOTS };
 
@@ -28,7 +30,7 @@ const RUN: usize = if cfg!(silvics_shuttle) { 2 } else { MAX_SLOTS };
 /// An allocation or a free is O(1) amortised. It touches memory of other threads at most once in 32
 /// calls, and never touches the object's memory.
 pub struct Pool<T> {
-    pub(crate) core: LazyCore<1, MAGAZINE>,
+    pub(crate) core: LazyCore<1, 1, MAGAZINE>,
     kind: &'static str,
     /// The bytes of a slot.
     size: usize,
@@ -66,12 +68,13 @@ impl<T> Pool<T> {
         (Self::SIZE.next_multiple_of(align), align)
     }
 
-    fn core(config: &Config) -> Core<1, MAGAZINE> {
+    fn core(config: &Config) -> Core<1, 1, MAGAZINE> {
         let (size, align) = Self::slot(config);
         let slab = config.tuning.slab(SLAB, 8 * size, MAX_SLOTS * size);
-        let shape = ClassShape { size, run: (slab / size).min(RUN) };
+        let run = (slab / size).min(RUN);
+        let shape = ClassShape { size, first: (FIRST_RUN / size).clamp(2, RUN).min(run), run };
         let bitmapped = if slab < SLAB { size.max(BITMAPPED) } else { size };
-        Core::new([shape], align, slab, bitmapped, config)
+        Core::new(|_| shape, align, slab, bitmapped, config)
     }
 
     /// Allocates a slot. It is uninitialised and belongs to the caller alone.
@@ -103,9 +106,10 @@ impl<T> Pool<T> {
 
     /// Returns unused slabs to the system, and the number of bytes returned.
     ///
-    /// A slab is unused if none of its slots is live or kept by another thread for its next
-    /// allocations. The call takes O(slabs) time. A thread that needs a new slab, or a slab with
-    /// free slots, waits for it. The pool reopens returned slabs before it maps new ones.
+    /// A slab is unused if none of its slots is live or kept by another living thread for its next
+    /// allocations. A slot that an ended thread kept is free. The call takes O(slabs + ended
+    /// threads) time. A thread that needs a new slab, or a slab with free slots, waits for it. The
+    /// pool reopens returned slabs before it maps new ones.
     ///
     /// A huge page becomes small pages if only a part of it is returned. Pages reserved by the
     /// administrator ([`Pages::HugeTlb`](crate::Pages)) are never returned.

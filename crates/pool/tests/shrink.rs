@@ -4,6 +4,8 @@ use silvics_pool::{AllocError, BytesPool, Config, Pages, Pool, PoolStats};
 use silvics_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::collections::HashSet;
 use std::ptr::NonNull;
+use std::sync::Barrier;
+use std::time::Duration;
 
 type Node = [u64; 8];
 
@@ -183,6 +185,102 @@ fn a_slab_that_is_opened_again_is_within_the_limit() {
     config.budget.give(limit / 2);
     let all = fill();
     assert!(all.len() > count * 15 / 16, "{} of {count}", all.len());
+}
+
+/// A thread's cache of free slots goes back although no thread takes its index again.
+#[test]
+fn what_ended_threads_kept_goes_back() {
+    const THREADS: usize = 8;
+    let config = config(Pages::Small);
+    let pool = Pool::<Node>::new("node", &config);
+    let bytes = BytesPool::new("object", &config);
+    let all_live = Barrier::new(THREADS);
+    let end = Barrier::new(THREADS + 1);
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                all_live.wait();
+                let own = nodes(&pool, 40_000);
+                let objects: Vec<_> = (0..2_000).map(|_| bytes.alloc(100).unwrap()).collect();
+                free(&pool, own);
+                for object in objects {
+                    // SAFETY: allocated above.
+                    unsafe { bytes.free(object, 100) };
+                }
+                end.wait();
+                end.wait();
+            });
+        }
+        end.wait();
+        pool.shrink();
+        bytes.shrink();
+        let kept = config.budget.held();
+        end.wait();
+        assert!(kept > THREADS * (200 << 10), "living threads keep theirs: {kept}");
+    });
+    // The last destructors of a thread's variables may run after the scope's end.
+    let enough = |_: &_| config.budget.held() < 200 << 10;
+    let held = (0..1000).find(|at| {
+        std::thread::sleep(Duration::from_millis(u64::from(*at > 0)));
+        pool.shrink();
+        bytes.shrink();
+        enough(at)
+    });
+    assert!(held.is_some(), "{} bytes", config.budget.held());
+    assert_eq!(pool.stats().live_slots + bytes.stats().live_slots, 0);
+}
+
+/// A pool that grew by each thread's cache would hold 20 times as much.
+#[test]
+fn a_pool_grows_by_no_granule_while_ended_threads_keep_slots() {
+    const THREADS: usize = 20;
+    let config = config(Pages::Small);
+    let pool = Pool::<Node>::new("node", &config);
+    let first = nodes(&pool, 100_000); // four granules
+    free(&pool, first);
+    let held = config.budget.held();
+    for _ in 0..3 {
+        let start = Barrier::new(THREADS);
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    start.wait();
+                    let own = nodes(&pool, 4_096);
+                    start.wait();
+                    free(&pool, own);
+                });
+            }
+        });
+        let all = nodes(&pool, 100_000);
+        assert!(are_whole(&all));
+        free(&pool, all);
+    }
+    assert!(config.budget.held() < held + (3 << 20), "{} of {held}", config.budget.held());
+}
+
+/// A thread that needs a few slots takes few.
+#[test]
+fn a_thread_keeps_slots_in_proportion_to_those_it_took() {
+    const THREADS: usize = 50;
+    let config = config(Pages::Small);
+    let pool = Pool::<Node>::new("node", &config);
+    let bytes = BytesPool::new("object", &config);
+    let end = Barrier::new(THREADS + 1);
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                nodes(&pool, 200);
+                (0..200).for_each(|n| assert!(bytes.alloc(40 + n % 30).is_ok()));
+                end.wait();
+                end.wait();
+            });
+        }
+        end.wait();
+        let (live, held) =
+            (pool.stats().live_bytes + bytes.stats().live_bytes, config.budget.held());
+        end.wait();
+        assert!(held < live * 3 / 2 + (192 << 10), "{held} bytes for {live}");
+    });
 }
 
 #[test]

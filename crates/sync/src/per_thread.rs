@@ -3,10 +3,12 @@
 //! A thread takes the smallest free index when it first needs one, and returns it when it ends. The
 //! next thread with that index takes over the contents of the cells at it. Nothing has to be
 //! flushed when a thread ends, and a table never grows beyond the largest number of threads that
-//! lived at once.
+//! lived at once. A thread may borrow a free index, to empty the cells at it
+//! ([`for_each_ended`]); each such thread may make the tables one cell larger.
 //!
 //! # Invariants
-//! * P1: at any moment an index belongs to at most one living thread.
+//! * P1: at any moment an index belongs to at most one living thread: the one that took it, or one
+//!   that borrows it.
 //! * P2: the last access of a cell by the old owner of an index happens before the first access by
 //!   its new owner, because both lock the registry's mutex in between.
 //!
@@ -43,10 +45,11 @@ const GONE: u32 = u32::MAX - 1;
 mod registry {
     use crate::Mutex;
     use std::cell::Cell;
+    use std::collections::BTreeSet;
     use std::sync::LazyLock;
 
     /// The free indexes, and the number of indexes ever created.
-    static FREE: LazyLock<Mutex<(Vec<u32>, u32)>> = LazyLock::new(Mutex::default);
+    static FREE: LazyLock<Mutex<(BTreeSet<u32>, u32)>> = LazyLock::new(Mutex::default);
 
     std::thread_local! {
         /// The thread's index. It has no destructor, so it can be read until the thread's very end.
@@ -60,7 +63,31 @@ mod registry {
     impl Drop for Return {
         fn drop(&mut self) {
             let index = INDEX.replace(super::GONE);
-            FREE.lock().0.push(index);
+            FREE.lock().0.insert(index);
+        }
+    }
+
+    /// A free index that a thread has borrowed.
+    struct Borrowed(u32);
+
+    impl Drop for Borrowed {
+        fn drop(&mut self) {
+            FREE.lock().0.insert(self.0);
+        }
+    }
+
+    /// Borrows the free indexes one after the other, in ascending order.
+    pub(super) fn borrow_each(mut work: impl FnMut(u32)) {
+        let mut next = 0;
+        loop {
+            let index = {
+                let mut free = FREE.lock();
+                let Some(&index) = free.0.range(next..).next() else { return };
+                free.0.remove(&index);
+                Borrowed(index)
+            };
+            work(index.0);
+            next = index.0 + 1;
         }
     }
 
@@ -71,13 +98,10 @@ mod registry {
         }
         let mut free = FREE.lock();
         // The smallest free index keeps tables dense.
-        let smallest = (0..free.0.len()).min_by_key(|&at| free.0[at]);
-        let index = if let Some(at) = smallest {
-            free.0.swap_remove(at)
-        } else {
+        let index = free.0.pop_first().unwrap_or_else(|| {
             free.1 += 1;
             free.1 - 1
-        };
+        });
         INDEX.set(index);
         index
     }
@@ -101,6 +125,9 @@ mod registry {
         INDEX.with(|i| i.set(index));
         index
     }
+
+    /// Borrows nothing: no index is free.
+    pub(super) fn borrow_each(_work: impl FnMut(u32)) {}
 }
 
 /// The calling task's index: its number in the execution plus one, or 0 outside of an execution.
@@ -125,6 +152,17 @@ fn assign(index: u32) -> Option<ThreadIndex> {
     }
     let index = registry::assign();
     (index < GONE).then_some(ThreadIndex(index))
+}
+
+/// Calls `work` with each index that no living thread has, in ascending order. During a call of
+/// `work` the index is the calling thread's, as well as its own one. O(log threads) per index.
+///
+/// Under a model checker no thread returns its index, so `work` is not called.
+pub fn for_each_ended(work: impl Fn(ThreadIndex)) {
+    #[cfg(not(silvics_shuttle))]
+    registry::borrow_each(|index| work(ThreadIndex(index)));
+    #[cfg(silvics_shuttle)]
+    let _ = work;
 }
 
 /// The number of buckets. They hold 1, 2, 4, … cells, so that a table grows without moving cells.
@@ -320,6 +358,49 @@ mod tests {
         }
         // Other tests of this process may hold some indexes.
         assert!(highest < 5 * THREADS, "indexes are not reused: {highest}");
+    }
+
+    #[test]
+    fn indexes_of_ended_threads_can_be_borrowed_and_those_of_living_ones_cannot() {
+        const THREADS: usize = 8;
+        let own = thread_index().unwrap();
+        let (ended, table) = (AtomicUsize::new(0), PerThread::<AtomicUsize>::new(()));
+        let start = Barrier::new(THREADS);
+        let use_own = || {
+            let cell = table.get_or_make(thread_index().unwrap()).unwrap();
+            assert_eq!(cell.fetch_add(1, Ordering::Relaxed), 0, "two threads have one index");
+            std::thread::yield_now();
+            assert_eq!(cell.fetch_sub(1, Ordering::Relaxed), 1, "two threads have one index");
+        };
+        for _ in 0..50 {
+            std::thread::scope(|scope| {
+                for _ in 0..THREADS {
+                    scope.spawn(|| {
+                        start.wait();
+                        use_own();
+                    });
+                }
+                for_each_ended(|index| {
+                    assert_ne!(index, own);
+                    let cell = table.get_or_make(index).unwrap();
+                    assert_eq!(cell.fetch_add(1, Ordering::Relaxed), 0, "a living thread has it");
+                    std::thread::yield_now();
+                    cell.fetch_sub(1, Ordering::Relaxed);
+                    ended.fetch_add(1, Ordering::Relaxed);
+                });
+            });
+        }
+        assert!(ended.load(Ordering::Relaxed) > 0);
+        // A borrowed index is returned also when the work panics.
+        let count = || {
+            let count = AtomicUsize::new(0);
+            for_each_ended(|_| {
+                count.fetch_add(1, Ordering::Relaxed);
+            });
+            count.into_inner()
+        };
+        let panics = std::panic::catch_unwind(|| for_each_ended(|_| panic!("planted")));
+        assert!(panics.is_err() && count() > 0);
     }
 
     #[test]

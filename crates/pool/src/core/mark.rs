@@ -34,7 +34,7 @@ fn prefetch_for_writing(word: *const AtomicU64) {
     let _ = word;
 }
 
-impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
+impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GROUP, MAG> {
     /// Marks up to [`PLACES`] slots of `class` free.
     ///
     /// # Safety
@@ -91,7 +91,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
             unsafe { self.return_small(class, slot) };
             return None;
         }
-        let class = &self.classes[slab.class()];
+        let class = self.class(slab.class());
         let within = (slot.addr() - slab.first().addr()) as u64;
         let number = ((within * class.reciprocal) >> 32) as usize;
         debug_assert_eq!(number * class.size, within as usize, "not the start of a slot");
@@ -107,7 +107,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     unsafe fn return_small(&self, class: usize, slot: *mut u8) {
         // `live` subtracts each small slot in a magazine. This one leaves its magazine now, and is
         // in no list from now on.
-        self.orphan_live[class].fetch_add(1, Ordering::Relaxed);
+        self.orphans_live(class).fetch_add(1, Ordering::Relaxed);
         if let (Some(small), Some(slot)) = (&self.small, NonNull::new(slot)) {
             // SAFETY: the caller's promise.
             unsafe { small.free(slot) };
@@ -116,7 +116,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
 
     fn mark_free(&self, slab: &Slab, word: usize, bits: u64) {
         if slab.free(self.words_of(slab), word, bits) == Listing::Wanted {
-            self.classes[slab.class()].freed.lock().push(slab);
+            self.class(slab.class()).freed.lock().push(slab);
         }
     }
 }

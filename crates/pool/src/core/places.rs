@@ -13,13 +13,13 @@ use crate::slab::Slab;
 use silvics_sync::atomic::Ordering;
 use std::ptr::NonNull;
 
-impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
+impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GROUP, MAG> {
     /// The live slots with their bytes: slab by slab, and by ascending address in each slab. Takes
     /// those slots that magazines hold out of `small`, the small slots of the pool.
     pub(crate) fn live_slots<'a>(
         &'a mut self,
         small: &mut Vec<(NonNull<u8>, usize)>,
-    ) -> impl Iterator<Item = (NonNull<u8>, usize)> + use<'a, CLASSES, MAG> {
+    ) -> impl Iterator<Item = (NonNull<u8>, usize)> + use<'a, GROUPS, GROUP, MAG> {
         let mut free = [self.in_magazines(), self.in_runs(), self.in_open_slabs()].concat();
         free.sort_unstable();
         small.retain(|(slot, _)| free.binary_search(&slot.as_ptr()).is_err());
@@ -51,27 +51,28 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// The slots in the magazines of threads. The orphans' magazine is empty whenever its lock is
     /// free.
     fn in_magazines(&mut self) -> Vec<*mut u8> {
-        let magazines = self.threads.iter().flat_map(|thread| &thread.classes);
+        let magazines = (0..Self::CLASSES).flat_map(|class| self.magazines(class));
         // SAFETY: C1: the caller has exclusive access to the core.
         magazines.flat_map(|magazine| unsafe { magazine.open(|m| m.slots().to_vec()) }).collect()
     }
 
     /// The never-used slots in the runs of threads.
     fn in_runs(&mut self) -> Vec<*mut u8> {
-        let threads =
-            self.threads.iter().flat_map(|thread| thread.classes.iter().zip(&self.classes));
-        threads
-            .flat_map(|(magazine, class)| {
+        let mut slots = Vec::new();
+        for class in 0..Self::CLASSES {
+            for magazine in self.magazines(class) {
                 // SAFETY: C1: the caller has exclusive access to the core.
-                unsafe { magazine.open(|m| *m.run()) }.slots(class.size)
-            })
-            .collect()
+                let run = unsafe { magazine.open(|m| *m.run()) };
+                slots.extend(run.slots(self.size(class)));
+            }
+        }
+        slots
     }
 
     /// The never-used slots that no thread has taken yet.
     fn in_open_slabs(&self) -> Vec<*mut u8> {
         let rest = |class: &Class| class.open.lock().rest.slots(class.size);
-        self.classes.iter().flat_map(rest).collect()
+        self.classes.as_flattened().iter().flat_map(rest).collect()
     }
 
     /// The slabs opened so far.
@@ -94,13 +95,13 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     /// Panics if a slot is lost or in two places.
     #[cfg(silvics_shuttle)]
     pub(super) fn assert_conserved(&self) {
-        let mut opened = [0; CLASSES];
+        let mut opened = vec![0; Self::CLASSES];
         for slab in self.opened_slabs() {
             opened[slab.class()] += self.slots_of(slab);
         }
-        for (number, class) in self.classes.iter().enumerate() {
+        for (number, class) in self.classes.as_flattened().iter().enumerate() {
             let slots = |run: crate::magazine::Run| run.slots(class.size).count();
-            let magazines = self.threads.iter().map(|t| &t.classes[number]);
+            let magazines = self.magazines(number);
             // SAFETY: C1: nobody else has the core.
             let held = magazines.map(|m| unsafe { m.open(|m| m.len() + slots(*m.run())) });
             let kept = self.live(number).max(0) as usize
@@ -144,10 +145,10 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "takes minutes: Miri checks every access to a granule's header")]
     fn every_place_of_free_slots_counts() {
-        let shapes = [ClassShape { size: 48, run: 100 }, ClassShape { size: 2000, run: 4 }];
+        let shapes = [(48, 100), (2000, 4)].map(|(size, run)| ClassShape { size, first: run, run });
         let tuning = Tuning::default().colouring(true);
         let config = Config { tuning, ..Config::new(Pages::Small, None) };
-        let mut core = Core::<2, 16>::new(shapes, 16, 16 << 10, 48, &config);
+        let mut core = Core::<1, 2, 16>::new(|class| shapes[class], 16, 16 << 10, 48, &config);
         let together = Barrier::new(3);
         let work = |seed: usize| {
             together.wait(); // so that each thread has a cache

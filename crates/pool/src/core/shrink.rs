@@ -2,12 +2,16 @@
 //!
 //! # Algorithm
 //! ```text
-//! shrink:  mark free the slots in this thread's magazines and runs
+//! shrink:  mark free the slots in the magazines and runs of this thread and of ended ones
 //!          for each class:
 //!            mark free the never-used slots of the open slab
 //!            under the list's lock: unlist the slabs all of whose slots are marked free
 //!            for each of them: take its slots; discard its pages; close it and pass it to `Growth`
 //! ```
+//! Ended threads are those whose indexes no living thread has. A borrowed index
+//! ([`for_each_ended`]) lets this thread open their magazines. A thread that is about to take a new
+//! granule empties them too. So what ended threads hold is used before a pool grows by a granule.
+//!
 //! A closed slab keeps its addresses, and its entry in the header of its granule, which stays
 //! mapped. The next slab that any class opens is a closed one, if there is one. If the system only
 //! takes back pages larger than a slab, `shrink` does nothing. S4 in `slab.rs` says what other
@@ -18,21 +22,32 @@ use crate::growth::Growth;
 use crate::magazine::{Open, Run};
 use crate::pages::HUGE_PAGE;
 use crate::slab::{Slab, SlabList};
-use silvics_sync::per_thread::thread_index;
+use silvics_sync::per_thread::{ThreadIndex, for_each_ended, thread_index};
+use std::cell::Cell;
 
-impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
-    /// Returns slabs to the system that have no live slot and none in another thread's cache.
+/// The contents of magazines that were emptied.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Emptied {
+    pub(super) had_slots: bool,
+    /// The bytes of the magazines' arrays.
+    arrays: usize,
+}
+
+impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GROUP, MAG> {
+    /// Returns slabs to the system that have no live slot and none in another living thread's
+    /// cache.
     /// Returns the number of bytes.
     pub(crate) fn shrink(&self) -> usize {
         if !self.gives_back() {
             return 0;
         }
-        self.give_up_own();
-        (0..CLASSES).map(|class| self.shrink_class(class)).sum()
+        let own = thread_index().map_or(0, |own| self.empty_all(own).arrays);
+        let arrays = own + self.empty_ended().arrays;
+        arrays + (0..Self::CLASSES).map(|class| self.shrink_class(class)).sum::<usize>()
     }
 
     fn shrink_class(&self, class: usize) -> usize {
-        let shape = &self.classes[class];
+        let shape = self.class(class);
         let rest = std::mem::replace(&mut shape.open.lock().rest, Run::EMPTY);
         // SAFETY: C2: no thread has had these slots.
         rest.slots(shape.size).for_each(|slot| unsafe { self.mark_slot_free(class, slot) });
@@ -49,7 +64,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
     fn take_idle(&self, class: usize) -> Vec<&Slab> {
         let mut idle = Vec::new();
         // A thread that needs a slot waits for the lock, so it never sees the emptied list.
-        let mut freed = self.classes[class].freed.lock();
+        let mut freed = self.class(class).freed.lock();
         let mut listed = std::mem::replace(&mut *freed, SlabList::new());
         let mut of_others = SlabList::new();
         // SAFETY: C3.
@@ -108,19 +123,38 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
         given
     }
 
-    /// Marks free the slots in the calling thread's magazines and runs.
-    fn give_up_own(&self) {
-        let own = thread_index().and_then(|index| self.threads.get(index));
-        for (class, magazine) in own.iter().flat_map(|own| own.classes.iter().enumerate()) {
-            // SAFETY: C1; `work` does not open the magazine again.
-            unsafe {
-                magazine.open(|magazine| {
-                    let held = magazine.len() as i64;
-                    self.empty(class, magazine);
-                    magazine.note_taken(-held);
-                });
+    /// Marks free the slots in the magazines and runs of ended threads, and frees the magazines'
+    /// arrays. O(ended threads × classes).
+    pub(super) fn empty_ended(&self) -> Emptied {
+        let all = Cell::new(Emptied::default());
+        for_each_ended(|index| {
+            let (before, more) = (all.get(), self.empty_all(index));
+            let arrays = before.arrays + more.arrays;
+            all.set(Emptied { had_slots: before.had_slots | more.had_slots, arrays });
+        });
+        all.get()
+    }
+
+    /// Does the same for the magazines and runs at one index, which the calling thread has or
+    /// borrows. The caller has none of the magazines open.
+    fn empty_all(&self, index: ThreadIndex) -> Emptied {
+        let mut all = Emptied::default();
+        for (group, threads) in self.threads.iter().enumerate() {
+            let Some(cache) = threads.get(index) else { continue };
+            for (at, magazine) in cache.classes.iter().enumerate() {
+                // SAFETY: C1, by P1; `empty` does not open the magazine again.
+                unsafe {
+                    magazine.open(|magazine| {
+                        let held = magazine.len() as i64;
+                        all.had_slots |= held > 0 || !magazine.run().is_empty();
+                        self.empty(group * GROUP + at, magazine);
+                        magazine.note_taken(-held);
+                        all.arrays += magazine.drop_array(&self.budget);
+                    });
+                }
             }
         }
+        all
     }
 
     /// Marks free the slots in a magazine and in its run.
@@ -131,7 +165,7 @@ impl<const CLASSES: usize, const MAG: usize> Core<CLASSES, MAG> {
             while let Some(slot) = magazine.pop() {
                 self.mark_slot_free(class, slot);
             }
-            let run = run.slots(self.classes[class].size);
+            let run = run.slots(self.size(class));
             run.for_each(|slot| self.mark_slot_free(class, slot));
         }
     }

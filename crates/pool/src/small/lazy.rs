@@ -12,8 +12,8 @@ use std::sync::Arc;
 const POOLS: u32 = 1 << 16;
 
 /// The core of a pool: made with the pool, or when the pool has outgrown the source.
-pub(crate) struct LazyCore<const C: usize, const MAG: usize> {
-    core: OnceBox<Core<C, MAG>>,
+pub(crate) struct LazyCore<const G: usize, const N: usize, const MAG: usize> {
+    core: OnceBox<Core<G, N, MAG>>,
     small: Option<Small>,
 }
 
@@ -35,13 +35,13 @@ impl Small {
     }
 }
 
-impl<const C: usize, const MAG: usize> LazyCore<C, MAG> {
+impl<const G: usize, const N: usize, const MAG: usize> LazyCore<G, N, MAG> {
     /// A core that `make` makes now, or later if the settings say so and slots of this size and
     /// alignment can be the source's.
     pub(crate) fn new(
         config: &Config,
         (size, align): (usize, usize),
-        make: impl FnOnce(&Config) -> Core<C, MAG>,
+        make: impl FnOnce(&Config) -> Core<G, N, MAG>,
     ) -> Self {
         let fits = size <= LARGEST && align <= LARGEST_ALIGN;
         // Settings that were changed since do not fit the cores that the objects' settings make.
@@ -63,7 +63,7 @@ impl<const C: usize, const MAG: usize> LazyCore<C, MAG> {
 
     /// The core, if it has been made.
     #[inline(always)]
-    pub(crate) fn get(&self) -> Option<&Core<C, MAG>> {
+    pub(crate) fn get(&self) -> Option<&Core<G, N, MAG>> {
         self.core.get()
     }
 
@@ -72,7 +72,7 @@ impl<const C: usize, const MAG: usize> LazyCore<C, MAG> {
     pub(crate) fn alloc(
         &self,
         (class, bytes): (usize, usize),
-        make: impl FnOnce(&Config) -> Core<C, MAG>,
+        make: impl FnOnce(&Config) -> Core<G, N, MAG>,
     ) -> Result<NonNull<u8>, AllocError> {
         match self.get() {
             Some(core) => core.alloc(class).or_else(|error| self.alloc_beside(bytes, error)),
@@ -85,7 +85,7 @@ impl<const C: usize, const MAG: usize> LazyCore<C, MAG> {
     fn alloc_early(
         &self,
         (class, bytes): (usize, usize),
-        make: impl FnOnce(&Config) -> Core<C, MAG>,
+        make: impl FnOnce(&Config) -> Core<G, N, MAG>,
     ) -> Result<NonNull<u8>, AllocError> {
         let small = self.small.as_ref().expect("a pool without a core starts small");
         if small.taken.load(Ordering::Relaxed) as usize + bytes <= SMALL_BYTES {
@@ -141,11 +141,11 @@ impl<const C: usize, const MAG: usize> LazyCore<C, MAG> {
     fn grow(
         &self,
         small: &Small,
-        make: impl FnOnce(&Config) -> Core<C, MAG>,
-    ) -> Result<&Core<C, MAG>, AllocError> {
+        make: impl FnOnce(&Config) -> Core<G, N, MAG>,
+    ) -> Result<&Core<G, N, MAG>, AllocError> {
         let config = &small.objects.config;
         let core = || make(config).with_small(&small.objects);
-        let requested = OnceBox::<Core<C, MAG>>::BYTES;
+        let requested = OnceBox::<Core<G, N, MAG>>::BYTES;
         let made = self.core.get_or_make(&*config.budget, core);
         made.map_err(|refused| config.budget.error_of(refused, requested))
     }
@@ -175,7 +175,7 @@ impl<const C: usize, const MAG: usize> LazyCore<C, MAG> {
     }
 }
 
-impl<const C: usize, const MAG: usize> Drop for LazyCore<C, MAG> {
+impl<const G: usize, const N: usize, const MAG: usize> Drop for LazyCore<G, N, MAG> {
     fn drop(&mut self) {
         let Some(small) = &self.small else { return };
         let budget = &small.objects.config.budget;
@@ -184,7 +184,7 @@ impl<const C: usize, const MAG: usize> Drop for LazyCore<C, MAG> {
         let has_core = core.get().is_some();
         drop(core);
         if has_core {
-            budget.give(OnceBox::<Core<C, MAG>>::BYTES);
+            budget.give(OnceBox::<Core<G, N, MAG>>::BYTES);
         }
         if has_core || small.taken.load(Ordering::Relaxed) > 0 {
             // SAFETY: using or freeing a slot takes a reference to the pool, and the pool goes now.
