@@ -4,13 +4,14 @@
 use silvics::art::hot::{Policy, Sampled, Sampling};
 use silvics::dynamic::AnyIndex;
 use silvics::{
-    ArtTree, BronsonTree, Check, CitrusTree, Cursor, Domain, Lookup, NatarajanTree, Options,
+    ArtTree, BronsonTree, Check, CitrusTree, Cursor, Domain, Lookup, Map, NatarajanTree, Options,
     OrderedIndex, OrderedScan, Pooled,
 };
 use silvics_pool::Region;
+use silvics_sync::atomic::{AtomicUsize, Ordering};
 use silvics_testkit::make::apart;
 use std::num::NonZeroU32;
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
@@ -82,35 +83,66 @@ fn a_dropped_index_leaves_no_backlog() {
     assert!(!mapped(&regions), "still mapped");
 }
 
-/// Symptom: a dropped index kept its memory if another thread's guard outlived it. Cause: no thread
-/// pins the domain after that guard. Prevented by: the collector is put on a list, and a later
-/// thread runs it.
+/// Symptom: a dropped map kept its memory while another map of its domain was pinned, and most maps
+/// share a domain. Cause: its sealed batches held its pools. Prevented by: a batch does not hold a
+/// pool that is released as a whole.
 #[test]
-fn what_a_guard_protected_goes_after_it() {
+fn a_dropped_index_keeps_no_memory_while_a_guard_of_its_domain_is_held() {
     let _alone = alone();
     let index = much_retired();
-    let regions = regions(&index);
+    let of_index = regions(&index);
     let domain = index.domain().clone();
-    let (pinned, to_pin) = mpsc::channel();
-    let (go, gone) = mpsc::channel::<()>();
-    let holder = std::thread::spawn(move || {
-        let guard = domain.pin();
-        drop(domain);
-        pinned.send(()).unwrap();
-        gone.recv().unwrap();
-        drop(guard);
-    });
-    to_pin.recv().unwrap();
+    let guard = domain.pin();
     for key in 0..1000u64 {
         index.pin().insert(key, key).expect("memory");
         index.pin().remove(key).expect("memory");
     }
     drop(index);
-    assert!(mapped(&regions), "the guard protects what was removed after it");
-    go.send(()).unwrap();
-    holder.join().unwrap();
-    drop(Domain::new());
-    assert!(!mapped(&regions), "still mapped");
+    assert!(!mapped(&of_index), "a guard is held, but not of the dropped index");
+    drop((guard, domain));
+
+    // By default, maps and trees of the process share a domain.
+    let pinned: Map<u64, u64> = Map::new();
+    let dropped: ArtTree<u64> = ArtTree::with_options(&Options::default()).expect("memory");
+    let view = pinned.pin();
+    for key in 0..100_000u64 {
+        dropped.pin().insert(key.reverse_bits(), key).expect("memory");
+    }
+    for key in 0..50_000u64 {
+        dropped.pin().remove(key.reverse_bits()).expect("memory");
+    }
+    let of_dropped = regions(&dropped);
+    drop(dropped);
+    assert!(!of_dropped.is_empty() && !mapped(&of_dropped), "a pin of another map is held");
+    drop(view);
+}
+
+/// Symptom: while the destructors of a dropped map's values ran, no map freed what it removed.
+/// Cause: the drop had pinned the domain that maps share. Prevented by: destructors run unpinned.
+#[test]
+fn destructors_of_a_dropped_map_run_without_a_pin() {
+    let _alone = alone();
+    static DROPPED: AtomicUsize = AtomicUsize::new(0);
+    struct Counted;
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            DROPPED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    /// A value whose destructor lets another map drop what it has removed.
+    struct Churns(Arc<Map<u64, Counted>>);
+    impl Drop for Churns {
+        fn drop(&mut self) {
+            self.0.insert(1, Counted);
+            self.0.remove(1);
+            (0..4).for_each(|_| self.0.flush());
+        }
+    }
+    let other = Arc::new(Map::new());
+    let map: Map<u64, Churns> = Map::new();
+    (0..300).for_each(|key| drop(map.insert(key, Churns(Arc::clone(&other)))));
+    drop(map);
+    assert_eq!(DROPPED.load(Ordering::Relaxed), 300);
 }
 
 /// A hot region is unmapped when its objects have moved elsewhere and no guard can see it, and when

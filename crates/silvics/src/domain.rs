@@ -19,20 +19,22 @@
 //! 2. A sealed batch is flushed into the collector's global queue at once. So an unsealed batch is
 //!    reachable only through the index, whose drop takes it along. An idle thread holds back fewer
 //!    than [`BATCH_OBJECTS`] objects of each pool, and never a pool.
-//! 3. Dropping an index runs its sealed batches. A batch that a guard still protects runs later,
-//!    after the guard is gone: some thread runs it when it pins a domain for the first time, makes
-//!    a domain, or drops an index (`ORPHANS`).
+//! 3. Dropping an index releases its memory at once if its pools are released as a whole, also
+//!    while other indexes of the domain are pinned. Otherwise the drop runs the sealed batches. A
+//!    batch that a guard still protects runs later, after the guard is gone: some thread runs it
+//!    when it pins a domain for the first time, makes a domain, or drops an index (`ORPHANS`).
 //!
 //! # Invariants
 //! * D1: an object is in a batch only after it was unlinked for new readers, and once.
 //! * D2: a batch is sealed under a guard of its domain, after its last object was retired.
-//! * D3: a sealed batch that has not run holds a reference to its pool; regions are unmapped only
-//!   when the last reference is gone.
+//! * D3: a sealed batch that has not run holds a reference to a pool that takes back object by
+//!   object. A pool that is released as a whole goes with its index, and the batch finds it gone.
+//!   Readers borrow the index, so none is left then.
 //! * D4: a guard protects only nodes of indexes of its own domain. An operation that is given
 //!   another domain's guard pins its own domain: for the call (`enter`), or while the given guard
 //!   lives if the result borrows it (`adopt`). Either way it goes on with the guard of its own
 //!   domain, and retires under that.
-//! * D5: a batch cell is touched only by the thread whose index it has (P1 of
+//! * D5: a batch cell is touched only by the thread that has or borrows its index (P1 of
 //!   `silvics_sync::per_thread`), or under exclusive access to the index.
 //!
 //! # Under `--cfg silvics_shuttle`
@@ -54,7 +56,7 @@
 mod retired;
 
 pub use retired::{BATCH_BYTES, BATCH_OBJECTS};
-pub(crate) use retired::{Reclaim, Retired, Sealed};
+pub(crate) use retired::{Hold, Reclaim, Retired, Sealed};
 
 #[cfg(silvics_shuttle)]
 use crate::model_epoch as epoch;

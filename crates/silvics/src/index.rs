@@ -180,11 +180,12 @@ pub trait OrderedIndex: Lookup {
 
     /// Returns memory to the system and returns the number of bytes: the slabs without an object
     /// in use, after it has freed the retired objects that no guard protects. It finds the objects
-    /// that this thread retired and those of sealed batches. The free slots that other threads
-    /// cache stay, and so does each slab that holds one. Objects are not moved.
+    /// that this thread or an ended one retired and those of sealed batches. The free slots that
+    /// other living threads cache stay, and so does each slab that holds one. Objects are not
+    /// moved.
     ///
-    /// Call it after most of an index was removed, and not under a guard. O(slabs); writers that
-    /// need a new slab wait meanwhile. An index without pools returns 0.
+    /// Call it after most of an index was removed, and not under a guard. O(slabs + ended threads);
+    /// writers that need a new slab wait meanwhile. An index without pools returns 0.
     fn shrink(&self) -> usize {
         0
     }

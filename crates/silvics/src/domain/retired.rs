@@ -1,17 +1,18 @@
 //! The batches in which retired objects wait until no guard protects them.
 //!
-//! An index that holds little has one batch, under a lock that all threads share. A batch for each
-//! thread takes half a KiB, so there are some only once the index holds [`CELLS_FROM`] bytes. The
-//! invariants are those of [`super`].
+//! A batch for each thread takes half a KiB. So a radix tree, and the boxed values of a map, begin
+//! with one batch, under a lock that all threads share. They get batches for each thread once the
+//! index, or all indexes of its budget, hold [`CELLS_FROM`] bytes. Other indexes have batches for
+//! each thread from the start. The invariants are those of [`super`].
 
 use super::{Batches, Domain, Guard, run_orphans, settle, unrun};
 use silvics_pool::Budget;
 use silvics_sync::cell::UnsafeCell;
-use silvics_sync::per_thread::{PerThread, thread_index};
+use silvics_sync::per_thread::{PerThread, for_each_ended, thread_index};
 use silvics_sync::{Mutex, OnceBox};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// The owner of retired objects, which takes them back when they are reclaimed.
 ///
@@ -33,10 +34,43 @@ pub(crate) unsafe trait Reclaim: Send + Sync + 'static {
     where
         Self: Sized,
     {
-        let pool = Arc::clone(pool); // D3
+        let pool = Hold::of(pool); // D3
         // SAFETY: D1 and D2: no later guard can reach the objects, and the collector runs the call
         // only after all earlier guards are gone.
-        move || unsafe { batch.run(&*pool) }
+        move || unsafe { pool.run(batch) }
+    }
+}
+
+/// The link from a sealed batch to its pool (D3).
+pub(crate) enum Hold<R: Reclaim> {
+    /// The pool takes back object by object.
+    Each(Arc<R>),
+    /// Dropping the pool releases the batch's objects too.
+    Whole(Weak<R>),
+}
+
+impl<R: Reclaim> Hold<R> {
+    pub(crate) fn of(pool: &Arc<R>) -> Self {
+        if pool.releases_whole() {
+            Self::Whole(Arc::downgrade(pool))
+        } else {
+            Self::Each(Arc::clone(pool))
+        }
+    }
+
+    /// Reclaims the objects of a batch of the pool, unless they have gone with it.
+    ///
+    /// # Safety
+    /// D1 holds for the objects, they are of this pool, and no reader can reach them any more.
+    pub(crate) unsafe fn run(self, batch: Sealed) {
+        let pool = match self {
+            Self::Each(pool) => Some(pool),
+            Self::Whole(pool) => pool.upgrade(),
+        };
+        if let Some(pool) = pool {
+            // SAFETY: the caller's promise.
+            unsafe { batch.run(&*pool) };
+        }
     }
 }
 
@@ -46,8 +80,9 @@ pub const BATCH_OBJECTS: usize = if cfg!(silvics_shuttle) { 1 } else { 64 };
 /// The number of bytes at which a batch is sealed, if that comes before [`BATCH_OBJECTS`].
 pub const BATCH_BYTES: usize = 256 << 10;
 
-/// The bytes that an index holds from which on each thread has a batch of its own.
-const CELLS_FROM: usize = 256 << 10;
+/// The bytes that an index holds from which on each thread has a batch of its own. Under a model
+/// checker the first retired object is enough, so that schedules have both.
+const CELLS_FROM: usize = if cfg!(silvics_shuttle) { 0 } else { 256 << 10 };
 
 /// The objects that a thread has retired and not sealed yet.
 struct Batch {
@@ -170,7 +205,8 @@ impl<R: Reclaim> Retired<R> {
     }
 
     /// One batch for all threads until the index has grown. A thread that is stopped while it has
-    /// the lock of this batch stops others, so this is not for lock-free structures.
+    /// the lock of this batch stops others, so this is not for the nodes of lock-free structures.
+    /// The boxed values of a map take the lock over any index.
     pub(crate) fn starting_small(pool: Arc<R>, domain: Domain, budget: &Arc<Budget>) -> Self {
         let (budget, sealed) = (Arc::clone(budget), Batches::default());
         let (few, cells) = (Mutex::default(), OnceBox::default());
@@ -219,20 +255,38 @@ impl<R: Reclaim> Retired<R> {
     #[cold]
     pub(crate) fn flush(&self, guard: &Guard) {
         let own = thread_index().zip(self.cells.get()).and_then(|(index, cells)| cells.get(index));
-        // SAFETY: D5.
-        let own = own.map(|cell| cell.0.with_mut(|batch| unsafe { &mut *batch }.take()));
-        for batch in own.into_iter().chain([self.few.lock().take()]) {
-            if !batch.0.is_empty() {
-                self.seal(batch, guard);
-            }
+        if let Some(cell) = own {
+            self.seal_of(cell, guard);
+        }
+        let few = self.few.lock().take();
+        if !few.0.is_empty() {
+            self.seal(few, guard);
         }
         self.domain.flush();
     }
 
-    /// Seals this thread's batch and runs all batches that no guard protects. The caller has no
-    /// guard.
+    /// Seals the batch of a cell whose index the calling thread has or borrows.
+    fn seal_of(&self, cell: &BatchCell, guard: &Guard) {
+        // SAFETY: D5; no code in this call uses the cell again.
+        let batch = cell.0.with_mut(|batch| unsafe { &mut *batch }.take());
+        if !batch.0.is_empty() {
+            self.seal(batch, guard);
+        }
+    }
+
+    /// Seals this thread's batch and those of ended threads, and runs all batches that no guard
+    /// protects. The caller has no guard.
     pub(crate) fn flush_unpinned(&self) {
-        self.flush(&self.domain.pin());
+        let guard = self.domain.pin();
+        if let Some(cells) = self.cells.get() {
+            for_each_ended(|index| {
+                if let Some(cell) = cells.get(index) {
+                    self.seal_of(cell, &guard);
+                }
+            });
+        }
+        self.flush(&guard);
+        drop(guard);
         self.settle();
     }
 
@@ -276,13 +330,13 @@ impl<R: Reclaim> Retired<R> {
 
 impl<R: Reclaim> Drop for Retired<R> {
     fn drop(&mut self) {
-        // Sealed batches hold the pool, and perhaps no thread pins this domain again. So run them
-        // now, except those that a guard protects.
-        if unrun(&self.sealed) > 0 {
-            self.settle();
-        }
         run_orphans();
         if !self.pool.releases_whole() {
+            // Sealed batches hold the pool, and perhaps no thread pins this domain again. So run
+            // them now, except those that a guard protects.
+            if unrun(&self.sealed) > 0 {
+                self.settle();
+            }
             self.reclaim_unsealed();
         }
         if self.counts_cells && self.cells.get().is_some() {

@@ -57,7 +57,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
         self
     }
 
-    /// Shares a limit with other maps. Then [`Map::bytes`] returns the sum for all of them.
+    /// Shares a limit with other maps. Then [`Map::bytes`] returns the sum for all of them. A map
+    /// whose memory grows in steps decides by this sum, too, whether it is large.
     #[must_use]
     pub fn budget(mut self, budget: Arc<Budget>) -> Self {
         self.options.budget = Some(budget);
@@ -101,7 +102,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
         Builder::with(self.options)
     }
 
-    /// Makes an empty map. Fails if the first node of the index cannot be allocated.
+    /// Makes an empty map. Fails if what the index needs from the start cannot be allocated.
     pub fn build(self) -> Result<Map<K, V, I>, AllocError> {
         Map::with_options(&self.options)
     }

@@ -83,6 +83,7 @@ use crate::art::ArtTree;
 use crate::domain::Guard;
 use crate::error::{AllocError, BulkLoadError, Violation};
 use crate::index::{Batches, Check, Create, KeyRef, Options, OrderedScan};
+use crate::key::IndexKey;
 use key::{AsKey, Key};
 use outcome::OrPanic;
 use silvics_pool::{Budget, Placement, PoolStats};
@@ -232,7 +233,7 @@ impl<K: Key, V: Value> Map<K, V> {
     /// An empty map without a limit.
     ///
     /// # Panics
-    /// If the first node of the index cannot be allocated.
+    /// If what the index needs from the start cannot be allocated.
     pub fn new() -> Self {
         Self::default()
     }
@@ -245,7 +246,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Default for Map<K, V, I> {
 }
 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
-    /// An empty map with these options. Fails if the first node of the index cannot be allocated.
+    /// An empty map with these options. Fails if what the index needs from the start cannot be
+    /// allocated.
     pub fn with_options(options: &Options) -> Result<Self, AllocError> {
         let mut options = options.clone();
         let budget = options.shared_budget();
@@ -316,8 +318,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         Memory { bytes, index, values, slack: bytes.saturating_sub(index + values) }
     }
 
-    /// Drops removed values that no pin protects: all that this thread removed, and those of full
-    /// batches of other threads.
+    /// Drops removed values that no pin protects: all that this thread or an ended one removed, and
+    /// those of full batches of other threads.
     pub fn flush(&self) {
         self.values.flush();
         self.index.domain().flush();
@@ -326,10 +328,10 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     /// Calls [`Map::flush`], and returns the slabs of nodes and values without a used slot to the
     /// system. Returns the number of bytes, by which [`Map::bytes`] decreases.
     ///
-    /// Call it after most of a map was removed, and not while this thread has the map pinned.
-    /// O(slabs); writers that need a new slab wait meanwhile. The free slots that other threads
-    /// cache stay, and so does each slab that holds one. Entries are not moved, so after random
-    /// removals few slabs may be empty.
+    /// Call it after most of a map was removed, and not while this thread has pinned a map of the
+    /// same domain. O(slabs + ended threads); writers that need a new slab wait meanwhile. The free
+    /// slots that other living threads cache stay, and so does each slab that holds one. Entries
+    /// are not moved, so after random removals few slabs may be empty.
     ///
     /// ```
     /// let map: silvics::Map<String, Vec<u8>> = silvics::Map::new();
@@ -390,16 +392,40 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + Check> Check for Map<K, V, I
     }
 }
 
+/// The number of values that the drop of a map looks up before it drops them.
+const DROPPED_AT_ONCE: usize = 128;
+
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Drop for Map<K, V, I> {
     fn drop(&mut self) {
         if !self.values.are_dropped_one_by_one() {
             return;
         }
-        let guard = self.index.domain().pin();
-        for (_, word) in self.index.range(.., &guard) {
-            // SAFETY: M1: the word is that of one value. The map is borrowed exclusively, so no
-            // other thread uses the word, and the index drops no values.
-            unsafe { self.values.drop_with_map(word) };
+        // Destructors run without a pin, which would hold back what other maps free.
+        let (mut words, mut after) = ([0; DROPPED_AT_ONCE], None);
+        loop {
+            let mut count = 0;
+            {
+                let guard = self.index.domain().pin();
+                let last = after.as_ref().map(<K::Form as IndexKey>::borrow);
+                let bounds = (last.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+                let mut next = None;
+                self.index.read_ahead(bounds, false, words.len(), &guard, |key, word| {
+                    words[count] = word;
+                    count += 1;
+                    if count == DROPPED_AT_ONCE {
+                        next = Some(<K::Form as IndexKey>::to_owned(key));
+                    }
+                });
+                after = next;
+            }
+            for &word in &words[..count] {
+                // SAFETY: M1: the word is that of one value. The map is borrowed exclusively, so no
+                // other thread uses the word, and the index drops no values.
+                unsafe { self.values.drop_with_map(word) };
+            }
+            if after.is_none() {
+                return;
+            }
         }
     }
 }

@@ -102,7 +102,7 @@ impl<K: Key> Set<K> {
     /// An empty set without a limit.
     ///
     /// # Panics
-    /// If the first node of the index cannot be allocated.
+    /// If what the index needs from the start cannot be allocated.
     pub fn new() -> Self {
         Self::default()
     }

@@ -34,7 +34,7 @@
 //!
 //! A slot is initialised before the store that publishes its word in the index, which releases it.
 
-use crate::domain::{Domain, Guard, Reclaim, Retired, Sealed};
+use crate::domain::{Domain, Guard, Hold, Reclaim, Retired, Sealed};
 use crate::error::AllocError;
 use silvics_pool::{Config, Placement, Pool, PoolStats, Shared, SlotAlloc};
 use silvics_sync::atomic::{AtomicBool, Ordering};
@@ -302,13 +302,13 @@ unsafe impl<V: Value, P: Placement> Reclaim for Slots<V, P> {
             pool.waiting.lock().push_back(Waiting { batch, ready: Arc::clone(&ready) });
             (None, Some((ready, Arc::clone(&pool.some_ready))))
         } else {
-            (Some((batch, Arc::clone(pool))), None)
+            (Some((batch, Hold::of(pool))), None)
         };
         move || {
             if let Some((batch, pool)) = now {
                 // SAFETY: D1 and D2 of the domain: no later guard can reach the values, and all
                 // earlier guards are gone.
-                unsafe { batch.run(&*pool) };
+                unsafe { pool.run(batch) };
             }
             if let Some((ready, some_ready)) = later {
                 ready.store(true, Ordering::SeqCst);

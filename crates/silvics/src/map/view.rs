@@ -80,6 +80,9 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     /// view.repin();
     /// println!("{value:?}");
     /// ```
+    ///
+    /// The call has no effect while this thread has another pin of the map's domain, which most
+    /// maps share ([`Builder::domain`](super::Builder::domain)).
     #[inline]
     pub fn repin(&mut self) {
         self.map.values.drop_some();
