@@ -3,6 +3,7 @@
 
 mod agreement;
 mod failures;
+mod guests;
 mod keyed;
 mod values;
 

@@ -23,3 +23,14 @@ pub struct Fixed;
 /// The tree with nodes as small as the algorithm allows: inner nodes and leaves are separate kinds.
 #[derive(Debug)]
 pub struct Compact;
+
+pub(crate) mod sealed {
+    /// A type that this crate gives to a tree as its build. Trees rely on what a build names: nodes
+    /// whose fields stay where they are, locks that exclude each other. So only this crate makes
+    /// builds.
+    pub trait Sealed {}
+}
+
+impl sealed::Sealed for Baseline {}
+impl sealed::Sealed for Fixed {}
+impl sealed::Sealed for Compact {}

@@ -2,6 +2,7 @@
 //! validation fails goes back.
 
 use super::node::Node;
+use crate::bst::build::sealed::Sealed;
 use crate::bst::build::{Baseline, Fixed};
 use silvics_layout::{Field, NodeLayout};
 use silvics_sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
@@ -11,7 +12,7 @@ use std::mem::offset_of;
 use std::ptr::null_mut;
 
 /// A build of the tree.
-pub trait Build: 'static {
+pub trait Build: Sealed + 'static {
     /// The words of a node.
     type Words: Words;
     /// Whether a descent goes back by one level, by returning from a recursive call as the paper
@@ -34,6 +35,8 @@ pub type Fixed2 = Baseline2;
 #[derive(Debug)]
 pub struct Restarting2;
 
+impl Sealed for Restarting {}
+
 impl Build for Restarting {
     type Words = Line;
     const RECURSES: bool = false;
@@ -49,10 +52,14 @@ impl Build for Baseline {
     const RECURSES: bool = true;
 }
 
+impl Sealed for Baseline2 {}
+
 impl Build for Baseline2 {
     type Words = Padded;
     const RECURSES: bool = true;
 }
+
+impl Sealed for Restarting2 {}
 
 impl Build for Restarting2 {
     type Words = Padded;

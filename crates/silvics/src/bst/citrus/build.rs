@@ -1,6 +1,7 @@
 //! The builds: where the words of a node are, and which lock it has.
 
 use super::node::Node;
+use crate::bst::build::sealed::Sealed;
 use crate::bst::build::{Baseline, Fixed};
 use silvics_layout::{Field, NodeLayout};
 use silvics_sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
@@ -10,7 +11,7 @@ use std::mem::offset_of;
 use std::ptr::null_mut;
 
 /// A build of the tree.
-pub trait Build: 'static {
+pub trait Build: Sealed + 'static {
     /// The words of a node.
     type Words: Words;
 }

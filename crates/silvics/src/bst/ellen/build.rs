@@ -8,6 +8,7 @@
 
 use super::node::{AtomicEdge, DESCRIPTOR, UpdateWord};
 use crate::bst::align;
+use crate::bst::build::sealed::Sealed;
 pub use crate::bst::build::{Baseline, Compact, Fixed};
 use crate::bst::external::{self, Either, InnerWords, Leaf, LeafWords};
 use crate::bst::home::{Alike, Apart, NodePools};
@@ -15,7 +16,7 @@ use silvics_layout::NodeLayout;
 use silvics_pool::Placement;
 
 /// A build of the tree.
-pub trait Build: 'static {
+pub trait Build: Sealed + 'static {
     /// An internal node.
     type Inner: InnerWords<Cell = AtomicEdge, Control = UpdateWord>;
     /// A leaf.

@@ -12,10 +12,11 @@
 //! class. In a pool per kind, no object of another kind lies between the nodes of either build.
 
 use crate::bst::align;
+use crate::bst::build::sealed::Sealed;
 use crate::bst::build::{Baseline, Fixed};
 
 /// A build of the tree.
-pub trait Build: Sized + 'static {
+pub trait Build: Sealed + Sized + 'static {
     /// A zero-sized type with the alignment of a node.
     type Align: Send + Sync + 'static;
 }

@@ -23,6 +23,7 @@
 
 use super::node::AtomicEdge;
 use crate::bst::align;
+use crate::bst::build::sealed::Sealed;
 pub use crate::bst::build::{Compact, Fixed};
 use crate::bst::external::{self, Either, InnerWords, Leaf, LeafWords};
 pub use crate::bst::home::Block;
@@ -31,7 +32,7 @@ use silvics_layout::{Field, NodeLayout};
 use silvics_pool::Placement;
 
 /// A build of the tree.
-pub trait Build: 'static {
+pub trait Build: Sealed + 'static {
     /// The type of an internal node.
     type Inner: InnerWords<Cell = AtomicEdge>;
     /// The type of a leaf.
@@ -75,6 +76,8 @@ pub type Baseline = Fixed;
 #[derive(Debug)]
 pub struct Shifted;
 
+impl Sealed for Shifted {}
+
 impl Build for Shifted {
     type Inner = Half;
     type Leaf = Half;
@@ -88,6 +91,8 @@ impl Build for Shifted {
 #[derive(Debug)]
 pub struct Collocated;
 
+impl Sealed for Collocated {}
+
 impl Build for Collocated {
     type Inner = Inner;
     type Leaf = Leaf;
@@ -99,6 +104,8 @@ impl Build for Collocated {
 /// `edge-ext-lf-2` as published: nodes padded to a line, and lookups by the descent of updates.
 #[derive(Debug)]
 pub struct Baseline2;
+
+impl Sealed for Baseline2 {}
 
 impl Build for Baseline2 {
     type Inner = Line;
@@ -112,6 +119,8 @@ impl Build for Baseline2 {
 /// `edge-ext-lf-2` without the padding.
 #[derive(Debug)]
 pub struct Fixed2;
+
+impl Sealed for Fixed2 {}
 
 impl Build for Fixed2 {
     type Inner = Half;

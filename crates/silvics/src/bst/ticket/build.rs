@@ -13,6 +13,7 @@
 use super::node::AtomicEdge;
 use super::state::Locks;
 use crate::bst::align;
+use crate::bst::build::sealed::Sealed;
 pub use crate::bst::build::{Baseline, Compact, Fixed};
 use crate::bst::external::{self, Either, InnerWords, Leaf, LeafWords};
 use crate::bst::home::{Alike, Apart, Each, NodeStore};
@@ -20,7 +21,7 @@ use silvics_layout::NodeLayout;
 use silvics_pool::Placement;
 
 /// A build of the tree.
-pub trait Build: 'static {
+pub trait Build: Sealed + 'static {
     /// The type of an internal node.
     type Inner: InnerWords<Cell = AtomicEdge, Control = Locks>;
     /// The type of a leaf.
