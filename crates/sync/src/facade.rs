@@ -4,6 +4,11 @@
 //! `silvics_loom` and `silvics_shuttle`. A plain `loom` would also switch dependencies that know
 //! this cfg.
 
+#[cfg(all(silvics_loom, not(feature = "loom")))]
+compile_error!("`--cfg silvics_loom` needs the feature `loom` of silvics-sync");
+#[cfg(all(silvics_shuttle, not(feature = "shuttle")))]
+compile_error!("`--cfg silvics_shuttle` needs the feature `shuttle` of silvics-sync");
+
 /// Atomic types, fences and orderings.
 pub mod atomic {
     #[cfg(all(silvics_shuttle, not(silvics_loom)))]
