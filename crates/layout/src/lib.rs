@@ -26,46 +26,28 @@
 //! 5. A [`Replay`] runs recorded lookups through the [`Model`] of a [`Machine`], with objects where
 //!    they are or where [`Moves`] would put them. So it predicts the gain of a remedy.
 //!
+//! # Features
+//! A structure needs the descriptions, [`Placed`] and [`record`], and no feature for them. All else
+//! is the feature `analysis`, on by default. The indexes of silvics switch it off, so a program
+//! that uses an index does not compile the census and the model.
+//!
 //! # Guarantees
 //! Facts follow from addresses alone: two runs with the same addresses give the same facts. The
 //! model is deterministic too, but it is a model. Its module documentation lists where it departs
 //! from real machines.
 
-mod census;
+#[cfg(feature = "analysis")]
+mod analysis;
 mod class;
-mod facts;
-pub mod findings;
-mod model;
-mod moves;
-mod pagemap;
-mod paths;
 pub mod record;
-mod replay;
-mod runs;
-mod sets;
-mod trace;
-pub mod views;
 
-pub use census::{Census, FREED, KindId, Placed};
+#[cfg(feature = "analysis")]
+pub use analysis::*;
 pub use class::study_class;
-pub use facts::{Facts, Shares, Survey};
-pub use model::{
-    Cache, Counts, Entries, Inclusion, Latencies, Level, Machine, MachineError, Model, PageSize,
-    Reached, Tlb,
-};
-pub use moves::{Among, Moves, Slot};
-pub use pagemap::{Frames, PagemapError};
-pub use paths::{Collocation, Paths};
 pub use record::Read;
-pub use replay::Replay;
-pub use sets::{SetHash, Sets};
-pub use trace::{LineFault, Trace, TraceError, TraceKind, TraceObject};
-
-/// The bytes of a small page, by which heaps and pictures divide memory.
-pub(crate) const PAGE: usize = 4 << 10;
 
 /// Compiles the examples of docs/layout.md.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "analysis"))]
 #[doc = include_str!("../../../docs/layout.md")]
 struct LayoutPage;
 
@@ -109,6 +91,26 @@ pub struct NodeLayout {
     pub search: &'static [Field],
     /// The fields that a search reads of an object in which it ends.
     pub found: &'static [Field],
+}
+
+/// An object of a described kind, with its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The layout of the object from its address on.
+    pub layout: &'static NodeLayout,
+    /// The address from which the layout counts.
+    pub address: usize,
+    /// The bytes in front of `address`: the upper links of a tower.
+    pub before: usize,
+    /// All bytes of the object, including those before `address`.
+    pub bytes: usize,
+}
+
+impl Placed {
+    /// An object of exactly the size of its layout.
+    pub const fn new(layout: &'static NodeLayout, address: usize) -> Self {
+        Self { layout, address, before: 0, bytes: layout.size }
+    }
 }
 
 /// A type with a described layout. [`describe!`] implements it.

@@ -4,7 +4,6 @@ use crate::core::{ClassShape, Core};
 use crate::slab::MAX_SLOTS;
 use crate::small::LazyCore;
 use crate::{AllocError, Config, Pages, PoolStats};
-use silvics_layout::Census;
 use silvics_sync::Mutex;
 use silvics_sync::tagged::addressable;
 use std::alloc::Layout;
@@ -219,15 +218,6 @@ impl BytesPool {
             unsafe { (header.add(1).cast(), header.as_ref().bytes - front) }
         });
         self.core.live_slots().chain(large)
-    }
-
-    /// Adds the objects of [`live`](Self::live) to `census`, as a new kind with the pool's name.
-    /// The census assumes that a search may read all of their bytes.
-    pub fn census(&mut self, census: &mut Census) {
-        let kind = census.kind(self.kind, None);
-        for (object, bytes) in self.live() {
-            census.add_sized(kind, object.addr().get(), bytes);
-        }
     }
 
     /// The bytes in front of a large object. The last of them are its header.

@@ -37,9 +37,9 @@
 //!   slabs earlier.
 //!
 //! # Where objects lie
-//! `live`, on either kind of pool, iterates over the addresses of all slots in use. `census` adds
-//! them to a [`Census`](silvics_layout::Census), which reports the kinds that share lines, sets and
-//! pages. Both need exclusive access to the pool.
+//! `live`, on either kind of pool, iterates over the addresses of all slots in use; it needs
+//! exclusive access to the pool. A `Census` of `silvics-layout` (its feature `analysis`) takes them
+//! and reports the kinds that share lines, sets and pages.
 //!
 //! ```
 //! use silvics_layout::{Census, Described, SetHash, Sets, describe};
@@ -58,7 +58,10 @@
 //! }
 //!
 //! let mut census = Census::default();
-//! names.census(&mut census); // a search may read all bytes of a name
+//! let kind = census.kind("name", None); // a search may read all bytes of a name
+//! for (name, bytes) in names.live() {
+//!     census.add_sized(kind, name.addr().get(), bytes);
+//! }
 //! for node in nodes.live() {
 //!     census.add(Node::layout(), node.addr().get()); // a search reads the described fields
 //! }

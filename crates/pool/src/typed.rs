@@ -4,7 +4,6 @@ use crate::core::{ClassShape, Core};
 use crate::slab::MAX_SLOTS;
 use crate::small::LazyCore;
 use crate::{AllocError, Config, PoolStats, SMALL_PAGE};
-use silvics_layout::Census;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -136,24 +135,6 @@ impl<T> Pool<T> {
     /// `T`. The call takes O(slots) time, live or not. It also sorts the free slots that threads
     /// keep for themselves, using 8 bytes for each outside the budget. It does not change the pool.
     pub fn live(&mut self) -> impl Iterator<Item = NonNull<T>> {
-        self.live_slots().map(|(slot, _)| slot.cast())
-    }
-
-    fn live_slots(&mut self) -> impl Iterator<Item = (NonNull<u8>, usize)> {
-        let size = self.size;
-        self.core.live_slots().map(move |(slot, _)| (slot, size))
-    }
-
-    /// Adds the slots of [`live`](Self::live) to `census`, as a new kind with the pool's name.
-    ///
-    /// The census sees whole slots, including the bytes that rounding adds to a `T`, and assumes
-    /// that a search may read all of them. If the search fields are known
-    /// ([`Described`](silvics_layout::Described)), add the objects one by one instead, as the
-    /// [crate's example](crate#where-objects-lie) does.
-    pub fn census(&mut self, census: &mut Census) {
-        let kind = census.kind(self.kind, None);
-        for (slot, bytes) in self.live_slots() {
-            census.add_sized(kind, slot.addr().get(), bytes);
-        }
+        self.core.live_slots().map(|(slot, _)| slot.cast())
     }
 }

@@ -151,15 +151,8 @@ fn a_pool_shows_what_is_handed_out_and_nothing_else() {
             let mut live: Vec<_> = pool.live().map(|slot| slot.addr().get()).collect();
             live.sort_unstable();
             assert!(live == addresses(&model), "round {round} with {tuning:?}");
-            assert_eq!(live.len(), pool.stats().live_slots);
-
-            let mut census = Census::default();
-            pool.census(&mut census);
-            let bytes = 48usize.next_multiple_of(tuning.slot_alignment());
-            assert!(census.objects().all(|(kind, _, size)| (kind, size) == ("node", bytes)));
-            let mut counted: Vec<_> = census.objects().map(|(_, address, _)| address).collect();
-            counted.sort_unstable();
-            assert!(counted == live, "the census has others");
+            let (stats, bytes) = (pool.stats(), 48usize.next_multiple_of(tuning.slot_alignment()));
+            assert_eq!((live.len(), live.len() * bytes), (stats.live_slots, stats.live_bytes));
         }
         for &slot in model.keys() {
             let slot = NonNull::new(std::ptr::with_exposed_provenance_mut(slot)).unwrap();
@@ -200,13 +193,6 @@ fn a_pool_of_all_sizes_shows_each_object_with_the_bytes_it_has() {
             let large = model.values().filter(|&&bytes| bytes > 4096).count();
             let headers = large * 24usize.next_multiple_of(align);
             assert_eq!(live.values().sum::<usize>() + headers, stats.live_bytes);
-
-            let mut census = Census::default();
-            pool.census(&mut census);
-            assert!(census.objects().all(|(kind, ..)| kind == "bytes"));
-            let counted: Model = census.objects().map(|(_, at, bytes)| (at, bytes)).collect();
-            assert!(counted == live, "the census has others");
-            assert_eq!(census.objects().count(), live.len());
         }
     }
 }

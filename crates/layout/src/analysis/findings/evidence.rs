@@ -1,6 +1,6 @@
 //! The evidence of findings: figures, and the one sentence that states them.
 
-use crate::facts::Facts;
+use crate::analysis::facts::Facts;
 use std::borrow::Cow;
 use std::fmt;
 

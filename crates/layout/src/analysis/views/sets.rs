@@ -1,7 +1,7 @@
 //! The sets of a cache, as a grid.
 
 use super::COLUMNS;
-use crate::facts::read;
+use crate::analysis::facts::read;
 use crate::{Census, Sets};
 
 /// How many lines read of a kind map to each set of a cache.

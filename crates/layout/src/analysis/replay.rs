@@ -1,6 +1,6 @@
 //! Replays recorded lookups in a model, with objects where they are or where they would be.
 
-use crate::moves::Start;
+use crate::analysis::moves::Start;
 use crate::record::Read;
 use crate::{Counts, Latencies, Level, Machine, MachineError, Model, Moves, PageSize};
 use std::collections::BTreeMap;

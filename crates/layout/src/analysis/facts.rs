@@ -12,8 +12,8 @@
 //! bits are those of a system that maps pages in order, as huge pages are.
 
 use crate::Sets;
-use crate::census::{Census, Kind, Object, Reads};
-use crate::runs::Runs;
+use crate::analysis::census::{Census, Kind, Object, Reads};
+use crate::analysis::runs::Runs;
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;

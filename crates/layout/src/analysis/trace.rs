@@ -27,7 +27,7 @@ mod tests;
 pub use error::{LineFault, TraceError};
 
 use crate::Census;
-use crate::runs::merge;
+use crate::analysis::runs::merge;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Read};
 use std::ops::Range;

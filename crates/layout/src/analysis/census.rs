@@ -1,7 +1,7 @@
 //! A census of objects: the kind of each, its address, and the bytes that searches read.
 
-use crate::runs::merge;
-use crate::{Described, NodeLayout};
+use crate::analysis::runs::merge;
+use crate::{Described, NodeLayout, Placed};
 use std::ops::Range;
 
 /// The objects of an index, or of any program.
@@ -55,26 +55,6 @@ pub const FREED: &str = " (free)";
 /// The identity of a kind in a [`Census`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindId(u32);
-
-/// An object of a described kind, with its address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placed {
-    /// The layout of the object from its address on.
-    pub layout: &'static NodeLayout,
-    /// The address from which the layout counts.
-    pub address: usize,
-    /// The bytes in front of `address`: the upper links of a tower.
-    pub before: usize,
-    /// All bytes of the object, including those before `address`.
-    pub bytes: usize,
-}
-
-impl Placed {
-    /// An object of exactly the size of its layout.
-    pub const fn new(layout: &'static NodeLayout, address: usize) -> Self {
-        Self { layout, address, before: 0, bytes: layout.size }
-    }
-}
 
 /// An object of a census.
 #[derive(Clone, Copy, Debug)]

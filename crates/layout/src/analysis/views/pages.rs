@@ -1,9 +1,10 @@
 //! The pages that contain objects, as a grid.
 
 use super::COLUMNS;
-use crate::census::Kind;
-use crate::facts::pages;
-use crate::{Census, PAGE};
+use crate::Census;
+use crate::analysis::PAGE;
+use crate::analysis::census::Kind;
+use crate::analysis::facts::pages;
 use std::collections::HashSet;
 
 /// The pages that contain objects, as a grid.

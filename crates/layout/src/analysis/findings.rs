@@ -32,9 +32,9 @@ mod tests;
 
 pub use evidence::{Evidence, Stride};
 
-use crate::census::{Census, Kind, Object, Reads};
-use crate::facts::{Facts, Survey};
-use crate::paths::LINE;
+use crate::analysis::census::{Census, Kind, Object, Reads};
+use crate::analysis::facts::{Facts, Survey};
+use crate::analysis::paths::LINE;
 use crate::{Level, Machine, Moves, NodeLayout, PageSize, Paths, SetHash, Slot, Tlb};
 use std::fmt;
 

@@ -6,8 +6,8 @@
 //! Since Linux 4.2 a process without `CAP_SYS_ADMIN` reads frame 0 everywhere; Linux 4.0 and 4.1
 //! refuse to open the file.
 
-use crate::facts::{covered, pages};
-use crate::runs::Runs;
+use crate::analysis::facts::{covered, pages};
+use crate::analysis::runs::Runs;
 use crate::{Sets, Survey};
 use rustc_hash::FxHashMap;
 use std::fmt;

@@ -1,9 +1,10 @@
 //! Hypothetical layouts: the places where objects would lie, so that recorded reads can be replayed
 //! as if they lay there.
 
-use crate::census::Census;
+use crate::analysis::PAGE;
+use crate::analysis::census::Census;
 use crate::record::Read;
-use crate::{Field, NodeLayout, PAGE, Paths};
+use crate::{Field, NodeLayout, Paths};
 use rustc_hash::FxHashMap;
 
 /// A mapping from the places of objects to hypothetical ones.

@@ -1,6 +1,6 @@
 //! Lines of memory, byte by byte.
 
-use crate::runs::{Runs, merge};
+use crate::analysis::runs::{Runs, merge};
 use crate::{Census, Paths};
 use std::ops::Range;
 
