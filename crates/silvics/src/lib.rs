@@ -133,7 +133,7 @@
 //! # Features
 //! | feature | default | effect |
 //! |---|---|---|
-//! | `derive` | yes | `#[derive(Key)]` for structs and enums |
+//! | `derive` | no | `#[derive(Key)]` for structs and enums |
 //! | `serde` | no | `Serialize` and `Deserialize` of maps and sets |
 //! | `bytes` | no | keys of type `bytes::Bytes` |
 //! | `uuid` | no | keys of type `uuid::Uuid` |

@@ -25,8 +25,8 @@ pub type FormRef<'a, K> = <<K as Key>::Form as IndexKey>::Ref<'a>;
 ///
 /// Keys are all types of [the table](crate::key#encodings): numbers, strings, byte strings, times,
 /// addresses, and arrays, tuples, `Option`s and [`Reverse`](std::cmp::Reverse) of keys.
-/// [`#[derive(Key)]`](macro@crate::Key) implements the trait for structs and enums of keys. A map
-/// sorts its keys by the type's [`Ord`], and floats by [`f64::total_cmp`].
+/// [`#[derive(Key)]`](macro@crate::Key), of the feature `derive`, implements the trait for structs
+/// and enums of keys. A map sorts its keys by the type's [`Ord`], and floats by [`f64::total_cmp`].
 ///
 /// ```
 /// use silvics::{Key, Map};
@@ -113,7 +113,8 @@ pub type FormRef<'a, K> = <<K as Key>::Form as IndexKey>::Ref<'a>;
 #[diagnostic::on_unimplemented(
     message = "a map cannot be keyed by `{Self}`",
     label = "no encoding keeps the order of this type",
-    note = "derive it for structs and enums: `#[derive(silvics::Key)]` writes the `Ord`, too",
+    note = "derive it for structs and enums (feature `derive`): `#[derive(silvics::Key)]` writes \
+            the `Ord`, too",
     note = "if the type needs another order, implement `silvics::Key` by hand"
 )]
 pub trait Key: AsKey<Self> + Sized + 'static {
