@@ -241,7 +241,7 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
     }
 
     /// Whether a slot is the source's.
-    #[cfg(test)]
+    #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
     pub(crate) fn is_small(&self, slot: *mut u8) -> bool {
         self.slab_at(slot).1.is_source()
     }
