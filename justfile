@@ -2,7 +2,7 @@
 # show the commands.
 
 # Check format, lints, prose and dependencies.
-check: format atomics tidy deny clippy
+check: format atomics tidy deny light package clippy
     .ci/step clippy-configurations
 
 # Check that rustfmt would change nothing.
@@ -24,6 +24,14 @@ tidy *paths:
 # Check licences, bans and sources of dependencies; skipped with a message if cargo-deny is missing.
 deny:
     .ci/step deny
+
+# Check that the library depends on no more crates than .ci/step lists.
+light:
+    .ci/step light
+
+# Check that the crates of the library can be published.
+package:
+    .ci/step package
 
 # Run all tests of the default features.
 test:
