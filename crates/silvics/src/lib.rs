@@ -199,3 +199,8 @@ pub use update::Update;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The examples of the page for users of `crossbeam-skiplist`.
+#[cfg(all(doctest, feature = "derive"))]
+#[doc = include_str!("../../../docs/migrate-from-crossbeam.md")]
+struct Migration;
