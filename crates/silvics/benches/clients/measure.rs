@@ -23,6 +23,16 @@ pub(crate) fn resident() -> f64 {
     kib("/proc/self/smaps_rollup", "Rss")
 }
 
+/// The resident bytes that remain when malloc has returned its free memory to the system.
+pub(crate) fn resident_trimmed() -> f64 {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the function takes the locks of malloc, and has no other requirement.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+    resident()
+}
+
 /// The most bytes that were resident so far.
 pub(crate) fn peak() -> f64 {
     kib("/proc/self/status", "VmHWM")

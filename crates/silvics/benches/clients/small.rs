@@ -1,6 +1,6 @@
 //! Many small maps, and one map that many threads filled.
 
-use crate::measure::{Figures, named, resident, timed};
+use crate::measure::{Figures, named, resident, resident_trimmed, timed};
 use crossbeam_skiplist::SkipMap;
 use silvics::map::Value;
 use silvics::{Key, Map};
@@ -60,13 +60,14 @@ fn each<K, V, C: Client<K, V>>(
     let held = resident() - before;
     assert!(all.iter().all(|map| map.count() == entries));
     let ((), drops) = timed(|| drop(all));
-    let left = resident() - before;
+    let (left, trimmed) = (resident() - before, resident_trimmed() - before);
     let maps = maps as f64;
     named([
         ("bytes", held / maps),
         ("create", create / maps),
         ("drop", drops / maps),
         ("left", left),
+        ("trimmed", trimmed),
     ])
 }
 
@@ -137,5 +138,6 @@ pub(crate) fn ended<C: Client<String, String>>(threads: usize, entries: usize) -
     let held = resident() - before;
     assert_eq!(map.count(), threads * entries);
     map.empty();
-    named([("bytes", held), ("left", resident() - before)])
+    let (left, trimmed) = (resident() - before, resident_trimmed() - before);
+    named([("bytes", held), ("left", left), ("trimmed", trimmed)])
 }
