@@ -20,6 +20,12 @@ pub enum AllocError {
         /// The bytes requested from the system.
         requested: usize,
     },
+    /// The process has as many mappings as the system allows (`vm.max_map_count` of Linux). Each
+    /// pool of a large index has some.
+    Mappings {
+        /// The most mappings of a process.
+        limit: usize,
+    },
     /// The system returned memory outside the 48-bit address space that tagged pointers can name.
     Address,
     /// The key is longer than the index accepts.
@@ -42,6 +48,11 @@ impl fmt::Display for AllocError {
             Self::System { requested } => write!(
                 f,
                 "the system refused {requested} bytes: free memory elsewhere or set a memory limit"
+            ),
+            Self::Mappings { limit } => write!(
+                f,
+                "the process has {limit} mappings, as many as the system allows: raise \
+                 vm.max_map_count, or have fewer large indexes"
             ),
             Self::Address => write!(
                 f,

@@ -171,6 +171,10 @@ unsafe impl Sync for Region {}
 mod os {
     use super::{Collapse, Fallback, HUGE_PAGE, Mapping, Pages};
     use crate::AllocError;
+    #[cfg(target_os = "linux")]
+    use std::fs::File;
+    #[cfg(target_os = "linux")]
+    use std::io::Read;
     use std::io::{Error, Result};
     use std::ptr::null_mut;
 
@@ -186,7 +190,10 @@ mod os {
                 }
             }
         }
-        let start = map_aligned(len).ok_or(AllocError::System { requested: len })?;
+        let start = map_aligned(len).ok_or_else(|| match reached_mappings() {
+            Some(limit) => AllocError::Mappings { limit },
+            None => AllocError::System { requested: len },
+        })?;
         let mut mapping = Mapping { start, len, pages: Pages::Small, fallback };
         if wanted == Pages::Small {
             advise(start, len, false);
@@ -198,6 +205,29 @@ mod os {
             mapping.pages = Pages::Thp;
         }
         Ok(mapping)
+    }
+
+    /// The most mappings of a process, if this process has as many. Allocates nothing.
+    #[cfg(target_os = "linux")]
+    fn reached_mappings() -> Option<usize> {
+        let mut number = [0; 20];
+        let digits = File::open("/proc/sys/vm/max_map_count").ok()?.read(&mut number).ok()?;
+        let limit: usize = std::str::from_utf8(&number[..digits]).ok()?.trim().parse().ok()?;
+        let (mut maps, mut part) = (File::open("/proc/self/maps").ok()?, [0; 4096]);
+        let mut mappings = 0;
+        loop {
+            match maps.read(&mut part).ok()? {
+                0 => break,
+                read => mappings += part[..read].iter().filter(|byte| **byte == b'\n').count(),
+            }
+        }
+        // A mapping that is placed between two others may need two more at first.
+        (mappings + 2 >= limit).then_some(limit)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn reached_mappings() -> Option<usize> {
+        None
     }
 
     /// Maps one granule more than needed and unmaps both ends, so that the rest is aligned.

@@ -2,6 +2,7 @@
 //! and of memory.
 
 mod agreement;
+mod domains;
 mod failures;
 mod guests;
 mod keyed;

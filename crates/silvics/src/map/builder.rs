@@ -81,8 +81,9 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
 
     /// Sets the domain that the map reclaims memory through. By default it is
     /// [`Domain::shared`]: one pin serves all maps of the process, and holds back the memory that
-    /// any of them frees. With a [`Domain::new`] of its own, a map depends on no other map's pins,
-    /// and costs some KiB more.
+    /// any of them frees: until the oldest pin ends, a map holds all nodes and values that it has
+    /// removed since. With a [`Domain::new`] of its own, a map depends on no other map's pins, and
+    /// costs some KiB more.
     #[must_use]
     pub fn domain(mut self, domain: Domain) -> Self {
         self.options.domain = Some(domain);

@@ -204,7 +204,10 @@ impl<T, Q, V, E: Iterator<Item = (Q, V)>> OrPanic for Result<T, ExtendError<Q, V
 
 /// Whether freeing removed entries may give a failed call the memory it needs.
 pub(super) fn is_shortage(error: AllocError) -> bool {
-    matches!(error, AllocError::Limit { .. } | AllocError::System { .. })
+    matches!(
+        error,
+        AllocError::Limit { .. } | AllocError::System { .. } | AllocError::Mappings { .. }
+    )
 }
 
 /// An error after which a call may be repeated once removed entries are freed.
