@@ -53,10 +53,11 @@ fn main() -> ExitCode {
         );
         return ExitCode::SUCCESS;
     }
+    let facts = report::facts(ROUNDS);
     let tables = report::tables(&cases::measure(cases::Scale::FULL, ROUNDS));
-    println!("{tables}");
+    println!("{facts}\n{tables}");
     if given("--write") {
-        report::write(&tables, ROUNDS);
+        report::write(&facts, &tables);
     }
     ExitCode::SUCCESS
 }
