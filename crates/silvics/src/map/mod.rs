@@ -410,6 +410,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Drop for Map<K, V, I> {
                 let bounds = (last.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
                 let mut next = None;
                 self.index.read_ahead(bounds, false, words.len(), &guard, |key, word| {
+                    value::fetch::<V>(word);
                     words[count] = word;
                     count += 1;
                     if count == DROPPED_AT_ONCE {
