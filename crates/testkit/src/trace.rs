@@ -212,7 +212,7 @@ impl Trace {
                     end: event.end,
                     op: *op,
                 }),
-                OrderedOp::End { .. } => return ordered::judge(self.events),
+                OrderedOp::End { .. } => return ordered::judge(&self.events),
             }
         }
         judge(&points, |_| None, TraceKey::to_string)

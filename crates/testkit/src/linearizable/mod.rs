@@ -116,8 +116,12 @@ impl Violation {
         bad: &Unexplained<B>,
         show: impl Fn(&B::State) -> String,
     ) -> Self {
-        let first = bad.calls.iter().map(|call| call.start).min().unwrap_or(0);
-        let told = |call: &Call<B::Op>| {
+        Self::new(on, bad.states.iter().map(show).collect(), &bad.calls)
+    }
+
+    fn new<O: Display>(on: String, states: Vec<String>, calls: &[Call<O>]) -> Self {
+        let first = calls.iter().map(|call| call.start).min().unwrap_or(0);
+        let told = |call: &Call<O>| {
             let text = call.op.to_string();
             let text = match text.split_once(" →") {
                 Some((verb, _)) if call.is_pending() => verb.to_owned(),
@@ -130,11 +134,7 @@ impl Violation {
                 call: text,
             }
         };
-        Self {
-            on,
-            states: bad.states.iter().map(show).collect(),
-            calls: bad.calls.iter().map(told).collect(),
-        }
+        Self { on, states, calls: calls.iter().map(told).collect() }
     }
 }
 

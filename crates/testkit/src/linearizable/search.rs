@@ -41,6 +41,11 @@ impl<O> Call<O> {
     pub(crate) fn is_pending(&self) -> bool {
         self.end == PENDING
     }
+
+    /// The call with another operation.
+    pub(crate) fn with<P>(&self, op: P) -> Call<P> {
+        Call { thread: self.thread, start: self.start, end: self.end, op }
+    }
 }
 
 /// The most concurrent calls for which an order is searched.

@@ -8,7 +8,6 @@ use crate::{Failure, Outcome, ScanSubject, Subject};
 use silvics::{CompareExchangeError, Cursor, Guard, OrderedEnds, OwnedKey, TryInsertError};
 use silvics_sync::model;
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A call of a task. Keys are numbers, as [`crate::TestKey::nth`] takes them.
@@ -145,17 +144,10 @@ impl Log {
         if self.ends.is_empty() {
             return linearizable::check(&self.events, |_| None, u64::to_string);
         }
-        // Lookups of keys that nobody has written would exceed the limits of the search.
-        let written: BTreeSet<u64> =
-            self.events.iter().filter(|e| !is_get(e.op)).map(|e| e.key).collect();
-        let points = self.events.into_iter().filter(|event| written.contains(&event.key));
-        let points = points.map(|Event { thread, key, start, end, op }| OrderedEvent {
-            thread,
-            start,
-            end,
-            op: OrderedOp::Point { key, op },
+        let points = self.events.into_iter().map(|Event { thread, key, start, end, op }| {
+            OrderedEvent { thread, start, end, op: OrderedOp::Point { key, op } }
         });
-        match ordered::judge(points.chain(self.ends).collect()) {
+        match ordered::judge(&points.chain(self.ends).collect::<Vec<_>>()) {
             Verdict::Linearizable => Ok(()),
             Verdict::Violation(violation) => Err(violation.into()),
             Verdict::Undecided { what } => Err(Failure::new(format!("{what} is undecided"))),

@@ -9,7 +9,7 @@ use crate::failure::ensure;
 use crate::history::{Op, show_entry};
 use crate::keys::{lend, nth, own, show};
 use crate::linearizable::Verdict;
-use crate::linearizable::ordered::{CALLS_MAX, EndVerb, OrderedEvent, OrderedOp, judge};
+use crate::linearizable::ordered::{EndVerb, OrderedEvent, OrderedOp, judge};
 use crate::make::Make;
 use crate::memory::kept_while_removed;
 use crate::rng::Rng;
@@ -19,6 +19,8 @@ use std::fmt;
 
 /// The number of keys in a history.
 const KEYS: u64 = 5;
+/// The number of calls in a history.
+const CALLS: usize = 50;
 /// The number of histories.
 const HISTORIES: usize = size::pick(20_000, 1000, 4);
 
@@ -44,11 +46,6 @@ impl<I: Subject + ?Sized> PartialOrd for Shown<I> {
 impl<I: Subject + ?Sized> Ord for Shown<I> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.0.cmp(&other.0)
-    }
-}
-impl<I: Subject + ?Sized> std::hash::Hash for Shown<I> {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
     }
 }
 impl<I: Subject + ?Sized> fmt::Display for Shown<I> {
@@ -114,7 +111,7 @@ pub fn histories<I: Subject + OrderedEnds + ?Sized>(make: Make<I>) -> Outcome {
     let mut undecided = 0;
     for history in 0..HISTORIES {
         let threads = 2 + history % 3;
-        let calls = (CALLS_MAX / 4 / threads) as u64;
+        let calls = (CALLS / threads) as u64;
         let index = make(&Options::default())?;
         let events = together(threads, |thread, _| {
             let rng = Rng::new(size::seed() + history as u64, thread);
@@ -126,7 +123,7 @@ pub fn histories<I: Subject + OrderedEnds + ?Sized>(make: Make<I>) -> Outcome {
             }
             Ok(caller.events)
         })?;
-        match judge(events.concat()) {
+        match judge(&events.concat()) {
             Verdict::Linearizable => {}
             Verdict::Violation(violation) => return Err(violation.into()),
             Verdict::Undecided { .. } => undecided += 1,

@@ -1,0 +1,231 @@
+//! Calls that see the whole index: its first and last entry, and their removal.
+//!
+//! # Source
+//! Just-in-time linearization with memory: Lowe, "Testing for linearizability", Concurrency and
+//! Computation 29(4), 2017. The way to leave out orders that differ only in independent calls is
+//! that of partial-order reduction: Godefroid, "Partial-order methods for the verification of
+//! concurrent systems", LNCS 1032, 1996.
+//!
+//! # Why key by key is not enough
+//! Linearizability is local: a history is linearizable if the calls on each object are (Herlihy and
+//! Wing, 1990). A key is such an object as long as each call concerns one key. But `first` says
+//! that a key is present *and that all smaller keys are absent*. The whole map is then one object.
+//! Deciding its histories takes time exponential in the number of overlapping calls (Gibbons and
+//! Korach, "Testing shared memories", SIAM J. Comput. 26(4), 1997), but not in their length.
+//!
+//! # Algorithm
+//! ```text
+//! judge(history):
+//!   ways ← {(empty map, no open call)}
+//!   for each invocation and return, in the order of time; invocations first among equal times:
+//!     call is invoked:  add it to the open calls of each way
+//!     call returns:     ways ← all ways to which `take(way, call)` leads
+//!                       if there is none: not linearizable
+//! take(state, open, call):
+//!   if call is not open: it took effect earlier; the way stays
+//!   for each sequence of open calls that ends with `call` and whose answers are right from `state`
+//!     on: (the state after it, the open calls that are not in it)
+//! ```
+//! A *way* is a state of the map, and the open calls that have not taken effect in it. Each way is
+//! visited once per return.
+//!
+//! # Departures
+//! 1. **Demands.** A call with an answer is turned into a [`call::Step`]. It demands a state of its
+//!    key, demands that a run of keys is absent, and leaves its key in a state. So `pop_first` with
+//!    the answer `(k, v)` demands `v` at `k` and the absence of all keys below `k`, and leaves `k`
+//!    absent. An answer without an entry demands that all keys are absent.
+//! 2. **Reads at once.** A call whose step changes nothing is taken as soon as its demands hold. An
+//!    order that takes it later may as well take it now: it returns later than now, and it has no
+//!    effect.
+//! 3. **Only the calls that matter.** Two steps are *independent* if neither changes the key or a
+//!    key of the run of the other ([`call::depend`]). Then either both orders of them are right or
+//!    neither is, and both lead to the same state. Let `a₁ … aₙ call` be a sequence that `take`
+//!    could use, within an order of the whole history. If `aᵢ` is independent of all that follow it
+//!    in the sequence, it can move behind `call`: the answers stay right, and `aᵢ` has not returned
+//!    when `call` returns, so no returned call is overtaken. So `take` uses only sequences in which
+//!    each member depends on a later one.
+//! 4. **Only calls that can still be right.** A demand that does not hold can hold later only if an
+//!    open call leaves the key in that state. So `take` drops a way in which `call` can no longer
+//!    be right. It also does not take a call for the sake of another one that can no longer be
+//!    right. Without this, a batch of inserts beside a `pop_first` would be tried in all subsets.
+//! 5. **Differences.** A way stores how its state differs from a common one. If one way is left,
+//!    its state becomes the common one.
+//! 6. **Calls without an answer** (type `info` in files, or cut off in a report) may take effect at
+//!    any time, or never. They stay open until the end, and they depend on all calls on their key;
+//!    a pop depends on all calls.
+//!
+//! # Limits
+//! If all calls of a set have answers, the set alone decides the state after it. For each key they
+//! lead from one state to another, as the edges of a walk. A walk through given edges from a given
+//! start has one end. So there are at most 2^n ways if n calls are under way at once, whatever the
+//! length of the history. [`WAYS_MAX`] is 2^16: up to [`OPEN_ALWAYS`] calls at once are decided. A
+//! batch or a scan counts as one call for each of its keys. Departures 2 to 4 keep the number of
+//! ways far lower in most histories. Beyond [`WAYS_MAX`] ways at one return, or [`WAYS_IN_ALL`]
+//! in all, the history is *undecided*, and the report names the limit.
+//!
+//! # Reports
+//! `report` makes a violation short. It begins at the last moment at which no call was under way,
+//! and ends at the return that no order explains. Then it removes keys: a linearizable history
+//! stays linearizable if all calls on a key are removed, and all ends that answered this key. At
+//! last it removes calls that changed nothing. It removes a key or a call only if the remaining
+//! calls are still not linearizable.
+
+mod call;
+mod report;
+mod state;
+#[cfg(test)]
+mod tests;
+mod ways;
+
+use super::{Call, PENDING, Verdict};
+use crate::history::{Op, show_entry};
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use ways::Stop;
+
+/// The number of calls under way at once up to which a history is decided.
+pub const OPEN_ALWAYS: u32 = 16;
+/// The most ways that the search visits at one return.
+pub const WAYS_MAX: usize = 1 << OPEN_ALWAYS;
+/// The most ways that the search visits in all.
+pub const WAYS_IN_ALL: u64 = 1 << 26;
+
+/// A call on an ordered map, with its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OrderedOp<O> {
+    /// A call on one key.
+    Point {
+        /// The key.
+        key: O,
+        /// The call.
+        op: Op,
+    },
+    /// A call on the first or last entry.
+    End {
+        /// The verb of the call.
+        verb: EndVerb,
+        /// The entry found, which the pops removed.
+        found: Option<(O, u64)>,
+    },
+}
+
+impl<O> OrderedOp<O> {
+    /// The call with other names for its keys.
+    fn renamed<'a, P>(&'a self, name: impl Fn(&'a O) -> P) -> OrderedOp<P> {
+        match self {
+            Self::Point { key, op } => OrderedOp::Point { key: name(key), op: *op },
+            Self::End { verb, found } => {
+                let found = found.as_ref().map(|(key, value)| (name(key), *value));
+                OrderedOp::End { verb: *verb, found }
+            }
+        }
+    }
+
+    /// The key of the call, or of its answer.
+    fn key(&self) -> Option<&O> {
+        match self {
+            Self::Point { key, .. } => Some(key),
+            Self::End { found, .. } => found.as_ref().map(|(key, _)| key),
+        }
+    }
+}
+
+/// A verb on an end of an ordered map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndVerb {
+    /// `first`
+    First,
+    /// `last`
+    Last,
+    /// `pop_first`
+    PopFirst,
+    /// `pop_last`
+    PopLast,
+}
+
+impl EndVerb {
+    /// All verbs.
+    pub const ALL: [Self; 4] = [Self::First, Self::Last, Self::PopFirst, Self::PopLast];
+
+    /// The name of the method.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Last => "last",
+            Self::PopFirst => "pop_first",
+            Self::PopLast => "pop_last",
+        }
+    }
+
+    /// Whether the verb removes the entry.
+    pub fn pops(self) -> bool {
+        matches!(self, Self::PopFirst | Self::PopLast)
+    }
+
+    /// Whether the verb concerns the last entry.
+    pub fn is_last(self) -> bool {
+        matches!(self, Self::Last | Self::PopLast)
+    }
+}
+
+impl<O: Display> Display for OrderedOp<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Point { key, op } => write!(f, "key {key}: {op}"),
+            Self::End { verb, found } => {
+                write!(f, "{} → {}", verb.name(), show_entry(found.as_ref()))
+            }
+        }
+    }
+}
+
+/// One recorded call on an ordered map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderedEvent<O> {
+    /// The calling thread.
+    pub thread: usize,
+    /// The stamp taken before the call.
+    pub start: u64,
+    /// The stamp taken after the call.
+    pub end: u64,
+    /// The call and its answer.
+    pub op: OrderedOp<O>,
+}
+
+/// A call whose key is a number: keys are ordered as their numbers.
+pub(crate) type Numbered = Call<OrderedOp<u32>>;
+
+/// Checks calls on an ordered map that was empty before the first of them.
+pub fn judge<O: Ord + Clone + Display>(events: &[OrderedEvent<O>]) -> Verdict {
+    let mut numbers: BTreeMap<&O, u32> = BTreeMap::new();
+    for event in events {
+        numbers.extend(event.op.key().map(|key| (key, 0)));
+    }
+    for (number, at) in (0..).zip(numbers.values_mut()) {
+        *at = number;
+    }
+    let call = |event: &OrderedEvent<O>| Call {
+        thread: event.thread,
+        start: event.start,
+        end: event.end,
+        op: event.op.renamed(|key| numbers[key]),
+    };
+    let calls: Vec<Numbered> = events.iter().map(call).collect();
+    let names: Vec<&O> = numbers.keys().copied().collect();
+    judge_numbered(&calls, names.len(), |number| names[number as usize].to_string())
+}
+
+/// Checks calls on keys with numbers below `keys`, on a map that was empty before.
+pub(crate) fn judge_numbered(
+    calls: &[Numbered],
+    keys: usize,
+    name: impl Fn(u32) -> String,
+) -> Verdict {
+    match ways::explain(calls, keys) {
+        Ok(()) => Verdict::Linearizable,
+        Err(Stop::Undecided(limit)) => {
+            Verdict::Undecided { what: format!("the whole map ({})", limit.told()) }
+        }
+        Err(Stop::Unexplained(at)) => Verdict::Violation(report::shorten(calls, keys, at, &name)),
+    }
+}
