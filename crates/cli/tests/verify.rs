@@ -108,8 +108,44 @@ fn what_is_recorded_can_be_checked_again() {
         assert_eq!((code, checked["verdict"].as_str()), (Some(1), Some("violation")));
         let calls = checked["calls"].as_array().unwrap();
         assert!(calls.len() <= 10, "not short: {checked}");
-        assert!(calls.iter().any(|call| call["call"] == "get → 3"), "{checked}");
+        let is_wrong = |call: &Value| call["call"].as_str().unwrap().ends_with("get → 3");
+        assert!(calls.iter().any(is_wrong), "{checked}");
     }
+}
+
+#[test]
+fn calls_on_the_ends_are_recorded_and_counted() {
+    let files = Files::new();
+    let path = files.write("history.jsonl", "");
+    let args = ["--index", "skiplist,art,map", "--placement", "pooled", "--key-type", "u64"];
+    let (code, report) = json(&[&args[..], &["--seconds", "0.9", "--history", &path]].concat());
+    assert_eq!(code, Some(0), "{report}");
+    let count = |of: &Value, kind: &str| of["calls"][kind].as_u64().unwrap();
+    let rows = report["by_index"].as_array().unwrap();
+    for kind in ["first", "last", "pop_first", "pop_last"] {
+        let counts: Vec<u64> = rows.iter().map(|row| count(row, kind)).collect();
+        assert_eq!(counts[0], 0, "a skip list has no ends: {report}");
+        assert!(counts[1] > 0 && counts[2] > 0, "{kind}: {report}");
+        assert_eq!(count(&report, kind), counts.iter().sum::<u64>());
+    }
+    assert_eq!((count(&rows[2], "scan"), rows[1]["undecided"].as_u64()), (0, Some(0)));
+    let kinds: u64 = rows[1]["calls"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
+    assert_eq!(rows[1]["operations"].as_u64(), Some(kinds));
+
+    // The history of the map is judged again, also after one of its pops has another answer.
+    let (code, checked) = json(&["--check", &path]);
+    assert_eq!((code, checked["verdict"].as_str()), (Some(0), Some("linearizable")));
+    let text = std::fs::read_to_string(&path).unwrap();
+    let wrong = |line: &&str| line.contains("\"pop_last\"") && line.contains("\"value\":[");
+    let line = text.lines().find(wrong).unwrap();
+    let mut value: Value = serde_json::from_str(line).unwrap();
+    value["value"][1] = 3.into();
+    let bad = files.write("bad.jsonl", text.replace(line, &value.to_string()));
+    let (code, checked) = json(&["--check", &bad]);
+    assert_eq!((code, checked["verdict"].as_str()), (Some(1), Some("violation")));
+    assert!(checked["calls"].as_array().unwrap().len() <= 12, "not short: {checked}");
+    let table = run(&["verify", "--index", "art", "--seconds", "0.2"]);
+    assert!(stdout(&table).contains(" pop_first, "), "{}", stdout(&table));
 }
 
 /// The process, verb, key, value, answer and times of a call.

@@ -11,7 +11,7 @@ use silvics_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Orderi
 use silvics_testkit::Subject;
 use silvics_testkit::clock::Clock;
 use silvics_testkit::make::{self, Make};
-use silvics_testkit::verify::{AllScans, NoScans, Plan, Scans, Until, verify};
+use silvics_testkit::verify::{AllScans, NoScans, OrderedCalls, Plan, ScansAndEnds, Until, verify};
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::hint::black_box;
@@ -54,9 +54,9 @@ fn main() -> ExitCode {
 
 /// Records and checks some histories of every structure.
 fn histories() {
-    fn some<I: Subject + ?Sized, S: Scans<I>>(name: &str, make: Make<I>, scans: S) {
+    fn some<I: Subject + ?Sized, S: OrderedCalls<I>>(name: &str, make: Make<I>, calls: S) {
         let plan = Plan { until: Until::Histories(10), ..Plan::default() };
-        let report = verify(make, &plan, &Clock::new(), scans, || false);
+        let report = verify(make, &plan, &Clock::new(), calls, || false);
         assert!(
             report.found.is_none(),
             "{}",
@@ -70,6 +70,11 @@ fn histories() {
             let name = concat!(stringify!($structure), " with ", stringify!($keys));
             some(name, make::points::<At<$index, Pooled>>, NoScans);
             some(name, make::points::<At<$index, Shared>>, NoScans);
+        };
+        ($structure:ident $build:ident $keys:ident full ends $f:ident $index:ty) => {
+            let name = concat!(stringify!($structure), " with ", stringify!($keys));
+            some(name, make::ends::<At<$index, Pooled>>, ScansAndEnds);
+            some(name, make::ends::<At<$index, Shared>>, ScansAndEnds);
         };
         ($structure:ident $build:ident $keys:ident full $scans:ident $f:ident $index:ty) => {
             let name = concat!(stringify!($structure), " with ", stringify!($keys));

@@ -83,32 +83,40 @@ pub trait Ends<K: IndexKey + ?Sized>: Scans<K> + OrderedEnds {}
 
 impl<K: IndexKey + ?Sized, I: Scans<K> + OrderedEnds> Ends<K> for I {}
 
-/// The entries of `range` in one direction: see [`OrderedScan`].
-impl<K: IndexKey + ?Sized> OrderedScan for dyn Scans<K> {
-    type Range<'g> = Entries<'g, K>;
-    type RangeRev<'g> = Entries<'g, K>;
-    type Cursor = AnyCursor<K>;
+/// Implements the scans of a trait object by those of [`Scans`].
+macro_rules! ordered_scan {
+    ($($face:ident)*) => {$(
+        impl<K: IndexKey + ?Sized> OrderedScan for dyn $face<K> {
+            type Range<'g> = Entries<'g, K>;
+            type RangeRev<'g> = Entries<'g, K>;
+            type Cursor = AnyCursor<K>;
 
-    fn range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
-        &'g self,
-        range: R,
-        guard: &'g Guard,
-    ) -> Entries<'g, K> {
-        self.range_within((range.start_bound().cloned(), range.end_bound().cloned()), guard)
-    }
+            fn range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+                &'g self,
+                range: R,
+                guard: &'g Guard,
+            ) -> Entries<'g, K> {
+                let bounds = (range.start_bound().cloned(), range.end_bound().cloned());
+                self.range_within(bounds, guard)
+            }
 
-    fn range_rev<'g, R: RangeBounds<KeyRef<'g, Self>>>(
-        &'g self,
-        range: R,
-        guard: &'g Guard,
-    ) -> Entries<'g, K> {
-        self.range_rev_within((range.start_bound().cloned(), range.end_bound().cloned()), guard)
-    }
+            fn range_rev<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+                &'g self,
+                range: R,
+                guard: &'g Guard,
+            ) -> Entries<'g, K> {
+                let bounds = (range.start_bound().cloned(), range.end_bound().cloned());
+                self.range_rev_within(bounds, guard)
+            }
 
-    fn cursor(self: &Arc<Self>) -> AnyCursor<K> {
-        AnyCursor(Arc::clone(self).any_cursor())
-    }
+            fn cursor(self: &Arc<Self>) -> AnyCursor<K> {
+                AnyCursor(Arc::clone(self).any_cursor())
+            }
+        }
+    )*};
 }
+
+ordered_scan! { Scans Ends }
 
 /// A cursor of an index of any structure.
 pub struct AnyCursor<K: IndexKey + ?Sized>(Box<dyn Cursor<Key = K>>);

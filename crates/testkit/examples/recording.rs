@@ -1,10 +1,12 @@
 //! Measures the cost of recording and checking:
 //! `cargo run --release -p silvics-testkit --example recording`.
 
-use silvics::{BronsonTree, Create, NatarajanTree, Options, SkipList};
+use silvics::{ArtTree, BronsonTree, Create, NatarajanTree, Options, SkipList};
 use silvics_testkit::clock::Clock;
 use silvics_testkit::history::Recorder;
-use silvics_testkit::verify::{self, AllScans, NoScans, Plan, Scans, Until, verify};
+use silvics_testkit::verify::{
+    self, AllScans, NoScans, OrderedCalls, Plan, ScansAndEnds, Until, verify,
+};
 use silvics_testkit::{ScanSubject, Subject, make};
 use std::time::{Duration, Instant};
 
@@ -38,7 +40,7 @@ fn cost<I: Create + Subject>(name: &str, clock: &Clock) {
             }
         }
         let recorded = begun.elapsed();
-        events = recorder.events;
+        events = recorder.calls.events;
         let nanos = |time: Duration| time.as_nanos() as f64 / f64::from(CALLS);
         ratios.push((nanos(recorded) - nanos(bare), nanos(bare)));
     }
@@ -47,10 +49,10 @@ fn cost<I: Create + Subject>(name: &str, clock: &Clock) {
     println!("{name}: a call takes {bare:.0} ns, recorded {more:.0} ns more");
 }
 
-fn pace<I: Create + Subject>(name: &str, clock: &Clock, scans: impl Scans<I>) {
+fn pace<I: Create + Subject>(name: &str, clock: &Clock, calls: impl OrderedCalls<I>) {
     let plan = Plan { until: Until::Elapsed(Duration::from_secs(2)), ..Plan::default() };
     let begun = Instant::now();
-    let report = verify(make::exact::<I>, &plan, clock, scans, || false);
+    let report = verify(make::exact::<I>, &plan, clock, calls, || false);
     let seconds = begun.elapsed().as_secs_f64();
     println!(
         "{name}: {} histories, {:.2} M operations/s recorded and checked, {:.0} ns to check one",
@@ -77,4 +79,6 @@ fn main() {
     pace::<BronsonTree>("occ-avl", &clock, NoScans);
     scanning::<SkipList<u64>>("skiplist", &clock);
     scanning::<SkipList<[u8]>>("skiplist bytes", &clock);
+    scanning::<ArtTree<u64>>("art", &clock);
+    pace::<ArtTree<u64>>("art with ends", &clock, ScansAndEnds);
 }

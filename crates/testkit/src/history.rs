@@ -3,8 +3,9 @@
 
 use crate::clock::Clock;
 use crate::keys::{TestKey, lend};
+use crate::linearizable::ordered::{EndVerb, OrderedEvent, OrderedOp};
 use crate::{Failure, Outcome, Subject};
-use silvics::{CompareExchangeError, Guard, KeyRef, OwnedKey, TryInsertError};
+use silvics::{AllocError, CompareExchangeError, Guard, KeyRef, OwnedKey, TryInsertError};
 use smallvec::SmallVec;
 use std::fmt;
 
@@ -166,8 +167,19 @@ pub struct Recorder<'a, I: Subject + ?Sized> {
     clock: &'a Clock,
     keys: &'a [OwnedKey<I>],
     thread: usize,
-    /// The recorded calls, in order.
+    /// The recorded calls.
+    pub calls: Calls,
+}
+
+/// The recorded calls of a thread.
+#[derive(Debug, Default)]
+pub struct Calls {
+    /// The calls on keys, in order.
     pub events: Vec<Event>,
+    /// The calls on the ends, in order. Their keys are numbers, as in `events`.
+    pub ends: Vec<OrderedEvent<u32>>,
+    /// The number of scans.
+    pub scans: u64,
     /// The number of events that are not calls of their own: all but the first of each scan.
     pub parts: u64,
 }
@@ -182,12 +194,12 @@ impl<'a, I: Subject + ?Sized> Recorder<'a, I> {
         thread: usize,
         events: Vec<Event>,
     ) -> Self {
-        Self { index, clock, keys, thread, events, parts: 0 }
+        Self { index, clock, keys, thread, calls: Calls { events, ..Calls::default() } }
     }
 
     #[inline(always)]
     fn push(&mut self, key: u32, start: u64, end: u64, op: Op) {
-        self.events.push(Event { thread: self.thread, key, start, end, op });
+        self.calls.events.push(Event { thread: self.thread, key, start, end, op });
     }
 
     /// The keys, indexed by number.
@@ -304,6 +316,29 @@ impl<'a, I: Subject + ?Sized> Recorder<'a, I> {
         Ok(outcome.err().unwrap_or(expected))
     }
 
+    /// Makes a call on an end and records it. Returns the number of the key found, with its value.
+    #[inline]
+    pub fn end(
+        &mut self,
+        verb: EndVerb,
+        call: impl FnOnce() -> Result<Option<(OwnedKey<I>, u64)>, AllocError>,
+    ) -> Result<Option<(u32, u64)>, Failure> {
+        let start = self.clock.start();
+        let found = call()?;
+        let end = self.clock.end();
+        let number = |(key, value): (OwnedKey<I>, u64)| {
+            let number = self.keys.binary_search(&key).map_err(|_| {
+                let (verb, key) = (verb.name(), <I::Key as TestKey>::show(&key));
+                Failure::new(format!("{verb} returned {key}, which no call has inserted"))
+            })?;
+            Ok::<_, Failure>((number as u32, value))
+        };
+        let found = found.map(number).transpose()?;
+        let op = OrderedOp::End { verb, found };
+        self.calls.ends.push(OrderedEvent { thread: self.thread, start, end, op });
+        Ok(found)
+    }
+
     /// Scans the keys from `first` on and records a `get` for each of them.
     ///
     /// By the contract of scans, a key that is not returned was absent at some moment of the scan,
@@ -321,7 +356,8 @@ impl<'a, I: Subject + ?Sized> Recorder<'a, I> {
         let start = self.clock.start();
         scan(&mut seen);
         let end = self.clock.end();
-        self.parts += u64::from(count) - 1;
+        self.calls.scans += 1;
+        self.calls.parts += u64::from(count) - 1;
         if descending {
             seen.reverse();
         }

@@ -15,9 +15,11 @@
 //! holds(sequential::extremes(make::points::<BronsonTree>));
 //! ```
 
+use crate::mapped::{AnyMapped, Mapped, MappedKey};
 use silvics::dynamic::{Ends, Points, Scans};
 use silvics::{
     AllocError, Batches, Check, Create, Domain, Lookup, Options, OrderedEnds, OrderedScan,
+    Placement,
 };
 
 /// The key type of an index.
@@ -64,4 +66,11 @@ pub fn ends<I: Create + Batches + Check + OrderedEnds + OrderedScan + 'static>(
     options: &Options,
 ) -> Result<Box<dyn Ends<KeyOf<I>>>, AllocError> {
     Ok(Box::new(I::with_options(&own_domain(options))?))
+}
+
+/// Makes a map with keys `K` and hides its placement: see [`AnyMapped`].
+pub fn mapped<K: MappedKey + ?Sized, P: Placement>(
+    options: &Options,
+) -> Result<Box<dyn AnyMapped<K>>, AllocError> {
+    Ok(Box::new(Mapped::<K, P>::with_options(&own_domain(options))?))
 }

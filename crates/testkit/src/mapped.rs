@@ -1,10 +1,12 @@
 //! A map as an index, so that the checks of indexes check maps, too. Each value has a slot of the
 //! map's own: if the map mixed slots up or freed one too early, a wrong word would be found in it.
 
+use crate::linearizable::ordered::EndVerb;
+use silvics::dynamic::Points;
 use silvics::map::{CompareExchangeError, Compute, Operation, RemoveIfError, TryInsertError};
 use silvics::{
-    AllocError, ArtTree, AsKey, Batches, Check, Create, Domain, Guard, Key, Lookup, Map, Options,
-    OrderedIndex, Placement, PoolStats, Pooled, Update, Violation,
+    AllocError, ArtTree, AsKey, Batches, Check, Create, Domain, Guard, IndexKey, Key, Lookup, Map,
+    Options, OrderedIndex, Placement, PoolStats, Pooled, Update, Violation,
 };
 
 /// A form in which indexes hold keys, as a key of maps.
@@ -16,6 +18,8 @@ pub trait MappedKey: silvics::key::Form {
 
     /// Borrows a key as the map is asked for it.
     fn lend(key: Self::Ref<'_>) -> Self::Lent<'_>;
+    /// Copies a key that the map returned.
+    fn own(key: <Self::Of as Key>::Ref<'_>) -> Self::Owned;
 }
 
 macro_rules! mapped {
@@ -26,6 +30,9 @@ macro_rules! mapped {
 
             fn lend(key: Self::Ref<'_>) -> Self::Lent<'_> {
                 key
+            }
+            fn own(key: <$of as Key>::Ref<'_>) -> Self::Owned {
+                key.into()
             }
         }
     )*};
@@ -145,6 +152,26 @@ impl<K: MappedKey + ?Sized, P: Placement> OrderedIndex for Mapped<K, P> {
 }
 
 impl<K: MappedKey + ?Sized, P: Placement> Batches for Mapped<K, P> {}
+
+/// A [`Mapped`] whose placement is hidden, with its ends. The map returns their keys under a pin of
+/// its own, so they are copied.
+pub trait AnyMapped<K: IndexKey + ?Sized>: Points<K> {
+    /// Makes a call on an end.
+    fn end(&self, verb: EndVerb) -> Result<Option<(K::Owned, u64)>, AllocError>;
+}
+
+impl<K: MappedKey + ?Sized, P: Placement> AnyMapped<K> for Mapped<K, P> {
+    fn end(&self, verb: EndVerb) -> Result<Option<(K::Owned, u64)>, AllocError> {
+        let view = self.map.pin();
+        let found = match verb {
+            EndVerb::First => view.first(),
+            EndVerb::Last => view.last(),
+            EndVerb::PopFirst => view.try_pop_first()?,
+            EndVerb::PopLast => view.try_pop_last()?,
+        };
+        Ok(found.map(|(key, value)| (K::own(key), value.read())))
+    }
+}
 
 impl<K: MappedKey + ?Sized, P: Placement> Check for Mapped<K, P> {
     fn check(&mut self) -> Result<usize, Violation> {

@@ -118,36 +118,53 @@ fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D
     Value::deserialize(from).map(Some)
 }
 
-/// Writes the calls of `threads`. `key` names the keys.
+/// Writes the calls of `threads` on keys, and those on the ends. `key` names the keys.
 pub fn write(
     threads: &[Vec<Event>],
+    ends: &[OrderedEvent<u32>],
     key: impl Fn(u32) -> TraceKey,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let mut lines: Vec<(u64, bool, u64, &Event)> = Vec::new();
-    let mut id = 0;
-    for thread in threads {
-        // A thread's clock may stand still between two calls, which do not overlap for that reason.
-        let mut ends: HashMap<u32, u64> = HashMap::new();
-        for event in thread {
-            let earliest = ends.get(&event.key).map_or(0, |end| end + 1);
-            lines.push((event.start.max(earliest), false, id, event));
-            lines.push((event.end.max(earliest), true, id, event));
-            ends.insert(event.key, event.end.max(earliest));
-            id += 1;
-        }
+    let of_key = |event: &Event| OrderedEvent {
+        thread: event.thread,
+        start: event.start,
+        end: event.end,
+        op: OrderedOp::Point { key: event.key, op: event.op },
+    };
+    let events = threads.iter().flatten().map(of_key).chain(ends.iter().cloned());
+    let mut lines: Vec<(u64, bool, u64, OrderedEvent<u32>)> = Vec::new();
+    // A thread's clock may stand still between two calls, which do not overlap for that reason.
+    let mut last: HashMap<(usize, Option<u32>), u64> = HashMap::new();
+    for (id, event) in (0..).zip(events) {
+        let on = match event.op {
+            OrderedOp::Point { key, .. } => Some(key),
+            OrderedOp::End { .. } => None,
+        };
+        let earliest = last.get(&(event.thread, on)).map_or(0, |end| end + 1);
+        lines.push((event.start.max(earliest), false, id, event.clone()));
+        last.insert((event.thread, on), event.end.max(earliest));
+        lines.push((event.end.max(earliest), true, id, event));
     }
     // Among simultaneous lines, invocations come first: the calls overlap.
     lines.sort_by_key(|&(time, completes, id, _)| (time, completes, id));
     let begun = lines.first().map_or(0, |line| line.0);
     for (time, completes, id, event) in lines {
-        let (f, invoked, (kind, completed)) = told(event.op);
+        let (f, on, invoked, (kind, completed)) = match event.op {
+            OrderedOp::Point { key: on, op } => {
+                let (f, invoked, completion) = told(op);
+                (f, key(on).to_json(), invoked, completion)
+            }
+            OrderedOp::End { verb, found } => {
+                let found = found.map(|(on, value)| (key(on).to_json(), value));
+                (verb.name(), Value::Null, Value::Null, (Kind::Ok, json!(found)))
+            }
+        };
         let line = Line {
             id,
             process: event.thread,
             kind: if completes { kind } else { Kind::Invoke },
             f: f.into(),
-            key: key(event.key).to_json(),
+            key: on,
             value: Some(if completes { completed } else { invoked }),
             time: time - begun,
         };

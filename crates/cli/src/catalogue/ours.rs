@@ -3,7 +3,9 @@
 use super::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
 use crate::contender::held::{MapValue, OurKey};
 use crate::contender::map::OurMap;
-use crate::contender::ours::{ByRange, Freezing, NoScans, Ours, Recorded as RecordedBy, ScanBy};
+use crate::contender::ours::{
+    ByRange, ByRangeWithEnds, Freezing, MapEnds, NoScans, Ours, Recorded as RecordedBy, ScanBy,
+};
 use crate::drive::keys::BenchKey;
 use crate::drive::subject::Subject;
 use crate::flags::types::{KeyType, Types, ValueType};
@@ -36,6 +38,9 @@ macro_rules! key_types {
 macro_rules! scan_by {
     (points) => {
         NoScans
+    };
+    (ends) => {
+        ByRangeWithEnds
     };
     ($scans:ident) => {
         ByRange
@@ -173,7 +178,7 @@ where
     Maker {
         subject: |options| OurMap::<K, V>::with_options(options).map(Subject::of),
         scans: true,
-        verify: Some(<NoScans as RecordedBy<Mapped<K::Bench>>>::verify),
+        verify: Some(<MapEnds as RecordedBy<Mapped<K::Bench>>>::verify),
         inspect: None,
     }
 }

@@ -5,11 +5,13 @@ use crate::interrupt;
 use silvics::bst::bronson::build::Restarting2;
 use silvics::{
     AllocError, Batches, BronsonTree, Check, Create, FrozenTree, Guard, IndexKey, KeyRef, Lookup,
-    Options, OrderedScan, PinIndex, Pinned, Placement, PoolStats, TryInsertError,
+    Options, OrderedEnds, OrderedScan, PinIndex, Pinned, Placement, PoolStats, Pooled,
+    TryInsertError,
 };
 use silvics_testkit::TestKey;
 use silvics_testkit::clock::Clock;
 use silvics_testkit::make;
+use silvics_testkit::mapped::{Mapped, MappedKey};
 use silvics_testkit::verify::{self, verify};
 use std::marker::PhantomData;
 use std::ops::Bound::{Included, Unbounded};
@@ -71,12 +73,47 @@ impl<I: Create + Batches + Check + Lookup<Key: TestKey> + 'static> Recorded<I> f
     }
 }
 
+/// The index does not scan, but its histories have calls on its ends: a map as an index.
+pub struct MapEnds;
+
+impl<K: MappedKey + TestKey + ?Sized> Recorded<Mapped<K>> for MapEnds {
+    fn verify(plan: &verify::Plan, clock: &Clock) -> verify::Report {
+        verify(make::mapped::<K, Pooled>, plan, clock, verify::MapEnds, interrupt::pending_beat)
+    }
+}
+
 /// The index scans by [`OrderedScan::range`].
 pub struct ByRange;
 
 impl<I: Create + Batches + Check + OrderedScan<Key: TestKey> + 'static> Recorded<I> for ByRange {
     fn verify(plan: &verify::Plan, clock: &Clock) -> verify::Report {
         verify(make::scans::<I>, plan, clock, verify::AllScans, interrupt::pending_beat)
+    }
+}
+
+/// The index scans by [`OrderedScan::range`], and its histories have calls on its ends.
+pub struct ByRangeWithEnds;
+
+impl<I: OrderedScan> ScanBy<I> for ByRangeWithEnds {
+    const SCANS: bool = true;
+
+    #[inline]
+    fn scan(
+        pinned: &Pinned<'_, I>,
+        from: KeyRef<'_, I>,
+        limit: usize,
+        visit: &mut impl FnMut(KeyRef<'_, I>, u64),
+    ) -> usize {
+        ByRange::scan(pinned, from, limit, visit)
+    }
+}
+
+impl<I> Recorded<I> for ByRangeWithEnds
+where
+    I: Create + Batches + Check + OrderedScan<Key: TestKey> + OrderedEnds + 'static,
+{
+    fn verify(plan: &verify::Plan, clock: &Clock) -> verify::Report {
+        verify(make::ends::<I>, plan, clock, verify::ScansAndEnds, interrupt::pending_beat)
     }
 }
 

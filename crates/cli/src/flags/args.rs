@@ -358,8 +358,9 @@ pub struct VerifyArgs {
     pub key_type: Option<String>,
 
     /// Lookups, inserts, removals and scans in percent; in an index without scans these are
-    /// lookups. Each share is spread over the verbs of its kind. Threads that sweep over keys
-    /// insert and remove alternately [default: 38/32/28/2]
+    /// lookups. Each share is spread over the verbs of its kind: first and last are lookups, and
+    /// pops are removals. Threads that sweep over keys insert and remove alternately
+    /// [default: 38/32/28/2]
     #[arg(long, value_name = "L/I/R[/S]")]
     pub mix: Option<String>,
 

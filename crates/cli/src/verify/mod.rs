@@ -198,7 +198,7 @@ fn lines(target: &Target, history: &History) -> std::io::Result<Vec<u8>> {
             TraceKey::Bytes(<[u8] as TestKey>::nth(u64::from(number)).into_vec())
         }
     };
-    trace::write(&history.threads, key, &mut out)?;
+    trace::write(&history.threads, &history.ends, key, &mut out)?;
     Ok(out)
 }
 

@@ -6,10 +6,10 @@ use crate::flags::error::Error;
 use crate::flags::place::SYSTEM_PAGES;
 use crate::host::machine::Machine;
 use crate::output;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use silvics_testkit::clock::Clock;
 use silvics_testkit::linearizable::{Verdict, Violation};
-use silvics_testkit::verify::{self, Wrong};
+use silvics_testkit::verify::{self, Kinds, Wrong};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -25,13 +25,22 @@ pub struct Report {
     seconds: f64,
     /// The calls that were recorded and found linearizable.
     operations: u64,
+    /// The calls that were recorded, by kind.
+    #[serde(serialize_with = "by_name")]
+    calls: Kinds,
     histories: u64,
     pub violations: usize,
-    /// The keys whose check was given up. Their calls are not among the operations.
+    /// The checks that were given up, each of a key or of a whole history. Their calls are not
+    /// among the operations.
     pub undecided: u64,
     #[serde(rename = "by_index")]
     pub rows: Vec<Row>,
     pub interrupted: bool,
+}
+
+/// Writes the number of calls of each kind under its name.
+fn by_name<S: Serializer>(kinds: &Kinds, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(kinds.iter())
 }
 
 /// One index in one place with one type of keys.
@@ -43,6 +52,8 @@ pub struct Row {
     key_type: &'static str,
     seconds: f64,
     operations: u64,
+    #[serde(serialize_with = "by_name")]
+    calls: Kinds,
     histories: u64,
     violations: usize,
     undecided: u64,
@@ -115,6 +126,7 @@ impl Row {
             key_type: target.key_type.name(),
             seconds: time.as_secs_f64(),
             operations: recorded.operations,
+            calls: recorded.kinds,
             histories: recorded.histories,
             violations: usize::from(violation.is_some()),
             undecided: recorded.undecided,
@@ -130,6 +142,7 @@ impl Row {
             self.pages.clone(),
             self.key_type.into(),
             self.operations.to_string(),
+            self.calls.ends().to_string(),
             self.histories.to_string(),
             self.violations.to_string(),
             self.undecided.to_string(),
@@ -144,6 +157,7 @@ const HEADER: &[&str] = &[
     "pages",
     "key type",
     "operations",
+    "ends",
     "histories",
     "violations",
     "undecided",
@@ -160,6 +174,7 @@ impl Report {
             seed: plan.seed,
             seconds: 0.0,
             operations: 0,
+            calls: Kinds::default(),
             histories: 0,
             violations: 0,
             undecided: 0,
@@ -172,6 +187,9 @@ impl Report {
     pub fn sum(&mut self, interrupted: bool) {
         self.seconds = self.rows.iter().map(|row| row.seconds).sum();
         self.operations = self.rows.iter().map(|row| row.operations).sum();
+        for row in &self.rows {
+            self.calls.add(&row.calls);
+        }
         self.histories = self.rows.iter().map(|row| row.histories).sum();
         self.violations = self.rows.iter().map(|row| row.violations).sum();
         self.undecided = self.rows.iter().map(|row| row.undecided).sum();
@@ -203,6 +221,9 @@ impl Report {
             self.clock,
             self.machine,
         );
+        let kinds: Vec<String> =
+            self.calls.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        let _ = writeln!(text, "calls recorded: {}", kinds.join(", "));
         for row in &self.rows {
             if let Some(wrong) = &row.violation {
                 let (index, placement, key_type) = (&row.index, row.placement, row.key_type);

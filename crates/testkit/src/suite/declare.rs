@@ -83,6 +83,7 @@ pub mod compiled {
     }
     compiled! { ends, Ends:
         ends: sequential histories held_guards_keep;
+        histories: end_histories;
     }
 }
 
@@ -119,6 +120,7 @@ macro_rules! index_suite {
         ], [
             ends_one_by_one: ends::sequential,
             ends_histories: ends::histories,
+            long_histories_with_ends: histories::end_histories,
             held_guards_keep_what_is_popped: ends::held_guards_keep,
         ]);
     };

@@ -4,25 +4,26 @@
 use crate::clock::Clock;
 use crate::failure::ensure;
 use crate::make::Make;
-use crate::verify::{AllScans, Mix, NoScans, Plan, Scans, Until, verify};
+use crate::verify::{AllScans, Mix, NoScans, OrderedCalls, Plan, ScansAndEnds, Until, verify};
 use crate::{Failure, Outcome, ScanSubject, Subject, size};
+use silvics::OrderedEnds;
 
 /// The number of indexes that are checked, one after the other.
 const HISTORIES: usize = size::pick(200, 30, 1);
 
-fn hold<I: Subject + ?Sized, S: Scans<I>>(
+fn hold<I: Subject + ?Sized, S: OrderedCalls<I>>(
     make: Make<I>,
     histories: usize,
     mix: Mix,
-    scans: S,
+    ordered: S,
 ) -> Outcome {
     let until = Until::Histories(histories as u64);
     let plan = Plan { mix, until, ..Plan::default() };
-    let report = verify(make, &plan, &Clock::new(), scans, || false);
+    let report = verify(make, &plan, &Clock::new(), ordered, || false);
     if let Some(found) = report.found {
         return Err(Failure::new(format!("history {}: {}", found.history, found.what)));
     }
-    ensure!(report.undecided == 0, "{} keys of histories are undecided", report.undecided);
+    ensure!(report.undecided == 0, "{} checks are undecided", report.undecided);
     ensure!(report.histories == histories as u64, "{} histories checked", report.histories);
     Ok(())
 }
@@ -37,4 +38,10 @@ pub fn histories<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
 pub fn scan_histories<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     let mix = Mix { lookups: 30, inserts: 30, removals: 25, scans: 15 };
     hold(make, HISTORIES, mix, AllScans)
+}
+
+/// Runs point operations, scans and the calls on both ends against each other. Each history is
+/// checked as one object.
+pub fn end_histories<I: ScanSubject + OrderedEnds + ?Sized>(make: Make<I>) -> Outcome {
+    hold(make, HISTORIES, Mix::default(), ScansAndEnds)
 }

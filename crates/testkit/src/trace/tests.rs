@@ -3,8 +3,12 @@
 use super::*;
 
 fn text(events: &[Vec<Event>]) -> String {
+    text_with(events, &[])
+}
+
+fn text_with(events: &[Vec<Event>], ends: &[OrderedEvent<u32>]) -> String {
     let mut out = Vec::new();
-    write(events, |key| TraceKey::Word(u64::from(key)), &mut out).unwrap();
+    write(events, ends, |key| TraceKey::Word(u64::from(key)), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -40,6 +44,36 @@ fn what_is_written_is_read_back() {
         assert_eq!((read.thread, read.start + 10), (event.thread, event.start));
         assert_eq!(read.end + 10, event.end);
     }
+    assert_eq!(trace.judge(), Verdict::Linearizable);
+}
+
+#[test]
+fn ends_are_written_and_read_back() {
+    let end = |thread, start, end, verb, found| OrderedEvent {
+        thread,
+        start,
+        end,
+        op: OrderedOp::End { verb, found },
+    };
+    let ends = [
+        end(0, 5, 9, EndVerb::Last, None),
+        end(1, 46, 58, EndVerb::First, Some((7, 2))),
+        end(1, 84, 90, EndVerb::PopFirst, Some((7, 2))),
+        end(1, 90, 99, EndVerb::PopLast, None), // the clock stood still
+    ];
+    let mut threads = history();
+    threads[1].pop();
+    let trace = read(text_with(&threads, &ends).as_bytes()).unwrap();
+    assert_eq!(trace.events.len(), threads.concat().len() + ends.len());
+    let read: Vec<_> =
+        trace.events.iter().filter(|event| matches!(event.op, OrderedOp::End { .. })).collect();
+    for (read, event) in read.iter().zip(&ends) {
+        let OrderedOp::End { verb, found } = event.op else { unreachable!() };
+        let found = found.map(|(key, value)| (TraceKey::Word(u64::from(key)), value));
+        assert_eq!(read.op, OrderedOp::End { verb, found });
+        assert_eq!((read.thread, read.end + 5), (event.thread, event.end));
+    }
+    assert_eq!((read.len(), read[3].start + 5), (4, 91));
     assert_eq!(trace.judge(), Verdict::Linearizable);
 }
 

@@ -8,7 +8,7 @@ use super::traffic::{KEYS, ROUNDS, STRIDE, Script, TURNS, Turn};
 use super::{History, Plan, Recorded, Report, Spare, Write, buffer, record_all, recorded};
 use crate::clock::Clock;
 use crate::crew::together;
-use crate::history::{Event, Op, observe};
+use crate::history::{Calls, Event, Op, observe};
 use crate::{Outcome, TestKey};
 use silvics::IndexKey;
 
@@ -66,17 +66,17 @@ fn record<K: TestKey + ?Sized>(
     recorded(plan, number, |threads, history| {
         let calls = together(threads, |thread, crew| {
             let mut caller = Caller::<K>::new(map, clock, keys, thread, buffer(spare));
-            let mut script = Script::new(plan, number, thread);
+            let mut script = Script::new(plan, number, thread, false);
             for _ in 0..ROUNDS {
                 let pattern = script.pattern();
                 crew.meet()?;
                 for turn in 0..TURNS {
                     let turn = script.turn(pattern, turn);
                     caller.call(turn, &mut script)?;
-                    caller.calls.refresh();
+                    caller.map.refresh();
                 }
             }
-            Ok((caller.parts, caller.events))
+            Ok(caller.calls)
         })?;
         let history = history.insert(History::of(number, calls));
         let events = std::mem::take(&mut history.threads[0]);
@@ -85,22 +85,21 @@ fn record<K: TestKey + ?Sized>(
             caller.get(key);
         }
         let scanned = if map.scans() { caller.scan(0, KEYS) } else { Ok(()) };
-        history.parts += caller.parts;
-        history.threads[0] = caller.events;
+        history.scans += caller.calls.scans;
+        history.parts += caller.calls.parts;
+        history.threads[0] = caller.calls.events;
         scanned
     })
 }
 
 /// One thread of a history.
 struct Caller<'a, K: TestKey + ?Sized> {
-    calls: Box<dyn ForeignCalls<K> + 'a>,
+    map: Box<dyn ForeignCalls<K> + 'a>,
     scans: bool,
     clock: &'a Clock,
     keys: &'a [K::Owned],
     thread: usize,
-    events: Vec<Event>,
-    /// The number of events that are not calls of their own: all but the first of each scan.
-    parts: u64,
+    calls: Calls,
 }
 
 impl<'a, K: TestKey + ?Sized> Caller<'a, K> {
@@ -111,7 +110,8 @@ impl<'a, K: TestKey + ?Sized> Caller<'a, K> {
         thread: usize,
         events: Vec<Event>,
     ) -> Self {
-        Self { calls: map.calls(), scans: map.scans(), clock, keys, thread, events, parts: 0 }
+        let calls = Calls { events, ..Calls::default() };
+        Self { map: map.calls(), scans: map.scans(), clock, keys, thread, calls }
     }
 
     fn key(&self, number: u32) -> K::Ref<'a> {
@@ -121,6 +121,7 @@ impl<'a, K: TestKey + ?Sized> Caller<'a, K> {
     fn call(&mut self, turn: Turn, script: &mut Script) -> Outcome {
         match turn {
             Turn::Scan { first, count, .. } if self.scans => return self.scan(first, count),
+            Turn::End(_) => unreachable!("the script has no ends"),
             Turn::Get(key) | Turn::Scan { first: key, .. } => script.saw(key, self.get(key)),
             Turn::GetMany { first, count } => {
                 for key in first..first + count {
@@ -145,7 +146,7 @@ impl<'a, K: TestKey + ?Sized> Caller<'a, K> {
     fn get(&mut self, key: u32) -> Option<u64> {
         let lent = self.key(key);
         let start = self.clock.start();
-        let found = self.calls.get(lent);
+        let found = self.map.get(lent);
         let end = self.clock.end();
         self.push(key, start, end, Op::Get { found });
         found
@@ -165,7 +166,7 @@ impl<'a, K: TestKey + ?Sized> Caller<'a, K> {
         for write in [write].into_iter().chain(others) {
             let lent = self.key(key);
             let start = self.clock.start();
-            let op = self.calls.write(lent, write);
+            let op = self.map.write(lent, write);
             let end = self.clock.end();
             if let Some(op) = op {
                 self.push(key, start, end, op);
@@ -181,21 +182,22 @@ impl<'a, K: TestKey + ?Sized> Caller<'a, K> {
         let mut seen = Vec::with_capacity(numbers);
         let (low, high) = (K::borrow(&keys[0]), &keys[numbers - 1]);
         let start = self.clock.start();
-        self.calls.scan(low, numbers, &mut |key, value| {
+        self.map.scan(low, numbers, &mut |key, value| {
             let key = K::to_owned(key);
             if key <= *high {
                 seen.push((key, value));
             }
         });
         let end = self.clock.end();
-        self.parts += u64::from(count) - 1;
+        self.calls.scans += 1;
+        self.calls.parts += u64::from(count) - 1;
         observe::<K>(keys, first, false, &seen, |key, found| {
             self.push(key, start, end, Op::Get { found });
         })
     }
 
     fn push(&mut self, key: u32, start: u64, end: u64, op: Op) {
-        self.events.push(Event { thread: self.thread, key, start, end, op });
+        self.calls.events.push(Event { thread: self.thread, key, start, end, op });
     }
 }
 

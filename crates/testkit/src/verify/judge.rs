@@ -1,7 +1,9 @@
 //! Checks histories one after the other, without allocating for each.
 
+use super::History;
 use crate::history::{Event, Op};
-use crate::linearizable::{Call, Refusal, Violation, judge_key, show_state};
+use crate::linearizable::ordered::{Numbered, OrderedOp, judge_numbered};
+use crate::linearizable::{Call, Refusal, Verdict, Violation, judge_key, show_state};
 use smallvec::SmallVec;
 
 /// Separates histories by key, and keeps its memory for the next history.
@@ -9,6 +11,8 @@ use smallvec::SmallVec;
 pub(super) struct Judge {
     /// The calls of each thread, grouped by key and in order within each key.
     threads: Vec<Lane>,
+    /// The calls of a history with ends.
+    whole: Vec<Numbered>,
     keys: usize,
 }
 
@@ -24,17 +28,51 @@ struct Lane {
 pub(super) struct Judged {
     /// The number of events that an order explains.
     pub(super) events: u64,
-    /// The number of keys whose check was given up.
+    /// The number of checks that were given up, each of a key or of a whole history.
     pub(super) undecided: u64,
 }
 
 impl Judge {
     pub(super) fn new(keys: usize) -> Self {
-        Self { threads: Vec::new(), keys }
+        Self { threads: Vec::new(), whole: Vec::new(), keys }
     }
 
-    /// Checks the calls of threads on an index that was empty before.
+    /// Checks a history of an index that was empty before.
     pub(super) fn judge(
+        &mut self,
+        history: &History,
+        show: impl Fn(usize) -> String,
+    ) -> Result<Judged, Violation> {
+        if history.ends.is_empty() {
+            return self.by_key(&history.threads, show);
+        }
+        self.whole.clear();
+        let points = history.threads.iter().flatten().map(|event| Call {
+            thread: event.thread,
+            start: event.start,
+            end: event.end,
+            op: OrderedOp::Point { key: event.key, op: event.op },
+        });
+        self.whole.extend(points);
+        self.whole.extend(history.ends.iter().map(|event| Call {
+            thread: event.thread,
+            start: event.start,
+            end: event.end,
+            op: event.op.clone(),
+        }));
+        match judge_numbered(&self.whole, self.keys, |key| show(key as usize)) {
+            Verdict::Linearizable => Ok(Judged { events: self.whole.len() as u64, undecided: 0 }),
+            Verdict::Violation(violation) => Err(violation),
+            Verdict::Undecided { .. } => {
+                // The calls on each key may still be wrong.
+                self.by_key(&seen_by_key(history), show)?;
+                Ok(Judged { events: 0, undecided: 1 })
+            }
+        }
+    }
+
+    /// Checks the calls on each key.
+    fn by_key(
         &mut self,
         threads: &[Vec<Event>],
         show: impl Fn(usize) -> String,
@@ -57,6 +95,23 @@ impl Judge {
         }
         Ok(judged)
     }
+}
+
+/// The calls of each thread, and for each entry that a call on an end found, a lookup or a removal
+/// of its key.
+fn seen_by_key(history: &History) -> Vec<Vec<Event>> {
+    let mut threads = history.threads.clone();
+    for event in &history.ends {
+        let OrderedOp::End { verb, found: Some((key, value)) } = event.op else { continue };
+        let found = Some(value);
+        let op = if verb.pops() { Op::Remove { old: found } } else { Op::Get { found } };
+        let (thread, start, end) = (event.thread, event.start, event.end);
+        threads[thread].push(Event { thread, key, start, end, op });
+    }
+    for events in &mut threads {
+        events.sort_by_key(|event| event.start);
+    }
+    threads
 }
 
 impl Lane {

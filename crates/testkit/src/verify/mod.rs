@@ -7,7 +7,9 @@
 //! ([`crate::clock`]). At its end all threads are joined and every key is looked up.
 //! [`silvics::Lookup::len`] must then be the number of keys found, and the structure's own
 //! check must pass. While the next history is recorded, another thread checks the calls on each key
-//! ([`crate::linearizable`]).
+//! ([`crate::linearizable`]). If the index has ends, some rounds also call `first`, `last`,
+//! `pop_first` and `pop_last`. Such a history is checked as a whole
+//! ([`crate::linearizable::ordered`]).
 //!
 //! The observation of a key by a scan counts as a lookup at some moment of the scan: this is the
 //! guarantee of [`silvics::OrderedScan`]. The order of a scan is checked at once.
@@ -18,18 +20,21 @@
 
 mod foreign;
 mod judge;
-mod scans;
+mod kinds;
+mod ordered;
 mod traffic;
 
 pub use foreign::{Foreign, ForeignCalls, verify_foreign};
-pub use scans::{AllScans, NoScans, Scans};
+pub use kinds::Kinds;
+pub use ordered::{AllScans, MapEnds, NoScans, OrderedCalls, ScansAndEnds};
 pub use traffic::Write;
 
 use crate::clock::Clock;
 use crate::crew::together;
-use crate::history::{Event, Recorder};
+use crate::history::{Calls, Event, Recorder};
 use crate::keys::{TestKey, nth};
 use crate::linearizable::Violation;
+use crate::linearizable::ordered::OrderedEvent;
 use crate::make::Make;
 use crate::rest::counts;
 use crate::{Failure, Outcome, Subject};
@@ -51,11 +56,11 @@ use traffic::{Caller, KEYS, ROUNDS, TURNS};
 /// share the calls that are no lookups or scans, unless one of the two shares is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mix {
-    /// The share of `get` and `get_many`.
+    /// The share of `get`, `get_many`, `first` and `last`.
     pub lookups: u32,
     /// The share of `try_insert`, `insert`, `insert_many` and `compare_exchange` to a value.
     pub inserts: u32,
-    /// The share of `remove` and `compare_exchange` to absent.
+    /// The share of `remove`, `compare_exchange` to absent, `pop_first` and `pop_last`.
     pub removals: u32,
     /// The share of ranges, descending ranges and cursors; lookups if an index has no scans.
     pub scans: u32,
@@ -127,8 +132,10 @@ pub struct Report {
     pub operations: u64,
     /// The number of indexes created, driven and dropped.
     pub histories: u64,
-    /// The number of keys of histories whose check was given up. Their calls are not in
-    /// `operations`.
+    /// The number of calls of each kind, also of those whose check was given up.
+    pub kinds: Kinds,
+    /// The number of checks that were given up, each of a key or of a whole history. Their calls
+    /// are not in `operations`.
     pub undecided: u64,
     /// The processor time spent on checking.
     pub checking: Duration,
@@ -175,17 +182,26 @@ impl fmt::Display for Wrong {
 pub struct History {
     /// The number of the history.
     pub number: u64,
-    /// The calls of each thread, in order.
+    /// The calls of each thread on keys, in order.
     pub threads: Vec<Vec<Event>>,
+    /// The calls on the ends.
+    pub ends: Vec<OrderedEvent<u32>>,
+    scans: u64,
     /// The number of events that are not calls of their own: parts of scans.
     parts: u64,
 }
 
 impl History {
-    /// The history with the given calls: of each thread the number of parts, and the events.
-    fn of(number: u64, calls: Vec<(u64, Vec<Event>)>) -> Self {
-        let (parts, threads): (Vec<u64>, _) = calls.into_iter().unzip();
-        Self { number, threads, parts: parts.iter().sum() }
+    /// The history with the given calls of each thread.
+    fn of(number: u64, threads: Vec<Calls>) -> Self {
+        let mut history = Self { number, ..Self::default() };
+        for calls in threads {
+            history.threads.push(calls.events);
+            history.ends.extend(calls.ends);
+            history.scans += calls.scans;
+            history.parts += calls.parts;
+        }
+        history
     }
 }
 
@@ -196,16 +212,16 @@ pub fn keys<I: Subject + ?Sized>() -> Vec<OwnedKey<I>> {
 
 /// Records and checks histories according to `plan`, or until `stop` returns true. It asks `stop`
 /// before it records each history and before it checks each one.
-pub fn verify<I: Subject + ?Sized, S: Scans<I>>(
+pub fn verify<I: Subject + ?Sized, S: OrderedCalls<I>>(
     make: Make<I>,
     plan: &Plan,
     clock: &Clock,
-    scans: S,
+    ordered: S,
     stop: impl Fn() -> bool + Sync,
 ) -> Report {
     let keys = keys::<I>();
     record_all::<I::Key>(plan, &keys, stop, |number, spare| {
-        record::<I, S>(make, plan, number, clock, &keys, scans, spare)
+        record::<I, S>(make, plan, number, clock, &keys, ordered, spare)
     })
 }
 
@@ -278,7 +294,8 @@ fn check_all<K: TestKey + ?Sized>(
         report.histories += 1;
         beat();
         let begun = Instant::now();
-        match judge.judge(&history.threads, |key| K::show(&keys[key])) {
+        report.kinds.add(&Kinds::of(&history));
+        match judge.judge(&history, |key| K::show(&keys[key])) {
             Ok(judged) => {
                 report.undecided += judged.undecided;
                 report.operations += judged.events.saturating_sub(history.parts);
@@ -298,22 +315,21 @@ fn check_all<K: TestKey + ?Sized>(
 }
 
 /// Records history `number`, and checks the index at its end.
-fn record<I: Subject + ?Sized, S: Scans<I>>(
+fn record<I: Subject + ?Sized, S: OrderedCalls<I>>(
     make: Make<I>,
     plan: &Plan,
     number: u64,
     clock: &Clock,
     keys: &[OwnedKey<I>],
-    scans: S,
+    ordered: S,
     spare: &Spare,
 ) -> Recorded {
     recorded(plan, number, |threads, history| {
         let mut index: Arc<I> = Arc::from(make(&plan.options)?);
         let calls = together(threads, |thread, crew| {
             let recorder = Recorder::new(&*index, clock, keys, thread, buffer(spare));
-            let caller = Caller::new(plan, number, &index, recorder, thread, scans);
-            let recorder = caller.run(crew)?;
-            Ok((recorder.parts, recorder.events))
+            let caller = Caller::new(plan, number, &index, recorder, thread, ordered);
+            Ok(caller.run(crew)?.calls)
         })?;
         let history = history.insert(History::of(number, calls));
         look_up_all(&*index, clock, keys, history);
@@ -369,7 +385,7 @@ fn look_up_all<I: Subject + ?Sized>(
     for key in 0..KEYS {
         recorder.get(key, &guard);
     }
-    history.threads[0] = recorder.events;
+    history.threads[0] = recorder.calls.events;
 }
 
 /// Checks an index that no thread uses any more.

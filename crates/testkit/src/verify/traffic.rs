@@ -6,10 +6,15 @@
 //! down a longer run of keys, inserting in one pass and removing in the next. This makes trees
 //! rotate, and splits and merges whole paths. All of this follows from the plan's seed and the
 //! history's number.
+//!
+//! If the index has ends, one round in three also has calls on them: a third of its lookups are
+//! `first` or `last`, and a third of its removals are `pop_first` or `pop_last`. Soon these meet
+//! the other calls at the same keys, because pops remove the entries that earlier rounds have left.
 
-use super::{Mix, Plan, Scans};
+use super::{Mix, OrderedCalls, Plan};
 use crate::crew::Crew;
 use crate::history::Recorder;
+use crate::linearizable::ordered::EndVerb;
 use crate::rng::Rng;
 use crate::{Failure, Outcome, Subject};
 use silvics::Guard;
@@ -32,6 +37,8 @@ pub(super) struct Pattern {
     first: u32,
     keys: u32,
     sweep: Option<Sweep>,
+    /// Whether some calls are on the ends.
+    ends: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +51,7 @@ enum Sweep {
 
 impl Pattern {
     /// Draws a pattern from a generator that all threads share.
-    fn draw(shared: &mut Rng) -> Self {
+    fn draw(shared: &mut Rng, has_ends: bool) -> Self {
         const NARROW: [u64; 4] = [1, 2, 4, 10];
         const WIDE: [u64; 3] = [16, 60, 200];
         let sweep = match shared.below(6) {
@@ -59,7 +66,9 @@ impl Pattern {
         };
         let keys = sizes[shared.below(sizes.len() as u64) as usize] as u32;
         let first = shared.below(u64::from(KEYS - keys + 1)) as u32;
-        Self { first, keys, sweep }
+        // Histories without ends do not depend on this draw: their seeds mean what they did.
+        let ends = has_ends && shared.below(3) == 0;
+        Self { first, keys, sweep, ends }
     }
 
     /// The number of keys in a batch from `key` on.
@@ -92,6 +101,8 @@ pub(super) enum Turn {
     InsertMany { first: u32, count: u32, value: u64 },
     /// A write of a key.
     Write(u32, Write),
+    /// A call on an end.
+    End(EndVerb),
 }
 
 /// A write of one key.
@@ -127,19 +138,21 @@ pub(super) struct Script {
     rng: Rng,
     shared: Rng,
     thread: usize,
+    has_ends: bool,
     written: u64,
     /// The last seen state of each key, which a compare-exchange expects.
     seen: Vec<Option<u64>>,
 }
 
 impl Script {
-    pub(super) fn new(plan: &Plan, number: u64, thread: usize) -> Self {
+    pub(super) fn new(plan: &Plan, number: u64, thread: usize, has_ends: bool) -> Self {
         let seed = plan.seed ^ crate::rng::mix(number);
         Self {
             mix: plan.mix,
             rng: Rng::new(seed, thread + 1),
             shared: Rng::new(seed, 0),
             thread,
+            has_ends,
             written: 0,
             seen: vec![None; KEYS as usize],
         }
@@ -147,7 +160,7 @@ impl Script {
 
     /// Draws the pattern of the next round.
     pub(super) fn pattern(&mut self) -> Pattern {
-        Pattern::draw(&mut self.shared)
+        Pattern::draw(&mut self.shared, self.has_ends)
     }
 
     /// Notes the state in which this thread has last seen a key.
@@ -167,6 +180,9 @@ impl Script {
         let mix = self.mix;
         let drawn = self.rng.below(100) as u32;
         if drawn < mix.lookups {
+            if self.at_end(pattern) {
+                return Turn::End(self.one_of([EndVerb::First, EndVerb::Last]));
+            }
             if self.rng.below(16) == 0 {
                 return Turn::GetMany { first: key, count: pattern.batch(key) };
             }
@@ -179,9 +195,20 @@ impl Script {
         let inserts = inserting.unwrap_or(drawn < mix.lookups + mix.scans + mix.inserts);
         if inserts && mix.inserts > 0 || mix.removals == 0 {
             self.put(pattern, key)
+        } else if self.at_end(pattern) {
+            Turn::End(self.one_of([EndVerb::PopFirst, EndVerb::PopLast]))
         } else {
             Turn::Write(key, self.take(key))
         }
+    }
+
+    /// Whether the next lookup or removal is one at an end.
+    fn at_end(&mut self, pattern: Pattern) -> bool {
+        pattern.ends && self.rng.below(3) == 0
+    }
+
+    fn one_of(&mut self, verbs: [EndVerb; 2]) -> EndVerb {
+        verbs[self.rng.below(2) as usize]
     }
 
     fn put(&mut self, pattern: Pattern, key: u32) -> Turn {
@@ -215,19 +242,19 @@ pub(crate) struct Caller<'a, I: Subject + ?Sized, S> {
     index: &'a Arc<I>,
     recorder: Recorder<'a, I>,
     script: Script,
-    scans: S,
+    ordered: S,
 }
 
-impl<'a, I: Subject + ?Sized, S: Scans<I>> Caller<'a, I, S> {
+impl<'a, I: Subject + ?Sized, S: OrderedCalls<I>> Caller<'a, I, S> {
     pub(crate) fn new(
         plan: &Plan,
         number: u64,
         index: &'a Arc<I>,
         recorder: Recorder<'a, I>,
         thread: usize,
-        scans: S,
+        ordered: S,
     ) -> Self {
-        Self { index, recorder, script: Script::new(plan, number, thread), scans }
+        Self { index, recorder, script: Script::new(plan, number, thread, S::ENDS), ordered }
     }
 
     /// Makes all rounds, and returns the recorded calls.
@@ -245,12 +272,17 @@ impl<'a, I: Subject + ?Sized, S: Scans<I>> Caller<'a, I, S> {
     }
 
     fn call(&mut self, turn: Turn, guard: &Guard) -> Outcome {
-        let Self { index, recorder, script, scans } = self;
+        let Self { index, recorder, script, ordered } = self;
         match turn {
             Turn::Get(key) => script.saw(key, recorder.get(key, guard)),
             Turn::GetMany { first, count } => recorder.get_many(first, count, guard),
             Turn::Scan { first, count, verb } => {
-                return scans.scan(recorder, index, first, count, verb, guard);
+                return ordered.scan(recorder, index, first, count, verb, guard);
+            }
+            Turn::End(verb) => {
+                if let Some((key, value)) = ordered.end(recorder, index, verb, guard)? {
+                    script.saw(key, (!verb.pops()).then_some(value));
+                }
             }
             Turn::InsertMany { first, count, value } => {
                 return recorder.insert_many(first, count, value, STRIDE, guard);

@@ -145,14 +145,24 @@ impl Ways {
     fn complete(&mut self, call: u32, budget: &mut u64) -> Result<(), Limit> {
         let under_way = self.under_way;
         self.under_way -= 1;
+        if let [way] = &mut self.all[..] {
+            let search = Search { steps: &self.steps, base: &self.base, call };
+            if !way.open.contains(&call) {
+                return Ok(());
+            }
+            if search.is_alone(way) {
+                match search.take(way, call) {
+                    Some(after) => *way = after,
+                    None => self.all.clear(),
+                }
+                self.settle_base();
+                return Ok(());
+            }
+        }
         let (mut done, waiting): (Vec<Way>, Vec<Way>) =
             std::mem::take(&mut self.all).into_iter().partition(|way| !way.open.contains(&call));
-        let search = Search { steps: &self.steps, base: &self.base, call };
-        if let (true, [way]) = (done.is_empty(), &waiting[..])
-            && search.is_alone(way)
-        {
-            done.extend(search.take(way, call));
-        } else if !waiting.is_empty() {
+        if !waiting.is_empty() {
+            let search = Search { steps: &self.steps, base: &self.base, call };
             let mut found: FxHashSet<Way> = done.into_iter().collect();
             search.all(waiting, &mut found, under_way, budget)?;
             done = found.into_iter().collect();
@@ -166,8 +176,14 @@ impl Ways {
     /// differences are many.
     fn settle_base(&mut self) {
         const MANY: usize = 16;
+        if let [way] = &mut self.all[..] {
+            for (key, state) in way.differs.drain(..) {
+                self.base.set(key, state);
+            }
+            return;
+        }
         let Some((first, others)) = self.all.split_first() else { return };
-        if !others.is_empty() && first.differs.len() < MANY {
+        if first.differs.len() < MANY {
             return;
         }
         let is_shared = |entry: &&(u32, Option<u64>)| {

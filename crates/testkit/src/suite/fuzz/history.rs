@@ -17,7 +17,8 @@ const CALLS: usize = 6;
 /// is wrong.
 pub fn run(data: &[u8]) {
     match trace::read(data) {
-        Ok(file) if file.events.len() <= 64 => drop(file.judge()),
+        // The time to judge calls on the ends grows with the number of calls at once.
+        Ok(file) if file.events.len() <= 16 => drop(file.judge()),
         Ok(_) => {}
         Err(error) => assert!(error.line >= 1 && !error.problem.is_empty()),
     }
@@ -36,7 +37,7 @@ pub fn run(data: &[u8]) {
 
     let mut text = Vec::new();
     let key = |key: u32| TraceKey::Bytes(key.to_be_bytes().into());
-    trace::write(&by_thread(&events), key, &mut text).expect("memory can be written");
+    trace::write(&by_thread(&events), &[], key, &mut text).expect("memory can be written");
     let file = trace::read(&text).unwrap_or_else(|error| {
         panic!("{error}\n{}", String::from_utf8_lossy(&text));
     });
