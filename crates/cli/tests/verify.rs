@@ -266,6 +266,34 @@ fn files_that_cannot_be_used() {
     refuses(&["--history", &format!("{missing}/x")], &["--history", "there is no folder"]);
 }
 
+/// Stacks are larger than the address space, or too large for all threads together. No file is
+/// written.
+#[test]
+#[cfg(target_os = "linux")]
+fn threads_that_the_system_does_not_start() {
+    let files = Files::new();
+    let (history, schedule) = (files.write("history", "old"), files.write("schedule", "old"));
+    let args = format!(
+        "verify --index art --threads 256 --seconds 1 --history {history} --schedule {schedule}"
+    );
+    for (limit, stack) in [("unlimited", 1_u64 << 60), ("8388608", 1 << 28)] {
+        let script = format!("ulimit -v {limit}; exec \"$0\" {args}");
+        let output = std::process::Command::new("sh")
+            .args(["-c", &script, env!("CARGO_BIN_EXE_silvics")])
+            .env("RUST_MIN_STACK", stack.to_string())
+            .output()
+            .unwrap();
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains("--threads: the system started "), "{text}");
+        assert!(text.contains(" of 256 threads (") && text.contains("name fewer"), "{text}");
+        assert_eq!(text.trim_end().lines().count(), 1, "{text}");
+        for file in [&history, &schedule] {
+            assert_eq!(std::fs::read_to_string(file).unwrap(), "old");
+        }
+    }
+}
+
 #[test]
 fn a_schedule_is_made_again() {
     let files = Files::new();

@@ -17,7 +17,8 @@
 //! have their values.
 
 use silvics_sync::CachePadded;
-use silvics_sync::atomic::{AtomicU64, Ordering};
+use silvics_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::Builder;
 
 /// The clock from which all stamps of a history come.
 #[derive(Debug)]
@@ -99,18 +100,23 @@ impl Clock {
     }
 
     /// Whether stamps never go back while two threads take turns `turns` times. Each turn passes
-    /// one word from one thread to the other.
+    /// one word from one thread to the other. If the system does not start both threads, this is
+    /// not known, and the answer is no.
     pub fn is_monotonic(&self, turns: u64) -> bool {
         let turn = AtomicU64::new(0);
         let last = AtomicU64::new(0);
         let backwards = AtomicU64::new(0);
+        let missing = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for parity in 0..2 {
-                let (turn, last, backwards) = (&turn, &last, &backwards);
-                scope.spawn(move || {
+                let (turn, last, backwards, missing) = (&turn, &last, &backwards, &missing);
+                let started = Builder::new().spawn_scoped(scope, move || {
                     for mine in (parity..turns).step_by(2) {
                         let mut spins = 0u32;
                         while turn.load(Ordering::Acquire) != mine {
+                            if missing.load(Ordering::Relaxed) {
+                                return;
+                            }
                             spins += 1;
                             if spins > 1000 {
                                 silvics_sync::thread::yield_now();
@@ -125,9 +131,12 @@ impl Clock {
                         turn.store(mine + 1, Ordering::Release);
                     }
                 });
+                if started.is_err() {
+                    missing.store(true, Ordering::Relaxed);
+                }
             }
         });
-        backwards.into_inner() == 0
+        backwards.into_inner() == 0 && !missing.into_inner()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use silvics_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::Builder;
 
 /// The state that the threads of one concurrent run share.
 #[derive(Debug)]
@@ -58,7 +59,8 @@ impl Drop for AbortOnDrop<'_> {
 }
 
 /// Runs `work` on `size` threads that start together, and passes each its number and the crew.
-/// Returns the threads' results, or the first failure. A panic is passed on.
+/// Returns the threads' results, or the first failure. A panic is passed on. If the system does not
+/// start all threads, those that it has started do nothing.
 ///
 /// Operations overlap as far as there are cores. (Signals that stop threads in the middle of an
 /// operation, some ten thousand a second, were tried. They found planted races less often, since
@@ -80,15 +82,18 @@ pub(crate) fn together<T: Send>(
         std::mem::forget(abort);
         Ok(result)
     };
-    let results: Vec<Result<T, Failure>> = std::thread::scope(|scope| {
+    let results: Vec<Result<T, Failure>> = std::thread::scope(|scope| -> Result<_, Failure> {
         let one = &one;
         let abort = AbortOnDrop(&crew); // if a thread cannot start, the others must not wait for it
-        let start = |thread| scope.spawn(move || one(thread));
-        let threads: Vec<_> = (0..size).map(start).collect();
+        let start = |thread| {
+            let started = Builder::new().spawn_scoped(scope, move || one(thread));
+            started.map_err(|error| Failure::threads(thread, size, &error))
+        };
+        let threads = (0..size).map(start).collect::<Result<Vec<_>, _>>()?;
         std::mem::forget(abort);
         let unwound = |panic| std::panic::resume_unwind(panic);
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(unwound)).collect()
-    });
+        Ok(threads.into_iter().map(|thread| thread.join().unwrap_or_else(unwound)).collect())
+    })?;
     let failed = |r: &&Result<T, Failure>| r.as_ref().is_err_and(|f| f.reason() != STOPPED);
     if let Some(Err(failure)) = results.iter().find(failed) {
         return Err(failure.clone());

@@ -1,14 +1,23 @@
 //! The result of a property, and the reason if the property does not hold.
 
 use silvics::{AllocError, InsertManyError, Violation};
-use std::fmt;
+use std::{fmt, io};
 
 /// The reason why a property does not hold: a sentence, with the evidence below it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Failure {
     reason: String,
-    /// Whether an allocation failed for lack of memory, which refutes nothing.
-    exhaustion: bool,
+    /// The resource that ran out, which refutes nothing.
+    exhausted: Option<Resource>,
+}
+
+/// A resource of the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// An allocation failed.
+    Memory,
+    /// A thread was not started.
+    Threads,
 }
 
 /// The result of every property.
@@ -17,7 +26,7 @@ pub type Outcome = Result<(), Failure>;
 impl Failure {
     /// Makes a failure with this reason.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), exhaustion: false }
+        Self { reason: reason.into(), exhausted: None }
     }
 
     /// Puts the place of the failure in front of its reason.
@@ -31,9 +40,15 @@ impl Failure {
         &self.reason
     }
 
-    /// Whether memory ran out. Then the property was not refuted.
-    pub fn is_exhaustion(&self) -> bool {
-        self.exhaustion
+    /// The failure of a run for which the system did not start all threads.
+    pub(crate) fn threads(started: usize, asked: usize, error: &io::Error) -> Self {
+        let reason = format!("the system started {started} of {asked} threads ({error})");
+        Self { reason, exhausted: Some(Resource::Threads) }
+    }
+
+    /// The resource that ran out, if one did. Then the property was not refuted.
+    pub fn exhausted(&self) -> Option<Resource> {
+        self.exhausted
     }
 }
 
@@ -61,13 +76,15 @@ impl From<Violation> for Failure {
 
 impl From<AllocError> for Failure {
     fn from(error: AllocError) -> Self {
-        Self { reason: format!("unexpected allocation failure: {error}"), exhaustion: true }
+        let reason = format!("unexpected allocation failure: {error}");
+        Self { reason, exhausted: Some(Resource::Memory) }
     }
 }
 
 impl From<InsertManyError> for Failure {
     fn from(error: InsertManyError) -> Self {
-        Self { reason: format!("unexpected allocation failure: {error}"), exhaustion: true }
+        let reason = format!("unexpected allocation failure: {error}");
+        Self { reason, exhausted: Some(Resource::Memory) }
     }
 }
 

@@ -70,7 +70,7 @@ pub mod trace;
 #[cfg(not(silvics_shuttle))]
 pub mod verify;
 
-pub use failure::{Failure, Outcome};
+pub use failure::{Failure, Outcome, Resource};
 pub use keys::{ScanSubject, Subject, TestKey};
 #[cfg(all(feature = "suite", not(silvics_shuttle)))]
 pub use suite::*;

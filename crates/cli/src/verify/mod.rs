@@ -15,11 +15,11 @@ use crate::progress::{self, Progress};
 use plan::{Plan, Schedule, Target};
 use report::{Checked, Report, Row};
 use silvics::key::encode_u128;
-use silvics_testkit::TestKey;
 use silvics_testkit::clock::Clock;
 use silvics_testkit::linearizable::Verdict;
 use silvics_testkit::trace::{self, TraceKey};
 use silvics_testkit::verify::{self, Found, History, Numbers, Wrong};
+use silvics_testkit::{Failure, Resource, TestKey};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -84,10 +84,10 @@ fn record(args: &VerifyArgs) -> Result<u8, Error> {
         progress.doing(format!("{} {}", target.index, target.place.name()));
         let begun = Instant::now();
         select::plant(target.canary);
-        let recorded = watch(target.verify, plan.recorded(target), &clock, STUCK);
+        let recorded = watch(target.verify, &plan.recorded(target), &clock, STUCK);
         select::plant(None);
-        if let Some(problem) = recorded.exhausted {
-            return Err(Error::Exhausted { index: target.index.clone(), problem });
+        if let Some(failure) = recorded.exhausted {
+            return Err(exhausted(target, &failure));
         }
         again = recorded.found.as_ref().map(|found| plan.schedule(target, found.history));
         report.rows.push(Row::of(target, &recorded, begun.elapsed()));
@@ -114,6 +114,18 @@ fn record(args: &VerifyArgs) -> Result<u8, Error> {
         (false, false) if undecided => UNDECIDED,
         (false, false) => 0,
     })
+}
+
+/// The error for a run that could not go on.
+fn exhausted(target: &Target, failure: &Failure) -> Error {
+    let problem = failure.reason();
+    match failure.exhausted() {
+        Some(Resource::Threads) => Error::value(
+            "--threads",
+            format_args!("{problem}: name fewer, or raise its limits of threads and memory"),
+        ),
+        _ => Error::Exhausted { index: target.index.clone(), problem: problem.into() },
+    }
 }
 
 /// Writes the requested history and schedule, if there are any.
@@ -150,18 +162,24 @@ const STUCK: Duration = Duration::from_secs(15);
 /// behind.
 fn watch(
     verify: Verify,
-    plan: verify::Plan,
+    plan: &verify::Plan,
     clock: &Arc<Clock>,
     stuck: Duration,
 ) -> verify::Report {
-    let (threads, numbers) = (plan.threads.clone(), plan.numbers);
     let first = interrupt::beats(); // there is one before each history
     let mut beats = (first, Instant::now());
     let (send, receive) = channel();
     let clock = Arc::clone(clock);
-    let thread = std::thread::spawn(move || {
-        let _ = send.send(verify(&plan, &clock)); // nobody listens once it was given up
+    let spawned = std::thread::Builder::new().spawn({
+        let plan = plan.clone();
+        move || {
+            let _ = send.send(verify(&plan, &clock)); // nobody listens once it was given up
+        }
     });
+    let thread = match spawned {
+        Ok(thread) => thread,
+        Err(error) => return verify::Report::without_threads(plan, &error),
+    };
     loop {
         match receive.recv_timeout(Duration::from_millis(100)) {
             Ok(report) => return report,
@@ -177,11 +195,11 @@ fn watch(
         }
     }
     let what = format!("no history has ended for {stuck:?}: a call never returns");
-    let history = match numbers {
+    let history = match plan.numbers {
         Numbers::All => beats.0.saturating_sub(first + 1),
         Numbers::Only(number) => number,
     };
-    let threads = threads[(history % threads.len() as u64) as usize];
+    let threads = plan.threads[(history % plan.threads.len() as u64) as usize];
     let found = Found { history, threads, what: Wrong::Other(what) };
     verify::Report { found: Some(found), ..verify::Report::default() }
 }
@@ -216,7 +234,7 @@ mod tests {
         }
         let plan = verify::Plan { threads: vec![2, 3], ..verify::Plan::default() };
         let stuck = Duration::from_millis(300);
-        let report = watch(never, plan, &Arc::new(Clock::counter()), stuck);
+        let report = watch(never, &plan, &Arc::new(Clock::counter()), stuck);
         let found = report.found.unwrap();
         assert_eq!((found.history, found.threads), (0, 2));
         assert!(found.what.to_string().contains("300ms: a call never returns"), "{}", found.what);

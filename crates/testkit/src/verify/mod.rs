@@ -47,6 +47,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 use traffic::{Caller, KEYS, ROUNDS, TURNS};
 
@@ -144,8 +145,17 @@ pub struct Report {
     /// The last history checked, or the wrong one, unless its calls were lost with a thread that
     /// could not continue.
     pub last: Option<History>,
-    /// Why no more histories could be recorded: an allocation failed.
-    pub exhausted: Option<String>,
+    /// Why no more histories could be recorded: an allocation failed, or a thread was not started.
+    pub exhausted: Option<Failure>,
+}
+
+impl Report {
+    /// The report of a run for which the system did not even start the threads that record and
+    /// check.
+    pub fn without_threads(plan: &Plan, error: &std::io::Error) -> Self {
+        let asked = plan.threads.iter().copied().max().unwrap_or(0);
+        Self { exhausted: Some(Failure::threads(0, asked, error)), ..Self::default() }
+    }
 }
 
 /// A wrong history.
@@ -236,12 +246,16 @@ fn record_all<K: TestKey + ?Sized>(
     let spare = Mutex::new(Vec::new());
     let (send, receive) = sync_channel::<Recorded>(2);
     std::thread::scope(|scope| {
-        let judge = scope.spawn(|| {
+        let judge = Builder::new().spawn_scoped(scope, || {
             let receive = receive; // dropped with the judge
             check_all::<K>(&receive, keys, &found, &spare, || {
                 stop();
             })
         });
+        let judge = match judge {
+            Ok(judge) => judge,
+            Err(error) => return Report::without_threads(plan, &error),
+        };
         let begun = Instant::now();
         let over = |done: u64| match plan.until {
             Until::Histories(histories) => done >= histories,
@@ -268,7 +282,7 @@ struct Recorded {
     /// The calls, unless some thread could not continue.
     history: Option<History>,
     found: Option<Found>,
-    exhausted: Option<String>,
+    exhausted: Option<Failure>,
 }
 
 /// Checks received histories until the sender is gone.
@@ -359,8 +373,8 @@ fn recorded(
     let (mut exhausted, mut wrong) = (None, None);
     match catch_unwind(AssertUnwindSafe(|| record(threads, &mut history))) {
         Ok(Ok(())) => {}
-        Ok(Err(failure)) if failure.is_exhaustion() => {
-            (exhausted, history) = (Some(failure.reason().to_owned()), None);
+        Ok(Err(failure)) if failure.exhausted().is_some() => {
+            (exhausted, history) = (Some(failure), None);
         }
         Ok(Err(failure)) => wrong = Some(failure.reason().to_owned()),
         Err(panic) => {
