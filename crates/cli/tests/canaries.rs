@@ -74,6 +74,7 @@ fn wrong_answers_are_found_in_histories() {
         "rotation-keeps-version",
         "attach-unvalidated",
         "scan-skips-replacement",
+        "pop-in-two-steps",
     ] {
         found_in_a_history(name);
     }

@@ -82,6 +82,12 @@ canaries! {
     /// inserted before a place that the search has passed, while the entries after that place are
     /// removed. The search then returns an entry that was never the first.
     EndNotValidated "end-not-validated";
+    /// A removal of the first entry finds the entry, and then removes its key. It returns the entry
+    /// that it has found. If another thread removes that entry in between, both return it.
+    PopInTwoSteps "pop-in-two-steps";
+    /// A removal of the first entry unlocks each node on its path when it has locked the next one.
+    /// A smaller key may be inserted in a node above, and then the removed entry was not the first.
+    PopPathUnlocked "pop-path-unlocked";
 
     "map":
     /// A value that was removed from the index is freed at once. A thread that holds a reference to

@@ -34,6 +34,9 @@ const SECONDS: f32 = 60.0;
 const MOVES: [Canary; 3] =
     [Canary::MovedLeafTrusted, Canary::LeafCopiedBeforeLocked, Canary::MovedLeafFreedAtOnce];
 
+/// The mistakes of removals of the first or last entry.
+const POPS: [Canary; 2] = [Canary::PopInTwoSteps, Canary::PopPathUnlocked];
+
 fn catch_moving() -> Option<Found> {
     hunt::<ArtTree<u64, Model, Sampled>>(&[HOT], reorganizing, SCHEDULES, None)
 }
@@ -47,7 +50,7 @@ fn catch(canary: Canary) -> Option<Found> {
             hunt::<ArtTree<[u8], Model>>(&[NODES], points, SCHEDULES, None)
         }
         "art" if MOVES.contains(&canary) => catch_moving(),
-        "art" if canary == Canary::EndNotValidated => {
+        "art" if POPS.contains(&canary) || canary == Canary::EndNotValidated => {
             hunt::<ArtTree<u64, Model>>(&[ENDS], ends, SCHEDULES, None)
         }
         "art" => hunt::<ArtTree<u64, Model>>(&[NODES, COMMON], scans, SCHEDULES, None),
@@ -113,6 +116,7 @@ const REASONS: &[(&[Canary], &[&str])] = &[
         &["not linearizable", "check: I4", "check: len"],
     ),
     (&[Canary::LeafCopiedBeforeLocked, Canary::EndNotValidated], &["not linearizable"]),
+    (&POPS, &["not linearizable"]),
     (&[Canary::MovedLeafFreedAtOnce], &["use after free"]),
     (&[Canary::ValueFreedAtOnce, Canary::OtherValueTrusted], &["not linearizable"]),
     // A live part that is cut off with others is freed with them, or by both removers.

@@ -73,7 +73,13 @@ macro_rules! found_as_it_is {
 
 found_as_it_is! {
     a_first_that_never_was: UnvalidatedFirst by ends::histories,
+    a_first_that_never_was_in_long_histories: UnvalidatedFirst by histories::end_histories,
     a_pop_in_two_steps: PopInTwoSteps by ends::histories,
+    a_pop_in_two_steps_in_long_histories: PopInTwoSteps by histories::end_histories,
+    a_pop_of_the_next_entry: PopOfNext by ends::histories,
+    a_pop_of_the_next_entry_in_long_histories: PopOfNext by histories::end_histories,
+    an_entry_popped_twice: PopTwice by ends::histories,
+    an_entry_popped_twice_in_long_histories: PopTwice by histories::end_histories,
     a_lost_update_as_it_is: LostUpdate by histories::histories,
     two_inserts_of_one_key_as_they_are: CheckThenInsert by key_sum::key_sum,
     a_range_by_rank_as_it_is: RankedRange by ranges::under_writers,

@@ -21,6 +21,7 @@ use super::word::{Kind, Word};
 use super::{Art, ArtKey};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
+use crate::update::Update;
 use silvics_pool::Placement;
 use silvics_sync::atomic::Ordering;
 use silvics_sync::backoff::Backoff;
@@ -178,6 +179,11 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                     Front::Node(child) => {
                         let lock = &child.header().lock;
                         lock.lock().expect("a node stays while the one above it is locked");
+                        if unlocks_path() {
+                            // SAFETY: it was locked here, and the path now begins at the child.
+                            unsafe { held.last.header().lock.unlock() };
+                            held.root = child;
+                        }
                         held.last = child;
                     }
                     Front::Nothing if held.last.depth() > 0 => break,
@@ -194,6 +200,11 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         &'g self,
         guard: &'g Guard,
     ) -> Option<(K::Ref<'g>, u64)> {
+        if pops_in_two_steps() {
+            let (key, value) = self.end::<REV>(guard)?;
+            let _ = self.update(K::shorten(key), Update::Remove, guard);
+            return Some((key, value));
+        }
         let held = self.lock_path::<REV>()?;
         let at = held.last;
         let Front::Entry(entry) = front::<K, REV>(at) else { return None }; // LP: under the locks
@@ -224,4 +235,17 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
 #[inline(always)]
 fn trusts_look() -> bool {
     planted(Canary::EndNotValidated)
+}
+
+/// Whether a removal locks one node of the way at a time: never, but for a planted mistake.
+#[inline(always)]
+fn unlocks_path() -> bool {
+    planted(Canary::PopPathUnlocked)
+}
+
+/// Whether a removal looks for its entry first, and then removes the key: never, but for a planted
+/// mistake.
+#[inline(always)]
+fn pops_in_two_steps() -> bool {
+    planted(Canary::PopInTwoSteps)
 }

@@ -233,6 +233,21 @@ pub(crate) const ENDS: &[Scenario] = &[
             &[End(PopLast), Remove(512)],
         ],
     },
+    // A smaller key comes to the node above that of the first entry, and the task that has inserted
+    // it still finds that entry.
+    Scenario {
+        name: "pop-passes-by",
+        keys: 513,
+        before: &[
+            Insert(256, 1),
+            Insert(257, 1),
+            Insert(258, 1),
+            Insert(259, 1),
+            Insert(260, 1),
+            Insert(512, 1),
+        ],
+        tasks: &[&[End(PopFirst)], &[Insert(0, 2), Get(256)], &[Insert(260, 3), End(Last)]],
+    },
     Scenario {
         name: "pop-of-a-value",
         keys: 6,

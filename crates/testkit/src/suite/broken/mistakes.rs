@@ -270,6 +270,40 @@ impl Mistake for PopInTwoSteps {
     }
 }
 
+/// `pop_first` passes an entry that is removed meanwhile, and removes the next one, although
+/// another may have come before it. Found by `ends::histories`.
+#[derive(Debug)]
+pub struct PopOfNext;
+impl Mistake for PopOfNext {
+    fn pop_first(map: &Map, guard: &Guard) -> Option<(u64, u64)> {
+        let mut passed = Bound::Unbounded;
+        loop {
+            let next = |state: &crate::reference::State<u64>| {
+                state.entries.range((passed, Bound::Unbounded)).next().map(|(key, _)| *key)
+            };
+            let key = next(&map.lock())?;
+            gap(map);
+            if let Ok(Some(value)) = map.remove(key, guard) {
+                return Some((key, value));
+            }
+            passed = Bound::Excluded(key);
+        }
+    }
+}
+
+/// `pop_first` looks up the first entry, removes its key, and returns the entry even if another
+/// thread has removed or replaced it meanwhile. Found by `histories::end_histories`.
+#[derive(Debug)]
+pub struct PopTwice;
+impl Mistake for PopTwice {
+    fn pop_first(map: &Map, guard: &Guard) -> Option<(u64, u64)> {
+        let (key, value) = map.first(guard)?;
+        gap(map);
+        let _ = map.remove(key, guard);
+        Some((key, value))
+    }
+}
+
 /// A cursor whose entry was removed starts again at the front. Found by `cursors::oracle`.
 #[derive(Debug)]
 pub struct LostPlace;
