@@ -218,7 +218,7 @@ mod os {
         loop {
             match maps.read(&mut part).ok()? {
                 0 => break,
-                read => mappings += part[..read].iter().filter(|byte| **byte == b'\n').count(),
+                read => mappings += part[..read].split(|byte| *byte == b'\n').count() - 1,
             }
         }
         // A mapping that is placed between two others may need two more at first.
