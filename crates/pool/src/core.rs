@@ -232,14 +232,6 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
         self.growth.lock().gives_back()
     }
 
-    /// The class of a slot.
-    ///
-    /// # Safety
-    /// The slot is of this core, and not free.
-    pub(crate) unsafe fn class_at(&self, slot: *mut u8) -> usize {
-        self.slab_at(slot).1.class()
-    }
-
     /// Whether a slot is the source's.
     #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
     pub(crate) fn is_small(&self, slot: *mut u8) -> bool {

@@ -7,51 +7,56 @@
 //!
 //! # Algorithm
 //! ```text
-//! alloc: if the pool has a core: from the core; if the memory limit refuses it a slab, then a slot
-//!             of the source, as below
-//!        else if the pool's small objects have less than SMALL_BYTES: a slot of the source, noted
-//!             in the index's list
+//! alloc: if the pool has a core: from the core; if the memory limit refuses it a slab, then a small
+//!             slot, as below
+//!        else if the pool's small slots have less than SMALL_BYTES: a small slot: a spare one of
+//!             this size, else one cut off the index's newest chunk, else off a new chunk
 //!        else: make the core, and allocate from it
 //! free:  if the pool has a core: push the slot on the thread's magazine, wherever it comes from
-//!        else: return the slot to the source, and strike it off the list
+//!        else: move the slot from the list of live ones to the spare ones
 //! ```
-//! A pool that has a core therefore uses small slots again as it does its own. A magazine that is
-//! full marks its older half free in their slabs' bitmaps. A small slot is recognised there: every
-//! slab entry in the headers of the source's granules says that it is the source's. The slot goes
-//! back to the source then. The common paths of a core do not change.
+//! A *chunk* is one slot of the source, of [`FIRST_CHUNK`] bytes at first and larger ones later.
+//! Slots of whole lines are cut off its front, others off its back. The chunks go back to the source
+//! when no small slot of the index is live, and at the latest when all its pools have gone. So the
+//! drop of a small index frees a few chunks, and takes no look at its objects.
 //!
-//! The list says which slots are a pool's, so dropping a pool returns them without a walk over its
-//! objects. Taking a slot off the list is a search from its end, over at most some thousand words;
-//! over more only while a memory limit refuses the index slabs.
+//! A pool that has a core uses small slots again as it does its own. A magazine that is full marks
+//! its older half free in their slabs' bitmaps. A small slot is recognised there: every slab entry
+//! in the headers of the source's granules says that it is the source's. The slot becomes a spare
+//! one then. The common paths of a core do not change.
+//!
+//! The list says which slots are a pool's. Taking a slot off the list is a search from its end, over
+//! at most some thousand words; over more only while a memory limit refuses the index slabs.
 //!
 //! # Invariants
-//! * F1: a slot is in the list of exactly one `SmallObjects` from the moment the source hands it
-//!   out until it is returned to the source.
-//! * F2: the budget contains the bytes of the slots in the list, and of the list itself.
+//! * F1: a small slot is in the list of exactly one `SmallObjects`, live or spare, from the moment
+//!   it is cut off until the chunks go back to the source. It lies in one of its chunks, and
+//!   overlaps no other slot.
+//! * F2: the budget contains the bytes of the chunks, and of the lists.
 //! * F3: a slot that is freed to a pool without a core is a small one: a thread that has a slot of
 //!   the core sees the core.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `taken`, `pools` | all | Relaxed | – | counts; a stale `taken` makes the core some slots later |
+//! | `taken`, `pools`, `alive` | all | Relaxed | – | counts; a stale `taken` makes the core some slots later, a stale `alive` keeps slots of a dropped pool until the last one goes |
 //! | `Source::returned` | all | Relaxed | – | a count of bytes that says when to look at the source |
 //!
-//! The list is under a lock, and the core is published by a [`OnceBox`].
+//! The lists are under a lock, and the core is published by a [`OnceBox`].
 //!
 //! # Under `--cfg silvics_shuttle` and `--cfg silvics_loom`
 //! A static does not live as long as an execution of a model, so pools have their cores at once.
 
 mod lazy;
+mod list;
 
 pub(crate) use lazy::LazyCore;
 
-use crate::budget::Budget;
 use crate::bytes::{self, BytesCore};
 use crate::{AllocError, Config};
+use list::{CHUNK, List, Noted, reserve};
 use silvics_sync::Mutex;
 use silvics_sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use silvics_sync::tagged::Tagged;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::LazyLock;
@@ -64,8 +69,6 @@ const LARGEST: usize = bytes::LARGEST;
 const LARGEST_ALIGN: usize = 64;
 /// After this many bytes were returned, the source may give slabs back to the system.
 const TRIM_AFTER: usize = 256 << 10;
-/// An index adds the bytes that it returned to the source's count in portions of this size.
-const NOTED: usize = 64 << 10;
 
 /// The source of small slots.
 static SOURCE: LazyLock<Source> =
@@ -83,159 +86,105 @@ pub struct SmallObjects {
     config: Config,
     /// The number of pools so far.
     pools: AtomicU32,
+    /// The number of pools that have not been dropped.
+    alive: AtomicU32,
     list: Mutex<List>,
 }
 
-/// The slots that the index has from the source, each with the number of its pool as a hint.
-#[derive(Default)]
-struct List {
-    slots: Vec<Tagged<u8>>,
-    /// The bytes returned to the source that its count does not contain yet.
-    returned: usize,
-}
-
-// SAFETY: the list holds addresses; the slots belong to those who have them, or to the index.
-unsafe impl Send for List {}
-
 impl fmt::Debug for SmallObjects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SmallObjects({})", self.list.lock().slots.len())
-    }
-}
-
-impl List {
-    /// Makes room for one more slot, and takes the bytes from the budget.
-    fn reserve(&mut self, budget: &Budget) -> Result<(), AllocError> {
-        let len = self.slots.len();
-        if len < self.slots.capacity() {
-            return Ok(());
-        }
-        let more = len.max(8);
-        let bytes = more * size_of::<Tagged<u8>>();
-        budget.take(bytes)?;
-        if self.slots.try_reserve_exact(more).is_err() {
-            budget.give(bytes);
-            return Err(AllocError::System { requested: bytes });
-        }
-        debug_assert_eq!(self.slots.capacity(), len + more, "the budget has these bytes (F2)");
-        Ok(())
-    }
-
-    /// Notes `bytes` that were returned to the source. Returns those that its count must grow by.
-    fn note_returned(&mut self, bytes: usize) -> usize {
-        self.returned += bytes;
-        if self.returned < NOTED { 0 } else { std::mem::take(&mut self.returned) }
-    }
-
-    /// The bytes of the list itself.
-    fn bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Tagged<u8>>()
+        let list = self.list.lock();
+        write!(f, "SmallObjects({})", list.noted.len() - list.chunks)
     }
 }
 
 impl SmallObjects {
     /// No objects yet, for pools with these settings.
     pub(crate) fn new(config: Config) -> Self {
-        Self { config, pools: AtomicU32::new(0), list: Mutex::default() }
+        let (pools, alive) = Default::default();
+        Self { config, pools, alive, list: Mutex::default() }
     }
 
-    /// A slot of the source for `bytes` bytes, noted for a pool.
+    /// A small slot of `bytes` bytes, noted for a pool.
     fn alloc(&self, pool: u16, bytes: usize) -> Result<NonNull<u8>, AllocError> {
-        let class = bytes::class_of(bytes);
-        let bytes = SOURCE.core.size(class);
         let mut list = self.list.lock();
-        list.reserve(&self.config.budget)?;
-        self.config.budget.take(bytes)?;
-        let slot = SOURCE.core.alloc(class).inspect_err(|_| self.config.budget.give(bytes))?;
-        list.slots.push(Tagged::new(slot.as_ptr()).with_hint(pool));
+        let budget = &self.config.budget;
+        reserve(&mut list.noted, 2, budget)?; // the slot, and perhaps a chunk
+        let slot = match list.cut(bytes) {
+            Some(slot) => slot,
+            None => {
+                list.add_chunk(bytes, budget)?;
+                list.cut(bytes).expect("a new chunk has room")
+            }
+        };
+        list.noted.push(Noted::new(slot, pool.into(), bytes));
         Ok(slot)
     }
 
-    /// Strikes a slot off the list and returns it to the source.
+    /// Makes a live slot of `bytes` bytes a spare one.
     ///
     /// # Safety
-    /// The slot came from [`SmallObjects::alloc`] of this index. Nobody uses it any more, and it is
-    /// returned once.
-    pub(crate) unsafe fn free(&self, slot: NonNull<u8>) {
+    /// The slot came from [`SmallObjects::alloc`] of this index with these bytes. Nobody uses it
+    /// any more, and it is freed once.
+    pub(crate) unsafe fn free(&self, slot: NonNull<u8>, bytes: usize) {
         let mut list = self.list.lock();
-        let at = list.slots.iter().rposition(|noted| noted.pointer() == slot.as_ptr());
-        debug_assert!(at.is_some(), "not a slot of this index, or returned twice (F1)");
+        let is_it = |noted: &Noted| noted.slot() == slot && noted.pool() != CHUNK;
+        let at = list.noted.iter().rposition(is_it);
+        debug_assert!(at.is_some(), "not a slot of this index, or freed twice (F1)");
         let Some(at) = at else { return };
-        list.slots.swap_remove(at);
-        // SAFETY: F1; the caller's promise.
-        let bytes = unsafe { give_back(slot) };
-        let returned = list.note_returned(bytes);
+        debug_assert_eq!(list.noted[at].bytes(), bytes);
+        let noted = list.noted.swap_remove(at);
+        // Without memory for a note, nobody uses the slot again before the chunks go back.
+        if reserve(&mut list.spare, 1, &self.config.budget).is_ok() {
+            list.spare.push(noted);
+        }
+        let returned = list.release_if_unused(&self.config.budget);
         drop(list);
-        self.config.budget.give(bytes);
         trim(returned);
     }
 
-    /// The slots of a pool, with their bytes.
+    /// The live slots of a pool, with their bytes.
     fn of(&self, pool: u16) -> Vec<(NonNull<u8>, usize)> {
         let list = self.list.lock();
-        let own = list.slots.iter().filter(|slot| slot.hint() == pool);
-        let own = own.filter_map(|slot| NonNull::new(slot.pointer()));
-        // SAFETY: F1: nobody returns a slot of the list while this call has the lock.
-        own.map(|slot| (slot, unsafe { bytes_of(slot) })).collect()
+        let own = list.noted.iter().filter(|noted| noted.pool() == pool.into());
+        own.map(|noted| (noted.slot(), noted.bytes())).collect()
     }
 
-    /// Returns all slots of a pool to the source.
+    /// Makes all slots of a pool spare ones.
     ///
     /// # Safety
     /// Nobody uses a slot of the pool any more, or frees one.
     unsafe fn free_all(&self, pool: u16) {
         let mut list = self.list.lock();
-        let mut bytes = 0;
-        list.slots.retain(|slot| {
-            let Some(own) = NonNull::new(slot.pointer()).filter(|_| slot.hint() == pool) else {
+        let List { noted, spare, .. } = &mut *list;
+        noted.retain(|&slot| {
+            if slot.pool() != pool.into() {
                 return true;
-            };
+            }
             #[cfg(silvics_poison)]
             // SAFETY: F1; the caller's promise. The object in the slot may be free or not.
             unsafe {
-                crate::poison::forget(own, bytes_of(own));
-                crate::poison::free(own, bytes_of(own));
+                crate::poison::forget(slot.slot(), slot.bytes());
+                crate::poison::free(slot.slot(), slot.bytes());
             }
-            // SAFETY: F1: `retain` strikes the slot off the list; the caller's promise.
-            bytes += unsafe { give_back(own) };
+            if reserve(spare, 1, &self.config.budget).is_ok() {
+                spare.push(slot);
+            }
             false
         });
-        let returned = list.note_returned(bytes);
+        let returned = list.release_if_unused(&self.config.budget);
         drop(list);
-        self.config.budget.give(bytes);
         trim(returned);
     }
 }
 
 impl Drop for SmallObjects {
     fn drop(&mut self) {
-        // Each pool has a reference to these objects, and returned its slots before it went.
-        let list = std::mem::take(&mut *self.list.lock());
-        debug_assert!(list.slots.is_empty(), "a pool has kept {} slots", list.slots.len());
+        let mut list = std::mem::take(&mut *self.list.lock());
+        // SAFETY: each pool has a reference to these objects, so none is left.
+        unsafe { list.release(&self.config.budget) };
         self.config.budget.give(list.bytes());
         trim(list.returned);
-    }
-}
-
-/// The bytes of a slot.
-///
-/// # Safety
-/// The slot came from the source and has not been returned.
-unsafe fn bytes_of(slot: NonNull<u8>) -> usize {
-    // SAFETY: the caller's promise.
-    SOURCE.core.size(unsafe { SOURCE.core.class_at(slot.as_ptr()) })
-}
-
-/// Returns a slot to the source. Returns its bytes.
-///
-/// # Safety
-/// The slot came from the source, nobody uses it any more, and it is returned once.
-unsafe fn give_back(slot: NonNull<u8>) -> usize {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let class = SOURCE.core.class_at(slot.as_ptr());
-        SOURCE.core.free(class, slot);
-        SOURCE.core.size(class)
     }
 }
 
@@ -282,7 +231,13 @@ mod tests {
         let objects: Vec<_> = (1..8).map(|n| (bytes.alloc(20 * n).unwrap(), 20 * n)).collect();
         assert!(line.is_aligned());
         let rounded: usize = objects.iter().map(|(_, size)| size.next_multiple_of(8)).sum();
-        assert_eq!(budget.held(), 64 + rounded + 8 * size_of::<Tagged<u8>>(), "slots and the list");
+        let parts = || {
+            let list = config.small.as_ref().unwrap().list.lock();
+            (list.held, list.bytes())
+        };
+        let (chunks, notes) = parts();
+        assert_eq!(budget.held(), chunks + notes);
+        assert_eq!(chunks, 1024, "two chunks for {} bytes", 64 + rounded);
         assert_eq!((lines.stats().live_slots, lines.stats().live_bytes), (1, 64));
         assert_eq!((bytes.stats().live_slots, bytes.stats().live_bytes), (7, rounded));
         assert!(lines.stats().regions.is_empty() && bytes.stats().regions.is_empty());
@@ -294,9 +249,43 @@ mod tests {
             }
         }
         assert_eq!(lines.stats().live_slots + bytes.stats().live_slots, 0);
-        assert_eq!(budget.held(), 8 * size_of::<Tagged<u8>>(), "the list");
+        assert_eq!(parts().0, 0, "no slot is live");
+        assert_eq!(budget.held(), parts().1);
         drop((lines, bytes, config));
         assert_eq!(budget.held(), 0);
+    }
+
+    #[test]
+    fn slots_do_not_overlap_and_spare_ones_are_used_again() {
+        let config = config();
+        let objects = config.small.as_ref().unwrap();
+        let mut live: Vec<(NonNull<u8>, usize)> = Vec::new();
+        let sizes = [16, 64, 24, 192, 48, 40, 128, 576, 64, 2112, 4096, 16];
+        for round in 0..2_000 {
+            let bytes = sizes[round * 7 % sizes.len()];
+            let slot = objects.alloc(3, bytes).unwrap();
+            let align = if bytes % 64 == 0 { 64 } else { bytes & bytes.wrapping_neg() };
+            assert_eq!(slot.addr().get() % align, 0, "{bytes} bytes at {slot:p}");
+            let (from, to) = (slot.addr().get(), slot.addr().get() + bytes);
+            for (other, bytes) in &live {
+                assert!(to <= other.addr().get() || other.addr().get() + bytes <= from);
+            }
+            live.push((slot, bytes));
+            if live.len() > 30 {
+                let (slot, bytes) = live.swap_remove(round * 13 % 30);
+                // SAFETY: allocated above, used no more.
+                unsafe { objects.free(slot, bytes) };
+            }
+        }
+        let most: usize = live.iter().map(|(_, bytes)| bytes).sum();
+        let held = objects.list.lock().held;
+        assert!(held < 10 * most + (32 << 10), "{held} bytes of chunks for {most}");
+        assert_eq!(objects.of(3).len(), live.len());
+        for (slot, bytes) in live {
+            // SAFETY: allocated above, used no more.
+            unsafe { objects.free(slot, bytes) };
+        }
+        assert_eq!(objects.list.lock().held, 0, "the chunks went back");
     }
 
     #[test]
@@ -413,8 +402,12 @@ mod tests {
             unsafe { pool.free(slots[0]) };
             assert!(config.budget.held() > before);
         }
-        let list = config.small.as_ref().unwrap().list.lock().bytes();
-        assert_eq!(config.budget.held(), 64 + list);
+        {
+            let list = config.small.as_ref().unwrap().list.lock();
+            assert_eq!(config.budget.held(), list.held + list.bytes());
+            assert!(list.held < 2 * SMALL_BYTES, "slots of dropped pools are used again");
+            assert_eq!(list.noted.len() - list.chunks, 1);
+        }
         drop(dropped);
         assert_eq!((kept.stats().live_slots, kept.core.small_slots().len()), (1, 1));
     }
@@ -452,7 +445,9 @@ mod tests {
         let config = Config::new(Pages::Small, Some(1000)).starting_small();
         let pool = Pool::<Line>::new("line", &config);
         let lines = (0..).map_while(|_| pool.alloc().ok()).count();
-        assert_eq!(lines, (1000 - 16 * 8) / 64, "a list of 16 words, and lines");
+        // A chunk of 512 bytes, and chunks of one line while they and their notes fit.
+        assert!((11..=13).contains(&lines), "{lines}");
+        assert!((900..=1000).contains(&config.budget.held()), "{}", config.budget.held());
         assert!(matches!(pool.alloc(), Err(AllocError::Limit { limit: 1000, .. })));
     }
 

@@ -1,5 +1,6 @@
 //! The core of a pool that may start with small slots.
 
+use super::list::POOLS;
 use super::{LARGEST, LARGEST_ALIGN, SMALL_BYTES, SmallObjects};
 use crate::core::Core;
 use crate::{AllocError, Config, Fallback, Pages, Region};
@@ -7,9 +8,6 @@ use silvics_sync::OnceBox;
 use silvics_sync::atomic::{AtomicU32, Ordering};
 use std::ptr::NonNull;
 use std::sync::Arc;
-
-/// The most pools of one index that start small: a hint holds their numbers.
-const POOLS: u32 = 1 << 16;
 
 /// The core of a pool: made with the pool, or when the pool has outgrown the source.
 pub(crate) struct LazyCore<const G: usize, const N: usize, const MAG: usize> {
@@ -55,6 +53,7 @@ impl<const G: usize, const N: usize, const MAG: usize> LazyCore<G, N, MAG> {
             let next = |pools| (pools < POOLS).then_some(pools + 1);
             let pool = objects.pools.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
             let pool = pool.ok()?.try_into().ok()?;
+            objects.alive.fetch_add(1, Ordering::Relaxed);
             Some(Small { objects: Arc::clone(objects), pool, taken: AtomicU32::new(0) })
         });
         let core = if small.is_some() { OnceBox::default() } else { OnceBox::from(make(config)) };
@@ -133,7 +132,7 @@ impl<const G: usize, const N: usize, const MAG: usize> LazyCore<G, N, MAG> {
     unsafe fn free_early(&self, bytes: usize, slot: NonNull<u8>) {
         let small = self.small.as_ref().expect("a pool without a core starts small");
         // SAFETY: F3: the pool had no core, so the slot is of the source.
-        unsafe { small.objects.free(slot) };
+        unsafe { small.objects.free(slot, bytes) };
         small.taken.fetch_sub(bytes as u32, Ordering::Relaxed);
     }
 
@@ -186,7 +185,11 @@ impl<const G: usize, const N: usize, const MAG: usize> Drop for LazyCore<G, N, M
         if has_core {
             budget.give(OnceBox::<Core<G, N, MAG>>::BYTES);
         }
-        if has_core || small.taken.load(Ordering::Relaxed) > 0 {
+        let pools = small.objects.alive.fetch_sub(1, Ordering::Relaxed);
+        // If only pools refer to the small objects, these go with the last pool. Pools of an index
+        // are dropped together.
+        let stay = Arc::strong_count(&small.objects) > pools as usize;
+        if stay && (has_core || small.taken.load(Ordering::Relaxed) > 0) {
             // SAFETY: using or freeing a slot takes a reference to the pool, and the pool goes now.
             unsafe { small.objects.free_all(small.pool) };
         }
