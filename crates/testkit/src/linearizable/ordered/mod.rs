@@ -30,20 +30,20 @@
 //! visited once per return.
 //!
 //! # Departures
-//! 1. **Demands.** A call with an answer is turned into a [`call::Step`]. It demands a state of its
-//!    key, demands that a run of keys is absent, and leaves its key in a state. So `pop_first` with
-//!    the answer `(k, v)` demands `v` at `k` and the absence of all keys below `k`, and leaves `k`
-//!    absent. An answer without an entry demands that all keys are absent.
+//! 1. **Demands.** A call with an answer is turned into a `Step` of `call.rs`. It demands a state
+//!    of its key, demands that a run of keys is absent, and leaves its key in a state. `pop_first`
+//!    with the answer `(k, v)` demands `v` at `k` and the absence of all keys below `k`, and leaves
+//!    `k` absent. An answer without an entry demands that all keys are absent.
 //! 2. **Reads at once.** A call whose step changes nothing is taken as soon as its demands hold. An
 //!    order that takes it later may as well take it now: it returns later than now, and it has no
 //!    effect.
 //! 3. **Only the calls that matter.** Two steps are *independent* if neither changes the key or a
-//!    key of the run of the other ([`call::depend`]). Then either both orders of them are right or
-//!    neither is, and both lead to the same state. Let `a₁ … aₙ call` be a sequence that `take`
-//!    could use, within an order of the whole history. If `aᵢ` is independent of all that follow it
-//!    in the sequence, it can move behind `call`: the answers stay right, and `aᵢ` has not returned
-//!    when `call` returns, so no returned call is overtaken. So `take` uses only sequences in which
-//!    each member depends on a later one.
+//!    key of the run of the other (`depend` of `call.rs`). Then either both orders of them are
+//!    right or neither is, and both lead to the same state. Let `a₁ … aₙ call` be a sequence that
+//!    `take` could use, within an order of the whole history. If `aᵢ` is independent of all that
+//!    follow it in the sequence, it can move behind `call`: the answers stay right, and `aᵢ` has
+//!    not returned when `call` returns, so no returned call is overtaken. So `take` uses only
+//!    sequences in which each member depends on a later one.
 //! 4. **Only calls that can still be right.** A demand that does not hold can hold later only if an
 //!    open call leaves the key in that state. So `take` drops a way in which `call` can no longer
 //!    be right. It also does not take a call for the sake of another one that can no longer be
@@ -60,8 +60,9 @@
 //! start has one end. So there are at most 2^n ways if n calls are under way at once, whatever the
 //! length of the history. [`WAYS_MAX`] is 2^16: up to [`OPEN_ALWAYS`] calls at once are decided. A
 //! batch or a scan counts as one call for each of its keys. Departures 2 to 4 keep the number of
-//! ways far lower in most histories. Beyond [`WAYS_MAX`] ways at one return, or [`WAYS_IN_ALL`]
-//! in all, the history is *undecided*, and the report names the limit.
+//! ways far lower in most histories. Beyond [`WAYS_MAX`] ways at one return, or [`WORK_MAX`]
+//! comparisons of two calls in all, the history is *undecided*, and the report names the limit.
+//! Comparisons are counted only where there are several ways.
 //!
 //! # Reports
 //! `report` makes a violation short. It begins at the last moment at which no call was under way,
@@ -87,8 +88,8 @@ use ways::Stop;
 pub const OPEN_ALWAYS: u32 = 16;
 /// The most ways that the search visits at one return.
 pub const WAYS_MAX: usize = 1 << OPEN_ALWAYS;
-/// The most ways that the search visits in all.
-pub const WAYS_IN_ALL: u64 = 1 << 26;
+/// The most comparisons of two calls that the search makes: some ten seconds.
+pub const WORK_MAX: u64 = 1 << 32;
 
 /// A call on an ordered map, with its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,16 +213,18 @@ pub fn judge<O: Ord + Clone + Display>(events: &[OrderedEvent<O>]) -> Verdict {
     };
     let calls: Vec<Numbered> = events.iter().map(call).collect();
     let names: Vec<&O> = numbers.keys().copied().collect();
-    judge_numbered(&calls, names.len(), |number| names[number as usize].to_string())
+    judge_numbered(&calls, names.len(), WORK_MAX, |number| names[number as usize].to_string())
 }
 
-/// Checks calls on keys with numbers below `keys`, on a map that was empty before.
+/// Checks calls on keys with numbers below `keys`, on a map that was empty before, by at most
+/// `work` comparisons.
 pub(crate) fn judge_numbered(
     calls: &[Numbered],
     keys: usize,
+    work: u64,
     name: impl Fn(u32) -> String,
 ) -> Verdict {
-    match ways::explain(calls, keys) {
+    match ways::explain(calls, keys, work) {
         Ok(()) => Verdict::Linearizable,
         Err(Stop::Undecided(limit)) => {
             Verdict::Undecided { what: format!("the whole map ({})", limit.told()) }

@@ -7,8 +7,8 @@ use crate::history::show_entry;
 use crate::linearizable::Violation;
 use std::collections::BTreeSet;
 
-/// The ways visited to make a report shorter.
-const BUDGET: u64 = 1 << 21;
+/// The comparisons made to shorten a report.
+const BUDGET: u64 = 1 << 28;
 
 /// The entries of a map.
 pub(super) type Entries = Vec<(u32, u64)>;

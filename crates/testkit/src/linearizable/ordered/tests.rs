@@ -406,7 +406,7 @@ fn reports_are_not_linearizable_either() {
             op: event.op.renamed(number),
         };
         let calls: Vec<Numbered> = events.iter().map(call).collect();
-        if let Err(Stop::Unexplained(at)) = ways::explain(&calls, 4) {
+        if let Err(Stop::Unexplained(at)) = ways::explain(&calls, 4, WORK_MAX) {
             let (states, shown) = report::calls(&calls, 4, at);
             let shown: Vec<Event> = shown
                 .iter()

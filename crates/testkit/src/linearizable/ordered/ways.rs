@@ -2,9 +2,10 @@
 
 use super::call::{Step, depend};
 use super::state::{Base, Differences, State, put};
-use super::{Numbered, OPEN_ALWAYS, WAYS_IN_ALL, WAYS_MAX};
+use super::{Numbered, OPEN_ALWAYS, WAYS_MAX};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
+use std::cell::Cell;
 
 /// A state of the map, and the open calls that have not taken effect in it, in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -37,7 +38,7 @@ pub(super) enum Stop {
 pub(super) enum Limit {
     /// Too many ways at one return, beside this number of calls.
     AtOnce { under_way: usize },
-    /// Too many ways in all.
+    /// Too many comparisons in all.
     InAll,
 }
 
@@ -49,9 +50,9 @@ impl Limit {
                 "{under_way} calls were under way at once, in more than {WAYS_MAX} orders: up to \
                  {OPEN_ALWAYS} calls at once are decided, so record fewer threads"
             ),
-            Self::InAll => format!(
-                "more than {WAYS_IN_ALL} orders of overlapping calls were tried: record fewer \
-                 threads, or check a part of the history that begins with an empty index"
+            Self::InAll => String::from(
+                "too many orders of overlapping calls were tried: record fewer threads, or check a \
+                 shorter history",
             ),
         }
     }
@@ -72,10 +73,11 @@ pub(super) fn moments(calls: &[Numbered]) -> Vec<Moment> {
     moments
 }
 
-/// Searches for an order of calls on keys with numbers below `keys`, from the empty map on.
-pub(super) fn explain(calls: &[Numbered], keys: usize) -> Result<(), Stop> {
+/// Searches for an order of calls on keys with numbers below `keys`, from the empty map on, by at
+/// most `work` comparisons.
+pub(super) fn explain(calls: &[Numbered], keys: usize, mut work: u64) -> Result<(), Stop> {
     let mut ways = Ways::new(calls, Base::empty(keys), keys);
-    ways.follow(&moments(calls), &mut WAYS_IN_ALL.clone())
+    ways.follow(&moments(calls), &mut work)
 }
 
 /// All ways through the moments so far.
@@ -113,9 +115,11 @@ impl Ways {
         states
     }
 
-    /// Follows all ways through more moments. `budget` is the number of ways to visit.
+    /// Follows all ways through more moments. `budget` is the number of comparisons to make.
     pub(super) fn follow(&mut self, moments: &[Moment], budget: &mut u64) -> Result<(), Stop> {
         for (at, moment) in moments.iter().enumerate() {
+            let others = self.all.len().saturating_sub(1) * self.under_way;
+            spend(budget, others as u64).map_err(Stop::Undecided)?;
             if !moment.returns {
                 self.invoke(moment.call);
                 continue;
@@ -146,7 +150,7 @@ impl Ways {
         let under_way = self.under_way;
         self.under_way -= 1;
         if let [way] = &mut self.all[..] {
-            let search = Search { steps: &self.steps, base: &self.base, call };
+            let search = Search::new(&self.steps, &self.base, call);
             if !way.open.contains(&call) {
                 return Ok(());
             }
@@ -162,7 +166,7 @@ impl Ways {
         let (mut done, waiting): (Vec<Way>, Vec<Way>) =
             std::mem::take(&mut self.all).into_iter().partition(|way| !way.open.contains(&call));
         if !waiting.is_empty() {
-            let search = Search { steps: &self.steps, base: &self.base, call };
+            let search = Search::new(&self.steps, &self.base, call);
             let mut found: FxHashSet<Way> = done.into_iter().collect();
             search.all(waiting, &mut found, under_way, budget)?;
             done = found.into_iter().collect();
@@ -204,9 +208,26 @@ struct Search<'a> {
     steps: &'a [Option<Step>],
     base: &'a Base,
     call: u32,
+    /// The comparisons made since the budget was charged.
+    work: Cell<u64>,
 }
 
-impl Search<'_> {
+/// Charges work to the budget.
+fn spend(budget: &mut u64, work: u64) -> Result<(), Limit> {
+    let left = budget.checked_sub(work);
+    *budget = left.unwrap_or(0);
+    left.map(|_| ()).ok_or(Limit::InAll)
+}
+
+impl<'a> Search<'a> {
+    fn new(steps: &'a [Option<Step>], base: &'a Base, call: u32) -> Self {
+        Self { steps, base, call, work: Cell::new(0) }
+    }
+
+    fn works(&self, comparisons: usize) {
+        self.work.set(self.work.get() + comparisons as u64);
+    }
+
     fn step(&self, call: u32) -> &Step {
         self.steps[call as usize].as_ref().expect("a call without effect is never open")
     }
@@ -223,6 +244,7 @@ impl Search<'_> {
 
     /// The way after an open call took effect, and all reads that are right then.
     fn take(&self, way: &Way, call: u32) -> Option<Way> {
+        self.works(way.open.len());
         let step = self.step(call);
         if !step.is_right(&self.state(way)) {
             return None;
@@ -249,7 +271,8 @@ impl Search<'_> {
     ) -> Result<(), Limit> {
         let mut visited: FxHashSet<Way> = left.iter().cloned().collect();
         while let Some(way) = left.pop() {
-            *budget = budget.checked_sub(1).ok_or(Limit::InAll)?;
+            self.works(1 + way.open.len());
+            spend(budget, self.work.take())?;
             found.extend(self.take(&way, self.call));
             for &open in way.open.iter().filter(|open| **open != self.call) {
                 if self.step(open).only_reads() {
@@ -280,6 +303,7 @@ impl Search<'_> {
         let state = self.state(after);
         let own = self.step(taken);
         let may_follow = |call: u32| {
+            self.works(after.open.len());
             let others = after.open.iter().filter(|open| **open != call && **open != self.call);
             self.step(call).may_become_right(&state, &others.map(|open| self.step(*open)))
         };
@@ -294,6 +318,7 @@ impl Search<'_> {
         let mut at = 0;
         while let Some(&server) = serve.get(at) {
             at += 1;
+            self.works(before.open.len());
             for &open in before.open.iter().filter(|open| **open != taken) {
                 let follows = || !after.open.contains(&open) || may_follow(open);
                 if serve.contains(&open)
