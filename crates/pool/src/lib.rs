@@ -149,11 +149,11 @@ impl Config {
     }
 
     /// Lets the pools made with these settings take their first objects from memory that the whole
-    /// process shares, in slots of the size that each needs. A pool gets regions of its own when
-    /// these objects have 8 KiB. So an index of a few entries costs what they need.
+    /// process shares, in chunks of half a KiB to 4 KiB. A pool gets regions of its own when these
+    /// objects have 8 KiB. So an index of a few entries costs little more than they need.
     ///
-    /// Until then a pool's objects lie beside those of other pools and indexes, and an allocation
-    /// takes a lock that the pools of these settings share.
+    /// Until then a pool's objects lie beside those of other pools of these settings, and an
+    /// allocation takes a lock that these pools share.
     #[must_use]
     pub fn starting_small(self) -> Self {
         if cfg!(any(silvics_shuttle, silvics_loom)) {

@@ -7,26 +7,26 @@
 //!
 //! # Algorithm
 //! ```text
-//! alloc: if the pool has a core: from the core; if the memory limit refuses it a slab, then a small
-//!             slot, as below
+//! alloc: if the pool has a core: from the core; if the memory limit refuses it a slab, then a
+//!             small slot, as below
 //!        else if the pool's small slots have less than SMALL_BYTES: a small slot: a spare one of
 //!             this size, else one cut off the index's newest chunk, else off a new chunk
 //!        else: make the core, and allocate from it
 //! free:  if the pool has a core: push the slot on the thread's magazine, wherever it comes from
 //!        else: move the slot from the list of live ones to the spare ones
 //! ```
-//! A *chunk* is one slot of the source, of [`FIRST_CHUNK`] bytes at first and larger ones later.
-//! Slots of whole lines are cut off its front, others off its back. The chunks go back to the source
-//! when no small slot of the index is live, and at the latest when all its pools have gone. So the
-//! drop of a small index frees a few chunks, and takes no look at its objects.
+//! A *chunk* is one slot of the source: the first has half a KiB, later ones have more. Slots of
+//! whole lines are cut off its front, others off its back. The chunks go back to the source when no
+//! small slot of the index is live, and at the latest when all its pools have gone. So the drop of a
+//! small index frees a few chunks, and takes no look at its objects.
 //!
 //! A pool that has a core uses small slots again as it does its own. A magazine that is full marks
 //! its older half free in their slabs' bitmaps. A small slot is recognised there: every slab entry
 //! in the headers of the source's granules says that it is the source's. The slot becomes a spare
 //! one then. The common paths of a core do not change.
 //!
-//! The list says which slots are a pool's. Taking a slot off the list is a search from its end, over
-//! at most some thousand words; over more only while a memory limit refuses the index slabs.
+//! The list says which slots are a pool's. Taking a slot off the list is a search from its end,
+//! over at most some thousand words; over more only while a memory limit refuses the index slabs.
 //!
 //! # Invariants
 //! * F1: a small slot is in the list of exactly one `SmallObjects`, live or spare, from the moment
