@@ -17,8 +17,8 @@
 //! ```
 //! A *chunk* is one slot of the source: the first has half a KiB, later ones have more. Slots of
 //! whole lines are cut off its front, others off its back. The chunks go back to the source when no
-//! small slot of the index is live, and at the latest when all its pools have gone. So the drop of a
-//! small index frees a few chunks, and takes no look at its objects.
+//! small slot of the index is live, and at the latest when all its pools have gone. So the drop of
+//! a small index frees a few chunks, and takes no look at its objects.
 //!
 //! A pool that has a core uses small slots again as it does its own. A magazine that is full marks
 //! its older half free in their slabs' bitmaps. A small slot is recognised there: every slab entry
@@ -110,12 +110,11 @@ impl SmallObjects {
         let mut list = self.list.lock();
         let budget = &self.config.budget;
         reserve(&mut list.noted, 2, budget)?; // the slot, and perhaps a chunk
-        let slot = match list.cut(bytes) {
-            Some(slot) => slot,
-            None => {
-                list.add_chunk(bytes, budget)?;
-                list.cut(bytes).expect("a new chunk has room")
-            }
+        let slot = if let Some(slot) = list.cut(bytes) {
+            slot
+        } else {
+            list.add_chunk(bytes, budget)?;
+            list.cut(bytes).expect("a new chunk has room")
         };
         list.noted.push(Noted::new(slot, pool.into(), bytes));
         Ok(slot)

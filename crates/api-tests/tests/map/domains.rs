@@ -36,8 +36,9 @@ fn a_pin_holds_back_what_other_maps_of_its_domain_remove() {
     assert!(grown < usual + 4 * removed, "{grown} bytes, {usual} before the pin");
     assert!(unmoved <= usual + usual / 4, "{unmoved} bytes in a domain of its own");
     drop(view);
-    beside.flush();
-    assert!(churn(&beside) <= grown, "what the pin held back is used again");
+    (0..20).for_each(|_| beside.flush()); // each runs some batches
+    let again = churn(&beside);
+    assert!(again <= grown + usual / 4, "what the pin held back is used again: {again} of {grown}");
     beside.shrink();
     assert!(beside.bytes() < grown / 2, "or it is returned: {} of {grown}", beside.bytes());
 }

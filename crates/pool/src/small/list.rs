@@ -28,7 +28,7 @@ pub(super) const CHUNK: u32 = POOLS;
 
 impl Noted {
     pub(super) fn new(slot: NonNull<u8>, pool: u32, bytes: usize) -> Self {
-        let word = (pool << SIZE_BITS) as usize | bytes / UNIT;
+        let word = (pool << SIZE_BITS) as usize | (bytes / UNIT);
         let slot = Tagged::new(slot.as_ptr()).with_tag(word & ((1 << TAG_BITS) - 1));
         Self(slot.with_hint((word >> TAG_BITS) as u16))
     }
