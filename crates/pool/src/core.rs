@@ -41,7 +41,8 @@
 //!   backed as a whole counts whole, also without closed slabs.
 //!
 //! # Memory ordering
-//! `orphan_live` is a count (Relaxed RMWs lose nothing). The bitmap words of a new slab are cleared
+//! `orphan_live` is a count (Relaxed RMWs lose nothing). `ended` only says whether a search is
+//! worthwhile (Relaxed). The bitmap words of a new slab are cleared
 //! (Relaxed) before any thread has a slot of it. All other shared state is in `slab.rs`, in
 //! `magazine.rs`, or under a lock.
 
@@ -128,6 +129,8 @@ impl<const GROUP: usize> Default for ThreadCache<GROUP> {
 pub(crate) struct Core<const GROUPS: usize, const GROUP: usize, const MAG: usize> {
     classes: [[Class; GROUP]; GROUPS],
     threads: [PerThread<ThreadCache<GROUP>, Arc<Budget>>; GROUPS],
+    /// The number of threads that had ended when a thread last emptied their caches.
+    ended: AtomicU64,
     /// The magazine for threads whose thread-local variables are destroyed.
     orphan: Mutex<Magazine>,
     orphan_live: [[AtomicI64; GROUP]; GROUPS],
@@ -193,6 +196,7 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
         Self {
             classes: from_fn(|group| from_fn(|at| class(group * GROUP + at))),
             threads: from_fn(|_| PerThread::new(Arc::clone(&config.budget))),
+            ended: AtomicU64::new(0),
             orphan: Mutex::new(Magazine::new()),
             orphan_live: from_fn(|_| from_fn(|_| AtomicI64::new(0))),
             growth: Mutex::new(Growth::new(slab, header, config)),
@@ -347,7 +351,7 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
                 Ok(slot) => slot,
                 // Other threads may have freed slots meanwhile, or have ended.
                 Err(error) => {
-                    self.empty_ended();
+                    self.empty_newly_ended();
                     self.refill_from_freed(class, magazine).ok_or(error)?
                 }
             },
@@ -366,7 +370,7 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
         if magazine.run().is_empty() {
             let slots = (magazine.taken() / TAKEN_PER_RUN).clamp(first, run);
             if self.needs_granule(class)
-                && self.empty_ended().had_slots
+                && self.empty_newly_ended()
                 && let Some(slot) = self.refill_from_freed(class, magazine)
             {
                 return Ok(slot);

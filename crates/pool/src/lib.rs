@@ -149,7 +149,7 @@ impl Config {
     }
 
     /// Lets the pools made with these settings take their first objects from memory that the whole
-    /// process shares, in chunks of half a KiB to 4 KiB. A pool gets regions of its own when these
+    /// process shares, in chunks of half a KiB or more. A pool gets regions of its own when these
     /// objects have 8 KiB. So an index of a few entries costs little more than they need.
     ///
     /// Until then a pool's objects lie beside those of other pools of these settings, and an

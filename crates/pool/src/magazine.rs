@@ -218,8 +218,10 @@ impl Open<'_> {
     pub(crate) fn drop_array(&mut self, budget: &Budget) -> usize {
         debug_assert_eq!(self.len(), 0);
         let bytes = self.capacity() * size_of::<*mut u8>();
-        self.owned.slots = Vec::new();
-        budget.give(bytes);
+        if bytes > 0 {
+            self.owned.slots = Vec::new();
+            budget.give(bytes);
+        }
         bytes
     }
 

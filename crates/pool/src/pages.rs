@@ -230,7 +230,8 @@ mod os {
         None
     }
 
-    /// Maps one granule more than needed and unmaps both ends, so that the rest is aligned.
+    /// Maps one granule more than needed and unmaps both ends, so that the rest is aligned. At the
+    /// limit of mappings the system may refuse to unmap an end. It then stays mapped, untouched.
     fn map_aligned(len: usize) -> Option<*mut u8> {
         let wide = len.checked_add(HUGE_PAGE)?;
         let start = map_private(wide, 0).ok()?;
@@ -239,10 +240,10 @@ mod os {
         // SAFETY: both ends lie in the new mapping, and nobody uses them.
         unsafe {
             if skip > 0 {
-                unmap(start, skip);
+                libc::munmap(start.cast(), skip);
             }
             if HUGE_PAGE > skip {
-                unmap(aligned.wrapping_add(len), HUGE_PAGE - skip);
+                libc::munmap(aligned.wrapping_add(len).cast(), HUGE_PAGE - skip);
             }
         }
         Some(aligned)

@@ -15,7 +15,7 @@
 //! free:  if the pool has a core: push the slot on the thread's magazine, wherever it comes from
 //!        else: move the slot from the list of live ones to the spare ones
 //! ```
-//! A *chunk* is one slot of the source: the first has half a KiB, later ones have more. Slots of
+//! A *chunk* is one slot of the source: the first has half a KiB, later ones have one. Slots of
 //! whole lines are cut off its front, others off its back. The chunks go back to the source when no
 //! small slot of the index is live, and at the latest when all its pools have gone. So the drop of
 //! a small index frees a few chunks, and takes no look at its objects.
@@ -236,7 +236,7 @@ mod tests {
         };
         let (chunks, notes) = parts();
         assert_eq!(budget.held(), chunks + notes);
-        assert_eq!(chunks, 1024, "two chunks for {} bytes", 64 + rounded);
+        assert_eq!(chunks, 1536, "two chunks for {} bytes", 64 + rounded);
         assert_eq!((lines.stats().live_slots, lines.stats().live_bytes), (1, 64));
         assert_eq!((bytes.stats().live_slots, bytes.stats().live_bytes), (7, rounded));
         assert!(lines.stats().regions.is_empty() && bytes.stats().regions.is_empty());

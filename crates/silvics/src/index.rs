@@ -180,7 +180,7 @@ pub trait OrderedIndex: Lookup {
 
     /// Returns memory to the system and returns the number of bytes: the slabs without an object
     /// in use, after it has freed the retired objects that no guard protects. It finds the objects
-    /// that this thread or an ended one retired and those of sealed batches. The free slots that
+    /// that this thread or a joined one retired and those of sealed batches. The free slots that
     /// other living threads cache stay, and so does each slab that holds one. Objects are not
     /// moved.
     ///

@@ -17,6 +17,7 @@
 //! |---|---|---|---|---|
 //! | `bucket` | `get` load | Acquire | the CAS that installs it | a thread that sees the bucket sees initialised cells |
 //! | `bucket` | install CAS | Release / Acquire | `get` | publishes the cells; the loser uses the winner's bucket |
+//! | `ENDED` | all | Relaxed | – | a count; the registry's mutex orders what ended threads did |
 
 use crate::CachePadded;
 use crate::atomic::{AtomicPtr, Ordering};
@@ -44,6 +45,7 @@ const GONE: u32 = u32::MAX - 1;
 #[cfg(not(any(silvics_loom, silvics_shuttle)))]
 mod registry {
     use crate::Mutex;
+    use crate::atomic::{AtomicU64, Ordering};
     use std::cell::Cell;
     use std::collections::BTreeSet;
     use std::sync::LazyLock;
@@ -64,8 +66,12 @@ mod registry {
         fn drop(&mut self) {
             let index = INDEX.replace(super::GONE);
             FREE.lock().0.insert(index);
+            ENDED.fetch_add(1, Ordering::Relaxed);
         }
     }
+
+    /// The number of threads with an index that have ended.
+    pub(super) static ENDED: AtomicU64 = AtomicU64::new(0);
 
     /// A free index that a thread has borrowed.
     struct Borrowed(u32);
@@ -163,6 +169,15 @@ pub fn for_each_ended(work: impl Fn(ThreadIndex)) {
     registry::borrow_each(|index| work(ThreadIndex(index)));
     #[cfg(silvics_shuttle)]
     let _ = work;
+}
+
+/// The number of threads that have returned their index. It tells whether [`for_each_ended`] may
+/// find more than before. 0 under a model checker.
+pub fn threads_ended() -> u64 {
+    #[cfg(not(any(silvics_loom, silvics_shuttle)))]
+    return registry::ENDED.load(Ordering::Relaxed);
+    #[cfg(any(silvics_loom, silvics_shuttle))]
+    return 0;
 }
 
 /// The number of buckets. They hold 1, 2, 4, … cells, so that a table grows without moving cells.

@@ -218,21 +218,31 @@ pub struct Trace {
 
 impl Trace {
     /// Judges whether some order explains all calls, beginning with an empty index.
+    ///
+    /// If the history has calls on the ends and the search gives up, the calls on some key alone
+    /// may still be wrong.
     pub fn judge(self) -> Verdict {
-        let mut points = Vec::new();
-        for event in &self.events {
-            match &event.op {
-                OrderedOp::Point { key, op } => points.push(Event {
-                    thread: event.thread,
-                    key: key.clone(),
-                    start: event.start,
-                    end: event.end,
-                    op: *op,
-                }),
-                OrderedOp::End { .. } => return ordered::judge(&self.events),
-            }
+        let is_end = |event: &OrderedEvent<_>| matches!(event.op, OrderedOp::End { .. });
+        if !self.events.iter().any(is_end) {
+            return self.judge_keys();
         }
-        judge(&points, |_| None, TraceKey::to_string)
+        match ordered::judge(&self.events) {
+            Verdict::Undecided { what } => match self.judge_keys() {
+                Verdict::Violation(violation) => Verdict::Violation(violation),
+                _ => Verdict::Undecided { what },
+            },
+            verdict => verdict,
+        }
+    }
+
+    /// Judges the calls on each key. A call on an end counts as one on the key that it found.
+    fn judge_keys(&self) -> Verdict {
+        let points = self.events.iter().filter_map(|event| {
+            let (thread, start, end) = (event.thread, event.start, event.end);
+            let (key, op) = event.op.on_key()?;
+            Some(Event { thread, key: key.clone(), start, end, op })
+        });
+        judge(&points.collect::<Vec<_>>(), |_| None, TraceKey::to_string)
     }
 }
 

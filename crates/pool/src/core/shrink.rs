@@ -22,13 +22,14 @@ use crate::growth::Growth;
 use crate::magazine::{Open, Run};
 use crate::pages::HUGE_PAGE;
 use crate::slab::{Slab, SlabList};
-use silvics_sync::per_thread::{ThreadIndex, for_each_ended, thread_index};
+use silvics_sync::atomic::Ordering;
+use silvics_sync::per_thread::{ThreadIndex, for_each_ended, thread_index, threads_ended};
 use std::cell::Cell;
 
 /// The contents of magazines that were emptied.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Emptied {
-    pub(super) had_slots: bool,
+struct Emptied {
+    had_slots: bool,
     /// The bytes of the magazines' arrays.
     arrays: usize,
 }
@@ -125,7 +126,7 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
 
     /// Marks free the slots in the magazines and runs of ended threads, and frees the magazines'
     /// arrays. O(ended threads × classes).
-    pub(super) fn empty_ended(&self) -> Emptied {
+    fn empty_ended(&self) -> Emptied {
         let all = Cell::new(Emptied::default());
         for_each_ended(|index| {
             let (before, more) = (all.get(), self.empty_all(index));
@@ -133,6 +134,13 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
             all.set(Emptied { had_slots: before.had_slots | more.had_slots, arrays });
         });
         all.get()
+    }
+
+    /// Does the same if a thread has ended since the last time. Returns whether there were slots.
+    /// So an allocation that fails again and again looks once.
+    pub(super) fn empty_newly_ended(&self) -> bool {
+        let ended = threads_ended();
+        self.ended.swap(ended, Ordering::Relaxed) != ended && self.empty_ended().had_slots
     }
 
     /// Does the same for the magazines and runs at one index, which the calling thread has or

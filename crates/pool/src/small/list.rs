@@ -8,8 +8,11 @@ use crate::magazine::Run;
 use silvics_sync::tagged::{HINT_BITS, TAG_BITS, Tagged};
 use std::ptr::NonNull;
 
-/// The bytes of the first chunk. Later ones have half of the bytes of all chunks before.
+/// The bytes of the first chunk, unless the first object is larger.
 const FIRST_CHUNK: usize = 512;
+/// The bytes of later chunks. A larger object has a chunk of its own. A thread has a magazine for
+/// each size, so there are two.
+const LATER_CHUNK: usize = 1024;
 /// An index adds the bytes that it returned to the source's count in portions of this size.
 const NOTED: usize = 64 << 10;
 
@@ -122,8 +125,8 @@ impl List {
 
     /// Takes a chunk with room for `bytes` bytes from the source, and its bytes from the budget.
     pub(super) fn add_chunk(&mut self, bytes: usize, budget: &Budget) -> Result<(), AllocError> {
-        let wanted = bytes.max((self.held / 2).clamp(FIRST_CHUNK, LARGEST));
-        let class = bytes::class_of(wanted);
+        let usual = if self.chunks == 0 { FIRST_CHUNK } else { LATER_CHUNK };
+        let class = bytes::class_of(bytes.max(usual));
         // Near a limit, a chunk has no more room than is needed.
         let least = bytes::class_of(bytes);
         let class = match budget.take(SOURCE.core.size(class)) {

@@ -318,7 +318,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         Memory { bytes, index, values, slack: bytes.saturating_sub(index + values) }
     }
 
-    /// Drops removed values that no pin protects: all that this thread or an ended one removed, and
+    /// Drops removed values that no pin protects: all that this thread or a joined one removed, and
     /// those of full batches of other threads.
     pub fn flush(&self) {
         self.values.flush();
@@ -421,7 +421,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Drop for Map<K, V, I> {
             }
             for &word in &words[..count] {
                 // SAFETY: M1: the word is that of one value. The map is borrowed exclusively, so no
-                // other thread uses the word, and the index drops no values.
+                // other thread uses the word, and the index drops no values. Each word comes once:
+                // entries come in ascending order, and the next ones lie behind the last of these.
                 unsafe { self.values.drop_with_map(word) };
             }
             if after.is_none() {

@@ -8,6 +8,8 @@ use crate::make::Make;
 use crate::rng::{Rng, scattered};
 use crate::{Failure, Outcome, Subject, size};
 use silvics::{Domain, Options, PinIndex};
+use silvics_pool::{BytesPool, Config};
+use std::sync::Barrier;
 use std::time::Duration;
 
 /// Dropping an index unmaps its regions and returns its heap memory, garbage included: after each
@@ -42,6 +44,7 @@ fn dropping<I: Subject + ?Sized>(
     /// rounds. The collector frees some 2 KiB of each thread that it knew late, in some rounds and
     /// not in others.
     const ROUNDS: usize = 6;
+    warm_small_slots();
     let mut mappings = Mappings::new();
     let (mut early, mut later) = (Vec::with_capacity(ROUNDS), usize::MAX);
     for round in 0..WARM + 2 * ROUNDS {
@@ -86,6 +89,36 @@ fn dropping<I: Subject + ?Sized>(
     let before = early[ROUNDS / 2];
     ensure!(later <= before + KEPT, "the heap grew from {before} to {later} bytes");
     Ok(())
+}
+
+/// Lets the process's source of small slots make what it keeps for each thread and size, in this
+/// thread and as many others as [`busy`] has at once. Otherwise some round makes it by chance.
+fn warm_small_slots() {
+    const OTHERS: usize = 4;
+    const CHUNKS: usize = 40;
+    let warm = || {
+        for size in (64..=4096).step_by(64) {
+            let pool = |_| {
+                let pool = BytesPool::new("warm", &Config::default().starting_small());
+                for _ in 0..=1024 / size {
+                    let _ = pool.alloc(size); // goes with the pool
+                }
+                pool
+            };
+            drop((0..CHUNKS).map(pool).collect::<Vec<_>>());
+        }
+    };
+    let all_live = Barrier::new(OTHERS);
+    std::thread::scope(|scope| {
+        for _ in 0..OTHERS {
+            scope.spawn(|| {
+                all_live.wait();
+                warm();
+                all_live.wait();
+            });
+        }
+    });
+    warm();
 }
 
 /// Leaves entries, free objects, sealed and unsealed garbage behind, after contended writes to few

@@ -109,9 +109,7 @@ impl Judge {
 fn seen_by_key(history: &History) -> Vec<Vec<Event>> {
     let mut threads = history.threads.clone();
     for event in &history.ends {
-        let OrderedOp::End { verb, found: Some((key, value)) } = event.op else { continue };
-        let found = Some(value);
-        let op = if verb.pops() { Op::Remove { old: found } } else { Op::Get { found } };
+        let Some((&key, op)) = event.op.on_key() else { continue };
         let (thread, start, end) = (event.thread, event.start, event.end);
         threads[thread].push(Event { thread, key, start, end, op });
     }

@@ -58,11 +58,12 @@
 //! If all calls of a set have answers, the set alone decides the state after it. For each key they
 //! lead from one state to another, as the edges of a walk. A walk through given edges from a given
 //! start has one end. So there are at most 2^n ways if n calls are under way at once, whatever the
-//! length of the history. [`WAYS_MAX`] is 2^16: up to [`OPEN_ALWAYS`] calls at once are decided. A
-//! batch or a scan counts as one call for each of its keys. Departures 2 to 4 keep the number of
-//! ways far lower in most histories. Beyond [`WAYS_MAX`] ways at one return, or [`WORK_MAX`]
-//! comparisons of two calls in all, the history is *undecided*, and the report names the limit.
-//! Comparisons are counted only where there are several ways.
+//! length of the history. [`WAYS_MAX`] is 2^16, so histories whose calls all have answers stay
+//! within it with up to [`OPEN_ALWAYS`] calls at once. A pop without an answer may have removed any
+//! of many keys, and has a way for each. A batch or a scan counts as one call for each of its keys.
+//! Departures 2 to 4 keep the number of ways far lower in most histories. Beyond [`WAYS_MAX`] ways
+//! at one return, or [`WORK_MAX`] comparisons of two calls in all, the history is *undecided*, and
+//! the report names the limit. Comparisons are counted only where there are several ways.
 //!
 //! # Reports
 //! `report` makes a violation short. It begins at the last moment at which no call was under way,
@@ -84,7 +85,8 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use ways::Stop;
 
-/// The number of calls under way at once up to which a history is decided.
+/// The number of calls under way at once up to which a history whose calls all have answers stays
+/// within [`WAYS_MAX`].
 pub const OPEN_ALWAYS: u32 = 16;
 /// The most ways that the search visits at one return.
 pub const WAYS_MAX: usize = 1 << OPEN_ALWAYS;
@@ -118,6 +120,20 @@ impl<O> OrderedOp<O> {
             Self::End { verb, found } => {
                 let found = found.as_ref().map(|(key, value)| (name(key), *value));
                 OrderedOp::End { verb: *verb, found }
+            }
+        }
+    }
+
+    /// The call on one key that this call implies: a call on an end that found an entry looked its
+    /// key up, or removed it.
+    pub(crate) fn on_key(&self) -> Option<(&O, Op)> {
+        match self {
+            Self::Point { key, op } => Some((key, *op)),
+            Self::End { verb, found } => {
+                let (key, value) = found.as_ref()?;
+                let found = Some(*value);
+                let op = if verb.pops() { Op::Remove { old: found } } else { Op::Get { found } };
+                Some((key, op))
             }
         }
     }

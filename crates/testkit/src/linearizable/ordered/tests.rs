@@ -192,7 +192,7 @@ fn many_calls_at_once_are_undecided() {
     assert_eq!(verdict(u64::from(OPEN_ALWAYS) - 1), Verdict::Linearizable);
     let Verdict::Undecided { what } = verdict(24) else { panic!("2^24 orders were tried") };
     assert!(what.contains("25 calls were under way at once"), "{what}");
-    assert!(what.contains("up to 16 calls at once are decided"), "{what}");
+    assert!(what.contains("Up to 16 calls with answers stay within that"), "{what}");
 }
 
 /// Calls of a correct map: each takes effect at a moment between its start and its end.

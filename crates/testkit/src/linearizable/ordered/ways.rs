@@ -47,8 +47,9 @@ impl Limit {
     pub(super) fn told(self) -> String {
         match self {
             Self::AtOnce { under_way } => format!(
-                "{under_way} calls were under way at once, in more than {WAYS_MAX} orders: up to \
-                 {OPEN_ALWAYS} calls at once are decided, so record fewer threads"
+                "{under_way} calls were under way at once, in more than {WAYS_MAX} orders. Up to \
+                 {OPEN_ALWAYS} calls with answers stay within that: record fewer threads, and \
+                 leave out calls that never returned"
             ),
             Self::InAll => String::from(
                 "too many orders of overlapping calls were tried: record fewer threads, or check a \
