@@ -163,3 +163,21 @@ fn each_thing_wrong_with_a_file_is_told_by_its_line() {
         assert!(error.to_string().contains(problem), "{error}, wanted {problem}");
     }
 }
+
+/// Beyond the limits of the search for ends, the calls on each key are still judged.
+#[test]
+fn a_wrong_key_is_found_where_the_ends_are_undecided() {
+    let event = |thread: usize, (start, end), op| OrderedEvent { thread, start, end, op };
+    let point = |key: u64, op| OrderedOp::Point { key: TraceKey::Word(key), op };
+    let insert = Op::Insert { value: 1, old: None };
+    let mut events: Vec<_> =
+        (0..18).map(|key| event(0, (2 * key, 2 * key + 1), point(key, insert))).collect();
+    // Any set of the removals may come before the lookup of the first entry.
+    let remove = |key: u64| point(key, Op::Remove { old: Some(1) });
+    events.extend((0..18).map(|key| event(key as usize, (100, 200), remove(key))));
+    let first = OrderedOp::End { verb: EndVerb::First, found: None };
+    events.push(event(18, (110, 120), first));
+    events.push(event(19, (300, 310), point(7, Op::Get { found: Some(5) })));
+    let verdict = Trace { events }.judge();
+    assert!(matches!(verdict, Verdict::Violation(violation) if violation.on.contains('7')));
+}
