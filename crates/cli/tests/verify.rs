@@ -210,7 +210,7 @@ fn what_cannot_be_decided_is_neither_good_nor_bad() {
     let (code, checked) = json(&["--check", &path]);
     assert_eq!((code, checked["verdict"].as_str()), (Some(3), Some("undecided")));
     let table = run(&["verify", "--check", &path]);
-    for part in ["25 calls were under way", "up to 16 calls at once", "record fewer threads"] {
+    for part in ["25 calls were under way", "Up to 16 calls with answers", "record fewer threads"] {
         assert!(stdout(&table).contains(part), "{}", stdout(&table));
     }
 }
