@@ -32,7 +32,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             Step::Keep | Step::Take => return Attempt::Done(None), // LP(kept): the load of the keys
         };
         let Some(_lock) = Locked::new(at) else { return Attempt::Restart };
-        let digit = K::digit(key, at.depth());
+        let digit = K::digit(key, at.depth_for::<K>());
         if has_come(node, digit) {
             return Attempt::Restart;
         }
@@ -54,7 +54,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         unlinked: &mut Word,
         guard: &Guard,
     ) -> Result<Attempt, AllocError> {
-        let digit = K::digit(key, at.depth());
+        let digit = K::digit(key, at.depth_for::<K>());
         match end {
             End::Leaf(word, place) => {
                 // SAFETY: I7: the path ends at a leaf. I8: the word was read under the guard.

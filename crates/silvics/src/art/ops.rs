@@ -33,7 +33,7 @@ impl Trail for LastTwo {
     fn pass(&mut self, at: Word, _digit: Digit) {
         (self.parent, self.node) = (self.node, at);
         // The node's lock is not in the line of the place that decides whether it will be needed.
-        prefetch(at.object());
+        prefetch(at.node_object());
     }
 }
 
@@ -126,7 +126,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             match attempt {
                 Attempt::Done(state) => return Ok(state),
                 Attempt::Shrunk(state) => {
-                    self.tidy(key, at.depth(), guard);
+                    self.tidy(key, at.depth_for::<K>(), guard);
                     return Ok(state);
                 }
                 Attempt::Rebuild { boxed } => {
@@ -153,7 +153,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         let at = descent.at;
         let NodeRef::Values(node) = at.node else { return Attempt::Elsewhere };
         let Lead::Place(place) = descent.end else { return self.add(at, node, key, verb) };
-        let digit = K::digit(key, at.depth());
+        let digit = K::digit(key, at.depth_for::<K>());
         let holds = || match (node, digit) {
             (AnySize::Full(node), Some(byte)) => Some(node.holds(byte)),
             _ => None,
@@ -220,7 +220,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         // The node of values was linked after the descent that `change` has seen.
         let NodeRef::Words(node) = at.node else { return Ok(Attempt::Restart) };
         let Some(_lock) = Locked::new(at) else { return Ok(Attempt::Restart) };
-        let digit = K::digit(key, at.depth());
+        let digit = K::digit(key, at.depth_for::<K>());
         if has_changed(node, digit, end) {
             return Ok(Attempt::Restart);
         }

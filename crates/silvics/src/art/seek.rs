@@ -91,7 +91,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         let (mut at, mut skipped) = (root, usize::MAX);
         trail.begin();
         loop {
-            let (depth, digit) = (at.depth(), K::digit(key, at.depth()));
+            let depth = at.depth_for::<K, true>();
+            let digit = K::digit(key, depth);
             // SAFETY: I7: `at` leads to the root, or its kind is a node's (below). I8: it was read
             // under the caller's guard.
             let visit = || unsafe { Visit::of(at) };
@@ -111,7 +112,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             if word.kind() == Kind::Leaf {
                 return ends(if word.is_none() { Lead::Nothing } else { Lead::Leaf(word) });
             }
-            let below = word.depth();
+            let below = word.depth_for::<K, true>();
             if below > limit {
                 return ends(Lead::Node(word));
             }
@@ -188,17 +189,17 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         patience: Patience,
     ) -> Result<End, usize> {
         let end = match end {
-            Lead::Leaf(word) => return Self::at_leaf(key, at.depth(), skipped, word),
+            Lead::Leaf(word) => return Self::at_leaf(key, at.depth_for::<K>(), skipped, word),
             Lead::Node(word) => {
                 // SAFETY: I7: `descend` saw that the word's kind is a node's. I8: it was read under
                 // the caller's guard.
                 let child = unsafe { Visit::of(word) };
-                match Self::agree(key, child, skipped.min(at.depth() + 1)) {
-                    Agree::No(depth, digit) if depth > at.depth() => {
+                match Self::agree(key, child, skipped.min(at.depth_for::<K>() + 1)) {
+                    Agree::No(depth, digit) if depth > at.depth_for::<K>() => {
                         return Ok(End::Parting(word, depth, digit));
                     }
                     Agree::No(depth, _) => return Err(depth),
-                    Agree::Yes if child.depth() > deepest => End::Nothing,
+                    Agree::Yes if child.depth_for::<K>() > deepest => End::Nothing,
                     Agree::Empty if patience == Patience::GoesOn => End::Nothing,
                     Agree::Yes | Agree::Empty => return Err(deepest),
                 }
@@ -213,7 +214,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             Agree::Yes => Ok(end),
             Agree::No(depth, _) => Err(depth),
             Agree::Empty if patience == Patience::Waits => Err(deepest),
-            Agree::Empty => Err(at.depth() - 1),
+            Agree::Empty => Err(at.depth_for::<K>() - 1),
         }
     }
 
@@ -242,7 +243,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     /// node's depth.
     #[inline]
     fn agree(key: K::Ref<'_>, at: Visit<'_>, from: usize) -> Agree {
-        let depth = at.depth();
+        let depth = at.depth_for::<K>();
         if from >= depth {
             return Agree::Yes;
         }

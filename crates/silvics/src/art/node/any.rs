@@ -2,7 +2,7 @@
 
 use super::{Header, Node, Node4, Node14, Node56, Node256};
 use crate::art::digits::{Digits, number};
-use crate::art::key::Digit;
+use crate::art::key::{Digit, DigitKey};
 use crate::art::word::{Content, Kind, Word};
 use silvics_sync::model::touch;
 
@@ -229,6 +229,12 @@ impl<'g> Visit<'g> {
     #[inline(always)]
     pub(in super::super) fn depth(self) -> usize {
         self.word.depth()
+    }
+
+    /// The depth of a node in a tree of keys `K`: one step from the word if keys are integers.
+    #[inline(always)]
+    pub(in super::super) fn depth_for<K: DigitKey + ?Sized>(self) -> usize {
+        self.word.depth_for::<K, true>()
     }
 
     #[inline(always)]
