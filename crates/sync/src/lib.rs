@@ -3,13 +3,14 @@
 //!
 //! All code of silvics that accesses memory shared between threads uses this crate. One `--cfg`
 //! therefore replaces the real machine by a model checker. The cfg makes the choice, so a feature
-//! that another crate enables changes nothing. The feature only adds the dependency:
+//! that another crate enables changes nothing. The feature of the same name only adds the
+//! dependency:
 //!
 //! | build | source of [`atomic`], [`cell`], [`thread`], [`thread_local!`] |
 //! |---|---|
 //! | default | `std` |
-//! | `--cfg silvics_loom`, feature `loom` | `loom`, which explores every execution of the C11 memory model |
-//! | `--cfg silvics_shuttle`, feature `shuttle` | `std` with a scheduling point of `shuttle` before each operation; it explores sequentially consistent schedules |
+//! | `--cfg silvics_loom` | `loom`, which explores every execution of the C11 memory model |
+//! | `--cfg silvics_shuttle` | `std` with a scheduling point of `shuttle` before each operation; it explores sequentially consistent schedules |
 //!
 //! Every lock here is a [`lock::RawLock`] without data, small enough to sit in a node. The
 //! structure decides what it protects:

@@ -4,7 +4,7 @@ use super::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
 use crate::contender::held::{MapValue, OurKey};
 use crate::contender::map::OurMap;
 use crate::contender::ours::{
-    ByRange, ByRangeWithEnds, Freezing, MapEnds, NoScans, Ours, Recorded as RecordedBy, ScanBy,
+    ByRange, Freezing, MapEnds, NoScans, Ours, Recorded as RecordedBy, ScanBy,
 };
 use crate::drive::keys::BenchKey;
 use crate::drive::subject::Subject;
@@ -40,7 +40,7 @@ macro_rules! scan_by {
         NoScans
     };
     (ends) => {
-        ByRangeWithEnds
+        ByRange<true>
     };
     ($scans:ident) => {
         ByRange

@@ -82,33 +82,18 @@ impl<K: MappedKey + TestKey + ?Sized> Recorded<Mapped<K>> for MapEnds {
     }
 }
 
-/// The index scans by [`OrderedScan::range`].
-pub struct ByRange;
+/// The index scans by [`OrderedScan::range`]. With `ENDS`, its histories have calls on its ends.
+pub struct ByRange<const ENDS: bool = false>;
 
-impl<I: Create + Batches + Check + OrderedScan<Key: TestKey> + 'static> Recorded<I> for ByRange {
+impl<I: Create + Batches + Check + OrderedScan<Key: TestKey> + 'static> Recorded<I>
+    for ByRange<false>
+{
     fn verify(plan: &verify::Plan, clock: &Clock) -> verify::Report {
         verify(make::scans::<I>, plan, clock, verify::AllScans, interrupt::pending_beat)
     }
 }
 
-/// The index scans by [`OrderedScan::range`], and its histories have calls on its ends.
-pub struct ByRangeWithEnds;
-
-impl<I: OrderedScan> ScanBy<I> for ByRangeWithEnds {
-    const SCANS: bool = true;
-
-    #[inline]
-    fn scan(
-        pinned: &Pinned<'_, I>,
-        from: KeyRef<'_, I>,
-        limit: usize,
-        visit: &mut impl FnMut(KeyRef<'_, I>, u64),
-    ) -> usize {
-        ByRange::scan(pinned, from, limit, visit)
-    }
-}
-
-impl<I> Recorded<I> for ByRangeWithEnds
+impl<I> Recorded<I> for ByRange<true>
 where
     I: Create + Batches + Check + OrderedScan<Key: TestKey> + OrderedEnds + 'static,
 {
@@ -117,7 +102,7 @@ where
     }
 }
 
-impl<I: OrderedScan> ScanBy<I> for ByRange {
+impl<I: OrderedScan, const ENDS: bool> ScanBy<I> for ByRange<ENDS> {
     const SCANS: bool = true;
 
     #[inline]
