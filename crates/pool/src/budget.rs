@@ -13,7 +13,7 @@ use silvics_sync::per_thread::Account;
 /// The bytes held from the system by the pools that share this budget, and their limit.
 ///
 /// A pool takes whole slabs, so it writes this line once per slab, not per object. A pool that
-/// [starts small](crate::Config::starting_small) writes it for each of its first objects.
+/// [starts small](crate::Config::starting_small) writes it for each chunk of its first objects.
 #[derive(Debug)]
 pub struct Budget {
     held: AtomicUsize,

@@ -117,9 +117,6 @@ impl<T> Pool<T> {
     }
 
     /// Returns the memory that the pool holds. O(regions + threads + small slots of the index).
-    ///
-    /// The bytes of a live slot are those of a slot in a slab, also for a small slot, whose class
-    /// may be up to 12.5 % larger.
     pub fn stats(&self) -> PoolStats {
         let own = self.core.get().map_or(0, |core| core.live(0));
         let live_slots = (own + self.core.small_slots().len() as i64).max(0) as usize;

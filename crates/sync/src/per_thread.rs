@@ -50,8 +50,16 @@ mod registry {
     use std::collections::BTreeSet;
     use std::sync::LazyLock;
 
-    /// The free indexes, and the number of indexes ever created.
-    static FREE: LazyLock<Mutex<(BTreeSet<u32>, u32)>> = LazyLock::new(Mutex::default);
+    static INDEXES: LazyLock<Mutex<Indexes>> = LazyLock::new(Mutex::default);
+
+    #[derive(Default)]
+    struct Indexes {
+        free: BTreeSet<u32>,
+        /// The number of indexes ever created.
+        created: u32,
+        /// The number of indexes that threads have borrowed.
+        borrowed: u32,
+    }
 
     std::thread_local! {
         /// The thread's index. It has no destructor, so it can be read until the thread's very end.
@@ -65,7 +73,7 @@ mod registry {
     impl Drop for Return {
         fn drop(&mut self) {
             let index = INDEX.replace(super::GONE);
-            FREE.lock().0.insert(index);
+            INDEXES.lock().free.insert(index);
             ENDED.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -78,18 +86,23 @@ mod registry {
 
     impl Drop for Borrowed {
         fn drop(&mut self) {
-            FREE.lock().0.insert(self.0);
+            let mut indexes = INDEXES.lock();
+            indexes.free.insert(self.0);
+            indexes.borrowed -= 1;
         }
     }
 
-    /// Borrows the free indexes one after the other, in ascending order.
-    pub(super) fn borrow_each(mut work: impl FnMut(u32)) {
-        let mut next = 0;
+    /// Borrows the free indexes one after the other, in ascending order. Returns whether no other
+    /// index was borrowed meanwhile.
+    pub(super) fn borrow_each(mut work: impl FnMut(u32)) -> bool {
+        let (mut next, mut all) = (0, true);
         loop {
             let index = {
-                let mut free = FREE.lock();
-                let Some(&index) = free.0.range(next..).next() else { return };
-                free.0.remove(&index);
+                let mut indexes = INDEXES.lock();
+                all &= indexes.borrowed == 0;
+                let Some(&index) = indexes.free.range(next..).next() else { return all };
+                indexes.free.remove(&index);
+                indexes.borrowed += 1;
                 Borrowed(index)
             };
             work(index.0);
@@ -102,11 +115,11 @@ mod registry {
             INDEX.set(super::GONE);
             return super::GONE;
         }
-        let mut free = FREE.lock();
+        let mut indexes = INDEXES.lock();
         // The smallest free index keeps tables dense.
-        let index = free.0.pop_first().unwrap_or_else(|| {
-            free.1 += 1;
-            free.1 - 1
+        let index = indexes.free.pop_first().unwrap_or_else(|| {
+            indexes.created += 1;
+            indexes.created - 1
         });
         INDEX.set(index);
         index
@@ -133,7 +146,9 @@ mod registry {
     }
 
     /// Borrows nothing: no index is free.
-    pub(super) fn borrow_each(_work: impl FnMut(u32)) {}
+    pub(super) fn borrow_each(_work: impl FnMut(u32)) -> bool {
+        true
+    }
 }
 
 /// The calling task's index: its number in the execution plus one, or 0 outside of an execution.
@@ -163,12 +178,17 @@ fn assign(index: u32) -> Option<ThreadIndex> {
 /// Calls `work` with each index that no living thread has, in ascending order. During a call of
 /// `work` the index is the calling thread's, as well as its own one. O(log threads) per index.
 ///
+/// Returns whether these were all: a call leaves out an index that another one has borrowed.
+///
 /// Under a model checker no thread returns its index, so `work` is not called.
-pub fn for_each_ended(work: impl Fn(ThreadIndex)) {
+pub fn for_each_ended(work: impl Fn(ThreadIndex)) -> bool {
     #[cfg(not(silvics_shuttle))]
-    registry::borrow_each(|index| work(ThreadIndex(index)));
+    return registry::borrow_each(|index| work(ThreadIndex(index)));
     #[cfg(silvics_shuttle)]
-    let _ = work;
+    {
+        let _ = work;
+        true
+    }
 }
 
 /// The number of threads that have returned their index. It tells whether [`for_each_ended`] may
@@ -395,7 +415,7 @@ mod tests {
                         use_own();
                     });
                 }
-                for_each_ended(|index| {
+                let _ = for_each_ended(|index| {
                     assert_ne!(index, own);
                     let cell = table.get_or_make(index).unwrap();
                     assert_eq!(cell.fetch_add(1, Ordering::Relaxed), 0, "a living thread has it");
@@ -409,13 +429,18 @@ mod tests {
         // A borrowed index is returned also when the work panics.
         let count = || {
             let count = AtomicUsize::new(0);
-            for_each_ended(|_| {
+            let _ = for_each_ended(|_| {
                 count.fetch_add(1, Ordering::Relaxed);
             });
             count.into_inner()
         };
         let panics = std::panic::catch_unwind(|| for_each_ended(|_| panic!("planted")));
         assert!(panics.is_err() && count() > 0);
+        // One call leaves out what another one has.
+        let _ = for_each_ended(|index| {
+            let all = for_each_ended(|other| assert_ne!(index, other));
+            assert!(!all, "the inner call left {index:?} out");
+        });
     }
 
     #[test]

@@ -30,6 +30,8 @@ use std::cell::Cell;
 #[derive(Clone, Copy, Default)]
 struct Emptied {
     had_slots: bool,
+    /// Whether they were those of all ended threads.
+    complete: bool,
     /// The bytes of the magazines' arrays.
     arrays: usize,
 }
@@ -128,19 +130,26 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
     /// arrays. O(ended threads × classes).
     fn empty_ended(&self) -> Emptied {
         let all = Cell::new(Emptied::default());
-        for_each_ended(|index| {
+        let complete = for_each_ended(|index| {
             let (before, more) = (all.get(), self.empty_all(index));
-            let arrays = before.arrays + more.arrays;
-            all.set(Emptied { had_slots: before.had_slots | more.had_slots, arrays });
+            let had_slots = before.had_slots | more.had_slots;
+            all.set(Emptied { had_slots, arrays: before.arrays + more.arrays, ..before });
         });
-        all.get()
+        Emptied { complete, ..all.get() }
     }
 
     /// Does the same if a thread has ended since the last time. Returns whether there were slots.
     /// So an allocation that fails again and again looks once.
     pub(super) fn empty_newly_ended(&self) -> bool {
         let ended = threads_ended();
-        self.ended.swap(ended, Ordering::Relaxed) != ended && self.empty_ended().had_slots
+        if self.ended.load(Ordering::Relaxed) == ended {
+            return false;
+        }
+        let emptied = self.empty_ended();
+        if emptied.complete {
+            self.ended.store(ended, Ordering::Relaxed);
+        }
+        emptied.had_slots
     }
 
     /// Does the same for the magazines and runs at one index, which the calling thread has or

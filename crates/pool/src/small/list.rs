@@ -14,7 +14,7 @@ const FIRST_CHUNK: usize = 512;
 /// each size, so there are two.
 const LATER_CHUNK: usize = 1024;
 /// An index adds the bytes that it returned to the source's count in portions of this size.
-const NOTED: usize = 64 << 10;
+pub(super) const NOTED: usize = 64 << 10;
 
 /// A small slot, with the number of its pool and its bytes, or a chunk.
 #[derive(Clone, Copy)]
@@ -99,6 +99,14 @@ pub(super) fn reserve(
     Ok(())
 }
 
+/// Makes a slot a spare one. Without memory for the note, nobody uses it again before the chunks go
+/// back.
+pub(super) fn make_spare(spare: &mut Vec<Noted>, slot: Noted, budget: &Budget) {
+    if reserve(spare, 1, budget).is_ok() {
+        spare.push(slot);
+    }
+}
+
 impl List {
     /// A slot of `bytes` bytes, if a spare one fits or the newest chunk has room.
     pub(super) fn cut(&mut self, bytes: usize) -> Option<NonNull<u8>> {
@@ -147,6 +155,7 @@ impl List {
     ///
     /// # Safety
     /// Nobody uses a slot of the list any more.
+    #[must_use]
     pub(super) unsafe fn release(&mut self, budget: &Budget) -> usize {
         for chunk in self.noted.drain(..).filter(|noted| noted.pool() == CHUNK) {
             // SAFETY: F1; the caller's promise.

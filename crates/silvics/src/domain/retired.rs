@@ -279,7 +279,8 @@ impl<R: Reclaim> Retired<R> {
     pub(crate) fn flush_unpinned(&self) {
         let guard = self.domain.pin();
         if let Some(cells) = self.cells.get() {
-            for_each_ended(|index| {
+            // An index that another call has borrowed is left to a later call.
+            let _ = for_each_ended(|index| {
                 if let Some(cell) = cells.get(index) {
                     self.seal_of(cell, &guard);
                 }

@@ -100,8 +100,7 @@ fn begin(calls: &[Numbered], keys: usize, at: usize, budget: &mut u64) -> Wrong 
             good = middle;
         }
     }
-    // A search that was cut off may have taken a good cut for a wrong one.
-    until(if *budget == 0 { last } else { cut })
+    until(cut)
 }
 
 /// The calls that start in a row of moments. A call that does not return there is pending.
