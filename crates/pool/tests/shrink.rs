@@ -241,14 +241,17 @@ fn a_pool_grows_by_no_granule_while_ended_threads_keep_slots() {
     let held = config.budget.held();
     for _ in 0..3 {
         let start = Barrier::new(THREADS);
+        let work = || {
+            start.wait();
+            let own = nodes(&pool, 4_096);
+            start.wait();
+            free(&pool, own);
+        };
         std::thread::scope(|scope| {
-            for _ in 0..THREADS {
-                scope.spawn(|| {
-                    start.wait();
-                    let own = nodes(&pool, 4_096);
-                    start.wait();
-                    free(&pool, own);
-                });
+            let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
+            // The end of the scope does not wait for the destructors of a thread's variables.
+            for thread in threads {
+                thread.join().unwrap();
             }
         });
         let all = nodes(&pool, 100_000);
