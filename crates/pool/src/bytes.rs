@@ -3,7 +3,7 @@
 use crate::core::{ClassShape, Core};
 use crate::slab::MAX_SLOTS;
 use crate::small::LazyCore;
-use crate::{AllocError, Config, Pages, PoolStats};
+use crate::{AllocError, Config, Pages, PoolStats, SlotSize};
 use silvics_sync::Mutex;
 use silvics_sync::tagged::addressable;
 use std::alloc::Layout;
@@ -119,6 +119,13 @@ struct Large {
 }
 
 impl BytesPool {
+    /// The size of an object of `size` bytes and of its slot, unless slots have an alignment of
+    /// their own.
+    pub const fn slot(size: usize) -> SlotSize {
+        let slot = if size > LARGEST { size } else { size_of_class(class_of(size)) };
+        SlotSize { object: size, slot }
+    }
+
     /// Makes an empty pool of objects called `kind`. It maps memory when it first needs a slab.
     pub fn new(kind: &'static str, config: &Config) -> Self {
         let align = config.tuning.slot_alignment();

@@ -114,7 +114,7 @@ pub use pages::{Fallback, HUGE_PAGE, Pages, Region, SMALL_PAGE, set_read_only};
 pub use placement::{
     BytesAlloc, Placement, Pooled, Recorded, Shared, SharedBytes, SharedSlots, SlotAlloc,
 };
-pub use small::SmallObjects;
+pub use small::{SlotSize, SmallObjects};
 pub use tuning::{Tuning, TuningError};
 pub use typed::Pool;
 
@@ -144,7 +144,11 @@ impl Default for Config {
 impl Config {
     /// Settings for pools on `pages` that together hold at most `limit` bytes.
     pub fn new(pages: Pages, limit: Option<usize>) -> Self {
-        let budget = Arc::new(Budget::new(limit));
+        Self::of_budget(pages, Arc::new(Budget::new(limit)))
+    }
+
+    /// Settings for pools on `pages` that share a budget.
+    pub fn of_budget(pages: Pages, budget: Arc<Budget>) -> Self {
         Self { pages, budget, heap: Arc::clone(&GLOBAL), tuning: Tuning::default(), small: None }
     }
 

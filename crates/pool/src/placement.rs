@@ -64,6 +64,9 @@ pub unsafe trait BytesAlloc: Send + Sync + Sized + 'static {
 /// The allocators of a structure's objects, as a type parameter.
 ///
 /// # Safety
+/// If `TAKES_FIRST`, the allocators are [`Pool`] and [`BytesPool`]: they take back what an index
+/// has allocated from [`SmallObjects`](crate::SmallObjects).
+///
 /// `saw` does not unwind, and calls no operation of an index: structures call it in the middle of
 /// their operations, also when these have taken effect.
 pub unsafe trait Placement: Send + Sync + Sized + 'static {
@@ -72,6 +75,8 @@ pub unsafe trait Placement: Send + Sync + Sized + 'static {
     /// Whether dropping an allocator releases its objects. If not, an index frees each of them
     /// before.
     const RELEASES_WHOLE: bool;
+    /// Whether an index may make the allocators after its first objects.
+    const TAKES_FIRST: bool = false;
     /// The allocator of objects of type `T`.
     type Slots<T: Send + 'static>: SlotAlloc<T>;
     /// The allocator of objects of many sizes.
@@ -87,10 +92,11 @@ pub unsafe trait Placement: Send + Sync + Sized + 'static {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pooled;
 
-// SAFETY: `saw` is the default one, which does nothing.
+// SAFETY: the allocators are those pools, and `saw` is the default one, which does nothing.
 unsafe impl Placement for Pooled {
     const NAME: &'static str = "pooled";
     const RELEASES_WHOLE: bool = true;
+    const TAKES_FIRST: bool = true;
     type Slots<T: Send + 'static> = Pool<T>;
     type Bytes = BytesPool;
 }
@@ -112,11 +118,13 @@ unsafe impl Placement for Shared {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recorded<P>(PhantomData<P>);
 
-// SAFETY: `report` calls no index, and appends the reads to a list, which does not unwind. The
-// reads come from structures, which compute them from addresses.
+// SAFETY: the allocators are those of `P`, and so is `TAKES_FIRST`. `report` calls no index, and
+// appends the reads to a list, which does not unwind. The reads come from structures, which compute
+// them from addresses.
 unsafe impl<P: Placement> Placement for Recorded<P> {
     const NAME: &'static str = P::NAME;
     const RELEASES_WHOLE: bool = P::RELEASES_WHOLE;
+    const TAKES_FIRST: bool = P::TAKES_FIRST;
     type Slots<T: Send + 'static> = P::Slots<T>;
     type Bytes = P::Bytes;
 

@@ -3,7 +3,7 @@
 use crate::core::{ClassShape, Core};
 use crate::slab::MAX_SLOTS;
 use crate::small::LazyCore;
-use crate::{AllocError, Config, PoolStats, SMALL_PAGE};
+use crate::{AllocError, Config, PoolStats, SMALL_PAGE, SlotSize};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -47,6 +47,9 @@ impl<T> Pool<T> {
         let size = size_of::<T>().next_multiple_of(align);
         if size < 16 { 16 } else { size }
     };
+
+    /// The size of a `T` and of its slot, unless slots have an alignment of their own.
+    pub const SLOT: SlotSize = SlotSize { object: size_of::<T>(), slot: Self::SIZE };
 
     /// Makes an empty pool of objects called `kind`. It maps memory when it first needs a slab.
     ///

@@ -60,10 +60,9 @@ pub struct Options {
 impl Options {
     /// The domain to use, and the pools' configuration.
     pub(crate) fn prepare(&self) -> (Domain, Config) {
-        let mut config = Config::new(self.pages, self.memory_limit);
-        if let Some(budget) = &self.budget {
-            config.budget = Arc::clone(budget);
-        }
+        let own_budget = || Arc::new(Budget::new(self.memory_limit));
+        let budget = self.budget.clone().unwrap_or_else(own_budget);
+        let mut config = Config::of_budget(self.pages, budget);
         config.tuning = self.tuning;
         if let Some(heap) = &self.heap {
             config.heap = Arc::clone(heap);

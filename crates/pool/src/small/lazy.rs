@@ -20,8 +20,8 @@ struct Small {
     objects: Arc<SmallObjects>,
     /// The number of the pool.
     pool: u16,
-    /// The bytes that the pool has taken from the source before it had a core, less those that it
-    /// freed before that.
+    /// The bytes of the pool's first objects, and those that it has taken from the source before it
+    /// had a core, less those that it freed before that.
     taken: AtomicU32,
 }
 
@@ -46,15 +46,16 @@ impl<const G: usize, const N: usize, const MAG: usize> LazyCore<G, N, MAG> {
         let same = |objects: &&Arc<SmallObjects>| {
             let of = &objects.config;
             let budget = Arc::ptr_eq(&of.budget, &config.budget);
-            fits && budget && of.tuning == config.tuning && of.pages == config.pages
+            budget && of.tuning == config.tuning && of.pages == config.pages
         };
         let small = config.small.as_ref().filter(same).and_then(|objects| {
-            // Further pools have cores at once.
+            // Each pool has a number. Those that are too many have cores at once.
             let next = |pools| (pools < POOLS).then_some(pools + 1);
             let pool = objects.pools.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-            let pool = pool.ok()?.try_into().ok()?;
+            let pool = pool.ok().filter(|_| fits)?.try_into().ok()?;
             objects.alive.fetch_add(1, Ordering::Relaxed);
-            Some(Small { objects: Arc::clone(objects), pool, taken: AtomicU32::new(0) })
+            let first = objects.list.lock().of(pool).map(|noted| noted.bytes() as u32).sum();
+            Some(Small { objects: Arc::clone(objects), pool, taken: AtomicU32::new(first) })
         });
         let core = if small.is_some() { OnceBox::default() } else { OnceBox::from(make(config)) };
         Self { core, small }
@@ -132,8 +133,10 @@ impl<const G: usize, const N: usize, const MAG: usize> LazyCore<G, N, MAG> {
     unsafe fn free_early(&self, bytes: usize, slot: NonNull<u8>) {
         let small = self.small.as_ref().expect("a pool without a core starts small");
         // SAFETY: F3: the pool had no core, so the slot is of the source.
-        unsafe { small.objects.free(slot, bytes) };
-        small.taken.fetch_sub(bytes as u32, Ordering::Relaxed);
+        unsafe { small.objects.free(slot) };
+        // The count may lack a first object that was allocated while the pool was made.
+        let less = |taken: u32| Some(taken.saturating_sub(bytes as u32));
+        _ = small.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     /// Makes the core, unless another thread has made it meanwhile.

@@ -188,7 +188,7 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> Builder<'t, 'k, K, P
             Some(few) => Top::Few(few),
             None if K::is_direct(depth) => self.direct(place, start, first)?,
             None => {
-                let word = self.alloc.words(&self.children[start..], place, self.guard)?;
+                let word = self.alloc.node(&self.children[start..], place, self.guard)?;
                 self.children.truncate(start);
                 Top::Node(word)
             }
@@ -225,11 +225,11 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> Builder<'t, 'k, K, P
                     }
                 }
             }
-            let word = self.alloc.words(&self.children[begin..], place, self.guard)?;
+            let word = self.alloc.node(&self.children[begin..], place, self.guard)?;
             self.children.truncate(begin);
             Top::Node(word)
         } else {
-            Top::Node(self.alloc.values(values, place, self.guard)?)
+            Top::Node(self.alloc.node(values, place, self.guard)?)
         };
         self.values.truncate(start);
         Ok(top)
@@ -324,7 +324,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             if large {
                 self.alloc.full(children, &guard)
             } else {
-                self.alloc.words(children, Room::exact(0, 0), &guard)
+                self.alloc.node(children, Room::exact(0, 0), &guard)
             }
         })?;
         self.hang(root, &guard);

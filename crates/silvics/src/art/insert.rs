@@ -77,7 +77,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                 let leaf = self.unlinked_leaf((key, value), guard)?;
                 let both = [(other, word), (K::digit(key, depth), leaf.word())];
                 let room = Room::exact(K::before(key, depth), depth);
-                node.replace(digit, self.alloc.words(&both, room, guard)?); // LP(inserted)
+                node.replace(digit, self.alloc.node(&both, room, guard)?); // LP(inserted)
                 leaf.linked();
             }
             End::Nothing | End::Value(_) => {

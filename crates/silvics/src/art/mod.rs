@@ -156,7 +156,7 @@
 //! | `key.rs`, `digits.rs`, `word.rs` | keys as digits, sets of digits, words that lead to children |
 //! | `node/`, `leaf/`, `kinds.rs`, `lock.rs` | nodes of each size, leaves of each key type, their layouts, locks |
 //! | `root.rs` | the word that leads to the root, and how the root grows |
-//! | `alloc.rs` | the pools of all objects |
+//! | `alloc.rs`, `objects.rs` | how objects are made and retired; their pools, and the first of them |
 //! | `search.rs`, `batch.rs` | lookups of one key and of many |
 //! | `seek.rs`, `ops.rs`, `insert.rs`, `remove.rs`, `resize.rs` | paths of writers, `update`, and its parts |
 //! | `scan.rs`, `stack.rs`, `run.rs`, `ahead.rs`, `ends.rs` | ranges, the path where a scan stands, and both ends |
@@ -177,6 +177,7 @@ mod kinds;
 mod leaf;
 mod lock;
 mod node;
+mod objects;
 mod ops;
 mod remove;
 mod resize;

@@ -32,7 +32,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             let room = |len| Room::with_room(prefix, depth, len, K::digit(key, depth));
             Ok(Some(match at.node {
                 NodeRef::Words(node) => {
-                    copied(node, |all| this.alloc.words(all, room(all.len()), guard))?
+                    copied(node, |all| this.alloc.node(all, room(all.len()), guard))?
                 }
                 NodeRef::Values(_) if boxed && at.header().live() <= K::LEAF_KEYS => {
                     // If the node is empty, the writer that has emptied it removes it, and then
@@ -50,7 +50,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                     children.node(Room::exact(prefix, depth), guard)?
                 }
                 NodeRef::Values(node) => {
-                    copied(node, |all| this.alloc.values(all, room(all.len()), guard))?
+                    copied(node, |all| this.alloc.node(all, room(all.len()), guard))?
                 }
             }))
         };
@@ -118,7 +118,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         match at.node {
             NodeRef::Values(node) => {
                 if live > K::LEAF_KEYS {
-                    return copied(node, |all| self.alloc.values(all, room, guard)).map(Some);
+                    return copied(node, |all| self.alloc.node(all, room, guard)).map(Some);
                 }
                 self.few(at, guard).map(Some)
             }
@@ -128,7 +128,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                 if let Some((_, child)) = only {
                     return Ok(Some(child));
                 }
-                copied(node, |all| self.alloc.words(all, room, guard)).map(Some)
+                copied(node, |all| self.alloc.node(all, room, guard)).map(Some)
             }
         }
     }

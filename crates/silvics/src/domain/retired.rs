@@ -5,14 +5,14 @@
 //! index, or all indexes of its budget, hold [`CELLS_FROM`] bytes. Other indexes have batches for
 //! each thread from the start. The invariants are those of [`super`].
 
-use super::{Batches, Domain, Guard, run_orphans, settle, unrun};
+use super::{Batches, Domain, Guard, run_orphans, settle};
 use silvics_pool::Budget;
 use silvics_sync::cell::UnsafeCell;
 use silvics_sync::per_thread::{PerThread, for_each_ended, thread_index};
 use silvics_sync::{Mutex, OnceBox};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// The owner of retired objects, which takes them back when they are reclaimed.
 ///
@@ -186,8 +186,8 @@ pub(crate) struct Retired<R: Reclaim> {
     pool: Arc<R>,
     domain: Domain,
     budget: Arc<Budget>,
-    /// The count of sealed batches of this pool that have not run.
-    sealed: Batches,
+    /// The count of sealed batches of this pool that have not run, if there has been one.
+    sealed: OnceLock<Batches>,
     few: Mutex<Few>,
     cells: OnceBox<Cells>,
     /// Whether the budget contains the bytes of `cells`.
@@ -208,7 +208,7 @@ impl<R: Reclaim> Retired<R> {
     /// the lock of this batch stops others, so this is not for the nodes of lock-free structures.
     /// The boxed values of a map take the lock over any index.
     pub(crate) fn starting_small(pool: Arc<R>, domain: Domain, budget: &Arc<Budget>) -> Self {
-        let (budget, sealed) = (Arc::clone(budget), Batches::default());
+        let (budget, sealed) = (Arc::clone(budget), OnceLock::new());
         let (few, cells) = (Mutex::default(), OnceBox::default());
         Self { pool, domain, budget, sealed, few, cells, counts_cells: true }
     }
@@ -294,12 +294,15 @@ impl<R: Reclaim> Retired<R> {
     /// Flushes until guards protect all sealed batches of this pool that are left.
     fn settle(&self) {
         // A flush does not advance the epoch while a thread is pinned, even for a moment.
-        settle(&self.sealed, 8, || self.domain.flush());
+        if let Some(sealed) = self.sealed.get() {
+            settle(sealed, 8, || self.domain.flush());
+        }
     }
 
     #[cold]
     fn seal(&self, batch: Sealed, guard: &Guard) {
-        let counted = (Arc::clone(&self.sealed), Arc::clone(&self.domain.inner.batches));
+        let own = self.sealed.get_or_init(Batches::default);
+        let counted = (Arc::clone(own), Arc::clone(&self.domain.inner.batches));
         let sealed = R::sealed(&self.pool, batch);
         let run = move || {
             sealed();
@@ -335,9 +338,7 @@ impl<R: Reclaim> Drop for Retired<R> {
         if !self.pool.releases_whole() {
             // Sealed batches hold the pool, and perhaps no thread pins this domain again. So run
             // them now, except those that a guard protects.
-            if unrun(&self.sealed) > 0 {
-                self.settle();
-            }
+            self.settle();
             self.reclaim_unsealed();
         }
         if self.counts_cells && self.cells.get().is_some() {

@@ -392,12 +392,12 @@ struct Boxed<V: Value, P: Placement> {
 const PAID: usize = 2;
 
 impl<V: Value, P: Placement> Values<V, P> {
-    pub(crate) fn new(config: &Config, domain: &Domain) -> Self {
+    pub(crate) fn new(config: impl FnOnce() -> Config, domain: &Domain) -> Self {
         if inline::<V>() {
             return Self(None);
         }
         let (waiting, some_ready) = (Mutex::default(), Arc::new(AtomicBool::new(false)));
-        let config = config.clone().starting_small();
+        let config = config().starting_small();
         let slots = Arc::new(Slots { memory: Memory::new(&config), waiting, some_ready });
         let retired = Retired::starting_small(Arc::clone(&slots), domain.clone(), &config.budget);
         Self(Some(Box::new(Boxed { retired, slots })))

@@ -116,8 +116,8 @@ impl<K: LeafKey + ?Sized, P: Placement> Allocator<K, P, Sampled> {
         let node = unsafe { NodeRef::from_word(word) };
         let room = |filled| Room::alike(word, node.header().prefix, filled);
         match node {
-            NodeRef::Words(node) => copied(node, |all| self.words(all, room(all.len()), guard)),
-            NodeRef::Values(node) => copied(node, |all| self.values(all, room(all.len()), guard)),
+            NodeRef::Words(node) => copied(node, |all| self.node(all, room(all.len()), guard)),
+            NodeRef::Values(node) => copied(node, |all| self.node(all, room(all.len()), guard)),
         }
     }
 }

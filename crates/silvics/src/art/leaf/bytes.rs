@@ -4,10 +4,11 @@ use super::{LeafKey, LeafOf, Leaves};
 use crate::art::node::NODES;
 use crate::art::word::{Object, Word};
 use silvics_layout::{Field, NodeLayout};
-use silvics_pool::{AllocError, BytesAlloc, Config, Placement, PoolStats};
+use silvics_pool::{AllocError, BytesAlloc, BytesPool, Config, Placement, PoolStats, SlotSize};
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_sync::model::touch;
 use std::marker::PhantomData;
+use std::ptr::NonNull;
 
 /// The head of a leaf. The key's bytes follow it without a gap.
 #[repr(C)]
@@ -131,22 +132,41 @@ impl<'g> LeafOf<'g, [u8]> for BytesLeaf<'g> {
 #[doc(hidden)]
 pub struct BytesLeaves<P: Placement>(P::Bytes);
 
+/// The only entry of a leaf.
+#[inline(always)]
+fn the<'k>(entries: &[(&'k [u8], u64)]) -> (&'k [u8], u64) {
+    let [entry] = *entries else { unreachable!("a leaf has one key") };
+    entry
+}
+
 impl<P: Placement> Leaves<[u8]> for BytesLeaves<P> {
     fn new(config: &Config) -> Self {
         Self(P::Bytes::new(BYTES_LEAF.kind, config))
     }
 
+    #[inline]
     fn alloc(&self, entries: &[(&[u8], u64)]) -> Result<Word, AllocError> {
-        let [(key, value)] = *entries else { unreachable!("a leaf has one key") };
-        let leaf = self.0.alloc(KEY + key.len())?;
+        let leaf = self.0.alloc(KEY + the(entries).0.len())?;
         // SAFETY: fresh memory has room for the head and the key, and nobody else has it.
+        Ok(unsafe { Self::fill(leaf, entries) })
+    }
+
+    fn slot(entries: &[(&[u8], u64)]) -> SlotSize {
+        BytesPool::slot(KEY + the(entries).0.len())
+    }
+
+    #[inline]
+    unsafe fn fill(leaf: NonNull<u8>, entries: &[(&[u8], u64)]) -> Word {
+        let (key, value) = the(entries);
+        // SAFETY: our contract: the memory has room for the head and the key, and nobody else has
+        // it.
         unsafe {
             let head = leaf.cast::<BytesHead>().as_ptr();
             (&raw mut (*head).value).write(AtomicU64::new(value));
             (&raw mut (*head).len).write(key.len() as u32);
             leaf.as_ptr().add(KEY).copy_from_nonoverlapping(key.as_ptr(), key.len());
         }
-        Ok(Word::leaf(leaf, fingerprint(key)))
+        Word::leaf(leaf, fingerprint(key))
     }
 
     unsafe fn free(&self, word: Word) {

@@ -4,10 +4,11 @@ use super::{LeafKey, LeafOf, Leaves, MOST_KEYS};
 use crate::art::node::NODES;
 use crate::art::word::{Object, Word};
 use silvics_layout::{Field, NodeLayout};
-use silvics_pool::{AllocError, Config, Placement, PoolStats, SlotAlloc};
+use silvics_pool::{AllocError, Config, Placement, Pool, PoolStats, SlotAlloc, SlotSize};
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_sync::model::touch;
 use std::marker::PhantomData;
+use std::ptr::NonNull;
 
 /// A leaf of `N` integers.
 #[repr(C)]
@@ -227,10 +228,22 @@ fn filled<K: Integer, P: Placement, const N: usize>(
     pool: &P::Slots<Leaf<K::Words, N>>,
     entries: &[(K, u64); N],
 ) -> Result<Word, AllocError> {
-    let leaf = pool.alloc()?;
     // SAFETY: a fresh slot of this pool has room for such a leaf, and nobody else has it.
+    pool.alloc().map(|leaf| unsafe { fill(leaf, entries) })
+}
+
+/// Makes a leaf.
+///
+/// # Safety
+/// The memory is valid for such a leaf, and nobody else has it.
+#[inline(always)]
+unsafe fn fill<K: Integer, const N: usize>(
+    leaf: NonNull<Leaf<K::Words, N>>,
+    entries: &[(K, u64); N],
+) -> Word {
+    // SAFETY: our contract.
     unsafe { leaf.write(Leaf::new(entries)) };
-    Ok(Word::leaf(leaf, N as u16))
+    Word::leaf(leaf, N as u16)
 }
 
 impl<K: Integer, P: Placement> Leaves<K> for IntegerLeaves<K, P> {
@@ -252,6 +265,28 @@ impl<K: Integer, P: Placement> Leaves<K> for IntegerLeaves<K, P> {
             [a, b, c] => filled::<K, P, 3>(&self.three, &[a, b, c]),
             [a, b, c, d] => filled::<K, P, 4>(&self.four, &[a, b, c, d]),
             _ => unreachable!("a leaf has one to four keys"),
+        }
+    }
+
+    fn slot(entries: &[(K, u64)]) -> SlotSize {
+        match entries.len() {
+            1 => Pool::<Leaf<K::Words, 1>>::SLOT,
+            2 => Pool::<Leaf<K::Words, 2>>::SLOT,
+            3 => Pool::<Leaf<K::Words, 3>>::SLOT,
+            _ => Pool::<Leaf<K::Words, 4>>::SLOT,
+        }
+    }
+
+    unsafe fn fill(leaf: NonNull<u8>, entries: &[(K, u64)]) -> Word {
+        // SAFETY: our contract.
+        unsafe {
+            match *entries {
+                [a] => fill::<K, 1>(leaf.cast(), &[a]),
+                [a, b] => fill::<K, 2>(leaf.cast(), &[a, b]),
+                [a, b, c] => fill::<K, 3>(leaf.cast(), &[a, b, c]),
+                [a, b, c, d] => fill::<K, 4>(leaf.cast(), &[a, b, c, d]),
+                _ => unreachable!("a leaf has one to four keys"),
+            }
         }
     }
 

@@ -13,8 +13,9 @@ pub(super) use integers::integers;
 use super::key::DigitKey;
 use super::word::Word;
 use silvics_layout::NodeLayout;
-use silvics_pool::{AllocError, Config, Placement, PoolStats};
+use silvics_pool::{AllocError, Config, Placement, PoolStats, SlotSize};
 use silvics_sync::atomic::AtomicU64;
+use std::ptr::NonNull;
 
 /// A key type that leaves can hold.
 #[doc(hidden)]
@@ -74,6 +75,13 @@ pub trait Leaves<K: LeafKey + ?Sized>: Send + Sync + Sized + 'static {
     /// A leaf of these entries, which must ascend by key. There must be at least one, and at most
     /// [`LeafKey::LEAF_KEYS`].
     fn alloc(&self, entries: &[(K::Ref<'_>, u64)]) -> Result<Word, AllocError>;
+    /// The size of such a leaf.
+    fn slot(entries: &[(K::Ref<'_>, u64)]) -> SlotSize;
+    /// Makes such a leaf in memory from elsewhere.
+    ///
+    /// # Safety
+    /// The memory has that size, is aligned to 8 bytes, and nobody else has it.
+    unsafe fn fill(leaf: NonNull<u8>, entries: &[(K::Ref<'_>, u64)]) -> Word;
     /// Frees a leaf.
     ///
     /// # Safety
