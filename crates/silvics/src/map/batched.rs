@@ -14,8 +14,9 @@
 //! the front has read, or at the start of the range, and ends before the last key that the back has
 //! read, or at the end of the range.
 //!
-//! The sums of the first batches are 26, 52 and 104. Programs that stop early tend to stop after
-//! 25, 50 or 100 entries, and an entry that is read and not taken costs as much as any other.
+//! The sums of the first batches are 26, 52 and 104, and so on until a batch has [`MOST`] entries.
+//! Programs that stop early tend to stop after 25, 50 or 100 entries, and an entry that is read and
+//! not taken costs as much as any other.
 //!
 //! # Invariants
 //! * B1: each key of the range is in the gap, or was in the gap when one side read it and the keys
@@ -32,7 +33,7 @@ use std::ops::Bound;
 /// The number of entries that a side reads first.
 const FIRST: usize = 26;
 /// The most entries that a side reads at once.
-const MOST: usize = 64;
+const MOST: usize = 512;
 
 /// A place for the entries of a batch.
 pub(super) trait Buffer<K: Key>: Default {

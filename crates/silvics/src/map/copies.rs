@@ -6,6 +6,9 @@ use super::ops::short;
 use super::value::{fetch, inline, inlined};
 use super::{Map, MapIndex, Value};
 
+/// The number of entries that there is room for at least, so that small batches allocate once.
+const LEAST_ROOM: usize = 26;
+
 /// Copied keys in the order of a scan, and copies of their values.
 pub(super) struct Copies<K: Key, V> {
     keys: <K::Form as Form>::Forms,
@@ -53,8 +56,8 @@ impl<K: Key, V: Value> Copies<K, V> {
         keys.clear();
         words.clear();
         values.clear();
-        keys.make_room(most);
-        words.reserve(most);
+        keys.make_room(most.max(LEAST_ROOM));
+        words.reserve(most.max(LEAST_ROOM));
         let guard = map.one_shot();
         let bounds = (from.map(short::<K>), to.map(short::<K>));
         map.index.read_ahead(bounds, descends, most, &guard, |key, word| {

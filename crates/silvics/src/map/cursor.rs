@@ -3,9 +3,9 @@
 //! # Algorithm
 //! A cursor holds copies of some consecutive entries, and stands at one of them. To move past the
 //! last copy it pins, copies the next entries from the index, and unpins. The first copies are
-//! [`FIRST`] entries; the sums of the next ones are those of [`SUMS`], and then they are [`MOST`]
-//! each. So a long scan costs a search and a pin per [`MOST`] entries, and a cursor that is moved
-//! at random copies few entries.
+//! [`FIRST`] entries; the sums of the next ones are those of [`SUMS`], and then each is as many as
+//! all before it, up to [`MOST`]. So a long scan costs a search and a pin per [`MOST`] entries, and
+//! a cursor that is moved at random copies few entries.
 //!
 //! A move reads into a spare buffer, which then changes places with the present one. So a cursor
 //! whose move panics, because `V::clone` does, stands where it stood.
@@ -22,7 +22,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// The most entries that are copied at once.
-const MOST: usize = 64;
+const MOST: usize = 512;
 /// The number of entries that are copied first.
 const FIRST: usize = 2;
 /// The numbers of entries that are copied in total, while there are few. Scans tend to end after a
@@ -70,7 +70,7 @@ const SUMS: [usize; 4] = [11, 26, 51, 101];
 ///
 /// # Guarantee under concurrent writes
 /// Moves in one direction have the guarantee of a scan ([`View::range`](super::View::range)). A
-/// cursor reads up to 64 entries ahead. A write to one of these entries may go unnoticed, as if it
+/// cursor reads up to 512 entries ahead. A write to one of these entries may go unnoticed, as if it
 /// happened after the cursor had passed. [`Cursor::with_current`] reads the present value.
 pub struct Cursor<K: Key, V: Value, I: MapIndex<Key = K::Form>> {
     map: Arc<Map<K, V, I>>,
@@ -157,8 +157,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
     /// lookup. It then returns the value that the cursor has read ahead, also if the key was
     /// removed or replaced meanwhile.
     ///
-    /// A move clones up to 64 values ahead, under a pin. `V::clone` may call the map. If it panics,
-    /// the cursor stays where it is.
+    /// A move clones up to 512 values ahead, under a pin. `V::clone` may call the map. If it
+    /// panics, the cursor stays where it is.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -192,7 +192,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
         let most = match SUMS.iter().find(|&&sum| sum > copied) {
             _ if copied == 0 => FIRST,
             Some(sum) => sum - copied,
-            None => MOST,
+            None => copied.min(MOST),
         };
         let (low, high) = (kept::<K>(&bounds.0), kept::<K>(&bounds.1));
         let gap = if descends {

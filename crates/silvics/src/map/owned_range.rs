@@ -53,7 +53,7 @@ impl<K: Key, I: MapIndex<Key = K::Form>> HoldsMap<K, (), I> for Arc<Set<K, I>> {
 /// meanwhile.
 ///
 /// # Steps
-/// A range copies 26 entries at first, and then as many as it has copied so far, up to 64. It pins
+/// A range copies 26 entries at first, and then as many as it has copied so far, up to 512. It pins
 /// the map while it copies, and calls `V::clone` under this pin, once for each entry, and also for
 /// entries that are never taken. `V::clone` may call the map. If it panics, the panic reaches the
 /// caller of `next`, and the range is as before that call: the next call copies these entries
@@ -71,7 +71,7 @@ impl<K: Key, I: MapIndex<Key = K::Form>> HoldsMap<K, (), I> for Arc<Set<K, I>> {
 /// may not be returned.
 ///
 /// Each value was the value of its key at some moment since the range was made. A range copies up
-/// to 64 entries ahead at each end: a write to one of these may go unnoticed, as if it happened
+/// to 512 entries ahead at each end: a write to one of these may go unnoticed, as if it happened
 /// after the range had passed.
 ///
 /// ```

@@ -49,11 +49,11 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'_, K, V, I> {
     /// The entries of `range` in ascending order. A range whose start is past its end is empty.
     ///
     /// The iterator is double-ended and `Send`. It reads 26 entries at first, and then as many as
-    /// it has read so far, up to 64; this thread is pinned while it reads. Entries are not copied:
+    /// it has read so far, up to 512; this thread is pinned while it reads. Entries are not copied:
     /// they borrow the view.
     ///
     /// # Guarantee under concurrent writes
-    /// A scan has the guarantee of [`View::range`](super::View::range). It reads up to 64 entries
+    /// A scan has the guarantee of [`View::range`](super::View::range). It reads up to 512 entries
     /// ahead at each end: a write to one of these may go unnoticed, as if it happened after the
     /// scan had passed.
     ///

@@ -224,7 +224,7 @@ impl Forms<[u8]> for Strings {
     }
     #[inline]
     fn make_room(&mut self, keys: usize) {
-        self.bytes.reserve(keys * 16);
+        self.bytes.reserve(keys * 32);
         self.ends.reserve(keys);
     }
     #[inline]
