@@ -53,7 +53,7 @@ mod shrink;
 use crate::budget::Budget;
 use crate::growth::Growth;
 use crate::magazine::{Magazine, Open, Run};
-use crate::pages::{Fallback, HUGE_PAGE, Pages, Region, SMALL_PAGE};
+use crate::pages::{Fallback, HUGE_PAGE, Pages, Region, SMALL_PAGE, populate};
 use crate::slab::{Listing, MAX_SLOTS, Slab, SlabList};
 use crate::small::SmallObjects;
 use crate::{AllocError, Config};
@@ -459,6 +459,9 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
             (granule, index)
         };
         let bytes = 1 << self.slab_log;
+        if self.is_source {
+            populate(granule.wrapping_add(index * bytes), bytes);
+        }
         let Class { size, words, .. } = *self.class(class);
         let bitmap = if words > self.words { words * size_of::<AtomicU64>() } else { 0 };
         let end = (index + 1) * bytes;

@@ -74,7 +74,7 @@ use std::sync::{Arc, LazyLock};
 const SMALL_BYTES: usize = 8 << 10;
 /// An index makes its pools when its chunks have this many bytes. The pools themselves take some
 /// hundred bytes and nanoseconds.
-const FIRST_BYTES: usize = 4 << 10;
+const FIRST_BYTES: usize = 8 << 10;
 /// Larger objects, and those with a larger alignment, need a core.
 const LARGEST: usize = bytes::LARGEST;
 const LARGEST_ALIGN: usize = 64;

@@ -158,7 +158,7 @@ impl List {
         if len + least <= self.noted.capacity() {
             return Ok(());
         }
-        let more = len.max(8);
+        let more = (len / 4).max(8);
         let bytes = (len + more - self.noted.capacity()) * size_of::<Noted>();
         budget.take(bytes)?;
         if self.noted.try_reserve_exact(more).is_err() {

@@ -293,7 +293,7 @@ unsafe impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Reclaim for Objects<K
 mod tests {
     use super::*;
     use crate::art::ArtKey;
-    use crate::{ArtTree, Check, Lookup, Options, OrderedIndex};
+    use crate::{ArtTree, Check, Domain, Lookup, Options, OrderedIndex};
     use std::sync::Barrier;
 
     fn has_pools<K: ArtKey + ?Sized>(tree: &ArtTree<K>) -> bool {
@@ -306,22 +306,25 @@ mod tests {
         const THREADS: u64 = 4;
         for round in 0..200 {
             let budget = Arc::new(silvics_pool::Budget::new(None));
-            let options = Options { budget: Some(budget), ..Options::default() };
+            let domain = Some(Domain::new()); // no other test pins it
+            let options = Options { budget: Some(budget), domain, ..Options::default() };
             let mut tree: ArtTree<[u8]> = ArtTree::with_options(&options).unwrap();
             let start = Barrier::new(THREADS as usize);
+            let work = |thread| {
+                start.wait();
+                let guard = tree.domain().pin();
+                for n in 0..60 + round % 20 {
+                    let key = format!("{:03}/{thread}/of this thread", n * 7 % 50);
+                    if tree.insert(key.as_bytes(), n, &guard).unwrap().is_some() {
+                        tree.remove(key.as_bytes(), &guard).unwrap();
+                    }
+                }
+            };
             std::thread::scope(|scope| {
-                for thread in 0..THREADS {
-                    let (tree, start) = (&tree, &start);
-                    scope.spawn(move || {
-                        start.wait();
-                        let guard = tree.domain().pin();
-                        for n in 0..60 + round % 20 {
-                            let key = format!("{:03}/{thread}", n * 7 % 50);
-                            if tree.insert(key.as_bytes(), n, &guard).unwrap().is_some() {
-                                tree.remove(key.as_bytes(), &guard).unwrap();
-                            }
-                        }
-                    });
+                let threads: Vec<_> =
+                    (0..THREADS).map(|thread| scope.spawn(move || work(thread))).collect();
+                for thread in threads {
+                    thread.join().unwrap(); // else it may be pinned while it ends
                 }
             });
             assert!(has_pools(&tree));
@@ -353,13 +356,13 @@ mod tests {
     /// Its limit has room for some more objects, but not for the pools.
     #[test]
     fn a_tree_at_its_limit_goes_on_without_pools() {
-        let options = Options { memory_limit: Some(4600), ..Options::default() };
+        let options = Options { memory_limit: Some(9600), ..Options::default() };
         let tree: ArtTree<[u8]> = ArtTree::with_options(&options).unwrap();
         let guard = tree.domain().pin();
         let key = |n: u64| format!("{:02}{}", n % 100, n / 100);
         let inserted = (0..).take_while(|&n| tree.insert(key(n).as_bytes(), n, &guard).is_ok());
         let inserted = inserted.count() as u64;
-        assert!(!has_pools(&tree) && tree.bytes() > 4500, "{} bytes", tree.bytes());
+        assert!(!has_pools(&tree) && tree.bytes() > 9400, "{} bytes", tree.bytes());
         assert!((0..inserted).all(|n| tree.get(key(n).as_bytes(), &guard) == Some(n)));
     }
 }
