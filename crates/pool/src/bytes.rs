@@ -159,7 +159,9 @@ impl BytesPool {
     /// Takes an object back without dropping its content.
     ///
     /// # Safety
-    /// The object came from `alloc(size)` of this pool, is freed only once, and nobody uses it.
+    /// The object came from `alloc(size)` of this pool, or with this size from
+    /// [`SmallObjects::alloc_first`](crate::SmallObjects::alloc_first) for the pool's number. It is
+    /// freed only once, and nobody uses it.
     #[inline]
     pub unsafe fn free(&self, object: NonNull<u8>, size: usize) {
         if size <= LARGEST {

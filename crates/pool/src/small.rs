@@ -19,7 +19,8 @@
 //! its [`SmallObjects`] itself, and gives the number that the object's pool will have. Pools are
 //! numbered in the order in which they are made.
 //!
-//! A *chunk* is one slot of the source: the first has half a KiB, later ones have one. Slots of
+//! A *chunk* is one slot of the source: the first has half a KiB, later ones have one, and large
+//! objects may have one of their own. Slots of
 //! whole lines are cut off its front, others off its back. The chunks go back to the source when no
 //! small slot of the index is live, and at the latest when all its pools have gone. So the drop of
 //! a small index frees a few chunks, and takes no look at its objects.
@@ -62,7 +63,7 @@ pub(crate) use lazy::LazyCore;
 
 use crate::bytes::{self, BytesCore};
 use crate::{AllocError, Budget, Config, PoolStats, Tuning};
-use list::List;
+use list::{List, POOLS};
 use silvics_sync::Mutex;
 use silvics_sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::fmt;
@@ -77,7 +78,7 @@ const SMALL_BYTES: usize = 8 << 10;
 const FIRST_BYTES: usize = 8 << 10;
 /// Larger objects, and those with a larger alignment, need a core.
 const LARGEST: usize = bytes::LARGEST;
-const LARGEST_ALIGN: usize = 64;
+pub(crate) const LARGEST_ALIGN: usize = 64;
 /// After this many bytes were returned, the source may give slabs back to the system.
 const TRIM_AFTER: usize = 256 << 10;
 
@@ -124,8 +125,8 @@ impl SmallObjects {
     }
 
     /// The small objects of an index that makes its pools later: see
-    /// [`SmallObjects::alloc_first`]. `None` if its pools must take the first objects, as their
-    /// slots have an alignment of their own.
+    /// [`SmallObjects::alloc_first`]. `None` if its pools must take the first objects: if their
+    /// slots have an alignment of their own, or under a model checker.
     pub fn before_pools(config: &Config) -> Option<Arc<Self>> {
         let aligned = config.tuning.slot_alignment() != Tuning::default().slot_alignment();
         config.clone().starting_small().small.filter(|_| !aligned)
@@ -138,13 +139,13 @@ impl SmallObjects {
 
     /// The settings of the pools. The index makes them once, in the order of their numbers.
     pub fn pool_config(self: &Arc<Self>) -> Config {
-        debug_assert_eq!(self.pools.load(Ordering::Relaxed), 0, "the pools are made once");
         Config { small: Some(Arc::clone(self)), ..self.config.clone() }
     }
 
     /// Allocates an object, before the index has its pools. The pool with this number takes it back
     /// once it has been made. Returns `None` if it is time to make the pools: if the object is
-    /// large, or if there are some KiB of first objects and they are not `refused`.
+    /// large or aligned to more than a line, if there is no such number, or if there are 8 KiB of
+    /// first objects. Pass the error if the pools are `refused`: then there may be more of them.
     pub fn alloc_first(
         &self,
         pool: u16,
@@ -152,7 +153,7 @@ impl SmallObjects {
         refused: Option<AllocError>,
     ) -> Result<Option<NonNull<u8>>, AllocError> {
         let most = if refused.is_some() { usize::MAX } else { FIRST_BYTES };
-        if size.slot > LARGEST {
+        if size.slot > LARGEST || u32::from(pool) >= POOLS {
             return refused.map_or(Ok(None), Err);
         }
         let slot = self.list.lock().alloc(pool, size.slot, most, &self.config.budget);
@@ -175,9 +176,9 @@ impl SmallObjects {
         unsafe {
             crate::poison::free(object, size);
         }
-        let _ = size;
         // SAFETY: the caller's promise.
-        unsafe { self.free(object) };
+        let slot = unsafe { self.free(object) };
+        debug_assert!(size <= slot, "{size} bytes in a slot of {slot}");
     }
 
     /// The statistics of the pool with this number, before it is made.
@@ -195,18 +196,19 @@ impl SmallObjects {
         Ok(slot.expect("no bound on the chunks"))
     }
 
-    /// Makes a live slot a spare one.
+    /// Makes a live slot a spare one, and returns its bytes.
     ///
     /// # Safety
-    /// The slot came from [`SmallObjects::alloc`] of this index. Nobody uses it any more, and it is
+    /// The slot was allocated from these small objects. Nobody uses it any more, and it is
     /// freed once.
-    pub(crate) unsafe fn free(&self, slot: NonNull<u8>) {
+    pub(crate) unsafe fn free(&self, slot: NonNull<u8>) -> usize {
         let mut list = self.list.lock();
         let freed = list.free(slot);
-        debug_assert!(freed, "not a slot of this index, or freed twice (F1)");
+        debug_assert!(freed.is_some(), "not a slot of this index, or freed twice (F1)");
         let returned = list.release_if_unused(&self.config.budget);
         drop(list);
         trim(returned);
+        freed.unwrap_or(0)
     }
 
     /// The live slots of a pool, with their bytes.

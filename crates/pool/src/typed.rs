@@ -2,7 +2,7 @@
 
 use crate::core::{ClassShape, Core};
 use crate::slab::MAX_SLOTS;
-use crate::small::LazyCore;
+use crate::small::{LARGEST_ALIGN, LazyCore};
 use crate::{AllocError, Config, PoolStats, SMALL_PAGE, SlotSize};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -49,7 +49,11 @@ impl<T> Pool<T> {
     };
 
     /// The size of a `T` and of its slot, unless slots have an alignment of their own.
-    pub const SLOT: SlotSize = SlotSize { object: size_of::<T>(), slot: Self::SIZE };
+    pub const SLOT: SlotSize = {
+        // A type with a larger alignment has no small slots.
+        let slot = if align_of::<T>() > LARGEST_ALIGN { usize::MAX } else { Self::SIZE };
+        SlotSize { object: size_of::<T>(), slot }
+    };
 
     /// Makes an empty pool of objects called `kind`. It maps memory when it first needs a slab.
     ///
@@ -94,7 +98,9 @@ impl<T> Pool<T> {
     /// Takes a slot back without dropping the object in it.
     ///
     /// # Safety
-    /// The slot came from this pool, is freed only once, and nobody uses it any more.
+    /// The slot came from this pool, or from
+    /// [`SmallObjects::alloc_first`](crate::SmallObjects::alloc_first) for its number. It is freed
+    /// only once, and nobody uses it any more.
     #[inline]
     pub unsafe fn free(&self, slot: NonNull<T>) {
         #[cfg(silvics_poison)]

@@ -110,7 +110,8 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
         self.orphans_live(class).fetch_add(1, Ordering::Relaxed);
         if let (Some(small), Some(slot)) = (&self.small, NonNull::new(slot)) {
             // SAFETY: the caller's promise.
-            unsafe { small.free(slot) };
+            let freed = unsafe { small.free(slot) };
+            debug_assert_eq!(freed, self.size(class), "a slot of another size");
         }
     }
 

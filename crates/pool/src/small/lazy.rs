@@ -133,7 +133,8 @@ impl<const G: usize, const N: usize, const MAG: usize> LazyCore<G, N, MAG> {
     unsafe fn free_early(&self, bytes: usize, slot: NonNull<u8>) {
         let small = self.small.as_ref().expect("a pool without a core starts small");
         // SAFETY: F3: the pool had no core, so the slot is of the source.
-        unsafe { small.objects.free(slot) };
+        let freed = unsafe { small.objects.free(slot) };
+        debug_assert_eq!(freed, bytes, "a slot of another size");
         // The count may lack a first object that was allocated while the pool was made.
         let less = |taken: u32| Some(taken.saturating_sub(bytes as u32));
         _ = small.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
@@ -192,7 +193,7 @@ impl<const G: usize, const N: usize, const MAG: usize> Drop for LazyCore<G, N, M
         // If only pools refer to the small objects, these go with the last pool. Pools of an index
         // are dropped together.
         let stay = Arc::strong_count(&small.objects) > pools as usize;
-        if stay && (has_core || small.taken.load(Ordering::Relaxed) > 0) {
+        if stay {
             // SAFETY: using or freeing a slot takes a reference to the pool, and the pool goes now.
             unsafe { small.objects.free_all(small.pool) };
         }

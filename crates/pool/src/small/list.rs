@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 /// The bytes of the first chunk, unless the first object is larger.
 const FIRST_CHUNK: usize = 512;
 /// The bytes of later chunks. A thread has a magazine for each size, so there are two. An object
-/// that is larger than half of this has a chunk of its own.
+/// that is larger than half of this, and finds no room, gets a chunk of its own.
 const LATER_CHUNK: usize = 1024;
 /// An index adds the bytes that it returned to the source's count in portions of this size.
 pub(super) const NOTED: usize = 64 << 10;
@@ -91,7 +91,7 @@ impl List {
     }
 
     /// A slot of `bytes` bytes for a pool: a spare one of this size, else one cut off the newest
-    /// chunk, else off a new chunk, if all chunks then have at most `most` bytes.
+    /// chunk, else off a new chunk, if all chunks then have about `most` bytes or less.
     pub(super) fn alloc(
         &mut self,
         pool: u16,
@@ -135,13 +135,14 @@ impl List {
         if self.spare == 0 { None } else { self.noted.iter().rposition(fits) }
     }
 
-    /// Makes a live slot a spare one. Returns whether there is such a slot.
-    pub(super) fn free(&mut self, slot: NonNull<u8>) -> bool {
+    /// Makes a live slot a spare one. Returns its bytes, if there is such a slot.
+    pub(super) fn free(&mut self, slot: NonNull<u8>) -> Option<usize> {
         let is_it = |noted: &&mut Noted| noted.slot() == slot && noted.pool() < POOLS;
-        let Some(noted) = self.noted.iter_mut().rev().find(is_it) else { return false };
-        *noted = Noted::new(slot, SPARE, noted.bytes());
+        let noted = self.noted.iter_mut().rev().find(is_it)?;
+        let bytes = noted.bytes();
+        *noted = Noted::new(slot, SPARE, bytes);
         (self.live, self.spare) = (self.live - 1, self.spare + 1);
-        true
+        Some(bytes)
     }
 
     /// Makes all slots of a pool spare ones.

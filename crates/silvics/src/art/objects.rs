@@ -338,6 +338,31 @@ mod tests {
         }
     }
 
+    /// Each pool takes over the objects of its kind.
+    fn pools_have_the_first_objects<K: ArtKey + ?Sized>(key: impl Fn(u64) -> K::Owned) {
+        let tree: ArtTree<K> = ArtTree::with_options(&Options::default()).unwrap();
+        let guard = tree.domain().pin();
+        for n in 0..100 {
+            tree.insert(K::borrow(&key(n)), n, &guard).unwrap();
+        }
+        assert!(!has_pools(&tree));
+        let stats = || {
+            let of = |of: PoolStats| (of.kind, of.live_slots, of.live_bytes);
+            tree.pool_stats().into_iter().map(of).collect::<Vec<_>>()
+        };
+        let before = stats();
+        assert!(before.iter().filter(|of| of.1 > 0).count() > 2, "{before:?}");
+        tree.0.alloc.objects().unwrap().pools().unwrap();
+        assert_eq!(stats(), before);
+    }
+
+    #[test]
+    fn each_pool_takes_over_the_objects_of_its_kind() {
+        pools_have_the_first_objects::<u64>(|n| n * n);
+        pools_have_the_first_objects::<u128>(|n| u128::from(n * n) << 60);
+        pools_have_the_first_objects::<[u8]>(|n| n.to_string().into_bytes().into());
+    }
+
     #[test]
     fn a_small_tree_has_no_pools() {
         let tree: ArtTree<u64> = ArtTree::with_options(&Options::default()).unwrap();
@@ -356,13 +381,13 @@ mod tests {
     /// Its limit has room for some more objects, but not for the pools.
     #[test]
     fn a_tree_at_its_limit_goes_on_without_pools() {
-        let options = Options { memory_limit: Some(9600), ..Options::default() };
+        let options = Options { memory_limit: Some(10_000), ..Options::default() };
         let tree: ArtTree<[u8]> = ArtTree::with_options(&options).unwrap();
         let guard = tree.domain().pin();
         let key = |n: u64| format!("{:02}{}", n % 100, n / 100);
         let inserted = (0..).take_while(|&n| tree.insert(key(n).as_bytes(), n, &guard).is_ok());
         let inserted = inserted.count() as u64;
-        assert!(!has_pools(&tree) && tree.bytes() > 9400, "{} bytes", tree.bytes());
+        assert!(!has_pools(&tree) && tree.bytes() > 9800, "{} bytes", tree.bytes());
         assert!((0..inserted).all(|n| tree.get(key(n).as_bytes(), &guard) == Some(n)));
     }
 }

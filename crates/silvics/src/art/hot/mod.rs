@@ -40,7 +40,7 @@
 //! # Invariants
 //! Those of the [tree](super), and
 //! * H1: An object's address says whether it is in a hot region, until the object is freed. This
-//!   includes retired objects. `Pools::free` of `alloc.rs` frees it accordingly.
+//!   includes retired objects. `Pools::free` of `objects.rs` frees it accordingly.
 //! * H2: A copy has the kind, depth and contents that the object it replaces had under the locks.
 //!
 //! # Memory ordering
