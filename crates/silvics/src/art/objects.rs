@@ -136,8 +136,8 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Pools<K, P, S> {
 
 /// The objects of a tree.
 pub(super) struct Objects<K: LeafKey + ?Sized, P: Placement, S: Sampler> {
-    /// The first objects, if the pools are made later. They go before the pools: see
-    /// [`SmallObjects`].
+    /// The first objects, if the pools are made later. They are dropped before the
+    /// pools, so that these need not give back slot by slot.
     first: Option<Arc<SmallObjects>>,
     pools: OnceBox<Pools<K, P, S>>,
     /// Held while the pools are made: they are numbered.

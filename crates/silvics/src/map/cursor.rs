@@ -157,8 +157,9 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
     /// lookup. It then returns the value that the cursor has read ahead, also if the key was
     /// removed or replaced meanwhile.
     ///
-    /// A move clones up to 512 values ahead, under a pin. `V::clone` may call the map. If it
-    /// panics, the cursor stays where it is.
+    /// A move clones up to 512 values ahead, under a pin. The cursor keeps the values of the batch
+    /// before, too, until the next batch. `V::clone` may call the map. If it panics, the cursor
+    /// stays where it is.
     ///
     /// ```
     /// use std::sync::Arc;
