@@ -20,10 +20,10 @@
 //! numbered in the order in which they are made.
 //!
 //! A *chunk* is one slot of the source: the first has half a KiB, later ones have one, and large
-//! objects may have one of their own. Slots of
-//! whole lines are cut off its front, others off its back. The chunks go back to the source when no
-//! small slot of the index is live, and at the latest when all its pools have gone. So the drop of
-//! a small index frees a few chunks, and takes no look at its objects.
+//! objects may have one of their own. Slots of whole lines are cut off its front, others off its
+//! back. The chunks go back to the source when no small slot of the index is live, and at the
+//! latest when all its pools have gone. So the drop of a small index frees a few chunks, and takes
+//! no look at its objects.
 //!
 //! A pool that has a core uses small slots again as it does its own. A magazine that is full marks
 //! its older half free in their slabs' bitmaps. A small slot is recognised there: every slab entry

@@ -9,8 +9,11 @@
 //! | build | source of [`atomic`], [`cell`], [`thread`], [`thread_local!`] |
 //! |---|---|
 //! | default | `std` |
-//! | `--cfg silvics_loom` | `loom`, which explores every execution of the C11 memory model |
-//! | `--cfg silvics_shuttle` | `std` with a scheduling point of `shuttle` before each operation; it explores sequentially consistent schedules |
+//! | `--cfg silvics_loom` | `loom` |
+//! | `--cfg silvics_shuttle` | `std`, with a scheduling point of `shuttle` before each operation |
+//!
+//! `loom` explores every execution of the C11 memory model, `shuttle` sequentially consistent
+//! schedules.
 //!
 //! Every lock here is a [`lock::RawLock`] without data, small enough to sit in a node. The
 //! structure decides what it protects:

@@ -42,7 +42,8 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Made<K, P, S> {
 }
 
 impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
-    /// Without objects if these may start small; else with all pools.
+    /// Makes what keeps the objects with the first of them, except in a placement that frees each
+    /// object by itself.
     pub(super) fn new(frame: Frame) -> Result<Self, AllocError> {
         let new = Self { frame, made: OnceBox::default() };
         if !P::RELEASES_WHOLE {
