@@ -4,7 +4,7 @@ use super::digits::NUMBERS;
 use super::hot::sampler::Sampler;
 use super::key::Digit;
 use super::kinds::bytes;
-use super::leaf::{Entries, LeafKey, MOST_KEYS};
+use super::leaf::{Entries, LeafKey, Leaves, MOST_KEYS};
 use super::node::{AnySize, Node, NodeRef, places};
 use super::objects::Objects;
 pub(super) use super::objects::{NodeContent, Pools};
@@ -12,8 +12,9 @@ use super::word::{Content, Kind, Word};
 use crate::domain::{Guard, Retired};
 use crate::frame::Frame;
 use crate::memory::Memory;
-use silvics_pool::{AllocError, Placement, PoolStats};
+use silvics_pool::{AllocError, Placement, PoolStats, SlotAlloc};
 use silvics_sync::OnceBox;
+use silvics_sync::atomic::{AtomicPtr, Ordering};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -29,15 +30,63 @@ pub(super) struct Allocator<K: LeafKey + ?Sized, P: Placement, S: Sampler> {
 
 /// The objects, and those that wait to be freed.
 struct Made<K: LeafKey + ?Sized, P: Placement, S: Sampler> {
-    objects: Arc<Objects<K, P, S>>,
+    /// The pools of the objects, or null if no thread has needed them yet. Each batch of retired
+    /// objects counts its references to the objects, and so writes their line, but never this one.
+    pools: AtomicPtr<Pools<K, P, S>>,
+    /// Has the objects.
     retired: Retired<Objects<K, P, S>>,
 }
 
 impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Made<K, P, S> {
     fn new(Frame { config, domain, .. }: &Frame) -> Self {
         let objects = Arc::new(Objects::new(config));
-        let retired = Retired::starting_small(Arc::clone(&objects), domain.clone(), &config.budget);
-        Self { objects, retired }
+        let retired = Retired::starting_small(objects, domain.clone(), &config.budget);
+        Self { pools: AtomicPtr::default(), retired }
+    }
+
+    fn objects(&self) -> &Objects<K, P, S> {
+        self.retired.owner()
+    }
+
+    /// The pools, if they have been made.
+    #[inline(always)]
+    fn pools(&self) -> Option<&Pools<K, P, S>> {
+        // Acquire pairs with Release of `find_pools`: a thread that sees the pools sees them
+        // initialised.
+        match NonNull::new(self.pools.load(Ordering::Acquire)) {
+            // SAFETY: `find_pools` has stored the pools of our objects, which keep them.
+            Some(pools) => Some(unsafe { pools.as_ref() }),
+            None => self.find_pools(),
+        }
+    }
+
+    #[cold]
+    fn find_pools(&self) -> Option<&Pools<K, P, S>> {
+        let pools = self.objects().pools_if_made()?;
+        self.pools.store(NonNull::from(pools).as_ptr(), Ordering::Release);
+        Some(pools)
+    }
+
+    /// A node of a kind from the pool that `of` selects.
+    #[inline]
+    fn node<N: Send + 'static>(
+        &self,
+        kind: Kind,
+        of: impl Fn(&Pools<K, P, S>) -> &P::Slots<N>,
+    ) -> Result<NonNull<N>, AllocError> {
+        match self.pools() {
+            Some(pools) => of(pools).alloc(),
+            None => self.objects().first_node(kind, of),
+        }
+    }
+
+    /// A leaf of these entries, at most as many as a leaf takes.
+    #[inline]
+    fn leaf(&self, entries: &[(K::Ref<'_>, u64)]) -> Result<Word, AllocError> {
+        match self.pools() {
+            Some(pools) => pools.leaves.alloc(entries),
+            None => self.objects().first_leaf(entries),
+        }
     }
 }
 
@@ -74,7 +123,7 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
     /// The objects of a tree that has some, or has had some.
     #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
     pub(super) fn objects(&self) -> Option<&Objects<K, P, S>> {
-        self.made.get().map(|made| &*made.objects)
+        self.made.get().map(Made::objects)
     }
 
     /// Calls `alloc`. If it fails, flushes the objects that this thread has retired, and calls it
@@ -82,13 +131,13 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
     #[inline]
     fn alloc<T>(
         &self,
-        alloc: impl Fn(&Objects<K, P, S>) -> Result<T, AllocError>,
+        alloc: impl Fn(&Made<K, P, S>) -> Result<T, AllocError>,
         guard: &Guard,
     ) -> Result<T, AllocError> {
         let made = self.made_now()?;
-        alloc(&made.objects).or_else(|_| {
+        alloc(made).or_else(|_| {
             made.retired.flush(guard);
-            alloc(&made.objects)
+            alloc(made)
         })
     }
 
@@ -117,7 +166,7 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
         guard: &Guard,
     ) -> Result<NonNull<N>, AllocError> {
         const { assert!(!std::mem::needs_drop::<N>(), "objects are freed without being dropped") };
-        let node = self.alloc(|objects| objects.node(kind, &of), guard)?;
+        let node = self.alloc(|made| made.node(kind, &of), guard)?;
         // SAFETY: a fresh slot of this pool has room for such a node, and nobody else has it.
         unsafe { node.write(N::new(prefix)) };
         Ok(node)
@@ -156,7 +205,7 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
 
     /// The regions of hot objects.
     pub(super) fn regions(&self) -> Result<&S::Regions, AllocError> {
-        Ok(&self.made_now()?.objects.pools()?.hot)
+        Ok(&self.made_now()?.objects().pools()?.hot)
     }
 
     /// A leaf of these entries, at most as many as a leaf takes.
@@ -166,13 +215,13 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
         entries: &[(K::Ref<'_>, u64)],
         guard: &Guard,
     ) -> Result<Word, AllocError> {
-        self.alloc(|objects| objects.leaf(entries), guard)
+        self.alloc(|made| made.leaf(entries), guard)
     }
 
     /// A leaf of these entries, if the first attempt to allocate it succeeds. For callers that can
     /// do without.
     pub(super) fn leaf_at_hand(&self, entries: &[(K::Ref<'_>, u64)]) -> Option<Word> {
-        self.made_now().ok()?.objects.leaf(entries).ok()
+        self.made_now().ok()?.leaf(entries).ok()
     }
 
     /// A subtree of one entry more than a leaf takes.
@@ -224,8 +273,10 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
     /// # Safety
     /// Nobody else has the object, or can reach it any more. It is freed once.
     pub(super) unsafe fn free(&self, word: Word) {
-        // SAFETY: our contract; all objects of the tree are there.
-        unsafe { self.made().objects.free(word) };
+        let made = self.made();
+        // SAFETY: our contract; all objects of the tree are there. A thread that has an object of a
+        // pool sees the pools.
+        unsafe { made.objects().free(word, made.pools()) };
     }
 
     /// Frees the subtree of a word.
@@ -262,7 +313,7 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Memory for Allocator<K, P, S
             let pages = self.frame.config.pages;
             return K::OBJECTS.iter().map(|of| PoolStats::empty(of.kind, pages)).collect();
         };
-        made.objects.stats()
+        made.objects().stats()
     }
 
     fn settle(&mut self) {
@@ -272,9 +323,9 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Memory for Allocator<K, P, S
     }
 
     fn shrink(&self) -> usize {
-        let Some(Made { objects, retired }) = self.made.get() else { return 0 };
-        retired.flush_unpinned();
-        objects.shrink()
+        let Some(made) = self.made.get() else { return 0 };
+        made.retired.flush_unpinned();
+        made.objects().shrink()
     }
 }
 

@@ -159,6 +159,11 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Objects<K, P, S> {
         self.pools.get().map_or_else(|| self.make(), Ok)
     }
 
+    /// The pools, if they have been made.
+    pub(super) fn pools_if_made(&self) -> Option<&Pools<K, P, S>> {
+        self.pools.get()
+    }
+
     fn first(&self) -> &Arc<SmallObjects> {
         self.first.as_ref().expect("pools are made later only after first objects")
     }
@@ -171,21 +176,9 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Objects<K, P, S> {
         made.map_err(|refused| first.budget().error_of(refused, OnceBox::<Pools<K, P, S>>::BYTES))
     }
 
-    /// Allocates a node of a kind from the pool that `of` selects.
-    #[inline]
-    pub(super) fn node<N: Send + 'static>(
-        &self,
-        kind: Kind,
-        of: impl Fn(&Pools<K, P, S>) -> &P::Slots<N>,
-    ) -> Result<NonNull<N>, AllocError> {
-        match self.pools.get() {
-            Some(pools) => of(pools).alloc(),
-            None => self.first_node(kind, of),
-        }
-    }
-
+    /// Allocates a node of a kind from the first objects, or else from the pool that `of` selects.
     #[cold]
-    fn first_node<N: Send + 'static>(
+    pub(super) fn first_node<N: Send + 'static>(
         &self,
         kind: Kind,
         of: impl Fn(&Pools<K, P, S>) -> &P::Slots<N>,
@@ -200,17 +193,9 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Objects<K, P, S> {
         }
     }
 
-    /// A leaf of these entries, at most as many as a leaf takes.
-    #[inline]
-    pub(super) fn leaf(&self, entries: &[(K::Ref<'_>, u64)]) -> Result<Word, AllocError> {
-        match self.pools.get() {
-            Some(pools) => pools.leaves.alloc(entries),
-            None => self.first_leaf(entries),
-        }
-    }
-
+    /// A leaf of these entries, at most as many as a leaf takes, as `first_node` makes a node.
     #[cold]
-    fn first_leaf(&self, entries: &[(K::Ref<'_>, u64)]) -> Result<Word, AllocError> {
+    pub(super) fn first_leaf(&self, entries: &[(K::Ref<'_>, u64)]) -> Result<Word, AllocError> {
         let number = K::OBJECTS.len() - K::LEAF_KEYS + entries.len() - 1;
         let size = K::Leaves::<P>::slot(entries);
         let alloc = |refused| {
@@ -230,12 +215,13 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Objects<K, P, S> {
     /// Frees the object that a word leads to.
     ///
     /// # Safety
-    /// The object is one of these, is freed once, and nobody can reach it any more.
+    /// The object is one of these, is freed once, and nobody can reach it any more. The pools are
+    /// passed, unless the object was made before them.
     #[inline]
-    pub(super) unsafe fn free(&self, word: Word) {
-        // SAFETY: our contract. A thread that has an object of a pool sees the pools.
+    pub(super) unsafe fn free(&self, word: Word, pools: Option<&Pools<K, P, S>>) {
+        // SAFETY: our contract.
         unsafe {
-            match self.pools.get() {
+            match pools {
                 Some(pools) => pools.free(word),
                 None => self.first().free_first(word.address(), bytes::<K>(word)),
             }
@@ -284,8 +270,9 @@ unsafe impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Reclaim for Objects<K
 
     unsafe fn reclaim(&self, object: NonNull<u8>) {
         // SAFETY: `Allocator::retire` passed this word to the domain, once, after it was unlinked
-        // (I8). The domain calls `reclaim` once, when no guard can reach the object.
-        unsafe { self.free(Word::from_raw(object)) };
+        // (I8). The domain calls `reclaim` once, when no guard can reach the object. A thread that
+        // has an object of a pool sees the pools.
+        unsafe { self.free(Word::from_raw(object), self.pools.get()) };
     }
 }
 

@@ -213,6 +213,11 @@ impl<R: Reclaim> Retired<R> {
         Self { pool, domain, budget, sealed, few, cells, counts_cells: true }
     }
 
+    /// The owner of the objects.
+    pub(crate) fn owner(&self) -> &R {
+        &self.pool
+    }
+
     /// Retires `object` of `bytes` bytes: it is reclaimed when no guard protects it any more.
     /// Returns whether the call has sealed a batch.
     ///
