@@ -66,12 +66,38 @@ impl WordKeys {
         }
     }
 
-    /// Prefetches the memory that [`WordKeys::key`] reads. A generated key needs none.
-    #[inline]
-    pub fn prefetch(&self, position: u32) {
-        if let Words::Listed(words) = &self.kind {
-            prefetch(&raw const words[position as usize]);
+    /// Sets each position to the next one, and the entry beside it to what `make` makes of the key
+    /// there, with little work for each.
+    #[inline(always)]
+    pub fn draw<T>(
+        &self,
+        positions: &mut [u32],
+        next: impl FnMut() -> u32,
+        entries: &mut [T],
+        make: impl Fn(u64) -> T,
+    ) {
+        match &self.kind {
+            Words::Dense => draw(positions, next, entries, |at| make(u64::from(at) + 1)),
+            Words::Sparse => draw(positions, next, entries, |at| make(hash63(u64::from(at) + 1))),
+            Words::Random32(scramble) => {
+                draw(positions, next, entries, |at| make(scramble.apply(u64::from(at))));
+            }
+            Words::Listed(words) => draw(positions, next, entries, |at| make(words[at as usize])),
         }
+    }
+}
+
+/// Sets each position to the next one, and the entry beside it to what `make` makes of it.
+#[inline(always)]
+pub fn draw<T>(
+    positions: &mut [u32],
+    mut next: impl FnMut() -> u32,
+    entries: &mut [T],
+    make: impl Fn(u32) -> T,
+) {
+    for (position, entry) in positions.iter_mut().zip(entries) {
+        *position = next();
+        *entry = make(*position);
     }
 }
 
@@ -122,10 +148,16 @@ impl WideKeys {
         widened(self.0.key(position))
     }
 
-    /// Prefetches the memory that [`WideKeys::key`] reads. A generated key reads none.
-    #[inline]
-    pub fn prefetch(&self, position: u32) {
-        self.0.prefetch(position);
+    /// See [`WordKeys::draw`].
+    #[inline(always)]
+    pub fn draw<T>(
+        &self,
+        positions: &mut [u32],
+        next: impl FnMut() -> u32,
+        entries: &mut [T],
+        make: impl Fn(u128) -> T,
+    ) {
+        self.0.draw(positions, next, entries, |word| make(widened(word)));
     }
 }
 
@@ -221,11 +253,15 @@ impl ByteKeys {
         self.entries[position as usize].hash
     }
 
-    /// Prefetches the memory that [`ByteKeys::key`] reads, and the start of the key itself.
+    /// Prefetches the key at a position, up to four lines of it.
     #[inline]
     pub fn prefetch(&self, position: u32) {
-        let start = self.entries[position as usize].start;
-        prefetch(self.bytes.as_ptr().wrapping_add(start));
+        /// The bytes of a cache line.
+        const LINE: usize = 64;
+        let key = self.key(position);
+        for line in 0..key.len().div_ceil(LINE).clamp(1, 4) {
+            prefetch(key.as_ptr().wrapping_add(line * LINE));
+        }
     }
 
     /// The longest key.

@@ -32,9 +32,10 @@
 //! let mut stream = choice.stream(mix, 0, Share::ALONE, choice.start());
 //! let mut block = Block::new(1);
 //! stream.fill(&mut block);
-//! for (op, position) in block.iter() {
+//! for (op, range) in block.runs() {
 //!     assert!(matches!(op, Op::Lookup | Op::Insert | Op::Remove));
-//!     assert!((1..=2000).contains(&keys.key(position)));
+//!     let keys = block.positions()[range].iter().map(|&position| keys.key(position));
+//!     assert!(keys.into_iter().all(|key| (1..=2000).contains(&key)));
 //! }
 //! # Ok::<(), silvics_workload::MixError>(())
 //! ```
@@ -51,9 +52,11 @@ mod stream;
 pub use bijection::{Scramble, hash63};
 pub use choice::{Choice, LoadPart, Share};
 pub use dist::{Dist, DistError, ZIPF_EXPONENT_MAX};
-pub use keys::{ByteKeys, Longest, WideKeys, WordKeys, byte_hash, wide_value, widened, word_value};
+pub use keys::{
+    ByteKeys, Longest, WideKeys, WordKeys, byte_hash, draw, wide_value, widened, word_value,
+};
 pub use mix::{Mix, MixError, Op};
-pub use stream::{BLOCK_OPS, Block, Stream, Window};
+pub use stream::{BLOCK_OPS, Block, Positions, Stream, Window};
 
 /// The most keys of a key space: positions are 32-bit words.
 pub const KEYS_MAX: usize = 1 << 32;

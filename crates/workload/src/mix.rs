@@ -51,6 +51,12 @@ impl Mix {
         self.percent[op as usize]
     }
 
+    /// By how many keys an operation changes the size of the index at most, on average: the share
+    /// of inserts less that of removals, in percent.
+    pub fn growth(self) -> i64 {
+        i64::from(self.percent(Op::Insert)) - i64::from(self.percent(Op::Remove))
+    }
+
     /// Whether the mix contains scans.
     pub fn scans(self) -> bool {
         self.percent(Op::Scan) > 0

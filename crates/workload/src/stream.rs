@@ -4,14 +4,16 @@ use crate::choice::{Choice, Share};
 use crate::{Dist, Mix, Op};
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::ops::Range;
 
 /// The number of operations in a block, unless a batch is larger.
 pub const BLOCK_OPS: usize = 64;
 
-/// A block of operations, each with a kind and a position.
+/// A block of operations: runs of one kind, with a position for each operation.
 #[derive(Clone, Debug)]
 pub struct Block {
-    ops: Vec<Op>,
+    /// The kind and the length of each run.
+    runs: Vec<(Op, usize)>,
     positions: Vec<u32>,
     batch: usize,
 }
@@ -22,34 +24,44 @@ impl Block {
     pub fn new(batch: usize) -> Self {
         let batch = batch.max(1);
         let len = BLOCK_OPS.next_multiple_of(batch);
-        Self { ops: vec![Op::Lookup; len], positions: vec![0; len], batch }
+        Self { runs: Vec::new(), positions: vec![0; len], batch }
     }
 
     /// The number of operations.
     #[allow(clippy::len_without_is_empty)] // a block is never empty
     pub fn len(&self) -> usize {
-        self.ops.len()
+        self.positions.len()
     }
 
-    /// The operations, with their positions.
+    /// The runs in their order: the kind of each, and where its positions are. Each has a whole
+    /// number of batches.
     #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = (Op, u32)> + '_ {
-        self.ops.iter().copied().zip(self.positions.iter().copied())
-    }
-
-    /// The operations batch by batch, with their positions.
-    #[inline]
-    pub fn batches(&self) -> impl Iterator<Item = (Op, &[u32])> + '_ {
-        self.positions
-            .chunks_exact(self.batch)
-            .zip(self.ops.iter().step_by(self.batch))
-            .map(|(positions, &op)| (op, positions))
+    pub fn runs(&self) -> impl Iterator<Item = (Op, Range<usize>)> + '_ {
+        self.runs.iter().scan(0, |end, &(op, len)| {
+            let start = *end;
+            *end += len;
+            Some((op, start..*end))
+        })
     }
 
     /// The positions of the operations.
     #[inline]
     pub fn positions(&self) -> &[u32] {
         &self.positions
+    }
+
+    /// Makes the block one run.
+    fn fill(&mut self, op: Op) {
+        self.runs.clear();
+        self.runs.push((op, self.positions.len()));
+    }
+
+    /// Adds a batch of a kind to the last run, or begins another.
+    fn add(&mut self, op: Op) {
+        match self.runs.last_mut() {
+            Some((last, len)) if *last == op => *len += self.batch,
+            _ => self.runs.push((op, self.batch)),
+        }
     }
 }
 
@@ -74,7 +86,27 @@ impl Window {
     }
 }
 
+/// The taker of a block's positions: see [`Stream::fill_with`].
+pub trait Positions {
+    /// Sets each position to the next one.
+    fn take(&mut self, positions: &mut [u32], next: impl FnMut() -> u32);
+}
+
+impl Positions for () {
+    #[inline(always)]
+    fn take(&mut self, positions: &mut [u32], mut next: impl FnMut() -> u32) {
+        for position in positions {
+            *position = next();
+        }
+    }
+}
+
 /// The endless operations of one thread in one run, made by [`Choice::stream`].
+///
+/// Each operation has its kind and its position at random. The operations of a block are sorted by
+/// kind if they are independent of each other (`uniform`, `sparse`, `zipf`, `disjoint`). A block of
+/// [`BLOCK_OPS`] then has one run of each kind, and a loop over it predicts its branches. Under
+/// `sequential` and `latest`, operations stay in the order in which they were drawn.
 #[derive(Clone, Debug)]
 pub struct Stream<'a> {
     rng: Xoshiro256PlusPlus,
@@ -148,40 +180,63 @@ impl<'a> Stream<'a> {
     }
 
     /// Fills the block with the next operations.
-    #[inline]
     pub fn fill(&mut self, block: &mut Block) {
-        self.fill_ops(block);
+        self.fill_with(block, &mut ());
+    }
+
+    /// Fills the block with the next operations, and passes their positions on as they are drawn:
+    /// a random generator has to wait for itself most of the time, so what is made of a position
+    /// meanwhile takes little more time.
+    #[inline(always)]
+    pub fn fill_with(&mut self, block: &mut Block, to: &mut impl Positions) {
+        self.draw_kinds(block);
+        let positions = &mut block.positions;
         match &mut self.source {
             Source::Uniform { start, len } => {
-                for position in &mut block.positions {
-                    *position = *start + below(&mut self.rng, *len) as u32;
-                }
+                // A copy, which stays in registers.
+                let (mut rng, start, len) = (self.rng.clone(), *start, *len);
+                to.take(positions, || start + below(&mut rng, len) as u32);
+                self.rng = rng;
             }
-            Source::Samples { samples, at } => copy_around(samples, at, &mut block.positions),
-            Source::Walk { at, last } => {
-                for position in &mut block.positions {
-                    *position = *at;
-                    *at = if *at == *last { 0 } else { *at + 1 };
-                }
+            Source::Samples { samples, at } => to.take(positions, || next_around(samples, at)),
+            Source::Walk { at, last } => to.take(positions, || {
+                let position = *at;
+                *at = if position == *last { 0 } else { position + 1 };
+                position
+            }),
+            Source::Latest(latest) => {
+                latest.fill(block, &mut self.window);
+                let mut drawn = block.positions.clone().into_iter();
+                to.take(&mut block.positions, || drawn.next().unwrap_or(0));
             }
-            Source::Latest(latest) => latest.fill(block, &mut self.window),
         }
     }
 
     #[inline]
-    fn fill_ops(&mut self, block: &mut Block) {
+    fn draw_kinds(&mut self, block: &mut Block) {
         if let Some(op) = self.pure {
-            block.ops.fill(op);
+            block.fill(op);
             return;
         }
-        let [lookup, insert, remove] = self.thresholds;
-        for batch in block.ops.chunks_mut(block.batch) {
-            let word = u64::from(self.rng.next_u32());
-            let kind = usize::from(word >= lookup)
-                + usize::from(word >= insert)
-                + usize::from(word >= remove);
-            batch.fill(Op::ALL[kind]);
+        block.runs.clear();
+        let batches = block.len() / block.batch;
+        if matches!(self.source, Source::Walk { .. } | Source::Latest(_)) {
+            for _ in 0..batches {
+                block.add(Op::ALL[draw_kind(&mut self.rng, &self.thresholds)]);
+            }
+            return;
         }
+        // A counter for each kind, all in one word, as registers are faster than memory.
+        const BITS: usize = 64 / Op::ALL.len();
+        const { assert!(BLOCK_OPS < 1 << BITS) };
+        let (mut rng, bounds, mut counts) = (self.rng.clone(), self.thresholds, 0_u64);
+        for _ in 0..batches {
+            counts += 1 << (BITS * draw_kind(&mut rng, &bounds));
+        }
+        self.rng = rng;
+        let of = |kind: usize| (counts >> (BITS * kind)) as usize % (1 << BITS) * block.batch;
+        let runs = Op::ALL.into_iter().enumerate().map(|(kind, op)| (op, of(kind)));
+        block.runs.extend(runs.filter(|&(_, len)| len > 0));
     }
 
     /// The thread's progress. Only `latest` changes it.
@@ -192,9 +247,10 @@ impl<'a> Stream<'a> {
 
 impl Latest<'_> {
     fn fill(&mut self, block: &mut Block, window: &mut Window) {
-        copy_around(self.ages, &mut self.at, &mut block.positions);
         let len = self.choice.len() as u64;
-        for (op, position) in block.ops.iter().zip(&mut block.positions) {
+        let kinds = block.runs.iter().flat_map(|&(op, len)| std::iter::repeat_n(op, len));
+        for (op, position) in kinds.zip(&mut block.positions) {
+            let age = u64::from(next_around(self.ages, &mut self.at));
             let number = match op {
                 Op::Insert => {
                     window.inserted += self.threads;
@@ -205,28 +261,31 @@ impl Latest<'_> {
                     window.removed - self.threads + self.thread
                 }
                 // Ages are below `present`, the initial value of `inserted`.
-                Op::Lookup | Op::Scan => window.inserted - 1 - u64::from(*position),
+                Op::Lookup | Op::Scan => window.inserted - 1 - age,
             };
             *position = self.choice.order().apply(number % len) as u32;
         }
     }
 }
 
-/// Copies the samples from `at` on, around and around.
-#[inline]
-fn copy_around(samples: &[u32], at: &mut usize, to: &mut [u32]) {
-    for to in to {
-        *to = samples[*at];
-        *at += 1;
-        if *at == samples.len() {
-            *at = 0;
-        }
-    }
+/// The sample at `at`, which moves on, around and around.
+#[inline(always)]
+fn next_around(samples: &[u32], at: &mut usize) -> u32 {
+    let sample = samples[*at];
+    *at = if *at + 1 == samples.len() { 0 } else { *at + 1 };
+    sample
+}
+
+/// The number of a kind, drawn by the bounds of the shares, without a branch.
+#[inline(always)]
+fn draw_kind<const N: usize>(rng: &mut Xoshiro256PlusPlus, bounds: &[u64; N]) -> usize {
+    let word = u64::from(rng.next_u32());
+    bounds.iter().map(|&bound| usize::from(word >= bound)).sum()
 }
 
 /// A random word below `len`, by Lemire's multiplication without rejection. It favours no position
 /// by more than one part in 2^64 / `len`.
-#[inline]
+#[inline(always)]
 fn below(rng: &mut Xoshiro256PlusPlus, len: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(len)) >> 64) as u64
 }
@@ -246,7 +305,9 @@ mod tests {
         let mut ops = Vec::new();
         while ops.len() < count {
             stream.fill(&mut block);
-            ops.extend(block.iter());
+            for (op, range) in block.runs() {
+                ops.extend(block.positions()[range].iter().map(|&position| (op, position)));
+            }
         }
         ops.truncate(count);
         ops
@@ -409,14 +470,32 @@ mod tests {
         let mut found = HashMap::new();
         for _ in 0..2000 {
             stream.fill(&mut block);
-            for (op, positions) in block.batches() {
-                assert_eq!(positions.len(), 10);
-                *found.entry(op).or_insert(0) += 1;
+            for (op, range) in block.runs() {
+                assert_eq!(range.len() % 10, 0);
+                *found.entry(op).or_insert(0) += range.len() / 10;
             }
         }
         for (op, percent) in Op::ALL.into_iter().zip([70, 15, 10, 5]) {
             let (count, expected) = (found[&op] as f64, 140.0 * f64::from(percent));
             assert!((count - expected).abs() < 5.0 * expected.sqrt(), "{op:?}: {count}");
+        }
+    }
+
+    #[test]
+    fn a_block_has_one_run_of_each_kind_unless_its_order_matters() {
+        for (dist, sorted) in
+            [(Dist::Uniform, true), (Dist::Zipf(0.9), true), (Dist::Sequential, false)]
+        {
+            let choice = Choice::new(dist, 1000, 3);
+            let mut stream = choice.stream(mix("40/30/30"), 0, Share::ALONE, choice.start());
+            let mut block = Block::new(1);
+            let mut most = 0;
+            for _ in 0..100 {
+                stream.fill(&mut block);
+                most = most.max(block.runs().count());
+                assert_eq!(block.runs().last().unwrap().1.end, block.len());
+            }
+            assert_eq!(most <= 3, sorted, "{dist}: {most} runs");
         }
     }
 

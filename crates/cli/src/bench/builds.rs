@@ -28,7 +28,8 @@ pub fn ratios(rows: &[Row]) -> Vec<BuildRatio> {
 
 /// Whether two rows have the same configuration.
 fn alike(a: &Row, b: &Row) -> bool {
-    (a.key.cell, a.threads, &a.mix, a.batch) == (b.key.cell, b.threads, &b.mix, b.batch)
+    let of = |row: &Row| (row.key.cell, row.threads, row.batch, row.scan_length);
+    of(a) == of(b) && a.mix == b.mix
 }
 
 fn place(row: &Row) -> (&'static str, &str) {

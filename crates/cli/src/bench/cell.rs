@@ -1,16 +1,17 @@
-//! One cell: contenders are built, take turns, and are checked.
+//! One cell: contenders take turns, and are checked.
 
 use super::plan::Plan;
-use super::report::{Footprint, LoadRow, Report, Row, RowKey};
+use super::report::{Footprint, Report};
+use super::rows::Rows;
+use crate::catalogue::Make;
 use crate::catalogue::select::Chosen;
 use crate::drive::keys::BenchKey;
+use crate::drive::nothing::Nothing;
 use crate::drive::run::{Failure, Ledger, RunSpec};
-use crate::drive::stats::Interval;
-use crate::drive::subject::{Crew, Outcome, Subject, Traffic, counted};
+use crate::drive::subject::{Crew, Outcome, Subject, Traffic};
 use crate::flags::error::Error;
-use crate::flags::place::{Place, SYSTEM_PAGES};
+use crate::flags::place::Place;
 use crate::host::alloc;
-use crate::host::counters::PerOp;
 use crate::host::memory::{self, Resident};
 use crate::progress::Progress;
 use silvics::AllocError;
@@ -48,171 +49,117 @@ impl From<Error> for Stop {
 }
 
 /// The configuration of a run.
-#[derive(Clone, Copy, Debug)]
-struct Config {
-    mix: Mix,
-    batch: usize,
-    threads: usize,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Config {
+    pub(super) mix: Mix,
+    pub(super) batch: usize,
+    pub(super) threads: usize,
+    pub(super) scan_length: usize,
 }
 
-/// A contender in a cell.
-struct Slot<K: BenchKey + ?Sized> {
-    chosen: Chosen,
-    /// The place of its nodes, unless it is a peer.
-    place: Place,
-    subject: Subject<K>,
-    ledger: Ledger,
-    window: Window,
-    footprint: Footprint,
-    load: Outcome,
-    /// The outcomes, by configuration and round.
-    outcomes: Vec<Vec<Outcome>>,
-    checked: bool,
-}
-
-impl<K: BenchKey + ?Sized> Cell<'_, K> {
-    /// Runs the cell and adds its rows to the report.
-    pub fn run(&self, report: &mut Report) -> Result<Flow, Error> {
-        let configs = self.configs();
-        let mut slots = Vec::new();
-        let flow = match self.fill(&configs, &mut slots) {
-            Ok(()) => Flow::Finished,
-            Err(Stop::Interrupted) => Flow::Interrupted,
-            Err(Stop::Error(error)) => return Err(error),
-        };
-        report.cells += 1;
-        report.loads.extend(slots.iter().map(|slot| self.load_row(slot)));
-        for (at, config) in configs.iter().enumerate() {
-            // A contender that was left out of a configuration, or not reached, has no row.
-            let mut ran = slots.iter().map(|slot| &slot.outcomes[at][..]);
-            let Some(first) = ran.find(|outcomes| !outcomes.is_empty()) else {
-                continue;
-            };
-            let rows = slots.iter();
-            let rows = rows.filter_map(|slot| self.row(slot, config, &slot.outcomes[at], first));
-            report.results.extend(rows);
-        }
-        drop(slots);
-        alloc::trim();
-        Ok(flow)
-    }
-
-    fn configs(&self) -> Vec<Config> {
-        let plan = self.plan;
+impl Config {
+    /// All configurations of a plan. Only mixes with scans take each length of scans.
+    pub(super) fn all(plan: &Plan) -> Vec<Self> {
         let mut configs = Vec::new();
         for &threads in &plan.threads {
             for &mix in &plan.mixes {
+                let lengths = if mix.scans() { &plan.scan_lengths[..] } else { &[1] };
                 for &batch in &plan.batches {
-                    configs.push(Config { mix, batch, threads });
+                    let of = |&scan_length| Self { mix, batch, threads, scan_length };
+                    configs.extend(lengths.iter().map(of));
                 }
             }
         }
         configs
     }
+}
 
-    /// Builds, measures and checks the contenders. Unless this fails, the content of `slots` is
-    /// reported.
-    fn fill(&self, configs: &[Config], slots: &mut Vec<Slot<K>>) -> Result<(), Stop> {
+/// A contender in a cell.
+pub(super) struct Slot<K: BenchKey + ?Sized> {
+    pub(super) chosen: Chosen,
+    /// The place of its nodes, unless it is a peer.
+    pub(super) place: Place,
+    make: Make<K>,
+    live: Option<Live<K>>,
+    /// The bytes that the index has from the global allocator, if they were counted.
+    counted: Option<usize>,
+    pub(super) footprint: Option<Footprint>,
+    /// The loads, by round.
+    pub(super) loads: Vec<Outcome>,
+    /// The outcomes, by configuration and round.
+    pub(super) outcomes: Vec<Vec<Outcome>>,
+    pub(super) checked: bool,
+}
+
+/// A loaded index.
+struct Live<K: BenchKey + ?Sized> {
+    subject: Subject<K>,
+    ledger: Ledger,
+    window: Window,
+    /// Whether there has been a run after the load.
+    has_run: bool,
+    /// Whether a run had more inserts than removals, or fewer.
+    has_grown: bool,
+}
+
+impl<K: BenchKey + ?Sized> Cell<'_, K> {
+    /// Runs the cell and adds its rows to the report.
+    pub fn run(&self, report: &mut Report) -> Result<Flow, Error> {
+        let configs = Config::all(self.plan);
+        let (mut slots, mut own) = (Vec::new(), vec![Vec::new(); configs.len()]);
+        let flow = match self.fill(&configs, &mut slots, &mut own) {
+            Ok(()) => Flow::Finished,
+            Err(Stop::Interrupted) => Flow::Interrupted,
+            Err(Stop::Error(error)) => return Err(error),
+        };
+        report.cells += 1;
+        let (plan, crew, choice, number) =
+            (self.plan, self.crew, &self.traffic.choice, self.number);
+        Rows { plan, crew, choice, number, slots: &slots, configs: &configs, own: &own }
+            .add_to(report);
+        drop(slots);
+        alloc::trim();
+        Ok(flow)
+    }
+
+    /// Measures and checks the contenders. Unless this fails, the content of `slots` is reported.
+    /// `own` takes the outcomes of an index that does nothing.
+    fn fill(
+        &self,
+        configs: &[Config],
+        slots: &mut Vec<Slot<K>>,
+        own: &mut [Vec<Outcome>],
+    ) -> Result<(), Stop> {
         for (chosen, place) in self.plan.contenders() {
-            self.progress.doing(format!("{}: load", chosen.name()));
-            slots.extend(self.build(chosen, place, configs.len())?);
-            self.progress.step();
+            slots.extend(self.slot(chosen, place, configs.len())?);
         }
         if slots.is_empty() {
             return Err(self.nothing().into());
         }
-        self.rounds(configs, slots)?;
-        let mut wrong = Vec::new();
-        for (at, slot) in slots.iter_mut().enumerate() {
-            self.progress.doing(format!("{}: check", slot.chosen.name()));
-            let scans = slot.chosen.entry.scans(K::TYPE);
-            match slot.subject.verify(self.traffic, slot.ledger, scans, self.crew) {
-                Ok(()) => slot.checked = true,
-                Err(failure) => {
-                    self.leave_out(slot.chosen, failure)?;
-                    wrong.push(at);
-                }
-            }
-            self.progress.step();
-        }
-        for at in wrong.into_iter().rev() {
-            slots.remove(at);
-        }
-        Ok(())
-    }
-
-    /// A peer that is wrong, and was not named, has no rows, and a note says so. The failure of any
-    /// other contender ends the run.
-    fn leave_out(&self, chosen: Chosen, failure: Failure) -> Result<(), Stop> {
-        let tolerated =
-            chosen.entry.is_peer() && !chosen.named && matches!(failure, Failure::Wrong(_));
-        match self.stop(chosen, failure, false) {
-            Stop::Error(error) if tolerated => {
-                self.progress.note(&error.to_string());
-                Ok(())
-            }
-            stop => Err(stop),
-        }
-    }
-
-    /// The rounds, the first of which does not count.
-    fn rounds(&self, configs: &[Config], slots: &mut [Slot<K>]) -> Result<(), Stop> {
-        for round in 0..=self.plan.rounds {
+        for round in 1..=self.plan.rounds {
             let mut turns: Vec<usize> = (0..slots.len()).collect();
             if round % 2 == 0 {
-                turns.reverse(); // the first round that counts goes forwards
+                turns.reverse(); // A B C, then C B A
             }
+            let mut wrong = Vec::new();
             for turn in turns {
-                self.turn(configs, &mut slots[turn], round)?;
+                if let Err((failure, loading)) = self.turn(configs, &mut slots[turn], round) {
+                    self.leave_out(slots[turn].chosen, failure, loading)?;
+                    wrong.push(turn);
+                }
                 self.progress.step();
             }
+            wrong.sort_unstable();
+            for turn in wrong.into_iter().rev() {
+                slots.remove(turn);
+            }
+            self.run_nothing(configs, round, own)?;
         }
         Ok(())
     }
 
-    /// One contender's turn: a run per configuration.
-    fn turn(&self, configs: &[Config], slot: &mut Slot<K>, round: usize) -> Result<(), Stop> {
-        let name = slot.chosen.name();
-        for (at, config) in configs.iter().enumerate() {
-            if !slot.chosen.can(config.mix, K::TYPE) {
-                continue;
-            }
-            self.progress.doing(match round {
-                0 => format!("{name}: warm-up"),
-                _ => format!("{name}: round {round}, mix {}", config.mix),
-            });
-            let spec = RunSpec {
-                mix: config.mix,
-                batch: config.batch,
-                scan_length: self.plan.scan_length,
-                threads: config.threads,
-                time: self.time(round),
-                number: (round * configs.len() + at) as u64,
-                window: slot.window,
-            };
-            let outcome = slot
-                .subject
-                .run(self.traffic, &spec, self.crew)
-                .map_err(|failure| self.stop(slot.chosen, failure, false))?;
-            slot.ledger.book(&outcome.tally);
-            slot.window = outcome.window;
-            if round > 0 {
-                slot.outcomes[at].push(outcome);
-            }
-        }
-        Ok(())
-    }
-
-    fn time(&self, round: usize) -> Duration {
-        const WARM_UP: Duration = Duration::from_millis(100);
-        match round {
-            0 => self.plan.time.min(WARM_UP),
-            _ => self.plan.time,
-        }
-    }
-
-    /// Builds and loads one contender. `None` if it is left out.
-    fn build(&self, chosen: Chosen, place: Place, configs: usize) -> Result<Option<Slot<K>>, Stop> {
+    /// A contender that takes the keys. `None` if it is left out.
+    fn slot(&self, chosen: Chosen, place: Place, configs: usize) -> Result<Option<Slot<K>>, Stop> {
         if let Some(longest) = K::longest(&self.traffic.space)
             && let Err(note) = chosen.takes_length(longest)?
         {
@@ -221,52 +168,226 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             }
             return Ok(None);
         }
-        let Some(make) = chosen.make::<K>(place, self.plan.types) else {
-            return Ok(None);
-        };
-        alloc::trim();
-        let before = Resident::now();
-        let options = place.options(self.plan.memory_limit);
-        let mut subject = make(&options).map_err(|error| {
-            let failure = Failure::Alloc { error, done: 0 };
-            self.stop(chosen, failure, true)
-        })?;
-        let load = subject
-            .load(self.traffic, self.plan.reuse, self.crew)
-            .map_err(|failure| self.stop(chosen, failure, true))?;
-        let mut ledger = Ledger::default();
-        ledger.book(&load.tally);
-        let footprint = self.footprint(&subject, before);
-        if let Some(reason) = &footprint.fallback {
-            let note = format!("`{}` on --pages {}: {reason}", chosen.name(), place.pages());
-            self.progress.note(&note);
-        }
-        Ok(Some(Slot {
+        let make = chosen.make::<K>(place, self.plan.types);
+        let slot = make.map(|make| Slot {
             chosen,
             place,
-            subject,
-            ledger,
-            window: self.traffic.choice.start(),
-            footprint,
-            load,
+            make,
+            live: None,
+            counted: None,
+            footprint: None,
+            loads: Vec::new(),
             outcomes: vec![Vec::new(); configs],
             checked: false,
-        }))
+        });
+        let Some(mut slot) = slot else { return Ok(None) };
+        match self.count(&mut slot) {
+            Ok(()) => Ok(Some(slot)),
+            Err(failure) => self.leave_out(chosen, failure, true).map(|()| None),
+        }
     }
 
-    fn footprint(&self, subject: &Subject<K>, before: Option<Resident>) -> Footprint {
+    /// If the index does not know its bytes, loads it and counts those that it has from the global
+    /// allocator. This is done before all rounds, when no other index has anything to free.
+    fn count(&self, slot: &mut Slot<K>) -> Result<(), Failure> {
+        if self.build(slot)?.bytes().is_none() {
+            self.progress.doing(format!("{}: bytes", slot.chosen.name()));
+            let (load, bytes) = alloc::count_live(|| self.load(slot));
+            load?;
+            (slot.live, slot.counted) = (None, bytes);
+        }
+        Ok(())
+    }
+
+    fn build(&self, slot: &Slot<K>) -> Result<Subject<K>, Failure> {
+        let options = slot.place.options(self.plan.memory_limit);
+        (slot.make)(&options).map_err(|error| Failure::Alloc { error, done: 0 })
+    }
+
+    /// A peer that is wrong has no rows, and a note says so. The failure of any other contender
+    /// ends the run.
+    fn leave_out(&self, chosen: Chosen, failure: Failure, loading: bool) -> Result<(), Stop> {
+        let is_wrong = matches!(failure, Failure::Wrong(_) | Failure::Panicked);
+        match self.stop(chosen, failure, loading) {
+            Stop::Error(error) if is_wrong && chosen.entry.is_peer() => {
+                self.progress.note(&format!("{error}; it has no rows"));
+                Ok(())
+            }
+            stop => Err(stop),
+        }
+    }
+
+    /// One contender's turn: a fresh index if the round has one, and a run per configuration. A
+    /// failure comes with whether it is the load's.
+    fn turn(
+        &self,
+        configs: &[Config],
+        slot: &mut Slot<K>,
+        round: usize,
+    ) -> Result<(), (Failure, bool)> {
+        let name = slot.chosen.name();
+        if round <= self.plan.loads {
+            self.progress.doing(format!("{name}: load {round}"));
+            let load = self.load_first(slot).map_err(|failure| (failure, true))?;
+            slot.loads.push(load);
+        }
+        for (at, config) in configs.iter().enumerate() {
+            if !slot.chosen.can(config.mix, K::TYPE) {
+                continue;
+            }
+            let grows = config.mix.growth() != 0;
+            let is_used = |live: &Live<K>| live.has_grown || (grows && live.has_run);
+            if slot.live.as_ref().is_none_or(is_used) {
+                self.progress.doing(format!("{name}: load for mix {}", config.mix));
+                self.load(slot).map_err(|failure| (failure, true))?;
+            }
+            self.progress.doing(format!("{name}: round {round}, mix {}", config.mix));
+            let number = (round * configs.len() + at) as u64;
+            let outcome =
+                self.run_config(slot, config, number).map_err(|failure| (failure, false))?;
+            slot.outcomes[at].push(outcome);
+        }
+        if round == self.plan.rounds {
+            self.progress.doing(format!("{name}: check"));
+            self.check(slot).map_err(|failure| (failure, false))?;
+        }
+        if round < self.plan.loads || round == self.plan.rounds {
+            slot.live = None;
+        }
+        Ok(())
+    }
+
+    fn run_config(
+        &self,
+        slot: &mut Slot<K>,
+        config: &Config,
+        number: u64,
+    ) -> Result<Outcome, Failure> {
+        let Some(live) = &mut slot.live else { unreachable!("it was loaded") };
+        let spec = self.spec(config, number, self.plan.time, live.window);
+        let outcome = live.subject.run(self.traffic, &spec, self.crew)?;
+        live.ledger.book(&outcome.tally);
+        live.window = outcome.window;
+        live.has_run = true;
+        live.has_grown |= config.mix.growth() != 0;
+        Ok(outcome)
+    }
+
+    /// A run that changes the size of the index ends when a tenth of the keys that it can insert or
+    /// remove is left.
+    fn spec(&self, config: &Config, number: u64, time: Duration, window: Window) -> RunSpec {
+        let choice = &self.traffic.choice;
+        let growth = match config.mix.growth() {
+            0 => None,
+            1.. => Some((choice.len() - choice.present()) as i64 * 9 / 10),
+            _ => Some(-(choice.present() as i64 * 9 / 10)),
+        };
+        let Config { mix, batch, threads, scan_length } = *config;
+        RunSpec { mix, batch, scan_length, threads, time, number, window, growth }
+    }
+
+    /// Loads a fresh index as [`Cell::load`] does, the first time with its footprint. Then looks
+    /// keys up for a moment.
+    fn load_first(&self, slot: &mut Slot<K>) -> Result<Outcome, Failure> {
+        let load = if slot.footprint.is_some() {
+            self.load(slot)?
+        } else {
+            alloc::trim();
+            let before = Resident::now();
+            let load = self.load(slot)?;
+            let Some(live) = &slot.live else { unreachable!("it was loaded") };
+            let footprint = self.footprint(&live.subject, before, slot.counted);
+            if let Some(reason) = &footprint.fallback {
+                let (name, pages) = (slot.chosen.name(), slot.place.pages());
+                self.progress.note(&format!("`{name}` on --pages {pages}: {reason}"));
+            }
+            slot.footprint = Some(footprint);
+            load
+        };
+        let Some(live) = &slot.live else { unreachable!("it was loaded") };
+        let lookups = Config {
+            mix: Mix::LOOKUPS,
+            batch: 1,
+            threads: self.plan.threads.iter().copied().max().unwrap_or(1),
+            scan_length: 1,
+        };
+        let spec = self.spec(&lookups, 0, self.warm_up(), live.window);
+        live.subject.run(self.traffic, &spec, self.crew)?;
+        Ok(load)
+    }
+
+    /// The time of the lookups after a load, which do not count.
+    fn warm_up(&self) -> Duration {
+        const WARM_UP: Duration = Duration::from_millis(100);
+        self.plan.time.min(WARM_UP)
+    }
+
+    /// Replaces the index by a fresh one, and loads it.
+    fn load(&self, slot: &mut Slot<K>) -> Result<Outcome, Failure> {
+        slot.live = None;
+        alloc::trim();
+        let mut subject = self.build(slot)?;
+        let load = subject.load(self.traffic, self.plan.reuse, self.crew)?;
+        let mut ledger = Ledger::default();
+        ledger.book(&load.tally);
+        let window = self.traffic.choice.start();
+        slot.live = Some(Live { subject, ledger, window, has_run: false, has_grown: false });
+        Ok(load)
+    }
+
+    fn check(&self, slot: &mut Slot<K>) -> Result<(), Failure> {
+        let scans = slot.chosen.entry.scans(K::TYPE);
+        let Some(live) = &slot.live else { return Ok(()) };
+        live.subject.verify(self.traffic, live.ledger, scans, self.crew)?;
+        slot.checked = true;
+        Ok(())
+    }
+
+    /// Runs each configuration on an index that does nothing, which shows the cost of the loops.
+    fn run_nothing(
+        &self,
+        configs: &[Config],
+        round: usize,
+        own: &mut [Vec<Outcome>],
+    ) -> Result<(), Stop> {
+        const TIME: Duration = Duration::from_millis(20);
+        self.progress.doing("the loops themselves".to_owned());
+        let nothing = Subject::of(Nothing::<K>::default());
+        for (at, config) in configs.iter().enumerate() {
+            let number = (round * configs.len() + at) as u64;
+            let time = self.plan.time.min(TIME);
+            let mut spec = self.spec(config, number, time, self.traffic.choice.start());
+            spec.growth = None;
+            let outcome = nothing.run(self.traffic, &spec, self.crew);
+            own[at].push(outcome.map_err(|failure| match failure {
+                Failure::Interrupted => Stop::Interrupted,
+                other => Stop::Error(other.of("the loops that measure")),
+            })?);
+        }
+        Ok(())
+    }
+
+    fn footprint(
+        &self,
+        subject: &Subject<K>,
+        before: Option<Resident>,
+        counted: Option<usize>,
+    ) -> Footprint {
         let grown = || Some(Resident::now()?.since(before?));
         let grown_bytes = grown().map(|grown| grown.bytes).filter(|&bytes| bytes > 0);
         alloc::settle();
         let grown = grown();
         let pools = subject.pool_stats();
         let regions: Vec<_> = pools.iter().flat_map(|pool| pool.regions.clone()).collect();
-        let exact = subject.bytes();
-        let bytes = exact.or(grown_bytes);
+        let (bytes_source, bytes) = match (subject.bytes(), counted) {
+            (Some(exact), _) => ("exact", Some(exact)),
+            (None, Some(counted)) => ("malloc", Some(counted)),
+            (None, None) => ("rss", grown_bytes),
+        };
         let keys = self.traffic.choice.present() as f64;
         Footprint {
             bytes_per_key: bytes.map(|bytes| bytes as f64 / keys),
-            bytes_source: if exact.is_some() { "exact" } else { "rss" },
+            bytes_source,
             huge_page_share: memory::of_regions(&regions).or(grown).and_then(Resident::huge_share),
             pages_given: pools
                 .first()
@@ -298,75 +419,4 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         let names: Vec<String> = self.plan.chosen.iter().map(Chosen::name).collect();
         Error::Nothing { indexes: names.join(","), why: "takes these keys in this placement" }
     }
-
-    fn key(&self, slot: &Slot<K>) -> RowKey {
-        let ours = !slot.chosen.entry.is_peer();
-        RowKey {
-            cell: self.number,
-            index: slot.chosen.name(),
-            variant: slot.chosen.variant.name,
-            placement: if ours { slot.place.name() } else { "own" },
-            pages: if ours { slot.place.pages() } else { SYSTEM_PAGES.into() },
-            keys: self.traffic.choice.present(),
-            key_space: self.traffic.choice.len(),
-            key_type: self.plan.types.key.name(),
-            value_type: self.plan.types.value.name(),
-            dist: self.traffic.choice.dist().to_string(),
-            allocator: alloc::name(),
-        }
-    }
-
-    fn load_row(&self, slot: &Slot<K>) -> LoadRow {
-        LoadRow {
-            key: self.key(slot),
-            threads: self.crew.threads,
-            mops: slot.load.mops(),
-            seconds: slot.load.seconds,
-        }
-    }
-
-    fn row(
-        &self,
-        slot: &Slot<K>,
-        config: &Config,
-        outcomes: &[Outcome],
-        first: &[Outcome],
-    ) -> Option<Row> {
-        let samples: Vec<f64> = outcomes.iter().map(Outcome::mops).collect();
-        let ratios: Vec<f64> =
-            samples.iter().zip(first).map(|(mops, first)| mops / first.mops()).collect();
-        let ratio = Interval::of(&ratios);
-        let cpu_share: Option<Vec<f64>> =
-            outcomes.iter().map(|outcome| outcome.cpu_share).collect();
-        let cpu_mops: Option<Vec<f64>> = outcomes.iter().map(Outcome::cpu_mops).collect();
-        let pairs = outcomes.iter().zip(first);
-        let cpu_ratios: Option<Vec<f64>> =
-            pairs.map(|(this, first)| Some(this.cpu_mops()? / first.cpu_mops()?)).collect();
-        let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum();
-        Some(Row {
-            key: self.key(slot),
-            threads: config.threads,
-            mix: config.mix.to_string(),
-            batch: config.batch,
-            scan_length: config.mix.scans().then_some(self.plan.scan_length),
-            mops: Interval::of(&samples)?,
-            samples,
-            ratio_to_first: ratio.map(|ratio| ratio.median),
-            ratio,
-            lookups: sum(|outcome| outcome.tally.lookups),
-            hits: sum(|outcome| outcome.tally.hits),
-            scanned: sum(|outcome| outcome.tally.scanned),
-            footprint: slot.footprint.clone(),
-            load_mops: slot.load.mops(),
-            cpu_share: interval(cpu_share).map(|share| share.median),
-            cpu_mops: interval(cpu_mops),
-            cpu_ratio: interval(cpu_ratios),
-            counters: PerOp::of(counted(outcomes)),
-            checked: slot.checked,
-        })
-    }
-}
-
-fn interval(samples: Option<Vec<f64>>) -> Option<Interval> {
-    Interval::of(&samples?)
 }

@@ -3,12 +3,26 @@
 //! # Method
 //! The lists on the command line multiply to *cells* and to their contenders. A cell is a key space
 //! and a distribution; a contender is an index and, unless it is a peer, a place for its nodes. In
-//! a cell, every contender is built once, by inserting the keys that are present at the start from
-//! all cores, so that all contenders are in memory at the same time. Then come rounds, in which the
-//! contenders take turns, forwards and backwards (A B C, C B A, and so on), so that a machine that
-//! slows down affects all of them equally. In its turn a contender makes one run per mix, batch and
-//! number of threads. The first round is shorter and does not count. At the end each contender is
-//! checked, and the memory of the cell is freed.
+//! a cell there are rounds, in which the contenders take turns, forwards and backwards (A B C,
+//! C B A, and so on), so that a machine that slows down affects all of them equally.
+//!
+//! In its turn a contender is built and loaded with the keys that are present at the start, which
+//! is timed. Then come lookups for a tenth of a second, which do not count, and one run for each
+//! mix, batch, length of scans and number of threads. With `--loads N`, only the first N rounds
+//! have a fresh index, and the others go on with the last of them. A mix with as many inserts as
+//! removals leaves the size of an index as it is. Any other mix has a fresh index in every round,
+//! and its run ends early if a tenth of the absent keys is left (or of the present ones, if there
+//! are more removals). At the end each contender's last index is checked.
+//!
+//! # The parts of a figure
+//! A thread makes its operations in blocks of 64: it draws kinds and positions, makes the keys and
+//! values, and then calls the index for all of a kind, one after the other. Keys and values lie in
+//! an array in the first-level cache; a byte string is prefetched. Answers of lookups are compared
+//! without a branch. After the block, the thread renews its guard if the library has such guards.
+//! So a figure contains the call, its share of the guard, and the loop's own cost. This cost is
+//! measured on an index that does nothing, in each configuration and round, and printed above the
+//! table. Operations of a block are sorted by kind, unless their order matters (`sequential`,
+//! `latest`); a program whose next kind cannot be predicted pays some nanoseconds more for each.
 //!
 //! A ratio compares runs of the same round, which are close in time and make the same operations.
 //! The median of these ratios is printed. `drive::stats` defines the intervals.
@@ -17,6 +31,7 @@
 //! |---|---|
 //! | `plan` | the configuration of a benchmark |
 //! | `cell` | the rounds of one cell |
+//! | `rows` | the rows of one cell |
 //! | `builds`, `report` | the result, as data |
 
 mod builds;
@@ -24,6 +39,7 @@ mod cell;
 mod plan;
 mod render;
 pub mod report;
+mod rows;
 
 #[cfg(test)]
 mod tests;
@@ -55,7 +71,7 @@ pub fn measure(args: &BenchArgs) -> Result<(Format, Report), Error> {
     for note in &plan.notes {
         progress::note(note);
     }
-    let crew = crew.counting(plan.counters);
+    let crew = crew.counting(plan.counters).loading(plan.load_threads);
     let mut report = Report::new(&plan, Machine::this(crew.threads));
     interrupt::catch();
     match plan.types.key {
@@ -105,7 +121,7 @@ impl<K: BenchKey + ?Sized> Keys<K> {
             Self::File(_) => 1,
         };
         let cells = sizes * plan.dists.len();
-        let progress = Progress::new(cells * plan.contenders().count() * (plan.rounds + 3));
+        let progress = Progress::new(cells * plan.contenders().count() * plan.rounds);
         let mut run = |traffic: &Traffic<K>| -> Result<Flow, Error> {
             Cell { traffic, plan, crew, progress: &progress, number: report.cells }.run(report)
         };

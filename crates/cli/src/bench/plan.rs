@@ -26,7 +26,11 @@ pub struct Plan {
     pub mixes: Vec<Mix>,
     pub batches: Vec<usize>,
     pub threads: Vec<usize>,
-    pub scan_length: usize,
+    pub scan_lengths: Vec<usize>,
+    /// The threads that load.
+    pub load_threads: usize,
+    /// The number of rounds that begin with the load of a fresh index.
+    pub loads: usize,
     pub time: Duration,
     pub rounds: usize,
     pub memory_limit: Option<usize>,
@@ -69,6 +73,8 @@ impl Plan {
             Some(text) => list("--threads", text, |item| number(item, 1, THREADS_MAX))?,
             None => vec![cores],
         };
+        let rounds = single("--rounds", &args.rounds, |text| number(text, 1, 10_000))?;
+        let loads = |text: &String| single("--loads", text, |text| number(text, 1, rounds));
         let mut plan = Self {
             chosen: Vec::new(),
             types,
@@ -78,11 +84,16 @@ impl Plan {
             places: place::read(&args.place)?,
             batches: list("--batch", &args.batch, |item| number(item, 1, BATCH_MAX))?,
             threads,
-            scan_length: single("--scan-length", &args.scan_length, |text| {
-                number(text, 1, u32::MAX as usize)
+            scan_lengths: list("--scan-length", &args.scan_length, |item| {
+                number(item, 1, u32::MAX as usize)
             })?,
+            load_threads: match &args.load_threads {
+                Some(text) => single("--load-threads", text, |text| number(text, 1, THREADS_MAX))?,
+                None => cores,
+            },
+            loads: args.loads.as_ref().map_or(Ok(rounds), loads)?,
             time: single("--seconds", &args.seconds, seconds)?,
-            rounds: single("--rounds", &args.rounds, |text| number(text, 1, 10_000))?,
+            rounds,
             memory_limit: args.memory_limit.as_deref().map(memory_limit).transpose()?,
             reuse: if args.no_reuse { Reuse::No } else { Reuse::Yes },
             counters: args.counters,

@@ -1,6 +1,6 @@
 //! Writes a report: tables, JSON or CSV.
 
-use super::report::{Report, Row};
+use super::report::{LoadRow, Report, Row, RowKey};
 use crate::drive::stats::Interval;
 use crate::flags::args::Format;
 use crate::flags::error::Error;
@@ -8,7 +8,7 @@ use crate::flags::units;
 use crate::flags::units::plural;
 use crate::host::counters::{Event, PerOp};
 use crate::output;
-use comfy_table::CellAlignment;
+use comfy_table::{CellAlignment, Table};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
@@ -30,6 +30,7 @@ impl Report {
     fn tables(&self) -> String {
         let mut text = self.heading();
         let busy = self.least_cpu_share().filter(|&share| share < CPU_SHARE_WANTED);
+        text.push_str(&self.loads());
         let mut rest = &self.results[..];
         while let Some(first) = rest.first() {
             let heading = table_heading(first);
@@ -56,6 +57,41 @@ impl Report {
                  the last columns: operations per second of processor time, as if waiting took none.",
                 100.0 * share
             );
+        }
+        text
+    }
+
+    /// A table of the loads of each cell.
+    fn loads(&self) -> String {
+        let mut text = String::new();
+        for rows in self.loads.chunk_by(|a, b| a.key.cell == b.key.cell) {
+            let (threads, key) = (rows[0].threads, &rows[0].key);
+            let heading = keys_heading(key);
+            _ = write!(text, "\n{heading}, loaded by {threads} thread{}\n", plural(threads));
+            let header = [
+                "index",
+                "placement",
+                "pages",
+                "Mops/s",
+                "interval",
+                "ratio",
+                "interval",
+                "B/key",
+                "huge",
+            ];
+            let mut table = output::table(&header);
+            for LoadRow { key, mops, ratio, footprint, .. } in rows {
+                let pages = footprint.pages_given.clone().unwrap_or_else(|| key.pages.clone());
+                let mut cells = vec![key.index.clone(), key.placement.into(), pages];
+                cells.extend([figure(mops.median), ends(*mops)]);
+                cells.extend(median_and_ends(*ratio));
+                let bytes = footprint.bytes_per_key.map(|bytes| format!("{bytes:.1}"));
+                cells.push(bytes.unwrap_or_else(|| NOTHING.into()));
+                cells.push(percent(footprint.huge_page_share));
+                table.add_row(cells);
+            }
+            align(&mut table);
+            _ = writeln!(text, "{table}");
         }
         text
     }
@@ -95,8 +131,7 @@ impl Report {
         let mut text = format!("silvics {} on {}\n", self.machine.silvics, self.machine);
         _ = writeln!(
             text,
-            "{} round{} of {} s after a warm-up, contenders in turns A B … B A, threads pinned, \
-             seed {}",
+            "{} round{} of {} s after a load, contenders in turns A B … B A, threads pinned, seed {}",
             config.rounds,
             plural(config.rounds),
             config.seconds,
@@ -125,42 +160,39 @@ impl Report {
     }
 }
 
-fn table_heading(row: &Row) -> String {
-    let key = &row.key;
-    let mut text = format!(
-        "{} {} keys{} of {}, {}, {} thread{}, mix {}",
+fn keys_heading(key: &RowKey) -> String {
+    format!(
+        "{} {} keys{} of {}, {}",
         units::count(key.keys),
         if key.key_type == "bytes" { "byte" } else { key.key_type },
         if key.value_type == "arc" { " with Arc<[u8]> values" } else { "" },
         units::count(key.key_space),
         key.dist,
-        row.threads,
-        plural(row.threads),
-        row.mix,
-    );
+    )
+}
+
+fn table_heading(row: &Row) -> String {
+    let (keys, threads) = (keys_heading(&row.key), row.threads);
+    let mut text = format!("{keys}, {threads} thread{}, mix {}", plural(threads), row.mix);
     if let Some(length) = row.scan_length {
         _ = write!(text, " (scans of {length})");
     }
     if row.batch > 1 {
         _ = write!(text, ", batches of {}", row.batch);
     }
+    if let Some(own) = row.own_ns {
+        _ = write!(text, " (of each operation, {own:.1} ns are the loop's)");
+    }
     text
 }
 
 fn table(rows: &[Row], busy: bool) -> String {
-    let mut header = vec![
-        "index",
-        "placement",
-        "pages",
-        "Mops/s",
-        "interval",
-        "ratio",
-        "interval",
-        "hits",
-        "B/key",
-        "huge",
-        "load",
-    ];
+    let mut header =
+        vec!["index", "placement", "pages", "Mops/s", "interval", "ratio", "interval", "hits"];
+    let entries = rows.iter().any(|row| row.entry_ns.is_some());
+    if entries {
+        header.extend(["ns/entry", "interval"]);
+    }
     if busy {
         header.extend(["Mops/CPU s", "ratio", "interval"]);
     }
@@ -173,6 +205,9 @@ fn table(rows: &[Row], busy: bool) -> String {
     let mut table = output::table(&header);
     for row in rows {
         let mut cells = cells(row);
+        if entries {
+            cells.extend(median_and_ends(row.entry_ns));
+        }
         if busy {
             cells.push(row.cpu_mops.map_or(NOTHING.into(), |mops| figure(mops.median)));
             cells.extend(median_and_ends(row.cpu_ratio));
@@ -186,10 +221,15 @@ fn table(rows: &[Row], busy: bool) -> String {
         }
         table.add_row(cells);
     }
+    align(&mut table);
+    table.to_string()
+}
+
+/// Aligns figures to the right.
+fn align(table: &mut Table) {
     for column in table.column_iter_mut().skip(3) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    table.to_string()
 }
 
 /// The text in place of a missing figure.
@@ -204,14 +244,15 @@ fn cells(row: &Row) -> Vec<String> {
         row.key.placement.into(),
         footprint.pages_given.clone().unwrap_or_else(|| row.key.pages.clone()),
         figure(row.mops.median),
-        format!("{} – {}", figure(row.mops.low), figure(row.mops.high)),
+        ends(row.mops),
         ratio,
         ratio_ends,
         percent((row.lookups > 0).then(|| row.hits as f64 / row.lookups as f64)),
-        footprint.bytes_per_key.map_or(NOTHING.into(), |bytes| format!("{bytes:.1}")),
-        percent(footprint.huge_page_share),
-        figure(row.load_mops),
     ]
+}
+
+fn ends(mops: Interval) -> String {
+    format!("{} – {}", figure(mops.low), figure(mops.high))
 }
 
 fn median_and_ends(ratio: Option<Interval>) -> [String; 2] {
@@ -267,6 +308,10 @@ const CSV_HEADER: &[&str] = &[
     "bytes_per_key",
     "bytes_source",
     "load_mops",
+    "load_low",
+    "load_high",
+    "own_ns",
+    "entry_ns",
     "cpu_share",
     "cpu_mops",
     "cpu_ratio",
@@ -292,6 +337,7 @@ fn csv_record(report: &Report, row: &Row) -> Vec<String> {
     }
     let (key, footprint, config) = (&row.key, &row.footprint, &report.config);
     let samples: Vec<String> = row.samples.iter().map(ToString::to_string).collect();
+    let load = report.loads.iter().find(|load| load.key == row.key).map(|load| load.mops);
     let count = |event| or_empty(row.counters.and_then(|counters| counters.get(event)));
     vec![
         key.cell.to_string(),
@@ -322,7 +368,11 @@ fn csv_record(report: &Report, row: &Row) -> Vec<String> {
         row.scanned.to_string(),
         or_empty(footprint.bytes_per_key),
         footprint.bytes_source.into(),
-        row.load_mops.to_string(),
+        or_empty(load.map(|load| load.median)),
+        or_empty(load.map(|load| load.low)),
+        or_empty(load.map(|load| load.high)),
+        or_empty(row.own_ns),
+        or_empty(row.entry_ns.map(|entry| entry.median)),
         or_empty(row.cpu_share),
         or_empty(row.cpu_mops.map(|mops| mops.median)),
         or_empty(row.cpu_ratio.map(|ratio| ratio.median)),

@@ -37,9 +37,12 @@ pub struct Config {
     pub key_file: Option<KeyFileConfig>,
     pub dist: Vec<String>,
     pub mix: Vec<String>,
-    pub scan_length: usize,
+    pub scan_length: Vec<usize>,
     pub batch: Vec<usize>,
     pub threads: Vec<usize>,
+    pub load_threads: usize,
+    /// The number of rounds that begin with the load of a fresh index.
+    pub loads: usize,
     pub seconds: f64,
     pub rounds: usize,
     pub placement: Vec<&'static str>,
@@ -55,7 +58,7 @@ pub struct Config {
 }
 
 /// The subject of a row.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RowKey {
     /// The number of the cell. Rows of one cell were measured side by side.
     pub cell: usize,
@@ -79,7 +82,8 @@ pub struct RowKey {
 #[derive(Clone, Debug, Serialize)]
 pub struct Footprint {
     pub bytes_per_key: Option<f64>,
-    /// `exact` if the index counts its bytes, `rss` if the growth of the resident set was measured.
+    /// `exact` if the index counts its bytes, `malloc` if they are the usable bytes of the blocks
+    /// that it has from the global allocator, `rss` if they are the growth of the resident set.
     pub bytes_source: &'static str,
     /// The share of huge pages in the index's memory, or in the memory added while it was built.
     pub huge_page_share: Option<f64>,
@@ -90,14 +94,20 @@ pub struct Footprint {
     pub fallback: Option<String>,
 }
 
-/// The load of one contender.
+/// The loads of one contender.
 #[derive(Debug, Serialize)]
 pub struct LoadRow {
     #[serde(flatten)]
     pub key: RowKey,
     pub threads: usize,
-    pub mops: f64,
-    pub seconds: f64,
+    /// Million inserts per second.
+    pub mops: Interval,
+    /// The throughput of each round with a load.
+    pub samples: Vec<f64>,
+    /// The rounds' ratios to the first contender of the cell.
+    pub ratio: Option<Interval>,
+    #[serde(flatten)]
+    pub footprint: Footprint,
 }
 
 /// One contender in one configuration.
@@ -117,6 +127,11 @@ pub struct Row {
     /// The median of the rounds' ratios to the first row of the cell.
     pub ratio_to_first: Option<f64>,
     pub ratio: Option<Interval>,
+    /// The nanoseconds per operation that a thread's loop takes with an index that does nothing.
+    pub own_ns: Option<f64>,
+    /// In a mix of scans alone, the nanoseconds that one more entry takes, from the scans of this
+    /// length and the shortest scans that were measured.
+    pub entry_ns: Option<Interval>,
     /// The number of lookups over all rounds.
     pub lookups: u64,
     /// The number of lookups that found their key.
@@ -125,8 +140,6 @@ pub struct Row {
     pub scanned: u64,
     #[serde(flatten)]
     pub footprint: Footprint,
-    /// Million inserts per second of the load.
-    pub load_mops: f64,
     /// The median share of the cores' time that the threads got.
     pub cpu_share: Option<f64>,
     /// Million operations per second of processor time. On a busy machine this figure is closer to
@@ -162,9 +175,11 @@ impl Report {
             key_file: None,
             dist: text(&plan.dists),
             mix: text(&plan.mixes),
-            scan_length: plan.scan_length,
+            scan_length: plan.scan_lengths.clone(),
             batch: plan.batches.clone(),
             threads: plan.threads.clone(),
+            load_threads: plan.load_threads,
+            loads: plan.loads,
             seconds: plan.time.as_secs_f64(),
             rounds: plan.rounds,
             placement: distinct(plan.places.iter().map(|place| place.name())),

@@ -33,12 +33,16 @@ pub trait BenchKey: IndexKey {
     fn key(space: &Self::Space, position: u32) -> Self::Ref<'_>;
     /// The value of the key at a position.
     fn value(space: &Self::Space, position: u32) -> u64;
-    /// The key at a position, and its value.
-    fn entry(space: &Self::Space, position: u32) -> (Self::Ref<'_>, u64);
+    /// Sets each position to the next one, and the entry beside it to the key there with its value.
+    /// The key's memory is prefetched.
+    fn draw<'a>(
+        space: &'a Self::Space,
+        positions: &mut [u32],
+        next: impl FnMut() -> u32,
+        entries: &mut [(Self::Ref<'a>, u64)],
+    );
     /// The weight of the key at a position.
     fn weight(space: &Self::Space, position: u32) -> u64;
-    /// Prefetches the memory that `key`, `value` and `weight` read for a position.
-    fn prefetch(space: &Self::Space, position: u32);
 
     /// The least key that the type has.
     const LEAST: Self::Ref<'static>;
@@ -86,17 +90,17 @@ impl BenchKey for u64 {
         word_value(space.key(position))
     }
     #[inline(always)]
-    fn entry(space: &WordKeys, position: u32) -> (u64, u64) {
-        let key = space.key(position);
-        (key, word_value(key))
+    fn draw(
+        space: &WordKeys,
+        positions: &mut [u32],
+        next: impl FnMut() -> u32,
+        entries: &mut [(u64, u64)],
+    ) {
+        space.draw(positions, next, entries, |key| (key, word_value(key)));
     }
     #[inline(always)]
     fn weight(space: &WordKeys, position: u32) -> u64 {
         space.key(position)
-    }
-    #[inline(always)]
-    fn prefetch(space: &WordKeys, position: u32) {
-        space.prefetch(position);
     }
 
     const LEAST: u64 = 0;
@@ -146,17 +150,17 @@ impl BenchKey for u128 {
         wide_value(space.key(position))
     }
     #[inline(always)]
-    fn entry(space: &WideKeys, position: u32) -> (u128, u64) {
-        let key = space.key(position);
-        (key, wide_value(key))
+    fn draw(
+        space: &WideKeys,
+        positions: &mut [u32],
+        next: impl FnMut() -> u32,
+        entries: &mut [(u128, u64)],
+    ) {
+        space.draw(positions, next, entries, |key| (key, wide_value(key)));
     }
     #[inline(always)]
     fn weight(space: &WideKeys, position: u32) -> u64 {
         wide_value(space.key(position))
-    }
-    #[inline(always)]
-    fn prefetch(space: &WideKeys, position: u32) {
-        space.prefetch(position);
     }
 
     const LEAST: u128 = 0;
@@ -214,16 +218,20 @@ impl BenchKey for [u8] {
         space.hash(position)
     }
     #[inline(always)]
-    fn entry(space: &ByteKeys, position: u32) -> (&[u8], u64) {
-        (space.key(position), space.hash(position))
+    fn draw<'a>(
+        space: &'a ByteKeys,
+        positions: &mut [u32],
+        next: impl FnMut() -> u32,
+        entries: &mut [(&'a [u8], u64)],
+    ) {
+        silvics_workload::draw(positions, next, entries, |position| {
+            space.prefetch(position);
+            (space.key(position), space.hash(position))
+        });
     }
     #[inline(always)]
     fn weight(space: &ByteKeys, position: u32) -> u64 {
         space.hash(position)
-    }
-    #[inline(always)]
-    fn prefetch(space: &ByteKeys, position: u32) {
-        space.prefetch(position);
     }
 
     const LEAST: &'static [u8] = &[];

@@ -6,11 +6,15 @@
 //! | `run` | the parameters of a run, its tally, the ledger, and failures |
 //! | `subject` | one contender under measurement: threads, clocks, loads, runs and checks |
 //! | `worker` | the loops that are measured, monomorphic for each contender |
+//! | `check` | the checks of answers |
+//! | `nothing` | an index that does nothing |
 //! | `inspected` | an index whose reads are recorded, for `silvics inspect` |
 //! | `stats` | medians of ratios, and their intervals |
 
+mod check;
 pub mod inspected;
 pub mod keys;
+pub mod nothing;
 pub mod run;
 pub mod stats;
 pub mod subject;

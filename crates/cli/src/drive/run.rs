@@ -3,6 +3,7 @@
 
 use crate::flags::error::Error;
 use silvics::AllocError;
+use silvics_sync::atomic::{AtomicI64, Ordering};
 use silvics_workload::{Mix, Window};
 use std::io;
 use std::time::Duration;
@@ -19,6 +20,29 @@ pub struct RunSpec {
     pub number: u64,
     /// The window of `latest` at the start of the run.
     pub window: Window,
+    /// The most keys by which the run may change the size of the index: it ends when there are this
+    /// many more, or this many fewer if the number is negative. `None` if only the time ends it.
+    pub growth: Option<i64>,
+}
+
+/// The keys by which a run may still change the size of an index.
+pub struct Growth {
+    left: AtomicI64,
+    sign: i64,
+}
+
+impl Growth {
+    /// The growth by a number of keys, or the shrinking if it is negative.
+    pub fn of(keys: i64) -> Self {
+        Self { left: AtomicI64::new(keys.abs()), sign: keys.signum() }
+    }
+
+    /// Counts keys that were inserted, or removed if the number is negative. Returns whether the
+    /// run must end.
+    pub fn add(&self, keys: i64) -> bool {
+        // Relaxed: the count publishes no other data.
+        self.left.fetch_sub(keys * self.sign, Ordering::Relaxed) <= keys * self.sign
+    }
 }
 
 /// The operations of a thread, and their results.
@@ -41,6 +65,11 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// The number of keys by which the index has grown.
+    pub fn growth(&self) -> i64 {
+        self.inserted as i64 - self.removed as i64
+    }
+
     /// Adds the tally of another thread.
     pub fn add(&mut self, other: &Self) {
         self.ops += other.ops;
@@ -65,7 +94,7 @@ pub struct Ledger {
 impl Ledger {
     /// Adds the tally of a run.
     pub fn book(&mut self, tally: &Tally) {
-        self.keys += tally.inserted as i64 - tally.removed as i64;
+        self.keys += tally.growth();
         self.weight = self.weight.wrapping_add(tally.weight);
     }
 }

@@ -1,7 +1,7 @@
 //! A contender under measurement: threads, clocks, and the checks of its answers.
 //!
 //! # Definitions
-//! * A *load* inserts the keys that are present at the start, from all threads at once.
+//! * A *load* inserts the keys that are present at the start, from one thread or from several.
 //! * A *run* is one measurement: threads start together, work until a flag is raised, and each
 //!   takes its own time. Throughput is the operations of all threads over the time from the first
 //!   thread's start to the last one's end.
@@ -15,8 +15,9 @@
 //! 4. The key-sum rule, at the end: a lookup of every key of the key space, and a scan of
 //!    everything where there are scans, find as many keys as the ledger says, with the same sum.
 
-use super::run::{Failure, Ledger, RunSpec, Tally};
-use super::worker::{self, Driven, Loops};
+use super::check;
+use super::run::{Failure, Growth, Ledger, RunSpec, Tally};
+use super::worker::{Driven, End, Loops};
 use crate::contender::Contender;
 use crate::drive::keys::BenchKey;
 use crate::host::counters::{Counters, Counts, Open};
@@ -79,6 +80,11 @@ impl Outcome {
         self.tally.ops as f64 / self.seconds / 1e6
     }
 
+    /// Nanoseconds of a thread per operation.
+    pub fn ns(&self, threads: usize) -> f64 {
+        1e9 * self.seconds * threads as f64 / self.tally.ops as f64
+    }
+
     /// Million operations per second of processor time. On a busy machine this figure is closer to
     /// the throughput of an idle machine, but time spent waiting for a lock does not count.
     pub fn cpu_mops(&self) -> Option<f64> {
@@ -96,8 +102,10 @@ pub fn counted(outcomes: &[Outcome]) -> impl Iterator<Item = (Counts, u64)> {
 #[derive(Clone, Debug)]
 pub struct Crew {
     cores: Vec<CoreId>,
-    /// Threads that load and check.
+    /// Threads that check.
     pub threads: usize,
+    /// Threads that load.
+    pub loaders: usize,
     /// The counters that are read around each run.
     pub counters: Option<Arc<Counters>>,
 }
@@ -111,7 +119,13 @@ impl Crew {
             0 => thread::available_parallelism().map_or(1, usize::from),
             cores => cores,
         };
-        Self { cores, threads, counters: None }
+        Self { cores, threads, loaders: threads, counters: None }
+    }
+
+    /// Loads with this number of threads.
+    #[must_use]
+    pub fn loading(self, loaders: usize) -> Self {
+        Self { loaders, ..self }
     }
 
     /// Counts events during runs if `wanted`.
@@ -336,7 +350,7 @@ impl<K: BenchKey + ?Sized> Subject<K> {
     ) -> Result<Outcome, Failure> {
         let held = (reuse == Reuse::No).then(|| self.0.hold());
         let done = AtomicUsize::new(0);
-        let result = crew.timed(crew.threads, None, &|share, gate| {
+        let result = crew.timed(crew.loaders, None, &|share, gate| {
             lap(gate, None, &mut || {
                 let part = traffic.choice.load_part(share);
                 let (tally, result) = self.0.load(&traffic.space, part, &gate.stop);
@@ -394,17 +408,20 @@ impl<K: BenchKey + ?Sized> Subject<K> {
         Ok(())
     }
 
-    /// Runs the operations of a mix for the given time.
+    /// Runs the operations of a mix for the given time, or until the index has grown as far as the
+    /// run may let it.
     pub fn run(
         &self,
         traffic: &Traffic<K>,
         spec: &RunSpec,
         crew: &Crew,
     ) -> Result<Outcome, Failure> {
+        let growth = spec.growth.map(Growth::of);
         let outcome = crew.timed(spec.threads, Some(spec.time), &|share, gate| {
             let mut stream = traffic.choice.stream(spec.mix, spec.number, share, spec.window);
+            let end = End { stop: &gate.stop, growth: growth.as_ref() };
             lap(gate, crew.counters.as_deref(), &mut || {
-                let tally = self.0.run(&traffic.space, &mut stream, spec, &gate.stop)?;
+                let tally = self.0.run(&traffic.space, &mut stream, spec, end)?;
                 Ok((tally, stream.window()))
             })
         })?;
@@ -423,7 +440,7 @@ impl<K: BenchKey + ?Sized> Subject<K> {
         scans: bool,
         crew: &Crew,
     ) -> Result<(), Failure> {
-        let look_up = |share| worker::look_up_all(&mut *self.0.calls(), &traffic.space, share);
+        let look_up = |share| check::look_up_all(&mut *self.0.calls(), &traffic.space, share);
         let (mut looked_up, mut least) = (Ledger::default(), None);
         for part in crew.work(crew.threads, look_up, || {})? {
             let (tally, found) = part?;
@@ -435,7 +452,7 @@ impl<K: BenchKey + ?Sized> Subject<K> {
             // Scans begin at the least key present, because some peers search long for a key before
             // it.
             let from = least.unwrap_or_else(|| K::to_owned(K::shorten(K::LEAST)));
-            let scan = |_| worker::scan_all(&mut *self.0.calls(), from.clone());
+            let scan = |_| check::scan_all(&mut *self.0.calls(), from.clone());
             for tally in crew.work(1, scan, || {})? {
                 let mut scanned = Ledger::default();
                 scanned.book(&tally?);

@@ -174,8 +174,9 @@ pub struct BenchArgs {
     #[arg(long, value_name = "L/I/R[/S],…", default_value = "100/0/0,90/5/5")]
     pub mix: String,
 
-    /// The number of entries that a scan reads
-    #[arg(long, value_name = "N", default_value = "100")]
+    /// The number of entries that a scan reads. With two lengths and a mix of scans alone, the
+    /// output has the time of one more entry
+    #[arg(long, value_name = "N,…", default_value = "100")]
     pub scan_length: String,
 
     /// The number of keys looked up by one call (`get_many`) or inserted by one (`insert_many`, an
@@ -187,13 +188,23 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N,…")]
     pub threads: Option<String>,
 
-    /// Seconds that each index runs in each round, per mix, batch and number of threads
+    /// Threads that load an index [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub load_threads: Option<String>,
+
+    /// Seconds that each index runs in each round, per mix, batch and number of threads. A mix with
+    /// more inserts than removals, or fewer, ends earlier if a tenth of the keys is left
     #[arg(long, value_name = "S", default_value = "0.2")]
     pub seconds: String,
 
-    /// The number of rounds; a shorter round before them does not count
+    /// The number of rounds
     #[arg(long, value_name = "R", default_value = "5")]
     pub rounds: String,
+
+    /// The number of rounds, from the first, that begin with the load of a fresh index; a mix with
+    /// more inserts than removals, or fewer, always begins with one [default: every round]
+    #[arg(long, value_name = "N")]
+    pub loads: Option<String>,
 
     #[command(flatten)]
     pub place: PlaceArgs,

@@ -203,7 +203,8 @@ pub fn in_turns<K: BenchKey + ?Sized>(
     let run = |of: &Subject<K>, number| {
         let (mix, window) = (Mix::LOOKUPS, traffic.choice.start());
         let (threads, scan_length) = (crew.threads, 1);
-        let spec = RunSpec { mix, batch: 1, scan_length, threads, time: turns.run, number, window };
+        let (time, growth) = (turns.run, None);
+        let spec = RunSpec { mix, batch: 1, scan_length, threads, time, number, window, growth };
         of.run(traffic, &spec, crew)
     };
     let (mut runs_before, mut runs_after): (Vec<Outcome>, Vec<Outcome>) = Default::default();

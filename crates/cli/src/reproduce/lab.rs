@@ -314,6 +314,8 @@ impl Lab {
             scan_length: "100".into(),
             batch: "1".into(),
             threads: None,
+            load_threads: None,
+            loads: Some("1".into()),
             seconds: run.as_secs_f64().to_string(),
             rounds: pairs.to_string(),
             place,
