@@ -75,6 +75,8 @@ fn numbers() {
 fn distributions_formats_and_types() {
     refuses(&["--dist", "normal"], &["--dist", "`normal`", "choose uniform"]);
     refuses(&["--dist", "zipf:4"], &["--dist", "`zipf:4`", "zipf:0.99"]);
+    refuses(&["--dist", "sparse+zipf"], &["--dist", "`sparse+zipf`", "sparse+zipf:0.99"]);
+    refuses(&["--dist", "sparse+latest"], &["`sparse+latest`", "choose uniform, sparse"]);
     refuses(&["--format", "xml"], &["--format", "`xml`", "table, json or csv"]);
     refuses(&["--key-type", "text"], &["--key-type", "`text`", "u64, u128, bytes or string"]);
     refuses(&["--value-type", "box"], &["--value-type", "`box`", "u64 or arc"]);
@@ -114,6 +116,7 @@ fn flags_that_exclude_each_other() {
     };
     with_file(&["--keys", "5"], &["--keys and --key-file exclude each other"]);
     with_file(&["--dist", "sparse"], &["--dist sparse and --key-file", "--dist uniform"]);
+    with_file(&["--dist", "sparse+zipf:1"], &["--dist sparse+zipf and --key-file", "--dist zipf"]);
     with_file(&["--key-type", "u64"], &["--key-type", "`u64`", "choose bytes"]);
     with_file(&["--key-type", "u128"], &["--key-type", "`u128`", "choose bytes"]);
     with_file(&["--key-format", "text"], &["--key-format", "`text`", "lines or sosd"]);

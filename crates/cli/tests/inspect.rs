@@ -69,6 +69,10 @@ fn what_compressed_paths_save_is_told() {
     // Hashed keys part early, so leaves hang high, and no digits are equal before them.
     assert!(of("by_leaves", "objects") > 5000.0 && leaves > 4.0, "{saved}");
     assert!(of("by_leaves", "bytes") >= 64.0 * of("by_leaves", "nodes"), "{saved}");
+    // A skew of lookups changes no key.
+    let skewed = inspect("--index art --keys 20k --dist sparse+zipf:1");
+    assert_eq!(&skewed["compression"], saved);
+    assert_eq!(skewed["config"]["dist"], "sparse+zipf:1");
     // The first digits of small numbers are all zero.
     let dense = inspect("--index art --keys 20k");
     assert_eq!(dense["compression"]["by_paths"]["objects"], 1, "{}", dense["compression"]);
@@ -119,6 +123,7 @@ fn keys_come_from_a_file() {
     };
     refuses(&["--keys", "5"], &["--keys and --key-file exclude each other"]);
     refuses(&["--dist", "sparse"], &["--dist sparse and --key-file"]);
+    refuses(&["--dist", "sparse+zipf:1"], &["--dist sparse+zipf and --key-file"]);
     refuses(&["--key-type", "u64"], &["--key-type", "file of lines"]);
     refuses(&["--key-format", "xml"], &["--key-format", "lines or sosd"]);
     let long = files.write("long", [vec![b'a'; (512 << 10) + 1], b"\n".to_vec()].concat());

@@ -52,7 +52,7 @@ pub struct Choice {
     present: u64,
     seed: u64,
     order: Scramble,
-    /// The sampled positions (`zipf`) or ages (`latest`); otherwise empty.
+    /// The sampled positions (`zipf`, `sparse+zipf`) or ages (`latest`); otherwise empty.
     samples: Arc<[u32]>,
 }
 
@@ -73,7 +73,7 @@ impl Choice {
         assert!((1..=KEYS_MAX).contains(&len), "a key space of {len} keys cannot be chosen from");
         let present = len.div_ceil(2);
         let samples = match dist {
-            Dist::Zipf(exponent) if exponent > 0.0 => {
+            Dist::Zipf(exponent) | Dist::SparseZipf(exponent) if exponent > 0.0 => {
                 let hot = Self::hot(len, seed);
                 sample(len, exponent, seed, |rank| hot.apply(rank) as u32)
             }
@@ -95,14 +95,15 @@ impl Choice {
     ///
     /// # Panics
     /// Panics if `len` is zero or above [`KEYS_MAX`], or if the distribution is none of `uniform`,
-    /// `sparse` and `zipf`.
+    /// `sparse`, `zipf` and `sparse+zipf`.
     pub fn filled(dist: Dist, len: usize, seed: u64) -> Self {
-        let alike = matches!(dist, Dist::Uniform | Dist::Sparse | Dist::Zipf(_));
-        assert!(alike, "`{dist}` needs absent keys: choose uniform, sparse or zipf");
+        let alike =
+            matches!(dist, Dist::Uniform | Dist::Sparse | Dist::Zipf(_) | Dist::SparseZipf(_));
+        assert!(alike, "`{dist}` needs absent keys: choose uniform, sparse, zipf or sparse+zipf");
         Self { present: len as u64, ..Self::new(dist, len, seed) }
     }
 
-    /// The positions of all keys by their rank under `zipf`, the hottest first.
+    /// The positions of all keys by their rank under `zipf` or `sparse+zipf`, the hottest first.
     pub fn hottest(&self) -> impl Iterator<Item = u32> + use<> {
         let hot = Self::hot(self.len(), self.seed);
         (0..self.len).map(move |rank| hot.apply(rank) as u32)
@@ -139,7 +140,7 @@ impl Choice {
             LoadPart { next: 0, end: self.present, step: 1, scramble: None, base: 0, scale: 1 };
         let in_turns = LoadPart { next: share.thread as u64, step: share.threads as u64, ..whole };
         match self.dist {
-            Dist::Uniform | Dist::Sparse | Dist::Zipf(_) => {
+            Dist::Uniform | Dist::Sparse | Dist::Zipf(_) | Dist::SparseZipf(_) => {
                 let part = share.part(self.present);
                 LoadPart { next: part.start, end: part.end, scramble: Some(self.order), ..whole }
             }
@@ -248,6 +249,7 @@ mod tests {
             Just(Dist::Uniform),
             Just(Dist::Sparse),
             Just(Dist::Zipf(0.99)),
+            Just(Dist::SparseZipf(0.99)),
             Just(Dist::Sequential),
             Just(Dist::Disjoint),
             Just(Dist::Latest),
@@ -296,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_filled_key_space_is_loaded_whole() {
-        for dist in [Dist::Uniform, Dist::Sparse, Dist::Zipf(1.5)] {
+        for dist in [Dist::Uniform, Dist::Sparse, Dist::Zipf(1.5), Dist::SparseZipf(1.5)] {
             let choice = Choice::filled(dist, 1001, 3);
             let mut all = load(&choice, 3).concat();
             assert_ne!(all[..100], load(&Choice::filled(dist, 1001, 4), 1).concat()[..100]);

@@ -16,6 +16,8 @@ pub enum Dist {
     /// `zipf:θ`: the key of rank r has a probability proportional to `r^-θ`. Ranks are scattered
     /// over the key space, so that hot keys are not neighbours.
     Zipf(f64),
+    /// `sparse+zipf:θ`: the keys of `sparse`, chosen as `zipf:θ` chooses.
+    SparseZipf(f64),
     /// `sequential`: every other key is loaded, in ascending order, by threads that take turns.
     /// Then each thread walks up the key space from a random key, again and again.
     Sequential,
@@ -41,6 +43,13 @@ pub enum DistError {
     Exponent(String),
 }
 
+impl Dist {
+    /// Whether the integers are hashed to 63 bits: `sparse` and `sparse+zipf`.
+    pub fn is_sparse(self) -> bool {
+        matches!(self, Self::Sparse | Self::SparseZipf(_))
+    }
+}
+
 impl FromStr for Dist {
     type Err = DistError;
 
@@ -52,7 +61,8 @@ impl FromStr for Dist {
             "disjoint" => Self::Disjoint,
             "latest" => Self::Latest,
             _ => {
-                let Some(exponent) = text.strip_prefix("zipf") else {
+                let of_sparse = text.strip_prefix("sparse+");
+                let Some(exponent) = of_sparse.unwrap_or(text).strip_prefix("zipf") else {
                     return Err(DistError::Unknown(text.into()));
                 };
                 let wrong = || DistError::Exponent(text.into());
@@ -61,7 +71,8 @@ impl FromStr for Dist {
                 if !(0.0..=ZIPF_EXPONENT_MAX).contains(&exponent) {
                     return Err(wrong());
                 }
-                Self::Zipf(exponent.abs()) // -0 is 0
+                let exponent = exponent.abs(); // -0 is 0
+                if of_sparse.is_some() { Self::SparseZipf(exponent) } else { Self::Zipf(exponent) }
             }
         })
     }
@@ -73,6 +84,7 @@ impl fmt::Display for Dist {
             Self::Uniform => f.write_str("uniform"),
             Self::Sparse => f.write_str("sparse"),
             Self::Zipf(exponent) => write!(f, "zipf:{exponent}"),
+            Self::SparseZipf(exponent) => write!(f, "sparse+zipf:{exponent}"),
             Self::Sequential => f.write_str("sequential"),
             Self::Disjoint => f.write_str("disjoint"),
             Self::Latest => f.write_str("latest"),
@@ -85,11 +97,15 @@ impl fmt::Display for DistError {
         match self {
             Self::Unknown(text) => write!(
                 f,
-                "`{text}` is not a distribution: choose uniform, sparse, zipf:EXPONENT, sequential, \
-                 disjoint or latest"
+                "`{text}` is not a distribution: choose uniform, sparse, zipf:EXPONENT, \
+                 sparse+zipf:EXPONENT, sequential, disjoint or latest"
             ),
             Self::Exponent(text) => {
-                write!(f, "`{text}` has no exponent between 0 and 3: write for example zipf:0.99")
+                let sparse = if text.starts_with("sparse+") { "sparse+" } else { "" };
+                write!(
+                    f,
+                    "`{text}` has no exponent between 0 and 3: write for example {sparse}zipf:0.99"
+                )
             }
         }
     }
@@ -110,6 +126,8 @@ mod tests {
             "zipf:0",
             "zipf:0.99",
             "zipf:3",
+            "sparse+zipf:0",
+            "sparse+zipf:0.99",
             "sequential",
             "disjoint",
             "latest",
@@ -120,25 +138,33 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused_with_a_remedy() {
-        for text in ["", "Uniform", "normal", "uniform ", "latest:1"] {
+        let sums = ["sparse+", "sparse+sequential", "sparse+sparse+zipf:1", "sparse+uniform"];
+        for text in ["", "Uniform", "normal", "uniform ", "latest:1"].into_iter().chain(sums) {
             let error = text.parse::<Dist>().unwrap_err();
             assert_eq!(error, DistError::Unknown(text.into()));
             assert!(error.to_string().contains("choose uniform"));
+            assert!(error.to_string().contains("sparse+zipf:EXPONENT"));
         }
         for text in
             ["zipf", "zipf:", "zipf:x", "zipf:-1", "zipf:3.01", "zipf:nan", "zipf:inf", "zipfian"]
         {
             let error = text.parse::<Dist>().unwrap_err();
             assert_eq!(error, DistError::Exponent(text.into()), "{text}");
-            assert!(error.to_string().contains("zipf:0.99"));
+            assert!(error.to_string().ends_with(" zipf:0.99"));
+        }
+        for text in ["sparse+zipf", "sparse+zipf:", "sparse+zipf:4"] {
+            let error = text.parse::<Dist>().unwrap_err();
+            assert_eq!(error, DistError::Exponent(text.into()), "{text}");
+            assert!(error.to_string().ends_with(" sparse+zipf:0.99"));
         }
     }
 
     proptest! {
         #[test]
         fn any_exponent_comes_back(exponent in 0.0_f64..=3.0) {
-            let dist = Dist::Zipf(exponent);
-            prop_assert_eq!(dist.to_string().parse(), Ok(dist));
+            for dist in [Dist::Zipf(exponent), Dist::SparseZipf(exponent)] {
+                prop_assert_eq!(dist.to_string().parse(), Ok(dist));
+            }
         }
 
         #[test]

@@ -345,7 +345,15 @@ mod tests {
 
     #[test]
     fn zipf_of_zero_is_uniform() {
-        assert_eq!(positions(Dist::Zipf(0.0), 1000, 100), positions(Dist::Uniform, 1000, 100));
+        let uniform = positions(Dist::Uniform, 1000, 100);
+        assert_eq!(positions(Dist::Zipf(0.0), 1000, 100), uniform);
+        assert_eq!(positions(Dist::SparseZipf(0.0), 1000, 100), uniform);
+    }
+
+    #[test]
+    fn sparse_zipf_chooses_the_positions_of_zipf() {
+        let [zipf, sparse] = [Dist::Zipf(0.99), Dist::SparseZipf(0.99)];
+        assert_eq!(positions(sparse, 1000, 5000), positions(zipf, 1000, 5000));
     }
 
     #[test]

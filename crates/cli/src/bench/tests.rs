@@ -179,6 +179,7 @@ fn a_right_index_passes_with_every_distribution() {
         Dist::Uniform,
         Dist::Sparse,
         Dist::Zipf(0.99),
+        Dist::SparseZipf(0.99),
         Dist::Sequential,
         Dist::Disjoint,
         Dist::Latest,

@@ -55,10 +55,7 @@ pub trait BenchKey: IndexKey {
 }
 
 fn words(dist: Dist, len: usize) -> WordKeys {
-    match dist {
-        Dist::Sparse => WordKeys::sparse(len),
-        _ => WordKeys::dense(len),
-    }
+    if dist.is_sparse() { WordKeys::sparse(len) } else { WordKeys::dense(len) }
 }
 
 impl BenchKey for u64 {

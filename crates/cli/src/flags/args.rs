@@ -165,8 +165,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "TYPE", default_value = "u64")]
     pub value_type: String,
 
-    /// The distribution of keys: uniform, sparse (hashed to 63 bits), zipf:EXPONENT, sequential,
-    /// disjoint (a range per thread), latest
+    /// The distribution of keys: uniform, sparse (hashed to 63 bits), zipf:EXPONENT,
+    /// sparse+zipf:EXPONENT, sequential, disjoint (a range per thread), latest
     #[arg(long, value_name = "DIST,…", default_value = "uniform")]
     pub dist: String,
 
@@ -283,7 +283,8 @@ pub struct InspectArgs {
     #[command(flatten)]
     pub key_file: KeyFileArgs,
 
-    /// The distribution of keys: uniform, sparse, zipf:EXPONENT, sequential, disjoint, latest
+    /// The distribution of keys: uniform, sparse, zipf:EXPONENT, sparse+zipf:EXPONENT, sequential,
+    /// disjoint, latest
     #[arg(long, value_name = "DIST", default_value = "uniform")]
     pub dist: String,
 

@@ -47,12 +47,19 @@ impl KeySource {
                 remedy: "a key file brings its own keys, so leave one of them out",
             });
         }
-        if dists.contains(&Dist::Sparse) {
-            return Err(Error::Conflict {
-                flag: "--dist sparse",
-                other: "--key-file",
-                remedy: "sparse keys are generated, so choose --dist uniform for the keys of a file",
-            });
+        let sparse = dists.iter().find_map(|dist| match dist {
+            Dist::Sparse => Some((
+                "--dist sparse",
+                "sparse keys are generated, so choose --dist uniform for the keys of a file",
+            )),
+            Dist::SparseZipf(_) => Some((
+                "--dist sparse+zipf",
+                "sparse keys are generated, so choose --dist zipf:EXPONENT for the keys of a file",
+            )),
+            _ => None,
+        });
+        if let Some((flag, remedy)) = sparse {
+            return Err(Error::Conflict { flag, other: "--key-file", remedy });
         }
         let format = key_format(args.format.as_deref(), path)?;
         Ok(Some(Self { path: path.clone(), format }))
