@@ -123,6 +123,23 @@ fn flags_that_exclude_each_other() {
 }
 
 #[test]
+fn key_sets() {
+    refuses(&["--keyset", "word"], &["--keyset: `word`", "choose words, uuid, email or url"]);
+    let files = Files::new();
+    let lines = files.write("keys", "a\nb\n");
+    let with_set = |more: &[&str], parts: &[&str]| {
+        refuses(&[&["--keyset", "words"], more].concat(), parts);
+    };
+    with_set(&["--key-file", &lines], &["--keyset and --key-file exclude each other"]);
+    with_set(&["--key-format", "lines"], &["--key-format", "--key-file"]);
+    with_set(&["--dist", "uniform,sparse"], &["--dist sparse and --keyset", "--dist uniform"]);
+    with_set(&["--dist", "sparse+zipf:1"], &["--dist sparse+zipf and --keyset", "--dist zipf"]);
+    with_set(&["--key-type", "u64"], &["--key-type", "`u64`", "leave out --keyset"]);
+    with_set(&["--key-type", "u128"], &["--key-type", "`u128`", "leave out --keyset"]);
+    with_set(&["--index", "occ-avl"], &["--index", "`occ-avl` takes no byte keys"]);
+}
+
+#[test]
 fn what_a_named_index_cannot_do() {
     refuses_plain(
         &["--index", "skiplist,occ-avl", "--key-type", "bytes"],

@@ -341,6 +341,41 @@ fn a_file_of_lines() {
 }
 
 #[test]
+fn key_sets_with_every_distribution_that_has_no_keys_of_its_own() {
+    for set in ["words", "uuid", "email", "url"] {
+        let args = ["--index", "art,skiplist", "--keys", "500,1k", "--keyset", set];
+        let dists = ["--dist", "uniform,zipf:0.99,sequential,disjoint,latest"];
+        let result = bench_json(&[&args[..], &dists, &["--mix", "50/20/20/10"]].concat());
+        assert_eq!(result["config"]["keyset"], set);
+        assert_eq!(rows(&result).len(), 20);
+        for row in rows(&result) {
+            assert_sound(row, 2);
+            assert_eq!((&row["keyset"], &row["key_type"]), (&set.into(), &"bytes".into()));
+            assert_eq!(
+                number(row, "key_space").to_string(),
+                (2.0 * number(row, "keys")).to_string()
+            );
+        }
+    }
+    let numbers = bench_json(&["--index", "skiplist", "--keys", "100"]);
+    assert_eq!(
+        (&numbers["config"]["keyset"], &rows(&numbers)[0]["keyset"]),
+        (&Value::Null, &Value::Null)
+    );
+}
+
+#[test]
+fn tables_name_the_key_set() {
+    let args = ["--index", "map", "--keys", "1k", "--keyset", "email", "--key-type", "string"];
+    let output = bench(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    for part in ["keys: the key set email of this seed", "1k string keys of 2k (email), uniform"] {
+        assert!(text.contains(part), "`{part}` is not in:\n{text}");
+    }
+}
+
+#[test]
 #[cfg(feature = "peers")]
 fn of_all_indexes_what_cannot_take_the_keys_is_left_out() {
     let files = Files::new();

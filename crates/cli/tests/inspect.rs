@@ -130,6 +130,31 @@ fn keys_come_from_a_file() {
     refused(&run(&["inspect", "--index", "art", "--key-file", &long]), &["line 1", "524288"]);
 }
 
+/// The keys of a key set follow from the seed.
+#[test]
+fn keys_come_from_a_key_set() {
+    let of = |args: &str| inspect(&format!("--index art --keys 2k --keyset {args}"));
+    let [one, same, other] = ["url", "url", "url --seed 2"].map(of);
+    let config = &one["config"];
+    assert_eq!((&config["keyset"], &config["keys"]), (&"url".into(), &2000.into()));
+    assert_eq!((&config["key_type"], &config["key_file"]), (&"bytes".into(), &Value::Null));
+    assert_eq!(one["compression"], same["compression"]);
+    assert_ne!(one["compression"], other["compression"]);
+    // All URLs begin with `https://`.
+    assert!(number(&one["compression"]["by_paths"]["passed"]) >= 7.0, "{}", one["compression"]);
+    let args = ["inspect", "--index", "art", "--keys", "500", "--keyset", "uuid"];
+    let text = stdout(&run(&[&args[..], &["--lookups", "100"]].concat()));
+    assert!(text.contains("500 bytes keys of the key set uuid (uniform)"), "{text}");
+    let refuses = |more: &[&str], parts: &[&str]| {
+        refused(&run(&[&args[..], more].concat()), parts);
+    };
+    refuses(&["--dist", "sparse"], &["--dist sparse and --keyset"]);
+    refuses(&["--key-type", "u64"], &["--key-type", "leave out --keyset"]);
+    refuses(&["--keyset", "uuids"], &["--keyset", "choose words, uuid"]);
+    let trace = ["inspect", "--trace", "none", "--keyset", "uuid"];
+    refused(&run(&trace), &["--keyset", "--trace", "exclude each other"]);
+}
+
 #[test]
 fn half_of_the_sets_is_found_by_name() {
     let [before, after] = fixed(

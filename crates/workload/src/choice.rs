@@ -188,7 +188,7 @@ impl Choice {
 }
 
 /// Derives a separate seed for each use.
-fn label(seed: u64, name: &str) -> u64 {
+pub(crate) fn label(seed: u64, name: &str) -> u64 {
     name.bytes().fold(mix(seed), |state, byte| mix(state.wrapping_add(u64::from(byte))))
 }
 

@@ -2,13 +2,14 @@
 //!
 //! This crate knows no index. A workload speaks of *positions* `0..len` in a *key space* of `len`
 //! keys, about half of which are present at any time. [`WordKeys`] and [`ByteKeys`] turn a position
-//! into a key. So every distribution works on generated integers and on the lines of a file.
+//! into a key. So every distribution works on generated integers, key sets and the lines of a file.
 //!
 //! * [`Dist`]: the key distributions, as the command line names them.
 //! * [`Choice`]: the choice of keys of one experiment. It defines the order of the load
 //!   ([`Choice::load_part`]) and each thread's operations ([`Choice::stream`]).
 //! * [`Mix`]: the shares of lookups, inserts, removals and scans.
 //! * [`Stream`]: fills blocks with operations, at a cost of a few nanoseconds each.
+//! * [`KeySet`]: words, UUIDs, email addresses and URLs, made from a seed.
 //! * [`keyfile`]: keys from a file of lines or in the SOSD format.
 //!
 //! # Guarantees
@@ -46,6 +47,7 @@ mod bijection;
 mod choice;
 mod dist;
 mod keys;
+mod keyset;
 mod mix;
 mod stream;
 
@@ -55,6 +57,7 @@ pub use dist::{Dist, DistError, ZIPF_EXPONENT_MAX};
 pub use keys::{
     ByteKeys, Longest, WideKeys, WordKeys, byte_hash, draw, wide_value, widened, word_value,
 };
+pub use keyset::{KeySet, KeySetError};
 pub use mix::{Mix, MixError, Op};
 pub use stream::{BLOCK_OPS, Block, Positions, Stream, Window};
 

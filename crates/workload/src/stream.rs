@@ -286,7 +286,7 @@ fn draw_kind<const N: usize>(rng: &mut Xoshiro256PlusPlus, bounds: &[u64; N]) ->
 /// A random word below `len`, by Lemire's multiplication without rejection. It favours no position
 /// by more than one part in 2^64 / `len`.
 #[inline(always)]
-fn below(rng: &mut Xoshiro256PlusPlus, len: u64) -> u64 {
+pub(crate) fn below(rng: &mut Xoshiro256PlusPlus, len: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(len)) >> 64) as u64
 }
 

@@ -55,7 +55,7 @@ use crate::progress::{self, Progress};
 use cell::{Cell, Flow};
 use plan::Plan;
 use report::Report;
-use silvics_workload::Choice;
+use silvics_workload::{Choice, KeySet};
 
 /// Runs the benchmark and prints its result. Returns whether the user interrupted it.
 pub fn bench(args: &BenchArgs) -> Result<bool, Error> {
@@ -99,12 +99,19 @@ pub fn measure(args: &BenchArgs) -> Result<(Format, Report), Error> {
 /// The key spaces of the cells.
 enum Keys<K: BenchKey + ?Sized> {
     Generated(Vec<usize>),
+    Set(KeySet, Vec<usize>),
     File(K::Space),
 }
 
 impl<K: BenchKey + ?Sized> Keys<K> {
     fn read(plan: &Plan, report: &mut Report) -> Result<Self, Error> {
-        let Some(file) = &plan.file else { return Ok(Self::Generated(plan.sizes.clone())) };
+        let Some(file) = &plan.file else {
+            let sizes = plan.sizes.clone();
+            return Ok(match plan.set {
+                Some(set) => Self::Set(set, sizes),
+                None => Self::Generated(sizes),
+            });
+        };
         let (space, config) = file.read::<K>(&plan.dists)?;
         if plan.types.key == KeyType::String
             && let Some(at) = K::first_binary(&space)
@@ -117,7 +124,7 @@ impl<K: BenchKey + ?Sized> Keys<K> {
 
     fn bench(self, plan: &Plan, crew: &Crew, report: &mut Report) -> Result<(), Error> {
         let sizes = match &self {
-            Self::Generated(sizes) => sizes.len(),
+            Self::Generated(sizes) | Self::Set(_, sizes) => sizes.len(),
             Self::File(_) => 1,
         };
         let cells = sizes * plan.dists.len();
@@ -137,17 +144,35 @@ impl<K: BenchKey + ?Sized> Keys<K> {
                     }
                 }
             }
-            Self::File(mut space) => {
-                for &dist in &plan.dists {
-                    let choice = Choice::new(dist, K::len(&space), plan.seed);
-                    let traffic = Traffic { space, choice };
-                    if run(&traffic)? == Flow::Interrupted {
+            Self::Set(set, sizes) => {
+                for size in sizes {
+                    let space = K::of_set(set, 2 * size, plan.seed);
+                    if Self::chosen_from(space, plan, &mut run)? == Flow::Interrupted {
                         return Ok(());
                     }
-                    space = traffic.space;
                 }
+            }
+            Self::File(space) => {
+                Self::chosen_from(space, plan, &mut run)?;
             }
         }
         Ok(())
+    }
+
+    /// Runs the cells of one key space: one for each distribution.
+    fn chosen_from(
+        mut space: K::Space,
+        plan: &Plan,
+        mut run: impl FnMut(&Traffic<K>) -> Result<Flow, Error>,
+    ) -> Result<Flow, Error> {
+        for &dist in &plan.dists {
+            let choice = Choice::new(dist, K::len(&space), plan.seed);
+            let traffic = Traffic { space, choice };
+            if run(&traffic)? == Flow::Interrupted {
+                return Ok(Flow::Interrupted);
+            }
+            space = traffic.space;
+        }
+        Ok(Flow::Finished)
     }
 }

@@ -5,11 +5,11 @@ use crate::drive::subject::Reuse;
 use crate::flags::args::{BenchArgs, Format};
 use crate::flags::error::Error;
 use crate::flags::place::{self, Place};
-use crate::flags::source::{KeySource, key_type};
+use crate::flags::source::{KeySource, key_set, key_type};
 use crate::flags::types::{KeyType, Types, ValueType};
 use crate::flags::units;
 use crate::flags::values::{THREADS_MAX, list, number, parse, seconds, seed, single};
-use silvics_workload::{Dist, KEYS_MAX, Mix};
+use silvics_workload::{Dist, KEYS_MAX, KeySet, Mix};
 use std::time::Duration;
 
 /// A benchmark, ready to run.
@@ -17,6 +17,8 @@ use std::time::Duration;
 pub struct Plan {
     pub chosen: Vec<Chosen>,
     pub types: Types,
+    /// The key set that keys come from, unless they are integers or come from a file.
+    pub set: Option<KeySet>,
     /// The file that keys come from, unless they are generated.
     pub file: Option<KeySource>,
     /// The numbers of generated keys that are loaded, out of key spaces twice as large.
@@ -57,6 +59,7 @@ impl Plan {
     /// Reads the flags. `cores` is the default number of threads.
     pub fn new(args: &BenchArgs, cores: usize) -> Result<Self, Error> {
         let dists: Vec<Dist> = list("--dist", &args.dist, parse)?;
+        let set = key_set(&args.key_file, &dists)?;
         let file = KeySource::new(&args.key_file, args.keys.is_some(), &dists)?;
         let types = Types {
             key: key_type(&args.key_file, file.as_ref(), KeyType::parse)?,
@@ -78,6 +81,7 @@ impl Plan {
         let mut plan = Self {
             chosen: Vec::new(),
             types,
+            set,
             file,
             sizes,
             dists,

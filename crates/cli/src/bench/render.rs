@@ -149,6 +149,9 @@ impl Report {
             let counters = if counters.is_empty() { "nothing".into() } else { counters.join(", ") };
             _ = writeln!(text, "counted per operation (op) or million of them (Mop): {counters}");
         }
+        if let Some(set) = config.keyset {
+            _ = writeln!(text, "keys: the key set {set} of this seed, half of them loaded");
+        }
         if let Some(file) = &config.key_file {
             _ = writeln!(
                 text,
@@ -162,11 +165,12 @@ impl Report {
 
 fn keys_heading(key: &RowKey) -> String {
     format!(
-        "{} {} keys{} of {}, {}",
+        "{} {} keys{} of {}{}, {}",
         units::count(key.keys),
         if key.key_type == "bytes" { "byte" } else { key.key_type },
         if key.value_type == "arc" { " with Arc<[u8]> values" } else { "" },
         units::count(key.key_space),
+        key.keyset.map_or_else(String::new, |set| format!(" ({set})")),
         key.dist,
     )
 }
@@ -290,6 +294,7 @@ const CSV_HEADER: &[&str] = &[
     "keys",
     "key_space",
     "key_type",
+    "keyset",
     "value_type",
     "mix",
     "dist",
@@ -351,6 +356,7 @@ fn csv_record(report: &Report, row: &Row) -> Vec<String> {
         key.keys.to_string(),
         key.key_space.to_string(),
         key.key_type.into(),
+        or_empty(key.keyset),
         key.value_type.into(),
         row.mix.clone(),
         key.dist.clone(),

@@ -8,6 +8,7 @@ use crate::flags::source::KeyFileConfig;
 use crate::host::counters::{Counted, PerOp};
 use crate::host::machine::Machine;
 use serde::Serialize;
+use silvics_workload::KeySet;
 
 /// The whole result. The JSON output has the fields of this structure.
 #[derive(Debug, Serialize)]
@@ -34,6 +35,8 @@ pub struct Config {
     pub value_type: &'static str,
     /// The numbers of keys that are loaded; empty with a key file.
     pub keys: Vec<usize>,
+    /// The name of the key set, if keys come from one.
+    pub keyset: Option<&'static str>,
     pub key_file: Option<KeyFileConfig>,
     pub dist: Vec<String>,
     pub mix: Vec<String>,
@@ -72,6 +75,8 @@ pub struct RowKey {
     /// The number of keys to choose from.
     pub key_space: usize,
     pub key_type: &'static str,
+    /// The name of the key set, if keys come from one.
+    pub keyset: Option<&'static str>,
     pub value_type: &'static str,
     pub dist: String,
     /// The global allocator.
@@ -172,6 +177,7 @@ impl Report {
             key_type: plan.types.key.name(),
             value_type: plan.types.value.name(),
             keys: plan.sizes.clone(),
+            keyset: plan.set.map(KeySet::name),
             key_file: None,
             dist: text(&plan.dists),
             mix: text(&plan.mixes),

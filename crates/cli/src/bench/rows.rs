@@ -9,7 +9,7 @@ use crate::drive::subject::{Crew, Outcome, counted};
 use crate::flags::place::SYSTEM_PAGES;
 use crate::host::alloc;
 use crate::host::counters::PerOp;
-use silvics_workload::{Choice, Op};
+use silvics_workload::{Choice, KeySet, Op};
 
 /// The result of a cell, on its way to the report.
 pub(super) struct Rows<'a, K: BenchKey + ?Sized> {
@@ -54,6 +54,7 @@ impl<K: BenchKey + ?Sized> Rows<'_, K> {
             keys: self.choice.present(),
             key_space: self.choice.len(),
             key_type: self.plan.types.key.name(),
+            keyset: self.plan.set.map(KeySet::name),
             value_type: self.plan.types.value.name(),
             dist: self.choice.dist().to_string(),
             allocator: alloc::name(),

@@ -4,7 +4,7 @@ use crate::flags::types::KeyType;
 use silvics::IndexKey;
 use silvics_workload::keyfile::{self, Format, KeyFile, KeyFileError};
 use silvics_workload::{
-    ByteKeys, Dist, Longest, WideKeys, WordKeys, byte_hash, wide_value, word_value,
+    ByteKeys, Dist, KeySet, Longest, WideKeys, WordKeys, byte_hash, wide_value, word_value,
 };
 use std::path::Path;
 
@@ -20,6 +20,8 @@ pub trait BenchKey: IndexKey {
 
     /// The generated key space of a distribution.
     fn generate(dist: Dist, len: usize, key_type: KeyType) -> Self::Space;
+    /// The key space of a key set, in ascending order. Flags refuse key sets for numbers.
+    fn of_set(set: KeySet, len: usize, seed: u64) -> Self::Space;
     /// The number, from 1, of the first key of a space that is not UTF-8, if there is one.
     fn first_binary(space: &Self::Space) -> Option<usize>;
     /// Reads the key space in a file. A file of lines has byte strings.
@@ -64,6 +66,9 @@ impl BenchKey for u64 {
 
     fn generate(dist: Dist, len: usize, _key_type: KeyType) -> WordKeys {
         words(dist, len)
+    }
+    fn of_set(set: KeySet, _len: usize, _seed: u64) -> WordKeys {
+        unreachable!("the keys of `{set}` are byte strings")
     }
     fn first_binary(_space: &WordKeys) -> Option<usize> {
         Some(1)
@@ -123,6 +128,9 @@ impl BenchKey for u128 {
 
     fn generate(dist: Dist, len: usize, _key_type: KeyType) -> WideKeys {
         WideKeys::new(words(dist, len))
+    }
+    fn of_set(set: KeySet, _len: usize, _seed: u64) -> WideKeys {
+        unreachable!("the keys of `{set}` are byte strings")
     }
     fn first_binary(_space: &WideKeys) -> Option<usize> {
         Some(1)
@@ -185,6 +193,9 @@ impl BenchKey for [u8] {
             return ByteKeys::hexadecimal(&words);
         }
         ByteKeys::encoded(&words)
+    }
+    fn of_set(set: KeySet, len: usize, seed: u64) -> ByteKeys {
+        set.keys(len, seed)
     }
     fn first_binary(space: &ByteKeys) -> Option<usize> {
         let binary = |&at: &usize| std::str::from_utf8(space.key(at as u32)).is_err();

@@ -119,9 +119,14 @@ pub struct PlaceArgs {
     pub colouring: bool,
 }
 
-/// Keys from a file, and the type of keys.
+/// Keys from a key set or a file, and the type of keys.
 #[derive(Args, Clone, Debug, Default)]
 pub struct KeyFileArgs {
+    /// Takes the key space from a key set, which is made from the seed, and loads half of it: words
+    /// (of 8 to 20 bytes), uuid (as text), email or url (both of at most 40 bytes)
+    #[arg(id = "keyset", long = "keyset", value_name = "SET")]
+    pub set: Option<String>,
+
     /// Takes the key space from a file and loads half of it: one key per line, or the SOSD format
     /// (a 64-bit little-endian count, then 64-bit little-endian words)
     #[arg(id = "key_file", long = "key-file", value_name = "FILE")]
@@ -134,7 +139,7 @@ pub struct KeyFileArgs {
 
     /// u64; u128 (each 64-bit key widened to 128 bits, in the same order); bytes (generated keys as
     /// 8 bytes, big-endian); for bench also string (generated keys as 16 hexadecimal digits)
-    /// [default: bytes with a key file of lines, else u64]
+    /// [default: bytes with a key set or a key file of lines, else u64]
     #[arg(long, value_name = "TYPE")]
     pub key_type: Option<String>,
 }
@@ -233,7 +238,7 @@ pub struct BenchArgs {
 }
 
 /// The flags of `silvics inspect` that describe an index, its load or its lookups.
-const OF_AN_INDEX: [&str; 19] = [
+const OF_AN_INDEX: [&str; 20] = [
     "counters",
     "index",
     "variant",
@@ -244,6 +249,7 @@ const OF_AN_INDEX: [&str; 19] = [
     "regions",
     "colouring",
     "keys",
+    "keyset",
     "key_file",
     "key_format",
     "key_type",

@@ -5,7 +5,7 @@
 //! | `args` | the verbs and flags, with their help |
 //! | `error` | every error of the command, with its message and exit code |
 //! | `place` | `--placement`, `--pages` and how pools are tuned |
-//! | `source` | `--key-file`, `--key-format` and `--key-type` |
+//! | `source` | `--keyset`, `--key-file`, `--key-format` and `--key-type` |
 //! | `types` | the types of keys and values that flags name |
 //! | `units` | numbers with units, as people write them |
 //! | `values` | numbers and lists of them |

@@ -1,14 +1,14 @@
-//! The source of keys: a distribution, or a file.
+//! The source of keys: a distribution, a key set, or a file.
 
 use crate::drive::keys::BenchKey;
 use crate::flags::args::KeyFileArgs;
 use crate::flags::error::Error;
 use crate::flags::types::KeyType;
-use crate::flags::values::single;
+use crate::flags::values::{parse, single};
 use crate::progress;
 use serde::Serialize;
-use silvics_workload::Dist;
 use silvics_workload::keyfile::Format;
+use silvics_workload::{Dist, KeySet};
 use std::path::{Path, PathBuf};
 
 /// A file of keys.
@@ -47,20 +47,7 @@ impl KeySource {
                 remedy: "a key file brings its own keys, so leave one of them out",
             });
         }
-        let sparse = dists.iter().find_map(|dist| match dist {
-            Dist::Sparse => Some((
-                "--dist sparse",
-                "sparse keys are generated, so choose --dist uniform for the keys of a file",
-            )),
-            Dist::SparseZipf(_) => Some((
-                "--dist sparse+zipf",
-                "sparse keys are generated, so choose --dist zipf:EXPONENT for the keys of a file",
-            )),
-            _ => None,
-        });
-        if let Some((flag, remedy)) = sparse {
-            return Err(Error::Conflict { flag, other: "--key-file", remedy });
-        }
+        refuse_sparse(dists, "--key-file")?;
         let format = key_format(args.format.as_deref(), path)?;
         Ok(Some(Self { path: path.clone(), format }))
     }
@@ -100,6 +87,37 @@ impl KeySource {
     }
 }
 
+/// Reads `--keyset`. `None` if keys are generated integers or come from a file.
+pub fn key_set(args: &KeyFileArgs, dists: &[Dist]) -> Result<Option<KeySet>, Error> {
+    let Some(name) = &args.set else { return Ok(None) };
+    let set = single("--keyset", name, parse)?;
+    if args.file.is_some() {
+        return Err(Error::Conflict {
+            flag: "--keyset",
+            other: "--key-file",
+            remedy: "each of them names all keys, so leave one of them out",
+        });
+    }
+    refuse_sparse(dists, "--keyset")?;
+    Ok(Some(set))
+}
+
+/// Refuses distributions of hashed integers for the keys that the flag `other` names.
+fn refuse_sparse(dists: &[Dist], other: &'static str) -> Result<(), Error> {
+    let (flag, remedy) = match dists.iter().find(|dist| dist.is_sparse()) {
+        None => return Ok(()),
+        Some(Dist::SparseZipf(_)) => (
+            "--dist sparse+zipf",
+            "sparse keys are generated integers, so choose --dist zipf:EXPONENT for other keys",
+        ),
+        Some(_) => (
+            "--dist sparse",
+            "sparse keys are generated integers, so choose --dist uniform for other keys",
+        ),
+    };
+    Err(Error::Conflict { flag, other, remedy })
+}
+
 fn key_format(text: Option<&str>, path: &Path) -> Result<Format, Error> {
     match text {
         None => Ok(Format::of(path)),
@@ -112,15 +130,16 @@ fn key_format(text: Option<&str>, path: &Path) -> Result<Format, Error> {
     }
 }
 
-/// Reads `--key-type`, each name with `parse`.
+/// Reads `--key-type`, each name with `read`.
 pub fn key_type(
     args: &KeyFileArgs,
     source: Option<&KeySource>,
-    parse: fn(&str) -> Result<KeyType, String>,
+    read: fn(&str) -> Result<KeyType, String>,
 ) -> Result<KeyType, Error> {
     let lines = source.is_some_and(|source| source.format == Format::Lines);
+    let set = args.set.is_some();
     match args.key_type.as_deref() {
-        None if lines => Ok(KeyType::Bytes),
+        None if lines || set => Ok(KeyType::Bytes),
         None => Ok(KeyType::U64),
         Some(number @ ("u64" | "u128")) if lines => {
             let problem = format!(
@@ -129,6 +148,13 @@ pub fn key_type(
             );
             Err(Error::value("--key-type", problem))
         }
-        Some(text) => single("--key-type", text, parse),
+        Some(number @ ("u64" | "u128")) if set => {
+            let problem = format!(
+                "`{number}` keys are numbers, but a key set has byte strings: choose bytes, or leave \
+                 out --keyset"
+            );
+            Err(Error::value("--key-type", problem))
+        }
+        Some(text) => single("--key-type", text, read),
     }
 }

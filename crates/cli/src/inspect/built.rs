@@ -29,10 +29,11 @@ pub struct Built<'t, K: BenchKey + ?Sized> {
 /// The keys of an inspection.
 pub fn traffic<K: BenchKey + ?Sized>(plan: &Plan) -> Traffic<K> {
     let len = 2 * plan.keys;
-    Traffic {
-        space: K::generate(plan.dist, len, K::TYPE),
-        choice: Choice::new(plan.dist, len, plan.seed),
-    }
+    let space = match plan.set {
+        Some(set) => K::of_set(set, len, plan.seed),
+        None => K::generate(plan.dist, len, K::TYPE),
+    };
+    Traffic { space, choice: Choice::new(plan.dist, len, plan.seed) }
 }
 
 impl Setup {

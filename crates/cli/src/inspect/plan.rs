@@ -6,11 +6,11 @@ use crate::catalogue::select::{self, Chosen};
 use crate::flags::args::{Format, InspectArgs};
 use crate::flags::error::Error;
 use crate::flags::place::{self, Place};
-use crate::flags::source::{KeySource, key_type};
+use crate::flags::source::{KeySource, key_set, key_type};
 use crate::flags::types::{KeyType, Types};
 use crate::flags::values::{list, number, parse, seed, single};
 use silvics_layout::{Machine, NodeLayout, SetHash};
-use silvics_workload::{Dist, KEYS_MAX, Mix};
+use silvics_workload::{Dist, KEYS_MAX, KeySet, Mix};
 
 /// An inspection, ready to run.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub struct Plan {
     /// The index that is inspected.
     pub subject: Setup,
     pub key_type: KeyType,
+    /// The key set that keys come from, unless they are integers or come from a file.
+    pub set: Option<KeySet>,
     /// The file that keys come from, unless they are generated. It determines the number of keys.
     pub file: Option<KeySource>,
     pub keys: usize,
@@ -61,6 +63,7 @@ impl Plan {
             return Err(Error::value("--counters", problem));
         }
         let dist = single("--dist", &args.dist, parse)?;
+        let set = key_set(&args.key_file, &[dist])?;
         let file = KeySource::new(&args.key_file, args.keys.is_some(), &[dist])?;
         let key_type = key_type(&args.key_file, file.as_ref(), KeyType::of_indexes)?;
         let keys = args.keys.as_deref().unwrap_or("1M");
@@ -74,6 +77,7 @@ impl Plan {
                 place: place::read_one(&args.place)?,
             },
             key_type,
+            set,
             file,
             keys,
             dist,

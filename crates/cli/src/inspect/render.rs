@@ -153,8 +153,9 @@ fn built(config: &Config) -> String {
         let (of, dropped) = (file.keys, file.duplicates_dropped);
         format!(" of the {of} in `{}`, {dropped} duplicates dropped", elided(&file.path))
     });
+    let set = config.keyset.map_or_else(String::new, |set| format!(" of the key set {set}"));
     format!(
-        "{}, {} on {} pages, {} {} keys{file} ({}){host}: {} bytes, {:.1} per key",
+        "{}, {} on {} pages, {} {} keys{set}{file} ({}){host}: {} bytes, {:.1} per key",
         config.index,
         config.placement,
         config.pages,

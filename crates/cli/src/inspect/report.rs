@@ -12,6 +12,7 @@ use silvics_layout::{
     Collocation, Counts, Level, Machine, PageSize, Paths, Replay, SetHash, Shares, Survey,
     study_class,
 };
+use silvics_workload::KeySet;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -47,6 +48,8 @@ pub struct Config {
     pub pages: String,
     pub keys: usize,
     pub key_type: &'static str,
+    /// The name of the key set, if keys come from one.
+    pub keyset: Option<&'static str>,
     pub key_file: Option<KeyFileConfig>,
     pub dist: String,
     pub updates: usize,
@@ -80,6 +83,7 @@ impl Config {
             pages: setup.place.pages(),
             keys: plan.keys,
             key_type: plan.key_type.name(),
+            keyset: plan.set.map(KeySet::name),
             key_file: None,
             dist: plan.dist.to_string(),
             updates: plan.updates,

@@ -231,6 +231,7 @@ impl Lab {
         Ok(Inspection {
             subject: bed.setup()?,
             key_type: KeyType::U64,
+            set: None,
             file: None,
             keys: bed.keys,
             dist: Dist::Uniform,
