@@ -99,6 +99,11 @@ bench-pool:
 bench-clients *flags:
     cargo bench -p silvics --bench clients -- {{flags}}
 
+# Compare scans by `next`, `for_each` and `fold` with those of `BTreeMap`; `just bench-scans --case
+# paths` has some of the keys.
+bench-scans *flags:
+    cargo bench -p silvics --bench scans -- {{flags}}
+
 # Run the whole gate.
 ci:
     .ci/run
