@@ -202,14 +202,13 @@ fn threads_that_the_system_does_not_start() {
 }
 
 #[test]
-#[cfg(feature = "peers")]
-fn keys_that_are_too_long_for_a_named_index() {
-    let files = Files::new();
-    let long = files.write("long", [b"a\n".as_slice(), &vec![b'x'; 65536], b"\nb\n"].concat());
+fn upserts_where_there_are_none() {
     refuses_plain(
-        &["--index", "skiplist,peer:masstree", "--key-file", &long],
-        &["`peer:masstree`", "line 2", "65536", "leave out"],
+        &["--index", "skiplist", "--mix", "50/0/0/0/50", "--dist", "disjoint"],
+        &["--mix: 50/0/0/0/50 has upserts", "--dist disjoint", "choose another"],
     );
+    let output = run(&["verify", "--mix", "50/0/0/0/50"]);
+    refused(&output, &["--mix: `50/0/0/0/50` has a share of upserts", "leave it out"]);
 }
 
 #[test]

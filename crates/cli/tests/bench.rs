@@ -2,52 +2,8 @@
 
 mod common;
 
-use common::{Files, bench, bench_json, run, stderr, stdout};
+use common::{Files, assert_sound, bench, bench_json, field, number, rows, run, stderr, stdout};
 use serde_json::Value;
-
-/// The field `name` of a row. Fails if the row does not have it.
-fn field<'a>(row: &'a Value, name: &str) -> &'a Value {
-    let value = &row[name];
-    assert!(!value.is_null(), "no {name} in {row}");
-    value
-}
-
-fn rows(result: &Value) -> &[Value] {
-    result["results"].as_array().expect("results")
-}
-
-fn number(row: &Value, name: &str) -> f64 {
-    field(row, name).as_f64().expect("a number")
-}
-
-/// Checks the facts that hold for every row.
-fn assert_sound(row: &Value, rounds: usize) {
-    for name in [
-        "index",
-        "variant",
-        "placement",
-        "pages",
-        "threads",
-        "keys",
-        "mix",
-        "dist",
-        "batch",
-        "key_type",
-        "value_type",
-        "allocator",
-        "bytes_source",
-    ] {
-        field(row, name);
-    }
-    assert_eq!(row["checked"], true);
-    assert_eq!(field(row, "samples").as_array().unwrap().len(), rounds);
-    let mops = field(row, "mops");
-    let (low, median, high) = (number(mops, "low"), number(mops, "median"), number(mops, "high"));
-    assert!(0.0 < low && low <= median && median <= high, "{row}");
-    assert!(number(row, "hits") <= number(row, "lookups"));
-    assert!(number(row, "ratio_to_first") > 0.0);
-    assert!(row.get("huge_page_share").is_some());
-}
 
 #[test]
 fn json_has_every_field_and_stdout_nothing_else() {
@@ -76,65 +32,6 @@ fn json_has_every_field_and_stdout_nothing_else() {
     assert_eq!((&first["keys"], &first["key_space"]), (&1000.into(), &2000.into()));
     assert_eq!(result["loads"].as_array().unwrap().len(), 6);
     assert_eq!(result["interrupted"], false);
-}
-
-/// A B-tree of words has 16 bytes of entries per key in nodes that are half full at least. Blocks
-/// of glibc have a header that no node uses.
-#[test]
-#[cfg(all(feature = "peers", target_os = "linux", target_env = "gnu"))]
-fn bytes_of_peers_are_those_of_their_blocks() {
-    let result =
-        bench_json(&["--index", "peer:btreemap-rwlock", "--keys", "100k", "--mix", "100/0/0"]);
-    let load = &result["loads"][0];
-    assert_eq!(field(load, "bytes_source"), "malloc");
-    let bytes = number(load, "bytes_per_key");
-    assert!((17.0..36.0).contains(&bytes), "{bytes}");
-    assert_eq!(number(&rows(&result)[0], "bytes_per_key").to_string(), bytes.to_string());
-}
-
-#[test]
-fn loads_are_repeated_and_compared() {
-    let args = ["--index", "art,skiplist", "--keys", "1k", "--rounds", "3", "--load-threads", "1"];
-    for (loads, expected) in [(None, 3), (Some("2"), 2)] {
-        let flag = loads.map_or(vec![], |loads| vec!["--loads", loads]);
-        let result = bench_json(&[&args[..], &flag].concat());
-        let rows = result["loads"].as_array().unwrap();
-        assert_eq!(rows.len(), 2);
-        for row in rows {
-            assert_eq!(field(row, "samples").as_array().unwrap().len(), expected);
-            assert_eq!(field(row, "threads"), 1);
-            assert!(
-                number(field(row, "ratio"), "median") > 0.0
-                    && number(field(row, "mops"), "low") > 0.0
-            );
-        }
-    }
-}
-
-/// The index is a fresh one in each round, so the checks of the last one pass.
-#[test]
-fn mixes_that_grow_or_shrink_begin_with_a_fresh_index() {
-    let args = ["--index", "art", "--keys", "1k", "--mix", "50/50/0,90/5/5,50/0/50,0/100/0"];
-    let result = bench_json(&args);
-    assert_eq!(rows(&result).len(), 4);
-    for row in rows(&result) {
-        assert_sound(row, 2);
-    }
-}
-
-#[test]
-fn the_loops_cost_and_the_time_of_an_entry_are_shown() {
-    let args = ["--index", "art,skiplist", "--keys", "5k", "--mix", "100/0/0,0/0/0/100"];
-    let result = bench_json(&[&args[..], &["--scan-length", "10,100"]].concat());
-    let lengths: Vec<_> = rows(&result).iter().map(|row| row["scan_length"].as_u64()).collect();
-    assert_eq!(lengths, [None, None, Some(10), Some(10), Some(100), Some(100)]);
-    for (row, length) in rows(&result).iter().zip(lengths) {
-        assert!(number(row, "own_ns") > 0.0);
-        match length {
-            Some(100) => assert!(number(field(row, "entry_ns"), "median") > 0.0, "{row}"),
-            _ => assert!(row["entry_ns"].is_null()),
-        }
-    }
 }
 
 #[test]

@@ -162,6 +162,17 @@ impl Choice {
         }
     }
 
+    /// The position of a key that is loaded, chosen by any position: each pair of neighbours
+    /// chooses one. Only for `disjoint`, whose loaded keys depend on the threads that load, the key
+    /// may be another one.
+    pub(crate) fn loaded(&self, position: u32) -> u32 {
+        let number = u64::from(position) / 2;
+        match self.dist {
+            Dist::Sequential => (2 * number) as u32,
+            _ => self.order.apply(number) as u32,
+        }
+    }
+
     /// The initial window of [`Dist::Latest`]: everything loaded, nothing removed. Other
     /// distributions ignore it.
     pub fn start(&self) -> Window {

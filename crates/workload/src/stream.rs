@@ -88,13 +88,13 @@ impl Window {
 
 /// The taker of a block's positions: see [`Stream::fill_with`].
 pub trait Positions {
-    /// Sets each position to the next one.
-    fn take(&mut self, positions: &mut [u32], next: impl FnMut() -> u32);
+    /// Sets each position to the next one. The first of them has number `at` in the block.
+    fn take(&mut self, at: usize, positions: &mut [u32], next: impl FnMut() -> u32);
 }
 
 impl Positions for () {
     #[inline(always)]
-    fn take(&mut self, positions: &mut [u32], mut next: impl FnMut() -> u32) {
+    fn take(&mut self, _at: usize, positions: &mut [u32], mut next: impl FnMut() -> u32) {
         for position in positions {
             *position = next();
         }
@@ -109,8 +109,10 @@ impl Positions for () {
 /// `sequential` and `latest`, operations stay in the order in which they were drawn.
 #[derive(Clone, Debug)]
 pub struct Stream<'a> {
+    choice: &'a Choice,
     rng: Xoshiro256PlusPlus,
-    thresholds: [u64; 3],
+    thresholds: [u64; 4],
+    upserts: bool,
     /// The kind of all operations, if there is only one.
     pure: Option<Op>,
     source: Source<'a>,
@@ -171,8 +173,10 @@ impl<'a> Stream<'a> {
             _ => Source::Samples { samples, at },
         };
         Self {
+            choice,
             rng,
             thresholds: mix.thresholds(),
+            upserts: mix.upserts(),
             pure: Op::ALL.into_iter().find(|&op| mix.percent(op) == 100),
             source,
             window,
@@ -195,11 +199,11 @@ impl<'a> Stream<'a> {
             Source::Uniform { start, len } => {
                 // A copy, which stays in registers.
                 let (mut rng, start, len) = (self.rng.clone(), *start, *len);
-                to.take(positions, || start + below(&mut rng, len) as u32);
+                to.take(0, positions, || start + below(&mut rng, len) as u32);
                 self.rng = rng;
             }
-            Source::Samples { samples, at } => to.take(positions, || next_around(samples, at)),
-            Source::Walk { at, last } => to.take(positions, || {
+            Source::Samples { samples, at } => to.take(0, positions, || next_around(samples, at)),
+            Source::Walk { at, last } => to.take(0, positions, || {
                 let position = *at;
                 *at = if position == *last { 0 } else { position + 1 };
                 position
@@ -207,8 +211,28 @@ impl<'a> Stream<'a> {
             Source::Latest(latest) => {
                 latest.fill(block, &mut self.window);
                 let mut drawn = block.positions.clone().into_iter();
-                to.take(&mut block.positions, || drawn.next().unwrap_or(0));
+                to.take(0, &mut block.positions, || drawn.next().unwrap_or(0));
+                return; // each kind has its own positions
             }
+        }
+        if self.upserts {
+            self.choose_loaded(block, to);
+        }
+    }
+
+    /// Moves the positions of upserts to keys that were loaded.
+    #[inline(never)]
+    fn choose_loaded(&self, block: &mut Block, to: &mut impl Positions) {
+        let mut start = 0;
+        for &(op, len) in &block.runs {
+            let positions = &mut block.positions[start..start + len];
+            if op == Op::Upsert {
+                let loaded: Vec<u32> =
+                    positions.iter().map(|&position| self.choice.loaded(position)).collect();
+                let mut loaded = loaded.into_iter();
+                to.take(start, positions, || loaded.next().unwrap_or(0));
+            }
+            start += len;
         }
     }
 
@@ -261,7 +285,7 @@ impl Latest<'_> {
                     window.removed - self.threads + self.thread
                 }
                 // Ages are below `present`, the initial value of `inserted`.
-                Op::Lookup | Op::Scan => window.inserted - 1 - age,
+                Op::Lookup | Op::Scan | Op::Upsert => window.inserted - 1 - age,
             };
             *position = self.choice.order().apply(number % len) as u32;
         }
@@ -434,7 +458,7 @@ mod tests {
                     hits += usize::from(present.contains(&position));
                     first += usize::from(position == youngest);
                 }
-                Op::Scan => unreachable!("no scans in the mix"),
+                Op::Scan | Op::Upsert => unreachable!("neither is in the mix"),
             }
         }
         assert!(hits * 100 > lookups * 98, "{hits} of {lookups}");
@@ -472,7 +496,7 @@ mod tests {
     #[test]
     fn kinds_come_in_their_shares_and_batches() {
         let choice = Choice::new(Dist::Uniform, 1000, 3);
-        let mut stream = choice.stream(mix("70/15/10/5"), 0, Share::ALONE, choice.start());
+        let mut stream = choice.stream(mix("60/15/10/5/10"), 0, Share::ALONE, choice.start());
         let mut block = Block::new(10);
         assert_eq!(block.len(), 70);
         let mut found = HashMap::new();
@@ -483,9 +507,25 @@ mod tests {
                 *found.entry(op).or_insert(0) += range.len() / 10;
             }
         }
-        for (op, percent) in Op::ALL.into_iter().zip([70, 15, 10, 5]) {
+        for (op, percent) in Op::ALL.into_iter().zip([60, 15, 10, 5, 10]) {
             let (count, expected) = (found[&op] as f64, 140.0 * f64::from(percent));
             assert!((count - expected).abs() < 5.0 * expected.sqrt(), "{op:?}: {count}");
+        }
+    }
+
+    #[test]
+    fn upserts_choose_loaded_keys() {
+        for dist in [Dist::Uniform, Dist::Zipf(0.99), Dist::Sequential, Dist::Latest] {
+            let choice = Choice::new(dist, 1001, 3);
+            let loaded: std::collections::HashSet<u32> = choice.load_part(Share::ALONE).collect();
+            let mut chosen = std::collections::HashSet::new();
+            for (op, position) in take(&choice, "50/0/0/0/50", 0, Share::ALONE, 20_000) {
+                if op == Op::Upsert {
+                    assert!(loaded.contains(&position), "{dist}: {position}");
+                    chosen.insert(position);
+                }
+            }
+            assert!(chosen.len() > loaded.len() / 2, "{dist}: {} keys", chosen.len());
         }
     }
 

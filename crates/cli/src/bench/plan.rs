@@ -72,6 +72,15 @@ impl Plan {
             })?,
         };
         let mixes: Vec<Mix> = list("--mix", &args.mix, parse)?;
+        if let Some(mix) = mixes.iter().find(|mix| mix.upserts())
+            && dists.contains(&Dist::Disjoint)
+        {
+            let problem = format!(
+                "{mix} has upserts, which choose loaded keys; those of --dist disjoint depend on the \
+                 threads that load: choose another mix or distribution"
+            );
+            return Err(Error::value("--mix", problem));
+        }
         let threads = match &args.threads {
             Some(text) => list("--threads", text, |item| number(item, 1, THREADS_MAX))?,
             None => vec![cores],

@@ -5,7 +5,7 @@ use super::plan::Plan;
 use super::report::Report;
 use crate::catalogue::{Advice, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
 use crate::contender::ours::{ByRange, Ours};
-use crate::contender::{Contender, Session};
+use crate::contender::{Contender, Session, Upserts};
 use crate::drive::keys::BenchKey;
 use crate::drive::nothing::Nothing;
 use crate::drive::run::{Failure, Ledger, RunSpec};
@@ -27,6 +27,8 @@ enum Fault {
     None,
     /// Some inserts report success and do not insert.
     LosesInserts,
+    /// Some upserts remove the key, and report that it was present.
+    LosesUpserts,
     /// Inserts report that the key was present, and insert it.
     DeniesInserts,
     /// Removals report success and do not remove.
@@ -107,6 +109,13 @@ impl Session for &Model {
         Ok(fresh && !self.errs(Fault::DeniesInserts, key))
     }
 
+    fn upsert(&mut self, key: u64, value: u64) -> Result<bool, AllocError> {
+        if self.errs(Fault::LosesUpserts, key) {
+            return Ok(self.map.lock().remove(&key).is_none());
+        }
+        Ok(self.map.lock().insert(key, value).is_none())
+    }
+
     fn remove(&mut self, key: u64) -> Result<bool, AllocError> {
         if self.errs(Fault::KeepsRemoved, key) {
             return Ok(self.map.lock().contains_key(&key));
@@ -171,7 +180,7 @@ fn drive<K: BenchKey + ?Sized>(
     Ok(ledger)
 }
 
-const MIXES: [&str; 4] = ["100/0/0", "90/5/5", "20/40/30/10", "0/50/50"];
+const MIXES: [&str; 5] = ["100/0/0", "90/5/5", "20/40/30/10", "0/50/50", "20/30/30/0/20"];
 
 #[test]
 fn a_right_index_passes_with_every_distribution() {
@@ -213,6 +222,7 @@ fn one_key_is_enough() {
 fn every_fault_is_caught() {
     for (fault, told) in [
         (Fault::LosesInserts, "must be present"),
+        (Fault::LosesUpserts, "must be present"),
         (Fault::DeniesInserts, "present before it was inserted"),
         (Fault::KeepsRemoved, "must be present"),
         (Fault::MixesValues, "has the value"),
@@ -284,7 +294,7 @@ fn an_index_that_does_nothing_is_driven() {
     fn drives<K: BenchKey + ?Sized>() {
         let (traffic, crew) = (traffic::<K>(Dist::Uniform, 2000), Crew::new());
         let nothing = Subject::of(Nothing::<K>::default());
-        for (mix, batch) in [("100/0/0", 1), ("25/25/25/25", 1), ("25/25/25/25", 8)] {
+        for (mix, batch) in [("100/0/0", 1), ("20/20/20/20/20", 1), ("20/20/20/20/20", 8)] {
             let spec = RunSpec {
                 mix: mix.parse().unwrap(),
                 batch,
@@ -375,6 +385,7 @@ fn a_wrong_peer_has_no_rows() {
         sync: "",
         groups: &["peers"],
         max_key_bytes: None,
+        upserts: Upserts::Any,
         variants: vec![Variant {
             name: DEFAULT_VARIANT,
             make: |types, nodes| {

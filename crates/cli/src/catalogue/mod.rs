@@ -11,6 +11,7 @@ mod ours;
 mod peers;
 pub mod select;
 
+use crate::contender::Upserts;
 use crate::drive::inspected::Inspected;
 use crate::drive::keys::BenchKey;
 use crate::drive::subject::Subject;
@@ -39,6 +40,8 @@ pub struct Entry {
     pub groups: &'static [&'static str],
     /// The longest byte key it takes, if there is a limit.
     pub max_key_bytes: Option<usize>,
+    /// Its upserts.
+    pub upserts: Upserts,
     /// Its variants, the default one first.
     pub variants: Vec<Variant>,
 }

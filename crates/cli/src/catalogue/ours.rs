@@ -1,6 +1,7 @@
 //! Our indexes: one entry for each row of the table of structures, and `map`.
 
 use super::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
+use crate::contender::Upserts;
 use crate::contender::held::{MapValue, OurKey};
 use crate::contender::map::OurMap;
 use crate::contender::ours::{
@@ -68,6 +69,7 @@ macro_rules! table {
             sync: $sync,
             groups: &["ours", $($group),*],
             max_key_bytes: $max,
+            upserts: Upserts::Any,
             variants: vec![$(Variant {
                 name: $build_name,
                 make: |types, nodes| match (types.key, types.value) {
@@ -142,6 +144,7 @@ fn map(art: &Entry) -> Entry {
         topology,
         sync,
         max_key_bytes,
+        upserts: Upserts::Any,
         groups: &["ours"],
         variants: vec![Variant {
             name: DEFAULT_VARIANT,

@@ -72,6 +72,7 @@ fn entry<P: Peer>(make: fn(Types, Nodes) -> Option<AnyMaker>) -> Entry {
         sync: P::SYNC,
         groups: &["peers", "default"],
         max_key_bytes: P::MAX_KEY_BYTES,
+        upserts: P::UPSERTS,
         variants: vec![Variant {
             name: DEFAULT_VARIANT,
             make,

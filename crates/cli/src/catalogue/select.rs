@@ -1,9 +1,10 @@
 //! The choice of indexes by `--index` and `--variant`.
 //!
-//! An index that is named must be able to do what is requested. Members of a group that cannot are
-//! left out, with a note.
+//! An index of ours that is named must be able to do what is requested. Peers, and members of a
+//! group, that cannot are left out, with a note.
 
 use crate::catalogue::{self, AnyMaker, Entry, Inspect, Make, Nodes, Variant, Verify};
+use crate::contender::Upserts;
 use crate::drive::keys::BenchKey;
 use crate::flags::error::Error;
 use crate::flags::types::{KeyType, Types};
@@ -84,6 +85,16 @@ impl Chosen {
         if self.variant.lookups_only && mix.writes() {
             return Some(Error::LookupsOnly { index, mix });
         }
+        let upserts = match self.entry.upserts {
+            Upserts::Any => true,
+            #[cfg(feature = "peers")]
+            Upserts::OfPresentKeys => mix.percent(silvics_workload::Op::Remove) == 0,
+            #[cfg(feature = "peers")]
+            Upserts::None => false,
+        };
+        if mix.upserts() && !upserts {
+            return Some(Error::NoUpserts { index, mix });
+        }
         let scans = !mix.scans() || self.entry.scans(key_type);
         (!scans).then_some(Error::NoScans { index, key_type, mix })
     }
@@ -98,7 +109,13 @@ impl Chosen {
         Self { entry, variant, explicit_variant, named: false, canary: None }
     }
 
-    /// Whether it takes a key of this length: an error if it was named, else a note.
+    /// Whether it must be able to do everything that is asked: an index of ours that was named. A
+    /// peer loses what it cannot do, and so does a member of a group.
+    fn must(&self) -> bool {
+        self.named && !self.entry.is_peer()
+    }
+
+    /// Whether it takes a key of this length: an error if it must, else a note.
     pub fn takes_length(&self, longest: Longest) -> Result<Result<(), String>, Error> {
         let limit = match self.entry.max_key_bytes {
             Some(limit) if longest.bytes > limit => limit,
@@ -110,7 +127,7 @@ impl Chosen {
             line: longest.line,
             limit,
         };
-        if self.named {
+        if self.must() {
             return Err(error);
         }
         Ok(Err(error.to_string()))
@@ -150,7 +167,7 @@ pub fn select(
     for candidate in chosen {
         match suits(&candidate, types, mixes) {
             Ok(()) => kept.push(candidate),
-            Err(error) if candidate.named => return Err(error),
+            Err(error) if candidate.must() => return Err(error),
             Err(error) => notes.push(left_out(&error)),
         }
     }
@@ -160,7 +177,7 @@ pub fn select(
             why: "takes these keys, values and mixes (--key-type, --value-type, --mix)",
         });
     }
-    // A member of a group that cannot scan or write still runs the other mixes.
+    // A peer or a member of a group that cannot scan or write still runs the other mixes.
     for candidate in &kept {
         let refused = mixes.iter().filter_map(|&mix| candidate.refuses(mix, types.key));
         notes.extend(refused.map(|error| left_out(&error)));
@@ -180,6 +197,9 @@ fn left_out(error: &Error) -> String {
         Error::LookupsOnly { index, mix } => {
             format!("`{index}` only looks keys up: left out of --mix {mix}")
         }
+        Error::NoUpserts { index, mix } => {
+            format!("`{index}` has no such upserts: left out of --mix {mix}")
+        }
         other => other.to_string(),
     }
 }
@@ -194,7 +214,7 @@ fn suits(candidate: &Chosen, types: Types, mixes: &[Mix]) -> Result<(), Error> {
     }
     let mut refused = mixes.iter().filter_map(|&mix| candidate.refuses(mix, types.key));
     match refused.next() {
-        Some(error) if candidate.named || 1 + refused.count() == mixes.len() => Err(error),
+        Some(error) if candidate.must() || 1 + refused.count() == mixes.len() => Err(error),
         _ => Ok(()),
     }
 }

@@ -82,6 +82,16 @@ impl<K: OurKey + ?Sized, V: MapValue> Session for MapSession<'_, K, V> {
     }
 
     #[inline]
+    fn upsert(
+        &mut self,
+        key: <K::Bench as IndexKey>::Ref<'_>,
+        value: u64,
+    ) -> Result<bool, AllocError> {
+        let replaced = self.view.try_upsert(K::lend(&key), V::hold(value));
+        Ok(replaced.map_err(|rejected| rejected.error)?.is_none())
+    }
+
+    #[inline]
     fn remove(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Result<bool, AllocError> {
         Ok(self.view.try_remove(K::lend(&key))?.is_some())
     }

@@ -19,6 +19,19 @@ pub mod peers;
 
 use silvics::{AllocError, Guard, IndexKey, PoolStats};
 
+/// The upserts of a contender: calls that insert a key or replace its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upserts {
+    /// They say whether the key was absent.
+    Any,
+    /// They do not, so a mix cannot have removals beside them.
+    #[cfg(feature = "peers")]
+    OfPresentKeys,
+    /// There are none.
+    #[cfg(feature = "peers")]
+    None,
+}
+
 /// A built index under measurement.
 pub trait Contender: Send + Sync + Sized + 'static {
     /// `u64`, `u128` or `[u8]`.
@@ -90,6 +103,14 @@ pub trait Session {
         }
         Ok(())
     }
+
+    /// Inserts `key`, or replaces its value, and returns whether it was absent. It is called only
+    /// if the catalogue says that the contender has upserts.
+    fn upsert(
+        &mut self,
+        key: <Self::Key as IndexKey>::Ref<'_>,
+        value: u64,
+    ) -> Result<bool, AllocError>;
 
     /// Removes `key` and returns whether it was present.
     fn remove(&mut self, key: <Self::Key as IndexKey>::Ref<'_>) -> Result<bool, AllocError>;

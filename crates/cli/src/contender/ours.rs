@@ -189,6 +189,11 @@ impl<I: Batches, S: ScanBy<I>> Session for OursSession<'_, I, S> {
     }
 
     #[inline]
+    fn upsert(&mut self, key: KeyRef<'_, I>, value: u64) -> Result<bool, AllocError> {
+        Ok(self.pinned.insert(key, value)?.is_none())
+    }
+
+    #[inline]
     fn remove(&mut self, key: KeyRef<'_, I>) -> Result<bool, AllocError> {
         Ok(self.pinned.remove(key)?.is_some())
     }
@@ -293,6 +298,10 @@ impl<P: Placement> Session for FreezingSession<'_, P> {
             Self::Open(tree) => Ok(tree.insert(key, value)?.is_none()),
             Self::Frozen(_) => unreachable!("`select` refuses mixes with writes"),
         }
+    }
+
+    fn upsert(&mut self, _key: u64, _value: u64) -> Result<bool, AllocError> {
+        unreachable!("`select` refuses mixes with writes")
     }
 
     fn remove(&mut self, _key: u64) -> Result<bool, AllocError> {

@@ -62,6 +62,11 @@ impl<K: BenchKey + ?Sized> Session for NothingSession<K> {
     }
 
     #[inline(always)]
+    fn upsert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
+        self.insert(key, value)
+    }
+
+    #[inline(always)]
     fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError> {
         Ok(self.holds(key))
     }

@@ -212,6 +212,7 @@ fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
                 Op::Insert => driver.insert(&run),
                 Op::Remove => driver.remove(&run),
                 Op::Scan => driver.scan(&run),
+                Op::Upsert => driver.upsert(&run),
             }?;
         }
         driver.tally.ops += block.len() as u64;
@@ -252,8 +253,9 @@ struct Entries<'d, 'a, K: BenchKey + ?Sized> {
 
 impl<K: BenchKey + ?Sized> Positions for Entries<'_, '_, K> {
     #[inline(always)]
-    fn take(&mut self, positions: &mut [u32], next: impl FnMut() -> u32) {
-        K::draw(self.space, positions, next, self.drawn);
+    fn take(&mut self, at: usize, positions: &mut [u32], next: impl FnMut() -> u32) {
+        let drawn = &mut self.drawn[at..at + positions.len()];
+        K::draw(self.space, positions, next, drawn);
     }
 }
 
@@ -333,6 +335,16 @@ impl<'a, K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'a, K, S> {
                 if self.absent[at] {
                     self.inserted(position);
                 }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn upsert(&mut self, run: &Run<'_, 'a, K>) -> Result<(), Failure> {
+        for (&(key, value), &position) in run.entries.iter().zip(run.positions) {
+            if self.session.upsert(key, value).map_err(out_of_memory)? {
+                self.inserted(position);
             }
         }
         Ok(())

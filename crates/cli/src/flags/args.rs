@@ -175,8 +175,9 @@ pub struct BenchArgs {
     #[arg(long, value_name = "DIST,…", default_value = "uniform")]
     pub dist: String,
 
-    /// Lookups, inserts, removals and scans in percent
-    #[arg(long, value_name = "L/I/R[/S],…", default_value = "100/0/0,90/5/5")]
+    /// Lookups, inserts, removals, scans and upserts in percent. An upsert takes a key that was
+    /// loaded
+    #[arg(long, value_name = "L/I/R[/S[/U]],…", default_value = "100/0/0,90/5/5")]
     pub mix: String,
 
     /// The number of entries that a scan reads. With two lengths and a mix of scans alone, the

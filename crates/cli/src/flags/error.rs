@@ -37,6 +37,9 @@ pub enum Error {
     ValueType { index: String },
     /// An index that cannot scan, in a mix with scans.
     NoScans { index: String, key_type: KeyType, mix: Mix },
+    /// An index without upserts, or without any that say whether the key was absent, in a mix with
+    /// upserts, or with upserts and removals.
+    NoUpserts { index: String, mix: Mix },
     /// An index that takes lookups only, and a mix with writes.
     LookupsOnly { index: String, mix: Mix },
     /// A key that is too long for an index.
@@ -113,6 +116,7 @@ impl fmt::Display for Error {
                  out",
                 key_type.name()
             ),
+            Self::NoUpserts { index, mix } => no_upserts(f, index, *mix),
             Self::LookupsOnly { index, mix } => write!(
                 f,
                 "--index: `{index}` only looks keys up, but --mix {mix} has writes: leave one of them \
@@ -154,6 +158,14 @@ impl fmt::Display for Error {
             ),
         }
     }
+}
+
+fn no_upserts(f: &mut fmt::Formatter<'_>, index: &str, mix: Mix) -> fmt::Result {
+    write!(
+        f,
+        "--index: `{index}` has no upserts, or none beside removals, but --mix {mix} has: leave one \
+         of them out"
+    )
 }
 
 fn unsorted(f: &mut fmt::Formatter<'_>, path: &Path, dist: Dist, at: usize) -> fmt::Result {

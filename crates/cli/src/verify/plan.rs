@@ -115,7 +115,7 @@ impl Plan {
         let most = verify::THREADS_MAX;
         Ok(Self {
             targets,
-            mix: single("--mix", &texts.mix, parse)?,
+            mix: single("--mix", &texts.mix, mix)?,
             threads: list("--threads", &texts.threads, |text| number(text, 1, most))?,
             time,
             seed: single("--seed", &texts.seed, seed)?,
@@ -251,4 +251,15 @@ fn read(path: &Path) -> Result<Schedule, Error> {
     let bytes = fs::read(path).map_err(|e| error(format!("cannot be read: {e}")))?;
     serde_json::from_slice(&bytes)
         .map_err(|e| error(format!("is not a schedule as --schedule writes it: {e}")))
+}
+
+/// A mix of the calls that histories have.
+fn mix(text: &str) -> Result<Mix, String> {
+    let mix: Mix = parse(text)?;
+    if mix.upserts() {
+        return Err(format!(
+            "`{mix}` has a share of upserts: they are among the inserts, leave it out"
+        ));
+    }
+    Ok(mix)
 }

@@ -83,3 +83,47 @@ impl Files {
         self.0.path().join("none").to_string_lossy().into_owned()
     }
 }
+
+/// The field `name` of a row. Fails if the row does not have it.
+pub fn field<'a>(row: &'a Value, name: &str) -> &'a Value {
+    let value = &row[name];
+    assert!(!value.is_null(), "no {name} in {row}");
+    value
+}
+
+pub fn rows(result: &Value) -> &[Value] {
+    result["results"].as_array().expect("results")
+}
+
+pub fn number(row: &Value, name: &str) -> f64 {
+    field(row, name).as_f64().expect("a number")
+}
+
+/// Checks the facts that hold for every row.
+pub fn assert_sound(row: &Value, rounds: usize) {
+    for name in [
+        "index",
+        "variant",
+        "placement",
+        "pages",
+        "threads",
+        "keys",
+        "mix",
+        "dist",
+        "batch",
+        "key_type",
+        "value_type",
+        "allocator",
+        "bytes_source",
+    ] {
+        field(row, name);
+    }
+    assert_eq!(row["checked"], true);
+    assert_eq!(field(row, "samples").as_array().unwrap().len(), rounds);
+    let mops = field(row, "mops");
+    let (low, median, high) = (number(mops, "low"), number(mops, "median"), number(mops, "high"));
+    assert!(0.0 < low && low <= median && median <= high, "{row}");
+    assert!(number(row, "hits") <= number(row, "lookups"));
+    assert!(number(row, "ratio_to_first") > 0.0);
+    assert!(row.get("huge_page_share").is_some());
+}

@@ -94,7 +94,8 @@ fn dropping<I: Subject + ?Sized>(
 /// Lets the process's source of small slots make what it keeps for each thread and size, in this
 /// thread and as many others as [`busy`] has at once. Otherwise some round makes it by chance.
 fn warm_small_slots() {
-    const OTHERS: usize = 4;
+    /// Three threads and then two, twice: those that are ending still have their indexes.
+    const OTHERS: usize = 10;
     const CHUNKS: usize = 40;
     let warm = || {
         for size in (64..=4096).step_by(64) {

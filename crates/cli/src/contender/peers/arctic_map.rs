@@ -203,6 +203,11 @@ impl<K: ArcticKey + ?Sized> Session for ArcticSession<'_, K> {
     }
 
     #[inline]
+    fn upsert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
+        Ok(K::with(key, |key| self.map.upsert(key, value).old().is_none()))
+    }
+
+    #[inline]
     fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError> {
         Ok(K::with(key, |key| self.map.remove_non_recursive(key.borrow()).is_some()))
     }

@@ -179,6 +179,15 @@ impl<K: ArtmapKey + ?Sized, V: MapValue> Session for ArtmapSession<'_, K, V> {
     }
 
     #[inline]
+    fn upsert(
+        &mut self,
+        key: <K::Bench as IndexKey>::Ref<'_>,
+        value: u64,
+    ) -> Result<bool, AllocError> {
+        self.insert(key, value)
+    }
+
+    #[inline]
     fn remove(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Result<bool, AllocError> {
         Ok(K::with(key, |key| self.map.remove::<K::Lent>(key).is_some()))
     }

@@ -114,6 +114,17 @@ impl<K: MapKey + ?Sized, V: MapValue> Session for BtreeMapSession<'_, K, V> {
     }
 
     #[inline]
+    fn upsert(
+        &mut self,
+        key: <K::Bench as IndexKey>::Ref<'_>,
+        value: u64,
+    ) -> Result<bool, AllocError> {
+        // Bound first, so that the value is dropped after the lock is released.
+        let old = self.map.write().insert(K::own(key), V::hold(value));
+        Ok(old.is_none())
+    }
+
+    #[inline]
     fn remove(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Result<bool, AllocError> {
         // Bound first, so that the owned key is dropped after the lock is released.
         let removed = self.map.write().remove_entry(K::lend(&key));

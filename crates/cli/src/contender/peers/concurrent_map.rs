@@ -176,6 +176,11 @@ impl<K: StoredKey + ?Sized> Session for ConcurrentMapSession<K> {
     }
 
     #[inline]
+    fn upsert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
+        Ok(self.map.insert(K::store(key), value).is_none())
+    }
+
+    #[inline]
     fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError> {
         Ok(self.map.remove(K::lend(&key)).is_some())
     }

@@ -99,6 +99,11 @@ impl Session for CongeeSession<'_> {
     }
 
     #[inline]
+    fn upsert(&mut self, key: u64, value: u64) -> Result<bool, AllocError> {
+        self.insert(key, value)
+    }
+
+    #[inline]
     fn remove(&mut self, key: u64) -> Result<bool, AllocError> {
         Ok(self.tree.remove(&(key as usize), &self.guard).is_some())
     }

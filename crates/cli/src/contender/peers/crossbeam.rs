@@ -21,7 +21,7 @@
 use super::peer::Peer;
 use super::recorded::Recorded;
 use crate::contender::held::{MapKey, MapValue};
-use crate::contender::{Contender, Session};
+use crate::contender::{Contender, Session, Upserts};
 use crossbeam_epoch::{self as epoch, Guard};
 use crossbeam_skiplist::SkipList;
 use crossbeam_skiplist::base::Entry;
@@ -50,6 +50,9 @@ impl<K: MapKey + ?Sized, V: MapValue> Peer for CrossbeamSkiplist<K, V> {
     const TOPOLOGY: &'static str = "skip list";
     const SYNC: &'static str = "lock-free";
     const SCANS: bool = true;
+    /// An upsert removes the old entry and inserts another. If two threads upsert one key, neither
+    /// knows whether the key was there.
+    const UPSERTS: Upserts = Upserts::OfPresentKeys;
     const MAX_KEY_BYTES: Option<usize> = None;
 }
 
@@ -128,6 +131,16 @@ impl<K: MapKey + ?Sized, V: MapValue> Session for CrossbeamSession<'_, K, V> {
         value: u64,
     ) -> Result<bool, AllocError> {
         Ok(self.put_if_absent(key, V::hold(value), |_| ()).is_ok())
+    }
+
+    #[inline]
+    fn upsert(
+        &mut self,
+        key: <K::Bench as IndexKey>::Ref<'_>,
+        value: u64,
+    ) -> Result<bool, AllocError> {
+        self.list.insert(K::own(key), V::hold(value), &self.guard).release(&self.guard);
+        Ok(false) // see `UPSERTS`
     }
 
     #[inline]

@@ -130,6 +130,11 @@ impl<K: StoredKey + ?Sized> Session for FerntreeSession<'_, K> {
     }
 
     #[inline]
+    fn upsert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
+        self.insert(key, value)
+    }
+
+    #[inline]
     fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError> {
         Ok(self.tree.remove_defer(K::lend(&key)))
     }

@@ -114,7 +114,7 @@ impl<K: MasstreeKey + ?Sized> Contender for Masstree<K> {
 impl<K: MasstreeKey + ?Sized> Recorded for Masstree<K> {
     fn write(session: &mut Self::Session<'_>, key: K::Ref<'_>, write: Write) -> Option<Op> {
         match write {
-            Write::Insert { value } => Some(Op::Insert { value, old: session.upsert(key, value) }),
+            Write::Insert { value } => Some(Op::Insert { value, old: session.put(key, value) }),
             Write::Remove => Some(Op::Remove { old: session.take(key) }),
             Write::TryInsert { .. } | Write::CompareExchange { .. } => None,
         }
@@ -131,7 +131,7 @@ pub struct MasstreeSession<'a, K: MasstreeKey + ?Sized> {
 impl<K: MasstreeKey + ?Sized> MasstreeSession<'_, K> {
     /// Puts a value and returns the one it replaced.
     #[inline(always)]
-    fn upsert(&self, key: K::Ref<'_>, value: u64) -> Option<u64> {
+    fn put(&self, key: K::Ref<'_>, value: u64) -> Option<u64> {
         K::encode(key, |key| self.tree.insert_with_guard(key, value, &self.guard))
     }
 
@@ -158,7 +158,12 @@ impl<K: MasstreeKey + ?Sized> Session for MasstreeSession<'_, K> {
 
     #[inline]
     fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
-        Ok(self.upsert(key, value).is_none())
+        Ok(self.put(key, value).is_none())
+    }
+
+    #[inline]
+    fn upsert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
+        self.insert(key, value)
     }
 
     #[inline]

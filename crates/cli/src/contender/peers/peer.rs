@@ -1,6 +1,6 @@
 //! The traits of peers: the facts about one, and how its keys are borrowed.
 
-use crate::contender::Contender;
+use crate::contender::{Contender, Upserts};
 use silvics::IndexKey;
 use std::borrow::Borrow;
 
@@ -18,6 +18,8 @@ pub trait Peer: Contender + Default {
     const SYNC: &'static str;
     /// Whether sessions may be asked to scan. Differs between key types for `masstree`.
     const SCANS: bool;
+    /// Its upserts.
+    const UPSERTS: Upserts = Upserts::Any;
     /// The longest byte string it takes as a key; `None` if there is no limit, or if its keys are
     /// integers. A longer one makes it panic.
     const MAX_KEY_BYTES: Option<usize>;

@@ -14,7 +14,7 @@
 use super::peer::Peer;
 use super::recorded::Recorded;
 use crate::contender::held::{MapKey, MapValue};
-use crate::contender::{Contender, Session};
+use crate::contender::{Contender, Session, Upserts};
 use scc::{Guard, TreeIndex};
 use silvics::{AllocError, IndexKey};
 use silvics_testkit::history::Op;
@@ -39,6 +39,8 @@ impl<K: MapKey + ?Sized, V: MapValue> Peer for SccTreeIndex<K, V> {
     const TOPOLOGY: &'static str = "B+ tree";
     const SYNC: &'static str = "lock-free reads, locks to split and merge";
     const SCANS: bool = true;
+    /// A value is not replaced, and removing the old one first would let others miss the key.
+    const UPSERTS: Upserts = Upserts::None;
     const MAX_KEY_BYTES: Option<usize> = None;
 }
 
@@ -106,6 +108,15 @@ impl<K: MapKey + ?Sized, V: MapValue> Session for SccSession<'_, K, V> {
         value: u64,
     ) -> Result<bool, AllocError> {
         Ok(self.tree.insert_sync(K::own(key), V::hold(value)).is_ok())
+    }
+
+    #[inline]
+    fn upsert(
+        &mut self,
+        _key: <K::Bench as IndexKey>::Ref<'_>,
+        _value: u64,
+    ) -> Result<bool, AllocError> {
+        unreachable!("the catalogue says that it has none")
     }
 
     #[inline]
