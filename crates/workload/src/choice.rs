@@ -44,7 +44,9 @@ impl Share {
 ///
 /// Lookups, inserts and removals all choose from the whole key space. So half of the lookups find
 /// their key, and half of the inserts and removals change something. This stays so if there are as
-/// many inserts as removals. (`latest` is the exception: its lookups choose inserted keys.)
+/// many inserts as removals. (`latest` is the exception: its lookups choose inserted keys.) Upserts
+/// choose among the keys that are loaded. Under `zipf` they have the same skew as the other
+/// operations, and hot keys of their own.
 #[derive(Clone, Debug)]
 pub struct Choice {
     dist: Dist,
@@ -162,9 +164,9 @@ impl Choice {
         }
     }
 
-    /// The position of a key that is loaded, chosen by any position: each pair of neighbours
-    /// chooses one. Only for `disjoint`, whose loaded keys depend on the threads that load, the key
-    /// may be another one.
+    /// The position of a key that is loaded, for any position: each pair of neighbours has one.
+    /// This keeps the skew of a distribution, but not its hottest keys. Under `disjoint` and
+    /// `latest` the key may be another one.
     pub(crate) fn loaded(&self, position: u32) -> u32 {
         let number = u64::from(position) / 2;
         match self.dist {

@@ -7,7 +7,7 @@
 //! * [`Dist`]: the key distributions, as the command line names them.
 //! * [`Choice`]: the choice of keys of one experiment. It defines the order of the load
 //!   ([`Choice::load_part`]) and each thread's operations ([`Choice::stream`]).
-//! * [`Mix`]: the shares of lookups, inserts, removals and scans.
+//! * [`Mix`]: the shares of lookups, inserts, removals, scans and upserts.
 //! * [`Stream`]: fills blocks with operations, at a cost of a few nanoseconds each.
 //! * [`KeySet`]: words, UUIDs, email addresses and URLs, made from a seed.
 //! * [`keyfile`]: keys from a file of lines or in the SOSD format.

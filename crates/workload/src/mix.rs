@@ -54,8 +54,13 @@ impl Mix {
         self.percent[op as usize]
     }
 
-    /// By how many keys an operation changes the size of the index at most, on average: the share
-    /// of inserts less that of removals, in percent.
+    /// Whether the mix leaves the size of an index as it is, on average: it has as many inserts as
+    /// removals, and no upserts that put removed keys back.
+    pub fn keeps_size(self) -> bool {
+        self.growth() == 0 && !(self.upserts() && self.percent(Op::Remove) > 0)
+    }
+
+    /// The share of inserts less that of removals, in percent.
     pub fn growth(self) -> i64 {
         i64::from(self.percent(Op::Insert)) - i64::from(self.percent(Op::Remove))
     }
@@ -159,7 +164,10 @@ mod tests {
         assert!(!mix.scans() && !mix.writes());
         assert_eq!(mix.to_string(), "100/0/0");
         let mix: Mix = "50/0/0/0/50".parse().unwrap();
-        assert!(mix.upserts() && mix.writes() && !mix.scans() && mix.growth() == 0);
+        assert!(mix.upserts() && mix.writes() && !mix.scans() && mix.keeps_size());
+        for (text, keeps) in [("40/20/20/0/20", false), ("60/20/20", true), ("40/20/40", false)] {
+            assert_eq!(text.parse::<Mix>().unwrap().keeps_size(), keeps, "{text}");
+        }
         assert_eq!(mix.to_string(), "50/0/0/0/50");
     }
 

@@ -15,7 +15,7 @@ use crate::host::alloc;
 use crate::host::memory::{self, Resident};
 use crate::progress::Progress;
 use silvics::AllocError;
-use silvics_workload::{Mix, Window};
+use silvics_workload::{Mix, Op, Window};
 use std::time::Duration;
 
 /// One cell of a benchmark.
@@ -89,6 +89,8 @@ pub(super) struct Slot<K: BenchKey + ?Sized> {
     /// The outcomes, by configuration and round.
     pub(super) outcomes: Vec<Vec<Outcome>>,
     pub(super) checked: bool,
+    /// Whether it is left out from now on.
+    is_out: bool,
 }
 
 /// A loaded index.
@@ -98,7 +100,9 @@ struct Live<K: BenchKey + ?Sized> {
     window: Window,
     /// Whether there has been a run after the load.
     has_run: bool,
-    /// Whether a run had more inserts than removals, or fewer.
+    /// Whether a run has removed keys.
+    has_removed: bool,
+    /// Whether a run has changed the size by more than chance.
     has_grown: bool,
 }
 
@@ -130,32 +134,36 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         slots: &mut Vec<Slot<K>>,
         own: &mut [Vec<Outcome>],
     ) -> Result<(), Stop> {
+        let mut why = self.nothing();
         for (chosen, place) in self.plan.contenders() {
-            slots.extend(self.slot(chosen, place, configs.len())?);
-        }
-        if slots.is_empty() {
-            return Err(self.nothing().into());
+            let Some(mut slot) = self.slot(chosen, place, configs.len())? else { continue };
+            match self.count(&mut slot) {
+                Ok(()) => slots.push(slot),
+                Err(failure) => why = self.leave_out(chosen, failure, true)?,
+            }
         }
         for round in 1..=self.plan.rounds {
+            if slots.is_empty() {
+                return Err(why.into());
+            }
             let mut turns: Vec<usize> = (0..slots.len()).collect();
             if round % 2 == 0 {
                 turns.reverse(); // A B C, then C B A
             }
-            let mut wrong = Vec::new();
-            for turn in turns {
-                if let Err((failure, loading)) = self.turn(configs, &mut slots[turn], round) {
-                    self.leave_out(slots[turn].chosen, failure, loading)?;
-                    wrong.push(turn);
+            let ended: Result<(), Stop> = turns.into_iter().try_for_each(|turn| {
+                let slot = &mut slots[turn];
+                if let Err((failure, loading)) = self.turn(configs, slot, round) {
+                    why = self.leave_out(slot.chosen, failure, loading)?;
+                    slot.is_out = true;
                 }
                 self.progress.step();
-            }
-            wrong.sort_unstable();
-            for turn in wrong.into_iter().rev() {
-                slots.remove(turn);
-            }
+                Ok(())
+            });
+            slots.retain(|slot| !slot.is_out); // also if the user has interrupted the round
+            ended?;
             self.run_nothing(configs, round, own)?;
         }
-        Ok(())
+        if slots.is_empty() { Err(why.into()) } else { Ok(()) }
     }
 
     /// A contender that takes the keys. `None` if it is left out.
@@ -169,7 +177,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             return Ok(None);
         }
         let make = chosen.make::<K>(place, self.plan.types);
-        let slot = make.map(|make| Slot {
+        Ok(make.map(|make| Slot {
             chosen,
             place,
             make,
@@ -179,18 +187,17 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             loads: Vec::new(),
             outcomes: vec![Vec::new(); configs],
             checked: false,
-        });
-        let Some(mut slot) = slot else { return Ok(None) };
-        match self.count(&mut slot) {
-            Ok(()) => Ok(Some(slot)),
-            Err(failure) => self.leave_out(chosen, failure, true).map(|()| None),
-        }
+            is_out: false,
+        }))
     }
 
-    /// If the index does not know its bytes, loads it and counts those that it has from the global
-    /// allocator. This is done before all rounds, when no other index has anything to free.
+    /// If the index does not know its bytes and has no pools, loads it and counts the bytes that it
+    /// has from the global allocator. This is done before all rounds: a collector that several
+    /// indexes share may free blocks of one index later, which would count against another.
     fn count(&self, slot: &mut Slot<K>) -> Result<(), Failure> {
-        if self.build(slot)?.bytes().is_none() {
+        let fresh = self.build(slot)?;
+        if fresh.bytes().is_none() && fresh.pool_stats().is_empty() {
+            drop(fresh);
             self.progress.doing(format!("{}: bytes", slot.chosen.name()));
             let (load, bytes) = alloc::count_live(|| self.load(slot));
             load?;
@@ -206,19 +213,19 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
 
     /// A peer that is wrong has no rows, and a note says so. The failure of any other contender
     /// ends the run.
-    fn leave_out(&self, chosen: Chosen, failure: Failure, loading: bool) -> Result<(), Stop> {
+    fn leave_out(&self, chosen: Chosen, failure: Failure, loading: bool) -> Result<Error, Stop> {
         let is_wrong = matches!(failure, Failure::Wrong(_) | Failure::Panicked);
         match self.stop(chosen, failure, loading) {
             Stop::Error(error) if is_wrong && chosen.entry.is_peer() => {
                 self.progress.note(&format!("{error}; it has no rows"));
-                Ok(())
+                Ok(error)
             }
             stop => Err(stop),
         }
     }
 
-    /// One contender's turn: a fresh index if the round has one, and a run per configuration. A
-    /// failure comes with whether it is the load's.
+    /// One contender's turn: a fresh index if the round has one, and a run per configuration. The
+    /// flag beside a failure says whether a load failed.
     fn turn(
         &self,
         configs: &[Config],
@@ -230,16 +237,23 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             self.progress.doing(format!("{name}: load {round}"));
             let load = self.load_first(slot).map_err(|failure| (failure, true))?;
             slot.loads.push(load);
+            self.warm_up(slot).map_err(|failure| (failure, false))?;
         }
         for (at, config) in configs.iter().enumerate() {
             if !slot.chosen.can(config.mix, K::TYPE) {
                 continue;
             }
-            let grows = config.mix.growth() != 0;
-            let is_used = |live: &Live<K>| live.has_grown || (grows && live.has_run);
+            let (grows, upserts) = (!config.mix.keeps_size(), config.mix.upserts());
+            let is_used = |live: &Live<K>| {
+                live.has_grown || (grows && live.has_run) || (upserts && live.has_removed)
+            };
             if slot.live.as_ref().is_none_or(is_used) {
                 self.progress.doing(format!("{name}: load for mix {}", config.mix));
+                if round == self.plan.rounds {
+                    self.check(slot).map_err(|failure| (failure, false))?;
+                }
                 self.load(slot).map_err(|failure| (failure, true))?;
+                self.warm_up(slot).map_err(|failure| (failure, false))?;
             }
             self.progress.doing(format!("{name}: round {round}, mix {}", config.mix));
             let number = (round * configs.len() + at) as u64;
@@ -250,6 +264,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         if round == self.plan.rounds {
             self.progress.doing(format!("{name}: check"));
             self.check(slot).map_err(|failure| (failure, false))?;
+            slot.checked = true;
         }
         if round < self.plan.loads || round == self.plan.rounds {
             slot.live = None;
@@ -269,7 +284,8 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         live.ledger.book(&outcome.tally);
         live.window = outcome.window;
         live.has_run = true;
-        live.has_grown |= config.mix.growth() != 0;
+        live.has_removed |= config.mix.percent(Op::Remove) > 0;
+        live.has_grown |= !config.mix.keeps_size();
         Ok(outcome)
     }
 
@@ -286,24 +302,27 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         RunSpec { mix, batch, scan_length, threads, time, number, window, growth }
     }
 
-    /// Loads a fresh index as [`Cell::load`] does, the first time with its footprint. Then looks
-    /// keys up for a moment.
+    /// Loads a fresh index as [`Cell::load`] does, the first time with its footprint.
     fn load_first(&self, slot: &mut Slot<K>) -> Result<Outcome, Failure> {
-        let load = if slot.footprint.is_some() {
-            self.load(slot)?
-        } else {
-            alloc::trim();
-            let before = Resident::now();
-            let load = self.load(slot)?;
-            let Some(live) = &slot.live else { unreachable!("it was loaded") };
-            let footprint = self.footprint(&live.subject, before, slot.counted);
-            if let Some(reason) = &footprint.fallback {
-                let (name, pages) = (slot.chosen.name(), slot.place.pages());
-                self.progress.note(&format!("`{name}` on --pages {pages}: {reason}"));
-            }
-            slot.footprint = Some(footprint);
-            load
-        };
+        if slot.footprint.is_some() {
+            return self.load(slot);
+        }
+        alloc::trim();
+        let before = Resident::now();
+        let load = self.load(slot)?;
+        let Some(live) = &slot.live else { unreachable!("it was loaded") };
+        let footprint = self.footprint(&live.subject, before, slot.counted);
+        if let Some(reason) = &footprint.fallback {
+            let (name, pages) = (slot.chosen.name(), slot.place.pages());
+            self.progress.note(&format!("`{name}` on --pages {pages}: {reason}"));
+        }
+        slot.footprint = Some(footprint);
+        Ok(load)
+    }
+
+    /// Looks keys up for a moment. These lookups do not count.
+    fn warm_up(&self, slot: &Slot<K>) -> Result<(), Failure> {
+        const WARM_UP: Duration = Duration::from_millis(100);
         let Some(live) = &slot.live else { unreachable!("it was loaded") };
         let lookups = Config {
             mix: Mix::LOOKUPS,
@@ -311,15 +330,9 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             threads: self.plan.threads.iter().copied().max().unwrap_or(1),
             scan_length: 1,
         };
-        let spec = self.spec(&lookups, 0, self.warm_up(), live.window);
+        let spec = self.spec(&lookups, 0, self.plan.time.min(WARM_UP), live.window);
         live.subject.run(self.traffic, &spec, self.crew)?;
-        Ok(load)
-    }
-
-    /// The time of the lookups after a load, which do not count.
-    fn warm_up(&self) -> Duration {
-        const WARM_UP: Duration = Duration::from_millis(100);
-        self.plan.time.min(WARM_UP)
+        Ok(())
     }
 
     /// Replaces the index by a fresh one, and loads it.
@@ -331,16 +344,23 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         let mut ledger = Ledger::default();
         ledger.book(&load.tally);
         let window = self.traffic.choice.start();
-        slot.live = Some(Live { subject, ledger, window, has_run: false, has_grown: false });
+        slot.live = Some(Live {
+            subject,
+            ledger,
+            window,
+            has_run: false,
+            has_removed: false,
+            has_grown: false,
+        });
         Ok(load)
     }
 
-    fn check(&self, slot: &mut Slot<K>) -> Result<(), Failure> {
+    /// Checks the content of the index, if there is one.
+    fn check(&self, slot: &Slot<K>) -> Result<(), Failure> {
         let scans = slot.chosen.entry.scans(K::TYPE);
-        let Some(live) = &slot.live else { return Ok(()) };
-        live.subject.verify(self.traffic, live.ledger, scans, self.crew)?;
-        slot.checked = true;
-        Ok(())
+        let check =
+            |live: &Live<K>| live.subject.verify(self.traffic, live.ledger, scans, self.crew);
+        slot.live.as_ref().map_or(Ok(()), check)
     }
 
     /// Runs each configuration on an index that does nothing, which shows the cost of the loops.

@@ -73,11 +73,12 @@ impl Plan {
         };
         let mixes: Vec<Mix> = list("--mix", &args.mix, parse)?;
         if let Some(mix) = mixes.iter().find(|mix| mix.upserts())
-            && dists.contains(&Dist::Disjoint)
+            && let Some(dist) =
+                dists.iter().find(|dist| matches!(dist, Dist::Disjoint | Dist::Latest))
         {
             let problem = format!(
-                "{mix} has upserts, which choose loaded keys; those of --dist disjoint depend on the \
-                 threads that load: choose another mix or distribution"
+                "{mix} has upserts, which choose loaded keys, but --dist {dist} does not: choose \
+                 another mix or distribution"
             );
             return Err(Error::value("--mix", problem));
         }

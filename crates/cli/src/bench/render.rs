@@ -143,6 +143,14 @@ impl Report {
              statistics); ratio: median of the rounds' ratios to the first row",
             100.0 * config.interval_coverage
         );
+        if config.loads < config.rounds {
+            _ = writeln!(
+                text,
+                "loads: in {} of the rounds; their intervals cover the median with {:.0} %",
+                config.loads,
+                100.0 * config.load_interval_coverage
+            );
+        }
         if let Some(counters) = &config.counted.counters {
             let counters = counters.iter().map(|(name, used)| format!("{name} is {used}"));
             let counters: Vec<String> = counters.collect();
@@ -291,6 +299,8 @@ const CSV_HEADER: &[&str] = &[
     "pages_given",
     "huge_page_share",
     "threads",
+    "load_threads",
+    "loads",
     "keys",
     "key_space",
     "key_type",
@@ -353,6 +363,8 @@ fn csv_record(report: &Report, row: &Row) -> Vec<String> {
         or_empty(footprint.pages_given.as_ref()),
         or_empty(footprint.huge_page_share),
         row.threads.to_string(),
+        config.load_threads.to_string(),
+        config.loads.to_string(),
         key.keys.to_string(),
         key.key_space.to_string(),
         key.key_type.into(),

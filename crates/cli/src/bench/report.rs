@@ -58,6 +58,8 @@ pub struct Config {
     pub seed: u64,
     /// The probability that an interval covers the median.
     pub interval_coverage: f64,
+    /// The probability that an interval of loads covers the median.
+    pub load_interval_coverage: f64,
 }
 
 /// The subject of a row.
@@ -154,7 +156,7 @@ pub struct Row {
     pub cpu_ratio: Option<Interval>,
     /// With `--counters`, the events per operation over all rounds.
     pub counters: Option<PerOp>,
-    /// Whether the index held exactly the keys that it must.
+    /// Whether the indexes of the last round held exactly the keys that they must.
     pub checked: bool,
 }
 
@@ -195,6 +197,7 @@ impl Report {
             counted: Counted::default(),
             seed: plan.seed,
             interval_coverage: stats::coverage(plan.rounds),
+            load_interval_coverage: stats::coverage(plan.loads),
         };
         Self {
             machine,

@@ -117,20 +117,66 @@ impl<K: BenchKey + ?Sized> Rows<'_, K> {
             return None;
         }
         interval(&slot.outcomes[at], |round, long| {
-            let short = slot.outcomes[short].get(round)?;
-            let entries = |of: &Outcome| of.tally.scanned as f64 / of.tally.ops as f64;
-            let more = entries(long) - entries(short);
-            (more > 0.0).then(|| (long.ns(config.threads) - short.ns(config.threads)) / more)
+            one_more_entry(slot.outcomes[short].get(round)?, long, config.threads)
         })
     }
 }
 
-/// A figure of each round. `None` if a round lacks it, or if there is no round.
+/// The nanoseconds by which the scans of a run take longer than those of another, for each entry
+/// that they read more. `None` if they read no more.
+fn one_more_entry(short: &Outcome, long: &Outcome, threads: usize) -> Option<f64> {
+    let entries = |of: &Outcome| of.tally.scanned as f64 / of.tally.ops as f64;
+    let more = entries(long) - entries(short);
+    (more > 0.0).then(|| (long.ns(threads) - short.ns(threads)) / more)
+}
+
+/// A figure of each round, up to the first round that lacks it. `None` if there is none.
 fn samples(outcomes: &[Outcome], of: impl Fn(usize, &Outcome) -> Option<f64>) -> Option<Vec<f64>> {
-    let samples = outcomes.iter().enumerate().map(|(round, outcome)| of(round, outcome));
-    samples.collect::<Option<Vec<f64>>>().filter(|samples| !samples.is_empty())
+    let rounds = outcomes.iter().enumerate();
+    let samples: Vec<f64> = rounds.map_while(|(round, outcome)| of(round, outcome)).collect();
+    (!samples.is_empty()).then_some(samples)
 }
 
 fn interval(outcomes: &[Outcome], of: impl Fn(usize, &Outcome) -> Option<f64>) -> Option<Interval> {
     Interval::of(&samples(outcomes, of)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::run::Tally;
+    use silvics_workload::Window;
+
+    #[test]
+    fn one_more_entry_is_the_slope_between_two_lengths() {
+        let scans = |seconds: f64, each: u64| Outcome {
+            tally: Tally { ops: 1000, scanned: 1000 * each, ..Tally::default() },
+            seconds,
+            cpu_seconds: None,
+            cpu_share: None,
+            counts: None,
+            window: Window { inserted: 0, removed: 0 },
+        };
+        // With two threads, scans of 10 take 400 ns and those of 100 take 2200 ns.
+        let (short, long) = (scans(0.000_2, 10), scans(0.001_1, 100));
+        let ns = one_more_entry(&short, &long, 2).unwrap();
+        assert!((ns - 20.0).abs() < 1e-9, "{ns}");
+        assert_eq!(one_more_entry(&long, &long, 2), None);
+    }
+
+    #[test]
+    fn figures_end_with_the_first_round_that_lacks_one() {
+        let outcome = Outcome {
+            tally: Tally::default(),
+            seconds: 1.0,
+            cpu_seconds: None,
+            cpu_share: None,
+            counts: None,
+            window: Window { inserted: 0, removed: 0 },
+        };
+        let outcomes = [outcome; 3];
+        let figures = |lacking| samples(&outcomes, |round, _| (round < lacking).then_some(1.0));
+        assert_eq!(figures(2), Some(vec![1.0; 2]));
+        assert_eq!(figures(0), None);
+    }
 }

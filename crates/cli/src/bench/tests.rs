@@ -3,7 +3,7 @@
 use super::cell::Cell;
 use super::plan::Plan;
 use super::report::Report;
-use crate::catalogue::{Advice, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
+use crate::catalogue::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Make, Maker, Nodes, Variant};
 use crate::contender::ours::{ByRange, Ours};
 use crate::contender::{Contender, Session, Upserts};
 use crate::drive::keys::BenchKey;
@@ -357,27 +357,9 @@ fn the_value_of_a_byte_key_follows_from_its_bytes() {
     }
 }
 
-/// A peer that is wrong is left out of a comparison, also if it was named.
-#[test]
-fn a_wrong_peer_has_no_rows() {
-    let cli = Cli::parse_from([
-        "silvics",
-        "bench",
-        "--index",
-        "ours",
-        "--keys",
-        "1k",
-        "--mix",
-        "100/0/0",
-        "--seconds",
-        "0.01",
-        "--rounds",
-        "1",
-    ]);
-    let Verb::Bench(args) = cli.verb else { unreachable!("the verb is bench") };
-    let crew = Crew::new();
-    let mut plan = Plan::new(&args, crew.threads).unwrap();
-    let entry: &'static Entry = Box::leak(Box::new(Entry {
+/// The catalogue's entry of a peer that has a fault.
+fn peer(make: fn(Types, Nodes) -> Option<AnyMaker>) -> &'static Entry {
+    Box::leak(Box::new(Entry {
         name: "peer:wrong".into(),
         origin: "",
         paper: "",
@@ -388,34 +370,52 @@ fn a_wrong_peer_has_no_rows() {
         upserts: Upserts::Any,
         variants: vec![Variant {
             name: DEFAULT_VARIANT,
-            make: |types, nodes| {
-                let wanted = (types, nodes) == (Types::words(KeyType::U64), Nodes::Pooled);
-                let subject = |_: &Options| Ok(Model::with(Fault::Overlooks));
-                let maker = Maker { subject, scans: false, verify: None, inspect: None };
-                wanted.then(|| maker.into())
-            },
+            make,
             objects: &[],
             oversights: &[],
             lookups_only: false,
             advice: Advice::Next,
         }],
-    }));
-    let mut wrong = plan.chosen[1];
-    (wrong.entry, wrong.variant) = (entry, &entry.variants[0]);
-    let traffic = traffic::<u64>(Dist::Uniform, 2000);
-    let run = |plan: &Plan| {
-        let mut report = Report::new(plan, Machine::this(crew.threads));
-        let progress = Progress::new(1);
-        let cell = Cell { traffic: &traffic, plan, crew: &crew, progress: &progress, number: 0 };
-        cell.run(&mut report).map(|_| report)
-    };
+    }))
+}
 
-    plan.chosen = vec![plan.chosen[0], wrong];
-    for named in [false, true] {
-        plan.chosen[1].named = named;
-        let report = run(&plan).unwrap();
-        let names: Vec<&str> = report.results.iter().map(|row| row.key.index.as_str()).collect();
-        assert_eq!(names, ["edge-ext-lf"]);
+fn model(types: Types, nodes: Nodes, subject: Make<u64>) -> Option<AnyMaker> {
+    let wanted = (types, nodes) == (Types::words(KeyType::U64), Nodes::Pooled);
+    let maker = Maker { subject, scans: false, verify: None, inspect: None };
+    wanted.then(|| maker.into())
+}
+
+/// A peer that is wrong is left out of a comparison, also if it was named. It is found to be wrong
+/// also if its last index is right: if a mix had an index of its own, this is checked, too.
+#[test]
+fn a_wrong_peer_has_no_rows() {
+    let crew = Crew::new();
+    let traffic = traffic::<u64>(Dist::Uniform, 2000);
+    let names = |wrong: &'static Entry, named, mix| {
+        let little = ["--keys", "1k", "--seconds", "0.01", "--rounds", "1", "--mix", mix];
+        let args = [&["silvics", "bench", "--index", "ours"], &little[..]].concat();
+        let Verb::Bench(args) = Cli::parse_from(args).verb else { unreachable!("it is bench") };
+        let mut plan = Plan::new(&args, crew.threads).unwrap();
+        plan.chosen.truncate(2);
+        let peer = &mut plan.chosen[1];
+        (peer.entry, peer.variant, peer.named) = (wrong, &wrong.variants[0], named);
+        let mut report = Report::new(&plan, Machine::this(crew.threads));
+        let progress = Progress::new(1);
+        let (plan, traffic, crew) = (&plan, &traffic, &crew);
+        Cell { traffic, plan, crew, progress: &progress, number: 0 }.run(&mut report).unwrap();
         assert!(report.results.iter().all(|row| row.checked));
+        report.results.iter().map(|row| row.key.index.clone()).collect::<Vec<_>>()
+    };
+    let overlooks =
+        peer(|types, nodes| model(types, nodes, |_: &Options| Ok(Model::with(Fault::Overlooks))));
+    for named in [false, true] {
+        assert_eq!(names(overlooks, named, "100/0/0"), ["edge-ext-lf"]);
     }
+    let upserts = peer(|types, nodes| {
+        model(types, nodes, |_: &Options| Ok(Model::with(Fault::LosesUpserts)))
+    });
+    assert_eq!(names(upserts, true, "20/20/20/0/40,100/0/0"), ["edge-ext-lf"; 2]);
+    let right =
+        peer(|types, nodes| model(types, nodes, |_: &Options| Ok(Model::with(Fault::None))));
+    assert_eq!(names(right, true, "100/0/0"), ["edge-ext-lf", "peer:wrong"]);
 }

@@ -34,8 +34,8 @@ impl<K: OurKey + ?Sized, V: MapValue> Contender for OurMap<K, V> {
         Some(self.domain.pin())
     }
 
-    /// `None` if values own memory outside the map, which the map does not count. The resident set
-    /// is measured instead, as for peers.
+    /// `None` if values own memory outside the map, which the map does not count. Then the growth
+    /// of the resident set is measured.
     fn bytes(&self) -> Option<usize> {
         V::IS_IN_MAP.then(|| self.map.bytes())
     }

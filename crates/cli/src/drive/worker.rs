@@ -163,7 +163,7 @@ fn load<K: BenchKey + ?Sized, S: Session<Key = K>>(
             return (tally, Err(Failure::Interrupted));
         }
         if stop.load(Ordering::Relaxed) {
-            return (tally, Ok(())); // another thread failed, and tells
+            return (tally, Ok(())); // another thread failed, and reports it
         }
     }
 }
@@ -175,8 +175,8 @@ pub(super) struct End<'a> {
     pub(super) growth: Option<&'a Growth>,
 }
 
-/// The number of blocks after which a thread tells by how much the index has grown.
-const TOLD: u32 = 16;
+/// The number of operations after which a thread counts by how many keys the index has grown.
+const COUNTED: u64 = 1024;
 
 /// Makes operations until the run ends, block by block. A block is drawn first, with its keys
 /// and values, then its operations are made by a loop for each kind, and then their answers are
@@ -188,7 +188,7 @@ fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
     spec: &RunSpec,
     End { stop, growth }: End<'_>,
 ) -> Result<Tally, Failure> {
-    let (mut blocks, mut told) = (0_u32, 0);
+    let (mut counted_at, mut counted) = (0, 0);
     let mut block = Block::new(spec.batch);
     let mut drawn = vec![(K::shorten(K::LEAST), 0); block.len()];
     let mut driver = Driver {
@@ -217,15 +217,14 @@ fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
         }
         driver.tally.ops += block.len() as u64;
         driver.session.refresh();
-        blocks = blocks.wrapping_add(1);
         if let Some(growth) = growth
-            && blocks.is_multiple_of(TOLD)
+            && driver.tally.ops - counted_at >= COUNTED
         {
             let now = driver.tally.growth();
-            if growth.add(now - told) {
+            if growth.add(now - counted) {
                 stop.store(true, Ordering::Relaxed);
             }
-            told = now;
+            (counted_at, counted) = (driver.tally.ops, now);
         }
         if stop.load(Ordering::Relaxed) {
             black_box(driver.read);
@@ -316,7 +315,7 @@ impl<'a, K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'a, K, S> {
                 return wrong_value::<K>(key, found);
             }
         }
-        let what = "a lookup gave a wrong value, and the right one when it was asked again";
+        let what = "a lookup returned a wrong value, but the next lookup of each key did not";
         Failure::Wrong(what.into())
     }
 

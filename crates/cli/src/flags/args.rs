@@ -175,8 +175,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "DIST,…", default_value = "uniform")]
     pub dist: String,
 
-    /// Lookups, inserts, removals, scans and upserts in percent. An upsert takes a key that was
-    /// loaded
+    /// Lookups, inserts, removals, scans and upserts in percent. Upserts choose among the keys that
+    /// are loaded; under zipf they have the same skew, and hot keys of their own
     #[arg(long, value_name = "L/I/R[/S[/U]],…", default_value = "100/0/0,90/5/5")]
     pub mix: String,
 

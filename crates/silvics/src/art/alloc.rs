@@ -30,10 +30,11 @@ pub(super) struct Allocator<K: LeafKey + ?Sized, P: Placement, S: Sampler> {
 
 /// The objects, and those that wait to be freed.
 struct Made<K: LeafKey + ?Sized, P: Placement, S: Sampler> {
-    /// The pools of the objects, or null if no thread has needed them yet. Each batch of retired
-    /// objects counts its references to the objects, and so writes their line, but never this one.
+    /// The pools of the objects, or null if no thread has needed them yet. The objects have this
+    /// pointer too, but in a line that each batch of retired objects writes, as it counts its
+    /// references to them.
     pools: AtomicPtr<Pools<K, P, S>>,
-    /// Has the objects.
+    /// The batches, with the only reference to the objects beside those of sealed batches.
     retired: Retired<Objects<K, P, S>>,
 }
 

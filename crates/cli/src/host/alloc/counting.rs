@@ -35,9 +35,9 @@ static COUNTS: AtomicBool = AtomicBool::new(false);
 /// The bytes of the blocks that were allocated since, less those that were freed.
 static LIVE: AtomicI64 = AtomicI64::new(0);
 
-/// Calls `work` and returns its result with the bytes of the blocks that it has allocated, on all
-/// threads, and not freed. `None` if the usable bytes of a block are not known on this system, or
-/// if somebody counts already.
+/// Calls `work` and returns its result with the bytes of the blocks that the process has allocated
+/// meanwhile, less those of the blocks that it has freed, older ones included. `None` if the usable
+/// bytes of a block are not known on this system, or if somebody counts already.
 pub fn count_live<T>(work: impl FnOnce() -> T) -> (T, Option<usize>) {
     if !KNOWN || COUNTS.load(Ordering::Relaxed) {
         return (work(), None);
@@ -134,13 +134,18 @@ unsafe impl GlobalAlloc for Counting {
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        if !COUNTS.load(Ordering::Relaxed) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.0.realloc(block, layout, bytes) };
+        }
         // SAFETY: the caller's promise.
-        let before = if COUNTS.load(Ordering::Relaxed) { unsafe { usable(block) } } else { 0 };
+        let before = unsafe { usable(block) };
         // SAFETY: the caller's promise.
         let new = unsafe { self.0.realloc(block, layout, bytes) };
         if !new.is_null() {
-            LIVE.fetch_sub(before as i64, Ordering::Relaxed);
-            count(new);
+            // SAFETY: it has just been allocated.
+            let more = unsafe { usable(new) } as i64 - before as i64;
+            LIVE.fetch_add(more, Ordering::Relaxed);
         }
         new
     }
