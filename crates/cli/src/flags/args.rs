@@ -50,7 +50,7 @@ pub enum Verb {
     /// Runs a workload over indexes, interleaved in one process, and checks their answers
     ///
     /// Without flags: our structures and all peers on a million keys, lookups alone and with 10 %
-    /// updates, in less than a minute. Flags that take a list multiply.
+    /// updates, in about a minute. Flags that take a list multiply.
     Bench(Box<BenchArgs>),
     /// Explains where an index's objects lie, and what to change
     ///
