@@ -1,33 +1,6 @@
 //! `silvics bench`.
 //!
-//! # Method
-//! The lists on the command line multiply to *cells* and to their contenders. A cell is a key space
-//! and a distribution; a contender is an index and, unless it is a peer, a place for its nodes. In
-//! a cell there are rounds, in which the contenders take turns, forwards and backwards (A B C,
-//! C B A, and so on), so that a machine that slows down affects all of them equally.
-//!
-//! In its turn a contender is built and loaded with the keys that are present at the start, which
-//! is timed. Then come lookups for a tenth of a second, which do not count, and one run for each
-//! mix, batch, length of scans and number of threads. With `--loads N`, only the first N rounds
-//! have a fresh index, and the others go on with the last of them. A mix with as many inserts as
-//! removals leaves the size of an index as it is, unless its upserts put removed keys back. Any
-//! other mix has a fresh index in every round, and its run ends early if a tenth of the absent keys
-//! is left (or of the present ones, if there are more removals). In the last round each index is
-//! checked before it is dropped. A contender that does not know its bytes, and has no pools of this
-//! library, is loaded once more at the beginning, to count them.
-//!
-//! # The parts of a figure
-//! A thread makes its operations in blocks of 64: it draws kinds and positions, makes the keys and
-//! values, and then calls the index for all of a kind, one after the other. Keys and values lie in
-//! an array; the bytes of a string are prefetched. Answers of lookups are compared
-//! without a branch. After the block, the thread renews its guard if the library has such guards.
-//! So a figure contains the call, its share of the guard, and the loop's own cost. This cost is
-//! measured on an index that does nothing, in each configuration and round, and printed above the
-//! table. Operations of a block are sorted by kind, unless their order matters (`sequential`,
-//! `latest`); a program whose next kind cannot be predicted pays some nanoseconds more for each.
-//!
-//! A ratio compares runs of the same round, which are close in time and make the same operations.
-//! The median of these ratios is printed. `drive::stats` defines the intervals.
+//! docs/bench.md has the method, and the parts of a figure. `drive::stats` defines the intervals.
 //!
 //! | module | holds |
 //! |---|---|
