@@ -100,6 +100,13 @@ pub struct SlotSize {
     pub(crate) slot: usize,
 }
 
+impl SlotSize {
+    /// The bytes of the slot.
+    pub const fn slot_bytes(self) -> usize {
+        self.slot
+    }
+}
+
 /// The small objects of one index, which the pools of one [`Config`] share.
 pub struct SmallObjects {
     /// The settings of the cores that the pools will make.

@@ -119,6 +119,11 @@ impl Tuning {
         Err(TuningError::Regions { first, largest })
     }
 
+    /// Whether [`Tuning::slab_bytes`] was called.
+    pub fn has_slab_bytes(&self) -> bool {
+        self.slab_log.is_some()
+    }
+
     /// The alignment of slots whose type needs no larger one.
     pub fn slot_alignment(&self) -> usize {
         usize::from(self.slot_align)

@@ -141,6 +141,7 @@
 
 pub mod art;
 mod batch;
+pub mod blocks;
 pub mod bst;
 #[cfg(feature = "canaries")]
 pub mod canary;
@@ -165,6 +166,7 @@ pub mod structures;
 pub mod update;
 
 pub use art::{ArtKey, ArtTree, Compression};
+pub use blocks::{BlockKey, BlockTree};
 pub use bst::bronson::{BronsonTree, FrozenTree};
 pub use bst::citrus::CitrusTree;
 pub use bst::drachsler::DrachslerTree;

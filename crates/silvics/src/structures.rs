@@ -368,6 +368,27 @@ macro_rules! for_each_structure {
                 }
             }
         }
+        {
+            ident: blocks,
+            name: "blocks",
+            groups: ["default"],
+            caps: ends,
+            paper: "Binna, Zangerle, Pichl, Specht and Leis, SIGMOD 2018; Wu, Ni and Jiang, EuroSys 2019",
+            topology: "trie of bits over blocks of entries",
+            sync: "locks on blocks and copied nodes, wait-free lookups",
+            progress: "deadlock-free; lookups wait-free",
+            scans: "both ways, cursors, first and last",
+            page: "blocks",
+            checked: "conformance suite, `check`, schedules",
+            max_key_bytes: Some(512 << 10),
+            builds: {
+                {
+                    ident: default, name: "default", oversights: [],
+                    runs: full, faults: scans,
+                    types: { u64_keys: $crate::BlockTree<u64>, u128_keys: $crate::BlockTree<u128>, byte_keys: $crate::BlockTree<[u8]>, }
+                }
+            }
+        }
     } };
 }
 

@@ -1,0 +1,661 @@
+//! Blocks: up to 48 entries of neighbouring keys.
+//!
+//! # Layout
+//! ```text
+//! 0    live: a bit for each entry that is present
+//! 8    capacity, entries, entries in order, unused; bytes
+//! 16   tags: a byte of each entry's hash
+//! 64   lock
+//! 72   updates in progress; the end of the keys
+//! 80   depth; unused
+//! 88   byte strings: the start of each key, and the end of the last one (2 bytes each)
+//!      integers: the keys
+//! ..   values
+//! ..   the numbers of the entries in the order of their keys
+//! ..   byte strings: the keys. A long one is an address and a length.
+//! ```
+
+use super::key::{Bit, BlockKey, MAX_INLINE};
+use silvics_layout::record::{Read, Why};
+use silvics_layout::{Field, NodeLayout, Placed};
+use silvics_pool::BytesPool;
+use silvics_sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use silvics_sync::backoff::Backoff;
+use silvics_sync::model::touch;
+use silvics_sync::prefetch;
+use silvics_sync::version::{Obsolete, VersionLock};
+use std::marker::PhantomData;
+use std::mem::offset_of;
+use std::ptr::NonNull;
+
+/// The most entries of a block.
+pub(super) const MAX_ENTRIES: usize = if cfg!(silvics_shuttle) { 4 } else { 48 };
+/// The tags of a block, in words.
+const TAG_WORDS: usize = MAX_ENTRIES.div_ceil(8);
+/// A block with more bytes is split, if it has two entries.
+pub(super) const MAX_BLOCK: usize = 4096;
+/// Blocks begin with a line.
+pub(super) const LINE: usize = 64;
+/// The capacity is a multiple of this number.
+const STEP: usize = if cfg!(silvics_shuttle) { 1 } else { 4 };
+/// The number of entries in order while their order is written.
+const UNORDERED: u8 = u8::MAX;
+/// The bit of the count of updates that keeps further updates out.
+const BARRED: u32 = 1 << 31;
+/// The bit of a key's start that says that the key is not in the block.
+const OUTSIDE: u16 = 1 << 15;
+/// The bytes of the reference to such a key.
+pub(super) const REFERENCE: usize = 12;
+
+/// The fields before the keys and values.
+#[repr(C)]
+struct Head {
+    live: AtomicU64,
+    capacity: u8,
+    entries: AtomicU8,
+    ordered: AtomicU8,
+    _unused: u8,
+    bytes: u32,
+    tags: [AtomicU64; TAG_WORDS],
+    lock: VersionLock,
+    updates: AtomicU32,
+    end: AtomicU32,
+    depth: Bit,
+    _unused_too: u32,
+}
+
+const HEAD: usize = size_of::<Head>();
+const _: () = assert!(HEAD == 88 || cfg!(any(silvics_loom, silvics_shuttle)));
+
+/// The layout of an empty block of byte strings.
+pub(super) const BLOCK: NodeLayout = NodeLayout {
+    kind: "block",
+    size: HEAD,
+    align: 8,
+    search: &[],
+    found: &[
+        Field::new("live", 0, 8),
+        Field::new("tags", offset_of!(Head, tags), 8 * TAG_WORDS),
+        Field::new("starts", HEAD, 2),
+    ],
+};
+
+/// The parts of a block of `capacity` entries.
+struct Parts {
+    values: usize,
+    order: usize,
+    /// The start of byte strings, and for integers the end of the block.
+    keys: usize,
+}
+
+const fn parts<K: BlockKey + ?Sized>(capacity: usize) -> Parts {
+    let keys = if K::FIXED == 0 { 2 * (capacity + 1) } else { K::FIXED * capacity };
+    let values = (HEAD + keys).next_multiple_of(8);
+    let order = values + 8 * capacity;
+    Parts { values, order, keys: order + capacity.next_multiple_of(8) }
+}
+
+/// The bytes that a key takes in a block of byte strings.
+#[inline]
+pub(super) fn inline_bytes<K: BlockKey + ?Sized>(len: usize) -> usize {
+    match (K::FIXED, len > MAX_INLINE) {
+        (0, false) => len,
+        (0, true) => REFERENCE,
+        _ => 0,
+    }
+}
+
+/// The size of a block to make.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    capacity: usize,
+    pub(super) bytes: usize,
+}
+
+impl Shape {
+    /// A block for `entries` whose keys take `key_bytes`, with some room for more.
+    pub(super) fn with_room<K: BlockKey + ?Sized>(entries: usize, key_bytes: usize) -> Self {
+        let more = (entries / 8).max(1);
+        let capacity = (entries + more).next_multiple_of(STEP).min(MAX_ENTRIES).max(entries);
+        let per_key = key_bytes.div_ceil(entries.max(1)).max(8);
+        let room = if K::FIXED == 0 { per_key * (capacity - entries) } else { 0 };
+        let least = parts::<K>(capacity).keys + key_bytes;
+        let bytes = BytesPool::slot(least + room).slot_bytes();
+        // The largest slots may be left out if the entries fit in one less.
+        let bytes = bytes.next_multiple_of(LINE);
+        let bytes = if least <= MAX_BLOCK { bytes.min(MAX_BLOCK) } else { bytes };
+        Self { capacity, bytes: if K::FIXED == 0 { bytes } else { least } }
+    }
+
+    /// A block that has room for no more entries.
+    pub(super) fn exact<K: BlockKey + ?Sized>(entries: usize, key_bytes: usize) -> Self {
+        Self { capacity: entries, bytes: parts::<K>(entries).keys + key_bytes }
+    }
+}
+
+/// Whether entries whose keys take `key_bytes` have a block of the usual size.
+pub(super) fn fits<K: BlockKey + ?Sized>(entries: usize, key_bytes: usize) -> bool {
+    entries <= MAX_ENTRIES && parts::<K>(entries).keys + key_bytes <= MAX_BLOCK
+}
+
+/// The tag of a hash: never 0, which is the tag of no entry.
+#[inline(always)]
+pub(super) fn tag(hash: u64) -> u8 {
+    ((hash >> 56) as u8).max(1)
+}
+
+/// A block that is not reclaimed during `'g`.
+pub(super) struct BlockRef<'g, K: ?Sized> {
+    block: NonNull<u8>,
+    marker: PhantomData<(&'g Head, *const K)>,
+}
+
+impl<K: ?Sized> Clone for BlockRef<'_, K> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<K: ?Sized> Copy for BlockRef<'_, K> {}
+impl<K: ?Sized> PartialEq for BlockRef<'_, K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.block == other.block
+    }
+}
+
+/// An entry that is written to a block.
+pub(super) struct New<'k, K: BlockKey + ?Sized> {
+    pub(super) key: K::Ref<'k>,
+    pub(super) value: u64,
+    /// The memory of a long key.
+    pub(super) outside: Option<NonNull<u8>>,
+}
+
+impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
+    /// # Safety
+    /// `block` leads to a block of these keys that is initialised and not reclaimed during `'g`.
+    #[inline(always)]
+    pub(super) unsafe fn from_ptr(block: NonNull<u8>) -> Self {
+        Self { block, marker: PhantomData }
+    }
+
+    /// Initialises a block without entries.
+    ///
+    /// # Safety
+    /// `block` has the bytes of the shape, aligned to 8, which nobody else has during `'g`.
+    pub(super) unsafe fn init(block: NonNull<u8>, shape: Shape, depth: Bit) -> Self {
+        let Shape { capacity, bytes } = shape;
+        let parts = parts::<K>(capacity);
+        let head = Head {
+            live: AtomicU64::new(0),
+            capacity: capacity as u8,
+            entries: AtomicU8::new(0),
+            ordered: AtomicU8::new(0),
+            _unused: 0,
+            bytes: bytes as u32,
+            tags: std::array::from_fn(|_| AtomicU64::new(0)),
+            lock: VersionLock::new(),
+            updates: AtomicU32::new(0),
+            end: AtomicU32::new(parts.keys as u32),
+            depth,
+            _unused_too: 0,
+        };
+        // SAFETY: our contract: there is room for the head and, as the shape says, for the parts.
+        unsafe {
+            block.cast::<Head>().write(head);
+            if K::FIXED == 0 {
+                for at in 0..=capacity {
+                    let start = block.byte_add(HEAD + 2 * at).cast::<AtomicU16>();
+                    start.write(AtomicU16::new(parts.keys as u16));
+                }
+            }
+            for at in 0..capacity {
+                block.byte_add(parts.values + 8 * at).cast::<AtomicU64>().write(AtomicU64::new(0));
+            }
+            for at in 0..capacity.div_ceil(8) {
+                block.byte_add(parts.order + 8 * at).cast::<AtomicU64>().write(AtomicU64::new(0));
+            }
+            Self::from_ptr(block)
+        }
+    }
+
+    /// The start of a block's memory, and its bytes.
+    ///
+    /// # Safety
+    /// `block` leads to an initialised block.
+    pub(super) unsafe fn extent(block: NonNull<u8>) -> (NonNull<u8>, usize) {
+        // SAFETY: our contract.
+        let bytes = unsafe { Self::from_ptr(block) }.bytes();
+        (block, bytes)
+    }
+
+    #[inline(always)]
+    fn head(self) -> &'g Head {
+        // SAFETY: I1: a block begins with its head, and is not reclaimed during `'g` (contract of
+        // `from_ptr`).
+        unsafe { &*touch(self.block.as_ptr()).cast::<Head>() }
+    }
+
+    pub(super) fn as_ptr(self) -> NonNull<u8> {
+        self.block
+    }
+
+    #[inline(always)]
+    fn capacity(self) -> usize {
+        usize::from(self.head().capacity)
+    }
+
+    /// The bytes of the block, without long keys.
+    pub(super) fn bytes(self) -> usize {
+        self.head().bytes as usize
+    }
+
+    /// One more than the last bit that the path to the block tests, or more: keys that agree in all
+    /// bits before it with one of the block's keys are the block's.
+    pub(super) fn depth(self) -> Bit {
+        self.head().depth
+    }
+
+    pub(super) fn lock(self) -> &'g VersionLock {
+        &self.head().lock
+    }
+
+    /// The entries that are present, as bits.
+    #[inline(always)]
+    pub(super) fn live(self) -> u64 {
+        self.head().live.load(Ordering::SeqCst)
+    }
+
+    /// Changes the entries that are present. The caller has the lock; if an entry leaves, no update
+    /// is in progress.
+    #[inline(always)]
+    pub(super) fn set_live(self, live: u64) {
+        self.head().live.store(live, Ordering::SeqCst);
+    }
+
+    /// The number of entries, present or not.
+    #[inline(always)]
+    pub(super) fn entries(self) -> usize {
+        usize::from(self.head().entries.load(Ordering::Acquire))
+    }
+
+    /// The entries that have a tag, as bits.
+    #[inline(always)]
+    fn tagged(self, tag: u8) -> u64 {
+        let head = self.head();
+        let words: [u64; TAG_WORDS] =
+            std::array::from_fn(|at| head.tags[at].load(Ordering::Relaxed));
+        equal_bytes(words, tag)
+    }
+
+    /// The start of an integer, or the start and length of a byte string or reference.
+    #[inline(always)]
+    fn bounds(self, at: usize) -> (usize, usize, bool) {
+        debug_assert!(at < self.capacity());
+        if K::FIXED > 0 {
+            return (HEAD + K::FIXED * at, K::FIXED, false);
+        }
+        let start = |at| self.start(at).load(Ordering::Relaxed);
+        let (from, to) = (start(at), start(at + 1));
+        let begin = usize::from(from & !OUTSIDE);
+        (begin, usize::from(to & !OUTSIDE).wrapping_sub(begin), from & OUTSIDE != 0)
+    }
+
+    #[inline(always)]
+    fn start(self, at: usize) -> &'g AtomicU16 {
+        // SAFETY: I1: a block of byte strings has `capacity + 1` starts behind its head.
+        unsafe { self.block.byte_add(HEAD + 2 * at).cast().as_ref() }
+    }
+
+    /// The key of an entry. The caller has seen the entry: in `live`, in `entries`, or as it has
+    /// the lock.
+    #[inline(always)]
+    pub(super) fn key(self, at: usize) -> K::Ref<'g> {
+        let (start, len, outside) = self.bounds(at);
+        let key = touch(self.block.as_ptr()).wrapping_byte_add(start);
+        if K::FIXED == 0 && outside {
+            return self.outside_key(key);
+        }
+        // SAFETY: I2: the key was written before the entry could be seen, and never changes. It
+        // lies in the block, which is not reclaimed during `'g`.
+        unsafe { K::read(key, len) }
+    }
+
+    #[cold]
+    fn outside_key(self, reference: *const u8) -> K::Ref<'g> {
+        let (key, len) = read_reference(reference);
+        // SAFETY: I2: the reference was written before the entry could be seen. I5: the key is
+        // reclaimed no earlier than the last block that refers to it.
+        unsafe { K::read(touch(key), len) }
+    }
+
+    /// The memory of a long key, and its length.
+    pub(super) fn outside(self, at: usize) -> Option<(NonNull<u8>, usize)> {
+        let (start, _, outside) = self.bounds(at);
+        if !outside {
+            return None;
+        }
+        let (key, len) = read_reference(self.block.as_ptr().wrapping_byte_add(start));
+        Some((NonNull::new(key)?, len))
+    }
+
+    /// The value of an entry.
+    #[inline(always)]
+    pub(super) fn value(self, at: usize) -> &'g AtomicU64 {
+        let capacity = self.capacity();
+        debug_assert!(at < capacity);
+        // SAFETY: I1: a block has a value for each entry, and is not reclaimed during `'g`.
+        unsafe {
+            let values = touch(self.block.as_ptr()).byte_add(parts::<K>(capacity).values);
+            &*values.cast::<AtomicU64>().add(at)
+        }
+    }
+
+    /// The tag of an entry. The caller has seen the entry.
+    pub(super) fn tag(self, at: usize) -> u8 {
+        (self.head().tags[at / 8].load(Ordering::Relaxed) >> (8 * (at % 8))) as u8
+    }
+
+    /// Finds a key among the entries of `among`.
+    #[inline(always)]
+    pub(super) fn find(self, key: K::Ref<'_>, tag: u8, among: u64) -> Option<usize> {
+        let mut found = self.tagged(tag) & among;
+        while found != 0 {
+            let at = found.trailing_zeros() as usize;
+            if K::shorten(self.key(at)) == K::shorten(key) {
+                return Some(at);
+            }
+            found &= found - 1;
+        }
+        None
+    }
+
+    /// Finds an entry of a key that is not present. The caller has the lock.
+    pub(super) fn find_dead(self, key: K::Ref<'_>, tag: u8) -> Option<usize> {
+        self.find(key, tag, !self.live() & all(self.entries()))
+    }
+
+    /// Prefetches the lines that a search reads first.
+    #[inline(always)]
+    pub(super) fn prefetch(self) {
+        let block = self.block.as_ptr();
+        prefetch(block);
+        prefetch(block.wrapping_add(64));
+        prefetch(block.wrapping_add(128));
+    }
+
+    /// Prefetches the lines that a walk reads first: the order, and the first keys and values.
+    pub(super) fn prefetch_all(self) {
+        for line in 0..8 {
+            prefetch(self.block.as_ptr().wrapping_add(64 * line));
+        }
+    }
+
+    /// Prefetches the value and key of the first entry that a search will compare.
+    #[inline(always)]
+    pub(super) fn prefetch_entry(self, tag: u8) {
+        let found = self.tagged(tag) & self.live();
+        if found != 0 {
+            let at = found.trailing_zeros() as usize;
+            let key = self.block.as_ptr().wrapping_byte_add(self.bounds(at).0);
+            prefetch(key);
+            prefetch(key.wrapping_add(64));
+            prefetch(std::ptr::from_ref(self.value(at)));
+        }
+    }
+
+    /// Whether the block has room for an entry whose key has `len` bytes. The caller has the lock.
+    pub(super) fn has_room(self, len: usize) -> bool {
+        let end = self.head().end.load(Ordering::Relaxed) as usize;
+        self.entries() < self.capacity() && end + inline_bytes::<K>(len) <= self.bytes()
+    }
+
+    /// Adds an entry, which [`BlockRef::has_room`] has found room for, and does not make it present
+    /// yet. Returns its number. The caller has the lock, or nobody else has the block.
+    pub(super) fn append(self, new: &New<'_, K>, tag: u8) -> usize {
+        let (head, at) = (self.head(), self.entries());
+        assert!(at < self.capacity());
+        let key = K::shorten(new.key);
+        if K::FIXED > 0 {
+            // SAFETY: there is a place for each key. Nobody reads this one before it is present,
+            // or counted in `entries`.
+            unsafe { K::write(key, self.block.as_ptr().byte_add(HEAD + K::FIXED * at)) };
+        } else {
+            let start = head.end.load(Ordering::Relaxed) as usize;
+            let end = start + inline_bytes::<K>(K::len(K::shorten(new.key)));
+            assert!(end <= self.bytes());
+            let to = self.block.as_ptr().wrapping_byte_add(start);
+            let mark = match new.outside {
+                Some(outside) => {
+                    write_reference(to, outside, K::len(K::shorten(new.key)));
+                    OUTSIDE
+                }
+                None => {
+                    // SAFETY: the key ends within the block (asserted). No entry has these bytes,
+                    // so nobody reads them.
+                    unsafe { K::write(key, to) };
+                    0
+                }
+            };
+            self.start(at).store(start as u16 | mark, Ordering::Relaxed);
+            self.start(at + 1).store(end as u16, Ordering::Relaxed);
+            head.end.store(end as u32, Ordering::Relaxed);
+        }
+        self.value(at).store(new.value, Ordering::Relaxed);
+        let tags = &head.tags[at / 8];
+        let word = tags.load(Ordering::Relaxed) | u64::from(tag) << (8 * (at % 8));
+        tags.store(word, Ordering::Relaxed);
+        head.entries.store(at as u8 + 1, Ordering::Release);
+        at
+    }
+
+    /// Says that the entries are in the order of their keys. Nobody else has the block.
+    pub(super) fn is_sorted(self) {
+        let entries = self.entries();
+        self.write_order(entries, |at| at as u8);
+    }
+
+    /// The numbers of the first `n` entries, in the order of their keys, and `n`.
+    pub(super) fn order(self) -> ([u8; MAX_ENTRIES], usize) {
+        let head = self.head();
+        let mut order = [0; MAX_ENTRIES];
+        let mut backoff = Backoff::new();
+        loop {
+            let ordered = head.ordered.load(Ordering::Acquire);
+            if ordered != UNORDERED {
+                let words = self.order_words();
+                for (to, word) in order[..usize::from(ordered)].chunks_mut(8).zip(words) {
+                    let bytes = word.load(Ordering::Relaxed).to_le_bytes();
+                    to.copy_from_slice(&bytes[..to.len()]);
+                }
+                silvics_sync::atomic::fence(Ordering::Acquire);
+                // Relaxed: see the fence. The order of so many entries never changes.
+                if head.ordered.load(Ordering::Relaxed) == ordered {
+                    return (order, usize::from(ordered));
+                }
+            }
+            backoff.wait();
+        }
+    }
+
+    fn order_words(self) -> &'g [AtomicU64] {
+        let capacity = self.capacity();
+        // SAFETY: I1: a block has these words, and is not reclaimed during `'g`.
+        unsafe {
+            let words = self.block.byte_add(parts::<K>(capacity).order).cast::<AtomicU64>();
+            std::slice::from_raw_parts(words.as_ptr(), capacity.div_ceil(8))
+        }
+    }
+
+    /// Writes the order of the first `entries` entries. The caller has the lock, or nobody else has
+    /// the block.
+    pub(super) fn write_order(self, entries: usize, number: impl Fn(usize) -> u8) {
+        let head = self.head();
+        head.ordered.store(UNORDERED, Ordering::Relaxed);
+        silvics_sync::atomic::fence(Ordering::Release);
+        for (word, from) in self.order_words().iter().zip((0..entries).step_by(8)) {
+            let byte = |at: usize| if at < entries { number(at) } else { 0 };
+            let bytes = std::array::from_fn(|at| byte(from + at));
+            word.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
+        }
+        head.ordered.store(entries as u8, Ordering::Release);
+    }
+
+    /// Waits until the block admits updates, and counts one. Fails if the block is obsolete.
+    #[inline]
+    pub(super) fn begin_update(self) -> Result<Updating<'g>, Obsolete> {
+        let updates = &self.head().updates;
+        let mut backoff = Backoff::new();
+        loop {
+            if updates.fetch_add(1, Ordering::Acquire) & BARRED == 0 {
+                return Ok(Updating(updates));
+            }
+            updates.fetch_sub(1, Ordering::Relaxed);
+            self.lock().read()?;
+            backoff.wait();
+        }
+    }
+
+    /// Keeps updates out, and waits for those in progress. The caller has the lock.
+    fn bar(self) {
+        let updates = &self.head().updates;
+        let mut backoff = Backoff::new();
+        updates.fetch_or(BARRED, Ordering::Acquire);
+        while updates.load(Ordering::Acquire) != BARRED {
+            backoff.wait();
+        }
+    }
+
+    fn unbar(self) {
+        self.head().updates.fetch_and(!BARRED, Ordering::Release);
+    }
+
+    /// Locks the block. Fails if it is obsolete.
+    #[inline]
+    pub(super) fn locked(self) -> Result<Locked<'g, K>, Obsolete> {
+        self.lock().lock()?;
+        Ok(Locked { block: self, barred: false })
+    }
+
+    /// Locks the block if no other thread has the lock.
+    pub(super) fn try_locked(self) -> Option<Locked<'g, K>> {
+        let version = self.lock().is_open().then(|| self.lock().read().ok()).flatten()?;
+        self.lock().upgrade(version).ok()?;
+        Some(Locked { block: self, barred: false })
+    }
+
+    /// Whether no thread keeps updates out, or is in the middle of one.
+    pub(super) fn admits_updates(self) -> bool {
+        self.head().updates.load(Ordering::Relaxed) == 0
+    }
+
+    /// The reads of a lookup that ends in the block, at an entry if it found its key.
+    pub(super) fn looked_at(self, found: Option<usize>) -> impl Iterator<Item = Read> {
+        let layout: &'static NodeLayout = &BLOCK;
+        let block = self.block.as_ptr().cast_const();
+        let read = move |offset, bytes| layout.read(block, offset, bytes, Why::Found);
+        let head = [read(0, 8), read(offset_of!(Head, tags), 8 * TAG_WORDS)];
+        let entry = found.map(|at| {
+            let (start, len, _) = self.bounds(at);
+            [read(start, len), read(parts::<K>(self.capacity()).values + 8 * at, 8)]
+        });
+        head.into_iter().chain(entry.into_iter().flatten())
+    }
+
+    pub(super) fn placed(self) -> Placed {
+        let address = self.block.as_ptr().addr();
+        Placed { layout: &BLOCK, address, before: 0, bytes: self.bytes() }
+    }
+}
+
+/// An update in progress. Dropping it ends the update.
+pub(super) struct Updating<'g>(&'g AtomicU32);
+
+impl Drop for Updating<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// A block that the caller has locked. Dropping it unlocks the block.
+pub(super) struct Locked<'g, K: BlockKey + ?Sized> {
+    pub(super) block: BlockRef<'g, K>,
+    barred: bool,
+}
+
+impl<K: BlockKey + ?Sized> Locked<'_, K> {
+    /// Keeps updates out until the block is unlocked.
+    pub(super) fn bar(&mut self) {
+        if !self.barred {
+            self.barred = true;
+            self.block.bar();
+        }
+    }
+
+    /// Unlocks the block, which is no longer linked. Updates stay out.
+    pub(super) fn obsolete(self) {
+        debug_assert!(self.barred);
+        // SAFETY: `locked` has locked it, and `self` is forgotten, so it is unlocked once.
+        unsafe { self.block.lock().unlock_obsolete() };
+        std::mem::forget(self);
+    }
+}
+
+impl<K: BlockKey + ?Sized> Drop for Locked<'_, K> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.barred {
+            self.block.unbar();
+        }
+        // SAFETY: `locked` has locked it, and `self` goes away, so it is unlocked once.
+        unsafe { self.block.lock().unlock() };
+    }
+}
+
+/// The bits of the first `entries` entries.
+#[inline(always)]
+pub(super) fn all(entries: usize) -> u64 {
+    (1 << entries) - 1
+}
+
+/// Whether each byte of some words is `byte`, as bits.
+#[inline(always)]
+fn equal_bytes(words: [u64; TAG_WORDS], byte: u8) -> u64 {
+    let mut equal = 0;
+    #[cfg(all(target_arch = "x86_64", not(any(miri, silvics_shuttle, silvics_loom))))]
+    for (at, pair) in words.chunks_exact(2).enumerate() {
+        use std::arch::x86_64::{
+            _mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8,
+        };
+        // SAFETY: SSE2 is a part of this architecture.
+        let mask = unsafe {
+            let tags = _mm_set_epi64x(pair[1].cast_signed(), pair[0].cast_signed());
+            _mm_movemask_epi8(_mm_cmpeq_epi8(tags, _mm_set1_epi8(byte.cast_signed())))
+        };
+        equal |= u64::from(mask.cast_unsigned()) << (16 * at);
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(any(miri, silvics_shuttle, silvics_loom)))))]
+    for (at, word) in words.into_iter().enumerate() {
+        for (n, other) in word.to_le_bytes().into_iter().enumerate() {
+            equal |= u64::from(other == byte) << (8 * at + n);
+        }
+    }
+    equal
+}
+
+fn read_reference(reference: *const u8) -> (*mut u8, usize) {
+    // SAFETY: the callers have found a reference of `REFERENCE` bytes there.
+    unsafe {
+        let key = reference.cast::<*mut u8>().read_unaligned();
+        (key, reference.byte_add(8).cast::<u32>().read_unaligned() as usize)
+    }
+}
+
+fn write_reference(to: *mut u8, key: NonNull<u8>, len: usize) {
+    // SAFETY: the caller has found room for `REFERENCE` bytes there, which nobody else has.
+    unsafe {
+        to.cast::<*mut u8>().write_unaligned(key.as_ptr());
+        to.byte_add(8).cast::<u32>().write_unaligned(len as u32);
+    }
+}

@@ -1,0 +1,309 @@
+//! Lookups, and the writing verb.
+
+use super::Blocks;
+use super::block::{BlockRef, Locked, New, tag};
+use super::key::{BlockKey, MAX_BYTES};
+use super::node::{NodeRef, Portable, Search};
+use super::word::{Leads, Word};
+use crate::domain::Guard;
+use crate::update::{Step as Change, Update};
+use silvics_pool::{AllocError, Placement};
+use silvics_sync::atomic::Ordering;
+use std::ptr::NonNull;
+
+/// The outcome of an attempt to update a key: the state found, or nothing if it must be tried
+/// again.
+pub(super) type Attempt = Result<Option<Option<u64>>, AllocError>;
+const RESTART: Attempt = Ok(None);
+
+/// The memory of a long key that has no entry yet. Dropping it frees the key.
+pub(super) struct LongKey<'t, K: BlockKey + ?Sized, P: Placement> {
+    tree: &'t Blocks<K, P>,
+    key: Option<NonNull<u8>>,
+}
+
+impl<'t, K: BlockKey + ?Sized, P: Placement> LongKey<'t, K, P> {
+    pub(super) fn new(
+        tree: &'t Blocks<K, P>,
+        key: K::Ref<'_>,
+        guard: &Guard,
+    ) -> Result<Self, AllocError> {
+        let key = tree.objects.long_key(key, guard)?;
+        Ok(Self { tree, key })
+    }
+
+    pub(super) fn address(&self) -> Option<NonNull<u8>> {
+        self.key
+    }
+
+    /// Gives the key to its entry.
+    pub(super) fn linked(mut self) {
+        self.key = None;
+    }
+}
+
+impl<K: BlockKey + ?Sized, P: Placement> Drop for LongKey<'_, K, P> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            // SAFETY: the key was never linked, so nobody else has it.
+            unsafe { self.tree.objects.free_key(key) };
+        }
+    }
+}
+
+impl<K: BlockKey + ?Sized> BlockRef<'_, K> {
+    /// The number and value of a key's entry, if the key is present.
+    #[inline(always)]
+    pub(super) fn get(self, key: K::Ref<'_>, tag: u8) -> Option<(usize, u64)> {
+        let at = self.find(key, tag, self.live())?; // LP(absent): the load of `live`
+        let value = self.value(at).load(Ordering::SeqCst); // LP(found)
+        // The entry may have been removed and put back meanwhile, and the value may be one that is
+        // about to be put back.
+        (self.live() >> at & 1 == 1).then_some((at, value)) // LP(absent): this load
+    }
+}
+
+impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
+    /// See [`Lookup::get`](crate::Lookup::get). The guard is of the tree's domain.
+    #[inline(always)]
+    pub(super) fn look_up(&self, key: K::Ref<'_>, _guard: &Guard) -> Option<u64> {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if let Some(search) = self.avx2 {
+            // SAFETY: the value says that the processor has the instructions.
+            return unsafe { self.look_up_avx2(key, search) };
+        }
+        self.look_up_with(key, Portable)
+    }
+
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    fn look_up_avx2(&self, key: K::Ref<'_>, search: super::node::Avx2) -> Option<u64> {
+        self.look_up_with(key, search)
+    }
+
+    #[inline(always)]
+    fn look_up_with(&self, key: K::Ref<'_>, search: impl Search) -> Option<u64> {
+        let root = self.root.word();
+        if root.is_none() {
+            return None; // LP(absent): the load of the root
+        }
+        let tag = tag(K::hash(K::shorten(key)));
+        let mut buffer = [0; 8];
+        let probe = K::probe(K::shorten(key), &mut buffer);
+        let block = Self::descend(root, &probe, search);
+        let found = block.get(K::shorten(key), tag);
+        P::saw(|| block.looked_at(found.map(|(at, _)| at)));
+        found.map(|(_, value)| value)
+    }
+
+    /// The block that a key leads to.
+    #[inline(always)]
+    fn descend<'g>(root: Word, probe: &K::Probe<'_>, search: impl Search) -> BlockRef<'g, K> {
+        let mut word = root;
+        loop {
+            // SAFETY: I3: the word was read under the guard of the operation, in the root or in a
+            // node that was. It is not none: only the root can be, which the callers check.
+            match unsafe { word.leads::<K>() } {
+                Leads::Block(block) => {
+                    block.prefetch();
+                    return block;
+                }
+                Leads::Node(node) => {
+                    let at = node.find::<K>(probe, search);
+                    P::saw(|| node.passed(at));
+                    word = node.child(at).word();
+                }
+            }
+        }
+    }
+
+    /// The block that a key leads to. The root is not none.
+    #[inline]
+    pub(super) fn block_of<'g>(&'g self, root: Word, key: K::Ref<'_>) -> BlockRef<'g, K> {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if let Some(search) = self.avx2 {
+            // SAFETY: the value says that the processor has the instructions.
+            return unsafe { Self::block_of_avx2(root, key, search) };
+        }
+        let mut buffer = [0; 8];
+        Self::descend(root, &K::probe(K::shorten(key), &mut buffer), Portable)
+    }
+
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    fn block_of_avx2<'g>(
+        root: Word,
+        key: K::Ref<'_>,
+        search: super::node::Avx2,
+    ) -> BlockRef<'g, K> {
+        let mut buffer = [0; 8];
+        Self::descend(root, &K::probe(K::shorten(key), &mut buffer), search)
+    }
+
+    /// The child of a node that a key leads to.
+    #[inline]
+    pub(super) fn child_of(&self, node: NodeRef<'_>, probe: &K::Probe<'_>) -> usize {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if let Some(search) = self.avx2 {
+            // SAFETY: the value says that the processor has the instructions.
+            return unsafe { Self::child_of_avx2(node, probe, search) };
+        }
+        node.find::<K>(probe, Portable)
+    }
+
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    fn child_of_avx2(
+        node: NodeRef<'_>,
+        probe: &K::Probe<'_>,
+        search: super::node::Avx2,
+    ) -> usize {
+        node.find::<K>(probe, search)
+    }
+
+    /// See [`OrderedIndex::update`](crate::OrderedIndex::update). The guard is of the tree's
+    /// domain.
+    #[inline]
+    pub(super) fn change(
+        &self,
+        key: K::Ref<'_>,
+        verb: Update,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError> {
+        let tag = tag(K::hash(K::shorten(key)));
+        loop {
+            let root = self.root.word();
+            if root.is_none() {
+                let Change::Put(value) = verb.step(None) else { return Ok(None) }; // LP(kept)
+                if let Some(state) = self.plant(K::shorten(key), value, tag, guard)? {
+                    return Ok(state);
+                }
+                continue;
+            }
+            let block = self.block_of(root, K::shorten(key));
+            let found = block.get(K::shorten(key), tag);
+            let state = found.map(|(_, value)| value);
+            let attempt = match (verb.step(state), found) {
+                (Change::Keep, _) | (Change::Take, None) => return Ok(state), // LP(kept): `get`
+                (Change::Put(_), Some((at, _))) => Self::replace(block, at, verb),
+                (Change::Take, Some((at, _))) => {
+                    Ok(self.take(block, at, K::shorten(key), verb, guard))
+                }
+                (Change::Put(value), None) => {
+                    self.put(block, K::shorten(key), value, tag, guard)
+                }
+            };
+            if let Some(state) = attempt? {
+                return Ok(state);
+            }
+        }
+    }
+
+    /// Gives a present key another value, if the verb wants it.
+    #[inline]
+    fn replace(block: BlockRef<'_, K>, at: usize, verb: Update) -> Attempt {
+        let Ok(_update) = block.begin_update() else { return RESTART };
+        if block.live() >> at & 1 == 0 {
+            return RESTART;
+        }
+        let value = block.value(at);
+        if let Update::Insert(new) = verb {
+            return Ok(Some(Some(value.swap(new, Ordering::SeqCst)))); // LP(replaced)
+        }
+        let mut old = value.load(Ordering::SeqCst);
+        while let Change::Put(new) = verb.step(Some(old)) {
+            match value.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => break, // LP(replaced)
+                Err(other) => old = other,
+            }
+        }
+        Ok(Some(Some(old))) // LP(kept): the last load
+    }
+
+    /// Makes a present key absent, if the verb wants it.
+    fn take<'g>(
+        &'g self,
+        block: BlockRef<'g, K>,
+        at: usize,
+        key: K::Ref<'_>,
+        verb: Update,
+        guard: &'g Guard,
+    ) -> Option<Option<u64>> {
+        let mut locked = block.locked().ok()?;
+        if block.live() >> at & 1 == 0 {
+            return None;
+        }
+        locked.bar();
+        let value = block.value(at).load(Ordering::SeqCst);
+        if verb.step(Some(value)) == Change::Take {
+            self.remove_entry(locked, at, key, guard);
+        }
+        Some(Some(value)) // LP(kept): the load
+    }
+
+    /// Makes an entry absent, and then the block smaller if it has become too large. Updates are
+    /// kept out of the block.
+    pub(super) fn remove_entry<'g>(
+        &'g self,
+        locked: Locked<'g, K>,
+        at: usize,
+        key: K::Ref<'_>,
+        guard: &'g Guard,
+    ) {
+        let block = locked.block;
+        let live = block.live() & !(1 << at);
+        block.set_live(live); // LP(removed)
+        self.frame.len.add(-1);
+        if live == 0 {
+            self.unlink(locked, key, guard);
+        }
+    }
+
+    /// The length of a key to insert. Fails if the key is too long.
+    pub(super) fn check_len(key: K::Ref<'_>) -> Result<usize, AllocError> {
+        let bytes = K::len(key);
+        if K::FIXED == 0 && bytes > MAX_BYTES {
+            return Err(AllocError::KeyLength { bytes, limit: MAX_BYTES });
+        }
+        Ok(bytes)
+    }
+
+    /// Makes an absent key present.
+    fn put<'g>(
+        &'g self,
+        block: BlockRef<'g, K>,
+        key: K::Ref<'_>,
+        value: u64,
+        tag: u8,
+        guard: &'g Guard,
+    ) -> Attempt {
+        let len = Self::check_len(K::shorten(key))?;
+        let Ok(locked) = block.locked() else { return RESTART };
+        let live = block.live();
+        if block.find(K::shorten(key), tag, live).is_some() {
+            return RESTART;
+        }
+        if let Some(at) = block.find_dead(K::shorten(key), tag) {
+            block.value(at).store(value, Ordering::SeqCst);
+            block.set_live(live | 1 << at); // LP(inserted)
+            self.frame.len.add(1);
+            return Ok(Some(None));
+        }
+        let bit = (block.entries() > 0).then(|| K::difference(K::shorten(key), block.key(0)));
+        if let Some(Some(bit)) = bit
+            && bit < block.depth()
+        {
+            drop(locked);
+            return self.put_beside(key, value, tag, guard);
+        }
+        if !block.has_room(len) {
+            return self.grow(locked, key, value, tag, guard);
+        }
+        let long = LongKey::new(self, K::shorten(key), guard)?;
+        let at = block.append(&New { key: K::shorten(key), value, outside: long.address() }, tag);
+        block.set_live(live | 1 << at); // LP(inserted)
+        long.linked();
+        self.frame.len.add(1);
+        Ok(Some(None))
+    }
+}

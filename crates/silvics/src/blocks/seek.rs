@@ -1,0 +1,190 @@
+//! Searches for a place in the order of keys, and the way from one block to the next.
+//!
+//! The way down takes each key to a block, but not to its place in the order: nodes test only some
+//! bits. So a search compares its key with one of the block's. They differ first at some bit. If
+//! the path to the block tests no later bit, the key's place is in the block. Otherwise it is at
+//! one end of the subtree that leaves the path at this bit: a second way down, which takes one
+//! value for all bits from there on, leads to that end.
+
+use super::Blocks;
+use super::block::BlockRef;
+use super::edit::Step;
+use super::key::{Bit, BlockKey};
+use super::word::{Leads, Word};
+use crate::domain::Guard;
+use silvics_pool::Placement;
+
+/// The most nodes of a path that are kept: the last ones.
+const KEPT: usize = 16;
+
+/// The way to a block: the nodes above it.
+pub(super) struct Way<'g> {
+    steps: [Option<Step<'g>>; KEPT],
+    len: usize,
+    /// The number of first steps that are no longer kept.
+    lost: usize,
+}
+
+impl<'g> Way<'g> {
+    pub(super) fn new() -> Self {
+        Self { steps: [None; KEPT], len: 0, lost: 0 }
+    }
+
+    fn clear(&mut self) {
+        (self.len, self.lost) = (0, 0);
+    }
+
+    #[inline]
+    fn push(&mut self, step: Step<'g>) {
+        self.steps[self.len % KEPT] = Some(step);
+        self.len += 1;
+        self.lost = self.lost.max(self.len.saturating_sub(KEPT));
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Step<'g>> {
+        if self.len == self.lost {
+            return None;
+        }
+        self.len -= 1;
+        self.steps[self.len % KEPT]
+    }
+
+    /// The next child of the last node on the way, in the direction of a walk.
+    #[inline]
+    pub(super) fn ahead<const DESCENDS: bool>(&self) -> Option<Word> {
+        let last = self.len.checked_sub(1).filter(|last| *last >= self.lost)?;
+        let Step { node, at } = self.steps[last % KEPT]?;
+        let next = if DESCENDS { at.checked_sub(1)? } else { at + 1 };
+        (next < node.len()).then(|| node.child(next).word())
+    }
+}
+
+/// The bits of a key that a way down takes as they are, and the value that it takes for the others.
+#[derive(Clone, Copy)]
+struct Forced {
+    from: Bit,
+    ones: bool,
+}
+
+/// The block after another one.
+pub(super) enum Next<'g, K: BlockKey + ?Sized> {
+    Block(BlockRef<'g, K>),
+    /// There is none.
+    End,
+    /// The way back is lost: search from the root.
+    Lost,
+}
+
+/// The place of a key in the order.
+pub(super) enum Found<'g, K: BlockKey + ?Sized> {
+    /// In this block.
+    In(BlockRef<'g, K>),
+    /// In front of this block's entries.
+    Before(BlockRef<'g, K>),
+    /// Behind this block's entries.
+    Behind(BlockRef<'g, K>),
+}
+
+impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
+    fn way_down<'g>(
+        &'g self,
+        key: K::Ref<'_>,
+        forced: Option<Forced>,
+        way: &mut Way<'g>,
+        _guard: &'g Guard,
+    ) -> Option<BlockRef<'g, K>> {
+        way.clear();
+        let mut buffer = [0; 8];
+        let probe = K::probe(K::shorten(key), &mut buffer);
+        let mut word = self.root.word();
+        if word.is_none() {
+            return None;
+        }
+        loop {
+            // SAFETY: I3: the word was read under the guard, in the root or in a node that was.
+            let node = match unsafe { word.leads::<K>() } {
+                Leads::Block(block) => return Some(block),
+                Leads::Node(node) => node,
+            };
+            let mut at = self.child_of(node, &probe);
+            if let Some(Forced { from, ones }) = forced {
+                let (first, last) = node.subtree(at, from);
+                at = if ones { last } else { first };
+            }
+            way.push(Step { node, at });
+            word = node.child(at).word();
+        }
+    }
+
+    /// The way to the block that a key leads to.
+    pub(super) fn way_to<'g>(&'g self, key: K::Ref<'_>, way: &mut Way<'g>, guard: &'g Guard) {
+        self.way_down(key, None, way, guard);
+    }
+
+    /// The place of a key, and the way there.
+    pub(super) fn seek<'g>(
+        &'g self,
+        key: K::Ref<'_>,
+        way: &mut Way<'g>,
+        guard: &'g Guard,
+    ) -> Option<Found<'g, K>> {
+        let mut forced: Option<Forced> = None;
+        loop {
+            let block = self.way_down(K::shorten(key), forced, way, guard)?;
+            let Some(bit) = K::difference(K::shorten(key), block.key(0)) else {
+                return Some(Found::In(block));
+            };
+            if bit >= block.depth() {
+                return Some(Found::In(block));
+            }
+            let ones = K::has(K::shorten(key), bit);
+            match forced {
+                Some(Forced { from, .. }) if from == bit => {
+                    return Some(if ones { Found::Behind(block) } else { Found::Before(block) });
+                }
+                // A block that was put beside the subtree meanwhile may be closer to the key.
+                _ => forced = Some(Forced { from: bit, ones }),
+            }
+        }
+    }
+
+    /// The first block, or the last one if a walk `DESCENDS`, and the way there.
+    pub(super) fn begin<'g, const DESCENDS: bool>(
+        &'g self,
+        way: &mut Way<'g>,
+    ) -> Option<BlockRef<'g, K>> {
+        way.clear();
+        let root = self.root.word();
+        (!root.is_none()).then(|| Self::down::<DESCENDS>(root, way))
+    }
+
+    #[inline]
+    fn down<'g, const DESCENDS: bool>(mut word: Word, way: &mut Way<'g>) -> BlockRef<'g, K> {
+        loop {
+            // SAFETY: I3: the word was read under the guard of the walk.
+            match unsafe { word.leads::<K>() } {
+                Leads::Block(block) => return block,
+                Leads::Node(node) => {
+                    let at = if DESCENDS { node.len() - 1 } else { 0 };
+                    way.push(Step { node, at });
+                    word = node.child(at).word();
+                }
+            }
+        }
+    }
+
+    /// The block that follows the one that a way leads to.
+    #[inline]
+    pub(super) fn next<'g, const DESCENDS: bool>(way: &mut Way<'g>) -> Next<'g, K> {
+        while let Some(Step { node, at }) = way.pop() {
+            let next = if DESCENDS { at.checked_sub(1) } else { Some(at + 1) };
+            if let Some(at) = next.filter(|at| *at < node.len()) {
+                way.push(Step { node, at });
+                return Next::Block(Self::down::<DESCENDS>(node.child(at).word(), way));
+            }
+        }
+        if way.len == 0 { Next::End } else { Next::Lost }
+    }
+}
+
