@@ -95,6 +95,7 @@ fn a_visit_touches_the_lines_that_the_layout_says() {
     macro_rules! lines_of {
         (skiplist $($rest:tt)*) => {}; // towers have no layout of one size
         (art $($rest:tt)*) => {};      // nodes of several lines, of which a search reads two
+        (blocks $($rest:tt)*) => {};
         ($structure:ident $build:ident u64_keys $r:ident $c:ident $f:ident $index:ty) => {
             let (structure, build) = (stringify!($structure), stringify!($build));
             let published = published(structure, build);
@@ -123,6 +124,7 @@ fn pools_add_three_percent_at_most() {
     macro_rules! bytes_of {
         (skiplist $($rest:tt)*) => {}; // objects of many sizes, rounded up to classes
         (art $($rest:tt)*) => {};
+        (blocks $($rest:tt)*) => {};
         (edge_ext_lf collocated $($rest:tt)*) => {}; // blocks of which a half may be dead
         ($structure:ident fixed u64_keys $r:ident $c:ident $f:ident $index:ty) => {
             bytes::<$index>(concat!(stringify!($structure), ":fixed"));

@@ -7,17 +7,17 @@ mod scenarios;
 mod stops;
 
 use scenarios::{
-    BATCHES, CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT, LATE_HELPERS, LOCKED_EDGES, NODES,
-    ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
-    TURNS, reorganizing,
+    BATCHES, BLOCK_ENDS, BLOCKS, CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT, LATE_HELPERS,
+    LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS,
+    SUCCESSIONS, TOWERS, TURNS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
 use silvics::structures::At;
 use silvics::{
-    ArtTree, BronsonTree, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
-    RamachandranTree, SkipList, TicketTree,
+    ArtTree, BlockTree, BronsonTree, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree,
+    NatarajanTree, RamachandranTree, SkipList, TicketTree,
 };
 use silvics_testkit::mapped::Mapped;
 use silvics_testkit::schedules::Step::{Get, GetMany, Insert, Remove};
@@ -142,6 +142,27 @@ fn art_ends() {
     for scenario in ENDS {
         explore::<ArtTree<u64, Model>>("art", scenario, ends, SCHEDULES / 2);
         explore::<ArtTree<[u8], Model>>("art-bytes", scenario, ends, SCHEDULES / 4);
+    }
+}
+
+/// A block has three entries, and a node three children.
+#[test]
+fn blocks() {
+    let lists = [COMMON, NODES, SCANS, BATCHES, BLOCKS];
+    explore_all::<BlockTree<u64, Model>>("blocks", &lists, scans);
+    explore_all::<BlockTree<u64, Model>>("blocks", &[ROOTS], first_bytes);
+}
+
+#[test]
+fn blocks_bytes() {
+    explore_all::<BlockTree<[u8], Model>>("blocks-bytes", &[COMMON, SCANS, BLOCKS], scans);
+}
+
+#[test]
+fn blocks_ends() {
+    for scenario in ENDS.iter().chain(BLOCK_ENDS) {
+        explore::<BlockTree<u64, Model>>("blocks", scenario, ends, SCHEDULES / 2);
+        explore::<BlockTree<[u8], Model>>("blocks-bytes", scenario, ends, SCHEDULES / 4);
     }
 }
 

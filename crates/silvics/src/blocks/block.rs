@@ -29,7 +29,7 @@ use std::mem::offset_of;
 use std::ptr::NonNull;
 
 /// The most entries of a block.
-pub(super) const MAX_ENTRIES: usize = if cfg!(silvics_shuttle) { 4 } else { 48 };
+pub(super) const MAX_ENTRIES: usize = if cfg!(silvics_shuttle) { 3 } else { 48 };
 /// The tags of a block, in words.
 const TAG_WORDS: usize = MAX_ENTRIES.div_ceil(8);
 /// A block with more bytes is split, if it has two entries.
@@ -625,9 +625,7 @@ fn equal_bytes(words: [u64; TAG_WORDS], byte: u8) -> u64 {
     let mut equal = 0;
     #[cfg(all(target_arch = "x86_64", not(any(miri, silvics_shuttle, silvics_loom))))]
     for (at, pair) in words.chunks_exact(2).enumerate() {
-        use std::arch::x86_64::{
-            _mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8,
-        };
+        use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8};
         // SAFETY: SSE2 is a part of this architecture.
         let mask = unsafe {
             let tags = _mm_set_epi64x(pair[1].cast_signed(), pair[0].cast_signed());

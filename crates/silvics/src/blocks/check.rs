@@ -26,7 +26,12 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         self.frame.counted(entries)
     }
 
-    fn check_word(&self, word: Word, depth: Bit, see: &mut See<'_>) -> Result<Extent<K>, Violation> {
+    fn check_word(
+        &self,
+        word: Word,
+        depth: Bit,
+        see: &mut See<'_>,
+    ) -> Result<Extent<K>, Violation> {
         // SAFETY: I3: access is exclusive, and the word is linked.
         match unsafe { word.leads::<K>() } {
             Leads::Node(node) => self.check_node(node, depth, see),

@@ -1,11 +1,11 @@
 //! Changes of the index: nodes are replaced by changed copies.
 
+use super::Blocks;
 use super::block::{BlockRef, Locked};
 use super::key::{Bit, BlockKey};
 use super::node::{MAX_CHILDREN, NodeRef};
 use super::plan::Plan;
 use super::word::{Leads, Place, Word};
-use super::Blocks;
 use crate::domain::Guard;
 use crate::error::reserved;
 use silvics_pool::{AllocError, Placement};
@@ -85,7 +85,8 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
             height = height.max(self.height(child.1));
         }
         let children = &children[..plan.len()];
-        let node = self.tree.objects.node(windows, height.saturating_add(1), children, self.guard)?;
+        let node =
+            self.tree.objects.node(windows, height.saturating_add(1), children, self.guard)?;
         self.made(node);
         Ok(node)
     }
@@ -287,4 +288,3 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         }
     }
 }
-

@@ -84,11 +84,8 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         let mut backoff = Backoff::new();
         loop {
             let mut way = Way::new();
-            let block = if LAST {
-                self.begin::<true>(&mut way)?
-            } else {
-                self.begin::<false>(&mut way)?
-            };
+            let block =
+                if LAST { self.begin::<true>(&mut way)? } else { self.begin::<false>(&mut way)? };
             let Ok(locked) = block.locked() else { continue };
             if self.edge::<LAST>(self.root.word(), guard) != Some(block) {
                 continue;

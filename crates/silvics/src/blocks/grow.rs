@@ -32,9 +32,8 @@ impl<'k, 'g: 'k, K: BlockKey + ?Sized> Sorted<'k, 'g, K> {
             numbers[len] = at;
             len += 1;
         }
-        let position = numbers[..len].partition_point(|at| {
-            K::shorten(block.key(usize::from(*at))) < K::shorten(new.key)
-        });
+        let position = numbers[..len]
+            .partition_point(|at| K::shorten(block.key(usize::from(*at))) < K::shorten(new.key));
         numbers.copy_within(position..len, position + 1);
         numbers[position] = NEW;
         Self { block, numbers, len: len + 1, new: (new, tag) }
@@ -106,13 +105,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
 
     /// Puts the first key into a tree without a root.
     #[cold]
-    pub(super) fn plant(
-        &self,
-        key: K::Ref<'_>,
-        value: u64,
-        tag: u8,
-        guard: &Guard,
-    ) -> Attempt {
+    pub(super) fn plant(&self, key: K::Ref<'_>, value: u64, tag: u8, guard: &Guard) -> Attempt {
         Self::check_len(K::shorten(key))?;
         let Some(held) = Hold::new(&self.root_lock) else { return Ok(None) };
         if !self.root.word().is_none() {
@@ -256,12 +249,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
 
     /// Unlinks a block that has no entry present. If the node without it cannot be allocated, the
     /// empty block stays.
-    pub(super) fn unlink<'g>(
-        &'g self,
-        locked: Locked<'g, K>,
-        key: K::Ref<'_>,
-        guard: &'g Guard,
-    ) {
+    pub(super) fn unlink<'g>(&'g self, locked: Locked<'g, K>, key: K::Ref<'_>, guard: &'g Guard) {
         let (mut path, mut locked) = (Vec::new(), Some(locked));
         while let Some(block) = locked.as_ref().map(|locked| locked.block) {
             // If anything fails, the block stays, without an entry.

@@ -115,7 +115,11 @@ macro_rules! integer {
             #[inline(always)]
             fn hash(key: $key) -> u64 {
                 let low = (key as u64).wrapping_mul(GOLDEN);
-                if $windows == 1 { low } else { fold(low ^ (key >> (<$key>::BITS - 64)) as u64, OTHER) }
+                if $windows == 1 {
+                    low
+                } else {
+                    fold(low ^ (key >> (<$key>::BITS - 64)) as u64, OTHER)
+                }
             }
             #[inline(always)]
             fn difference(a: $key, b: $key) -> Option<Bit> {

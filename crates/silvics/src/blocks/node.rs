@@ -22,7 +22,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 /// The most children of a node.
-pub(super) const MAX_CHILDREN: usize = 32;
+pub(super) const MAX_CHILDREN: usize = if cfg!(silvics_shuttle) { 3 } else { 32 };
 /// The most bits that a node tests. So no path has all bits of a word: such paths fill up the array.
 pub(super) const MAX_BITS: usize = 31;
 /// The most windows that a node takes its bits from.
@@ -347,9 +347,7 @@ impl<'g> NodeRef<'g> {
         let count = self.bits().count();
         let before = self.bits().take_while(|other| *other < bit).count();
         let ignored = (1u64 << (count - before)) - 1;
-        let agrees = |other: usize| {
-            u64::from(self.path(other) ^ self.path(at)) & !ignored == 0
-        };
+        let agrees = |other: usize| u64::from(self.path(other) ^ self.path(at)) & !ignored == 0;
         let first = (0..at).rev().take_while(|other| agrees(*other)).last().unwrap_or(at);
         let last = (at + 1..self.len()).take_while(|other| agrees(*other)).last().unwrap_or(at);
         (first, last)
@@ -359,9 +357,8 @@ impl<'g> NodeRef<'g> {
     pub(super) fn passed(self, at: usize) -> impl Iterator<Item = Read> {
         let layout: &'static NodeLayout = &NODE;
         let node = self.node.as_ptr().cast_const();
-        let (len, read) = (self.len(), move |offset, bytes| {
-            layout.read(node, offset, bytes, Why::Step)
-        });
+        let (len, read) =
+            (self.len(), move |offset, bytes| layout.read(node, offset, bytes, Why::Step));
         let groups = len.div_ceil(GROUP) - at / GROUP;
         let paths = PATHS + 4 * GROUP * (at / GROUP);
         let child = children_at(len) + size_of::<Place>() * at;
@@ -373,4 +370,3 @@ impl<'g> NodeRef<'g> {
         Placed { layout: &NODE, address, before: 0, bytes: bytes(self.len()) }
     }
 }
-

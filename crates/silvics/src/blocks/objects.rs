@@ -3,14 +3,15 @@
 use super::block::{BLOCK, BlockRef, LINE, Shape};
 use super::key::{Bit, BlockKey, MAX_INLINE};
 use super::node::{self, NODE, NodeRef, Windows};
-use super::word::{Leads, Word};
-use crate::domain::Guard;
+use super::word::{Kind, Leads, Word};
+use crate::domain::{Guard, Reclaim, Retired};
 use crate::frame::Frame;
-use crate::memory::{Blobs, Memory};
+use crate::memory::Memory;
 use silvics_layout::{Field, NodeLayout, Placed};
-use silvics_pool::{AllocError, Config, Placement, PoolStats};
+use silvics_pool::{AllocError, BytesAlloc, Config, Placement, PoolStats};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// The layout of the shortest key outside its block: the length, then the bytes.
 pub(super) const LONG_KEY: NodeLayout = NodeLayout {
@@ -38,12 +39,54 @@ unsafe fn long_key_extent(key: NonNull<u8>) -> (NonNull<u8>, usize) {
     }
 }
 
-/// The pools of a tree's objects.
-pub(super) struct Objects<K: ?Sized, P: Placement> {
-    nodes: Blobs<P>,
-    blocks: Blobs<P>,
-    long_keys: Blobs<P>,
+/// The pools. Objects of all kinds are retired in one batch: the tag of a retired word says of
+/// which kind its object is. Each batch counts a reference to the pools; the alignment keeps this
+/// count off the line that allocations read.
+#[repr(align(64))]
+struct Pools<K: ?Sized, P: Placement> {
+    nodes: P::Bytes,
+    blocks: P::Bytes,
+    long_keys: P::Bytes,
     marker: PhantomData<fn(&K)>,
+}
+
+impl<K: BlockKey + ?Sized, P: Placement> Pools<K, P> {
+    /// Frees a node, a block without its long keys, or a long key.
+    ///
+    /// # Safety
+    /// The word leads to an object of these pools, which nobody else has. It is freed once.
+    unsafe fn free(&self, word: Word) {
+        let Some(object) = NonNull::new(word.address()) else { return };
+        // SAFETY: our contract. The word says of which kind the object is (I1), and the object
+        // says how many bytes it has.
+        unsafe {
+            let (blocks, (memory, bytes)) = match word.kind() {
+                Kind::Node => (&self.nodes, NodeRef::extent(object)),
+                Kind::Block => (&self.blocks, BlockRef::<K>::extent(object)),
+                Kind::LongKey => (&self.long_keys, long_key_extent(object)),
+            };
+            blocks.free(memory, bytes);
+        }
+    }
+}
+
+// SAFETY: the allocators may be shared by all threads. `reclaim` frees an object, as it should.
+unsafe impl<K: BlockKey + ?Sized, P: Placement> Reclaim for Pools<K, P> {
+    fn releases_whole(&self) -> bool {
+        P::RELEASES_WHOLE
+    }
+
+    unsafe fn reclaim(&self, object: NonNull<u8>) {
+        // SAFETY: `Objects::retire` passed this word to the domain, once, after the object was
+        // unlinked (I4). The domain calls `reclaim` once, when no guard can reach the object.
+        unsafe { self.free(Word::from_raw(object)) };
+    }
+}
+
+/// The objects of a tree, and those that wait to be freed.
+pub(super) struct Objects<K: BlockKey + ?Sized, P: Placement> {
+    pools: Arc<Pools<K, P>>,
+    retired: Retired<Pools<K, P>>,
 }
 
 impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
@@ -57,12 +100,29 @@ impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
         if !large.tuning.has_slab_bytes() {
             large.tuning = large.tuning.slab_bytes(SLAB).unwrap_or(large.tuning);
         }
-        Self {
-            nodes: Blobs::new(NODE.kind, &aligned, domain, NodeRef::extent),
-            blocks: Blobs::new(BLOCK.kind, &large, domain, BlockRef::<K>::extent),
-            long_keys: Blobs::new(LONG_KEY.kind, config, domain, long_key_extent),
+        let pools = Arc::new(Pools {
+            nodes: P::Bytes::new(NODE.kind, &aligned),
+            blocks: P::Bytes::new(BLOCK.kind, &large),
+            long_keys: P::Bytes::new(LONG_KEY.kind, config),
             marker: PhantomData,
-        }
+        });
+        let retired = Retired::starting_small(Arc::clone(&pools), domain.clone(), &config.budget);
+        Self { pools, retired }
+    }
+
+    /// Calls `alloc`. If it fails, flushes the objects that this thread has retired, and calls it
+    /// once more.
+    #[inline]
+    fn alloc(
+        &self,
+        of: impl Fn(&Pools<K, P>) -> &P::Bytes,
+        bytes: usize,
+        guard: &Guard,
+    ) -> Result<NonNull<u8>, AllocError> {
+        of(&self.pools).alloc(bytes).or_else(|_| {
+            self.retired.flush(guard);
+            of(&self.pools).alloc(bytes)
+        })
     }
 
     /// A node that is not linked yet.
@@ -73,7 +133,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
         children: &[(u32, Word)],
         guard: &Guard,
     ) -> Result<Word, AllocError> {
-        let node = self.nodes.alloc(node::bytes(children.len()), guard)?;
+        let node = self.alloc(|pools| &pools.nodes, node::bytes(children.len()), guard)?;
         // SAFETY: fresh memory of the node's size.
         unsafe { NodeRef::init(node, windows, height, children) };
         Ok(Word::node(node))
@@ -86,7 +146,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
         depth: Bit,
         guard: &'g Guard,
     ) -> Result<BlockRef<'g, K>, AllocError> {
-        let block = self.blocks.alloc(shape.bytes, guard)?;
+        let block = self.alloc(|pools| &pools.blocks, shape.bytes, guard)?;
         // SAFETY: fresh memory of the block's size.
         Ok(unsafe { BlockRef::init(block, shape, depth) })
     }
@@ -101,7 +161,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
         if K::FIXED > 0 || len <= MAX_INLINE {
             return Ok(None);
         }
-        let memory = self.long_keys.alloc(LENGTH_BYTES + len, guard)?;
+        let memory = self.alloc(|pools| &pools.long_keys, LENGTH_BYTES + len, guard)?;
         // SAFETY: fresh memory for the length and the key.
         unsafe {
             memory.cast::<u64>().write(len as u64);
@@ -111,15 +171,22 @@ impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
         }
     }
 
-    /// Retires a node, or a block with none of its long keys.
+    /// Retires an object, but not the objects that it leads to.
     ///
     /// # Safety
     /// No new reader can reach the object. It is retired once.
     pub(super) unsafe fn retire(&self, word: Word, guard: &Guard) {
         let Some(object) = NonNull::new(word.address()) else { return };
-        let blobs = if word.is_block() { &self.blocks } else { &self.nodes };
-        // SAFETY: our contract. The word says of which kind the object is (I1).
-        unsafe { blobs.retire(object, guard) };
+        // SAFETY: the object has not been retired before (our contract), so it is not reclaimed.
+        let (_, bytes) = unsafe {
+            match word.kind() {
+                Kind::Node => NodeRef::extent(object),
+                Kind::Block => BlockRef::<K>::extent(object),
+                Kind::LongKey => long_key_extent(object),
+            }
+        };
+        // SAFETY: our contract is that of `Retired::retire`.
+        unsafe { self.retired.retire(word.into_raw(), bytes, guard) };
     }
 
     /// Retires a block, and the long keys of its entries that are not present.
@@ -132,7 +199,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
             for at in (0..block.entries()).filter(|at| live >> at & 1 == 0) {
                 if let Some((key, _)) = block.outside(at) {
                     // SAFETY: our contract.
-                    unsafe { self.long_keys.retire(key, guard) };
+                    unsafe { self.retire(Word::long_key(key), guard) };
                 }
             }
         }
@@ -140,24 +207,13 @@ impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
         unsafe { self.retire(Word::block(block.as_ptr()), guard) };
     }
 
-    /// Frees a node or a block, but no long keys.
+    /// Frees an object, but not the objects that it leads to.
     ///
     /// # Safety
     /// Nobody else has the object. It is freed once.
     pub(super) unsafe fn free(&self, word: Word) {
-        let Some(object) = NonNull::new(word.address()) else { return };
-        let blobs = if word.is_block() { &self.blocks } else { &self.nodes };
-        // SAFETY: our contract. The word says of which kind the object is (I1).
-        unsafe { blobs.free(object) };
-    }
-
-    /// Frees a long key.
-    ///
-    /// # Safety
-    /// Nobody else has the key. It is freed once.
-    pub(super) unsafe fn free_key(&self, key: NonNull<u8>) {
         // SAFETY: our contract.
-        unsafe { self.long_keys.free(key) };
+        unsafe { self.pools.free(word) };
     }
 
     /// Frees a subtree with all its keys.
@@ -176,7 +232,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
                 Leads::Block(block) => {
                     for (key, _) in (0..block.entries()).filter_map(|at| block.outside(at)) {
                         // SAFETY: our contract.
-                        unsafe { self.free_key(key) };
+                        unsafe { self.free(Word::long_key(key)) };
                     }
                 }
             }
@@ -194,20 +250,18 @@ pub(super) fn placed_key((key, len): (NonNull<u8>, usize)) -> Placed {
 
 impl<K: BlockKey + ?Sized, P: Placement> Memory for Objects<K, P> {
     fn stats(&self) -> Vec<PoolStats> {
-        let mut stats = [self.nodes.stats(), self.blocks.stats()].concat();
-        if K::FIXED == 0 {
-            stats.extend(self.long_keys.stats());
-        }
-        stats
+        let Pools { nodes, blocks, long_keys, .. } = &*self.pools;
+        let keys = (K::FIXED == 0).then(|| long_keys.stats());
+        [nodes.stats(), blocks.stats()].into_iter().chain(keys).collect()
     }
 
     fn settle(&mut self) {
-        self.nodes.settle();
-        self.blocks.settle();
-        self.long_keys.settle();
+        self.retired.drain();
     }
 
     fn shrink(&self) -> usize {
-        self.nodes.shrink() + self.blocks.shrink() + self.long_keys.shrink()
+        self.retired.flush_unpinned();
+        let Pools { nodes, blocks, long_keys, .. } = &*self.pools;
+        nodes.shrink() + blocks.shrink() + long_keys.shrink()
     }
 }

@@ -46,7 +46,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Drop for LongKey<'_, K, P> {
     fn drop(&mut self) {
         if let Some(key) = self.key {
             // SAFETY: the key was never linked, so nobody else has it.
-            unsafe { self.tree.objects.free_key(key) };
+            unsafe { self.tree.objects.free(Word::long_key(key)) };
         }
     }
 }
@@ -153,11 +153,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
 
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    fn child_of_avx2(
-        node: NodeRef<'_>,
-        probe: &K::Probe<'_>,
-        search: super::node::Avx2,
-    ) -> usize {
+    fn child_of_avx2(node: NodeRef<'_>, probe: &K::Probe<'_>, search: super::node::Avx2) -> usize {
         node.find::<K>(probe, search)
     }
 
@@ -189,9 +185,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
                 (Change::Take, Some((at, _))) => {
                     Ok(self.take(block, at, K::shorten(key), verb, guard))
                 }
-                (Change::Put(value), None) => {
-                    self.put(block, K::shorten(key), value, tag, guard)
-                }
+                (Change::Put(value), None) => self.put(block, K::shorten(key), value, tag, guard),
             };
             if let Some(state) = attempt? {
                 return Ok(state);

@@ -50,12 +50,7 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
     }
 
     /// Merges the entries from `ordered` on into the order of those before.
-    fn merged(
-        self,
-        order: [u8; MAX_ENTRIES],
-        ordered: usize,
-        entries: usize,
-    ) -> [u8; MAX_ENTRIES] {
+    fn merged(self, order: [u8; MAX_ENTRIES], ordered: usize, entries: usize) -> [u8; MAX_ENTRIES] {
         let key = |number: u8| self.key(usize::from(number));
         let mut added = [0; MAX_ENTRIES];
         for (to, number) in added.iter_mut().zip(ordered..entries) {
@@ -65,8 +60,8 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         added.sort_unstable_by(|a, b| key(*a).cmp(&key(*b)));
         let (mut merged, mut old, mut new) = ([0; MAX_ENTRIES], 0, 0);
         for to in &mut merged[..entries] {
-            let takes_old = new == added.len()
-                || old < ordered && key(order[old]) < key(added[new]);
+            let takes_old =
+                new == added.len() || old < ordered && key(order[old]) < key(added[new]);
             if takes_old {
                 *to = order[old];
                 old += 1;

@@ -187,4 +187,3 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         if way.len == 0 { Next::End } else { Next::Lost }
     }
 }
-

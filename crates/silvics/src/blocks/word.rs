@@ -12,6 +12,15 @@ pub(super) struct Object;
 
 /// The tag of a word that leads to a block.
 const BLOCK: usize = 1;
+/// The tag of a word that leads to a long key. Only a retired word has it.
+const LONG_KEY: usize = 2;
+
+/// The kinds of objects.
+pub(super) enum Kind {
+    Node,
+    Block,
+    LongKey,
+}
 
 /// A word that leads to a node, to a block, or to nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +43,27 @@ impl Word {
     #[inline(always)]
     pub(super) fn block(block: NonNull<u8>) -> Self {
         Self(Tagged::new(block.as_ptr().cast()).with_tag(BLOCK))
+    }
+
+    pub(super) fn long_key(key: NonNull<u8>) -> Self {
+        Self(Tagged::new(key.as_ptr().cast()).with_tag(LONG_KEY))
+    }
+
+    /// The word as a pointer, for the domain.
+    pub(super) fn into_raw(self) -> NonNull<u8> {
+        NonNull::new(self.0.into_raw()).expect("a word that leads to an object")
+    }
+
+    pub(super) fn from_raw(word: NonNull<u8>) -> Self {
+        Self(Tagged::from_raw(word.as_ptr()))
+    }
+
+    pub(super) fn kind(self) -> Kind {
+        match self.0.tag() {
+            BLOCK => Kind::Block,
+            LONG_KEY => Kind::LongKey,
+            _ => Kind::Node,
+        }
     }
 
     #[inline(always)]

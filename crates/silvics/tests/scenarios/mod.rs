@@ -2,6 +2,7 @@
 //! since the number of schedules grows with every step.
 
 mod batches;
+mod blocks;
 mod external;
 mod lists;
 mod lock_free;
@@ -9,6 +10,7 @@ mod locked;
 mod radix;
 
 pub(crate) use batches::BATCHES;
+pub(crate) use blocks::{BLOCK_ENDS, BLOCKS};
 pub(crate) use external::{CHAINS, FLAGS, LOCKED_EDGES, PROMOTIONS};
 pub(crate) use lists::{SCANS, TOWERS};
 pub(crate) use lock_free::{LATE_HELPERS, RELOCATIONS, RESERVATIONS, SUCCESSIONS};
