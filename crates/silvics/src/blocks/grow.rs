@@ -217,6 +217,12 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         // The neighbour is locked, so that the first and the last block change under their locks.
         let Some(edge) = neighbour(&path) else { return Ok(None) };
         let Ok(_neighbour) = edge.locked() else { return Ok(None) };
+        // The keys of the subtree agree up to this bit, so the key differs there from each of them.
+        // The neighbour may be one of another subtree, which has taken the place of the root.
+        let parts_there = K::difference(K::shorten(key), edge.key(0)) == Some(bit);
+        if !parts_there || bit >= edge.depth() {
+            return Ok(None);
+        }
         let long = LongKey::new(self, K::shorten(key), guard)?;
         let mut edit = Edit::new(self, guard);
         let new = New { key, value, outside: long.address() };
