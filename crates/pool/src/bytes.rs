@@ -24,7 +24,11 @@ const SMALLEST: usize = 16;
 /// Up to this size there is a class every 8 bytes.
 const FINE: usize = 512;
 /// From [`FINE`] up to this size there are eight classes per doubling, at most 12.5 % apart.
-pub(crate) const LARGEST: usize = 4096;
+const LARGEST: usize = 8192;
+/// The largest class of a pool whose slabs have less than [`LARGE_SLAB`] bytes.
+pub(crate) const LARGEST_OF_SMALL_SLABS: usize = 4096;
+/// From this size on, a slab holds enough of the largest slots.
+const LARGE_SLAB: usize = 64 << 10;
 const FINE_CLASSES: usize = (FINE - SMALLEST) / 8 + 1;
 const CLASSES: usize = FINE_CLASSES + 8 * (LARGEST / FINE).ilog2() as usize;
 /// The classes of a group: a thread needs magazines for the groups of the sizes that it allocates.
@@ -63,7 +67,7 @@ const fn size_of_class(class: usize) -> usize {
 /// A pool for objects of any size.
 ///
 /// There is a size class every 8 bytes up to 512, then classes with at most 12.5 % slack up to 4
-/// KiB. Larger objects come one by one from the global allocator. Objects are 8-byte aligned unless
+/// KiB, or 8 KiB if [`Tuning::slab_bytes`](crate::Tuning::slab_bytes) is 64 KiB or more. Larger objects come one by one from the global allocator. Objects are 8-byte aligned unless
 /// [`Tuning::slot_align`](crate::Tuning::slot_align) asks for more. The caller passes an object's
 /// size again when freeing it.
 ///
@@ -77,22 +81,35 @@ const fn size_of_class(class: usize) -> usize {
 pub struct BytesPool {
     core: LazyCore<GROUPS, GROUP, MAGAZINE>,
     large: Mutex<LargeList>,
+    /// The size of the largest slot.
+    largest: usize,
     /// The alignment of every object, at least that of `Large`.
     align: usize,
     budget: std::sync::Arc<crate::Budget>,
     kind: &'static str,
 }
 
-/// A core with the classes of these settings.
+/// The bytes of a slab.
+fn slab_bytes(config: &Config) -> usize {
+    let smallest = size_of_class(0).next_multiple_of(config.tuning.slot_alignment());
+    config.tuning.slab(SLAB, SLAB, MAX_SLOTS * smallest)
+}
+
+/// The size of the largest slot.
+fn largest(config: &Config) -> usize {
+    if slab_bytes(config) < LARGE_SLAB { LARGEST_OF_SMALL_SLABS } else { LARGEST }
+}
+
+/// A core with the classes of these settings. Classes that are too large for its slabs have no
+/// objects, and are like the largest one that has.
 fn core(config: &Config) -> BytesCore {
-    let align = config.tuning.slot_alignment();
+    let (align, largest) = (config.tuning.slot_alignment(), largest(config));
     let shape = |class: usize| {
-        let size = size_of_class(class.min(CLASSES - 1)).next_multiple_of(align);
+        let size = size_of_class(class.min(CLASSES - 1)).min(largest).next_multiple_of(align);
         let run = (1024 / size).clamp(1, RUN);
         ClassShape { size, first: run, run }
     };
-    let slab = config.tuning.slab(SLAB, SLAB, MAX_SLOTS * shape(0).size);
-    Core::new(shape, align, slab, BITMAPPED, config)
+    Core::new(shape, align, slab_bytes(config), BITMAPPED, config)
 }
 
 /// The source of small slots.
@@ -130,9 +147,10 @@ impl BytesPool {
     pub fn new(kind: &'static str, config: &Config) -> Self {
         let align = config.tuning.slot_alignment();
         // The classes of the source are those of unaligned slots.
-        let largest = if align == 8 { LARGEST } else { usize::MAX };
+        let small = if align == 8 { LARGEST_OF_SMALL_SLABS } else { usize::MAX };
         Self {
-            core: LazyCore::new(config, (largest, align), core),
+            core: LazyCore::new(config, (small, align), core),
+            largest: largest(config),
             large: Mutex::new(LargeList { head: null_mut(), objects: 0, bytes: 0 }),
             align,
             budget: std::sync::Arc::clone(&config.budget),
@@ -143,7 +161,7 @@ impl BytesPool {
     /// Allocates `size` bytes. They are uninitialised, aligned, and belong to the caller alone.
     #[inline]
     pub fn alloc(&self, size: usize) -> Result<NonNull<u8>, AllocError> {
-        if size > LARGEST {
+        if size > self.largest {
             return self.alloc_large(size);
         }
         let class = class_of(size);
@@ -164,7 +182,7 @@ impl BytesPool {
     /// freed only once, and nobody uses it.
     #[inline]
     pub unsafe fn free(&self, object: NonNull<u8>, size: usize) {
-        if size <= LARGEST {
+        if size <= self.largest {
             #[cfg(silvics_poison)]
             // SAFETY: the caller's promise.
             unsafe {
@@ -213,7 +231,7 @@ impl BytesPool {
     /// order, with the bytes of each.
     ///
     /// The number of objects is that of `stats`. The bytes are those of the slot for an object up
-    /// to 4 KiB, and the requested ones for a larger object. The call takes O(slots + large
+    /// to 4 or 8 KiB, and the requested ones for a larger object. The call takes O(slots + large
     /// objects) time, live or not. It also sorts the free slots that threads keep for themselves,
     /// using 8 bytes for each outside the budget. It does not change the pool.
     pub fn live(&mut self) -> impl Iterator<Item = (NonNull<u8>, usize)> {

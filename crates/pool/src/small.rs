@@ -77,7 +77,7 @@ const SMALL_BYTES: usize = 8 << 10;
 /// hundred bytes and nanoseconds.
 const FIRST_BYTES: usize = 8 << 10;
 /// Larger objects, and those with a larger alignment, need a core.
-const LARGEST: usize = bytes::LARGEST;
+const LARGEST: usize = bytes::LARGEST_OF_SMALL_SLABS;
 pub(crate) const LARGEST_ALIGN: usize = 64;
 /// After this many bytes were returned, the source may give slabs back to the system.
 const TRIM_AFTER: usize = 256 << 10;

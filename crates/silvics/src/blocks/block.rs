@@ -33,7 +33,9 @@ pub(super) const MAX_ENTRIES: usize = if cfg!(silvics_shuttle) { 3 } else { 48 }
 /// The tags of a block, in words.
 const TAG_WORDS: usize = MAX_ENTRIES.div_ceil(8);
 /// A block with more bytes is split, if it has two entries.
-pub(super) const MAX_BLOCK: usize = 4096;
+pub(super) const MAX_BLOCK: usize = 8192;
+/// The bytes of an entry beside its tag and key: its start, value and number.
+const PER_ENTRY: usize = 2 + 8 + 1;
 /// Blocks begin with a line.
 pub(super) const LINE: usize = 64;
 /// The capacity is a multiple of this number.
@@ -115,16 +117,26 @@ pub(super) struct Shape {
 impl Shape {
     /// A block for `entries` whose keys take `key_bytes`, with some room for more.
     pub(super) fn with_room<K: BlockKey + ?Sized>(entries: usize, key_bytes: usize) -> Self {
-        let more = (entries / 8).max(1);
-        let capacity = (entries + more).next_multiple_of(STEP).min(MAX_ENTRIES).max(entries);
-        let per_key = key_bytes.div_ceil(entries.max(1)).max(8);
-        let room = if K::FIXED == 0 { per_key * (capacity - entries) } else { 0 };
-        let least = parts::<K>(capacity).keys + key_bytes;
-        let bytes = BytesPool::slot(least + room).slot_bytes();
-        // The largest slots may be left out if the entries fit in one less.
-        let bytes = bytes.next_multiple_of(LINE);
-        let bytes = if least <= MAX_BLOCK { bytes.min(MAX_BLOCK) } else { bytes };
-        Self { capacity, bytes: if K::FIXED == 0 { bytes } else { least } }
+        let (fixed, per_key) = (K::FIXED > 0, key_bytes.div_ceil(entries.max(1)).max(8));
+        if fixed {
+            let more = (entries / 8).max(1).next_multiple_of(STEP);
+            let capacity = (entries + more).min(MAX_ENTRIES).max(entries);
+            return Self::exact::<K>(capacity, 0);
+        }
+        // Room for one entry, and for as many more as the slot has. The largest blocks have none.
+        let least = |capacity| parts::<K>(capacity).keys + key_bytes;
+        let one_more = least(entries + 1) + per_key;
+        if least(entries) <= MAX_BLOCK && (entries == MAX_ENTRIES || one_more > MAX_BLOCK) {
+            let bytes = BytesPool::slot(least(entries)).slot_bytes().next_multiple_of(LINE);
+            return Self { capacity: entries, bytes: bytes.min(MAX_BLOCK) };
+        }
+        let bytes = BytesPool::slot(one_more).slot_bytes().next_multiple_of(LINE);
+        let more = (bytes - one_more) / (per_key + PER_ENTRY);
+        let mut capacity = (entries + 1 + more).min(MAX_ENTRIES).max(entries);
+        while capacity > entries && least(capacity) > bytes {
+            capacity -= 1;
+        }
+        Self { capacity, bytes }
     }
 
     /// A block that has room for no more entries.

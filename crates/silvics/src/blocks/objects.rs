@@ -24,8 +24,8 @@ pub(super) const LONG_KEY: NodeLayout = NodeLayout {
 
 /// The bytes of the length in front of a long key.
 const LENGTH_BYTES: usize = 8;
-/// Slots of blocks are up to 4 KiB, so slabs of 16 KiB would waste a part of each.
-const SLAB: usize = 64 << 10;
+/// Slots of blocks are up to 8 KiB, so slabs of 16 KiB would waste a part of each.
+const SLAB: usize = 128 << 10;
 
 /// The memory of a long key, and its bytes.
 ///
