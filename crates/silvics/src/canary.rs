@@ -89,6 +89,45 @@ canaries! {
     /// A smaller key may be inserted in a node above, and then the removed entry was not the first.
     PopPathUnlocked "pop-path-unlocked";
 
+    "blocks":
+    /// A block is copied before updates are kept out. A value that is written in between is not in
+    /// the copy.
+    CopiedBeforeBarred "copied-before-barred";
+    /// A block that a copy has replaced is unlocked as if it were still linked. A writer that
+    /// waited for its lock then writes to a block that no lookup reaches.
+    BlockStaysValid "block-stays-valid";
+    /// A split leaves out the first entry of the right block.
+    SplitDropsFence "split-drops-fence";
+    /// A lookup takes an entry whose tag is right for that of its key, and does not compare the
+    /// keys.
+    TagTakenForKey "tag-taken-for-key";
+    /// A lookup does not check that the entry is still present after it has read the value. The
+    /// value may be one that is about to be put back.
+    PutBackTrusted "put-back-trusted";
+    /// An insert makes a removed entry present again before it has written the value.
+    PutBackEarly "put-back-early";
+    /// An update does not count itself. The block is copied while the update is in progress.
+    UpdateNotCounted "update-not-counted";
+    /// A removal does not keep updates out. An update may replace the value that the removal
+    /// returns.
+    RemovalLetsUpdatesIn "removal-lets-updates-in";
+    /// An insert trusts that its key is absent, as it was before the block was locked.
+    AbsenceTrusted "absence-trusted";
+    /// An insert does not check that its key belongs to the block that it came to. Lookups come to
+    /// this block, too, but scans find the key in the wrong place.
+    DepthIgnored "depth-ignored";
+    /// A key is put beside the tree, although the root is no longer the subtree that the key was
+    /// compared with.
+    BesideAnything "beside-anything";
+    /// A scan takes the order of a block for complete, although entries were added since.
+    OrderTrusted "order-trusted";
+    /// A new first block is linked without the lock of the block that was the first.
+    NeighbourUnlocked "neighbour-unlocked";
+    /// A search for the first entry does not validate the version of its block.
+    FirstNotValidated "first-not-validated";
+    /// A replaced block is freed at once, not retired.
+    BlockFreedAtOnce "block-freed-at-once";
+
     "map":
     /// A value that was removed from the index is freed at once. A thread that holds a reference to
     /// it then reads the next value in that slot.

@@ -5,17 +5,17 @@
 mod scenarios;
 
 use scenarios::{
-    BATCHES, CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT, LATE_HELPERS, LOCKED_EDGES, NODES,
-    ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
-    TURNS, reorganizing,
+    BATCHES, BLOCK_ENDS, BLOCKS, CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT, LATE_HELPERS,
+    LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS,
+    SUCCESSIONS, TOWERS, TURNS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::natarajan::build::Collocated;
 use silvics::canary::{Canary, plant};
 use silvics::structures::STRUCTURES;
 use silvics::{
-    ArtTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree, NatarajanTree,
-    RamachandranTree, SkipList, TicketTree,
+    ArtTree, BlockTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree,
+    NatarajanTree, RamachandranTree, SkipList, TicketTree,
 };
 use silvics_testkit::mapped::Mapped;
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
@@ -37,6 +37,9 @@ const MOVES: [Canary; 3] =
 /// The mistakes of removals of the first or last entry.
 const POPS: [Canary; 2] = [Canary::PopInTwoSteps, Canary::PopPathUnlocked];
 
+/// The mistakes of blocks that show at the first and last entry.
+const BLOCK_END_CANARIES: [Canary; 2] = [Canary::NeighbourUnlocked, Canary::FirstNotValidated];
+
 fn catch_moving() -> Option<Found> {
     hunt::<ArtTree<u64, Model, Sampled>>(&[HOT], reorganizing, SCHEDULES, None)
 }
@@ -54,6 +57,13 @@ fn catch(canary: Canary) -> Option<Found> {
             hunt::<ArtTree<u64, Model>>(&[ENDS], ends, SCHEDULES, None)
         }
         "art" => hunt::<ArtTree<u64, Model>>(&[NODES, COMMON], scans, SCHEDULES, None),
+        "blocks" if canary == Canary::BesideAnything => {
+            hunt::<BlockTree<u64, Model>>(&[ROOTS], first_bytes, SCHEDULES, None)
+        }
+        "blocks" if BLOCK_END_CANARIES.contains(&canary) => {
+            hunt::<BlockTree<u64, Model>>(&[BLOCK_ENDS, ENDS], ends, SCHEDULES, None)
+        }
+        "blocks" => hunt::<BlockTree<u64, Model>>(&[BLOCKS, COMMON], scans, SCHEDULES, None),
         "map" => hunt::<Mapped<u64, Model>>(&[COMMON], points, SCHEDULES, None),
         "edge-ext-lf" => hunt::<NatarajanTree<Model>>(&[CHAINS, COMMON], points, SCHEDULES, None),
         "edge-ext-lf:collocated" => {
@@ -111,6 +121,25 @@ const REASONS: &[(&[Canary], &[&str])] = &[
         ],
     ),
     (&[Canary::ShrinkForgotten], &["I6", "max_steps"]),
+    (
+        &[
+            Canary::CopiedBeforeBarred,
+            Canary::BlockStaysValid,
+            Canary::SplitDropsFence,
+            Canary::TagTakenForKey,
+            Canary::PutBackTrusted,
+            Canary::PutBackEarly,
+            Canary::UpdateNotCounted,
+            Canary::RemovalLetsUpdatesIn,
+            Canary::AbsenceTrusted,
+            Canary::BesideAnything,
+        ],
+        &["not linearizable", "check: I", "check: len", "objects are live", "free of an object"],
+    ),
+    (&[Canary::DepthIgnored], &["check: I", "range", "not linearizable"]),
+    (&[Canary::OrderTrusted], &["range", "scan", "cursor", "present throughout"]),
+    (&BLOCK_END_CANARIES, &["not linearizable"]),
+    (&[Canary::BlockFreedAtOnce], &["use after free", "free of an object", "double free"]),
     (
         &[Canary::HeldForgotten, Canary::GuessTrusted, Canary::DigitAddedTwice],
         &["not linearizable", "check: I4", "check: len"],

@@ -21,6 +21,7 @@
 //! |---|---|---|---|
 //! | `read` load | Acquire | `unlock` Release | the reader sees at least the state of the version it returns |
 //! | `validate` fence | Acquire, then Relaxed load | fence after locking | if a field read came from a writer, the writer's lock bit or a later version is seen here |
+//! | `try_lock` load | Relaxed | – | the CAS that follows fails if the word has changed |
 //! | `upgrade`/`lock` CAS | Acquire | `unlock` | the owner sees the previous owner's writes |
 //! | fence after locking | Release | `validate` fence | the lock bit is visible before any write under it |
 //! | `unlock` store | Release | `read` | publishes the writes |
@@ -106,6 +107,15 @@ impl VersionLock {
         }
     }
 
+    /// Becomes the writer if no other writer owns the lock and the node is not obsolete. It does
+    /// not wait.
+    #[inline]
+    #[must_use]
+    pub fn try_lock(&self) -> bool {
+        let word = self.word.load(Ordering::Relaxed);
+        word & (LOCKED | OBSOLETE) == 0 && self.upgrade(Version(word)).is_ok()
+    }
+
     /// Releases the lock. Overlapping readers will fail to validate.
     ///
     /// # Safety
@@ -145,6 +155,10 @@ mod tests {
         assert_eq!(lock.upgrade(before), Err(Changed));
         let after = lock.read().unwrap();
         assert_eq!(lock.upgrade(after), Ok(()));
+        assert!(!lock.try_lock());
+        // SAFETY: `upgrade` has locked it.
+        unsafe { lock.unlock() };
+        assert!(lock.try_lock() && !lock.try_lock());
     }
 
     #[test]
@@ -155,6 +169,7 @@ mod tests {
         unsafe { lock.unlock_obsolete() };
         assert_eq!(lock.read(), Err(Obsolete));
         assert_eq!(lock.lock(), Err(Obsolete));
+        assert!(!lock.try_lock());
     }
 
     /// Writers keep two words equal; a reader that validates must never see them differ.

@@ -6,6 +6,7 @@ use super::key::{Bit, BlockKey};
 use super::node::{MAX_CHILDREN, NodeRef};
 use super::plan::Plan;
 use super::word::{Leads, Place, Word};
+use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::error::reserved;
 use silvics_pool::{AllocError, Placement};
@@ -125,7 +126,7 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
     }
 
     /// Replaces the last node of `path`, which the caller has locked, by this content, and links
-    /// it. `block` is the block that the change replaces. It stays locked if the change is not made.
+    /// it. `blocks` are the blocks that the change replaces. They stay locked if it is not made.
     ///
     /// If the content is too large for a node, the node is divided at its first bit. The two halves
     /// are put in the parent, or in a new node of two if the parent is higher than that (HOT,
@@ -135,7 +136,7 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
         path: &[Step<'t>],
         hold: Hold<'t>,
         mut plan: Plan,
-        block: &mut Option<Locked<'t, K>>,
+        blocks: &mut [Option<Locked<'t, K>>],
     ) -> Result<Edited, AllocError> {
         let (mut hold, mut path) = (hold, path);
         loop {
@@ -156,7 +157,7 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
                 return Ok(Edited::Restart);
             }
             let (Some(right), Some((_, _, bit))) = (right, halves) else {
-                self.link(place, left, held, block.take());
+                self.link(place, left, held, blocks);
                 return Ok(Edited::Done);
             };
             let height = self.height(left).max(self.height(right)).saturating_add(1);
@@ -169,7 +170,7 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
                 }
                 _ => {
                     let pair = self.pair(left, right, bit)?;
-                    self.link(place, pair, held, block.take());
+                    self.link(place, pair, held, blocks);
                     return Ok(Edited::Done);
                 }
             }
@@ -183,7 +184,7 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
         place: &Place,
         word: Word,
         held: Hold<'t>,
-        blocks: impl IntoIterator<Item = Locked<'t, K>>,
+        blocks: &mut [Option<Locked<'t, K>>],
     ) {
         place.link(word); // LP: see the callers
         self.fresh.clear();
@@ -194,11 +195,17 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
             unsafe { self.tree.objects.retire(Word::node(node.as_ptr()), self.guard) };
         }
         drop(held);
-        for locked in blocks {
+        for locked in blocks.iter_mut().filter_map(Option::take) {
             let block = locked.block;
             locked.obsolete();
             // SAFETY: I4: likewise. I5: its dead entries are in no other block.
-            unsafe { self.tree.objects.retire_block(block, self.guard) };
+            unsafe {
+                if planted(Canary::BlockFreedAtOnce) {
+                    self.tree.objects.free(Word::block(block.as_ptr()));
+                } else {
+                    self.tree.objects.retire_block(block, self.guard);
+                }
+            }
         }
     }
 
@@ -215,7 +222,7 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
         if place.word() != Word::block(locked.block.as_ptr()) {
             return Edited::Restart;
         }
-        self.link(place, word, held, [locked]);
+        self.link(place, word, held, &mut [Some(locked)]);
         Edited::Done
     }
 }

@@ -7,6 +7,7 @@ use super::key::{Bit, BlockKey};
 use super::ops::{Attempt, LongKey};
 use super::plan::Plan;
 use super::word::Word;
+use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use silvics_pool::{AllocError, Placement};
 use silvics_sync::atomic::Ordering;
@@ -115,7 +116,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         let mut edit = Edit::new(self, guard);
         let new = New { key, value, outside: long.address() };
         let block = self.block_of_one(&new, tag, 0, &mut edit, guard)?;
-        edit.link(&self.root, block, held, []); // LP(inserted)
+        edit.link(&self.root, block, held, &mut []); // LP(inserted)
         long.linked();
         self.frame.len.add(1);
         Ok(Some(None))
@@ -138,13 +139,16 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         if self.path(K::shorten(key), &mut path, guard)? != Some(block) {
             return Ok(None);
         }
-        locked.bar();
         let new = New { key: K::shorten(key), value, outside: long.address() };
+        if !planted(Canary::CopiedBeforeBarred) {
+            locked.bar();
+        }
         let sorted = Sorted::new(block, new, tag);
         let mut edit = Edit::new(self, guard);
         let all = (0, sorted.len);
         let edited = if block::fits::<K>(sorted.len, sorted.key_bytes(0, sorted.len)) {
             let copy = sorted.copy(all, block.depth(), &mut edit, self, guard)?;
+            locked.bar();
             edit.replace_block(&path, locked, copy) // LP(inserted)
         } else {
             self.split(&sorted, &path, locked, edit, guard)?
@@ -162,7 +166,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         &'g self,
         sorted: &Sorted<'g, 'g, K>,
         path: &[Step<'g>],
-        locked: Locked<'g, K>,
+        mut locked: Locked<'g, K>,
         mut edit: Edit<'g, K, P>,
         guard: &'g Guard,
     ) -> Result<Edited, AllocError> {
@@ -171,7 +175,9 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         };
         let middle = sorted.parting(bit);
         let left = sorted.copy((0, middle), bit + 1, &mut edit, self, guard)?;
+        let middle = middle + usize::from(planted(Canary::SplitDropsFence));
         let right = sorted.copy((middle, sorted.len), bit + 1, &mut edit, self, guard)?;
+        locked.bar();
         let Some((step, _)) = path.split_last() else {
             let mut plan = Plan::one(left);
             plan.insert(0, bit, true, right);
@@ -185,7 +191,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         let mut plan = Plan::of(step.node);
         plan.set_child(step.at, left);
         plan.insert(step.at, bit, true, right);
-        edit.replace_node(path, hold, plan, &mut Some(locked)) // LP(inserted)
+        edit.replace_node(path, hold, plan, &mut [Some(locked)]) // LP(inserted)
     }
 
     /// Puts a new key into a block of its own, beside the subtree that it differs from in a bit
@@ -216,11 +222,12 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         };
         // The neighbour is locked, so that the first and the last block change under their locks.
         let Some(edge) = neighbour(&path) else { return Ok(None) };
-        let Ok(_neighbour) = edge.locked() else { return Ok(None) };
+        let Ok(neighbour_lock) = edge.locked() else { return Ok(None) };
+        let _neighbour = held_on(neighbour_lock);
         // The keys of the subtree agree up to this bit, so the key differs there from each of them.
         // The neighbour may be one of another subtree, which has taken the place of the root.
         let parts_there = K::difference(K::shorten(key), edge.key(0)) == Some(bit);
-        if !parts_there || bit >= edge.depth() {
+        if !(parts_there || planted(Canary::BesideAnything)) || bit >= edge.depth() {
             return Ok(None);
         }
         let long = LongKey::new(self, K::shorten(key), guard)?;
@@ -234,7 +241,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
             }
             let mut plan = Plan::of(step.node);
             plan.insert(step.at, bit, has, beside);
-            edit.replace_node(&path, hold, plan, &mut None)? // LP(inserted)
+            edit.replace_node(&path, hold, plan, &mut [])? // LP(inserted)
         } else {
             let Some(held) = Hold::new(&self.root_lock) else { return Ok(None) };
             if self.root.word() != Word::block(edge.as_ptr()) {
@@ -243,7 +250,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
             let mut plan = Plan::one(self.root.word());
             plan.insert(0, bit, has, beside);
             let root = edit.encode(&plan)?;
-            edit.link(&self.root, root, held, []); // LP(inserted)
+            edit.link(&self.root, root, held, &mut []); // LP(inserted)
             Edited::Done
         };
         Ok((edited == Edited::Done).then(|| {
@@ -252,42 +259,18 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
             None
         }))
     }
-
-    /// Unlinks a block that has no entry present. If the node without it cannot be allocated, the
-    /// empty block stays.
-    pub(super) fn unlink<'g>(&'g self, locked: Locked<'g, K>, key: K::Ref<'_>, guard: &'g Guard) {
-        let (mut path, mut locked) = (Vec::new(), Some(locked));
-        while let Some(block) = locked.as_ref().map(|locked| locked.block) {
-            // If anything fails, the block stays, without an entry.
-            let found = self.path(K::shorten(key), &mut path, guard);
-            if found != Ok(Some(block)) {
-                return;
-            }
-            let Some(step) = path.last() else {
-                let Some(held) = Hold::new(&self.root_lock) else { return };
-                if self.root.word() == Word::block(block.as_ptr()) {
-                    Edit::new(self, guard).link(&self.root, Word::NONE, held, locked.take());
-                }
-                continue;
-            };
-            let Some(hold) = Hold::new(step.node.lock()) else { continue };
-            if step.node.child(step.at).word() != Word::block(block.as_ptr()) {
-                continue;
-            }
-            let mut plan = Plan::of(step.node);
-            plan.remove(step.at);
-            if Edit::new(self, guard).replace_node(&path, hold, plan, &mut locked).is_err() {
-                return;
-            }
-        }
-    }
 }
 
 impl<K: BlockKey + ?Sized> BlockRef<'_, K> {
     /// Adds a copy of an entry of another block, which keeps updates out.
-    fn append_from(self, from: Self, at: usize) {
+    pub(super) fn append_from(self, from: Self, at: usize) {
         let value = from.value(at).load(Ordering::Relaxed);
         let outside = from.outside(at).map(|(key, _)| key);
         self.append(&New { key: from.key(at), value, outside }, from.tag(at));
     }
+}
+
+/// The lock of a neighbour, which is held until the new block is linked.
+fn held_on<K: BlockKey + ?Sized>(lock: Locked<'_, K>) -> Option<Locked<'_, K>> {
+    (!planted(Canary::NeighbourUnlocked)).then_some(lock)
 }

@@ -1,11 +1,13 @@
 //! Blocks of entries under a trie of bits.
 
+mod batch;
 mod block;
 mod check;
 mod edit;
 mod ends;
 mod grow;
 pub mod key;
+mod merge;
 mod node;
 mod objects;
 mod ops;
@@ -87,6 +89,16 @@ unsafe impl<K: BlockKey + ?Sized, P: Placement> Algorithm for Blocks<K, P> {
         guard: &Guard,
     ) -> Result<Option<u64>, AllocError> {
         self.change(key, verb, guard)
+    }
+
+    fn get_many(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>], guard: &Guard) {
+        self.find_many(keys, values, guard);
+    }
+
+    const WARMED: usize = 64;
+
+    fn warm(&self, entries: &[(K::Ref<'_>, u64)], guard: &Guard) {
+        self.warm_up(entries, guard);
     }
 
     fn memory(&self) -> &dyn Memory {

@@ -3,8 +3,10 @@
 use super::Blocks;
 use super::block::{BlockRef, Locked, New, tag};
 use super::key::{BlockKey, MAX_BYTES};
+use super::merge::FEW;
 use super::node::{NodeRef, Portable, Search};
 use super::word::{Leads, Word};
+use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::update::{Step as Change, Update};
 use silvics_pool::{AllocError, Placement};
@@ -59,7 +61,8 @@ impl<K: BlockKey + ?Sized> BlockRef<'_, K> {
         let value = self.value(at).load(Ordering::SeqCst); // LP(found)
         // The entry may have been removed and put back meanwhile, and the value may be one that is
         // about to be put back.
-        (self.live() >> at & 1 == 1).then_some((at, value)) // LP(absent): this load
+        let is_live = self.live() >> at & 1 == 1 || planted(Canary::PutBackTrusted);
+        is_live.then_some((at, value)) // LP(absent): this load
     }
 }
 
@@ -196,7 +199,8 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
     /// Gives a present key another value, if the verb wants it.
     #[inline]
     fn replace(block: BlockRef<'_, K>, at: usize, verb: Update) -> Attempt {
-        let Ok(_update) = block.begin_update() else { return RESTART };
+        let Ok(update) = block.begin_update() else { return RESTART };
+        let _update = (!planted(Canary::UpdateNotCounted)).then_some(update);
         if block.live() >> at & 1 == 0 {
             return RESTART;
         }
@@ -227,7 +231,9 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         if block.live() >> at & 1 == 0 {
             return None;
         }
-        locked.bar();
+        if !planted(Canary::RemovalLetsUpdatesIn) {
+            locked.bar();
+        }
         let value = block.value(at).load(Ordering::SeqCst);
         if verb.step(Some(value)) == Change::Take {
             self.remove_entry(locked, at, key, guard);
@@ -248,8 +254,11 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         let live = block.live() & !(1 << at);
         block.set_live(live); // LP(removed)
         self.frame.len.add(-1);
-        if live == 0 {
+        let left = live.count_ones() as usize;
+        if left == 0 {
             self.unlink(locked, key, guard);
+        } else if left <= FEW && left.is_power_of_two() {
+            self.merge(locked, key, guard);
         }
     }
 
@@ -272,12 +281,17 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         guard: &'g Guard,
     ) -> Attempt {
         let len = Self::check_len(K::shorten(key))?;
+        block.prefetch_insert();
         let Ok(locked) = block.locked() else { return RESTART };
         let live = block.live();
-        if block.find(K::shorten(key), tag, live).is_some() {
+        let trusted = planted(Canary::AbsenceTrusted);
+        if !trusted && block.find(K::shorten(key), tag, live).is_some() {
             return RESTART;
         }
         if let Some(at) = block.find_dead(K::shorten(key), tag) {
+            if planted(Canary::PutBackEarly) {
+                block.set_live(live | 1 << at);
+            }
             block.value(at).store(value, Ordering::SeqCst);
             block.set_live(live | 1 << at); // LP(inserted)
             self.frame.len.add(1);
@@ -286,11 +300,13 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         let bit = (block.entries() > 0).then(|| K::difference(K::shorten(key), block.key(0)));
         if let Some(Some(bit)) = bit
             && bit < block.depth()
+            && !planted(Canary::DepthIgnored)
         {
             drop(locked);
             return self.put_beside(key, value, tag, guard);
         }
         if !block.has_room(len) {
+            block.prefetch_whole();
             return self.grow(locked, key, value, tag, guard);
         }
         let long = LongKey::new(self, K::shorten(key), guard)?;

@@ -6,6 +6,7 @@
 
 use super::block::{BlockRef, MAX_ENTRIES};
 use super::key::BlockKey;
+use crate::canary::{Canary, planted};
 
 impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
     /// The numbers of all entries in the order of their keys, present or not, and how many they
@@ -24,7 +25,7 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
     pub(super) fn sorted_once(self) -> ([u8; MAX_ENTRIES], usize) {
         let entries = self.entries();
         let (order, ordered) = self.order();
-        if ordered >= entries {
+        if ordered >= entries || planted(Canary::OrderTrusted) {
             return (order, ordered);
         }
         self.sort(order, ordered, entries)
@@ -39,8 +40,7 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         entries: usize,
     ) -> ([u8; MAX_ENTRIES], usize) {
         let order = self.merged(order, ordered, entries);
-        if self.lock().is_open()
-            && let Ok(locked) = self.locked()
+        if let Some(locked) = self.try_locked()
             && self.order().1 < entries
         {
             self.write_order(entries, |at| order[at]);
@@ -58,18 +58,14 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         }
         let added = &mut added[..entries - ordered];
         added.sort_unstable_by(|a, b| key(*a).cmp(&key(*b)));
-        let (mut merged, mut old, mut new) = ([0; MAX_ENTRIES], 0, 0);
-        for to in &mut merged[..entries] {
-            let takes_old =
-                new == added.len() || old < ordered && key(order[old]) < key(added[new]);
-            if takes_old {
-                *to = order[old];
-                old += 1;
-            } else {
-                *to = added[new];
-                new += 1;
-            }
+        let (mut merged, mut old) = ([0; MAX_ENTRIES], 0);
+        for (before, new) in added.iter().enumerate() {
+            let smaller = order[old..ordered].partition_point(|other| key(*other) < key(*new));
+            merged[old + before..][..smaller].copy_from_slice(&order[old..old + smaller]);
+            old += smaller;
+            merged[old + before] = *new;
         }
+        merged[old + added.len()..entries].copy_from_slice(&order[old..ordered]);
         merged
     }
 }

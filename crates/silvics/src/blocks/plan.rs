@@ -130,11 +130,13 @@ impl Plan {
         }
     }
 
-    /// The only other child below the bit where child `at` leaves the rest, if there is one.
-    pub(super) fn sibling(&self, at: usize) -> Option<usize> {
+    /// The only other child below the bit where child `at` leaves the rest, if there is one, and
+    /// the bit.
+    pub(super) fn sibling(&self, at: usize) -> Option<(usize, Bit)> {
         let (weight, has) = self.leaves(at);
         let other = if has { at - 1 } else { at + 1 };
-        (self.leaves(other) == (weight, !has)).then_some(other)
+        let bit = self.bits[self.bit_count - 1 - weight.ilog2() as usize];
+        (self.leaves(other) == (weight, !has)).then_some((other, bit))
     }
 
     /// Removes a child. The bit where it left the rest is no longer tested there.

@@ -86,6 +86,23 @@ pub(crate) const BLOCKS: &[Scenario] = &[
             &[Remove(32), Remove(33), Range(0, 36)],
         ],
     },
+    // The tags of these two keys are equal.
+    Scenario {
+        name: "equal-tags",
+        keys: 90,
+        before: &[Insert(0, 1)],
+        tasks: &[&[Insert(89, 2), Get(89), Remove(0), Get(89)], &[Get(89), Insert(0, 3)]],
+    },
+    Scenario {
+        name: "small-blocks-merged",
+        keys: 6,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3), Insert(3, 4)],
+        tasks: &[
+            &[Remove(1), Insert(0, 5), Get(2)],
+            &[Remove(3), Insert(2, 6), Get(0)],
+            &[Insert(4, 7), Range(0, 5)],
+        ],
+    },
     Scenario {
         name: "values-while-a-block-is-copied",
         keys: 5,

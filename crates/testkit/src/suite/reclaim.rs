@@ -10,12 +10,12 @@
 use crate::crew::together;
 use crate::failure::ensure;
 use crate::faults::{Recorded, unpinned};
-use crate::faulty::{Plan, under};
+
 use crate::keys::{lend, nth, own};
 use crate::make::Make;
 use crate::memory::{UNSEALED, extra_slots, live_slots, settle};
 use crate::{Failure, Outcome, ScanSubject, Subject, size};
-use silvics::{Cursor, KeyRef, Options, OwnedKey, PinIndex, TryInsertError};
+use silvics::{Cursor, KeyRef, Options, OwnedKey, PinIndex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -188,38 +188,11 @@ fn plain<I: Subject + ?Sized>(make: Make<I>, keys: u64, left: u64) -> Result<Liv
     settled(&recorded)
 }
 
-/// Frees all garbage and returns the objects left. Only the calling thread may have made garbage.
+/// Frees all garbage and returns the objects left. Only the calling thread may have made garbage,
+/// and it has no guard.
 fn settled<I: Subject + ?Sized>(recorded: &Recorded<I>) -> Result<Live, Failure> {
     let index = &*recorded.index;
-    let absent = nth::<I>(u64::MAX);
-    let insert = |index: &I| index.pin().try_insert(lend::<I>(&absent), 0);
-    let other = (recorded.make)(&Options::default())?;
-    other.pin().insert(lend::<I>(&nth::<I>(0)), 0)?;
-    // An insertion whose n-th allocation is refused seals the garbage of that object's pool.
-    let objects = under(Plan::FailFrom(u64::MAX), || insert(&other)).met;
-    let mut n = 1;
-    while n <= objects {
-        match under(Plan::FailFrom(n), || insert(index)).outcome {
-            Some(Err(TryInsertError::Alloc(_))) => n += 1,
-            // Here the insertion allocates fewer objects and has succeeded. Its removal retired
-            // objects, so the refusals are repeated to seal these.
-            Some(Ok(())) if n > 1 => {
-                index.pin().remove(lend::<I>(&absent))?;
-                for n in 1..n {
-                    let refused = under(Plan::FailFrom(n), || insert(index)).outcome;
-                    ensure!(
-                        matches!(refused, Some(Err(TryInsertError::Alloc(_)))),
-                        "an insertion refused object {n}, and once more, returns {refused:?}"
-                    );
-                }
-                break;
-            }
-            other => {
-                let reason = format!("an insertion without memory returns {other:?}");
-                return Err(Failure::new(reason));
-            }
-        }
-    }
+    index.shrink(); // seals this thread's garbage
     settle(index);
     Ok(recorded.ledger.live())
 }

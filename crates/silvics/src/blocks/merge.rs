@@ -1,0 +1,127 @@
+//! Blocks that have become empty or small.
+//!
+//! A block without an entry is unlinked. A block of few entries is merged with its sibling, if that
+//! is a block, too. Both need a copy of the node above. If that cannot be allocated, or if another
+//! thread has the sibling's lock, the block stays as it is.
+
+use super::Blocks;
+use super::block::{self, BlockRef, Locked, MAX_ENTRIES, Shape};
+use super::edit::{Edit, Edited, Hold};
+use super::key::{Bit, BlockKey};
+use super::plan::Plan;
+use super::word::{Leads, Word};
+use crate::domain::Guard;
+use silvics_pool::{AllocError, Placement};
+
+/// A block of at most so many entries may be merged.
+pub(super) const FEW: usize = if cfg!(silvics_shuttle) { 1 } else { MAX_ENTRIES / 4 };
+/// The most entries of a block that two are merged to, so that it is not split again soon.
+const MERGED: usize = 2 * MAX_ENTRIES / 3;
+
+impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
+    /// Unlinks a block that has no entry present. If the node without it cannot be allocated, the
+    /// empty block stays.
+    pub(super) fn unlink<'g>(&'g self, locked: Locked<'g, K>, key: K::Ref<'_>, guard: &'g Guard) {
+        let (mut path, mut locked) = (Vec::new(), [Some(locked)]);
+        while let Some(block) = locked[0].as_ref().map(|locked| locked.block) {
+            // If anything fails, the block stays, without an entry.
+            let found = self.path(K::shorten(key), &mut path, guard);
+            if found != Ok(Some(block)) {
+                return;
+            }
+            let Some(step) = path.last() else {
+                let Some(held) = Hold::new(&self.root_lock) else { return };
+                if self.root.word() == Word::block(block.as_ptr()) {
+                    Edit::new(self, guard).link(&self.root, Word::NONE, held, &mut locked);
+                }
+                continue;
+            };
+            let Some(hold) = Hold::new(step.node.lock()) else { continue };
+            if step.node.child(step.at).word() != Word::block(block.as_ptr()) {
+                continue;
+            }
+            let mut plan = Plan::of(step.node);
+            plan.remove(step.at);
+            if Edit::new(self, guard).replace_node(&path, hold, plan, &mut locked).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Merges a block of few entries with its sibling, if that is a block and not too large.
+    /// Updates are kept out of the block.
+    pub(super) fn merge<'g>(&'g self, locked: Locked<'g, K>, key: K::Ref<'_>, guard: &'g Guard) {
+        // Another thread may be in the way, or memory may be short: then the block stays.
+        let _: Result<Option<Edited>, AllocError> = self.try_merge(locked, key, guard);
+    }
+
+    fn try_merge<'g>(
+        &'g self,
+        locked: Locked<'g, K>,
+        key: K::Ref<'_>,
+        guard: &'g Guard,
+    ) -> Result<Option<Edited>, AllocError> {
+        let (mut path, block) = (Vec::new(), locked.block);
+        if self.path(key, &mut path, guard)? != Some(block) {
+            return Ok(None);
+        }
+        let Some(step) = path.last() else { return Ok(None) };
+        let Some(hold) = Hold::new(step.node.lock()) else { return Ok(None) };
+        let mut plan = Plan::of(step.node);
+        if plan.child(step.at) != Word::block(block.as_ptr()) {
+            return Ok(None);
+        }
+        let Some((at, bit)) = plan.sibling(step.at) else { return Ok(None) };
+        // SAFETY: I3: the word was read under the guard, in a node that was.
+        let Leads::Block(sibling) = (unsafe { plan.child(at).leads::<K>() }) else {
+            return Ok(None);
+        };
+        let entries = (block.live().count_ones() + sibling.live().count_ones()) as usize;
+        if entries > MERGED {
+            return Ok(None);
+        }
+        // Locks of blocks come before those of nodes, so this one is only tried.
+        let Some(mut other) = sibling.try_locked() else { return Ok(None) };
+        other.bar();
+        let pair = if at < step.at { [sibling, block] } else { [block, sibling] };
+        let mut edit = Edit::new(self, guard);
+        let Some(merged) = self.merged(pair, bit, &mut edit, guard)? else { return Ok(None) };
+        plan.set_child(at, merged);
+        plan.remove(step.at);
+        edit.replace_node(&path, hold, plan, &mut [Some(locked), Some(other)]).map(Some)
+    }
+
+    /// A block with the entries of two, the one after the other, unless it would be too large.
+    fn merged(
+        &self,
+        pair: [BlockRef<'_, K>; 2],
+        depth: Bit,
+        edit: &mut Edit<'_, K, P>,
+        guard: &Guard,
+    ) -> Result<Option<Word>, AllocError> {
+        let (mut entries, mut key_bytes) = (0, 0);
+        let each = |see: &mut dyn FnMut(BlockRef<'_, K>, usize)| {
+            for block in pair {
+                let ((order, len), live) = (block.sorted(), block.live());
+                for at in order[..len].iter().filter(|at| live >> **at & 1 == 1) {
+                    see(block, usize::from(*at));
+                }
+            }
+        };
+        each(&mut |block, at| {
+            entries += 1;
+            key_bytes += block::inline_bytes::<K>(K::len(block.key(at)));
+        });
+        if entries > MERGED || !block::fits::<K>(entries, key_bytes) {
+            return Ok(None);
+        }
+        edit.reserve(1)?;
+        let shape = Shape::with_room::<K>(entries, key_bytes);
+        let merged = self.objects.block(shape, depth, guard)?;
+        edit.made(Word::block(merged.as_ptr()));
+        each(&mut |block, at| merged.append_from(block, at));
+        merged.set_live(block::all(entries));
+        merged.is_sorted();
+        Ok(Some(Word::block(merged.as_ptr())))
+    }
+}
