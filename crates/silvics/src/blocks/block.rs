@@ -16,6 +16,7 @@
 //! ```
 
 use super::key::{Bit, BlockKey, MAX_INLINE};
+use super::state::{Order, Updates};
 use crate::canary::{Canary, planted};
 use silvics_layout::record::{Read, Why};
 use silvics_layout::{Field, NodeLayout, Placed};
@@ -41,10 +42,6 @@ const PER_ENTRY: usize = 2 + 8 + 1;
 pub(super) const LINE: usize = 64;
 /// The capacity is a multiple of this number.
 const STEP: usize = if cfg!(silvics_shuttle) { 1 } else { 4 };
-/// The number of entries in order while their order is written.
-const UNORDERED: u8 = u8::MAX;
-/// The bit of the count of updates that keeps further updates out.
-const BARRED: u32 = 1 << 31;
 /// The bit of a key's start that says that the key is not in the block.
 const OUTSIDE: u16 = 1 << 15;
 /// The bytes of the reference to such a key.
@@ -61,7 +58,7 @@ struct Head {
     bytes: u32,
     tags: [AtomicU64; TAG_WORDS],
     lock: VersionLock,
-    updates: AtomicU32,
+    updates: Updates,
     end: AtomicU32,
     depth: Bit,
     _unused_too: u32,
@@ -208,7 +205,7 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
             bytes: bytes as u32,
             tags: std::array::from_fn(|_| AtomicU64::new(0)),
             lock: VersionLock::new(),
-            updates: AtomicU32::new(0),
+            updates: Updates::new(),
             end: AtomicU32::new(parts.keys as u32),
             depth,
             _unused_too: 0,
@@ -486,54 +483,31 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
 
     /// Says that the entries are in the order of their keys. Nobody else has the block.
     pub(super) fn is_sorted(self) {
-        let entries = self.entries();
-        self.write_order(entries, |at| at as u8);
+        let numbers: [u8; MAX_ENTRIES] = std::array::from_fn(|at| at as u8);
+        self.write_order(&numbers[..self.entries()]);
     }
 
-    /// The numbers of the first `n` entries, in the order of their keys, and `n`.
+    /// The numbers of the first entries, in the order of their keys, and how many they are.
     pub(super) fn order(self) -> ([u8; MAX_ENTRIES], usize) {
-        let head = self.head();
         let mut order = [0; MAX_ENTRIES];
-        let mut backoff = Backoff::new();
-        loop {
-            let ordered = head.ordered.load(Ordering::Acquire);
-            if ordered != UNORDERED {
-                let words = self.order_words();
-                for (to, word) in order[..usize::from(ordered)].chunks_mut(8).zip(words) {
-                    let bytes = word.load(Ordering::Relaxed).to_le_bytes();
-                    to.copy_from_slice(&bytes[..to.len()]);
-                }
-                silvics_sync::atomic::fence(Ordering::Acquire);
-                // Relaxed: see the fence. The order of so many entries never changes.
-                if head.ordered.load(Ordering::Relaxed) == ordered {
-                    return (order, usize::from(ordered));
-                }
-            }
-            backoff.wait();
-        }
+        let ordered = self.order_words().read(&mut order);
+        (order, ordered)
     }
 
-    fn order_words(self) -> &'g [AtomicU64] {
+    fn order_words(self) -> Order<'g> {
         let capacity = self.capacity();
         // SAFETY: I1: a block has these words, and is not reclaimed during `'g`.
-        unsafe {
+        let words = unsafe {
             let words = self.block.byte_add(parts::<K>(capacity).order).cast::<AtomicU64>();
             std::slice::from_raw_parts(words.as_ptr(), capacity.div_ceil(8))
-        }
+        };
+        Order { ordered: &self.head().ordered, words }
     }
 
-    /// Writes the order of the first `entries` entries. The caller has the lock, or nobody else has
-    /// the block.
-    pub(super) fn write_order(self, entries: usize, number: impl Fn(usize) -> u8) {
-        let head = self.head();
-        head.ordered.store(UNORDERED, Ordering::Relaxed);
-        silvics_sync::atomic::fence(Ordering::Release);
-        for (word, from) in self.order_words().iter().zip((0..entries).step_by(8)) {
-            let byte = |at: usize| if at < entries { number(at) } else { 0 };
-            let bytes = std::array::from_fn(|at| byte(from + at));
-            word.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
-        }
-        head.ordered.store(entries as u8, Ordering::Release);
+    /// Writes the order of the first entries. The caller has the lock, or nobody else has the
+    /// block.
+    pub(super) fn write_order(self, order: &[u8]) {
+        self.order_words().write(order);
     }
 
     /// Waits until the block admits updates, and counts one. Fails if the block is obsolete.
@@ -541,28 +515,11 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
     pub(super) fn begin_update(self) -> Result<Updating<'g>, Obsolete> {
         let updates = &self.head().updates;
         let mut backoff = Backoff::new();
-        loop {
-            if updates.fetch_add(1, Ordering::Acquire) & BARRED == 0 {
-                return Ok(Updating(updates));
-            }
-            updates.fetch_sub(1, Ordering::Relaxed);
+        while !updates.begin() {
             self.lock().read()?;
             backoff.wait();
         }
-    }
-
-    /// Keeps updates out, and waits for those in progress. The caller has the lock.
-    fn bar(self) {
-        let updates = &self.head().updates;
-        let mut backoff = Backoff::new();
-        updates.fetch_or(BARRED, Ordering::Acquire);
-        while updates.load(Ordering::Acquire) != BARRED {
-            backoff.wait();
-        }
-    }
-
-    fn unbar(self) {
-        self.head().updates.fetch_and(!BARRED, Ordering::Release);
+        Ok(Updating(updates))
     }
 
     /// Locks the block. Fails if it is obsolete.
@@ -579,7 +536,7 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
 
     /// Whether no thread keeps updates out, or is in the middle of one.
     pub(super) fn admits_updates(self) -> bool {
-        self.head().updates.load(Ordering::Relaxed) == 0
+        self.head().updates.is_idle()
     }
 
     /// The reads of a lookup that ends in the block, at an entry if it found its key.
@@ -602,12 +559,12 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
 }
 
 /// An update in progress. Dropping it ends the update.
-pub(super) struct Updating<'g>(&'g AtomicU32);
+pub(super) struct Updating<'g>(&'g Updates);
 
 impl Drop for Updating<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Release);
+        self.0.end();
     }
 }
 
@@ -622,7 +579,7 @@ impl<K: BlockKey + ?Sized> Locked<'_, K> {
     pub(super) fn bar(&mut self) {
         if !self.barred {
             self.barred = true;
-            self.block.bar();
+            self.block.head().updates.bar();
         }
     }
 
@@ -642,7 +599,7 @@ impl<K: BlockKey + ?Sized> Drop for Locked<'_, K> {
     #[inline]
     fn drop(&mut self) {
         if self.barred {
-            self.block.unbar();
+            self.block.head().updates.unbar();
         }
         // SAFETY: `locked` has locked it, and `self` goes away, so it is unlocked once.
         unsafe { self.block.lock().unlock() };

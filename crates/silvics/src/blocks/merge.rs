@@ -21,7 +21,13 @@ const MERGED: usize = 2 * MAX_ENTRIES / 3;
 impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
     /// Unlinks a block that has no entry present. If the node without it cannot be allocated, the
     /// empty block stays.
-    pub(super) fn unlink<'g>(&'g self, locked: Locked<'g, K>, key: K::Ref<'_>, guard: &'g Guard) {
+    pub(super) fn unlink<'g>(
+        &'g self,
+        mut locked: Locked<'g, K>,
+        key: K::Ref<'_>,
+        guard: &'g Guard,
+    ) {
+        locked.bar();
         let (mut path, mut locked) = (Vec::new(), [Some(locked)]);
         while let Some(block) = locked[0].as_ref().map(|locked| locked.block) {
             // If anything fails, the block stays, without an entry.
@@ -57,10 +63,11 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
 
     fn try_merge<'g>(
         &'g self,
-        locked: Locked<'g, K>,
+        mut locked: Locked<'g, K>,
         key: K::Ref<'_>,
         guard: &'g Guard,
     ) -> Result<Option<Edited>, AllocError> {
+        locked.bar();
         let (mut path, block) = (Vec::new(), locked.block);
         if self.path(key, &mut path, guard)? != Some(block) {
             return Ok(None);

@@ -15,6 +15,7 @@ mod order;
 mod plan;
 mod scan;
 mod seek;
+mod state;
 mod word;
 
 pub use key::BlockKey;

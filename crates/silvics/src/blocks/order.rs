@@ -43,7 +43,7 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         if let Some(locked) = self.try_locked()
             && self.order().1 < entries
         {
-            self.write_order(entries, |at| order[at]);
+            self.write_order(&order[..entries]);
             drop(locked);
         }
         (order, entries)

@@ -56,7 +56,7 @@ pub(crate) const BLOCKS: &[Scenario] = &[
         tasks: &[
             &[Remove(1), Insert(1, 3), Remove(1), TryInsert(1, 4)],
             &[Get(1), Get(1), Get(1)],
-            &[Range(0, 2), Exchange(1, Some(3), Some(5))],
+            &[Range(0, 2), Get(1)],
         ],
     },
     Scenario {
@@ -85,6 +85,13 @@ pub(crate) const BLOCKS: &[Scenario] = &[
             &[Insert(16, 6), Get(16), Insert(1, 7)],
             &[Remove(32), Remove(33), Range(0, 36)],
         ],
+    },
+    // The root is a block again, which still has the depth of a node's child.
+    Scenario {
+        name: "beside-the-root",
+        keys: 6,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3), Insert(3, 4), Remove(2), Remove(3)],
+        tasks: &[&[Insert(4, 5), Get(4)], &[Insert(5, 6), Get(5)], &[Remove(0), Remove(1)]],
     },
     // The tags of these two keys are equal.
     Scenario {
