@@ -17,15 +17,15 @@
 
 use super::key::{Bit, BlockKey, MAX_INLINE};
 use super::state::{Order, Updates};
+use super::tags::equal_bytes;
 use crate::canary::{Canary, planted};
 use silvics_layout::record::{Read, Why};
 use silvics_layout::{Field, NodeLayout, Placed};
 use silvics_pool::BytesPool;
 use silvics_sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
-use silvics_sync::backoff::Backoff;
 use silvics_sync::model::touch;
 use silvics_sync::prefetch;
-use silvics_sync::version::{Obsolete, VersionLock};
+use silvics_sync::version::VersionLock;
 use std::marker::PhantomData;
 use std::mem::offset_of;
 use std::ptr::NonNull;
@@ -33,7 +33,7 @@ use std::ptr::NonNull;
 /// The most entries of a block.
 pub(super) const MAX_ENTRIES: usize = if cfg!(silvics_shuttle) { 3 } else { 48 };
 /// The tags of a block, in words.
-const TAG_WORDS: usize = MAX_ENTRIES.div_ceil(8);
+pub(super) const TAG_WORDS: usize = MAX_ENTRIES.div_ceil(8);
 /// A block with more bytes is split, if it has two entries.
 pub(super) const MAX_BLOCK: usize = 8192;
 /// The bytes of an entry beside its tag and key: its start, value and number.
@@ -268,6 +268,10 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
 
     pub(super) fn lock(self) -> &'g VersionLock {
         &self.head().lock
+    }
+
+    pub(super) fn updates(self) -> &'g Updates {
+        &self.head().updates
     }
 
     /// The entries that are present, as bits.
@@ -510,30 +514,6 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         self.order_words().write(order);
     }
 
-    /// Waits until the block admits updates, and counts one. Fails if the block is obsolete.
-    #[inline]
-    pub(super) fn begin_update(self) -> Result<Updating<'g>, Obsolete> {
-        let updates = &self.head().updates;
-        let mut backoff = Backoff::new();
-        while !updates.begin() {
-            self.lock().read()?;
-            backoff.wait();
-        }
-        Ok(Updating(updates))
-    }
-
-    /// Locks the block. Fails if it is obsolete.
-    #[inline]
-    pub(super) fn locked(self) -> Result<Locked<'g, K>, Obsolete> {
-        self.lock().lock()?;
-        Ok(Locked { block: self, barred: false })
-    }
-
-    /// Locks the block if no other thread has the lock.
-    pub(super) fn try_locked(self) -> Option<Locked<'g, K>> {
-        self.lock().try_lock().then(|| Locked { block: self, barred: false })
-    }
-
     /// Whether no thread keeps updates out, or is in the middle of one.
     pub(super) fn admits_updates(self) -> bool {
         self.head().updates.is_idle()
@@ -558,81 +538,10 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
     }
 }
 
-/// An update in progress. Dropping it ends the update.
-pub(super) struct Updating<'g>(&'g Updates);
-
-impl Drop for Updating<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.0.end();
-    }
-}
-
-/// A block that the caller has locked. Dropping it unlocks the block.
-pub(super) struct Locked<'g, K: BlockKey + ?Sized> {
-    pub(super) block: BlockRef<'g, K>,
-    barred: bool,
-}
-
-impl<K: BlockKey + ?Sized> Locked<'_, K> {
-    /// Keeps updates out until the block is unlocked.
-    pub(super) fn bar(&mut self) {
-        if !self.barred {
-            self.barred = true;
-            self.block.head().updates.bar();
-        }
-    }
-
-    /// Unlocks the block, which is no longer linked. Updates stay out.
-    pub(super) fn obsolete(self) {
-        if planted(Canary::BlockStaysValid) {
-            return;
-        }
-        debug_assert!(self.barred);
-        // SAFETY: `locked` has locked it, and `self` is forgotten, so it is unlocked once.
-        unsafe { self.block.lock().unlock_obsolete() };
-        std::mem::forget(self);
-    }
-}
-
-impl<K: BlockKey + ?Sized> Drop for Locked<'_, K> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.barred {
-            self.block.head().updates.unbar();
-        }
-        // SAFETY: `locked` has locked it, and `self` goes away, so it is unlocked once.
-        unsafe { self.block.lock().unlock() };
-    }
-}
-
 /// The bits of the first `entries` entries.
 #[inline(always)]
 pub(super) fn all(entries: usize) -> u64 {
     (1 << entries) - 1
-}
-
-/// Whether each byte of some words is `byte`, as bits.
-#[inline(always)]
-fn equal_bytes(words: [u64; TAG_WORDS], byte: u8) -> u64 {
-    let mut equal = 0;
-    #[cfg(all(target_arch = "x86_64", not(any(miri, silvics_shuttle, silvics_loom))))]
-    for (at, pair) in words.chunks_exact(2).enumerate() {
-        use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8};
-        // SAFETY: SSE2 is a part of this architecture.
-        let mask = unsafe {
-            let tags = _mm_set_epi64x(pair[1].cast_signed(), pair[0].cast_signed());
-            _mm_movemask_epi8(_mm_cmpeq_epi8(tags, _mm_set1_epi8(byte.cast_signed())))
-        };
-        equal |= u64::from(mask.cast_unsigned()) << (16 * at);
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(any(miri, silvics_shuttle, silvics_loom)))))]
-    for (at, word) in words.into_iter().enumerate() {
-        for (n, other) in word.to_le_bytes().into_iter().enumerate() {
-            equal |= u64::from(other == byte) << (8 * at + n);
-        }
-    }
-    equal
 }
 
 fn read_reference(reference: *const u8) -> (*mut u8, usize) {

@@ -1,8 +1,9 @@
 //! Changes of the index: nodes are replaced by changed copies.
 
 use super::Blocks;
-use super::block::{BlockRef, Locked};
+use super::block::BlockRef;
 use super::key::{Bit, BlockKey};
+use super::lock::Locked;
 use super::node::{MAX_CHILDREN, NodeRef};
 use super::plan::Plan;
 use super::word::{Leads, Place, Word};
@@ -50,6 +51,8 @@ pub(super) struct Edit<'t, K: BlockKey + ?Sized, P: Placement> {
     guard: &'t Guard,
     fresh: Vec<Word>,
     replaced: Vec<(Hold<'t>, NodeRef<'t>)>,
+    /// A block that is locked until the change is made, and stays.
+    neighbour: Option<Locked<'t, K>>,
 }
 
 /// The outcome of an attempt to change the index.
@@ -63,7 +66,12 @@ pub(super) enum Edited {
 
 impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
     pub(super) fn new(tree: &'t Blocks<K, P>, guard: &'t Guard) -> Self {
-        Self { tree, guard, fresh: Vec::new(), replaced: Vec::new() }
+        Self { tree, guard, fresh: Vec::new(), replaced: Vec::new(), neighbour: None }
+    }
+
+    /// Keeps a block locked until the change is made.
+    pub(super) fn beside(&mut self, neighbour: Option<Locked<'t, K>>) {
+        self.neighbour = neighbour;
     }
 
     /// Remembers a new object, to free it if the change is not made.
@@ -178,7 +186,7 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
     }
 
     /// Replaces the object at `place`, which `held` has locked, and retires the objects that the
-    /// change replaces.
+    /// change replaces, after all locks are free: reclaiming runs code of users.
     pub(super) fn link(
         mut self,
         place: &Place,
@@ -188,16 +196,28 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
     ) {
         place.link(word); // LP: see the callers
         self.fresh.clear();
-        for (hold, node) in self.replaced.drain(..) {
+        let replaced = self.replaced.drain(..).map(|(hold, node)| {
             hold.obsolete();
+            node
+        });
+        // Reuses the memory of the list.
+        let nodes: Vec<NodeRef<'t>> = replaced.collect();
+        drop(held);
+        let blocks = blocks.iter_mut().map(|locked| {
+            locked.take().map(|locked| {
+                let block = locked.block;
+                locked.obsolete();
+                block
+            })
+        });
+        let blocks: Vec<Option<BlockRef<'t, K>>> = blocks.collect();
+        drop(self.neighbour.take());
+        for node in nodes {
             // SAFETY: I4: its parent no longer leads to the node, which was locked, so it is
             // retired once.
             unsafe { self.tree.objects.retire(Word::node(node.as_ptr()), self.guard) };
         }
-        drop(held);
-        for locked in blocks.iter_mut().filter_map(Option::take) {
-            let block = locked.block;
-            locked.obsolete();
+        for block in blocks.into_iter().flatten() {
             // SAFETY: I4: likewise. I5: its dead entries are in no other block.
             unsafe {
                 if planted(Canary::BlockFreedAtOnce) {

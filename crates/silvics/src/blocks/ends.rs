@@ -7,8 +7,9 @@
 //! is locked, too.
 
 use super::Blocks;
-use super::block::{BlockRef, Locked};
+use super::block::BlockRef;
 use super::key::BlockKey;
+use super::lock::Locked;
 use super::seek::{Next, Way};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
@@ -74,9 +75,9 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         let (mut locked, at) = held.entry?;
         locked.bar();
         let (key, value) = (locked.block.key(at), locked.block.value(at).load(Ordering::SeqCst));
-        // The blocks without an entry stay locked until the entry is gone.
-        self.remove_entry(locked, at, K::shorten(key), guard);
+        self.remove_entry(&locked, at); // LP
         drop(held.empty);
+        self.tidy(locked, K::shorten(key), guard);
         Some((key, value))
     }
 

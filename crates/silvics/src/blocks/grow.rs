@@ -1,9 +1,10 @@
 //! Making room: the first block, larger blocks, two blocks for one, and blocks beside others.
 
 use super::Blocks;
-use super::block::{self, BlockRef, Locked, MAX_ENTRIES, New, Shape};
+use super::block::{self, BlockRef, MAX_ENTRIES, New, Shape};
 use super::edit::{Edit, Edited, Hold, Step};
 use super::key::{Bit, BlockKey};
+use super::lock::Locked;
 use super::ops::{Attempt, LongKey};
 use super::plan::Plan;
 use super::word::Word;
@@ -222,8 +223,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         };
         // The neighbour is locked, so that the first and the last block change under their locks.
         let Some(edge) = neighbour(&path) else { return Ok(None) };
-        let Ok(neighbour_lock) = edge.locked() else { return Ok(None) };
-        let _neighbour = held_on(neighbour_lock);
+        let Ok(lock) = edge.locked() else { return Ok(None) };
         // The keys of the subtree agree up to this bit, so the key differs there from each of them.
         // The neighbour may be one of another subtree, which has taken the place of the root.
         let parts_there = K::difference(K::shorten(key), edge.key(0)) == Some(bit);
@@ -232,6 +232,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         }
         let long = LongKey::new(self, K::shorten(key), guard)?;
         let mut edit = Edit::new(self, guard);
+        edit.beside((!planted(Canary::NeighbourUnlocked)).then_some(lock));
         let new = New { key, value, outside: long.address() };
         let beside = self.block_of_one(&new, tag, bit + 1, &mut edit, guard)?;
         let edited = if let Some(step) = path.last().copied() {
@@ -268,9 +269,4 @@ impl<K: BlockKey + ?Sized> BlockRef<'_, K> {
         let outside = from.outside(at).map(|(key, _)| key);
         self.append(&New { key: from.key(at), value, outside }, from.tag(at));
     }
-}
-
-/// The lock of a neighbour, which is held until the new block is linked.
-fn held_on<K: BlockKey + ?Sized>(lock: Locked<'_, K>) -> Option<Locked<'_, K>> {
-    (!planted(Canary::NeighbourUnlocked)).then_some(lock)
 }

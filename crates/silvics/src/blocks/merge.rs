@@ -5,9 +5,10 @@
 //! thread has the sibling's lock, the block stays as it is.
 
 use super::Blocks;
-use super::block::{self, BlockRef, Locked, MAX_ENTRIES, Shape};
+use super::block::{self, BlockRef, MAX_ENTRIES, Shape};
 use super::edit::{Edit, Edited, Hold};
 use super::key::{Bit, BlockKey};
+use super::lock::Locked;
 use super::plan::Plan;
 use super::word::{Leads, Word};
 use crate::domain::Guard;

@@ -7,6 +7,7 @@ mod edit;
 mod ends;
 mod grow;
 pub mod key;
+mod lock;
 mod merge;
 mod node;
 mod objects;
@@ -16,6 +17,7 @@ mod plan;
 mod scan;
 mod seek;
 mod state;
+mod tags;
 mod word;
 
 pub use key::BlockKey;

@@ -1,8 +1,9 @@
 //! Lookups, and the writing verb.
 
 use super::Blocks;
-use super::block::{BlockRef, Locked, New, tag};
+use super::block::{BlockRef, New, tag};
 use super::key::{BlockKey, MAX_BYTES};
+use super::lock::Locked;
 use super::merge::FEW;
 use super::node::{NodeRef, Portable, Search};
 use super::word::{Leads, Word};
@@ -236,25 +237,22 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         }
         let value = block.value(at).load(Ordering::SeqCst);
         if verb.step(Some(value)) == Change::Take {
-            self.remove_entry(locked, at, key, guard);
+            self.remove_entry(&locked, at);
+            self.tidy(locked, key, guard);
         }
         Some(Some(value)) // LP(kept): the load
     }
 
-    /// Makes an entry absent, and then the block smaller if it has become too large. Updates are
-    /// kept out of the block.
-    pub(super) fn remove_entry<'g>(
-        &'g self,
-        locked: Locked<'g, K>,
-        at: usize,
-        key: K::Ref<'_>,
-        guard: &'g Guard,
-    ) {
+    /// Makes an entry absent. Updates are kept out of the block.
+    pub(super) fn remove_entry(&self, locked: &Locked<'_, K>, at: usize) {
         let block = locked.block;
-        let live = block.live() & !(1 << at);
-        block.set_live(live); // LP(removed)
+        block.set_live(block.live() & !(1 << at)); // LP(removed)
         self.frame.len.add(-1);
-        let left = live.count_ones() as usize;
+    }
+
+    /// Unlinks or merges a block that has lost an entry, if few are left.
+    pub(super) fn tidy<'g>(&'g self, locked: Locked<'g, K>, key: K::Ref<'_>, guard: &'g Guard) {
+        let left = locked.block.live().count_ones() as usize;
         if left == 0 {
             self.unlink(locked, key, guard);
         } else if left <= FEW && left.is_power_of_two() {
