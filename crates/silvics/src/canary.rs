@@ -119,7 +119,7 @@ canaries! {
     /// A key is put beside the tree, although the root is no longer the subtree that the key was
     /// compared with.
     BesideAnything "beside-anything";
-    /// A scan takes the order of a block for complete, although entries were added since.
+    /// A scan takes the sorted entries of a block for all, although others were added since.
     OrderTrusted "order-trusted";
     /// A new first block is linked without the lock of the block that was the first.
     NeighbourUnlocked "neighbour-unlocked";

@@ -3,7 +3,7 @@
 //! # Layout
 //! ```text
 //! 0    live: a bit for each entry that is present
-//! 8    capacity, entries, entries in order, unused; bytes
+//! 8    capacity, entries, sorted entries, unused; bytes
 //! 16   tags: a byte of each entry's hash
 //! 64   lock
 //! 72   updates in progress; the end of the keys
@@ -11,12 +11,11 @@
 //! 88   byte strings: the start of each key, and the end of the last one (2 bytes each)
 //!      integers: the keys
 //! ..   values
-//! ..   the numbers of the entries in the order of their keys
 //! ..   byte strings: the keys. A long one is an address and a length.
 //! ```
 
 use super::key::{Bit, BlockKey, MAX_INLINE};
-use super::state::{Order, Updates};
+use super::state::Updates;
 use super::tags::equal_bytes;
 use crate::canary::{Canary, planted};
 use silvics_layout::record::{Read, Why};
@@ -36,8 +35,8 @@ pub(super) const MAX_ENTRIES: usize = if cfg!(silvics_shuttle) { 3 } else { 48 }
 pub(super) const TAG_WORDS: usize = MAX_ENTRIES.div_ceil(8);
 /// A block with more bytes is split, if it has two entries.
 pub(super) const MAX_BLOCK: usize = 8192;
-/// The bytes of an entry beside its tag and key: its start, value and number.
-const PER_ENTRY: usize = 2 + 8 + 1;
+/// The bytes of an entry beside its tag and key: its start and value.
+const PER_ENTRY: usize = 2 + 8;
 /// Blocks begin with a line.
 pub(super) const LINE: usize = 64;
 /// The capacity is a multiple of this number.
@@ -53,7 +52,7 @@ struct Head {
     live: AtomicU64,
     capacity: u8,
     entries: AtomicU8,
-    ordered: AtomicU8,
+    sorted: AtomicU8,
     _unused: u8,
     bytes: u32,
     tags: [AtomicU64; TAG_WORDS],
@@ -83,7 +82,6 @@ pub(super) const BLOCK: NodeLayout = NodeLayout {
 /// The parts of a block of `capacity` entries.
 struct Parts {
     values: usize,
-    order: usize,
     /// The start of byte strings, and for integers the end of the block.
     keys: usize,
 }
@@ -91,8 +89,7 @@ struct Parts {
 const fn parts<K: BlockKey + ?Sized>(capacity: usize) -> Parts {
     let keys = if K::FIXED == 0 { 2 * (capacity + 1) } else { K::FIXED * capacity };
     let values = (HEAD + keys).next_multiple_of(8);
-    let order = values + 8 * capacity;
-    Parts { values, order, keys: order + capacity.next_multiple_of(8) }
+    Parts { values, keys: values + 8 * capacity }
 }
 
 /// The bytes that a key takes in a block of byte strings.
@@ -200,7 +197,7 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
             live: AtomicU64::new(0),
             capacity: capacity as u8,
             entries: AtomicU8::new(0),
-            ordered: AtomicU8::new(0),
+            sorted: AtomicU8::new(0),
             _unused: 0,
             bytes: bytes as u32,
             tags: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -221,9 +218,6 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
             }
             for at in 0..capacity {
                 block.byte_add(parts.values + 8 * at).cast::<AtomicU64>().write(AtomicU64::new(0));
-            }
-            for at in 0..capacity.div_ceil(8) {
-                block.byte_add(parts.order + 8 * at).cast::<AtomicU64>().write(AtomicU64::new(0));
             }
             Self::from_ptr(block)
         }
@@ -485,33 +479,18 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         at
     }
 
-    /// Says that the entries are in the order of their keys. Nobody else has the block.
-    pub(super) fn is_sorted(self) {
-        let numbers: [u8; MAX_ENTRIES] = std::array::from_fn(|at| at as u8);
-        self.write_order(&numbers[..self.entries()]);
+    /// Notes that the entries are in the order of their keys. Nobody else has the block.
+    pub(super) fn set_sorted(self) {
+        let entries = self.entries() as u8;
+        // Nobody else has the block, so the order does not matter.
+        self.head().sorted.store(entries, Ordering::Relaxed);
     }
 
-    /// The numbers of the first entries, in the order of their keys, and how many they are.
-    pub(super) fn order(self) -> ([u8; MAX_ENTRIES], usize) {
-        let mut order = [0; MAX_ENTRIES];
-        let ordered = self.order_words().read(&mut order);
-        (order, ordered)
-    }
-
-    fn order_words(self) -> Order<'g> {
-        let capacity = self.capacity();
-        // SAFETY: I1: a block has these words, and is not reclaimed during `'g`.
-        let words = unsafe {
-            let words = self.block.byte_add(parts::<K>(capacity).order).cast::<AtomicU64>();
-            std::slice::from_raw_parts(words.as_ptr(), capacity.div_ceil(8))
-        };
-        Order { ordered: &self.head().ordered, words }
-    }
-
-    /// Writes the order of the first entries. The caller has the lock, or nobody else has the
-    /// block.
-    pub(super) fn write_order(self, order: &[u8]) {
-        self.order_words().write(order);
+    /// The number of first entries that are in the order of their keys. It never changes after the
+    /// block is linked.
+    #[inline(always)]
+    pub(super) fn sorted_entries(self) -> usize {
+        usize::from(self.head().sorted.load(Ordering::Relaxed))
     }
 
     /// Whether no thread keeps updates out, or is in the middle of one.

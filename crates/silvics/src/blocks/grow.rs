@@ -75,7 +75,7 @@ impl<'k, 'g: 'k, K: BlockKey + ?Sized> Sorted<'k, 'g, K> {
             copy.append_from(self.block, usize::from(*number));
         }
         copy.set_live(block::all(to - from));
-        copy.is_sorted();
+        copy.set_sorted();
         Ok(Word::block(copy.as_ptr()))
     }
 
@@ -101,7 +101,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         edit.made(Word::block(block.as_ptr()));
         block.append(new, tag);
         block.set_live(1);
-        block.is_sorted();
+        block.set_sorted();
         Ok(Word::block(block.as_ptr()))
     }
 

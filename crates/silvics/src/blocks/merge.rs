@@ -129,7 +129,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         edit.made(Word::block(merged.as_ptr()));
         each(&mut |block, at| merged.append_from(block, at));
         merged.set_live(block::all(entries));
-        merged.is_sorted();
+        merged.set_sorted();
         Ok(Some(Word::block(merged.as_ptr())))
     }
 }

@@ -1,4 +1,149 @@
 //! Blocks of entries under a trie of bits.
+//!
+//! # Source
+//! Binna, Zangerle, Pichl, Specht, Leis, "HOT: a height optimized trie index", SIGMOD 2018 (the
+//! trie, its nodes, and how they are divided); Wu, Ni, Jiang, "Wormhole", EuroSys 2019 (leaves with
+//! hash tags, sorted when a scan needs it). Reference code read: none.
+//!
+//! # Algorithm
+//! A key is a string of bits (`key.rs`). A *block* has up to 48 entries whose keys are neighbours.
+//! The *index* above the blocks is a Patricia trie over the bits in which keys of different blocks
+//! differ. Several of its levels are one *node*: it has up to 31 bits and 32 children, and for each
+//! child the bits that are set on the path to it.
+//! ```text
+//! get(k):    word := root
+//!            while word leads to a node: gather the node's bits from k; word := the last child
+//!                  whose path has only bits that k has
+//!            in the block: compare k with the present entries that have the tag of its hash
+//! update(k): find k's block, and k in it
+//!            present, another value: count the update in the block; exchange the value
+//!            present, removed:       lock the block, keep updates out, clear the entry's bit
+//!            absent: lock the block, look again
+//!                  if k has a dead entry: write the value, set the entry's bit
+//!                  if k differs from the block's first key in a bit before the block's depth: put k
+//!                        in a block of its own, beside the subtree that does not have that bit
+//!                  if the block has room: append the entry, set its bit
+//!                  else: copy the entries to a larger block, or to two that part at the first bit
+//!                        in which the keys differ; change the node above
+//! change a node: lock it and its parent; make a copy; if that is too large, divide it at its first
+//!            bit, and put both halves in the parent, or in a new node below it if there is a level
+//!            to spare; link; mark what was replaced as obsolete
+//! ```
+//! A lookup reads no key on its way down. If its key differs from the keys of a subtree in a bit
+//! that is tested nowhere, it comes to a block all the same, and the block does not have it.
+//!
+//! # Departures
+//! 1. **Leaves are blocks.** HOT has one key in a leaf. With blocks of some 20 keys the index is a
+//!    few percent of the tree and stays in the caches, and a lookup misses for two places: the
+//!    block's first lines, and the entry's.
+//! 2. **A block is a whole subtree.** So the index changes only when a block is split, put beside
+//!    others, merged or unlinked, and a scan of a block needs no other place.
+//! 3. **Nodes never change**, but for the words of their children. HOT's nodes are copied, too
+//!    (ROWEX).
+//! 4. **Entries never move or change** while their block lives, except for their values and for the
+//!    bit that says that they are present. A removed entry comes to life again if its key does.
+//! 5. **Updates of values exclude no other update.** They count themselves, so that a copy of the
+//!    block waits for them (`state.rs`).
+//! 6. **Inserts append.** A block is made with its entries in order. A scan sorts the few that were
+//!    added since for itself (`order.rs`), so scans write nothing.
+//! 7. **The length is part of the key**, behind its last byte and zeros without end. So no key is a
+//!    prefix of another.
+//! 8. Keys of more than 512 bytes lie outside their block, which has their address.
+//! 9. Nodes hold 32-bit paths for any number of bits. HOT has 8 and 16 bits, too.
+//!
+//! # Invariants
+//! * I1: A word says whether it leads to a node or a block, and the object's shape (its children,
+//!   windows and paths; its capacity, bytes and depth) never changes after it is linked. A node has
+//!   2 to 32 children. Only the root can lead to nothing.
+//! * I2: The first `entries` entries of a block have a key, a tag, which is that of the key, and a
+//!   value. Key and tag never change. `live` has bits of these entries only. No two entries of a
+//!   block have the same key.
+//! * I3: An object whose word was read under a guard of the domain is not reclaimed while the guard
+//!   lives, and a linked object is not reclaimed at all. An object that has not been linked belongs
+//!   to the thread that has made it.
+//! * I4: The words of a node change only under its lock, and never after it is obsolete; the word
+//!   of the root, under `root_lock`. An object is locked when its word is replaced, and obsolete
+//!   afterwards. So it is retired once, by the thread that has replaced it. An obsolete block does
+//!   not change: updates stay out of it.
+//! * I5: A long key is referred to by the blocks that have its entry. A block that is replaced while
+//!   the entry is dead has no successor with it, and the key is retired with the block. A block
+//!   that is replaced while the entry is present hands the key to its copy.
+//! * I6: The bits of a node ascend, and are larger than the bits on the path to it. The keys below
+//!   a child have the bits of its path, and lack the other bits that the path tests. The first and
+//!   the last key below a node part at its first bit. The depth of a block is larger than each bit
+//!   that the path to it tests, and its keys agree in all bits before its depth.
+//! * I7: All keys below a child are smaller than those below the next one.
+//!
+//! # Memory ordering
+//! | word | site | ordering | pairs with | why |
+//! |---|---|---|---|---|
+//! | root, child | `Place::word` | `SeqCst` | `Place::link` | the object is initialised; linearization points of different keys are in one order |
+//! | root, child | `Place::link` | `SeqCst` | `Place::word` | publishes the object; one order, too |
+//! | `live` | `live`, `set_live` | `SeqCst` | each other | an entry that is present has its key, tag and value; both linearize |
+//! | a value | load, store, exchange | `SeqCst` | each other | they linearize `get` and updates, in the order of all other words |
+//! | a value | in `append`, `append_from` | Relaxed | – | nobody reads the entry yet; updates are kept out of the block that is copied |
+//! | `entries` | `entries` / `append` | Acquire / Release | each other | the keys of entries that are not present are read by those who sort |
+//! | tags, starts | all | Relaxed | – | they are written before `live` or `entries`, which are read first |
+//! | `end` | all | Relaxed | – | it changes under the lock; outside it is a guess for a prefetch |
+//! | `sorted` | all | Relaxed | – | written before the block is linked |
+//! | `updates` | `state.rs` | Acquire to begin, Release to end, Acquire to bar | each other | who has barred updates sees those that came before, and those after it see its writes; loom |
+//! | versions of blocks and nodes | locks, `ends.rs` | as [`VersionLock`] has it | – | `live` changes, and blocks come beside the first one, between its `lock` and `unlock` |
+//!
+//! # Linearization points
+//! | method, outcome | point |
+//! |---|---|
+//! | `get`, present | the load of the value; if the value was about to be put back, the store of `live` that did so |
+//! | `get`, absent | the load of the root, or the last load of `live` |
+//! | both, in a block that is no longer linked | the moment when its word was replaced: the block had not changed since (I4), and the reader came before |
+//! | `insert`, `compare_exchange` of a present key | the exchange of the value |
+//! | `insert`, `try_insert`, `compare_exchange` of an absent key | the store of `live`, or the link of the block that has the entry |
+//! | `remove`, `compare_exchange` to absent | the store of `live` |
+//! | writers that change nothing | as `get`, or the load of the value under the lock or while counted |
+//! | `first`, `last` | the load of the value, if the version of its block is validated; else under the locks |
+//! | `pop_first`, `pop_last` | the store of `live`, under the lock of the first block |
+//!
+//! A lookup loads `live` once, so it sees all entries of its block at one moment. It loads it again
+//! after the value. Else it could return a value that another thread has written for a dead entry,
+//! and not made present yet.
+//!
+//! A reader comes to an unlinked object before the object was replaced: by induction from the root,
+//! as in [`art`](crate::art). So a scan that continues in a replaced node sees each subtree as it
+//! was when the node was replaced, or later.
+//!
+//! # Progress and reclamation
+//! Lookups and scans are wait-free, and write nothing. A scan on a path of more than 16 nodes may
+//! search its place again. `first` and `last` wait for writers in the first and
+//! last block. Writers of absent keys lock a block; those that make room lock a block and two nodes
+//! or more, from below. Updates of values wait for removals and copies of their block.
+//!
+//! # At a memory limit
+//! A removal never fails. If the node above cannot be copied, an empty block stays linked, and a
+//! small one is not merged. A removed key can be put back without memory while its dead entry is
+//! there.
+//!
+//! # Complexity and footprint
+//! A lookup takes O(length of the key) for its hash, and passes about log n nodes to the base of
+//! the mean number of children. A block has 88 bytes, 10 bytes for each place, and the keys; it
+//! grows by one size class of its pool at a time, and is split at 48 entries or 8 KiB. Keys have up
+//! to 512 KiB. `inspect` counts 129 bytes in blocks for each of 840 000 paths of 105 bytes.
+//!
+//! # Checked by
+//! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which verifies I1, I2,
+//! I4, I6 and I7 in a quiescent tree; schedules (`tests/schedules.rs`,
+//! `tests/scenarios/blocks.rs`), which must find the mistakes of `canary.rs`; loom in `state.rs`;
+//! every allocation failing once (`tests/faults.rs`); bits and windows by enumeration in `key.rs`;
+//! keys that are made to do harm in `blocks.rs` of `crates/api-tests`.
+//!
+//! # Files
+//! | file | content |
+//! |---|---|
+//! | `key.rs`, `word.rs` | keys as bits, words that lead to objects |
+//! | `block.rs`, `tags.rs`, `state.rs`, `lock.rs`, `order.rs` | blocks: layout, tags, the count of updates, locks, order |
+//! | `node.rs`, `plan.rs`, `edit.rs` | nodes, contents of nodes to be made, changes of the index |
+//! | `ops.rs`, `batch.rs` | lookups, `update`, batches |
+//! | `grow.rs`, `merge.rs` | making room, and taking it back |
+//! | `seek.rs`, `scan.rs`, `ends.rs` | places in the order, ranges, both ends |
+//! | `objects.rs`, `check.rs` | memory, verification |
 
 mod batch;
 mod block;
@@ -36,7 +181,24 @@ use silvics_sync::version::VersionLock;
 use std::sync::Arc;
 use word::{Place, Word};
 
-/// Blocks of entries under a trie of bits. See the [module](self).
+/// Blocks of entries under a trie of bits: see the [module](self).
+///
+/// It is made for byte strings: of the structures here it looks them up and scans them fastest, and
+/// has the fewest bytes per key.
+///
+/// ```
+/// use silvics::{BlockTree, Options, OrderedIndex, OrderedScan};
+///
+/// let tree: BlockTree<[u8]> = BlockTree::with_options(&Options::default())?;
+/// let tree = tree.pin();
+/// for (key, value) in [("/usr", 3), ("/etc", 1), ("/etc/hosts", 2)] {
+///     tree.insert(key.as_bytes(), value)?;
+/// }
+/// assert_eq!(tree.get(b"/etc/hosts"), Some(2));
+/// let values: Vec<_> = tree.range(&b"/etc"[..]..&b"/f"[..]).map(|(_, value)| value).collect();
+/// assert_eq!(values, [1, 2]);
+/// # Ok::<(), silvics::AllocError>(())
+/// ```
 pub type BlockTree<K, P = Pooled> = Index<Blocks<K, P>>;
 
 /// The algorithm of [`BlockTree`].

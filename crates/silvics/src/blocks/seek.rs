@@ -15,7 +15,7 @@ use crate::domain::Guard;
 use silvics_pool::Placement;
 
 /// The most nodes of a path that are kept: the last ones.
-const KEPT: usize = 16;
+const KEPT: usize = if cfg!(silvics_shuttle) { 1 } else { 16 };
 
 /// The way to a block: the nodes above it.
 pub(super) struct Way<'g> {

@@ -1,0 +1,121 @@
+//! Keys that are made to do harm to blocks: equal tags, equal prefixes, one order, one bit apart.
+//! Each set takes at most twice the memory of as many random keys of the same lengths, and no step
+//! takes time in proportion to the tree.
+
+use silvics::{
+    BlockKey, BlockTree, Check, Lookup, Options, OrderedEnds, OrderedIndex, OrderedScan,
+};
+use silvics_api_tests::mixed;
+use std::collections::BTreeMap;
+
+/// Inserts the keys in this order, compares the tree with a map, and removes the keys again.
+/// Returns the bytes of the full tree.
+fn bytes_of(name: &str, keys: &[Vec<u8>]) -> usize {
+    let options = Options { domain: Some(silvics::Domain::new()), ..Options::default() };
+    let mut tree: BlockTree<[u8]> = BlockTree::with_options(&options).unwrap();
+    let mut model = BTreeMap::new();
+    {
+        for (n, key) in keys.iter().enumerate() {
+            // Under one pin, nothing that is replaced could be freed.
+            let replaced = tree.pin().insert(key, n as u64).unwrap();
+            assert_eq!(replaced, model.insert(key.as_slice(), n as u64), "{name}");
+        }
+        let guard = tree.domain().pin();
+        let expected = || model.iter().map(|(key, value)| (*key, *value));
+        assert!(tree.range::<std::ops::RangeFull>(.., &guard).eq(expected()), "{name}");
+        assert!(tree.range_rev::<std::ops::RangeFull>(.., &guard).eq(expected().rev()), "{name}");
+        for (key, value) in expected() {
+            assert_eq!(tree.get(key, &guard), Some(value), "{name}");
+            let from_here = tree.range(key.., &guard).next();
+            assert_eq!(from_here, Some((key, value)), "{name}");
+            let up_to_here = tree.range_rev(..key, &guard).next();
+            assert_eq!(up_to_here, model.range(..key).next_back().map(|(k, v)| (*k, *v)), "{name}");
+        }
+    }
+    assert_eq!(tree.check(), Ok(model.len()), "{name}");
+    tree.settle();
+    tree.shrink();
+    let bytes = tree.bytes();
+    let guard = tree.domain().pin();
+    for (at, key) in model.keys().enumerate() {
+        if at % 2 == 0 {
+            assert_eq!(tree.remove(key, &guard).unwrap(), Some(model[key]), "{name}");
+        }
+    }
+    let mut left = model.iter().skip(1).step_by(2).map(|(key, value)| (*key, *value));
+    while let Some(popped) = tree.pop_first(&guard).unwrap() {
+        assert_eq!(Some(popped), left.next(), "{name}");
+    }
+    assert_eq!((left.next(), tree.len()), (None, 0), "{name}");
+    bytes
+}
+
+/// Random keys with the lengths of these.
+fn random_like(keys: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let random = |n: usize, len: usize| {
+        let byte = |at: usize| mixed(((n << 20) + at) as u64) as u8;
+        (0..len).map(byte).collect()
+    };
+    keys.iter().enumerate().map(|(n, key)| random(n, key.len())).collect()
+}
+
+fn harmless(name: &str, keys: &[Vec<u8>]) {
+    let (bytes, random) = (bytes_of(name, keys), bytes_of("random", &random_like(keys)));
+    println!("{name}: {} keys, {bytes} bytes, {random} random", keys.len());
+    // Pools of small trees are no more than one region.
+    assert!(bytes <= 2 * random.max(2 << 20), "{name}: {bytes} bytes, {random} of random keys");
+}
+
+/// As many keys as a run takes.
+const MANY: u64 = if cfg!(debug_assertions) { 20_000 } else { 200_000 };
+
+#[test]
+fn equal_tags() {
+    let keys = (0..).map(|n: u64| mixed(n).to_be_bytes().repeat(2));
+    let same = |key: &Vec<u8>| <[u8] as BlockKey>::hash(key) >> 56 == 77;
+    harmless("equal tags", &keys.filter(same).take(MANY as usize / 20).collect::<Vec<_>>());
+}
+
+#[test]
+fn equal_prefixes() {
+    let keys = (0..MANY).map(|n| [&[b'x'; 90][..], &mixed(n).to_be_bytes()].concat());
+    harmless("equal prefixes", &keys.collect::<Vec<_>>());
+    let keys = (0..MANY).map(|n| [&mixed(n).to_be_bytes()[..], &[b'x'; 90]].concat());
+    harmless("equal ends", &keys.collect::<Vec<_>>());
+}
+
+#[test]
+fn floods() {
+    let ascending = (0..MANY).map(|n| n.to_be_bytes().to_vec()).collect::<Vec<_>>();
+    harmless("ascending", &ascending);
+    let descending = ascending.iter().rev().cloned().collect::<Vec<_>>();
+    harmless("descending", &descending);
+}
+
+#[test]
+fn long_keys_that_differ_in_the_last_byte() {
+    let key = |n: u8| [vec![7; (64 << 10) - 1], vec![n]].concat();
+    harmless("last byte", &(0..=255).map(key).collect::<Vec<_>>());
+}
+
+/// Each key is the one before and a byte 0. They differ in their lengths only.
+#[test]
+fn zeros() {
+    harmless("zeros", &(0..2000).map(|len| vec![0; len]).collect::<Vec<_>>());
+}
+
+/// Each key differs from all later ones in one bit, far from those of the others, so that each node
+/// has few children.
+#[test]
+fn spines() {
+    let key = |at: usize, n: u64| {
+        let mut key = vec![0; 9 * 60 + 8];
+        key[9 * at] = 1;
+        key[9 * at + 1..][..8].copy_from_slice(&mixed(n).to_be_bytes());
+        key
+    };
+    let keys = (0..60).flat_map(|at| (0..60).map(move |n| (at, n)));
+    let keys: Vec<Vec<u8>> = keys.map(|(at, n)| key(at, n)).collect();
+    harmless("spines, from above", &keys);
+    harmless("spines, from below", &keys.into_iter().rev().collect::<Vec<_>>());
+}
