@@ -41,7 +41,7 @@
 //!
 //! | index | longest form |
 //! |---|---|
-//! | [`ArtTree`](crate::ArtTree), the default of a map | 512 KiB |
+//! | [`ArtTree`](crate::ArtTree), the default of a map; [`BlockTree`](crate::BlockTree) | 512 KiB |
 //! | [`SkipList`](crate::SkipList) | none |
 //!
 //! So a key of several parts whose strings have 65 535 bytes in total, of any content, always fits.

@@ -117,7 +117,7 @@
 //! | workload | use | reason |
 //! |---|---|---|
 //! | almost any | `Map<K, V>`, over [`ArtTree`] | a lookup among a million integers passes three or four nodes |
-//! | long strings that are scanned more than looked up | measure first: a `BTreeMap` under an `RwLock` scans faster | each key is a leaf of its own |
+//! | byte strings | `Map<K, V, BlockTree<[u8]>>` | blocks of entries: one miss or two for a lookup, and scans read neighbours |
 //! | byte strings in little memory, writers that never wait | `Map<K, V, SkipList<[u8]>>` | a node is the key and some 28 bytes; lock-free |
 //! | integers, writers that never wait | `Map<K, V, NatarajanTree>`, `SkipList<u64>` | lock-free, small nodes; the tree is not balanced |
 //! | integers in sorted order, binary tree | [`BronsonTree`] | relaxed AVL; it has no scans, so it cannot be used by a map |
