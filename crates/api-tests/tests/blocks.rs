@@ -119,3 +119,45 @@ fn spines() {
     harmless("spines, from above", &keys);
     harmless("spines, from below", &keys.into_iter().rev().collect::<Vec<_>>());
 }
+
+/// Each pair of keys parts far from the others, so that the path to the last block has more nodes
+/// than a scan remembers. The block is the last, or the first, at each of them.
+#[test]
+fn long_paths() {
+    for last in *b"Ab" {
+        let key = |n: usize| [vec![b'a'; 9 * n], vec![last]].concat();
+        harmless("long paths", &(0..400).map(key).collect::<Vec<_>>());
+    }
+}
+
+/// A bound may be longer than any key, and differ from all keys behind their longest length.
+#[test]
+fn bounds_longer_than_keys() {
+    let tree: BlockTree<[u8]> = BlockTree::with_options(&Options::default()).unwrap();
+    let guard = tree.domain().pin();
+    let key = |zeros: usize| [b"ab".to_vec(), vec![0; zeros]].concat();
+    for zeros in 0..200 {
+        tree.insert(&key(zeros), zeros as u64, &guard).unwrap();
+    }
+    for tail in [0, 1] {
+        let bound = [key((16 << 20) + 77), vec![tail]].concat();
+        assert_eq!(tree.range(bound.as_slice().., &guard).next(), None);
+        assert_eq!(tree.range(..bound.as_slice(), &guard).count(), 200);
+        assert_eq!(tree.get(&bound, &guard), None);
+        assert!(tree.insert(&bound, 0, &guard).is_err());
+    }
+}
+
+/// Long keys of removed entries do not stay with their block.
+#[test]
+fn removed_long_keys_are_freed() {
+    let tree: BlockTree<[u8]> = BlockTree::with_options(&Options::default()).unwrap();
+    let key = |n: u8| [vec![7; 256 << 10], vec![n]].concat();
+    tree.pin().insert(&key(0), 0).unwrap();
+    for n in 1..=255 {
+        tree.pin().insert(&key(n), 0).unwrap();
+        tree.pin().remove(&key(n)).unwrap();
+    }
+    tree.shrink();
+    assert!(tree.bytes() < 8 << 20, "{} bytes for one key", tree.bytes());
+}

@@ -67,7 +67,8 @@ const fn size_of_class(class: usize) -> usize {
 /// A pool for objects of any size.
 ///
 /// There is a size class every 8 bytes up to 512, then classes with at most 12.5 % slack up to 4
-/// KiB, or 8 KiB if [`Tuning::slab_bytes`](crate::Tuning::slab_bytes) is 64 KiB or more. Larger objects come one by one from the global allocator. Objects are 8-byte aligned unless
+/// KiB, or 8 KiB if [`Tuning::slab_bytes`](crate::Tuning::slab_bytes) is 64 KiB or more. Larger
+/// objects come one by one from the global allocator. Objects are 8-byte aligned unless
 /// [`Tuning::slot_align`](crate::Tuning::slot_align) asks for more. The caller passes an object's
 /// size again when freeing it.
 ///

@@ -322,7 +322,7 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         let (start, len, outside) = self.bounds(at);
         let key = touch(self.block.as_ptr()).wrapping_byte_add(start);
         if K::FIXED == 0 && outside {
-            return self.outside_key(key);
+            return Self::outside_key(key);
         }
         // SAFETY: I2: the key was written before the entry could be seen, and never changes. It
         // lies in the block, which is not reclaimed during `'g`.
@@ -330,7 +330,7 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
     }
 
     #[cold]
-    fn outside_key(self, reference: *const u8) -> K::Ref<'g> {
+    fn outside_key(reference: *const u8) -> K::Ref<'g> {
         let (key, len) = read_reference(reference);
         // SAFETY: I2: the reference was written before the entry could be seen. I5: the key is
         // reclaimed no earlier than the last block that refers to it.
@@ -345,6 +345,17 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         }
         let (key, len) = read_reference(self.block.as_ptr().wrapping_byte_add(start));
         Some((NonNull::new(key)?, len))
+    }
+
+    /// Whether several entries with long keys are not present.
+    pub(super) fn has_dead_long_keys(self) -> bool {
+        const SEVERAL: usize = 4;
+        if K::FIXED > 0 {
+            return false;
+        }
+        let dead = !self.live() & all(self.entries());
+        let is_long = |at: &usize| dead >> at & 1 == 1 && self.outside(*at).is_some();
+        dead != 0 && (0..self.entries()).filter(is_long).count() >= SEVERAL
     }
 
     /// The value of an entry.
@@ -455,17 +466,14 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
             let end = start + inline_bytes::<K>(K::len(K::shorten(new.key)));
             assert!(end <= self.bytes());
             let to = self.block.as_ptr().wrapping_byte_add(start);
-            let mark = match new.outside {
-                Some(outside) => {
-                    write_reference(to, outside, K::len(K::shorten(new.key)));
-                    OUTSIDE
-                }
-                None => {
-                    // SAFETY: the key ends within the block (asserted). No entry has these bytes,
-                    // so nobody reads them.
-                    unsafe { K::write(key, to) };
-                    0
-                }
+            let mark = if let Some(outside) = new.outside {
+                write_reference(to, outside, K::len(K::shorten(new.key)));
+                OUTSIDE
+            } else {
+                // SAFETY: the key ends within the block (asserted). No entry has these bytes, so
+                // nobody reads them.
+                unsafe { K::write(key, to) };
+                0
             };
             self.start(at).store(start as u16 | mark, Ordering::Relaxed);
             self.start(at + 1).store(end as u16, Ordering::Relaxed);

@@ -6,6 +6,7 @@ use super::key::{Bit, BlockKey};
 use super::lock::Locked;
 use super::node::{MAX_CHILDREN, NodeRef};
 use super::plan::Plan;
+use super::trail::Trail;
 use super::word::{Leads, Place, Word};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
@@ -50,7 +51,7 @@ pub(super) struct Edit<'t, K: BlockKey + ?Sized, P: Placement> {
     tree: &'t Blocks<K, P>,
     guard: &'t Guard,
     fresh: Vec<Word>,
-    replaced: Vec<(Hold<'t>, NodeRef<'t>)>,
+    replaced: Vec<(Option<Hold<'t>>, NodeRef<'t>)>,
     /// A block that is locked until the change is made, and stays.
     neighbour: Option<Locked<'t, K>>,
 }
@@ -91,7 +92,7 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
         let mut height = 0;
         for (to, child) in children.iter_mut().zip(plan.children()) {
             *to = child;
-            height = height.max(self.height(child.1));
+            height = height.max(Self::height(child.1));
         }
         let children = &children[..plan.len()];
         let node =
@@ -101,7 +102,7 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
     }
 
     /// The height of an object. Blocks have height 0.
-    fn height(&self, word: Word) -> u8 {
+    fn height(word: Word) -> u8 {
         // SAFETY: I3: the word was read under the guard, or leads to an object of this change.
         match unsafe { word.leads::<K>() } {
             Leads::Node(node) => node.height(),
@@ -149,12 +150,10 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
         let (mut hold, mut path) = (hold, path);
         loop {
             let Some((step, above)) = path.split_last() else { unreachable!("there is a node") };
-            reserved(&mut self.replaced, 1)?.push((hold, step.node));
+            reserved(&mut self.replaced, 1)?.push((Some(hold), step.node));
             let parent = above.last().copied();
-            let halves = match plan.len() > 1 && plan.windows::<K>().is_none() {
-                true => Some(plan.divide()),
-                false => None,
-            };
+            let is_too_large = plan.len() > 1 && plan.windows::<K>().is_none();
+            let halves = is_too_large.then(|| plan.divide());
             let (left, right) = match &halves {
                 Some((left, right, _)) => (self.encode(left)?, Some(self.encode(right)?)),
                 None => (self.encode(&plan)?, None),
@@ -168,7 +167,7 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
                 self.link(place, left, held, blocks);
                 return Ok(Edited::Done);
             };
-            let height = self.height(left).max(self.height(right)).saturating_add(1);
+            let height = Self::height(left).max(Self::height(right)).saturating_add(1);
             match parent {
                 Some(parent) if parent.node.height() <= height => {
                     plan = Plan::of(parent.node);
@@ -186,7 +185,8 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
     }
 
     /// Replaces the object at `place`, which `held` has locked, and retires the objects that the
-    /// change replaces, after all locks are free: reclaiming runs code of users.
+    /// change replaces, after all locks are free, as that takes time. From the store on, nothing
+    /// here fails.
     pub(super) fn link(
         mut self,
         place: &Place,
@@ -196,28 +196,22 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
     ) {
         place.link(word); // LP: see the callers
         self.fresh.clear();
-        let replaced = self.replaced.drain(..).map(|(hold, node)| {
-            hold.obsolete();
-            node
-        });
-        // Reuses the memory of the list.
-        let nodes: Vec<NodeRef<'t>> = replaced.collect();
+        for (hold, _) in &mut self.replaced {
+            hold.take().into_iter().for_each(Hold::obsolete);
+        }
         drop(held);
-        let blocks = blocks.iter_mut().map(|locked| {
-            locked.take().map(|locked| {
-                let block = locked.block;
-                locked.obsolete();
-                block
-            })
-        });
-        let blocks: Vec<Option<BlockRef<'t, K>>> = blocks.collect();
+        let mut retired = [None; 2];
+        for (retired, locked) in retired.iter_mut().zip(blocks) {
+            *retired = locked.as_ref().map(|locked| locked.block);
+            locked.take().into_iter().for_each(Locked::obsolete);
+        }
         drop(self.neighbour.take());
-        for node in nodes {
+        for (_, node) in &self.replaced {
             // SAFETY: I4: its parent no longer leads to the node, which was locked, so it is
             // retired once.
             unsafe { self.tree.objects.retire(Word::node(node.as_ptr()), self.guard) };
         }
-        for block in blocks.into_iter().flatten() {
+        for block in retired.into_iter().flatten() {
             // SAFETY: I4: likewise. I5: its dead entries are in no other block.
             unsafe {
                 if planted(Canary::BlockFreedAtOnce) {
@@ -295,16 +289,19 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         }
     }
 
-    /// The first block of a subtree, or the last one if `LAST`. Nothing if the word leads nowhere.
+    /// The first block of a subtree, or the last one if `LAST`, and the words on the way. Nothing
+    /// if the word leads nowhere.
     pub(super) fn edge<'g, const LAST: bool>(
-        &'g self,
         mut word: Word,
+        trail: &mut Trail,
         _guard: &'g Guard,
     ) -> Option<BlockRef<'g, K>> {
+        trail.clear();
         if word.is_none() {
             return None;
         }
         loop {
+            trail.push(word);
             // SAFETY: I3: the word was read under the guard.
             match unsafe { word.leads::<K>() } {
                 Leads::Block(block) => return Some(block),

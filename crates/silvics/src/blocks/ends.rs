@@ -1,16 +1,19 @@
 //! The first and the last entry.
 //!
 //! A block becomes the first only under the lock of the block that was the first before, and so for
-//! the last. So the block that a walk from the root finds first, while its lock is held or its
-//! version stays, is the first one at that time. Its first entry is the first of all, unless the
-//! block is empty, which happens if a node without it could not be allocated. Then the next block
-//! is locked, too.
+//! the last. A walk from the root finds a block; then the block is locked, or its version is read.
+//! If a second walk meets the same words as the first (`trail.rs`), the block was the first one in
+//! between, and is as long as its lock is held or its version stays. Its first entry is the first
+//! of all, unless the block is empty, which happens if a node without it could not be allocated.
+//! Then the next block is locked, too.
 
 use super::Blocks;
 use super::block::BlockRef;
+use super::edit::Step;
 use super::key::BlockKey;
 use super::lock::Locked;
-use super::seek::{Next, Way};
+use super::trail::Trail;
+use super::word::Leads;
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use silvics_pool::Placement;
@@ -20,7 +23,7 @@ use silvics_sync::backoff::Backoff;
 /// A key and a value.
 type Entry<'g, K> = (<K as crate::IndexKey>::Ref<'g>, u64);
 
-impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
+impl<K: BlockKey + ?Sized> BlockRef<'_, K> {
     /// The first or last entry that is present.
     fn end<const LAST: bool>(self) -> Option<usize> {
         let (order, entries) = self.sorted();
@@ -48,10 +51,13 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         guard: &'g Guard,
     ) -> Option<Entry<'g, K>> {
         const ATTEMPTS: usize = 8;
+        let (mut before, mut after) = (Trail::new(), Trail::new());
         for _ in 0..ATTEMPTS {
-            let block = self.edge::<LAST>(self.root.word(), guard)?; // LP, if there is no root
+            // LP, if there is no root: the load of its word.
+            let block = Self::edge::<LAST>(self.root.word(), &mut before, guard)?;
             let Ok(version) = block.lock().read() else { continue };
-            if self.edge::<LAST>(self.root.word(), guard) != Some(block) {
+            Self::edge::<LAST>(self.root.word(), &mut after, guard);
+            if before != after {
                 continue;
             }
             let Some(at) = block.end::<LAST>() else { break };
@@ -72,30 +78,39 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         guard: &'g Guard,
     ) -> Option<Entry<'g, K>> {
         let held = self.hold_end::<LAST>(guard)?;
-        let (mut locked, at) = held.entry?;
-        locked.bar();
-        let (key, value) = (locked.block.key(at), locked.block.value(at).load(Ordering::SeqCst));
-        self.remove_entry(&locked, at); // LP
-        drop(held.empty);
-        self.tidy(locked, K::shorten(key), guard);
-        Some((key, value))
+        let entry = held.entry.map(|(mut locked, at)| {
+            locked.bar();
+            let key = locked.block.key(at);
+            let value = locked.block.value(at).load(Ordering::SeqCst);
+            // The blocks without an entry stay locked until the entry is gone.
+            self.remove_entry(&locked, at); // LP
+            (locked, key, value)
+        });
+        for locked in held.empty {
+            let key = locked.block.key(0);
+            self.unlink(locked, key, guard);
+        }
+        entry.map(|(locked, key, value)| {
+            self.tidy(locked, K::shorten(key), guard);
+            (key, value)
+        })
     }
 
     /// Locks the blocks from an end to the first entry there. Nothing if the tree has no root.
     fn hold_end<'g, const LAST: bool>(&'g self, guard: &'g Guard) -> Option<Held<'g, K>> {
+        let (mut before, mut after) = (Trail::new(), Trail::new());
         let mut backoff = Backoff::new();
         loop {
-            let mut way = Way::new();
-            let block =
-                if LAST { self.begin::<true>(&mut way)? } else { self.begin::<false>(&mut way)? };
+            let block = Self::edge::<LAST>(self.root.word(), &mut before, guard)?;
             let Ok(locked) = block.locked() else { continue };
-            if self.edge::<LAST>(self.root.word(), guard) != Some(block) {
+            Self::edge::<LAST>(self.root.word(), &mut after, guard);
+            if before != after {
                 continue;
             }
             if let Some(at) = block.end::<LAST>() {
                 return Some(Held { empty: Vec::new(), entry: Some((locked, at)) });
             }
-            if let Some(held) = self.hold_on::<LAST>(locked, &mut way, guard) {
+            if let Some(held) = self.hold_on::<LAST>(locked, guard) {
                 return Some(held);
             }
             backoff.wait();
@@ -108,31 +123,54 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
     fn hold_on<'g, const LAST: bool>(
         &'g self,
         first: Locked<'g, K>,
-        way: &mut Way<'g>,
         guard: &'g Guard,
     ) -> Option<Held<'g, K>> {
+        let (mut before, mut after) = (Trail::new(), Trail::new());
         let mut empty = vec![first];
         loop {
-            // The blocks between are locked, so they stay in the tree, in this order. A block that
-            // is put between two of them needs the lock of one.
-            let last = empty.last()?.block;
-            self.way_to(last.key(0), way, guard);
-            let next = if LAST { Self::next::<true>(way) } else { Self::next::<false>(way) };
-            let block = match next {
-                Next::Block(block) => block,
-                Next::End => return Some(Held { empty, entry: None }),
-                Next::Lost => return None,
-            };
+            let next = self.after::<LAST>(empty.len(), &mut before, guard);
+            let Some(block) = next else { return Some(Held { empty, entry: None }) };
             let locked = block.try_locked()?;
-            self.way_to(last.key(0), way, guard);
-            let again = if LAST { Self::next::<true>(way) } else { Self::next::<false>(way) };
-            if !matches!(again, Next::Block(again) if again == block) {
+            self.after::<LAST>(empty.len(), &mut after, guard);
+            if before != after {
                 return None;
             }
             if let Some(at) = block.end::<LAST>() {
                 return Some(Held { empty, entry: Some((locked, at)) });
             }
             empty.push(locked);
+        }
+    }
+
+    /// The block after the first `skipped` ones from an end, and the words on the way.
+    fn after<'g, const LAST: bool>(
+        &'g self,
+        mut skipped: usize,
+        trail: &mut Trail,
+        _guard: &'g Guard,
+    ) -> Option<BlockRef<'g, K>> {
+        trail.clear();
+        let mut word = self.root.word();
+        let mut path: Vec<Step<'g>> = Vec::new();
+        if word.is_none() {
+            return None;
+        }
+        loop {
+            trail.push(word);
+            // SAFETY: I3: the word was read under the guard.
+            match unsafe { word.leads::<K>() } {
+                Leads::Node(node) => path.push(Step { node, at: 0 }),
+                Leads::Block(block) if skipped == 0 => return Some(block),
+                Leads::Block(_) => {
+                    skipped -= 1;
+                    while path.last().is_some_and(|step| step.at + 1 == step.node.len()) {
+                        path.pop();
+                    }
+                    path.last_mut()?.at += 1;
+                }
+            }
+            let Step { node, at } = *path.last()?;
+            word = node.child(if LAST { node.len() - 1 - at } else { at }).word();
         }
     }
 }

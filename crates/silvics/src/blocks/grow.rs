@@ -7,6 +7,7 @@ use super::key::{Bit, BlockKey};
 use super::lock::Locked;
 use super::ops::{Attempt, LongKey};
 use super::plan::Plan;
+use super::trail::Trail;
 use super::word::Word;
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
@@ -154,7 +155,6 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         } else {
             self.split(&sorted, &path, locked, edit, guard)?
         };
-        drop(sorted);
         Ok((edited == Edited::Done).then(|| {
             long.linked();
             self.frame.len.add(1);
@@ -217,12 +217,14 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
             let (first, last) = step.node.subtree(step.at, bit);
             step.node.child(if has { last } else { first }).word()
         };
-        let neighbour = |path: &[Step<'_>]| {
+        let neighbour = |path: &[Step<'_>], trail: &mut Trail| {
             let word = path.last().map_or_else(|| self.root.word(), subtree);
-            if has { self.edge::<true>(word, guard) } else { self.edge::<false>(word, guard) }
+            let edge = if has { Self::edge::<true> } else { Self::edge::<false> };
+            edge(word, trail, guard)
         };
         // The neighbour is locked, so that the first and the last block change under their locks.
-        let Some(edge) = neighbour(&path) else { return Ok(None) };
+        let (mut before, mut after) = (Trail::new(), Trail::new());
+        let Some(edge) = neighbour(&path, &mut before) else { return Ok(None) };
         let Ok(lock) = edge.locked() else { return Ok(None) };
         // The keys of the subtree agree up to this bit, so the key differs there from each of them.
         // The neighbour may be one of another subtree, which has taken the place of the root.
@@ -237,7 +239,8 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         let beside = self.block_of_one(&new, tag, bit + 1, &mut edit, guard)?;
         let edited = if let Some(step) = path.last().copied() {
             let Some(hold) = Hold::new(step.node.lock()) else { return Ok(None) };
-            if neighbour(&path) != Some(edge) {
+            neighbour(&path, &mut after);
+            if before != after {
                 return Ok(None);
             }
             let mut plan = Plan::of(step.node);

@@ -58,6 +58,10 @@ pub trait BlockKey: IndexKey + private::Sealed {
     /// The length of the key.
     #[doc(hidden)]
     fn len(key: Self::Ref<'_>) -> usize;
+    /// A key of at most one byte more than a tree takes, with the same place among those that it
+    /// takes.
+    #[doc(hidden)]
+    fn cut(key: Self::Ref<'_>) -> Self::Ref<'_>;
 
     /// Reads a key from its block.
     ///
@@ -101,7 +105,7 @@ macro_rules! integer {
             const WINDOWS: usize = $windows;
 
             #[inline(always)]
-            fn probe<'k>(key: $key, _buffer: &'k mut [u8; 8]) -> $key {
+            fn probe(key: $key, _buffer: &mut [u8; 8]) -> $key {
                 key
             }
             #[inline(always)]
@@ -132,6 +136,10 @@ macro_rules! integer {
             #[inline(always)]
             fn len(_key: $key) -> usize {
                 size_of::<$key>()
+            }
+            #[inline(always)]
+            fn cut(key: Self::Ref<'_>) -> Self::Ref<'_> {
+                key
             }
             #[inline(always)]
             unsafe fn read<'g>(key: *const u8, _len: usize) -> Self::Ref<'g> {
@@ -185,7 +193,7 @@ impl BlockKey for [u8] {
         if offset == LENGTH_WINDOW {
             return probe.len as u64;
         }
-        // Of a window that passes the key's end, all is in the last eight bytes.
+        // All bits of a window that passes the key's end are in the last eight bytes.
         let last = probe.bytes.len() - 8;
         let start = last.min(offset as usize);
         // SAFETY: `probe` has made the slice at least 8 bytes long, and `start` is at most 8 less
@@ -241,6 +249,10 @@ impl BlockKey for [u8] {
     #[inline(always)]
     fn len(key: &[u8]) -> usize {
         key.len()
+    }
+    #[inline(always)]
+    fn cut(key: Self::Ref<'_>) -> Self::Ref<'_> {
+        &key[..key.len().min(MAX_BYTES + 1)]
     }
     #[inline(always)]
     unsafe fn read<'g>(key: *const u8, len: usize) -> &'g [u8] {

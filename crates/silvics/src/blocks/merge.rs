@@ -1,8 +1,9 @@
 //! Blocks that have become empty or small.
 //!
 //! A block without an entry is unlinked. A block of few entries is merged with its sibling, if that
-//! is a block, too. Both need a copy of the node above. If that cannot be allocated, or if another
-//! thread has the sibling's lock, the block stays as it is.
+//! is a block, too. A block with dead entries of long keys is copied without them. All of this
+//! needs memory. If it cannot be allocated, or if another thread has the sibling's lock, the block
+//! stays as it is.
 
 use super::Blocks;
 use super::block::{self, BlockRef, MAX_ENTRIES, Shape};
@@ -14,7 +15,7 @@ use super::word::{Leads, Word};
 use crate::domain::Guard;
 use silvics_pool::{AllocError, Placement};
 
-/// A block of at most so many entries may be merged.
+/// The most entries of a block that may be merged.
 pub(super) const FEW: usize = if cfg!(silvics_shuttle) { 1 } else { MAX_ENTRIES / 4 };
 /// The most entries of a block that two are merged to, so that it is not split again soon.
 const MERGED: usize = 2 * MAX_ENTRIES / 3;
@@ -93,23 +94,46 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         other.bar();
         let pair = if at < step.at { [sibling, block] } else { [block, sibling] };
         let mut edit = Edit::new(self, guard);
-        let Some(merged) = self.merged(pair, bit, &mut edit, guard)? else { return Ok(None) };
+        let Some(merged) = self.copied(&pair, bit, &mut edit, guard)? else { return Ok(None) };
         plan.set_child(at, merged);
         plan.remove(step.at);
         edit.replace_node(&path, hold, plan, &mut [Some(locked), Some(other)]).map(Some)
     }
 
-    /// A block with the entries of two, the one after the other, unless it would be too large.
-    fn merged(
+    /// Copies a block without its dead entries, to free their long keys.
+    pub(super) fn compact<'g>(&'g self, locked: Locked<'g, K>, key: K::Ref<'_>, guard: &'g Guard) {
+        // Another thread may be in the way, or memory may be short: then the block stays.
+        let _: Result<Option<Edited>, AllocError> = self.try_compact(locked, key, guard);
+    }
+
+    fn try_compact<'g>(
+        &'g self,
+        mut locked: Locked<'g, K>,
+        key: K::Ref<'_>,
+        guard: &'g Guard,
+    ) -> Result<Option<Edited>, AllocError> {
+        locked.bar();
+        let (mut path, block) = (Vec::new(), locked.block);
+        if self.path(key, &mut path, guard)? != Some(block) {
+            return Ok(None);
+        }
+        let mut edit = Edit::new(self, guard);
+        let copy = self.copied(&[block], block.depth(), &mut edit, guard)?;
+        Ok(copy.map(|copy| edit.replace_block(&path, locked, copy)))
+    }
+
+    /// A block with the present entries of some blocks, one after the other, unless it would be too
+    /// large.
+    fn copied(
         &self,
-        pair: [BlockRef<'_, K>; 2],
+        blocks: &[BlockRef<'_, K>],
         depth: Bit,
         edit: &mut Edit<'_, K, P>,
         guard: &Guard,
     ) -> Result<Option<Word>, AllocError> {
         let (mut entries, mut key_bytes) = (0, 0);
         let each = |see: &mut dyn FnMut(BlockRef<'_, K>, usize)| {
-            for block in pair {
+            for &block in blocks {
                 let ((order, len), live) = (block.sorted(), block.live());
                 for at in order[..len].iter().filter(|at| live >> **at & 1 == 1) {
                     see(block, usize::from(*at));
@@ -120,7 +144,8 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
             entries += 1;
             key_bytes += block::inline_bytes::<K>(K::len(block.key(at)));
         });
-        if entries > MERGED || !block::fits::<K>(entries, key_bytes) {
+        let fits = block::fits::<K>(entries, key_bytes);
+        if blocks.len() > 1 && (entries > MERGED || !fits) {
             return Ok(None);
         }
         edit.reserve(1)?;

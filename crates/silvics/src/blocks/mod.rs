@@ -2,8 +2,8 @@
 //!
 //! # Source
 //! Binna, Zangerle, Pichl, Specht, Leis, "HOT: a height optimized trie index", SIGMOD 2018 (the
-//! trie, its nodes, and how they are divided); Wu, Ni, Jiang, "Wormhole", EuroSys 2019 (leaves with
-//! hash tags, sorted when a scan needs it). Reference code read: none.
+//! trie, its nodes, and how they are divided); Wu, Ni, Jiang, "Wormhole", `EuroSys` 2019 (leaves
+//! with hash tags, sorted when a scan needs it). Reference code read: none.
 //!
 //! # Algorithm
 //! A key is a string of bits (`key.rs`). A *block* has up to 48 entries whose keys are neighbours.
@@ -65,9 +65,9 @@
 //!   of the root, under `root_lock`. An object is locked when its word is replaced, and obsolete
 //!   afterwards. So it is retired once, by the thread that has replaced it. An obsolete block does
 //!   not change: updates stay out of it.
-//! * I5: A long key is referred to by the blocks that have its entry. A block that is replaced while
-//!   the entry is dead has no successor with it, and the key is retired with the block. A block
-//!   that is replaced while the entry is present hands the key to its copy.
+//! * I5: A long key is referred to by the blocks that have its entry. A block that is replaced
+//!   while the entry is dead has no successor with it, and the key is retired with the block. A
+//!   block that is replaced while the entry is present hands the key to its copy.
 //! * I6: The bits of a node ascend, and are larger than the bits on the path to it. The keys below
 //!   a child have the bits of its path, and lack the other bits that the path tests. The first and
 //!   the last key below a node part at its first bit. The depth of a block is larger than each bit
@@ -142,7 +142,7 @@
 //! | `node.rs`, `plan.rs`, `edit.rs` | nodes, contents of nodes to be made, changes of the index |
 //! | `ops.rs`, `batch.rs` | lookups, `update`, batches |
 //! | `grow.rs`, `merge.rs` | making room, and taking it back |
-//! | `seek.rs`, `scan.rs`, `ends.rs` | places in the order, ranges, both ends |
+//! | `seek.rs`, `scan.rs`, `ends.rs`, `trail.rs` | places in the order, ranges, both ends |
 //! | `objects.rs`, `check.rs` | memory, verification |
 
 mod batch;
@@ -163,6 +163,7 @@ mod scan;
 mod seek;
 mod state;
 mod tags;
+mod trail;
 mod word;
 
 pub use key::BlockKey;

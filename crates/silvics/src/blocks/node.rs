@@ -23,7 +23,8 @@ use std::ptr::NonNull;
 
 /// The most children of a node.
 pub(super) const MAX_CHILDREN: usize = if cfg!(silvics_shuttle) { 3 } else { 32 };
-/// The most bits that a node tests. So no path has all bits of a word: such paths fill up the array.
+/// The most bits that a node tests. So no path has all bits of a word, as the paths have that fill
+/// up the array.
 pub(super) const MAX_BITS: usize = 31;
 /// The most windows that a node takes its bits from.
 pub(super) const MAX_WINDOWS: usize = 4;
@@ -37,7 +38,7 @@ pub(super) struct Head {
     children: u8,
     windows: u8,
     height: u8,
-    _unused: u8,
+    unused: u8,
     shifts: [u8; MAX_WINDOWS],
     offsets: [u32; MAX_WINDOWS],
     masks: [u64; MAX_WINDOWS],
@@ -79,7 +80,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// The windows of some bits in ascending order, if a node has so many bits and windows.
+    /// The windows of some bits in ascending order, unless they are too many for a node.
     pub(super) fn of<K: BlockKey + ?Sized>(bits: &[Bit]) -> Option<Self> {
         if bits.len() > MAX_BITS {
             return None;
@@ -216,13 +217,13 @@ impl<'g> NodeRef<'g> {
         let len = children.len();
         debug_assert!((2..=MAX_CHILDREN).contains(&len));
         let Windows { count, shifts, offsets, masks } = windows;
-        let (children_count, lock, _unused) = (len as u8, VersionLock::new(), 0);
+        let (children_count, lock, unused) = (len as u8, VersionLock::new(), 0);
         let head = Head {
             lock,
             children: children_count,
             windows: count,
             height,
-            _unused,
+            unused,
             shifts,
             offsets,
             masks,

@@ -186,9 +186,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
             let attempt = match (verb.step(state), found) {
                 (Change::Keep, _) | (Change::Take, None) => return Ok(state), // LP(kept): `get`
                 (Change::Put(_), Some((at, _))) => Self::replace(block, at, verb),
-                (Change::Take, Some((at, _))) => {
-                    Ok(self.take(block, at, K::shorten(key), verb, guard))
-                }
+                (Change::Take, Some((at, _))) => self.take(block, at, K::shorten(key), verb, guard),
                 (Change::Put(value), None) => self.put(block, K::shorten(key), value, tag, guard),
             };
             if let Some(state) = attempt? {
@@ -227,10 +225,10 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         key: K::Ref<'_>,
         verb: Update,
         guard: &'g Guard,
-    ) -> Option<Option<u64>> {
-        let mut locked = block.locked().ok()?;
+    ) -> Attempt {
+        let Ok(mut locked) = block.locked() else { return RESTART };
         if block.live() >> at & 1 == 0 {
-            return None;
+            return RESTART;
         }
         if !planted(Canary::RemovalLetsUpdatesIn) {
             locked.bar();
@@ -240,7 +238,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
             self.remove_entry(&locked, at);
             self.tidy(locked, key, guard);
         }
-        Some(Some(value)) // LP(kept): the load
+        Ok(Some(Some(value))) // LP(kept): the load
     }
 
     /// Makes an entry absent. Updates are kept out of the block.
@@ -250,11 +248,13 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         self.frame.len.add(-1);
     }
 
-    /// Unlinks or merges a block that has lost an entry, if few are left.
+    /// Unlinks or merges a block that has lost an entry, if few are left, or frees its long keys.
     pub(super) fn tidy<'g>(&'g self, locked: Locked<'g, K>, key: K::Ref<'_>, guard: &'g Guard) {
         let left = locked.block.live().count_ones() as usize;
         if left == 0 {
             self.unlink(locked, key, guard);
+        } else if locked.block.has_dead_long_keys() {
+            self.compact(locked, key, guard);
         } else if left <= FEW && left.is_power_of_two() {
             self.merge(locked, key, guard);
         }

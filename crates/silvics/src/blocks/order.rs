@@ -1,8 +1,8 @@
 //! The order of a block's entries.
 //!
-//! A block is made with its entries in order. An insert appends its entry behind them. A thread that
-//! needs the order of all entries sorts those that were added, and merges them. They are few, since
-//! a block has room for few.
+//! A block is made with its entries in order. An insert appends its entry behind them. A thread
+//! that needs the order of all entries sorts those that were added, and merges them. They are few,
+//! since a block has room for few.
 
 use super::block::{BlockRef, MAX_ENTRIES};
 use super::key::BlockKey;

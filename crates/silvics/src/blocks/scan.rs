@@ -28,7 +28,7 @@ use std::ops::Bound;
 pub struct Range<'g, K: BlockKey + ?Sized, P: Placement = Pooled, const DESCENDS: bool = false> {
     tree: &'g Blocks<K, P>,
     guard: &'g Guard,
-    /// Where the walk ends.
+    /// The end of the walk.
     end: Bound<K::Ref<'g>>,
     way: Way<'g>,
     block: Option<BlockRef<'g, K>>,
@@ -176,14 +176,20 @@ impl<'g, K: BlockKey + ?Sized, P: Placement, const DESCENDS: bool> Range<'g, K, 
                 self.is_last = true;
                 return false;
             }
-            Next::Lost => {
-                // On behind all keys of the block, present or not.
-                let (order, entries) = block.sorted();
-                let last = if DESCENDS { 0 } else { entries - 1 };
-                self.seek(Bound::Excluded(block.key(usize::from(order[last]))));
-            }
+            Next::Lost => self.find_way(block),
         }
         true
+    }
+
+    /// Finds the way on from a block that is on a path of more nodes than a way keeps.
+    #[cold]
+    fn find_way(&mut self, block: BlockRef<'g, K>) {
+        if !self.tree.turn::<DESCENDS>(block, &mut self.way, self.guard) {
+            // The block was replaced. On behind all its keys, present or not.
+            let (order, entries) = block.sorted();
+            let last = if DESCENDS { 0 } else { entries - 1 };
+            self.seek(Bound::Excluded(block.key(usize::from(order[last]))));
+        }
     }
 }
 

@@ -41,6 +41,13 @@ impl<'g> Way<'g> {
         self.lost = self.lost.max(self.len.saturating_sub(KEPT));
     }
 
+    /// Keeps one step alone, which `before` others precede.
+    fn restart(&mut self, before: usize, step: Step<'g>) {
+        (self.len, self.lost) = (before, before);
+        self.steps[before % KEPT] = Some(step);
+        self.len += 1;
+    }
+
     #[inline]
     fn pop(&mut self) -> Option<Step<'g>> {
         if self.len == self.lost {
@@ -72,7 +79,7 @@ pub(super) enum Next<'g, K: BlockKey + ?Sized> {
     Block(BlockRef<'g, K>),
     /// There is none.
     End,
-    /// The way back is lost: search from the root.
+    /// The way back is lost: [`Blocks::turn`] finds it.
     Lost,
 }
 
@@ -117,9 +124,32 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         }
     }
 
-    /// The way to the block that a key leads to.
-    pub(super) fn way_to<'g>(&'g self, key: K::Ref<'_>, way: &mut Way<'g>, guard: &'g Guard) {
-        self.way_down(key, None, way, guard);
+    /// Finds the way back to the last node before a block that has a next child, if the key of the
+    /// block still leads there. Returns whether it does.
+    pub(super) fn turn<'g, const DESCENDS: bool>(
+        &'g self,
+        block: BlockRef<'g, K>,
+        way: &mut Way<'g>,
+        _guard: &'g Guard,
+    ) -> bool {
+        let (mut buffer, mut word, mut nodes) = ([0; 8], self.root.word(), 0);
+        let probe = K::probe(block.key(0), &mut buffer);
+        way.clear();
+        while !word.is_none() {
+            // SAFETY: I3: the word was read under the guard of the walk.
+            let node = match unsafe { word.leads::<K>() } {
+                Leads::Block(found) => return found == block,
+                Leads::Node(node) => node,
+            };
+            let at = self.child_of(node, &probe);
+            let next = if DESCENDS { at.checked_sub(1) } else { Some(at + 1) };
+            if next.is_some_and(|next| next < node.len()) {
+                way.restart(nodes, Step { node, at });
+            }
+            nodes += 1;
+            word = node.child(at).word();
+        }
+        false
     }
 
     /// The place of a key, and the way there.
@@ -129,7 +159,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         way: &mut Way<'g>,
         guard: &'g Guard,
     ) -> Option<Found<'g, K>> {
-        let mut forced: Option<Forced> = None;
+        let (key, mut forced) = (K::cut(key), None);
         loop {
             let block = self.way_down(K::shorten(key), forced, way, guard)?;
             let Some(bit) = K::difference(K::shorten(key), block.key(0)) else {

@@ -185,16 +185,16 @@ fn plain<I: Subject + ?Sized>(make: Make<I>, keys: u64, left: u64) -> Result<Liv
     for n in left..keys {
         recorded.index.pin().remove(lend::<I>(&nth::<I>(n)))?;
     }
-    settled(&recorded)
+    Ok(settled(&recorded))
 }
 
 /// Frees all garbage and returns the objects left. Only the calling thread may have made garbage,
 /// and it has no guard.
-fn settled<I: Subject + ?Sized>(recorded: &Recorded<I>) -> Result<Live, Failure> {
+fn settled<I: Subject + ?Sized>(recorded: &Recorded<I>) -> Live {
     let index = &*recorded.index;
     index.shrink(); // seals this thread's garbage
     settle(index);
-    Ok(recorded.ledger.live())
+    recorded.ledger.live()
 }
 
 fn total(live: &Live) -> usize {
@@ -238,7 +238,7 @@ pub fn parked_cursors<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
         }
         unpinned(&recorded.domain)?;
         // Three cursors stand at one node each round.
-        let (live, most) = (settled(&recorded)?, total(&empty) + 1 + round as usize);
+        let (live, most) = (settled(&recorded), total(&empty) + 1 + round as usize);
         ensure!(
             total(&live) <= most,
             "round {round}: {live:?} objects are in use, at most {most} expected: {empty:?} when \
@@ -250,7 +250,7 @@ pub fn parked_cursors<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
         let moved = if at % 2 == 0 { cursor.next() } else { cursor.prev() };
         ensure!(!moved, "a cursor moved to an entry of an empty index");
     }
-    let live = settled(&recorded)?;
+    let live = settled(&recorded);
     ensure!(live == empty, "all cursors are outside, and {live:?} objects are in use");
     for n in 0..keys {
         recorded.index.pin().insert(lend::<I>(&nth::<I>(n)), n)?;
@@ -258,7 +258,7 @@ pub fn parked_cursors<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
     for (at, (cursor, ..)) in parked.iter_mut().enumerate() {
         cursor.seek(lend::<I>(&nth::<I>(at as u64 % keys)));
     }
-    let (live, full) = (settled(&recorded)?, plain(make, keys, keys)?);
+    let (live, full) = (settled(&recorded), plain(make, keys, keys)?);
     ensure!(live == full, "cursors at present entries, and {live:?} objects instead of {full:?}");
     drop(parked);
     crate::rest::counts(recorded.exclusive()?, keys as usize)?;
@@ -302,7 +302,7 @@ pub fn unfinished_scans<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
             unfinished(&recorded.index, number, keys).map_err(place)?;
             unpinned(&recorded.domain).map_err(place)?;
             let (live, wanted) =
-                (settled(&recorded)?, plain(make, keys, recorded.index.len() as u64)?);
+                (settled(&recorded), plain(make, keys, recorded.index.len() as u64)?);
             ensure!(
                 live == wanted,
                 "{name}, round {round}: {live:?} objects are in use, the entries take {wanted:?}"
