@@ -2,7 +2,9 @@
 
 use crate::{Counted, ROUNDS, Rng, map};
 use silvics::map::{CompareExchangeError, Compute, MapIndex, Operation, TryInsertError};
-use silvics::{ArtTree, BulkLoadError, Check, Key, Map, NatarajanTree, Pooled, Shared, SkipList};
+use silvics::{
+    ArtTree, BlockTree, BulkLoadError, Check, Key, Map, NatarajanTree, Pooled, Shared, SkipList,
+};
 use silvics_sync::atomic::{AtomicI64, Ordering};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -170,6 +172,8 @@ fn numbers_agree_with_btreemap() {
         |n| n as u8 as char,
     );
     agrees::<u128, f64, ArtTree<u128>>(|n| u128::from(n) << 60, |n| n as f64);
+    agrees::<u64, u64, BlockTree<u64>>(|n| n * n * n * 1_000_003, |n| n);
+    agrees::<u128, f64, BlockTree<u128>>(|n| u128::from(n) << 60, |n| n as f64);
 }
 
 #[test]
@@ -177,6 +181,11 @@ fn strings_and_tuples_agree_with_btreemap() {
     let text = |n: u64| format!("{:\u{0}>1$}", n, (n % 7) as usize);
     agrees::<String, String, ArtTree<[u8]>>(text, |n| n.to_string());
     agrees::<String, Arc<str>, SkipList<[u8]>>(text, |n| n.to_string().into());
+    agrees::<String, Arc<str>, BlockTree<[u8]>>(text, |n| n.to_string().into());
+    agrees::<Option<Vec<u8>>, Vec<u64>, BlockTree<[u8]>>(
+        |n| n.checked_sub(1).map(|n| n.to_le_bytes()[..(n % 4) as usize].to_vec()),
+        |n| vec![n; (n % 5) as usize],
+    );
     agrees::<(String, i64), [u64; 3], ArtTree<[u8], Shared>>(
         |n| ((n % 9).to_string(), 50 - n as i64),
         |n| [n; 3],
@@ -197,6 +206,7 @@ fn counted_values_agree_with_btreemap_and_are_dropped() {
     judged::<ArtTree>();
     judged::<ArtTree<u64, Shared>>();
     judged::<SkipList<u64>>();
+    judged::<BlockTree<u64>>();
     judged::<NatarajanTree>();
 }
 
@@ -273,6 +283,7 @@ fn sorted_entries_make_a_map() {
         assert_eq!(live.load(Ordering::Relaxed), 0);
     }
     judged::<ArtTree<[u8]>>();
+    judged::<BlockTree<[u8]>>();
     judged::<SkipList<[u8]>>();
 }
 
