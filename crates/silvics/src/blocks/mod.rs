@@ -125,7 +125,7 @@
 //! A lookup takes O(length of the key) for its hash, and passes about log n nodes to the base of
 //! the mean number of children. A block has 88 bytes, 10 bytes for each place, and the keys; it
 //! grows by one size class of its pool at a time, and is split at 48 entries or 8 KiB. Keys have up
-//! to 512 KiB. `inspect` counts 129 bytes in blocks for each of 840 000 paths of 105 bytes.
+//! to 512 KiB. `inspect` counts 128 bytes in blocks for each of 840 000 paths of 105 bytes.
 //!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which verifies I1, I2,
@@ -184,8 +184,8 @@ use word::{Place, Word};
 
 /// Blocks of entries under a trie of bits: see the [module](self).
 ///
-/// It is made for byte strings: of the structures here it looks them up and scans them fastest, and
-/// has the fewest bytes per key.
+/// It is made for byte strings: of the structures here it looks them up, updates and scans them
+/// fastest (docs/results/paths.md).
 ///
 /// ```
 /// use silvics::{BlockTree, Options, OrderedIndex, OrderedScan};
