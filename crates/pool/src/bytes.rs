@@ -159,6 +159,11 @@ impl BytesPool {
         }
     }
 
+    /// The size of the largest slot. Larger objects come from the global allocator.
+    pub fn largest_slot(&self) -> usize {
+        self.largest
+    }
+
     /// Allocates `size` bytes. They are uninitialised, aligned, and belong to the caller alone.
     #[inline]
     pub fn alloc(&self, size: usize) -> Result<NonNull<u8>, AllocError> {
