@@ -117,6 +117,10 @@ impl<S: Slip> OrderedIndex for SlippingList<S> {
         }
         self.list.update(key, verb, guard)
     }
+
+    fn shrink(&self) -> usize {
+        self.list.shrink()
+    }
 }
 
 impl<S: Slip> Batches for SlippingList<S> {}
