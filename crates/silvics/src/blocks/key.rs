@@ -4,8 +4,8 @@
 //! # Bits
 //! A key is an infinite string of bits: its bytes, then zeros without end, and after these its
 //! length. So two keys of which one is the other and zeros differ in a bit of their lengths, and
-//! the order of keys is the order of these strings. Bits have numbers ([`Bit`]): 8 for each byte,
-//! and those of the length from [`LENGTH`] on. Integers have no length.
+//! the order of keys is the order of these strings. Bits have numbers (`Bit`): 8 for each byte,
+//! and those of the length from `LENGTH` on. Integers have no length.
 
 use crate::encoding::{IndexKey, common_prefix};
 use std::slice;
