@@ -121,6 +121,8 @@ canaries! {
     BesideAnything "beside-anything";
     /// A scan takes the sorted entries of a block for all, although others were added since.
     OrderTrusted "order-trusted";
+    /// An insert puts its entry in front of another, and does not change the gap of that one.
+    GapForgotten "gap-forgotten";
     /// A new first block is linked without the lock of the block that was the first.
     NeighbourUnlocked "neighbour-unlocked";
     /// A search for the first entry does not validate the version of its block.

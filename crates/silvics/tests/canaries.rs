@@ -60,6 +60,9 @@ fn catch(canary: Canary) -> Option<Found> {
         "blocks" if BLOCK_END_CANARIES.contains(&canary) => {
             hunt::<BlockTree<u64, Model>>(&[BLOCK_ENDS, ENDS], ends, SCHEDULES, None)
         }
+        "blocks" if canary == Canary::GapForgotten => {
+            hunt::<BlockTree<[u8], Model>>(&[BLOCKS, COMMON], scans, SCHEDULES, None)
+        }
         "blocks" => hunt::<BlockTree<u64, Model>>(&[BLOCKS, COMMON], scans, SCHEDULES, None),
         "map" => hunt::<Mapped<u64, Model>>(&[COMMON], points, SCHEDULES, None),
         "edge-ext-lf" => hunt::<NatarajanTree<Model>>(&[CHAINS, COMMON], points, SCHEDULES, None),
@@ -135,6 +138,7 @@ const REASONS: &[(&[Canary], &[&str])] = &[
     ),
     (&[Canary::DepthIgnored], &["check: I", "range", "not linearizable"]),
     (&[Canary::OrderTrusted], &["not linearizable"]),
+    (&[Canary::GapForgotten], &["check: I8", "not linearizable", "range in this order"]),
     (&BLOCK_END_CANARIES, &["not linearizable"]),
     (&[Canary::BlockFreedAtOnce], &["use after free", "free of an object", "double free"]),
     (

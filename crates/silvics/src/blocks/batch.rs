@@ -7,7 +7,6 @@
 use super::Blocks;
 use super::block::{BlockRef, tag};
 use super::key::BlockKey;
-use super::word::Word;
 use crate::domain::Guard;
 use silvics_pool::Placement;
 
@@ -16,38 +15,24 @@ const GROUP: usize = 16;
 
 impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
     /// See [`Batches::get_many`](crate::Batches::get_many).
-    pub(super) fn find_many(
-        &self,
-        keys: &[K::Ref<'_>],
-        values: &mut [Option<u64>],
-        _guard: &Guard,
-    ) {
+    pub(super) fn find_many(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>], guard: &Guard) {
         for (keys, values) in keys.chunks(GROUP).zip(values.chunks_mut(GROUP)) {
-            let root = self.root.word();
-            if root.is_none() {
-                values.iter_mut().zip(keys).for_each(|(value, _)| *value = None); // LP: the root
-                continue;
-            }
-            let blocks = self.group(root, keys.len(), |at| K::shorten(keys[at]));
+            let blocks = self.group(keys.len(), |at| K::shorten(keys[at]), guard);
             for (block, tag) in blocks.iter().flatten() {
                 block.prefetch_entry(*tag);
             }
-            for (at, value) in values.iter_mut().enumerate() {
-                if let Some(Some((block, tag))) = blocks.get(at) {
-                    *value = block.get(K::shorten(keys[at]), *tag).map(|(_, value)| value);
-                }
+            for ((key, value), found) in keys.iter().zip(values).zip(&blocks) {
+                // LP(absent), if the tree is empty: the load of the root.
+                let entry = found.and_then(|(block, tag)| block.get(K::shorten(*key), tag));
+                *value = entry.map(|(_, value)| value);
             }
         }
     }
 
     /// Brings the lines that upserts of some keys need first into the cache.
-    pub(super) fn warm_up(&self, entries: &[(K::Ref<'_>, u64)], _guard: &Guard) {
+    pub(super) fn warm_up(&self, entries: &[(K::Ref<'_>, u64)], guard: &Guard) {
         for entries in entries.chunks(GROUP) {
-            let root = self.root.word();
-            if root.is_none() {
-                return;
-            }
-            let blocks = self.group(root, entries.len(), |at| K::shorten(entries[at].0));
+            let blocks = self.group(entries.len(), |at| K::shorten(entries[at].0), guard);
             for (block, tag) in blocks.iter().flatten() {
                 block.prefetch_entry(*tag);
                 block.prefetch_insert();
@@ -59,12 +44,13 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
     #[inline]
     fn group<'g, 'k>(
         &'g self,
-        root: Word,
         len: usize,
         key: impl Fn(usize) -> K::Ref<'k>,
+        guard: &'g Guard,
     ) -> [Option<(BlockRef<'g, K>, u8)>; GROUP] {
         std::array::from_fn(|at| {
-            (at < len).then(|| (self.block_of(root, key(at)), tag(K::hash(key(at)))))
+            let (block, _) = (at < len).then(|| self.block_of(key(at), guard))??;
+            Some((block, tag(K::hash(key(at)))))
         })
     }
 }

@@ -8,19 +8,22 @@
 //! 64   lock
 //! 72   updates in progress; the end of the keys
 //! 80   depth; unused
-//! 88   byte strings: the start of each key, and the end of the last one (2 bytes each)
+//! 88   byte strings: the start of each key, and the end of the last one; the gap of each entry (2
+//!      bytes each)
 //!      integers: the keys
 //! ..   values
+//! ..   the rank of each entry that was added (1 byte)
 //! ..   byte strings: the keys. A long one is an address and a length.
 //! ```
 
-use super::key::{Bit, BlockKey, MAX_INLINE};
+use super::key::{Bit, BlockKey};
+use super::lanes::equal_bytes;
+use super::order::{Gap, Rank};
+use super::shape::{Parts, Shape, parts};
 use super::state::Updates;
-use super::tags::equal_bytes;
 use crate::canary::{Canary, planted};
 use silvics_layout::record::{Read, Why};
 use silvics_layout::{Field, NodeLayout, Placed};
-use silvics_pool::BytesPool;
 use silvics_sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use silvics_sync::model::touch;
 use silvics_sync::prefetch;
@@ -33,37 +36,31 @@ use std::ptr::NonNull;
 pub(super) const MAX_ENTRIES: usize = if cfg!(silvics_shuttle) { 3 } else { 48 };
 /// The tags of a block, in words.
 pub(super) const TAG_WORDS: usize = MAX_ENTRIES.div_ceil(8);
-/// A block with more bytes is split, if it has two entries.
-pub(super) const MAX_BLOCK: usize = 8192;
-/// The bytes of an entry beside its tag and key: its start and value.
-const PER_ENTRY: usize = 2 + 8;
 /// Blocks begin with a line.
 pub(super) const LINE: usize = 64;
-/// The capacity is a multiple of this number.
-const STEP: usize = if cfg!(silvics_shuttle) { 1 } else { 4 };
+/// The bit of a rank that says that the gap is that of the entry, not that of the one behind it.
+pub(super) const FOLLOWS: u8 = 1 << 7;
 /// The bit of a key's start that says that the key is not in the block.
-const OUTSIDE: u16 = 1 << 15;
-/// The bytes of the reference to such a key.
-pub(super) const REFERENCE: usize = 12;
+pub(super) const OUTSIDE: u16 = 1 << 15;
 
 /// The fields before the keys and values.
 #[repr(C)]
-struct Head {
+pub(super) struct Head {
     live: AtomicU64,
     capacity: u8,
-    entries: AtomicU8,
-    sorted: AtomicU8,
+    pub(super) entries: AtomicU8,
+    sorted: u8,
     _unused: u8,
     bytes: u32,
-    tags: [AtomicU64; TAG_WORDS],
+    pub(super) tags: [AtomicU64; TAG_WORDS],
     lock: VersionLock,
     updates: Updates,
-    end: AtomicU32,
+    pub(super) end: AtomicU32,
     depth: Bit,
     _unused_too: u32,
 }
 
-const HEAD: usize = size_of::<Head>();
+pub(super) const HEAD: usize = size_of::<Head>();
 const _: () = assert!(HEAD == 88 || cfg!(any(silvics_loom, silvics_shuttle)));
 
 /// The layout of an empty block of byte strings.
@@ -78,72 +75,6 @@ pub(super) const BLOCK: NodeLayout = NodeLayout {
         Field::new("starts", HEAD, 2),
     ],
 };
-
-/// The parts of a block of `capacity` entries.
-struct Parts {
-    values: usize,
-    /// The start of byte strings, and for integers the end of the block.
-    keys: usize,
-}
-
-const fn parts<K: BlockKey + ?Sized>(capacity: usize) -> Parts {
-    let keys = if K::FIXED == 0 { 2 * (capacity + 1) } else { K::FIXED * capacity };
-    let values = (HEAD + keys).next_multiple_of(8);
-    Parts { values, keys: values + 8 * capacity }
-}
-
-/// The bytes that a key takes in a block of byte strings.
-#[inline]
-pub(super) fn inline_bytes<K: BlockKey + ?Sized>(len: usize) -> usize {
-    match (K::FIXED, len > MAX_INLINE) {
-        (0, false) => len,
-        (0, true) => REFERENCE,
-        _ => 0,
-    }
-}
-
-/// The size of a block to make.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
-    capacity: usize,
-    pub(super) bytes: usize,
-}
-
-impl Shape {
-    /// A block for `entries` whose keys take `key_bytes`, with some room for more.
-    pub(super) fn with_room<K: BlockKey + ?Sized>(entries: usize, key_bytes: usize) -> Self {
-        let (fixed, per_key) = (K::FIXED > 0, key_bytes.div_ceil(entries.max(1)).max(8));
-        if fixed {
-            let more = (entries / 8).max(1).next_multiple_of(STEP);
-            let capacity = (entries + more).min(MAX_ENTRIES).max(entries);
-            return Self::exact::<K>(capacity, 0);
-        }
-        // Room for one entry, and for as many more as the slot has. The largest blocks have none.
-        let least = |capacity| parts::<K>(capacity).keys + key_bytes;
-        let one_more = least(entries + 1) + per_key;
-        if least(entries) <= MAX_BLOCK && (entries == MAX_ENTRIES || one_more > MAX_BLOCK) {
-            let bytes = BytesPool::slot(least(entries)).slot_bytes().next_multiple_of(LINE);
-            return Self { capacity: entries, bytes: bytes.min(MAX_BLOCK) };
-        }
-        let bytes = BytesPool::slot(one_more).slot_bytes().next_multiple_of(LINE);
-        let more = (bytes - one_more) / (per_key + PER_ENTRY);
-        let mut capacity = (entries + 1 + more).min(MAX_ENTRIES).max(entries);
-        while capacity > entries && least(capacity) > bytes {
-            capacity -= 1;
-        }
-        Self { capacity, bytes }
-    }
-
-    /// A block that has room for no more entries.
-    pub(super) fn exact<K: BlockKey + ?Sized>(entries: usize, key_bytes: usize) -> Self {
-        Self { capacity: entries, bytes: parts::<K>(entries).keys + key_bytes }
-    }
-}
-
-/// Whether entries whose keys take `key_bytes` have a block of the usual size.
-pub(super) fn fits<K: BlockKey + ?Sized>(entries: usize, key_bytes: usize) -> bool {
-    entries <= MAX_ENTRIES && parts::<K>(entries).keys + key_bytes <= MAX_BLOCK
-}
 
 /// The tag of a hash: never 0, which is the tag of no entry.
 #[inline(always)]
@@ -191,13 +122,13 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
     /// # Safety
     /// `block` has the bytes of the shape, aligned to 8, which nobody else has during `'g`.
     pub(super) unsafe fn init(block: NonNull<u8>, shape: Shape, depth: Bit) -> Self {
-        let Shape { capacity, bytes } = shape;
-        let parts = parts::<K>(capacity);
+        let Shape { capacity, sorted, bytes } = shape;
+        let parts = parts::<K>(capacity, sorted);
         let head = Head {
             live: AtomicU64::new(0),
             capacity: capacity as u8,
             entries: AtomicU8::new(0),
-            sorted: AtomicU8::new(0),
+            sorted: sorted as u8,
             _unused: 0,
             bytes: bytes as u32,
             tags: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -211,10 +142,14 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         unsafe {
             block.cast::<Head>().write(head);
             if K::FIXED == 0 {
-                for at in 0..=capacity {
+                // The starts and gaps.
+                for at in 0..=2 * capacity {
                     let start = block.byte_add(HEAD + 2 * at).cast::<AtomicU16>();
                     start.write(AtomicU16::new(parts.keys as u16));
                 }
+            }
+            for at in 0..capacity - sorted {
+                block.byte_add(parts.ranks + at).cast::<AtomicU8>().write(AtomicU8::new(0));
             }
             for at in 0..capacity {
                 block.byte_add(parts.values + 8 * at).cast::<AtomicU64>().write(AtomicU64::new(0));
@@ -234,7 +169,7 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
     }
 
     #[inline(always)]
-    fn head(self) -> &'g Head {
+    pub(super) fn head(self) -> &'g Head {
         // SAFETY: I1: a block begins with its head, and is not reclaimed during `'g` (contract of
         // `from_ptr`).
         unsafe { &*touch(self.block.as_ptr()).cast::<Head>() }
@@ -245,7 +180,7 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
     }
 
     #[inline(always)]
-    fn capacity(self) -> usize {
+    pub(super) fn capacity(self) -> usize {
         usize::from(self.head().capacity)
     }
 
@@ -310,9 +245,43 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
     }
 
     #[inline(always)]
-    fn start(self, at: usize) -> &'g AtomicU16 {
+    pub(super) fn start(self, at: usize) -> &'g AtomicU16 {
         // SAFETY: I1: a block of byte strings has `capacity + 1` starts behind its head.
         unsafe { self.block.byte_add(HEAD + 2 * at).cast().as_ref() }
+    }
+
+    /// The offsets of the parts.
+    #[inline(always)]
+    fn parts(self) -> Parts {
+        parts::<K>(self.capacity(), self.sorted_entries())
+    }
+
+    /// The gaps of byte strings, as they are stored.
+    #[inline(always)]
+    pub(super) fn gaps(self) -> &'g [AtomicU16] {
+        let capacity = self.capacity();
+        // SAFETY: I1: a block of byte strings has `capacity` gaps behind its starts.
+        unsafe {
+            let gaps = self.block.byte_add(HEAD + 2 * (capacity + 1));
+            std::slice::from_raw_parts(gaps.cast().as_ptr(), capacity)
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn rank_byte(self, at: usize) -> &'g AtomicU8 {
+        let added = at - self.sorted_entries();
+        assert!(at < self.capacity());
+        // SAFETY: I1: a block has a rank for each entry behind the first `sorted`.
+        unsafe { self.block.byte_add(self.parts().ranks + added).cast().as_ref() }
+    }
+
+    /// The rank of an entry that was added. The caller has seen the entry.
+    #[inline(always)]
+    pub(super) fn rank(self, at: usize) -> Rank {
+        let rank = self.rank_byte(at).load(Ordering::Relaxed);
+        let gap = if K::FIXED == 0 { self.gaps()[at].load(Ordering::Relaxed) } else { 0 };
+        let gap = Gap(gap.cast_signed());
+        Rank { position: usize::from(rank & !FOLLOWS), gap, follows: rank & FOLLOWS != 0 }
     }
 
     /// The key of an entry. The caller has seen the entry: in `live`, in `entries`, or as it has
@@ -365,7 +334,7 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         debug_assert!(at < capacity);
         // SAFETY: I1: a block has a value for each entry, and is not reclaimed during `'g`.
         unsafe {
-            let values = touch(self.block.as_ptr()).byte_add(parts::<K>(capacity).values);
+            let values = touch(self.block.as_ptr()).byte_add(self.parts().values);
             &*values.cast::<AtomicU64>().add(at)
         }
     }
@@ -389,11 +358,6 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         None
     }
 
-    /// Finds an entry of a key that is not present. The caller has the lock.
-    pub(super) fn find_dead(self, key: K::Ref<'_>, tag: u8) -> Option<usize> {
-        self.find(key, tag, !self.live() & all(self.entries()))
-    }
-
     /// Prefetches the lines that a search reads first.
     #[inline(always)]
     pub(super) fn prefetch(self) {
@@ -410,16 +374,16 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         }
     }
 
-    /// Prefetches the lines that an insert reads and writes: the first key, the end of the keys,
-    /// and the places of the next entry.
+    /// Prefetches the lines that an insert writes: the end of the keys, and the places of the next
+    /// entry.
     #[inline(always)]
     pub(super) fn prefetch_insert(self) {
         let block = self.block.as_ptr();
-        let (parts, entries) = (parts::<K>(self.capacity()), self.entries());
+        let (parts, entries) = (self.parts(), self.entries());
         prefetch(block.wrapping_add(parts.values + 8 * entries));
         if K::FIXED == 0 {
             let end = self.head().end.load(Ordering::Relaxed) as usize;
-            for at in [parts.keys, parts.keys + 64, end, end + 64] {
+            for at in [end, end + 64] {
                 prefetch(block.wrapping_add(at));
             }
         }
@@ -445,60 +409,11 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         }
     }
 
-    /// Whether the block has room for an entry whose key has `len` bytes. The caller has the lock.
-    pub(super) fn has_room(self, len: usize) -> bool {
-        let end = self.head().end.load(Ordering::Relaxed) as usize;
-        self.entries() < self.capacity() && end + inline_bytes::<K>(len) <= self.bytes()
-    }
-
-    /// Adds an entry, which [`BlockRef::has_room`] has found room for, and does not make it present
-    /// yet. Returns its number. The caller has the lock, or nobody else has the block.
-    pub(super) fn append(self, new: &New<'_, K>, tag: u8) -> usize {
-        let (head, at) = (self.head(), self.entries());
-        assert!(at < self.capacity());
-        let key = K::shorten(new.key);
-        if K::FIXED > 0 {
-            // SAFETY: there is a place for each key. Nobody reads this one before it is present,
-            // or counted in `entries`.
-            unsafe { K::write(key, self.block.as_ptr().byte_add(HEAD + K::FIXED * at)) };
-        } else {
-            let start = head.end.load(Ordering::Relaxed) as usize;
-            let end = start + inline_bytes::<K>(K::len(K::shorten(new.key)));
-            assert!(end <= self.bytes());
-            let to = self.block.as_ptr().wrapping_byte_add(start);
-            let mark = if let Some(outside) = new.outside {
-                write_reference(to, outside, K::len(K::shorten(new.key)));
-                OUTSIDE
-            } else {
-                // SAFETY: the key ends within the block (asserted). No entry has these bytes, so
-                // nobody reads them.
-                unsafe { K::write(key, to) };
-                0
-            };
-            self.start(at).store(start as u16 | mark, Ordering::Relaxed);
-            self.start(at + 1).store(end as u16, Ordering::Relaxed);
-            head.end.store(end as u32, Ordering::Relaxed);
-        }
-        self.value(at).store(new.value, Ordering::Relaxed);
-        let tags = &head.tags[at / 8];
-        let word = tags.load(Ordering::Relaxed) | u64::from(tag) << (8 * (at % 8));
-        tags.store(word, Ordering::Relaxed);
-        head.entries.store(at as u8 + 1, Ordering::Release);
-        at
-    }
-
-    /// Notes that the entries are in the order of their keys. Nobody else has the block.
-    pub(super) fn set_sorted(self) {
-        let entries = self.entries() as u8;
-        // Nobody else has the block, so the order does not matter.
-        self.head().sorted.store(entries, Ordering::Relaxed);
-    }
-
     /// The number of first entries that are in the order of their keys. It never changes after the
     /// block is linked.
     #[inline(always)]
     pub(super) fn sorted_entries(self) -> usize {
-        usize::from(self.head().sorted.load(Ordering::Relaxed))
+        usize::from(self.head().sorted)
     }
 
     /// Whether no thread keeps updates out, or is in the middle of one.
@@ -514,7 +429,7 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         let head = [read(0, 8), read(offset_of!(Head, tags), 8 * TAG_WORDS)];
         let entry = found.map(|at| {
             let (start, len, _) = self.bounds(at);
-            [read(start, len), read(parts::<K>(self.capacity()).values + 8 * at, 8)]
+            [read(start, len), read(self.parts().values + 8 * at, 8)]
         });
         head.into_iter().chain(entry.into_iter().flatten())
     }
@@ -536,13 +451,5 @@ fn read_reference(reference: *const u8) -> (*mut u8, usize) {
     unsafe {
         let key = reference.cast::<*mut u8>().read_unaligned();
         (key, reference.byte_add(8).cast::<u32>().read_unaligned() as usize)
-    }
-}
-
-fn write_reference(to: *mut u8, key: NonNull<u8>, len: usize) {
-    // SAFETY: the caller has found room for `REFERENCE` bytes there, which nobody else has.
-    unsafe {
-        to.cast::<*mut u8>().write_unaligned(key.as_ptr());
-        to.byte_add(8).cast::<u32>().write_unaligned(len as u32);
     }
 }

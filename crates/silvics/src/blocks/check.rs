@@ -5,6 +5,7 @@ use super::block::{self, BlockRef};
 use super::key::{Bit, BlockKey};
 use super::node::NodeRef;
 use super::objects::placed_key;
+use super::order::Gap;
 use super::word::{Leads, Word};
 use crate::error::Violation;
 use crate::frame::{See, violation};
@@ -18,7 +19,7 @@ struct Extent<K: BlockKey + ?Sized> {
 }
 
 impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
-    /// Walks the tree and verifies I1 to I7. Calls `see` with each object, and returns the number
+    /// Walks the tree and verifies I1 to I8. Calls `see` with each object, and returns the number
     /// of entries.
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let root = self.root.word();
@@ -107,7 +108,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         if block.depth() < depth {
             return violation("I6", format!("depth {} instead of {depth}", block.depth()));
         }
-        let (order, entries) = block.sorted();
+        let (order, entries) = (block.order(), block.entries());
         let live = block.live();
         if entries == 0 || live & !block::all(entries) != 0 {
             return violation("I2", format!("{entries} entries, present {live:#x}"));
@@ -121,9 +122,19 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
                 see(placed_key(long));
             }
         }
-        let key = |at: usize| block.key(usize::from(order[at]));
-        if let Some(at) = (1..entries).find(|at| key(at - 1) >= key(*at)) {
-            return violation("I7", format!("{:?} before {:?}", key(at - 1), key(at)));
+        let key = |at: usize| block.key(usize::from(order.numbers()[at]));
+        for at in 1..entries {
+            let (before, key) = (key(at - 1), key(at));
+            if before >= key {
+                return violation("I7", format!("{before:?} before {key:?}"));
+            }
+            let gap = K::difference(before, key).map(Gap::of);
+            if K::FIXED == 0 && gap != Some(order.gap(at)) {
+                return violation(
+                    "I8",
+                    format!("{:?} between {before:?} and {key:?}", order.gap(at)),
+                );
+            }
         }
         let (first, last) = (key(0), key(entries - 1));
         if K::difference(first, last).is_some_and(|bit| bit < depth) {

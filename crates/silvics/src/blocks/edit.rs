@@ -6,7 +6,7 @@ use super::key::{Bit, BlockKey};
 use super::lock::Locked;
 use super::node::{MAX_CHILDREN, NodeRef};
 use super::plan::Plan;
-use super::trail::Trail;
+use super::trail::{Trail, Words};
 use super::word::{Leads, Place, Word};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
@@ -50,7 +50,7 @@ impl Drop for Hold<'_> {
 pub(super) struct Edit<'t, K: BlockKey + ?Sized, P: Placement> {
     tree: &'t Blocks<K, P>,
     guard: &'t Guard,
-    fresh: Vec<Word>,
+    fresh: Words<4>,
     replaced: Vec<(Option<Hold<'t>>, NodeRef<'t>)>,
     /// A block that is locked until the change is made, and stays.
     neighbour: Option<Locked<'t, K>>,
@@ -67,7 +67,7 @@ pub(super) enum Edited {
 
 impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
     pub(super) fn new(tree: &'t Blocks<K, P>, guard: &'t Guard) -> Self {
-        Self { tree, guard, fresh: Vec::new(), replaced: Vec::new(), neighbour: None }
+        Self { tree, guard, fresh: Words::new(), replaced: Vec::new(), neighbour: None }
     }
 
     /// Keeps a block locked until the change is made.
@@ -82,7 +82,7 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
 
     /// Makes room to remember `more` new objects.
     pub(super) fn reserve(&mut self, more: usize) -> Result<(), AllocError> {
-        reserved(&mut self.fresh, more).map(|_| ())
+        self.fresh.reserve(more)
     }
 
     /// A node of this content, which one node can have.
@@ -223,14 +223,13 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
         }
     }
 
-    /// Replaces the block at the end of `path` by another word, and retires it.
+    /// Replaces a block by another word, if its place is still that one, and retires it.
     pub(super) fn replace_block(
         self,
-        path: &[Step<'t>],
+        parent: Option<Step<'t>>,
         locked: Locked<'t, K>,
         word: Word,
     ) -> Edited {
-        let parent = path.last().copied();
         let Some(held) = self.tree.hold_place(parent) else { return Edited::Restart };
         let place = self.tree.place(parent);
         if place.word() != Word::block(locked.block.as_ptr()) {
@@ -243,7 +242,7 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
 
 impl<K: BlockKey + ?Sized, P: Placement> Drop for Edit<'_, K, P> {
     fn drop(&mut self) {
-        for word in self.fresh.drain(..) {
+        for word in self.fresh.iter() {
             // SAFETY: the object was made for this change and never linked, so nobody else has it.
             // The keys of a new block are those of the block that it was to replace.
             unsafe { self.tree.objects.free(word) };
@@ -272,43 +271,31 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         path.clear();
         let mut buffer = [0; 8];
         let probe = K::probe(K::shorten(key), &mut buffer);
-        let mut word = self.root.word();
-        if word.is_none() {
-            return Ok(None);
-        }
-        loop {
-            // SAFETY: I3: the word was read under the guard, in the root or in a node that was.
-            match unsafe { word.leads::<K>() } {
-                Leads::Block(block) => return Ok(Some(block)),
-                Leads::Node(node) => {
-                    let at = self.child_of(node, &probe);
-                    reserved(path, 1)?.push(Step { node, at });
-                    word = node.child(at).word();
-                }
+        let mut reserved_all = Ok(());
+        let block = Self::walk(self.root.word(), |node| {
+            let at = self.child_of(node, &probe);
+            match reserved(path, 1) {
+                Ok(path) => path.push(Step { node, at }),
+                Err(error) => reserved_all = Err(error),
             }
-        }
+            at
+        });
+        reserved_all.map(|()| block)
     }
 
     /// The first block of a subtree, or the last one if `LAST`, and the words on the way. Nothing
     /// if the word leads nowhere.
     pub(super) fn edge<'g, const LAST: bool>(
-        mut word: Word,
+        word: Word,
         trail: &mut Trail,
         _guard: &'g Guard,
     ) -> Option<BlockRef<'g, K>> {
         trail.clear();
-        if word.is_none() {
-            return None;
-        }
-        loop {
-            trail.push(word);
-            // SAFETY: I3: the word was read under the guard.
-            match unsafe { word.leads::<K>() } {
-                Leads::Block(block) => return Some(block),
-                Leads::Node(node) => {
-                    word = node.child(if LAST { node.len() - 1 } else { 0 }).word();
-                }
-            }
-        }
+        let block = Self::walk(word, |node| {
+            trail.push(Word::node(node.as_ptr()));
+            if LAST { node.len() - 1 } else { 0 }
+        })?;
+        trail.push(Word::block(block.as_ptr()));
+        Some(block)
     }
 }

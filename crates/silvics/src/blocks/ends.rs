@@ -26,12 +26,11 @@ type Entry<'g, K> = (<K as crate::IndexKey>::Ref<'g>, u64);
 impl<K: BlockKey + ?Sized> BlockRef<'_, K> {
     /// The first or last entry that is present.
     fn end<const LAST: bool>(self) -> Option<usize> {
-        let (order, entries) = self.sorted();
+        let order = self.bare_order();
         let live = self.live();
         let is_live = |number: &&u8| live >> **number & 1 == 1;
-        let order = &order[..entries];
-        let found =
-            if LAST { order.iter().rev().find(is_live) } else { order.iter().find(is_live) };
+        let mut numbers = order.numbers().iter();
+        let found = if LAST { numbers.rfind(is_live) } else { numbers.find(is_live) };
         found.map(|number| usize::from(*number))
     }
 }

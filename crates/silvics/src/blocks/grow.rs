@@ -1,49 +1,42 @@
 //! Making room: the first block, larger blocks, two blocks for one, and blocks beside others.
 
 use super::Blocks;
-use super::block::{self, BlockRef, MAX_ENTRIES, New, Shape};
+use super::block::{self, BlockRef, New};
 use super::edit::{Edit, Edited, Hold, Step};
+use super::fill::Run;
 use super::key::{Bit, BlockKey};
 use super::lock::Locked;
 use super::ops::{Attempt, LongKey};
+use super::order::{Gap, NEW, Order, Rank};
 use super::plan::Plan;
+use super::shape::{Shape, fits, inline_bytes};
 use super::trail::Trail;
 use super::word::Word;
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use silvics_pool::{AllocError, Placement};
-use silvics_sync::atomic::Ordering;
 
 /// The entries of a block in the order of their keys, with a new one among them.
-struct Sorted<'k, 'g, K: BlockKey + ?Sized> {
+pub(super) struct Sorted<'k, 'g, K: BlockKey + ?Sized> {
     block: BlockRef<'g, K>,
-    numbers: [u8; MAX_ENTRIES + 1],
-    len: usize,
+    order: Order,
     new: (New<'k, K>, u8),
 }
 
-/// The number of the new entry.
-const NEW: u8 = u8::MAX;
-
 impl<'k, 'g: 'k, K: BlockKey + ?Sized> Sorted<'k, 'g, K> {
-    /// The present entries of a block and a new one, whose key the block does not have.
-    fn new(block: BlockRef<'g, K>, new: New<'k, K>, tag: u8) -> Self {
-        let (order, entries) = block.sorted();
-        let live = block.live();
-        let (mut numbers, mut len) = ([NEW; MAX_ENTRIES + 1], 0);
-        for &at in order[..entries].iter().filter(|at| live >> **at & 1 == 1) {
-            numbers[len] = at;
-            len += 1;
-        }
-        let position = numbers[..len]
-            .partition_point(|at| K::shorten(block.key(usize::from(*at))) < K::shorten(new.key));
-        numbers.copy_within(position..len, position + 1);
-        numbers[position] = NEW;
-        Self { block, numbers, len: len + 1, new: (new, tag) }
+    /// The present entries of a block, of the order given, and a new one of this rank.
+    fn new(block: BlockRef<'g, K>, mut order: Order, rank: Rank, new: New<'k, K>, tag: u8) -> Self {
+        order.insert(rank, NEW);
+        order.keep(block.live());
+        Self { block, order, new: (new, tag) }
+    }
+
+    fn len(&self) -> usize {
+        self.order.len()
     }
 
     fn key(&self, at: usize) -> K::Ref<'k> {
-        match self.numbers[at] {
+        match self.order.numbers()[at] {
             NEW => self.new.0.key,
             number => self.block.key(usize::from(number)),
         }
@@ -51,38 +44,42 @@ impl<'k, 'g: 'k, K: BlockKey + ?Sized> Sorted<'k, 'g, K> {
 
     /// The bytes that the keys of some entries take in a block.
     fn key_bytes(&self, from: usize, to: usize) -> usize {
-        (from..to).map(|at| block::inline_bytes::<K>(K::len(self.key(at)))).sum()
+        let new = || inline_bytes::<K>(K::len(K::shorten(self.new.0.key)));
+        let bytes = |run: Run| if run.is_new() { new() } else { self.block.run_bytes(run) };
+        self.order.runs(from, to).map(bytes).sum()
     }
 
     /// A block of some of the entries, with room for more.
     fn copy<P: Placement>(
         &self,
         (from, to): (usize, usize),
+        key_bytes: usize,
         depth: Bit,
         edit: &mut Edit<'_, K, P>,
         tree: &Blocks<K, P>,
         guard: &Guard,
     ) -> Result<Word, AllocError> {
         edit.reserve(1)?;
-        let shape = Shape::with_room::<K>(to - from, self.key_bytes(from, to));
+        let shape = Shape::with_room::<K>(to - from, key_bytes);
         let copy = tree.objects.block(shape, depth, guard)?;
         edit.made(Word::block(copy.as_ptr()));
-        for number in &self.numbers[from..to] {
-            if *number == NEW {
+        for run in self.order.runs(from, to) {
+            let gap = |at| self.order.gap(at);
+            if run.is_new() {
                 let (New { key, value, outside }, tag) = &self.new;
-                copy.append(&New { key: K::shorten(*key), value: *value, outside: *outside }, *tag);
-                continue;
+                let new = New { key: K::shorten(*key), value: *value, outside: *outside };
+                copy.append(&new, *tag, Rank::last(gap(run.position)));
+            } else {
+                copy.append_run(self.block, run, gap);
             }
-            copy.append_from(self.block, usize::from(*number));
         }
         copy.set_live(block::all(to - from));
-        copy.set_sorted();
         Ok(Word::block(copy.as_ptr()))
     }
 
     /// The first entry whose key has a bit, of those that part there.
     fn parting(&self, bit: Bit) -> usize {
-        (0..self.len).find(|at| K::has(self.key(*at), bit)).unwrap_or(self.len)
+        (0..self.len()).find(|at| K::has(self.key(*at), bit)).unwrap_or(self.len())
     }
 }
 
@@ -97,12 +94,11 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         guard: &Guard,
     ) -> Result<Word, AllocError> {
         edit.reserve(1)?;
-        let key_bytes = block::inline_bytes::<K>(K::len(K::shorten(new.key)));
+        let key_bytes = inline_bytes::<K>(K::len(K::shorten(new.key)));
         let block = self.objects.block(Shape::with_room::<K>(1, key_bytes), depth, guard)?;
         edit.made(Word::block(block.as_ptr()));
-        block.append(new, tag);
+        block.append(new, tag, Rank::last(Gap::NONE));
         block.set_live(1);
-        block.set_sorted();
         Ok(Word::block(block.as_ptr()))
     }
 
@@ -128,32 +124,27 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
     /// that replace it.
     pub(super) fn grow<'g>(
         &'g self,
-        mut locked: Locked<'g, K>,
-        key: K::Ref<'_>,
-        value: u64,
-        tag: u8,
+        (mut locked, parent): (Locked<'g, K>, Option<Step<'g>>),
+        (order, rank): (Order, Rank),
+        (key, value, tag): (K::Ref<'_>, u64, u8),
         guard: &'g Guard,
     ) -> Attempt {
         let block = locked.block;
         let long = LongKey::new(self, K::shorten(key), guard)?;
-        let mut path = Vec::new();
-        // The block is locked, so it stays where its keys lead to.
-        if self.path(K::shorten(key), &mut path, guard)? != Some(block) {
-            return Ok(None);
-        }
         let new = New { key: K::shorten(key), value, outside: long.address() };
         if !planted(Canary::CopiedBeforeBarred) {
             locked.bar();
         }
-        let sorted = Sorted::new(block, new, tag);
+        let sorted = Sorted::new(block, order, rank, new, tag);
         let mut edit = Edit::new(self, guard);
-        let all = (0, sorted.len);
-        let edited = if block::fits::<K>(sorted.len, sorted.key_bytes(0, sorted.len)) {
-            let copy = sorted.copy(all, block.depth(), &mut edit, self, guard)?;
+        let all = (0, sorted.len());
+        let key_bytes = sorted.key_bytes(0, sorted.len());
+        let edited = if fits::<K>(sorted.len(), key_bytes) {
+            let copy = sorted.copy(all, key_bytes, block.depth(), &mut edit, self, guard)?;
             locked.bar();
-            edit.replace_block(&path, locked, copy) // LP(inserted)
+            edit.replace_block(parent, locked, copy) // LP(inserted)
         } else {
-            self.split(&sorted, &path, locked, edit, guard)?
+            self.split(&sorted, locked, edit, guard)?
         };
         Ok((edited == Edited::Done).then(|| {
             long.linked();
@@ -166,24 +157,32 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
     fn split<'g>(
         &'g self,
         sorted: &Sorted<'g, 'g, K>,
-        path: &[Step<'g>],
         mut locked: Locked<'g, K>,
         mut edit: Edit<'g, K, P>,
         guard: &'g Guard,
     ) -> Result<Edited, AllocError> {
-        let Some(bit) = K::difference(sorted.key(0), sorted.key(sorted.len - 1)) else {
+        let Some(bit) = K::difference(sorted.key(0), sorted.key(sorted.len() - 1)) else {
             unreachable!("keys of a block differ")
         };
+        let mut path = Vec::new();
+        // The block is locked, so it stays where its keys lead to.
+        if self.path(locked.block.key(0), &mut path, guard)? != Some(locked.block) {
+            return Ok(Edited::Restart);
+        }
         let middle = sorted.parting(bit);
-        let left = sorted.copy((0, middle), bit + 1, &mut edit, self, guard)?;
+        let mut copy = |from, to| {
+            let key_bytes = sorted.key_bytes(from, to);
+            sorted.copy((from, to), key_bytes, bit + 1, &mut edit, self, guard)
+        };
+        let left = copy(0, middle)?;
         let middle = middle + usize::from(planted(Canary::SplitDropsFence));
-        let right = sorted.copy((middle, sorted.len), bit + 1, &mut edit, self, guard)?;
+        let right = copy(middle, sorted.len())?;
         locked.bar();
         let Some((step, _)) = path.split_last() else {
             let mut plan = Plan::one(left);
             plan.insert(0, bit, true, right);
             let root = edit.encode(&plan)?;
-            return Ok(edit.replace_block(path, locked, root)); // LP(inserted)
+            return Ok(edit.replace_block(None, locked, root)); // LP(inserted)
         };
         let Some(hold) = Hold::new(step.node.lock()) else { return Ok(Edited::Restart) };
         if step.node.child(step.at).word() != Word::block(locked.block.as_ptr()) {
@@ -192,7 +191,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         let mut plan = Plan::of(step.node);
         plan.set_child(step.at, left);
         plan.insert(step.at, bit, true, right);
-        edit.replace_node(path, hold, plan, &mut [Some(locked)]) // LP(inserted)
+        edit.replace_node(&path, hold, plan, &mut [Some(locked)]) // LP(inserted)
     }
 
     /// Puts a new key into a block of its own, beside the subtree that it differs from in a bit
@@ -262,14 +261,5 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
             self.frame.len.add(1);
             None
         }))
-    }
-}
-
-impl<K: BlockKey + ?Sized> BlockRef<'_, K> {
-    /// Adds a copy of an entry of another block, which keeps updates out.
-    pub(super) fn append_from(self, from: Self, at: usize) {
-        let value = from.value(at).load(Ordering::Relaxed);
-        let outside = from.outside(at).map(|(key, _)| key);
-        self.append(&New { key: from.key(at), value, outside }, from.tag(at));
     }
 }

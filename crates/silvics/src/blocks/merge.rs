@@ -6,11 +6,13 @@
 //! stays as it is.
 
 use super::Blocks;
-use super::block::{self, BlockRef, MAX_ENTRIES, Shape};
+use super::block::{self, BlockRef, MAX_ENTRIES};
 use super::edit::{Edit, Edited, Hold};
 use super::key::{Bit, BlockKey};
 use super::lock::Locked;
+use super::order::Gap;
 use super::plan::Plan;
+use super::shape::{Shape, fits};
 use super::word::{Leads, Word};
 use crate::domain::Guard;
 use silvics_pool::{AllocError, Placement};
@@ -113,17 +115,18 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         guard: &'g Guard,
     ) -> Result<Option<Edited>, AllocError> {
         locked.bar();
-        let (mut path, block) = (Vec::new(), locked.block);
-        if self.path(key, &mut path, guard)? != Some(block) {
+        let block = locked.block;
+        let Some((found, parent)) = self.block_of(key, guard) else { return Ok(None) };
+        if found != block {
             return Ok(None);
         }
         let mut edit = Edit::new(self, guard);
         let copy = self.copied(&[block], block.depth(), &mut edit, guard)?;
-        Ok(copy.map(|copy| edit.replace_block(&path, locked, copy)))
+        Ok(copy.map(|copy| edit.replace_block(parent, locked, copy)))
     }
 
-    /// A block with the present entries of some blocks, one after the other, unless it would be too
-    /// large.
+    /// A block with the present entries of one block, or of two that part at the bit `depth`,
+    /// unless it would be too large.
     fn copied(
         &self,
         blocks: &[BlockRef<'_, K>],
@@ -131,20 +134,17 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         edit: &mut Edit<'_, K, P>,
         guard: &Guard,
     ) -> Result<Option<Word>, AllocError> {
-        let (mut entries, mut key_bytes) = (0, 0);
-        let each = |see: &mut dyn FnMut(BlockRef<'_, K>, usize)| {
-            for &block in blocks {
-                let ((order, len), live) = (block.sorted(), block.live());
-                for at in order[..len].iter().filter(|at| live >> **at & 1 == 1) {
-                    see(block, usize::from(*at));
-                }
-            }
-        };
-        each(&mut |block, at| {
-            entries += 1;
-            key_bytes += block::inline_bytes::<K>(K::len(block.key(at)));
+        let orders = blocks.iter().map(|block| {
+            let mut order = block.order();
+            order.keep(block.live());
+            (*block, order)
         });
-        let fits = block::fits::<K>(entries, key_bytes);
+        let (mut entries, mut key_bytes) = (0, 0);
+        for (block, order) in orders.clone() {
+            entries += order.len();
+            key_bytes += order.runs(0, order.len()).map(|run| block.run_bytes(run)).sum::<usize>();
+        }
+        let fits = fits::<K>(entries, key_bytes);
         if blocks.len() > 1 && (entries > MERGED || !fits) {
             return Ok(None);
         }
@@ -152,9 +152,14 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         let shape = Shape::with_room::<K>(entries, key_bytes);
         let merged = self.objects.block(shape, depth, guard)?;
         edit.made(Word::block(merged.as_ptr()));
-        each(&mut |block, at| merged.append_from(block, at));
+        for (block, order) in orders {
+            // The blocks part at the first bit that is not before their depth.
+            let gap = |at| if at == 0 { Gap::of(depth) } else { order.gap(at) };
+            for run in order.runs(0, order.len()) {
+                merged.append_run(block, run, gap);
+            }
+        }
         merged.set_live(block::all(entries));
-        merged.set_sorted();
         Ok(Some(Word::block(merged.as_ptr())))
     }
 }

@@ -3,7 +3,8 @@
 //! # Source
 //! Binna, Zangerle, Pichl, Specht, Leis, "HOT: a height optimized trie index", SIGMOD 2018 (the
 //! trie, its nodes, and how they are divided); Wu, Ni, Jiang, "Wormhole", `EuroSys` 2019 (leaves
-//! with hash tags, sorted when a scan needs it). Reference code read: none.
+//! with hash tags); Ferragina, Grossi, "The string B-tree", JACM 1999, section 2 (a search that
+//! compares one key of a block). Reference code read: none.
 //!
 //! # Algorithm
 //! A key is a string of bits (`key.rs`). A *block* has up to 48 entries whose keys are neighbours.
@@ -20,9 +21,10 @@
 //!            present, removed:       lock the block, keep updates out, clear the entry's bit
 //!            absent: lock the block, look again
 //!                  if k has a dead entry: write the value, set the entry's bit
-//!                  if k differs from the block's first key in a bit before the block's depth: put k
-//!                        in a block of its own, beside the subtree that does not have that bit
-//!                  if the block has room: append the entry, set its bit
+//!                  find k's rank among the entries (`order.rs`), which compares k with one of them
+//!                  if they differ in a bit before the block's depth: put k in a block of its own,
+//!                        beside the subtree that does not have that bit
+//!                  if the block has room: append the entry and its rank, set its bit
 //!                  else: copy the entries to a larger block, or to two that part at the first bit
 //!                        in which the keys differ; change the node above
 //! change a node: lock it and its parent; make a copy; if that is too large, divide it at its first
@@ -44,8 +46,9 @@
 //!    bit that says that they are present. A removed entry comes to life again if its key does.
 //! 5. **Updates of values exclude no other update.** They count themselves, so that a copy of the
 //!    block waits for them (`state.rs`).
-//! 6. **Inserts append.** A block is made with its entries in order. A scan sorts the few that were
-//!    added since for itself (`order.rs`), so scans write nothing.
+//! 6. **Inserts append.** A block is made with its entries in order, and an insert notes the rank
+//!    of the entry that it adds. So a scan knows the order without reading a key (`order.rs`), and
+//!    writes nothing.
 //! 7. **The length is part of the key**, behind its last byte and zeros without end. So no key is a
 //!    prefix of another.
 //! 8. Keys of more than 512 bytes lie outside their block, which has their address.
@@ -73,6 +76,9 @@
 //!   the last key below a node part at its first bit. The depth of a block is larger than each bit
 //!   that the path to it tests, and its keys agree in all bits before its depth.
 //! * I7: All keys below a child are smaller than those below the next one.
+//! * I8: The first `sorted` entries of a block are in order. The rank of a later one is the number
+//!   of entries with lower numbers that precede it. Their gaps, put in with them, are those of all
+//!   neighbours. Gaps and ranks never change.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
@@ -81,11 +87,10 @@
 //! | root, child | `Place::link` | `SeqCst` | `Place::word` | publishes the object; one order, too |
 //! | `live` | `live`, `set_live` | `SeqCst` | each other | an entry that is present has its key, tag and value; both linearize |
 //! | a value | load, store, exchange | `SeqCst` | each other | they linearize `get` and updates, in the order of all other words |
-//! | a value | in `append`, `append_from` | Relaxed | – | nobody reads the entry yet; updates are kept out of the block that is copied |
-//! | `entries` | `entries` / `append` | Acquire / Release | each other | the keys of entries that are not present are read by those who sort |
-//! | tags, starts | all | Relaxed | – | they are written before `live` or `entries`, which are read first |
+//! | a value | in `append`, `append_run` | Relaxed | – | nobody reads the entry yet; updates are kept out of the block that is copied |
+//! | `entries` | `entries` / `append` | Acquire / Release | each other | the order has entries that are not present, too; their keys, gaps and ranks are read |
+//! | tags, starts, gaps, ranks | all | Relaxed | – | they are written before `live` or `entries`, which are read first |
 //! | `end` | all | Relaxed | – | it changes under the lock; outside it is a guess for a prefetch |
-//! | `sorted` | all | Relaxed | – | written before the block is linked |
 //! | `updates` | `state.rs` | Acquire to begin, Release to end, Acquire to bar | each other | who has barred updates sees those that came before, and those after it see its writes; loom |
 //! | versions of blocks and nodes | locks, `ends.rs` | as [`VersionLock`] has it | – | `live` changes, and blocks come beside the first one, between its `lock` and `unlock` |
 //!
@@ -123,13 +128,13 @@
 //!
 //! # Complexity and footprint
 //! A lookup takes O(length of the key) for its hash, and passes about log n nodes to the base of
-//! the mean number of children. A block has 88 bytes, 10 bytes for each place, and the keys; it
+//! the mean number of children. A block has 88 bytes, 12 bytes for each place, and the keys; it
 //! grows by one size class of its pool at a time, and is split at 48 entries or 8 KiB. Keys have up
 //! to 512 KiB. `inspect` counts 128 bytes in blocks for each of 840 000 paths of 105 bytes.
 //!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which verifies I1, I2,
-//! I4, I6 and I7 in a quiescent tree; schedules (`tests/schedules.rs`,
+//! I4 and I6 to I8 in a quiescent tree; schedules (`tests/schedules.rs`,
 //! `tests/scenarios/blocks.rs`), which must find the mistakes of `canary.rs`; loom in `state.rs`;
 //! every allocation failing once (`tests/faults.rs`); bits and windows by enumeration in `key.rs`;
 //! keys that are made to do harm in `blocks.rs` of `crates/api-tests`.
@@ -138,7 +143,9 @@
 //! | file | content |
 //! |---|---|
 //! | `key.rs`, `word.rs` | keys as bits, words that lead to objects |
-//! | `block.rs`, `tags.rs`, `state.rs`, `lock.rs`, `order.rs` | blocks: layout, tags, the count of updates, locks, order |
+//! | `block.rs`, `shape.rs`, `fill.rs` | blocks: layout, sizes, writing entries |
+//! | `order.rs`, `lanes.rs` | the order in a block, many tags or gaps at a time |
+//! | `state.rs`, `lock.rs` | the count of updates, locks of blocks |
 //! | `node.rs`, `plan.rs`, `edit.rs` | nodes, contents of nodes to be made, changes of the index |
 //! | `ops.rs`, `batch.rs` | lookups, `update`, batches |
 //! | `grow.rs`, `merge.rs` | making room, and taking it back |
@@ -150,8 +157,10 @@ mod block;
 mod check;
 mod edit;
 mod ends;
+mod fill;
 mod grow;
 pub mod key;
+mod lanes;
 mod lock;
 mod merge;
 mod node;
@@ -161,8 +170,8 @@ mod order;
 mod plan;
 mod scan;
 mod seek;
+mod shape;
 mod state;
-mod tags;
 mod trail;
 mod word;
 

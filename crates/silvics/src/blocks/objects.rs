@@ -1,8 +1,9 @@
 //! The memory of nodes, blocks and long keys.
 
-use super::block::{BLOCK, BlockRef, LINE, Shape};
+use super::block::{BLOCK, BlockRef, LINE};
 use super::key::{Bit, BlockKey, MAX_INLINE};
 use super::node::{self, NODE, NodeRef, Windows};
+use super::shape::Shape;
 use super::word::{Kind, Leads, Word};
 use crate::domain::{Guard, Reclaim, Retired};
 use crate::frame::Frame;

@@ -1,11 +1,13 @@
 //! Lookups, and the writing verb.
 
 use super::Blocks;
-use super::block::{BlockRef, New, tag};
-use super::key::{BlockKey, MAX_BYTES};
+use super::block::{BlockRef, New, all, tag};
+use super::edit::Step;
+use super::key::{Bit, BlockKey, MAX_BYTES};
 use super::lock::Locked;
 use super::merge::FEW;
 use super::node::{NodeRef, Portable, Search};
+use super::order::{Gap, Place, Rank};
 use super::word::{Leads, Word};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
@@ -87,50 +89,78 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
 
     #[inline(always)]
     fn look_up_with(&self, key: K::Ref<'_>, search: impl Search) -> Option<u64> {
-        let root = self.root.word();
-        if root.is_none() {
-            return None; // LP(absent): the load of the root
-        }
         let tag = tag(K::hash(K::shorten(key)));
         let mut buffer = [0; 8];
         let probe = K::probe(K::shorten(key), &mut buffer);
-        let block = Self::descend(root, &probe, search);
+        let (block, _) = Self::descend(self.root.word(), &probe, search)?; // LP(absent): the root
         let found = block.get(K::shorten(key), tag);
         P::saw(|| block.looked_at(found.map(|(at, _)| at)));
         found.map(|(_, value)| value)
     }
 
-    /// The block that a key leads to.
+    /// Goes down to a block. `choose` takes a child of each node. Nothing if `word` is none.
     #[inline(always)]
-    fn descend<'g>(root: Word, probe: &K::Probe<'_>, search: impl Search) -> BlockRef<'g, K> {
-        let mut word = root;
+    pub(super) fn walk<'g>(
+        mut word: Word,
+        mut choose: impl FnMut(NodeRef<'g>) -> usize,
+    ) -> Option<BlockRef<'g, K>> {
+        if word.is_none() {
+            return None;
+        }
         loop {
-            // SAFETY: I3: the word was read under the guard of the operation, in the root or in a
-            // node that was. It is not none: only the root can be, which the callers check.
+            // SAFETY: I3: the callers have read the word under the guard of their operation, and so
+            // have we in a node that was. It is not none, which only the root can be (I1).
+            match unsafe { word.leads::<K>() } {
+                Leads::Block(block) => return Some(block),
+                Leads::Node(node) => word = node.child(choose(node)).word(),
+            }
+        }
+    }
+
+    /// The block that a key leads to, and the place that leads to the block, if it is in a node.
+    #[inline(always)]
+    fn descend<'g>(
+        root: Word,
+        probe: &K::Probe<'_>,
+        search: impl Search,
+    ) -> Option<(BlockRef<'g, K>, Option<Step<'g>>)> {
+        // As `walk`, but a closure would not have the processor's features.
+        let (mut word, mut parent) = (root, None);
+        if word.is_none() {
+            return None;
+        }
+        loop {
+            // SAFETY: as in `walk`.
             match unsafe { word.leads::<K>() } {
                 Leads::Block(block) => {
                     block.prefetch();
-                    return block;
+                    return Some((block, parent));
                 }
                 Leads::Node(node) => {
                     let at = node.find::<K>(probe, search);
                     P::saw(|| node.passed(at));
+                    parent = Some(Step { node, at });
                     word = node.child(at).word();
                 }
             }
         }
     }
 
-    /// The block that a key leads to. The root is not none.
+    /// The block that a key leads to, and the place that leads to the block, if it is in a node.
+    /// Nothing if the tree is empty. The guard is of the tree's domain.
     #[inline]
-    pub(super) fn block_of<'g>(&'g self, root: Word, key: K::Ref<'_>) -> BlockRef<'g, K> {
+    pub(super) fn block_of<'g>(
+        &'g self,
+        key: K::Ref<'_>,
+        _guard: &'g Guard,
+    ) -> Option<(BlockRef<'g, K>, Option<Step<'g>>)> {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if let Some(search) = self.avx2 {
             // SAFETY: the value says that the processor has the instructions.
-            return unsafe { Self::block_of_avx2(root, key, search) };
+            return unsafe { Self::block_of_avx2(self.root.word(), key, search) };
         }
         let mut buffer = [0; 8];
-        Self::descend(root, &K::probe(K::shorten(key), &mut buffer), Portable)
+        Self::descend(self.root.word(), &K::probe(K::shorten(key), &mut buffer), Portable)
     }
 
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -139,7 +169,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         root: Word,
         key: K::Ref<'_>,
         search: super::node::Avx2,
-    ) -> BlockRef<'g, K> {
+    ) -> Option<(BlockRef<'g, K>, Option<Step<'g>>)> {
         let mut buffer = [0; 8];
         Self::descend(root, &K::probe(K::shorten(key), &mut buffer), search)
     }
@@ -172,22 +202,22 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
     ) -> Result<Option<u64>, AllocError> {
         let tag = tag(K::hash(K::shorten(key)));
         loop {
-            let root = self.root.word();
-            if root.is_none() {
+            let Some((block, parent)) = self.block_of(K::shorten(key), guard) else {
                 let Change::Put(value) = verb.step(None) else { return Ok(None) }; // LP(kept)
                 if let Some(state) = self.plant(K::shorten(key), value, tag, guard)? {
                     return Ok(state);
                 }
                 continue;
-            }
-            let block = self.block_of(root, K::shorten(key));
+            };
             let found = block.get(K::shorten(key), tag);
             let state = found.map(|(_, value)| value);
             let attempt = match (verb.step(state), found) {
                 (Change::Keep, _) | (Change::Take, None) => return Ok(state), // LP(kept): `get`
                 (Change::Put(_), Some((at, _))) => Self::replace(block, at, verb),
                 (Change::Take, Some((at, _))) => self.take(block, at, K::shorten(key), verb, guard),
-                (Change::Put(value), None) => self.put(block, K::shorten(key), value, tag, guard),
+                (Change::Put(value), None) => {
+                    self.put((block, parent), (K::shorten(key), value, tag), guard)
+                }
             };
             if let Some(state) = attempt? {
                 return Ok(state);
@@ -272,43 +302,49 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
     /// Makes an absent key present.
     fn put<'g>(
         &'g self,
-        block: BlockRef<'g, K>,
-        key: K::Ref<'_>,
-        value: u64,
-        tag: u8,
+        (block, parent): (BlockRef<'g, K>, Option<Step<'g>>),
+        (key, value, tag): (K::Ref<'_>, u64, u8),
         guard: &'g Guard,
     ) -> Attempt {
         let len = Self::check_len(K::shorten(key))?;
         block.prefetch_insert();
         let Ok(locked) = block.locked() else { return RESTART };
-        let live = block.live();
-        let trusted = planted(Canary::AbsenceTrusted);
-        if !trusted && block.find(K::shorten(key), tag, live).is_some() {
-            return RESTART;
-        }
-        if let Some(at) = block.find_dead(K::shorten(key), tag) {
-            if planted(Canary::PutBackEarly) {
-                block.set_live(live | 1 << at);
+        let (live, trusted) = (block.live(), planted(Canary::AbsenceTrusted));
+        match block.find(K::shorten(key), tag, all(block.entries())) {
+            Some(at) if live >> at & 1 == 1 && !trusted => return RESTART,
+            Some(at) if live >> at & 1 == 0 => {
+                if planted(Canary::PutBackEarly) {
+                    block.set_live(live | 1 << at);
+                }
+                block.value(at).store(value, Ordering::SeqCst);
+                block.set_live(live | 1 << at); // LP(inserted)
+                self.frame.len.add(1);
+                return Ok(Some(None));
             }
-            block.value(at).store(value, Ordering::SeqCst);
-            block.set_live(live | 1 << at); // LP(inserted)
-            self.frame.len.add(1);
-            return Ok(Some(None));
+            _ => {}
         }
-        let bit = (block.entries() > 0).then(|| K::difference(K::shorten(key), block.key(0)));
-        if let Some(Some(bit)) = bit
-            && bit < block.depth()
-            && !planted(Canary::DepthIgnored)
-        {
+        let has_room = block.has_room(len);
+        if !has_room {
+            block.prefetch_whole();
+        }
+        let order = block.order();
+        let (rank, bit) = match order.place(block, K::shorten(key)) {
+            Place::Between(rank, bit) => (rank, bit),
+            Place::At(position) if trusted => {
+                (Rank { position, gap: Gap::NONE, follows: true }, Bit::MAX)
+            }
+            Place::At(_) => return RESTART,
+        };
+        if bit < block.depth() && !planted(Canary::DepthIgnored) {
             drop(locked);
             return self.put_beside(key, value, tag, guard);
         }
-        if !block.has_room(len) {
-            block.prefetch_whole();
-            return self.grow(locked, key, value, tag, guard);
+        if !has_room {
+            return self.grow((locked, parent), (order, rank), (key, value, tag), guard);
         }
         let long = LongKey::new(self, K::shorten(key), guard)?;
-        let at = block.append(&New { key: K::shorten(key), value, outside: long.address() }, tag);
+        let new = New { key: K::shorten(key), value, outside: long.address() };
+        let at = block.append(&new, tag, rank);
         block.set_live(live | 1 << at); // LP(inserted)
         long.linked();
         self.frame.len.add(1);

@@ -13,6 +13,7 @@
 use super::Blocks;
 use super::block::{BlockRef, MAX_ENTRIES};
 use super::key::BlockKey;
+use super::order::Place;
 use super::seek::{Found, Next, Way};
 use super::word::Leads;
 use crate::canary::{Canary, planted};
@@ -95,9 +96,17 @@ impl<'g, K: BlockKey + ?Sized, P: Placement, const DESCENDS: bool> Range<'g, K, 
             return;
         };
         match found {
-            Found::In(block) => {
-                self.enter(block);
-                self.skip_before(start);
+            Found::In(block, order, place) => {
+                // The entries that are smaller than the start, and whether it is an entry.
+                let (smaller, is_entry) = match place {
+                    Place::At(position) => (position, true),
+                    Place::Between(rank, _) => (rank.position, false),
+                };
+                let is_included = matches!(start, Bound::Included(_));
+                let passed = smaller + usize::from(is_entry && is_included == DESCENDS);
+                let numbers = order.numbers();
+                let ahead = if DESCENDS { &numbers[..passed] } else { &numbers[passed..] };
+                self.take(block, ahead);
             }
             Found::Before(block) if !DESCENDS => self.enter(block),
             Found::Behind(block) if DESCENDS => self.enter(block),
@@ -108,28 +117,22 @@ impl<'g, K: BlockKey + ?Sized, P: Placement, const DESCENDS: bool> Range<'g, K, 
         }
     }
 
-    /// Leaves out the entries of the block that are before the start.
-    fn skip_before(&mut self, start: Bound<K::Ref<'_>>) {
-        let Some(block) = self.block else { return };
-        let key = |number: &u8| block.key(usize::from(*number));
-        self.at = self.entries[..self.len].partition_point(|number| match start {
-            Bound::Included(start) => Self::precedes(key(number), start),
-            Bound::Excluded(start) => !Self::precedes(K::shorten(start), key(number)),
-            Bound::Unbounded => false,
-        });
-    }
-
-    /// Takes the entries of a block.
+    /// Goes to a block.
     fn enter(&mut self, block: BlockRef<'g, K>) {
         self.prefetch_next();
-        let (order, mut entries) = block.sorted();
-        if planted(Canary::OrderTrusted) {
-            entries = block.sorted_entries();
-        }
+        let order = block.bare_order();
+        self.take(block, order.numbers());
+    }
+
+    /// Takes entries of a block, whose numbers are in the order of their keys.
+    fn take(&mut self, block: BlockRef<'g, K>, numbers: &[u8]) {
         let live = block.live();
         let mut len = 0;
-        for at in 0..entries {
-            let number = if DESCENDS { order[entries - 1 - at] } else { order[at] };
+        for at in 0..numbers.len() {
+            let number = if DESCENDS { numbers[numbers.len() - 1 - at] } else { numbers[at] };
+            if planted(Canary::OrderTrusted) && usize::from(number) >= block.sorted_entries() {
+                continue;
+            }
             self.entries[len] = number;
             len += usize::from(live >> number & 1 == 1);
         }
@@ -186,9 +189,9 @@ impl<'g, K: BlockKey + ?Sized, P: Placement, const DESCENDS: bool> Range<'g, K, 
     fn find_way(&mut self, block: BlockRef<'g, K>) {
         if !self.tree.turn::<DESCENDS>(block, &mut self.way, self.guard) {
             // The block was replaced. On behind all its keys, present or not.
-            let (order, entries) = block.sorted();
-            let last = if DESCENDS { 0 } else { entries - 1 };
-            self.seek(Bound::Excluded(block.key(usize::from(order[last]))));
+            let order = block.bare_order();
+            let last = if DESCENDS { 0 } else { order.len() - 1 };
+            self.seek(Bound::Excluded(block.key(usize::from(order.numbers()[last]))));
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Searches for a place in the order of keys, and the way from one block to the next.
 //!
 //! The way down takes each key to a block, but not to its place in the order: nodes test only some
-//! bits. So a search compares its key with one of the block's. They differ first at some bit. If
+//! bits. So a search compares its key with the
+//! most similar one of the block. They differ first at some bit. If
 //! the path to the block tests no later bit, the key's place is in the block. Otherwise it is at
 //! one end of the subtree that leaves the path at this bit: a second way down, which takes one
 //! value for all bits from there on, leads to that end.
@@ -10,7 +11,9 @@ use super::Blocks;
 use super::block::BlockRef;
 use super::edit::Step;
 use super::key::{Bit, BlockKey};
-use super::word::{Leads, Word};
+use super::node::NodeRef;
+use super::order::{Order, Place};
+use super::word::Word;
 use crate::domain::Guard;
 use silvics_pool::Placement;
 
@@ -62,9 +65,15 @@ impl<'g> Way<'g> {
     pub(super) fn ahead<const DESCENDS: bool>(&self) -> Option<Word> {
         let last = self.len.checked_sub(1).filter(|last| *last >= self.lost)?;
         let Step { node, at } = self.steps[last % KEPT]?;
-        let next = if DESCENDS { at.checked_sub(1)? } else { at + 1 };
-        (next < node.len()).then(|| node.child(next).word())
+        following::<DESCENDS>(node, at).map(|next| node.child(next).word())
     }
+}
+
+/// The child after child `at` of a node, in the direction of a walk.
+#[inline]
+fn following<const DESCENDS: bool>(node: NodeRef<'_>, at: usize) -> Option<usize> {
+    let next = if DESCENDS { at.checked_sub(1)? } else { at + 1 };
+    (next < node.len()).then_some(next)
 }
 
 /// The bits of a key that a way down takes as they are, and the value that it takes for the others.
@@ -85,8 +94,8 @@ pub(super) enum Next<'g, K: BlockKey + ?Sized> {
 
 /// The place of a key in the order.
 pub(super) enum Found<'g, K: BlockKey + ?Sized> {
-    /// In this block.
-    In(BlockRef<'g, K>),
+    /// In this block, at this place of its order.
+    In(BlockRef<'g, K>, Order, Place),
     /// In front of this block's entries.
     Before(BlockRef<'g, K>),
     /// Behind this block's entries.
@@ -104,24 +113,17 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         way.clear();
         let mut buffer = [0; 8];
         let probe = K::probe(K::shorten(key), &mut buffer);
-        let mut word = self.root.word();
-        if word.is_none() {
-            return None;
-        }
-        loop {
-            // SAFETY: I3: the word was read under the guard, in the root or in a node that was.
-            let node = match unsafe { word.leads::<K>() } {
-                Leads::Block(block) => return Some(block),
-                Leads::Node(node) => node,
-            };
+        let block = Self::walk(self.root.word(), |node| {
             let mut at = self.child_of(node, &probe);
             if let Some(Forced { from, ones }) = forced {
                 let (first, last) = node.subtree(at, from);
                 at = if ones { last } else { first };
             }
             way.push(Step { node, at });
-            word = node.child(at).word();
-        }
+            at
+        })?;
+        block.prefetch();
+        Some(block)
     }
 
     /// Finds the way back to the last node before a block that has a next child, if the key of the
@@ -132,24 +134,18 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         way: &mut Way<'g>,
         _guard: &'g Guard,
     ) -> bool {
-        let (mut buffer, mut word, mut nodes) = ([0; 8], self.root.word(), 0);
+        let (mut buffer, mut nodes) = ([0; 8], 0);
         let probe = K::probe(block.key(0), &mut buffer);
         way.clear();
-        while !word.is_none() {
-            // SAFETY: I3: the word was read under the guard of the walk.
-            let node = match unsafe { word.leads::<K>() } {
-                Leads::Block(found) => return found == block,
-                Leads::Node(node) => node,
-            };
+        let found = Self::walk(self.root.word(), |node| {
             let at = self.child_of(node, &probe);
-            let next = if DESCENDS { at.checked_sub(1) } else { Some(at + 1) };
-            if next.is_some_and(|next| next < node.len()) {
+            if following::<DESCENDS>(node, at).is_some() {
                 way.restart(nodes, Step { node, at });
             }
             nodes += 1;
-            word = node.child(at).word();
-        }
-        false
+            at
+        });
+        found == Some(block)
     }
 
     /// The place of a key, and the way there.
@@ -162,12 +158,12 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         let (key, mut forced) = (K::cut(key), None);
         loop {
             let block = self.way_down(K::shorten(key), forced, way, guard)?;
-            let Some(bit) = K::difference(K::shorten(key), block.key(0)) else {
-                return Some(Found::In(block));
+            let order = block.order();
+            let place = order.place(block, K::shorten(key));
+            let bit = match place {
+                Place::Between(_, bit) if bit < block.depth() => bit,
+                _ => return Some(Found::In(block, order, place)),
             };
-            if bit >= block.depth() {
-                return Some(Found::In(block));
-            }
             let ones = K::has(K::shorten(key), bit);
             match forced {
                 Some(Forced { from, .. }) if from == bit => {
@@ -185,33 +181,26 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         way: &mut Way<'g>,
     ) -> Option<BlockRef<'g, K>> {
         way.clear();
-        let root = self.root.word();
-        (!root.is_none()).then(|| Self::down::<DESCENDS>(root, way))
+        Self::down::<DESCENDS>(self.root.word(), way)
     }
 
     #[inline]
-    fn down<'g, const DESCENDS: bool>(mut word: Word, way: &mut Way<'g>) -> BlockRef<'g, K> {
-        loop {
-            // SAFETY: I3: the word was read under the guard of the walk.
-            match unsafe { word.leads::<K>() } {
-                Leads::Block(block) => return block,
-                Leads::Node(node) => {
-                    let at = if DESCENDS { node.len() - 1 } else { 0 };
-                    way.push(Step { node, at });
-                    word = node.child(at).word();
-                }
-            }
-        }
+    fn down<'g, const DESCENDS: bool>(word: Word, way: &mut Way<'g>) -> Option<BlockRef<'g, K>> {
+        Self::walk(word, |node| {
+            let at = if DESCENDS { node.len() - 1 } else { 0 };
+            way.push(Step { node, at });
+            at
+        })
     }
 
     /// The block that follows the one that a way leads to.
     #[inline]
     pub(super) fn next<'g, const DESCENDS: bool>(way: &mut Way<'g>) -> Next<'g, K> {
         while let Some(Step { node, at }) = way.pop() {
-            let next = if DESCENDS { at.checked_sub(1) } else { Some(at + 1) };
-            if let Some(at) = next.filter(|at| *at < node.len()) {
+            if let Some(at) = following::<DESCENDS>(node, at) {
                 way.push(Step { node, at });
-                return Next::Block(Self::down::<DESCENDS>(node.child(at).word(), way));
+                let block = Self::down::<DESCENDS>(node.child(at).word(), way);
+                return block.map_or(Next::End, Next::Block);
             }
         }
         if way.len == 0 { Next::End } else { Next::Lost }

@@ -1,4 +1,4 @@
-//! The words that a walk along an end of the tree has met.
+//! The words that a walk along an end of the tree has met, and other lists of words.
 //!
 //! A walk is no snapshot: while it stands at a node that has been replaced, the node below may get
 //! another first child. Two walks one after the other that meet the same words are a snapshot: each
@@ -7,25 +7,34 @@
 //! and only under its own lock.
 
 use super::word::Word;
-
-/// The words that take no memory of their own.
-const FEW: usize = 24;
+use crate::error::{AllocError, reserved};
 
 /// The words that a walk has met, in order.
-pub(super) struct Trail {
-    few: [Word; FEW],
+pub(super) type Trail = Words<24>;
+
+/// A list of words. The first `N` take no memory of their own.
+pub(super) struct Words<const N: usize> {
+    few: [Word; N],
     len: usize,
     more: Vec<Word>,
 }
 
-impl Trail {
+impl<const N: usize> Words<N> {
     pub(super) fn new() -> Self {
-        Self { few: [Word::NONE; FEW], len: 0, more: Vec::new() }
+        Self { few: [Word::NONE; N], len: 0, more: Vec::new() }
     }
 
     pub(super) fn clear(&mut self) {
         self.len = 0;
         self.more.clear();
+    }
+
+    /// Makes room for `more` words.
+    pub(super) fn reserve(&mut self, more: usize) -> Result<(), AllocError> {
+        if self.len + more <= N {
+            return Ok(());
+        }
+        reserved(&mut self.more, more).map(|_| ())
     }
 
     pub(super) fn push(&mut self, word: Word) {
@@ -37,10 +46,14 @@ impl Trail {
             None => self.more.push(word),
         }
     }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Word> {
+        self.few[..self.len].iter().chain(&self.more).copied()
+    }
 }
 
-impl PartialEq for Trail {
+impl<const N: usize> PartialEq for Words<N> {
     fn eq(&self, other: &Self) -> bool {
-        self.few[..self.len] == other.few[..other.len] && self.more == other.more
+        self.iter().eq(other.iter())
     }
 }
