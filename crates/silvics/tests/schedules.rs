@@ -25,7 +25,9 @@ use silvics_testkit::schedules::{
     Act, Model, Scenario, Step, Stops, ends, explore, first_bytes, hunt_stop, points, scans, stops,
 };
 use silvics_testkit::{ScanSubject, Subject};
-use stops::{LOOKUPS, RELOCATION_STOPS, SCAN_STOPS, STOPS, SUCCESSION_STOPS, UNCOPIED};
+use stops::{
+    BESIDE_READERS, LOOKUPS, RELOCATION_STOPS, SCAN_STOPS, STOPS, SUCCESSION_STOPS, UNCOPIED,
+};
 
 /// The number of schedules per scenario and scheduler, unless `SILVICS_SCHEDULES` is set.
 const SCHEDULES: usize = 500;
@@ -363,6 +365,22 @@ fn art_blocks_for_writers_only() {
     others_finish::<ArtTree<[u8], Model>>("art-bytes", SCAN_STOPS, scans);
     for victim in STOPS {
         let (at, reason) = hunt_stop::<ArtTree<u64, Model>>(victim, points)
+            .expect_err("a task that stops under a lock must hold the other up");
+        assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
+    }
+}
+
+/// Writers of blocks take locks. No task waits for lookups and scans, and these wait for no task.
+#[test]
+fn blocks_block_for_writers_only() {
+    others_finish::<BlockTree<u64, Model>>("blocks", LOOKUPS, scans);
+    others_finish::<BlockTree<u64, Model>>("blocks", SCAN_STOPS, scans);
+    others_finish::<BlockTree<u64, Model>>("blocks", BESIDE_READERS, scans);
+    others_finish::<BlockTree<[u8], Model>>("blocks-bytes", LOOKUPS, scans);
+    others_finish::<BlockTree<[u8], Model>>("blocks-bytes", SCAN_STOPS, scans);
+    others_finish::<BlockTree<[u8], Model>>("blocks-bytes", BESIDE_READERS, scans);
+    for victim in STOPS {
+        let (at, reason) = hunt_stop::<BlockTree<u64, Model>>(victim, scans)
             .expect_err("a task that stops under a lock must hold the other up");
         assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
     }

@@ -1,7 +1,7 @@
 //! Tasks that stop for ever, and the calls that another task makes beside them.
 
 use silvics_testkit::schedules::Step::{
-    Exchange, Get, GetMany, Insert, Range, RangeRev, Remove, TryInsert, Walk, WalkRev,
+    self, Exchange, Get, GetMany, Insert, Range, RangeRev, Remove, TryInsert, Walk, WalkRev,
 };
 use silvics_testkit::schedules::Stops;
 
@@ -86,6 +86,42 @@ pub(crate) const STOPS: &[Stops] = &[
         other: &[Get(1), TryInsert(1, 4), Remove(1), Remove(0), Insert(1, 5), Remove(2), Remove(1)],
     },
 ];
+
+/// Writers that stop beside lookups and scans. Blocks of up to three entries are changed, copied,
+/// split and merged.
+pub(crate) const BESIDE_READERS: &[Stops] = &[
+    Stops {
+        name: "update-beside-readers",
+        keys: 4,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3)],
+        victim: Insert(1, 4),
+        other: READS,
+    },
+    Stops {
+        name: "insert-beside-readers",
+        keys: 4,
+        before: &[Insert(0, 1), Insert(2, 2)],
+        victim: Insert(1, 3),
+        other: READS,
+    },
+    Stops {
+        name: "split-beside-readers",
+        keys: 4,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3)],
+        victim: Insert(3, 4),
+        other: READS,
+    },
+    Stops {
+        name: "merge-beside-readers",
+        keys: 4,
+        before: &[Insert(0, 1), Insert(1, 2), Insert(2, 3), Insert(3, 4), Remove(2)],
+        victim: Remove(1),
+        other: READS,
+    },
+];
+
+const READS: &[Step] =
+    &[Get(0), Get(1), Get(2), Get(3), GetMany(0, 3), Range(0, 3), RangeRev(0, 3)];
 
 /// Lookups that stop, for which no other task may wait.
 pub(crate) const LOOKUPS: &[Stops] = &[
