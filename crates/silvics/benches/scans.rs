@@ -1,4 +1,5 @@
-//! Scans of `ArtTree` and `Map` by `next`, `for_each` and `fold`, beside those of `BTreeMap`.
+//! Scans of `ArtTree`, `BlockTree` and `Map` by `next`, `for_each` and `fold`, beside those of
+//! `BTreeMap`.
 //!
 //! ```sh
 //! cargo bench -p silvics --bench scans                  # prints the table
@@ -18,7 +19,7 @@
 //! ratios to `BTreeMap` by the same way: below 1, the structure is faster.
 
 use silvics::{
-    ArtKey, ArtTree, IndexKey, Key, Lookup, Map, Options, OrderedIndex, OrderedScan, ValueRef,
+    ArtKey, ArtTree, BlockKey, BlockTree, IndexKey, Key, Map, Options, OrderedScan, ValueRef,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
@@ -107,10 +108,10 @@ fn sum<'b, W: Way, K, E, I: Iterator<Item = E>>(
     sums.fold(0, u64::wrapping_add)
 }
 
-trait Kind: Key<Form: ArtKey> + Ord + Clone {
-    /// The key as `ArtTree` takes it.
+trait Kind: Key<Form: ArtKey + BlockKey> + Ord + Clone {
+    /// The key as a tree takes it.
     fn bare(&self) -> <Self::Form as IndexKey>::Ref<'_>;
-    /// Reads a key of `ArtTree`.
+    /// Reads a key of a tree.
     fn glance(bare: <Self::Form as IndexKey>::Ref<'_>) -> u64;
     /// Reads a key of `Map`.
     fn glance_ref(key: Self::Ref<'_>) -> u64;
@@ -141,11 +142,15 @@ impl Kind for Vec<u8> {
 }
 
 /// A structure of each kind with the same entries.
-type Maps<K> = (ArtTree<<K as Key>::Form>, Map<K, u64>, BTreeMap<K, u64>);
+type Maps<K> =
+    (ArtTree<<K as Key>::Form>, BlockTree<<K as Key>::Form>, Map<K, u64>, BTreeMap<K, u64>);
 
-/// The scans of all structures in one way; `BTreeMap` comes last.
-fn sides<W: Way, K: Kind>((tree, map, beside): &Maps<K>) -> [Side<'_, K>; 3] {
-    let art = |bounds: Option<&[Bounds<K>]>| {
+/// The number of structures.
+const SIDES: usize = 4;
+
+/// The scan of a tree.
+fn tree_scan<W: Way, K: Kind, T: OrderedScan<Key = K::Form>>(tree: &T) -> Box<Scan<'_, K>> {
+    Box::new(|bounds| {
         let guard = tree.domain().pin();
         let range = |from, to| tree.range((from, to), &guard);
         sum::<W, _, _, _>(
@@ -154,7 +159,11 @@ fn sides<W: Way, K: Kind>((tree, map, beside): &Maps<K>) -> [Side<'_, K>; 3] {
             || range(Unbounded, Unbounded),
             |(key, value)| K::glance(key) + value,
         )
-    };
+    })
+}
+
+/// The scans of all structures in one way; `BTreeMap` comes last.
+fn sides<W: Way, K: Kind>((art, blocks, map, beside): &Maps<K>) -> [Side<'_, K>; SIDES] {
     let map = |bounds: Option<&[Bounds<K>]>| {
         let view = map.pin();
         let weight = |(key, value): (K::Ref<'_>, ValueRef<'_, u64>)| K::glance_ref(key) + *value;
@@ -170,7 +179,8 @@ fn sides<W: Way, K: Kind>((tree, map, beside): &Maps<K>) -> [Side<'_, K>; 3] {
         )
     };
     [
-        Side::new::<W>("ArtTree", Box::new(art)),
+        Side::new::<W>("ArtTree", tree_scan::<W, K, _>(art)),
+        Side::new::<W>("BlockTree", tree_scan::<W, K, _>(blocks)),
         Side::new::<W>("Map", Box::new(map)),
         Side::new::<W>("BTreeMap", Box::new(beside)),
     ]
@@ -199,15 +209,17 @@ fn rows<K: Kind>(name: &str, count: usize, key: impl Fn(u64) -> K, quick: bool) 
     keys.sort_unstable();
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_unstable_by_key(|&at| mixed(at as u64));
-    let tree = ArtTree::<K::Form>::with_options(&Options::default()).expect("memory");
+    let art = ArtTree::<K::Form>::with_options(&Options::default()).expect("memory");
+    let blocks = BlockTree::<K::Form>::with_options(&Options::default()).expect("memory");
     let (map, mut beside) = (Map::new(), BTreeMap::new());
     for at in order {
         let value = at as u64;
-        tree.insert(keys[at].bare(), value, &tree.domain().pin()).expect("memory");
+        art.pin().insert(keys[at].bare(), value).expect("memory");
+        blocks.pin().insert(keys[at].bare(), value).expect("memory");
         map.insert(keys[at].clone(), value);
         beside.insert(keys[at].clone(), value);
     }
-    let maps = (tree, map, beside);
+    let maps = (art, blocks, map, beside);
     let ways = [sides::<Next, K>(&maps), sides::<ForEach, K>(&maps), sides::<Fold, K>(&maps)];
     let sides = ways.as_flattened();
     // Bounds lie one behind another, so that scans of each length find them in the same way.
@@ -217,7 +229,7 @@ fn rows<K: Kind>(name: &str, count: usize, key: impl Fn(u64) -> K, quick: bool) 
     });
     let kinds: Vec<Option<&[Bounds<K>]>> =
         bounds.iter().map(|bounds| Some(&bounds[..])).chain([None]).collect();
-    let wanted: Vec<u64> = kinds.iter().map(|kind| (sides[2].scan)(*kind)).collect();
+    let wanted: Vec<u64> = kinds.iter().map(|kind| (sides[SIDES - 1].scan)(*kind)).collect();
     let whole = (50 * scans).div_ceil(count);
     // The times of each side, by round: whole, 100 − 10, 50.
     let mut times = vec![[const { Vec::new() }; 3]; sides.len()];
@@ -239,7 +251,7 @@ fn rows<K: Kind>(name: &str, count: usize, key: impl Fn(u64) -> K, quick: bool) 
         }
     }
     let row = |at: usize| {
-        let (mine, beside) = (&times[at], &times[at / 3 * 3 + 2]);
+        let (mine, beside) = (&times[at], &times[at / SIDES * SIDES + SIDES - 1]);
         let of = |figure: usize| {
             let ratios =
                 mine[figure].iter().zip(&beside[figure]).map(|(mine, beside)| mine / beside);
