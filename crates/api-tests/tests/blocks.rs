@@ -121,6 +121,38 @@ fn first_bits() {
     }
 }
 
+/// Few keys, which differ in few bits, far from the start or in their lengths, in every order.
+#[test]
+fn awkward_keys() {
+    let mut state = 1;
+    let mut random = move |below: usize| {
+        state = mixed(state).wrapping_add(0x9E37_79B9_7F4A_7C15);
+        (state >> 33) as usize % below
+    };
+    let starts = [vec![], vec![0], vec![0x80], b"ab".to_vec(), vec![7; 31], vec![7; 5000]];
+    for round in 0..200 {
+        let starts = &starts[..=round % starts.len()];
+        let mut tree: BlockTree<[u8]> = BlockTree::with_options(&Options::default()).unwrap();
+        let mut model = BTreeMap::new();
+        for n in 0..70 {
+            let mut key = starts[random(starts.len())].clone();
+            key.extend((0..random(4)).map(|_| [0, 1, 0x7F, 0x80, 0xFF][random(5)]));
+            if random(4) == 0 {
+                assert_eq!(tree.pin().remove(&key).unwrap(), model.remove(&key));
+            } else {
+                assert_eq!(tree.pin().insert(&key, n).unwrap(), model.insert(key.clone(), n));
+            }
+            assert_eq!(tree.check(), Ok(model.len()), "round {round}");
+            let guard = tree.domain().pin();
+            let next = tree.range(key.as_slice().., &guard).next();
+            assert_eq!(next, model.range(key.clone()..).next().map(|(k, v)| (k.as_slice(), *v)));
+            let before = tree.range_rev(..key.as_slice(), &guard).next();
+            let expected = model.range(..key.clone()).next_back();
+            assert_eq!(before, expected.map(|(k, v)| (k.as_slice(), *v)));
+        }
+    }
+}
+
 /// Each key is the one before and a byte 0. They differ in their lengths only.
 #[test]
 fn zeros() {

@@ -12,7 +12,8 @@
 //! it up to some bit, this one does. It compares the two keys, and the bit in which they differ
 //! leads to the place of its key: Ferragina, Grossi, "The string B-tree", JACM 1999, section 2.
 //!
-//! Integers have no gaps: their keys lie next to each other, and a search compares them.
+//! Integers have no gaps: their keys lie next to each other, and a binary search compares them. So
+//! does one that comes to keys with 4095 equal bytes, whose gaps would not fit in 16 bits.
 
 use super::block::{BlockRef, MAX_ENTRIES};
 use super::key::{Bit, BlockKey, LENGTH};
@@ -20,14 +21,16 @@ use super::lanes::smaller;
 use crate::canary::{Canary, planted};
 use silvics_sync::atomic::Ordering;
 
-/// The first bit in which two neighbours differ. The number is negative for a bit of a byte, since
-/// SSE2 compares signed numbers.
+/// The first bit in which two neighbours differ. Gaps have the order of their bits. The number is
+/// negative for a bit of a byte, since SSE2 compares signed numbers.
+#[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Gap(pub(super) i16);
 
 impl Gap {
+    /// The gap of the first entry, which no search reads.
     pub(super) const NONE: Self = Self(i16::MIN);
-    /// A bit of a byte, from this one on.
+    /// This bit of a byte, or any later one: too far to be noted.
     const FAR: Self = Self(-1);
 
     pub(super) fn of(bit: Bit) -> Self {
@@ -192,12 +195,14 @@ impl Order {
         let numbers = self.numbers();
         let position = numbers.partition_point(|number| key_of(number) < K::shorten(key));
         let difference = |at: usize| K::difference(K::shorten(key), key_of(&numbers[at]));
-        let behind = if position < self.len { difference(position) } else { Some(0) };
-        let Some(behind) = behind else { return Place::At(position) };
-        let before = position.checked_sub(1).and_then(difference).unwrap_or(0);
-        let bit = before.max(behind);
-        let follows = position == self.len || before > behind;
-        Place::Between(Rank { position, gap: Gap::of(bit), follows }, bit)
+        let behind = match numbers.get(position).map(|_| difference(position)) {
+            Some(None) => return Place::At(position),
+            behind => behind.flatten(),
+        };
+        let before = position.checked_sub(1).and_then(difference);
+        // No neighbour is less like the key than any neighbour. There is one at least.
+        let bit = before.max(behind).unwrap_or(0);
+        Place::Between(Rank { position, gap: Gap::of(bit), follows: before > behind }, bit)
     }
 }
 

@@ -1,11 +1,10 @@
 //! Searches for a place in the order of keys, and the way from one block to the next.
 //!
 //! The way down takes each key to a block, but not to its place in the order: nodes test only some
-//! bits. So a search compares its key with the
-//! most similar one of the block. They differ first at some bit. If
-//! the path to the block tests no later bit, the key's place is in the block. Otherwise it is at
-//! one end of the subtree that leaves the path at this bit: a second way down, which takes one
-//! value for all bits from there on, leads to that end.
+//! bits. So a search compares its key with the most similar one of the block. They differ first at
+//! some bit. If the path to the block tests no later bit, the key's place is in the block.
+//! Otherwise it is at one end of the subtree that leaves the path at this bit: a second way down,
+//! which takes one value for all bits from there on, leads to that end.
 
 use super::Blocks;
 use super::block::BlockRef;
