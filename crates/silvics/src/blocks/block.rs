@@ -256,9 +256,12 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         parts::<K>(self.capacity(), self.sorted_entries())
     }
 
-    /// The gaps of byte strings, as they are stored.
+    /// The gaps of byte strings, as they are stored. Integers have none.
     #[inline(always)]
     pub(super) fn gaps(self) -> &'g [AtomicU16] {
+        if K::FIXED > 0 {
+            return &[];
+        }
         let capacity = self.capacity();
         // SAFETY: I1: a block of byte strings has `capacity` gaps behind its starts.
         unsafe {
@@ -269,9 +272,10 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
 
     #[inline(always)]
     pub(super) fn rank_byte(self, at: usize) -> &'g AtomicU8 {
-        let added = at - self.sorted_entries();
-        assert!(at < self.capacity());
-        // SAFETY: I1: a block has a rank for each entry behind the first `sorted`.
+        let sorted = self.sorted_entries();
+        assert!((sorted..self.capacity()).contains(&at));
+        let added = at - sorted;
+        // SAFETY: I1: a block has a rank for each entry behind the first `sorted` (asserted).
         unsafe { self.block.byte_add(self.parts().ranks + added).cast().as_ref() }
     }
 

@@ -56,8 +56,8 @@
 //!
 //! # Invariants
 //! * I1: A word says whether it leads to a node or a block, and the object's shape (its children,
-//!   windows and paths; its capacity, bytes and depth) never changes after it is linked. A node has
-//!   2 to 32 children. Only the root can lead to nothing.
+//!   windows and paths; its capacity, sorted entries, bytes and depth) never changes after it is
+//!   linked. A node has 2 to 32 children. Only the root can lead to nothing.
 //! * I2: The first `entries` entries of a block have a key, a tag, which is that of the key, and a
 //!   value. Key and tag never change. `live` has bits of these entries only. No two entries of a
 //!   block have the same key.
@@ -88,9 +88,9 @@
 //! | root, child | `Place::link` | `SeqCst` | `Place::word` | publishes the object; one order, too |
 //! | `live` | `live`, `set_live` | `SeqCst` | each other | an entry that is present has its key, tag and value; both linearize |
 //! | a value | load, store, exchange | `SeqCst` | each other | they linearize `get` and updates, in the order of all other words |
-//! | a value | in `append`, `append_run` | Relaxed | – | nobody reads the entry yet; updates are kept out of the block that is copied |
-//! | `entries` | `entries` / `append` | Acquire / Release | each other | the order has entries that are not present, too; their keys, gaps and ranks are read |
-//! | tags, starts, gaps, ranks | all | Relaxed | – | they are written before `live` or `entries`, which are read first |
+//! | a value | in `fill.rs` | Relaxed | – | no reader sees the entry yet; updates are kept out of a copied block |
+//! | `entries` | `entries` / `fill.rs` | Acquire / Release | each other | who takes the order reads dead entries, too |
+//! | tags, starts, gaps, ranks | all | Relaxed | – | written before `live` or `entries`, which are read first |
 //! | `end` | all | Relaxed | – | it changes under the lock; outside it is a guess for a prefetch |
 //! | `updates` | `state.rs` | Acquire to begin, Release to end, Acquire to bar | each other | who has barred updates sees those that came before, and those after it see its writes; loom |
 //! | versions of blocks and nodes | locks, `ends.rs` | as [`VersionLock`] has it | – | `live` changes, and blocks come beside the first one, between its `lock` and `unlock` |
@@ -131,8 +131,8 @@
 //! A lookup takes O(length of the key) for its hash, and passes about log n nodes to the base of
 //! the mean number of children. A block has 88 bytes, 12 bytes for each place of a byte string or 8
 //! for that of an integer, and the keys. It grows by one size class of its pool at a time, and is
-//! split at 48 entries or 8 KiB. Keys have up to 512 KiB. Blocks take about 25 bytes for each path
-//! of 100 bytes, beside the path.
+//! split at 48 entries or 8 KiB. Keys have up to 512 KiB. Blocks take 24 bytes for each path of
+//! 100 bytes, beside the path.
 //!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which verifies I1, I2,
