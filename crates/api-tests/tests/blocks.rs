@@ -101,8 +101,9 @@ fn long_keys_that_differ_in_the_last_byte() {
     harmless("last byte", &(0..=255).map(key).collect::<Vec<_>>());
 }
 
-/// A key differs from all others in the first bit of all, and its place is behind them or before
-/// them. The others fill a block, and have gaps that take too many bits to be noted, or none.
+/// Some keys fill a block, and then come others that differ from them in the very first bit. They
+/// belong behind all of them, or before. The first ones are byte strings that differ too far from
+/// their start for gaps, or integers, which have no gaps.
 #[test]
 fn first_bits() {
     for last in [false, true] {
@@ -121,7 +122,7 @@ fn first_bits() {
     }
 }
 
-/// Few keys, which differ in few bits, far from the start or in their lengths, in every order.
+/// Few keys, which differ in few bits, far from the start or in their lengths, in random order.
 #[test]
 fn awkward_keys() {
     let mut state = 1;

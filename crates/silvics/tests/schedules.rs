@@ -277,6 +277,15 @@ fn others_finish<I: Create + Subject>(structure: &str, victims: &'static [Stops]
     }
 }
 
+/// Fails unless the other task waits for a writer that stops at some place, under a lock.
+fn writers_hold_others_up<I: Create + Subject>(act: Act<I>) {
+    for victim in STOPS {
+        let (at, reason) = hunt_stop::<I>(victim, act)
+            .expect_err("a task that stops under a lock must hold the other up");
+        assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
+    }
+}
+
 #[test]
 fn edge_ext_lf_is_lock_free() {
     others_finish::<NatarajanTree<Model>>("edge-ext-lf", STOPS, points);
@@ -325,11 +334,7 @@ fn skiplist_bytes_is_lock_free() {
 #[test]
 fn occ_avl_blocks_for_writers_only() {
     others_finish::<BronsonTree<Model>>("occ-avl", LOOKUPS, points);
-    for victim in STOPS {
-        let (at, reason) = hunt_stop::<BronsonTree<Model>>(victim, points)
-            .expect_err("a task that stops under a lock must hold the other up");
-        assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
-    }
+    writers_hold_others_up::<BronsonTree<Model>>(points);
 }
 
 /// Writers of `log-int` take locks. No task waits for its lookups and scans.
@@ -337,11 +342,7 @@ fn occ_avl_blocks_for_writers_only() {
 fn log_int_blocks_for_writers_only() {
     others_finish::<DrachslerTree<Model>>("log-int", LOOKUPS, scans);
     others_finish::<DrachslerTree<Model>>("log-int", SCAN_STOPS, scans);
-    for victim in STOPS {
-        let (at, reason) = hunt_stop::<DrachslerTree<Model>>(victim, scans)
-            .expect_err("a task that stops under a lock must hold the other up");
-        assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
-    }
+    writers_hold_others_up::<DrachslerTree<Model>>(scans);
 }
 
 /// Writers of `ticket` take locks. No task waits for its lookups and scans.
@@ -349,11 +350,7 @@ fn log_int_blocks_for_writers_only() {
 fn ticket_blocks_for_writers_only() {
     others_finish::<TicketTree<Model>>("ticket", LOOKUPS, points);
     others_finish::<TicketTree<Model>>("ticket", SCAN_STOPS, scans);
-    for victim in STOPS {
-        let (at, reason) = hunt_stop::<TicketTree<Model>>(victim, points)
-            .expect_err("a task that stops under a lock must hold the other up");
-        assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
-    }
+    writers_hold_others_up::<TicketTree<Model>>(points);
 }
 
 /// Writers of the radix tree take locks. No task waits for its lookups and scans.
@@ -363,11 +360,7 @@ fn art_blocks_for_writers_only() {
     others_finish::<ArtTree<u64, Model>>("art", SCAN_STOPS, scans);
     others_finish::<ArtTree<[u8], Model>>("art-bytes", LOOKUPS, points);
     others_finish::<ArtTree<[u8], Model>>("art-bytes", SCAN_STOPS, scans);
-    for victim in STOPS {
-        let (at, reason) = hunt_stop::<ArtTree<u64, Model>>(victim, points)
-            .expect_err("a task that stops under a lock must hold the other up");
-        assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
-    }
+    writers_hold_others_up::<ArtTree<u64, Model>>(points);
 }
 
 /// Writers of blocks take locks. No task waits for lookups and scans, and these wait for no task.
@@ -379,11 +372,7 @@ fn blocks_block_for_writers_only() {
     others_finish::<BlockTree<[u8], Model>>("blocks-bytes", LOOKUPS, scans);
     others_finish::<BlockTree<[u8], Model>>("blocks-bytes", SCAN_STOPS, scans);
     others_finish::<BlockTree<[u8], Model>>("blocks-bytes", BESIDE_READERS, scans);
-    for victim in STOPS {
-        let (at, reason) = hunt_stop::<BlockTree<u64, Model>>(victim, scans)
-            .expect_err("a task that stops under a lock must hold the other up");
-        assert!(reason.contains("max_steps"), "{}, at {at}: {reason}", victim.name);
-    }
+    writers_hold_others_up::<BlockTree<u64, Model>>(scans);
 }
 
 /// A lookup that stops in its descent delays only removals of nodes with two children. Writers that
