@@ -215,6 +215,10 @@ fn with_readers_and_writers<K: ArtKey + ?Sized>(key: impl Fn(u64) -> K::Owned + 
         }
         done.store(true, Ordering::Relaxed);
         assert!(moved > 0);
+        // The scope does not wait until the threads have given their garbage away.
+        for thread in threads {
+            thread.join().unwrap();
+        }
     });
     let written: Vec<_> = {
         let pinned = tree.pin();
