@@ -2,34 +2,64 @@
 //! Each set takes at most twice the memory of as many random keys of the same lengths, and no step
 //! takes time in proportion to the tree.
 
+use silvics::key::{ByteKey, Prefixed};
 use silvics::{
-    BlockKey, BlockTree, Check, Lookup, Options, OrderedEnds, OrderedIndex, OrderedScan,
+    BlockKey, BlockTree, BulkLoadError, Check, IndexKey, Lookup, Options, OrderedEnds,
+    OrderedIndex, OrderedScan,
 };
 use silvics_api_tests::mixed;
 use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// Byte strings, with all bytes in each, or with common prefixes once.
+trait Bytes: BlockKey + ByteKey<Owned = Box<[u8]>> {}
+impl Bytes for [u8] {}
+impl Bytes for Prefixed<'static> {}
+
+fn new_tree<K: Bytes + ?Sized>() -> BlockTree<K> {
+    let options = Options { domain: Some(silvics::Domain::new()), ..Options::default() };
+    BlockTree::with_options(&options).unwrap()
+}
+
+fn owned<K: Bytes + ?Sized>((key, value): (K::Ref<'_>, u64)) -> (Vec<u8>, u64) {
+    (<K as IndexKey>::to_owned(key).into(), value)
+}
+
+/// The entries from a key on, and those before it from behind.
+fn around<'g, K: Bytes + ?Sized>(
+    tree: &'g BlockTree<K>,
+    key: &'g [u8],
+    guard: &'g silvics::Guard,
+) -> [Box<dyn Iterator<Item = (Vec<u8>, u64)> + 'g>; 2] {
+    let from = (Bound::Included(K::of_bytes(key)), Bound::Unbounded);
+    let to = (Bound::Unbounded, Bound::Excluded(K::of_bytes(key)));
+    let ascending = OrderedScan::range(tree, from, guard).map(owned::<K>);
+    let descending = OrderedScan::range_rev(tree, to, guard).map(owned::<K>);
+    [Box::new(ascending), Box::new(descending)]
+}
 
 /// Inserts the keys in this order, compares the tree with a map, and removes the keys again.
 /// Returns the bytes of the objects of the full tree.
-fn bytes_of(name: &str, keys: &[Vec<u8>]) -> usize {
-    let options = Options { domain: Some(silvics::Domain::new()), ..Options::default() };
-    let mut tree: BlockTree<[u8]> = BlockTree::with_options(&options).unwrap();
+fn bytes_of<K: Bytes + ?Sized>(name: &str, keys: &[Vec<u8>]) -> usize {
+    let mut tree = new_tree::<K>();
     let mut model = BTreeMap::new();
     {
         for (n, key) in keys.iter().enumerate() {
             // Under one pin, nothing that is replaced could be freed.
-            let replaced = tree.pin().insert(key, n as u64).unwrap();
-            assert_eq!(replaced, model.insert(key.as_slice(), n as u64), "{name}");
+            let replaced = tree.pin().insert(K::of_bytes(key), n as u64).unwrap();
+            assert_eq!(replaced, model.insert(key.clone(), n as u64), "{name}");
         }
         let guard = tree.domain().pin();
-        let expected = || model.iter().map(|(key, value)| (*key, *value));
-        assert!(tree.range::<std::ops::RangeFull>(.., &guard).eq(expected()), "{name}");
-        assert!(tree.range_rev::<std::ops::RangeFull>(.., &guard).eq(expected().rev()), "{name}");
-        for (key, value) in expected() {
-            assert_eq!(tree.get(key, &guard), Some(value), "{name}");
-            let from_here = tree.range(key.., &guard).next();
-            assert_eq!(from_here, Some((key, value)), "{name}");
-            let up_to_here = tree.range_rev(..key, &guard).next();
-            assert_eq!(up_to_here, model.range(..key).next_back().map(|(k, v)| (*k, *v)), "{name}");
+        let expected = || model.iter().map(|(key, value)| (key.clone(), *value));
+        let [all, none] = around(&tree, &[], &guard);
+        assert!(all.eq(expected()) && none.count() == 0, "{name}");
+        assert!(around(&tree, &[255; 1 << 10], &guard)[1].by_ref().eq(expected().rev()), "{name}");
+        for (key, value) in &model {
+            assert_eq!(tree.get(K::of_bytes(key), &guard), Some(*value), "{name}");
+            let [mut from_here, mut up_to_here] = around(&tree, key, &guard);
+            assert_eq!(from_here.next(), Some((key.clone(), *value)), "{name}");
+            let before = model.range(..key.clone()).next_back();
+            assert_eq!(up_to_here.next(), before.map(|(k, v)| (k.clone(), *v)), "{name}");
         }
     }
     assert_eq!(tree.check(), Ok(model.len()), "{name}");
@@ -37,19 +67,20 @@ fn bytes_of(name: &str, keys: &[Vec<u8>]) -> usize {
     let guard = tree.domain().pin();
     for (at, key) in model.keys().enumerate() {
         if at % 2 == 0 {
-            assert_eq!(tree.remove(key, &guard).unwrap(), Some(model[key]), "{name}");
+            let removed = tree.remove(K::of_bytes(key), &guard).unwrap();
+            assert_eq!(removed, Some(model[key]), "{name}");
         }
     }
-    let mut left = model.iter().skip(1).step_by(2).map(|(key, value)| (*key, *value));
+    let mut left = model.iter().skip(1).step_by(2).map(|(key, value)| (key.clone(), *value));
     while let Some(popped) = tree.pop_first(&guard).unwrap() {
-        assert_eq!(Some(popped), left.next(), "{name}");
+        assert_eq!(Some(owned::<K>(popped)), left.next(), "{name}");
     }
     assert_eq!((left.next(), tree.len()), (None, 0), "{name}");
     bytes
 }
 
 /// The bytes of the objects of a tree, each rounded up to its slot.
-fn object_bytes(tree: &mut BlockTree<[u8]>) -> usize {
+fn object_bytes<K: Bytes + ?Sized>(tree: &mut BlockTree<K>) -> usize {
     tree.settle();
     tree.pool_stats().iter().map(|stats| stats.live_bytes).sum()
 }
@@ -64,9 +95,26 @@ fn random_like(keys: &[Vec<u8>]) -> Vec<Vec<u8>> {
 }
 
 fn harmless(name: &str, keys: &[Vec<u8>]) {
-    let (bytes, random) = (bytes_of(name, keys), bytes_of("random", &random_like(keys)));
-    println!("{name}: {} keys, {bytes} bytes, {random} random", keys.len());
-    assert!(bytes <= 2 * random, "{name}: {bytes} bytes, {random} of random keys");
+    let random = random_like(keys);
+    let whole = (bytes_of::<[u8]>(name, keys), bytes_of::<[u8]>("random", &random));
+    let of_pieces = bytes_of::<Prefixed<'static>>;
+    let pieces = (of_pieces(name, keys), of_pieces("random", &random));
+    println!("{name}: {} keys, bytes and those of random keys {whole:?}, {pieces:?}", keys.len());
+    for (bytes, random) in [whole, pieces] {
+        assert!(bytes <= 2 * random, "{name}: {bytes} bytes, {random} of random keys");
+    }
+}
+
+/// Keys with long common prefixes take a part of the memory if prefixes are stored once.
+#[test]
+fn prefixes_are_stored_once() {
+    let prefix = |n: u64| mixed(n % 64).to_be_bytes().repeat(12);
+    let key = |n: u64| [&prefix(n)[..], &mixed(n).to_be_bytes()].concat();
+    let keys: Vec<Vec<u8>> = (0..MANY).map(key).collect();
+    let whole = bytes_of::<[u8]>("whole", &keys);
+    let pieces = bytes_of::<Prefixed<'static>>("prefixes", &keys);
+    println!("{whole} bytes with whole keys, {pieces} with prefixes once");
+    assert!(3 * pieces <= whole, "{pieces} bytes instead of {whole}");
 }
 
 /// As many keys as a run takes.
@@ -122,34 +170,42 @@ fn first_bits() {
     }
 }
 
-/// Few keys, which differ in few bits, far from the start or in their lengths, in random order.
+/// Few keys, which differ in few bits, far from the start or in their lengths, in random order. The
+/// longest of them do not lie in their blocks.
 #[test]
 fn awkward_keys() {
+    of_awkward_keys::<[u8]>();
+    of_awkward_keys::<Prefixed<'static>>();
+}
+
+fn of_awkward_keys<K: Bytes + ?Sized>() {
     let mut state = 1;
     let mut random = move |below: usize| {
         state = mixed(state).wrapping_add(0x9E37_79B9_7F4A_7C15);
         (state >> 33) as usize % below
     };
-    let starts = [vec![], vec![0], vec![0x80], b"ab".to_vec(), vec![7; 31], vec![7; 5000]];
+    let mut starts = vec![vec![], vec![0], vec![0x80], b"ab".to_vec()];
+    starts.extend([vec![7; 31], vec![7; 510], [vec![7; 20], vec![8; 30]].concat(), vec![7; 5000]]);
     for round in 0..200 {
-        let starts = &starts[..=round % starts.len()];
-        let mut tree: BlockTree<[u8]> = BlockTree::with_options(&Options::default()).unwrap();
+        let last = round / 2 % starts.len();
+        let starts = &starts[if round % 2 == 0 { 0 } else { last }..=last];
+        let mut tree = new_tree::<K>();
         let mut model = BTreeMap::new();
         for n in 0..70 {
             let mut key = starts[random(starts.len())].clone();
             key.extend((0..random(4)).map(|_| [0, 1, 0x7F, 0x80, 0xFF][random(5)]));
+            let form = K::of_bytes(&key);
             if random(4) == 0 {
-                assert_eq!(tree.pin().remove(&key).unwrap(), model.remove(&key));
+                assert_eq!(tree.pin().remove(form).unwrap(), model.remove(&key));
             } else {
-                assert_eq!(tree.pin().insert(&key, n).unwrap(), model.insert(key.clone(), n));
+                assert_eq!(tree.pin().insert(form, n).unwrap(), model.insert(key.clone(), n));
             }
             assert_eq!(tree.check(), Ok(model.len()), "round {round}");
             let guard = tree.domain().pin();
-            let next = tree.range(key.as_slice().., &guard).next();
-            assert_eq!(next, model.range(key.clone()..).next().map(|(k, v)| (k.as_slice(), *v)));
-            let before = tree.range_rev(..key.as_slice(), &guard).next();
-            let expected = model.range(..key.clone()).next_back();
-            assert_eq!(before, expected.map(|(k, v)| (k.as_slice(), *v)));
+            let [mut from_here, mut up_to_here] = around(&tree, &key, &guard);
+            let copied = |(k, v): (&Vec<u8>, &u64)| (k.clone(), *v);
+            assert_eq!(from_here.next(), model.range(key.clone()..).next().map(copied));
+            assert_eq!(up_to_here.next(), model.range(..key.clone()).next_back().map(copied));
         }
     }
 }
@@ -189,8 +245,7 @@ fn long_paths() {
 /// Blocks that have lost most of their entries are merged.
 #[test]
 fn thinned_trees_are_small() {
-    let options = Options { domain: Some(silvics::Domain::new()), ..Options::default() };
-    let mut tree: BlockTree<[u8]> = BlockTree::with_options(&options).unwrap();
+    let mut tree = new_tree::<[u8]>();
     let keys: Vec<Vec<u8>> = (0..MANY).map(|n| mixed(n).to_be_bytes().repeat(5)).collect();
     for key in &keys {
         tree.pin().insert(key, 0).unwrap();
@@ -203,6 +258,107 @@ fn thinned_trees_are_small() {
     assert_eq!(tree.check(), Ok(keys.len().div_ceil(16)));
     println!("{full} bytes full, {thinned} thinned to a sixteenth");
     assert!(thinned <= full / 6, "{thinned} bytes after {full}");
+}
+
+/// Trees that are loaded at once have the entries, keep the invariants, take no more memory than
+/// after as many inserts, and take more entries afterwards.
+#[test]
+fn bulk_loads() {
+    let key =
+        |n: u64| [&mixed(n % 40).to_be_bytes().repeat(12)[..], &mixed(n).to_be_bytes()].concat();
+    let spread = |n: u64| [vec![7; (mixed(n) % 600) as usize], n.to_be_bytes().to_vec()].concat();
+    let spine = |n: u64| {
+        [vec![0; (n % 60 * 9) as usize], vec![1], mixed(n).to_be_bytes().to_vec()].concat()
+    };
+    let zeros = |n: u64| vec![0; n as usize % 700];
+    type Set<'s> = (&'s str, &'s dyn Fn(u64) -> Vec<u8>);
+    let sets: [Set<'_>; 4] =
+        [("prefixes", &key), ("lengths", &spread), ("spine", &spine), ("zeros", &zeros)];
+    for (name, key) in sets {
+        for count in [0, 1, 2, 47, 48, 49, 97, 500, 5000] {
+            let mut keys: Vec<Vec<u8>> = (0..count).map(key).collect();
+            keys.sort();
+            keys.dedup();
+            loaded_at_once::<[u8]>(name, &keys);
+            loaded_at_once::<Prefixed<'static>>(name, &keys);
+        }
+    }
+    for count in [0, 1, 49, 10_000] {
+        let mut words: Vec<(u64, u64)> = (0..count).map(|n| (mixed(n) >> (n % 60), n)).collect();
+        words.sort_unstable();
+        words.dedup_by_key(|(word, _)| *word);
+        let mut tree: BlockTree<u64> = BlockTree::with_options(&Options::default()).unwrap();
+        tree.bulk_load(&words).unwrap();
+        assert_eq!(tree.check(), Ok(words.len()));
+        assert!(tree.pin().range(..).eq(words));
+    }
+}
+
+fn loaded_at_once<K: Bytes + ?Sized>(name: &str, keys: &[Vec<u8>]) {
+    let (mut tree, mut grown) = (new_tree::<K>(), new_tree::<K>());
+    let entries: Vec<_> = (0..).zip(keys).map(|(n, key)| (K::of_bytes(key), n)).collect();
+    tree.bulk_load(&entries).unwrap();
+    assert_eq!(tree.check(), Ok(keys.len()), "{name}");
+    {
+        let guard = tree.domain().pin();
+        let expected = (0..).zip(keys).map(|(n, key)| (key.clone(), n));
+        assert!(around(&tree, &[], &guard)[0].by_ref().eq(expected), "{name}");
+        for (key, value) in &entries {
+            assert_eq!(tree.get(*key, &guard), Some(*value), "{name}");
+            grown.insert(*key, *value, &guard).unwrap();
+        }
+    }
+    let (at_once, one_by_one) = (object_bytes(&mut tree), object_bytes(&mut grown));
+    // A few blocks may divide in a place where less of their slots is left over.
+    let most = one_by_one + one_by_one / 16;
+    assert!(at_once <= most, "{name}: {at_once} bytes at once, {one_by_one} by inserts");
+    for (n, key) in (0..).zip(keys) {
+        let more = [key.as_slice(), b"+"].concat();
+        let replaced = tree.pin().insert(K::of_bytes(&more), n).unwrap();
+        assert_eq!(replaced.is_none(), keys.binary_search(&more).is_err(), "{name}");
+        assert!(tree.pin().remove(K::of_bytes(key)).unwrap().is_some(), "{name}");
+    }
+    tree.check().unwrap();
+}
+
+/// A bulk load that fails leaves the tree empty, and frees all that it has made.
+#[test]
+fn failed_bulk_loads() {
+    let key = |n: u64| [vec![7; 300 * (n % 3) as usize], n.to_be_bytes().to_vec()].concat();
+    let mut keys: Vec<Vec<u8>> = (0..3000).map(key).collect();
+    keys.sort();
+    let entries: Vec<_> = keys.iter().map(|key| (Prefixed::from(key), 7)).collect();
+    let fails = |tree: &mut BlockTree<Prefixed<'static>>, entries: &[(Prefixed<'_>, u64)]| {
+        let error = tree.bulk_load(entries).unwrap_err();
+        assert_eq!((tree.check(), tree.pin().range(..).count()), (Ok(0), 0));
+        assert_eq!(object_bytes(tree), 0, "{error}");
+        error
+    };
+    for position in [1, 100, 2999] {
+        let mut wrong = entries.clone();
+        wrong[position] = entries[position - 1];
+        let mut tree = new_tree();
+        assert_eq!(fails(&mut tree, &wrong), BulkLoadError::Duplicate { position });
+        wrong[position] = (Prefixed::default(), 0);
+        assert_eq!(fails(&mut tree, &wrong), BulkLoadError::Unsorted { position });
+        let long = vec![255; (512 << 10) + 1];
+        wrong[position] = (Prefixed::from(&long), 0);
+        assert!(matches!(fails(&mut tree, &wrong), BulkLoadError::Alloc(_)));
+        tree.bulk_load(&entries).unwrap();
+        assert_eq!(tree.check(), Ok(entries.len()));
+        assert_eq!(tree.bulk_load(&entries), Err(BulkLoadError::NotEmpty { entries: 3000 }));
+    }
+    let mut loaded = 0;
+    for limit in (0..40).map(|n| n * (64 << 10)) {
+        let options = Options { memory_limit: Some(limit), ..Options::default() };
+        let Ok(mut tree) = BlockTree::with_options(&options) else { continue };
+        if limit < 1 << 20 {
+            fails(&mut tree, &entries);
+        } else {
+            loaded += usize::from(tree.bulk_load(&entries).is_ok());
+        }
+    }
+    assert!(loaded > 0, "no limit was large enough");
 }
 
 /// A bound may be longer than any key, and differ from all keys behind their longest length.

@@ -1,6 +1,7 @@
 //! The longest keys: each index of byte strings takes any key of 65 535 bytes with a suffix, and
 //! refuses longer keys by its documented limit.
 
+use silvics::key::ByteKey;
 use silvics::structures::STRUCTURES;
 use silvics::{
     AllocError, AsKey, Check, Create, Lookup, Map, Options, OrderedIndex, OrderedScan, PinIndex,
@@ -34,7 +35,8 @@ fn contents() -> Vec<Vec<u8>> {
 }
 
 /// Inserts, finds, scans and removes versions of the longest keys in an index of their forms.
-fn takes_long_keys<I: Create + Lookup<Key = [u8]> + OrderedIndex + OrderedScan + Check>() {
+fn takes_long_keys<I: Create + Lookup<Key: ByteKey> + OrderedIndex + OrderedScan + Check>() {
+    let of = <I::Key as ByteKey>::of_bytes;
     let mut index = I::with_options(&Options::default()).unwrap();
     let versions = [0, 1, 255, u64::MAX - 1, u64::MAX];
     let keys = contents();
@@ -43,8 +45,8 @@ fn takes_long_keys<I: Create + Lookup<Key = [u8]> + OrderedIndex + OrderedScan +
         let index = index.pin();
         for (key, version) in keys.iter().flat_map(|key| versions.map(|version| (key, version))) {
             AsKey::<Versioned>::with_form(&(key, Reverse(version)), |form| {
-                assert_eq!(index.insert(form, version), Ok(None));
-                assert_eq!(index.get(form), Some(version));
+                assert_eq!(index.insert(of(form), version), Ok(None));
+                assert_eq!(index.get(of(form)), Some(version));
             });
             sorted.push((key, Reverse(version)));
         }
@@ -55,14 +57,14 @@ fn takes_long_keys<I: Create + Lookup<Key = [u8]> + OrderedIndex + OrderedScan +
         // Shorter keys are absent: the nodes on their way are deeper than they are long.
         AsKey::<Versioned>::with_form(&(&keys[1], Reverse(0)), |form| {
             for len in (0..100).chain(LONG - 100..LONG).chain(LONG..form.len()) {
-                assert_eq!(index.get(&form[..len]), None, "{len} bytes of a key");
+                assert_eq!(index.get(of(&form[..len])), None, "{len} bytes of a key");
             }
         });
     }
     assert_eq!(index.check(), Ok(sorted.len()));
-    for (at, key) in sorted.iter().enumerate() {
-        let removed = AsKey::<Versioned>::with_form(key, |form| index.pin().remove(form));
-        assert_eq!(removed, Ok(Some(key.1.0)));
+    for (at, version) in sorted.iter().enumerate() {
+        let removed = AsKey::<Versioned>::with_form(version, |form| index.pin().remove(of(form)));
+        assert_eq!(removed, Ok(Some(version.1.0)));
         if at % 16 == 0 {
             assert_eq!(index.check(), Ok(sorted.len() - at - 1));
         }
@@ -70,17 +72,18 @@ fn takes_long_keys<I: Create + Lookup<Key = [u8]> + OrderedIndex + OrderedScan +
 }
 
 /// Takes a key of the length of the limit, and refuses a longer one with an error that names it.
-fn refuses_longer_keys<I: Create + Lookup<Key = [u8]> + OrderedIndex>(limit: Option<usize>) {
+fn refuses_longer_keys<I: Create + Lookup<Key: ByteKey> + OrderedIndex>(limit: Option<usize>) {
+    let of = <I::Key as ByteKey>::of_bytes;
     let index = I::with_options(&Options::default()).unwrap();
     let index = index.pin();
     let longest = vec![7; limit.unwrap_or(4 << 20)];
-    assert_eq!((index.insert(&longest, 1), index.get(&longest)), (Ok(None), Some(1)));
+    assert_eq!((index.insert(of(&longest), 1), index.get(of(&longest))), (Ok(None), Some(1)));
     if let Some(limit) = limit {
         let longer = [&longest[..], b"x"].concat();
-        let error = index.insert(&longer, 2).unwrap_err();
+        let error = index.insert(of(&longer), 2).unwrap_err();
         assert_eq!(error, AllocError::KeyLength { bytes: limit + 1, limit });
         assert!(error.to_string().contains(&limit.to_string()), "{error}");
-        assert_eq!(index.get(&longer), None);
+        assert_eq!(index.get(of(&longer)), None);
     }
 }
 

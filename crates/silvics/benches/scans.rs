@@ -1,5 +1,5 @@
 //! Scans of `ArtTree`, `BlockTree` and `Map` by `next`, `for_each` and `fold`, beside those of
-//! `BTreeMap`.
+//! `BTreeMap`. Paths are also in a `BlockTree` that stores common prefixes once, `prefixes`.
 //!
 //! ```sh
 //! cargo bench -p silvics --bench scans                  # prints the table
@@ -18,8 +18,10 @@
 //! entry, with the descent. Figures are medians of the rounds. A ratio is the median of the rounds'
 //! ratios to `BTreeMap` by the same way: below 1, the structure is faster.
 
+use silvics::key::Prefixed;
 use silvics::{
-    ArtKey, ArtTree, BlockKey, BlockTree, IndexKey, Key, Map, Options, OrderedScan, ValueRef,
+    ArtKey, ArtTree, BlockKey, BlockTree, IndexKey, Key, KeyRef, Lookup, Map, Options, OrderedScan,
+    ValueRef,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
@@ -115,6 +117,10 @@ trait Kind: Key<Form: ArtKey + BlockKey> + Ord + Clone {
     fn glance(bare: <Self::Form as IndexKey>::Ref<'_>) -> u64;
     /// Reads a key of `Map`.
     fn glance_ref(key: Self::Ref<'_>) -> u64;
+    /// The key as a tree that stores prefixes once takes it, if it has bytes.
+    fn prefixed(&self) -> Option<Prefixed<'_>> {
+        None
+    }
 }
 
 impl Kind for u64 {
@@ -139,31 +145,50 @@ impl Kind for Vec<u8> {
     fn glance_ref(key: &[u8]) -> u64 {
         Self::glance(key)
     }
+    fn prefixed(&self) -> Option<Prefixed<'_>> {
+        Some(self.into())
+    }
 }
 
 /// A structure of each kind with the same entries.
-type Maps<K> =
-    (ArtTree<<K as Key>::Form>, BlockTree<<K as Key>::Form>, Map<K, u64>, BTreeMap<K, u64>);
+struct Maps<K: Kind> {
+    art: ArtTree<K::Form>,
+    blocks: BlockTree<K::Form>,
+    /// Empty if keys have no bytes.
+    prefixes: BlockTree<Prefixed<'static>>,
+    map: Map<K, u64>,
+    beside: BTreeMap<K, u64>,
+}
 
-/// The number of structures.
-const SIDES: usize = 4;
-
-/// The scan of a tree.
-fn tree_scan<W: Way, K: Kind, T: OrderedScan<Key = K::Form>>(tree: &T) -> Box<Scan<'_, K>> {
-    Box::new(|bounds| {
+/// The scan of a tree, whose keys are made by `bare` and read by `glance`.
+fn tree_scan<'m, W: Way, K: Kind, T: OrderedScan>(
+    tree: &'m T,
+    bare: impl for<'k> Fn(&'k K) -> KeyRef<'k, T> + 'm,
+    glance: impl for<'k> Fn(KeyRef<'k, T>) -> u64 + Copy + 'm,
+) -> Box<Scan<'m, K>> {
+    Box::new(move |bounds| {
         let guard = tree.domain().pin();
         let range = |from, to| tree.range((from, to), &guard);
         sum::<W, _, _, _>(
             bounds,
-            |from, to| range(Included(from.bare()), Excluded(to.bare())),
+            |from, to| range(Included(bare(from)), Excluded(bare(to))),
             || range(Unbounded, Unbounded),
-            |(key, value)| K::glance(key) + value,
+            |(key, value)| glance(key) + value,
         )
     })
 }
 
+fn in_pieces<K: Kind>(key: &K) -> Prefixed<'_> {
+    key.prefixed().unwrap_or_default()
+}
+
+fn glance(key: Prefixed<'_>) -> u64 {
+    key.len() as u64 + u64::from(key.first().unwrap_or_default())
+}
+
 /// The scans of all structures in one way; `BTreeMap` comes last.
-fn sides<W: Way, K: Kind>((art, blocks, map, beside): &Maps<K>) -> [Side<'_, K>; SIDES] {
+fn sides<W: Way, K: Kind>(maps: &Maps<K>) -> Vec<Side<'_, K>> {
+    let Maps { art, blocks, prefixes, map, beside } = maps;
     let map = |bounds: Option<&[Bounds<K>]>| {
         let view = map.pin();
         let weight = |(key, value): (K::Ref<'_>, ValueRef<'_, u64>)| K::glance_ref(key) + *value;
@@ -178,12 +203,16 @@ fn sides<W: Way, K: Kind>((art, blocks, map, beside): &Maps<K>) -> [Side<'_, K>;
             |(key, value)| K::glance(key.bare()) + value,
         )
     };
-    [
-        Side::new::<W>("ArtTree", tree_scan::<W, K, _>(art)),
-        Side::new::<W>("BlockTree", tree_scan::<W, K, _>(blocks)),
-        Side::new::<W>("Map", Box::new(map)),
-        Side::new::<W>("BTreeMap", Box::new(beside)),
-    ]
+    let mut sides = vec![
+        Side::new::<W>("ArtTree", tree_scan::<W, K, _>(art, K::bare, K::glance)),
+        Side::new::<W>("BlockTree", tree_scan::<W, K, _>(blocks, K::bare, K::glance)),
+    ];
+    if !prefixes.is_empty() {
+        sides.push(Side::new::<W>("prefixes", tree_scan::<W, K, _>(prefixes, in_pieces, glance)));
+    }
+    sides.push(Side::new::<W>("Map", Box::new(map)));
+    sides.push(Side::new::<W>("BTreeMap", Box::new(beside)));
+    sides
 }
 
 /// A word that looks random.
@@ -209,19 +238,29 @@ fn rows<K: Kind>(name: &str, count: usize, key: impl Fn(u64) -> K, quick: bool) 
     keys.sort_unstable();
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_unstable_by_key(|&at| mixed(at as u64));
-    let art = ArtTree::<K::Form>::with_options(&Options::default()).expect("memory");
-    let blocks = BlockTree::<K::Form>::with_options(&Options::default()).expect("memory");
-    let (map, mut beside) = (Map::new(), BTreeMap::new());
+    let mut maps = Maps {
+        art: ArtTree::with_options(&Options::default()).expect("memory"),
+        blocks: BlockTree::with_options(&Options::default()).expect("memory"),
+        prefixes: BlockTree::with_options(&Options::default()).expect("memory"),
+        map: Map::new(),
+        beside: BTreeMap::new(),
+    };
     for at in order {
         let value = at as u64;
-        art.pin().insert(keys[at].bare(), value).expect("memory");
-        blocks.pin().insert(keys[at].bare(), value).expect("memory");
-        map.insert(keys[at].clone(), value);
-        beside.insert(keys[at].clone(), value);
+        maps.art.pin().insert(keys[at].bare(), value).expect("memory");
+        maps.blocks.pin().insert(keys[at].bare(), value).expect("memory");
+        if let Some(key) = keys[at].prefixed() {
+            maps.prefixes.pin().insert(key, value).expect("memory");
+        }
+        maps.map.insert(keys[at].clone(), value);
+        maps.beside.insert(keys[at].clone(), value);
     }
-    let maps = (art, blocks, map, beside);
-    let ways = [sides::<Next, K>(&maps), sides::<ForEach, K>(&maps), sides::<Fold, K>(&maps)];
-    let sides = ways.as_flattened();
+    let sides: Vec<Side<'_, K>> = [sides::<Next, K>, sides::<ForEach, K>, sides::<Fold, K>]
+        .map(|sides| sides(&maps))
+        .into_iter()
+        .flatten()
+        .collect();
+    let structures = sides.len() / 3;
     // Bounds lie one behind another, so that scans of each length find them in the same way.
     let starts = (0..scans as u64).map(|n| mixed(n << 32) as usize % (count - LENGTHS[2]));
     let bounds = LENGTHS.map(|length| -> Vec<Bounds<K>> {
@@ -229,7 +268,7 @@ fn rows<K: Kind>(name: &str, count: usize, key: impl Fn(u64) -> K, quick: bool) 
     });
     let kinds: Vec<Option<&[Bounds<K>]>> =
         bounds.iter().map(|bounds| Some(&bounds[..])).chain([None]).collect();
-    let wanted: Vec<u64> = kinds.iter().map(|kind| (sides[SIDES - 1].scan)(*kind)).collect();
+    let wanted: Vec<u64> = kinds.iter().map(|kind| (sides[structures - 1].scan)(*kind)).collect();
     let whole = (50 * scans).div_ceil(count);
     // The times of each side, by round: whole, 100 − 10, 50.
     let mut times = vec![[const { Vec::new() }; 3]; sides.len()];
@@ -251,7 +290,7 @@ fn rows<K: Kind>(name: &str, count: usize, key: impl Fn(u64) -> K, quick: bool) 
         }
     }
     let row = |at: usize| {
-        let (mine, beside) = (&times[at], &times[at / SIDES * SIDES + SIDES - 1]);
+        let (mine, beside) = (&times[at], &times[at / structures * structures + structures - 1]);
         let of = |figure: usize| {
             let ratios =
                 mine[figure].iter().zip(&beside[figure]).map(|(mine, beside)| mine / beside);

@@ -123,6 +123,8 @@ canaries! {
     OrderTrusted "order-trusted";
     /// An insert puts its entry in front of another, and does not change the gap of that one.
     GapForgotten "gap-forgotten";
+    /// An insert puts the rest of its key behind a prefix that the key does not have.
+    PrefixIgnored "prefix-ignored";
     /// A new first block is linked without the lock of the block that was the first.
     NeighbourUnlocked "neighbour-unlocked";
     /// A search for the first entry does not validate the version of its block.

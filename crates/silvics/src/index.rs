@@ -21,7 +21,7 @@
 
 use crate::batch::insert_in_groups;
 use crate::domain::{Domain, Guard};
-use crate::encoding::IndexKey;
+use crate::encoding::{ByteKey, IndexKey};
 use crate::error::{CompareExchangeError, InsertManyError, TryInsertError, Violation};
 use crate::update::Update;
 use silvics_layout::{NodeLayout, Placed};
@@ -275,12 +275,15 @@ pub trait OrderedScan: Lookup {
         &'g self,
         prefix: &'g [u8],
         guard: &'g Guard,
-    ) -> impl Iterator<Item = (&'g [u8], u64)>
+    ) -> impl Iterator<Item = (KeyRef<'g, Self>, u64)>
     where
-        Self: Lookup<Key = [u8]>,
+        Self: Lookup<Key: ByteKey>,
     {
-        let from = self.range((Bound::Included(prefix), Bound::Unbounded), guard);
-        from.take_while(move |(key, _)| key.starts_with(prefix))
+        let start = Bound::Included(Self::Key::of_bytes(prefix));
+        let from = self.range((start, Bound::Unbounded), guard);
+        from.take_while(move |(key, _)| {
+            Self::Key::starts_with(<Self::Key as IndexKey>::shorten(*key), prefix)
+        })
     }
 
     /// A cursor, before the first entry, that keeps the index alive.

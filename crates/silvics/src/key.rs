@@ -53,8 +53,8 @@
 // Nothing inside the crate imports from here. Structures import from `encoding`, which is below
 // them; `map::key` is above them, since a map's key must suit the map's default index.
 pub use crate::encoding::{
-    Decoder, Encoder, IndexKey, decode_i64, decode_u64, decode_u128, encode_i64, encode_u64,
-    encode_u128,
+    ByteKey, Decoder, Encoder, IndexKey, Prefixed, decode_i64, decode_u64, decode_u128, encode_i64,
+    encode_u64, encode_u128,
 };
 #[doc(hidden)]
 pub use crate::encoding::{no_variant, ranks};

@@ -387,6 +387,11 @@ macro_rules! for_each_structure {
                     runs: full, faults: scans,
                     types: { u64_keys: $crate::BlockTree<u64>, u128_keys: $crate::BlockTree<u128>, byte_keys: $crate::BlockTree<[u8]>, }
                 }
+                {
+                    ident: prefixes, name: "prefixes", oversights: [],
+                    runs: full, faults: scans,
+                    types: { byte_keys: $crate::BlockTree<$crate::key::Prefixed<'static>>, }
+                }
             }
         }
     } };

@@ -12,6 +12,7 @@ use scenarios::{
 use silvics::art::hot::Sampled;
 use silvics::bst::natarajan::build::Collocated;
 use silvics::canary::{Canary, plant};
+use silvics::key::Prefixed;
 use silvics::structures::STRUCTURES;
 use silvics::{
     ArtTree, BlockTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree,
@@ -59,6 +60,10 @@ fn catch(canary: Canary) -> Option<Found> {
         "art" => hunt::<ArtTree<u64, Model>>(&[NODES, COMMON], scans, SCHEDULES, None),
         "blocks" if BLOCK_END_CANARIES.contains(&canary) => {
             hunt::<BlockTree<u64, Model>>(&[BLOCK_ENDS, ENDS], ends, SCHEDULES, None)
+        }
+        "blocks" if canary == Canary::PrefixIgnored => {
+            let lists = &[BLOCKS, COMMON];
+            hunt::<BlockTree<Prefixed<'static>, Model>>(lists, scans, SCHEDULES, None)
         }
         "blocks" if canary == Canary::GapForgotten => {
             hunt::<BlockTree<[u8], Model>>(&[BLOCKS, COMMON], scans, SCHEDULES, None)
@@ -139,6 +144,7 @@ const REASONS: &[(&[Canary], &[&str])] = &[
     (&[Canary::DepthIgnored], &["check: I", "range", "not linearizable"]),
     (&[Canary::OrderTrusted], &["not linearizable"]),
     (&[Canary::GapForgotten], &["check: I8", "not linearizable", "range in this order"]),
+    (&[Canary::PrefixIgnored], &["check: I", "not linearizable", "range in this order"]),
     (&BLOCK_END_CANARIES, &["not linearizable"]),
     (&[Canary::BlockFreedAtOnce], &["use after free", "free of an object", "double free"]),
     (

@@ -14,6 +14,7 @@ use scenarios::{
 use silvics::art::hot::Sampled;
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
+use silvics::key::Prefixed;
 use silvics::structures::At;
 use silvics::{
     ArtTree, BlockTree, BronsonTree, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree,
@@ -158,6 +159,17 @@ fn blocks() {
 #[test]
 fn blocks_bytes() {
     explore_all::<BlockTree<[u8], Model>>("blocks-bytes", &[COMMON, SCANS, BLOCKS], scans);
+}
+
+/// All keys of these scenarios begin with the same bytes, but part after some more.
+#[test]
+fn blocks_prefixes() {
+    let lists = [COMMON, SCANS, BLOCKS];
+    explore_all::<BlockTree<Prefixed<'static>, Model>>("blocks-prefixes", &lists, scans);
+    for scenario in ENDS.iter().chain(BLOCK_ENDS) {
+        let name = "blocks-prefixes";
+        explore::<BlockTree<Prefixed<'static>, Model>>(name, scenario, ends, SCHEDULES / 4);
+    }
 }
 
 #[test]
@@ -372,6 +384,8 @@ fn blocks_block_for_writers_only() {
     others_finish::<BlockTree<[u8], Model>>("blocks-bytes", LOOKUPS, scans);
     others_finish::<BlockTree<[u8], Model>>("blocks-bytes", SCAN_STOPS, scans);
     others_finish::<BlockTree<[u8], Model>>("blocks-bytes", BESIDE_READERS, scans);
+    others_finish::<BlockTree<Prefixed<'static>, Model>>("blocks-prefixes", LOOKUPS, scans);
+    others_finish::<BlockTree<Prefixed<'static>, Model>>("blocks-prefixes", SCAN_STOPS, scans);
     writers_hold_others_up::<BlockTree<u64, Model>>(scans);
 }
 

@@ -3,6 +3,7 @@
 use crate::rng::mix;
 #[cfg(feature = "suite")]
 use proptest::{prelude::*, strategy::BoxedStrategy};
+use silvics::key::Prefixed;
 use silvics::{Batches, Check, IndexKey, KeyRef, Lookup, OrderedScan, OwnedKey};
 use std::fmt;
 
@@ -152,6 +153,30 @@ impl TestKey for [u8] {
             len => format!("… ({len} bytes, last {:#04x})", key[len - 1]),
         };
         format!("b\"{}\"{tail}", shown.escape_ascii())
+    }
+}
+
+/// The keys are those of `[u8]`.
+impl TestKey for Prefixed<'static> {
+    fn nth(n: u64) -> Box<[u8]> {
+        <[u8]>::nth(n)
+    }
+
+    fn bulky(n: u64) -> Box<[u8]> {
+        <[u8]>::bulky(n)
+    }
+
+    fn extremes() -> Vec<Box<[u8]>> {
+        <[u8]>::extremes()
+    }
+
+    #[cfg(feature = "suite")]
+    fn strategy() -> BoxedStrategy<Box<[u8]>> {
+        <[u8]>::strategy()
+    }
+
+    fn show(key: &Box<[u8]>) -> String {
+        <[u8]>::show(key)
     }
 }
 

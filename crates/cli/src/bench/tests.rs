@@ -84,6 +84,7 @@ impl Contender for Model {
 
 impl Session for &Model {
     type Key = u64;
+    type Lent = u64;
 
     fn get(&mut self, key: u64) -> Option<u64> {
         let value = self.map.lock().get(&key).copied()?;

@@ -2,6 +2,7 @@
 
 use super::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
 use crate::contender::Upserts;
+use crate::contender::forms::Form;
 use crate::contender::held::{MapValue, OurKey};
 use crate::contender::map::OurMap;
 use crate::contender::ours::{
@@ -189,11 +190,11 @@ where
 /// The constructors of an index `I`. `R` is the index in a placement that records reads.
 fn maker<I, R, S>() -> AnyMaker
 where
-    I: Create + Batches + Check + Objects + Lookup<Key: BenchKey> + 'static,
+    I: Create + Batches + Check + Objects + Lookup<Key: Form> + 'static,
     R: Create + Batches + Check + Objects + Lookup<Key = I::Key> + 'static,
     S: ScanBy<I> + RecordedBy<I>,
 {
-    let maker: Maker<I::Key> = Maker {
+    let maker: Maker<<I::Key as Form>::Drawn> = Maker {
         subject: |options| Ok(Subject::of(Ours::<I, S>::new(I::with_options(options)?))),
         scans: S::SCANS,
         verify: Some(<S as RecordedBy<I>>::verify),

@@ -1,6 +1,7 @@
 //! The types by which maps hold keys and values in a benchmark: those that their users would
 //! choose.
 
+use crate::drive::keys::BenchKey;
 use silvics::map::Value;
 use silvics::{AsKey, IndexKey, Key};
 use std::hash::Hash;
@@ -11,7 +12,7 @@ use std::{borrow::Borrow, fmt::Debug};
 /// A type by which a map's keys are looked up: `u64`, `u128`, `[u8]` or `str`.
 pub trait MapKey: Ord + Hash + 'static {
     /// The benchmark's key.
-    type Bench: IndexKey + ?Sized;
+    type Bench: BenchKey + ?Sized;
     /// The owned key of most maps.
     #[cfg(feature = "peers")]
     type Owned: Ord + Hash + Clone + Debug + Borrow<Self> + Send + Sync + 'static;

@@ -52,6 +52,7 @@ pub struct MapSession<'a, K: OurKey + ?Sized, V: MapValue> {
 
 impl<K: OurKey + ?Sized, V: MapValue> Session for MapSession<'_, K, V> {
     type Key = K::Bench;
+    type Lent = K::Bench;
 
     #[inline]
     fn get(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Option<u64> {

@@ -6,17 +6,21 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `forms` | the forms in which indexes take and return keys |
 //! | `ours` | the indexes of this library, as contenders |
 //! | `map` | `silvics::Map` as a contender |
 //! | `held` | the types by which maps hold keys and values |
 //! | `peers` | the ordered maps of other crates |
 
+pub mod forms;
 pub mod held;
 pub mod map;
 pub mod ours;
 #[cfg(feature = "peers")]
 pub mod peers;
 
+use crate::drive::keys::BenchKey;
+use forms::Lent;
 use silvics::{AllocError, Guard, IndexKey, PoolStats};
 
 /// The upserts of a contender: calls that insert a key or replace its value.
@@ -35,7 +39,7 @@ pub enum Upserts {
 /// A built index under measurement.
 pub trait Contender: Send + Sync + Sized + 'static {
     /// `u64`, `u128` or `[u8]`.
-    type Key: IndexKey + ?Sized;
+    type Key: BenchKey + ?Sized;
     /// A thread's session: it holds guards and handles that the library lets its user keep over
     /// many calls.
     type Session<'a>: Session<Key = Self::Key>
@@ -67,7 +71,9 @@ pub trait Contender: Send + Sync + Sized + 'static {
 /// A thread's session with a [`Contender`].
 pub trait Session {
     /// The contender's key type.
-    type Key: IndexKey + ?Sized;
+    type Key: BenchKey + ?Sized;
+    /// The form in which scans return keys.
+    type Lent: Lent<Self::Key> + ?Sized;
 
     /// The value of `key`.
     fn get(&mut self, key: <Self::Key as IndexKey>::Ref<'_>) -> Option<u64>;
@@ -121,7 +127,7 @@ pub trait Session {
         &mut self,
         from: <Self::Key as IndexKey>::Ref<'_>,
         limit: usize,
-        visit: &mut impl FnMut(<Self::Key as IndexKey>::Ref<'_>, u64),
+        visit: &mut impl FnMut(<Self::Lent as IndexKey>::Ref<'_>, u64),
     ) -> usize;
 
     /// Called every 64 operations: unpins and pins again, announces quiescence, or does nothing.

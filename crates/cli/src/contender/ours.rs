@@ -1,5 +1,6 @@
 //! Our own indexes as contenders.
 
+use crate::contender::forms::Form;
 use crate::contender::{Contender, Session};
 use crate::interrupt;
 use silvics::bst::bronson::build::Restarting2;
@@ -122,8 +123,8 @@ impl<I: OrderedScan, const ENDS: bool> ScanBy<I> for ByRange<ENDS> {
     }
 }
 
-impl<I: Batches + 'static, S: ScanBy<I>> Contender for Ours<I, S> {
-    type Key = I::Key;
+impl<I: Batches + Lookup<Key: Form> + 'static, S: ScanBy<I>> Contender for Ours<I, S> {
+    type Key = Drawn<I>;
     type Session<'a> = OursSession<'a, I, S>;
 
     fn session(&self) -> OursSession<'_, I, S> {
@@ -151,27 +152,33 @@ pub struct OursSession<'a, I: Batches, S> {
     scans: PhantomData<fn() -> S>,
 }
 
-impl<I: Batches, S: ScanBy<I>> Session for OursSession<'_, I, S> {
-    type Key = I::Key;
+/// The keys that the command draws for an index.
+type Drawn<I> = <<I as Lookup>::Key as Form>::Drawn;
+type DrawnRef<'a, I> = <Drawn<I> as IndexKey>::Ref<'a>;
+
+impl<I: Batches + Lookup<Key: Form>, S: ScanBy<I>> Session for OursSession<'_, I, S> {
+    type Key = Drawn<I>;
+    type Lent = I::Key;
 
     #[inline]
-    fn get(&mut self, key: KeyRef<'_, I>) -> Option<u64> {
-        self.pinned.get(key)
+    fn get(&mut self, key: DrawnRef<'_, I>) -> Option<u64> {
+        self.pinned.get(I::Key::of(key))
     }
 
     #[inline]
-    fn get_many(&mut self, keys: &[KeyRef<'_, I>], values: &mut [Option<u64>]) {
-        self.pinned.get_many(keys, values);
+    fn get_many(&mut self, keys: &[DrawnRef<'_, I>], values: &mut [Option<u64>]) {
+        I::Key::all(keys, |keys| self.pinned.get_many(keys, values));
     }
 
     #[inline]
     fn insert_many(
         &mut self,
-        entries: &[(KeyRef<'_, I>, u64)],
+        entries: &[(DrawnRef<'_, I>, u64)],
         absent: &mut [bool],
     ) -> Result<(), AllocError> {
         self.replaced.resize(entries.len(), None);
-        let inserted = self.pinned.insert_many(entries, &mut self.replaced);
+        let (pinned, replaced) = (&self.pinned, &mut self.replaced);
+        let inserted = I::Key::entries(entries, |entries| pinned.insert_many(entries, replaced));
         inserted.map_err(|refused| refused.error)?;
         for (absent, replaced) in absent.iter_mut().zip(&self.replaced) {
             *absent = replaced.is_none();
@@ -180,8 +187,8 @@ impl<I: Batches, S: ScanBy<I>> Session for OursSession<'_, I, S> {
     }
 
     #[inline]
-    fn insert(&mut self, key: KeyRef<'_, I>, value: u64) -> Result<bool, AllocError> {
-        match self.pinned.try_insert(key, value) {
+    fn insert(&mut self, key: DrawnRef<'_, I>, value: u64) -> Result<bool, AllocError> {
+        match self.pinned.try_insert(I::Key::of(key), value) {
             Ok(()) => Ok(true),
             Err(TryInsertError::Alloc(error)) => Err(error),
             Err(_) => Ok(false),
@@ -189,23 +196,23 @@ impl<I: Batches, S: ScanBy<I>> Session for OursSession<'_, I, S> {
     }
 
     #[inline]
-    fn upsert(&mut self, key: KeyRef<'_, I>, value: u64) -> Result<bool, AllocError> {
-        Ok(self.pinned.insert(key, value)?.is_none())
+    fn upsert(&mut self, key: DrawnRef<'_, I>, value: u64) -> Result<bool, AllocError> {
+        Ok(self.pinned.insert(I::Key::of(key), value)?.is_none())
     }
 
     #[inline]
-    fn remove(&mut self, key: KeyRef<'_, I>) -> Result<bool, AllocError> {
-        Ok(self.pinned.remove(key)?.is_some())
+    fn remove(&mut self, key: DrawnRef<'_, I>) -> Result<bool, AllocError> {
+        Ok(self.pinned.remove(I::Key::of(key))?.is_some())
     }
 
     #[inline]
     fn scan(
         &mut self,
-        from: KeyRef<'_, I>,
+        from: DrawnRef<'_, I>,
         limit: usize,
         visit: &mut impl FnMut(KeyRef<'_, I>, u64),
     ) -> usize {
-        S::scan(&self.pinned, from, limit, visit)
+        S::scan(&self.pinned, I::Key::of(from), limit, visit)
     }
 
     #[inline]
@@ -284,6 +291,7 @@ pub enum FreezingSession<'a, P: Placement> {
 
 impl<P: Placement> Session for FreezingSession<'_, P> {
     type Key = u64;
+    type Lent = u64;
 
     #[inline]
     fn get(&mut self, key: u64) -> Option<u64> {

@@ -1,9 +1,10 @@
 //! An index under inspection: any of ours whose reads are recorded.
 
+use crate::contender::forms::Form;
 use crate::drive::keys::BenchKey;
 use silvics::{
-    AllocError, Check, Compression, Guard, Lookup, Objects, OrderedIndex, PinIndex, PoolStats,
-    TryInsertError, Violation,
+    AllocError, Check, Compression, Guard, IndexKey, Lookup, Objects, OrderedIndex, PinIndex,
+    PoolStats, TryInsertError, Violation,
 };
 use silvics_layout::Census;
 use silvics_layout::record::{self, Read};
@@ -30,32 +31,35 @@ pub trait Inspected<K: BenchKey + ?Sized> {
     fn hold(&self) -> Guard;
 }
 
-impl<I> Inspected<I::Key> for I
+impl<I> Inspected<<I::Key as Form>::Drawn> for I
 where
-    I: OrderedIndex<Key: BenchKey> + Objects + Check,
+    I: OrderedIndex<Key: Form> + Objects + Check,
 {
     fn insert(
         &self,
-        key: <I::Key as silvics::IndexKey>::Ref<'_>,
+        key: <<I::Key as Form>::Drawn as IndexKey>::Ref<'_>,
         value: u64,
     ) -> Result<(), AllocError> {
-        match self.pin().try_insert(key, value) {
+        match self.pin().try_insert(I::Key::of(key), value) {
             Err(TryInsertError::Alloc(error)) => Err(error),
             _ => Ok(()),
         }
     }
 
-    fn remove(&self, key: <I::Key as silvics::IndexKey>::Ref<'_>) -> Result<bool, AllocError> {
-        Ok(self.pin().remove(key)?.is_some())
+    fn remove(
+        &self,
+        key: <<I::Key as Form>::Drawn as IndexKey>::Ref<'_>,
+    ) -> Result<bool, AllocError> {
+        Ok(self.pin().remove(I::Key::of(key))?.is_some())
     }
 
     fn get(
         &self,
-        key: <I::Key as silvics::IndexKey>::Ref<'_>,
+        key: <<I::Key as Form>::Drawn as IndexKey>::Ref<'_>,
         reads: &mut Vec<Read>,
     ) -> Option<u64> {
         let pinned = self.pin();
-        record::of(reads, || pinned.get(key))
+        record::of(reads, || pinned.get(I::Key::of(key)))
     }
 
     fn census(&mut self) -> Result<Census, Violation> {

@@ -49,6 +49,7 @@ fn value_of<K: BenchKey + ?Sized>(key: K::Ref<'_>) -> u64 {
 
 impl<K: BenchKey + ?Sized> Session for NothingSession<K> {
     type Key = K;
+    type Lent = K;
 
     #[inline(always)]
     fn get(&mut self, key: K::Ref<'_>) -> Option<u64> {

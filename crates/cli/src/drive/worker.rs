@@ -4,6 +4,7 @@
 
 use super::check::{ScanCheck, show, wrong_value};
 use super::run::{Failure, Growth, RunSpec, Tally};
+use crate::contender::forms::Lent;
 use crate::contender::{Contender, Session};
 use crate::drive::keys::BenchKey;
 use crate::interrupt;
@@ -116,8 +117,10 @@ impl<K: BenchKey + ?Sized, S: Session<Key = K>> Calls<K> for S {
     }
 
     #[inline(never)]
-    fn scan(&mut self, from: K::Ref<'_>, limit: usize, mut visit: Visit<'_, K>) -> usize {
-        Session::scan(self, from, limit, &mut visit)
+    fn scan(&mut self, from: K::Ref<'_>, limit: usize, visit: Visit<'_, K>) -> usize {
+        Session::scan(self, from, limit, &mut |key, value| {
+            S::Lent::whole(key, |key| visit(key, value));
+        })
     }
 
     fn refresh(&mut self) {
@@ -383,7 +386,7 @@ impl<'a, K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'a, K, S> {
             }
             let read = &mut self.read;
             let count = self.session.scan(from, limit, &mut |key, value| {
-                *read = read.wrapping_add(K::glance(key) ^ value);
+                *read = read.wrapping_add(S::Lent::glance(key) ^ value);
             });
             self.tally.scanned += count as u64;
         }

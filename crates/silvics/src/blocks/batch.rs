@@ -23,7 +23,8 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
             }
             for ((key, value), found) in keys.iter().zip(values).zip(&blocks) {
                 // LP(absent), if the tree is empty: the load of the root.
-                let entry = found.and_then(|(block, tag)| block.get(K::shorten(*key), tag));
+                let entry =
+                    found.and_then(|(block, tag)| self.get_in(block, K::shorten(*key), tag));
                 *value = entry.map(|(_, value)| value);
             }
         }

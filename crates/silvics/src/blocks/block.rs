@@ -7,19 +7,20 @@
 //! 16   tags: a byte of each entry's hash
 //! 64   lock
 //! 72   updates in progress; the end of the keys
-//! 80   depth; unused
+//! 80   depth; length of the prefix; unused
 //! 88   byte strings: the start of each key, and the end of the last one; the gap of each entry (2
-//!      bytes each)
+//!      bytes each); the prefix
 //!      integers: the keys
 //! ..   values
 //! ..   the rank of each entry that was added (1 byte)
-//! ..   byte strings: the keys. A long one is an address and a length.
+//! ..   byte strings: the keys without the prefix. A long one is an address and a length.
 //! ```
 
 use super::key::{Bit, BlockKey};
 use super::lanes::equal_bytes;
 use super::order::{Gap, Rank};
-use super::shape::{Parts, Shape, parts};
+use super::search::Search;
+use super::shape::{Parts, Shape, parts, prefix_at};
 use super::state::Updates;
 use crate::canary::{Canary, planted};
 use silvics_layout::record::{Read, Why};
@@ -57,7 +58,9 @@ pub(super) struct Head {
     updates: Updates,
     pub(super) end: AtomicU32,
     depth: Bit,
-    _unused_too: u32,
+    /// The bytes that the block has once for all its keys.
+    prefix: u16,
+    _unused_too: u16,
 }
 
 pub(super) const HEAD: usize = size_of::<Head>();
@@ -122,8 +125,8 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
     /// # Safety
     /// `block` has the bytes of the shape, aligned to 8, which nobody else has during `'g`.
     pub(super) unsafe fn init(block: NonNull<u8>, shape: Shape, depth: Bit) -> Self {
-        let Shape { capacity, sorted, bytes } = shape;
-        let parts = parts::<K>(capacity, sorted);
+        let Shape { capacity, sorted, prefix, bytes } = shape;
+        let parts = parts::<K>(capacity, sorted, prefix);
         let head = Head {
             live: AtomicU64::new(0),
             capacity: capacity as u8,
@@ -136,6 +139,7 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
             updates: Updates::new(),
             end: AtomicU32::new(parts.keys as u32),
             depth,
+            prefix: prefix as u16,
             _unused_too: 0,
         };
         // SAFETY: our contract: there is room for the head and, as the shape says, for the parts.
@@ -253,7 +257,25 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
     /// The offsets of the parts.
     #[inline(always)]
     fn parts(self) -> Parts {
-        parts::<K>(self.capacity(), self.sorted_entries())
+        parts::<K>(self.capacity(), self.sorted_entries(), self.prefix_len())
+    }
+
+    /// The length of the prefix that the block has once for all its keys, but for long ones.
+    #[inline(always)]
+    pub(super) fn prefix_len(self) -> usize {
+        if K::SHARES { usize::from(self.head().prefix) } else { 0 }
+    }
+
+    #[inline(always)]
+    pub(super) fn prefix(self) -> &'g [u8] {
+        if !K::SHARES {
+            return &[];
+        }
+        // SAFETY: I1: the block has a prefix of this length, which never changes.
+        unsafe {
+            let prefix = touch(self.block.as_ptr()).byte_add(prefix_at(self.capacity()));
+            std::slice::from_raw_parts(prefix, self.prefix_len())
+        }
     }
 
     /// The gaps of byte strings, as they are stored. Integers have none.
@@ -292,6 +314,12 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
     /// the lock.
     #[inline(always)]
     pub(super) fn key(self, at: usize) -> K::Ref<'g> {
+        self.key_behind(self.prefix(), at)
+    }
+
+    /// As `key`, for who has the block's prefix already.
+    #[inline(always)]
+    pub(super) fn key_behind(self, prefix: &'g [u8], at: usize) -> K::Ref<'g> {
         let (start, len, outside) = self.bounds(at);
         let key = touch(self.block.as_ptr()).wrapping_byte_add(start);
         if K::FIXED == 0 && outside {
@@ -299,7 +327,7 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         }
         // SAFETY: I2: the key was written before the entry could be seen, and never changes. It
         // lies in the block, which is not reclaimed during `'g`.
-        unsafe { K::read(key, len) }
+        unsafe { K::read(prefix, key, len) }
     }
 
     #[cold]
@@ -307,7 +335,7 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         let (key, len) = read_reference(reference);
         // SAFETY: I2: the reference was written before the entry could be seen. I5: the key is
         // reclaimed no earlier than the last block that refers to it.
-        unsafe { K::read(touch(key), len) }
+        unsafe { K::read(&[], touch(key), len) }
     }
 
     /// The memory of a long key, and its length.
@@ -350,11 +378,25 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
 
     /// Finds a key among the entries of `among`.
     #[inline(always)]
-    pub(super) fn find(self, key: K::Ref<'_>, tag: u8, among: u64) -> Option<usize> {
+    pub(super) fn find(
+        self,
+        key: K::Ref<'_>,
+        tag: u8,
+        among: u64,
+        search: impl Search,
+    ) -> Option<usize> {
         let mut found = self.tagged(tag) & among;
         while found != 0 {
             let at = found.trailing_zeros() as usize;
-            if planted(Canary::TagTakenForKey) || K::shorten(self.key(at)) == K::shorten(key) {
+            let stored = self.key(at);
+            let is_key = match K::pieces(K::shorten(key)) {
+                Some([[], key]) => {
+                    let [prefix, rest] = K::pieces(stored).unwrap_or_default();
+                    search.equal(key, prefix, rest)
+                }
+                _ => K::shorten(stored) == K::shorten(key),
+            };
+            if planted(Canary::TagTakenForKey) || is_key {
                 return Some(at);
             }
             found &= found - 1;
@@ -369,6 +411,9 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         prefetch(block);
         prefetch(block.wrapping_add(64));
         prefetch(block.wrapping_add(128));
+        if K::SHARES {
+            prefetch(block.wrapping_add(192));
+        }
     }
 
     /// Prefetches the lines that a walk reads first: the order, and the first keys and values.
@@ -431,11 +476,13 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         let block = self.block.as_ptr().cast_const();
         let read = move |offset, bytes| layout.read(block, offset, bytes, Why::Found);
         let head = [read(0, 8), read(offset_of!(Head, tags), 8 * TAG_WORDS)];
+        let prefix = Some(self.prefix_len()).filter(|len| found.is_some() && *len > 0);
+        let prefix = prefix.map(|len| read(prefix_at(self.capacity()), len));
         let entry = found.map(|at| {
             let (start, len, _) = self.bounds(at);
             [read(start, len), read(self.parts().values + 8 * at, 8)]
         });
-        head.into_iter().chain(entry.into_iter().flatten())
+        head.into_iter().chain(prefix).chain(entry.into_iter().flatten())
     }
 
     pub(super) fn placed(self) -> Placed {

@@ -19,7 +19,7 @@ struct Extent<K: BlockKey + ?Sized> {
 }
 
 impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
-    /// Walks the tree and verifies I1 to I8. Calls `see` with each object, and returns the number
+    /// Walks the tree and verifies I1 to I9. Calls `see` with each object, and returns the number
     /// of entries.
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let root = self.root.word();
@@ -113,8 +113,14 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         if entries == 0 || live & !block::all(entries) != 0 {
             return violation("I2", format!("{entries} entries, present {live:#x}"));
         }
+        if !block.prefix_len().is_multiple_of(4) {
+            return violation("I9", format!("a prefix of {} bytes", block.prefix_len()));
+        }
         for at in 0..entries {
             let key = block.key(at);
+            if K::SHARES && K::common(K::shorten(key), block.key(0)) < block.prefix_len() {
+                return violation("I9", format!("{key:?} lacks the prefix of its block"));
+            }
             if block.tag(at) != block::tag(K::hash(K::shorten(key))) {
                 return violation("I2", format!("the tag of {key:?} is wrong"));
             }

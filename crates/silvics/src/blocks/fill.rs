@@ -1,9 +1,10 @@
 //! Writing entries to a block.
 
 use super::block::{BlockRef, FOLLOWS, HEAD, New, OUTSIDE, TAG_WORDS};
-use super::key::BlockKey;
+use super::key::{Bit, BlockKey};
 use super::order::{Gap, NEW, Order, Rank};
-use super::shape::inline_bytes;
+use super::shape::{inline_bytes, prefix_at};
+use crate::canary::{Canary, planted};
 use silvics_sync::atomic::Ordering;
 use std::ptr::NonNull;
 
@@ -42,10 +43,28 @@ impl Order {
 }
 
 impl<K: BlockKey + ?Sized> BlockRef<'_, K> {
-    /// Whether the block has room for an entry whose key has `len` bytes. The caller has the lock.
+    /// Whether the block has room for an entry whose key has `len` bytes and the block's prefix.
+    /// The caller has the lock.
     pub(super) fn has_room(self, len: usize) -> bool {
         let end = self.head().end.load(Ordering::Relaxed) as usize;
-        self.entries() < self.capacity() && end + inline_bytes::<K>(len) <= self.bytes()
+        let bytes = inline_bytes::<K>(len.max(self.prefix_len()), self.prefix_len());
+        self.entries() < self.capacity() && end + bytes <= self.bytes()
+    }
+
+    /// Whether a key of `len` bytes has the block's prefix, if it differs in `bit`, and in none
+    /// before, from one that has it.
+    pub(super) fn is_prefix_of(self, len: usize, bit: Bit) -> bool {
+        let prefix = self.prefix_len();
+        len >= prefix && (bit as usize >= 8 * prefix || planted(Canary::PrefixIgnored))
+    }
+
+    /// Writes the prefix, which is that of a key. Nobody else has the block.
+    pub(super) fn set_prefix(self, key: K::Ref<'_>) {
+        let (at, len) = (prefix_at(self.capacity()), self.prefix_len());
+        if K::SHARES {
+            // SAFETY: I1: the block has room for the prefix there, and nobody else has it.
+            unsafe { K::write(key, 0..len, self.as_ptr().byte_add(at).as_ptr()) };
+        }
     }
 
     /// Adds an entry, which [`BlockRef::has_room`] has found room for, and does not make it present
@@ -58,20 +77,22 @@ impl<K: BlockKey + ?Sized> BlockRef<'_, K> {
             // SAFETY: there is a place for each key. Nobody reads this one before it is present,
             // or counted in `entries`.
             unsafe {
-                K::write(key, self.as_ptr().as_ptr().wrapping_byte_add(HEAD + K::FIXED * at));
+                let to = self.as_ptr().as_ptr().wrapping_byte_add(HEAD + K::FIXED * at);
+                K::write(key, 0..K::FIXED, to);
             };
         } else {
             let start = head.end.load(Ordering::Relaxed) as usize;
-            let end = start + inline_bytes::<K>(K::len(K::shorten(new.key)));
+            let (len, prefix) = (K::len(K::shorten(new.key)), self.prefix_len());
+            let end = start + inline_bytes::<K>(len, prefix);
             assert!(end <= self.bytes());
             let to = self.as_ptr().as_ptr().wrapping_byte_add(start);
             let mark = if let Some(outside) = new.outside {
-                write_reference(to, outside, K::len(K::shorten(new.key)));
+                write_reference(to, outside, len);
                 OUTSIDE
             } else {
                 // SAFETY: the key ends within the block (asserted). No entry has these bytes, so
                 // nobody reads them.
-                unsafe { K::write(key, to) };
+                unsafe { K::write(key, prefix..len, to) };
                 0
             };
             self.start(at).store(start as u16 | mark, Ordering::Relaxed);
@@ -91,13 +112,19 @@ impl<K: BlockKey + ?Sized> BlockRef<'_, K> {
         at
     }
 
-    /// The bytes that a run of entries has in the block.
-    pub(super) fn run_bytes(self, run: Run) -> usize {
+    /// The bytes that the keys of a run of entries take in a block with a prefix of `prefix` bytes.
+    pub(super) fn run_bytes(self, run: Run, prefix: usize) -> usize {
         if K::FIXED > 0 {
             return 0;
         }
         let offset = |at| usize::from(self.start(at).load(Ordering::Relaxed) & !OUTSIDE);
-        offset(run.first + run.len) - offset(run.first)
+        let bytes = offset(run.first + run.len) - offset(run.first);
+        if prefix == self.prefix_len() {
+            return bytes;
+        }
+        let is_inside = |at: &usize| self.start(*at).load(Ordering::Relaxed) & OUTSIDE == 0;
+        let inside = (run.first..run.first + run.len).filter(is_inside).count();
+        bytes + inside * self.prefix_len() - inside * prefix
     }
 
     /// Adds copies of a run of entries of another block, which keeps updates out. Nobody else has
@@ -111,31 +138,23 @@ impl<K: BlockKey + ?Sized> BlockRef<'_, K> {
                 // SAFETY: there is a place for each key, and nobody else has the block.
                 unsafe {
                     let to = self.as_ptr().byte_add(HEAD + K::FIXED * (at + n));
-                    K::write(from.key(first + n), to.as_ptr());
+                    K::write(from.key(first + n), 0..K::FIXED, to.as_ptr());
                 }
             }
         } else {
-            let start = from.start(first).load(Ordering::Relaxed) & !OUTSIDE;
-            let to = head.end.load(Ordering::Relaxed) as usize;
-            let bytes = from.run_bytes(run);
-            assert!(to + bytes <= self.bytes());
-            // SAFETY: I2: these keys of the other block were written before its entries could be
-            // seen, and never change. They end within this block (asserted), which nobody else has.
-            unsafe {
-                let keys = from.as_ptr().byte_add(usize::from(start));
-                self.as_ptr().byte_add(to).copy_from_nonoverlapping(keys, bytes);
-            }
-            let moved = (to as u16).wrapping_sub(start);
-            for n in 0..len {
-                // The mark is in the highest bit, and offsets do not reach it.
-                let start = from.start(first + n).load(Ordering::Relaxed).wrapping_add(moved);
-                self.start(at + n).store(start, Ordering::Relaxed);
+            let bytes = from.run_bytes(run, self.prefix_len());
+            let end = head.end.load(Ordering::Relaxed) as usize + bytes;
+            assert!(end <= self.bytes());
+            if self.prefix_len() == from.prefix_len() {
+                self.copy_keys(from, run, bytes);
+            } else {
+                self.cut_keys(from, run);
             }
             for (n, to) in self.gaps()[at..at + len].iter().enumerate() {
                 to.store(gap(position + n).0.cast_unsigned(), Ordering::Relaxed);
             }
-            self.start(at + len).store((to + bytes) as u16, Ordering::Relaxed);
-            head.end.store((to + bytes) as u32, Ordering::Relaxed);
+            self.start(at + len).store(end as u16, Ordering::Relaxed);
+            head.end.store(end as u32, Ordering::Relaxed);
         }
         let mut tags: [u64; TAG_WORDS] =
             std::array::from_fn(|word| head.tags[word].load(Ordering::Relaxed));
@@ -148,6 +167,50 @@ impl<K: BlockKey + ?Sized> BlockRef<'_, K> {
             word.store(tags, Ordering::Relaxed);
         }
         head.entries.store((at + len) as u8, Ordering::Release);
+    }
+}
+
+impl<K: BlockKey + ?Sized> BlockRef<'_, K> {
+    /// Copies the keys of a run, which take `bytes`, behind those of this block, which has room for
+    /// them. Both blocks have the same prefix.
+    fn copy_keys(self, from: Self, run: Run, bytes: usize) {
+        let (at, to) = (self.entries(), self.head().end.load(Ordering::Relaxed) as usize);
+        let start = from.start(run.first).load(Ordering::Relaxed) & !OUTSIDE;
+        // SAFETY: I2: these keys of the other block were written before its entries could be seen,
+        // and never change. The caller has found room for them in this block, which nobody else
+        // has.
+        unsafe {
+            let keys = from.as_ptr().byte_add(usize::from(start));
+            self.as_ptr().byte_add(to).copy_from_nonoverlapping(keys, bytes);
+        }
+        let moved = (to as u16).wrapping_sub(start);
+        for n in 0..run.len {
+            // The mark is in the highest bit, and offsets do not reach it.
+            let start = from.start(run.first + n).load(Ordering::Relaxed).wrapping_add(moved);
+            self.start(at + n).store(start, Ordering::Relaxed);
+        }
+    }
+
+    /// As `copy_keys`, if the blocks have different prefixes.
+    fn cut_keys(self, from: Self, run: Run) {
+        let (at, prefix) = (self.entries(), self.prefix_len());
+        let mut end = self.head().end.load(Ordering::Relaxed) as usize;
+        for n in 0..run.len {
+            let to = self.as_ptr().as_ptr().wrapping_byte_add(end);
+            let (mark, len) = if let Some((outside, len)) = from.outside(run.first + n) {
+                write_reference(to, outside, len);
+                (OUTSIDE, len)
+            } else {
+                let key = from.key(run.first + n);
+                let len = K::len(K::shorten(key));
+                // SAFETY: the caller has found room for the keys of the run, without the prefix.
+                // Nobody else has this block.
+                unsafe { K::write(key, prefix..len, to) };
+                (0, len)
+            };
+            self.start(at + n).store(end as u16 | mark, Ordering::Relaxed);
+            end += inline_bytes::<K>(len, prefix);
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::lock::Locked;
 use super::ops::{Attempt, LongKey};
 use super::order::{Gap, NEW, Order, Rank};
 use super::plan::Plan;
-use super::shape::{Shape, fits, inline_bytes};
+use super::shape::{Bytes, Shape, fits, inline_bytes, prefix_of};
 use super::trail::Trail;
 use super::word::Word;
 use crate::canary::{Canary, planted};
@@ -42,27 +42,29 @@ impl<'k, 'g: 'k, K: BlockKey + ?Sized> Sorted<'k, 'g, K> {
         }
     }
 
-    /// The bytes that the keys of some entries take in a block.
-    fn key_bytes(&self, from: usize, to: usize) -> usize {
-        let new = || inline_bytes::<K>(K::len(K::shorten(self.new.0.key)));
-        let bytes = |run: Run| if run.is_new() { new() } else { self.block.run_bytes(run) };
-        self.order.runs(from, to).map(bytes).sum()
+    /// The bytes that the keys of some entries take in a block of a depth.
+    fn bytes(&self, from: usize, to: usize, depth: Bit) -> Bytes {
+        let prefix = prefix_of::<K>((self.key(from), self.key(to - 1)), depth);
+        let new = || inline_bytes::<K>(K::len(K::shorten(self.new.0.key)), prefix);
+        let bytes = |run: Run| if run.is_new() { new() } else { self.block.run_bytes(run, prefix) };
+        Bytes { prefix, keys: self.order.runs(from, to).map(bytes).sum() }
     }
 
     /// A block of some of the entries, with room for more.
     fn copy<P: Placement>(
         &self,
         (from, to): (usize, usize),
-        key_bytes: usize,
+        bytes: Bytes,
         depth: Bit,
         edit: &mut Edit<'_, K, P>,
         tree: &Blocks<K, P>,
         guard: &Guard,
     ) -> Result<Word, AllocError> {
         edit.reserve(1)?;
-        let shape = Shape::with_room::<K>(to - from, key_bytes);
+        let shape = Shape::with_room::<K>(to - from, bytes);
         let copy = tree.objects.block(shape, depth, guard)?;
         edit.made(Word::block(copy.as_ptr()));
+        copy.set_prefix(self.key(from));
         for run in self.order.runs(from, to) {
             let gap = |at| self.order.gap(at);
             if run.is_new() {
@@ -94,9 +96,10 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         guard: &Guard,
     ) -> Result<Word, AllocError> {
         edit.reserve(1)?;
-        let key_bytes = inline_bytes::<K>(K::len(K::shorten(new.key)));
-        let block = self.objects.block(Shape::with_room::<K>(1, key_bytes), depth, guard)?;
+        let bytes = Bytes::of_one::<K>(K::shorten(new.key), depth);
+        let block = self.objects.block(Shape::with_room::<K>(1, bytes), depth, guard)?;
         edit.made(Word::block(block.as_ptr()));
+        block.set_prefix(K::shorten(new.key));
         block.append(new, tag, Rank::last(Gap::NONE));
         block.set_live(1);
         Ok(Word::block(block.as_ptr()))
@@ -138,9 +141,9 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         let sorted = Sorted::new(block, order, rank, new, tag);
         let mut edit = Edit::new(self, guard);
         let all = (0, sorted.len());
-        let key_bytes = sorted.key_bytes(0, sorted.len());
-        let edited = if fits::<K>(sorted.len(), key_bytes) {
-            let copy = sorted.copy(all, key_bytes, block.depth(), &mut edit, self, guard)?;
+        let bytes = sorted.bytes(0, sorted.len(), block.depth());
+        let edited = if fits::<K>(sorted.len(), bytes) {
+            let copy = sorted.copy(all, bytes, block.depth(), &mut edit, self, guard)?;
             locked.bar();
             edit.replace_block(parent, locked, copy) // LP(inserted)
         } else {
@@ -171,8 +174,8 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         }
         let middle = sorted.parting(bit);
         let mut copy = |from, to| {
-            let key_bytes = sorted.key_bytes(from, to);
-            sorted.copy((from, to), key_bytes, bit + 1, &mut edit, self, guard)
+            let bytes = sorted.bytes(from, to, bit + 1);
+            sorted.copy((from, to), bytes, bit + 1, &mut edit, self, guard)
         };
         let left = copy(0, middle)?;
         let middle = middle + usize::from(planted(Canary::SplitDropsFence));

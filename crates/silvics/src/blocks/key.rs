@@ -6,8 +6,13 @@
 //! length. So two keys of which one is the other and zeros differ in a bit of their lengths, and
 //! the order of keys is the order of these strings. Bits have numbers (`Bit`): 8 for each byte,
 //! and those of the length from `LENGTH` on. Integers have no length.
+//!
+//! # Pieces
+//! A block of [`Prefixed`] keys has their common prefix once (`shape.rs`). Its keys come from two
+//! places then, and are never put together: comparisons and differences go through both pieces.
 
-use crate::encoding::{IndexKey, common_prefix};
+use crate::encoding::{IndexKey, Prefixed, common_prefix};
+use std::ops::Range;
 use std::slice;
 
 /// The number of a bit of a key. A smaller number is more significant.
@@ -25,7 +30,7 @@ const _: () = assert!(MAX_BYTES < LENGTH_WINDOW as usize);
 /// The longest byte string that lies in its block. A longer one has memory of its own.
 pub(super) const MAX_INLINE: usize = 512;
 
-/// A key that a [`BlockTree`](crate::BlockTree) can have: `u64`, `u128` or `[u8]`.
+/// A key that a [`BlockTree`](crate::BlockTree) can have: `u64`, `u128`, `[u8]` or [`Prefixed`].
 pub trait BlockKey: IndexKey + private::Sealed {
     /// A key that is searched for, prepared for its windows.
     #[doc(hidden)]
@@ -36,6 +41,9 @@ pub trait BlockKey: IndexKey + private::Sealed {
     /// The most windows that keys have.
     #[doc(hidden)]
     const WINDOWS: usize;
+    /// Whether a block has the common prefix of its keys once.
+    #[doc(hidden)]
+    const SHARES: bool = false;
 
     /// Prepares a key. A short one is copied to `buffer`.
     #[doc(hidden)]
@@ -62,20 +70,30 @@ pub trait BlockKey: IndexKey + private::Sealed {
     /// takes.
     #[doc(hidden)]
     fn cut(key: Self::Ref<'_>) -> Self::Ref<'_>;
+    /// The pieces of a key whose first bytes a block may have once for all keys.
+    #[doc(hidden)]
+    fn pieces(_key: Self::Ref<'_>) -> Option<[&[u8]; 2]> {
+        None
+    }
+    /// The number of first bytes that two keys have in common, if blocks have these once, or 0.
+    #[doc(hidden)]
+    fn common(_a: Self::Ref<'_>, _b: Self::Ref<'_>) -> usize {
+        0
+    }
 
     /// Reads a key from its block.
     ///
     /// # Safety
-    /// `len` initialised bytes lie at `key`, which [`BlockKey::write`] has written, and they stay
-    /// unchanged during `'g`.
+    /// `len` initialised bytes lie at `key`, which [`BlockKey::write`] has written: all bytes of a
+    /// key behind those of `prefix`. They stay unchanged as long as the result lives.
     #[doc(hidden)]
-    unsafe fn read<'g>(key: *const u8, len: usize) -> Self::Ref<'g>;
-    /// Writes a key to its block.
+    unsafe fn read(prefix: &[u8], key: *const u8, len: usize) -> Self::Ref<'_>;
+    /// Writes bytes of a key to its block: all of an integer.
     ///
     /// # Safety
-    /// There is room for `len(key)` bytes at `to`, and nobody else has it.
+    /// There is room for these bytes at `to`, and nobody else has it.
     #[doc(hidden)]
-    unsafe fn write(key: Self::Ref<'_>, to: *mut u8);
+    unsafe fn write(key: Self::Ref<'_>, bytes: Range<usize>, to: *mut u8);
 }
 
 mod private {
@@ -83,6 +101,7 @@ mod private {
     impl Sealed for u64 {}
     impl Sealed for u128 {}
     impl Sealed for [u8] {}
+    impl Sealed for super::Prefixed<'static> {}
 }
 
 /// The multiplier of Fibonacci hashing (Knuth, volume 3, section 6.4).
@@ -142,12 +161,12 @@ macro_rules! integer {
                 key
             }
             #[inline(always)]
-            unsafe fn read<'g>(key: *const u8, _len: usize) -> Self::Ref<'g> {
+            unsafe fn read(_: &[u8], key: *const u8, _len: usize) -> Self::Ref<'_> {
                 // SAFETY: the caller's promise.
                 unsafe { key.cast::<$key>().read_unaligned() }
             }
             #[inline(always)]
-            unsafe fn write(key: $key, to: *mut u8) {
+            unsafe fn write(key: $key, _: Range<usize>, to: *mut u8) {
                 // SAFETY: the caller's promise.
                 unsafe { to.cast::<$key>().write_unaligned(key) };
             }
@@ -232,19 +251,11 @@ impl BlockKey for [u8] {
             at += longer[common..].iter().position(|byte| *byte != 0).unwrap_or(longer.len());
         }
         let byte = |key: &[u8]| key.get(at).copied().unwrap_or(0);
-        let bits = byte(a) ^ byte(b);
-        if bits != 0 {
-            return Some(8 * at as Bit + bits.leading_zeros());
-        }
-        let lengths = a.len() as u64 ^ b.len() as u64;
-        (lengths != 0).then(|| LENGTH + lengths.leading_zeros())
+        difference_at(at, byte(a) ^ byte(b), (a.len(), b.len()))
     }
     #[inline]
     fn has(key: &[u8], bit: Bit) -> bool {
-        if bit >= LENGTH {
-            return key.len() as u64 >> (63 - (bit - LENGTH)) & 1 == 1;
-        }
-        key.get(bit as usize / 8).is_some_and(|byte| byte >> (7 - bit % 8) & 1 == 1)
+        has_bit(key.len(), bit, |at| key.get(at).copied())
     }
     #[inline(always)]
     fn len(key: &[u8]) -> usize {
@@ -255,15 +266,145 @@ impl BlockKey for [u8] {
         &key[..key.len().min(MAX_BYTES + 1)]
     }
     #[inline(always)]
-    unsafe fn read<'g>(key: *const u8, len: usize) -> &'g [u8] {
+    unsafe fn read(_: &[u8], key: *const u8, len: usize) -> &[u8] {
         // SAFETY: the caller's promise.
         unsafe { slice::from_raw_parts(key, len) }
     }
     #[inline(always)]
-    unsafe fn write(key: &[u8], to: *mut u8) {
+    unsafe fn write(key: &[u8], bytes: Range<usize>, to: *mut u8) {
+        let bytes = &key[bytes];
         // SAFETY: the caller's promise.
-        unsafe { to.copy_from_nonoverlapping(key.as_ptr(), key.len()) };
+        unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
+}
+
+/// A byte string in two pieces that is searched for.
+#[derive(Clone, Copy, Debug)]
+pub struct PrefixedProbe<'k> {
+    key: Prefixed<'k>,
+    /// The key, if it is in one piece.
+    whole: BytesProbe<'k>,
+}
+
+impl BlockKey for Prefixed<'static> {
+    type Probe<'k> = PrefixedProbe<'k>;
+    const FIXED: usize = 0;
+    const WINDOWS: usize = super::node::MAX_WINDOWS;
+    const SHARES: bool = true;
+
+    #[inline(always)]
+    fn probe<'k>(key: Prefixed<'k>, buffer: &'k mut [u8; 8]) -> PrefixedProbe<'k> {
+        let [_, rest] = key.pieces();
+        PrefixedProbe { key, whole: <[u8]>::probe(rest, buffer) }
+    }
+    #[inline(always)]
+    fn window(probe: &PrefixedProbe<'_>, offset: u32) -> u64 {
+        let [prefix, _] = probe.key.pieces();
+        if prefix.is_empty() {
+            return <[u8]>::window(&probe.whole, offset);
+        }
+        window_of_pieces(probe.key, offset)
+    }
+    #[inline(always)]
+    fn window_of(bit: Bit) -> u32 {
+        <[u8]>::window_of(bit)
+    }
+    #[inline(always)]
+    fn hash(key: Prefixed<'_>) -> u64 {
+        match key.pieces() {
+            [[], rest] => <[u8]>::hash(rest),
+            [prefix, rest] => hash_of_pieces(prefix, rest),
+        }
+    }
+    #[inline]
+    fn difference(a: Prefixed<'_>, b: Prefixed<'_>) -> Option<Bit> {
+        let mut at = a.common(b);
+        if at == a.len().min(b.len()) {
+            // Zeros follow the end of the shorter one.
+            let longer = if a.len() > b.len() { a } else { b };
+            while longer.get(at) == Some(0) {
+                at += 1;
+            }
+        }
+        let byte = |key: Prefixed<'_>| key.get(at).unwrap_or(0);
+        difference_at(at, byte(a) ^ byte(b), (a.len(), b.len()))
+    }
+    #[inline]
+    fn has(key: Prefixed<'_>, bit: Bit) -> bool {
+        has_bit(key.len(), bit, |at| key.get(at))
+    }
+    #[inline(always)]
+    fn len(key: Prefixed<'_>) -> usize {
+        key.len()
+    }
+    #[inline]
+    fn cut(key: Self::Ref<'_>) -> Self::Ref<'_> {
+        // A key that is so long is in one piece.
+        let [prefix, rest] = key.pieces();
+        Prefixed::new(prefix, <[u8]>::cut(rest))
+    }
+    #[inline(always)]
+    fn pieces(key: Self::Ref<'_>) -> Option<[&[u8]; 2]> {
+        Some(key.pieces())
+    }
+    #[inline]
+    fn common(a: Prefixed<'_>, b: Prefixed<'_>) -> usize {
+        a.common(b)
+    }
+    #[inline(always)]
+    unsafe fn read(prefix: &[u8], key: *const u8, len: usize) -> Prefixed<'_> {
+        // SAFETY: the caller's promise.
+        Prefixed::new(prefix, unsafe { slice::from_raw_parts(key, len) })
+    }
+    #[inline(always)]
+    unsafe fn write(key: Prefixed<'_>, bytes: Range<usize>, to: *mut u8) {
+        let [prefix, rest] = key.pieces();
+        let at = |at: usize| (at.min(prefix.len()), at.saturating_sub(prefix.len()));
+        let (start, end) = (at(bytes.start), at(bytes.end));
+        let (first, second) = (&prefix[start.0..end.0], &rest[start.1..end.1]);
+        // SAFETY: the caller's promise: these are the bytes, one after the other.
+        unsafe {
+            to.copy_from_nonoverlapping(first.as_ptr(), first.len());
+            to.add(first.len()).copy_from_nonoverlapping(second.as_ptr(), second.len());
+        }
+    }
+}
+
+#[cold]
+fn window_of_pieces(key: Prefixed<'_>, offset: u32) -> u64 {
+    if offset == LENGTH_WINDOW {
+        return key.len() as u64;
+    }
+    let byte = |at: usize| key.get(offset as usize + at).unwrap_or(0);
+    u64::from_be_bytes(std::array::from_fn(byte))
+}
+
+#[cold]
+fn hash_of_pieces(prefix: &[u8], rest: &[u8]) -> u64 {
+    let mut whole = [0; Prefixed::MAX_PIECES];
+    whole[..prefix.len()].copy_from_slice(prefix);
+    let len = prefix.len() + rest.len();
+    whole[prefix.len()..len].copy_from_slice(rest);
+    <[u8]>::hash(&whole[..len])
+}
+
+/// The first bit in which two byte strings differ: in these bits of a byte, or in the length.
+#[inline(always)]
+fn difference_at(byte: usize, bits: u8, (a, b): (usize, usize)) -> Option<Bit> {
+    if bits != 0 {
+        return Some(8 * byte as Bit + bits.leading_zeros());
+    }
+    let lengths = a as u64 ^ b as u64;
+    (lengths != 0).then(|| LENGTH + lengths.leading_zeros())
+}
+
+/// Whether a byte string of a length has a bit.
+#[inline(always)]
+fn has_bit(len: usize, bit: Bit, byte: impl Fn(usize) -> Option<u8>) -> bool {
+    if bit >= LENGTH {
+        return len as u64 >> (63 - (bit - LENGTH)) & 1 == 1;
+    }
+    byte(bit as usize / 8).is_some_and(|byte| byte >> (7 - bit % 8) & 1 == 1)
 }
 
 #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]

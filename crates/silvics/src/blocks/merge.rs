@@ -10,9 +10,9 @@ use super::block::{self, BlockRef, MAX_ENTRIES};
 use super::edit::{Edit, Edited, Hold};
 use super::key::{Bit, BlockKey};
 use super::lock::Locked;
-use super::order::Gap;
+use super::order::{Gap, Order};
 use super::plan::Plan;
-use super::shape::{Shape, fits};
+use super::shape::{Bytes, Shape, fits, prefix_of};
 use super::word::{Leads, Word};
 use crate::domain::Guard;
 use silvics_pool::{AllocError, Placement};
@@ -139,19 +139,30 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
             order.keep(block.live());
             (*block, order)
         });
-        let (mut entries, mut key_bytes) = (0, 0);
+        let (mut entries, mut ends) = (0, None);
         for (block, order) in orders.clone() {
             entries += order.len();
-            key_bytes += order.runs(0, order.len()).map(|run| block.run_bytes(run)).sum::<usize>();
+            let [Some(first), Some(last)] = [order.numbers().first(), order.numbers().last()]
+            else {
+                continue;
+            };
+            let [first, last] = [first, last].map(|number| block.key(usize::from(*number)));
+            ends = Some((ends.map_or(first, |(first, _)| first), last));
         }
-        let fits = fits::<K>(entries, key_bytes);
-        if blocks.len() > 1 && (entries > MERGED || !fits) {
+        let Some(ends) = ends else { return Ok(None) };
+        let prefix = prefix_of::<K>(ends, depth);
+        let of_block = |(block, order): (BlockRef<'_, K>, Order)| {
+            let bytes = |run| block.run_bytes(run, prefix);
+            order.runs(0, order.len()).map(bytes).sum::<usize>()
+        };
+        let bytes = Bytes { prefix, keys: orders.clone().map(of_block).sum() };
+        if blocks.len() > 1 && (entries > MERGED || !fits::<K>(entries, bytes)) {
             return Ok(None);
         }
         edit.reserve(1)?;
-        let shape = Shape::with_room::<K>(entries, key_bytes);
-        let merged = self.objects.block(shape, depth, guard)?;
+        let merged = self.objects.block(Shape::with_room::<K>(entries, bytes), depth, guard)?;
         edit.made(Word::block(merged.as_ptr()));
+        merged.set_prefix(ends.0);
         for (block, order) in orders {
             // The blocks part at the first bit that is not before their depth.
             let gap = |at| if at == 0 { Gap::of(depth) } else { order.gap(at) };

@@ -4,7 +4,8 @@
 //! Binna, Zangerle, Pichl, Specht, Leis, "HOT: a height optimized trie index", SIGMOD 2018 (the
 //! trie, its nodes, and how they are divided); Wu, Ni, Jiang, "Wormhole", `EuroSys` 2019 (leaves
 //! with hash tags); Ferragina, Grossi, "The string B-tree", JACM 1999, section 2 (a search that
-//! compares one key of a block). Reference code read: none.
+//! compares one key of a block); Bayer, Unterauer, "Prefix B-trees", TODS 1977 (a common prefix
+//! once). Reference code read: none.
 //!
 //! # Algorithm
 //! A key is a string of bits (`key.rs`). A *block* has up to 48 entries whose keys are neighbours.
@@ -53,11 +54,14 @@
 //!    prefix of another.
 //! 8. Keys of more than 512 bytes lie outside their block, which has their address.
 //! 9. Nodes hold 32-bit paths for any number of bits. HOT has 8 and 16 bits, too.
+//! 10. **[`Prefixed`] keys have their common prefix once in each block.** It is as long as the keys
+//!     agree, and not only as the path to the block says. If a key comes that does not have it, the
+//!     block is copied with a shorter one. Ranges return such keys in two pieces.
 //!
 //! # Invariants
 //! * I1: A word says whether it leads to a node or a block, and the object's shape (its children,
-//!   windows and paths; its capacity, sorted entries, bytes and depth) never changes after it is
-//!   linked. A node has 2 to 32 children. Only the root can lead to nothing.
+//!   windows and paths; its capacity, sorted entries, prefix, bytes and depth) never changes after
+//!   it is linked. A node has 2 to 32 children. Only the root can lead to nothing.
 //! * I2: The first `entries` entries of a block have a key, a tag, which is that of the key, and a
 //!   value. Key and tag never change. `live` has bits of these entries only. No two entries of a
 //!   block have the same key.
@@ -80,6 +84,8 @@
 //!   of entries with lower numbers that precede it. If the later ones are put in at their ranks,
 //!   with their gaps, then each entry has the first bit in which it differs from the one before it.
 //!   Gaps and ranks never change.
+//! * I9: All keys of a block have its prefix. Those that lie in the block are stored without it. A
+//!   prefix has a multiple of four bytes, and none if keys are not [`Prefixed`].
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
@@ -132,11 +138,11 @@
 //! the mean number of children. A block has 88 bytes, 12 bytes for each place of a byte string or 8
 //! for that of an integer, and the keys. It grows by one size class of its pool at a time, and is
 //! split at 48 entries or 8 KiB. Keys have up to 512 KiB. Blocks take 24 bytes for each path of
-//! 100 bytes, beside the path.
+//! 100 bytes, beside the path, and 46 bytes with the path if its prefix is stored once.
 //!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which verifies I1, I2,
-//! I4 and I6 to I8 in a quiescent tree; schedules (`tests/schedules.rs`,
+//! I4 and I6 to I9 in a quiescent tree; schedules (`tests/schedules.rs`,
 //! `tests/scenarios/blocks.rs`), which must find the mistakes of `canary.rs`; loom in `state.rs`;
 //! every allocation failing once (`tests/faults.rs`); bits and windows by enumeration in `key.rs`;
 //! keys that are made to do harm in `blocks.rs` of `crates/api-tests`.
@@ -148,14 +154,17 @@
 //! | `block.rs`, `shape.rs`, `fill.rs` | blocks: layout, sizes, writing entries |
 //! | `order.rs`, `lanes.rs` | the order in a block, many tags or gaps at a time |
 //! | `state.rs`, `lock.rs` | the count of updates, locks of blocks |
+//! | `search.rs` | the steps of a lookup that special instructions make faster |
 //! | `node.rs`, `plan.rs`, `edit.rs` | nodes, contents of nodes to be made, changes of the index |
 //! | `ops.rs`, `batch.rs` | lookups, `update`, batches |
+//! | `bulk.rs` | building a tree from sorted entries |
 //! | `grow.rs`, `merge.rs` | making room, and taking it back |
 //! | `seek.rs`, `scan.rs`, `ends.rs`, `trail.rs` | places in the order, ranges, both ends |
 //! | `objects.rs`, `check.rs` | memory, verification |
 
 mod batch;
 mod block;
+mod bulk;
 mod check;
 mod edit;
 mod ends;
@@ -171,6 +180,7 @@ mod ops;
 mod order;
 mod plan;
 mod scan;
+mod search;
 mod seek;
 mod shape;
 mod state;
@@ -182,7 +192,9 @@ pub use scan::{Range, RangeRev};
 
 use crate::cursor::KeyCursor;
 use crate::domain::Guard;
-use crate::error::{AllocError, Violation};
+#[cfg(doc)]
+use crate::encoding::Prefixed;
+use crate::error::{AllocError, BulkLoadError, Violation};
 use crate::frame::{Algorithm, AlgorithmBounds, Ended, Frame, Index, Ordered, See};
 use crate::memory::Memory;
 use crate::update::Update;
@@ -211,6 +223,23 @@ use word::{Place, Word};
 /// assert_eq!(values, [1, 2]);
 /// # Ok::<(), silvics::AllocError>(())
 /// ```
+///
+/// If keys have common prefixes, a tree of [`Prefixed`] keys takes less memory: it stores such a
+/// prefix once in each block. Its ranges return keys in two pieces.
+///
+/// ```
+/// use silvics::key::Prefixed;
+/// use silvics::{BlockTree, Options, OrderedIndex, OrderedScan};
+///
+/// let tree: BlockTree<Prefixed<'static>> = BlockTree::with_options(&Options::default())?;
+/// let tree = tree.pin();
+/// tree.insert("/etc/hosts".into(), 1)?;
+/// tree.insert("/etc/hostname".into(), 2)?;
+/// assert_eq!(tree.get("/etc/hosts".into()), Some(1));
+/// let (first, _) = tree.range(..).next().expect("two entries");
+/// assert!(first == *b"/etc/hostname" && first.starts_with(b"/etc/"));
+/// # Ok::<(), silvics::AllocError>(())
+/// ```
 pub type BlockTree<K, P = Pooled> = Index<Blocks<K, P>>;
 
 /// The algorithm of [`BlockTree`].
@@ -219,7 +248,7 @@ pub struct Blocks<K: BlockKey + ?Sized, P: Placement> {
     /// The lock of `root`.
     root_lock: VersionLock,
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    avx2: Option<node::Avx2>,
+    avx2: Option<search::Avx2>,
     objects: Objects<K, P>,
     frame: Frame,
 }
@@ -242,7 +271,7 @@ unsafe impl<K: BlockKey + ?Sized, P: Placement> Algorithm for Blocks<K, P> {
             root: Place::new(Word::NONE),
             root_lock: VersionLock::new(),
             #[cfg(all(target_arch = "x86_64", not(miri)))]
-            avx2: node::Avx2::detect(),
+            avx2: search::Avx2::detect(),
             objects: Objects::new(&frame),
             frame,
         })
@@ -317,6 +346,31 @@ impl<K: BlockKey + ?Sized, P: Placement> Ordered for Blocks<K, P> {
 
     fn cursor(index: Arc<Index<Self>>) -> Self::Cursor {
         KeyCursor::new(index)
+    }
+
+    fn load(&mut self, entries: &[(K::Ref<'_>, u64)]) -> Option<Result<(), BulkLoadError>> {
+        Some(self.load_sorted(entries))
+    }
+}
+
+impl<K: BlockKey + ?Sized, P: Placement> BlockTree<K, P> {
+    /// Fills an empty tree with entries in ascending order of their keys. Each block is as
+    /// large as its contents. On failure the tree stays empty.
+    ///
+    /// This takes O(all bytes of all keys), and beside the tree some hundred bytes for each bit at
+    /// which open subtrees divide.
+    ///
+    /// ```
+    /// use silvics::{BlockTree, Options, OrderedIndex};
+    ///
+    /// let mut tree: BlockTree<u64> = BlockTree::with_options(&Options::default())?;
+    /// let squares: Vec<(u64, u64)> = (0..1000).map(|n| (n, n * n)).collect();
+    /// tree.bulk_load(&squares)?;
+    /// assert_eq!(tree.pin().get(30), Some(900));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn bulk_load(&mut self, entries: &[(K::Ref<'_>, u64)]) -> Result<(), BulkLoadError> {
+        self.0.load_sorted(entries)
     }
 }
 

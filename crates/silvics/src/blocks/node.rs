@@ -13,6 +13,7 @@
 //! All but the lock and the children is written before the node is linked, and never changes (I1).
 
 use super::key::{Bit, BlockKey};
+use super::search::Search;
 use super::word::{Place, Word};
 use silvics_layout::record::{Read, Why};
 use silvics_layout::{Field, NodeLayout, Placed};
@@ -29,7 +30,7 @@ pub(super) const MAX_BITS: usize = 31;
 /// The most windows that a node takes its bits from.
 pub(super) const MAX_WINDOWS: usize = 4;
 /// Paths are read eight at a time.
-const GROUP: usize = 8;
+pub(super) const GROUP: usize = 8;
 
 /// The fields before the paths.
 #[repr(C)]
@@ -103,88 +104,6 @@ impl Windows {
         }
         windows.count = count as u8;
         Some(windows)
-    }
-}
-
-/// A way to find the child that a key leads to.
-pub(super) trait Search: Copy {
-    /// Moves the bits of `word` that `mask` selects together, to the lowest bits.
-    fn gather(self, word: u64, mask: u64) -> u64;
-    /// Whether each of eight paths has only bits that `bits` has: a bit for each.
-    ///
-    /// # Safety
-    /// Eight paths can be read from `paths`.
-    unsafe fn within(self, paths: *const u32, bits: u32) -> u32;
-}
-
-/// A search without special instructions.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Portable;
-
-impl Search for Portable {
-    #[inline]
-    fn gather(self, word: u64, mut mask: u64) -> u64 {
-        let (mut bits, mut at) = (0, 0);
-        while mask != 0 {
-            bits |= (word >> mask.trailing_zeros() & 1) << at;
-            mask &= mask - 1;
-            at += 1;
-        }
-        bits
-    }
-
-    #[inline(always)]
-    unsafe fn within(self, paths: *const u32, bits: u32) -> u32 {
-        let mut within = 0;
-        for at in 0..GROUP {
-            // SAFETY: the caller's promise.
-            let path = unsafe { paths.add(at).read() };
-            within |= u32::from(path & !bits == 0) << at;
-        }
-        within
-    }
-}
-
-/// A search by BMI2 and AVX2. A value of this type says that the processor has them.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Avx2(());
-
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-impl Avx2 {
-    /// The search, if the processor has the instructions.
-    pub(super) fn detect() -> Option<Self> {
-        let found = std::is_x86_feature_detected!("avx2")
-            && std::is_x86_feature_detected!("bmi1")
-            && std::is_x86_feature_detected!("bmi2")
-            && std::is_x86_feature_detected!("lzcnt")
-            && std::is_x86_feature_detected!("popcnt");
-        found.then_some(Self(()))
-    }
-}
-
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-impl Search for Avx2 {
-    #[inline(always)]
-    fn gather(self, word: u64, mask: u64) -> u64 {
-        // SAFETY: the value says that the processor has BMI2.
-        unsafe { std::arch::x86_64::_pext_u64(word, mask) }
-    }
-
-    #[inline(always)]
-    unsafe fn within(self, paths: *const u32, bits: u32) -> u32 {
-        use std::arch::x86_64::{
-            _mm256_and_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_loadu_si256,
-            _mm256_movemask_ps, _mm256_set1_epi32,
-        };
-        // SAFETY: the value says that the processor has AVX2, and the caller promises that eight
-        // paths can be read.
-        unsafe {
-            let paths = _mm256_loadu_si256(paths.cast());
-            let common = _mm256_and_si256(paths, _mm256_set1_epi32(bits.cast_signed()));
-            let equal = _mm256_cmpeq_epi32(common, paths);
-            _mm256_movemask_ps(_mm256_castsi256_ps(equal)).cast_unsigned()
-        }
     }
 }
 

@@ -167,7 +167,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
         unsafe {
             memory.cast::<u64>().write(len as u64);
             let to = memory.byte_add(LENGTH_BYTES);
-            K::write(key, to.as_ptr());
+            K::write(key, 0..len, to.as_ptr());
             Ok(Some(to))
         }
     }

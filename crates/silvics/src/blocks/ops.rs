@@ -6,8 +6,9 @@ use super::edit::Step;
 use super::key::{Bit, BlockKey, MAX_BYTES};
 use super::lock::Locked;
 use super::merge::FEW;
-use super::node::{NodeRef, Portable, Search};
+use super::node::NodeRef;
 use super::order::{Gap, Place, Rank};
+use super::search::{Portable, Search};
 use super::word::{Leads, Word};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
@@ -59,8 +60,8 @@ impl<K: BlockKey + ?Sized, P: Placement> Drop for LongKey<'_, K, P> {
 impl<K: BlockKey + ?Sized> BlockRef<'_, K> {
     /// The number and value of a key's entry, if the key is present.
     #[inline(always)]
-    pub(super) fn get(self, key: K::Ref<'_>, tag: u8) -> Option<(usize, u64)> {
-        let at = self.find(key, tag, self.live())?; // LP(absent): the load of `live`
+    fn get(self, key: K::Ref<'_>, tag: u8, search: impl Search) -> Option<(usize, u64)> {
+        let at = self.find(key, tag, self.live(), search)?; // LP(absent): the load of `live`
         let value = self.value(at).load(Ordering::SeqCst); // LP(found)
         // The entry may have been removed and put back meanwhile, and the value may be one that is
         // about to be put back.
@@ -83,7 +84,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
 
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    fn look_up_avx2(&self, key: K::Ref<'_>, search: super::node::Avx2) -> Option<u64> {
+    fn look_up_avx2(&self, key: K::Ref<'_>, search: super::search::Avx2) -> Option<u64> {
         self.look_up_with(key, search)
     }
 
@@ -93,7 +94,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         let mut buffer = [0; 8];
         let probe = K::probe(K::shorten(key), &mut buffer);
         let (block, _) = Self::descend(self.root.word(), &probe, search)?; // LP(absent): the root
-        let found = block.get(K::shorten(key), tag);
+        let found = block.get(K::shorten(key), tag, search);
         P::saw(|| block.looked_at(found.map(|(at, _)| at)));
         found.map(|(_, value)| value)
     }
@@ -168,10 +169,39 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
     fn block_of_avx2<'g>(
         root: Word,
         key: K::Ref<'_>,
-        search: super::node::Avx2,
+        search: super::search::Avx2,
     ) -> Option<(BlockRef<'g, K>, Option<Step<'g>>)> {
         let mut buffer = [0; 8];
         Self::descend(root, &K::probe(K::shorten(key), &mut buffer), search)
+    }
+
+    /// The number and value of a key's entry in a block, if the key is present.
+    #[inline]
+    pub(super) fn get_in(
+        &self,
+        block: BlockRef<'_, K>,
+        key: K::Ref<'_>,
+        tag: u8,
+    ) -> Option<(usize, u64)> {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if K::SHARES
+            && let Some(search) = self.avx2
+        {
+            // SAFETY: the value says that the processor has the instructions.
+            return unsafe { Self::get_in_avx2(block, key, tag, search) };
+        }
+        block.get(key, tag, Portable)
+    }
+
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    fn get_in_avx2(
+        block: BlockRef<'_, K>,
+        key: K::Ref<'_>,
+        tag: u8,
+        search: super::search::Avx2,
+    ) -> Option<(usize, u64)> {
+        block.get(key, tag, search)
     }
 
     /// The child of a node that a key leads to.
@@ -187,7 +217,11 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
 
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    fn child_of_avx2(node: NodeRef<'_>, probe: &K::Probe<'_>, search: super::node::Avx2) -> usize {
+    fn child_of_avx2(
+        node: NodeRef<'_>,
+        probe: &K::Probe<'_>,
+        search: super::search::Avx2,
+    ) -> usize {
         node.find::<K>(probe, search)
     }
 
@@ -209,7 +243,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
                 }
                 continue;
             };
-            let found = block.get(K::shorten(key), tag);
+            let found = self.get_in(block, K::shorten(key), tag);
             let state = found.map(|(_, value)| value);
             let attempt = match (verb.step(state), found) {
                 (Change::Keep, _) | (Change::Take, None) => return Ok(state), // LP(kept): `get`
@@ -310,7 +344,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         block.prefetch_insert();
         let Ok(locked) = block.locked() else { return RESTART };
         let (live, trusted) = (block.live(), planted(Canary::AbsenceTrusted));
-        match block.find(K::shorten(key), tag, all(block.entries())) {
+        match block.find(K::shorten(key), tag, all(block.entries()), Portable) {
             Some(at) if live >> at & 1 == 1 && !trusted => return RESTART,
             Some(at) if live >> at & 1 == 0 => {
                 if planted(Canary::PutBackEarly) {
@@ -339,7 +373,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
             drop(locked);
             return self.put_beside(key, value, tag, guard);
         }
-        if !has_room {
+        if !has_room || !block.is_prefix_of(len, bit) {
             return self.grow((locked, parent), (order, rank), (key, value, tag), guard);
         }
         let long = LongKey::new(self, K::shorten(key), guard)?;

@@ -180,6 +180,54 @@ impl Plan {
         self.bit_count = kept;
     }
 
+    /// The children of two plans that part at a bit before all bits of both. Nothing if one node
+    /// cannot have them.
+    pub(super) fn joined<K: BlockKey + ?Sized>(
+        left: &Self,
+        right: &Self,
+        bit: Bit,
+    ) -> Option<Self> {
+        let mut plan = Self::one(Word::NONE);
+        let (mut bits, mut count) = ([0; 2 * CHILDREN + 1], 1);
+        bits[0] = bit;
+        for side in [left, right] {
+            for other in &side.bits[..side.bit_count] {
+                bits[count] = *other;
+                count += 1;
+            }
+        }
+        let bits = &mut bits[..count];
+        bits.sort_unstable();
+        for (at, bit) in bits.iter().enumerate() {
+            if at == 0 || bits[at - 1] != *bit {
+                *plan.bits.get_mut(plan.bit_count)? = *bit;
+                plan.bit_count += 1;
+            }
+        }
+        plan.len = 0;
+        for (side, has) in [(left, false), (right, true)] {
+            let weight = |bit: Bit| {
+                let at = plan.bits[..plan.bit_count].partition_point(|other| *other < bit);
+                1u64 << (plan.bit_count - 1 - at)
+            };
+            let first = if has { weight(bit) } else { 0 };
+            let mut weights = [0; CHILDREN];
+            for (to, bit) in weights.iter_mut().zip(&side.bits[..side.bit_count]) {
+                *to = weight(*bit);
+            }
+            for child in &side.children[..side.len] {
+                let set = |(at, weight): (usize, &u64)| {
+                    if child.path >> (side.bit_count - 1 - at) & 1 == 1 { *weight } else { 0 }
+                };
+                let path = weights[..side.bit_count].iter().enumerate().map(set);
+                let path = path.fold(first, |path, weight| path | weight);
+                *plan.children.get_mut(plan.len)? = Child { path, word: child.word };
+                plan.len += 1;
+            }
+        }
+        plan.windows::<K>().is_some().then_some(plan)
+    }
+
     /// Divides the plan at its first bit: the children without it, those with it, and the bit.
     pub(super) fn divide(&self) -> (Self, Self, Bit) {
         let first = 1u64 << (self.bit_count - 1);

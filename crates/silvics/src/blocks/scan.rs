@@ -33,6 +33,8 @@ pub struct Range<'g, K: BlockKey + ?Sized, P: Placement = Pooled, const DESCENDS
     end: Bound<K::Ref<'g>>,
     way: Way<'g>,
     block: Option<BlockRef<'g, K>>,
+    /// The prefix of the block.
+    prefix: &'g [u8],
     /// The entries of the block, in the order of the walk.
     entries: [u8; MAX_ENTRIES],
     /// The next of them.
@@ -67,6 +69,7 @@ impl<'g, K: BlockKey + ?Sized, P: Placement, const DESCENDS: bool> Range<'g, K, 
             end,
             way: Way::new(),
             block: None,
+            prefix: &[],
             entries: [0; MAX_ENTRIES],
             at: 0,
             len: 0,
@@ -136,7 +139,7 @@ impl<'g, K: BlockKey + ?Sized, P: Placement, const DESCENDS: bool> Range<'g, K, 
             self.entries[len] = number;
             len += usize::from(live >> number & 1 == 1);
         }
-        (self.block, self.at, self.len) = (Some(block), 0, len);
+        (self.block, self.prefix, self.at, self.len) = (Some(block), block.prefix(), 0, len);
         self.cut();
     }
 
@@ -209,7 +212,7 @@ impl<'g, K: BlockKey + ?Sized, P: Placement, const DESCENDS: bool> Iterator
                 let number = usize::from(self.entries[self.at]);
                 self.at += 1;
                 if let Some(value) = block.value_if_present(number) {
-                    return Some((block.key(number), value));
+                    return Some((block.key_behind(self.prefix, number), value));
                 }
             }
             if !self.advance() {
@@ -225,7 +228,7 @@ impl<'g, K: BlockKey + ?Sized, P: Placement, const DESCENDS: bool> Iterator
                 for number in &self.entries[self.at..self.len] {
                     let number = usize::from(*number);
                     if let Some(value) = block.value_if_present(number) {
-                        folded = f(folded, (block.key(number), value));
+                        folded = f(folded, (block.key_behind(self.prefix, number), value));
                     }
                 }
                 self.at = self.len;

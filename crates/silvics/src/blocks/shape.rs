@@ -1,7 +1,7 @@
 //! The sizes of blocks, and of their parts.
 
 use super::block::{HEAD, LINE, MAX_ENTRIES};
-use super::key::{BlockKey, MAX_INLINE};
+use super::key::{Bit, BlockKey, MAX_INLINE};
 use silvics_pool::BytesPool;
 
 /// A block with more bytes is split, if it has two entries.
@@ -21,22 +21,73 @@ pub(super) struct Parts {
     pub(super) keys: usize,
 }
 
-/// The parts of a block of `capacity` entries, of which the first `sorted` have no rank.
-pub(super) const fn parts<K: BlockKey + ?Sized>(capacity: usize, sorted: usize) -> Parts {
-    let keys = if K::FIXED == 0 { 2 * (capacity + 1) + 2 * capacity } else { K::FIXED * capacity };
-    let values = (HEAD + keys).next_multiple_of(8);
+/// The parts of a block of `capacity` entries, of which the first `sorted` have no rank, with a
+/// prefix of `prefix` bytes.
+#[inline(always)]
+pub(super) const fn parts<K: BlockKey + ?Sized>(
+    capacity: usize,
+    sorted: usize,
+    prefix: usize,
+) -> Parts {
+    let front = if K::FIXED == 0 { prefix_at(capacity) } else { HEAD + K::FIXED * capacity };
+    let values = (front + prefix).next_multiple_of(8);
     let ranks = values + 8 * capacity;
     Parts { values, ranks, keys: ranks + (capacity - sorted) }
 }
 
-/// The bytes that a key takes in a block of byte strings.
+/// The offset of the prefix, behind the starts and gaps.
+#[inline(always)]
+pub(super) const fn prefix_at(capacity: usize) -> usize {
+    HEAD + 2 * (capacity + 1) + 2 * capacity
+}
+
+/// The bytes that a key takes in a block of byte strings with a prefix of `prefix` bytes.
 #[inline]
-pub(super) fn inline_bytes<K: BlockKey + ?Sized>(len: usize) -> usize {
+pub(super) fn inline_bytes<K: BlockKey + ?Sized>(len: usize, prefix: usize) -> usize {
     match (K::FIXED, len > MAX_INLINE) {
-        (0, false) => len,
+        (0, false) => len - prefix,
         (0, true) => REFERENCE,
         _ => 0,
     }
+}
+
+/// The bytes of keys in a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bytes {
+    /// Those that the block has once.
+    pub(super) prefix: usize,
+    /// All others.
+    pub(super) keys: usize,
+}
+
+impl Bytes {
+    /// Those of one key, in a block of a depth.
+    pub(super) fn of_one<K: BlockKey + ?Sized>(key: K::Ref<'_>, depth: Bit) -> Self {
+        let len = K::len(K::shorten(key));
+        let prefix = prefix_of::<K>((K::shorten(key), key), depth);
+        Self { prefix, keys: inline_bytes::<K>(len, prefix) }
+    }
+}
+
+/// The length of the prefix that a block of a depth has once, from the first and the last key.
+#[inline]
+pub(super) fn prefix_of<K: BlockKey + ?Sized>(
+    (first, last): (K::Ref<'_>, K::Ref<'_>),
+    depth: Bit,
+) -> usize {
+    if !K::SHARES {
+        return 0;
+    }
+    let len = |key: K::Ref<'_>| K::len(key);
+    let longest = len(K::shorten(first)).max(len(K::shorten(last)));
+    if longest > MAX_INLINE {
+        return 0;
+    }
+    let common = K::common(first, last);
+    // The keys that come to a block of one key agree with it up to its depth.
+    let common = if common == longest { common.min(depth as usize / 8) } else { common };
+    // A comparison takes four bytes at once.
+    common & !3
 }
 
 /// The size of a block to make.
@@ -45,36 +96,53 @@ pub(super) struct Shape {
     pub(super) capacity: usize,
     /// The entries that it is made with, in order.
     pub(super) sorted: usize,
+    /// The bytes that it has once for all its keys.
+    pub(super) prefix: usize,
     pub(super) bytes: usize,
 }
 
 impl Shape {
-    /// A block for `entries` whose keys take `key_bytes`, with some room for more.
-    pub(super) fn with_room<K: BlockKey + ?Sized>(entries: usize, key_bytes: usize) -> Self {
-        let per_key = key_bytes.div_ceil(entries.max(1)).max(8);
-        let least = |capacity| parts::<K>(capacity, entries).keys + key_bytes;
+    /// A block for `entries` whose keys take these bytes, with room for one more at least.
+    pub(super) fn with_room<K: BlockKey + ?Sized>(entries: usize, bytes: Bytes) -> Self {
+        Self::of::<K>(entries, 1, bytes)
+    }
+
+    /// A block for `entries` whose keys take these bytes, as large as its slot.
+    pub(super) fn exact<K: BlockKey + ?Sized>(entries: usize, bytes: Bytes) -> Self {
+        Self::of::<K>(entries, 0, bytes)
+    }
+
+    fn of<K: BlockKey + ?Sized>(
+        entries: usize,
+        room: usize,
+        Bytes { prefix, keys }: Bytes,
+    ) -> Self {
+        let per_key = keys.div_ceil(entries.max(1)).max(8);
+        let least = |capacity| parts::<K>(capacity, entries, prefix).keys + keys;
         if K::FIXED > 0 {
-            let more = (entries / 8).max(1).next_multiple_of(STEP);
+            let more = (room * entries / 8).max(room).next_multiple_of(STEP);
             let capacity = (entries + more).min(MAX_ENTRIES).max(entries);
-            return Self { capacity, sorted: entries, bytes: least(capacity) };
+            return Self { capacity, sorted: entries, prefix, bytes: least(capacity) };
         }
-        // Room for one entry, and for as many more as the slot has. The largest blocks have none.
-        let one_more = least(entries + 1) + per_key;
-        if least(entries) <= MAX_BLOCK && (entries == MAX_ENTRIES || one_more > MAX_BLOCK) {
+        // Room for these entries, and for as many more as the slot has. The largest blocks have
+        // none.
+        let with_more = least(entries + room) + room * per_key;
+        if least(entries) <= MAX_BLOCK && (entries == MAX_ENTRIES || with_more > MAX_BLOCK) {
             let bytes = BytesPool::slot(least(entries)).slot_bytes().next_multiple_of(LINE);
-            return Self { capacity: entries, sorted: entries, bytes: bytes.min(MAX_BLOCK) };
+            let bytes = bytes.min(MAX_BLOCK);
+            return Self { capacity: entries, sorted: entries, prefix, bytes };
         }
-        let bytes = BytesPool::slot(one_more).slot_bytes().next_multiple_of(LINE);
-        let more = (bytes - one_more) / (per_key + PER_ENTRY);
-        let mut capacity = (entries + 1 + more).min(MAX_ENTRIES).max(entries);
+        let bytes = BytesPool::slot(with_more).slot_bytes().next_multiple_of(LINE);
+        let more = (bytes - with_more) / (per_key + PER_ENTRY);
+        let mut capacity = (entries + room + more).min(MAX_ENTRIES).max(entries);
         while capacity > entries && least(capacity) > bytes {
             capacity -= 1;
         }
-        Self { capacity, sorted: entries, bytes }
+        Self { capacity, sorted: entries, prefix, bytes }
     }
 }
 
-/// Whether entries whose keys take `key_bytes` have a block of the usual size.
-pub(super) fn fits<K: BlockKey + ?Sized>(entries: usize, key_bytes: usize) -> bool {
-    entries <= MAX_ENTRIES && parts::<K>(entries, entries).keys + key_bytes <= MAX_BLOCK
+/// Whether entries whose keys take these bytes have a block of the usual size.
+pub(super) fn fits<K: BlockKey + ?Sized>(entries: usize, Bytes { prefix, keys }: Bytes) -> bool {
+    entries <= MAX_ENTRIES && parts::<K>(entries, entries, prefix).keys + keys <= MAX_BLOCK
 }

@@ -85,6 +85,25 @@ impl IndexKey for [u8] {
     }
 }
 
+/// Keys that are byte strings.
+pub trait ByteKey: IndexKey {
+    /// The key that has these bytes.
+    fn of_bytes(bytes: &[u8]) -> Self::Ref<'_>;
+    /// Whether a key begins with these bytes.
+    fn starts_with(key: Self::Ref<'_>, bytes: &[u8]) -> bool;
+}
+
+impl ByteKey for [u8] {
+    #[inline(always)]
+    fn of_bytes(bytes: &[u8]) -> &[u8] {
+        bytes
+    }
+    #[inline(always)]
+    fn starts_with(key: &[u8], bytes: &[u8]) -> bool {
+        key.starts_with(bytes)
+    }
+}
+
 /// Returns the length of the common prefix of two byte strings; it is at least `known`.
 #[inline(always)]
 pub(crate) fn common_prefix(a: &[u8], b: &[u8], known: usize) -> usize {

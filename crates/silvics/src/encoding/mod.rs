@@ -6,10 +6,12 @@
 
 mod buffer;
 mod index_key;
+mod prefixed;
 
 pub use buffer::{Decoder, Encoder, no_variant, ranks};
 pub(crate) use buffer::{text, text_of};
 pub(crate) use index_key::common_prefix;
 pub use index_key::{
-    IndexKey, decode_i64, decode_u64, decode_u128, encode_i64, encode_u64, encode_u128,
+    ByteKey, IndexKey, decode_i64, decode_u64, decode_u128, encode_i64, encode_u64, encode_u128,
 };
+pub use prefixed::Prefixed;

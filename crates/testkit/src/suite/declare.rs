@@ -13,6 +13,22 @@ pub fn holds(outcome: Outcome) {
     }
 }
 
+/// Implements the trait of a file's properties for types of keys.
+macro_rules! suites {
+    ($file:ident $face:ident [$($key:ty),*] $properties:tt) => {
+        $(suites! { @ $file $face $key, $properties })*
+    };
+    (@ $file:ident $face:ident $key:ty, { $($property:ident)* }) => {
+        impl Suite for $key {
+            $(
+                fn $property(make: Make<dyn $face<Self>>) -> Outcome {
+                    crate::$file::$property(make)
+                }
+            )*
+        }
+    };
+}
+
 /// Declares the functions that the suite's tests call: properties of indexes whose type is hidden.
 /// They are not generic, so they are compiled here once, and not for every index and test binary.
 macro_rules! compiled {
@@ -23,32 +39,13 @@ macro_rules! compiled {
                     use crate::Outcome;
                     use crate::make::Make;
                     use silvics::dynamic::$face;
+                    use silvics::key::Prefixed;
 
                     /// The properties in this file, for a type of keys.
                     pub trait Suite {
                         $(fn $property(make: Make<dyn $face<Self>>) -> Outcome;)*
                     }
-                    impl Suite for u64 {
-                        $(
-                            fn $property(make: Make<dyn $face<Self>>) -> Outcome {
-                                crate::$file::$property(make)
-                            }
-                        )*
-                    }
-                    impl Suite for u128 {
-                        $(
-                            fn $property(make: Make<dyn $face<Self>>) -> Outcome {
-                                crate::$file::$property(make)
-                            }
-                        )*
-                    }
-                    impl Suite for [u8] {
-                        $(
-                            fn $property(make: Make<dyn $face<Self>>) -> Outcome {
-                                crate::$file::$property(make)
-                            }
-                        )*
-                    }
+                    suites! { $file $face [u64, u128, [u8], Prefixed<'static>] { $($property)* } }
                 }
             )*
         }

@@ -30,16 +30,17 @@
 use super::peer::Peer;
 use super::recorded::Recorded;
 use crate::contender::{Contender, Session};
+use crate::drive::keys::BenchKey;
 use arctic::key::{BoxedSlice, NonNull, Slice};
 use arctic::{ConcurrentMap, Key, Order};
-use silvics::{AllocError, IndexKey};
+use silvics::AllocError;
 use silvics_testkit::history::Op;
 use silvics_testkit::verify::Write;
 use std::borrow::Borrow;
 use std::ops::ControlFlow;
 
 /// A key that `arctic-map` can store.
-pub trait ArcticKey: IndexKey {
+pub trait ArcticKey: BenchKey {
     /// The stored type.
     type Stored: Key + Send + Sync + 'static;
 
@@ -191,6 +192,7 @@ pub struct ArcticSession<'a, K: ArcticKey + ?Sized> {
 
 impl<K: ArcticKey + ?Sized> Session for ArcticSession<'_, K> {
     type Key = K;
+    type Lent = K;
 
     #[inline]
     fn get(&mut self, key: K::Ref<'_>) -> Option<u64> {

@@ -160,6 +160,7 @@ pub struct ArtmapSession<'a, K: ArtmapKey + ?Sized, V: MapValue> {
 
 impl<K: ArtmapKey + ?Sized, V: MapValue> Session for ArtmapSession<'_, K, V> {
     type Key = K::Bench;
+    type Lent = K::Bench;
 
     #[inline]
     fn get(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Option<u64> {

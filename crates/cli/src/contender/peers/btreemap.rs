@@ -91,6 +91,7 @@ pub struct BtreeMapSession<'a, K: MapKey + ?Sized, V: MapValue> {
 
 impl<K: MapKey + ?Sized, V: MapValue> Session for BtreeMapSession<'_, K, V> {
     type Key = K::Bench;
+    type Lent = K::Bench;
 
     #[inline]
     fn get(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Option<u64> {

@@ -34,7 +34,7 @@ pub trait StoredKey: PeerKey {
     /// Copies a key into the stored type.
     fn store(key: Self::Ref<'_>) -> Self::Stored;
     /// Returns the key behind a stored one.
-    fn read(stored: &Self::Stored) -> Self::Ref<'_>;
+    fn stored(stored: &Self::Stored) -> Self::Ref<'_>;
 }
 
 impl StoredKey for u64 {
@@ -45,7 +45,7 @@ impl StoredKey for u64 {
         key
     }
     #[inline(always)]
-    fn read(stored: &u64) -> u64 {
+    fn stored(stored: &u64) -> u64 {
         *stored
     }
 }
@@ -95,7 +95,7 @@ impl StoredKey for [u8] {
         SharedBytes(Some(key.into()))
     }
     #[inline]
-    fn read(stored: &SharedBytes) -> &[u8] {
+    fn stored(stored: &SharedBytes) -> &[u8] {
         stored.borrow()
     }
 }
@@ -164,6 +164,7 @@ pub struct ConcurrentMapSession<K: StoredKey + ?Sized> {
 
 impl<K: StoredKey + ?Sized> Session for ConcurrentMapSession<K> {
     type Key = K;
+    type Lent = K;
 
     #[inline]
     fn get(&mut self, key: K::Ref<'_>) -> Option<u64> {
@@ -194,7 +195,7 @@ impl<K: StoredKey + ?Sized> Session for ConcurrentMapSession<K> {
         let range = (Included(K::lend(&from)), Unbounded);
         let mut seen = 0;
         for (key, value) in self.map.range::<K, _>(range).take(limit) {
-            visit(K::read(&key), value);
+            visit(K::stored(&key), value);
             seen += 1;
         }
         seen

@@ -86,6 +86,7 @@ pub struct CongeeSession<'a> {
 
 impl Session for CongeeSession<'_> {
     type Key = u64;
+    type Lent = u64;
 
     #[inline]
     fn get(&mut self, key: u64) -> Option<u64> {

@@ -118,6 +118,7 @@ impl<K: MapKey + ?Sized, V: MapValue> CrossbeamSession<'_, K, V> {
 
 impl<K: MapKey + ?Sized, V: MapValue> Session for CrossbeamSession<'_, K, V> {
     type Key = K::Bench;
+    type Lent = K::Bench;
 
     #[inline]
     fn get(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Option<u64> {

@@ -38,7 +38,7 @@ pub trait StoredKey: PeerKey {
     /// Copies a key into the stored type.
     fn store(key: Self::Ref<'_>) -> Self::Stored;
     /// Returns the key behind a stored one.
-    fn read(stored: &Self::Stored) -> Self::Ref<'_>;
+    fn stored(stored: &Self::Stored) -> Self::Ref<'_>;
 }
 
 impl StoredKey for u64 {
@@ -49,7 +49,7 @@ impl StoredKey for u64 {
         key
     }
     #[inline(always)]
-    fn read(stored: &u64) -> u64 {
+    fn stored(stored: &u64) -> u64 {
         *stored
     }
 }
@@ -62,7 +62,7 @@ impl StoredKey for [u8] {
         key.into()
     }
     #[inline]
-    fn read(stored: &Vec<u8>) -> &[u8] {
+    fn stored(stored: &Vec<u8>) -> &[u8] {
         stored
     }
 }
@@ -118,6 +118,7 @@ pub struct FerntreeSession<'a, K: StoredKey + ?Sized> {
 
 impl<K: StoredKey + ?Sized> Session for FerntreeSession<'_, K> {
     type Key = K;
+    type Lent = K;
 
     #[inline]
     fn get(&mut self, key: K::Ref<'_>) -> Option<u64> {
@@ -152,7 +153,7 @@ impl<K: StoredKey + ?Sized> Session for FerntreeSession<'_, K> {
             if limit - seen >= BULK {
                 entries.for_each_in_leaf(|key, value| {
                     if seen < limit {
-                        visit(K::read(key), *value);
+                        visit(K::stored(key), *value);
                         seen += 1;
                     }
                 });
@@ -162,7 +163,7 @@ impl<K: StoredKey + ?Sized> Session for FerntreeSession<'_, K> {
                 let Some((key, value)) = entries.next() else {
                     break;
                 };
-                visit(K::read(key), *value);
+                visit(K::stored(key), *value);
                 seen += 1;
             }
         }

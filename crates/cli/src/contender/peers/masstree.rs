@@ -33,15 +33,16 @@
 use super::peer::Peer;
 use super::recorded::Recorded;
 use crate::contender::{Contender, Session};
+use crate::drive::keys::BenchKey;
 use masstree::{MAX_KEY_LENGTH, MassTree, RangeBound};
 use seize::{Guard, LocalGuard};
-use silvics::{AllocError, IndexKey, key};
+use silvics::{AllocError, key};
 use silvics_testkit::history::Op;
 use silvics_testkit::verify::Write;
 use std::marker::PhantomData;
 
 /// A key that `masstree` can store as bytes.
-pub trait MasstreeKey: IndexKey {
+pub trait MasstreeKey: BenchKey {
     /// The greatest length of a byte string. `None` for integers.
     const MAX_BYTES: Option<usize>;
     /// Whether a scan may start at any key.
@@ -150,6 +151,7 @@ impl<K: MasstreeKey + ?Sized> MasstreeSession<'_, K> {
 
 impl<K: MasstreeKey + ?Sized> Session for MasstreeSession<'_, K> {
     type Key = K;
+    type Lent = K;
 
     #[inline]
     fn get(&mut self, key: K::Ref<'_>) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! The traits of peers: the facts about one, and how its keys are borrowed.
 
 use crate::contender::{Contender, Upserts};
-use silvics::IndexKey;
+use crate::drive::keys::BenchKey;
 use std::borrow::Borrow;
 
 /// The facts about a peer in the catalogue. `default()` is an empty map.
@@ -26,7 +26,7 @@ pub trait Peer: Contender + Default {
 }
 
 /// A key that can be borrowed as the `&Q` of `Borrow`-style signatures.
-pub trait PeerKey: IndexKey<Owned: Borrow<Self>> + Ord {
+pub trait PeerKey: BenchKey<Owned: Borrow<Self>> + Ord {
     /// The key behind a reference.
     fn lend<'a>(key: &'a Self::Ref<'_>) -> &'a Self;
 }

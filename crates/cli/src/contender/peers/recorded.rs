@@ -17,6 +17,7 @@
 //! | `ferntree` (`u64` only) | – | yes | yes | – |
 
 use super::peer::Peer;
+use crate::contender::forms::Lent;
 use crate::contender::{Contender, Session};
 use crate::interrupt;
 use silvics::IndexKey;
@@ -71,9 +72,11 @@ impl<P: Recorded> ForeignCalls<P::Key> for Calls<'_, P> {
         &mut self,
         from: <P::Key as IndexKey>::Ref<'_>,
         limit: usize,
-        mut visit: &mut dyn FnMut(<P::Key as IndexKey>::Ref<'_>, u64),
+        visit: &mut dyn FnMut(<P::Key as IndexKey>::Ref<'_>, u64),
     ) {
-        self.0.scan(from, limit, &mut visit);
+        self.0.scan(from, limit, &mut |key, value| {
+            <P::Session<'_> as Session>::Lent::whole(key, |key| visit(key, value));
+        });
     }
 
     fn refresh(&mut self) {

@@ -95,6 +95,7 @@ impl<K: MapKey + ?Sized, V: MapValue> SccSession<'_, K, V> {
 
 impl<K: MapKey + ?Sized, V: MapValue> Session for SccSession<'_, K, V> {
     type Key = K::Bench;
+    type Lent = K::Bench;
 
     #[inline]
     fn get(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Option<u64> {

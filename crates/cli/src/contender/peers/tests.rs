@@ -5,6 +5,7 @@
 
 use super::Masstree;
 use super::peer::Peer;
+use crate::contender::forms::Lent;
 use crate::contender::held::{MapValue, OurKey};
 use crate::contender::map::OurMap;
 use crate::contender::{Contender, Session};
@@ -115,10 +116,9 @@ fn scanned<S: Session>(
     limit: usize,
 ) -> Vec<(<S::Key as IndexKey>::Owned, u64)> {
     let mut entries = Vec::new();
-    let visit = &mut |key: <S::Key as IndexKey>::Ref<'_>, value| {
-        entries.push((<S::Key as IndexKey>::to_owned(key), value));
-    };
-    let seen = session.scan(S::Key::borrow(from), limit, visit);
+    let seen = session.scan(S::Key::borrow(from), limit, &mut |key, value| {
+        S::Lent::whole(key, |key| entries.push((S::Key::to_owned(key), value)));
+    });
     assert_eq!(seen, entries.len(), "scan says how many it visited");
     entries
 }

@@ -9,6 +9,7 @@ use crate::keys::{TestKey, lend, nth, own, show};
 use crate::make::{self, Make};
 use crate::reference::{Move, Position, step, within};
 use crate::{ScanSubject, Subject};
+use silvics::key::Prefixed;
 use silvics::structures::At;
 use silvics::{
     AllocError, Batches, Check, CompareExchangeError, Create, Cursor, Guard, IndexKey, Lookup,
@@ -126,11 +127,17 @@ impl Decode for [u8] {
     /// which comparisons of words, or hints, behave differently.
     fn decode(input: &mut Input<'_>) -> Box<[u8]> {
         const PREFIXES: [usize; 16] =
-            [0, 0, 0, 1, 6, 7, 8, 9, 15, 16, 127, 128, 254, 255, 256, 5000];
+            [0, 0, 1, 6, 7, 8, 9, 15, 16, 127, 128, 254, 255, 256, 508, 5000];
         let shape = input.byte();
         let mut key = vec![b'p'; PREFIXES[usize::from(shape % 16)]];
         key.extend_from_slice(input.bytes(usize::from(shape / 16) % 12));
         key.into()
+    }
+}
+
+impl Decode for Prefixed<'static> {
+    fn decode(input: &mut Input<'_>) -> Box<[u8]> {
+        <[u8]>::decode(input)
     }
 }
 

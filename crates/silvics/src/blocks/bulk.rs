@@ -1,0 +1,227 @@
+//! Building a tree from sorted entries.
+//!
+//! # Algorithm
+//! ```text
+//! neighbours part at a bit. These bits are the inner nodes of the trie, from left to right, so one
+//!     pass with a stack meets each subtree as soon as it is complete (as in a Cartesian tree)
+//! a subtree of entries that fit in a block stays a list of them, until it is joined with another
+//!     one and the two do not fit: then each becomes a block
+//! a subtree of blocks stays the content of one node, until it is joined with another one:
+//!     if one is higher, the lower one becomes a node, which is one child of both
+//!     if one node can have the children of both, it will
+//!     else each becomes a node, and both are the children of a higher one
+//! ```
+//! So blocks are the largest subtrees that fit, and the path to a block has as few nodes as there
+//! can be.
+
+use super::Blocks;
+use super::block::{self, New, tag};
+use super::edit::{Edit, Hold};
+use super::key::{Bit, BlockKey, MAX_INLINE};
+use super::order::{Gap, Rank};
+use super::plan::Plan;
+use super::shape::{Bytes, REFERENCE, Shape, fits, prefix_of};
+use super::word::Word;
+use crate::domain::Guard;
+use crate::error::{AllocError, BulkLoadError, reserved};
+use silvics_pool::Placement;
+
+/// Entries that may become a block.
+#[derive(Clone, Copy)]
+struct Few {
+    first: usize,
+    len: usize,
+    /// The number of keys that lie in their block.
+    inside: usize,
+    /// Their bytes.
+    bytes: usize,
+}
+
+/// A complete subtree that has no object of its own yet.
+#[derive(Clone, Copy)]
+enum Part {
+    Few(Few),
+    /// The content of a node, whose children have at most this height. It is on a stack.
+    Node(u8),
+}
+
+struct Builder<'t, 'k, K: BlockKey + ?Sized, P: Placement> {
+    tree: &'t Blocks<K, P>,
+    entries: &'t [(K::Ref<'k>, u64)],
+    guard: &'t Guard,
+    /// All objects that are made. Dropping it frees them.
+    edit: Edit<'t, K, P>,
+    /// The subtrees that are part of larger ones, with the bits where these divide behind them.
+    open: Vec<(Part, Bit)>,
+    /// The contents of `Part::Node`s, those of `open` first, then that of `current`.
+    plans: Vec<Plan>,
+    /// The subtree of the last entries.
+    current: Part,
+}
+
+impl<'t, 'k, K: BlockKey + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
+    fn new(
+        tree: &'t Blocks<K, P>,
+        entries: &'t [(K::Ref<'k>, u64)],
+        guard: &'t Guard,
+    ) -> Result<Self, AllocError> {
+        let (edit, open, plans) = (Edit::new(tree, guard), Vec::new(), Vec::new());
+        let current = Part::Few(Few { first: 0, len: 0, inside: 0, bytes: 0 });
+        let mut builder = Self { tree, entries, guard, edit, open, plans, current };
+        builder.current = builder.one(0)?;
+        Ok(builder)
+    }
+
+    fn key(&self, at: usize) -> K::Ref<'k> {
+        self.entries[at].0
+    }
+
+    fn one(&self, at: usize) -> Result<Part, AllocError> {
+        let len = Blocks::<K, P>::check_len(self.key(at))?;
+        let is_inside = K::FIXED > 0 || len <= MAX_INLINE;
+        let (inside, bytes) = (usize::from(is_inside), if is_inside { len } else { 0 });
+        Ok(Part::Few(Few { first: at, len: 1, inside, bytes }))
+    }
+
+    /// Adds an entry, which parts from the one before it at a bit.
+    fn add(&mut self, at: usize, bit: Bit) -> Result<(), AllocError> {
+        let next = self.one(at)?;
+        self.close(bit)?;
+        reserved(&mut self.open, 1)?.push((self.current, bit));
+        self.current = next;
+        Ok(())
+    }
+
+    /// Joins the last subtrees, as far as they part behind a bit.
+    fn close(&mut self, bit: Bit) -> Result<(), AllocError> {
+        while let Some((left, parting)) = self.open.pop_if(|(_, parting)| *parting > bit) {
+            self.current = self.join(left, self.current, parting)?;
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, left: Part, right: Part, bit: Bit) -> Result<Part, AllocError> {
+        if let (Part::Few(left), Part::Few(right)) = (left, right) {
+            let both = Few {
+                first: left.first,
+                len: left.len + right.len,
+                inside: left.inside + right.inside,
+                bytes: left.bytes + right.bytes,
+            };
+            if fits::<K>(both.len, self.bytes(both, 0)) {
+                return Ok(Part::Few(both));
+            }
+        }
+        // The plan of the right one is the last.
+        let (mut right, right_height) = self.plan(right, bit + 1)?;
+        let (mut left, left_height) = self.plan(left, bit + 1)?;
+        let mut height = left_height.max(right_height);
+        if left_height < height {
+            left = Plan::one(self.edit.encode(&left)?);
+        }
+        if right_height < height {
+            right = Plan::one(self.edit.encode(&right)?);
+        }
+        let plan = if let Some(plan) = Plan::joined::<K>(&left, &right, bit) {
+            plan
+        } else {
+            height = height.saturating_add(1);
+            let mut pair = Plan::one(self.edit.encode(&left)?);
+            pair.insert(0, bit, true, self.edit.encode(&right)?);
+            pair
+        };
+        reserved(&mut self.plans, 1)?.push(plan);
+        Ok(Part::Node(height))
+    }
+
+    /// The content of a node that has a subtree, and the height of its children. The subtree has
+    /// this depth if it becomes a block.
+    fn plan(&mut self, part: Part, depth: Bit) -> Result<(Plan, u8), AllocError> {
+        match part {
+            Part::Few(few) => Ok((Plan::one(self.block(few, depth)?), 0)),
+            Part::Node(height) => {
+                let Some(plan) = self.plans.pop() else { unreachable!("one for each `Node`") };
+                Ok((plan, height))
+            }
+        }
+    }
+
+    /// The bytes of the keys of some entries in a block of a depth.
+    fn bytes(&self, few: Few, depth: Bit) -> Bytes {
+        if K::FIXED > 0 {
+            return Bytes { prefix: 0, keys: 0 };
+        }
+        let ends = (self.key(few.first), self.key(few.first + few.len - 1));
+        let prefix = prefix_of::<K>(ends, depth);
+        let outside = few.len - few.inside;
+        Bytes { prefix, keys: few.bytes - few.inside * prefix + outside * REFERENCE }
+    }
+
+    fn block(&mut self, few: Few, depth: Bit) -> Result<Word, AllocError> {
+        self.edit.reserve(1 + few.len - few.inside)?;
+        let shape = Shape::exact::<K>(few.len, self.bytes(few, depth));
+        let block = self.tree.objects.block(shape, depth, self.guard)?;
+        self.edit.made(Word::block(block.as_ptr()));
+        block.set_prefix(self.key(few.first));
+        for at in few.first..few.first + few.len {
+            let (key, value) = self.entries[at];
+            let outside = self.tree.objects.long_key(key, self.guard)?;
+            if let Some(key) = outside {
+                self.edit.made(Word::long_key(key));
+            }
+            let gap = if at == few.first || K::FIXED > 0 {
+                Gap::NONE
+            } else {
+                K::difference(self.key(at - 1), key).map_or(Gap::NONE, Gap::of)
+            };
+            block.append(&New { key, value, outside }, tag(K::hash(key)), Rank::last(gap));
+        }
+        block.set_live(block::all(few.len));
+        Ok(Word::block(block.as_ptr()))
+    }
+
+    /// Makes the objects of all that is left, and returns the root.
+    fn finish(mut self) -> Result<(Word, Edit<'t, K, P>), AllocError> {
+        while let Some((left, parting)) = self.open.pop() {
+            self.current = self.join(left, self.current, parting)?;
+        }
+        let (plan, _) = self.plan(self.current, 0)?;
+        let root = self.edit.encode(&plan)?;
+        Ok((root, self.edit))
+    }
+}
+
+impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
+    /// See [`BlockTree::bulk_load`](super::BlockTree::bulk_load).
+    pub(super) fn load_sorted(
+        &mut self,
+        entries: &[(K::Ref<'_>, u64)],
+    ) -> Result<(), BulkLoadError> {
+        let present = self.frame.len.sum();
+        if present != 0 {
+            return Err(BulkLoadError::NotEmpty { entries: present.max(0) as usize });
+        }
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let guard = self.frame.domain.pin();
+        let mut builder = Builder::new(self, entries, &guard)?;
+        for (at, pair) in (1..).zip(entries.windows(2)) {
+            let (before, key) = (pair[0].0, pair[1].0);
+            Self::check_len(key)?;
+            match K::difference(before, key) {
+                Some(bit) if K::has(key, bit) => builder.add(at, bit)?,
+                Some(_) => return Err(BulkLoadError::Unsorted { position: at }),
+                None => return Err(BulkLoadError::Duplicate { position: at }),
+            }
+        }
+        let (root, edit) = builder.finish()?;
+        let Some(held) = Hold::new(&self.root_lock) else { unreachable!("a root is not obsolete") };
+        let old = self.root.word();
+        edit.link(&self.root, root, held, &mut []);
+        // SAFETY: access is exclusive, and the objects of the empty tree are no longer linked.
+        unsafe { self.objects.free_all(old) };
+        self.frame.len.add(entries.len() as i64);
+        Ok(())
+    }
+}
