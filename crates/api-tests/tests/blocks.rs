@@ -4,8 +4,8 @@
 
 use silvics::key::{ByteKey, Prefixed};
 use silvics::{
-    BlockKey, BlockTree, BulkLoadError, Check, IndexKey, Lookup, Options, OrderedEnds,
-    OrderedIndex, OrderedScan,
+    BlockKey, BlockTree, BulkLoadError, Check, Compression, IndexKey, Lookup, Objects, Options,
+    OrderedEnds, OrderedIndex, OrderedScan, PrefixCompression,
 };
 use silvics_api_tests::mixed;
 use std::collections::BTreeMap;
@@ -83,6 +83,32 @@ fn bytes_of<K: Bytes + ?Sized>(name: &str, keys: &[Vec<u8>]) -> usize {
 fn object_bytes<K: Bytes + ?Sized>(tree: &mut BlockTree<K>) -> usize {
     tree.settle();
     tree.pool_stats().iter().map(|stats| stats.live_bytes).sum()
+}
+
+/// Both trees count the prefixes that one of them stores.
+#[test]
+fn prefixes_are_counted() {
+    fn found<K: Bytes + ?Sized>(keys: &[&str]) -> PrefixCompression {
+        let mut tree = new_tree::<K>();
+        let entries: Vec<_> = keys.iter().map(|key| (K::of_bytes(key.as_bytes()), 0)).collect();
+        tree.bulk_load(&entries).unwrap();
+        match tree.compression() {
+            Some(Compression::Prefixes(found)) => found,
+            other => panic!("{other:?}"),
+        }
+    }
+    let long = "x".repeat(1000);
+    for once in [false, true] {
+        let of = if once { found::<Prefixed<'static>> } else { found::<[u8]> };
+        // They agree in nine bytes, and a prefix has a multiple of four.
+        let two = of(&["/etc/hostname", "/etc/hosts"]);
+        assert_eq!((two.once, two.shared_bytes, two.prefix_bytes), (once, 16, 8));
+        assert_eq!((two.blocks, two.keys, two.key_bytes), (1, 2, 23));
+        // Long keys lie outside, and their block has no prefix.
+        let both = of(&["/etc/hosts", &long]);
+        assert_eq!((both.blocks, both.keys, both.key_bytes, both.shared_bytes), (1, 1, 10, 0));
+        assert_eq!(of(&[]), PrefixCompression { once, ..PrefixCompression::default() });
+    }
 }
 
 /// Random keys with the lengths of these.

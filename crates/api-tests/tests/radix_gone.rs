@@ -3,7 +3,7 @@
 
 use silvics::art::ArtKey;
 use silvics::art::hot::{Policy, Sampled, Sampling};
-use silvics::{ArtTree, Check, IndexKey, Lookup, Objects};
+use silvics::{ArtTree, Check, Compression, IndexKey, Lookup, Objects};
 use silvics_api_tests::mixed;
 use silvics_testkit::faulty::{Faulty, Ledger, Plan, under};
 use silvics_testkit::make::apart;
@@ -59,7 +59,8 @@ fn gone<K: Number>(tree: &mut Tree<K>) -> usize {
 /// model.
 fn is<K: Number>(tree: &mut Tree<K>, model: &Model<K>, looked_at: &[K]) {
     assert_eq!(tree.check(), Ok(model.len()));
-    assert_eq!(tree.compression().unwrap().keys, model.len());
+    let Some(Compression::Paths(paths)) = tree.compression() else { panic!("a radix tree") };
+    assert_eq!(paths.keys, model.len());
     let view = tree.pin();
     let mut values = vec![Some(7); looked_at.len()];
     view.get_many(looked_at, &mut values);

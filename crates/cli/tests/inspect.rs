@@ -130,6 +130,30 @@ fn keys_come_from_a_file() {
     refused(&run(&["inspect", "--index", "art", "--key-file", &long]), &["line 1", "524288"]);
 }
 
+/// The report of a tree of blocks says what its prefixes save, or would save.
+#[test]
+fn common_prefixes_are_counted() {
+    let of = |index: &str| inspect(&format!("--index {index} --keys 2k --keyset url"));
+    let [whole, once] = ["blocks", "blocks:prefixes"].map(of);
+    for (report, stored_once) in [(&whole, false), (&once, true)] {
+        let found = &report["prefixes"];
+        assert_eq!((&found["once"], &found["keys"]), (&stored_once.into(), &2000.into()));
+        let [key, shared, prefix] =
+            ["key_bytes", "shared_bytes", "prefix_bytes"].map(|name| number(&found[name]));
+        // All URLs begin with `https://`.
+        assert!(8.0 <= shared && shared <= key && prefix < shared / 4.0, "{found}");
+        assert!(report["compression"].is_null());
+    }
+    // A block that was made for one key has a shorter prefix than it could have.
+    let bytes = |report: &Value| number(&report["prefixes"]["shared_bytes"]);
+    assert!((0.9 * bytes(&whole)..=bytes(&whole)).contains(&bytes(&once)), "{once}");
+    assert!(inspect("--index art --keys 1k")["prefixes"].is_null());
+    assert!(inspect("--index blocks --keys 1k")["prefixes"].is_null());
+    let args = ["inspect", "--index", "blocks", "--keys", "500", "--keyset", "url"];
+    let text = stdout(&run(&args));
+    assert!(text.contains("What would common prefixes save"), "{text}");
+}
+
 /// The keys of a key set follow from the seed.
 #[test]
 fn keys_come_from_a_key_set() {

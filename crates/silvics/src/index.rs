@@ -347,8 +347,8 @@ pub trait Objects {
     /// [`Check::check`] does, and returns the number of entries. O(n).
     fn census(&mut self, see: &mut dyn FnMut(Placed)) -> Result<usize, Violation>;
 
-    /// The savings by paths without nodes, in a tree that has such paths. O(n).
-    fn compression(&mut self) -> Option<crate::art::Compression> {
+    /// The savings of a tree that does not store all of each key, or that might do so. O(n).
+    fn compression(&mut self) -> Option<crate::Compression> {
         None
     }
 }

@@ -149,6 +149,7 @@ pub mod canary;
 #[cfg(not(feature = "canaries"))]
 #[allow(unreachable_pub)] // public with the feature
 mod canary;
+mod compression;
 mod cursor;
 pub mod domain;
 pub mod dynamic;
@@ -166,8 +167,8 @@ pub mod skiplist;
 pub mod structures;
 pub mod update;
 
-pub use art::{ArtKey, ArtTree, Compression};
-pub use blocks::{BlockKey, BlockTree};
+pub use art::{ArtKey, ArtTree, PathCompression};
+pub use blocks::{BlockKey, BlockTree, PrefixCompression};
 pub use bst::bronson::{BronsonTree, FrozenTree};
 pub use bst::citrus::CitrusTree;
 pub use bst::drachsler::DrachslerTree;
@@ -176,6 +177,7 @@ pub use bst::howley::HowleyTree;
 pub use bst::natarajan::NatarajanTree;
 pub use bst::ramachandran::RamachandranTree;
 pub use bst::ticket::TicketTree;
+pub use compression::Compression;
 pub use cursor::KeyCursor;
 pub use domain::{Domain, Guard};
 pub use error::{

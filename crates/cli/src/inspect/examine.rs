@@ -2,7 +2,9 @@
 
 use super::built::Built;
 use super::plan::{Plan, Setup};
-use super::report::{self, Collocated, Compressed, Config, FindingRow, Kind, ModelRow, Report};
+use super::report::{
+    self, Collocated, Compressed, Config, FindingRow, Kind, ModelRow, Prefixes, Report,
+};
 use crate::catalogue::{Advice, Variant};
 use crate::drive::keys::BenchKey;
 use crate::drive::subject::Traffic;
@@ -10,7 +12,7 @@ use crate::flags::error::Error;
 use crate::flags::place::Place;
 use crate::host::memory::{self, Mappings, Resident};
 use crate::progress::Progress;
-use silvics::Pages;
+use silvics::{Compression, Pages};
 use silvics_layout::findings::{Build, Finding, Remedy, Situation};
 use silvics_layout::{
     Census, FREED, Level, Machine, MachineError, PageSize, Paths, Replay, Survey,
@@ -52,7 +54,11 @@ pub fn examine<K: BenchKey + ?Sized>(
     progress.step();
     progress.doing(format!("{}: where objects lie", setup.name()));
     let mut census = built.census()?;
-    let compression = built.compression().map(Compressed::of);
+    let (compression, prefixes) = match built.compression() {
+        Some(Compression::Paths(found)) => (Some(Compressed::of(found)), None),
+        Some(Compression::Prefixes(found)) => (None, Some(Prefixes::of(found))),
+        _ => (None, None),
+    };
     let machine = &plan.machine;
     let given = given(&built, setup);
     let Judged { findings, kinds, physical_note, pages, pages_note } =
@@ -86,6 +92,7 @@ pub fn examine<K: BenchKey + ?Sized>(
         kinds,
         physical_note,
         compression,
+        prefixes,
         collocation: Some(Collocated::of(paths.collocation())),
         model: Some(ModelRow::new(machine, pages, &actual, &paths)),
         findings: rows,

@@ -57,6 +57,7 @@ pub fn report(path: &Path, trace: &Trace, census: &mut Census, machine: &Machine
         kinds,
         physical_note: None,
         compression: None,
+        prefixes: None,
         collocation: None,
         model: None,
         findings,

@@ -1,7 +1,8 @@
 //! The result as a table or as JSON.
 
 use super::report::{
-    Compressed, Config, FindingRow, Kind, ModelRow, NOTHING, OTHERS, Report, SEARCHED, Traced,
+    Compressed, Config, FindingRow, Kind, ModelRow, NOTHING, OTHERS, Prefixes, Report, SEARCHED,
+    Traced,
 };
 use crate::flags::args::Format;
 use crate::flags::error::Error;
@@ -60,6 +61,14 @@ pub fn answers(report: &Report) -> Vec<(String, Table)> {
             found.nodes_passed, found.digits
         );
         answers.push((question, compression(found)));
+    }
+    if let Some(found) = &report.prefixes {
+        let question = if found.once {
+            "What do common prefixes save? (bytes per key)"
+        } else {
+            "What would common prefixes save, stored once as in `blocks:prefixes`? (bytes per key)"
+        };
+        answers.push((question.into(), prefixes(found)));
     }
     if let Some(row) = &report.model {
         answers.push((model_heading(row), model(row)));
@@ -326,6 +335,21 @@ fn compression(found: &Compressed) -> Table {
             format!("{:.2}", saved.passed),
         ]);
     }
+    table
+}
+
+fn prefixes(found: &Prefixes) -> Table {
+    let mut table =
+        output::table(&["blocks", "keys a block", "key", "in its prefix", "prefixes", "saved"]);
+    let bytes = |bytes: f64| format!("{bytes:.1}");
+    table.add_row([
+        found.blocks.to_string(),
+        format!("{:.1}", found.keys as f64 / found.blocks.max(1) as f64),
+        bytes(found.key_bytes),
+        bytes(found.shared_bytes),
+        bytes(found.prefix_bytes),
+        bytes(found.saved()),
+    ]);
     table
 }
 

@@ -6,7 +6,7 @@ use crate::flags::place::Place;
 use crate::flags::source::KeyFileConfig;
 use crate::host::counters::{Counted, PerOp};
 use serde::{Serialize, Serializer};
-use silvics::Compression;
+use silvics::{PathCompression, PrefixCompression};
 use silvics_layout::findings::{Evidence, Finding, Remedy};
 use silvics_layout::{
     Collocation, Counts, Level, Machine, PageSize, Paths, Replay, SetHash, Shares, Survey,
@@ -30,6 +30,8 @@ pub struct Report {
     pub physical_note: Option<String>,
     /// The nodes that compressed paths save, for an index that has such paths.
     pub compression: Option<Compressed>,
+    /// The bytes that common prefixes save, or would save, for byte strings in blocks.
+    pub prefixes: Option<Prefixes>,
     /// The collocation of the ends of lookups; null if no lookups were recorded.
     pub collocation: Option<Collocated>,
     /// The prediction of the model; null if no lookups were recorded.
@@ -292,7 +294,7 @@ pub struct Saved {
 }
 
 impl Compressed {
-    pub fn of(found: Compression) -> Self {
+    pub fn of(found: PathCompression) -> Self {
         let each = |passed: usize| passed as f64 / found.keys.max(1) as f64;
         let saved = |objects, nodes, passed| {
             let bytes = nodes * found.node_bytes;
@@ -304,6 +306,39 @@ impl Compressed {
             by_paths: saved(found.compressed, found.skipped, found.passed_skipped),
             by_leaves: saved(found.high, found.below, found.passed_below),
         }
+    }
+}
+
+/// The common prefixes of byte strings in blocks.
+#[derive(Debug, Serialize)]
+pub struct Prefixes {
+    /// Whether they are stored once. Otherwise the figures are those of prefixes that could be.
+    pub once: bool,
+    pub blocks: usize,
+    pub keys: usize,
+    /// The bytes of a key, and those of them that are in the prefix of its block, on average.
+    pub key_bytes: f64,
+    pub shared_bytes: f64,
+    /// The bytes of the prefixes for each key.
+    pub prefix_bytes: f64,
+}
+
+impl Prefixes {
+    pub fn of(found: PrefixCompression) -> Self {
+        let each = |bytes: usize| bytes as f64 / found.keys.max(1) as f64;
+        Self {
+            once: found.once,
+            blocks: found.blocks,
+            keys: found.keys,
+            key_bytes: each(found.key_bytes),
+            shared_bytes: each(found.shared_bytes),
+            prefix_bytes: each(found.prefix_bytes),
+        }
+    }
+
+    /// The bytes that a key takes less.
+    pub fn saved(&self) -> f64 {
+        self.shared_bytes - self.prefix_bytes
     }
 }
 

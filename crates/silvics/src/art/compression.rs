@@ -19,7 +19,7 @@ use silvics_pool::Placement;
 /// In the other tree a lookup of a key passes as many nodes as the key has digits:
 /// `passed + passed_skipped + passed_below` is the number of the digits of all keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Compression {
+pub struct PathCompression {
     /// The number of keys.
     pub keys: usize,
     /// The nodes that lookups pass if each key is looked up once.
@@ -53,8 +53,9 @@ struct Open {
 
 impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     /// Walks the tree, to which access is exclusive.
-    pub(super) fn compressed(&mut self) -> Compression {
-        let mut found = Compression { node_bytes: K::OBJECTS[0].size, ..Compression::default() };
+    pub(super) fn compressed(&mut self) -> PathCompression {
+        let mut found =
+            PathCompression { node_bytes: K::OBJECTS[0].size, ..PathCompression::default() };
         let root = self.root().map(|root| Open { word: root.word, passed: 0, skipped: 0 });
         let mut open = Vec::from_iter(root);
         while let Some(Open { word, passed, skipped }) = open.pop() {
@@ -84,7 +85,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     }
 }
 
-impl Compression {
+impl PathCompression {
     /// Counts keys that end below `passed` nodes.
     fn ends(&mut self, keys: usize, passed: usize, skipped: usize) {
         self.keys += keys;
@@ -112,7 +113,7 @@ impl Compression {
 #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
 mod tests {
     use super::*;
-    use crate::{ArtTree, Check, Objects, Options};
+    use crate::{ArtTree, Check, Compression, Objects, Options};
 
     /// A number without a pattern.
     fn mixed(n: u64) -> u64 {
@@ -121,78 +122,84 @@ mod tests {
     }
 
     /// The savings of a tree of these keys.
-    fn compression<K: ArtKey + ?Sized>(keys: &[K::Ref<'_>]) -> Compression {
+    fn compression<K: ArtKey + ?Sized>(keys: &[K::Ref<'_>]) -> PathCompression {
         let mut tree: ArtTree<K> = ArtTree::with_options(&Options::default()).unwrap();
         for key in keys {
             tree.pin().insert(K::shorten(*key), 7).unwrap();
         }
         tree.check().unwrap();
-        tree.compression().unwrap()
+        match tree.compression() {
+            Some(Compression::Paths(found)) => found,
+            other => panic!("{other:?}"),
+        }
     }
 
     /// The numbers were counted by hand: every tree has a root, and below it up to seven digits.
     #[test]
     fn paths_without_nodes_are_counted() {
         let none = compression::<u64>(&[]);
-        assert_eq!(none, Compression { node_bytes: none.node_bytes, ..Compression::default() });
+        assert_eq!(
+            none,
+            PathCompression { node_bytes: none.node_bytes, ..PathCompression::default() }
+        );
         assert!(none.node_bytes >= 64);
-        let of = |keys: &[u64]| Compression { node_bytes: 0, ..compression::<u64>(keys) };
+        let of = |keys: &[u64]| PathCompression { node_bytes: 0, ..compression::<u64>(keys) };
         // One leaf hangs from the root, which saves seven nodes.
-        let one = Compression {
+        let one = PathCompression {
             keys: 1,
             passed: 1,
             high: 1,
             below: 7,
             passed_below: 7,
-            ..Compression::default()
+            ..PathCompression::default()
         };
         assert_eq!(of(&[0x0102_0304_0506_0708]), one);
         // The two keys of a leaf part at the last digit, or at the second one: below the root they
         // share six nodes, or none.
-        let two = Compression { keys: 2, passed: 2, passed_below: 14, ..one };
+        let two = PathCompression { keys: 2, passed: 2, passed_below: 14, ..one };
         assert_eq!(of(&[0x0102_0304_0506_0708, 0x0102_0304_0506_0709]), two);
         assert_eq!(
             of(&[0x0102_0304_0506_0708, 0x0103_0304_0506_0708]),
-            Compression { below: 13, ..two }
+            PathCompression { below: 13, ..two }
         );
         // Five keys need a node of the last digit below the root; six digits are skipped.
         let five: Vec<u64> = (1..=5).collect();
-        let skipped = Compression {
+        let skipped = PathCompression {
             keys: 5,
             passed: 10,
             compressed: 1,
             skipped: 6,
             passed_skipped: 30,
-            ..Compression::default()
+            ..PathCompression::default()
         };
         assert_eq!(of(&five), skipped);
         // The leaf of a sixth key hangs from the root.
         let six = [&five[..], &[1 << 56]].concat();
         assert_eq!(
             of(&six),
-            Compression { keys: 6, passed: 11, high: 1, below: 7, passed_below: 7, ..skipped }
+            PathCompression { keys: 6, passed: 11, high: 1, below: 7, passed_below: 7, ..skipped }
         );
     }
 
     /// The end of a byte string is a digit, and a leaf has one key.
     #[test]
     fn paths_of_byte_strings_are_counted() {
-        let of = |keys: &[&[u8]]| Compression { node_bytes: 0, ..compression::<[u8]>(keys) };
+        let of = |keys: &[&[u8]]| PathCompression { node_bytes: 0, ..compression::<[u8]>(keys) };
         // The nodes for `b`, `c` and the end are left out. The empty key ends at the root.
-        let one = Compression {
+        let one = PathCompression {
             keys: 1,
             passed: 1,
             high: 1,
             below: 3,
             passed_below: 3,
-            ..Compression::default()
+            ..PathCompression::default()
         };
         assert_eq!(of(&[b"abc"]), one);
-        assert_eq!(of(&[b"abc", b""]), Compression { keys: 2, passed: 2, ..one });
+        assert_eq!(of(&[b"abc", b""]), PathCompression { keys: 2, passed: 2, ..one });
         // A node for the fourth digit: `a` is the root's, `b` and `c` are skipped. One key ends
         // there, the other has an end below.
         let two = of(&[b"abc", b"abcd"]);
-        let expected = Compression {
+        let expected = PathCompression {
             keys: 2,
             passed: 4,
             compressed: 1,

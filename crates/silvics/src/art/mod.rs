@@ -190,9 +190,10 @@ mod seek;
 mod stack;
 mod word;
 
-pub use compression::Compression;
+pub use compression::PathCompression;
 pub use scan::{Range, RangeRev};
 
+use crate::compression::Compression;
 use crate::cursor::KeyCursor;
 use crate::domain::Guard;
 use crate::error::{AllocError, BulkLoadError, Violation};
@@ -353,7 +354,7 @@ unsafe impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Algorithm for Art<K, P
     }
 
     fn compression(&mut self) -> Option<Compression> {
-        Some(self.compressed())
+        Some(Compression::Paths(self.compressed()))
     }
 }
 

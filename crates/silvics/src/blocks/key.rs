@@ -75,7 +75,7 @@ pub trait BlockKey: IndexKey + private::Sealed {
     fn pieces(_key: Self::Ref<'_>) -> Option<[&[u8]; 2]> {
         None
     }
-    /// The number of first bytes that two keys have in common, if blocks have these once, or 0.
+    /// The number of first bytes that two byte strings have in common.
     #[doc(hidden)]
     fn common(_a: Self::Ref<'_>, _b: Self::Ref<'_>) -> usize {
         0
@@ -264,6 +264,10 @@ impl BlockKey for [u8] {
     #[inline(always)]
     fn cut(key: Self::Ref<'_>) -> Self::Ref<'_> {
         &key[..key.len().min(MAX_BYTES + 1)]
+    }
+    #[inline]
+    fn common(a: &[u8], b: &[u8]) -> usize {
+        common_prefix(a, b, 0)
     }
     #[inline(always)]
     unsafe fn read(_: &[u8], key: *const u8, len: usize) -> &[u8] {

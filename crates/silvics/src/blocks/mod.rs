@@ -160,12 +160,13 @@
 //! | `bulk.rs` | building a tree from sorted entries |
 //! | `grow.rs`, `merge.rs` | making room, and taking it back |
 //! | `seek.rs`, `scan.rs`, `ends.rs`, `trail.rs` | places in the order, ranges, both ends |
-//! | `objects.rs`, `check.rs` | memory, verification |
+//! | `objects.rs`, `check.rs`, `compression.rs` | memory, verification, savings |
 
 mod batch;
 mod block;
 mod bulk;
 mod check;
+mod compression;
 mod edit;
 mod ends;
 mod fill;
@@ -187,9 +188,11 @@ mod state;
 mod trail;
 mod word;
 
+pub use compression::PrefixCompression;
 pub use key::BlockKey;
 pub use scan::{Range, RangeRev};
 
+use crate::compression::Compression;
 use crate::cursor::KeyCursor;
 use crate::domain::Guard;
 #[cfg(doc)]
@@ -317,6 +320,10 @@ unsafe impl<K: BlockKey + ?Sized, P: Placement> Algorithm for Blocks<K, P> {
 
     fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         self.check_quiescent(see)
+    }
+
+    fn compression(&mut self) -> Option<Compression> {
+        self.compressed().map(Compression::Prefixes)
     }
 
     fn free_all(&mut self) {

@@ -75,9 +75,15 @@ pub(super) fn prefix_of<K: BlockKey + ?Sized>(
     (first, last): (K::Ref<'_>, K::Ref<'_>),
     depth: Bit,
 ) -> usize {
-    if !K::SHARES {
-        return 0;
-    }
+    if K::SHARES { shared::<K>((first, last), depth) } else { 0 }
+}
+
+/// The length of that prefix if blocks had one.
+#[inline]
+pub(super) fn shared<K: BlockKey + ?Sized>(
+    (first, last): (K::Ref<'_>, K::Ref<'_>),
+    depth: Bit,
+) -> usize {
     let len = |key: K::Ref<'_>| K::len(key);
     let longest = len(K::shorten(first)).max(len(K::shorten(last)));
     if longest > MAX_INLINE {

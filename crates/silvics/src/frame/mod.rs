@@ -10,8 +10,8 @@ mod ordered;
 
 pub use ordered::{AlgorithmBounds, Ended, Ordered};
 
-use crate::art::Compression;
 use crate::batch::insert_in_groups;
+use crate::compression::Compression;
 use crate::domain::{Domain, Guard};
 use crate::encoding::IndexKey;
 use crate::error::{AllocError, InsertManyError, Violation};

@@ -56,6 +56,7 @@ fn report(kinds: Vec<Kind>) -> Report {
         kinds,
         physical_note: None,
         compression: None,
+        prefixes: None,
         collocation: None,
         model: None,
         findings: Vec::new(),
