@@ -8,6 +8,8 @@ use silvics::{
     OrderedEnds, OrderedIndex, OrderedScan, PrefixCompression,
 };
 use silvics_api_tests::mixed;
+use silvics_testkit::faulty::{Faulty, Plan, under};
+use silvics_testkit::make::apart;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -97,14 +99,14 @@ fn prefixes_are_counted() {
             other => panic!("{other:?}"),
         }
     }
-    let long = "x".repeat(1000);
+    let long = "/etc/hosts".repeat(100);
     for once in [false, true] {
         let of = if once { found::<Prefixed<'static>> } else { found::<[u8]> };
         // They agree in nine bytes, and a prefix has a multiple of four.
         let two = of(&["/etc/hostname", "/etc/hosts"]);
         assert_eq!((two.once, two.shared_bytes, two.prefix_bytes), (once, 16, 8));
         assert_eq!((two.blocks, two.keys, two.key_bytes), (1, 2, 23));
-        // Long keys lie outside, and their block has no prefix.
+        // A long key lies outside. If it is the last one, its block has no prefix.
         let both = of(&["/etc/hosts", &long]);
         assert_eq!((both.blocks, both.keys, both.key_bytes, both.shared_bytes), (1, 1, 10, 0));
         assert_eq!(of(&[]), PrefixCompression { once, ..PrefixCompression::default() });
@@ -385,6 +387,48 @@ fn failed_bulk_loads() {
         }
     }
     assert!(loaded > 0, "no limit was large enough");
+}
+
+/// Each allocation of a bulk load fails once, or panics.
+#[test]
+fn bulk_loads_without_memory() {
+    let key = |n: u64| [vec![7; 300 * (n % 3) as usize], mixed(n).to_be_bytes().to_vec()].concat();
+    let mut keys: Vec<Vec<u8>> = (0..200).map(key).collect();
+    keys.sort();
+    let entries: Vec<_> = keys.iter().map(|key| (Prefixed::from(key), 7)).collect();
+    for nth in 1.. {
+        for plan in [Plan::FailFrom(nth), Plan::Panic(nth)] {
+            let mut tree: BlockTree<Prefixed<'static>, Faulty> =
+                BlockTree::with_options(&apart()).unwrap();
+            let ran = under(plan, || tree.bulk_load(&entries));
+            if ran.faults == 0 {
+                assert_eq!((ran.outcome, tree.check()), (Some(Ok(())), Ok(200)));
+                assert!(nth > 20, "{nth}");
+                return;
+            }
+            assert!(!matches!(ran.outcome, Some(Ok(()))), "{plan:?}");
+            assert_eq!(tree.check(), Ok(0), "{plan:?}");
+            tree.settle();
+            let live: usize = tree.pool_stats().iter().map(|stats| stats.live_bytes).sum();
+            assert_eq!(live, 0, "{plan:?}");
+        }
+    }
+}
+
+/// Keys lose their common prefix, and then the block is larger than others.
+#[test]
+fn a_prefix_that_all_keys_lose() {
+    let key = |n: u8| [vec![0; 400], vec![1 + n / 46 * 0x7F, n], vec![5; 10]].concat();
+    let mut tree = new_tree::<Prefixed<'static>>();
+    let mut model = BTreeMap::new();
+    let shorter = [vec![0], vec![0; 2], vec![0, 0, 3]];
+    for key in (0..47).map(key).chain(shorter).chain((47..90).map(key)) {
+        assert_eq!(tree.pin().insert(Prefixed::from(&key), 1), Ok(model.insert(key, 1)));
+        assert_eq!(tree.check(), Ok(model.len()));
+    }
+    let guard = tree.domain().pin();
+    let [all, _] = around(&tree, &[], &guard);
+    assert!(all.eq(model));
 }
 
 /// A bound may be longer than any key, and differ from all keys behind their longest length.

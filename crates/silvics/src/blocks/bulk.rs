@@ -11,8 +11,7 @@
 //!     if one node can have the children of both, it will
 //!     else each becomes a node, and both are the children of a higher one
 //! ```
-//! So blocks are the largest subtrees that fit, and the path to a block has as few nodes as there
-//! can be.
+//! So the longest path has as few nodes as it can have over these blocks.
 
 use super::Blocks;
 use super::block::{self, New, tag};

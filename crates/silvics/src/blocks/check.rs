@@ -118,6 +118,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         }
         for at in 0..entries {
             let key = block.key(at);
+            // The other keys are made of the prefix, so only a long one can lack it.
             if K::SHARES && K::common(K::shorten(key), block.key(0)) < block.prefix_len() {
                 return violation("I9", format!("{key:?} lacks the prefix of its block"));
             }

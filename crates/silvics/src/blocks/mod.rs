@@ -54,9 +54,10 @@
 //!    prefix of another.
 //! 8. Keys of more than 512 bytes lie outside their block, which has their address.
 //! 9. Nodes hold 32-bit paths for any number of bits. HOT has 8 and 16 bits, too.
-//! 10. **[`Prefixed`] keys have their common prefix once in each block.** It is as long as the keys
-//!     agree, and not only as the path to the block says. If a key comes that does not have it, the
-//!     block is copied with a shorter one. Ranges return such keys in two pieces.
+//! 10. **[`Prefixed`] keys have their common prefix once in each block.** It is as long as the
+//!     first and the last key agree, down to a multiple of four bytes, and not only as the path to
+//!     the block says. If one of the two is long, there is none. If a key comes that does not have
+//!     the prefix, the block is copied with a shorter one. Ranges return such keys in two pieces.
 //!
 //! # Invariants
 //! * I1: A word says whether it leads to a node or a block, and the object's shape (its children,
@@ -137,7 +138,8 @@
 //! A lookup takes O(length of the key) for its hash, and passes about log n nodes to the base of
 //! the mean number of children. A block has 88 bytes, 12 bytes for each place of a byte string or 8
 //! for that of an integer, and the keys. It grows by one size class of its pool at a time, and is
-//! split at 48 entries or 8 KiB. Keys have up to 512 KiB. Blocks take 24 bytes for each path of
+//! split at 48 entries or 8 KiB. A copy with a shorter prefix may have up to 26 KiB, until the next
+//! entry comes. Keys have up to 512 KiB. Blocks take 24 bytes for each path of
 //! 100 bytes, beside the path, and 46 bytes with the path if its prefix is stored once.
 //!
 //! # Checked by
@@ -365,7 +367,7 @@ impl<K: BlockKey + ?Sized, P: Placement> BlockTree<K, P> {
     /// large as its contents. On failure the tree stays empty.
     ///
     /// This takes O(all bytes of all keys), and beside the tree some hundred bytes for each bit at
-    /// which open subtrees divide.
+    /// which open subtrees divide, and up to 16 for each object.
     ///
     /// ```
     /// use silvics::{BlockTree, Options, OrderedIndex};

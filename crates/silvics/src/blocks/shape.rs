@@ -1,11 +1,16 @@
 //! The sizes of blocks, and of their parts.
 
-use super::block::{HEAD, LINE, MAX_ENTRIES};
+use super::block::{HEAD, LINE, MAX_ENTRIES, OUTSIDE};
 use super::key::{Bit, BlockKey, MAX_INLINE};
 use silvics_pool::BytesPool;
 
-/// A block with more bytes is split, if it has two entries.
+/// A block with more bytes is split when an entry comes, if it has two entries. A copy with a
+/// shorter prefix may have more: all bytes of all its keys.
 pub(super) const MAX_BLOCK: usize = 8192;
+// The offsets of keys leave the mark for long keys free.
+const _: () = assert!(
+    parts::<[u8]>(MAX_ENTRIES, 0, MAX_INLINE).keys + MAX_ENTRIES * MAX_INLINE < OUTSIDE as usize
+);
 /// The bytes of an added entry beside its tag and key: its start, gap, value and rank.
 const PER_ENTRY: usize = 2 + 2 + 8 + 1;
 /// The capacity for integers is a multiple of this number.
@@ -90,7 +95,7 @@ pub(super) fn shared<K: BlockKey + ?Sized>(
         return 0;
     }
     let common = K::common(first, last);
-    // The keys that come to a block of one key agree with it up to its depth.
+    // Most keys that come to a block of one key agree with it up to its depth.
     let common = if common == longest { common.min(depth as usize / 8) } else { common };
     // A comparison takes four bytes at once.
     common & !3
