@@ -320,6 +320,12 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
     /// As `key`, for who has the block's prefix already.
     #[inline(always)]
     pub(super) fn key_behind(self, prefix: &'g [u8], at: usize) -> K::Ref<'g> {
+        if K::IN_ENTRIES {
+            let word = self.value(at).load(Ordering::SeqCst);
+            // SAFETY: I2: the entry has a value, which is that of one that lives: the tree has it,
+            // or had it since the guard was taken (I10).
+            return unsafe { K::behind(word) };
+        }
         let (start, len, outside) = self.bounds(at);
         let key = touch(self.block.as_ptr()).wrapping_byte_add(start);
         if K::FIXED == 0 && outside {
@@ -451,10 +457,13 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
         let found = self.tagged(tag) & self.live();
         if found != 0 {
             let at = found.trailing_zeros() as usize;
+            prefetch(std::ptr::from_ref(self.value(at)));
+            if K::IN_ENTRIES {
+                return;
+            }
             let key = self.block.as_ptr().wrapping_byte_add(self.bounds(at).0);
             prefetch(key);
             prefetch(key.wrapping_add(64));
-            prefetch(std::ptr::from_ref(self.value(at)));
         }
     }
 

@@ -26,9 +26,10 @@ pub struct PrefixCompression {
 }
 
 impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
-    /// Walks the tree, to which access is exclusive. Nothing if its keys are integers.
+    /// Walks the tree, to which access is exclusive. Nothing if its blocks have no byte
+    /// strings.
     pub(super) fn compressed(&mut self) -> Option<PrefixCompression> {
-        if K::FIXED > 0 {
+        if K::FIXED > 0 || K::IN_ENTRIES {
             return None;
         }
         let mut found = PrefixCompression { once: K::SHARES, ..PrefixCompression::default() };

@@ -21,7 +21,7 @@ pub(super) type Bit = u32;
 /// The first bit of the length. No byte has it, since keys are shorter.
 pub(super) const LENGTH: Bit = 1 << 27;
 /// The window of the length.
-const LENGTH_WINDOW: u32 = LENGTH / 8;
+pub(super) const LENGTH_WINDOW: u32 = LENGTH / 8;
 
 /// The longest byte string, as in the radix tree.
 pub(super) const MAX_BYTES: usize = 512 << 10;
@@ -44,6 +44,9 @@ pub trait BlockKey: IndexKey + private::Sealed {
     /// Whether a block has the common prefix of its keys once.
     #[doc(hidden)]
     const SHARES: bool = false;
+    /// Whether keys do not lie in blocks, but behind the values of their entries.
+    #[doc(hidden)]
+    const IN_ENTRIES: bool = false;
 
     /// Prepares a key. A short one is copied to `buffer`.
     #[doc(hidden)]
@@ -88,6 +91,14 @@ pub trait BlockKey: IndexKey + private::Sealed {
     /// key behind those of `prefix`. They stay unchanged as long as the result lives.
     #[doc(hidden)]
     unsafe fn read(prefix: &[u8], key: *const u8, len: usize) -> Self::Ref<'_>;
+    /// Reads a key behind the value of its entry.
+    ///
+    /// # Safety
+    /// The word is the value of an entry, which lives as long as the result.
+    #[doc(hidden)]
+    unsafe fn behind<'g>(_word: u64) -> Self::Ref<'g> {
+        unreachable!("the key is in the block")
+    }
     /// Writes bytes of a key to its block: all of an integer.
     ///
     /// # Safety
@@ -96,7 +107,7 @@ pub trait BlockKey: IndexKey + private::Sealed {
     unsafe fn write(key: Self::Ref<'_>, bytes: Range<usize>, to: *mut u8);
 }
 
-mod private {
+pub(super) mod private {
     pub trait Sealed {}
     impl Sealed for u64 {}
     impl Sealed for u128 {}

@@ -58,6 +58,7 @@
 //!     first and the last key agree, down to a multiple of four bytes, and not only as the path to
 //!     the block says. If one of the two is long, there is none. If a key comes that does not have
 //!     the prefix, the block is copied with a shorter one. Ranges return such keys in two pieces.
+//! 11. **Keys may lie in the caller's memory**, behind the values of their entries (`entries.rs`).
 //!
 //! # Invariants
 //! * I1: A word says whether it leads to a node or a block, and the object's shape (its children,
@@ -87,6 +88,8 @@
 //!   Gaps and ranks never change.
 //! * I9: All keys of a block have its prefix. Those that lie in the block are stored without it. A
 //!   prefix has a multiple of four bytes, and none if keys are not [`Prefixed`].
+//! * I10: In an [`EntrySet`], each value is the word of an entry, and of one with this key. Entries
+//!   are present from the moment on when they are counted, and stay.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
@@ -159,6 +162,7 @@
 //! | `search.rs` | the steps of a lookup that special instructions make faster |
 //! | `node.rs`, `plan.rs`, `edit.rs` | nodes, contents of nodes to be made, changes of the index |
 //! | `ops.rs`, `batch.rs` | lookups, `update`, batches |
+//! | `entries.rs` | sets of entries whose keys lie in the caller's memory |
 //! | `bulk.rs` | building a tree from sorted entries |
 //! | `grow.rs`, `merge.rs` | making room, and taking it back |
 //! | `seek.rs`, `scan.rs`, `ends.rs`, `trail.rs` | places in the order, ranges, both ends |
@@ -171,6 +175,7 @@ mod check;
 mod compression;
 mod edit;
 mod ends;
+mod entries;
 mod fill;
 mod grow;
 pub mod key;
@@ -191,6 +196,7 @@ mod trail;
 mod word;
 
 pub use compression::PrefixCompression;
+pub use entries::{Entry, EntryKey, EntrySet};
 pub use key::BlockKey;
 pub use scan::{Range, RangeRev};
 

@@ -159,7 +159,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
         guard: &Guard,
     ) -> Result<Option<NonNull<u8>>, AllocError> {
         let len = K::len(K::shorten(key));
-        if K::FIXED > 0 || len <= MAX_INLINE {
+        if K::FIXED > 0 || K::IN_ENTRIES || len <= MAX_INLINE {
             return Ok(None);
         }
         let memory = self.alloc(|pools| &pools.long_keys, LENGTH_BYTES + len, guard)?;

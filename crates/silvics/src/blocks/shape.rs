@@ -49,6 +49,9 @@ pub(super) const fn prefix_at(capacity: usize) -> usize {
 /// The bytes that a key takes in a block of byte strings with a prefix of `prefix` bytes.
 #[inline]
 pub(super) fn inline_bytes<K: BlockKey + ?Sized>(len: usize, prefix: usize) -> usize {
+    if K::IN_ENTRIES {
+        return 0;
+    }
     match (K::FIXED, len > MAX_INLINE) {
         (0, false) => len - prefix,
         (0, true) => REFERENCE,
