@@ -322,8 +322,8 @@ impl<'g, K: BlockKey + ?Sized> BlockRef<'g, K> {
     pub(super) fn key_behind(self, prefix: &'g [u8], at: usize) -> K::Ref<'g> {
         if K::IN_ENTRIES {
             let word = self.value(at).load(Ordering::SeqCst);
-            // SAFETY: I2: the entry has a value, which is that of one that lives: the tree has it,
-            // or had it since the guard was taken (I10).
+            // SAFETY: I2: the entry has a value. I10: it is the word of an entry that lives as long
+            // as the tree.
             return unsafe { K::behind(word) };
         }
         let (start, len, outside) = self.bounds(at);

@@ -2,10 +2,10 @@
 //!
 //! The value of an entry leads to memory that has the entry's key, and more if the caller likes: a
 //! version, a record. So a block has tags and gaps of its keys, but not the keys. A search compares
-//! its key with one entry of a block ([`order`](super::order)), so it follows one value.
+//! its key with one entry of a block, as a rule ([`order`](super::order)), and follows one value.
 //!
-//! Entries are not removed: a block reads the keys of removed entries, too, until it is copied, and
-//! the caller could not know when to free them.
+//! Entries are neither removed nor replaced: a block reads the keys of removed entries, too, until
+//! it is copied, and the caller could not know when to free them.
 
 use super::Blocks;
 use super::key::{Bit, BlockKey, BytesProbe, LENGTH, LENGTH_WINDOW, private};
@@ -21,11 +21,14 @@ use std::ops::{Range, RangeBounds};
 
 /// A handle of an entry whose memory has its key, such as a pointer into an arena.
 ///
+/// [`Entry::key`] is called under locks of the set, so it must not use the set.
+///
 /// # Safety
-/// * `from_word` of what `into_word` returned is the same entry.
+/// * Each value of the type leads to an entry that lives as long as the value can be used, and as
+///   long as a set that it was put into. (So a safe function makes no handle of memory that can be
+///   freed.)
 /// * An entry has the same key as long as it lives.
-/// * It lives as long as a set has it. If [`EntrySet::replace`] takes it out of a set, it also
-///   lives as long as each guard of the set's domain that was taken before.
+/// * `from_word` of what `into_word` returned is the same entry.
 pub unsafe trait Entry: Copy + Send + Sync + 'static {
     /// The entry as a word.
     fn into_word(self) -> u64;
@@ -143,8 +146,9 @@ impl<E: Entry> BlockKey for InEntries<E> {
 /// An ordered set of entries that have their keys in memory of their own: see
 /// [`blocks`](super#departures).
 ///
-/// The set has some 20 bytes for each entry, whatever the length of its key. Its operations are
-/// linearizable, as those of [`BlockTree`](crate::BlockTree). Lookups and ranges write nothing.
+/// The set has some 16 bytes for each entry if keys are random, whatever their length. Lookups,
+/// inserts and both ends are linearizable, as those of [`BlockTree`](crate::BlockTree); ranges
+/// promise what [`OrderedScan`] says. Lookups and ranges write nothing.
 ///
 /// ```
 /// use silvics::blocks::{Entry, EntryKey, EntrySet};
@@ -222,20 +226,13 @@ impl<E: Entry, P: Placement> EntrySet<E, P> {
 
     /// Puts an entry in, unless there is one with its key, which is returned then.
     pub fn insert(&self, entry: E, guard: &Guard) -> Result<Option<E>, AllocError> {
-        // SAFETY: the entry lives while the set has it, and until this call ends (`Entry`).
+        // SAFETY: the entry lives as long as the caller has the handle (`Entry`).
         let key = unsafe { entry.key() };
         match self.0.try_insert(key, entry.into_word(), guard) {
             Ok(()) => Ok(None),
             Err(TryInsertError::Alloc(error)) => Err(error),
             Err(TryInsertError::Occupied(word)) => Ok(Some(Self::entry(word))),
         }
-    }
-
-    /// Puts an entry in, in place of the one with its key, which is returned.
-    pub fn replace(&self, entry: E, guard: &Guard) -> Result<Option<E>, AllocError> {
-        // SAFETY: as in `insert`.
-        let key = unsafe { entry.key() };
-        Ok(self.0.insert(key, entry.into_word(), guard)?.map(Self::entry))
     }
 
     /// The entry with a key.
@@ -282,8 +279,7 @@ impl<E: Entry, P: Placement> EntrySet<E, P> {
     }
 
     fn entry(word: u64) -> E {
-        // SAFETY: the words of the set are those of entries. An operation under a guard has
-        // returned this one, so the entry lives (`Entry`).
+        // SAFETY: the words of the set are those of entries, which live as long as it (`Entry`).
         unsafe { E::from_word(word) }
     }
 }

@@ -88,8 +88,8 @@
 //!   Gaps and ranks never change.
 //! * I9: All keys of a block have its prefix. Those that lie in the block are stored without it. A
 //!   prefix has a multiple of four bytes, and none if keys are not [`Prefixed`].
-//! * I10: In an [`EntrySet`], each value is the word of an entry, and of one with this key. Entries
-//!   are present from the moment on when they are counted, and stay.
+//! * I10: In an [`EntrySet`], a value is the word of the entry with this key, and never changes.
+//!   Each entry that is counted has its value already.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |

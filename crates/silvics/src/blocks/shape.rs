@@ -131,7 +131,8 @@ impl Shape {
         room: usize,
         Bytes { prefix, keys }: Bytes,
     ) -> Self {
-        let per_key = keys.div_ceil(entries.max(1)).max(8);
+        let least_key = if K::IN_ENTRIES { 0 } else { 8 };
+        let per_key = keys.div_ceil(entries.max(1)).max(least_key);
         let least = |capacity| parts::<K>(capacity, entries, prefix).keys + keys;
         if K::FIXED > 0 {
             let more = (room * entries / 8).max(room).next_multiple_of(STEP);
