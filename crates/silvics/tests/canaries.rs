@@ -21,7 +21,7 @@ use silvics::{
 use silvics_testkit::mapped::Mapped;
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
 use silvics_testkit::schedules::{
-    Found, Model, Stops, ends, first_bytes, hunt, hunt_stop, points, report, scans,
+    Found, Model, Scenario, Stops, ends, first_bytes, hunt, hunt_stop, points, report, scans,
 };
 use std::time::Instant;
 
@@ -45,6 +45,12 @@ fn catch_moving() -> Option<Found> {
     hunt::<ArtTree<u64, Model, Sampled>>(&[HOT], reorganizing, SCHEDULES, None)
 }
 
+/// The scenario of a list with this name: the only one that catches some mistake soon.
+fn only(list: &'static [Scenario], name: &str) -> &'static [Scenario] {
+    let at = list.iter().position(|scenario| scenario.name == name).expect("a scenario");
+    &list[at..=at]
+}
+
 fn catch(canary: Canary) -> Option<Found> {
     if matches!(canary, Canary::ScanTakesFrozenForGone | Canary::ScanForgetsItsPlace) {
         return hunt::<NatarajanTree<Model>>(&[PROMOTIONS, SCANS], scans, SCHEDULES, None);
@@ -60,6 +66,14 @@ fn catch(canary: Canary) -> Option<Found> {
         "art" => hunt::<ArtTree<u64, Model>>(&[NODES, COMMON], scans, SCHEDULES, None),
         "blocks" if BLOCK_END_CANARIES.contains(&canary) => {
             hunt::<BlockTree<u64, Model>>(&[BLOCK_ENDS, ENDS], ends, SCHEDULES, None)
+        }
+        "blocks" if canary == Canary::BesideAnything => {
+            let lists = &[only(BLOCKS, "beside-the-root")];
+            hunt::<BlockTree<u64, Model>>(lists, scans, SCHEDULES, None)
+        }
+        "blocks" if canary == Canary::PutBackTrusted => {
+            let lists = &[only(COMMON, "update-beside-removal")];
+            hunt::<BlockTree<u64, Model>>(lists, scans, SCHEDULES, None)
         }
         "blocks" if canary == Canary::PrefixIgnored => {
             let lists = &[BLOCKS, COMMON];
