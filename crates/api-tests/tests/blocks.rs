@@ -420,12 +420,15 @@ fn bulk_loads_without_memory() {
 fn a_prefix_that_all_keys_lose() {
     let key = |n: u8| [vec![0; 400], vec![1 + n / 46 * 0x7F, n], vec![5; 10]].concat();
     let mut tree = new_tree::<Prefixed<'static>>();
-    let mut model = BTreeMap::new();
+    let (mut model, mut largest) = (BTreeMap::new(), 0);
     let shorter = [vec![0], vec![0; 2], vec![0, 0, 3]];
     for key in (0..47).map(key).chain(shorter).chain((47..90).map(key)) {
         assert_eq!(tree.pin().insert(Prefixed::from(&key), 1), Ok(model.insert(key, 1)));
-        assert_eq!(tree.check(), Ok(model.len()));
+        let seen = tree.census(&mut |object| largest = largest.max(object.bytes));
+        assert_eq!(seen, Ok(model.len()));
     }
+    // Such a block has more than 8 KiB, until the next entry comes.
+    assert!((8193..=26 << 10).contains(&largest), "{largest}");
     let guard = tree.domain().pin();
     let [all, _] = around(&tree, &[], &guard);
     assert!(all.eq(model));
@@ -434,30 +437,40 @@ fn a_prefix_that_all_keys_lose() {
 /// A bound may be longer than any key, and differ from all keys behind their longest length.
 #[test]
 fn bounds_longer_than_keys() {
-    let tree: BlockTree<[u8]> = BlockTree::with_options(&Options::default()).unwrap();
+    of_long_bounds::<[u8]>();
+    of_long_bounds::<Prefixed<'static>>();
+}
+
+fn of_long_bounds<K: Bytes + ?Sized>() {
+    let tree = new_tree::<K>();
     let guard = tree.domain().pin();
     let key = |zeros: usize| [b"ab".to_vec(), vec![0; zeros]].concat();
     for zeros in 0..200 {
-        tree.insert(&key(zeros), zeros as u64, &guard).unwrap();
+        tree.insert(K::of_bytes(&key(zeros)), zeros as u64, &guard).unwrap();
     }
     for tail in [0, 1] {
         let bound = [key((16 << 20) + 77), vec![tail]].concat();
-        assert_eq!(tree.range(bound.as_slice().., &guard).next(), None);
-        assert_eq!(tree.range(..bound.as_slice(), &guard).count(), 200);
-        assert_eq!(tree.get(&bound, &guard), None);
-        assert!(tree.insert(&bound, 0, &guard).is_err());
+        let [mut from_there, up_to_there] = around(&tree, &bound, &guard);
+        assert_eq!((from_there.next(), up_to_there.count()), (None, 200));
+        assert_eq!(tree.get(K::of_bytes(&bound), &guard), None);
+        assert!(tree.insert(K::of_bytes(&bound), 0, &guard).is_err());
     }
 }
 
 /// Long keys of removed entries do not stay with their block.
 #[test]
 fn removed_long_keys_are_freed() {
-    let tree: BlockTree<[u8]> = BlockTree::with_options(&Options::default()).unwrap();
+    long_keys_are_freed::<[u8]>();
+    long_keys_are_freed::<Prefixed<'static>>();
+}
+
+fn long_keys_are_freed<K: Bytes + ?Sized>() {
+    let tree = new_tree::<K>();
     let key = |n: u8| [vec![7; 256 << 10], vec![n]].concat();
-    tree.pin().insert(&key(0), 0).unwrap();
+    tree.pin().insert(K::of_bytes(&key(0)), 0).unwrap();
     for n in 1..=255 {
-        tree.pin().insert(&key(n), 0).unwrap();
-        tree.pin().remove(&key(n)).unwrap();
+        tree.pin().insert(K::of_bytes(&key(n)), 0).unwrap();
+        tree.pin().remove(K::of_bytes(&key(n))).unwrap();
     }
     tree.shrink();
     assert!(tree.bytes() < 8 << 20, "{} bytes for one key", tree.bytes());

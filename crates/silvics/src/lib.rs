@@ -118,7 +118,7 @@
 //! |---|---|---|
 //! | almost any | `Map<K, V>`, over [`ArtTree`] | a lookup among a million integers passes three or four nodes |
 //! | byte strings | `Map<K, V, BlockTree<[u8]>>` | blocks of entries: one miss or two for a lookup, and scans read neighbours |
-//! | byte strings with common prefixes, in the least memory | [`BlockTree`] of [`Prefixed`](key::Prefixed) keys, an [`OrderedIndex`] | stores a prefix once in each block; ranges return keys in two pieces |
+//! | paths, URLs | [`BlockTree`] of [`Prefixed`](key::Prefixed) keys | has a common prefix once in each block |
 //! | entries in an arena, which contain their keys | [`blocks::EntrySet`] | 16 bytes for each entry |
 //! | byte strings in little memory, writers that never wait | `Map<K, V, SkipList<[u8]>>` | a node is the key and some 28 bytes; lock-free |
 //! | integers, writers that never wait | `Map<K, V, NatarajanTree>`, `SkipList<u64>` | lock-free, small nodes; the tree is not balanced |
