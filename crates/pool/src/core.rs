@@ -14,7 +14,7 @@
 //! alloc:  pop a slot from the thread's magazine; if empty, refill it from
 //!           1. freed slots: take words off listed slabs           (slab.rs)
 //!           2. the thread's run of never-used slots; if at its end,
-//!           3. a new run: from the class's open slab, else from a slab that is closed, or new;
+//!           3. a new run: from the class's open slab, else from a slab that is idle, closed or new;
 //!              before a new granule, empty the magazines of ended threads and look again at 1
 //! free:   push the slot on the thread's magazine; if full, first
 //!           mark its older half free in their slabs' bitmaps
@@ -37,8 +37,8 @@
 //!   small slot of the pool's index (`small.rs`) is handed out or in one magazine.
 //! * C3: granules stay mapped as long as the core lives.
 //! * C4: `budget` holds exactly the bytes taken from the system. These are thread caches, magazines
-//!   and, of each granule, the header and the slabs opened so far, without closed ones. A granule
-//!   backed as a whole counts whole, also without closed slabs.
+//!   and, of each granule, the header and the slabs opened so far, or all of it if it is backed as
+//!   a whole; in both cases without the slabs whose pages were returned.
 //!
 //! # Memory ordering
 //! `orphan_live` is a count (Relaxed RMWs lose nothing). `ended` only says whether a search is
@@ -226,7 +226,8 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
         self
     }
 
-    /// The bytes of regions in use: the headers and the slabs, without closed ones.
+    /// The bytes of regions in use: the headers and the slabs, without those whose pages were
+    /// returned.
     pub(crate) fn slab_bytes(&self) -> usize {
         self.growth.lock().taken()
     }
@@ -352,7 +353,13 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
                 // Other threads may have freed slots meanwhile, or have ended.
                 Err(error) => {
                     self.empty_newly_ended();
-                    self.refill_from_freed(class, magazine).ok_or(error)?
+                    match self.refill_from_freed(class, magazine) {
+                        Some(slot) => slot,
+                        None if self.gather(class, true) => {
+                            self.refill_from_run(class, magazine)?
+                        }
+                        None => return Err(error),
+                    }
                 }
             },
         };
@@ -369,6 +376,9 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
         let Class { size, first, run, .. } = *self.class(class);
         if magazine.run().is_empty() {
             let slots = (magazine.taken() / TAKEN_PER_RUN).clamp(first, run);
+            if self.class(class).open.lock().rest.is_empty() {
+                self.gather(class, false);
+            }
             if self.needs_granule(class)
                 && self.empty_newly_ended()
                 && let Some(slot) = self.refill_from_freed(class, magazine)

@@ -20,6 +20,11 @@ const WHOLE_FROM: usize = 4;
 /// pools.
 const WHOLE_OF: usize = 32 * HUGE_PAGE;
 
+/// The regions of a core grow by one part in this many before it looks for idle slabs again, and by
+/// at least [`GATHER_FROM`] slabs.
+const GATHER_PART: usize = 16;
+const GATHER_FROM: usize = 4;
+
 /// The regions of a core. The core keeps it under a lock.
 pub(crate) struct Growth {
     mappings: Vec<Mapping>,
@@ -34,6 +39,12 @@ pub(crate) struct Growth {
     granules: usize,
     /// The closed slabs as (granule, number), sorted. None of their bytes is in the budget.
     closed: Vec<(*mut u8, usize)>,
+    /// The slabs that any class may open again: (granule, number). Their bytes are in the budget.
+    idle: Vec<(*mut u8, usize)>,
+    /// The bytes of `taken` at which it is time to look for idle slabs.
+    gather_at: usize,
+    /// The bytes of `taken` when a thread last looked for them.
+    gathered: usize,
     /// The bytes of a granule's first slab that stay when it is closed.
     header: usize,
     /// Full granules that have yet to be moved to huge pages.
@@ -61,6 +72,9 @@ impl Growth {
             whole: false,
             granules: 0,
             closed: Vec::new(),
+            idle: Vec::new(),
+            gather_at: GATHER_FROM * slab_bytes,
+            gathered: 0,
             header: header.next_multiple_of(SMALL_PAGE),
             small: Vec::new(),
             taken: 0,
@@ -74,12 +88,45 @@ impl Growth {
     /// Whether there are granules and the next slab needs another one.
     pub(crate) fn is_used_up(&self) -> bool {
         let is_full = self.next_slab == HUGE_PAGE / self.slab_bytes;
-        self.granules > 0 && is_full && self.closed.is_empty()
+        self.granules > 0 && is_full && self.closed.is_empty() && self.idle.is_empty()
     }
 
-    /// Takes the next slab, a closed one if there is one, and its bytes from the budget. Returns
-    /// its granule and its number there.
+    /// Whether it is time to look for idle slabs before a slab is opened. The next time comes when
+    /// the regions have grown by one part in [`GATHER_PART`]: a search looks at all slabs with
+    /// freed slots, so it then looks at a few of them for each slab that is opened.
+    ///
+    /// It is also time when the system or the budget has `refused` a slab, once for each size of
+    /// the regions.
+    pub(crate) fn is_time_to_gather(&mut self, refused: bool) -> bool {
+        let is_due =
+            if refused { self.taken != self.gathered } else { self.taken >= self.gather_at };
+        let is_time = is_due && self.idle.is_empty() && self.closed.is_empty();
+        if is_time {
+            (self.gathered, self.gather_at) = (self.taken, self.next_gather());
+        }
+        is_time
+    }
+
+    fn next_gather(&self) -> usize {
+        self.taken + (self.taken / GATHER_PART).max(GATHER_FROM * self.slab_bytes)
+    }
+
+    /// Keeps a slab for any class.
+    pub(crate) fn keep(&mut self, granule: *mut u8, index: usize) {
+        self.idle.push((granule, index)); // `reserve_idle` reserved the capacity
+    }
+
+    /// Reserves memory to note one more idle slab.
+    pub(crate) fn reserve_idle(&mut self) -> bool {
+        self.idle.try_reserve(1).is_ok()
+    }
+
+    /// Takes the next slab, an idle or closed one if there is one, and its bytes from the budget.
+    /// Returns its granule and its number there.
     pub(crate) fn slab(&mut self) -> Result<(*mut u8, usize), AllocError> {
+        if let Some(idle) = self.idle.pop() {
+            return Ok(idle);
+        }
         if let Some(&(granule, index)) = self.closed.last() {
             match self.reopen(granule, index) {
                 Ok(()) => return Ok((granule, index)),
@@ -133,8 +180,27 @@ impl Growth {
         }
         self.small.retain(|small| small.as_ptr() != granule);
         self.taken -= bytes;
+        self.gather_at = self.gather_at.min(self.next_gather());
         self.budget.give(bytes);
         Some(bytes)
+    }
+
+    /// Returns the pages of the idle slabs to the system, and the number of bytes.
+    pub(crate) fn discard_idle(&mut self) -> usize {
+        let (mut given, mut kept) = (0, 0);
+        while let Some(&(granule, index)) = self.idle.get(kept) {
+            // SAFETY: the slab is closed, so nobody uses its slots.
+            match unsafe { self.discard(granule, index) } {
+                Some(bytes) => {
+                    given += bytes;
+                    self.idle.swap_remove(kept);
+                    self.closed(granule, index);
+                }
+                None => kept += 1, // the system kept the pages
+            }
+        }
+        self.sort_closed();
+        given
     }
 
     /// Adds a discarded slab to the closed ones. The caller sorts them afterwards.

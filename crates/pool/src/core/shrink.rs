@@ -7,14 +7,20 @@
 //!            mark free the never-used slots of the open slab
 //!            under the list's lock: unlist the slabs all of whose slots are marked free
 //!            for each of them: take its slots; discard its pages; close it and pass it to `Growth`
+//! gather:  mark free the slots in the magazines and runs of this thread
+//!          unlist and close idle slabs in the same way, but keep their pages: they are opened next
 //! ```
+//! A thread gathers before it opens a slab, each time the regions have grown by a sixteenth. So the
+//! slabs of a class that objects have outgrown serve other classes, and a core holds little more
+//! than its slots fill.
+//!
 //! Ended threads are those whose indexes no living thread has. A borrowed index
 //! ([`for_each_ended`]) lets this thread open their magazines. A thread that is about to take a new
 //! granule empties them too. So what ended threads hold is used before a pool grows by a granule.
 //!
 //! A closed slab keeps its addresses, and its entry in the header of its granule, which stays
-//! mapped. The next slab that any class opens is a closed one, if there is one. If the system only
-//! takes back pages larger than a slab, `shrink` does nothing. S4 in `slab.rs` says what other
+//! mapped. The next slab that any class opens is an idle one, or else a closed one. If the system
+//! only takes back pages larger than a slab, `shrink` does nothing. S4 in `slab.rs` says what other
 //! threads may do meanwhile.
 
 use super::Core;
@@ -44,9 +50,33 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
         if !self.gives_back() {
             return 0;
         }
-        let own = thread_index().map_or(0, |own| self.empty_all(own).arrays);
+        let own = thread_index().map_or(0, |own| self.empty_all(own, None).arrays);
         let arrays = own + self.empty_ended().arrays;
-        arrays + (0..Self::CLASSES).map(|class| self.shrink_class(class)).sum::<usize>()
+        let idle = self.growth.lock().discard_idle();
+        arrays + idle + (0..Self::CLASSES).map(|class| self.shrink_class(class)).sum::<usize>()
+    }
+
+    /// Looks for idle slabs, if it is time, which any class may open next. Returns whether it did.
+    /// The caller has its magazine of `class` open.
+    pub(super) fn gather(&self, class: usize, refused: bool) -> bool {
+        if Self::CLASSES == 1 || !self.growth.lock().is_time_to_gather(refused) {
+            return false;
+        }
+        if let Some(own) = thread_index() {
+            self.empty_all(own, Some(class));
+        }
+        for class in 0..Self::CLASSES {
+            // As in `shrink_class`: a thread that finds no slot waits for this lock.
+            let mut growth = self.growth.lock();
+            for slab in self.take_idle(class) {
+                if growth.reserve_idle() {
+                    self.keep(slab, &mut growth);
+                } else {
+                    self.relist(slab);
+                }
+            }
+        }
+        true
     }
 
     fn shrink_class(&self, class: usize) -> usize {
@@ -96,16 +126,12 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
     /// Closes an idle slab that is off its list, unless the system refuses its pages. Returns the
     /// number of bytes returned to the system.
     fn close(&self, slab: &Slab, growth: &mut Growth) -> usize {
-        let words = self.words_of(slab);
-        while slab.take(words).is_some() {}
-        let first = slab.first();
-        let granule = first.map_addr(|first| first & !(HUGE_PAGE - 1));
-        let index = (first.addr() - granule.addr()) >> self.slab_log;
+        let (granule, index) = self.take_whole(slab);
         // SAFETY: the caller has taken all its slots (C2). The bitmap in front of them is only
         // written by threads that have a slot.
         let Some(given) = (unsafe { growth.discard(granule, index) }) else {
             // The system kept the pages: mark all slots free again.
-            let slots = self.slots_of(slab);
+            let (words, slots) = (self.words_of(slab), self.slots_of(slab));
             for word in 0..slots.div_ceil(64) {
                 let bits = u64::MAX >> 64usize.saturating_sub(slots - 64 * word);
                 slab.give_back(words, word, bits);
@@ -114,16 +140,41 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
             return 0;
         };
         #[cfg(silvics_poison)]
-        // SAFETY: the slots are the caller's, taken above.
-        unsafe {
-            crate::poison::forget(
-                std::ptr::NonNull::new_unchecked(first),
-                self.slots_of(slab) * self.size(slab.class()),
-            );
-        }
+        self.forget(slab);
         slab.close();
         growth.closed(granule, index);
         given
+    }
+
+    /// Closes an idle slab that is off its list, and keeps its pages.
+    fn keep(&self, slab: &Slab, growth: &mut Growth) {
+        let (granule, index) = self.take_whole(slab);
+        #[cfg(silvics_poison)]
+        self.forget(slab);
+        slab.close();
+        growth.keep(granule, index);
+    }
+
+    /// Takes all slots of an idle slab that is off its list. Returns its granule and its number
+    /// there.
+    fn take_whole(&self, slab: &Slab) -> (*mut u8, usize) {
+        let words = self.words_of(slab);
+        while slab.take(words).is_some() {}
+        let first = slab.first();
+        let granule = first.map_addr(|first| first & !(HUGE_PAGE - 1));
+        (granule, (first.addr() - granule.addr()) >> self.slab_log)
+    }
+
+    /// Says that the slots of a slab, which the caller has taken, are no slots any more.
+    #[cfg(silvics_poison)]
+    fn forget(&self, slab: &Slab) {
+        // SAFETY: the slots are the caller's.
+        unsafe {
+            crate::poison::forget(
+                std::ptr::NonNull::new_unchecked(slab.first()),
+                self.slots_of(slab) * self.size(slab.class()),
+            );
+        }
     }
 
     /// Marks free the slots in the magazines and runs of ended threads, and frees the magazines'
@@ -131,7 +182,7 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
     fn empty_ended(&self) -> Emptied {
         let all = Cell::new(Emptied::default());
         let complete = for_each_ended(|index| {
-            let (before, more) = (all.get(), self.empty_all(index));
+            let (before, more) = (all.get(), self.empty_all(index, None));
             let had_slots = before.had_slots | more.had_slots;
             all.set(Emptied { had_slots, arrays: before.arrays + more.arrays, ..before });
         });
@@ -153,12 +204,15 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
     }
 
     /// Does the same for the magazines and runs at one index, which the calling thread has or
-    /// borrows. The caller has none of the magazines open.
-    fn empty_all(&self, index: ThreadIndex) -> Emptied {
+    /// borrows. The caller has none of the magazines open but that of `besides`.
+    fn empty_all(&self, index: ThreadIndex, besides: Option<usize>) -> Emptied {
         let mut all = Emptied::default();
         for (group, threads) in self.threads.iter().enumerate() {
             let Some(cache) = threads.get(index) else { continue };
             for (at, magazine) in cache.classes.iter().enumerate() {
+                if besides == Some(group * GROUP + at) {
+                    continue;
+                }
                 // SAFETY: C1, by P1; `empty` does not open the magazine again.
                 unsafe {
                     magazine.open(|magazine| {
