@@ -89,6 +89,35 @@ canaries! {
     /// A smaller key may be inserted in a node above, and then the removed entry was not the first.
     PopPathUnlocked "pop-path-unlocked";
 
+    "words":
+    /// A search does not go on to the next group if a key of its group may be there.
+    PassedIgnored "passed-ignored";
+    /// An insert that puts a key into a later group does not note that in the groups that it has
+    /// passed.
+    PassedNotNoted "passed-not-noted";
+    /// A value is moved by a load and a store. One that is written in between is lost.
+    ValueMovedTwice "value-moved-twice";
+    /// The values of a leaf move before the leaf has a successor, and a walk takes such a value for
+    /// absent.
+    MovedIsAbsent "moved-is-absent";
+    /// A value has moved, and is looked up in the successor of its leaf, although the move was
+    /// taken back and the successor is another one.
+    SuccessorTrusted "successor-trusted";
+    /// A leaf that another one has replaced is unlocked as if it were still linked.
+    LeafStaysValid "leaf-stays-valid";
+    /// A leaf becomes the first one, although another thread has the lock of the one that was the
+    /// first before.
+    EndUnlocked "end-unlocked";
+    /// A search for the first entry does not check that no leaf has become the first one since it
+    /// began.
+    EndNotChecked "end-not-checked";
+    /// A leaf is unlinked when it has no value, although one was removed after the leaf was closed,
+    /// and its place is open.
+    OpenPlaceTrusted "open-place-trusted";
+    /// A search for the first entry does not close the places before that entry. A smaller key may
+    /// be inserted there meanwhile.
+    EndNotClosed "end-not-closed";
+
     "blocks":
     /// A block is copied before updates are kept out. A value that is written in between is not in
     /// the copy.

@@ -167,6 +167,7 @@ mod pinned;
 pub mod skiplist;
 pub mod structures;
 pub mod update;
+pub mod words;
 
 pub use art::{ArtKey, ArtTree, PathCompression};
 pub use blocks::{BlockKey, BlockTree, PrefixCompression};
@@ -200,6 +201,7 @@ pub use silvics_pool::{
 };
 pub use skiplist::{SkipKey, SkipList};
 pub use update::Update;
+pub use words::{WordKey, WordTree};
 
 /// The README's example.
 #[cfg(doctest)]

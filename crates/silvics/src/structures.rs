@@ -369,6 +369,27 @@ macro_rules! for_each_structure {
             }
         }
         {
+            ident: words,
+            name: "words",
+            groups: ["default"],
+            caps: ends,
+            paper: "Fagin, Nievergelt, Pippenger and Strong, TODS 1979; Binna, Zangerle, Pichl, Specht and Leis, SIGMOD 2018",
+            topology: "directory over blocks of words",
+            sync: "exchanges of values and keys, locks to make room, lookups that wait for no thread",
+            progress: "deadlock-free; lookups and scans wait for no thread",
+            scans: "both ways, cursors, first and last",
+            page: "words",
+            checked: "conformance suite, `check`, schedules",
+            max_key_bytes: None,
+            builds: {
+                {
+                    ident: default, name: "default", oversights: [],
+                    runs: full, faults: scans,
+                    types: { u64_keys: $crate::WordTree<u64>, u128_keys: $crate::WordTree<u128>, }
+                }
+            }
+        }
+        {
             ident: blocks,
             name: "blocks",
             groups: ["default"],

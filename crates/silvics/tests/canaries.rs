@@ -7,7 +7,7 @@ mod scenarios;
 use scenarios::{
     BATCHES, BLOCK_ENDS, BLOCKS, CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT, LATE_HELPERS,
     LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS,
-    SUCCESSIONS, TOWERS, TURNS, reorganizing,
+    SUCCESSIONS, TOWERS, TURNS, WORD_ENDS, WORDS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::natarajan::build::Collocated;
@@ -16,7 +16,7 @@ use silvics::key::Prefixed;
 use silvics::structures::STRUCTURES;
 use silvics::{
     ArtTree, BlockTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree,
-    NatarajanTree, RamachandranTree, SkipList, TicketTree,
+    NatarajanTree, RamachandranTree, SkipList, TicketTree, WordTree,
 };
 use silvics_testkit::mapped::Mapped;
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
@@ -40,6 +40,10 @@ const POPS: [Canary; 2] = [Canary::PopInTwoSteps, Canary::PopPathUnlocked];
 
 /// The mistakes of blocks that show at the first and last entry.
 const BLOCK_END_CANARIES: [Canary; 2] = [Canary::NeighbourUnlocked, Canary::FirstNotValidated];
+
+/// The mistakes of blocks of words that show at the first and last entry.
+const WORD_END_CANARIES: [Canary; 3] =
+    [Canary::EndUnlocked, Canary::EndNotChecked, Canary::EndNotClosed];
 
 fn catch_moving() -> Option<Found> {
     hunt::<ArtTree<u64, Model, Sampled>>(&[HOT], reorganizing, SCHEDULES, None)
@@ -83,6 +87,14 @@ fn catch(canary: Canary) -> Option<Found> {
             hunt::<BlockTree<[u8], Model>>(&[BLOCKS, COMMON], scans, SCHEDULES, None)
         }
         "blocks" => hunt::<BlockTree<u64, Model>>(&[BLOCKS, COMMON], scans, SCHEDULES, None),
+        "words" if WORD_END_CANARIES.contains(&canary) => {
+            hunt::<WordTree<u64, Model>>(&[WORD_ENDS, ENDS], ends, SCHEDULES, None)
+        }
+        "words" if canary == Canary::SuccessorTrusted => {
+            let lists = &[only(WORDS, "marks-taken-back")];
+            hunt::<WordTree<u64, Model>>(lists, scans, 10 * SCHEDULES, None)
+        }
+        "words" => hunt::<WordTree<u64, Model>>(&[WORDS, COMMON], scans, SCHEDULES, None),
         "map" => hunt::<Mapped<u64, Model>>(&[COMMON], points, SCHEDULES, None),
         "edge-ext-lf" => hunt::<NatarajanTree<Model>>(&[CHAINS, COMMON], points, SCHEDULES, None),
         "edge-ext-lf:collocated" => {
@@ -160,6 +172,21 @@ const REASONS: &[(&[Canary], &[&str])] = &[
     (&[Canary::GapForgotten], &["check: I8", "not linearizable", "range in this order"]),
     (&[Canary::PrefixIgnored], &["check: I", "not linearizable", "range in this order"]),
     (&BLOCK_END_CANARIES, &["not linearizable"]),
+    (
+        &[
+            Canary::PassedIgnored,
+            Canary::PassedNotNoted,
+            Canary::ValueMovedTwice,
+            Canary::OpenPlaceTrusted,
+        ],
+        &["not linearizable", "check: I", "check: len"],
+    ),
+    (&[Canary::MovedIsAbsent, Canary::SuccessorTrusted], &["not linearizable"]),
+    (
+        &[Canary::LeafStaysValid],
+        &["not linearizable", "double free", "free of an object", "use after free", "check: len"],
+    ),
+    (&WORD_END_CANARIES, &["not linearizable"]),
     (&[Canary::BlockFreedAtOnce], &["use after free", "free of an object", "double free"]),
     (
         &[Canary::HeldForgotten, Canary::GuessTrusted, Canary::DigitAddedTwice],

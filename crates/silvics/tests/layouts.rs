@@ -96,6 +96,7 @@ fn a_visit_touches_the_lines_that_the_layout_says() {
         (skiplist $($rest:tt)*) => {}; // towers have no layout of one size
         (art $($rest:tt)*) => {};      // nodes of several lines, of which a search reads two
         (blocks $($rest:tt)*) => {};
+        (words $($rest:tt)*) => {};
         ($structure:ident $build:ident u64_keys $r:ident $c:ident $f:ident $index:ty) => {
             let (structure, build) = (stringify!($structure), stringify!($build));
             let published = published(structure, build);
@@ -125,6 +126,7 @@ fn pools_add_three_percent_at_most() {
         (skiplist $($rest:tt)*) => {}; // objects of many sizes, rounded up to classes
         (art $($rest:tt)*) => {};
         (blocks $($rest:tt)*) => {};
+        (words $($rest:tt)*) => {};
         (edge_ext_lf collocated $($rest:tt)*) => {}; // blocks of which a half may be dead
         ($structure:ident fixed u64_keys $r:ident $c:ident $f:ident $index:ty) => {
             bytes::<$index>(concat!(stringify!($structure), ":fixed"));

@@ -9,7 +9,7 @@ mod stops;
 use scenarios::{
     BATCHES, BLOCK_ENDS, BLOCKS, CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT, LATE_HELPERS,
     LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS,
-    SUCCESSIONS, TOWERS, TURNS, reorganizing,
+    SUCCESSIONS, TOWERS, TURNS, WORD_ENDS, WORDS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::build::{Baseline, Fixed};
@@ -18,7 +18,7 @@ use silvics::key::Prefixed;
 use silvics::structures::At;
 use silvics::{
     ArtTree, BlockTree, BronsonTree, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree,
-    NatarajanTree, RamachandranTree, SkipList, TicketTree,
+    NatarajanTree, RamachandranTree, SkipList, TicketTree, WordTree,
 };
 use silvics_testkit::mapped::Mapped;
 use silvics_testkit::schedules::Step::{Get, GetMany, Insert, Remove};
@@ -177,6 +177,23 @@ fn blocks_ends() {
     for scenario in ENDS.iter().chain(BLOCK_ENDS) {
         explore::<BlockTree<u64, Model>>("blocks", scenario, ends, SCHEDULES / 2);
         explore::<BlockTree<[u8], Model>>("blocks-bytes", scenario, ends, SCHEDULES / 4);
+    }
+}
+
+/// A block has three entries, an array four slots, and a node four children.
+#[test]
+fn words() {
+    let lists = [COMMON, NODES, SCANS, BATCHES, WORDS];
+    explore_all::<WordTree<u64, Model>>("words", &lists, scans);
+    explore_all::<WordTree<u64, Model>>("words", &[ROOTS], first_bytes);
+    explore_all::<WordTree<u128, Model>>("words-u128", &[COMMON, SCANS, WORDS], scans);
+}
+
+#[test]
+fn words_ends() {
+    for scenario in ENDS.iter().chain(WORD_ENDS) {
+        explore::<WordTree<u64, Model>>("words", scenario, ends, SCHEDULES / 2);
+        explore::<WordTree<u128, Model>>("words-u128", scenario, ends, SCHEDULES / 4);
     }
 }
 
@@ -387,6 +404,17 @@ fn blocks_block_for_writers_only() {
     others_finish::<BlockTree<Prefixed<'static>, Model>>("blocks-prefixes", LOOKUPS, scans);
     others_finish::<BlockTree<Prefixed<'static>, Model>>("blocks-prefixes", SCAN_STOPS, scans);
     writers_hold_others_up::<BlockTree<u64, Model>>(scans);
+}
+
+/// Writers of blocks of words take locks to make room and to unlink. No task waits for lookups and
+/// scans, and these wait for no task.
+#[test]
+fn words_block_for_some_writers_only() {
+    others_finish::<WordTree<u64, Model>>("words", LOOKUPS, scans);
+    others_finish::<WordTree<u64, Model>>("words", SCAN_STOPS, scans);
+    others_finish::<WordTree<u64, Model>>("words", BESIDE_READERS, scans);
+    let held = |victim| hunt_stop::<WordTree<u64, Model>>(victim, scans).is_err();
+    assert!(STOPS.iter().any(held), "no writer stops under a lock");
 }
 
 /// A lookup that stops in its descent delays only removals of nodes with two children. Writers that

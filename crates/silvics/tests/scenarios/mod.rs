@@ -8,6 +8,7 @@ mod lists;
 mod lock_free;
 mod locked;
 mod radix;
+mod words;
 
 pub(crate) use batches::BATCHES;
 pub(crate) use blocks::{BLOCK_ENDS, BLOCKS};
@@ -16,6 +17,7 @@ pub(crate) use lists::{SCANS, TOWERS};
 pub(crate) use lock_free::{LATE_HELPERS, RELOCATIONS, RESERVATIONS, SUCCESSIONS};
 pub(crate) use locked::{COPIES, ORDERINGS, ROTATIONS, TURNS};
 pub(crate) use radix::{ENDS, HOT, NODES, ROOTS, reorganizing};
+pub(crate) use words::{WORD_ENDS, WORDS};
 
 use silvics_testkit::schedules::Scenario;
 use silvics_testkit::schedules::Step::{Any, Exchange, Get, GetMany, Insert, Remove, TryInsert};

@@ -1,0 +1,216 @@
+//! Blocks of words: values that are marks, keys that make leaves change their form, and keys that
+//! are far apart.
+
+use silvics::{
+    Check, CompareExchangeError, Domain, Lookup, Objects, Options, OrderedEnds, OrderedScan,
+    WordKey, WordTree,
+};
+use silvics_api_tests::mixed;
+use std::collections::BTreeMap;
+use std::sync::Barrier;
+use std::thread;
+
+/// The words that are marks, and some around them (`words/value.rs`).
+fn marks() -> Vec<u64> {
+    let first = 0xA85E_4E7D_EC0D_E5E8_u64;
+    let sets = [first, first ^ 1 << 62];
+    sets.iter().flat_map(|set| (0..6).map(move |n| set - 1 + n)).chain([0, u64::MAX]).collect()
+}
+
+fn new_tree<K: WordKey>() -> WordTree<K> {
+    let options = Options { domain: Some(Domain::new()), ..Options::default() };
+    WordTree::with_options(&options).unwrap()
+}
+
+/// The tree holds exactly the entries of the map, in both directions.
+fn agree(tree: &mut WordTree<u64>, map: &BTreeMap<u64, u64>, what: &str) {
+    {
+        let guard = tree.domain().pin();
+        let all: Vec<_> = tree.range(.., &guard).collect();
+        assert_eq!(all, map.iter().map(|(k, v)| (*k, *v)).collect::<Vec<_>>(), "{what}");
+        let all: Vec<_> = tree.range_rev(.., &guard).collect();
+        assert_eq!(all, map.iter().rev().map(|(k, v)| (*k, *v)).collect::<Vec<_>>(), "{what}");
+        for (key, value) in map {
+            assert_eq!(tree.get(*key, &guard), Some(*value), "{what}: {key}");
+        }
+        assert_eq!(tree.first(&guard), map.first_key_value().map(|(k, v)| (*k, *v)), "{what}");
+        assert_eq!(tree.last(&guard), map.last_key_value().map(|(k, v)| (*k, *v)), "{what}");
+    }
+    assert_eq!(tree.check(), Ok(map.len()), "{what}");
+}
+
+/// Marks are put, exchanged and removed, beside other values, in blocks and in slots.
+#[test]
+fn marks_are_values() {
+    let marks = marks();
+    for (name, step) in [("dense", 1), ("sparse", 0x9E37_79B9_7F4A_7C15_u64)] {
+        let (mut tree, mut map) = (new_tree::<u64>(), BTreeMap::new());
+        for round in 0..6_000_u64 {
+            let random = mixed(round) >> 8;
+            let key = (random % 300).wrapping_mul(step);
+            let value = if random.is_multiple_of(7) {
+                marks[(random >> 20) as usize % marks.len()]
+            } else {
+                round
+            };
+            let tree = tree.pin();
+            let old = map.get(&key).copied();
+            match random >> 40 & 3 {
+                0 => assert_eq!(tree.remove(key), Ok(map.remove(&key)), "{name} {round}"),
+                1 => {
+                    let exchanged = tree.compare_exchange(key, old, Some(value));
+                    assert_eq!(exchanged, Ok(()), "{name} {round}");
+                    map.insert(key, value);
+                }
+                _ => assert_eq!(
+                    tree.insert(key, value),
+                    Ok(map.insert(key, value)),
+                    "{name} {round}"
+                ),
+            }
+        }
+        agree(&mut tree, &map, name);
+        // Only marks: leaves have values of one set, however many keys that takes.
+        for key in 0..200_u64 {
+            let (key, value) = (key.wrapping_mul(step), marks[key as usize % marks.len()]);
+            assert_eq!(tree.pin().insert(key, value), Ok(map.insert(key, value)), "{name}");
+        }
+        agree(&mut tree, &map, name);
+        for key in map.keys() {
+            assert_eq!(tree.pin().remove(*key), Ok(Some(map[key])), "{name}");
+        }
+        assert_eq!((tree.check(), tree.len()), (Ok(0), 0), "{name}");
+    }
+}
+
+/// Threads count up by exchanges, from marks of both sets on. No step is lost.
+#[test]
+fn marks_are_counted_through() {
+    const STEPS: u64 = 2_000;
+    for keys in [1, 3, 40] {
+        let tree = new_tree::<u64>();
+        let starts = [marks()[0] - 40, marks()[6] - 40];
+        for key in 0..keys {
+            tree.pin().insert(key, starts[key as usize % 2]).unwrap();
+        }
+        let start = Barrier::new(2);
+        let count = |seed: u64| {
+            start.wait();
+            for step in 0..STEPS {
+                let (key, tree) = ((step * 7 + seed) % keys, tree.pin());
+                let mut old = tree.get(key);
+                while let Err(CompareExchangeError::Mismatch(other)) =
+                    tree.compare_exchange(key, old, old.map(|n| n + 1))
+                {
+                    old = other;
+                }
+            }
+        };
+        thread::scope(|scope| {
+            let threads = [scope.spawn(|| count(0)), scope.spawn(|| count(1))];
+            for thread in threads {
+                thread.join().unwrap();
+            }
+        });
+        let tree = tree.pin();
+        let counted = (0..keys).map(|key| tree.get(key).unwrap() - starts[key as usize % 2]);
+        assert_eq!(counted.sum::<u64>(), 2 * STEPS, "{keys} keys");
+    }
+}
+
+/// Keys come and go at the density at which a leaf changes its form. An array of slots is made at
+/// 16 of 64 keys and stays until eight are left, so between these no leaf is replaced.
+#[test]
+fn leaves_do_not_flip_between_their_forms() {
+    let mut tree = new_tree::<u64>();
+    (0..20).for_each(|key| assert_eq!(tree.pin().insert(3 * key, key), Ok(None)));
+    let addresses = |tree: &mut WordTree<u64>| {
+        let mut seen = Vec::new();
+        tree.census(&mut |placed| seen.push((placed.address, placed.bytes))).unwrap();
+        seen
+    };
+    let before = addresses(&mut tree);
+    assert!(before.iter().any(|(_, bytes)| *bytes == 576), "slots: {before:?}");
+    for round in 0..1_000 {
+        // Down to ten keys and up again.
+        (0..10).for_each(|key| assert_eq!(tree.pin().remove(3 * key), Ok(Some(key + round))));
+        (0..10).for_each(|key| assert_eq!(tree.pin().insert(3 * key, key + round + 1), Ok(None)));
+        assert_eq!(addresses(&mut tree), before, "round {round}");
+    }
+    (0..14).for_each(|key| assert!(tree.pin().remove(3 * key).unwrap().is_some()));
+    let after = addresses(&mut tree);
+    assert!(after.iter().all(|(_, bytes)| *bytes != 576), "a block again: {after:?}");
+    assert_eq!(tree.check(), Ok(6));
+}
+
+/// Keys at every distance from each other: nodes above nodes, and places that share a child.
+#[test]
+fn keys_at_every_distance() {
+    let (mut tree, mut map) = (new_tree::<u64>(), BTreeMap::new());
+    let powers =
+        (0..64).flat_map(|bit| [1_u64 << bit, (1 << bit) - 1, !(1 << bit), u64::MAX << bit]);
+    let near = (0..64).flat_map(|bit| (0..60).map(move |n| (1_u64 << bit).wrapping_add(n * n)));
+    for (n, key) in powers.chain(near).enumerate() {
+        assert_eq!(tree.pin().insert(key, n as u64), Ok(map.insert(key, n as u64)), "{key:#x}");
+    }
+    agree(&mut tree, &map, "all");
+    let keys: Vec<u64> = map.keys().copied().collect();
+    for (n, key) in keys.iter().enumerate().filter(|(n, _)| n % 3 != 0) {
+        assert_eq!(tree.pin().remove(*key), Ok(map.remove(key)), "{n}");
+    }
+    agree(&mut tree, &map, "a third");
+    while let Some(popped) = tree.pin().pop_last().unwrap() {
+        assert_eq!(Some(popped), map.pop_last());
+    }
+    assert!(map.is_empty());
+    let mut objects = 0;
+    tree.census(&mut |_| objects += 1).unwrap();
+    assert_eq!(objects, 0, "objects are left in an empty tree");
+}
+
+/// Ranges of keys are filled and emptied, small ones beside large ones. So nodes lose all children
+/// but one, which may be a node of a smaller range.
+#[test]
+fn ranges_come_and_go() {
+    let rounds = if cfg!(miri) { 20 } else { 3_000 };
+    let (mut tree, mut map) = (new_tree::<u64>(), BTreeMap::new());
+    for round in 0..rounds {
+        let random = mixed(round) >> 16;
+        let bits = 4 + random % 10;
+        let base = (random >> 8 & 15) << bits;
+        let step = 1 << (random >> 12 & 7).min(bits - 3);
+        let range = base..base + (1 << bits);
+        for key in range.step_by(step) {
+            if random >> 20 & 1 == 0 {
+                assert_eq!(tree.pin().insert(key, round), Ok(map.insert(key, round)));
+            } else {
+                assert_eq!(tree.pin().remove(key), Ok(map.remove(&key)));
+            }
+        }
+        assert_eq!(tree.check(), Ok(map.len()), "round {round}");
+        if round % 100 == 0 {
+            agree(&mut tree, &map, "a round");
+        }
+    }
+}
+
+/// Keys of 128 bits that differ in their first or in their last bits only.
+#[test]
+fn keys_of_two_words() {
+    let mut tree = new_tree::<u128>();
+    let keys =
+        (0..3_000_u128).map(|n| (n % 3) << 126 | n << 62 | n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let map: BTreeMap<u128, u64> = keys.zip(0..).collect();
+    for (key, value) in &map {
+        assert_eq!(tree.pin().insert(*key, *value), Ok(None));
+    }
+    {
+        let guard = tree.domain().pin();
+        assert!(tree.range(.., &guard).eq(map.iter().map(|(k, v)| (*k, *v))));
+        for (key, value) in &map {
+            assert_eq!(tree.get(*key, &guard), Some(*value));
+            assert_eq!(tree.get(key ^ 1 << 127, &guard), map.get(&(key ^ 1 << 127)).copied());
+        }
+    }
+    assert_eq!(tree.check(), Ok(map.len()));
+}
