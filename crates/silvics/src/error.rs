@@ -31,8 +31,9 @@ pub enum CompareExchangeError {
     Alloc(AllocError),
 }
 
-/// The reason why [`ArtTree::bulk_load`](crate::ArtTree::bulk_load) or
-/// [`BlockTree::bulk_load`](crate::BlockTree::bulk_load) did not load.
+/// The reason why [`ArtTree::bulk_load`](crate::ArtTree::bulk_load),
+/// [`BlockTree::bulk_load`](crate::BlockTree::bulk_load) or
+/// [`WordTree::bulk_load`](crate::WordTree::bulk_load) did not load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BulkLoadError {
