@@ -362,4 +362,58 @@ mod tests {
         }
         assert_eq!(size_of_class(CLASSES - 1), LARGEST);
     }
+
+    /// Fills a pool with objects of a size, up to a number or a limit. Returns them.
+    fn filled(pool: &BytesPool, size: usize, most: usize) -> Vec<NonNull<u8>> {
+        (0..most).map_while(|_| pool.alloc(size).ok()).collect()
+    }
+
+    fn emptied(pool: &BytesPool, size: usize, objects: Vec<NonNull<u8>>) {
+        for object in objects {
+            // SAFETY: `filled` has allocated it with this size, and nobody else has it.
+            unsafe { pool.free(object, size) };
+        }
+    }
+
+    /// The slabs of sizes that are not in use any more serve others.
+    #[test]
+    fn a_pool_holds_one_size_after_the_other_in_the_same_slabs() {
+        let config = Config::default();
+        let pool = BytesPool::new("test", &config);
+        for (round, size) in (2..16).map(|n| 64 * n).enumerate() {
+            let objects = filled(&pool, size, (8 << 20) / size);
+            let held = config.budget.held();
+            assert!(held < 12 << 20, "{held} bytes in round {round}");
+            emptied(&pool, size, objects);
+        }
+    }
+
+    /// A few idle slabs serve a size to which the limit refuses a slab.
+    #[test]
+    fn a_refused_slab_is_looked_for_among_those_of_other_sizes() {
+        let config = Config::new(Pages::Small, Some(1 << 20));
+        let pool = BytesPool::new("test", &config);
+        let mut objects = filled(&pool, 128, usize::MAX);
+        assert!(pool.alloc(640).is_err());
+        emptied(&pool, 128, objects.drain(..400).collect());
+        let others = filled(&pool, 640, usize::MAX);
+        assert!((20..80).contains(&others.len()), "{} objects", others.len());
+        emptied(&pool, 640, others);
+        emptied(&pool, 128, objects);
+    }
+
+    /// At a limit, too, a pool can be filled with each size in turn.
+    #[test]
+    fn a_pool_at_its_limit_serves_each_size_in_turn() {
+        let config = Config::new(Pages::Small, Some(4 << 20));
+        let pool = BytesPool::new("test", &config);
+        for round in 0..6 {
+            for size in [128, 640, 320] {
+                let objects = filled(&pool, size, usize::MAX);
+                let bytes = size * objects.len();
+                assert!(bytes > 3 << 20, "{bytes} bytes in objects of {size}, round {round}");
+                emptied(&pool, size, objects);
+            }
+        }
+    }
 }

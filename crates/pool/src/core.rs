@@ -15,7 +15,8 @@
 //!           1. freed slots: take words off listed slabs           (slab.rs)
 //!           2. the thread's run of never-used slots; if at its end,
 //!           3. a new run: from the class's open slab, else from a slab that is idle, closed or new;
-//!              before a new granule, empty the magazines of ended threads and look again at 1
+//!              before a new granule, empty the magazines of ended threads and look again at 1; from
+//!              time to time, and if a slab is refused, make slabs idle (shrink.rs)
 //! free:   push the slot on the thread's magazine; if full, first
 //!           mark its older half free in their slabs' bitmaps
 //! ```
@@ -41,8 +42,8 @@
 //!   a whole; in both cases without the slabs whose pages were returned.
 //!
 //! # Memory ordering
-//! `orphan_live` is a count (Relaxed RMWs lose nothing). `ended` only says whether a search is
-//! worthwhile (Relaxed). The bitmap words of a new slab are cleared
+//! `orphan_live` is a count (Relaxed RMWs lose nothing). `ended` and `marked`
+//! only say whether a search is worthwhile (Relaxed). The bitmap words of a new slab are cleared
 //! (Relaxed) before any thread has a slot of it. All other shared state is in `slab.rs`, in
 //! `magazine.rs`, or under a lock.
 
@@ -59,7 +60,7 @@ use crate::small::SmallObjects;
 use crate::{AllocError, Config};
 use mark::PLACES;
 use silvics_sync::Mutex;
-use silvics_sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use silvics_sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use silvics_sync::per_thread::{PerThread, thread_index};
 use std::array::from_fn;
 use std::ptr::NonNull;
@@ -135,6 +136,8 @@ pub(crate) struct Core<const GROUPS: usize, const GROUP: usize, const MAG: usize
     orphan: Mutex<Magazine>,
     orphan_live: [[AtomicI64; GROUP]; GROUPS],
     growth: Mutex<Growth>,
+    /// The bytes of the slots that were marked free since a thread last looked for idle slabs.
+    marked: AtomicUsize,
     budget: Arc<Budget>,
     colouring: bool,
     /// The binary logarithm of a slab's bytes.
@@ -200,6 +203,7 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
             orphan: Mutex::new(Magazine::new()),
             orphan_live: from_fn(|_| from_fn(|_| AtomicI64::new(0))),
             growth: Mutex::new(Growth::new(slab, header, config)),
+            marked: AtomicUsize::new(0),
             budget: Arc::clone(&config.budget),
             colouring: config.tuning.colouring,
             slab_log: slab.ilog2(),
@@ -355,9 +359,7 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
                     self.empty_newly_ended();
                     match self.refill_from_freed(class, magazine) {
                         Some(slot) => slot,
-                        None if self.gather(class, true) => {
-                            self.refill_from_run(class, magazine)?
-                        }
+                        None if self.gather(class) => self.refill_from_run(class, magazine)?,
                         None => return Err(error),
                     }
                 }
@@ -377,7 +379,7 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
         if magazine.run().is_empty() {
             let slots = (magazine.taken() / TAKEN_PER_RUN).clamp(first, run);
             if self.class(class).open.lock().rest.is_empty() {
-                self.gather(class, false);
+                self.gather_in_time(class);
             }
             if self.needs_granule(class)
                 && self.empty_newly_ended()

@@ -20,8 +20,8 @@ const WHOLE_FROM: usize = 4;
 /// pools.
 const WHOLE_OF: usize = 32 * HUGE_PAGE;
 
-/// The regions of a core grow by one part in this many before it looks for idle slabs again, and by
-/// at least [`GATHER_FROM`] slabs.
+/// Before a core looks for idle slabs again, slots of one part in this many of its regions are marked
+/// free, and of at least [`GATHER_FROM`] slabs.
 const GATHER_PART: usize = 16;
 const GATHER_FROM: usize = 4;
 
@@ -41,10 +41,6 @@ pub(crate) struct Growth {
     closed: Vec<(*mut u8, usize)>,
     /// The slabs that any class may open again: (granule, number). Their bytes are in the budget.
     idle: Vec<(*mut u8, usize)>,
-    /// The bytes of `taken` at which it is time to look for idle slabs.
-    gather_at: usize,
-    /// The bytes of `taken` when a thread last looked for them.
-    gathered: usize,
     /// The bytes of a granule's first slab that stay when it is closed.
     header: usize,
     /// Full granules that have yet to be moved to huge pages.
@@ -73,8 +69,6 @@ impl Growth {
             granules: 0,
             closed: Vec::new(),
             idle: Vec::new(),
-            gather_at: GATHER_FROM * slab_bytes,
-            gathered: 0,
             header: header.next_multiple_of(SMALL_PAGE),
             small: Vec::new(),
             taken: 0,
@@ -91,24 +85,17 @@ impl Growth {
         self.granules > 0 && is_full && self.closed.is_empty() && self.idle.is_empty()
     }
 
-    /// Whether it is time to look for idle slabs before a slab is opened. The next time comes when
-    /// the regions have grown by one part in [`GATHER_PART`]: a search looks at all slabs with
-    /// freed slots, so it then looks at a few of them for each slab that is opened.
-    ///
-    /// It is also time when the system or the budget has `refused` a slab, once for each size of
-    /// the regions.
-    pub(crate) fn is_time_to_gather(&mut self, refused: bool) -> bool {
-        let is_due =
-            if refused { self.taken != self.gathered } else { self.taken >= self.gather_at };
-        let is_time = is_due && self.idle.is_empty() && self.closed.is_empty();
-        if is_time {
-            (self.gathered, self.gather_at) = (self.taken, self.next_gather());
-        }
-        is_time
+    /// Whether it is time to look for idle slabs before a slab is opened, as slots of these bytes
+    /// were marked free since the last search. A search looks at all slabs with freed slots, so one
+    /// part in [`GATHER_PART`] of the regions must be marked before it is worthwhile.
+    pub(crate) fn is_time_to_gather(&self, marked: usize) -> bool {
+        let least = (self.taken / GATHER_PART).max(GATHER_FROM * self.slab_bytes);
+        marked >= least && self.idle.is_empty() && self.closed.is_empty()
     }
 
-    fn next_gather(&self) -> usize {
-        self.taken + (self.taken / GATHER_PART).max(GATHER_FROM * self.slab_bytes)
+    /// Whether there are idle slabs.
+    pub(crate) fn has_idle(&self) -> bool {
+        !self.idle.is_empty()
     }
 
     /// Keeps a slab for any class.
@@ -180,7 +167,6 @@ impl Growth {
         }
         self.small.retain(|small| small.as_ptr() != granule);
         self.taken -= bytes;
-        self.gather_at = self.gather_at.min(self.next_gather());
         self.budget.give(bytes);
         Some(bytes)
     }

@@ -64,6 +64,7 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
             // SAFETY: a slot's place names a slab of this core, which is mapped (C3).
             self.mark_free(unsafe { &*slab }, number / 64, bits);
         }
+        self.note_marked(class, own);
     }
 
     /// Marks one slot of `class` free.
@@ -75,6 +76,7 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
         unsafe {
             if let Some(place) = self.place_or_return(class, slot) {
                 self.mark_free(&*place.slab, place.number / 64, place.bits);
+                self.note_marked(class, 1);
             }
         }
     }
@@ -112,6 +114,13 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
             // SAFETY: the caller's promise.
             let freed = unsafe { small.free(slot) };
             debug_assert_eq!(freed, self.size(class), "a slot of another size");
+        }
+    }
+
+    /// Counts slots of `class` that are marked free. A core of one class has no use for that.
+    fn note_marked(&self, class: usize, slots: usize) {
+        if Self::CLASSES > 1 {
+            self.marked.fetch_add(slots * self.size(class), Ordering::Relaxed);
         }
     }
 

@@ -10,9 +10,9 @@
 //! gather:  mark free the slots in the magazines and runs of this thread
 //!          unlist and close idle slabs in the same way, but keep their pages: they are opened next
 //! ```
-//! A thread gathers before it opens a slab, each time the regions have grown by a sixteenth. So the
-//! slabs of a class that objects have outgrown serve other classes, and a core holds little more
-//! than its slots fill.
+//! A thread gathers before it opens a slab, if slots of a sixteenth of the regions were marked free
+//! since the last search, and when a slab was refused to it. So the slabs of a class that objects
+//! have outgrown serve other classes.
 //!
 //! Ended threads are those whose indexes no living thread has. A borrowed index
 //! ([`for_each_ended`]) lets this thread open their magazines. A thread that is about to take a new
@@ -56,27 +56,42 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
         arrays + idle + (0..Self::CLASSES).map(|class| self.shrink_class(class)).sum::<usize>()
     }
 
-    /// Looks for idle slabs, if it is time, which any class may open next. Returns whether it did.
-    /// The caller has its magazine of `class` open.
-    pub(super) fn gather(&self, class: usize, refused: bool) -> bool {
-        if Self::CLASSES == 1 || !self.growth.lock().is_time_to_gather(refused) {
+    /// Looks for idle slabs, which any class may open next, if it is time. The caller has its
+    /// magazine of `class` open.
+    pub(super) fn gather_in_time(&self, class: usize) {
+        if Self::CLASSES > 1 && self.is_time_to_gather() {
+            self.gather(class);
+        }
+    }
+
+    fn is_time_to_gather(&self) -> bool {
+        self.growth.lock().is_time_to_gather(self.marked.load(Ordering::Relaxed))
+    }
+
+    /// Looks for idle slabs, which any class may open next, unless no slot was marked free since
+    /// the last search. Returns whether there are any. The caller has its magazine of `class` open.
+    pub(super) fn gather(&self, class: usize) -> bool {
+        if Self::CLASSES == 1 {
             return false;
         }
         if let Some(own) = thread_index() {
             self.empty_all(own, Some(class));
         }
-        for class in 0..Self::CLASSES {
-            // As in `shrink_class`: a thread that finds no slot waits for this lock.
-            let mut growth = self.growth.lock();
-            for slab in self.take_idle(class) {
-                if growth.reserve_idle() {
-                    self.keep(slab, &mut growth);
-                } else {
-                    self.relist(slab);
+        // As in `shrink_class`: a thread that finds no slot waits for this lock. So does one that
+        // gathers, too, and then finds what this thread has found.
+        let mut growth = self.growth.lock();
+        if self.marked.swap(0, Ordering::Relaxed) > 0 {
+            for class in 0..Self::CLASSES {
+                for slab in self.take_idle(class) {
+                    if growth.reserve_idle() {
+                        self.keep(slab, &mut growth);
+                    } else {
+                        self.relist(slab);
+                    }
                 }
             }
         }
-        true
+        growth.has_idle()
     }
 
     fn shrink_class(&self, class: usize) -> usize {
