@@ -20,8 +20,8 @@ const WHOLE_FROM: usize = 4;
 /// pools.
 const WHOLE_OF: usize = 32 * HUGE_PAGE;
 
-/// Before a core looks for idle slabs again, slots of one part in this many of its regions are marked
-/// free, and of at least [`GATHER_FROM`] slabs.
+/// Before a core looks for idle slabs again, slots of one part in this many of its regions are
+/// marked free, and of at least [`GATHER_FROM`] slabs.
 const GATHER_PART: usize = 16;
 const GATHER_FROM: usize = 4;
 

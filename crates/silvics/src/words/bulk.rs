@@ -4,12 +4,13 @@
 //! ```text
 //! subtree of entries: few of them are a block; a quarter of 64 keys or more are slots; else a node
 //! node:   its first bit is the first in which two keys differ. It has as many bits as its mean
-//!         place then has entries for half a block, or so many that its places are those of slots
+//!         place then has entries for half a block, or as many as make its places those of slots;
+//!         nine at most, and fewer if most places would lead nowhere
 //! places: entries below an aligned run of places that fit in one block become it; those of a
 //!         larger run are divided; those below one place are a subtree
 //! ```
 //! This takes O(entries) for each level, of which random keys have three at a million. Beside the
-//! tree it takes eight bytes for each object.
+//! tree it takes eight to 24 bytes for each object.
 
 use super::Words;
 use super::block::{MAX_ENTRIES, groups_for};

@@ -42,20 +42,15 @@ impl<K: WordKey, const MOST: usize> Entries<K, MOST> {
 }
 
 impl<K: WordKey, const MOST: usize> Entries<K, MOST> {
-    /// Reads the entries of some slots of an array that `keep` wants.
-    #[inline(always)]
-    pub(super) fn read_slots(
-        &mut self,
-        slots: SlotsRef<'_, K>,
-        range: std::ops::Range<usize>,
-        keep: impl Fn(u64) -> bool,
-    ) {
+    /// Reads the entries of an array of slots that the caller has locked, and closes the others.
+    pub(super) fn read_slots(&mut self, slots: SlotsRef<'_, K>) {
+        slots.close();
+        let (base, closed) = (slots.key(0), slots.word().marks().closed());
         self.len = 0;
-        let base = slots.key(0);
-        for at in range {
+        for at in 0..SLOTS {
             let (word, len) = (slots.value(at).word(), self.len);
             (self.keys[len], self.words[len], self.at[len]) = (base.with(0, at), word, at as u8);
-            self.len += usize::from(keep(word));
+            self.len += usize::from(word != closed);
         }
     }
 }

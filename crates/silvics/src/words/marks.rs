@@ -165,10 +165,8 @@ impl<K: WordKey, P: Placement> Words<K, P> {
         key: K,
         guard: &'g Guard,
     ) -> Result<(), AllocError> {
-        slots.close();
-        let marks = slots.word().marks();
         let mut entries: SlotEntries<K> = Entries::new();
-        entries.read_slots(slots, 0..SLOTS, |word| marks.content(word) != Content::Closed);
+        entries.read_slots(slots);
         let Some(parts) =
             self.try_scatter(slots, &entries, found, guard).inspect_err(|_| slots.open())?
         else {

@@ -32,8 +32,8 @@
 //!                  copy, exchange it for the mark `moved`; link the copy to the leaf's places
 //! remove(k): exchange the value for the mark `absent`; if k's group has no value any more, unlink
 //!            the leaf if it is empty, or merge it with its neighbour, or make it smaller
-//! node without room for a split: copy it with more bits below its own, if at most three quarters
-//!            of its places then share a child; else a node of one bit goes below it
+//! node without room for a split: copy it with more bits below its own, if it then has at most
+//!            four places for each child, and four more; else a node of one bit goes below it
 //! ```
 //!
 //! # Departures
@@ -80,28 +80,38 @@
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | root, child, successor | `Place::word` | `SeqCst` | `Place::link` | the object is initialised; linearization points of different keys are in one order |
+//! | root, child, successor | `Place::word` | `SeqCst` | `Place::link` | the object is initialised; one order |
 //! | root, child, successor | `Place::link` | `SeqCst` | `Place::word` | publishes the object; one order, too |
 //! | low word of a key | load, exchange, or | `SeqCst` | each other | absence of a key linearizes at such a load |
 //! | high word of a key | all | Relaxed | – | written before the low word gets its lowest bit, which is read first |
 //! | a value | load, exchange | `SeqCst` | each other | they linearize `get` and updates |
-//! | a value, in `fill`, `bulk.rs` and `move_value` | store | Relaxed | – | published by the link of the block, or by the exchange for `moved`, which is read first |
-//! | first word of the order | `copy_order`: load, load again / `note_order`: exchange, store | Acquire, Relaxed behind a fence / Acquire before a Release fence, Release | each other | a seqlock (Boehm, MSPC 2012): each noted order has more places, so an equal word means that no order was noted between |
-//! | other words of the order | all | Relaxed | – | between the two loads, or the exchange and the store, of the first |
-//! | versions | locks, `ends.rs` | as [`VersionLock`] has it | – | a new first leaf comes between its `lock` and `unlock` |
-//! | `growth` | fences in `plant` and `ends.rs` | `SeqCst` | each other | either the thread that plants sees the leaf that the other one has locked, or that one sees its version |
+//! | a new leaf's value | store | Relaxed | – | published by the link, or by the exchange for `moved` |
+//! | order, first word | `copy_order`: two loads | Acquire; fence, Relaxed | `note_order` | see below |
+//! | order, first word | `note_order`: exchange, store | Acquire, fence; Release | `copy_order` | see below |
+//! | order, other words | all | Relaxed | – | between the two accesses of the first word |
+//! | versions | locks, `ends.rs` | as [`VersionLock`] | – | a first leaf comes while `growth` is locked |
+//! | `growth` | fences in `plant`, `ends.rs` | `SeqCst` | each other | see below |
+//!
+//! `SeqCst` puts the linearization points of different keys in one order. The order of a block is a
+//! seqlock (Boehm, MSPC 2012): each noted order has more places, so an equal first word means that
+//! no order was noted between. With the fences of `growth`, either the thread that plants a leaf
+//! sees the leaf that the other one has locked, or that one sees the new version.
 //!
 //! # Linearization points
 //! | method, outcome | point |
 //! |---|---|
 //! | `get`, the key has a place | the load of the value, in the last leaf |
-//! | `get`, no place of the group has the key | the load of `PASSED` there: if the key had been in a later group, it would have been noted, and if in this one, it would be found; if the leaf was replaced before, the moment when its successor was linked |
+//! | `get`, no place of the group has the key | the load of `PASSED` there, see below |
 //! | `get`, no leaf | the load of the last word |
 //! | `update` that changes the state | the exchange of the value, or the link of the first block |
 //! | `update` that changes nothing | as `get`, or the failed exchange's load |
 //! | `update` of a value that is a mark | the exchange of the old value for `moved`, or the link of the copy |
 //! | `first`, `last` | the load of the value, under the lock of its leaf |
 //! | `pop_first`, `pop_last` | the exchange of the value, under that lock |
+//!
+//! If the key had been in a later group when `PASSED` was read, it would have been noted, and if in
+//! this one, it would be found. If the leaf was replaced before, the point is the moment when its
+//! successor was linked: since the search came to the leaf, that was within the search.
 //!
 //! A walk looks at each leaf that was linked when it came to it, or at a later one, and at the keys
 //! of those places that had the word of the leaf then (`scan.rs`). So it sees each key in a state
@@ -120,10 +130,11 @@
 //!
 //! # Complexity and footprint
 //! A lookup passes about (log₂ n) / 9 nodes, and fewer if keys are spread evenly: 1 M random keys
-//! have 2, of which the lower has 512 places. A block has 64 bytes, and 64 for each four keys (128
-//! for five keys of 128 bits). It grows by two groups at a time, or by one if it has ten or more,
-//! and is split at 48 entries. An array of slots has 576 bytes. A node has 64 bytes and eight for
-//! each place. A million random keys take 21.6 bytes each in objects (docs/structures/words.md).
+//! have 2, of 512 and of 32 places if they were inserted one by one. A block has 64 bytes, and 64
+//! for each four keys (128 for five keys of 128 bits). It grows by two groups at a time, or by one
+//! if it has ten or more, and is split at 48 entries. An array of slots has 576 bytes. A node has
+//! 64 bytes and eight for each place. A million random keys take 21.6 bytes each in objects
+//! (docs/structures/words.md).
 //!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which verifies I4 to I8
@@ -138,7 +149,8 @@
 //! | `node.rs`, `block.rs`, `order.rs`, `slots.rs` | objects; the order of a block's keys |
 //! | `value.rs`, `marks.rs` | values and marks; values that are marks |
 //! | `ops.rs`, `batch.rs`, `bulk.rs` | lookups, `update`, batches, building a tree from sorted entries |
-//! | `grow.rs`, `tidy.rs`, `edit.rs`, `entries.rs` | making room, taking it back, changes of places, entries of a leaf |
+//! | `grow.rs`, `tidy.rs` | making room, taking it back |
+//! | `edit.rs`, `entries.rs` | changes of places, entries of a leaf |
 //! | `seek.rs`, `scan.rs`, `ends.rs` | the way to a leaf, ranges, both ends |
 //! | `objects.rs`, `check.rs` | memory, verification |
 
@@ -307,7 +319,8 @@ impl<K: WordKey, P: Placement> WordTree<K, P> {
     /// Fills an empty tree with entries in ascending order of their keys. On failure the tree stays
     /// empty.
     ///
-    /// This takes O(entries × levels of nodes), and beside the tree eight bytes for each object.
+    /// This takes O(entries × levels of nodes), and beside the tree eight to 24 bytes for each
+    /// object.
     ///
     /// ```
     /// use silvics::{Options, OrderedIndex, WordTree};

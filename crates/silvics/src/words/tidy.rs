@@ -247,10 +247,9 @@ impl<K: WordKey, P: Placement> Words<K, P> {
         key: K,
         guard: &'g Guard,
     ) -> Result<(), AllocError> {
-        slots.close();
         let marks = slots.word().marks();
         let mut entries: SlotEntries<K> = Entries::new();
-        entries.read_slots(slots, 0..SLOTS, |word| marks.content(word) != Content::Closed);
+        entries.read_slots(slots);
         let made = if entries.len <= MAX_ENTRIES {
             let mut fresh = Fresh::new(self);
             let content = (entries.keys(), &entries.words[..entries.len]);
