@@ -475,3 +475,87 @@ fn long_keys_are_freed<K: Bytes + ?Sized>() {
     tree.shrink();
     assert!(tree.bytes() < 8 << 20, "{} bytes for one key", tree.bytes());
 }
+
+/// Entries that are removed under one pin, while the tree is at its limit, leave empty and small
+/// blocks behind: a node without such a block cannot be allocated. A shrink gives these blocks up.
+#[test]
+fn a_shrink_gives_up_what_a_full_tree_had_to_leave() {
+    for kept in [usize::MAX, 100] {
+        let options = Options { memory_limit: Some(3 << 20), ..Options::default() };
+        let mut tree: BlockTree<[u8]> = BlockTree::with_options(&options).unwrap();
+        let key = |n: u64| format!("{:016x}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15)).into_bytes();
+        let refused = (0..200_000).find(|n| tree.pin().insert(&key(*n), *n).is_err());
+        let full = refused.expect("3 MiB are less");
+        assert!(full > 30_000, "{full} entries");
+        let stays = |n: &u64| (*n as usize).is_multiple_of(kept);
+        let pinned = tree.pin();
+        for n in (0..full).filter(|n| !stays(n)) {
+            assert_eq!(pinned.remove(&key(n)), Ok(Some(n)));
+        }
+        drop(pinned);
+        let before = tree.bytes();
+        let (given, less) = (tree.shrink(), before - tree.bytes());
+        // New slabs, for copies, were opened meanwhile; some batches were freed.
+        assert!(given > less - less / 50, "{given} returned, {less} less");
+        let left = (0..full).filter(stays).count();
+        assert!(tree.bytes() < 1 << 20, "{} of {before} bytes, {left} left", tree.bytes());
+        let live: usize = tree.pool_stats().iter().map(|pool| pool.live_bytes).sum();
+        assert!(live < (8 << 10) + 200 * left, "{live} bytes live, {left} left");
+        assert_eq!(tree.check(), Ok(left));
+        assert!((0..full).filter(stays).all(|n| tree.pin().get(&key(n)) == Some(n)));
+    }
+}
+
+/// A tree of any size that was emptied at its limit is given up as a whole, even if there was no
+/// memory for a node.
+#[test]
+fn a_shrink_of_a_full_tree_has_memory_for_its_first_node() {
+    for limit in (16..200).map(|n| n * (4 << 10)) {
+        let options = Options { memory_limit: Some(limit), ..Options::default() };
+        let mut tree: BlockTree<[u8]> = BlockTree::with_options(&options).unwrap();
+        let key = |n: u64| format!("{:016x}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15)).into_bytes();
+        let refused = (0..100_000).find(|n| tree.pin().insert(&key(*n), *n).is_err()).unwrap();
+        let pinned = tree.pin();
+        assert!((0..refused).all(|n| pinned.remove(&key(n)) == Ok(Some(n))));
+        drop(pinned);
+        tree.shrink();
+        let live: usize = tree.pool_stats().iter().map(|pool| pool.live_slots).sum();
+        assert_eq!((live, tree.check()), (0, Ok(0)), "limit {limit}");
+    }
+}
+
+/// Threads fill a tree up to its limit and empty it again, while another one shrinks it. No entry
+/// is lost, and the tree is whole afterwards.
+#[test]
+fn a_full_tree_is_shrunk_beside_its_writers() {
+    const WRITERS: u64 = 2;
+    let options = Options { memory_limit: Some(1 << 20), ..Options::default() };
+    let mut tree: BlockTree<[u8]> = BlockTree::with_options(&options).unwrap();
+    let key = |n: u64| format!("{:016x}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15)).into_bytes();
+    let write = |writer: u64| {
+        let mut count = 0;
+        for _ in 0..20 {
+            let own = (0..100_000).map(|n| WRITERS * n + writer);
+            let put: Vec<u64> =
+                own.take_while(|n| tree.pin().insert(&key(*n), *n).is_ok()).collect();
+            let pinned = tree.pin();
+            count += put.len();
+            for n in put {
+                assert_eq!(pinned.remove(&key(n)), Ok(Some(n)));
+            }
+        }
+        count
+    };
+    let (counts, shrunk) = std::thread::scope(|scope| {
+        let (tree, write) = (&tree, &write);
+        let threads: Vec<_> =
+            (0..WRITERS).map(|writer| scope.spawn(move || write(writer))).collect();
+        let mut shrunk = 0;
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            shrunk += tree.shrink();
+        }
+        (threads.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>(), shrunk)
+    });
+    assert!(counts > 2_000 && shrunk > 0, "{counts} entries, {shrunk} bytes");
+    assert_eq!(tree.check(), Ok(0));
+}

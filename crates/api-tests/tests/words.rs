@@ -120,12 +120,13 @@ fn marks_are_counted_through() {
     }
 }
 
-/// Keys come and go at the density at which a leaf changes its form. An array of slots is made at
-/// 16 of 64 keys and stays until eight are left, so between these no leaf is replaced.
+/// Keys come and go at the density at which a leaf changes its form. An array of slots is made of a
+/// full block with 16 of 64 keys or more, and stays until eight are left. So between these no leaf
+/// is replaced.
 #[test]
 fn leaves_do_not_flip_between_their_forms() {
     let mut tree = new_tree::<u64>();
-    (0..20).for_each(|key| assert_eq!(tree.pin().insert(3 * key, key), Ok(None)));
+    (0..30).for_each(|key| assert_eq!(tree.pin().insert(2 * key, key), Ok(None)));
     let addresses = |tree: &mut WordTree<u64>| {
         let mut seen = Vec::new();
         tree.census(&mut |placed| seen.push((placed.address, placed.bytes))).unwrap();
@@ -135,11 +136,11 @@ fn leaves_do_not_flip_between_their_forms() {
     assert!(before.iter().any(|(_, bytes)| *bytes == 576), "slots: {before:?}");
     for round in 0..1_000 {
         // Down to ten keys and up again.
-        (0..10).for_each(|key| assert_eq!(tree.pin().remove(3 * key), Ok(Some(key + round))));
-        (0..10).for_each(|key| assert_eq!(tree.pin().insert(3 * key, key + round + 1), Ok(None)));
+        (0..20).for_each(|key| assert_eq!(tree.pin().remove(2 * key), Ok(Some(key + round))));
+        (0..20).for_each(|key| assert_eq!(tree.pin().insert(2 * key, key + round + 1), Ok(None)));
         assert_eq!(addresses(&mut tree), before, "round {round}");
     }
-    (0..14).for_each(|key| assert!(tree.pin().remove(3 * key).unwrap().is_some()));
+    (0..24).for_each(|key| assert!(tree.pin().remove(2 * key).unwrap().is_some()));
     let after = addresses(&mut tree);
     assert!(after.iter().all(|(_, bytes)| *bytes != 576), "a block again: {after:?}");
     assert_eq!(tree.check(), Ok(6));
@@ -308,4 +309,24 @@ fn failed_bulk_loads() {
             assert_eq!(live, 0, "{plan:?}");
         }
     }
+}
+
+/// If the heap panics while a removal takes room back, the removal has taken effect, and says so.
+#[test]
+fn a_panic_behind_a_removal_does_not_hide_it() {
+    let mut tree: WordTree<u64, Faulty> = WordTree::with_options(&apart()).unwrap();
+    let key = |n: u64| mixed(mixed(n) + 1);
+    let mut panics = 0;
+    for round in 0..20 {
+        for n in 0..60 {
+            _ = tree.pin().insert(key(n), round).unwrap();
+        }
+        for n in 0..60 {
+            let ran = under(Plan::Panic(1), || tree.pin().remove(key(n)));
+            panics += ran.faults;
+            assert_eq!(ran.outcome, Some(Ok(Some(round))), "key {n} of round {round}");
+        }
+        assert_eq!(tree.check(), Ok(0));
+    }
+    assert!(panics > 20, "{panics} panics");
 }

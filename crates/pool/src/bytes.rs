@@ -1,6 +1,7 @@
 //! A pool for objects of many sizes.
 
 use crate::core::{ClassShape, Core};
+use crate::growth::WHOLE_OF_SIZES;
 use crate::slab::MAX_SLOTS;
 use crate::small::LazyCore;
 use crate::{AllocError, Config, Pages, PoolStats, SlotSize};
@@ -69,8 +70,8 @@ const fn size_of_class(class: usize) -> usize {
 /// There is a size class every 8 bytes up to 512, then classes with at most 12.5 % slack up to 4
 /// KiB, or 8 KiB if [`Tuning::slab_bytes`](crate::Tuning::slab_bytes) is 64 KiB or more. Larger
 /// objects come one by one from the global allocator. Objects are 8-byte aligned unless
-/// [`Tuning::slot_align`](crate::Tuning::slot_align) asks for more. The caller passes an object's
-/// size again when freeing it.
+/// [`Tuning::slot_align`](crate::Tuning::slot_align) asks for more; an object of whole cache lines,
+/// up to 4 KiB, begins at a line. The caller passes an object's size again when freeing it.
 ///
 /// All classes share the pool's regions, in slabs of 16 KiB. A thread takes up to 16 neighbouring
 /// slots of a class at a time. A slab keeps its class until [`BytesPool::shrink`] returns it to the
@@ -110,7 +111,7 @@ fn core(config: &Config) -> BytesCore {
         let run = (1024 / size).clamp(1, RUN);
         ClassShape { size, first: run, run }
     };
-    Core::new(shape, align, slab_bytes(config), BITMAPPED, config)
+    Core::new(shape, align, slab_bytes(config), (BITMAPPED, WHOLE_OF_SIZES), config)
 }
 
 /// The source of small slots.
@@ -385,6 +386,21 @@ mod tests {
             let held = config.budget.held();
             assert!(held < 12 << 20, "{held} bytes in round {round}");
             emptied(&pool, size, objects);
+        }
+    }
+
+    #[test]
+    fn objects_of_whole_lines_begin_at_a_line() {
+        for config in [Config::default(), Config::default().starting_small()] {
+            let pool = BytesPool::new("test", &config);
+            for size in (1..=64).map(|lines| 64 * lines) {
+                let objects = filled(&pool, size, 300);
+                assert!(
+                    objects.iter().all(|object| object.addr().get().is_multiple_of(64)),
+                    "{size}"
+                );
+                emptied(&pool, size, objects);
+            }
         }
     }
 

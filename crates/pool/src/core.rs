@@ -167,12 +167,13 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
 
     /// Makes an empty allocator with the classes that `shape` tells by their numbers. Every slot is
     /// aligned to `align`, and a slab has `slab` bytes (both powers of two). Headers have bitmaps
-    /// for slots of `bitmapped` bytes or more.
+    /// for slots of `bitmapped` bytes or more. Granules are backed as a whole if the budget holds
+    /// `whole_of` bytes.
     pub(crate) fn new(
         shape: impl Fn(usize) -> ClassShape,
         align: usize,
         slab: usize,
-        bitmapped: usize,
+        (bitmapped, whole_of): (usize, usize),
         config: &Config,
     ) -> Self {
         const { assert!(MAG >= Self::FIRST) };
@@ -202,7 +203,7 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
             ended: AtomicU64::new(0),
             orphan: Mutex::new(Magazine::new()),
             orphan_live: from_fn(|_| from_fn(|_| AtomicI64::new(0))),
-            growth: Mutex::new(Growth::new(slab, header, config)),
+            growth: Mutex::new(Growth::new(slab, header, whole_of, config)),
             marked: AtomicUsize::new(0),
             budget: Arc::clone(&config.budget),
             colouring: config.tuning.colouring,

@@ -18,7 +18,13 @@ const WHOLE_FROM: usize = 4;
 /// A granule is then at most 3 % of the held bytes, so each pool adds at most that much. It is also
 /// at most 3 % of the rest of the limit, so half-empty granules do not keep much of it from other
 /// pools.
-const WHOLE_OF: usize = 32 * HUGE_PAGE;
+pub(crate) const WHOLE_OF: usize = 32 * HUGE_PAGE;
+/// As [`WHOLE_OF`], for a pool of objects of many sizes.
+///
+/// Its last granule is up to a quarter of what the budget holds, and 2 MiB at most. Such a pool has
+/// half-empty slabs for each size anyway. A granule that begins on small pages and moves later
+/// takes memory from the system twice, which takes a tenth of a load of a million integers.
+pub(crate) const WHOLE_OF_SIZES: usize = 4 * HUGE_PAGE;
 
 /// Before a core looks for idle slabs again, slots of one part in this many of its regions are
 /// marked free, and of at least [`GATHER_FROM`] slabs.
@@ -48,6 +54,8 @@ pub(crate) struct Growth {
     /// The bytes of the budget that are in regions (C4 of `core.rs`).
     taken: usize,
     slab_bytes: usize,
+    /// See [`WHOLE_OF`].
+    whole_of: usize,
     pages: Pages,
     tuning: Tuning,
     budget: Arc<Budget>,
@@ -58,8 +66,8 @@ unsafe impl Send for Growth {}
 
 impl Growth {
     /// Starts with nothing mapped. Slabs have `slab_bytes`, and the first slab of a granule has a
-    /// header.
-    pub(crate) fn new(slab_bytes: usize, header: usize, config: &Config) -> Self {
+    /// header. Granules are backed as a whole if the budget holds `whole_of` bytes.
+    pub(crate) fn new(slab_bytes: usize, header: usize, whole_of: usize, config: &Config) -> Self {
         Self {
             mappings: Vec::new(),
             used: 0,
@@ -73,6 +81,7 @@ impl Growth {
             small: Vec::new(),
             taken: 0,
             slab_bytes,
+            whole_of,
             pages: config.pages,
             tuning: config.tuning,
             budget: Arc::clone(&config.budget),
@@ -234,8 +243,8 @@ impl Growth {
             Pages::Small => false,
             Pages::Thp => {
                 let small = self.granules < WHOLE_FROM
-                    || self.budget.held() < WHOLE_OF
-                    || self.budget.left() < WHOLE_OF;
+                    || self.budget.held() < self.whole_of
+                    || self.budget.left() < self.whole_of;
                 !small && self.budget.take(HUGE_PAGE).is_ok()
             }
             Pages::HugeTlb => self.budget.take(HUGE_PAGE).map(|()| true)?,
@@ -346,14 +355,14 @@ mod tests {
     fn granules_are_whole_when_pool_and_budget_are_large() {
         let config = Config::new(Pages::Thp, None);
         let budget = Arc::clone(&config.budget);
-        let mut one = Growth::new(SLAB, 0, &config);
+        let mut one = Growth::new(SLAB, 0, WHOLE_OF, &config);
         for n in 0..WHOLE_OF / HUGE_PAGE {
             assert!(by_slabs(&granule(&mut one, &budget)), "granule {n} of a small budget");
         }
         // Nothing is whole where the system has no transparent huge pages.
         let thp = one.regions().1 == Pages::Thp;
         assert_eq!(at_once(&granule(&mut one, &budget)), thp);
-        let mut other = Growth::new(SLAB, 0, &config);
+        let mut other = Growth::new(SLAB, 0, WHOLE_OF, &config);
         for n in 0..WHOLE_FROM {
             assert!(by_slabs(&granule(&mut other, &budget)), "granule {n} of a small pool");
         }
@@ -365,7 +374,7 @@ mod tests {
     fn a_limit_is_used_slab_by_slab_as_it_comes_near() {
         let limit = 2 * WHOLE_OF + HUGE_PAGE + 3 * SLAB;
         let config = Config::new(Pages::Thp, Some(limit));
-        let mut growth = Growth::new(SLAB, 0, &config);
+        let mut growth = Growth::new(SLAB, 0, WHOLE_OF, &config);
         (0..WHOLE_OF / HUGE_PAGE).for_each(|_| drop(granule(&mut growth, &config.budget)));
         let thp = growth.regions().1 == Pages::Thp;
         for _ in 0..2 {

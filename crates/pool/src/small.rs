@@ -139,6 +139,12 @@ impl SmallObjects {
         config.clone().starting_small().small.filter(|_| !aligned)
     }
 
+    /// Gives memory that small indexes share, and that none of them uses, back to the system.
+    /// Returns the number of bytes. Indexes do this by themselves from time to time.
+    pub fn trim() -> usize {
+        SOURCE.core.shrink()
+    }
+
     /// The budget of the index.
     pub fn budget(&self) -> &Arc<Budget> {
         &self.config.budget

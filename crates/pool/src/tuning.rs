@@ -124,6 +124,11 @@ impl Tuning {
         self.slab_log.is_some()
     }
 
+    /// Whether two settings differ at most in the size of slabs.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        *self == Self { slab_log: self.slab_log, ..*other }
+    }
+
     /// The alignment of slots whose type needs no larger one.
     pub fn slot_alignment(&self) -> usize {
         usize::from(self.slot_align)

@@ -1,6 +1,7 @@
 //! A pool for one type.
 
 use crate::core::{ClassShape, Core};
+use crate::growth::WHOLE_OF;
 use crate::slab::MAX_SLOTS;
 use crate::small::{LARGEST_ALIGN, LazyCore};
 use crate::{AllocError, Config, PoolStats, SMALL_PAGE, SlotSize};
@@ -80,7 +81,7 @@ impl<T> Pool<T> {
         let run = (slab / size).min(RUN);
         let shape = ClassShape { size, first: (FIRST_RUN / size).clamp(2, RUN).min(run), run };
         let bitmapped = if slab < SLAB { size.max(BITMAPPED) } else { size };
-        Core::new(|_| shape, align, slab, bitmapped, config)
+        Core::new(|_| shape, align, slab, (bitmapped, WHOLE_OF), config)
     }
 
     /// Allocates a slot. It is uninitialised and belongs to the caller alone.

@@ -181,10 +181,12 @@ pub trait OrderedIndex: Lookup {
     /// in use, after it has freed the retired objects that no guard protects. It finds the objects
     /// that this thread or a joined one retired and those of sealed batches. The free slots that
     /// other living threads cache stay, and so does each slab that holds one. Objects are not
-    /// moved.
+    /// moved, with one exception: if removals from a [`BlockTree`](crate::BlockTree) at its memory
+    /// limit had to leave empty blocks behind, the call unlinks these and merges small blocks.
     ///
     /// Call it after most of an index was removed, and not under a guard. O(slabs + ended threads);
-    /// writers that need a new slab wait meanwhile. An index without pools returns 0.
+    /// with the exception, O(entries). Writers that need a new slab wait meanwhile. An index
+    /// without pools returns 0.
     fn shrink(&self) -> usize {
         0
     }

@@ -1,5 +1,7 @@
 //! The memory of one kind of objects of one index: allocation, retirement and reclamation.
 
+pub(crate) mod late;
+
 use crate::domain::{Domain, Guard, Reclaim, Retired};
 use silvics_pool::{AllocError, BytesAlloc, Config, Placement, Pool, PoolStats, SlotAlloc};
 use std::ptr::NonNull;
@@ -13,6 +15,11 @@ pub trait Memory {
     fn settle(&mut self);
     /// See [`OrderedIndex::shrink`](crate::OrderedIndex::shrink).
     fn shrink(&self) -> usize;
+    /// Whether there are pools. Makes them before if the caller wants them.
+    #[cfg(test)]
+    fn has_pools(&self, _make: bool) -> bool {
+        true
+    }
 }
 
 /// Two sets of pools.

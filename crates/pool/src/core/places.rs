@@ -148,7 +148,8 @@ mod tests {
         let shapes = [(48, 100), (2000, 4)].map(|(size, run)| ClassShape { size, first: run, run });
         let tuning = Tuning::default().colouring(true);
         let config = Config { tuning, ..Config::new(Pages::Small, None) };
-        let mut core = Core::<1, 2, 16>::new(|class| shapes[class], 16, 16 << 10, 48, &config);
+        let mut core =
+            Core::<1, 2, 16>::new(|class| shapes[class], 16, 16 << 10, (48, 64 << 20), &config);
         let together = Barrier::new(3);
         let work = |seed: usize| {
             together.wait(); // so that each thread has a cache

@@ -3,7 +3,7 @@
 use super::list::POOLS;
 use super::{LARGEST, LARGEST_ALIGN, SMALL_BYTES, SmallObjects};
 use crate::core::Core;
-use crate::{AllocError, Config, Fallback, Pages, Region};
+use crate::{AllocError, Config, Fallback, Pages, Region, Tuning};
 use silvics_sync::OnceBox;
 use silvics_sync::atomic::{AtomicU32, Ordering};
 use std::ptr::NonNull;
@@ -20,6 +20,8 @@ struct Small {
     objects: Arc<SmallObjects>,
     /// The number of the pool.
     pool: u16,
+    /// The tuning of the core, which the pool makes later.
+    tuning: Tuning,
     /// The bytes of the pool's first objects, and those that it has taken from the source before it
     /// had a core, less those that it freed before that.
     taken: AtomicU32,
@@ -42,11 +44,11 @@ impl<const G: usize, const N: usize, const MAG: usize> LazyCore<G, N, MAG> {
         make: impl FnOnce(&Config) -> Core<G, N, MAG>,
     ) -> Self {
         let fits = size <= LARGEST && align <= LARGEST_ALIGN;
-        // Settings that were changed since do not fit the cores that the objects' settings make.
+        // The settings may have been changed since, but only the size of slabs.
         let same = |objects: &&Arc<SmallObjects>| {
             let of = &objects.config;
             let budget = Arc::ptr_eq(&of.budget, &config.budget);
-            budget && of.tuning == config.tuning && of.pages == config.pages
+            budget && of.tuning.is_like(&config.tuning) && of.pages == config.pages
         };
         let small = config.small.as_ref().filter(same).and_then(|objects| {
             // Each pool has a number. Those that are too many have cores at once.
@@ -55,7 +57,8 @@ impl<const G: usize, const N: usize, const MAG: usize> LazyCore<G, N, MAG> {
             let pool = pool.ok().filter(|_| fits)?.try_into().ok()?;
             objects.alive.fetch_add(1, Ordering::Relaxed);
             let first = objects.list.lock().of(pool).map(|noted| noted.bytes() as u32).sum();
-            Some(Small { objects: Arc::clone(objects), pool, taken: AtomicU32::new(first) })
+            let (objects, tuning) = (Arc::clone(objects), config.tuning);
+            Some(Small { objects, pool, tuning, taken: AtomicU32::new(first) })
         });
         let core = if small.is_some() { OnceBox::default() } else { OnceBox::from(make(config)) };
         Self { core, small }
@@ -88,12 +91,15 @@ impl<const G: usize, const N: usize, const MAG: usize> LazyCore<G, N, MAG> {
         make: impl FnOnce(&Config) -> Core<G, N, MAG>,
     ) -> Result<NonNull<u8>, AllocError> {
         let small = self.small.as_ref().expect("a pool without a core starts small");
-        if small.taken.load(Ordering::Relaxed) as usize + bytes <= SMALL_BYTES {
+        let is_small = bytes <= LARGEST;
+        if is_small && small.taken.load(Ordering::Relaxed) as usize + bytes <= SMALL_BYTES {
             return small.alloc(bytes);
         }
         match self.grow(small, make) {
             Ok(core) => core.alloc(class).or_else(|error| self.alloc_beside(bytes, error)),
-            Err(error @ AllocError::Limit { .. }) => small.alloc(bytes).map_err(|_| error),
+            Err(error @ AllocError::Limit { .. }) if is_small => {
+                small.alloc(bytes).map_err(|_| error)
+            }
             Err(error) => Err(error),
         }
     }
@@ -103,7 +109,7 @@ impl<const G: usize, const N: usize, const MAG: usize> LazyCore<G, N, MAG> {
     #[cold]
     fn alloc_beside(&self, bytes: usize, error: AllocError) -> Result<NonNull<u8>, AllocError> {
         match (&self.small, error) {
-            (Some(small), AllocError::Limit { .. }) => {
+            (Some(small), AllocError::Limit { .. }) if bytes <= LARGEST => {
                 small.objects.alloc(small.pool, bytes).map_err(|_| error)
             }
             _ => Err(error),
@@ -146,8 +152,8 @@ impl<const G: usize, const N: usize, const MAG: usize> LazyCore<G, N, MAG> {
         small: &Small,
         make: impl FnOnce(&Config) -> Core<G, N, MAG>,
     ) -> Result<&Core<G, N, MAG>, AllocError> {
-        let config = &small.objects.config;
-        let core = || make(config).with_small(&small.objects);
+        let config = Config { tuning: small.tuning, ..small.objects.config.clone() };
+        let core = || make(&config).with_small(&small.objects);
         let requested = OnceBox::<Core<G, N, MAG>>::BYTES;
         let made = self.core.get_or_make(&*config.budget, core);
         made.map_err(|refused| config.budget.error_of(refused, requested))

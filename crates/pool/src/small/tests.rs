@@ -281,6 +281,47 @@ fn a_pool_whose_settings_were_changed_since_has_a_core_at_once() {
     assert!(pool.core.small_slots().is_empty());
 }
 
+/// Objects that are too large for the source are the core's.
+#[test]
+fn a_pool_of_larger_slabs_starts_small() {
+    let config = config();
+    let tuning = crate::Tuning::default().slab_bytes(64 << 10).unwrap();
+    let pool = BytesPool::new("node", &Config { tuning, ..config.clone() });
+    let mut objects: Vec<_> = (0..4).map(|_| (pool.alloc(576).unwrap(), 576)).collect();
+    assert_eq!((pool.stats().live_slots, pool.stats().regions.len()), (4, 0));
+    objects.push((pool.alloc(5000).unwrap(), 5000));
+    assert_eq!((pool.stats().live_slots, pool.stats().regions.len()), (5, 1));
+    assert_eq!(config.small.as_ref().unwrap().list.lock().live(), 4);
+    assert!(config.budget.held() > 64 << 10);
+    objects.extend((0..100).map(|_| (pool.alloc(8000).unwrap(), 8000)));
+    assert_eq!(pool.stats().live_slots, 105);
+    for (object, size) in objects {
+        // SAFETY: allocated above with this size, used no more, freed once.
+        unsafe { pool.free(object, size) };
+    }
+    assert_eq!(pool.stats().live_slots, 0);
+    drop(pool);
+    let list = config.small.as_ref().unwrap().list.lock();
+    assert_eq!(config.budget.held(), list.held + list.bytes());
+}
+
+/// The source has no slot for such an object, so the error is the core's.
+#[test]
+fn a_large_object_is_refused_at_a_limit() {
+    let config = Config::new(Pages::Small, Some(40 << 10)).starting_small();
+    let tuning = crate::Tuning::default().slab_bytes(64 << 10).unwrap();
+    let pool = BytesPool::new("node", &Config { tuning, ..config.clone() });
+    let small = pool.alloc(576).unwrap();
+    for size in [4104, 8192] {
+        let refused = pool.alloc(size);
+        assert!(matches!(refused, Err(AllocError::Limit { .. })), "{refused:?}");
+    }
+    assert_eq!(pool.stats().live_slots, 1);
+    // SAFETY: allocated above with this size, used no more, freed once.
+    unsafe { pool.free(small, 576) };
+    assert_eq!(pool.stats().live_slots, 0);
+}
+
 /// A removed object must make room for another one, whichever memory it was in.
 #[test]
 fn a_pool_with_a_core_takes_small_slots_when_its_limit_refuses_a_slab() {

@@ -3,143 +3,41 @@
 use super::digits::NUMBERS;
 use super::hot::sampler::Sampler;
 use super::key::Digit;
-use super::kinds::bytes;
 use super::leaf::{Entries, LeafKey, Leaves, MOST_KEYS};
 use super::node::{AnySize, Node, NodeRef, places};
-use super::objects::Objects;
-pub(super) use super::objects::{NodeContent, Pools};
+pub(super) use super::objects::NodeContent;
+use super::objects::Pools;
 use super::word::{Content, Kind, Word};
-use crate::domain::{Guard, Retired};
+use crate::domain::Guard;
 use crate::frame::Frame;
 use crate::memory::Memory;
-use silvics_pool::{AllocError, Placement, PoolStats, SlotAlloc};
-use silvics_sync::OnceBox;
-use silvics_sync::atomic::{AtomicPtr, Ordering};
+use crate::memory::late::LatePools;
+use silvics_pool::{AllocError, Placement, Pool, SlotAlloc, SlotSize};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use std::sync::Arc;
 
 /// The allocator of a tree's objects. Each thread retires objects of all kinds in one batch: the
 /// tag of a retired word says what kind its object is.
-///
-/// An empty tree has no [`Made`].
-pub(super) struct Allocator<K: LeafKey + ?Sized, P: Placement, S: Sampler> {
-    pub(super) frame: Frame,
-    made: OnceBox<Made<K, P, S>>,
-}
-
-/// The objects, and those that wait to be freed.
-struct Made<K: LeafKey + ?Sized, P: Placement, S: Sampler> {
-    /// The pools of the objects, or null if no thread has needed them yet. The objects have this
-    /// pointer too, but in a line that each batch of retired objects writes, as it counts its
-    /// references to them.
-    pools: AtomicPtr<Pools<K, P, S>>,
-    /// The batches, with the only reference to the objects beside those of sealed batches.
-    retired: Retired<Objects<K, P, S>>,
-}
-
-impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Made<K, P, S> {
-    fn new(Frame { config, domain, .. }: &Frame) -> Self {
-        let objects = Arc::new(Objects::new(config));
-        let retired = Retired::starting_small(objects, domain.clone(), &config.budget);
-        Self { pools: AtomicPtr::default(), retired }
-    }
-
-    fn objects(&self) -> &Objects<K, P, S> {
-        self.retired.owner()
-    }
-
-    /// The pools, if they have been made.
-    #[inline(always)]
-    fn pools(&self) -> Option<&Pools<K, P, S>> {
-        // Acquire pairs with Release of `find_pools`: a thread that sees the pools sees them
-        // initialised.
-        match NonNull::new(self.pools.load(Ordering::Acquire)) {
-            // SAFETY: `find_pools` has stored the pools of our objects, which keep them.
-            Some(pools) => Some(unsafe { pools.as_ref() }),
-            None => self.find_pools(),
-        }
-    }
-
-    #[cold]
-    fn find_pools(&self) -> Option<&Pools<K, P, S>> {
-        let pools = self.objects().pools_if_made()?;
-        self.pools.store(NonNull::from(pools).as_ptr(), Ordering::Release);
-        Some(pools)
-    }
-
-    /// A node of a kind from the pool that `of` selects.
-    #[inline]
-    fn node<N: Send + 'static>(
-        &self,
-        kind: Kind,
-        of: impl Fn(&Pools<K, P, S>) -> &P::Slots<N>,
-    ) -> Result<NonNull<N>, AllocError> {
-        match self.pools() {
-            Some(pools) => of(pools).alloc(),
-            None => self.objects().first_node(kind, of),
-        }
-    }
-
-    /// A leaf of these entries, at most as many as a leaf takes.
-    #[inline]
-    fn leaf(&self, entries: &[(K::Ref<'_>, u64)]) -> Result<Word, AllocError> {
-        match self.pools() {
-            Some(pools) => pools.leaves.alloc(entries),
-            None => self.objects().first_leaf(entries),
-        }
-    }
-}
+pub(super) struct Allocator<K: LeafKey + ?Sized, P: Placement, S: Sampler>(
+    LatePools<Pools<K, P, S>>,
+);
 
 impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
-    /// Makes what keeps the objects with the first of them, except in a placement that frees each
-    /// object by itself.
     pub(super) fn new(frame: Frame) -> Result<Self, AllocError> {
-        let new = Self { frame, made: OnceBox::default() };
-        if !P::RELEASES_WHOLE {
-            new.make()?;
-        }
-        Ok(new)
+        LatePools::new(frame).map(Self)
     }
 
-    /// The objects and their batches, made if necessary.
-    #[inline]
-    fn made_now(&self) -> Result<&Made<K, P, S>, AllocError> {
-        self.made.get().map_or_else(|| self.make(), Ok)
+    #[inline(always)]
+    pub(super) fn frame(&self) -> &Frame {
+        &self.0.frame
     }
 
-    #[cold]
-    fn make(&self) -> Result<&Made<K, P, S>, AllocError> {
-        let budget = &self.frame.config.budget;
-        let made = self.made.get_or_make(budget, || Made::new(&self.frame));
-        made.map_err(|refused| budget.error_of(refused, OnceBox::<Made<K, P, S>>::BYTES))
+    pub(super) fn memory(&self) -> &dyn Memory {
+        &self.0
     }
 
-    /// The objects of a tree that has some, or has had some.
-    #[inline]
-    fn made(&self) -> &Made<K, P, S> {
-        self.made.get().expect("the first object has made this")
-    }
-
-    /// The objects of a tree that has some, or has had some.
-    #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
-    pub(super) fn objects(&self) -> Option<&Objects<K, P, S>> {
-        self.made.get().map(Made::objects)
-    }
-
-    /// Calls `alloc`. If it fails, flushes the objects that this thread has retired, and calls it
-    /// once more.
-    #[inline]
-    fn alloc<T>(
-        &self,
-        alloc: impl Fn(&Made<K, P, S>) -> Result<T, AllocError>,
-        guard: &Guard,
-    ) -> Result<T, AllocError> {
-        let made = self.made_now()?;
-        alloc(made).or_else(|_| {
-            made.retired.flush(guard);
-            alloc(made)
-        })
+    pub(super) fn memory_mut(&mut self) -> &mut dyn Memory {
+        &mut self.0
     }
 
     /// The root of a new tree.
@@ -167,7 +65,9 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
         guard: &Guard,
     ) -> Result<NonNull<N>, AllocError> {
         const { assert!(!std::mem::needs_drop::<N>(), "objects are freed without being dropped") };
-        let node = self.alloc(|made| made.node(kind, &of), guard)?;
+        let alloc = |pools: &Pools<K, P, S>| of(pools).alloc().map(NonNull::cast);
+        let first = (kind as usize - 1, Pool::<N>::SLOT);
+        let node = self.0.alloc(first, alloc, guard)?.cast();
         // SAFETY: a fresh slot of this pool has room for such a node, and nobody else has it.
         unsafe { node.write(N::new(prefix)) };
         Ok(node)
@@ -206,7 +106,13 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
 
     /// The regions of hot objects.
     pub(super) fn regions(&self) -> Result<&S::Regions, AllocError> {
-        Ok(&self.made_now()?.objects().pools()?.hot)
+        Ok(&self.0.pools()?.hot)
+    }
+
+    /// The number of the pool of a leaf of these entries, and the size of the leaf.
+    fn first_leaf(entries: &[(K::Ref<'_>, u64)]) -> (usize, SlotSize) {
+        let number = K::OBJECTS.len() - K::LEAF_KEYS + entries.len() - 1;
+        (number, K::Leaves::<P>::slot(entries))
     }
 
     /// A leaf of these entries, at most as many as a leaf takes.
@@ -216,13 +122,19 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
         entries: &[(K::Ref<'_>, u64)],
         guard: &Guard,
     ) -> Result<Word, AllocError> {
-        self.alloc(|made| made.leaf(entries), guard)
+        let alloc = |pools: &Pools<K, P, S>| pools.leaves.alloc(entries);
+        let leaf = self.0.alloc(Self::first_leaf(entries), alloc, guard)?;
+        // SAFETY: fresh memory of the size of such a leaf, and nobody else has it.
+        Ok(unsafe { K::Leaves::<P>::fill(leaf, entries) })
     }
 
     /// A leaf of these entries, if the first attempt to allocate it succeeds. For callers that can
     /// do without.
     pub(super) fn leaf_at_hand(&self, entries: &[(K::Ref<'_>, u64)]) -> Option<Word> {
-        self.made_now().ok()?.leaf(entries).ok()
+        let alloc = |pools: &Pools<K, P, S>| pools.leaves.alloc(entries);
+        let leaf = self.0.alloc_at_hand(Self::first_leaf(entries), alloc)?;
+        // SAFETY: fresh memory of the size of such a leaf, and nobody else has it.
+        Some(unsafe { K::Leaves::<P>::fill(leaf, entries) })
     }
 
     /// A subtree of one entry more than a leaf takes.
@@ -255,18 +167,13 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
     /// # Safety
     /// No new reader can reach the object. It is retired once. The guard is of the tree's domain.
     pub(super) unsafe fn retire(&self, word: Word, guard: &Guard) {
-        // SAFETY: the object has not been retired before (our contract), so it is not reclaimed.
-        let bytes = unsafe { bytes::<K>(word) };
-        // SAFETY: our contract is that of `Retired::retire`.
-        unsafe { self.made().retired.retire(word.into_raw(), bytes, guard) };
+        // SAFETY: our contract.
+        unsafe { self.0.retire(word.into_raw(), guard) };
     }
 
-    /// Hands the objects that this thread has retired to the domain, to be reclaimed as soon as
-    /// guards allow it.
+    /// See [`LatePools::flush`].
     pub(super) fn flush(&self, guard: &Guard) {
-        if let Some(made) = self.made.get() {
-            made.retired.flush(guard);
-        }
+        self.0.flush(guard);
     }
 
     /// Frees the object that a word leads to, but not the objects below it.
@@ -274,10 +181,8 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
     /// # Safety
     /// Nobody else has the object, or can reach it any more. It is freed once.
     pub(super) unsafe fn free(&self, word: Word) {
-        let made = self.made();
-        // SAFETY: our contract; all objects of the tree are there. A thread that has an object of a
-        // pool sees the pools.
-        unsafe { made.objects().free(word, made.pools()) };
+        // SAFETY: our contract.
+        unsafe { self.0.free(word.into_raw()) };
     }
 
     /// Frees the subtree of a word.
@@ -297,36 +202,6 @@ impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Allocator<K, P, S> {
             // SAFETY: our contract.
             unsafe { self.free(word) };
         }
-    }
-}
-
-impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Drop for Allocator<K, P, S> {
-    fn drop(&mut self) {
-        if self.made.get().is_some() {
-            self.frame.config.budget.give(OnceBox::<Made<K, P, S>>::BYTES);
-        }
-    }
-}
-
-impl<K: LeafKey + ?Sized, P: Placement, S: Sampler> Memory for Allocator<K, P, S> {
-    fn stats(&self) -> Vec<PoolStats> {
-        let Some(made) = self.made.get() else {
-            let pages = self.frame.config.pages;
-            return K::OBJECTS.iter().map(|of| PoolStats::empty(of.kind, pages)).collect();
-        };
-        made.objects().stats()
-    }
-
-    fn settle(&mut self) {
-        if let Some(made) = self.made.get_mut() {
-            made.retired.drain();
-        }
-    }
-
-    fn shrink(&self) -> usize {
-        let Some(made) = self.made.get() else { return 0 };
-        made.retired.flush_unpinned();
-        made.objects().shrink()
     }
 }
 

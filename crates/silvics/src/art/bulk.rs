@@ -297,8 +297,8 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         entries: &[(K::Ref<'_>, u64)],
         threads: NonZeroUsize,
     ) -> Result<(), BulkLoadError> {
-        let guard = self.alloc.frame.domain.pin();
-        let present = self.alloc.frame.len.sum();
+        let guard = self.alloc.frame().domain.pin();
+        let present = self.alloc.frame().len.sum();
         if present != 0 {
             return Err(BulkLoadError::NotEmpty { entries: present.max(0) as usize });
         }
@@ -319,7 +319,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                 builder.add(position, built)?;
             }
         }
-        let large = self.alloc.frame.config.budget.held() >= FULL_FROM;
+        let large = self.alloc.frame().config.budget.held() >= FULL_FROM;
         let root = builder.root(|children| {
             if large {
                 self.alloc.full(children, &guard)
@@ -328,7 +328,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             }
         })?;
         self.hang(root, &guard);
-        self.alloc.frame.len.add(entries.len() as i64);
+        self.alloc.frame().len.add(entries.len() as i64);
         Ok(())
     }
 
@@ -341,7 +341,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         threads: NonZeroUsize,
     ) -> Result<(), BulkLoadError> {
         let next = AtomicUsize::new(0);
-        let (domain, alloc) = (&self.alloc.frame.domain, &self.alloc);
+        let (domain, alloc) = (&self.alloc.frame().domain, &self.alloc);
         let work = || {
             let guard = domain.pin();
             loop {

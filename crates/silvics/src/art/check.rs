@@ -78,7 +78,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             seen.push(Seen { word, above, key });
         }
         Self::check_paths(&mut seen)?;
-        self.alloc.frame.counted(entries)
+        self.alloc.frame().counted(entries)
     }
 
     /// Compares, from the bottom up, one key of each child with a key of a sibling, with the node's

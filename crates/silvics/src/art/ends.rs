@@ -211,7 +211,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         let unlinked = match (at.node, entry.leaf) {
             (NodeRef::Values(node), _) => {
                 node.take(entry.digit); // LP(popped)
-                self.alloc.frame.len.add(-1);
+                self.alloc.frame().len.add(-1);
                 Word::NONE
             }
             (NodeRef::Words(node), Some(place)) => self.take(node, entry.digit, place),

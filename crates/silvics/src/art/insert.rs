@@ -39,7 +39,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         if !node.add(digit, value) {
             return Attempt::Rebuild { boxed: false };
         }
-        self.alloc.frame.len.add(1); // LP(inserted): before
+        self.alloc.frame().len.add(1); // LP(inserted): before
         Attempt::Done(None)
     }
 
@@ -88,7 +88,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                 leaf.linked();
             }
         }
-        self.alloc.frame.len.add(1);
+        self.alloc.frame().len.add(1);
         Ok(Attempt::Done(None))
     }
 

@@ -297,7 +297,7 @@ unsafe impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Algorithm for Art<K, P
 
     #[inline(always)]
     fn frame(&self) -> &Frame {
-        &self.alloc.frame
+        self.alloc.frame()
     }
 
     #[inline(always)]
@@ -334,11 +334,11 @@ unsafe impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Algorithm for Art<K, P
     }
 
     fn memory(&self) -> &dyn Memory {
-        &self.alloc
+        self.alloc.memory()
     }
 
     fn memory_mut(&mut self) -> &mut dyn Memory {
-        &mut self.alloc
+        self.alloc.memory_mut()
     }
 
     fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {

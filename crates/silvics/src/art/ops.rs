@@ -178,14 +178,14 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
                 value.store(place); // LP(inserted, replaced)
                 if state.is_none() {
                     node.came(noted(digit));
-                    self.alloc.frame.len.add(1);
+                    self.alloc.frame().len.add(1);
                 }
                 Attempt::Done(state)
             }
             Step::Take => {
                 ABSENT.store(place); // LP(removed)
                 node.went(digit);
-                self.alloc.frame.len.add(-1);
+                self.alloc.frame().len.add(-1);
                 Attempt::taken(at, state)
             }
         }

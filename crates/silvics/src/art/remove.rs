@@ -44,7 +44,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         } else {
             node.take(digit); // LP(removed)
         }
-        self.alloc.frame.len.add(-1);
+        self.alloc.frame().len.add(-1);
         unlinked
     }
 }

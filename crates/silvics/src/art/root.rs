@@ -114,7 +114,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
     /// Gives a large tree a root with a place for each byte, if there is memory for it.
     #[inline]
     pub(super) fn widen(&self, guard: &Guard) {
-        let budget = &self.alloc.frame.config.budget;
+        let budget = &self.alloc.frame().config.budget;
         if self.root.full().is_none()
             && budget.held() >= FULL_FROM
             && budget.left() >= size_of::<Node256<Word>>()

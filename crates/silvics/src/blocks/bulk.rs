@@ -196,14 +196,14 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         &mut self,
         entries: &[(K::Ref<'_>, u64)],
     ) -> Result<(), BulkLoadError> {
-        let present = self.frame.len.sum();
+        let present = self.objects.frame().len.sum();
         if present != 0 {
             return Err(BulkLoadError::NotEmpty { entries: present.max(0) as usize });
         }
         if entries.is_empty() {
             return Ok(());
         }
-        let guard = self.frame.domain.pin();
+        let guard = self.objects.frame().domain.pin();
         let mut builder = Builder::new(self, entries, &guard)?;
         for (at, pair) in (1..).zip(entries.windows(2)) {
             let (before, key) = (pair[0].0, pair[1].0);
@@ -220,7 +220,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         edit.link(&self.root, root, held, &mut []);
         // SAFETY: access is exclusive, and the objects of the empty tree are no longer linked.
         unsafe { self.objects.free_all(old) };
-        self.frame.len.add(entries.len() as i64);
+        self.objects.frame().len.add(entries.len() as i64);
         Ok(())
     }
 }

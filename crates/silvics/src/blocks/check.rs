@@ -24,7 +24,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let root = self.root.word();
         let entries = if root.is_none() { 0 } else { self.check_word(root, 0, see)?.entries };
-        self.frame.counted(entries)
+        self.objects.frame().counted(entries)
     }
 
     fn check_word(

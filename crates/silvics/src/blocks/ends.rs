@@ -16,6 +16,7 @@ use super::trail::Trail;
 use super::word::Leads;
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
+use crate::frame::afterwards;
 use silvics_pool::Placement;
 use silvics_sync::atomic::Ordering;
 use silvics_sync::backoff::Backoff;
@@ -87,10 +88,10 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         });
         for locked in held.empty {
             let key = locked.block.key(0);
-            self.unlink(locked, key, guard);
+            afterwards(|| self.unlink(locked, key, guard));
         }
         entry.map(|(locked, key, value)| {
-            self.tidy(locked, K::shorten(key), guard);
+            afterwards(|| self.tidy(locked, K::shorten(key), guard));
             (key, value)
         })
     }

@@ -119,7 +119,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         let block = self.block_of_one(&new, tag, 0, &mut edit, guard)?;
         edit.link(&self.root, block, held, &mut []); // LP(inserted)
         long.linked();
-        self.frame.len.add(1);
+        self.objects.frame().len.add(1);
         Ok(Some(None))
     }
 
@@ -151,7 +151,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         };
         Ok((edited == Edited::Done).then(|| {
             long.linked();
-            self.frame.len.add(1);
+            self.objects.frame().len.add(1);
             None
         }))
     }
@@ -261,7 +261,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         };
         Ok((edited == Edited::Done).then(|| {
             long.linked();
-            self.frame.len.add(1);
+            self.objects.frame().len.add(1);
             None
         }))
     }

@@ -3,7 +3,8 @@
 //! A block without an entry is unlinked. A block of few entries is merged with its sibling, if that
 //! is a block, too. A block with dead entries of long keys is copied without them. All of this
 //! needs memory. If it cannot be allocated, or if another thread has the sibling's lock, the block
-//! stays as it is.
+//! stays as it is. A shrink looks at blocks without an entry and at dead long keys again
+//! (`sweep.rs`).
 
 use super::Blocks;
 use super::block::{self, BlockRef, MAX_ENTRIES};
@@ -25,22 +26,28 @@ const MERGED: usize = 2 * MAX_ENTRIES / 3;
 impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
     /// Unlinks a block that has no entry present. If the node without it cannot be allocated, the
     /// empty block stays.
-    pub(super) fn unlink<'g>(
+    pub(super) fn unlink<'g>(&'g self, locked: Locked<'g, K>, key: K::Ref<'_>, guard: &'g Guard) {
+        if self.try_unlink(locked, key, guard) != Ok(true) {
+            self.note_left_behind();
+        }
+    }
+
+    /// Unlinks such a block. Returns whether it is gone.
+    pub(super) fn try_unlink<'g>(
         &'g self,
         mut locked: Locked<'g, K>,
         key: K::Ref<'_>,
         guard: &'g Guard,
-    ) {
+    ) -> Result<bool, AllocError> {
         locked.bar();
+        // If anything fails, the block stays, without an entry.
         let (mut path, mut locked) = (Vec::new(), [Some(locked)]);
         while let Some(block) = locked[0].as_ref().map(|locked| locked.block) {
-            // If anything fails, the block stays, without an entry.
-            let found = self.path(K::shorten(key), &mut path, guard);
-            if found != Ok(Some(block)) {
-                return;
+            if self.path(K::shorten(key), &mut path, guard)? != Some(block) {
+                return Ok(false);
             }
             let Some(step) = path.last() else {
-                let Some(held) = Hold::new(&self.root_lock) else { return };
+                let Some(held) = Hold::new(&self.root_lock) else { return Ok(false) };
                 if self.root.word() == Word::block(block.as_ptr()) {
                     Edit::new(self, guard).link(&self.root, Word::NONE, held, &mut locked);
                 }
@@ -52,10 +59,9 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
             }
             let mut plan = Plan::of(step.node);
             plan.remove(step.at);
-            if Edit::new(self, guard).replace_node(&path, hold, plan, &mut locked).is_err() {
-                return;
-            }
+            let _: Edited = Edit::new(self, guard).replace_node(&path, hold, plan, &mut locked)?;
         }
+        Ok(true)
     }
 
     /// Merges a block of few entries with its sibling, if that is a block and not too large.
@@ -65,7 +71,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         let _: Result<Option<Edited>, AllocError> = self.try_merge(locked, key, guard);
     }
 
-    fn try_merge<'g>(
+    pub(super) fn try_merge<'g>(
         &'g self,
         mut locked: Locked<'g, K>,
         key: K::Ref<'_>,
@@ -104,11 +110,13 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
 
     /// Copies a block without its dead entries, to free their long keys.
     pub(super) fn compact<'g>(&'g self, locked: Locked<'g, K>, key: K::Ref<'_>, guard: &'g Guard) {
-        // Another thread may be in the way, or memory may be short: then the block stays.
-        let _: Result<Option<Edited>, AllocError> = self.try_compact(locked, key, guard);
+        // Another thread may be in the way: then the block stays.
+        if self.try_compact(locked, key, guard).is_err() {
+            self.note_left_behind();
+        }
     }
 
-    fn try_compact<'g>(
+    pub(super) fn try_compact<'g>(
         &'g self,
         mut locked: Locked<'g, K>,
         key: K::Ref<'_>,

@@ -101,6 +101,7 @@
 //! | a value | in `fill.rs` | Relaxed | – | no reader sees the entry yet; updates are kept out of a copied block |
 //! | `entries` | `entries` / `fill.rs` | Acquire / Release | each other | who takes the order reads dead entries, too |
 //! | tags, starts, gaps, ranks | all | Relaxed | – | written before `live` or `entries`, which are read first |
+//! | `left_behind` | all | Relaxed | – | a hint; a shrink that misses it leaves a block to the next one |
 //! | `end` | all | Relaxed | – | it changes under the lock; outside it is a guess for a prefetch |
 //! | `updates` | `state.rs` | Acquire to begin, Release to end, Acquire to bar | each other | who has barred updates sees those that came before, and those after it see its writes; loom |
 //! | versions of blocks and nodes | locks, `ends.rs` | as [`VersionLock`] has it | – | `live` changes, and blocks come beside the first one, between its `lock` and `unlock` |
@@ -134,8 +135,11 @@
 //!
 //! # At a memory limit
 //! A removal never fails. If the node above cannot be copied, an empty block stays linked, and a
-//! small one is not merged. A removed key can be put back without memory while its dead entry is
-//! there.
+//! small one is not merged. The next shrink unlinks empty blocks, and then merges small ones, too
+//! (`sweep.rs`). A tree with a limit reserves up to 4 KiB for that. If
+//! threads fill and empty a tree at its limit again and again, these bytes may be in use, and then
+//! empty blocks may stay until other memory is freed. A removed key can be put back without memory
+//! while its dead entry is there.
 //!
 //! # Complexity and footprint
 //! A lookup takes O(length of the key) for its hash, and passes about log n nodes to the base of
@@ -164,7 +168,7 @@
 //! | `ops.rs`, `batch.rs` | lookups, `update`, batches |
 //! | `entries.rs` | sets of entries whose keys lie in the caller's memory |
 //! | `bulk.rs` | building a tree from sorted entries |
-//! | `grow.rs`, `merge.rs` | making room, and taking it back |
+//! | `grow.rs`, `merge.rs`, `sweep.rs` | making room, and taking it back |
 //! | `seek.rs`, `scan.rs`, `ends.rs`, `trail.rs` | places in the order, ranges, both ends |
 //! | `objects.rs`, `check.rs`, `compression.rs` | memory, verification, savings |
 
@@ -192,6 +196,7 @@ mod search;
 mod seek;
 mod shape;
 mod state;
+mod sweep;
 mod trail;
 mod word;
 
@@ -212,6 +217,7 @@ use crate::update::Update;
 use objects::Objects;
 use silvics_layout::NodeLayout;
 use silvics_pool::{Placement, Pooled};
+use silvics_sync::atomic::AtomicBool;
 use silvics_sync::version::VersionLock;
 use std::sync::Arc;
 use word::{Place, Word};
@@ -258,10 +264,11 @@ pub struct Blocks<K: BlockKey + ?Sized, P: Placement> {
     root: Place,
     /// The lock of `root`.
     root_lock: VersionLock,
+    /// Whether a block has stayed that should not: see `sweep.rs`.
+    left_behind: AtomicBool,
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     avx2: Option<search::Avx2>,
     objects: Objects<K, P>,
-    frame: Frame,
 }
 
 const OBJECTS: &[NodeLayout] = &[node::NODE, block::BLOCK, objects::LONG_KEY];
@@ -281,16 +288,16 @@ unsafe impl<K: BlockKey + ?Sized, P: Placement> Algorithm for Blocks<K, P> {
         Ok(Self {
             root: Place::new(Word::NONE),
             root_lock: VersionLock::new(),
+            left_behind: AtomicBool::new(false),
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             avx2: search::Avx2::detect(),
-            objects: Objects::new(&frame),
-            frame,
+            objects: Objects::new(frame)?,
         })
     }
 
     #[inline(always)]
     fn frame(&self) -> &Frame {
-        &self.frame
+        self.objects.frame()
     }
 
     #[inline(always)]
@@ -318,12 +325,16 @@ unsafe impl<K: BlockKey + ?Sized, P: Placement> Algorithm for Blocks<K, P> {
         self.warm_up(entries, guard);
     }
 
+    fn sweep(&self) -> usize {
+        self.sweep_up()
+    }
+
     fn memory(&self) -> &dyn Memory {
-        &self.objects
+        self.objects.memory()
     }
 
     fn memory_mut(&mut self) -> &mut dyn Memory {
-        &mut self.objects
+        self.objects.memory_mut()
     }
 
     fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {

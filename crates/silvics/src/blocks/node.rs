@@ -12,6 +12,7 @@
 //! ```
 //! All but the lock and the children is written before the node is linked, and never changes (I1).
 
+use super::block::LINE;
 use super::key::{Bit, BlockKey};
 use super::search::Search;
 use super::word::{Place, Word};
@@ -66,9 +67,9 @@ const fn children_at(children: usize) -> usize {
     PATHS + 4 * children.next_multiple_of(GROUP)
 }
 
-/// The bytes of a node with `children`.
+/// The bytes of a node with `children`: whole lines, so that it begins at one.
 pub(super) const fn bytes(children: usize) -> usize {
-    children_at(children) + size_of::<Place>() * children
+    (children_at(children) + size_of::<Place>() * children).next_multiple_of(LINE)
 }
 
 /// The windows of a node.

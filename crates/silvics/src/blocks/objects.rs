@@ -1,18 +1,18 @@
 //! The memory of nodes, blocks and long keys.
 
-use super::block::{BLOCK, BlockRef, LINE};
+use super::block::{BLOCK, BlockRef};
 use super::key::{Bit, BlockKey, MAX_INLINE};
 use super::node::{self, NODE, NodeRef, Windows};
 use super::shape::Shape;
 use super::word::{Kind, Leads, Word};
-use crate::domain::{Guard, Reclaim, Retired};
+use crate::domain::Guard;
 use crate::frame::Frame;
 use crate::memory::Memory;
+use crate::memory::late::{LatePools, PoolSet};
 use silvics_layout::{Field, NodeLayout, Placed};
-use silvics_pool::{AllocError, BytesAlloc, Config, Placement, PoolStats};
+use silvics_pool::{AllocError, BytesAlloc, BytesPool, Config, Placement, PoolStats};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::Arc;
 
 /// The layout of the shortest key outside its block: the length, then the bytes.
 pub(super) const LONG_KEY: NodeLayout = NodeLayout {
@@ -26,7 +26,7 @@ pub(super) const LONG_KEY: NodeLayout = NodeLayout {
 /// The bytes of the length in front of a long key.
 const LENGTH_BYTES: usize = 8;
 /// Slots of blocks are up to 8 KiB, so slabs of 16 KiB would waste a part of each.
-const SLAB: usize = 128 << 10;
+const SLAB: usize = 64 << 10;
 
 /// The memory of a long key, and its bytes.
 ///
@@ -40,10 +40,7 @@ unsafe fn long_key_extent(key: NonNull<u8>) -> (NonNull<u8>, usize) {
     }
 }
 
-/// The pools. Objects of all kinds are retired in one batch: the tag of a retired word says of
-/// which kind its object is. Each batch counts a reference to the pools; the alignment keeps this
-/// count off the line that allocations read.
-#[repr(align(64))]
+/// The pools. A retired word says of which kind its object is.
 struct Pools<K: ?Sized, P: Placement> {
     nodes: P::Bytes,
     blocks: P::Bytes,
@@ -52,78 +49,106 @@ struct Pools<K: ?Sized, P: Placement> {
 }
 
 impl<K: BlockKey + ?Sized, P: Placement> Pools<K, P> {
-    /// Frees a node, a block without its long keys, or a long key.
-    ///
-    /// # Safety
-    /// The word leads to an object of these pools, which nobody else has. It is freed once.
-    unsafe fn free(&self, word: Word) {
-        let Some(object) = NonNull::new(word.address()) else { return };
-        // SAFETY: our contract. The word says of which kind the object is (I1), and the object
-        // says how many bytes it has.
-        unsafe {
-            let (blocks, (memory, bytes)) = match word.kind() {
-                Kind::Node => (&self.nodes, NodeRef::extent(object)),
-                Kind::Block => (&self.blocks, BlockRef::<K>::extent(object)),
-                Kind::LongKey => (&self.long_keys, long_key_extent(object)),
-            };
-            blocks.free(memory, bytes);
+    fn of(&self, kind: Kind) -> &P::Bytes {
+        match kind {
+            Kind::Node => &self.nodes,
+            Kind::Block => &self.blocks,
+            Kind::LongKey => &self.long_keys,
         }
     }
 }
 
-// SAFETY: the allocators may be shared by all threads. `reclaim` frees an object, as it should.
-unsafe impl<K: BlockKey + ?Sized, P: Placement> Reclaim for Pools<K, P> {
-    fn releases_whole(&self) -> bool {
-        P::RELEASES_WHOLE
-    }
+// SAFETY: the pools may be shared by all threads. `free` gives an object to the pool of its kind:
+// the word says of which kind it is (I1), and the object says how many bytes it has.
+unsafe impl<K: BlockKey + ?Sized, P: Placement> PoolSet for Pools<K, P> {
+    type Placement = P;
+    const KINDS: &'static [NodeLayout] =
+        if K::FIXED == 0 { super::OBJECTS } else { super::OBJECTS.split_at(2).0 };
 
-    unsafe fn reclaim(&self, object: NonNull<u8>) {
-        // SAFETY: `Objects::retire` passed this word to the domain, once, after the object was
-        // unlinked (I4). The domain calls `reclaim` once, when no guard can reach the object.
-        unsafe { self.free(Word::from_raw(object)) };
-    }
-}
-
-/// The objects of a tree, and those that wait to be freed.
-pub(super) struct Objects<K: BlockKey + ?Sized, P: Placement> {
-    pools: Arc<Pools<K, P>>,
-    retired: Retired<Pools<K, P>>,
-}
-
-impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
-    pub(super) fn new(frame: &Frame) -> Self {
-        let Frame { config, domain, .. } = frame;
-        let mut aligned: Config = config.clone();
-        let tuning = aligned.tuning;
-        let align = tuning.slot_alignment().max(LINE);
-        aligned.tuning = tuning.slot_align(align).unwrap_or(tuning);
-        let mut large = aligned.clone();
-        if !large.tuning.has_slab_bytes() {
-            large.tuning = large.tuning.slab_bytes(SLAB).unwrap_or(large.tuning);
+    fn new(config: &Config) -> Self {
+        let mut large = config.clone();
+        if !config.tuning.has_slab_bytes() {
+            large.tuning = config.tuning.slab_bytes(SLAB).unwrap_or(config.tuning);
         }
-        let pools = Arc::new(Pools {
-            nodes: P::Bytes::new(NODE.kind, &aligned),
+        Self {
+            nodes: P::Bytes::new(NODE.kind, config),
             blocks: P::Bytes::new(BLOCK.kind, &large),
             long_keys: P::Bytes::new(LONG_KEY.kind, config),
             marker: PhantomData,
-        });
-        let retired = Retired::starting_small(Arc::clone(&pools), domain.clone(), &config.budget);
-        Self { pools, retired }
+        }
     }
 
-    /// Calls `alloc`. If it fails, flushes the objects that this thread has retired, and calls it
-    /// once more.
+    unsafe fn extent(object: NonNull<u8>) -> (NonNull<u8>, usize) {
+        let word = Word::from_raw(object);
+        let object = word.object();
+        // SAFETY: our contract. The word says of which kind the object is (I1).
+        unsafe {
+            match word.kind() {
+                Kind::Node => NodeRef::extent(object),
+                Kind::Block => BlockRef::<K>::extent(object),
+                Kind::LongKey => long_key_extent(object),
+            }
+        }
+    }
+
+    unsafe fn free(&self, object: NonNull<u8>) {
+        // SAFETY: our contract.
+        unsafe {
+            let (memory, bytes) = Self::extent(object);
+            self.of(Word::from_raw(object).kind()).free(memory, bytes);
+        }
+    }
+
+    fn stats(&self) -> Vec<PoolStats> {
+        let Self { nodes, blocks, long_keys, .. } = self;
+        let keys = (K::FIXED == 0).then(|| long_keys.stats());
+        [nodes.stats(), blocks.stats()].into_iter().chain(keys).collect()
+    }
+
+    fn shrink(&self) -> usize {
+        let Self { nodes, blocks, long_keys, .. } = self;
+        nodes.shrink() + blocks.shrink() + long_keys.shrink()
+    }
+}
+
+/// The bytes that a tree with a memory limit reserves for sweeps (`sweep.rs`): some nodes.
+const RESERVE: usize = 4 << 10;
+
+/// The objects of a tree, and those that wait to be freed.
+pub(super) struct Objects<K: BlockKey + ?Sized, P: Placement> {
+    pools: LatePools<Pools<K, P>>,
+    /// The bytes that are reserved.
+    reserved: usize,
+}
+
+impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
+    pub(super) fn new(frame: Frame) -> Result<Self, AllocError> {
+        let reserved = frame.config.budget.reserve(RESERVE);
+        Ok(Self { pools: LatePools::new(frame)?, reserved })
+    }
+
+    #[inline(always)]
+    pub(super) fn frame(&self) -> &Frame {
+        &self.pools.frame
+    }
+
+    pub(super) fn memory(&self) -> &dyn Memory {
+        &self.pools
+    }
+
+    pub(super) fn memory_mut(&mut self) -> &mut dyn Memory {
+        &mut self.pools
+    }
+
     #[inline]
-    fn alloc(
-        &self,
-        of: impl Fn(&Pools<K, P>) -> &P::Bytes,
-        bytes: usize,
-        guard: &Guard,
-    ) -> Result<NonNull<u8>, AllocError> {
-        of(&self.pools).alloc(bytes).or_else(|_| {
-            self.retired.flush(guard);
-            of(&self.pools).alloc(bytes)
-        })
+    fn alloc(&self, kind: Kind, bytes: usize, guard: &Guard) -> Result<NonNull<u8>, AllocError> {
+        let number = match kind {
+            Kind::Node => 0,
+            Kind::Block => 1,
+            Kind::LongKey => 2,
+        };
+        let of = |pools: &Pools<K, P>| pools.of(kind).alloc(bytes);
+        self.pools.alloc((number, BytesPool::slot(bytes)), of, guard)
     }
 
     /// A node that is not linked yet.
@@ -134,7 +159,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
         children: &[(u32, Word)],
         guard: &Guard,
     ) -> Result<Word, AllocError> {
-        let node = self.alloc(|pools| &pools.nodes, node::bytes(children.len()), guard)?;
+        let node = self.alloc(Kind::Node, node::bytes(children.len()), guard)?;
         // SAFETY: fresh memory of the node's size.
         unsafe { NodeRef::init(node, windows, height, children) };
         Ok(Word::node(node))
@@ -147,7 +172,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
         depth: Bit,
         guard: &'g Guard,
     ) -> Result<BlockRef<'g, K>, AllocError> {
-        let block = self.alloc(|pools| &pools.blocks, shape.bytes, guard)?;
+        let block = self.alloc(Kind::Block, shape.bytes, guard)?;
         // SAFETY: fresh memory of the block's size.
         Ok(unsafe { BlockRef::init(block, shape, depth) })
     }
@@ -162,7 +187,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
         if K::FIXED > 0 || K::IN_ENTRIES || len <= MAX_INLINE {
             return Ok(None);
         }
-        let memory = self.alloc(|pools| &pools.long_keys, LENGTH_BYTES + len, guard)?;
+        let memory = self.alloc(Kind::LongKey, LENGTH_BYTES + len, guard)?;
         // SAFETY: fresh memory for the length and the key.
         unsafe {
             memory.cast::<u64>().write(len as u64);
@@ -177,17 +202,8 @@ impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
     /// # Safety
     /// No new reader can reach the object. It is retired once.
     pub(super) unsafe fn retire(&self, word: Word, guard: &Guard) {
-        let Some(object) = NonNull::new(word.address()) else { return };
-        // SAFETY: the object has not been retired before (our contract), so it is not reclaimed.
-        let (_, bytes) = unsafe {
-            match word.kind() {
-                Kind::Node => NodeRef::extent(object),
-                Kind::Block => BlockRef::<K>::extent(object),
-                Kind::LongKey => long_key_extent(object),
-            }
-        };
-        // SAFETY: our contract is that of `Retired::retire`.
-        unsafe { self.retired.retire(word.into_raw(), bytes, guard) };
+        // SAFETY: our contract.
+        unsafe { self.pools.retire(word.into_raw(), guard) };
     }
 
     /// Retires a block, and the long keys of its entries that are not present.
@@ -214,7 +230,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
     /// Nobody else has the object. It is freed once.
     pub(super) unsafe fn free(&self, word: Word) {
         // SAFETY: our contract.
-        unsafe { self.pools.free(word) };
+        unsafe { self.pools.free(word.into_raw()) };
     }
 
     /// Frees a subtree with all its keys.
@@ -243,26 +259,14 @@ impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
     }
 }
 
+impl<K: BlockKey + ?Sized, P: Placement> Drop for Objects<K, P> {
+    fn drop(&mut self) {
+        self.frame().config.budget.unreserve(self.reserved);
+    }
+}
+
 /// The position in memory of a long key.
 pub(super) fn placed_key((key, len): (NonNull<u8>, usize)) -> Placed {
     let address = key.as_ptr().addr() - LENGTH_BYTES;
     Placed { layout: &LONG_KEY, address, before: 0, bytes: LENGTH_BYTES + len }
-}
-
-impl<K: BlockKey + ?Sized, P: Placement> Memory for Objects<K, P> {
-    fn stats(&self) -> Vec<PoolStats> {
-        let Pools { nodes, blocks, long_keys, .. } = &*self.pools;
-        let keys = (K::FIXED == 0).then(|| long_keys.stats());
-        [nodes.stats(), blocks.stats()].into_iter().chain(keys).collect()
-    }
-
-    fn settle(&mut self) {
-        self.retired.drain();
-    }
-
-    fn shrink(&self) -> usize {
-        self.retired.flush_unpinned();
-        let Pools { nodes, blocks, long_keys, .. } = &*self.pools;
-        nodes.shrink() + blocks.shrink() + long_keys.shrink()
-    }
 }

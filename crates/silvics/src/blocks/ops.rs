@@ -12,6 +12,7 @@ use super::search::{Portable, Search};
 use super::word::{Leads, Word};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
+use crate::frame::afterwards;
 use crate::update::{Step as Change, Update};
 use silvics_pool::{AllocError, Placement};
 use silvics_sync::atomic::Ordering;
@@ -300,7 +301,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         let value = block.value(at).load(Ordering::SeqCst);
         if verb.step(Some(value)) == Change::Take {
             self.remove_entry(&locked, at);
-            self.tidy(locked, key, guard);
+            afterwards(|| self.tidy(locked, key, guard));
         }
         Ok(Some(Some(value))) // LP(kept): the load
     }
@@ -309,7 +310,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
     pub(super) fn remove_entry(&self, locked: &Locked<'_, K>, at: usize) {
         let block = locked.block;
         block.set_live(block.live() & !(1 << at)); // LP(removed)
-        self.frame.len.add(-1);
+        self.objects.frame().len.add(-1);
     }
 
     /// Unlinks or merges a block that has lost an entry, if few are left, or frees its long keys.
@@ -352,7 +353,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
                 }
                 block.value(at).store(value, Ordering::SeqCst);
                 block.set_live(live | 1 << at); // LP(inserted)
-                self.frame.len.add(1);
+                self.objects.frame().len.add(1);
                 return Ok(Some(None));
             }
             _ => {}
@@ -381,7 +382,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         let at = block.append(&new, tag, rank);
         block.set_live(live | 1 << at); // LP(inserted)
         long.linked();
-        self.frame.len.add(1);
+        self.objects.frame().len.add(1);
         Ok(Some(None))
     }
 }

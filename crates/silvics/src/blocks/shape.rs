@@ -137,7 +137,8 @@ impl Shape {
         if K::FIXED > 0 {
             let more = (room * entries / 8).max(room).next_multiple_of(STEP);
             let capacity = (entries + more).min(MAX_ENTRIES).max(entries);
-            return Self { capacity, sorted: entries, prefix, bytes: least(capacity) };
+            let bytes = least(capacity).next_multiple_of(LINE);
+            return Self { capacity, sorted: entries, prefix, bytes };
         }
         // Room for these entries, and for as many more as the slot has. The largest blocks have
         // none.

@@ -16,6 +16,7 @@ const BLOCK: usize = 1;
 const LONG_KEY: usize = 2;
 
 /// The kinds of objects.
+#[derive(Clone, Copy)]
 pub(super) enum Kind {
     Node,
     Block,
@@ -74,6 +75,11 @@ impl Word {
     #[inline(always)]
     pub(super) fn is_block(self) -> bool {
         self.0.tag() == BLOCK
+    }
+
+    /// The object. The word leads to one.
+    pub(super) fn object(self) -> NonNull<u8> {
+        NonNull::new(self.address()).expect("a word that leads to an object")
     }
 
     /// The address of the object.

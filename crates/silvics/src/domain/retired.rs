@@ -1,9 +1,11 @@
 //! The batches in which retired objects wait until no guard protects them.
 //!
-//! A batch for each thread takes half a KiB. So a radix tree, and the boxed values of a map, begin
-//! with one batch, under a lock that all threads share. They get batches for each thread once the
-//! index, or all indexes of its budget, hold [`CELLS_FROM`] bytes. Other indexes have batches for
-//! each thread from the start. The invariants are those of [`super`].
+//! A batch for each thread takes half a KiB. So the trees whose pools are made late
+//! (`memory/late.rs`), and the boxed values of a map, begin with one batch, under a lock that all
+//! threads share. It is sealed when it has a sixteenth of the bytes of its budget ([`FEW_PART`]).
+//! They get batches for each thread once the index, or all indexes of its budget, hold
+//! [`CELLS_FROM`] bytes. Other indexes have batches for each thread from the start. The invariants
+//! are those of [`super`].
 
 use super::{Batches, Domain, Guard, run_orphans, settle};
 use silvics_pool::Budget;
@@ -84,6 +86,12 @@ pub const BATCH_BYTES: usize = 256 << 10;
 /// checker the first retired object is enough, so that schedules have both.
 const CELLS_FROM: usize = if cfg!(silvics_shuttle) { 0 } else { 256 << 10 };
 
+/// The batch of a small index is sealed when its objects have this part of the bytes that the
+/// budget of the index holds, and at least [`FEW_BYTES`]. Without this rule, retired objects would
+/// be most of a small index.
+const FEW_PART: usize = 16;
+const FEW_BYTES: usize = 1 << 10;
+
 /// The objects that a thread has retired and not sealed yet.
 struct Batch {
     objects: [MaybeUninit<NonNull<u8>>; BATCH_OBJECTS],
@@ -160,15 +168,16 @@ struct Few {
 unsafe impl Send for Few {}
 
 impl Few {
-    /// Adds an object. Returns a batch to seal: all objects, if they are enough, or this one alone
-    /// if the list cannot grow.
-    fn push(&mut self, object: NonNull<u8>, bytes: usize) -> Option<Sealed> {
+    /// Adds an object. Returns a batch to seal: all objects, if they are enough for a budget
+    /// that holds `held` bytes, or this one alone if the list cannot grow.
+    fn push(&mut self, object: NonNull<u8>, bytes: usize, held: usize) -> Option<Sealed> {
         if self.objects.try_reserve(1).is_err() {
             return Some(Sealed(Box::new([object])));
         }
         self.objects.push(object);
         self.bytes += bytes;
-        let enough = self.objects.len() >= BATCH_OBJECTS || self.bytes >= BATCH_BYTES;
+        let most = (held / FEW_PART).clamp(FEW_BYTES, BATCH_BYTES);
+        let enough = self.objects.len() >= BATCH_OBJECTS || self.bytes >= most;
         enough.then(|| self.take())
     }
 
@@ -244,9 +253,10 @@ impl<R: Reclaim> Retired<R> {
     #[inline(never)]
     fn retire_few(&self, object: NonNull<u8>, bytes: usize, guard: &Guard) -> bool {
         let mut few = self.few.lock();
-        let mut full = few.push(object, bytes);
+        let held = self.budget.held();
+        let mut full = few.push(object, bytes, held);
         let make = || PerThread::new(Arc::clone(&self.budget));
-        let is_large = self.budget.held() >= CELLS_FROM;
+        let is_large = held >= CELLS_FROM;
         if is_large && self.cells.get_or_make(&self.budget, make).is_ok() && full.is_none() {
             full = Some(few.take()); // the next objects go to the cells
         }

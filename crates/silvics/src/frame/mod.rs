@@ -23,6 +23,7 @@ use silvics_layout::{NodeLayout, Placed};
 use silvics_pool::{Budget, Config, Placement, PoolStats};
 use silvics_sync::counter::StripedCounter;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// An index made of the algorithm `A`. The structures are aliases of this type, for example
@@ -101,6 +102,12 @@ pub unsafe trait Algorithm: Sized + 'static {
         let _ = (entries, guard);
     }
 
+    /// Gives up objects that had to stay because memory was short. Returns the number of bytes that
+    /// it returned to the system. The caller has no guard.
+    fn sweep(&self) -> usize {
+        0
+    }
+
     /// The pools of the nodes.
     fn memory(&self) -> &dyn Memory;
 
@@ -164,6 +171,14 @@ impl Frame {
             return Ok(entries);
         }
         violation("len", format!("{entries} entries, {counted} counted"))
+    }
+}
+
+/// Does work that follows an operation which has taken effect. If the work panics, which only a
+/// heap of the user can cause, the operation still returns: its caller must learn of the effect.
+pub(crate) fn afterwards(work: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+        std::mem::forget(panic); // the panic hook has reported it; dropping it might panic, too
     }
 }
 
@@ -247,7 +262,7 @@ impl<A: Algorithm> OrderedIndex for Index<A> {
     }
 
     fn shrink(&self) -> usize {
-        self.0.memory().shrink()
+        self.0.sweep() + self.0.memory().shrink()
     }
 }
 

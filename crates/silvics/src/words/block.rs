@@ -38,6 +38,9 @@ const KEY: u64 = 1;
 /// by its hash. A search for a key whose place in a group has no such bit ends there.
 const PASSED: u64 = 2;
 
+/// A new block has room for this many more entries before it is crowded.
+const MORE: usize = if cfg!(silvics_shuttle) { 1 } else { 2 };
+
 /// At this number of groups from its own, and beyond, a key is not put into a crowded block.
 const FAR: usize = 2;
 
@@ -63,21 +66,23 @@ pub(super) const fn max_groups<K: WordKey>() -> usize {
     if cfg!(silvics_shuttle) { 2 } else { MAX_PLACES / K::PER_GROUP }
 }
 
-/// The groups of a block that is made with some entries and gets more.
-///
-/// A small block grows by two groups at a time, so that a load does not copy each entry often, and
-/// a large one by one, so that it has few free places.
-pub(super) fn groups_for<K: WordKey>(entries: usize) -> usize {
-    const STEP: usize = if cfg!(silvics_shuttle) { 1 } else { 2 };
+/// The least groups of a block of some entries that has room for a few more.
+pub(super) fn exact_groups_for<K: WordKey>(entries: usize) -> usize {
     let most = max_groups::<K>();
-    let (small, mut groups) = (2 * most / 3, 1);
-    // There is room for two more before the block is crowded.
-    while groups < most
-        && crowded::<K>(groups) < entries + if cfg!(silvics_shuttle) { 1 } else { 2 }
-    {
-        groups += if groups < small { STEP } else { 1 };
-    }
-    groups.min(most)
+    (1..most).find(|groups| crowded::<K>(*groups) >= entries + MORE).unwrap_or(most)
+}
+
+/// The groups of a block that is made with some entries and gets many more.
+///
+/// There are five sizes, so that a load copies each entry a few times only. A block that is split
+/// leaves two of the second largest size, which grow to the largest size before they are split.
+pub(super) fn groups_for<K: WordKey>(entries: usize) -> usize {
+    const SIZES: [usize; 5] = [1, 3, 6, 10, 14];
+    const LARGEST: usize = SIZES[SIZES.len() - 1];
+    let most = max_groups::<K>();
+    let sizes = SIZES.iter().map(|size| (size * most).div_ceil(LARGEST));
+    let mut fit = sizes.filter(|groups| crowded::<K>(*groups) >= entries + MORE);
+    fit.next().unwrap_or(most)
 }
 
 /// The number of keys from which on a block is crowded.

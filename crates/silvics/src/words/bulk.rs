@@ -13,7 +13,7 @@
 //! tree it takes eight to 24 bytes for each object.
 
 use super::Words;
-use super::block::{MAX_ENTRIES, groups_for};
+use super::block::{MAX_ENTRIES, exact_groups_for};
 use super::edit::Fresh;
 use super::grow::DENSE;
 use super::key::WordKey;
@@ -148,7 +148,7 @@ impl<'t, K: WordKey, P: Placement> Builder<'t, K, P> {
     }
 
     fn block(&mut self, entries: &[(K, u64)], marks: Marks) -> Result<Word, AllocError> {
-        let (groups, guard) = (groups_for::<K>(entries.len()), self.guard);
+        let (groups, guard) = (exact_groups_for::<K>(entries.len()), self.guard);
         let block = self
             .fresh
             .add(|tree| tree.objects.block(groups, marks, guard), |block| block.word())?;
@@ -181,7 +181,7 @@ impl<'t, K: WordKey, P: Placement> Builder<'t, K, P> {
 impl<K: WordKey, P: Placement> Words<K, P> {
     /// See [`WordTree::bulk_load`](super::WordTree::bulk_load).
     pub(super) fn load_sorted(&mut self, entries: &[(K, u64)]) -> Result<(), BulkLoadError> {
-        let present = self.frame.len.sum();
+        let present = self.objects.frame().len.sum();
         if present != 0 {
             return Err(BulkLoadError::NotEmpty { entries: present.max(0) as usize });
         }
@@ -193,7 +193,7 @@ impl<K: WordKey, P: Placement> Words<K, P> {
                 return Err(BulkLoadError::Unsorted { position });
             }
         }
-        let guard = self.frame.domain.pin();
+        let guard = self.objects.frame().domain.pin();
         let root = self.root();
         let mut builder = Builder { fresh: Fresh::new(self), guard: &guard };
         let (mut words, mut rest) = ([Word::NONE; 1 << super::ops::ROOT_BITS], entries);
@@ -212,7 +212,7 @@ impl<K: WordKey, P: Placement> Words<K, P> {
             unsafe { self.objects.free_all(place.word()) };
             place.link(word);
         }
-        self.frame.len.add(entries.len() as i64);
+        self.objects.frame().len.add(entries.len() as i64);
         Ok(())
     }
 }

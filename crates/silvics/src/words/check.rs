@@ -18,7 +18,7 @@ impl<K: WordKey, P: Placement> Words<K, P> {
     /// of entries.
     pub(super) fn check_quiescent(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
         let entries = Self::check_places(self.root(), see)?;
-        self.frame.counted(entries)
+        self.objects.frame().counted(entries)
     }
 
     fn check_places(places: Places<'_, K>, see: &mut See<'_>) -> Result<usize, Violation> {

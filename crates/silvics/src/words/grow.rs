@@ -91,7 +91,7 @@ impl<K: WordKey, P: Placement> Words<K, P> {
         for place in &spot.places.list[first..=last] {
             place.link(block.word()); // LP(inserted)
         }
-        self.frame.len.add(1);
+        self.objects.frame().len.add(1);
         Ok(Tried::Found(None))
     }
 

@@ -95,7 +95,7 @@ impl<K: WordKey, P: Placement> Words<K, P> {
         drop(held);
         self.leave(block.word(), hold, guard);
         if state.is_none() {
-            self.frame.len.add(1);
+            self.objects.frame().len.add(1);
         }
         Ok(Tried::Found(state))
     }

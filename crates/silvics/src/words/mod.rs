@@ -43,7 +43,8 @@
 //!    smallest key below it, and its word says that it must compare that with the key.
 //! 3. **No version is read.** Keys never leave their place while the block lives, and all changes
 //!    of a value are exchanges of its word. A writer that puts, replaces or removes a value where a
-//!    place has the key, or has room for it, takes no lock.
+//!    place has the key takes no lock. A new key of 64 bits takes a place without a lock, too; one
+//!    of 128 bits takes the lock of its block.
 //! 4. **Leaves change their form** with the density of their keys: blocks where keys are sparse,
 //!    slots where at least 16 of 64 are there, until no more than eight are left.
 //! 5. **Any word may be a value.** The marks for the absence of one are three words. There are two
@@ -131,10 +132,10 @@
 //! # Complexity and footprint
 //! A lookup passes about (log₂ n) / 9 nodes, and fewer if keys are spread evenly: 1 M random keys
 //! have 2, of 512 and of 32 places if they were inserted one by one. A block has 64 bytes, and 64
-//! for each four keys (128 for five keys of 128 bits). It grows by two groups at a time, or by one
-//! if it has ten or more, and is split at 48 entries. An array of slots has 576 bytes. A node has
-//! 64 bytes and eight for each place. A million random keys take 21.6 bytes each in objects
-//! (docs/structures/words.md).
+//! for each four keys (128 for five keys of 128 bits). It has one of five sizes, from one group to
+//! 14 (11), and is split at 48 entries. An array of slots has 576 bytes. A node has 64 bytes and
+//! eight for each place, in whole cache lines. A million random keys take 23.7 bytes each in
+//! objects (docs/structures/words.md).
 //!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which verifies I4 to I8
@@ -218,7 +219,6 @@ pub struct Words<K: WordKey, P: Placement> {
     /// Held while a leaf is put where none was.
     growth: VersionLock,
     objects: Objects<K, P>,
-    frame: Frame,
 }
 
 // SAFETY: the linearization points of the module docs give A2 to A5. A6: keys are numbers. A1:
@@ -236,14 +236,13 @@ unsafe impl<K: WordKey, P: Placement> Algorithm for Words<K, P> {
             roots: std::array::from_fn(|_| Place::new(Word::NONE)),
             root_lock: VersionLock::new(),
             growth: VersionLock::new(),
-            objects: Objects::new(&frame),
-            frame,
+            objects: Objects::new(frame)?,
         })
     }
 
     #[inline(always)]
     fn frame(&self) -> &Frame {
-        &self.frame
+        self.objects.frame()
     }
 
     #[inline(always)]
@@ -268,11 +267,11 @@ unsafe impl<K: WordKey, P: Placement> Algorithm for Words<K, P> {
     }
 
     fn memory(&self) -> &dyn Memory {
-        &self.objects
+        self.objects.memory()
     }
 
     fn memory_mut(&mut self) -> &mut dyn Memory {
-        &mut self.objects
+        self.objects.memory_mut()
     }
 
     fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {

@@ -32,15 +32,15 @@ struct Head {
 /// The layout of the smallest node.
 pub(super) const NODE: NodeLayout = NodeLayout {
     kind: "node",
-    size: LINE + 8,
+    size: 2 * LINE,
     align: ALIGN,
     search: &[Field::new("base", 8, 8), Field::links("children", LINE, 1)],
     found: &[],
 };
 
-/// The bytes of a node of `bits` bits.
+/// The bytes of a node of `bits` bits: whole lines, so that it begins at one.
 pub(super) const fn bytes(bits: u32) -> usize {
-    LINE + (size_of::<Place>() << bits)
+    LINE + (size_of::<Place>() << bits).next_multiple_of(LINE)
 }
 
 /// Some children side by side: those of a node, or of the root.

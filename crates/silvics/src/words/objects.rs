@@ -5,17 +5,18 @@ use super::key::WordKey;
 use super::node::{self, NODE, NodeRef};
 use super::slots::{self, SlotsRef};
 use super::value::Marks;
-use super::word::{Kind, LINE, Leads, Word};
-use crate::domain::{Guard, Reclaim, Retired};
+use super::word::{Kind, Leads, Word};
+use crate::domain::Guard;
 use crate::frame::Frame;
 use crate::memory::Memory;
-use silvics_pool::{AllocError, BytesAlloc, Config, Placement, PoolStats};
+use crate::memory::late::{LatePools, PoolSet};
+use silvics_layout::NodeLayout;
+use silvics_pool::{AllocError, BytesAlloc, BytesPool, Config, Placement, PoolStats};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::Arc;
 
-/// Nodes are up to 4 KiB, so slabs of 16 KiB would waste a part of each.
-const SLAB: usize = 128 << 10;
+/// Nodes have up to 4160 bytes, so slabs of 16 KiB would waste a part of each.
+const SLAB: usize = 64 << 10;
 
 /// The bytes of the object that a word leads to.
 fn bytes<K: WordKey>(word: Word) -> usize {
@@ -27,10 +28,7 @@ fn bytes<K: WordKey>(word: Word) -> usize {
     }
 }
 
-/// The pools. Objects of all kinds are retired in one batch: a retired word says of which kind its
-/// object is. Each batch counts a reference to the pools; the alignment keeps this count off the
-/// line that allocations read.
-#[repr(align(64))]
+/// The pools. A retired word says of which kind its object is.
 struct Pools<K, P: Placement> {
     nodes: P::Bytes,
     /// Blocks and arrays of slots share a pool: the slabs of blocks that have become arrays serve
@@ -46,67 +44,72 @@ impl<K: WordKey, P: Placement> Pools<K, P> {
             Kind::Node | Kind::None => &self.nodes,
         }
     }
-
-    /// Frees an object.
-    ///
-    /// # Safety
-    /// The word leads to an object of these pools, which nobody else has. It is freed once.
-    unsafe fn free(&self, word: Word) {
-        let Some(object) = NonNull::new(word.address()) else { return };
-        // SAFETY: our contract. The word says of which kind the object is and how many bytes it has
-        // (I1).
-        unsafe { self.of(word.kind()).free(object, bytes::<K>(word)) };
-    }
 }
 
-// SAFETY: the allocators may be shared by all threads. `reclaim` frees an object, as it should.
-unsafe impl<K: WordKey, P: Placement> Reclaim for Pools<K, P> {
-    fn releases_whole(&self) -> bool {
-        P::RELEASES_WHOLE
-    }
+// SAFETY: the pools may be shared by all threads. `free` gives an object to the pool of its kind:
+// the word says of which kind it is and how many bytes it has (I1).
+unsafe impl<K: WordKey, P: Placement> PoolSet for Pools<K, P> {
+    type Placement = P;
+    const KINDS: &'static [NodeLayout] = &[NODE, BLOCK];
 
-    unsafe fn reclaim(&self, object: NonNull<u8>) {
-        // SAFETY: `Objects::retire` passed this word to the domain, once, after the object was
-        // unlinked (I4). The domain calls `reclaim` once, when no guard can reach the object.
-        unsafe { self.free(Word::from_raw(object)) };
-    }
-}
-
-/// The objects of a tree, and those that wait to be freed.
-pub(super) struct Objects<K: WordKey, P: Placement> {
-    pools: Arc<Pools<K, P>>,
-    retired: Retired<Pools<K, P>>,
-}
-
-impl<K: WordKey, P: Placement> Objects<K, P> {
-    pub(super) fn new(frame: &Frame) -> Self {
-        let Frame { config, domain, .. } = frame;
-        let mut config: Config = config.clone();
-        let tuning = config.tuning;
-        config.tuning = tuning.slot_align(tuning.slot_alignment().max(LINE)).unwrap_or(tuning);
-        let config = config.starting_small();
+    fn new(config: &Config) -> Self {
         let mut large = config.clone();
         if !config.tuning.has_slab_bytes() {
             large.tuning = config.tuning.slab_bytes(SLAB).unwrap_or(config.tuning);
         }
-        let pools = Arc::new(Pools {
+        Self {
             nodes: P::Bytes::new(NODE.kind, &large),
-            leaves: P::Bytes::new(BLOCK.kind, &config),
+            leaves: P::Bytes::new(BLOCK.kind, config),
             marker: PhantomData,
-        });
-        let retired = Retired::starting_small(Arc::clone(&pools), domain.clone(), &config.budget);
-        Self { pools, retired }
+        }
     }
 
-    /// Allocates an object. If that fails, flushes the objects that this thread has retired, and
-    /// tries once more.
+    unsafe fn extent(object: NonNull<u8>) -> (NonNull<u8>, usize) {
+        let word = Word::from_raw(object);
+        (word.object(), bytes::<K>(word))
+    }
+
+    unsafe fn free(&self, object: NonNull<u8>) {
+        let word = Word::from_raw(object);
+        // SAFETY: our contract.
+        unsafe { self.of(word.kind()).free(word.object(), bytes::<K>(word)) };
+    }
+
+    fn stats(&self) -> Vec<PoolStats> {
+        vec![self.nodes.stats(), self.leaves.stats()]
+    }
+
+    fn shrink(&self) -> usize {
+        self.nodes.shrink() + self.leaves.shrink()
+    }
+}
+
+/// The objects of a tree, and those that wait to be freed.
+pub(super) struct Objects<K: WordKey, P: Placement>(LatePools<Pools<K, P>>);
+
+impl<K: WordKey, P: Placement> Objects<K, P> {
+    pub(super) fn new(frame: Frame) -> Result<Self, AllocError> {
+        LatePools::new(frame).map(Self)
+    }
+
+    #[inline(always)]
+    pub(super) fn frame(&self) -> &Frame {
+        &self.0.frame
+    }
+
+    pub(super) fn memory(&self) -> &dyn Memory {
+        &self.0
+    }
+
+    pub(super) fn memory_mut(&mut self) -> &mut dyn Memory {
+        &mut self.0
+    }
+
     #[inline]
     fn alloc(&self, kind: Kind, bytes: usize, guard: &Guard) -> Result<NonNull<u8>, AllocError> {
-        let pool = self.pools.of(kind);
-        pool.alloc(bytes).or_else(|_| {
-            self.retired.flush(guard);
-            pool.alloc(bytes)
-        })
+        let number = usize::from(kind != Kind::Node);
+        let of = |pools: &Pools<K, P>| pools.of(kind).alloc(bytes);
+        self.0.alloc((number, BytesPool::slot(bytes)), of, guard)
     }
 
     /// A node that is not linked yet, and whose children lead nowhere. `base` is the smallest key
@@ -160,8 +163,8 @@ impl<K: WordKey, P: Placement> Objects<K, P> {
     /// # Safety
     /// No new reader can reach the object. It is retired once.
     pub(super) unsafe fn retire(&self, word: Word, guard: &Guard) {
-        // SAFETY: our contract is that of `Retired::retire`.
-        unsafe { self.retired.retire(word.into_raw(), bytes::<K>(word), guard) };
+        // SAFETY: our contract.
+        unsafe { self.0.retire(word.into_raw(), guard) };
     }
 
     /// Frees an object, but not the objects that it leads to.
@@ -170,7 +173,7 @@ impl<K: WordKey, P: Placement> Objects<K, P> {
     /// Nobody else has the object. It is freed once.
     pub(super) unsafe fn free(&self, word: Word) {
         // SAFETY: our contract.
-        unsafe { self.pools.free(word) };
+        unsafe { self.0.free(word.into_raw()) };
     }
 
     /// Frees a subtree.
@@ -179,6 +182,7 @@ impl<K: WordKey, P: Placement> Objects<K, P> {
     /// Nobody else has an object of it. Each is freed once.
     pub(super) unsafe fn free_all(&self, root: Word) {
         let mut open = vec![root];
+        open.retain(|word| !word.is_none());
         while let Some(word) = open.pop() {
             // SAFETY: our contract.
             if let Leads::Node(node) = unsafe { word.leads::<K>() } {
@@ -195,22 +199,5 @@ impl<K: WordKey, P: Placement> Objects<K, P> {
             // SAFETY: our contract.
             unsafe { self.free(word) };
         }
-    }
-}
-
-impl<K: WordKey, P: Placement> Memory for Objects<K, P> {
-    fn stats(&self) -> Vec<PoolStats> {
-        let Pools { nodes, leaves, .. } = &*self.pools;
-        vec![nodes.stats(), leaves.stats()]
-    }
-
-    fn settle(&mut self) {
-        self.retired.drain();
-    }
-
-    fn shrink(&self) -> usize {
-        self.retired.flush_unpinned();
-        let Pools { nodes, leaves, .. } = &*self.pools;
-        nodes.shrink() + leaves.shrink()
     }
 }

@@ -10,6 +10,7 @@ use super::value::Changed;
 use super::word::{Kind, Leads, Word};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
+use crate::frame::afterwards;
 use crate::update::{Step as Change, Update};
 use silvics_pool::{AllocError, Placement};
 use silvics_sync::backoff::Backoff;
@@ -163,7 +164,7 @@ impl<K: WordKey, P: Placement> Words<K, P> {
         match changed {
             Changed::From(state) => Ok(state),
             Changed::Inserted => {
-                self.frame.len.add(1);
+                self.objects.frame().len.add(1);
                 Ok(None)
             }
             Changed::Removed(value) => {
@@ -228,7 +229,7 @@ impl<K: WordKey, P: Placement> Words<K, P> {
         match changed {
             Changed::From(state) => Tried::Found(state),
             Changed::Inserted => {
-                self.frame.len.add(1);
+                self.objects.frame().len.add(1);
                 Tried::Found(None)
             }
             Changed::Removed(value) => {
@@ -297,7 +298,7 @@ impl<K: WordKey, P: Placement> Words<K, P> {
     /// Counts the removal of a key, and tidies its leaf if few entries may be left.
     #[inline]
     pub(super) fn removed(&self, leaf: Word, key: K, guard: &Guard) {
-        self.frame.len.add(-1);
+        self.objects.frame().len.add(-1);
         // SAFETY: I3: the word was read under the guard.
         let may_be_small = match unsafe { leaf.leads::<K>() } {
             Leads::Block(block) => block.find(key).is_some_and(|at| block.is_group_empty(at)),
@@ -305,7 +306,7 @@ impl<K: WordKey, P: Placement> Words<K, P> {
             Leads::None | Leads::Node(_) => false,
         };
         if may_be_small {
-            self.tidy(key, guard);
+            afterwards(|| self.tidy(key, guard));
         }
     }
 }

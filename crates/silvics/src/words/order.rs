@@ -31,11 +31,11 @@ impl<K: WordKey> BlockRef<'_, K> {
     /// the number of all.
     #[inline(never)]
     pub(super) fn complete(self, order: &mut Order, known: usize, top: K) -> usize {
-        let (mut taken, mut len) = ([0_u8; 16], known);
+        let mut taken = [0_u8; 16];
         for place in &order[..known] {
             taken[usize::from(place / 8)] |= 1 << (place % 8);
         }
-        // The others are put in at their ranks.
+        let (mut others, mut len) = ([(top, 0_u8); MAX_PLACES], 0);
         for (group, taken) in taken.iter().enumerate().take(self.word().groups()) {
             for at in (0..K::PER_GROUP).filter(|at| taken >> at & 1 == 0) {
                 if !self.has_key(K::GROUP_WORDS * group + at) {
@@ -44,15 +44,25 @@ impl<K: WordKey> BlockRef<'_, K> {
                 let place = (8 * group + at) as u8;
                 let key = self.known_key(low_of::<K>(place), top);
                 let mut rank = len;
-                while rank > 0 && self.known_key(low_of::<K>(order[rank - 1]), top) > key {
-                    order[rank] = order[rank - 1];
+                while rank > 0 && others[rank - 1].0 > key {
+                    others[rank] = others[rank - 1];
                     rank -= 1;
                 }
-                order[rank] = place;
+                others[rank] = (key, place);
                 len += 1;
             }
         }
-        len
+        // Both lists are in order. This merges them, from their ends on.
+        let (mut ours, mut theirs) = (known, len);
+        while theirs > 0 {
+            let (key, other) = others[theirs - 1];
+            let last = order[ours.saturating_sub(1)];
+            let is_ours = ours > 0 && self.known_key(low_of::<K>(last), top) > key;
+            let end = ours + theirs - 1;
+            order[end] = if is_ours { last } else { other };
+            (ours, theirs) = if is_ours { (ours - 1, theirs) } else { (ours, theirs - 1) };
+        }
+        known + len
     }
 
     /// The places of all keys in the order of the keys, present or not. Returns their number, and

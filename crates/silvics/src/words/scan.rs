@@ -13,6 +13,10 @@
 //!
 //! A walk that finds keys in a block whose rank the block does not know notes the order of all keys
 //! there. This is the only write of a walk, and the next one finds the order.
+//!
+//! A walk first notes which slots of an array have values, since a branch for each slot would be
+//! mispredicted often. If all slots of the array before had values, it takes all slots as they
+//! come.
 
 use super::Words;
 use super::block::{BlockRef, low_of};
@@ -31,6 +35,8 @@ use std::iter::FusedIterator;
 use std::ops::Bound;
 
 const _: () = assert!(SLOTS <= u64::BITS as usize);
+/// All slots of an array, as bits.
+const ALL: u64 = u64::MAX >> (u64::BITS as usize - SLOTS);
 
 /// The entries of a leaf that a walk has yet to return, and where it goes on.
 struct Taken<'g, K> {
@@ -42,6 +48,8 @@ struct Taken<'g, K> {
     base: K,
     /// The slots that are left, as bits.
     slots: u64,
+    /// Whether the last array of slots had all values.
+    was_full: bool,
     /// The places of the block that are left: the first, and one past the last.
     left: (usize, usize),
     places: Order,
@@ -146,9 +154,12 @@ impl<'g, K: WordKey> Taken<'g, K> {
             return;
         }
         self.base = slots.key(0);
-        let mut present = 0;
-        for at in (0..SLOTS).rev() {
-            present = present << 1 | u64::from(self.marks.is_or_was(slots.value(at).word()));
+        let mut present = if self.was_full { ALL } else { 0 };
+        if !self.was_full {
+            for at in (0..SLOTS).rev() {
+                present = present << 1 | u64::from(self.marks.is_or_was(slots.value(at).word()));
+            }
+            self.was_full = present == ALL;
         }
         let (from, to) = (SlotsRef::slot_of(low), SlotsRef::slot_of(high));
         self.slots = present & u64::MAX >> (63 - to) & u64::MAX << from;
@@ -248,6 +259,7 @@ impl<'g, K: WordKey, P: Placement, const DESCENDS: bool> Range<'g, K, P, DESCEND
             marks: Word::NONE.marks(),
             base: K::ENDS[0],
             slots: 0,
+            was_full: false,
             left: (0, 0),
             places: NO_ORDER,
         };
@@ -293,6 +305,7 @@ impl<K: WordKey, P: Placement, const DESCENDS: bool> Iterator for Range<'_, K, P
                 if let Some(entry) = self.present(self.taken.at_slot(at)) {
                     return Some(entry);
                 }
+                self.taken.was_full = false;
             }
             if !self.advance() {
                 return None;
@@ -310,8 +323,9 @@ impl<K: WordKey, P: Placement, const DESCENDS: bool> Iterator for Range<'_, K, P
                 }
             }
             while let Some(at) = Taken::<K>::next_slot::<DESCENDS>(&mut slots) {
-                if let Some(entry) = self.present(self.taken.at_slot(at)) {
-                    folded = f(folded, entry);
+                match self.present(self.taken.at_slot(at)) {
+                    Some(entry) => folded = f(folded, entry),
+                    None => self.taken.was_full = false,
                 }
             }
             if !self.advance() {

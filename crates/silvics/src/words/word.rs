@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 /// The object that a word leads to. Only pointers to it exist.
 pub(super) struct Object;
 
-/// The bytes of a cache line. Objects of pools begin at multiples of it.
+/// The bytes of a cache line. Objects in the slots of pools begin at multiples of it.
 pub(super) const LINE: usize = 64;
 /// The alignment of each object, also of those that come from a heap.
 pub(super) const ALIGN: usize = 8;
@@ -95,6 +95,11 @@ impl Word {
             SLOTS => Kind::Slots,
             _ => Kind::None,
         }
+    }
+
+    /// The object. The word leads to one.
+    pub(super) fn object(self) -> NonNull<u8> {
+        NonNull::new(self.address()).expect("a word that leads to an object")
     }
 
     /// The address of the object.

@@ -34,12 +34,15 @@ std::thread_local! {
     static STOP: Cell<Stop> = Cell::default();
 }
 
-/// The number of schedules per place: the other task may be anywhere when the victim stops.
+/// The number of schedules per place: the other task may be at different steps when the victim
+/// stops.
 const SCHEDULES: usize = 20;
 
 /// The most rounds of that many schedules until the victim has stood at the place while the other
 /// ran.
 const ROUNDS: u64 = 50;
+/// The other task begins about this many steps before the stop.
+const NEAR: u64 = 30;
 
 /// The place at which the victim stopped when the other task could not finish, and its panic.
 type Stuck = (u64, Box<dyn std::any::Any + Send>);
@@ -142,6 +145,9 @@ fn play<I: Create + Subject>(stops: &'static Stops, act: Act<I>, n: u64) {
         let index = Arc::clone(&index);
         thread::spawn(move || {
             let mut log = Log::new(2, stops.keys);
+            // A random scheduler lets both tasks make about as many steps. Without these yields,
+            // this task would be finished when the victim comes to a late stop.
+            (NEAR..n).for_each(|_| thread::yield_now());
             run_task(&index, &mut log, stops.other, act);
             log
         })

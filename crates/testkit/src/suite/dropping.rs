@@ -8,8 +8,7 @@ use crate::make::Make;
 use crate::rng::{Rng, scattered};
 use crate::{Failure, Outcome, Subject, size};
 use silvics::{Domain, Options, PinIndex};
-use silvics_pool::{BytesPool, Config};
-use std::sync::Barrier;
+use silvics_pool::SmallObjects;
 use std::time::Duration;
 
 /// Dropping an index unmaps its regions and returns its heap memory, garbage included: after each
@@ -40,11 +39,10 @@ fn dropping<I: Subject + ?Sized>(
     const KEPT: usize = 512;
     /// The number of first rounds, which fill tables that stay.
     const WARM: usize = 2;
-    /// The rounds of which the median heap level is compared with the lowest one of as many later
-    /// rounds. The collector frees some 2 KiB of each thread that it knew late, in some rounds and
-    /// not in others.
+    /// The rounds of which the median heap level is compared with the lowest one of the last
+    /// rounds, of twice as many. The collector frees some 2 KiB of each thread that it knew late,
+    /// in some rounds and not in others.
     const ROUNDS: usize = 6;
-    warm_small_slots();
     let mut mappings = Mappings::new();
     let (mut early, mut later) = (Vec::with_capacity(ROUNDS), usize::MAX);
     for round in 0..WARM + 2 * ROUNDS {
@@ -67,6 +65,8 @@ fn dropping<I: Subject + ?Sized>(
         // the collector has kept for itself.
         let level = || {
             drop(Domain::new().pin());
+            // The source of small slots has lists for each thread and size, some KiB.
+            SmallObjects::trim();
             heap()
         };
         let enough = early.first().map_or(usize::MAX, |level| level + KEPT);
@@ -81,7 +81,7 @@ fn dropping<I: Subject + ?Sized>(
         }
         if early.len() < ROUNDS {
             early.push(now);
-        } else {
+        } else if round >= WARM + 3 * ROUNDS / 2 {
             later = later.min(now);
         }
     }
@@ -89,37 +89,6 @@ fn dropping<I: Subject + ?Sized>(
     let before = early[ROUNDS / 2];
     ensure!(later <= before + KEPT, "the heap grew from {before} to {later} bytes");
     Ok(())
-}
-
-/// Lets the process's source of small slots make what it keeps for each thread and size, in this
-/// thread and as many others as [`busy`] has at once. Otherwise some round makes it by chance.
-fn warm_small_slots() {
-    /// Three threads and then two, twice: those that are ending still have their indexes.
-    const OTHERS: usize = 10;
-    const CHUNKS: usize = 40;
-    let warm = || {
-        for size in (64..=4096).step_by(64) {
-            let pool = |_| {
-                let pool = BytesPool::new("warm", &Config::default().starting_small());
-                for _ in 0..=1024 / size {
-                    let _ = pool.alloc(size); // goes with the pool
-                }
-                pool
-            };
-            drop((0..CHUNKS).map(pool).collect::<Vec<_>>());
-        }
-    };
-    let all_live = Barrier::new(OTHERS);
-    std::thread::scope(|scope| {
-        for _ in 0..OTHERS {
-            scope.spawn(|| {
-                all_live.wait();
-                warm();
-                all_live.wait();
-            });
-        }
-    });
-    warm();
 }
 
 /// Leaves entries, free objects, sealed and unsealed garbage behind, after contended writes to few

@@ -97,7 +97,7 @@ impl<K: ArtKey + ?Sized, P: Placement> Art<K, P, Sampled> {
             small: HashMap::new(),
             huge: HashMap::new(),
         };
-        let mut guard = self.alloc.frame.domain.pin();
+        let mut guard = self.alloc.frame().domain.pin();
         for key in log.keys::<K>() {
             census.lookups += 1;
             if census.lookups.is_multiple_of(PINNED as u64) {

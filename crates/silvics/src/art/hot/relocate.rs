@@ -41,7 +41,7 @@ impl<K: ArtKey + ?Sized, P: Placement> Art<K, P, Sampled> {
         report: &mut Report,
     ) -> Result<(), ReorganizeError> {
         let hot = self.alloc.regions()?.packed();
-        let mut guard = self.alloc.frame.domain.pin();
+        let mut guard = self.alloc.frame().domain.pin();
         for (at, seen) in hottest.iter().enumerate() {
             if at % PINNED == PINNED - 1 {
                 guard.repin();
@@ -107,15 +107,15 @@ impl<K: ArtKey + ?Sized, P: Placement> Art<K, P, Sampled> {
     fn evacuate(&self, kept: Option<usize>) -> Result<usize, AllocError> {
         let returned = self.evacuated(kept);
         // This thread may retire nothing more for long, and the objects in its batch keep regions.
-        self.alloc.flush(&self.alloc.frame.domain.pin());
-        self.alloc.frame.domain.flush();
+        self.alloc.flush(&self.alloc.frame().domain.pin());
+        self.alloc.frame().domain.flush();
         returned
     }
 
     /// Moves objects as `evacuate` does. The old ones wait in this thread's batch to be freed.
     fn evacuated(&self, kept: Option<usize>) -> Result<usize, AllocError> {
         let (mut open, mut returned) = (Vec::new(), 0);
-        let mut guard = self.alloc.frame.domain.pin();
+        let mut guard = self.alloc.frame().domain.pin();
         for number in 0..NUMBERS {
             let digit = number.checked_sub(1).map(|byte| byte as u8);
             guard.repin(); // no node is open

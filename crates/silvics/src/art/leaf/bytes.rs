@@ -145,10 +145,8 @@ impl<P: Placement> Leaves<[u8]> for BytesLeaves<P> {
     }
 
     #[inline]
-    fn alloc(&self, entries: &[(&[u8], u64)]) -> Result<Word, AllocError> {
-        let leaf = self.0.alloc(KEY + the(entries).0.len())?;
-        // SAFETY: fresh memory has room for the head and the key, and nobody else has it.
-        Ok(unsafe { Self::fill(leaf, entries) })
+    fn alloc(&self, entries: &[(&[u8], u64)]) -> Result<NonNull<u8>, AllocError> {
+        self.0.alloc(KEY + the(entries).0.len())
     }
 
     fn slot(entries: &[(&[u8], u64)]) -> SlotSize {

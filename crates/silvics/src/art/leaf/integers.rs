@@ -224,14 +224,6 @@ pub struct IntegerLeaves<K: Integer, P: Placement> {
     four: P::Slots<Leaf<K::Words, 4>>,
 }
 
-fn filled<K: Integer, P: Placement, const N: usize>(
-    pool: &P::Slots<Leaf<K::Words, N>>,
-    entries: &[(K, u64); N],
-) -> Result<Word, AllocError> {
-    // SAFETY: a fresh slot of this pool has room for such a leaf, and nobody else has it.
-    pool.alloc().map(|leaf| unsafe { fill(leaf, entries) })
-}
-
 /// Makes a leaf.
 ///
 /// # Safety
@@ -258,13 +250,12 @@ impl<K: Integer, P: Placement> Leaves<K> for IntegerLeaves<K, P> {
     }
 
     #[inline]
-    fn alloc(&self, entries: &[(K, u64)]) -> Result<Word, AllocError> {
-        match *entries {
-            [a] => filled::<K, P, 1>(&self.one, &[a]),
-            [a, b] => filled::<K, P, 2>(&self.two, &[a, b]),
-            [a, b, c] => filled::<K, P, 3>(&self.three, &[a, b, c]),
-            [a, b, c, d] => filled::<K, P, 4>(&self.four, &[a, b, c, d]),
-            _ => unreachable!("a leaf has one to four keys"),
+    fn alloc(&self, entries: &[(K, u64)]) -> Result<NonNull<u8>, AllocError> {
+        match entries.len() {
+            1 => self.one.alloc().map(NonNull::cast),
+            2 => self.two.alloc().map(NonNull::cast),
+            3 => self.three.alloc().map(NonNull::cast),
+            _ => self.four.alloc().map(NonNull::cast),
         }
     }
 

@@ -72,12 +72,12 @@ pub trait LeafOf<'g, K: LeafKey + ?Sized>: Copy {
 #[doc(hidden)]
 pub trait Leaves<K: LeafKey + ?Sized>: Send + Sync + Sized + 'static {
     fn new(config: &Config) -> Self;
-    /// A leaf of these entries, which must ascend by key. There must be at least one, and at most
+    /// Memory for a leaf of these entries. There must be at least one, and at most
     /// [`LeafKey::LEAF_KEYS`].
-    fn alloc(&self, entries: &[(K::Ref<'_>, u64)]) -> Result<Word, AllocError>;
+    fn alloc(&self, entries: &[(K::Ref<'_>, u64)]) -> Result<NonNull<u8>, AllocError>;
     /// The size of such a leaf.
     fn slot(entries: &[(K::Ref<'_>, u64)]) -> SlotSize;
-    /// Makes such a leaf in memory from elsewhere.
+    /// Makes a leaf of these entries, which must ascend by key.
     ///
     /// # Safety
     /// The memory has that size, is aligned to 8 bytes, and nobody else has it.
