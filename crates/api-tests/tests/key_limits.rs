@@ -118,8 +118,8 @@ fn a_map_of_long_keys() {
     sorted.sort();
     assert!(map.pin().keys().map(|(key, _)| key.into_owned()).eq(sorted));
 
-    let art = STRUCTURES.iter().find(|row| row.name == "art").unwrap();
-    let limit = art.max_key_bytes.unwrap();
+    let blocks = STRUCTURES.iter().find(|row| row.name == "blocks").unwrap();
+    let limit = blocks.max_key_bytes.unwrap();
     let map: Map<(Vec<u8>, u64), ()> = Map::new();
     let refused = map.try_upsert((vec![1; limit], 7), ()).unwrap_err().to_string();
     assert!(refused.contains(&limit.to_string()), "{refused}");

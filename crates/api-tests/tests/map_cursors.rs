@@ -1,7 +1,7 @@
 //! Cursors and owned pins of maps: positions and values that outlive threads, pins and writers.
 
 use silvics::map::{Cursor, MapIndex, OwnedValueGuard, OwnedView, View};
-use silvics::{ArtTree, Domain, Key, Map, NatarajanTree, SkipList, ValueGuard};
+use silvics::{BlockTree, Domain, Key, Map, NatarajanTree, SkipList, ValueGuard, WordTree};
 use silvics_api_tests::Counted;
 use silvics_sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::collections::BTreeMap;
@@ -14,9 +14,9 @@ fn is_shared<T: Sync>() {}
 
 #[test]
 fn what_can_be_sent() {
-    is_sent::<Cursor<String, Arc<str>, ArtTree<[u8]>>>();
-    is_sent::<OwnedView<'static, u64, String, ArtTree>>();
-    is_shared::<OwnedView<'static, u64, String, ArtTree>>();
+    is_sent::<Cursor<String, Arc<str>, BlockTree<[u8]>>>();
+    is_sent::<OwnedView<'static, u64, String, WordTree<u64>>>();
+    is_shared::<OwnedView<'static, u64, String, WordTree<u64>>>();
     is_sent::<silvics::ValueRef<'static, String>>();
     is_sent::<OwnedValueGuard<'static, String>>();
     is_shared::<OwnedValueGuard<'static, String>>();
@@ -35,7 +35,7 @@ fn what_cannot_be_sent() {
     #[allow(dead_code)]
     struct Sent;
     impl<T: ?Sized + Send> Ambiguous<Sent> for T {}
-    <View<'static, u64, String, ArtTree> as Ambiguous<_>>::here();
+    <View<'static, u64, String, WordTree<u64>> as Ambiguous<_>>::here();
     <ValueGuard<'static, String> as Ambiguous<_>>::here();
 }
 
@@ -117,8 +117,8 @@ fn cursor_is_before<K: Key, I: MapIndex<Key = K::Form>>(cursor: &mut Cursor<K, u
 
 #[test]
 fn moves_agree_with_btreemap() {
-    moves::<u64, ArtTree>(|n| n << 20);
-    moves::<String, ArtTree<[u8]>>(|n| format!("{n:06}/{n}"));
+    moves::<u64, WordTree<u64>>(|n| n << 20);
+    moves::<String, BlockTree<[u8]>>(|n| format!("{n:06}/{n}"));
     moves::<(u8, String), SkipList<[u8]>>(|n| ((n / 200) as u8, format!("{n:06}")));
     moves::<i64, NatarajanTree>(|n| n as i64 - 500);
 }

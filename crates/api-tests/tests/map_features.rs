@@ -58,18 +58,18 @@ mod formats {
     #[test]
     fn maps_come_back() {
         let numbers = || (0..500u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15), n));
-        comes_back::<u64, u64, silvics::ArtTree<u64>>(numbers());
+        comes_back::<u64, u64, silvics::WordTree<u64>>(numbers());
         comes_back::<u64, String, SkipList<u64>>(numbers().map(|(k, v)| (k, v.to_string())));
         comes_back::<u64, Option<Vec<u8>>, NatarajanTree>(
             numbers().map(|(k, v)| (k, Some(vec![v as u8]))),
         );
-        comes_back::<i32, (), silvics::ArtTree<u64>>(numbers().map(|(k, _)| (k as i32, ())));
+        comes_back::<i32, (), silvics::WordTree<u64>>(numbers().map(|(k, _)| (k as i32, ())));
         let texts = || numbers().map(|(k, v)| (format!("\0{}\"ü", k % 1000), v));
-        comes_back::<String, u64, silvics::ArtTree<[u8]>>(texts());
+        comes_back::<String, u64, silvics::BlockTree<[u8]>>(texts());
         comes_back::<Box<str>, String, SkipList<[u8]>>(
             texts().map(|(k, v)| (k.as_str().into(), v.to_string())),
         );
-        comes_back::<u64, u64, silvics::ArtTree<u64>>([]);
+        comes_back::<u64, u64, silvics::WordTree<u64>>([]);
     }
 
     #[test]
@@ -255,33 +255,33 @@ mod threads {
     fn it_is_the_scan_of_numbers() {
         let dense = || (0..3000u64).map(|n| (n, n));
         let sparse = || (0..3000).map(|n| (scattered(n), n.to_string()));
-        is_the_scan::<u64, u64, silvics::ArtTree<u64>>(dense());
-        is_the_scan::<u64, String, silvics::ArtTree<u64>>(sparse());
+        is_the_scan::<u64, u64, silvics::WordTree<u64>>(dense());
+        is_the_scan::<u64, String, silvics::WordTree<u64>>(sparse());
         is_the_scan::<u64, String, SkipList<u64>>(sparse());
         is_the_scan::<u64, u64, NatarajanTree>(dense());
-        is_the_scan::<i128, String, silvics::ArtTree<u128>>(
+        is_the_scan::<i128, String, silvics::WordTree<u128>>(
             sparse().map(|(k, v)| (i128::from(k.cast_signed()) << 40, v)),
         );
         // All keys but one are close to each other.
-        is_the_scan::<u64, u64, silvics::ArtTree<u64>>(dense().chain([(u64::MAX, 0)]));
-        is_the_scan::<u64, String, silvics::ArtTree<u64>>([]);
-        is_the_scan::<u64, String, silvics::ArtTree<u64>>([(u64::MAX, String::new())]);
+        is_the_scan::<u64, u64, silvics::WordTree<u64>>(dense().chain([(u64::MAX, 0)]));
+        is_the_scan::<u64, String, silvics::WordTree<u64>>([]);
+        is_the_scan::<u64, String, silvics::WordTree<u64>>([(u64::MAX, String::new())]);
     }
 
     #[test]
     fn it_is_the_scan_of_strings() {
         let texts = || (0..3000).map(|n| (format!("user/{}", scattered(n)), n));
-        is_the_scan::<String, u64, silvics::ArtTree<[u8]>>(texts());
+        is_the_scan::<String, u64, silvics::BlockTree<[u8]>>(texts());
         is_the_scan::<String, u64, SkipList<[u8]>>(texts());
-        is_the_scan::<(String, u64), u64, silvics::ArtTree<[u8]>>(
+        is_the_scan::<(String, u64), u64, silvics::BlockTree<[u8]>>(
             (0..3000).map(|n| ((format!("\0{}", n % 13), scattered(n)), n)),
         );
         // Each key is a prefix of the next one; in one of the runs, the added bytes are zeros.
         let nested = |byte| (0..600).map(move |len| (vec![byte; len], len));
-        is_the_scan::<Vec<u8>, usize, silvics::ArtTree<[u8]>>(nested(0).chain(nested(b'a')));
+        is_the_scan::<Vec<u8>, usize, silvics::BlockTree<[u8]>>(nested(0).chain(nested(b'a')));
         is_the_scan::<Vec<u8>, usize, SkipList<[u8]>>(nested(0).chain(nested(u8::MAX)));
-        is_the_scan::<String, String, silvics::ArtTree<[u8]>>([]);
-        is_the_scan::<String, u64, silvics::ArtTree<[u8]>>([(String::new(), 1)]);
+        is_the_scan::<String, String, silvics::BlockTree<[u8]>>([]);
+        is_the_scan::<String, u64, silvics::BlockTree<[u8]>>([(String::new(), 1)]);
     }
 
     #[test]
@@ -366,10 +366,10 @@ mod threads {
 
     #[test]
     fn what_stays_is_seen_once_while_others_write() {
-        what_stays_is_seen_once::<u64, silvics::ArtTree<u64>>(|n| n);
+        what_stays_is_seen_once::<u64, silvics::WordTree<u64>>(|n| n);
         what_stays_is_seen_once::<u64, SkipList<u64>>(scattered);
         what_stays_is_seen_once::<u64, NatarajanTree>(scattered);
-        what_stays_is_seen_once::<String, silvics::ArtTree<[u8]>>(|n| format!("user/{n}"));
+        what_stays_is_seen_once::<String, silvics::BlockTree<[u8]>>(|n| format!("user/{n}"));
         what_stays_is_seen_once::<(String, u64), SkipList<[u8]>>(|n| ((n % 7).to_string(), n));
     }
 

@@ -3,7 +3,7 @@
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use silvics::map::{MapIndex, OwnedRange, PinnedRange, SetRange};
-use silvics::{ArtTree, DrachslerTree, Key, Map, NatarajanTree, Set, SkipList};
+use silvics::{BlockTree, DrachslerTree, Key, Map, NatarajanTree, Set, SkipList, WordTree};
 use silvics_api_tests::Counted;
 use silvics_sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use silvics_testkit::make::apart;
@@ -19,8 +19,8 @@ fn is_sent<T: Send>() {}
 #[test]
 fn what_can_be_sent() {
     is_sent::<OwnedRange<String, Arc<str>>>();
-    is_sent::<OwnedRange<u64, String, ArtTree, &'static Map<u64, String>>>();
-    is_sent::<PinnedRange<'static, String, Vec<u8>, ArtTree<[u8]>>>();
+    is_sent::<OwnedRange<u64, String, WordTree<u64>, &'static Map<u64, String>>>();
+    is_sent::<PinnedRange<'static, String, Vec<u8>, BlockTree<[u8]>>>();
     is_sent::<SetRange<String>>();
 }
 
@@ -129,17 +129,17 @@ proptest! {
         runs in 1..60usize,
     ) {
         let steps: Vec<bool> = steps.iter().flat_map(|step| vec![*step; runs]).collect();
-        every_kind::<u16, ArtTree>(&model, (from, to), &steps);
+        every_kind::<u16, WordTree<u64>>(&model, (from, to), &steps);
         let text = |key: u16| format!("{:02}/{key:05}", key % 7);
         let texts = model.iter().map(|(key, value)| (text(*key), value.clone())).collect();
         let bounds = (from.map(text), to.map(text));
-        every_kind::<String, ArtTree<[u8]>>(&texts, bounds.clone(), &steps);
+        every_kind::<String, BlockTree<[u8]>>(&texts, bounds.clone(), &steps);
         every_kind::<String, SkipList<[u8]>>(&texts, bounds, &steps);
         every_kind::<u16, NatarajanTree>(&model, (from, to), &steps);
         every_kind::<u16, DrachslerTree>(&model, (from, to), &steps);
         let pairs = model.into_iter().map(|(key, value)| ((key % 5, key), value)).collect();
         let pair = |key| (key % 5, key);
-        every_kind::<(u16, u16), ArtTree<[u8]>>(&pairs, (from.map(pair), to.map(pair)), &steps);
+        every_kind::<(u16, u16), BlockTree<[u8]>>(&pairs, (from.map(pair), to.map(pair)), &steps);
     }
 }
 

@@ -119,7 +119,8 @@ fn a_full_tree_of_integers_is_emptied_under_one_pin() {
 
 #[test]
 fn a_full_map_is_cleared() {
-    let map: Map<u64, u64> = Map::builder().memory_limit(1 << 20).build().expect("there is room");
+    let map: Map<u64, u64, ArtTree<u64>> =
+        Map::builder().memory_limit(1 << 20).build().expect("room");
     let mut full = 0;
     while map.try_upsert(mixed(full), full).is_ok() {
         full += 1;

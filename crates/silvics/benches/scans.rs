@@ -1,5 +1,6 @@
-//! Scans of `ArtTree`, `BlockTree` and `Map` by `next`, `for_each` and `fold`, beside those of
-//! `BTreeMap`. Paths are also in a `BlockTree` that stores common prefixes once, `prefixes`.
+//! Scans of `ArtTree`, of the default index of maps (`WordTree` or `BlockTree`) and of `Map` by
+//! `next`, `for_each` and `fold`, beside those of `BTreeMap`. Paths are also in a `BlockTree` that
+//! stores common prefixes once, `prefixes`.
 //!
 //! ```sh
 //! cargo bench -p silvics --bench scans                  # prints the table
@@ -19,9 +20,10 @@
 //! ratios to `BTreeMap` by the same way: below 1, the structure is faster.
 
 use silvics::key::Prefixed;
+use silvics::map::DefaultIndex;
 use silvics::{
-    ArtKey, ArtTree, BlockKey, BlockTree, IndexKey, Key, KeyRef, Lookup, Map, Options, OrderedScan,
-    ValueRef,
+    ArtKey, ArtTree, BlockTree, Create, IndexKey, Key, KeyRef, Lookup, Map, Options, OrderedIndex,
+    OrderedScan, ValueRef,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
@@ -110,7 +112,9 @@ fn sum<'b, W: Way, K, E, I: Iterator<Item = E>>(
     sums.fold(0, u64::wrapping_add)
 }
 
-trait Kind: Key<Form: ArtKey + BlockKey> + Ord + Clone {
+trait Kind: Key<Form: ArtKey> + Ord + Clone {
+    /// The default index of a map with these keys.
+    const INDEX: &str;
     /// The key as a tree takes it.
     fn bare(&self) -> <Self::Form as IndexKey>::Ref<'_>;
     /// Reads a key of a tree.
@@ -124,6 +128,7 @@ trait Kind: Key<Form: ArtKey + BlockKey> + Ord + Clone {
 }
 
 impl Kind for u64 {
+    const INDEX: &str = "WordTree";
     fn bare(&self) -> u64 {
         *self
     }
@@ -136,6 +141,7 @@ impl Kind for u64 {
 }
 
 impl Kind for Vec<u8> {
+    const INDEX: &str = "BlockTree";
     fn bare(&self) -> &[u8] {
         self
     }
@@ -153,7 +159,7 @@ impl Kind for Vec<u8> {
 /// A structure of each kind with the same entries.
 struct Maps<K: Kind> {
     art: ArtTree<K::Form>,
-    blocks: BlockTree<K::Form>,
+    index: DefaultIndex<K>,
     /// Empty if keys have no bytes.
     prefixes: BlockTree<Prefixed<'static>>,
     map: Map<K, u64>,
@@ -188,7 +194,7 @@ fn glance(key: Prefixed<'_>) -> u64 {
 
 /// The scans of all structures in one way; `BTreeMap` comes last.
 fn sides<W: Way, K: Kind>(maps: &Maps<K>) -> Vec<Side<'_, K>> {
-    let Maps { art, blocks, prefixes, map, beside } = maps;
+    let Maps { art, index, prefixes, map, beside } = maps;
     let map = |bounds: Option<&[Bounds<K>]>| {
         let view = map.pin();
         let weight = |(key, value): (K::Ref<'_>, ValueRef<'_, u64>)| K::glance_ref(key) + *value;
@@ -205,7 +211,7 @@ fn sides<W: Way, K: Kind>(maps: &Maps<K>) -> Vec<Side<'_, K>> {
     };
     let mut sides = vec![
         Side::new::<W>("ArtTree", tree_scan::<W, K, _>(art, K::bare, K::glance)),
-        Side::new::<W>("BlockTree", tree_scan::<W, K, _>(blocks, K::bare, K::glance)),
+        Side::new::<W>(K::INDEX, tree_scan::<W, K, _>(index, K::bare, K::glance)),
     ];
     if !prefixes.is_empty() {
         sides.push(Side::new::<W>("prefixes", tree_scan::<W, K, _>(prefixes, in_pieces, glance)));
@@ -231,6 +237,11 @@ fn path(n: u64) -> Vec<u8> {
     format!("{folder}/{}-{n}.txt", NAMES[n as usize % 8]).into_bytes()
 }
 
+/// Inserts one entry.
+fn insert<T: OrderedIndex>(tree: &T, key: KeyRef<'_, T>, value: u64) {
+    tree.insert(key, value, &tree.domain().pin()).expect("memory");
+}
+
 /// Measures the scans of one set of keys. Returns its rows.
 fn rows<K: Kind>(name: &str, count: usize, key: impl Fn(u64) -> K, quick: bool) -> Vec<String> {
     let (rounds, scans): (usize, usize) = if quick { (1, 50) } else { (ROUNDS, 20_000) };
@@ -240,7 +251,7 @@ fn rows<K: Kind>(name: &str, count: usize, key: impl Fn(u64) -> K, quick: bool) 
     order.sort_unstable_by_key(|&at| mixed(at as u64));
     let mut maps = Maps {
         art: ArtTree::with_options(&Options::default()).expect("memory"),
-        blocks: BlockTree::with_options(&Options::default()).expect("memory"),
+        index: DefaultIndex::<K>::with_options(&Options::default()).expect("memory"),
         prefixes: BlockTree::with_options(&Options::default()).expect("memory"),
         map: Map::new(),
         beside: BTreeMap::new(),
@@ -248,7 +259,7 @@ fn rows<K: Kind>(name: &str, count: usize, key: impl Fn(u64) -> K, quick: bool) 
     for at in order {
         let value = at as u64;
         maps.art.pin().insert(keys[at].bare(), value).expect("memory");
-        maps.blocks.pin().insert(keys[at].bare(), value).expect("memory");
+        insert(&maps.index, keys[at].bare(), value);
         if let Some(key) = keys[at].prefixed() {
             maps.prefixes.pin().insert(key, value).expect("memory");
         }

@@ -41,7 +41,7 @@
 //!
 //! | index | longest form |
 //! |---|---|
-//! | [`ArtTree`](crate::ArtTree), the default of a map; [`BlockTree`](crate::BlockTree) | 512 KiB |
+//! | [`BlockTree`](crate::BlockTree), the default for byte strings; [`ArtTree`](crate::ArtTree) | 512 KiB |
 //! | [`SkipList`](crate::SkipList) | none |
 //!
 //! So a key of several parts whose strings have 65 535 bytes in total, of any content, always fits.

@@ -107,18 +107,20 @@
 //! # Ok::<(), AllocError>(())
 //! ```
 //!
-//! **Progress.** With the default index, lookups of a [`View`] are wait-free and write no shared
-//! memory. They allocate nothing, except that a thread's first key of several parts with more than
-//! 128 bytes allocates a buffer, which the thread keeps. Writers lock the node that they change,
-//! for as long as the change takes. User code runs under no lock of the library. A method of the
+//! **Progress.** With the default indexes, lookups of a [`View`] wait for no other thread and write
+//! no shared memory. They allocate nothing, except that a thread's first key of several parts with
+//! more than 128 bytes allocates a buffer, which the thread keeps. A writer that gives a present
+//! integer key another value takes no lock. Other writers may lock what they change, for as long
+//! as the change takes. User code runs under no lock of the library. A method of the
 //! map itself pins, and pinning may drop a few removed values whose types have destructors.
 //!
 //! # Which structure
 //! | workload | use | reason |
 //! |---|---|---|
-//! | almost any | `Map<K, V>`, over [`ArtTree`] | a lookup among a million integers passes three or four nodes |
-//! | integers, many of them | [`WordTree`] | a lookup reads one line of a leaf; scans read neighbours |
-//! | byte strings | `Map<K, V, BlockTree<[u8]>>` | blocks of entries: one miss or two for a lookup, and scans read neighbours |
+//! | almost any | `Map<K, V>` | it takes one of the next two indexes, depending on its keys |
+//! | integers | [`WordTree`] | a lookup reads one line of a leaf; scans read neighbours |
+//! | byte strings, strings, tuples | [`BlockTree`] | blocks of entries: one miss or two for a lookup, and scans read neighbours |
+//! | dense integers, loaded in random order | `Map<K, V, ArtTree<u64>>` | the adaptive radix tree; loads such keys fastest |
 //! | paths, URLs | [`BlockTree`] of [`Prefixed`](key::Prefixed) keys | has a common prefix once in each block |
 //! | entries in an arena, which contain their keys | [`blocks::EntrySet`] | 16 bytes for each entry |
 //! | byte strings in little memory, writers that never wait | `Map<K, V, SkipList<[u8]>>` | a node is the key and some 28 bytes; lock-free |
@@ -129,10 +131,10 @@
 //! | an ordered set | [`Set`] | a map without values |
 //! | 8-byte words under keys, with explicit guards | an [`OrderedIndex`] | no memory for values |
 //!
-//! The default was chosen by measurement (`docs/results/` of the repository) among all indexes that
-//! scan, before [`WordTree`] and [`BlockTree`] were here. These have more lookups, updates and
-//! scans, of integers and of byte strings. The default loads dense integers faster, and takes less
-//! memory in small maps.
+//! The table of [`key`] says which key types are integers in the index. The defaults were chosen by
+//! measurement
+//! (`docs/results/` of the repository): of all indexes that scan, they have the most lookups,
+//! updates and scans.
 //!
 //! # Features
 //! | feature | default | effect |

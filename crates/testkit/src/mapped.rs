@@ -3,10 +3,12 @@
 
 use crate::linearizable::ordered::EndVerb;
 use silvics::dynamic::Points;
-use silvics::map::{CompareExchangeError, Compute, Operation, RemoveIfError, TryInsertError};
+use silvics::map::{
+    CompareExchangeError, Compute, DefaultIndex, Operation, RemoveIfError, TryInsertError,
+};
 use silvics::{
-    AllocError, ArtTree, AsKey, Batches, Check, Create, Domain, Guard, IndexKey, Key, Lookup, Map,
-    Options, OrderedIndex, Placement, PoolStats, Pooled, Update, Violation,
+    AllocError, AsKey, Batches, Check, Create, Domain, Guard, IndexKey, Key, Lookup, Map, Options,
+    OrderedIndex, Placement, PoolStats, Pooled, Update, Violation,
 };
 
 /// A form in which indexes hold keys, as a key of maps.
@@ -58,10 +60,10 @@ impl Word {
     }
 }
 
-/// A [`Map`] over the radix tree. It has no scans: entries of a map's scan are borrowed from a view
-/// of the map, and not from a guard.
+/// A [`Map`] over its default index. It has no scans: entries of a map's scan are borrowed from a
+/// view of the map, and not from a guard.
 pub struct Mapped<K: MappedKey + ?Sized, P: Placement = Pooled> {
-    map: Map<K::Of, Word, ArtTree<K, P>>,
+    map: Map<K::Of, Word, DefaultIndex<K::Of, P>>,
     domain: Domain,
 }
 

@@ -2,7 +2,9 @@
 
 use crate::{Counted, ROUNDS, Rng, map};
 use silvics::map::{MapIndex, Operation};
-use silvics::{ArtTree, Check, Key, Map, NatarajanTree, Options, Pooled, Shared, SkipList};
+use silvics::{
+    BlockTree, Check, Key, Map, NatarajanTree, Options, Pooled, Shared, SkipList, WordTree,
+};
 use silvics_sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use silvics_testkit::make::apart;
 use std::sync::Arc;
@@ -86,18 +88,18 @@ fn leaks_nothing<K: Key, I: MapIndex<Key = K::Form> + Check + silvics::OrderedEn
 
 #[test]
 fn nothing_leaks() {
-    leaks_nothing::<u64, ArtTree>(ROUNDS, |n| n << 9);
-    leaks_nothing::<String, ArtTree<[u8]>>(ROUNDS, |n| format!("{n}/{}", n % 3));
-    leaks_nothing::<u64, ArtTree<u64, Shared>>(ROUNDS / 4, |n| n << 9);
+    leaks_nothing::<u64, WordTree<u64>>(ROUNDS, |n| n << 9);
+    leaks_nothing::<String, BlockTree<[u8]>>(ROUNDS, |n| format!("{n}/{}", n % 3));
+    leaks_nothing::<u64, WordTree<u64, Shared>>(ROUNDS / 4, |n| n << 9);
 }
 
 /// Ten million of each; `just stress` runs it.
 #[test]
 #[ignore = "takes half a minute when optimised"]
 fn nothing_leaks_in_ten_million_operations() {
-    leaks_nothing::<u64, ArtTree>(2_500_000, |n| n << 9);
-    leaks_nothing::<u64, ArtTree>(2_500_000, |n| n);
-    leaks_nothing::<String, ArtTree<[u8]>>(2_500_000, |n| format!("{n}/{}", n % 3));
+    leaks_nothing::<u64, WordTree<u64>>(2_500_000, |n| n << 9);
+    leaks_nothing::<u64, WordTree<u64>>(2_500_000, |n| n);
+    leaks_nothing::<String, BlockTree<[u8]>>(2_500_000, |n| format!("{n}/{}", n % 3));
 }
 
 /// A value that can be changed in place is the same one for all.
@@ -234,8 +236,8 @@ fn values_are_placed_like_the_nodes_of_the_index() {
     let in_pools = |(values, nodes): (usize, usize)| values > 0 && nodes > 0;
     assert_eq!(regions::<NatarajanTree<Shared>>(), (0, 0));
     assert_eq!(regions::<SkipList<u64, Shared>>(), (0, 0));
-    assert_eq!(regions::<ArtTree<u64, Shared>>(), (0, 0));
+    assert_eq!(regions::<WordTree<u64, Shared>>(), (0, 0));
     assert!(in_pools(regions::<NatarajanTree<Pooled>>()));
     assert!(in_pools(regions::<SkipList<u64, Pooled>>()));
-    assert!(in_pools(regions::<ArtTree<u64, Pooled>>()));
+    assert!(in_pools(regions::<WordTree<u64, Pooled>>()));
 }

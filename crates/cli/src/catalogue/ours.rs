@@ -117,8 +117,8 @@ pub(super) fn entries() -> Vec<Entry> {
             entry.variants.push(frozen());
         }
     }
-    let art = entries.iter().find(|entry| entry.name == "art");
-    let map = art.map(map);
+    let blocks = entries.iter().find(|entry| entry.name == "blocks");
+    let map = blocks.map(map);
     entries.extend(map);
     entries
 }
@@ -135,15 +135,15 @@ fn frozen() -> Variant {
     }
 }
 
-/// `Map`, over the index that it has by default.
-fn map(art: &Entry) -> Entry {
-    let Entry { origin, paper, topology, sync, max_key_bytes, .. } = *art;
+/// `Map`, over the indexes that it has by default: `words` for integers, `blocks` for byte strings.
+fn map(blocks: &Entry) -> Entry {
+    let Entry { origin, max_key_bytes, .. } = *blocks;
     Entry {
         name: "map".into(),
         origin,
-        paper,
-        topology,
-        sync,
+        paper: "those of words and blocks",
+        topology: "words for integers, blocks for byte strings",
+        sync: "as in words and blocks",
         max_key_bytes,
         upserts: Upserts::Any,
         groups: &["ours"],

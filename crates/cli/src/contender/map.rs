@@ -2,9 +2,8 @@
 
 use crate::contender::held::{MapValue, OurKey};
 use crate::contender::{Contender, Session};
-use silvics::map::TryInsertError;
-use silvics::{AllocError, Domain, Guard, IndexKey, Key, Map, Options, PoolStats, View};
-use silvics::{ArtTree, ValueRef};
+use silvics::map::{DefaultIndex, TryInsertError};
+use silvics::{AllocError, Domain, Guard, IndexKey, Map, Options, PoolStats, ValueRef, View};
 use std::ops::Bound::{Included, Unbounded};
 
 /// A map with keys that `K` stands for and values of type `V`, over the default index.
@@ -47,7 +46,7 @@ impl<K: OurKey + ?Sized, V: MapValue> Contender for OurMap<K, V> {
 
 /// A thread's session: the map pinned.
 pub struct MapSession<'a, K: OurKey + ?Sized, V: MapValue> {
-    view: View<'a, K::Ours, V, ArtTree<<K::Ours as Key>::Form>>,
+    view: View<'a, K::Ours, V, DefaultIndex<K::Ours>>,
 }
 
 impl<K: OurKey + ?Sized, V: MapValue> Session for MapSession<'_, K, V> {

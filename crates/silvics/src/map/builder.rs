@@ -2,11 +2,10 @@
 
 use super::key::{AsKey, Key};
 use super::{Map, MapIndex, Value};
-use crate::art::ArtTree;
 use crate::domain::Domain;
 use crate::error::{AllocError, BulkLoadError};
+use crate::frame::Structure;
 use crate::index::Options;
-use crate::skiplist::{SkipKey, SkipList};
 use silvics_pool::{Budget, Heap, Pages, Placement, Tuning};
 use std::fmt;
 use std::marker::PhantomData;
@@ -131,20 +130,14 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
     }
 }
 
-impl<K: Key, V: Value, P: Placement> Builder<K, V, ArtTree<K::Form, P>> {
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + Structure> Builder<K, V, I> {
     /// Sets where nodes and values are placed: in pools ([`Pooled`](crate::Pooled), the default),
     /// or one by one in a heap ([`Shared`](crate::Shared)).
     #[must_use]
-    pub fn placement<Q: Placement>(self, _placement: Q) -> Builder<K, V, ArtTree<K::Form, Q>> {
-        self.index()
-    }
-}
-
-impl<K: Key<Form: SkipKey>, V: Value, P: Placement> Builder<K, V, SkipList<K::Form, P>> {
-    /// Sets where nodes and values are placed: in pools ([`Pooled`](crate::Pooled), the default),
-    /// or one by one in a heap ([`Shared`](crate::Shared)).
-    #[must_use]
-    pub fn placement<Q: Placement>(self, _placement: Q) -> Builder<K, V, SkipList<K::Form, Q>> {
+    pub fn placement<P: Placement>(self, _placement: P) -> Builder<K, V, I::At<P>>
+    where
+        I::At<P>: MapIndex<Key = K::Form>,
+    {
         self.index()
     }
 }

@@ -1,8 +1,7 @@
 //! Values that contain their keys.
 
-use super::Map;
 use super::key::{AsKey, Key};
-use crate::art::ArtTree;
+use super::{DefaultIndex, Map};
 use std::sync::Arc;
 
 /// A type whose values contain their keys, such as the entries of a [`KeyedSet`].
@@ -96,4 +95,4 @@ impl<T: Keyed + ?Sized> Keyed for Box<T> {
 
 /// A set of values that contain their keys, sorted by them: a [`Map`] with all its methods. Insert
 /// by [`Map::insert_keyed`], and iterate by [`View::values`](super::View::values).
-pub type KeyedSet<T, I = ArtTree<<<T as Keyed>::Key as Key>::Form>> = Map<<T as Keyed>::Key, T, I>;
+pub type KeyedSet<T, I = DefaultIndex<<T as Keyed>::Key>> = Map<<T as Keyed>::Key, T, I>;

@@ -64,6 +64,7 @@ mod view;
 pub use batch::ExtendError;
 pub use builder::Builder;
 pub use cursor::Cursor;
+pub use key::DefaultIndex;
 pub use keyed::{Keyed, KeyedSet};
 pub use lend::{OwnedValueGuard, ValueGuard};
 pub use outcome::{
@@ -79,7 +80,6 @@ pub use set::{Set, SetRange, SetView};
 pub use value::{Value, ValueRef};
 pub use view::View;
 
-use crate::art::ArtTree;
 use crate::domain::Guard;
 use crate::error::{AllocError, BulkLoadError, Violation};
 use crate::index::{Batches, Check, Create, KeyRef, Options, OrderedScan};
@@ -173,7 +173,7 @@ pub type Entry<'g, K, V> = (<K as Key>::Ref<'g>, ValueRef<'g, V>);
 ///   a lookup ([`AsKey`]).
 /// * Values have any type that threads can share. A value keeps its address until it is removed or
 ///   replaced. Numbers, `bool` and `char` are stored in the index itself.
-/// * `I` is the index. The default is an adaptive radix tree.
+/// * `I` is the index. The default depends on the form of the keys: [`DefaultIndex`].
 ///
 /// ```
 /// use silvics::Map;
@@ -215,7 +215,7 @@ pub type Entry<'g, K, V> = (<K as Key>::Ref<'g>, ValueRef<'g, V>);
 /// # Small maps
 /// An empty map makes no system call. A map of a few entries takes memory for these entries and
 /// some hundred bytes; its pools get regions of their own as it grows.
-pub struct Map<K: Key, V: Value, I: MapIndex<Key = K::Form> = ArtTree<<K as Key>::Form>> {
+pub struct Map<K: Key, V: Value, I: MapIndex<Key = K::Form> = DefaultIndex<K>> {
     index: I,
     values: Values<V, I::Placement>,
     budget: Arc<Budget>,
@@ -325,12 +325,16 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     }
 
     /// Calls [`Map::flush`], and returns the slabs of nodes and values without a used slot to the
-    /// system. Returns the number of bytes, by which [`Map::bytes`] decreases.
+    /// system. Returns the number of bytes that it returned.
     ///
     /// Call it after most of a map was removed, and not while this thread has pinned a map of the
     /// same domain. O(slabs + ended threads); writers that need a new slab wait meanwhile. The free
-    /// slots that other living threads cache stay, and so does each slab that holds one. Entries
-    /// are not moved, so after random removals few slabs may be empty.
+    /// slots that other living threads cache stay, and so does each slab that holds one. Values are
+    /// not moved, and neither are entries, so after random removals few slabs may be empty.
+    ///
+    /// There is one exception. Removals of string keys at the memory limit may have to leave empty
+    /// nodes behind. The call then takes O(entries), removes these nodes, and puts the entries of
+    /// sparse ones together.
     ///
     /// ```
     /// let map: silvics::Map<String, Vec<u8>> = silvics::Map::new();

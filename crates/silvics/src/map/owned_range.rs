@@ -3,8 +3,7 @@
 use super::batched::{Batched, Buffer, Gap};
 use super::copies::Copies;
 use super::key::Key;
-use super::{KeyRange, Map, MapIndex, Set, Value};
-use crate::art::ArtTree;
+use super::{DefaultIndex, KeyRange, Map, MapIndex, Set, Value};
 use std::fmt;
 use std::iter::FusedIterator;
 use std::sync::Arc;
@@ -87,7 +86,7 @@ impl<K: Key, I: MapIndex<Key = K::Form>> HoldsMap<K, (), I> for Arc<Set<K, I>> {
 pub struct OwnedRange<
     K: Key,
     V: Value,
-    I: MapIndex<Key = K::Form> = ArtTree<<K as Key>::Form>,
+    I: MapIndex<Key = K::Form> = DefaultIndex<K>,
     M: HoldsMap<K, V, I> = Arc<Map<K, V, I>>,
 > {
     map: M,

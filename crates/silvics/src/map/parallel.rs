@@ -213,16 +213,16 @@ mod tests {
     fn parts_are_the_whole_and_none_is_empty() {
         for keys in numbers() {
             let wide = keys.iter().map(|&key| u128::from(key) << 60);
-            divides::<u128, crate::ArtTree<u128>>(wide);
-            divides::<u64, crate::ArtTree<u64>>(keys.clone());
+            divides::<u128, crate::WordTree<u128>>(wide);
+            divides::<u64, crate::WordTree<u64>>(keys.clone());
             divides::<u64, SkipList<u64>>(keys.clone());
             divides::<u64, NatarajanTree>(keys);
         }
         for keys in strings() {
-            divides::<Vec<u8>, crate::ArtTree<[u8]>>(keys.clone());
+            divides::<Vec<u8>, crate::BlockTree<[u8]>>(keys.clone());
             divides::<Vec<u8>, SkipList<[u8]>>(keys);
         }
         let tuples = (0..300u64).map(|n| (format!("{}\0", n % 7), n));
-        divides::<(String, u64), crate::ArtTree<[u8]>>(tuples);
+        divides::<(String, u64), crate::BlockTree<[u8]>>(tuples);
     }
 }

@@ -1,8 +1,7 @@
 //! A map without values.
 
 use super::key::{AsKey, AsPrefix, Key};
-use super::{HoldsMap, KeyRange, Map, MapIndex, OwnedRange, View};
-use crate::art::ArtTree;
+use super::{DefaultIndex, HoldsMap, KeyRange, Map, MapIndex, OwnedRange, View};
 use crate::index::OrderedEnds;
 use std::fmt;
 use std::iter::FusedIterator;
@@ -20,7 +19,7 @@ use std::sync::Arc;
 /// assert_eq!(set.retain(|key| !key.starts_with('o')), 1);
 /// assert_eq!((set.pop_first(), set.len()), (Some("ash".to_string()), 1));
 /// ```
-pub struct Set<K: Key, I: MapIndex<Key = K::Form> = ArtTree<<K as Key>::Form>>(Map<K, (), I>);
+pub struct Set<K: Key, I: MapIndex<Key = K::Form> = DefaultIndex<K>>(Map<K, (), I>);
 
 /// A [`Set`] with its domain pinned, made by [`Set::pin`]. It cannot leave its thread.
 pub struct SetView<'m, K: Key, I: MapIndex<Key = K::Form>>(View<'m, K, (), I>);
@@ -199,7 +198,7 @@ impl<K: Key, I: MapIndex<Key = K::Form> + OrderedEnds> SetView<'_, K, I> {
 /// alive, or by [`Set::range_unpinned`], which borrows it.
 pub struct SetRange<
     K: Key,
-    I: MapIndex<Key = K::Form> = ArtTree<<K as Key>::Form>,
+    I: MapIndex<Key = K::Form> = DefaultIndex<K>,
     S: HoldsMap<K, (), I> = Arc<Set<K, I>>,
 >(OwnedRange<K, (), I, S>);
 

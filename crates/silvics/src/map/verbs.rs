@@ -74,7 +74,7 @@ macro_rules! point_verbs {
             ) -> Result<$R, TryInsertError<$R, V>> = self do_try_insert(&key, value), writes value;
 
             /// Removes like [`Self::remove`], and returns an error if an allocation fails: some
-            /// indexes allocate to remove. The radix tree does not.
+            /// indexes allocate to remove. A removal from a default index never fails.
             #[inline(always)]
             fn try_remove(&self, key: impl AsKey<K>) -> Result<Option<$R>, AllocError>
                 = self do_remove(&key), writes;

@@ -1,9 +1,14 @@
 //! The forms in which indexes hold the keys of maps, and copies of such forms.
 
 use super::{AsKey, Key};
-use crate::art::ArtKey;
-use crate::encoding::{Decoder, Encoder, common_prefix, decode_u64};
+use crate::blocks::BlockTree;
+use crate::encoding::{Decoder, Encoder, IndexKey, common_prefix, decode_u64};
 use crate::error::{AllocError, reserved};
+use crate::frame::Structure;
+use crate::index::{Check, Objects, OrderedEnds};
+use crate::map::MapIndex;
+use crate::words::WordTree;
+use silvics_pool::{Placement, Pooled};
 
 mod private {
     pub trait Sealed {}
@@ -14,8 +19,15 @@ mod private {
 
 /// A form in which an index holds the keys of a map: `u64`, `u128` or `[u8]`. The trait is sealed.
 ///
-/// Every form is a key of [`ArtTree`](crate::ArtTree), since that is the default index of a map.
-pub trait Form: ArtKey + private::Sealed {
+/// It decides on the default index of a map: [`DefaultIndex`].
+pub trait Form: IndexKey + private::Sealed {
+    /// The default index of a map whose keys have this form.
+    type Index<P: Placement>: MapIndex<Key = Self, Placement = P>
+        + OrderedEnds
+        + Objects
+        + Check
+        + Structure
+        + 'static;
     /// Many copied keys.
     #[doc(hidden)]
     type Forms: Forms<Self>;
@@ -63,6 +75,10 @@ pub trait Form: ArtKey + private::Sealed {
     fn read_reversed<K: Key<Form = Self>>(form: Self::Ref<'_>) -> K::Part<'_>;
 }
 
+/// The default index of a map with keys of type `K`: a [`WordTree`] if their form is `u64` or
+/// `u128`, and a [`BlockTree`] if it is a byte string.
+pub type DefaultIndex<K, P = Pooled> = <<K as Key>::Form as Form>::Index<P>;
+
 /// Copied keys in a row.
 pub trait Forms<F: Form + ?Sized>: Default + Send + 'static {
     /// Makes room for a key.
@@ -82,6 +98,7 @@ pub trait Forms<F: Form + ?Sized>: Default + Send + 'static {
 macro_rules! numbers {
     ($($form:ty),*) => {$(
         impl Form for $form {
+            type Index<P: Placement> = WordTree<$form, P>;
             type Forms = Vec<$form>;
             type Kept = $form;
 
@@ -154,6 +171,7 @@ macro_rules! numbers {
 numbers!(u64, u128);
 
 impl Form for [u8] {
+    type Index<P: Placement> = BlockTree<[u8], P>;
     type Forms = Strings;
     type Kept = Vec<u8>;
 

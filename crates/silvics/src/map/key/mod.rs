@@ -10,7 +10,7 @@ mod order;
 mod reverse;
 mod text;
 
-pub use form::{Form, Forms};
+pub use form::{DefaultIndex, Form, Forms};
 pub use order::{OrderMismatch, check_order};
 
 use crate::encoding::{Decoder, Encoder, IndexKey};
