@@ -91,7 +91,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
             afterwards(|| self.unlink(locked, key, guard));
         }
         entry.map(|(locked, key, value)| {
-            afterwards(|| self.tidy(locked, K::shorten(key), guard));
+            self.tidy(locked, K::shorten(key), guard);
             (key, value)
         })
     }

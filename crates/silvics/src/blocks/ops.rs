@@ -301,7 +301,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         let value = block.value(at).load(Ordering::SeqCst);
         if verb.step(Some(value)) == Change::Take {
             self.remove_entry(&locked, at);
-            afterwards(|| self.tidy(locked, key, guard));
+            self.tidy(locked, key, guard);
         }
         Ok(Some(Some(value))) // LP(kept): the load
     }
@@ -317,11 +317,11 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
     pub(super) fn tidy<'g>(&'g self, locked: Locked<'g, K>, key: K::Ref<'_>, guard: &'g Guard) {
         let left = locked.block.live().count_ones() as usize;
         if left == 0 {
-            self.unlink(locked, key, guard);
+            afterwards(|| self.unlink(locked, key, guard));
         } else if locked.block.has_dead_long_keys() {
-            self.compact(locked, key, guard);
+            afterwards(|| self.compact(locked, key, guard));
         } else if left <= FEW && left.is_power_of_two() {
-            self.merge(locked, key, guard);
+            afterwards(|| self.merge(locked, key, guard));
         }
     }
 
