@@ -4,14 +4,15 @@
 
 use silvics::key::{ByteKey, Prefixed};
 use silvics::{
-    BlockKey, BlockTree, BulkLoadError, Check, Compression, IndexKey, Lookup, Objects, Options,
-    OrderedEnds, OrderedIndex, OrderedScan, PrefixCompression,
+    BlockKey, BlockTree, Budget, BulkLoadError, Check, Compression, IndexKey, Lookup, Objects,
+    Options, OrderedEnds, OrderedIndex, OrderedScan, PrefixCompression, Shared,
 };
 use silvics_api_tests::mixed;
 use silvics_testkit::faulty::{Faulty, Plan, under};
 use silvics_testkit::make::apart;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// Byte strings, with all bytes in each, or with common prefixes once.
 trait Bytes: BlockKey + ByteKey<Owned = Box<[u8]>> {}
@@ -558,4 +559,13 @@ fn a_full_tree_is_shrunk_beside_its_writers() {
     });
     assert!(counts > 2_000 && shrunk > 0, "{counts} entries, {shrunk} bytes");
     assert_eq!(tree.check(), Ok(0));
+}
+
+/// A tree that cannot be made reserves nothing of a budget that others share.
+#[test]
+fn a_tree_that_is_not_made_reserves_nothing() {
+    let budget = Arc::new(Budget::new(Some(64)));
+    let options = Options { budget: Some(Arc::clone(&budget)), ..Options::default() };
+    assert!(BlockTree::<[u8], Shared>::with_options(&options).is_err());
+    assert_eq!((budget.held(), budget.take(64)), (0, Ok(())));
 }

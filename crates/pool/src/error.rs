@@ -10,7 +10,7 @@ pub enum AllocError {
     Limit {
         /// The bytes that the allocation would have taken from the system.
         requested: usize,
-        /// The bytes already held.
+        /// The bytes already held, or reserved ([`Budget::reserve`](crate::Budget::reserve)).
         held: usize,
         /// The limit.
         limit: usize,

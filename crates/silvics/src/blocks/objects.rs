@@ -123,8 +123,9 @@ pub(super) struct Objects<K: BlockKey + ?Sized, P: Placement> {
 
 impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
     pub(super) fn new(frame: Frame) -> Result<Self, AllocError> {
-        let reserved = frame.config.budget.reserve(RESERVE);
-        Ok(Self { pools: LatePools::new(frame)?, reserved })
+        let pools = LatePools::new(frame)?;
+        let reserved = pools.frame.config.budget.reserve(RESERVE);
+        Ok(Self { pools, reserved })
     }
 
     #[inline(always)]
