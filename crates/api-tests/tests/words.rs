@@ -330,3 +330,39 @@ fn a_panic_behind_a_removal_does_not_hide_it() {
     }
     assert!(panics > 20, "{panics} panics");
 }
+
+/// Small trees are small: they have no pools at first, and do not keep what they have retired.
+#[test]
+fn small_trees_take_little_memory() {
+    for (keys, most) in [(0, 100), (10, 800), (100, 9_000), (1_000, 110_000)] {
+        let tree = new_tree::<u64>();
+        let key = |n: u64| mixed(mixed(n) + 1) >> 1;
+        (0..keys).for_each(|n| assert_eq!(tree.pin().insert(key(n), n), Ok(None)));
+        assert!(tree.bytes() < most, "{keys} keys: {} bytes", tree.bytes());
+    }
+}
+
+/// A scan takes full arrays of slots in another way than others. It returns the present entries,
+/// whatever arrays come after each other.
+#[test]
+fn scans_over_full_and_other_arrays() {
+    let mut tree = new_tree::<u64>();
+    let is_present = |key: &u64| key / 64 % 3 != 1 || key % 5 < 2;
+    let map: BTreeMap<u64, u64> = (0..64 * 12).filter(is_present).map(|key| (key, !key)).collect();
+    for (key, value) in &map {
+        assert_eq!(tree.pin().insert(*key, *value), Ok(None));
+    }
+    agree(&mut tree, &map, "full and other arrays");
+    let guard = tree.domain().pin();
+    let pick = |mut list: Vec<(u64, u64)>, entry| {
+        list.push(entry);
+        list
+    };
+    for (from, to) in [(0, 767), (3, 700), (64, 127), (130, 191), (100, 400)] {
+        let wanted: Vec<_> = map.range(from..=to).map(|(key, value)| (*key, *value)).collect();
+        let mut found = tree.range_rev(from..=to, &guard).fold(Vec::new(), pick);
+        found.reverse();
+        assert_eq!(found, wanted, "descending, {from} to {to}");
+        assert_eq!(tree.range(from..=to, &guard).fold(Vec::new(), pick), wanted, "{from} to {to}");
+    }
+}

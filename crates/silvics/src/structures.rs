@@ -373,7 +373,8 @@ macro_rules! for_each_structure {
             name: "words",
             groups: ["default"],
             caps: ends,
-            paper: "Fagin, Nievergelt, Pippenger and Strong, TODS 1979; Binna, Zangerle, Pichl, Specht and Leis, SIGMOD 2018",
+            paper: "Fagin, Nievergelt, Pippenger and Strong, TODS 1979; \
+                    Binna, Zangerle, Pichl, Specht and Leis, SIGMOD 2018",
             topology: "directory over blocks of words",
             sync: "exchanges of values and keys, locks to make room, lookups that wait for no thread",
             progress: "deadlock-free; lookups and scans wait for no thread",

@@ -108,7 +108,6 @@
 //! | `Root::word` | load, store | `SeqCst` | each other | as for a place's word |
 //! | `Root::full` | load, store | `SeqCst` | each other | the node is initialised; it was stored in `Root::word` before |
 //! | versions of nodes | `ends.rs` | as [`VersionLock`](silvics_sync::version::VersionLock) has it | – | words of a node change between its `lock` and `unlock` |
-//! | `Made::pools` | load, store | Acquire, Release | each other | the pools are initialised; a thread that sees none looks in the `OnceBox` |
 //! | `live`, `used`, `held` | all | Relaxed | – | they change under the lock; `tidy` guesses by `live` and writers by `held`, and look again under it |
 //!
 //! # Linearization points

@@ -19,8 +19,8 @@ use crate::domain::Guard;
 use silvics_pool::{AllocError, Budget, Placement};
 use silvics_sync::atomic::Ordering;
 
-/// The most rounds of a sweep. A round gives up as many blocks as there are free slots for nodes.
-/// So an emptied tree of 3 MiB takes about a hundred.
+/// The most rounds of a sweep, so that other writers cannot keep it going for ever. A round gives
+/// up as many blocks as there are free slots for nodes.
 const ROUNDS: usize = 1 << 10;
 /// The number of failed allocations at which a round ends. A later block may need a node of another
 /// size, or none.

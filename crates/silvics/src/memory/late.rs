@@ -4,6 +4,11 @@
 //! The pools take some hundred bytes, and some hundred nanoseconds to make and drop. So an index in
 //! a placement that [takes first objects](Placement::TAKES_FIRST) makes them when it has some KiB
 //! of objects (`small.rs` of `silvics-pool`), and an empty index has neither.
+//!
+//! # Memory ordering
+//! | word | site | ordering | pairs with | why |
+//! |---|---|---|---|---|
+//! | `Made::pools` | load, store | Acquire, Release | each other | the pools are initialised; a thread that sees none looks in the `OnceBox` |
 
 #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
 mod tests;
