@@ -179,7 +179,10 @@ fn hot_regions_go_with_their_objects_and_with_the_index() {
     assert!(!mapped(&second));
 }
 
-/// Makes an index for each set of capabilities, with 1000 entries.
+/// More entries than an index has before it has regions.
+const KEYS: u64 = 8000;
+
+/// Makes an index for each set of capabilities, with [`KEYS`] entries.
 fn any_indexes() -> [AnyIndex<u64>; 3] {
     let options = Options::default();
     let indexes = [
@@ -189,7 +192,7 @@ fn any_indexes() -> [AnyIndex<u64>; 3] {
     ];
     for index in &indexes {
         let guard = index.domain().pin();
-        for key in 0..1000 {
+        for key in 0..KEYS {
             assert_eq!(index.insert(key, key + 1, &guard), Ok(None));
         }
     }
@@ -224,15 +227,15 @@ fn exclusive_access_excludes_clones_and_cursors() {
     let _alone = alone();
     for mut index in any_indexes() {
         let check = |index: &mut AnyIndex<u64>| index.exclusive().map(Check::check);
-        assert_eq!(check(&mut index), Some(Ok(1000)));
+        assert_eq!(check(&mut index), Some(Ok(KEYS as usize)));
         let mut copy = index.clone();
         assert_eq!((check(&mut index), check(&mut copy)), (None, None));
         drop(copy);
-        assert_eq!(check(&mut index), Some(Ok(1000)));
+        assert_eq!(check(&mut index), Some(Ok(KEYS as usize)));
         if let Some(cursor) = index.cursor() {
             assert_eq!(check(&mut index), None, "{cursor:?} exists");
             drop(cursor);
-            assert_eq!(check(&mut index), Some(Ok(1000)));
+            assert_eq!(check(&mut index), Some(Ok(KEYS as usize)));
         }
     }
 }
@@ -246,13 +249,13 @@ fn an_index_of_any_structure_has_the_capabilities_of_its_structure() {
     assert!(scans.ends().is_none());
     for index in [&scans, &ends] {
         let guard = index.domain().pin();
-        let range = index.scans().expect("it scans").range(998.., &guard);
-        assert!(range.eq([(998, 999), (999, 1000)]));
+        let range = index.scans().expect("it scans").range(KEYS - 2.., &guard);
+        assert!(range.eq([(KEYS - 2, KEYS - 1), (KEYS - 1, KEYS)]));
         assert!(index.cursor().expect("it scans").next());
     }
     let guard = ends.domain().pin();
     let both = ends.ends().expect("it has ends");
-    assert_eq!((both.first(&guard), both.last(&guard)), (Some((0, 1)), Some((999, 1000))));
+    assert_eq!((both.first(&guard), both.last(&guard)), (Some((0, 1)), Some((KEYS - 1, KEYS))));
     // The wrapper decides: a structure may be wrapped without its scans.
     let tree = NatarajanTree::<Pooled>::with_options(&apart()).expect("memory");
     let index = AnyIndex::new(tree);

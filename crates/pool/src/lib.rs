@@ -154,7 +154,8 @@ impl Config {
 
     /// Lets the pools made with these settings take their first objects from memory that the whole
     /// process shares, in chunks of half a KiB or more. A pool gets regions of its own when these
-    /// objects have 8 KiB. So an index of a few entries costs little more than they need.
+    /// objects have 8 KiB, or 32 KiB if they are of 128 bytes or more. So an index of a few
+    /// entries costs little more than they need.
     ///
     /// Until then a pool's objects lie beside those of other pools of these settings, and an
     /// allocation takes a lock that these pools share.

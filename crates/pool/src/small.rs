@@ -9,13 +9,13 @@
 //! ```text
 //! alloc: if the pool has a core: from the core; if the memory limit refuses it a slab, then a
 //!             small slot, as below
-//!        else if the pool's small slots have less than SMALL_BYTES: a small slot: a spare one of
+//!        else if the pool's small slots have less than `small_bytes`: a small slot: a spare one of
 //!             this size, else one cut off the index's newest chunk, else off a new chunk
 //!        else: make the core, and allocate from it
 //! free:  if the pool has a core: push the slot on the thread's magazine, wherever it comes from
 //!        else: note that the slot is a spare one
 //! ```
-//! An index may make its pools when its chunks have [`FIRST_BYTES`]. Until then it allocates from
+//! An index may make its pools when its chunks have [`small_bytes`]. Until then it allocates from
 //! its [`SmallObjects`] itself, and gives the number that the object's pool will have. Pools are
 //! numbered in the order in which they are made.
 //!
@@ -70,12 +70,15 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Arc, LazyLock};
 
-/// A pool takes small slots until they have this many bytes. Its core then begins with a slab of
-/// 16 or 64 KiB.
-const SMALL_BYTES: usize = 8 << 10;
-/// An index makes its pools when its chunks have this many bytes. The pools themselves take some
-/// hundred bytes and nanoseconds.
-const FIRST_BYTES: usize = 8 << 10;
+/// A pool takes small slots until they have these bytes, as it allocates an object of `bytes`. Its
+/// core then begins with a slab of 16 or 64 KiB for each size. An index makes its pools when its
+/// chunks have as much; the pools themselves take some hundred bytes and nanoseconds.
+///
+/// Each use of the list is a search. So the bound for small objects is lower: there are more of
+/// them.
+const fn small_bytes(bytes: usize) -> usize {
+    if bytes < 128 { 8 << 10 } else { 32 << 10 }
+}
 /// Larger objects, and those with a larger alignment, need a core.
 const LARGEST: usize = bytes::LARGEST_OF_SMALL_SLABS;
 pub(crate) const LARGEST_ALIGN: usize = 64;
@@ -158,14 +161,15 @@ impl SmallObjects {
     /// Allocates an object, before the index has its pools. The pool with this number takes it back
     /// once it has been made. Returns `None` if it is time to make the pools: if the object is
     /// large or aligned to more than a line, if there is no such number, or if there are 8 KiB of
-    /// first objects. Pass the error if the pools are `refused`: then there may be more of them.
+    /// first objects, or 32 KiB if this object has 128 bytes or more. Pass the error if the pools
+    /// are `refused`: then there may be more of them.
     pub fn alloc_first(
         &self,
         pool: u16,
         size: SlotSize,
         refused: Option<AllocError>,
     ) -> Result<Option<NonNull<u8>>, AllocError> {
-        let most = if refused.is_some() { usize::MAX } else { FIRST_BYTES };
+        let most = if refused.is_some() { usize::MAX } else { small_bytes(size.slot) };
         if size.slot > LARGEST || u32::from(pool) >= POOLS {
             return refused.map_or(Ok(None), Err);
         }

@@ -223,14 +223,15 @@ fn a_dropped_map_drops_its_values_whatever_guards_there_are() {
 fn values_are_placed_like_the_nodes_of_the_index() {
     fn regions<I: MapIndex<Key = u64> + Check>() -> (usize, usize) {
         let mut map = map::<u64, String, I>();
-        map.extend((0..1000).map(|n| (n, n.to_string())));
+        // More than the first objects, which have no region.
+        map.extend((0..8000).map(|n| (n, n.to_string())));
         let stats = map.pool_stats();
         let (values, nodes): (Vec<_>, Vec<_>) =
             stats.iter().partition(|stats| stats.kind == "value");
-        assert_eq!(values.iter().map(|stats| stats.live_slots).sum::<usize>(), 1000);
+        assert_eq!(values.iter().map(|stats| stats.live_slots).sum::<usize>(), 8000);
         let regions = |stats: &[&silvics::PoolStats]| stats.iter().map(|s| s.regions.len()).sum();
         let regions = (regions(&values), regions(&nodes));
-        assert_eq!(map.check(), Ok(1000));
+        assert_eq!(map.check(), Ok(8000));
         regions
     }
     let in_pools = |(values, nodes): (usize, usize)| values > 0 && nodes > 0;

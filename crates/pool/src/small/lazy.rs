@@ -1,7 +1,7 @@
 //! The core of a pool that may start with small slots.
 
 use super::list::POOLS;
-use super::{LARGEST, LARGEST_ALIGN, SMALL_BYTES, SmallObjects};
+use super::{LARGEST, LARGEST_ALIGN, SmallObjects, small_bytes};
 use crate::core::Core;
 use crate::{AllocError, Config, Fallback, Pages, Region, Tuning};
 use silvics_sync::OnceBox;
@@ -92,7 +92,7 @@ impl<const G: usize, const N: usize, const MAG: usize> LazyCore<G, N, MAG> {
     ) -> Result<NonNull<u8>, AllocError> {
         let small = self.small.as_ref().expect("a pool without a core starts small");
         let is_small = bytes <= LARGEST;
-        if is_small && small.taken.load(Ordering::Relaxed) as usize + bytes <= SMALL_BYTES {
+        if is_small && small.taken.load(Ordering::Relaxed) as usize + bytes <= small_bytes(bytes) {
             return small.alloc(bytes);
         }
         match self.grow(small, make) {

@@ -8,7 +8,7 @@ use crate::make::Make;
 use crate::rng::{Rng, scattered};
 use crate::{Failure, Outcome, Subject, size};
 use silvics::{Domain, Options, PinIndex};
-use silvics_pool::SmallObjects;
+use silvics_pool::{BytesPool, Config, Pages, SmallObjects};
 use std::time::Duration;
 
 /// Dropping an index unmaps its regions and returns its heap memory, garbage included: after each
@@ -43,6 +43,7 @@ fn dropping<I: Subject + ?Sized>(
     /// rounds, of twice as many. The collector frees some 2 KiB of each thread that it knew late,
     /// in some rounds and not in others.
     const ROUNDS: usize = 6;
+    fill_source();
     let mut mappings = Mappings::new();
     let (mut early, mut later) = (Vec::with_capacity(ROUNDS), usize::MAX);
     for round in 0..WARM + 2 * ROUNDS {
@@ -89,6 +90,21 @@ fn dropping<I: Subject + ?Sized>(
     let before = early[ROUNDS / 2];
     ensure!(later <= before + KEPT, "the heap grew from {before} to {later} bytes");
     Ok(())
+}
+
+/// Has the source of small slots open more slabs than any test needs, of all sizes of chunks. It
+/// keeps a list of those that went back to the system, and tables for the threads that use its
+/// sizes: these are then as long as they get.
+fn fill_source() {
+    let config = Config::new(Pages::Small, None);
+    let filled = |number: usize| {
+        let first = SmallObjects::before_pools(&config)?;
+        let slot = BytesPool::slot(64 * (1 + number % 64));
+        while let Ok(Some(_)) = first.alloc_first(0, slot, None) {}
+        Some(first)
+    };
+    drop((0..320).map(filled).collect::<Vec<_>>());
+    SmallObjects::trim();
 }
 
 /// Leaves entries, free objects, sealed and unsealed garbage behind, after contended writes to few

@@ -29,7 +29,7 @@ fn live<I: Lookup>(tree: &I) -> Vec<(&'static str, usize, usize)> {
 /// Threads insert and remove keys of a tree until it has pools, and beyond.
 fn threads_lose_none<I: MadeLate>(key: impl Fn(u64) -> <I::Key as IndexKey>::Owned + Sync) {
     const THREADS: u64 = 4;
-    for round in 0..200 {
+    for round in 0..100 {
         let budget = Arc::new(silvics_pool::Budget::new(None));
         let domain = Some(Domain::new()); // no other test pins it
         let options = Options { budget: Some(budget), domain, ..Options::default() };
@@ -38,8 +38,8 @@ fn threads_lose_none<I: MadeLate>(key: impl Fn(u64) -> <I::Key as IndexKey>::Own
         let work = |thread| {
             start.wait();
             let guard = tree.domain().pin();
-            for n in 0..90 + round % 20 {
-                let key = key(n * 7 % 80 * THREADS + thread);
+            for n in 0..330 + round % 20 {
+                let key = key(n * 7 % 300 * THREADS + thread);
                 let key = || I::Key::borrow(&key);
                 if tree.insert(key(), n, &guard).unwrap().is_some() {
                     tree.remove(key(), &guard).unwrap();
