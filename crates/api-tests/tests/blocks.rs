@@ -377,17 +377,22 @@ fn failed_bulk_loads() {
         assert_eq!(tree.check(), Ok(entries.len()));
         assert_eq!(tree.bulk_load(&entries), Err(BulkLoadError::NotEmpty { entries: 3000 }));
     }
-    let mut loaded = 0;
+    let mut tree: BlockTree<Prefixed<'static>> = new_tree();
+    tree.bulk_load(&entries).unwrap();
+    let objects = object_bytes(&mut tree);
+    let (mut loaded, mut failed) = (0, 0);
     for limit in (0..40).map(|n| n * (64 << 10)) {
         let options = Options { memory_limit: Some(limit), ..Options::default() };
         let Ok(mut tree) = BlockTree::with_options(&options) else { continue };
-        if limit < 1 << 20 {
-            fails(&mut tree, &entries);
+        if limit >= objects && tree.bulk_load(&entries).is_ok() {
+            assert_eq!(tree.check(), Ok(entries.len()));
+            loaded += 1;
         } else {
-            loaded += usize::from(tree.bulk_load(&entries).is_ok());
+            fails(&mut tree, &entries);
+            failed += 1;
         }
     }
-    assert!(loaded > 0, "no limit was large enough");
+    assert!(loaded > 0 && failed > 3, "{loaded} limits were large enough, {failed} were not");
 }
 
 /// Each allocation of a bulk load fails once, or panics.

@@ -116,7 +116,8 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// A block for `entries` whose keys take these bytes, with room for one more at least.
+    /// A block for `entries` whose keys take these bytes, with room for more, unless it is one of
+    /// the largest.
     pub(super) fn with_room<K: BlockKey + ?Sized>(entries: usize, bytes: Bytes) -> Self {
         Self::of::<K>(entries, 1, bytes)
     }
@@ -140,9 +141,14 @@ impl Shape {
             let bytes = least(capacity).next_multiple_of(LINE);
             return Self { capacity, sorted: entries, prefix, bytes };
         }
-        // Room for these entries, and for as many more as the slot has. The largest blocks have
-        // none.
-        let with_more = least(entries + room) + room * per_key;
+        // Room for these entries and an eighth more, if that fits, and for as many more as the slot
+        // has. The largest blocks have none.
+        let size = |room| least(entries + room) + room * per_key;
+        let mut room = (room * entries / 8).max(room);
+        while room > 1 && size(room) > MAX_BLOCK {
+            room -= 1;
+        }
+        let with_more = size(room);
         if least(entries) <= MAX_BLOCK && (entries == MAX_ENTRIES || with_more > MAX_BLOCK) {
             let bytes = BytesPool::slot(least(entries)).slot_bytes().next_multiple_of(LINE);
             let bytes = bytes.min(MAX_BLOCK);
