@@ -14,6 +14,9 @@
 //! A walk that finds keys in a block whose rank the block does not know notes the order of all keys
 //! there. This is the only write of a walk, and the next one finds the order.
 //!
+//! A walk prefetches the next leaf of the same node, and from the second leaf there on the one
+//! after that, too.
+//!
 //! A walk first notes which slots of an array have values, since a branch for each slot would be
 //! mispredicted often. If all slots of the array before had values, it takes all slots as they
 //! come.
@@ -50,6 +53,8 @@ struct Taken<'g, K> {
     slots: u64,
     /// Whether the last array of slots had all values.
     was_full: bool,
+    /// The number of leaves behind this one that were prefetched.
+    ahead: u8,
     /// The places of the block that are left: the first, and one past the last.
     left: (usize, usize),
     places: Order,
@@ -93,7 +98,7 @@ impl<'g, K: WordKey> Taken<'g, K> {
         match unsafe { Leaf::of(self.leaf) } {
             Some(Leaf::Block(block)) => self.enter_block::<DESCENDS>((key, spot, end), block),
             Some(Leaf::Slots(slots)) => self.enter_slots::<DESCENDS>((key, spot, end), slots),
-            None => self.next = Some((key, None)), // a node, or nothing
+            None => (self.next, self.ahead) = (Some((key, None)), 0), // a node, or nothing
         }
         true
     }
@@ -113,6 +118,7 @@ impl<'g, K: WordKey> Taken<'g, K> {
                 (high, self.next) = (end, None);
             }
         }
+        self.prefetch_next::<DESCENDS>();
         (low, high)
     }
 
@@ -171,25 +177,42 @@ impl<'g, K: WordKey> Taken<'g, K> {
     /// walk read it. These have other leaves by now, which the walk comes to.
     #[inline]
     fn pass<const DESCENDS: bool>(&mut self, spot: Spot<'g, K>) -> (K, K) {
-        let (first, last) = spot.places.run_of(spot.at, self.leaf);
-        let mut at = if DESCENDS { first.checked_sub(1) } else { Some(last + 1) };
-        self.next = loop {
-            let Some(place) = at.filter(|at| *at < spot.places.list.len()) else {
-                break spot.key_behind(DESCENDS).map(|key| (key, None));
-            };
-            let (spot, word) = (Spot { at: place, ..spot }, spot.places.word(place));
-            if !word.is_none() {
-                // SAFETY: I3: the word was read under the guard.
-                match unsafe { Leaf::<K>::of(word) } {
-                    Some(Leaf::Block(block)) => block.prefetch_whole(),
-                    Some(Leaf::Slots(slots)) => slots.prefetch_whole(),
-                    None => {}
-                }
-                break Some((spot.entry(DESCENDS), Some(spot)));
-            }
-            at = if DESCENDS { place.checked_sub(1) } else { Some(place + 1) };
+        let run = spot.places.run_of(spot.at, self.leaf);
+        self.next = match spot.leads_behind(run, DESCENDS) {
+            Some(spot) => Some((spot.entry(DESCENDS), Some(spot))),
+            None => spot.key_behind(DESCENDS).map(|key| (key, None)),
         };
-        (spot.places.start(first), spot.places.end(last))
+        (spot.places.start(run.0), spot.places.end(run.1))
+    }
+
+    /// Prefetches the leaf that the walk goes on with. If the walk has come to a leaf that was
+    /// prefetched, it may be a long one, and the leaf after the next is prefetched, too.
+    #[inline]
+    fn prefetch_next<const DESCENDS: bool>(&mut self) {
+        let was_ahead = std::mem::take(&mut self.ahead);
+        let Some((_, Some(spot))) = self.next else { return };
+        let word = spot.word();
+        self.ahead = 1;
+        if was_ahead < 2 {
+            Self::prefetch(word);
+        }
+        let run = || spot.places.run_of(spot.at, word);
+        if was_ahead > 0
+            && let Some(spot) = spot.leads_behind(run(), DESCENDS)
+        {
+            Self::prefetch(spot.word());
+            self.ahead = 2;
+        }
+    }
+
+    #[inline]
+    fn prefetch(word: Word) {
+        // SAFETY: I3: the word was read under the guard.
+        match unsafe { Leaf::<K>::of(word) } {
+            Some(Leaf::Block(block)) => block.prefetch_whole(),
+            Some(Leaf::Slots(slots)) => slots.prefetch_whole(),
+            None => {}
+        }
     }
 
     /// The place of the block that is next, if one is left.
@@ -260,6 +283,7 @@ impl<'g, K: WordKey, P: Placement, const DESCENDS: bool> Range<'g, K, P, DESCEND
             base: K::ENDS[0],
             slots: 0,
             was_full: false,
+            ahead: 0,
             left: (0, 0),
             places: NO_ORDER,
         };

@@ -17,6 +17,25 @@ impl<K: WordKey> Spot<'_, K> {
         (at < self.places.list.len()).then_some(Self { at, ..self })
     }
 
+    /// The nearest place behind a run of places, in the direction of a walk, that leads to
+    /// something.
+    #[inline]
+    pub(super) fn leads_behind(
+        self,
+        (first, last): (usize, usize),
+        descends: bool,
+    ) -> Option<Self> {
+        let step = |at: usize| if descends { at.checked_sub(1) } else { Some(at + 1) };
+        let mut next = step(if descends { first } else { last });
+        loop {
+            let at = next.filter(|at| *at < self.places.list.len())?;
+            if !self.places.word(at).is_none() {
+                return Some(Self { at, ..self });
+            }
+            next = step(at);
+        }
+    }
+
     /// The key at which a walk enters this place.
     #[inline]
     pub(super) fn entry(self, descends: bool) -> K {
