@@ -121,7 +121,7 @@ fn marks_are_counted_through() {
 }
 
 /// Keys come and go at the density at which a leaf changes its form. An array of slots is made of a
-/// full block with 16 of 64 keys or more, and stays until eight are left. So between these no leaf
+/// full block with ten of 64 keys or more, and stays until five are left. So between these no leaf
 /// is replaced.
 #[test]
 fn leaves_do_not_flip_between_their_forms() {
@@ -135,15 +135,92 @@ fn leaves_do_not_flip_between_their_forms() {
     let before = addresses(&mut tree);
     assert!(before.iter().any(|(_, bytes)| *bytes == 576), "slots: {before:?}");
     for round in 0..1_000 {
-        // Down to ten keys and up again.
-        (0..20).for_each(|key| assert_eq!(tree.pin().remove(2 * key), Ok(Some(key + round))));
-        (0..20).for_each(|key| assert_eq!(tree.pin().insert(2 * key, key + round + 1), Ok(None)));
+        // Down to six keys and up again.
+        (0..24).for_each(|key| assert_eq!(tree.pin().remove(2 * key), Ok(Some(key + round))));
+        (0..24).for_each(|key| assert_eq!(tree.pin().insert(2 * key, key + round + 1), Ok(None)));
         assert_eq!(addresses(&mut tree), before, "round {round}");
     }
-    (0..24).for_each(|key| assert!(tree.pin().remove(2 * key).unwrap().is_some()));
+    // Only the last line has values then: two.
+    (0..28).for_each(|key| assert!(tree.pin().remove(2 * key).unwrap().is_some()));
     let after = addresses(&mut tree);
     assert!(after.iter().all(|(_, bytes)| *bytes != 576), "a block again: {after:?}");
-    assert_eq!(tree.check(), Ok(6));
+    assert_eq!(tree.check(), Ok(2));
+}
+
+/// A block whose keys are dense becomes arrays of slots at once: four if the keys are spread evenly
+/// over 256 numbers. A range of 64 numbers with few keys gets a block.
+#[test]
+fn a_dense_block_becomes_several_arrays() {
+    // More keys than a block has places.
+    let even: Vec<u64> = (0..58).map(|n| n * 255 / 57).collect();
+    let spread = |parts: [(u64, u64); 4]| {
+        let keys =
+            |(at, (keys, step)): (u64, (u64, u64))| (0..keys).map(move |n| 64 * at + step * n);
+        (0..4).zip(parts).flat_map(keys).collect::<Vec<u64>>()
+    };
+    let uneven = spread([(36, 1), (16, 4), (0, 1), (6, 10)]);
+    let skewed = spread([(24, 2), (20, 3), (9, 7), (5, 12)]);
+    // (the keys, the number of arrays, the number of leaves)
+    for (name, keys, arrays, leaves) in
+        [("even", even, 4, 4), ("uneven", uneven, 2, 3), ("skewed", skewed, 2, 4)]
+    {
+        for base in [0_u64, 7 << 20, u64::MAX << 8] {
+            let (mut tree, mut map) = (new_tree::<u64>(), BTreeMap::new());
+            let mut keys = keys.clone();
+            keys.sort_by_key(|key| mixed(base ^ key));
+            for key in keys {
+                assert_eq!(tree.pin().insert(base + key, key), Ok(map.insert(base + key, key)));
+            }
+            let mut seen = Vec::new();
+            tree.census(&mut |placed| seen.push((placed.layout.kind, placed.bytes))).unwrap();
+            let is_array = |(kind, bytes): &&(&str, usize)| *kind == "leaf" && *bytes == 576;
+            let (found, all) = (
+                seen.iter().filter(is_array).count(),
+                seen.iter().filter(|(kind, _)| *kind == "leaf").count(),
+            );
+            assert_eq!((found, all), (arrays, leaves), "{name} from {base:#x}: {seen:?}");
+            agree(&mut tree, &map, name);
+        }
+    }
+}
+
+/// A block that becomes arrays is below two places of a node that has as many bits as it may have.
+/// So a node of two bits goes below these places.
+#[test]
+fn a_dense_block_below_two_places_becomes_arrays() {
+    const RANGES: u64 = 256;
+    let few = 100; // the range with few keys
+    let keys = |range: u64| {
+        let count = if range == few { 20 } else { 52 };
+        (0..count).map(move |n| 256 * range + 255 * n / (count - 1))
+    };
+    let mut map: BTreeMap<u64, u64> = (0..RANGES).flat_map(keys).zip(0..).collect();
+    let entries: Vec<(u64, u64)> = map.iter().map(|(key, value)| (*key, *value)).collect();
+    let mut tree = new_tree::<u64>();
+    tree.bulk_load(&entries).unwrap();
+    let shapes = |tree: &mut WordTree<u64>| {
+        let mut seen = Vec::new();
+        tree.census(&mut |placed| seen.push((placed.layout.kind, placed.bytes))).unwrap();
+        seen.sort_unstable();
+        seen
+    };
+    let before = shapes(&mut tree);
+    let leaves = before.iter().filter(|(kind, _)| *kind == "leaf").count();
+    assert_eq!(leaves as u64, 2 * RANGES - 1, "a leaf for each place but two");
+    assert_eq!(before.last(), Some(&("node", 64 + 8 * 512)), "the node has nine bits");
+    for n in 0..60 {
+        let key = 256 * few + n * 4 + 1;
+        assert_eq!(tree.pin().insert(key, n), Ok(map.insert(key, n)));
+    }
+    let after = shapes(&mut tree);
+    let count = |seen: &[(&str, usize)], shape| seen.iter().filter(|of| **of == shape).count();
+    assert_eq!(count(&after, ("leaf", 576)) - count(&before, ("leaf", 576)), 4, "{after:?}");
+    assert_eq!(count(&after, ("node", 128)) - count(&before, ("node", 128)), 1, "{after:?}");
+    agree(&mut tree, &map, "arrays");
+    for key in (0..255).map(|n| 256 * few + n) {
+        assert_eq!(tree.pin().remove(key), Ok(map.remove(&key)));
+    }
+    agree(&mut tree, &map, "gone again");
 }
 
 /// Keys at every distance from each other: nodes above nodes, and places that share a child.

@@ -74,10 +74,12 @@ pub(super) fn exact_groups_for<K: WordKey>(entries: usize) -> usize {
 
 /// The groups of a block that is made with some entries and gets many more.
 ///
-/// There are five sizes, so that a load copies each entry a few times only. A block that is split
-/// leaves two of the second largest size, which grow to the largest size before they are split.
+/// There are four sizes, so that a load copies each entry a few times only: a block of the largest
+/// size that is split leaves two of the same size, and later blocks are put where such blocks were.
+/// With a size between the two largest ones, a block has fewer bytes for each key; but a load
+/// leaves free slots of both sizes behind, and the pool holds as much.
 pub(super) fn groups_for<K: WordKey>(entries: usize) -> usize {
-    const SIZES: [usize; 5] = [1, 3, 6, 10, 14];
+    const SIZES: [usize; 4] = [1, 3, 6, 14];
     const LARGEST: usize = SIZES[SIZES.len() - 1];
     let most = max_groups::<K>();
     let sizes = SIZES.iter().map(|size| (size * most).div_ceil(LARGEST));

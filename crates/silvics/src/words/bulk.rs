@@ -15,10 +15,9 @@
 use super::Words;
 use super::block::{MAX_ENTRIES, exact_groups_for};
 use super::edit::Fresh;
-use super::grow::DENSE;
 use super::key::WordKey;
 use super::node::{MAX_BITS, Places};
-use super::slots::{SLOT_BITS, SlotsRef};
+use super::slots::{SLOT_BITS, SLOTS, SlotsRef};
 use super::value::Marks;
 use super::word::Word;
 use crate::domain::Guard;
@@ -28,6 +27,10 @@ use silvics_sync::atomic::Ordering;
 
 /// The most entries of a block: it has room for more, so that the next inserts do not divide it.
 const MOST: usize = 5 * MAX_ENTRIES / 6;
+/// An array of slots has the values of a range of [`SLOTS`] keys if this many of them are there: a
+/// quarter. In a tree that grows, fewer are enough: a block that was filled key by key has more
+/// bytes than one that is made for its entries.
+const DENSE: usize = if cfg!(silvics_shuttle) { MAX_ENTRIES } else { SLOTS / 4 };
 /// The mean entries below a place of a node.
 const MEAN: usize = MAX_ENTRIES / 2;
 

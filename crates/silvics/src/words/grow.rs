@@ -1,4 +1,4 @@
-//! Making room: first entries, larger blocks, two blocks for one, and arrays of slots.
+//! Making room: first entries, larger blocks, and several blocks or arrays of slots for one.
 
 use super::Words;
 use super::block::{BlockRef, MAX_ENTRIES, MAX_PLACES, groups_for};
@@ -40,9 +40,13 @@ pub(super) fn move_value(from: ValuePlace<'_>, to: ValuePlace<'_>) -> bool {
     }
 }
 
-/// The keys of a range of [`SLOTS`] keys from which on an array of slots has their values: a
-/// quarter of them. Then the array has no more than twice the bytes of a block.
-pub(super) const DENSE: usize = if cfg!(silvics_shuttle) { MAX_ENTRIES } else { SLOTS / 4 };
+/// An array of slots gets the values of a full block if this many keys of its range of [`SLOTS`]
+/// are there: a sixth. The array has at most 1.3 times the bytes of the block that would follow,
+/// and is not copied when more keys come.
+pub(super) const DENSE: usize = if cfg!(silvics_shuttle) { MAX_ENTRIES } else { SLOTS / 6 };
+
+/// The bits by which a block is split if its keys are dense. Others are split by one bit.
+const SPLIT_BITS: u32 = 2;
 
 /// A leaf that is made for some of the entries of another one.
 pub(super) struct Part<'g, K> {
@@ -95,8 +99,8 @@ impl<K: WordKey, P: Placement> Words<K, P> {
         Ok(Tried::Found(None))
     }
 
-    /// Makes room in the block that a key leads to: replaces it by a larger one, or by two, or by
-    /// an array of slots.
+    /// Makes room in the block that a key leads to: replaces it by a larger one, or by several, or
+    /// by arrays of slots.
     pub(super) fn make_room(&self, key: K, guard: &Guard) -> Result<(), AllocError> {
         let found = self.seek(key, guard);
         // SAFETY: I3: the word was read under the guard.
@@ -106,7 +110,7 @@ impl<K: WordKey, P: Placement> Words<K, P> {
         let (keys, len) = (entries.keys(), entries.len);
         let span = keys.first().and_then(|first| first.difference(keys[len - 1]));
         let Some(bit) = span else { return self.copy((block, hold), &found, &entries, guard) };
-        let is_dense = bit <= SLOT_BITS && len >= DENSE << (bit + 1).saturating_sub(SLOT_BITS);
+        let is_dense = Self::is_dense(bit, len);
         if is_dense && bit < SLOT_BITS {
             return self.to_slots((block, hold), found.spot, &entries, guard);
         }
@@ -114,6 +118,12 @@ impl<K: WordKey, P: Placement> Words<K, P> {
             return self.split((block, hold), &found, &entries, (keys[0], keys[len - 1]), guard);
         }
         self.copy((block, hold), &found, &entries, guard)
+    }
+
+    /// Whether arrays of slots get the `len` entries of a block: if their keys, which first differ
+    /// in `bit`, are dense.
+    fn is_dense(bit: u32, len: usize) -> bool {
+        bit < SLOT_BITS + SPLIT_BITS && len >= DENSE << (bit + 1).saturating_sub(SLOT_BITS)
     }
 
     /// A block with some of the entries of another leaf, and room for more. Its values are those
@@ -205,8 +215,9 @@ impl<K: WordKey, P: Placement> Words<K, P> {
         unsafe { self.objects.retire(word, guard) };
     }
 
-    /// Replaces a block by two that part at the first bit in which the two `ends` differ, between
-    /// which all its keys are. Only one of the two is made if it has all keys.
+    /// Replaces a block by leaves that part at the first bit in which the two `ends` differ. All
+    /// its keys are between these. There are two leaves, or one if it has all keys, or up to four
+    /// if the keys are dense.
     pub(super) fn split<'g>(
         &'g self,
         (block, hold): (BlockRef<'g, K>, Hold<'g>),
@@ -217,55 +228,70 @@ impl<K: WordKey, P: Placement> Words<K, P> {
     ) -> Result<(), AllocError> {
         let (keys, len) = (entries.keys(), entries.len);
         let Some(bit) = ends.0.difference(ends.1) else { unreachable!("the keys differ") };
+        let bits = if bit > SLOT_BITS && Self::is_dense(bit, len) { SPLIT_BITS } else { 1 };
+        let low = bit + 1 - bits;
         let Found { above, spot, .. } = *found;
         let places = spot.places;
-        if bit < places.shift
+        if low < places.shift
             && let Some(above) = above
         {
-            let more = places.shift - bit;
+            let more = places.shift - low;
             if Self::may_have(places.bits() + more, places.distinct()) {
                 drop(hold);
                 return self.refine(above, places, more, guard);
             }
         }
-        let middle = keys.partition_point(|key| key.bits(bit, 1) == 0);
         let mut fresh = Fresh::new(self);
-        let marks = block.word().marks();
-        let mut part = |from: usize, to: usize| {
-            let (keys, words) = (&keys[from..to], &entries.words[from..to]);
-            if bit == SLOT_BITS && keys.len() >= DENSE {
-                return Self::part_in_slots(&mut fresh, keys, marks, from, guard).map(Some);
-            }
-            let mut make = || Self::part(&mut fresh, (keys, words), marks, from, guard);
-            (from < to).then(&mut make).transpose()
-        };
-        let parts = [part(0, middle)?, part(middle, len)?];
+        let parts = Self::parts(&mut fresh, (block, entries), (low, bits), guard)?;
         let word_of =
             |part: &Option<Part<'g, K>>| part.as_ref().map_or(Word::NONE, |part| part.leaf.word());
         let checks = bit + 1 < places.shift;
-        let shape = (ends.0.above(bit + 1), bit, 1);
-        let pair = fresh.add(|tree| tree.objects.node(shape, checks, guard), |node| node.word())?;
-        for (place, part) in pair.places().list.iter().zip(&parts) {
+        let shape = (ends.0.above(bit + 1), low, bits);
+        let node = fresh.add(|tree| tree.objects.node(shape, checks, guard), |node| node.word())?;
+        for (place, part) in node.places().list.iter().zip(&parts) {
             place.link(word_of(part));
         }
         let Some(held) = spot.hold(block.word()) else { return Ok(()) };
-        Self::move_all(Leaf::Block(block), &entries.at, parts.iter().flatten(), pair.word());
-        if bit < places.shift {
-            // The pair stays. Other places of the block have no key.
-            Self::link_below(spot, ends.0, places.shift, |_| pair.word());
+        Self::move_all(Leaf::Block(block), &entries.at, parts.iter().flatten(), node.word());
+        if low < places.shift {
+            // The node stays. Other places of the block have no key.
+            Self::link_below(spot, ends.0, places.shift.max(bit + 1), |_| node.word());
             fresh.linked();
         } else {
-            let word = |key: K| word_of(&parts[key.bits(bit, 1)]);
+            let word = |key: K| word_of(&parts[key.bits(low, bits)]);
             Self::link_below(spot, ends.0, bit + 1, word);
             fresh.linked();
-            // SAFETY: I4: readers of the old block come to the pair, and nobody else. They have had
-            // their guards since before the block was unlinked. The pair is retired once.
-            unsafe { self.objects.retire(pair.word(), guard) };
+            // SAFETY: I4: readers of the old block come to the node, and nobody else. They have had
+            // their guards since before the block was unlinked. The node is retired once.
+            unsafe { self.objects.retire(node.word(), guard) };
         }
         drop(held);
         self.leave(block.word(), hold, guard);
         self.tidy_parts(parts.iter().flatten(), keys, guard);
         Ok(())
+    }
+
+    /// The leaves that a block is split into by `bits` bits from `low` up.
+    fn parts<'g>(
+        fresh: &mut Fresh<'g, K, P>,
+        (block, entries): (BlockRef<'g, K>, &BlockEntries<K>),
+        (low, bits): (u32, u32),
+        guard: &'g Guard,
+    ) -> Result<[Option<Part<'g, K>>; 1 << SPLIT_BITS], AllocError> {
+        let (keys, marks) = (entries.keys(), block.word().marks());
+        let mut parts = [const { None }; 1 << SPLIT_BITS];
+        let mut from = 0;
+        for (place, part) in parts.iter_mut().enumerate().take(1 << bits) {
+            let to = keys.partition_point(|key| key.bits(low, bits) <= place);
+            let (keys, words) = (&keys[from..to], &entries.words[from..to]);
+            if low == SLOT_BITS && keys.len() >= DENSE {
+                *part = Some(Self::part_in_slots(fresh, keys, marks, from, guard)?);
+            } else if from < to {
+                *part = Some(Self::part(fresh, (keys, words), marks, from, guard)?);
+            }
+            from = to;
+        }
+        Ok(parts)
     }
 
     /// Unlinks those parts of a leaf whose entries were removed before they moved.

@@ -25,15 +25,17 @@
 //!                  exchange; then exchange the value
 //!            no leaf: lock; link a block with k to the largest aligned run of places around k's
 //!                  that lead nowhere
-//!            no room: lock the block, close its places, copy its entries to a larger block, to two
-//!                  that part at the first bit in which its keys differ, or, if a quarter of their
-//!                  range or more is there, to slots
+//!            no room: lock the block, close its places, copy its entries to a larger block, or to
+//!                  two that part at the first bit in which its keys differ. If a sixth or more of
+//!                  their range is there, and this is one of up to 256 keys: copy them to slots, and
+//!                  to a block where less of 64 is there
 //!            replace a leaf: link the copy as its successor; move each value: put it into the
 //!                  copy, exchange it for the mark `moved`; link the copy to the leaf's places
 //! remove(k): exchange the value for the mark `absent`; if k's group has no value any more, unlink
 //!            the leaf if it is empty, or merge it with its neighbour, or make it smaller
 //! node without room for a split: copy it with more bits below its own, if it then has at most
-//!            four places for each child, and four more; else a node of one bit goes below it
+//!            four places for each child, and four more; else a node of one or two bits goes below
+//!            it
 //! ```
 //!
 //! # Departures
@@ -46,7 +48,7 @@
 //!    place has the key takes no lock. A new key of 64 bits takes a place without a lock, too; one
 //!    of 128 bits takes the lock of its block.
 //! 4. **Leaves change their form** with the density of their keys: blocks where keys are sparse,
-//!    slots where at least 16 of 64 are there, until no more than eight are left.
+//!    slots where at least ten of 64 are there, until no more than five are left.
 //! 5. **Any word may be a value.** The marks for the absence of one are three words. There are two
 //!    sets of them, and the word of a leaf says which one it uses. If a value is put that is such a
 //!    mark, the leaf is copied to one with the other marks, or divided until that is possible.
@@ -132,7 +134,7 @@
 //! # Complexity and footprint
 //! A lookup passes about (log₂ n) / 9 nodes, and fewer if keys are spread evenly: 1 M random keys
 //! have 2, of 512 and of 32 places if they were inserted one by one. A block has 64 bytes, and 64
-//! for each four keys (128 for five keys of 128 bits). It has one of five sizes, from one group to
+//! for each four keys (128 for five keys of 128 bits). It has one of four sizes, from one group to
 //! 14 (11), and is split at 48 entries. An array of slots has 576 bytes. A node has 64 bytes and
 //! eight for each place, in whole cache lines. A million random keys take 24 bytes each in
 //! objects (docs/structures/words.md).
@@ -140,8 +142,9 @@
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which verifies I4 to I8
 //! in a quiescent tree; schedules (`tests/schedules.rs`, `tests/scenarios/words.rs`), which must
-//! find the mistakes of `canary.rs`; every allocation failing once (`tests/faults.rs`); marks as
-//! values and floods that flip a leaf between its forms in `words.rs` of `crates/api-tests`.
+//! find the mistakes of `canary.rs`, with blocks that are too small to be split in four; every
+//! allocation failing once (`tests/faults.rs`); splits in four, marks as values and floods that
+//! flip a leaf between its forms in `words.rs` of `crates/api-tests`.
 //!
 //! # Files
 //! | file | content |

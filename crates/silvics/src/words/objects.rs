@@ -181,8 +181,8 @@ impl<K: WordKey, P: Placement> Objects<K, P> {
     /// # Safety
     /// Nobody else has an object of it. Each is freed once.
     pub(super) unsafe fn free_all(&self, root: Word) {
-        let mut open = vec![root];
-        open.retain(|word| !word.is_none());
+        let mut open = Vec::new();
+        open.extend(Some(root).filter(|root| !root.is_none()));
         while let Some(word) = open.pop() {
             // SAFETY: our contract.
             if let Leads::Node(node) = unsafe { word.leads::<K>() } {
