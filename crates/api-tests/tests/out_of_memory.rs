@@ -7,6 +7,7 @@ use silvics_testkit::make::apart;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::num::NonZeroU32;
+use std::panic::catch_unwind;
 
 /// The system's allocator, which fails when [`failing`] asks for it.
 struct Failing;
@@ -111,6 +112,27 @@ fn a_map_of_sorted_entries_may_have_no_memory() {
         let error = outcome.map(drop).unwrap_err();
         let refused = matches!(error, BulkLoadError::Alloc(AllocError::System { .. }));
         assert!(refused, "allocation {nth}: {error:?}");
+    }
+}
+
+/// A map is collected from entries in any order, and each allocation of at least 16 KiB in turn
+/// fails. None ends the program.
+#[test]
+fn a_map_of_unsorted_entries_may_have_no_memory() {
+    let entries = || (0..20_000_u64).rev().chain(0..9_000).map(|n| (format!("{n:08}"), n));
+    for nth in 1.. {
+        let collect = || catch_unwind(|| entries().collect::<Map<String, u64>>());
+        let (outcome, met) = failing(16 << 10, nth, collect);
+        if !met {
+            let map = outcome.expect("no allocation fails");
+            assert_eq!(map.len(), 20_000);
+            assert!(map.pin().iter().all(|(key, n)| key == format!("{:08}", *n)));
+            assert!(nth > 8, "the lists grow some times, and {nth} allocations failed");
+            return;
+        }
+        let panic = outcome.map(drop).unwrap_err();
+        let message = panic.downcast_ref::<String>().expect("the message of an `AllocError`");
+        assert!(message.contains("the system refused"), "{nth}: {message}");
     }
 }
 

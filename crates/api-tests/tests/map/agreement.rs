@@ -288,6 +288,45 @@ fn sorted_entries_make_a_map() {
     judged::<SkipList<[u8]>>();
 }
 
+#[test]
+fn entries_in_any_order_make_a_map() {
+    fn judged<K: Key, I: MapIndex<Key = K::Form> + Check>(key: impl Fn(u64) -> K) {
+        let live = Arc::new(AtomicI64::new(0));
+        let orders: [Vec<u64>; 6] = [
+            Vec::new(),
+            (0..3_000).collect(),
+            (0..3_000).rev().collect(),
+            (0..3_000).map(|n| n * 7 % 1_009).collect(),
+            (0..3_000).map(|n| n / 3).collect(),
+            vec![5; 100],
+        ];
+        for order in &orders {
+            let mut model = BTreeMap::new();
+            for (at, n) in (0..).zip(order) {
+                model.insert(*n, at);
+            }
+            let entries = (0..).zip(order).map(|(at, n)| (key(*n), Counted::new(at, &live)));
+            let mut map: Map<K, Counted, I> = entries.collect();
+            map.settle();
+            assert_eq!(live.load(Ordering::Relaxed), model.len() as i64, "replaced ones are gone");
+            assert_eq!(map.check(), Ok(model.len()));
+            for (n, at) in &model {
+                assert_eq!(map.remove(key(*n)).expect("it was there").number, *at, "{n}");
+            }
+            assert_eq!(map.len(), 0);
+            drop(map);
+            assert_eq!(live.load(Ordering::Relaxed), 0);
+        }
+    }
+    judged::<u64, WordTree<u64>>(|n| n << 20);
+    judged::<u32, WordTree<u64>>(|n| n as u32);
+    judged::<u128, WordTree<u128>>(|n| u128::from(n) << 70);
+    judged::<u64, NatarajanTree>(|n| n << 20);
+    judged::<String, BlockTree<[u8]>>(|n| n.to_string());
+    judged::<String, ArtTree<[u8]>>(|n| n.to_string());
+    judged::<String, SkipList<[u8]>>(|n| n.to_string());
+}
+
 /// No increment by `compute`, `update` or `compare_exchange` is lost. Values are in words or slots.
 #[test]
 fn no_update_is_lost() {

@@ -242,3 +242,27 @@ fn what_is_no_text_does_not_come_among_strings() {
     drop(map);
     assert_eq!(live.load(Ordering::Relaxed), 0);
 }
+
+/// A value whose drop panics if the flag is set.
+struct Fuse(Counted, bool);
+
+impl Drop for Fuse {
+    fn drop(&mut self) {
+        assert!(!self.1 || std::thread::panicking(), "number {}", self.0.number);
+    }
+}
+
+/// Another value of the same key comes later, and the drop of the first one panics. As elsewhere,
+/// the map goes on, and each value is dropped once.
+#[test]
+fn a_destructor_that_panics_while_a_map_is_collected_loses_nothing() {
+    let live = Arc::new(AtomicI64::new(0));
+    for fused in 0..4 {
+        let entries = (0..4).map(|n| (n % 2, Fuse(Counted::new(n, &live), n == fused)));
+        let map: Map<u64, Fuse> = entries.collect();
+        assert_eq!((map.len(), live.load(Ordering::Relaxed)), (2, 2));
+        assert!(map.pin().values().map(|value| value.0.number).eq(2..4));
+        drop(map);
+        assert_eq!(live.load(Ordering::Relaxed), 0, "{fused}");
+    }
+}

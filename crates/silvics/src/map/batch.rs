@@ -3,7 +3,7 @@
 use super::key::{AsKey, Form, Forms, Key};
 use super::ops::{admit, short};
 use super::outcome::is_shortage;
-use super::value::Draft;
+use super::value::{Draft, Values};
 use super::{Map, MapIndex, Rejected, Value, ValueRef};
 use crate::domain::Guard;
 use crate::encoding::IndexKey;
@@ -211,29 +211,91 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         &mut self,
         entries: impl IntoIterator<Item = (Q, V)>,
     ) -> Result<(), BulkLoadError> {
-        let guard = self.one_shot();
-        let mut forms = <K::Form as Form>::Forms::default();
-        let mut drafts = Vec::new();
-        for (key, value) in entries {
-            key.with_form(|form| {
-                admit::<K>(&key, short::<K>(form));
-                forms.reserve(form)?;
-                forms.push(form);
-                Ok::<(), AllocError>(())
-            })?;
-            let draft = self.values.draft(value, &guard).map_err(|(_, error)| error)?;
-            reserved(&mut drafts, 1)?.push(draft);
-        }
+        let (forms, drafts) = gather(&self.values, &self.index, entries)?;
         let entry = |(at, draft): (usize, &Draft<'_, V, _>)| (forms.get(at), draft.word());
         let mut entries: Vec<(KeyRef<'_, I>, u64)> = Vec::new();
         reserved(&mut entries, drafts.len())?.extend(drafts.iter().enumerate().map(entry));
-        match self.index.load(&entries) {
-            Some(loaded) => loaded?,
-            None => return insert_sorted(&self.index, &entries, drafts, &guard),
-        }
+        let Some(loaded) = self.index.load(&entries) else {
+            let guard = self.index.domain().pin();
+            return insert_sorted(&self.index, &entries, drafts, &guard);
+        };
+        loaded?;
         drafts.into_iter().for_each(Draft::placed);
         Ok(())
     }
+
+    /// Fills an empty map with entries in any order, if `go_on` says so when there are no more. If
+    /// a key occurs twice, the later entry wins.
+    pub(super) fn do_collect<Q: AsKey<K>>(
+        &mut self,
+        entries: impl IntoIterator<Item = (Q, V)>,
+        go_on: impl FnOnce() -> bool,
+    ) -> Result<(), AllocError> {
+        if self.index.load(&[]).is_none() {
+            let done = self.do_extend(entries.into_iter(), |_| (), None);
+            return done.map(drop).map_err(|error| error.error);
+        }
+        let (forms, drafts) = gather(&self.values, &self.index, entries)?;
+        if !go_on() {
+            return Ok(());
+        }
+        let mut sorted: Vec<(KeyRef<'_, I>, usize)> = Vec::new();
+        reserved(&mut sorted, drafts.len())?
+            .extend((0..drafts.len()).map(|at| (forms.get(at), at)));
+        if !sorted.is_sorted() {
+            sorted.sort_unstable(); // of equal keys, the later one comes last
+        }
+        let (mut entries, mut older): (Vec<(KeyRef<'_, I>, u64)>, Vec<usize>) = Default::default();
+        reserved(&mut entries, sorted.len())?;
+        for (rank, (key, at)) in sorted.iter().enumerate() {
+            match sorted.get(rank + 1) {
+                Some((next, _)) if next == key => reserved(&mut older, 1)?.push(*at),
+                _ => entries.push((*key, drafts[*at].word())),
+            }
+        }
+        drop(sorted);
+        older.sort_unstable();
+        let mut replaced = Vec::new();
+        reserved(&mut replaced, older.len())?;
+        match self.index.load(&entries) {
+            Some(Err(BulkLoadError::Alloc(error))) => return Err(error),
+            loaded => assert_eq!(loaded, Some(Ok(())), "the contract of `MapIndex::load`"),
+        }
+        // No value is dropped before the index has all its words: a destructor is the user's code.
+        let mut older = older.into_iter().peekable();
+        for (at, draft) in drafts.into_iter().enumerate() {
+            match older.next_if_eq(&at) {
+                Some(_) => replaced.push(draft),
+                None => draft.placed(),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The keys of some entries, and drafts of their values.
+type Gathered<'m, K, V, I> =
+    (<<K as Key>::Form as Form>::Forms, Vec<Draft<'m, V, <I as MapIndex>::Placement>>);
+
+/// Copies the keys of all entries, and writes their values into slots. It pins for each value: the
+/// entries may come slowly.
+fn gather<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>, Q: AsKey<K>>(
+    values: &'m Values<V, I::Placement>,
+    index: &I,
+    entries: impl IntoIterator<Item = (Q, V)>,
+) -> Result<Gathered<'m, K, V, I>, AllocError> {
+    let (mut forms, mut drafts) = Gathered::<K, V, I>::default();
+    for (key, value) in entries {
+        key.with_form(|form| {
+            admit::<K>(&key, short::<K>(form));
+            forms.reserve(form)?;
+            forms.push(form);
+            Ok::<(), AllocError>(())
+        })?;
+        let draft = values.draft(value, &index.domain().pin()).map_err(|(_, error)| error)?;
+        reserved(&mut drafts, 1)?.push(draft);
+    }
+    Ok((forms, drafts))
 }
 
 /// Inserts entries one by one if they are sorted. The index owns the drafts that it has.

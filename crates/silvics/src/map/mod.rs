@@ -119,7 +119,8 @@ pub unsafe trait MapIndex: Create + Batches + OrderedScan {
     type Placement: Placement;
 
     /// Fills an empty index with entries in ascending order, if that is faster than inserting them;
-    /// otherwise returns `None`. If it returns an error, the index stays empty.
+    /// otherwise returns `None`, for no entries, too. If it returns an error, the index stays
+    /// empty.
     fn load(&mut self, entries: &[(KeyRef<'_, Self>, u64)]) -> Option<Result<(), BulkLoadError>> {
         let _ = entries;
         None
@@ -355,12 +356,18 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     }
 }
 
+/// Builds a map from entries in any order. If a key occurs twice, the later entry wins.
+///
+/// If the index can be built from sorted entries, this sorts them, and each node is as large as its
+/// content, as with [`Map::from_sorted`]. Until the map is built, it takes about a hundred bytes
+/// for each entry and a copy of its key, beside the map. [`Map::extend`] takes none, and inserts
+/// entry by entry.
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>, Q: AsKey<K>> FromIterator<(Q, V)>
     for Map<K, V, I>
 {
     fn from_iter<T: IntoIterator<Item = (Q, V)>>(entries: T) -> Self {
-        let map = Self::default();
-        map.extend(entries);
+        let mut map = Self::default();
+        map.do_collect(entries, || true).or_panic();
         map
     }
 }

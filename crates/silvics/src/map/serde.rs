@@ -1,14 +1,14 @@
 //! Maps and sets in the formats of the crate `serde`: the feature `serde`.
 //!
-//! A map is serialized as a map, ascending by key, and a set as a sequence. Deserialization inserts
-//! the entries one by one, by methods that return errors: input must not be able to end the
-//! program.
+//! A map is serialized as a map, ascending by key, and a set as a sequence. Deserialization builds
+//! the map by methods that return errors: input must not be able to end the program.
 
 use super::key::Key;
 use super::{Map, MapIndex, Set, Value, ValueGuard, ValueRef};
 use crate::index::Options;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::cell::OnceCell;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -102,6 +102,24 @@ impl<V: Value + Serialize> Serialize for ValueGuard<'_, V> {
 /// The visitor that fills a map or a set of type `T`.
 struct Filling<T>(PhantomData<fn() -> T>);
 
+/// A map of the entries that `next` returns, up to the first error.
+fn collected<K: Key, V: Value, I: MapIndex<Key = K::Form>, E: Error>(
+    mut next: impl FnMut() -> Option<Result<(K, V), E>>,
+) -> Result<Map<K, V, I>, E> {
+    let mut map = Map::with_options(&Options::default()).map_err(E::custom)?;
+    let failed = OnceCell::new();
+    let entries = std::iter::from_fn(|| match next()? {
+        Ok(entry) => Some(entry),
+        Err(error) => {
+            _ = failed.set(error); // the first one: no entry comes after it
+            None
+        }
+    });
+    let done = map.do_collect(entries.fuse(), || failed.get().is_none());
+    failed.into_inner().map_or(done.map_err(E::custom), Err)?;
+    Ok(map)
+}
+
 /// Deserializes a map without a memory limit, with the feature `serde`. The entries may come in any
 /// order; if a key occurs twice, the later entry wins.
 ///
@@ -133,11 +151,7 @@ where
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
-        let map = Map::with_options(&Options::default()).map_err(A::Error::custom)?;
-        while let Some((key, value)) = entries.next_entry::<K, V>()? {
-            map.pin().try_upsert(key, value).map_err(A::Error::custom)?;
-        }
-        Ok(map)
+        collected(|| entries.next_entry::<K, V>().transpose())
     }
 }
 
@@ -165,10 +179,7 @@ where
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut keys: A) -> Result<Self::Value, A::Error> {
-        let map = Map::with_options(&Options::default()).map_err(A::Error::custom)?;
-        while let Some(key) = keys.next_element::<K>()? {
-            map.pin().try_upsert(key, ()).map_err(A::Error::custom)?;
-        }
+        let map = collected(|| Some(keys.next_element::<K>().transpose()?.map(|key| (key, ()))))?;
         Ok(map.into())
     }
 }
