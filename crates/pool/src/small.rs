@@ -70,15 +70,18 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Arc, LazyLock};
 
-/// A pool takes small slots until they have these bytes, as it allocates an object of `bytes`. Its
-/// core then begins with a slab of 16 or 64 KiB for each size. An index makes its pools when its
-/// chunks have as much; the pools themselves take some hundred bytes and nanoseconds.
+/// If the small slots of a pool have this many bytes, an object of `bytes` is not one of them, and
+/// the pool makes its core, which begins with a slab of 16 or 64 KiB for each size. An index makes
+/// its pools when its chunks have this many bytes; they take some hundred bytes and nanoseconds.
 ///
-/// Each use of the list is a search. So the bound for small objects is lower: there are more of
-/// them.
+/// Each use of the list is a search. So the number is lower for small objects, of which there are
+/// more.
 const fn small_bytes(bytes: usize) -> usize {
     if bytes < 128 { 8 << 10 } else { 32 << 10 }
 }
+/// A pool also makes its core when the chunks of its index have this many bytes. They have spare
+/// slots of sizes that nobody needs any more.
+const ALL_BYTES: usize = 128 << 10;
 /// Larger objects, and those with a larger alignment, need a core.
 const LARGEST: usize = bytes::LARGEST_OF_SMALL_SLABS;
 pub(crate) const LARGEST_ALIGN: usize = 64;
@@ -207,10 +210,15 @@ impl SmallObjects {
         PoolStats { live_slots: slots, live_bytes: bytes, ..empty }
     }
 
-    /// A small slot of `bytes` bytes, noted for a pool.
-    fn alloc(&self, pool: u16, bytes: usize) -> Result<NonNull<u8>, AllocError> {
-        let slot = self.list.lock().alloc(pool, bytes, usize::MAX, &self.config.budget)?;
-        Ok(slot.expect("no bound on the chunks"))
+    /// A small slot of `bytes` bytes, noted for a pool, if there is a spare one or the chunks then
+    /// have about `most` bytes or less.
+    fn alloc(
+        &self,
+        pool: u16,
+        bytes: usize,
+        most: usize,
+    ) -> Result<Option<NonNull<u8>>, AllocError> {
+        self.list.lock().alloc(pool, bytes, most, &self.config.budget)
     }
 
     /// Makes a live slot a spare one, and returns its bytes.

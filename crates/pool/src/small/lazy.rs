@@ -1,7 +1,7 @@
 //! The core of a pool that may start with small slots.
 
 use super::list::POOLS;
-use super::{LARGEST, LARGEST_ALIGN, SmallObjects, small_bytes};
+use super::{ALL_BYTES, LARGEST, LARGEST_ALIGN, SmallObjects, small_bytes};
 use crate::core::Core;
 use crate::{AllocError, Config, Fallback, Pages, Region, Tuning};
 use silvics_sync::OnceBox;
@@ -28,9 +28,12 @@ struct Small {
 }
 
 impl Small {
-    fn alloc(&self, bytes: usize) -> Result<NonNull<u8>, AllocError> {
-        let slot = self.objects.alloc(self.pool, bytes)?;
-        self.taken.fetch_add(bytes as u32, Ordering::Relaxed);
+    /// Allocates a slot: see [`SmallObjects::alloc`].
+    fn alloc(&self, bytes: usize, most: usize) -> Result<Option<NonNull<u8>>, AllocError> {
+        let slot = self.objects.alloc(self.pool, bytes, most)?;
+        if slot.is_some() {
+            self.taken.fetch_add(bytes as u32, Ordering::Relaxed);
+        }
         Ok(slot)
     }
 }
@@ -92,13 +95,16 @@ impl<const G: usize, const N: usize, const MAG: usize> LazyCore<G, N, MAG> {
     ) -> Result<NonNull<u8>, AllocError> {
         let small = self.small.as_ref().expect("a pool without a core starts small");
         let is_small = bytes <= LARGEST;
-        if is_small && small.taken.load(Ordering::Relaxed) as usize + bytes <= small_bytes(bytes) {
-            return small.alloc(bytes);
+        if is_small
+            && small.taken.load(Ordering::Relaxed) as usize + bytes <= small_bytes(bytes)
+            && let Some(slot) = small.alloc(bytes, ALL_BYTES)?
+        {
+            return Ok(slot);
         }
         match self.grow(small, make) {
             Ok(core) => core.alloc(class).or_else(|error| self.alloc_beside(bytes, error)),
             Err(error @ AllocError::Limit { .. }) if is_small => {
-                small.alloc(bytes).map_err(|_| error)
+                small.alloc(bytes, usize::MAX).ok().flatten().ok_or(error)
             }
             Err(error) => Err(error),
         }
@@ -110,7 +116,7 @@ impl<const G: usize, const N: usize, const MAG: usize> LazyCore<G, N, MAG> {
     fn alloc_beside(&self, bytes: usize, error: AllocError) -> Result<NonNull<u8>, AllocError> {
         match (&self.small, error) {
             (Some(small), AllocError::Limit { .. }) if bytes <= LARGEST => {
-                small.objects.alloc(small.pool, bytes).map_err(|_| error)
+                small.objects.alloc(small.pool, bytes, usize::MAX).ok().flatten().ok_or(error)
             }
             _ => Err(error),
         }

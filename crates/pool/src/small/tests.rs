@@ -64,7 +64,7 @@ fn slots_do_not_overlap_and_spare_ones_are_used_again() {
             1..8 => 64 * (1 + below(4)),
             _ => 16 + 8 * below(14),
         };
-        let slot = objects.alloc(3, bytes).unwrap();
+        let slot = objects.alloc(3, bytes, usize::MAX).unwrap().expect("no bound");
         let align = if bytes % 64 == 0 { 64 } else { bytes & bytes.wrapping_neg() };
         assert_eq!(slot.addr().get() % align, 0, "{bytes} bytes at {slot:p}");
         let (from, to) = (slot.addr().get(), slot.addr().get() + bytes);
@@ -247,6 +247,27 @@ fn threads_that_open_the_first_slabs_of_a_granule_have_marked_ones() {
             }
         });
     }
+}
+
+/// Objects of one size after the other: a freed slot serves its own size only.
+#[test]
+fn sizes_that_come_and_go_take_no_more_chunks_than_all_may_have() {
+    let config = config();
+    let pool = BytesPool::new("node", &config);
+    let kept = pool.alloc(64).unwrap(); // so that the chunks stay
+    for size in (128..4096).step_by(64) {
+        let objects: Vec<_> = (0..8192 / size).map(|_| pool.alloc(size).unwrap()).collect();
+        for object in objects {
+            // SAFETY: allocated above with this size, used no more, freed once.
+            unsafe { pool.free(object, size) };
+        }
+        let held = config.small.as_ref().unwrap().list.lock().held;
+        assert!(held <= ALL_BYTES + 4096, "{held} bytes of chunks at {size}");
+    }
+    assert!(!pool.stats().regions.is_empty(), "the pool has a core");
+    // SAFETY: allocated above with this size, used no more, freed once.
+    unsafe { pool.free(kept, 64) };
+    assert_eq!(pool.stats().live_slots, 0);
 }
 
 #[test]
