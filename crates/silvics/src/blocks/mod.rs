@@ -144,9 +144,9 @@
 //! # Complexity and footprint
 //! A lookup takes O(length of the key) for its hash, and passes about log n nodes to the base of
 //! the mean number of children. A block has 88 bytes, 12 bytes for each place of a byte string or 8
-//! for that of an integer, and the keys. It grows by one size class of its pool at a time, and is
-//! split at 48 entries or 8 KiB. A copy with a shorter prefix may have up to 26 KiB, until the next
-//! entry comes. Keys have up to 512 KiB. Blocks take 24 bytes for each path of
+//! for that of an integer, and the keys. It grows by an eighth of its entries, and what its slot
+//! has left, and is split at 48 entries or 8 KiB. A copy with a shorter prefix may have up to 26
+//! KiB, until the next entry comes. Keys have up to 512 KiB. Blocks take 24 bytes for each path of
 //! 100 bytes, beside the path, and 46 bytes with the path if its prefix is stored once.
 //!
 //! # Checked by

@@ -239,7 +239,8 @@ impl<K: BlockKey + ?Sized, P: Placement> Objects<K, P> {
     /// # Safety
     /// Nobody else has an object of it. Each is freed once.
     pub(super) unsafe fn free_all(&self, root: Word) {
-        let mut open = vec![root];
+        let mut open = Vec::new();
+        open.extend(Some(root).filter(|root| !root.is_none()));
         while let Some(word) = open.pop() {
             if word.is_none() {
                 continue;

@@ -144,7 +144,7 @@ impl Shape {
         // Room for these entries and an eighth more, if that fits, and for as many more as the slot
         // has. The largest blocks have none.
         let size = |room| least(entries + room) + room * per_key;
-        let mut room = (room * entries / 8).max(room);
+        let mut room = (room * entries / 8).min(MAX_ENTRIES.saturating_sub(entries)).max(room);
         while room > 1 && size(room) > MAX_BLOCK {
             room -= 1;
         }
