@@ -224,7 +224,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         Ok(())
     }
 
-    /// Fills an empty map with entries in any order, if `go_on` says so when there are no more. If
+    /// Fills an empty map with entries in any order. If the index can be built from sorted entries,
+    /// it is, if `go_on` says so when there are no more. If
     /// a key occurs twice, the later entry wins.
     pub(super) fn do_collect<Q: AsKey<K>>(
         &mut self,

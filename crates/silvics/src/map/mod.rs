@@ -118,9 +118,8 @@ pub unsafe trait MapIndex: Create + Batches + OrderedScan {
     /// The memory that the map places its values in.
     type Placement: Placement;
 
-    /// Fills an empty index with entries in ascending order, if that is faster than inserting them;
-    /// otherwise returns `None`, for no entries, too. If it returns an error, the index stays
-    /// empty.
+    /// Fills an empty index with entries in ascending order. If it returns an error, the index
+    /// stays empty. An index to which inserts are as good returns `None`, whatever the entries are.
     fn load(&mut self, entries: &[(KeyRef<'_, Self>, u64)]) -> Option<Result<(), BulkLoadError>> {
         let _ = entries;
         None

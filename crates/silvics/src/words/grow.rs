@@ -41,8 +41,8 @@ pub(super) fn move_value(from: ValuePlace<'_>, to: ValuePlace<'_>) -> bool {
 }
 
 /// An array of slots gets the values of a full block if this many keys of its range of [`SLOTS`]
-/// are there: a sixth. The array has at most 1.3 times the bytes of the block that would follow,
-/// and is not copied when more keys come.
+/// are there: a sixth. If keys only came, the array has at most 1.3 times the bytes of the block
+/// that would follow. It is not copied when more come.
 pub(super) const DENSE: usize = if cfg!(silvics_shuttle) { MAX_ENTRIES } else { SLOTS / 6 };
 
 /// The bits by which a block is split if its keys are dense. Others are split by one bit.
