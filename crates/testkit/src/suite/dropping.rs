@@ -9,6 +9,7 @@ use crate::rng::{Rng, scattered};
 use crate::{Failure, Outcome, Subject, size};
 use silvics::{Domain, Options, PinIndex};
 use silvics_pool::{BytesPool, Config, Pages, SmallObjects};
+use std::sync::{Barrier, Once};
 use std::time::Duration;
 
 /// Dropping an index unmaps its regions and returns its heap memory, garbage included: after each
@@ -43,7 +44,8 @@ fn dropping<I: Subject + ?Sized>(
     /// rounds, of twice as many. The collector frees some 2 KiB of each thread that it knew late,
     /// in some rounds and not in others.
     const ROUNDS: usize = 6;
-    fill_source();
+    static FILLED: Once = Once::new();
+    FILLED.call_once(fill_source);
     let mut mappings = Mappings::new();
     let (mut early, mut later) = (Vec::with_capacity(ROUNDS), usize::MAX);
     for round in 0..WARM + 2 * ROUNDS {
@@ -92,18 +94,27 @@ fn dropping<I: Subject + ?Sized>(
     Ok(())
 }
 
-/// Has the source of small slots open more slabs than any test needs, of all sizes of chunks. It
-/// keeps a list of those that went back to the system, and tables for the threads that use its
-/// sizes: these are then as long as they get.
+/// Has the source of small slots open more slabs than any test needs, of all sizes of chunks, on
+/// more threads. It keeps a list of those that went back to the system, and a cache for each thread
+/// at once and size: these are then as many as they get.
 fn fill_source() {
-    let config = Config::new(Pages::Small, None);
-    let filled = |number: usize| {
+    const THREADS: usize = 8;
+    let (config, filled) = (Config::new(Pages::Small, None), Barrier::new(THREADS));
+    let fill = |number: usize| {
         let first = SmallObjects::before_pools(&config)?;
         let slot = BytesPool::slot(64 * (1 + number % 64));
         while let Ok(Some(_)) = first.alloc_first(0, slot, None) {}
         Some(first)
     };
-    drop((0..320).map(filled).collect::<Vec<_>>());
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                let indexes: Vec<_> = (0..64).map(fill).collect();
+                filled.wait();
+                drop(indexes);
+            });
+        }
+    });
     SmallObjects::trim();
 }
 
