@@ -136,7 +136,7 @@
 //! have 2, of 512 and of 32 places if they were inserted one by one. A block has 64 bytes, and 64
 //! for each four keys (128 for five keys of 128 bits). It has one of four sizes, from one group to
 //! 14 (11), and is split at 48 entries. An array of slots has 576 bytes. A node has 64 bytes and
-//! eight for each place, in whole cache lines. A million random keys take 24 bytes each in
+//! eight for each place, in whole cache lines. A million random keys take 30 bytes each in
 //! objects (docs/structures/words.md).
 //!
 //! # Checked by
