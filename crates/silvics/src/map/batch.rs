@@ -286,6 +286,9 @@ fn gather<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>, Q: AsKey<K>>(
     entries: impl IntoIterator<Item = (Q, V)>,
 ) -> Result<Gathered<'m, K, V, I>, AllocError> {
     let (mut forms, mut drafts) = Gathered::<K, V, I>::default();
+    let entries = entries.into_iter();
+    // The iterator may promise more than it has.
+    reserved(&mut drafts, entries.size_hint().0.min(1 << 20))?;
     for (key, value) in entries {
         key.with_form(|form| {
             admit::<K>(&key, short::<K>(form));
