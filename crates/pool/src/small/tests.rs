@@ -276,8 +276,8 @@ fn a_dropped_pool_keeps_nothing_while_its_settings_live() {
     let (kept, dropped) = (Pool::<Line>::new("a", &config), Pool::<Line>::new("b", &config));
     let _line = kept.alloc().unwrap();
     let before = config.budget.held();
-    for lines in [10, 3 * small_bytes(64) / 64] {
-        // The first takes small slots alone; the second, a core too.
+    for lines in [100, 100, 100, 3 * small_bytes(64) / 64] {
+        // The last one takes a core, too; the others, small slots alone.
         let pool = Pool::<Line>::new("c", &config);
         let slots: Vec<_> = (0..lines).map(|_| pool.alloc().unwrap()).collect();
         // SAFETY: allocated above, used no more: the slot waits in a magazine of the core.
