@@ -120,7 +120,7 @@
 //! | almost any | `Map<K, V>` | it takes one of the next two indexes, depending on its keys |
 //! | integers | [`WordTree`] | a lookup reads one line of a leaf; scans read neighbours |
 //! | byte strings, strings, tuples | [`BlockTree`] | a lookup misses the cache once or twice; scans read neighbours |
-//! | dense integers, loaded in random order | `Map<K, V, ArtTree<u64>>` | of these indexes, it loads such keys fastest |
+//! | dense integers in little memory | `Map<K, V, ArtTree<u64>>` | 23.5 bytes a key where words take 28 |
 //! | paths, URLs | [`BlockTree`] of [`Prefixed`](key::Prefixed) keys | has a common prefix once in each block |
 //! | entries in an arena, which contain their keys | [`blocks::EntrySet`] | 16 bytes for each entry |
 //! | byte strings in little memory, writers that never wait | `Map<K, V, SkipList<[u8]>>` | a node is the key and some 28 bytes; lock-free |

@@ -8,7 +8,7 @@
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `Made::pools` | load, store | Acquire, Release | each other | the pools are initialised; a thread that sees none looks in the `OnceBox` |
+//! | `Made::pools` | load, store | Acquire, Release | each other | they are initialised; if null, look in `OnceBox` |
 
 #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
 mod tests;

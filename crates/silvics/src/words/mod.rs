@@ -26,9 +26,9 @@
 //!            no leaf: lock; link a block with k to the largest aligned run of places around k's
 //!                  that lead nowhere
 //!            no room: lock the block, close its places, copy its entries to a larger block, or to
-//!                  two that part at the first bit in which its keys differ. If a sixth or more of
-//!                  their range is there, and this is one of up to 256 keys: copy them to slots, those
-//!                  of each 64 keys, or to a block if there are less than ten
+//!                  two that part at the first bit in which its keys differ. If their range has up
+//!                  to 256 keys, and a sixth of these are there: copy those of each 64 keys to
+//!                  slots, or to a block if they are less than ten
 //!            replace a leaf: link the copy as its successor; move each value: put it into the
 //!                  copy, exchange it for the mark `moved`; link the copy to the leaf's places
 //! remove(k): exchange the value for the mark `absent`; if k's group has no value any more, unlink
