@@ -2,6 +2,7 @@
 //! them. Several of the tests use what is here.
 
 use silvics_sync::atomic::{AtomicI64, Ordering};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 /// A number without a pattern.
@@ -9,6 +10,13 @@ use std::sync::Arc;
 pub fn mixed(n: u64) -> u64 {
     let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
+}
+
+/// A number of threads, at least one.
+#[must_use]
+#[allow(clippy::missing_panics_doc)]
+pub fn threads(count: usize) -> NonZeroUsize {
+    NonZeroUsize::new(count).unwrap()
 }
 
 /// A value that is counted as long as it lives. The number of a dropped one is `u64::MAX`.

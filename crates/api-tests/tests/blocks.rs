@@ -7,7 +7,7 @@ use silvics::{
     BlockKey, BlockTree, Budget, BulkLoadError, Check, Compression, IndexKey, Lookup, Objects,
     Options, OrderedEnds, OrderedIndex, OrderedScan, PrefixCompression, Shared,
 };
-use silvics_api_tests::mixed;
+use silvics_api_tests::{mixed, threads};
 use silvics_testkit::faulty::{Faulty, Plan, under};
 use silvics_testkit::make::apart;
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ fn prefixes_are_counted() {
     fn found<K: Bytes + ?Sized>(keys: &[&str]) -> PrefixCompression {
         let mut tree = new_tree::<K>();
         let entries: Vec<_> = keys.iter().map(|key| (K::of_bytes(key.as_bytes()), 0)).collect();
-        tree.bulk_load(&entries).unwrap();
+        tree.bulk_load(&entries, threads(1)).unwrap();
         match tree.compression() {
             Some(Compression::Prefixes(found)) => found,
             other => panic!("{other:?}"),
@@ -316,18 +316,36 @@ fn bulk_loads() {
         let mut words: Vec<(u64, u64)> = (0..count).map(|n| (mixed(n) >> (n % 60), n)).collect();
         words.sort_unstable();
         words.dedup_by_key(|(word, _)| *word);
-        let mut tree: BlockTree<u64> = BlockTree::with_options(&Options::default()).unwrap();
-        tree.bulk_load(&words).unwrap();
-        assert_eq!(tree.check(), Ok(words.len()));
-        assert!(tree.pin().range(..).eq(words));
+        for count in [1, 3] {
+            let mut tree: BlockTree<u64> = BlockTree::with_options(&Options::default()).unwrap();
+            tree.bulk_load(&words, threads(count)).unwrap();
+            assert_eq!(tree.check(), Ok(words.len()));
+            assert!(tree.pin().range(..).eq(words.iter().copied()));
+        }
     }
 }
 
 fn loaded_at_once<K: Bytes + ?Sized>(name: &str, keys: &[Vec<u8>]) {
     let (mut tree, mut grown) = (new_tree::<K>(), new_tree::<K>());
     let entries: Vec<_> = (0..).zip(keys).map(|(n, key)| (K::of_bytes(key), n)).collect();
-    tree.bulk_load(&entries).unwrap();
+    tree.bulk_load(&entries, threads(1)).unwrap();
     assert_eq!(tree.check(), Ok(keys.len()), "{name}");
+    let objects_of = |tree: &mut BlockTree<K>| {
+        let mut objects = Vec::new();
+        tree.census(&mut |placed| objects.push(placed.bytes)).unwrap();
+        objects
+    };
+    let objects = objects_of(&mut tree);
+    for count in [2, 3, usize::MAX] {
+        let mut other = new_tree::<K>();
+        other.bulk_load(&entries, threads(count)).unwrap();
+        assert_eq!(other.check(), Ok(keys.len()), "{name}");
+        let guard = other.domain().pin();
+        let expected = (0..).zip(keys).map(|(n, key)| (key.clone(), n));
+        assert!(around(&other, &[], &guard)[0].by_ref().eq(expected), "{name}");
+        drop(guard);
+        assert_eq!(objects_of(&mut other), objects, "{name} by {count} threads");
+    }
     {
         let guard = tree.domain().pin();
         let expected = (0..).zip(keys).map(|(n, key)| (key.clone(), n));
@@ -357,38 +375,40 @@ fn failed_bulk_loads() {
     let mut keys: Vec<Vec<u8>> = (0..3000).map(key).collect();
     keys.sort();
     let entries: Vec<_> = keys.iter().map(|key| (Prefixed::from(key), 7)).collect();
-    let fails = |tree: &mut BlockTree<Prefixed<'static>>, entries: &[(Prefixed<'_>, u64)]| {
-        let error = tree.bulk_load(entries).unwrap_err();
-        assert_eq!((tree.check(), tree.pin().range(..).count()), (Ok(0), 0));
-        assert_eq!(object_bytes(tree), 0, "{error}");
-        error
-    };
-    for position in [1, 100, 2999] {
+    let fails =
+        |tree: &mut BlockTree<Prefixed<'static>>, entries: &[(Prefixed<'_>, u64)], count| {
+            let error = tree.bulk_load(entries, threads(count)).unwrap_err();
+            assert_eq!((tree.check(), tree.pin().range(..).count()), (Ok(0), 0));
+            assert_eq!(object_bytes(tree), 0, "{error}");
+            error
+        };
+    for (position, count) in [1, 100, 2999].into_iter().flat_map(|at| [(at, 1), (at, 3)]) {
         let mut wrong = entries.clone();
         wrong[position] = entries[position - 1];
         let mut tree = new_tree();
-        assert_eq!(fails(&mut tree, &wrong), BulkLoadError::Duplicate { position });
+        assert_eq!(fails(&mut tree, &wrong, count), BulkLoadError::Duplicate { position });
         wrong[position] = (Prefixed::default(), 0);
-        assert_eq!(fails(&mut tree, &wrong), BulkLoadError::Unsorted { position });
+        assert_eq!(fails(&mut tree, &wrong, count), BulkLoadError::Unsorted { position });
         let long = vec![255; (512 << 10) + 1];
         wrong[position] = (Prefixed::from(&long), 0);
-        assert!(matches!(fails(&mut tree, &wrong), BulkLoadError::Alloc(_)));
-        tree.bulk_load(&entries).unwrap();
+        assert!(matches!(fails(&mut tree, &wrong, count), BulkLoadError::Alloc(_)));
+        tree.bulk_load(&entries, threads(count)).unwrap();
         assert_eq!(tree.check(), Ok(entries.len()));
-        assert_eq!(tree.bulk_load(&entries), Err(BulkLoadError::NotEmpty { entries: 3000 }));
+        let again = Err(BulkLoadError::NotEmpty { entries: 3000 });
+        assert_eq!(tree.bulk_load(&entries, threads(count)), again);
     }
     let mut tree: BlockTree<Prefixed<'static>> = new_tree();
-    tree.bulk_load(&entries).unwrap();
+    tree.bulk_load(&entries, threads(1)).unwrap();
     let objects = object_bytes(&mut tree);
     let (mut loaded, mut failed) = (0, 0);
-    for limit in (0..40).map(|n| n * (64 << 10)) {
+    for (limit, count) in (0..40).map(|n| (n * (64 << 10), 1 + n % 3)) {
         let options = Options { memory_limit: Some(limit), ..Options::default() };
         let Ok(mut tree) = BlockTree::with_options(&options) else { continue };
-        if limit >= objects && tree.bulk_load(&entries).is_ok() {
+        if limit >= objects && tree.bulk_load(&entries, threads(count)).is_ok() {
             assert_eq!(tree.check(), Ok(entries.len()));
             loaded += 1;
         } else {
-            fails(&mut tree, &entries);
+            fails(&mut tree, &entries, count);
             failed += 1;
         }
     }
@@ -406,7 +426,7 @@ fn bulk_loads_without_memory() {
         for plan in [Plan::FailFrom(nth), Plan::Panic(nth)] {
             let mut tree: BlockTree<Prefixed<'static>, Faulty> =
                 BlockTree::with_options(&apart()).unwrap();
-            let ran = under(plan, || tree.bulk_load(&entries));
+            let ran = under(plan, || tree.bulk_load(&entries, threads(1)));
             if ran.faults == 0 {
                 assert_eq!((ran.outcome, tree.check()), (Some(Ok(())), Ok(200)));
                 assert!(nth > 20, "{nth}");

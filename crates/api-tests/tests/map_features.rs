@@ -304,6 +304,36 @@ mod threads {
         });
     }
 
+    /// The later one of equal keys wins, and each replaced value is dropped.
+    fn is_collected<K, I>(key: impl Fn(u64) -> K + Sync)
+    where
+        K: Key + Send + Sync + Debug + Ord,
+        I: MapIndex<Key = K::Form> + Check,
+    {
+        let live = Arc::new(AtomicI64::new(0));
+        let entry = |n| (key(scattered(n % 30_000)), Counted::new(n, &live));
+        let mut map: Map<K, Counted, I> =
+            pool().install(|| (0..50_000).into_par_iter().map(entry).collect());
+        assert_eq!(map.check(), Ok(30_000));
+        map.settle();
+        assert_eq!(live.load(Ordering::Relaxed), 30_000);
+        for n in 0..30_000 {
+            let last = if n < 20_000 { n + 30_000 } else { n };
+            assert_eq!(map.get(key(scattered(n))).unwrap().number, last);
+        }
+        drop(map);
+        assert_eq!(live.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn maps_are_collected() {
+        is_collected::<u64, silvics::WordTree<u64>>(|n| n);
+        is_collected::<String, silvics::BlockTree<[u8]>>(|n| format!("user/{n}"));
+        is_collected::<u64, SkipList<u64>>(|n| n);
+        let set: Set<u64> = (0..1000u64).into_par_iter().map(|n| n % 600).collect();
+        assert!(set.pin().iter().eq(0..600));
+    }
+
     /// Fails unless all removed values are dropped: no scan has left a pin behind. An ending thread
     /// pins for a moment, perhaps after the thread that waits for it, or drops its pool, has
     /// continued.

@@ -7,7 +7,7 @@ use silvics::{
     IndexKey, Lookup, OrderedIndex, OrderedScan, PinIndex, Placement, Pooled, SkipList,
     TryInsertError,
 };
-use silvics_api_tests::mixed;
+use silvics_api_tests::{mixed, threads};
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_testkit::faulty::{Faulty, Plan, under};
 use silvics_testkit::make::apart;
@@ -286,10 +286,6 @@ fn the_absent_value() {
     tree.bulk_load(&[0, 1, 2, 3, 4, 5].map(|key| (key, ABSENT)), NonZeroUsize::MIN).unwrap();
     assert!((0..6).all(|key| tree.pin().get(key) == Some(ABSENT)));
     assert_eq!(tree.check(), Ok(6));
-}
-
-fn threads(count: usize) -> NonZeroUsize {
-    NonZeroUsize::new(count).unwrap()
 }
 
 /// The bytes of a `Node256`.

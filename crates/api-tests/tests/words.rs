@@ -5,7 +5,7 @@ use silvics::{
     BulkLoadError, Check, CompareExchangeError, Domain, Lookup, Objects, Options, OrderedEnds,
     OrderedScan, WordKey, WordTree,
 };
-use silvics_api_tests::mixed;
+use silvics_api_tests::{mixed, threads};
 use silvics_testkit::faulty::{Faulty, Plan, under};
 use silvics_testkit::make::apart;
 use std::collections::BTreeMap;
@@ -197,7 +197,7 @@ fn a_dense_block_below_two_places_becomes_arrays() {
     let mut map: BTreeMap<u64, u64> = (0..RANGES).flat_map(keys).zip(0..).collect();
     let entries: Vec<(u64, u64)> = map.iter().map(|(key, value)| (*key, *value)).collect();
     let mut tree = new_tree::<u64>();
-    tree.bulk_load(&entries).unwrap();
+    tree.bulk_load(&entries, threads(1)).unwrap();
     let shapes = |tree: &mut WordTree<u64>| {
         let mut seen = Vec::new();
         tree.census(&mut |placed| seen.push((placed.layout.kind, placed.bytes))).unwrap();
@@ -321,18 +321,26 @@ fn bulk_loads() {
         for count in [0, 1, 2, 40, 41, 65, 300, 5_000, 60_000] {
             let entries = sorted(name, count);
             let (mut tree, mut grown) = (new_tree::<u64>(), new_tree::<u64>());
-            tree.bulk_load(&entries).unwrap();
+            tree.bulk_load(&entries, threads(1)).unwrap();
             let mut map: BTreeMap<u64, u64> = entries.iter().copied().collect();
             agree(&mut tree, &map, name);
             for (key, value) in &entries {
                 assert_eq!(grown.pin().insert(*key, *value), Ok(None));
             }
-            let bytes_of = |tree: &mut WordTree<u64>| {
-                let mut bytes = 0;
-                tree.census(&mut |placed| bytes += placed.bytes).unwrap();
-                bytes
+            let objects_of = |tree: &mut WordTree<u64>| {
+                let mut objects = Vec::new();
+                tree.census(&mut |placed| objects.push(placed.bytes)).unwrap();
+                objects
             };
-            let (at_once, one_by_one) = (bytes_of(&mut tree), bytes_of(&mut grown));
+            let objects = objects_of(&mut tree);
+            for count in [2, 3, usize::MAX] {
+                let mut other = new_tree::<u64>();
+                other.bulk_load(&entries, threads(count)).unwrap();
+                agree(&mut other, &map, name);
+                assert_eq!(objects_of(&mut other), objects, "{name} by {count} threads");
+            }
+            let at_once: usize = objects.into_iter().sum();
+            let one_by_one: usize = objects_of(&mut grown).into_iter().sum();
             let scattered = matches!(name, "ranges" | "stairs" | "marks");
             let most = one_by_one + one_by_one / if scattered { 2 } else { 8 } + 512;
             assert!(at_once <= most, "{name} {count}: {at_once} bytes, {one_by_one} by inserts");
@@ -344,11 +352,34 @@ fn bulk_loads() {
             agree(&mut tree, &map, name);
         }
     }
-    let mut tree = new_tree::<u128>();
     let entries: Vec<(u128, u64)> = (0..5_000_u64).map(|n| (u128::from(n) << 115 | 9, n)).collect();
-    tree.bulk_load(&entries).unwrap();
-    assert_eq!(tree.check(), Ok(5_000));
-    assert!(tree.pin().range(..).eq(entries));
+    for count in [1, 3] {
+        let mut tree = new_tree::<u128>();
+        tree.bulk_load(&entries, threads(count)).unwrap();
+        assert_eq!(tree.check(), Ok(5_000));
+        assert!(tree.pin().range(..).eq(entries.iter().copied()));
+    }
+}
+
+/// A bulk load by three threads that reaches the memory limit leaves the tree empty, and frees what
+/// each thread has made.
+fn limited(entries: &[(u64, u64)]) {
+    let (mut loaded, mut failed) = (0, 0);
+    for limit in (0..8).map(|n| n << 20) {
+        let options = Options { memory_limit: Some(limit), ..Options::default() };
+        let Ok(mut tree) = WordTree::<u64>::with_options(&options) else { continue };
+        if tree.bulk_load(entries, threads(3)).is_ok() {
+            assert_eq!(tree.check(), Ok(entries.len()));
+            loaded += 1;
+            continue;
+        }
+        assert_eq!((tree.check(), tree.pin().range(..).count()), (Ok(0), 0));
+        tree.settle();
+        let live: usize = tree.pool_stats().iter().map(|stats| stats.live_bytes).sum();
+        assert_eq!(live, 0, "{limit}");
+        failed += 1;
+    }
+    assert!(loaded > 0 && failed > 1, "{loaded} limits were large enough, {failed} were not");
 }
 
 /// A bulk load that fails leaves the tree empty, and frees all that it has made.
@@ -358,22 +389,24 @@ fn failed_bulk_loads() {
     for (key, _) in &mut entries {
         *key += 1;
     }
-    for position in [1, 100, entries.len() - 1] {
+    for (position, count) in [1, 100, entries.len() - 1].into_iter().zip([1, 3, 2]) {
         let (mut tree, mut wrong) = (new_tree::<u64>(), entries.clone());
+        let mut load = |entries: &[_]| tree.bulk_load(entries, threads(count));
         wrong[position] = entries[position - 1];
-        assert_eq!(tree.bulk_load(&wrong), Err(BulkLoadError::Duplicate { position }));
+        assert_eq!(load(&wrong), Err(BulkLoadError::Duplicate { position }));
         wrong[position].0 = entries[position - 1].0 - 1;
-        assert_eq!(tree.bulk_load(&wrong), Err(BulkLoadError::Unsorted { position }));
+        assert_eq!(load(&wrong), Err(BulkLoadError::Unsorted { position }));
         assert_eq!((tree.check(), tree.pin().range(..).count()), (Ok(0), 0));
-        tree.bulk_load(&entries).unwrap();
+        tree.bulk_load(&entries, threads(count)).unwrap();
         let again = Err(BulkLoadError::NotEmpty { entries: entries.len() });
-        assert_eq!(tree.bulk_load(&entries), again);
+        assert_eq!(tree.bulk_load(&entries, threads(count)), again);
         assert_eq!(tree.check(), Ok(entries.len()));
     }
+    limited(&sorted("sparse", 60_000));
     for nth in 1.. {
         for plan in [Plan::FailFrom(nth), Plan::Panic(nth)] {
             let mut tree: WordTree<u64, Faulty> = WordTree::with_options(&apart()).unwrap();
-            let ran = under(plan, || tree.bulk_load(&entries[..300]));
+            let ran = under(plan, || tree.bulk_load(&entries[..300], threads(1)));
             if ran.faults == 0 {
                 assert_eq!((ran.outcome, tree.check()), (Some(Ok(())), Ok(300)));
                 assert!(nth > 10, "{nth}");

@@ -143,7 +143,7 @@
 //! | `serde` | no | `Serialize` and `Deserialize` of maps and sets |
 //! | `bytes` | no | keys of type `bytes::Bytes` |
 //! | `uuid` | no | keys of type `uuid::Uuid` |
-//! | `rayon` | no | `par_iter` and `par_range` of [`Map::pin_owned`] |
+//! | `rayon` | no | `par_iter` and `par_range` of [`Map::pin_owned`]; maps and sets `collect` parallel iterators |
 
 pub mod art;
 mod batch;
@@ -170,6 +170,7 @@ mod model_epoch;
 mod pinned;
 pub mod skiplist;
 pub mod structures;
+mod threads;
 pub mod update;
 pub mod words;
 

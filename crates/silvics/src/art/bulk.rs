@@ -14,11 +14,10 @@ use super::word::{ABSENT, Word};
 use super::{Art, ArtKey};
 use crate::domain::Guard;
 use crate::error::{BulkLoadError, reserved};
+use crate::threads::share;
 use silvics_pool::{AllocError, Placement};
 use silvics_sync::Mutex;
-use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::num::NonZeroUsize;
-use std::thread;
 
 /// A complete subtree.
 struct Built<'k, K: LeafKey + ?Sized> {
@@ -332,41 +331,27 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
         Ok(())
     }
 
-    /// Builds the subtrees of parts on several threads: on `threads`, or on fewer if there are
-    /// fewer parts, if the machine has few processors, or if the system refuses a thread.
+    /// Builds the subtrees of parts on several threads.
     fn build<'k>(
         &self,
         parts: &[Part<'_, 'k, K>],
         pieces: &Pieces<'_, 'k, K, P, S>,
         threads: NonZeroUsize,
     ) -> Result<(), BulkLoadError> {
-        let next = AtomicUsize::new(0);
         let (domain, alloc) = (&self.alloc.frame().domain, &self.alloc);
-        let work = || {
+        let outcomes: Vec<Result<(), BulkLoadError>> = share(parts.len(), threads, |numbers| {
             let guard = domain.pin();
-            loop {
-                let at = next.fetch_add(1, Ordering::Relaxed); // Relaxed: only the number counts
-                let Some(&Part { position, entries }) = parts.get(at) else { return Ok(()) };
+            for at in numbers {
+                let Part { position, entries } = parts[at];
                 let mut builder = Builder::new(alloc, &guard);
                 for (offset, entry) in entries.iter().enumerate() {
                     builder.add(position + offset, Built::entry(*entry))?;
                 }
                 pieces.add(position, builder)?;
             }
-        };
-        // Threads take parts in order, so the first of several errors is among those found.
-        let outcomes: Vec<Result<(), BulkLoadError>> = thread::scope(|scope| {
-            let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
-            let most = thread::available_parallelism().map_or(1, NonZeroUsize::get) * 4;
-            let count = threads.get().min(parts.len()).min(most);
-            let others: Vec<_> = (1..count).map_while(spawn).collect();
-            let mine = work();
-            let others = others.into_iter().map(|other| match other.join() {
-                Ok(outcome) => outcome,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            std::iter::once(mine).chain(others.collect::<Vec<_>>()).collect()
+            Ok(())
         });
+        // Threads take parts in order, so the first of several errors is among those found.
         let errors = outcomes.into_iter().filter_map(Result::err);
         errors.min_by_key(BulkLoadError::position).map_or(Ok(()), Err)
     }

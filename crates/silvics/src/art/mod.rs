@@ -384,8 +384,12 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Ordered for Art<K, P, S> {
         KeyCursor::new(index)
     }
 
-    fn load(&mut self, entries: &[(K::Ref<'_>, u64)]) -> Option<Result<(), BulkLoadError>> {
-        Some(self.bulk_load(entries, NonZeroUsize::MIN))
+    fn load(
+        &mut self,
+        entries: &[(K::Ref<'_>, u64)],
+        threads: NonZeroUsize,
+    ) -> Option<Result<(), BulkLoadError>> {
+        Some(self.bulk_load(entries, threads))
     }
 
     #[inline]
@@ -420,8 +424,7 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Ended for Art<K, P, S> {
 
 impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> ArtTree<K, P, S> {
     /// Fills an empty tree with entries in ascending order of their keys, on at most `threads`
-    /// threads.
-    /// Each node is just as large as its contents. On failure the tree stays empty.
+    /// threads. Each node is just as large as its contents. On failure the tree stays empty.
     ///
     /// This takes O(all bytes of all keys), and beside the tree some hundred bytes for each depth
     /// at which there are nodes.

@@ -12,10 +12,13 @@
 //!     else each becomes a node, and both are the children of a higher one
 //! ```
 //! So the longest path has as few nodes as it can have over these blocks.
+//!
+//! Several threads build complete subtrees of entries that follow each other. One thread joins
+//! these, as if it had built them.
 
 use super::Blocks;
 use super::block::{self, New, tag};
-use super::edit::{Edit, Hold};
+use super::edit::{Edit, Hold, Made};
 use super::key::{Bit, BlockKey, MAX_INLINE};
 use super::order::{Gap, Rank};
 use super::plan::Plan;
@@ -23,7 +26,14 @@ use super::shape::{Bytes, REFERENCE, Shape, fits, prefix_of};
 use super::word::Word;
 use crate::domain::Guard;
 use crate::error::{AllocError, BulkLoadError, reserved};
+use crate::threads::share;
 use silvics_pool::Placement;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+
+/// Several threads divide the entries into at least this many pieces each. Pieces that are this
+/// much smaller than the largest ones are built with the nodes above them, by one thread.
+const PIECES: usize = 8;
 
 /// Entries that may become a block.
 #[derive(Clone, Copy)]
@@ -47,6 +57,8 @@ enum Part {
 struct Builder<'t, 'k, K: BlockKey + ?Sized, P: Placement> {
     tree: &'t Blocks<K, P>,
     entries: &'t [(K::Ref<'k>, u64)],
+    /// The position of its first entry.
+    first: usize,
     guard: &'t Guard,
     /// All objects that are made. Dropping it frees them.
     edit: Edit<'t, K, P>,
@@ -58,17 +70,29 @@ struct Builder<'t, 'k, K: BlockKey + ?Sized, P: Placement> {
     current: Part,
 }
 
+/// A complete subtree that a thread has built.
+struct Piece<'t, K: BlockKey + ?Sized, P: Placement> {
+    /// The position of its first entry.
+    position: usize,
+    part: Part,
+    plan: Option<Plan>,
+    made: Made<'t, K, P>,
+}
+
+// SAFETY: nobody else has the objects, which the plan leads to.
+unsafe impl<K: BlockKey + ?Sized, P: Placement> Send for Piece<'_, K, P> {}
+
 impl<'t, 'k, K: BlockKey + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
+    /// A builder without entries. The first one that it gets is that at `first`.
     fn new(
         tree: &'t Blocks<K, P>,
         entries: &'t [(K::Ref<'k>, u64)],
+        first: usize,
         guard: &'t Guard,
-    ) -> Result<Self, AllocError> {
+    ) -> Self {
         let (edit, open, plans) = (Edit::new(tree, guard), Vec::new(), Vec::new());
-        let current = Part::Few(Few { first: 0, len: 0, inside: 0, bytes: 0 });
-        let mut builder = Self { tree, entries, guard, edit, open, plans, current };
-        builder.current = builder.one(0)?;
-        Ok(builder)
+        let current = Part::Few(Few { first, len: 0, inside: 0, bytes: 0 });
+        Self { tree, entries, first, guard, edit, open, plans, current }
     }
 
     fn key(&self, at: usize) -> K::Ref<'k> {
@@ -82,12 +106,31 @@ impl<'t, 'k, K: BlockKey + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         Ok(Part::Few(Few { first: at, len: 1, inside, bytes }))
     }
 
-    /// Adds an entry, which parts from the one before it at a bit.
-    fn add(&mut self, at: usize, bit: Bit) -> Result<(), AllocError> {
-        let next = self.one(at)?;
-        self.close(bit)?;
-        reserved(&mut self.open, 1)?.push((self.current, bit));
+    /// Adds the next entries.
+    fn add_entries(&mut self, positions: Range<usize>) -> Result<(), BulkLoadError> {
+        for at in positions {
+            let next = self.one(at)?;
+            self.add(at, next)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the next subtree, whose first entry is at `at`.
+    fn add(&mut self, at: usize, next: Part) -> Result<(), BulkLoadError> {
+        let bit = if at == 0 { None } else { Some(parting::<K>(self.entries, at)?) };
+        if let Some(bit) = bit.filter(|_| at > self.first) {
+            self.close(bit)?;
+            reserved(&mut self.open, 1)?.push((self.current, bit));
+        }
         self.current = next;
+        Ok(())
+    }
+
+    /// Adds the next subtree, which a thread has built.
+    fn add_piece(&mut self, piece: Piece<'t, K, P>) -> Result<(), BulkLoadError> {
+        self.edit.adopt(piece.made)?;
+        self.add(piece.position, piece.part)?;
+        reserved(&mut self.plans, 1).map_err(BulkLoadError::from)?.extend(piece.plan);
         Ok(())
     }
 
@@ -179,15 +222,62 @@ impl<'t, 'k, K: BlockKey + ?Sized, P: Placement> Builder<'t, 'k, K, P> {
         Ok(Word::block(block.as_ptr()))
     }
 
-    /// Makes the objects of all that is left, and returns the root.
-    fn finish(mut self) -> Result<(Word, Edit<'t, K, P>), AllocError> {
+    /// Joins all subtrees.
+    fn close_all(&mut self) -> Result<(), AllocError> {
         while let Some((left, parting)) = self.open.pop() {
             self.current = self.join(left, self.current, parting)?;
         }
+        Ok(())
+    }
+
+    /// The subtree of all entries.
+    fn piece(mut self, tree: &Blocks<K, P>) -> Result<Piece<'_, K, P>, AllocError> {
+        self.close_all()?;
+        let (part, plan, made) = (self.current, self.plans.pop(), self.edit.into_made(tree));
+        Ok(Piece { position: self.first, part, plan, made })
+    }
+
+    /// Makes the objects of all that is left, and returns the root.
+    fn finish(mut self) -> Result<(Word, Edit<'t, K, P>), AllocError> {
+        self.close_all()?;
         let (plan, _) = self.plan(self.current, 0)?;
         let root = self.edit.encode(&plan)?;
         Ok((root, self.edit))
     }
+}
+
+/// The bit at which an entry parts from the one before it.
+fn parting<K: BlockKey + ?Sized>(
+    entries: &[(K::Ref<'_>, u64)],
+    at: usize,
+) -> Result<Bit, BulkLoadError> {
+    let (before, key) = (entries[at - 1].0, entries[at].0);
+    match K::difference(before, key) {
+        Some(bit) if K::has(key, bit) => Ok(bit),
+        Some(_) => Err(BulkLoadError::Unsorted { position: at }),
+        None => Err(BulkLoadError::Duplicate { position: at }),
+    }
+}
+
+/// Divides the entries into pieces of at most `most`. Each is a complete subtree if the entries are
+/// sorted. If they are not, building the pieces finds that.
+fn pieces<K: BlockKey + ?Sized>(
+    entries: &[(K::Ref<'_>, u64)],
+    most: usize,
+) -> Result<Vec<Range<usize>>, AllocError> {
+    let (mut pieces, mut open) = (Vec::new(), Vec::new());
+    reserved(&mut open, 1)?.push(0..entries.len());
+    while let Some(Range { start, end }) = open.pop() {
+        let bit = K::difference(entries[start].0, entries[end - 1].0);
+        let Some(bit) = bit.filter(|_| end - start > most.max(1)) else {
+            reserved(&mut pieces, 1)?.push(start..end);
+            continue;
+        };
+        let low = entries[start..end].partition_point(|entry| !K::has(entry.0, bit));
+        let middle = start + low.clamp(1, end - start - 1);
+        reserved(&mut open, 2)?.extend([middle..end, start..middle]);
+    }
+    Ok(pieces)
 }
 
 impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
@@ -195,6 +285,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
     pub(super) fn load_sorted(
         &mut self,
         entries: &[(K::Ref<'_>, u64)],
+        threads: NonZeroUsize,
     ) -> Result<(), BulkLoadError> {
         let present = self.objects.frame().len.sum();
         if present != 0 {
@@ -204,16 +295,7 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
             return Ok(());
         }
         let guard = self.objects.frame().domain.pin();
-        let mut builder = Builder::new(self, entries, &guard)?;
-        for (at, pair) in (1..).zip(entries.windows(2)) {
-            let (before, key) = (pair[0].0, pair[1].0);
-            Self::check_len(key)?;
-            match K::difference(before, key) {
-                Some(bit) if K::has(key, bit) => builder.add(at, bit)?,
-                Some(_) => return Err(BulkLoadError::Unsorted { position: at }),
-                None => return Err(BulkLoadError::Duplicate { position: at }),
-            }
-        }
+        let builder = self.built(entries, threads, &guard)?;
         let (root, edit) = builder.finish()?;
         let Some(held) = Hold::new(&self.root_lock) else { unreachable!("a root is not obsolete") };
         let old = self.root.word();
@@ -222,5 +304,56 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         unsafe { self.objects.free_all(old) };
         self.objects.frame().len.add(entries.len() as i64);
         Ok(())
+    }
+
+    /// A builder that has all entries.
+    fn built<'t, 'k>(
+        &'t self,
+        entries: &'t [(K::Ref<'k>, u64)],
+        threads: NonZeroUsize,
+        guard: &'t Guard,
+    ) -> Result<Builder<'t, 'k, K, P>, BulkLoadError> {
+        let mut builder = Builder::new(self, entries, 0, guard);
+        if threads.get() == 1 {
+            builder.add_entries(0..entries.len())?;
+            return Ok(builder);
+        }
+        let most = entries.len() / threads.get().saturating_mul(PIECES) + 1;
+        let pieces = pieces::<K>(entries, most)?;
+        // Small pieces are not worth an object for each.
+        let mut large = Vec::new();
+        let is_large = |piece: &&Range<usize>| piece.len() >= most.div_ceil(PIECES);
+        reserved(&mut large, pieces.len())?.extend(pieces.iter().filter(is_large).cloned());
+        let outcomes = share(large.len(), threads, |numbers| {
+            let guard = self.objects.frame().domain.pin();
+            let mut list = Vec::new();
+            for at in numbers {
+                let piece = large[at].clone();
+                let mut builder = Builder::new(self, entries, piece.start, &guard);
+                builder.add_entries(piece)?;
+                reserved(&mut list, 1)?.push(builder.piece(self)?);
+            }
+            Ok(list)
+        });
+        let (mut built, mut failed) = (Vec::new(), Vec::new());
+        for outcome in outcomes {
+            match outcome {
+                Ok(list) => reserved(&mut built, list.len())?.extend(list),
+                Err(error) => failed.push(error),
+            }
+        }
+        // Threads take pieces in order, so the first of several errors is among these.
+        if let Some(error) = failed.into_iter().min_by_key(BulkLoadError::position) {
+            return Err(error);
+        }
+        built.sort_unstable_by_key(|piece: &Piece<'_, K, P>| piece.position);
+        let mut built = built.into_iter().peekable();
+        for piece in pieces {
+            match built.next_if(|built| built.position == piece.start) {
+                Some(built) => builder.add_piece(built)?,
+                None => builder.add_entries(piece)?,
+            }
+        }
+        Ok(builder)
     }
 }

@@ -45,12 +45,31 @@ impl Drop for Hold<'_> {
     }
 }
 
+/// Objects that are not linked. Dropping the list frees them.
+pub(super) struct Made<'t, K: BlockKey + ?Sized, P: Placement> {
+    tree: &'t Blocks<K, P>,
+    words: Words<4>,
+}
+
+// SAFETY: nobody else has the objects, and the tree is shared by threads anyway.
+unsafe impl<K: BlockKey + ?Sized, P: Placement> Send for Made<'_, K, P> {}
+
+impl<K: BlockKey + ?Sized, P: Placement> Drop for Made<'_, K, P> {
+    fn drop(&mut self) {
+        for word in self.words.iter() {
+            // SAFETY: the object was made for this change and never linked, so nobody else has it.
+            // The keys of a new block are those of the block that it was to replace.
+            unsafe { self.tree.objects.free(word) };
+        }
+    }
+}
+
 /// A change that is not made yet: the objects for it, and the nodes that it replaces. Dropping it
 /// frees the objects and unlocks the nodes.
 pub(super) struct Edit<'t, K: BlockKey + ?Sized, P: Placement> {
     tree: &'t Blocks<K, P>,
     guard: &'t Guard,
-    fresh: Words<4>,
+    fresh: Made<'t, K, P>,
     replaced: Vec<(Option<Hold<'t>>, NodeRef<'t>)>,
     /// A block that is locked until the change is made, and stays.
     neighbour: Option<Locked<'t, K>>,
@@ -67,7 +86,8 @@ pub(super) enum Edited {
 
 impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
     pub(super) fn new(tree: &'t Blocks<K, P>, guard: &'t Guard) -> Self {
-        Self { tree, guard, fresh: Words::new(), replaced: Vec::new(), neighbour: None }
+        let fresh = Made { tree, words: Words::new() };
+        Self { tree, guard, fresh, replaced: Vec::new(), neighbour: None }
     }
 
     /// Keeps a block locked until the change is made.
@@ -77,12 +97,26 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
 
     /// Remembers a new object, to free it if the change is not made.
     pub(super) fn made(&mut self, word: Word) {
-        self.fresh.push(word);
+        self.fresh.words.push(word);
     }
 
     /// Makes room to remember `more` new objects.
     pub(super) fn reserve(&mut self, more: usize) -> Result<(), AllocError> {
-        self.fresh.reserve(more)
+        self.fresh.words.reserve(more)
+    }
+
+    /// Takes the objects out of the change, which need no guard. `tree` is the change's.
+    pub(super) fn into_made(mut self, tree: &Blocks<K, P>) -> Made<'_, K, P> {
+        debug_assert!(std::ptr::eq(tree, self.tree));
+        Made { tree, words: std::mem::replace(&mut self.fresh.words, Words::new()) }
+    }
+
+    /// Adds the objects of another change.
+    pub(super) fn adopt(&mut self, mut made: Made<'t, K, P>) -> Result<(), AllocError> {
+        self.reserve(made.words.iter().count())?;
+        made.words.iter().for_each(|word| self.made(word));
+        made.words.clear();
+        Ok(())
     }
 
     /// A node of this content, which one node can have.
@@ -195,7 +229,7 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
         blocks: &mut [Option<Locked<'t, K>>],
     ) {
         place.link(word); // LP: see the callers
-        self.fresh.clear();
+        self.fresh.words.clear();
         for (hold, _) in &mut self.replaced {
             hold.take().into_iter().for_each(Hold::obsolete);
         }
@@ -237,16 +271,6 @@ impl<'t, K: BlockKey + ?Sized, P: Placement> Edit<'t, K, P> {
         }
         self.link(place, word, held, &mut [Some(locked)]);
         Edited::Done
-    }
-}
-
-impl<K: BlockKey + ?Sized, P: Placement> Drop for Edit<'_, K, P> {
-    fn drop(&mut self) {
-        for word in self.fresh.iter() {
-            // SAFETY: the object was made for this change and never linked, so nobody else has it.
-            // The keys of a new block are those of the block that it was to replace.
-            unsafe { self.tree.objects.free(word) };
-        }
     }
 }
 

@@ -219,6 +219,7 @@ use silvics_layout::NodeLayout;
 use silvics_pool::{Placement, Pooled};
 use silvics_sync::atomic::AtomicBool;
 use silvics_sync::version::VersionLock;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use word::{Place, Word};
 
@@ -374,14 +375,18 @@ impl<K: BlockKey + ?Sized, P: Placement> Ordered for Blocks<K, P> {
         KeyCursor::new(index)
     }
 
-    fn load(&mut self, entries: &[(K::Ref<'_>, u64)]) -> Option<Result<(), BulkLoadError>> {
-        Some(self.load_sorted(entries))
+    fn load(
+        &mut self,
+        entries: &[(K::Ref<'_>, u64)],
+        threads: NonZeroUsize,
+    ) -> Option<Result<(), BulkLoadError>> {
+        Some(self.load_sorted(entries, threads))
     }
 }
 
 impl<K: BlockKey + ?Sized, P: Placement> BlockTree<K, P> {
-    /// Fills an empty tree with entries in ascending order of their keys. Each block is as
-    /// large as its contents. On failure the tree stays empty.
+    /// Fills an empty tree with entries in ascending order of their keys, on at most `threads`
+    /// threads. Each block is as large as its contents. On failure the tree stays empty.
     ///
     /// This takes O(all bytes of all keys), and beside the tree some hundred bytes for each bit at
     /// which open subtrees divide, and up to 16 for each object.
@@ -391,12 +396,16 @@ impl<K: BlockKey + ?Sized, P: Placement> BlockTree<K, P> {
     ///
     /// let mut tree: BlockTree<u64> = BlockTree::with_options(&Options::default())?;
     /// let squares: Vec<(u64, u64)> = (0..1000).map(|n| (n, n * n)).collect();
-    /// tree.bulk_load(&squares)?;
+    /// tree.bulk_load(&squares, std::num::NonZero::<usize>::MIN)?;
     /// assert_eq!(tree.pin().get(30), Some(900));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn bulk_load(&mut self, entries: &[(K::Ref<'_>, u64)]) -> Result<(), BulkLoadError> {
-        self.0.load_sorted(entries)
+    pub fn bulk_load(
+        &mut self,
+        entries: &[(K::Ref<'_>, u64)],
+        threads: NonZeroUsize,
+    ) -> Result<(), BulkLoadError> {
+        self.0.load_sorted(entries, threads)
     }
 }
 

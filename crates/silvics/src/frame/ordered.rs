@@ -5,6 +5,7 @@ use crate::domain::Guard;
 use crate::error::{AllocError, BulkLoadError};
 use crate::index::{Cursor, KeyRef, Lookup, OrderedEnds, OrderedScan};
 use crate::map::MapIndex;
+use std::num::NonZeroUsize;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -42,8 +43,9 @@ pub trait Ordered: Algorithm {
     fn load(
         &mut self,
         entries: &[(AlgorithmKey<'_, Self>, u64)],
+        threads: NonZeroUsize,
     ) -> Option<Result<(), BulkLoadError>> {
-        let _ = entries;
+        let _ = (entries, threads);
         None
     }
 
@@ -152,8 +154,12 @@ impl<A: Ended> OrderedEnds for Index<A> {
 unsafe impl<A: Ordered> MapIndex for Index<A> {
     type Placement = A::Placement;
 
-    fn load(&mut self, entries: &[(KeyRef<'_, Self>, u64)]) -> Option<Result<(), BulkLoadError>> {
-        self.0.load(entries)
+    fn load(
+        &mut self,
+        entries: &[(KeyRef<'_, Self>, u64)],
+        threads: NonZeroUsize,
+    ) -> Option<Result<(), BulkLoadError>> {
+        self.0.load(entries, threads)
     }
 
     #[inline]

@@ -13,6 +13,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::iter::Chain;
 use std::mem::ManuallyDrop;
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::vec;
 
@@ -50,6 +51,25 @@ impl<Q, V, R: Iterator<Item = (Q, V)>> fmt::Display for ExtendError<Q, V, R> {
 }
 
 impl<Q, V, R: Iterator<Item = (Q, V)>> std::error::Error for ExtendError<Q, V, R> {}
+
+/// The threads that build a map.
+pub(super) trait Workers {
+    fn threads(&self) -> NonZeroUsize;
+    fn sort<T: Ord + Send>(&self, list: &mut [T]);
+}
+
+/// The calling thread alone.
+pub(super) struct Caller;
+
+impl Workers for Caller {
+    fn threads(&self) -> NonZeroUsize {
+        NonZeroUsize::MIN
+    }
+
+    fn sort<T: Ord + Send>(&self, list: &mut [T]) {
+        list.sort_unstable();
+    }
+}
 
 /// A group of entries that are to be inserted.
 struct Group<'m, K: Key, Q, V: Value, I: MapIndex<Key = K::Form>> {
@@ -215,7 +235,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         let entry = |(at, draft): (usize, &Draft<'_, V, _>)| (forms.get(at), draft.word());
         let mut entries: Vec<(KeyRef<'_, I>, u64)> = Vec::new();
         reserved(&mut entries, drafts.len())?.extend(drafts.iter().enumerate().map(entry));
-        let Some(loaded) = self.index.load(&entries) else {
+        let Some(loaded) = self.index.load(&entries, NonZeroUsize::MIN) else {
             let guard = self.index.domain().pin();
             return insert_sorted(&self.index, &entries, drafts, &guard);
         };
@@ -231,8 +251,9 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         &mut self,
         entries: impl IntoIterator<Item = (Q, V)>,
         go_on: impl FnOnce() -> bool,
+        workers: &impl Workers,
     ) -> Result<(), AllocError> {
-        if self.index.load(&[]).is_none() {
+        if self.index.load(&[], NonZeroUsize::MIN).is_none() {
             let done = self.do_extend(entries.into_iter(), |_| (), None);
             return done.map(drop).map_err(|error| error.error);
         }
@@ -244,7 +265,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         reserved(&mut sorted, drafts.len())?
             .extend((0..drafts.len()).map(|at| (forms.get(at), at)));
         if !sorted.is_sorted() {
-            sorted.sort_unstable(); // of equal keys, the later one comes last
+            workers.sort(&mut sorted); // of equal keys, the later one comes last
         }
         let (mut entries, mut older): (Vec<(KeyRef<'_, I>, u64)>, Vec<usize>) = Default::default();
         reserved(&mut entries, sorted.len())?;
@@ -258,7 +279,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         older.sort_unstable();
         let mut replaced = Vec::new();
         reserved(&mut replaced, older.len())?;
-        match self.index.load(&entries) {
+        match self.index.load(&entries, workers.threads()) {
             Some(Err(BulkLoadError::Alloc(error))) => return Err(error),
             loaded => assert_eq!(loaded, Some(Ok(())), "the contract of `MapIndex::load`"),
         }

@@ -14,7 +14,7 @@
 //! * `builder.rs`: [`Builder`]; `set.rs`: [`Set`], a map without values; `keyed.rs`: [`Keyed`],
 //!   values that contain their keys.
 //! * `serde.rs`, with the feature `serde`: maps and sets in the formats of that crate.
-//! * `parallel.rs`, with the feature `rayon`: scans on many threads.
+//! * `parallel.rs`, with the feature `rayon`: scans and `collect` on many threads.
 //!
 //! # Invariants
 //! * M1: every word in the index is the word of one value (`value.rs`): its address, or a number
@@ -89,6 +89,7 @@ use outcome::OrPanic;
 use silvics_pool::{Budget, Placement, PoolStats};
 use std::fmt;
 use std::marker::PhantomData;
+use std::num::NonZeroUsize;
 use std::ops::Bound;
 use std::sync::Arc;
 use value::Values;
@@ -118,10 +119,15 @@ pub unsafe trait MapIndex: Create + Batches + OrderedScan {
     /// The memory that the map places its values in.
     type Placement: Placement;
 
-    /// Fills an empty index with entries in ascending order. If it returns an error, the index
-    /// stays empty. An index to which inserts are as good returns `None`, whatever the entries are.
-    fn load(&mut self, entries: &[(KeyRef<'_, Self>, u64)]) -> Option<Result<(), BulkLoadError>> {
-        let _ = entries;
+    /// Fills an empty index with entries in ascending order, on at most `threads` threads. If it
+    /// returns an error, the index stays empty. An index to which inserts are as good returns
+    /// `None`, whatever the entries are.
+    fn load(
+        &mut self,
+        entries: &[(KeyRef<'_, Self>, u64)],
+        threads: NonZeroUsize,
+    ) -> Option<Result<(), BulkLoadError>> {
+        let _ = (entries, threads);
         None
     }
 
@@ -366,7 +372,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>, Q: AsKey<K>> FromIterator<(Q,
 {
     fn from_iter<T: IntoIterator<Item = (Q, V)>>(entries: T) -> Self {
         let mut map = Self::default();
-        map.do_collect(entries, || true).or_panic();
+        map.do_collect(entries, || true, &batch::Caller).or_panic();
         map
     }
 }

@@ -1,4 +1,4 @@
-//! Scans of a map on many threads at once: the feature `rayon`.
+//! Scans of a map, and building one, on many threads at once: the feature `rayon`.
 //!
 //! # Algorithm
 //! A part of a map is the entries between two bounds. `rayon` asks parts to divide while it has
@@ -19,13 +19,17 @@
 //!   That pin is younger than the view's, and both are of the map's domain, so the view's pin
 //!   protects every entry that was read under the younger pin.
 
-use super::key::{Form, Key};
+use super::batch::Workers;
+use super::key::{AsKey, Form, Key};
+use super::outcome::OrPanic;
 use super::scan::{Kept, lend};
-use super::{Entry, KeyRange, Map, MapIndex, OwnedView, Range, Value};
+use super::{Entry, KeyRange, Map, MapIndex, OwnedView, Range, Set, Value};
 use crate::domain::{Guard, OwnedGuard};
 use rayon::iter::plumbing::{Folder, UnindexedConsumer, UnindexedProducer, bridge_unindexed};
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rayon::iter::{FromParallelIterator, IntoParallelIterator, ParallelIterator};
+use rayon::slice::ParallelSliceMut;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::ops::Bound;
 use std::ptr::from_ref;
 
@@ -133,6 +137,55 @@ impl<'v, K: Key, V: Value, I: MapIndex<Key = K::Form>> UnindexedProducer for Par
         let guard: &'v Guard = unsafe { &*from_ref(&pinned) };
         let mut entries = Range::new(self.map, self.bounds, guard);
         folder.consume_iter(&mut entries)
+    }
+}
+
+/// The threads of the pool in which the call runs, for sorting, and as many others for the index.
+struct Pool;
+
+impl Workers for Pool {
+    fn threads(&self) -> NonZeroUsize {
+        NonZeroUsize::new(rayon::current_num_threads()).unwrap_or(NonZeroUsize::MIN)
+    }
+
+    fn sort<T: Ord + Send>(&self, list: &mut [T]) {
+        list.par_sort_unstable();
+    }
+}
+
+/// Builds a map from entries of a parallel iterator, with the feature `rayon`. If a key occurs
+/// twice, the later entry wins.
+///
+/// This is [`FromIterator`] with several threads: they produce the entries, sort them, and build
+/// the index. One thread moves the values into the map.
+///
+/// ```
+/// use rayon::prelude::*;
+/// use silvics::Map;
+///
+/// let squares: Map<u64, u64> = (0..10_000u64).into_par_iter().map(|n| (n, n * n)).collect();
+/// assert_eq!(squares.len(), 10_000);
+/// assert_eq!(squares.get(&99).as_deref(), Some(&9801));
+/// ```
+impl<K, V, I, Q> FromParallelIterator<(Q, V)> for Map<K, V, I>
+where
+    K: Key,
+    V: Value,
+    I: MapIndex<Key = K::Form>,
+    Q: AsKey<K> + Send,
+{
+    fn from_par_iter<T: IntoParallelIterator<Item = (Q, V)>>(entries: T) -> Self {
+        let entries: Vec<(Q, V)> = entries.into_par_iter().collect();
+        let mut map = Self::default();
+        map.do_collect(entries, || true, &Pool).or_panic();
+        map
+    }
+}
+
+/// Builds a set as [`Map`] is built, with the feature `rayon`.
+impl<K: Key, I: MapIndex<Key = K::Form>, Q: AsKey<K> + Send> FromParallelIterator<Q> for Set<K, I> {
+    fn from_par_iter<T: IntoParallelIterator<Item = Q>>(keys: T) -> Self {
+        Self(keys.into_par_iter().map(|key| (key, ())).collect())
     }
 }
 

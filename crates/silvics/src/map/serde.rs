@@ -3,6 +3,7 @@
 //! A map is serialized as a map, ascending by key, and a set as a sequence. Deserialization builds
 //! the map by methods that return errors: input must not be able to end the program.
 
+use super::batch::Caller;
 use super::key::Key;
 use super::{Map, MapIndex, Set, Value, ValueGuard, ValueRef};
 use crate::index::Options;
@@ -115,7 +116,7 @@ fn collected<K: Key, V: Value, I: MapIndex<Key = K::Form>, E: Error>(
             None
         }
     });
-    let done = map.do_collect(entries.fuse(), || failed.get().is_none());
+    let done = map.do_collect(entries.fuse(), || failed.get().is_none(), &Caller);
     failed.into_inner().map_or(done.map_err(E::custom), Err)?;
     Ok(map)
 }

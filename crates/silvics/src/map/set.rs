@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// assert_eq!(set.retain(|key| !key.starts_with('o')), 1);
 /// assert_eq!((set.pop_first(), set.len()), (Some("ash".to_string()), 1));
 /// ```
-pub struct Set<K: Key, I: MapIndex<Key = K::Form> = DefaultIndex<K>>(Map<K, (), I>);
+pub struct Set<K: Key, I: MapIndex<Key = K::Form> = DefaultIndex<K>>(pub(super) Map<K, (), I>);
 
 /// A [`Set`] with its domain pinned, made by [`Set::pin`]. It cannot leave its thread.
 pub struct SetView<'m, K: Key, I: MapIndex<Key = K::Form>>(View<'m, K, (), I>);

@@ -9,6 +9,9 @@
 //! places: entries below an aligned run of places that fit in one block become it; those of a
 //!         larger run are divided; those below one place are a subtree
 //! ```
+//! With several threads, one makes the nodes above parts of many entries. Then each thread takes
+//! parts, and makes the objects below their places.
+//!
 //! This takes O(entries) for each level, of which random keys have three at a million. Beside the
 //! tree it takes eight to 24 bytes for each object.
 
@@ -17,13 +20,16 @@ use super::block::{MAX_ENTRIES, exact_groups_for};
 use super::edit::Fresh;
 use super::key::WordKey;
 use super::node::{MAX_BITS, Places};
+use super::ops::ROOT_BITS;
 use super::slots::{SLOT_BITS, SLOTS, SlotsRef};
 use super::value::Marks;
-use super::word::Word;
+use super::word::{Place, Word};
 use crate::domain::Guard;
-use crate::error::{AllocError, BulkLoadError};
+use crate::error::{AllocError, BulkLoadError, reserved};
+use crate::threads::{Numbers, share};
 use silvics_pool::Placement;
 use silvics_sync::atomic::Ordering;
+use std::num::NonZeroUsize;
 
 /// The most entries of a block: it has room for more, so that the next inserts do not divide it.
 const MOST: usize = 5 * MAX_ENTRIES / 6;
@@ -31,6 +37,8 @@ const MOST: usize = 5 * MAX_ENTRIES / 6;
 /// quarter. In a tree that grows, fewer are enough: a block that was filled key by key has more
 /// bytes than one that is made for its entries.
 const DENSE: usize = if cfg!(silvics_shuttle) { MAX_ENTRIES } else { SLOTS / 4 };
+/// Several threads divide the entries into about this many parts each.
+const PARTS: usize = 8;
 /// The mean entries below a place of a node.
 const MEAN: usize = MAX_ENTRIES / 2;
 
@@ -93,14 +101,29 @@ fn bits_for<K: WordKey>(entries: &[(K, u64)], bit: u32) -> u32 {
     bits
 }
 
-struct Builder<'t, K: WordKey, P: Placement> {
-    fresh: Fresh<'t, K, P>,
-    guard: &'t Guard,
+/// Entries below the places `at..at + len` of an object that is made already.
+struct Part<'p, K: WordKey> {
+    places: Places<'p, K>,
+    at: usize,
+    len: usize,
+    entries: &'p [(K, u64)],
 }
 
-impl<'t, K: WordKey, P: Placement> Builder<'t, K, P> {
+/// Parts that other builders shall build: those with at most this many entries.
+struct Later<'p, K: WordKey> {
+    most: usize,
+    parts: Vec<Part<'p, K>>,
+}
+
+struct Builder<'t, 'p, K: WordKey, P: Placement> {
+    fresh: Fresh<'t, K, P>,
+    guard: &'p Guard,
+    later: Option<Later<'p, K>>,
+}
+
+impl<'t: 'p, 'p, K: WordKey, P: Placement> Builder<'t, 'p, K, P> {
     /// The object that has some entries, below a place whose keys agree from bit `shift` up.
-    fn subtree(&mut self, entries: &[(K, u64)], shift: u32) -> Result<Word, AllocError> {
+    fn subtree(&mut self, entries: &'p [(K, u64)], shift: u32) -> Result<Word, AllocError> {
         match form(entries) {
             Form::Block(marks) => self.block(entries, marks),
             Form::Slots(marks) => {
@@ -128,11 +151,17 @@ impl<'t, K: WordKey, P: Placement> Builder<'t, K, P> {
     /// Puts objects with some entries below the run of `len` places from `at` on.
     fn fill(
         &mut self,
-        places: Places<'t, K>,
+        places: Places<'p, K>,
         (at, len): (usize, usize),
-        entries: &[(K, u64)],
+        entries: &'p [(K, u64)],
     ) -> Result<(), AllocError> {
         if entries.is_empty() {
+            return Ok(());
+        }
+        if let Some(later) = &mut self.later
+            && entries.len() <= later.most
+        {
+            reserved(&mut later.parts, 1)?.push(Part { places, at, len, entries });
             return Ok(());
         }
         let word = match form(entries) {
@@ -173,7 +202,7 @@ impl<'t, K: WordKey, P: Placement> Builder<'t, K, P> {
         &mut self,
         shape: (K, u32, u32),
         checks: bool,
-    ) -> Result<(Word, Places<'t, K>), AllocError> {
+    ) -> Result<(Word, Places<'p, K>), AllocError> {
         let guard = self.guard;
         let node =
             self.fresh.add(|tree| tree.objects.node(shape, checks, guard), |node| node.word())?;
@@ -183,7 +212,11 @@ impl<'t, K: WordKey, P: Placement> Builder<'t, K, P> {
 
 impl<K: WordKey, P: Placement> Words<K, P> {
     /// See [`WordTree::bulk_load`](super::WordTree::bulk_load).
-    pub(super) fn load_sorted(&mut self, entries: &[(K, u64)]) -> Result<(), BulkLoadError> {
+    pub(super) fn load_sorted(
+        &mut self,
+        entries: &[(K, u64)],
+        threads: NonZeroUsize,
+    ) -> Result<(), BulkLoadError> {
         let present = self.objects.frame().len.sum();
         if present != 0 {
             return Err(BulkLoadError::NotEmpty { entries: present.max(0) as usize });
@@ -196,26 +229,54 @@ impl<K: WordKey, P: Placement> Words<K, P> {
                 return Err(BulkLoadError::Unsorted { position });
             }
         }
-        let guard = self.objects.frame().domain.pin();
-        let root = self.root();
-        let mut builder = Builder { fresh: Fresh::new(self), guard: &guard };
-        let (mut words, mut rest) = ([Word::NONE; 1 << super::ops::ROOT_BITS], entries);
-        for (at, word) in words.iter_mut().enumerate() {
-            let end = root.end(at);
-            let (own, others) = rest.split_at(rest.partition_point(|entry| entry.0 <= end));
-            if !own.is_empty() {
-                *word = builder.subtree(own, root.shift)?;
-            }
-            rest = others;
+        let words: [Place; 1 << ROOT_BITS] = std::array::from_fn(|_| Place::new(Word::NONE));
+        for made in self.subtrees(Places { list: &words, ..self.root() }, entries, threads)? {
+            made.linked();
         }
-        builder.fresh.linked();
         for (place, word) in self.roots.iter().zip(words) {
             // SAFETY: access is exclusive, and the objects of the empty tree are not linked any
             // more after this.
             unsafe { self.objects.free_all(place.word()) };
-            place.link(word);
+            place.link(word.word());
         }
         self.objects.frame().len.add(entries.len() as i64);
         Ok(())
+    }
+
+    /// Links objects that have the entries in `root`. Returns lists of them: one list of each
+    /// thread and one of the objects above those.
+    fn subtrees(
+        &self,
+        root: Places<'_, K>,
+        entries: &[(K, u64)],
+        threads: NonZeroUsize,
+    ) -> Result<Vec<Fresh<'_, K, P>>, AllocError> {
+        let guard = self.objects.frame().domain.pin();
+        let later = (threads.get() > 1).then(|| Later {
+            most: entries.len() / threads.get().saturating_mul(PARTS),
+            parts: Vec::new(),
+        });
+        let mut top = Builder { fresh: Fresh::new(self), guard: &guard, later };
+        let mut rest = entries;
+        for at in 0..root.list.len() {
+            let end = root.end(at);
+            let (own, others) = rest.split_at(rest.partition_point(|entry| entry.0 <= end));
+            top.fill(root, (at, 1), own)?;
+            rest = others;
+        }
+        let parts = top.later.take().map_or_else(Vec::new, |later| later.parts);
+        let build = |numbers: Numbers<'_>| {
+            let guard = self.objects.frame().domain.pin();
+            let mut builder = Builder { fresh: Fresh::new(self), guard: &guard, later: None };
+            for number in numbers {
+                let Part { places, at, len, entries } = parts[number];
+                builder.fill(places, (at, len), entries)?;
+            }
+            Ok(builder.fresh)
+        };
+        let mut made =
+            share(parts.len(), threads, build).into_iter().collect::<Result<Vec<_>, _>>()?;
+        made.push(top.fresh);
+        Ok(made)
     }
 }

@@ -75,6 +75,9 @@ pub(super) struct Fresh<'t, K: WordKey, P: Placement> {
     words: Vec<Word>,
 }
 
+// SAFETY: nobody else has the objects, and the tree is shared by threads anyway.
+unsafe impl<K: WordKey, P: Placement> Send for Fresh<'_, K, P> {}
+
 impl<'t, K: WordKey, P: Placement> Fresh<'t, K, P> {
     pub(super) fn new(tree: &'t Words<K, P>) -> Self {
         Self { tree, words: Vec::new() }

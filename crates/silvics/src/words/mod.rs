@@ -192,6 +192,7 @@ use objects::Objects;
 use silvics_layout::NodeLayout;
 use silvics_pool::{Placement, Pooled};
 use silvics_sync::version::VersionLock;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use word::{Place, Word};
 
@@ -312,14 +313,18 @@ impl<K: WordKey, P: Placement> Ordered for Words<K, P> {
         KeyCursor::new(index)
     }
 
-    fn load(&mut self, entries: &[(K, u64)]) -> Option<Result<(), BulkLoadError>> {
-        Some(self.load_sorted(entries))
+    fn load(
+        &mut self,
+        entries: &[(K, u64)],
+        threads: NonZeroUsize,
+    ) -> Option<Result<(), BulkLoadError>> {
+        Some(self.load_sorted(entries, threads))
     }
 }
 
 impl<K: WordKey, P: Placement> WordTree<K, P> {
-    /// Fills an empty tree with entries in ascending order of their keys. On failure the tree stays
-    /// empty.
+    /// Fills an empty tree with entries in ascending order of their keys, on at most `threads`
+    /// threads. On failure the tree stays empty.
     ///
     /// This takes O(entries × levels of nodes), and beside the tree eight to 24 bytes for each
     /// object.
@@ -329,12 +334,16 @@ impl<K: WordKey, P: Placement> WordTree<K, P> {
     ///
     /// let mut tree: WordTree<u64> = WordTree::with_options(&Options::default())?;
     /// let squares: Vec<(u64, u64)> = (0..1000).map(|n| (n, n * n)).collect();
-    /// tree.bulk_load(&squares)?;
+    /// tree.bulk_load(&squares, std::num::NonZero::<usize>::MIN)?;
     /// assert_eq!(tree.pin().get(30), Some(900));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn bulk_load(&mut self, entries: &[(K, u64)]) -> Result<(), BulkLoadError> {
-        self.0.load_sorted(entries)
+    pub fn bulk_load(
+        &mut self,
+        entries: &[(K, u64)],
+        threads: NonZeroUsize,
+    ) -> Result<(), BulkLoadError> {
+        self.0.load_sorted(entries, threads)
     }
 }
 

@@ -1,0 +1,49 @@
+//! Work in parts that several threads take.
+
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// The most threads for each processor of the machine.
+const MOST: usize = 4;
+
+/// The numbers of the parts that one thread takes, ascending.
+pub(crate) struct Numbers<'n> {
+    next: &'n AtomicUsize,
+    count: usize,
+}
+
+impl Iterator for Numbers<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        // Relaxed: only the number counts. The spawn and the join order all else.
+        let at = self.next.fetch_add(1, Ordering::Relaxed);
+        (at < self.count).then_some(at)
+    }
+}
+
+/// Calls `work` on the calling thread and on up to `threads - 1` others. Each call gets numbers
+/// from `0..count`, and each number goes to one call. There are fewer threads if there are fewer
+/// parts, if the machine has few processors, or if the system refuses a thread.
+///
+/// Returns the results of all calls. If one panics, so does this function, when all have returned.
+pub(crate) fn share<T: Send>(
+    count: usize,
+    threads: NonZeroUsize,
+    work: impl Fn(Numbers<'_>) -> T + Sync,
+) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work = || work(Numbers { next: &next, count });
+    thread::scope(|scope| {
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let most = thread::available_parallelism().map_or(1, NonZeroUsize::get) * MOST;
+        let others: Vec<_> = (1..threads.get().min(count).min(most)).map_while(spawn).collect();
+        let mut results = vec![work()];
+        for other in others {
+            results.push(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        results
+    })
+}
