@@ -368,6 +368,43 @@ fn loaded_at_once<K: Bytes + ?Sized>(name: &str, keys: &[Vec<u8>]) {
     tree.check().unwrap();
 }
 
+/// The error of a load that has failed. It has left nothing behind.
+fn is_empty(
+    tree: &mut BlockTree<Prefixed<'static>>,
+    outcome: Result<(), BulkLoadError>,
+) -> BulkLoadError {
+    let error = outcome.unwrap_err();
+    assert_eq!((tree.check(), tree.pin().range(..).count()), (Ok(0), 0));
+    assert_eq!(object_bytes(tree), 0, "{error}");
+    error
+}
+
+/// The first of several mistakes is reported, whatever thread finds it.
+#[test]
+fn the_first_mistake_of_a_bulk_load() {
+    let mut entries: Vec<(u64, u64)> =
+        (0..6000).map(|n| (if n < 5 { n } else { 1 << 63 | n }, n)).collect();
+    entries[3000].0 = entries[2999].0;
+    let long = vec![0; 17 << 20];
+    for position in [2999, 2500, 100, 2, 1] {
+        entries[position].0 = entries[position - 1].0;
+        for count in [1, 2, 4] {
+            let mut tree: BlockTree<u64> = BlockTree::with_options(&Options::default()).unwrap();
+            let found = tree.bulk_load(&entries, threads(count));
+            assert_eq!(found, Err(BulkLoadError::Duplicate { position }), "{count}");
+            let keys: Vec<_> = entries.iter().map(|(key, _)| key.to_be_bytes()).collect();
+            let mut texts: Vec<(&[u8], u64)> = keys.iter().map(|key| (&key[..], 0)).collect();
+            texts[4000].0 = &long;
+            let mut tree = new_tree::<[u8]>();
+            let found = tree.bulk_load(&texts, threads(count));
+            assert_eq!(found, Err(BulkLoadError::Duplicate { position }), "{count}");
+            texts[0].0 = &long;
+            let found = tree.bulk_load(&texts, threads(count));
+            assert!(matches!(found, Err(BulkLoadError::Alloc(_))), "{found:?}");
+        }
+    }
+}
+
 /// A bulk load that fails leaves the tree empty, and frees all that it has made.
 #[test]
 fn failed_bulk_loads() {
@@ -404,11 +441,12 @@ fn failed_bulk_loads() {
     for (limit, count) in (0..40).map(|n| (n * (64 << 10), 1 + n % 3)) {
         let options = Options { memory_limit: Some(limit), ..Options::default() };
         let Ok(mut tree) = BlockTree::with_options(&options) else { continue };
-        if limit >= objects && tree.bulk_load(&entries, threads(count)).is_ok() {
+        let outcome = tree.bulk_load(&entries, threads(count));
+        if outcome.is_ok() && limit >= objects {
             assert_eq!(tree.check(), Ok(entries.len()));
             loaded += 1;
         } else {
-            fails(&mut tree, &entries, count);
+            is_empty(&mut tree, outcome);
             failed += 1;
         }
     }

@@ -361,6 +361,25 @@ fn bulk_loads() {
     }
 }
 
+/// Allocations of the calling thread fail or panic, while two others load parts.
+fn faults_of_threads(entries: &[(u64, u64)]) {
+    let mut faults = 0;
+    for nth in 1..30 {
+        for plan in [Plan::FailFrom(nth), Plan::Panic(nth)] {
+            let mut tree: WordTree<u64, Faulty> = WordTree::with_options(&apart()).unwrap();
+            let ran = under(plan, || tree.bulk_load(entries, threads(3)));
+            let loaded = matches!(ran.outcome, Some(Ok(())));
+            assert_eq!(loaded, ran.faults == 0, "{plan:?}");
+            assert_eq!(tree.check(), Ok(if loaded { entries.len() } else { 0 }), "{plan:?}");
+            tree.settle();
+            let live: usize = tree.pool_stats().iter().map(|stats| stats.live_bytes).sum();
+            assert_eq!(live == 0, !loaded, "{plan:?}");
+            faults += ran.faults;
+        }
+    }
+    assert!(faults > 10, "{faults}");
+}
+
 /// A bulk load by three threads that reaches the memory limit leaves the tree empty, and frees what
 /// each thread has made.
 fn limited(entries: &[(u64, u64)]) {
@@ -403,6 +422,7 @@ fn failed_bulk_loads() {
         assert_eq!(tree.check(), Ok(entries.len()));
     }
     limited(&sorted("sparse", 60_000));
+    faults_of_threads(&sorted("sparse", 4_000));
     for nth in 1.. {
         for plan in [Plan::FailFrom(nth), Plan::Panic(nth)] {
             let mut tree: WordTree<u64, Faulty> = WordTree::with_options(&apart()).unwrap();

@@ -14,7 +14,7 @@ use super::word::{ABSENT, Word};
 use super::{Art, ArtKey};
 use crate::domain::Guard;
 use crate::error::{BulkLoadError, reserved};
-use crate::threads::share;
+use crate::threads::{for_entries, share};
 use silvics_pool::{AllocError, Placement};
 use silvics_sync::Mutex;
 use std::num::NonZeroUsize;
@@ -305,12 +305,13 @@ impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Art<K, P, S> {
             return Ok(());
         }
         let mut builder = Builder::new(&self.alloc, &guard);
+        let threads = for_entries(entries.len(), threads);
         if threads.get() == 1 {
             for (position, entry) in entries.iter().enumerate() {
                 builder.add(position, Built::entry(*entry))?;
             }
         } else {
-            let parts = split::<K>(entries, entries.len() / threads.get().saturating_mul(8) + 1)?;
+            let parts = split::<K>(entries, entries.len() / (8 * threads.get()) + 1)?;
             let pieces = Pieces { alloc: &self.alloc, built: Mutex::new(Vec::new()) };
             self.build(&parts, &pieces, threads)?;
             pieces.built.lock().sort_unstable_by_key(|(position, _)| std::cmp::Reverse(*position));

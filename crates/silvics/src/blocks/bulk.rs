@@ -26,13 +26,13 @@ use super::shape::{Bytes, REFERENCE, Shape, fits, prefix_of};
 use super::word::Word;
 use crate::domain::Guard;
 use crate::error::{AllocError, BulkLoadError, reserved};
-use crate::threads::share;
+use crate::threads::{for_entries, share};
 use silvics_pool::Placement;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
-/// Several threads divide the entries into at least this many pieces each. Pieces that are this
-/// much smaller than the largest ones are built with the nodes above them, by one thread.
+/// The entries are divided into at least this many pieces for each thread. The calling thread adds
+/// the entries of a piece one by one if the piece is smaller than the largest by this factor.
 const PIECES: usize = 8;
 
 /// Entries that may become a block.
@@ -259,8 +259,7 @@ fn parting<K: BlockKey + ?Sized>(
     }
 }
 
-/// Divides the entries into pieces of at most `most`. Each is a complete subtree if the entries are
-/// sorted. If they are not, building the pieces finds that.
+/// Divides sorted entries into pieces of at most `most`, each of which is a complete subtree.
 fn pieces<K: BlockKey + ?Sized>(
     entries: &[(K::Ref<'_>, u64)],
     most: usize,
@@ -274,7 +273,7 @@ fn pieces<K: BlockKey + ?Sized>(
             continue;
         };
         let low = entries[start..end].partition_point(|entry| !K::has(entry.0, bit));
-        let middle = start + low.clamp(1, end - start - 1);
+        let middle = start + low;
         reserved(&mut open, 2)?.extend([middle..end, start..middle]);
     }
     Ok(pieces)
@@ -314,11 +313,13 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
         guard: &'t Guard,
     ) -> Result<Builder<'t, 'k, K, P>, BulkLoadError> {
         let mut builder = Builder::new(self, entries, 0, guard);
+        let threads = for_entries(entries.len(), threads);
         if threads.get() == 1 {
             builder.add_entries(0..entries.len())?;
             return Ok(builder);
         }
-        let most = entries.len() / threads.get().saturating_mul(PIECES) + 1;
+        Self::check_sorted(entries, threads)?;
+        let most = entries.len() / (PIECES * threads.get()) + 1;
         let pieces = pieces::<K>(entries, most)?;
         // Small pieces are not worth an object for each.
         let mut large = Vec::new();
@@ -333,18 +334,12 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
                 builder.add_entries(piece)?;
                 reserved(&mut list, 1)?.push(builder.piece(self)?);
             }
-            Ok(list)
+            Ok::<_, BulkLoadError>(list)
         });
-        let (mut built, mut failed) = (Vec::new(), Vec::new());
+        let mut built = Vec::new();
         for outcome in outcomes {
-            match outcome {
-                Ok(list) => reserved(&mut built, list.len())?.extend(list),
-                Err(error) => failed.push(error),
-            }
-        }
-        // Threads take pieces in order, so the first of several errors is among these.
-        if let Some(error) = failed.into_iter().min_by_key(BulkLoadError::position) {
-            return Err(error);
+            let list = outcome?;
+            reserved(&mut built, list.len())?.extend(list);
         }
         built.sort_unstable_by_key(|piece: &Piece<'_, K, P>| piece.position);
         let mut built = built.into_iter().peekable();
@@ -355,5 +350,30 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
             }
         }
         Ok(builder)
+    }
+
+    /// Fails with the first entry that is not in order, or whose key is too long.
+    fn check_sorted(
+        entries: &[(K::Ref<'_>, u64)],
+        threads: NonZeroUsize,
+    ) -> Result<(), BulkLoadError> {
+        let each = entries.len().div_ceil(threads.get());
+        let check = |start: usize| {
+            // The key before the first one is compared with it.
+            let first = start.saturating_sub(1);
+            for at in first..entries.len().min(start + each) {
+                let len = Self::check_len(entries[at].0);
+                let found = len.map_err(BulkLoadError::from).and_then(|_| {
+                    if at > first { parting::<K>(entries, at).map(drop) } else { Ok(()) }
+                });
+                found.map_err(|error| (at, error))?;
+            }
+            Ok(())
+        };
+        let outcomes = share(threads.get(), threads, |mut numbers| {
+            numbers.try_for_each(|number| check(number * each))
+        });
+        let failed = outcomes.into_iter().filter_map(Result::err);
+        failed.min_by_key(|(at, _)| *at).map_or(Ok(()), |(_, error)| Err(error))
     }
 }

@@ -140,7 +140,7 @@ impl<'v, K: Key, V: Value, I: MapIndex<Key = K::Form>> UnindexedProducer for Par
     }
 }
 
-/// The threads of the pool in which the call runs, for sorting, and as many others for the index.
+/// The pool of threads in which the call runs sorts; as many threads build the index.
 struct Pool;
 
 impl Workers for Pool {
@@ -156,8 +156,9 @@ impl Workers for Pool {
 /// Builds a map from entries of a parallel iterator, with the feature `rayon`. If a key occurs
 /// twice, the later entry wins.
 ///
-/// This is [`FromIterator`] with several threads: they produce the entries, sort them, and build
-/// the index. One thread moves the values into the map.
+/// This is [`FromIterator`] with several threads, which produce the entries and sort them. They also
+/// build the index if it can be built from sorted entries, as the default ones can. One thread
+/// copies the keys, and moves the values into the map, from a list of all entries.
 ///
 /// ```
 /// use rayon::prelude::*;

@@ -9,8 +9,7 @@
 //! places: entries below an aligned run of places that fit in one block become it; those of a
 //!         larger run are divided; those below one place are a subtree
 //! ```
-//! With several threads, one makes the nodes above parts of many entries. Then each thread takes
-//! parts, and makes the objects below their places.
+//! One thread makes the upper nodes. Then all threads take the parts below them.
 //!
 //! This takes O(entries) for each level, of which random keys have three at a million. Beside the
 //! tree it takes eight to 24 bytes for each object.
@@ -26,7 +25,7 @@ use super::value::Marks;
 use super::word::{Place, Word};
 use crate::domain::Guard;
 use crate::error::{AllocError, BulkLoadError, reserved};
-use crate::threads::{Numbers, share};
+use crate::threads::{Numbers, for_entries, share};
 use silvics_pool::Placement;
 use silvics_sync::atomic::Ordering;
 use std::num::NonZeroUsize;
@@ -37,7 +36,7 @@ const MOST: usize = 5 * MAX_ENTRIES / 6;
 /// quarter. In a tree that grows, fewer are enough: a block that was filled key by key has more
 /// bytes than one that is made for its entries.
 const DENSE: usize = if cfg!(silvics_shuttle) { MAX_ENTRIES } else { SLOTS / 4 };
-/// Several threads divide the entries into about this many parts each.
+/// The entries are divided into about this many parts for each thread.
 const PARTS: usize = 8;
 /// The mean entries below a place of a node.
 const MEAN: usize = MAX_ENTRIES / 2;
@@ -221,6 +220,9 @@ impl<K: WordKey, P: Placement> Words<K, P> {
         if present != 0 {
             return Err(BulkLoadError::NotEmpty { entries: present.max(0) as usize });
         }
+        if entries.is_empty() {
+            return Ok(());
+        }
         for (position, pair) in (1..).zip(entries.windows(2)) {
             if pair[0].0 == pair[1].0 {
                 return Err(BulkLoadError::Duplicate { position });
@@ -252,10 +254,9 @@ impl<K: WordKey, P: Placement> Words<K, P> {
         threads: NonZeroUsize,
     ) -> Result<Vec<Fresh<'_, K, P>>, AllocError> {
         let guard = self.objects.frame().domain.pin();
-        let later = (threads.get() > 1).then(|| Later {
-            most: entries.len() / threads.get().saturating_mul(PARTS),
-            parts: Vec::new(),
-        });
+        let threads = for_entries(entries.len(), threads);
+        let later = (threads.get() > 1)
+            .then(|| Later { most: entries.len() / (PARTS * threads.get()), parts: Vec::new() });
         let mut top = Builder { fresh: Fresh::new(self), guard: &guard, later };
         let mut rest = entries;
         for at in 0..root.list.len() {
@@ -264,7 +265,7 @@ impl<K: WordKey, P: Placement> Words<K, P> {
             top.fill(root, (at, 1), own)?;
             rest = others;
         }
-        let parts = top.later.take().map_or_else(Vec::new, |later| later.parts);
+        let Some(Later { parts, .. }) = top.later.take() else { return Ok(vec![top.fresh]) };
         let build = |numbers: Numbers<'_>| {
             let guard = self.objects.frame().domain.pin();
             let mut builder = Builder { fresh: Fresh::new(self), guard: &guard, later: None };
