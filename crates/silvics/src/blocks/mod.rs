@@ -154,7 +154,7 @@
 //! I4 and I6 to I9 in a quiescent tree; schedules (`tests/schedules.rs`,
 //! `tests/scenarios/blocks.rs`), which must find the mistakes of `canary.rs`; loom in `state.rs`;
 //! every allocation failing once (`tests/faults.rs`); bits and windows by enumeration in `key.rs`;
-//! keys that are made to do harm in `blocks.rs` of `crates/api-tests`.
+//! keys that are made to do harm in `blocks` of `crates/api-tests`.
 //!
 //! # Files
 //! | file | content |

@@ -156,8 +156,8 @@ impl Workers for Pool {
 /// Builds a map from entries of a parallel iterator, with the feature `rayon`. If a key occurs
 /// twice, the later entry wins.
 ///
-/// This is [`FromIterator`] with several threads, which produce the entries and sort them. They also
-/// build the index if it can be built from sorted entries, as the default ones can. One thread
+/// This is [`FromIterator`] with several threads, which produce the entries and sort them. They
+/// also build the index if it can be built from sorted entries, as the default ones can. One thread
 /// copies the keys, and moves the values into the map, from a list of all entries.
 ///
 /// ```
