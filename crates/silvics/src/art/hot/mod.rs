@@ -258,7 +258,7 @@ struct Only<'t>(&'t AtomicBool);
 
 impl<'t> Only<'t> {
     fn new(running: &'t AtomicBool) -> Option<Self> {
-        (!running.swap(true, Ordering::Acquire)).then_some(Self(running))
+        (!running.swap(true, Ordering::Acquire)).then(|| Self(running))
     }
 }
 
@@ -347,5 +347,23 @@ impl<K: ArtKey + ?Sized, P: Placement> Art<K, P, Sampled> {
         report.break_even =
             (saved_ns > 0.0).then(|| (report.took.as_nanos() as f64 / saved_ns).ceil() as u64);
         Ok(report)
+    }
+}
+
+#[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
+mod tests {
+    use super::*;
+
+    /// A refused thread does not let another one in.
+    #[test]
+    fn one_thread_reorganizes() {
+        let running = AtomicBool::new(false);
+        let first = Only::new(&running);
+        assert!(first.is_some());
+        for _ in 0..2 {
+            assert!(Only::new(&running).is_none());
+        }
+        drop(first);
+        assert!(Only::new(&running).is_some());
     }
 }
