@@ -19,12 +19,18 @@
 //! # Memory ordering
 //! | site | ordering | pairs with | why |
 //! |---|---|---|---|
-//! | `read` load | Acquire | `unlock` Release | the reader sees at least the state of the version it returns |
+//! | `read` load | `SeqCst` | `unlock` Release, `upgrade` | the reader sees at least the state of the version it returns; see below |
+//! | `is_obsolete` load | Acquire | `unlock_obsolete` Release | what was linked after the lock became obsolete is seen by nobody who finds it open |
 //! | `validate` fence | Acquire, then Relaxed load | fence after locking | if a field read came from a writer, the writer's lock bit or a later version is seen here |
 //! | `try_lock` load | Relaxed | – | the CAS that follows fails if the word has changed |
-//! | `upgrade`/`lock` CAS | Acquire | `unlock` | the owner sees the previous owner's writes |
+//! | `upgrade`/`lock` CAS | `SeqCst` | `unlock`, `read` | the owner sees the previous owner's writes; see below |
 //! | fence after locking | Release | `validate` fence | the lock bit is visible before any write under it |
 //! | `unlock` store | Release | `read` | publishes the writes |
+//!
+//! All reads of versions and all exchanges that take a lock, of all locks, are in one order. If a
+//! read comes after an exchange of the same lock in this order, its reader sees what the owner has
+//! done, or waits for it. So what is done under locks can be linearized where the lock was taken,
+//! and a validated read where its version was read.
 
 use crate::atomic::{AtomicU64, Ordering, fence};
 use crate::backoff::Backoff;
@@ -62,7 +68,7 @@ impl VersionLock {
     pub fn read(&self) -> Result<Version, Obsolete> {
         let mut backoff = Backoff::new();
         loop {
-            let word = self.word.load(Ordering::Acquire);
+            let word = self.word.load(Ordering::SeqCst);
             if word & OBSOLETE != 0 {
                 return Err(Obsolete);
             }
@@ -78,6 +84,11 @@ impl VersionLock {
         self.word.load(Ordering::Relaxed) & (LOCKED | OBSOLETE) == 0
     }
 
+    /// Whether the node was unlinked for good.
+    pub fn is_obsolete(&self) -> bool {
+        self.word.load(Ordering::Acquire) & OBSOLETE != 0
+    }
+
     /// Whether all reads since `version` was taken saw one consistent state.
     #[inline]
     #[must_use = "the values read may be torn unless this is true"]
@@ -90,7 +101,7 @@ impl VersionLock {
     #[inline]
     pub fn upgrade(&self, version: Version) -> Result<(), Changed> {
         self.word
-            .compare_exchange(version.0, version.0 | LOCKED, Ordering::Acquire, Ordering::Relaxed)
+            .compare_exchange(version.0, version.0 | LOCKED, Ordering::SeqCst, Ordering::Relaxed)
             .map_err(|_| Changed)?;
         fence(Ordering::Release);
         Ok(())
