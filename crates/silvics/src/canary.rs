@@ -118,6 +118,23 @@ canaries! {
     /// be inserted there meanwhile.
     EndNotClosed "end-not-closed";
 
+    "ca-tree":
+    /// A lookup returns what it has read without a look at the version of the base node's lock.
+    ValueNotValidated "value-not-validated";
+    /// A base node that was split is unlocked as if it were still linked.
+    SplitBaseStaysValid "split-base-stays-valid";
+    /// The neighbour with which a base node was joined is unlocked as if it were still linked.
+    JoinedBaseStaysValid "joined-base-stays-valid";
+    /// A join does not lock the route node above the one that goes away. Another join may take that
+    /// one away meanwhile.
+    RouteNotLocked "route-not-locked";
+    /// A walk goes on at the bound of a route node that was unlinked before its base node was made.
+    OldBoundTrusted "old-bound-trusted";
+    /// A container node that was copied is freed at once, not retired.
+    ContainerFreedAtOnce "container-freed-at-once";
+    /// The object of a removed key is forgotten.
+    ObjectNotRetired "object-not-retired";
+
     "blocks":
     /// A block is copied before updates are kept out. A value that is written in between is not in
     /// the copy.

@@ -149,6 +149,7 @@ pub mod art;
 mod batch;
 pub mod blocks;
 pub mod bst;
+pub mod ca;
 #[cfg(feature = "canaries")]
 pub mod canary;
 #[cfg(not(feature = "canaries"))]
@@ -184,6 +185,7 @@ pub use bst::howley::HowleyTree;
 pub use bst::natarajan::NatarajanTree;
 pub use bst::ramachandran::RamachandranTree;
 pub use bst::ticket::TicketTree;
+pub use ca::{CaKey, CaTree};
 pub use compression::Compression;
 pub use cursor::KeyCursor;
 pub use domain::{Domain, Guard};

@@ -19,8 +19,11 @@
 //! [`for_each_index!`]: crate::for_each_index
 //! [`for_each_structure!`]: crate::for_each_structure
 
+mod facts;
+
+pub use facts::{Build, Capability, StructureFacts};
+
 use crate::index::Objects;
-use silvics_layout::NodeLayout;
 
 /// The index type `I` in placement `P`.
 pub type At<I, P> = <I as crate::frame::Structure>::At<P>;
@@ -391,6 +394,37 @@ macro_rules! for_each_structure {
             }
         }
         {
+            ident: ca_tree,
+            name: "ca-tree",
+            groups: ["default"],
+            caps: ends,
+            paper: "Sagonas and Winblad, ISPDC 2015; Sagonas and Winblad, JPDC 2018",
+            topology: "route nodes over base nodes with B⁺-trees",
+            sync: "version locks that are split and joined by contention, optimistic lookups",
+            progress: "deadlock-free",
+            scans: "both ways, cursors, first and last",
+            page: "ca",
+            checked: "conformance suite, `check`, schedules",
+            max_key_bytes: Some(512 << 10),
+            builds: {
+                {
+                    ident: default, name: "default", oversights: [],
+                    runs: full, faults: scans,
+                    types: { u64_keys: $crate::CaTree<u64, $crate::Pooled, $crate::ca::build::Adaptive>, u128_keys: $crate::CaTree<u128, $crate::Pooled, $crate::ca::build::Adaptive>, byte_keys: $crate::CaTree<[u8], $crate::Pooled, $crate::ca::build::Adaptive>, }
+                }
+                {
+                    ident: coarse, name: "coarse", oversights: [],
+                    runs: suite, faults: scans,
+                    types: { u64_keys: $crate::CaTree<u64, $crate::Pooled, $crate::ca::build::Coarse>, u128_keys: $crate::CaTree<u128, $crate::Pooled, $crate::ca::build::Coarse>, byte_keys: $crate::CaTree<[u8], $crate::Pooled, $crate::ca::build::Coarse>, }
+                }
+                {
+                    ident: restless, name: "restless", oversights: [],
+                    runs: suite, faults: scans,
+                    types: { u64_keys: $crate::CaTree<u64, $crate::Pooled, $crate::ca::build::Restless>, u128_keys: $crate::CaTree<u128, $crate::Pooled, $crate::ca::build::Restless>, byte_keys: $crate::CaTree<[u8], $crate::Pooled, $crate::ca::build::Restless>, }
+                }
+            }
+        }
+        {
             ident: blocks,
             name: "blocks",
             groups: ["default"],
@@ -482,61 +516,6 @@ macro_rules! __modules {
             })+
         })+
     };
-}
-
-/// A structure: one row of the table.
-#[derive(Clone, Copy, Debug)]
-pub struct StructureFacts {
-    /// The name in the catalogue.
-    pub name: &'static str,
-    /// The groups of the catalogue that the structure belongs to, besides `ours`.
-    pub groups: &'static [&'static str],
-    /// The capabilities of the structure.
-    pub capability: Capability,
-    /// The publication of the algorithm.
-    pub paper: &'static str,
-    /// The shape.
-    pub topology: &'static str,
-    /// The means of synchronisation.
-    pub sync: &'static str,
-    /// The progress guarantee.
-    pub progress: &'static str,
-    /// The scans; their guarantee is that of [`OrderedScan`](crate::OrderedScan).
-    pub scans: &'static str,
-    /// The folder of the module, in `crates/silvics/src`.
-    pub page: &'static str,
-    /// The tests that check the structure.
-    pub checked: &'static str,
-    /// The length of the longest byte key, if there is a limit.
-    pub max_key_bytes: Option<usize>,
-    /// The builds, the default one first.
-    pub builds: &'static [Build],
-}
-
-/// A build of a structure: the same algorithm under another policy.
-#[derive(Clone, Copy, Debug)]
-pub struct Build {
-    /// The name after the colon.
-    pub name: &'static str,
-    /// The oversights that the ATC'18 study found in it.
-    pub oversights: &'static [&'static str],
-    /// The types of keys: `u64_keys`, `u128_keys`, `byte_keys`.
-    pub keys: &'static [&'static str],
-    /// The name of the type, with its parameters.
-    pub types: &'static [&'static str],
-    /// The objects that the build allocates with its first type of keys.
-    pub objects: &'static [NodeLayout],
-}
-
-/// The capabilities of a structure. Each includes those before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Capability {
-    /// Operations on single keys, and batches.
-    Points,
-    /// Ranges and cursors.
-    Scans,
-    /// The first and the last entry.
-    Ends,
 }
 
 macro_rules! facts {

@@ -5,17 +5,18 @@
 mod scenarios;
 
 use scenarios::{
-    BATCHES, BLOCK_ENDS, BLOCKS, CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT, LATE_HELPERS,
-    LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS,
-    SUCCESSIONS, TOWERS, TURNS, WORD_ENDS, WORDS, reorganizing,
+    ADAPTING, ADAPTING_ENDS, BATCHES, BLOCK_ENDS, BLOCKS, CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT,
+    LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS,
+    ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS, WORD_ENDS, WORDS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::natarajan::build::Collocated;
+use silvics::ca::build::Restless;
 use silvics::canary::{Canary, plant};
 use silvics::key::Prefixed;
 use silvics::structures::STRUCTURES;
 use silvics::{
-    ArtTree, BlockTree, BronsonTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree,
+    ArtTree, BlockTree, BronsonTree, CaTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree,
     NatarajanTree, RamachandranTree, SkipList, TicketTree, WordTree,
 };
 use silvics_testkit::mapped::Mapped;
@@ -87,6 +88,22 @@ fn catch(canary: Canary) -> Option<Found> {
             hunt::<BlockTree<[u8], Model>>(&[BLOCKS, COMMON], scans, SCHEDULES, None)
         }
         "blocks" => hunt::<BlockTree<u64, Model>>(&[BLOCKS, COMMON], scans, SCHEDULES, None),
+        "ca-tree" if canary == Canary::OldBoundTrusted => {
+            let lists = &[only(ADAPTING, "walk-on-an-old-way")];
+            hunt::<CaTree<u64, Model, Restless>>(lists, scans, SCHEDULES, None)
+        }
+        "ca-tree" if canary == Canary::ObjectNotRetired => {
+            let lists = &[COMMON, ADAPTING];
+            hunt::<CaTree<[u8], Model, Restless>>(lists, scans, SCHEDULES, None)
+        }
+        "ca-tree" if canary == Canary::RouteNotLocked => {
+            let lists = &[only(ADAPTING, "nested-joins")];
+            hunt::<CaTree<u64, Model, Restless>>(lists, scans, 4 * SCHEDULES, None)
+        }
+        "ca-tree" => {
+            let lists = &[ADAPTING, COMMON];
+            hunt::<CaTree<u64, Model, Restless>>(lists, scans, SCHEDULES, None)
+        }
         "words" if WORD_END_CANARIES.contains(&canary) => {
             hunt::<WordTree<u64, Model>>(&[WORD_ENDS, ENDS], ends, SCHEDULES, None)
         }
@@ -168,6 +185,25 @@ const REASONS: &[(&[Canary], &[&str])] = &[
         &["not linearizable", "check: I", "check: len", "objects are live", "free of an object"],
     ),
     (&[Canary::DepthIgnored], &["check: I", "range", "not linearizable"]),
+    (&[Canary::ValueNotValidated, Canary::OldBoundTrusted], &["not linearizable", "range in this"]),
+    (
+        &[Canary::SplitBaseStaysValid, Canary::JoinedBaseStaysValid],
+        &[
+            "not linearizable",
+            "double free",
+            "free of an object",
+            "use after free",
+            "objects are live",
+            "check: ",
+        ],
+    ),
+    // A route node is linked that was taken away, and the one below it is not found any more.
+    (
+        &[Canary::RouteNotLocked],
+        &["max_steps", "not linearizable", "double free", "use after free", "check: "],
+    ),
+    (&[Canary::ContainerFreedAtOnce], &["use after free", "free of an object", "double free"]),
+    (&[Canary::ObjectNotRetired], &["objects are live"]),
     (&[Canary::OrderTrusted], &["not linearizable"]),
     (&[Canary::GapForgotten], &["check: I8", "not linearizable", "range in this order"]),
     (&[Canary::PrefixIgnored], &["check: I", "not linearizable", "range in this order"]),

@@ -97,6 +97,7 @@ fn a_visit_touches_the_lines_that_the_layout_says() {
         (art $($rest:tt)*) => {};      // nodes of several lines, of which a search reads two
         (blocks $($rest:tt)*) => {};
         (words $($rest:tt)*) => {};
+        (ca_tree $($rest:tt)*) => {};
         ($structure:ident $build:ident u64_keys $r:ident $c:ident $f:ident $index:ty) => {
             let (structure, build) = (stringify!($structure), stringify!($build));
             let published = published(structure, build);
@@ -127,6 +128,7 @@ fn pools_add_three_percent_at_most() {
         (art $($rest:tt)*) => {};
         (blocks $($rest:tt)*) => {};
         (words $($rest:tt)*) => {};
+        (ca_tree $($rest:tt)*) => {};
         (edge_ext_lf collocated $($rest:tt)*) => {}; // blocks of which a half may be dead
         ($structure:ident fixed u64_keys $r:ident $c:ident $f:ident $index:ty) => {
             bytes::<$index>(concat!(stringify!($structure), ":fixed"));

@@ -81,11 +81,12 @@ fn paths<I: Create + OrderedIndex<Key = u64> + Objects>(name: &str) {
         let ends: BTreeSet<usize> = ends.map(|read| read.object).collect();
         let all_end = matches!(name, "edge_ext_lf" | "edge_ext_lf_2" | "ticket" | "ext_lf");
         // A leaf of the radix tree, or a block, may hold other keys.
-        let may_end = all_end || matches!(name, "art" | "blocks" | "words") && ends.len() == 1;
+        let may_end =
+            all_end || matches!(name, "art" | "blocks" | "words" | "ca_tree") && ends.len() == 1;
         assert_eq!(ends.len(), usize::from(may_end || (n as u64) < KEYS), "{name}: {reads:?}");
         assert!(ends.iter().all(|end| visits.last() == Some(end)), "{name}");
     }
-    let wide = matches!(name, "art" | "blocks" | "words");
+    let wide = matches!(name, "art" | "blocks" | "words" | "ca_tree");
     let lengths = if wide { 2..10 } else { 15..100 };
     assert!(lengths.contains(&longest), "{name}: {longest}");
     // The root's children, or the nodes to which a tall tower leads.

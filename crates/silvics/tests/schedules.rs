@@ -7,18 +7,19 @@ mod scenarios;
 mod stops;
 
 use scenarios::{
-    BATCHES, BLOCK_ENDS, BLOCKS, CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT, LATE_HELPERS,
-    LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS,
-    SUCCESSIONS, TOWERS, TURNS, WORD_ENDS, WORDS, reorganizing,
+    ADAPTING, ADAPTING_ENDS, BATCHES, BLOCK_ENDS, BLOCKS, CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT,
+    LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS,
+    ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS, WORD_ENDS, WORDS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
+use silvics::ca::build::Restless;
 use silvics::key::Prefixed;
 use silvics::structures::At;
 use silvics::{
-    ArtTree, BlockTree, BronsonTree, CitrusTree, Create, DrachslerTree, EllenTree, HowleyTree,
-    NatarajanTree, RamachandranTree, SkipList, TicketTree, WordTree,
+    ArtTree, BlockTree, BronsonTree, CaTree, CitrusTree, Create, DrachslerTree, EllenTree,
+    HowleyTree, NatarajanTree, RamachandranTree, SkipList, TicketTree, WordTree,
 };
 use silvics_testkit::mapped::Mapped;
 use silvics_testkit::schedules::Step::{Get, GetMany, Insert, Remove};
@@ -194,6 +195,25 @@ fn words_ends() {
     for scenario in ENDS.iter().chain(WORD_ENDS) {
         explore::<WordTree<u64, Model>>("words", scenario, ends, SCHEDULES / 2);
         explore::<WordTree<u128, Model>>("words-u128", scenario, ends, SCHEDULES / 4);
+    }
+}
+
+/// A node of a container has three entries. Base nodes are split and joined all the time.
+#[test]
+fn ca_tree() {
+    let lists = [COMMON, SCANS, ADAPTING];
+    explore_all::<CaTree<u64, Model, Restless>>("ca-tree:restless", &lists, scans);
+    explore_all::<CaTree<[u8], Model, Restless>>("ca-tree:restless-bytes", &lists, scans);
+    explore_all::<CaTree<u64, Model>>("ca-tree", &[COMMON, NODES, SCANS, BATCHES], scans);
+    explore_all::<CaTree<u128, Model>>("ca-tree-u128", &[COMMON, SCANS], scans);
+}
+
+#[test]
+fn ca_tree_ends() {
+    for scenario in ENDS.iter().chain(ADAPTING_ENDS) {
+        let name = "ca-tree:restless";
+        explore::<CaTree<u64, Model, Restless>>(name, scenario, ends, SCHEDULES / 2);
+        explore::<CaTree<[u8], Model>>("ca-tree-bytes", scenario, ends, SCHEDULES / 4);
     }
 }
 

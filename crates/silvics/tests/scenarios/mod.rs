@@ -1,6 +1,7 @@
 //! The scenarios of `schedules.rs` and `canaries.rs`. Each is as small as its situation allows,
 //! since the number of schedules grows with every step.
 
+mod adapting;
 mod batches;
 mod blocks;
 mod external;
@@ -10,6 +11,7 @@ mod locked;
 mod radix;
 mod words;
 
+pub(crate) use adapting::{ADAPTING, ADAPTING_ENDS};
 pub(crate) use batches::BATCHES;
 pub(crate) use blocks::{BLOCK_ENDS, BLOCKS};
 pub(crate) use external::{CHAINS, FLAGS, LOCKED_EDGES, PROMOTIONS};

@@ -1,0 +1,116 @@
+//! The builds of the tree: the limits at which it adapts.
+
+use silvics_sync::atomic::{AtomicU64, Ordering};
+
+/// The limits at which a tree adapts. All numbers are those of ETS (`erl_db_catree.c` of
+/// Erlang/OTP) and of the authors' Java code, unless said otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// A base node whose statistics are above this number is split.
+    pub split: i64,
+    /// A base node whose statistics are below this number is joined with a neighbour.
+    pub join: i64,
+    /// This is added when a lock was not free.
+    pub contended: i64,
+    /// This is taken off when it was.
+    pub uncontended: i64,
+    /// This is taken off by an operation that needs several base nodes.
+    pub range: i64,
+    /// Statistics stay between this number and its negative.
+    pub most: i64,
+    /// A base node with this many route nodes above it is not split.
+    pub depth: u32,
+    /// One write in this many lets a random base node be joined earlier.
+    pub gravity: u64,
+    /// The number that this write takes off.
+    pub gravity_off: i64,
+}
+
+/// The limits of ETS.
+pub const ETS: Limits = Limits {
+    split: 1000,
+    join: -1000,
+    contended: 250,
+    uncontended: 1,
+    range: 10,
+    most: 20_000,
+    depth: 16,
+    gravity: 512,
+    gravity_off: 500,
+};
+
+impl Limits {
+    /// Whether the limits do not contradict each other.
+    const fn are_sound(self) -> bool {
+        self.join < 0
+            && 0 < self.split
+            && self.split < self.most
+            && -self.most < self.join
+            && self.contended >= 0
+            && self.uncontended >= 0
+            && self.gravity > 0
+    }
+}
+
+/// How a tree adapts.
+pub trait Build: Send + Sync + 'static {
+    /// The limits at which it does.
+    const LIMITS: Limits;
+    /// Whether base nodes are ever split or joined.
+    const ADAPTS: bool = true;
+
+    /// Limits that contradict each other do not compile.
+    #[doc(hidden)]
+    const SOUND: () = assert!(Self::LIMITS.are_sound(), "the limits contradict each other");
+
+    /// This is added to the statistics of a base node after its write with this number. Tests force
+    /// splits and joins by it.
+    #[doc(hidden)]
+    fn nudge(_write: u64) -> i64 {
+        0
+    }
+}
+
+/// A tree that adapts as the tables of ETS do.
+#[derive(Debug)]
+pub struct Adaptive;
+
+impl Build for Adaptive {
+    const LIMITS: Limits = ETS;
+}
+
+/// A tree of one base node: one lock for all entries.
+#[derive(Debug)]
+pub struct Coarse;
+
+impl Build for Coarse {
+    const LIMITS: Limits = ETS;
+    const ADAPTS: bool = false;
+}
+
+/// A tree that splits and joins base nodes without contention, for tests: one write in eight adds
+/// twice the limit, and one takes it off, as the debug builds of ETS do. In schedules, which repeat
+/// by their number, these are the second and the fourth write of a base node.
+#[derive(Debug)]
+pub struct Restless;
+
+impl Build for Restless {
+    const LIMITS: Limits = Limits { gravity: 5, ..ETS };
+
+    fn nudge(write: u64) -> i64 {
+        if cfg!(silvics_shuttle) {
+            return [0, 2 * ETS.split, 0, 2 * ETS.join][write as usize % 4];
+        }
+        static DRAWS: AtomicU64 = AtomicU64::new(0);
+        let draw = DRAWS.fetch_add(1, Ordering::Relaxed);
+        // The finaliser of SplitMix64.
+        let n = draw.wrapping_add(1);
+        let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let n = (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        match (n ^ n >> 31) % 8 {
+            0 => 2 * ETS.split,
+            1 => 2 * ETS.join,
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Building a tree from sorted entries: one base node, whose leaves are nearly full.
+
+use super::Ca;
+use super::build::Build;
+use super::key::CaKey;
+use super::node::{max_entries, room_for};
+use super::objects::{Fresh, May};
+use super::word::Word;
+use crate::error::{BulkLoadError, reserved};
+use silvics_pool::Placement;
+use std::cmp::Ordering;
+
+impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
+    /// See [`CaTree::bulk_load`](super::CaTree::bulk_load).
+    pub(super) fn load_sorted(
+        &mut self,
+        entries: &[(K::Ref<'_>, u64)],
+    ) -> Result<(), BulkLoadError> {
+        let present = self.objects.frame().len.sum();
+        if present != 0 {
+            return Err(BulkLoadError::NotEmpty { entries: present.max(0) as usize });
+        }
+        for (position, (key, _)) in entries.iter().enumerate() {
+            Self::check_len(K::shorten(*key))?;
+            let Some((before, _)) = position.checked_sub(1).map(|at| &entries[at]) else {
+                continue;
+            };
+            match before.cmp(key) {
+                Ordering::Less => {}
+                Ordering::Equal => return Err(BulkLoadError::Duplicate { position }),
+                Ordering::Greater => return Err(BulkLoadError::Unsorted { position }),
+            }
+        }
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let guard = self.objects.frame().domain.pin();
+        let mut fresh = Fresh::new(&self.objects, May::Flush(&guard));
+        // A level of nodes, each with the bound before it.
+        let mut level: Vec<(K::Slot, Word)> = Vec::new();
+        let mut last: Option<K::Ref<'_>> = None;
+        for entries in in_parts(entries, max_entries::<K>()) {
+            let leaf = fresh.node(true, room_for::<K>(entries.len(), false))?;
+            let first = entries[0].0;
+            let bound = match last {
+                Some(last) => fresh.key(K::bound(K::shorten(last), K::shorten(first)), true)?,
+                None => K::unused(),
+            };
+            for (at, (key, value)) in entries.iter().enumerate() {
+                leaf.insert(at, (fresh.key(K::shorten(*key), false)?, *value));
+            }
+            last = entries.last().map(|(key, _)| *key);
+            reserved(&mut level, 1)?.push((bound, leaf.word()));
+        }
+        while level.len() > 1 {
+            let mut above = Vec::new();
+            for children in in_parts(&level, max_entries::<K>()) {
+                let node = fresh.node(false, room_for::<K>(children.len(), false))?;
+                for (at, child) in children.iter().enumerate() {
+                    node.insert_child(at, *child);
+                }
+                reserved(&mut above, 1)?.push((children[0].0, node.word()));
+            }
+            level = above;
+        }
+        let base = fresh.base(level[0].1)?;
+        fresh.linked();
+        let old = self.root.word();
+        self.root.link(base);
+        // SAFETY: access is exclusive, and the objects of the empty tree are no longer linked.
+        unsafe { self.objects.free_all(old) };
+        self.objects.frame().len.add(entries.len() as i64);
+        Ok(())
+    }
+}
+
+/// Divides a list into parts of about the same length, each at most seven eighths of a node.
+fn in_parts<T>(list: &[T], most: usize) -> impl Iterator<Item = &[T]> {
+    let most = (most * 7 / 8).max(2);
+    let (len, parts) = (list.len(), list.len().div_ceil(most));
+    (0..parts).map(move |part| &list[len * part / parts..len * (part + 1) / parts])
+}

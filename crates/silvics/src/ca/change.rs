@@ -1,0 +1,513 @@
+//! Changes of a container. The caller has the lock of the base node.
+//!
+//! # Algorithm
+//! ```text
+//! insert: a leaf with room: shift. A full one: copy it to one with more room, or if it has the
+//!             largest size, divide it in two and put a child into the node above, likewise
+//! remove: shift. A node that is empty is unlinked; if it has few entries, it is merged with its
+//!             neighbour or copied to one with less room, if there is memory
+//! ```
+//! If the last entry of the container is inserted, the leaf is not divided in the middle: the new
+//! leaf has this entry alone. So keys that ascend fill their leaves.
+//!
+//! All objects of a change are made before the first word changes.
+
+use super::key::{CaKey, object_word};
+use super::node::{NodeRef, max_entries, more, room_for};
+use super::objects::{Fresh, May, Objects};
+use super::search::{Locked, Torn, follow, order, rank};
+use super::word::{Place, Word};
+use crate::canary::{Canary, planted};
+use crate::domain::Guard;
+use crate::frame::afterwards;
+use silvics_pool::{AllocError, Placement};
+use std::cmp::Ordering;
+
+/// The most inner nodes on a way. Each level has at least half as many nodes as one node has room
+/// for children, for each node above it, when the level above is made.
+pub(super) const MAX_HEIGHT: usize = if cfg!(silvics_shuttle) { 24 } else { 16 };
+
+/// An inner node on a way, and the child that follows.
+type Step<'g, K> = (NodeRef<'g, K>, usize);
+
+/// The inner nodes from the root of a container to a node.
+pub(super) struct Path<'g, K: CaKey + ?Sized> {
+    steps: [Option<Step<'g, K>>; MAX_HEIGHT],
+    len: usize,
+}
+
+impl<'g, K: CaKey + ?Sized> Path<'g, K> {
+    pub(super) fn new() -> Self {
+        Self { steps: [None; MAX_HEIGHT], len: 0 }
+    }
+
+    pub(super) fn push(&mut self, step: Step<'g, K>) -> Result<(), AllocError> {
+        let place = self.steps.get_mut(self.len).ok_or(AllocError::System { requested: 0 })?;
+        *place = Some(step);
+        self.len += 1;
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Option<Step<'g, K>> {
+        self.len = self.len.checked_sub(1)?;
+        self.steps[self.len]
+    }
+
+    fn steps(&self) -> impl Iterator<Item = Step<'g, K>> {
+        self.steps[..self.len].iter().copied().flatten()
+    }
+}
+
+/// Objects that a change unlinks.
+pub(super) struct Gone {
+    words: [Word; 2 * MAX_HEIGHT + 4],
+    len: usize,
+}
+
+impl Gone {
+    pub(super) fn new() -> Self {
+        Self { words: [Word::NONE; 2 * MAX_HEIGHT + 4], len: 0 }
+    }
+
+    /// Adds an object. There is room for two of each level.
+    pub(super) fn push(&mut self, word: Word) {
+        self.words[self.len] = word;
+        self.len += 1;
+    }
+
+    /// Adds an object, if there is one.
+    fn extend(&mut self, word: Option<Word>) {
+        if let Some(word) = word {
+            self.push(word);
+        }
+    }
+
+    /// Retires the objects.
+    ///
+    /// # Safety
+    /// No new reader can reach them, and each is retired once.
+    pub(super) unsafe fn retire<K: CaKey + ?Sized, P: Placement>(
+        &self,
+        objects: &Objects<K, P>,
+        guard: &Guard,
+    ) {
+        for word in &self.words[..self.len] {
+            // SAFETY: our contract.
+            unsafe {
+                if planted(Canary::ContainerFreedAtOnce) {
+                    objects.free(*word);
+                } else {
+                    objects.retire(*word, guard);
+                }
+            }
+        }
+    }
+}
+
+/// A value or a child.
+#[derive(Clone, Copy)]
+enum Item {
+    Value(u64),
+    Child(Word),
+}
+
+/// The content of a node after a change: some of its entries, and others in the place of those from
+/// `at` on.
+struct Spliced<'s, 'g, K: CaKey + ?Sized> {
+    node: NodeRef<'g, K>,
+    at: usize,
+    /// The number of entries that the others replace.
+    cut: usize,
+    others: &'s [(K::Slot, Item)],
+}
+
+impl<K: CaKey + ?Sized> Spliced<'_, '_, K> {
+    fn len(&self) -> usize {
+        self.node.len() - self.cut + self.others.len()
+    }
+
+    fn entry(&self, at: usize) -> (K::Slot, Item) {
+        let of = |at: usize| {
+            let item = if self.node.is_leaf() {
+                Item::Value(self.node.value(at))
+            } else {
+                Item::Child(self.node.child(at))
+            };
+            (self.node.key(at), item)
+        };
+        match at.checked_sub(self.at) {
+            None => of(at),
+            Some(behind) if behind < self.others.len() => self.others[behind],
+            Some(behind) => of(self.at + self.cut + behind - self.others.len()),
+        }
+    }
+
+    /// Fills an empty node.
+    fn fill(&self, node: NodeRef<'_, K>, entries: std::ops::Range<usize>) {
+        for (to, at) in entries.enumerate() {
+            let (key, item) = self.entry(at);
+            match item {
+                Item::Value(value) => node.insert(to, (key, value)),
+                Item::Child(child) => node.insert_child(to, (key, child)),
+            }
+        }
+    }
+}
+
+/// The objects that replace a node.
+enum Carry<K: CaKey + ?Sized> {
+    One(Word),
+    /// Two neighbours with the bound between them.
+    Two(Word, K::Slot, Word),
+}
+
+/// A container whose base node the caller has locked. `top` leads to its root.
+pub(super) struct Container<'g, K: CaKey + ?Sized, P: Placement> {
+    pub(super) top: &'g Place,
+    pub(super) objects: &'g Objects<K, P>,
+    pub(super) guard: &'g Guard,
+}
+
+/// The place of a key in a container.
+pub(super) struct Found<'g, K: CaKey + ?Sized> {
+    pub(super) leaf: NodeRef<'g, K>,
+    pub(super) at: usize,
+    pub(super) is_there: bool,
+}
+
+fn never_torn<T>(outcome: Result<T, Torn>) -> T {
+    outcome.unwrap_or_else(|Torn| unreachable!("the caller has the lock"))
+}
+
+impl<'g, K: CaKey + ?Sized, P: Placement> Container<'g, K, P> {
+    /// The node that a word of the container leads to.
+    fn node(word: Word) -> Option<NodeRef<'g, K>> {
+        // SAFETY: the caller has the lock, and the word is one of the container.
+        never_torn(unsafe { follow(word, Locked) })
+    }
+
+    /// The place of a key, and the way there. Nothing if the container is empty.
+    pub(super) fn find(
+        &self,
+        probe: &K::Probe<'_>,
+        path: &mut Path<'g, K>,
+    ) -> Result<Option<Found<'g, K>>, AllocError> {
+        let Some(mut node) = Self::node(self.top.word()) else { return Ok(None) };
+        while !node.is_leaf() {
+            let at = never_torn(rank(node, (1, node.len()), probe, true, Locked)) - 1;
+            path.push((node, at))?;
+            let word = node.child(at);
+            NodeRef::<K>::prefetch_keys(word);
+            let Some(child) = Self::node(word) else { unreachable!("N4: children exist") };
+            node = child;
+        }
+        let len = node.len();
+        let at = never_torn(rank(node, (0, len), probe, false, Locked));
+        let is_there =
+            at < len && never_torn(order::<K>(node.key(at), probe, Locked)) == Ordering::Equal;
+        Ok(Some(Found { leaf: node, at, is_there }))
+    }
+
+    /// Inserts an absent key at its place.
+    pub(super) fn insert(
+        &self,
+        found: Option<&Found<'g, K>>,
+        mut path: Path<'g, K>,
+        (key, value): (K::Ref<'_>, u64),
+    ) -> Result<(), AllocError> {
+        let mut fresh = Fresh::new(self.objects, May::Flush(self.guard));
+        let slot = fresh.key(key, false)?;
+        let Some(found) = found else {
+            let leaf = fresh.node(true, room_for::<K>(1, false))?;
+            leaf.insert(0, (slot, value));
+            self.top.link(leaf.word());
+            fresh.linked();
+            return Ok(());
+        };
+        let (leaf, at) = (found.leaf, found.at);
+        if leaf.len() < leaf.capacity() {
+            leaf.insert(at, (slot, value));
+            fresh.linked();
+            return Ok(());
+        }
+        let is_last = at == leaf.len() && path.steps().all(|(node, at)| at + 1 == node.len());
+        let others = [(slot, Item::Value(value))];
+        let content = Spliced { node: leaf, at, cut: 0, others: &others };
+        let carry = Self::rebuilt(&mut fresh, &content, is_last)?;
+        let mut gone = Gone::new();
+        gone.push(leaf.word());
+        self.climb(&mut path, carry, is_last, fresh, gone)
+    }
+
+    /// New nodes for a content that has no room in its node.
+    fn rebuilt(
+        fresh: &mut Fresh<'g, K, P>,
+        content: &Spliced<'_, 'g, K>,
+        is_last: bool,
+    ) -> Result<Carry<K>, AllocError> {
+        let (len, is_leaf) = (content.len(), content.node.is_leaf());
+        if len <= max_entries::<K>() {
+            let room = more::<K>(content.node.capacity()).max(room_for::<K>(len, false));
+            let node = fresh.node(is_leaf, room)?;
+            content.fill(node, 0..len);
+            return Ok(Carry::One(node.word()));
+        }
+        let half = if is_last { len - 1 } else { len / 2 };
+        let left = fresh.node(is_leaf, room_for::<K>(half, !is_last))?;
+        let right = fresh.node(is_leaf, room_for::<K>(len - half, true))?;
+        content.fill(left, 0..half);
+        content.fill(right, half..len);
+        let bound = if is_leaf { Self::bound(fresh, left, right)? } else { right.key(0) };
+        Ok(Carry::Two(left.word(), bound, right.word()))
+    }
+
+    /// The bound between two neighbouring leaves.
+    pub(super) fn bound(
+        fresh: &mut Fresh<'_, K, P>,
+        left: NodeRef<'_, K>,
+        right: NodeRef<'_, K>,
+    ) -> Result<K::Slot, AllocError> {
+        // SAFETY: N3: the keys are of entries of the container, which the caller has locked.
+        let (left, right) = unsafe { (K::key(left.key(left.len() - 1)), K::key(right.key(0))) };
+        fresh.key(K::bound(left, right), true)
+    }
+
+    /// Puts new nodes in the place of one, and changes the nodes above it. `gone` has the replaced
+    /// node.
+    fn climb(
+        &self,
+        path: &mut Path<'g, K>,
+        mut carry: Carry<K>,
+        is_last: bool,
+        mut fresh: Fresh<'g, K, P>,
+        mut gone: Gone,
+    ) -> Result<(), AllocError> {
+        loop {
+            let Some((node, at)) = path.pop() else {
+                let root = match carry {
+                    Carry::One(node) => node,
+                    Carry::Two(left, bound, right) => {
+                        let root = fresh.node(false, room_for::<K>(2, true))?;
+                        root.insert_child(0, (K::unused(), left));
+                        root.insert_child(1, (bound, right));
+                        root.word()
+                    }
+                };
+                self.top.link(root);
+                break;
+            };
+            match carry {
+                Carry::One(child) => {
+                    node.child_place(at).link(child);
+                    break;
+                }
+                Carry::Two(left, bound, right) if node.len() < node.capacity() => {
+                    node.child_place(at).link(left);
+                    node.insert_child(at + 1, (bound, right));
+                    break;
+                }
+                Carry::Two(left, bound, right) => {
+                    let others = [(node.key(at), Item::Child(left)), (bound, Item::Child(right))];
+                    let content = Spliced { node, at, cut: 1, others: &others };
+                    carry = Self::rebuilt(&mut fresh, &content, is_last)?;
+                    gone.push(node.word());
+                }
+            }
+        }
+        fresh.linked();
+        // SAFETY: N3: the nodes above no longer lead to these, and each was in the container once.
+        unsafe { gone.retire(self.objects, self.guard) };
+        Ok(())
+    }
+
+    /// Puts another container behind this one, or in front of it. All its keys are on that side of
+    /// the bound. It is not higher. Returns whether the container has the bound now. If that fails,
+    /// both are as they were.
+    pub(super) fn attach(
+        &self,
+        (other, height): (Word, usize),
+        bound: K::Slot,
+        in_front: bool,
+        mut fresh: Fresh<'g, K, P>,
+    ) -> Result<bool, AllocError> {
+        let mut path = Path::new();
+        let Some(mut node) = Self::node(self.top.word()) else { unreachable!("it has entries") };
+        for _ in height..Self::height(node.word()) {
+            let at = if in_front { 0 } else { node.len() - 1 };
+            path.push((node, at))?;
+            let Some(child) = Self::node(node.child(at)) else {
+                unreachable!("N4: children exist")
+            };
+            node = child;
+        }
+        let mut gone = Gone::new();
+        let Some(other_node) = Self::node(other) else { unreachable!("it has entries") };
+        let (left, right) = if in_front { (other_node, node) } else { (node, other_node) };
+        let len = left.len() + right.len();
+        let carry = if len <= max_entries::<K>() {
+            let both = fresh.node(node.is_leaf(), room_for::<K>(len, false))?;
+            both.append(left, 0..left.len());
+            both.append(right, 0..right.len());
+            if !both.is_leaf() {
+                both.set_key(left.len(), bound);
+            }
+            gone.push(left.word());
+            gone.push(right.word());
+            Carry::One(both.word())
+        } else {
+            Carry::Two(left.word(), bound, right.word())
+        };
+        let has_bound = !(len <= max_entries::<K>() && node.is_leaf());
+        self.climb(&mut path, carry, false, fresh, gone).map(|()| has_bound)
+    }
+
+    /// The number of inner nodes above a leaf.
+    pub(super) fn height(root: Word) -> usize {
+        let (mut height, mut word) = (0, root);
+        while let Some(node) = Self::node(word).filter(|node| !node.is_leaf()) {
+            (height, word) = (height + 1, node.child(0));
+        }
+        height
+    }
+
+    /// Removes an entry.
+    pub(super) fn remove(&self, found: &Found<'g, K>, path: Path<'g, K>) {
+        let key = object_word::<K>(found.leaf.key(found.at));
+        found.leaf.remove(found.at);
+        if let Some(key) = key.filter(|_| !planted(Canary::ObjectNotRetired)) {
+            // SAFETY: N3: the key was in the container, and is no longer.
+            unsafe { self.objects.retire(key, self.guard) };
+        }
+        afterwards(|| self.tidy(found.leaf, path));
+    }
+
+    /// Takes back room after a node has lost an entry.
+    fn tidy(&self, mut node: NodeRef<'g, K>, mut path: Path<'g, K>) {
+        loop {
+            let Some((parent, at)) = path.pop() else { return self.tidy_root(node) };
+            let mut gone = Gone::new();
+            if node.len() == 0 {
+                let bound = (parent.len() > 1).then(|| parent.key(at.max(1)));
+                parent.remove(at);
+                gone.push(node.word());
+                gone.extend(bound.and_then(object_word::<K>));
+            } else if node.len() > max_entries::<K>() / 4
+                || !self.merge((parent, at), node, &mut gone)
+            {
+                return self.shrink(node, parent.child_place(at));
+            }
+            // SAFETY: N3: the parent no longer leads to these, and each was in the container once.
+            unsafe { gone.retire(self.objects, self.guard) };
+            node = parent;
+        }
+    }
+
+    /// Merges a node with a neighbour, if both are small and there is memory.
+    fn merge(
+        &self,
+        (parent, at): (NodeRef<'g, K>, usize),
+        node: NodeRef<'g, K>,
+        gone: &mut Gone,
+    ) -> bool {
+        let other = if at + 1 < parent.len() { at + 1 } else { at.wrapping_sub(1) };
+        if other >= parent.len() {
+            return false;
+        }
+        let Some(beside) = Self::node(parent.child(other)) else {
+            unreachable!("N4: children exist")
+        };
+        let (first, left, right) =
+            if other < at { (other, beside, node) } else { (at, node, beside) };
+        let len = left.len() + right.len();
+        if len > max_entries::<K>() * 3 / 4 {
+            return false;
+        }
+        let mut fresh = Fresh::new(self.objects, May::Fail);
+        let Ok(both) = fresh.node(node.is_leaf(), room_for::<K>(len, true)) else { return false };
+        let bound = parent.key(first + 1);
+        both.append(left, 0..left.len());
+        both.append(right, 0..right.len());
+        if both.is_leaf() {
+            gone.extend(object_word::<K>(bound));
+        } else {
+            both.set_key(left.len(), bound);
+        }
+        parent.remove(first + 1);
+        parent.child_place(first).link(both.word());
+        fresh.linked();
+        gone.push(left.word());
+        gone.push(right.word());
+        true
+    }
+
+    /// Copies a node to a smaller one if less than half of it is used, and if there is memory.
+    fn shrink(&self, node: NodeRef<'g, K>, place: &Place) {
+        let room = room_for::<K>(node.len(), true);
+        if 2 * node.len() >= node.capacity() || 3 * room > 2 * node.capacity() {
+            return;
+        }
+        let mut fresh = Fresh::new(self.objects, May::Fail);
+        let Ok(copy) = fresh.node(node.is_leaf(), room) else { return };
+        copy.append(node, 0..node.len());
+        place.link(copy.word());
+        fresh.linked();
+        // SAFETY: N3: nothing leads to the node any more, and it was in the container once.
+        unsafe { self.objects.retire(node.word(), self.guard) };
+    }
+
+    /// Takes back the root if it is empty, or if it has one child.
+    fn tidy_root(&self, mut root: NodeRef<'g, K>) {
+        loop {
+            let below = match (root.is_leaf(), root.len()) {
+                (_, 0) => Word::NONE,
+                (false, 1) => root.child(0),
+                _ => return self.shrink(root, self.top),
+            };
+            self.top.link(below);
+            // SAFETY: N3: nothing leads to the root any more, and it was in the container once.
+            unsafe { self.objects.retire(root.word(), self.guard) };
+            match Self::node(below) {
+                Some(node) => root = node,
+                None => return,
+            }
+        }
+    }
+
+    /// Divides the container in two of about the same size, if it has two entries and there is
+    /// memory. `gone` gets the nodes that neither has.
+    pub(super) fn halve(
+        &self,
+        fresh: &mut Fresh<'g, K, P>,
+        gone: &mut Gone,
+    ) -> Option<(Word, K::Slot, Word)> {
+        let mut root = Self::node(self.top.word())?;
+        while !root.is_leaf() && root.len() == 1 {
+            gone.push(root.word());
+            root = Self::node(root.child(0))?;
+        }
+        let len = root.len();
+        if len < 2 {
+            return None;
+        }
+        let half = len / 2;
+        let part = |fresh: &mut Fresh<'g, K, P>, entries: std::ops::Range<usize>| {
+            let node = fresh.node(root.is_leaf(), room_for::<K>(entries.len(), false)).ok()?;
+            node.append(root, entries);
+            Some(node)
+        };
+        let halves = if root.is_leaf() {
+            let (left, right) = (part(fresh, 0..half)?, part(fresh, half..len)?);
+            (left.word(), Self::bound(fresh, left, right).ok()?, right.word())
+        } else {
+            let child = |fresh: &mut Fresh<'g, K, P>, entries: std::ops::Range<usize>| {
+                if entries.len() == 1 {
+                    return Some(root.child(entries.start));
+                }
+                part(fresh, entries).map(NodeRef::word)
+            };
+            (child(fresh, 0..half)?, root.key(half), child(fresh, half..len)?)
+        };
+        gone.push(root.word());
+        Some(halves)
+    }
+}

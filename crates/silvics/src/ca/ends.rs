@@ -1,0 +1,160 @@
+//! The first and the last entry.
+//!
+//! The base node at the end of the tree usually has an entry, and its lock or its version says
+//! which one is the first at one moment. If it has none, its lock is kept, and the next base node
+//! is locked, too: the keys of a base node never change their range, so these are neighbours. Locks
+//! are taken in ascending order. A walk from the last base node down only tries them.
+
+use super::build::Build;
+use super::change::{Container, Found, Path};
+use super::key::CaKey;
+use super::ops::{Hold, TRIES, Way};
+use super::search::{Locked, Seen, Torn, Valid, follow, order};
+use super::word::Word;
+use super::{Ca, NEVER_TORN};
+use crate::domain::Guard;
+use crate::frame::afterwards;
+use silvics_pool::Placement;
+use silvics_sync::backoff::Backoff;
+use std::cmp::Ordering;
+
+/// The state of a walk along an end.
+enum Ended<'g, K: CaKey + ?Sized, T> {
+    /// An entry, and its base node with its lock.
+    Found(T, Way<'g, K>, Hold<'g>, bool),
+    /// There is no entry at all.
+    Empty,
+    /// A lock was not free: the walk begins again.
+    Busy,
+}
+
+impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
+    /// The way to the first base node, or the last one.
+    fn way_to_end<'g, const LAST: bool>(&'g self, guard: &'g Guard) -> Way<'g, K> {
+        self.way(|_| LAST, guard)
+    }
+
+    /// The first entry of a container, or the last one. Nothing if it is empty.
+    fn end_of<'g, const LAST: bool>(
+        container: Word,
+        valid: impl Valid,
+        _guard: &'g Guard,
+    ) -> Result<Option<(K::Ref<'g>, u64)>, Torn> {
+        let mut word = container;
+        loop {
+            // SAFETY: the word was read from the container after the version, or under the lock.
+            let Some(node) = (unsafe { follow::<'g, K>(word, valid)? }) else { return Ok(None) };
+            let at = if LAST { node.len().saturating_sub(1) } else { 0 };
+            if !node.is_leaf() {
+                word = node.child(at);
+                continue;
+            }
+            let (slot, value) = (node.key(at), node.value(at));
+            if !valid.is_valid() {
+                return Err(Torn);
+            }
+            // SAFETY: N3: the entry was in the container under the guard.
+            return Ok(Some((unsafe { K::key(slot) }, value)));
+        }
+    }
+
+    /// The first entry, or the last one.
+    pub(super) fn end_entry<'g, const LAST: bool>(
+        &'g self,
+        guard: &'g Guard,
+    ) -> Option<(K::Ref<'g>, u64)> {
+        for _ in 0..TRIES {
+            let way = self.way_to_end::<LAST>(guard);
+            let lock = &way.base.get().lock;
+            let Ok(version) = lock.read() else { continue }; // LP(first, last)
+            let container = way.base.get().container.word();
+            match Self::end_of::<LAST>(container, Seen { lock, version }, guard) {
+                Ok(None) => break,
+                Ok(found) => return found,
+                Err(Torn) => {}
+            }
+        }
+        self.end_locked::<LAST, _>(guard, |way| {
+            let container = way.base.get().container.word();
+            let found = Self::end_of::<LAST>(container, Locked, guard);
+            found.unwrap_or_else(|Torn| unreachable!("{NEVER_TORN}"))
+        })
+    }
+
+    /// Removes the first entry, or the last one, and returns it.
+    pub(super) fn pop_entry<'g, const LAST: bool>(
+        &'g self,
+        guard: &'g Guard,
+    ) -> Option<(K::Ref<'g>, u64)> {
+        self.end_locked::<LAST, _>(guard, |way| {
+            let top = &way.base.get().container;
+            let found = Self::end_of::<LAST>(top.word(), Locked, guard);
+            let found = found.unwrap_or_else(|Torn| unreachable!("{NEVER_TORN}"))?;
+            let container = Container { top, objects: &self.objects, guard };
+            let mut path = Path::new();
+            let place = container.find(&K::probe(found.0), &mut path);
+            if let Ok(Some(place @ Found { is_there: true, .. })) = place {
+                self.objects.frame().len.add(-1);
+                container.remove(&place, path);
+            }
+            Some(found)
+        })
+    }
+
+    /// Calls `take` for the first base node that has an entry, or the last one, under its lock.
+    fn end_locked<'g, const LAST: bool, T>(
+        &'g self,
+        guard: &'g Guard,
+        mut take: impl FnMut(&Way<'g, K>) -> Option<T>,
+    ) -> Option<T> {
+        let mut backoff = Backoff::new();
+        loop {
+            let way = self.way_to_end::<LAST>(guard);
+            let Some((hold, contended)) = Hold::new(way.base) else { continue };
+            match self.end_from::<LAST, T>(way, hold, contended, guard, &mut take) {
+                Ended::Found(found, way, hold, contended) => {
+                    // The walk has dropped the locks of the empty base nodes, which a join needs.
+                    afterwards(|| self.adapt(&way, hold, contended, guard));
+                    return Some(found);
+                }
+                Ended::Empty => return None,
+                Ended::Busy => backoff.wait(),
+            }
+        }
+    }
+
+    /// Goes on from a base node that the caller has locked. All before it are empty, and locked.
+    fn end_from<'g, const LAST: bool, T>(
+        &'g self,
+        way: Way<'g, K>,
+        hold: Hold<'g>,
+        contended: bool,
+        guard: &'g Guard,
+        take: &mut impl FnMut(&Way<'g, K>) -> Option<T>,
+    ) -> Ended<'g, K, T> {
+        if let Some(found) = take(&way) {
+            return Ended::Found(found, way, hold, contended);
+        }
+        let bound = match way.bound(!LAST) {
+            Ok(Some(bound)) => bound,
+            Ok(None) => return Ended::Empty,
+            Err(Torn) => return Ended::Busy,
+        };
+        // SAFETY: R2: the bound was read under the guard.
+        let probe = unsafe { K::probe_slot(bound) };
+        let next = self.way(
+            |bound| match order::<K>(bound, &probe, Locked) {
+                Ok(Ordering::Equal) => !LAST,
+                order => matches!(order, Ok(Ordering::Less)),
+            },
+            guard,
+        );
+        let next_hold = if LAST {
+            Hold::attempt(next.base).map(|hold| (hold, false))
+        } else {
+            Hold::new(next.base)
+        };
+        let Some((next_hold, contended)) = next_hold else { return Ended::Busy };
+        self.end_from::<LAST, T>(next, next_hold, contended, guard, take)
+    }
+}

@@ -1,0 +1,318 @@
+//! Container nodes: some entries, or some children with the bounds between them, in order.
+//!
+//! # Layout
+//! ```text
+//! 0   the number of entries or children
+//! 8   the keys (N2); a child's key is the bound before it, and the first one has none
+//!     the values or children
+//! ```
+//! All fields are atomics, since readers look at them while a writer changes them. They throw away
+//! what they have read then: see `search.rs`.
+
+use super::key::CaKey;
+use super::word::{Kind, Place, Word};
+use silvics_layout::record::{Read, Why};
+use silvics_layout::{Field, NodeLayout, Placed};
+use silvics_sync::atomic::{AtomicU64, Ordering};
+use silvics_sync::model::touch;
+use silvics_sync::prefetch;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// The bytes of a cache line.
+const LINE: usize = 64;
+/// The most lines of a node.
+const MAX_LINES: usize = 16;
+
+/// The fields before the keys.
+#[repr(C)]
+struct Head {
+    len: AtomicU64,
+}
+
+/// The bytes of the head. Keys may have an alignment of 16 bytes in models.
+const HEAD: usize = size_of::<Head>();
+
+/// The layout of the smallest inner node.
+pub(super) const INNER: NodeLayout = NodeLayout {
+    kind: "inner",
+    size: LINE,
+    align: 8,
+    search: &[Field::new("len", 0, 8), Field::new("keys", HEAD, 8)],
+    found: &[],
+};
+
+/// The layout of the smallest leaf.
+pub(super) const LEAF: NodeLayout = NodeLayout {
+    kind: "leaf",
+    size: LINE,
+    align: 8,
+    search: &[],
+    found: &[Field::new("len", 0, 8), Field::new("keys", HEAD, 8)],
+};
+
+/// The bytes of an entry.
+const fn entry_bytes<K: CaKey + ?Sized>() -> usize {
+    let word = if size_of::<Place>() > size_of::<AtomicU64>() {
+        size_of::<Place>()
+    } else {
+        size_of::<AtomicU64>()
+    };
+    size_of::<K::Place>() + word
+}
+
+/// The bytes of a node with room for some entries.
+pub(super) const fn bytes<K: CaKey + ?Sized>(capacity: usize) -> usize {
+    HEAD + capacity * entry_bytes::<K>()
+}
+
+/// The entries that a node of some lines has room for.
+const fn capacity_of<K: CaKey + ?Sized>(lines: usize) -> usize {
+    (LINE * lines - HEAD) / entry_bytes::<K>()
+}
+
+/// The most entries of a node.
+pub(super) const fn max_entries<K: CaKey + ?Sized>() -> usize {
+    if cfg!(silvics_shuttle) { 3 } else { capacity_of::<K>(MAX_LINES) }
+}
+
+/// The room of a node that is made for some entries, with a line for others if it `grows`.
+pub(super) const fn room_for<K: CaKey + ?Sized>(entries: usize, grows: bool) -> usize {
+    let bytes = HEAD + entries * entry_bytes::<K>();
+    let lines = bytes.div_ceil(LINE) + if grows { 1 } else { 0 };
+    let capacity = capacity_of::<K>(lines);
+    let most = max_entries::<K>();
+    if capacity < most { capacity } else { most }
+}
+
+/// The room of a node that replaces a full one with room for `capacity` entries.
+pub(super) const fn more<K: CaKey + ?Sized>(capacity: usize) -> usize {
+    room_for::<K>(capacity + 1 + capacity / 8, false)
+}
+
+/// A container node that is not reclaimed during `'g`.
+pub(super) struct NodeRef<'g, K: CaKey + ?Sized> {
+    word: Word,
+    marker: PhantomData<&'g K>,
+}
+
+impl<K: CaKey + ?Sized> Clone for NodeRef<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<K: CaKey + ?Sized> Copy for NodeRef<'_, K> {}
+
+impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
+    /// # Safety
+    /// The word leads to a container node of such keys that is initialised and not reclaimed during
+    /// `'g`.
+    #[inline(always)]
+    pub(super) unsafe fn new(word: Word) -> Self {
+        Self { word, marker: PhantomData }
+    }
+
+    /// Initialises a node without entries.
+    ///
+    /// # Safety
+    /// `word` leads to as many bytes as [`bytes`] says for its capacity, which nobody else has.
+    pub(super) unsafe fn init(word: Word) -> Self {
+        // SAFETY: our contract: there is room for all fields.
+        unsafe {
+            let node = Self::new(word);
+            word.object().cast::<Head>().write(Head { len: AtomicU64::new(0) });
+            for at in 0..word.capacity() {
+                node.key_place(at).write(K::place(K::unused()));
+                if word.kind() == Kind::Leaf {
+                    node.word_place::<AtomicU64>(at).write(AtomicU64::new(0));
+                } else {
+                    node.word_place::<Place>(at).write(Place::new(Word::NONE));
+                }
+            }
+            node
+        }
+    }
+
+    pub(super) fn word(self) -> Word {
+        self.word
+    }
+
+    pub(super) fn is_leaf(self) -> bool {
+        self.word.kind() == Kind::Leaf
+    }
+
+    pub(super) fn capacity(self) -> usize {
+        self.word.capacity()
+    }
+
+    #[inline(always)]
+    fn head(self) -> &'g Head {
+        // SAFETY: N1: a node begins with its head, and is not reclaimed during `'g`.
+        unsafe { &*touch(self.word.address()).cast::<Head>() }
+    }
+
+    /// The number of entries or children.
+    #[inline(always)]
+    pub(super) fn len(self) -> usize {
+        // Relaxed, as all accesses of a node: the lock of the base node orders them.
+        (self.head().len.load(Ordering::Relaxed) as usize).min(self.capacity())
+    }
+
+    pub(super) fn set_len(self, len: usize) {
+        debug_assert!(len <= self.capacity());
+        self.head().len.store(len as u64, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn key_place(self, at: usize) -> *mut K::Place {
+        debug_assert!(at < self.capacity());
+        self.word.address().wrapping_byte_add(HEAD).cast::<K::Place>().wrapping_add(at)
+    }
+
+    /// The place of a value or a child.
+    #[inline(always)]
+    fn word_place<T>(self, at: usize) -> *mut T {
+        debug_assert!(at < self.capacity());
+        let offset = HEAD + self.capacity() * size_of::<K::Place>();
+        self.word.address().wrapping_byte_add(offset).cast::<T>().wrapping_add(at)
+    }
+
+    #[inline(always)]
+    pub(super) fn key(self, at: usize) -> K::Slot {
+        // SAFETY: N1: a node has a key for each entry that it has room for. It is not reclaimed
+        // during `'g`.
+        K::load(unsafe { &*self.key_place(at) })
+    }
+
+    pub(super) fn set_key(self, at: usize, slot: K::Slot) {
+        // SAFETY: as in `key`.
+        K::store(unsafe { &*self.key_place(at) }, slot);
+    }
+
+    #[inline(always)]
+    pub(super) fn value(self, at: usize) -> u64 {
+        debug_assert!(self.is_leaf());
+        // SAFETY: N1: a leaf has a value for each entry that it has room for. It is not reclaimed
+        // during `'g`.
+        unsafe { &*self.word_place::<AtomicU64>(at) }.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    pub(super) fn set_value(self, at: usize, value: u64) {
+        debug_assert!(self.is_leaf());
+        // SAFETY: as in `value`.
+        unsafe { &*self.word_place::<AtomicU64>(at) }.store(value, Ordering::Relaxed);
+    }
+
+    /// The place of a child.
+    #[inline(always)]
+    pub(super) fn child_place(self, at: usize) -> &'g Place {
+        debug_assert!(!self.is_leaf());
+        // SAFETY: N1: an inner node has a place for each child that it has room for. It is not
+        // reclaimed during `'g`.
+        unsafe { &*self.word_place::<Place>(at) }
+    }
+
+    #[inline(always)]
+    pub(super) fn child(self, at: usize) -> Word {
+        self.child_place(at).word()
+    }
+
+    /// Prefetches the keys of a node. A search reads some lines of them, one after the other.
+    #[inline(always)]
+    pub(super) fn prefetch_keys(word: Word) {
+        let bytes = HEAD + word.capacity() * size_of::<K::Place>();
+        for line in (0..bytes).step_by(LINE) {
+            prefetch(word.address().wrapping_byte_add(line));
+        }
+    }
+
+    /// Copies the entries `from..` of another node behind those that this one has.
+    pub(super) fn append(self, other: NodeRef<'_, K>, entries: std::ops::Range<usize>) {
+        let mut len = self.len();
+        for at in entries {
+            self.set_key(len, other.key(at));
+            if self.is_leaf() {
+                self.set_value(len, other.value(at));
+            } else {
+                self.child_place(len).link(other.child(at));
+            }
+            len += 1;
+        }
+        self.set_len(len);
+    }
+
+    /// Moves the entries from `at` on by one place, and returns their new number.
+    fn shift_up(self, at: usize) -> usize {
+        let len = self.len();
+        for entry in (at..len).rev() {
+            self.set_key(entry + 1, self.key(entry));
+            if self.is_leaf() {
+                self.set_value(entry + 1, self.value(entry));
+            } else {
+                self.child_place(entry + 1).link(self.child(entry));
+            }
+        }
+        len + 1
+    }
+
+    /// Puts an entry at a position. The leaf has room.
+    pub(super) fn insert(self, at: usize, (key, value): (K::Slot, u64)) {
+        let len = self.shift_up(at);
+        self.set_key(at, key);
+        self.set_value(at, value);
+        self.set_len(len);
+    }
+
+    /// Puts a child at a position, and the bound before it. The inner node has room.
+    pub(super) fn insert_child(self, at: usize, (bound, child): (K::Slot, Word)) {
+        let len = self.shift_up(at);
+        self.set_key(at, bound);
+        self.child_place(at).link(child);
+        self.set_len(len);
+    }
+
+    /// Removes the entry or the child at a position.
+    pub(super) fn remove(self, at: usize) {
+        let len = self.len() - 1;
+        for entry in at..len {
+            self.set_key(entry, self.key(entry + 1));
+            if self.is_leaf() {
+                self.set_value(entry, self.value(entry + 1));
+            } else {
+                self.child_place(entry).link(self.child(entry + 1));
+            }
+        }
+        self.set_len(len);
+    }
+
+    /// The bytes that a search reads which goes on with a child, or ends with an entry.
+    pub(super) fn looked_at(self, at: usize) -> impl Iterator<Item = Read> {
+        let (layout, why): (&'static NodeLayout, _) =
+            if self.is_leaf() { (&LEAF, Why::Found) } else { (&INNER, Why::Step) };
+        // A search for an absent key may end behind the last entry.
+        let at = at.min(self.capacity() - 1);
+        let node = self.word.address().cast_const();
+        let (key, word) = (self.key_place(at), self.word_place::<u64>(at));
+        let offset = |address: usize| address - node.addr();
+        [
+            layout.read(node, 0, 8, why),
+            layout.read(node, offset(key.addr()), size_of::<K::Place>(), why),
+            layout.read(node, offset(word.addr()), 8, why),
+        ]
+        .into_iter()
+    }
+
+    pub(super) fn placed(self) -> Placed {
+        let layout = if self.is_leaf() { &LEAF } else { &INNER };
+        let (address, bytes) = (self.word.address().addr(), bytes::<K>(self.capacity()));
+        Placed { layout, address, before: 0, bytes }
+    }
+
+    /// The memory of the node.
+    pub(super) fn extent(word: Word) -> (NonNull<u8>, usize) {
+        (word.object(), bytes::<K>(word.capacity()))
+    }
+}
+
+const _: () = assert!(HEAD == 8 || cfg!(any(silvics_loom, silvics_shuttle)));

@@ -1,0 +1,290 @@
+//! The memory of all objects.
+
+use super::key::{CaKey, LENGTH_BYTES};
+use super::node::{self, INNER, LEAF, NodeRef};
+use super::route::{BASE, Base, BaseRef, ROUTE, Route, RouteRef};
+use super::word::{Kind, Word};
+use crate::domain::Guard;
+use crate::error::reserved;
+use crate::frame::Frame;
+use crate::memory::Memory;
+use crate::memory::late::{LatePools, PoolSet};
+use silvics_layout::{Field, NodeLayout, Placed};
+use silvics_pool::{AllocError, BytesAlloc, BytesPool, Config, Placement, PoolStats};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// The layout of the shortest key: the length, then the bytes.
+pub(super) const KEY: NodeLayout = NodeLayout {
+    kind: "key",
+    size: LENGTH_BYTES,
+    align: 8,
+    search: &[],
+    found: &[Field::new("key", 0, LENGTH_BYTES)],
+};
+
+/// The kinds of objects.
+pub(super) const KINDS: &[NodeLayout] = &[ROUTE, BASE, INNER, LEAF, KEY];
+
+/// The bytes of a base node: it has a line of its own.
+const BASE_BYTES: usize = size_of::<Base>().next_multiple_of(64);
+
+/// The pools, in the order of [`KINDS`]. A retired word says of which kind its object is.
+struct Pools<K: ?Sized, P: Placement> {
+    pools: Vec<P::Bytes>,
+    marker: PhantomData<fn(&K)>,
+}
+
+/// The number of a kind's pool.
+fn number(kind: Kind) -> usize {
+    match kind {
+        Kind::Route | Kind::None => 0,
+        Kind::Base => 1,
+        Kind::Inner => 2,
+        Kind::Leaf => 3,
+        Kind::Key => 4,
+    }
+}
+
+/// The kinds that trees of such keys have.
+pub(super) const fn kinds<K: CaKey + ?Sized>() -> &'static [NodeLayout] {
+    if K::HAS_OBJECTS { KINDS } else { KINDS.split_at(4).0 }
+}
+
+// SAFETY: the pools may be shared by all threads. `free` gives an object to the pool of its kind:
+// the word says of which kind it is (N1, R1), and the word or the object says how many bytes it
+// has.
+unsafe impl<K: CaKey + ?Sized, P: Placement> PoolSet for Pools<K, P> {
+    type Placement = P;
+    const KINDS: &'static [NodeLayout] = kinds::<K>();
+
+    fn new(config: &Config) -> Self {
+        let pools = Self::KINDS.iter().map(|of| P::Bytes::new(of.kind, config)).collect();
+        Self { pools, marker: PhantomData }
+    }
+
+    unsafe fn extent(object: NonNull<u8>) -> (NonNull<u8>, usize) {
+        let word = Word::from_raw(object);
+        let object = word.object();
+        match word.kind() {
+            Kind::Route | Kind::None => (object, size_of::<Route<K>>()),
+            Kind::Base => (object, BASE_BYTES),
+            Kind::Inner | Kind::Leaf => NodeRef::<K>::extent(word),
+            // SAFETY: our contract: the object is not reclaimed. Its length never changes.
+            Kind::Key => (object, LENGTH_BYTES + unsafe { object.cast::<u64>().read() } as usize),
+        }
+    }
+
+    unsafe fn free(&self, object: NonNull<u8>) {
+        // SAFETY: our contract.
+        unsafe {
+            let (memory, bytes) = Self::extent(object);
+            self.pools[number(Word::from_raw(object).kind())].free(memory, bytes);
+        }
+    }
+
+    fn stats(&self) -> Vec<PoolStats> {
+        self.pools.iter().map(BytesAlloc::stats).collect()
+    }
+
+    fn shrink(&self) -> usize {
+        self.pools.iter().map(BytesAlloc::shrink).sum()
+    }
+}
+
+/// The objects of a tree, and those that wait to be freed.
+pub(super) struct Objects<K: CaKey + ?Sized, P: Placement>(LatePools<Pools<K, P>>);
+
+impl<K: CaKey + ?Sized, P: Placement> Objects<K, P> {
+    pub(super) fn new(frame: Frame) -> Result<Self, AllocError> {
+        LatePools::new(frame).map(Self)
+    }
+
+    #[inline(always)]
+    pub(super) fn frame(&self) -> &Frame {
+        &self.0.frame
+    }
+
+    pub(super) fn memory(&self) -> &dyn Memory {
+        &self.0
+    }
+
+    pub(super) fn memory_mut(&mut self) -> &mut dyn Memory {
+        &mut self.0
+    }
+
+    fn alloc(&self, kind: Kind, bytes: usize, may: May<'_>) -> Result<NonNull<u8>, AllocError> {
+        let number = number(kind);
+        let of = |pools: &Pools<K, P>| pools.pools[number].alloc(bytes);
+        match may {
+            May::Flush(guard) => self.0.alloc((number, BytesPool::slot(bytes)), of, guard),
+            May::Fail => {
+                let found = self.0.alloc_at_hand((number, BytesPool::slot(bytes)), of);
+                found.ok_or(AllocError::System { requested: bytes })
+            }
+        }
+    }
+
+    /// Retires an object, but not the objects that it leads to.
+    ///
+    /// # Safety
+    /// No new reader can reach the object. It is retired once.
+    pub(super) unsafe fn retire(&self, word: Word, guard: &Guard) {
+        // SAFETY: our contract.
+        unsafe { self.0.retire(word.into_raw(), guard) };
+    }
+
+    /// Frees an object, but not the objects that it leads to.
+    ///
+    /// # Safety
+    /// Nobody else has the object. It is freed once.
+    pub(super) unsafe fn free(&self, word: Word) {
+        // SAFETY: our contract.
+        unsafe { self.0.free(word.into_raw()) };
+    }
+
+    /// Frees a subtree with all its keys.
+    ///
+    /// # Safety
+    /// Nobody else has an object of it. Each is freed once.
+    pub(super) unsafe fn free_all(&self, root: Word) {
+        let mut open = vec![root];
+        while let Some(word) = open.pop() {
+            // SAFETY: our contract.
+            unsafe {
+                match word.kind() {
+                    Kind::None => continue,
+                    Kind::Key => {}
+                    Kind::Route => {
+                        let route = RouteRef::<K>::new(word);
+                        open.extend([false, true].map(|right| route.child(right).word()));
+                        open.extend(K::object(route.bound()).map(Word::key));
+                    }
+                    Kind::Base => open.push(BaseRef::new(word).get().container.word()),
+                    Kind::Inner => {
+                        let node = NodeRef::<K>::new(word);
+                        open.extend((0..node.len()).map(|at| node.child(at)));
+                        let bounds = (1..node.len()).filter_map(|at| K::object(node.key(at)));
+                        open.extend(bounds.map(Word::key));
+                    }
+                    Kind::Leaf => {
+                        let node = NodeRef::<K>::new(word);
+                        let keys = (0..node.len()).filter_map(|at| K::object(node.key(at)));
+                        open.extend(keys.map(Word::key));
+                    }
+                }
+                self.free(word);
+            }
+        }
+    }
+}
+
+/// The remedy of an allocation if memory is short.
+#[derive(Clone, Copy)]
+pub(super) enum May<'g> {
+    /// Flush what this thread has retired, and try again.
+    Flush(&'g Guard),
+    /// Fail: the caller can do without.
+    Fail,
+}
+
+/// Objects that are made for a change. Dropping the list frees them.
+pub(super) struct Fresh<'t, K: CaKey + ?Sized, P: Placement> {
+    objects: &'t Objects<K, P>,
+    may: May<'t>,
+    words: Vec<Word>,
+}
+
+impl<'t, K: CaKey + ?Sized, P: Placement> Fresh<'t, K, P> {
+    pub(super) fn new(objects: &'t Objects<K, P>, may: May<'t>) -> Self {
+        Self { objects, may, words: Vec::new() }
+    }
+
+    /// Allocates an object, which `init` initialises, and whose word it returns.
+    fn add(
+        &mut self,
+        kind: Kind,
+        bytes: usize,
+        init: impl FnOnce(NonNull<u8>) -> Word,
+    ) -> Result<Word, AllocError> {
+        reserved(&mut self.words, 1)?;
+        let word = init(self.objects.alloc(kind, bytes, self.may)?);
+        self.words.push(word);
+        Ok(word)
+    }
+
+    /// A container node without entries.
+    pub(super) fn node(
+        &mut self,
+        is_leaf: bool,
+        capacity: usize,
+    ) -> Result<NodeRef<'t, K>, AllocError> {
+        let (kind, word): (_, fn(NonNull<u8>, usize) -> Word) =
+            if is_leaf { (Kind::Leaf, Word::leaf) } else { (Kind::Inner, Word::inner) };
+        let word = self.add(kind, node::bytes::<K>(capacity), |object| {
+            // SAFETY: fresh memory of the node's size.
+            unsafe { NodeRef::<K>::init(word(object, capacity)) }.word()
+        })?;
+        // SAFETY: it was initialised above, and stays as long as the list or the tree.
+        Ok(unsafe { NodeRef::new(word) })
+    }
+
+    pub(super) fn base(&mut self, container: Word) -> Result<Word, AllocError> {
+        self.add(Kind::Base, BASE_BYTES, |object| {
+            // SAFETY: fresh memory of the base node's size.
+            unsafe { object.cast::<Base>().write(Base::new(container)) };
+            Word::base(object)
+        })
+    }
+
+    pub(super) fn route(
+        &mut self,
+        left: Word,
+        bound: K::Slot,
+        right: Word,
+    ) -> Result<Word, AllocError> {
+        self.add(Kind::Route, size_of::<Route<K>>(), |object| {
+            // SAFETY: fresh memory of the route node's size.
+            unsafe { object.cast::<Route<K>>().write(Route::new(left, bound, right)) };
+            Word::route(object)
+        })
+    }
+
+    /// The slot of a key, with an object if it needs one.
+    pub(super) fn key(&mut self, key: K::Ref<'_>, is_bound: bool) -> Result<K::Slot, AllocError> {
+        let bytes = K::object_bytes(key, is_bound);
+        if bytes == 0 {
+            // SAFETY: the key needs no object.
+            return Ok(unsafe { K::slot(key, None) });
+        }
+        let mut slot = None;
+        self.add(Kind::Key, bytes, |object| {
+            // SAFETY: fresh memory of the size that the key needs.
+            slot = Some(unsafe { K::slot(key, Some(object)) });
+            Word::key(object)
+        })?;
+        slot.map_or_else(|| unreachable!("`add` calls its argument"), Ok)
+    }
+
+    /// The objects are linked.
+    pub(super) fn linked(mut self) {
+        self.words.clear();
+    }
+}
+
+impl<K: CaKey + ?Sized, P: Placement> Drop for Fresh<'_, K, P> {
+    fn drop(&mut self) {
+        for word in &self.words {
+            // SAFETY: the object was made for this change and never linked, so nobody else has it.
+            unsafe { self.objects.free(*word) };
+        }
+    }
+}
+
+/// The position in memory of a key's object.
+pub(super) fn placed_key(object: NonNull<u8>) -> Placed {
+    // SAFETY: the caller walks a quiescent tree, whose keys are there.
+    let len = unsafe { object.cast::<u64>().read() } as usize;
+    let address = object.as_ptr().addr();
+    Placed { layout: &KEY, address, before: 0, bytes: LENGTH_BYTES + len }
+}

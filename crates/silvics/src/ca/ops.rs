@@ -1,0 +1,237 @@
+//! Lookups and `update`: the way to a base node, and the work under its lock.
+
+use super::build::Build;
+use super::change::{Container, Path};
+use super::key::{CaKey, MAX_BYTES};
+use super::route::{BaseRef, RouteRef};
+use super::search::{Locked, Seen, Torn, order, value_of};
+use super::word::{Kind, Place};
+use super::{Ca, NEVER_TORN};
+use crate::canary::{Canary, planted};
+use crate::domain::Guard;
+use crate::error::AllocError;
+use crate::frame::afterwards;
+use crate::update::{Step, Update};
+use silvics_pool::Placement;
+use std::cmp::Ordering;
+
+/// The searches of a lookup without the lock before it takes the lock.
+pub(super) const TRIES: u32 = 4;
+
+/// The way to a base node.
+pub(super) struct Way<'g, K: CaKey + ?Sized> {
+    pub(super) base: BaseRef<'g>,
+    /// The place that leads to the base node, and the route node that has it.
+    pub(super) place: &'g Place,
+    pub(super) parent: Option<(RouteRef<'g, K>, bool)>,
+    /// The number of route nodes on the way.
+    pub(super) depth: u32,
+    /// The last route nodes on the way with a bound below the base node, and above it.
+    sides: [Option<RouteRef<'g, K>>; 2],
+}
+
+impl<K: CaKey + ?Sized> Way<'_, K> {
+    /// The nearest bound of the base node, below it or above it. Nothing if it is the last base
+    /// node on this side. Fails if the way leads through a route node that is no longer linked.
+    ///
+    /// The caller has the lock of the base node, or reads its version before and validates it
+    /// afterwards. While it is linked, its bounds are those of route nodes that are linked (R4).
+    /// Other route nodes on the way are obsolete: a join unlinks one before it links a base node
+    /// that has keys on both sides of its bound.
+    pub(super) fn bound(&self, above: bool) -> Result<Option<K::Slot>, Torn> {
+        let Some(route) = self.sides[usize::from(above)] else { return Ok(None) };
+        if route.get().lock.is_obsolete() && !planted(Canary::OldBoundTrusted) {
+            return Err(Torn);
+        }
+        Ok(Some(route.bound()))
+    }
+}
+
+/// A base node that the caller has locked. Dropping it unlocks.
+pub(super) struct Hold<'g>(BaseRef<'g>);
+
+impl<'g> Hold<'g> {
+    /// Locks. Returns whether the lock was not free, or nothing if the base node is obsolete.
+    pub(super) fn new(base: BaseRef<'g>) -> Option<(Self, bool)> {
+        let lock = &base.get().lock;
+        let contended = !lock.try_lock();
+        if contended && lock.lock().is_err() {
+            return None;
+        }
+        Some((Self(base), contended))
+    }
+
+    /// Locks if the lock is free and the base node is not obsolete.
+    pub(super) fn attempt(base: BaseRef<'g>) -> Option<Self> {
+        base.get().lock.try_lock().then(|| Self(base))
+    }
+
+    /// Unlocks a base node that is no longer linked.
+    pub(super) fn obsolete(self) {
+        // SAFETY: `new` or `attempt` has locked it, and `self` is forgotten, so it is unlocked
+        // once.
+        unsafe { self.0.get().lock.unlock_obsolete() };
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        // SAFETY: `new` or `attempt` has locked it, and `self` goes away, so it is unlocked once.
+        unsafe { self.0.get().lock.unlock() };
+    }
+}
+
+/// Whether a search for a key goes right at a bound.
+#[inline(always)]
+fn goes_right<K: CaKey + ?Sized>(bound: K::Slot, probe: &K::Probe<'_>) -> bool {
+    // The bound's object is retired after its route node, which was read under the guard.
+    order::<K>(bound, probe, Locked).unwrap_or_else(|_| unreachable!("{NEVER_TORN}"))
+        != Ordering::Greater
+}
+
+impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
+    /// The base node of a key. It may be obsolete by now.
+    #[inline]
+    fn base_of<'g>(&'g self, probe: &K::Probe<'_>, _guard: &'g Guard) -> BaseRef<'g> {
+        let mut word = self.root.word();
+        while word.kind() == Kind::Route {
+            // SAFETY: R2: the word was read under the guard.
+            let route = unsafe { RouteRef::<K>::new(word) };
+            let right = goes_right::<K>(route.bound(), probe);
+            P::saw(|| route.passed(right));
+            word = route.child(right).word();
+        }
+        // SAFETY: R2: likewise. Every way ends at a base node.
+        unsafe { BaseRef::new(word) }
+    }
+
+    /// The way that a search takes which goes right at bounds for which `right` says so.
+    pub(super) fn way<'g>(
+        &'g self,
+        mut right: impl FnMut(K::Slot) -> bool,
+        guard: &'g Guard,
+    ) -> Way<'g, K> {
+        Self::way_below((&self.root, None), &mut right, guard)
+    }
+
+    /// The way from a place on.
+    pub(super) fn way_below<'g>(
+        (from, above): (&'g Place, Option<(RouteRef<'g, K>, bool)>),
+        right: &mut impl FnMut(K::Slot) -> bool,
+        _guard: &'g Guard,
+    ) -> Way<'g, K> {
+        let (mut place, mut parent, mut depth, mut sides) = (from, above, 0, [None; 2]);
+        loop {
+            let word = place.word();
+            if word.kind() != Kind::Route {
+                // SAFETY: R2: the word was read under the guard.
+                let base = unsafe { BaseRef::new(word) };
+                return Way { base, place, parent, depth, sides };
+            }
+            // SAFETY: R2: likewise.
+            let route = unsafe { RouteRef::<K>::new(word) };
+            let goes_right = right(route.bound());
+            sides[usize::from(!goes_right)] = Some(route);
+            place = route.child(goes_right);
+            parent = Some((route, goes_right));
+            depth += 1;
+        }
+    }
+
+    /// The way to the base node of a key.
+    pub(super) fn way_to<'g>(&'g self, probe: &K::Probe<'_>, guard: &'g Guard) -> Way<'g, K> {
+        self.way(|bound| goes_right::<K>(bound, probe), guard)
+    }
+
+    /// See [`Lookup::get`](crate::Lookup::get). The guard is of the tree's domain.
+    #[inline]
+    pub(super) fn look_up(&self, key: K::Ref<'_>, guard: &Guard) -> Option<u64> {
+        let probe = K::probe(K::shorten(key));
+        for _ in 0..TRIES {
+            let base = self.base_of(&probe, guard);
+            let lock = &base.get().lock;
+            P::saw(|| base.get().looked_at());
+            let Ok(version) = lock.read() else { continue }; // LP(get)
+            let seen = Seen { lock, version };
+            let container = base.get().container.word();
+            // SAFETY: the word was read from a container after the version, under the guard.
+            if let Ok(value) = unsafe { value_of::<K, P>(container, &probe, seen) } {
+                return value;
+            }
+        }
+        self.look_up_locked(&probe, guard)
+    }
+
+    /// The lookup of a reader that writers have disturbed. It counts as contention.
+    #[cold]
+    fn look_up_locked(&self, probe: &K::Probe<'_>, guard: &Guard) -> Option<u64> {
+        loop {
+            let way = self.way_to(probe, guard);
+            let Some((hold, _)) = Hold::new(way.base) else { continue };
+            let container = way.base.get().container.word();
+            // SAFETY: the word was read from the container under its lock.
+            let found = unsafe { value_of::<K, P>(container, probe, Locked) };
+            afterwards(|| self.adapt(&way, hold, true, guard));
+            return found.unwrap_or_else(|_| unreachable!("{NEVER_TORN}"));
+        }
+    }
+
+    /// See [`OrderedIndex::update`](crate::OrderedIndex::update). The guard is of the tree's
+    /// domain.
+    pub(super) fn change(
+        &self,
+        key: K::Ref<'_>,
+        verb: Update,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError> {
+        let probe = K::probe(K::shorten(key));
+        loop {
+            let way = self.way_to(&probe, guard);
+            let Some((hold, contended)) = Hold::new(way.base) else { continue };
+            let outcome = self.change_locked(&way, (K::shorten(key), &probe), verb, guard);
+            afterwards(|| self.adapt(&way, hold, contended, guard));
+            return outcome;
+        }
+    }
+
+    /// Changes the state of a key in a base node that the caller has locked.
+    fn change_locked(
+        &self,
+        way: &Way<'_, K>,
+        (key, probe): (K::Ref<'_>, &K::Probe<'_>),
+        verb: Update,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError> {
+        let top = &way.base.get().container;
+        let container = Container { top, objects: &self.objects, guard };
+        let mut path = Path::new();
+        let found = container.find(probe, &mut path)?;
+        let present = found.as_ref().filter(|found| found.is_there);
+        let state = present.map(|found| found.leaf.value(found.at));
+        let len = &self.objects.frame().len;
+        match (verb.step(state), present) {
+            (Step::Keep, _) | (Step::Take, None) => {}
+            (Step::Put(value), Some(found)) => found.leaf.set_value(found.at, value),
+            (Step::Put(value), None) => {
+                Self::check_len(K::shorten(key))?;
+                container.insert(found.as_ref(), path, (key, value))?;
+                len.add(1);
+            }
+            (Step::Take, Some(found)) => {
+                len.add(-1);
+                container.remove(found, path);
+            }
+        }
+        Ok(state)
+    }
+
+    /// Fails if a key is too long.
+    pub(super) fn check_len(key: K::Ref<'_>) -> Result<(), AllocError> {
+        let bytes = K::len(key);
+        if K::HAS_OBJECTS && bytes > MAX_BYTES {
+            return Err(AllocError::KeyLength { bytes, limit: MAX_BYTES });
+        }
+        Ok(())
+    }
+}
