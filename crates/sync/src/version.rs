@@ -20,7 +20,7 @@
 //! | site | ordering | pairs with | why |
 //! |---|---|---|---|
 //! | `read` load | `SeqCst` | `unlock` Release, `upgrade` | the reader sees at least the state of the version it returns; see below |
-//! | `is_obsolete` load | Acquire | `unlock_obsolete` Release | what was linked after the lock became obsolete is seen by nobody who finds it open |
+//! | `is_obsolete` load | Acquire | `unlock_obsolete` Release | a thread that has seen what was linked after this lock became obsolete finds it obsolete |
 //! | `validate` fence | Acquire, then Relaxed load | fence after locking | if a field read came from a writer, the writer's lock bit or a later version is seen here |
 //! | `try_lock` load | Relaxed | – | the CAS that follows fails if the word has changed |
 //! | `upgrade`/`lock` CAS | `SeqCst` | `unlock`, `read` | the owner sees the previous owner's writes; see below |

@@ -89,21 +89,22 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         let base = way.base.get();
         let Limits { contended: more, uncontended: less, .. } = B::LIMITS;
         let writes = base.count_write();
+        let draw = writes ^ way.base.word().address().addr() as u64;
         let change = if contended { more } else { -less } + B::nudge(writes);
         let is_empty = base.container.word().is_none();
         self.adapt_by(Held { way, hold }, change, guard);
         if is_empty && way.parent.is_some() {
-            self.join_empty(way, guard);
+            let _ = self.join_empty(way, guard);
         }
         if writes % B::LIMITS.gravity == B::LIMITS.gravity - 1 {
-            self.pull(writes, guard);
+            self.pull(draw, guard);
         }
     }
 
     /// Changes the statistics of a base node, and splits or joins it if they say so.
     fn adapt_by<'g>(&'g self, held: Held<'_, 'g, K>, change: i64, guard: &'g Guard) {
         let (base, limits) = (held.way.base.get(), B::LIMITS);
-        let statistics = (base.statistics() + change).clamp(-limits.most, limits.most);
+        let statistics = base.statistics().saturating_add(change).clamp(-limits.most, limits.most);
         base.set_statistics(statistics);
         if statistics > limits.split {
             base.set_statistics(0);
@@ -116,20 +117,21 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         }
     }
 
-    /// Joins a base node that has lost its last entry, unless it gets one. Nobody may come to it
-    /// again.
+    /// Joins a base node that has lost its last entry, unless it gets one. Perhaps no operation
+    /// ever comes to it again. Returns whether it is gone, or has an entry.
     #[cold]
-    fn join_empty<'g>(&'g self, way: &Way<'g, K>, guard: &'g Guard) {
+    pub(super) fn join_empty<'g>(&'g self, way: &Way<'g, K>, guard: &'g Guard) -> bool {
         let mut backoff = Backoff::new();
         loop {
-            let Some((hold, _)) = Hold::new(way.base) else { return };
+            let Some((hold, _)) = Hold::new(way.base) else { return true };
             if !way.base.get().container.word().is_none() {
-                return;
+                return true;
             }
-            if self.join(Held { way, hold }, guard) != Joined::Busy {
-                return;
+            match self.join(Held { way, hold }, guard) {
+                Joined::Done => return true,
+                Joined::Not => return false,
+                Joined::Busy => backoff.wait(),
             }
-            backoff.wait();
         }
     }
 

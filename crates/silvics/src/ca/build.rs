@@ -14,8 +14,6 @@ pub struct Limits {
     pub contended: i64,
     /// This is taken off when it was.
     pub uncontended: i64,
-    /// This is taken off by an operation that needs several base nodes.
-    pub range: i64,
     /// Statistics stay between this number and its negative.
     pub most: i64,
     /// A base node with this many route nodes above it is not split.
@@ -32,7 +30,6 @@ pub const ETS: Limits = Limits {
     join: -1000,
     contended: 250,
     uncontended: 1,
-    range: 10,
     most: 20_000,
     depth: 16,
     gravity: 512,

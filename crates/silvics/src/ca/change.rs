@@ -23,8 +23,8 @@ use crate::frame::afterwards;
 use silvics_pool::{AllocError, Placement};
 use std::cmp::Ordering;
 
-/// The most inner nodes on a way. Each level has at least half as many nodes as one node has room
-/// for children, for each node above it, when the level above is made.
+/// The most inner nodes on a way. A node is divided only when it is full, so a tree gets as high as
+/// this by some 20 to the power of this number of insertions.
 pub(super) const MAX_HEIGHT: usize = if cfg!(silvics_shuttle) { 24 } else { 16 };
 
 /// An inner node on a way, and the child that follows.
@@ -316,6 +316,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Container<'g, K, P> {
         }
         fresh.linked();
         // SAFETY: N3: the nodes above no longer lead to these, and each was in the container once.
+        // If two containers are put together, their base nodes are locked until they are obsolete.
         unsafe { gone.retire(self.objects, self.guard) };
         Ok(())
     }
@@ -409,19 +410,18 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Container<'g, K, P> {
         node: NodeRef<'g, K>,
         gone: &mut Gone,
     ) -> bool {
-        let other = if at + 1 < parent.len() { at + 1 } else { at.wrapping_sub(1) };
-        if other >= parent.len() {
-            return false;
-        }
-        let Some(beside) = Self::node(parent.child(other)) else {
-            unreachable!("N4: children exist")
+        // With the neighbour on the right, or if that is too large, with that on the left.
+        let fits = |other: &usize| {
+            let beside = Self::node(parent.child(*other));
+            let most = max_entries::<K>() * 3 / 4;
+            beside.is_some_and(|beside| beside.len() + node.len() <= most)
         };
-        let (first, left, right) =
-            if other < at { (other, beside, node) } else { (at, node, beside) };
+        let right = Some(at + 1).filter(|other| *other < parent.len()).filter(fits);
+        let Some(other) = right.or_else(|| at.checked_sub(1).filter(fits)) else { return false };
+        let first = at.min(other);
+        let nodes = (Self::node(parent.child(first)), Self::node(parent.child(first + 1)));
+        let (Some(left), Some(right)) = nodes else { unreachable!("N4: children exist") };
         let len = left.len() + right.len();
-        if len > max_entries::<K>() * 3 / 4 {
-            return false;
-        }
         let mut fresh = Fresh::new(self.objects, May::Fail);
         let Ok(both) = fresh.node(node.is_leaf(), room_for::<K>(len, true)) else { return false };
         let bound = parent.key(first + 1);
@@ -473,8 +473,8 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Container<'g, K, P> {
         }
     }
 
-    /// Divides the container in two of about the same size, if it has two entries and there is
-    /// memory. `gone` gets the nodes that neither has.
+    /// Divides the container between two children of its root, or two entries, in the middle, if it
+    /// has two entries and there is memory. `gone` gets the nodes that neither has.
     pub(super) fn halve(
         &self,
         fresh: &mut Fresh<'g, K, P>,

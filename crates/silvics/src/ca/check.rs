@@ -39,7 +39,8 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
 
     fn see_key(slot: K::Slot, see: &mut See<'_>) {
         if let Some(object) = K::object(slot) {
-            see(placed_key(object));
+            // SAFETY: access is exclusive, and the key is one of a linked object.
+            see(unsafe { placed_key(object) });
         }
     }
 
@@ -101,7 +102,6 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         for at in first..len {
             let key = node.key(at);
             Self::see_key(key, see);
-            // Bounds may be equal to the lower bound of the node never, and keys may.
             let is_after = before.is_none_or(|before| !Self::is_within(before, [Some(key), None]));
             if !is_after || !Self::is_within(key, bounds) {
                 return violation("N2", format!("entry {at} of {len} is not in order"));

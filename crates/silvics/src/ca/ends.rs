@@ -2,17 +2,18 @@
 //!
 //! The base node at the end of the tree usually has an entry, and its lock or its version says
 //! which one is the first at one moment. If it has none, its lock is kept, and the next base node
-//! is locked, too: the keys of a base node never change their range, so these are neighbours. Locks
-//! are taken in ascending order. A walk from the last base node down only tries them.
+//! is locked, too: the range of a base node never changes, so these are neighbours. Locks are taken
+//! in ascending order. A walk from the last base node down only tries them.
 
 use super::build::Build;
-use super::change::{Container, Found, Path};
+use super::change::{Container, Path};
 use super::key::CaKey;
 use super::ops::{Hold, TRIES, Way};
 use super::search::{Locked, Seen, Torn, Valid, follow, order};
 use super::word::Word;
 use super::{Ca, NEVER_TORN};
 use crate::domain::Guard;
+use crate::error::AllocError;
 use crate::frame::afterwards;
 use silvics_pool::Placement;
 use silvics_sync::backoff::Backoff;
@@ -35,14 +36,17 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
     }
 
     /// The first entry of a container, or the last one. Nothing if it is empty.
-    fn end_of<'g, const LAST: bool>(
+    ///
+    /// # Safety
+    /// That of [`follow`].
+    unsafe fn end_of<'g, const LAST: bool>(
         container: Word,
         valid: impl Valid,
         _guard: &'g Guard,
     ) -> Result<Option<(K::Ref<'g>, u64)>, Torn> {
         let mut word = container;
         loop {
-            // SAFETY: the word was read from the container after the version, or under the lock.
+            // SAFETY: our contract.
             let Some(node) = (unsafe { follow::<'g, K>(word, valid)? }) else { return Ok(None) };
             let at = if LAST { node.len().saturating_sub(1) } else { 0 };
             if !node.is_leaf() {
@@ -68,7 +72,9 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
             let lock = &way.base.get().lock;
             let Ok(version) = lock.read() else { continue }; // LP(first, last)
             let container = way.base.get().container.word();
-            match Self::end_of::<LAST>(container, Seen { lock, version }, guard) {
+            let seen = Seen { lock, version };
+            // SAFETY: the word was read from the container after the version.
+            match unsafe { Self::end_of::<LAST>(container, seen, guard) } {
                 Ok(None) => break,
                 Ok(found) => return found,
                 Err(Torn) => {}
@@ -76,7 +82,8 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         }
         self.end_locked::<LAST, _>(guard, |way| {
             let container = way.base.get().container.word();
-            let found = Self::end_of::<LAST>(container, Locked, guard);
+            // SAFETY: the word was read from the container under its lock.
+            let found = unsafe { Self::end_of::<LAST>(container, Locked, guard) };
             found.unwrap_or_else(|Torn| unreachable!("{NEVER_TORN}"))
         })
     }
@@ -85,20 +92,25 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
     pub(super) fn pop_entry<'g, const LAST: bool>(
         &'g self,
         guard: &'g Guard,
-    ) -> Option<(K::Ref<'g>, u64)> {
-        self.end_locked::<LAST, _>(guard, |way| {
+    ) -> Result<Option<(K::Ref<'g>, u64)>, AllocError> {
+        let popped = self.end_locked::<LAST, _>(guard, |way| {
             let top = &way.base.get().container;
-            let found = Self::end_of::<LAST>(top.word(), Locked, guard);
+            // SAFETY: the word was read from the container under its lock.
+            let found = unsafe { Self::end_of::<LAST>(top.word(), Locked, guard) };
             let found = found.unwrap_or_else(|Torn| unreachable!("{NEVER_TORN}"))?;
             let container = Container { top, objects: &self.objects, guard };
             let mut path = Path::new();
-            let place = container.find(&K::probe(found.0), &mut path);
-            if let Ok(Some(place @ Found { is_there: true, .. })) = place {
-                self.objects.frame().len.add(-1);
-                container.remove(&place, path);
+            match container.find(&K::probe(found.0), &mut path) {
+                Ok(place) => {
+                    let place = place.filter(|place| place.is_there)?;
+                    self.objects.frame().len.add(-1);
+                    container.remove(&place, path);
+                    Some(Ok(found))
+                }
+                Err(error) => Some(Err(error)),
             }
-            Some(found)
-        })
+        });
+        popped.transpose()
     }
 
     /// Calls `take` for the first base node that has an entry, or the last one, under its lock.
@@ -110,6 +122,11 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         let mut backoff = Backoff::new();
         loop {
             let way = self.way_to_end::<LAST>(guard);
+            let is_empty = way.base.get().container.word().is_none();
+            // An empty base node is left over from a time without memory for a join.
+            if is_empty && B::ADAPTS && way.parent.is_some() && self.join_empty(&way, guard) {
+                continue;
+            }
             let Some((hold, contended)) = Hold::new(way.base) else { continue };
             match self.end_from::<LAST, T>(way, hold, contended, guard, &mut take) {
                 Ended::Found(found, way, hold, contended) => {

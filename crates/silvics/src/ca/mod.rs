@@ -25,10 +25,10 @@
 //!    of JPDC 2018 a sequence lock. Here it is a version lock, which also says when the node is
 //!    obsolete. A lookup writes nothing unless writers disturb it several times.
 //! 2. **The container is a B⁺-tree of sorted blocks** that grow before they are divided. A split
-//!    divides its root, and a join hangs the lower tree into the higher one, so both take O(height ×
-//!    entries of a node). With the AVL trees of the papers they take O(height).
-//! 3. **A base node that has lost its last entry is joined at once**, whatever its statistics say:
-//!    no write may ever come to it again.
+//!    divides its root, and a join hangs the lower tree into the higher one, so both take
+//!    O(height × entries of a node). With the AVL trees of the papers they take O(height).
+//! 3. **A base node that has lost its last entry is joined at once**, whatever its statistics say,
+//!    if there is memory: perhaps no operation ever comes to it again.
 //! 4. **Replaced objects are retired**, the nodes of containers included, since readers look at
 //!    them without a lock.
 //!
@@ -39,14 +39,15 @@
 //!   are at least the bound before it and smaller than the bound behind it.
 //! * N3: Containers change only under the lock of their base node. An object that leaves a
 //!   container is retired once, by the thread that has the lock, after the container has stopped
-//!   leading to it. So an object that was in a container since a guard was taken is not reclaimed
-//!   while the guard lives. A key's object belongs to the one entry, bound or route node that has
-//!   it.
+//!   leading to it, or while the base node is locked until it is obsolete. So an object that was in
+//!   a container at some moment after a guard was taken is not reclaimed while the guard lives. A
+//!   key's object belongs to the one entry, bound or route node that has it.
 //! * N4: Nodes of a container are not empty, and all leaves are equally deep.
-//! * R1: A base node's lock, or a route node's bound, stays as long as the node.
-//! * R2: A node whose word was read under a guard is not reclaimed while the guard lives. A node is
-//!   retired once, by the thread that has its lock, after nothing leads to it. Each way from the
-//!   root ends at a base node.
+//! * R1: The bound of a route node never changes, and its object stays as long as the node.
+//! * R2: A base node or route node whose word was read under a guard is not reclaimed while the
+//!   guard lives. It is retired once, by the thread that has made it obsolete, after no linked node
+//!   leads to it. A thread that finds it by an obsolete node has had a guard since before that.
+//!   Each way from the root ends at a base node.
 //! * R3: A node is obsolete if and only if it is no longer linked, except between the change of the
 //!   word above and the unlocking. A base node that is not obsolete under its lock is linked, and
 //!   its parent is that by which it was found.
@@ -61,6 +62,7 @@
 //! | children of container nodes, containers | load, store | Acquire, Release | each other | the object behind is initialised |
 //! | root, children of route nodes | load, store | Acquire, Release | each other | likewise; an old word leads to an obsolete base node |
 //! | statistics, writes | all | Relaxed | – | they change under the lock |
+//! | bounds of route nodes, keys' objects | load; plain reads | Relaxed | – | they never change; the word that leads to them publishes them |
 //!
 //! # Linearization points
 //! | method, outcome | point |
@@ -81,10 +83,10 @@
 //! is no deadlock. Splits and joins need memory, and do not take place without.
 //!
 //! # Complexity and footprint
-//! With n entries, b base nodes and up to 63 entries in a node (42 of `u128` and byte strings), an
-//! operation passes O(log b) route nodes and O(log n / b) container nodes, and compares O(log n)
-//! keys. A base node takes 64 bytes, a route node up to 40. An entry takes 16 bytes (24) and the
-//! part of its node that is free; a byte string, eight more and its bytes.
+//! An operation passes at most 16 route nodes, and in a container of n entries O(log n) nodes if
+//! these are not thinned out by removals. A node has up to 63 entries (42 of `u128` and byte
+//! strings). A base node takes 64 bytes, a route node up to 40. An entry takes 16 bytes (24) and
+//! its share of the free room of its node; a byte string, eight more and its bytes.
 //!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which verifies N2, N4,
@@ -282,7 +284,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ended for Ca<K, P, B> {
         &'g self,
         guard: &'g Guard,
     ) -> Result<Option<(K::Ref<'g>, u64)>, AllocError> {
-        Ok(self.pop_entry::<LAST>(guard))
+        self.pop_entry::<LAST>(guard)
     }
 }
 

@@ -61,9 +61,9 @@ const fn entry_bytes<K: CaKey + ?Sized>() -> usize {
     size_of::<K::Place>() + word
 }
 
-/// The bytes of a node with room for some entries.
+/// The bytes of a node with room for some entries: whole lines, so that it begins at one.
 pub(super) const fn bytes<K: CaKey + ?Sized>(capacity: usize) -> usize {
-    HEAD + capacity * entry_bytes::<K>()
+    (HEAD + capacity * entry_bytes::<K>()).next_multiple_of(LINE)
 }
 
 /// The entries that a node of some lines has room for.
@@ -286,7 +286,7 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
         self.set_len(len);
     }
 
-    /// The bytes that a search reads which goes on with a child, or ends with an entry.
+    /// The bytes that a search reads before it goes on with a child, or ends with an entry.
     pub(super) fn looked_at(self, at: usize) -> impl Iterator<Item = Read> {
         let (layout, why): (&'static NodeLayout, _) =
             if self.is_leaf() { (&LEAF, Why::Found) } else { (&INNER, Why::Step) };

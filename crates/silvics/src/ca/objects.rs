@@ -2,7 +2,7 @@
 
 use super::key::{CaKey, LENGTH_BYTES};
 use super::node::{self, INNER, LEAF, NodeRef};
-use super::route::{BASE, Base, BaseRef, ROUTE, Route, RouteRef};
+use super::route::{BASE, BASE_BYTES, Base, BaseRef, ROUTE, Route, RouteRef};
 use super::word::{Kind, Word};
 use crate::domain::Guard;
 use crate::error::reserved;
@@ -25,9 +25,6 @@ pub(super) const KEY: NodeLayout = NodeLayout {
 
 /// The kinds of objects.
 pub(super) const KINDS: &[NodeLayout] = &[ROUTE, BASE, INNER, LEAF, KEY];
-
-/// The bytes of a base node: it has a line of its own.
-const BASE_BYTES: usize = size_of::<Base>().next_multiple_of(64);
 
 /// The pools, in the order of [`KINDS`]. A retired word says of which kind its object is.
 struct Pools<K: ?Sized, P: Placement> {
@@ -282,8 +279,11 @@ impl<K: CaKey + ?Sized, P: Placement> Drop for Fresh<'_, K, P> {
 }
 
 /// The position in memory of a key's object.
-pub(super) fn placed_key(object: NonNull<u8>) -> Placed {
-    // SAFETY: the caller walks a quiescent tree, whose keys are there.
+///
+/// # Safety
+/// The object is initialised and not reclaimed during the call.
+pub(super) unsafe fn placed_key(object: NonNull<u8>) -> Placed {
+    // SAFETY: our contract.
     let len = unsafe { object.cast::<u64>().read() } as usize;
     let address = object.as_ptr().addr();
     Placed { layout: &KEY, address, before: 0, bytes: LENGTH_BYTES + len }

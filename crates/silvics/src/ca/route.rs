@@ -21,10 +21,13 @@ pub(super) struct Base {
     writes: AtomicU64,
 }
 
+/// The bytes of a base node: it has a line of its own.
+pub(super) const BASE_BYTES: usize = size_of::<Base>().next_multiple_of(64);
+
 /// The layout of a base node.
 pub(super) const BASE: NodeLayout = NodeLayout {
     kind: "base",
-    size: size_of::<Base>(),
+    size: BASE_BYTES,
     align: 8,
     search: &[
         Field::new("lock", offset_of!(Base, lock), 8),
