@@ -1,5 +1,6 @@
 //! The builds of the tree: the limits at which it adapts.
 
+#[cfg(not(any(silvics_loom, silvics_shuttle)))]
 use silvics_sync::atomic::{AtomicU64, Ordering};
 
 /// The limits at which a tree adapts. All numbers are those of ETS (`erl_db_catree.c` of
@@ -95,19 +96,27 @@ impl Build for Restless {
     const LIMITS: Limits = Limits { gravity: 5, ..ETS };
 
     fn nudge(write: u64) -> i64 {
-        if cfg!(silvics_shuttle) {
-            return [0, 2 * ETS.split, 0, 2 * ETS.join][write as usize % 4];
-        }
-        static DRAWS: AtomicU64 = AtomicU64::new(0);
-        let draw = DRAWS.fetch_add(1, Ordering::Relaxed);
-        // The finaliser of SplitMix64.
-        let n = draw.wrapping_add(1);
-        let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let n = (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        match (n ^ n >> 31) % 8 {
+        match draw(write) {
             0 => 2 * ETS.split,
             1 => 2 * ETS.join,
             _ => 0,
         }
     }
+}
+
+/// A number below eight. In models it depends on the number of the write alone.
+#[cfg(any(silvics_loom, silvics_shuttle))]
+fn draw(write: u64) -> u64 {
+    [2, 0, 2, 1][write as usize % 4]
+}
+
+/// A number below eight, without a pattern.
+#[cfg(not(any(silvics_loom, silvics_shuttle)))]
+fn draw(_write: u64) -> u64 {
+    static DRAWS: AtomicU64 = AtomicU64::new(1);
+    // The finaliser of SplitMix64.
+    let n = DRAWS.fetch_add(1, Ordering::Relaxed); // Relaxed: only the number counts
+    let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let n = (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (n ^ n >> 31) % 8
 }
