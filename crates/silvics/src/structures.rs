@@ -410,17 +410,29 @@ macro_rules! for_each_structure {
                 {
                     ident: default, name: "default", oversights: [],
                     runs: full, faults: scans,
-                    types: { u64_keys: $crate::CaTree<u64, $crate::Pooled, $crate::ca::build::Adaptive>, u128_keys: $crate::CaTree<u128, $crate::Pooled, $crate::ca::build::Adaptive>, byte_keys: $crate::CaTree<[u8], $crate::Pooled, $crate::ca::build::Adaptive>, }
+                    types: {
+                        u64_keys: $crate::CaTree<u64, $crate::Pooled, $crate::ca::build::Adaptive>,
+                        u128_keys: $crate::CaTree<u128, $crate::Pooled, $crate::ca::build::Adaptive>,
+                        byte_keys: $crate::CaTree<[u8], $crate::Pooled, $crate::ca::build::Adaptive>,
+                    }
                 }
                 {
                     ident: coarse, name: "coarse", oversights: [],
                     runs: suite, faults: scans,
-                    types: { u64_keys: $crate::CaTree<u64, $crate::Pooled, $crate::ca::build::Coarse>, u128_keys: $crate::CaTree<u128, $crate::Pooled, $crate::ca::build::Coarse>, byte_keys: $crate::CaTree<[u8], $crate::Pooled, $crate::ca::build::Coarse>, }
+                    types: {
+                        u64_keys: $crate::CaTree<u64, $crate::Pooled, $crate::ca::build::Coarse>,
+                        u128_keys: $crate::CaTree<u128, $crate::Pooled, $crate::ca::build::Coarse>,
+                        byte_keys: $crate::CaTree<[u8], $crate::Pooled, $crate::ca::build::Coarse>,
+                    }
                 }
                 {
                     ident: restless, name: "restless", oversights: [],
                     runs: suite, faults: scans,
-                    types: { u64_keys: $crate::CaTree<u64, $crate::Pooled, $crate::ca::build::Restless>, u128_keys: $crate::CaTree<u128, $crate::Pooled, $crate::ca::build::Restless>, byte_keys: $crate::CaTree<[u8], $crate::Pooled, $crate::ca::build::Restless>, }
+                    types: {
+                        u64_keys: $crate::CaTree<u64, $crate::Pooled, $crate::ca::build::Restless>,
+                        u128_keys: $crate::CaTree<u128, $crate::Pooled, $crate::ca::build::Restless>,
+                        byte_keys: $crate::CaTree<[u8], $crate::Pooled, $crate::ca::build::Restless>,
+                    }
                 }
             }
         }
