@@ -134,6 +134,10 @@ canaries! {
     ContainerFreedAtOnce "container-freed-at-once";
     /// The object of a removed key is forgotten.
     ObjectNotRetired "object-not-retired";
+    /// A range of several base nodes is read without looking at their versions again.
+    RangeNotValidated "range-not-validated";
+    /// A range update puts its values after it has released the locks.
+    RangeUnlockedEarly "range-unlocked-early";
 
     "blocks":
     /// A block is copied before updates are kept out. A value that is written in between is not in

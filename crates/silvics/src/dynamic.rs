@@ -35,7 +35,10 @@
 
 use crate::domain::Guard;
 use crate::encoding::IndexKey;
-use crate::index::{Batches, Check, Cursor, KeyRef, Lookup, OrderedEnds, OrderedScan};
+use crate::error::AllocError;
+use crate::index::{
+    AtomicRanges, Batches, Check, Cursor, KeyRef, Lookup, OrderedEnds, OrderedScan, RangeUpdates,
+};
 use std::fmt;
 use std::ops::{Bound, Deref, RangeBounds};
 use std::sync::Arc;
@@ -83,6 +86,56 @@ pub trait Ends<K: IndexKey + ?Sized>: Scans<K> + OrderedEnds {}
 
 impl<K: IndexKey + ?Sized, I: Scans<K> + OrderedEnds> Ends<K> for I {}
 
+/// The atomic reads of ranges of an index. Every index that implements
+/// [`AtomicRanges`] and has ends implements this trait.
+pub trait Atomic<K: IndexKey + ?Sized>: Ends<K> {
+    /// See [`AtomicRanges::collect_range`].
+    fn collect_range_within<'g>(
+        &'g self,
+        bounds: Bounds<'g, K>,
+        guard: &'g Guard,
+    ) -> Result<Vec<(K::Ref<'g>, u64)>, AllocError>;
+}
+
+impl<K: IndexKey + ?Sized, I: Ends<K> + AtomicRanges> Atomic<K> for I
+where
+    I: Lookup<Key = K> + 'static,
+{
+    fn collect_range_within<'g>(
+        &'g self,
+        bounds: Bounds<'g, K>,
+        guard: &'g Guard,
+    ) -> Result<Vec<(K::Ref<'g>, u64)>, AllocError> {
+        AtomicRanges::collect_range(self, bounds, guard)
+    }
+}
+
+/// The atomic updates of ranges of an index. Every index that implements
+/// [`RangeUpdates`] and has ends implements this trait.
+pub trait Updates<K: IndexKey + ?Sized>: Atomic<K> {
+    /// See [`RangeUpdates::update_range`].
+    fn update_range_within<'g>(
+        &'g self,
+        bounds: Bounds<'g, K>,
+        guard: &'g Guard,
+        new: &mut dyn FnMut(K::Ref<'_>, u64) -> u64,
+    ) -> Result<usize, AllocError>;
+}
+
+impl<K: IndexKey + ?Sized, I: Atomic<K> + RangeUpdates> Updates<K> for I
+where
+    I: Lookup<Key = K> + 'static,
+{
+    fn update_range_within<'g>(
+        &'g self,
+        bounds: Bounds<'g, K>,
+        guard: &'g Guard,
+        new: &mut dyn FnMut(K::Ref<'_>, u64) -> u64,
+    ) -> Result<usize, AllocError> {
+        RangeUpdates::update_range(self, bounds, guard, new)
+    }
+}
+
 /// Implements the scans of a trait object by those of [`Scans`].
 macro_rules! ordered_scan {
     ($($face:ident)*) => {$(
@@ -116,7 +169,37 @@ macro_rules! ordered_scan {
     )*};
 }
 
-ordered_scan! { Scans Ends }
+ordered_scan! { Scans Ends Atomic Updates }
+
+/// Implements the atomic ranges of a trait object by those of [`Atomic`].
+macro_rules! atomic_ranges {
+    ($($face:ident)*) => {$(
+        impl<K: IndexKey + ?Sized> AtomicRanges for dyn $face<K> {
+            fn collect_range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+                &'g self,
+                range: R,
+                guard: &'g Guard,
+            ) -> Result<Vec<(KeyRef<'g, Self>, u64)>, AllocError> {
+                let bounds = (range.start_bound().cloned(), range.end_bound().cloned());
+                self.collect_range_within(bounds, guard)
+            }
+        }
+    )*};
+}
+
+atomic_ranges! { Atomic Updates }
+
+impl<K: IndexKey + ?Sized> RangeUpdates for dyn Updates<K> {
+    fn update_range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+        mut new: impl FnMut(KeyRef<'_, Self>, u64) -> u64,
+    ) -> Result<usize, AllocError> {
+        let bounds = (range.start_bound().cloned(), range.end_bound().cloned());
+        self.update_range_within(bounds, guard, &mut new)
+    }
+}
 
 /// A cursor of an index of any structure.
 pub struct AnyCursor<K: IndexKey + ?Sized>(Box<dyn Cursor<Key = K>>);

@@ -317,6 +317,53 @@ pub trait OrderedEnds: OrderedIndex {
     ) -> Result<Option<(KeyRef<'g, Self>, u64)>, AllocError>;
 }
 
+/// Atomic reads of ranges.
+pub trait AtomicRanges: OrderedScan + OrderedIndex {
+    /// The entries of `range` as they were at one moment during the call, in ascending order:
+    /// linearizable with all other methods. An empty range (start past end) has none.
+    ///
+    /// O(log n + entries). Fails if there is no memory for the list of entries.
+    ///
+    /// ```
+    /// use silvics::{AtomicRanges, CaTree, Lookup, Options, OrderedIndex, RangeUpdates};
+    ///
+    /// let accounts: CaTree<u64> = CaTree::with_options(&Options::default())?;
+    /// let guard = accounts.domain().pin();
+    /// for key in 0..10 {
+    ///     accounts.insert(key, 100, &guard)?;
+    /// }
+    /// // Other threads may transfer meanwhile, with `update_range`: the sum stays.
+    /// accounts.update_range(3..5, &guard, |key, value| if key == 3 { value - 7 } else { value + 7 })?;
+    /// let all = accounts.collect_range(.., &guard)?;
+    /// assert_eq!(all.iter().map(|(_, value)| value).sum::<u64>(), 1000);
+    /// # Ok::<(), silvics::AllocError>(())
+    /// ```
+    fn collect_range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+    ) -> Result<Vec<(KeyRef<'g, Self>, u64)>, AllocError>;
+}
+
+/// Atomic updates of ranges.
+pub trait RangeUpdates: AtomicRanges {
+    /// Replaces the value of each entry of `range` by what `new` returns for its key and value, all
+    /// at one moment during the call, and returns the number of these entries. `new` is called in
+    /// ascending order. Linearizable with all other methods.
+    ///
+    /// If `new` panics, or there is no memory for the new values, no entry has changed. Writers of
+    /// the range wait while `new` is called. `new` must not use the index: it would wait for
+    /// itself.
+    ///
+    /// O(log n + entries).
+    fn update_range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+        new: impl FnMut(KeyRef<'_, Self>, u64) -> u64,
+    ) -> Result<usize, AllocError>;
+}
+
 /// A position in an index that is owned, can be sent to another thread, holds no pin between
 /// calls, and stays valid whatever others insert and remove.
 ///

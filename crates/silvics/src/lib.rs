@@ -194,8 +194,8 @@ pub use error::{
 };
 pub use frame::Index;
 pub use index::{
-    Batches, Check, Create, Cursor, KeyRef, Lookup, Objects, Options, OrderedEnds, OrderedIndex,
-    OrderedScan, OwnedKey,
+    AtomicRanges, Batches, Check, Create, Cursor, KeyRef, Lookup, Objects, Options, OrderedEnds,
+    OrderedIndex, OrderedScan, OwnedKey, RangeUpdates,
 };
 pub use key::{AsKey, AsPrefix, IndexKey, Key};
 pub use map::{Map, Set, ValueGuard, ValueRef, View};

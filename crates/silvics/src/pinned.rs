@@ -2,7 +2,9 @@
 
 use crate::domain::Guard;
 use crate::error::{AllocError, CompareExchangeError, InsertManyError, TryInsertError};
-use crate::index::{Batches, KeyRef, Lookup, OrderedEnds, OrderedIndex, OrderedScan};
+use crate::index::{
+    AtomicRanges, Batches, KeyRef, Lookup, OrderedEnds, OrderedIndex, OrderedScan, RangeUpdates,
+};
 use std::ops::RangeBounds;
 
 /// An index with a guard of its domain: the verbs without the guard.
@@ -131,5 +133,26 @@ impl<I: OrderedEnds + ?Sized> Pinned<'_, I> {
     /// See [`OrderedEnds::pop_last`].
     pub fn pop_last(&self) -> Result<Option<(KeyRef<'_, I>, u64)>, AllocError> {
         self.index.pop_last(&self.guard)
+    }
+}
+
+impl<I: AtomicRanges + ?Sized> Pinned<'_, I> {
+    /// See [`AtomicRanges::collect_range`].
+    pub fn collect_range<'g, R: RangeBounds<KeyRef<'g, I>>>(
+        &'g self,
+        range: R,
+    ) -> Result<Vec<(KeyRef<'g, I>, u64)>, AllocError> {
+        self.index.collect_range(range, &self.guard)
+    }
+}
+
+impl<I: RangeUpdates + ?Sized> Pinned<'_, I> {
+    /// See [`RangeUpdates::update_range`].
+    pub fn update_range<'g, R: RangeBounds<KeyRef<'g, I>>>(
+        &'g self,
+        range: R,
+        new: impl FnMut(KeyRef<'_, I>, u64) -> u64,
+    ) -> Result<usize, AllocError> {
+        self.index.update_range(range, &self.guard, new)
     }
 }

@@ -397,12 +397,12 @@ macro_rules! for_each_structure {
             ident: ca_tree,
             name: "ca-tree",
             groups: ["default"],
-            caps: ends,
+            caps: updates,
             paper: "Sagonas and Winblad, ISPDC 2015; Sagonas and Winblad, JPDC 2018",
             topology: "route nodes over base nodes with B⁺-trees",
             sync: "version locks that are split and joined by contention, optimistic lookups",
             progress: "deadlock-free",
-            scans: "both ways, cursors, first and last",
+            scans: "both ways, cursors, first and last; atomic ranges",
             page: "ca",
             checked: "conformance suite, `check`, schedules",
             max_key_bytes: Some(512 << 10),
@@ -466,12 +466,12 @@ macro_rules! for_each_structure {
 }
 
 /// Calls a macro for each build of each structure with each type of keys:
-/// `for_each_index!(callback)` expands to
-/// `callback! { structure build keys runs capability faults Type }` for each. All but the type are
-/// identifiers: `keys` is `u64_keys`, `u128_keys` or `byte_keys`; `capability` is `points`, `scans`
-/// or `ends`, and `faults` the capability that the suite of faults uses. `runs` is `full`, `suite`
-/// for a build that the long tests of its structure leave out, or `alias` for a build whose type is
-/// that of another build, so that its tests would run twice.
+/// `for_each_index!(callback)` expands to `callback! { structure build keys runs capability faults
+/// Type }` for each. All but the type are identifiers: `keys` is `u64_keys`, `u128_keys` or
+/// `byte_keys`; `capability` is `points`, `scans`, `ends`, `atomic` or `updates`, and `faults` the
+/// capability that the suite of faults uses. `runs` is `full`, `suite` for a build that the long
+/// tests of its structure leave out, or `alias` for a build whose type is that of another build, so
+/// that its tests would run twice.
 #[macro_export]
 macro_rules! for_each_index {
     ($($callback:tt)+) => { $crate::for_each_structure! { ($crate::__indexes) $($callback)+ } };
@@ -567,6 +567,8 @@ macro_rules! facts {
     (@ points) => { Capability::Points };
     (@ scans) => { Capability::Scans };
     (@ ends) => { Capability::Ends };
+    (@ atomic) => { Capability::Atomic };
+    (@ updates) => { Capability::Updates };
 }
 
 for_each_structure!((facts));

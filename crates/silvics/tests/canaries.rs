@@ -5,9 +5,10 @@
 mod scenarios;
 
 use scenarios::{
-    ADAPTING, ADAPTING_ENDS, BATCHES, BLOCK_ENDS, BLOCKS, CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT,
-    LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS,
-    ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS, WORD_ENDS, WORDS, reorganizing,
+    ADAPTING, ADAPTING_ENDS, ADAPTING_RANGES, BATCHES, BLOCK_ENDS, BLOCKS, CHAINS, COMMON, COPIES,
+    ENDS, FLAGS, HOT, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS, RELOCATIONS,
+    RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS, WORD_ENDS, WORDS,
+    reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::natarajan::build::Collocated;
@@ -23,6 +24,7 @@ use silvics_testkit::mapped::Mapped;
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
 use silvics_testkit::schedules::{
     Found, Model, Scenario, Stops, ends, first_bytes, hunt, hunt_stop, points, report, scans,
+    updates,
 };
 use std::time::Instant;
 
@@ -38,6 +40,9 @@ const MOVES: [Canary; 3] =
 
 /// The mistakes of removals of the first or last entry.
 const POPS: [Canary; 2] = [Canary::PopInTwoSteps, Canary::PopPathUnlocked];
+
+/// The mistakes of atomic ranges.
+const RANGE_CANARIES: [Canary; 2] = [Canary::RangeNotValidated, Canary::RangeUnlockedEarly];
 
 /// The mistakes of blocks that show at the first and last entry.
 const BLOCK_END_CANARIES: [Canary; 2] = [Canary::NeighbourUnlocked, Canary::FirstNotValidated];
@@ -91,6 +96,10 @@ fn catch(canary: Canary) -> Option<Found> {
         "ca-tree" if canary == Canary::OldBoundTrusted => {
             let lists = &[only(ADAPTING, "walk-on-an-old-way")];
             hunt::<CaTree<u64, Model, Restless>>(lists, scans, SCHEDULES, None)
+        }
+        "ca-tree" if RANGE_CANARIES.contains(&canary) => {
+            let lists = &[ADAPTING_RANGES, ADAPTING_ENDS];
+            hunt::<CaTree<u64, Model, Restless>>(lists, updates, SCHEDULES, None)
         }
         "ca-tree" if canary == Canary::ObjectNotRetired => {
             let lists = &[COMMON, ADAPTING];
@@ -204,6 +213,7 @@ const REASONS: &[(&[Canary], &[&str])] = &[
     ),
     (&[Canary::ContainerFreedAtOnce], &["use after free", "free of an object", "double free"]),
     (&[Canary::ObjectNotRetired], &["objects are live"]),
+    (&RANGE_CANARIES, &["not linearizable"]),
     (&[Canary::OrderTrusted], &["not linearizable"]),
     (&[Canary::GapForgotten], &["check: I8", "not linearizable", "range in this order"]),
     (&[Canary::PrefixIgnored], &["check: I", "not linearizable", "range in this order"]),

@@ -10,9 +10,10 @@ use silvics_testkit::mapped::Mapped;
 macro_rules! suite {
     (alias $($build:tt)*) => {};
     (full ends $faults:ident $index:ty) => {
-        suite!(@ pooled ends silvics::structures::At<$index, silvics::Pooled>);
-        suite!(@ shared ends silvics::structures::At<$index, silvics::Shared>);
-        suite!(@ churn $index);
+        suite!(@ both ends $index);
+    };
+    (full updates $faults:ident $index:ty) => {
+        suite!(@ both updates $index);
     };
     (full $capability:ident $faults:ident $index:ty) => {
         suite!(suite $capability $faults $index);
@@ -22,6 +23,11 @@ macro_rules! suite {
         suite!(@ pooled $capability silvics::structures::At<$index, silvics::Pooled>);
         #[cfg(any(not(debug_assertions), silvics_poison))]
         suite!(@ shared $capability silvics::structures::At<$index, silvics::Shared>);
+    };
+    (@ both $capability:ident $index:ty) => {
+        suite!(@ pooled $capability silvics::structures::At<$index, silvics::Pooled>);
+        suite!(@ shared $capability silvics::structures::At<$index, silvics::Shared>);
+        suite!(@ churn $index);
     };
     (@ churn $index:ty) => {
         /// Churn runs in constant memory over 300 000 pairs (`just stress`: a hundred million).

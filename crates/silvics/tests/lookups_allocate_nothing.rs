@@ -38,7 +38,7 @@ macro_rules! allocate_nothing {
             holds(lookups::scans_allocate_nothing(make::exact::<At<$index, silvics::Pooled>>));
         }
     };
-    (@ ends $($index:tt)+) => {
+    (@ $ends:ident $($index:tt)+) => {
         allocate_nothing!(@ scans $($index)+);
     };
 }

@@ -25,7 +25,7 @@ macro_rules! write_nothing {
             silvics_testkit::holds(silvics_testkit::lookups::scans_write_nothing(make));
         }
     };
-    ($runs:ident ends $faults:ident $index:ty) => {
+    ($runs:ident $ends:ident $faults:ident $index:ty) => {
         write_nothing!($runs scans $faults $index);
     };
 }

@@ -7,9 +7,10 @@ mod scenarios;
 mod stops;
 
 use scenarios::{
-    ADAPTING, ADAPTING_ENDS, BATCHES, BLOCK_ENDS, BLOCKS, CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT,
-    LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS,
-    ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS, WORD_ENDS, WORDS, reorganizing,
+    ADAPTING, ADAPTING_ENDS, ADAPTING_RANGES, BATCHES, BLOCK_ENDS, BLOCKS, CHAINS, COMMON, COPIES,
+    ENDS, FLAGS, HOT, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS, RELOCATIONS,
+    RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS, WORD_ENDS, WORDS,
+    reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::build::{Baseline, Fixed};
@@ -25,6 +26,7 @@ use silvics_testkit::mapped::Mapped;
 use silvics_testkit::schedules::Step::{Get, GetMany, Insert, Remove};
 use silvics_testkit::schedules::{
     Act, Model, Scenario, Step, Stops, ends, explore, first_bytes, hunt_stop, points, scans, stops,
+    updates,
 };
 use silvics_testkit::{ScanSubject, Subject};
 use stops::{
@@ -214,6 +216,16 @@ fn ca_tree_ends() {
         let name = "ca-tree:restless";
         explore::<CaTree<u64, Model, Restless>>(name, scenario, ends, SCHEDULES / 2);
         explore::<CaTree<[u8], Model>>("ca-tree-bytes", scenario, ends, SCHEDULES / 4);
+    }
+}
+
+#[test]
+fn ca_tree_ranges() {
+    for scenario in ADAPTING_RANGES {
+        let name = "ca-tree:restless";
+        explore::<CaTree<u64, Model, Restless>>(name, scenario, updates, SCHEDULES);
+        let name = "ca-tree:restless-bytes";
+        explore::<CaTree<[u8], Model, Restless>>(name, scenario, updates, SCHEDULES / 2);
     }
 }
 

@@ -176,7 +176,8 @@ pub struct Recorder<'a, I: Subject + ?Sized> {
 pub struct Calls {
     /// The calls on keys, in order.
     pub events: Vec<Event>,
-    /// The calls on the ends, in order. Their keys are numbers, as in `events`.
+    /// The calls on ends and on atomic ranges, in order. Their keys are numbers, as in
+    /// `events`.
     pub ends: Vec<OrderedEvent<u32>>,
     /// The number of scans.
     pub scans: u64,
@@ -337,6 +338,27 @@ impl<'a, I: Subject + ?Sized> Recorder<'a, I> {
         let op = OrderedOp::End { verb, found };
         self.calls.ends.push(OrderedEvent { thread: self.thread, start, end, op });
         Ok(found)
+    }
+
+    /// Reads `count` keys from `first` on atomically, or updates them with a mask, and records
+    /// that. `range` returns the entries found, with their values before.
+    pub fn range(
+        &mut self,
+        (first, count): (u32, u32),
+        mask: u64,
+        range: impl FnOnce() -> Result<Vec<(OwnedKey<I>, u64)>, AllocError>,
+    ) -> Outcome {
+        let start = self.clock.start();
+        let seen = range()?;
+        let end = self.clock.end();
+        let keys = &self.keys[first as usize..][..count as usize];
+        let mut found = Vec::with_capacity(seen.len());
+        observe::<I::Key>(keys, first, false, &seen, |key, value| {
+            found.extend(value.map(|value| (key, value)));
+        })?;
+        let op = OrderedOp::Range { low: first, high: first + count - 1, mask, found };
+        self.calls.ends.push(OrderedEvent { thread: self.thread, start, end, op });
+        Ok(())
     }
 
     /// Scans the keys from `first` on and records a `get` for each of them.

@@ -14,6 +14,7 @@
 //! | [`histories`] | a stale read, a lost update, a compare-exchange that is not atomic: any history of a key that no order explains ([`linearizable`]) |
 //! | [`ranges`], [`cursors`] | entries skipped, doubled or out of order under writers; cursors that lose their place or hold a pin |
 //! | [`ends`] | a first or last entry that never was one, two pops of one entry: any history of the whole map that no order explains |
+//! | [`atomic_ranges`] | an atomic range that has other entries than a map; an update that a panic leaves half done. With [`histories`]: a range that is not atomic |
 //! | [`memory`] | leaks under churn, by upserts and by threads that end; a single live object that nothing reaches |
 //! | [`dropping`] | a drop that keeps memory |
 //! | [`reclaim`] | garbage that grows while pins are short, or stays after a long one; scans and cursors that keep objects or pins |

@@ -16,10 +16,10 @@
 //! ```
 
 use crate::mapped::{AnyMapped, Mapped, MappedKey};
-use silvics::dynamic::{Ends, Points, Scans};
+use silvics::dynamic::{Atomic, Ends, Points, Scans, Updates};
 use silvics::{
-    AllocError, Batches, Check, Create, Domain, Lookup, Options, OrderedEnds, OrderedScan,
-    Placement,
+    AllocError, AtomicRanges, Batches, Check, Create, Domain, Lookup, Options, OrderedEnds,
+    OrderedScan, Placement, RangeUpdates,
 };
 
 /// The key type of an index.
@@ -65,6 +65,20 @@ pub fn scans<I: Create + Batches + Check + OrderedScan + 'static>(
 pub fn ends<I: Create + Batches + Check + OrderedEnds + OrderedScan + 'static>(
     options: &Options,
 ) -> Result<Box<dyn Ends<KeyOf<I>>>, AllocError> {
+    Ok(Box::new(I::with_options(&own_domain(options))?))
+}
+
+/// Makes an index of type `I` that also reads atomic ranges: see [`Atomic`].
+pub fn atomic<I: Create + Batches + Check + OrderedEnds + AtomicRanges + 'static>(
+    options: &Options,
+) -> Result<Box<dyn Atomic<KeyOf<I>>>, AllocError> {
+    Ok(Box::new(I::with_options(&own_domain(options))?))
+}
+
+/// Makes an index of type `I` that also updates atomic ranges: see [`Updates`].
+pub fn updates<I: Create + Batches + Check + OrderedEnds + RangeUpdates + 'static>(
+    options: &Options,
+) -> Result<Box<dyn Updates<KeyOf<I>>>, AllocError> {
     Ok(Box::new(I::with_options(&own_domain(options))?))
 }
 

@@ -12,7 +12,7 @@
 //! | `process` | the caller; it makes one call at a time on one key |
 //! | `type` | `invoke`; then `ok`, `fail` (the call returned and changed nothing, because the state was another one) or `info` (it never returned: it may have taken effect or not) |
 //! | `f` | a verb of the table below |
-//! | `key` | a whole number below 2^64, or a string of lower-case hexadecimal digits, two per byte; one kind throughout. The verbs of the ends have none |
+//! | `key` | a whole number below 2^64, or a string of lower-case hexadecimal digits, two per byte; one kind throughout. The verbs of ends and ranges have none |
 //! | `value` | see below; null or left out if there is none, but never left out of `ok` and `fail` |
 //! | `time` | a whole number below 2^64 - 1; lines of equal time are simultaneous |
 //!
@@ -26,21 +26,24 @@
 //! | `remove` | – | the value removed, or null | – |
 //! | `compare_exchange` | `[expected, new]`, null for absent | null | the state found |
 //! | `first`, `last`, `pop_first`, `pop_last` | – | `[key, value]`, or null if there is none | – |
+//! | `collect_range` | `[first key, last key]` | the list of its entries `[key, value]` | – |
+//! | `update_range` | `[first key, last key, mask]`: the call turned over these bits of each value | the list of its entries, with the values before | – |
 //!
-//! The index is empty at the start. A range or a batch of lookups appears as one `get` per key it
+//! The index is empty at the start. A range that is not atomic appears as one `get` per key it
 //! covers, all with its times; this is its guarantee. So a process may have several calls open at
 //! once, but never two on one key. Checkers may separate a file by key first, as linearizability
 //! allows. The lines of one key are then the events of Jepsen and Knossos (`:process :type :f
 //! :value :time`), and the call and return events of Porcupine (`ClientId`, `Kind`, `Id`, `Value`).
 
 use crate::history::{Event, Op};
-use crate::linearizable::ordered::{self, EndVerb, OrderedEvent, OrderedOp};
+use crate::linearizable::ordered::{self, OrderedEvent, OrderedOp};
 use crate::linearizable::{PENDING, Verdict, judge};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::hash_map::{Entry, HashMap};
 use std::fmt;
 use std::io::{self, Write};
+use verb::Verb;
 
 /// A key in a file. Numbers are ordered by value, byte strings lexicographically.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,7 +121,7 @@ fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D
     Value::deserialize(from).map(Some)
 }
 
-/// Writes the calls of `threads` on keys, and those on the ends. `key` names the keys.
+/// Writes the calls of `threads` on keys, and those on ends and ranges. `key` names the keys.
 pub fn write(
     threads: &[Vec<Event>],
     ends: &[OrderedEvent<u32>],
@@ -138,7 +141,7 @@ pub fn write(
     for (id, event) in (0..).zip(events) {
         let on = match event.op {
             OrderedOp::Point { key, .. } => Some(key),
-            OrderedOp::End { .. } => None,
+            OrderedOp::End { .. } | OrderedOp::Range { .. } => None,
         };
         let earliest = last.get(&(event.thread, on)).map_or(0, |end| end + 1);
         lines.push((event.start.max(earliest), false, id, event.clone()));
@@ -157,6 +160,16 @@ pub fn write(
             OrderedOp::End { verb, found } => {
                 let found = found.map(|(on, value)| (key(on).to_json(), value));
                 (verb.name(), Value::Null, Value::Null, (Kind::Ok, json!(found)))
+            }
+            OrderedOp::Range { low, high, mask, found } => {
+                let found: Vec<_> =
+                    found.iter().map(|(on, value)| (key(*on).to_json(), value)).collect();
+                let (low, high) = (key(low).to_json(), key(high).to_json());
+                let (f, invoked) = match mask {
+                    0 => ("collect_range", json!([low, high])),
+                    mask => ("update_range", json!([low, high, mask])),
+                };
+                (f, Value::Null, invoked, (Kind::Ok, json!(found)))
             }
         };
         let line = Line {
@@ -219,11 +232,11 @@ pub struct Trace {
 impl Trace {
     /// Judges whether some order explains all calls, beginning with an empty index.
     ///
-    /// If the history has calls on the ends and the search gives up, the calls on some key alone
-    /// may still be wrong.
+    /// If the history has calls on ends or ranges and the search gives up, the calls on some key
+    /// alone may still be wrong.
     pub fn judge(self) -> Verdict {
-        let is_end = |event: &OrderedEvent<_>| matches!(event.op, OrderedOp::End { .. });
-        if !self.events.iter().any(is_end) {
+        let is_point = |event: &OrderedEvent<_>| matches!(event.op, OrderedOp::Point { .. });
+        if self.events.iter().all(is_point) {
             return self.judge_keys();
         }
         match ordered::judge(&self.events) {
@@ -235,12 +248,19 @@ impl Trace {
         }
     }
 
-    /// Judges the calls on each key. A call on an end counts as one on the key that it found.
+    /// Judges the calls on each key. A call on an end or a range counts as one on each key that it
+    /// found.
     fn judge_keys(&self) -> Verdict {
-        let points = self.events.iter().filter_map(|event| {
+        let points = self.events.iter().flat_map(|event| {
             let (thread, start, end) = (event.thread, event.start, event.end);
-            let (key, op) = event.op.on_key()?;
-            Some(Event { thread, key: key.clone(), start, end, op })
+            let on_key = move |(key, op): (&TraceKey, Op)| Event {
+                thread,
+                key: key.clone(),
+                start,
+                end,
+                op,
+            };
+            event.op.on_keys().into_iter().map(on_key)
         });
         judge(&points.collect::<Vec<_>>(), |_| None, TraceKey::to_string)
     }
@@ -328,7 +348,8 @@ impl Reader {
                 line.process
             ));
         }
-        let op = verb.op(key, line.value.as_ref().unwrap_or(&Value::Null))?;
+        let value = line.value.as_ref().unwrap_or(&Value::Null);
+        let op = verb.op(key, value, &mut self.words)?;
         call.insert(Some(Invoked { line: number, at: self.events.len() }));
         let (thread, start) = (line.process, line.time);
         self.events.push(OrderedEvent { thread, start, end: PENDING, op });
@@ -379,7 +400,7 @@ fn key_of(
     verb: Verb,
     words: &mut Option<bool>,
 ) -> Result<Option<TraceKey>, String> {
-    if matches!(verb, Verb::End(_)) {
+    if verb.has_no_key() {
         let none = line.key.is_null();
         return if none { Ok(None) } else { Err(format!("`{}` takes no key", line.f)) };
     }
@@ -404,149 +425,6 @@ fn bad_key(key: &Value) -> String {
     )
 }
 
-/// The verb of a call: the field `f`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verb {
-    Get,
-    TryInsert,
-    Insert,
-    Remove,
-    CompareExchange,
-    End(EndVerb),
-}
-
-impl Verb {
-    const NAMES: [&'static str; 9] = [
-        "get",
-        "try_insert",
-        "insert",
-        "remove",
-        "compare_exchange",
-        "first",
-        "last",
-        "pop_first",
-        "pop_last",
-    ];
-
-    fn of(name: &str) -> Option<Self> {
-        Some(match name {
-            "get" => Self::Get,
-            "try_insert" => Self::TryInsert,
-            "insert" => Self::Insert,
-            "remove" => Self::Remove,
-            "compare_exchange" => Self::CompareExchange,
-            _ => Self::End(EndVerb::ALL.into_iter().find(|verb| verb.name() == name)?),
-        })
-    }
-
-    fn is_of(self, op: &OrderedOp<TraceKey>) -> bool {
-        match op {
-            OrderedOp::End { verb, .. } => self == Self::End(*verb),
-            OrderedOp::Point { op, .. } => matches!(
-                (self, op),
-                (Self::Get, Op::Get { .. })
-                    | (Self::TryInsert, Op::TryInsert { .. })
-                    | (Self::Insert, Op::Insert { .. })
-                    | (Self::Remove, Op::Remove { .. })
-                    | (Self::CompareExchange, Op::CompareExchange { .. })
-            ),
-        }
-    }
-
-    /// The call as invoked. It has no answer yet; in its place stands that of a call which took
-    /// effect.
-    fn op(self, key: Option<TraceKey>, value: &Value) -> Result<OrderedOp<TraceKey>, String> {
-        let takes_nothing = matches!(self, Self::End(_) | Self::Get | Self::Remove);
-        if takes_nothing && !value.is_null() {
-            return Err(format!("{value} is not null: this operation takes no value"));
-        }
-        let op = match self {
-            Self::End(verb) => {
-                return Ok(OrderedOp::End { verb, found: Some((TraceKey::Word(0), 0)) });
-            }
-            Self::Get => Op::Get { found: None },
-            Self::TryInsert => Op::TryInsert { value: word(value)?, outcome: Ok(()) },
-            Self::Insert => Op::Insert { value: word(value)?, old: None },
-            Self::Remove => Op::Remove { old: Some(0) },
-            Self::CompareExchange => match value.as_array().map(Vec::as_slice) {
-                Some([expected, new]) => {
-                    let (expected, new) = (state(expected)?, state(new)?);
-                    Op::CompareExchange { expected, new, outcome: Ok(()) }
-                }
-                _ => return Err(format!("{value} is not [expected, new]")),
-            },
-        };
-        key.map(|key| OrderedOp::Point { key, op }).ok_or_else(|| "the key is missing".into())
-    }
-
-    /// The call with its answer.
-    fn completed(
-        self,
-        invoked: &OrderedOp<TraceKey>,
-        (kind, value): (Kind, &Value),
-        words: &mut Option<bool>,
-    ) -> Result<OrderedOp<TraceKey>, String> {
-        let ok = kind == Kind::Ok;
-        match invoked {
-            OrderedOp::End { verb, .. } if ok => {
-                let found = entry(value)?;
-                if let Some((key, _)) = &found {
-                    same_kind(key, words)?;
-                }
-                Ok(OrderedOp::End { verb: *verb, found })
-            }
-            OrderedOp::Point { key, op } => {
-                let op = match *op {
-                    Op::Get { .. } if ok => Op::Get { found: state(value)? },
-                    Op::Insert { value: new, .. } if ok => {
-                        Op::Insert { value: new, old: state(value)? }
-                    }
-                    Op::Remove { .. } if ok => Op::Remove { old: state(value)? },
-                    Op::TryInsert { value: new, .. } => {
-                        let outcome = if ok { none(value)? } else { Err(word(value)?) };
-                        Op::TryInsert { value: new, outcome }
-                    }
-                    Op::CompareExchange { expected, new, .. } => {
-                        let outcome = if ok { none(value)? } else { Err(state(value)?) };
-                        Op::CompareExchange { expected, new, outcome }
-                    }
-                    _ => return Err(self.cannot_fail()),
-                };
-                Ok(OrderedOp::Point { key: key.clone(), op })
-            }
-            OrderedOp::End { .. } => Err(self.cannot_fail()),
-        }
-    }
-
-    fn cannot_fail(self) -> String {
-        let name = Self::NAMES.into_iter().find(|name| Self::of(name) == Some(self));
-        format!("`{}` has no type fail: it completes with ok or info", name.unwrap_or_default())
-    }
-}
-
-fn word(value: &Value) -> Result<u64, String> {
-    value.as_u64().ok_or_else(|| format!("{value} is not a value: write a whole number below 2^64"))
-}
-
-fn state(value: &Value) -> Result<Option<u64>, String> {
-    if value.is_null() { Ok(None) } else { word(value).map(Some) }
-}
-
-/// The answer of a success without a value.
-fn none<E>(value: &Value) -> Result<Result<(), E>, String> {
-    if value.is_null() { Ok(Ok(())) } else { Err(format!("{value} is not null")) }
-}
-
-fn entry(value: &Value) -> Result<Option<(TraceKey, u64)>, String> {
-    match value.as_array().map(Vec::as_slice) {
-        None if value.is_null() => Ok(None),
-        Some([key, value]) => {
-            let key = TraceKey::of(key).ok_or_else(|| bad_key(key))?;
-            Ok(Some((key, word(value)?)))
-        }
-        _ => Err(format!("{value} is not [key, value]")),
-    }
-}
-
 #[cfg(test)]
 mod tests;
+mod verb;

@@ -2,7 +2,9 @@
 //! object, as the suite does, so that this layer hides no mistake.
 
 use silvics_testkit::broken::{Broken, mistakes};
-use silvics_testkit::{Outcome, ends, histories, key_sum, limit, make, memory, outcome, ranges};
+use silvics_testkit::{
+    Outcome, atomic_ranges, ends, histories, key_sum, limit, make, memory, outcome, ranges,
+};
 
 /// The runs of a property in which it must refute a mistake once. Many mistakes show only if
 /// threads meet, which is rarer on a machine that has much else to do.
@@ -87,6 +89,10 @@ found_as_it_is! {
     a_pop_of_the_next_entry_in_long_histories: PopOfNext by histories::end_histories,
     an_entry_popped_twice: PopTwice by ends::histories,
     an_entry_popped_twice_in_long_histories: PopTwice by histories::end_histories,
+    a_range_in_halves: RangeInHalves by histories::range_histories,
+    a_bound_of_a_moment_taken_for_another: ClosedMoment by atomic_ranges::reads,
+    a_range_update_in_parts: RangeUpdateInParts by histories::update_histories,
+    a_range_update_half_done: HalfUpdate by atomic_ranges::update_panics,
     a_lost_update_as_it_is: LostUpdate by histories::histories,
     two_inserts_of_one_key_as_they_are: CheckThenInsert by key_sum::key_sum,
     a_range_by_rank_as_it_is: RankedRange by ranges::under_writers,

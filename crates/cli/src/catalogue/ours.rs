@@ -19,6 +19,7 @@ use silvics::{
 };
 use silvics_testkit::TestKey;
 use silvics_testkit::mapped::{Mapped, MappedKey};
+use silvics_testkit::verify;
 use std::sync::Arc;
 
 const ORIGIN: &str = concat!("silvics ", env!("CARGO_PKG_VERSION"));
@@ -41,11 +42,17 @@ macro_rules! scan_by {
     (points) => {
         NoScans
     };
-    (ends) => {
-        ByRange<true>
+    (scans) => {
+        ByRange<verify::AllScans>
     };
-    ($scans:ident) => {
-        ByRange
+    (ends) => {
+        ByRange<verify::ScansAndEnds>
+    };
+    (atomic) => {
+        ByRange<verify::RangesRead>
+    };
+    (updates) => {
+        ByRange<verify::RangesUpdated>
     };
 }
 

@@ -5,9 +5,9 @@ use crate::contender::{Contender, Session};
 use crate::interrupt;
 use silvics::bst::bronson::build::Restarting2;
 use silvics::{
-    AllocError, Batches, BronsonTree, Check, Create, FrozenTree, Guard, IndexKey, KeyRef, Lookup,
-    Options, OrderedEnds, OrderedScan, PinIndex, Pinned, Placement, PoolStats, Pooled,
-    TryInsertError,
+    AllocError, AtomicRanges, Batches, BronsonTree, Check, Create, FrozenTree, Guard, IndexKey,
+    KeyRef, Lookup, Options, OrderedEnds, OrderedScan, PinIndex, Pinned, Placement, PoolStats,
+    Pooled, RangeUpdates, TryInsertError,
 };
 use silvics_testkit::TestKey;
 use silvics_testkit::clock::Clock;
@@ -83,27 +83,31 @@ impl<K: MappedKey + TestKey + ?Sized> Recorded<Mapped<K>> for MapEnds {
     }
 }
 
-/// The index scans by [`OrderedScan::range`]. With `ENDS`, its histories have calls on its ends.
-pub struct ByRange<const ENDS: bool = false>;
+/// The index scans by [`OrderedScan::range`]. Its histories have the calls of `C`.
+pub struct ByRange<C = verify::AllScans>(PhantomData<fn() -> C>);
 
-impl<I: Create + Batches + Check + OrderedScan<Key: TestKey> + 'static> Recorded<I>
-    for ByRange<false>
-{
-    fn verify(plan: &verify::Plan, clock: &Clock) -> verify::Report {
-        verify(make::scans::<I>, plan, clock, verify::AllScans, interrupt::pending_beat)
-    }
+/// Implements the records of histories with some calls.
+macro_rules! recorded {
+    ($($calls:ident: $make:ident, $($bound:ident)*;)*) => {$(
+        impl<I> Recorded<I> for ByRange<verify::$calls>
+        where
+            I: Create + Batches + Check + OrderedScan<Key: TestKey> $(+ $bound)* + 'static,
+        {
+            fn verify(plan: &verify::Plan, clock: &Clock) -> verify::Report {
+                verify(make::$make::<I>, plan, clock, verify::$calls, interrupt::pending_beat)
+            }
+        }
+    )*};
 }
 
-impl<I> Recorded<I> for ByRange<true>
-where
-    I: Create + Batches + Check + OrderedScan<Key: TestKey> + OrderedEnds + 'static,
-{
-    fn verify(plan: &verify::Plan, clock: &Clock) -> verify::Report {
-        verify(make::ends::<I>, plan, clock, verify::ScansAndEnds, interrupt::pending_beat)
-    }
+recorded! {
+    AllScans: scans,;
+    ScansAndEnds: ends, OrderedEnds;
+    RangesRead: atomic, OrderedEnds AtomicRanges;
+    RangesUpdated: updates, OrderedEnds RangeUpdates;
 }
 
-impl<I: OrderedScan, const ENDS: bool> ScanBy<I> for ByRange<ENDS> {
+impl<I: OrderedScan, C: 'static> ScanBy<I> for ByRange<C> {
     const SCANS: bool = true;
 
     #[inline]

@@ -74,23 +74,36 @@ struct Held<'w, 'g, K: CaKey + ?Sized> {
 }
 
 impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
+    /// The change of the statistics for an operation that has found a lock free or not, after some
+    /// writes. `off` is taken off if it has more than one lock.
+    fn weight(contended: bool, off: i64, writes: u64) -> i64 {
+        let Limits { contended: more, uncontended: less, .. } = B::LIMITS;
+        (if contended { more } else { -less } - off) + B::nudge(writes)
+    }
+
+    /// Changes the statistics of a base node that the caller has locked, whatever they say then.
+    pub(super) fn note(base: BaseRef<'_>, contended: bool, off: i64) {
+        let (base, most) = (base.get(), B::LIMITS.most);
+        let change = Self::weight(contended, off, base.count_write());
+        base.set_statistics(base.statistics().saturating_add(change).clamp(-most, most));
+    }
+
     /// Notes whether the lock of a base node was free, splits or joins the base node if its
-    /// statistics say so, and unlocks it.
+    /// statistics say so, and unlocks it. `off` is taken off the statistics.
     pub(super) fn adapt<'g>(
         &'g self,
         way: &Way<'g, K>,
         hold: Hold<'g>,
-        contended: bool,
+        (contended, off): (bool, i64),
         guard: &'g Guard,
     ) {
         if !B::ADAPTS {
             return;
         }
         let base = way.base.get();
-        let Limits { contended: more, uncontended: less, .. } = B::LIMITS;
         let writes = base.count_write();
         let draw = writes ^ way.base.word().address().addr() as u64;
-        let change = if contended { more } else { -less } + B::nudge(writes);
+        let change = Self::weight(contended, off, writes);
         let is_empty = base.container.word().is_none();
         self.adapt_by(Held { way, hold }, change, guard);
         if is_empty && way.parent.is_some() {

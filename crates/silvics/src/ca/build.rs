@@ -15,6 +15,8 @@ pub struct Limits {
     pub contended: i64,
     /// This is taken off when it was.
     pub uncontended: i64,
+    /// This is taken off the statistics of each base node of an operation on several ones.
+    pub range: i64,
     /// Statistics stay between this number and its negative.
     pub most: i64,
     /// A base node with this many route nodes above it is not split.
@@ -31,6 +33,7 @@ pub const ETS: Limits = Limits {
     join: -1000,
     contended: 250,
     uncontended: 1,
+    range: 10,
     most: 20_000,
     depth: 16,
     gravity: 512,
@@ -46,6 +49,7 @@ impl Limits {
             && -self.most < self.join
             && self.contended >= 0
             && self.uncontended >= 0
+            && self.range >= 0
             && self.gravity > 0
     }
 }

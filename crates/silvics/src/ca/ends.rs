@@ -16,6 +16,7 @@ use crate::domain::Guard;
 use crate::error::AllocError;
 use crate::frame::afterwards;
 use silvics_pool::Placement;
+use silvics_sync::atomic::{Ordering as Fence, fence};
 use silvics_sync::backoff::Backoff;
 use std::cmp::Ordering;
 
@@ -131,7 +132,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
             match self.end_from::<LAST, T>(way, hold, contended, guard, &mut take) {
                 Ended::Found(found, way, hold, contended) => {
                     // The walk has dropped the locks of the empty base nodes, which a join needs.
-                    afterwards(|| self.adapt(&way, hold, contended, guard));
+                    afterwards(|| self.adapt(&way, hold, (contended, 0), guard));
                     return Some(found);
                 }
                 Ended::Empty => return None,
@@ -172,6 +173,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
             Hold::new(next.base)
         };
         let Some((next_hold, contended)) = next_hold else { return Ended::Busy };
+        fence(Fence::SeqCst); // LP, as in `collect.rs`
         self.end_from::<LAST, T>(next, next_hold, contended, guard, take)
     }
 }

@@ -18,6 +18,7 @@
 //! update(k): descend; lock the base node; if it is obsolete, begin again
 //!            search the container and change it (`change.rs`)
 //!            count whether the lock was free; split or join; unlock
+//! collect_range, update_range: see `collect.rs`
 //! ```
 //!
 //! # Departures
@@ -62,6 +63,7 @@
 //! | children of container nodes, containers | load, store | Acquire, Release | each other | the object behind is initialised |
 //! | root, children of route nodes | load, store | Acquire, Release | each other | likewise; an old word leads to an obsolete base node |
 //! | statistics, writes | all | Relaxed | – | they change under the lock |
+//! | – | fence of an operation on several base nodes | `SeqCst` | locks | linearization point, see `collect.rs` |
 //! | bounds of route nodes, keys' objects | load; plain reads | Relaxed | – | they never change; the word that leads to them publishes them |
 //!
 //! # Linearization points
@@ -69,18 +71,20 @@
 //! |---|---|
 //! | `get` | the load of the version, of the search that validates |
 //! | `update`, all outcomes; `get` with the lock | the exchange that takes the lock |
-//! | `first`, `last` | as `get`; if base nodes are empty, when the last lock is taken |
-//! | `pop_first`, `pop_last` | when the last lock is taken |
+//! | `first`, `last`, `collect_range` | as `get`; with several base nodes, the fence |
+//! | `pop_first`, `pop_last`, `update_range` | as `update`; with several base nodes, the fence |
 //!
-//! Each of these points is a `SeqCst` access of the lock of one base node, so they are in one
-//! order. If two calls have the same key, the one whose point is later sees what the earlier one
-//! has done: both use one base node, or the later uses one that was split from it or joined with
-//! it.
+//! Each of these points is a `SeqCst` access of the lock of one base node, or a `SeqCst` fence (see
+//! `collect.rs`), so they are in one order. If two calls have the same key, the one whose point is
+//! later sees what the earlier one has done: both use one base node, or the later uses one that was
+//! split from it or joined with it.
 //!
 //! # Progress and reclamation
 //! Operations on a base node wait for the writer that has its lock. Base nodes are locked in
 //! ascending order, or without waiting; locks of route nodes are taken after those, upwards. There
-//! is no deadlock. Splits and joins need memory, and do not take place without.
+//! is no deadlock. An atomic read of a range takes the locks of all its base nodes only if writers
+//! have disturbed it twice; an update of a range always does. Splits and joins need memory, and do
+//! not take place without.
 //!
 //! # Complexity and footprint
 //! An operation passes at most 16 route nodes, and in a container of n entries O(log n) nodes if
@@ -100,7 +104,8 @@
 //! | `node.rs`, `route.rs` | container nodes; base nodes and route nodes |
 //! | `search.rs`, `change.rs` | searches with and without the lock; changes of a container |
 //! | `ops.rs`, `adapt.rs` | lookups and `update`; splits and joins |
-//! | `scan.rs`, `ends.rs`, `bulk.rs` | ranges, both ends, building a tree from sorted entries |
+//! | `scan.rs`, `collect.rs` | ranges entry by entry; atomic ranges and their update |
+//! | `ends.rs`, `bulk.rs` | both ends, building a tree from sorted entries |
 //! | `objects.rs`, `check.rs` | memory, verification |
 
 mod adapt;
@@ -108,6 +113,7 @@ pub mod build;
 mod bulk;
 mod change;
 mod check;
+mod collect;
 mod ends;
 pub mod key;
 mod node;
@@ -124,7 +130,9 @@ pub use scan::Range;
 use crate::cursor::KeyCursor;
 use crate::domain::Guard;
 use crate::error::{AllocError, BulkLoadError, Violation};
-use crate::frame::{Algorithm, AlgorithmBounds, AlgorithmKey, Ended, Frame, Index, Ordered, See};
+use crate::frame::{
+    Algorithm, AlgorithmBounds, AlgorithmKey, Atomic, Ended, Frame, Index, Ordered, See, Updating,
+};
 use crate::memory::Memory;
 use crate::update::Update;
 use build::{Adaptive, Build};
@@ -285,6 +293,27 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ended for Ca<K, P, B> {
         guard: &'g Guard,
     ) -> Result<Option<(K::Ref<'g>, u64)>, AllocError> {
         self.pop_entry::<LAST>(guard)
+    }
+}
+
+impl<K: CaKey + ?Sized, P: Placement, B: Build> Atomic for Ca<K, P, B> {
+    fn collect_range<'g>(
+        &'g self,
+        bounds: AlgorithmBounds<'_, Self>,
+        guard: &'g Guard,
+    ) -> Result<Vec<(K::Ref<'g>, u64)>, AllocError> {
+        self.collect(bounds, guard)
+    }
+}
+
+impl<K: CaKey + ?Sized, P: Placement, B: Build> Updating for Ca<K, P, B> {
+    fn update_range(
+        &self,
+        bounds: AlgorithmBounds<'_, Self>,
+        guard: &Guard,
+        new: &mut dyn FnMut(K::Ref<'_>, u64) -> u64,
+    ) -> Result<usize, AllocError> {
+        self.update_all(bounds, new, guard)
     }
 }
 

@@ -84,7 +84,7 @@ impl Drop for Hold<'_> {
 
 /// Whether a search for a key goes right at a bound.
 #[inline(always)]
-fn goes_right<K: CaKey + ?Sized>(bound: K::Slot, probe: &K::Probe<'_>) -> bool {
+pub(super) fn goes_right<K: CaKey + ?Sized>(bound: K::Slot, probe: &K::Probe<'_>) -> bool {
     // The bound's object is retired after its route node, which was read under the guard.
     order::<K>(bound, probe, Locked).unwrap_or_else(|_| unreachable!("{NEVER_TORN}"))
         != Ordering::Greater
@@ -172,7 +172,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
             let container = way.base.get().container.word();
             // SAFETY: the word was read from the container under its lock.
             let found = unsafe { value_of::<K, P>(container, probe, Locked) };
-            afterwards(|| self.adapt(&way, hold, true, guard));
+            afterwards(|| self.adapt(&way, hold, (true, 0), guard));
             return found.unwrap_or_else(|_| unreachable!("{NEVER_TORN}"));
         }
     }
@@ -190,7 +190,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
             let way = self.way_to(&probe, guard);
             let Some((hold, contended)) = Hold::new(way.base) else { continue };
             let outcome = self.change_locked(&way, (K::shorten(key), &probe), verb, guard);
-            afterwards(|| self.adapt(&way, hold, contended, guard));
+            afterwards(|| self.adapt(&way, hold, (contended, 0), guard));
             return outcome;
         }
     }

@@ -55,9 +55,14 @@ impl Base {
         self.statistics.store(statistics, Ordering::Relaxed); // Relaxed: it changes under the lock
     }
 
+    /// The writes that were counted.
+    pub(super) fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed) // Relaxed: it changes under the lock
+    }
+
     /// Counts a write, and returns the number of those before it.
     pub(super) fn count_write(&self) -> u64 {
-        let writes = self.writes.load(Ordering::Relaxed); // Relaxed: it changes under the lock
+        let writes = self.writes();
         self.writes.store(writes.wrapping_add(1), Ordering::Relaxed);
         writes
     }

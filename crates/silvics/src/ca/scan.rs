@@ -148,7 +148,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build, const DESCENDS: bool>
             let way = self.way(target.as_ref());
             let Some((hold, _)) = Hold::new(way.base) else { continue };
             let step = self.take_from(&way, target.as_ref(), Locked, None);
-            afterwards(|| self.tree.adapt(&way, hold, true, self.guard));
+            afterwards(|| self.tree.adapt(&way, hold, (true, 0), self.guard));
             if let Ok(step) = step {
                 return self.stand(step);
             }

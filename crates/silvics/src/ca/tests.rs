@@ -1,10 +1,11 @@
 //! Splits and joins that tests force, against a model and under threads.
 
 use super::CaTree;
-use super::build::Restless;
+use super::build::{Build, ETS, Limits, Restless};
 use super::key::CaKey;
-use crate::index::{Check, Lookup, Options, OrderedIndex, OrderedScan};
+use crate::index::{AtomicRanges, Check, Lookup, Options, OrderedIndex, OrderedScan, RangeUpdates};
 use silvics_pool::Pooled;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// A number without a pattern.
@@ -109,4 +110,86 @@ fn threads_split_and_join() {
     under_threads::<u64>(|n| n);
     under_threads::<u128>(|n| u128::from(mixed(n)));
     under_threads::<[u8]>(|n| format!("a prefix of all {n}").into_bytes().into());
+}
+
+std::thread_local! {
+    /// Whether each eighth write of a base node splits it.
+    static SPLITS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Base nodes are split as [`SPLITS`] says. Operations on several ones take `OFF` from their
+/// statistics.
+struct SplitFirst<const OFF: i64>;
+
+impl<const OFF: i64> Build for SplitFirst<OFF> {
+    const LIMITS: Limits = Limits { range: OFF, ..ETS };
+
+    fn nudge(write: u64) -> i64 {
+        if SPLITS.get() && write % 8 == 7 { 2 * ETS.split } else { 0 }
+    }
+}
+
+/// The route nodes after updates of all entries.
+fn routes_after_updates<B: Build>() -> (usize, usize) {
+    let mut tree = CaTree::<u64, Pooled, B>::with_options(&Options::default()).unwrap();
+    SPLITS.set(true);
+    for n in 0..2000 {
+        tree.pin().insert(mixed(n), 0).unwrap();
+    }
+    SPLITS.set(false);
+    let before = tree.reachable().unwrap()[0].1;
+    for round in 0..400 {
+        let guard = tree.domain().pin();
+        let all = tree.update_range(.., &guard, |_, value| value + 1).unwrap();
+        let seen = tree.collect_range(.., &guard).unwrap();
+        assert!(all == 2000 && seen.len() == 2000 && seen.iter().all(|(_, n)| *n == round + 1));
+    }
+    tree.check().unwrap();
+    (before, tree.reachable().unwrap()[0].1)
+}
+
+#[test]
+fn operations_on_several_base_nodes_join_them() {
+    let (before, after) = routes_after_updates::<SplitFirst<600>>();
+    assert!(before >= 8 && after == 0, "{before} route nodes, then {after}");
+    let (before, after) = routes_after_updates::<SplitFirst<0>>();
+    assert!(before >= 8 && after >= 8, "{before} route nodes, then {after}");
+}
+
+/// A range that writers disturb is read with the locks of its base nodes. Transfers between entries
+/// of different base nodes leave the sum as it is.
+#[test]
+fn ranges_among_transfers_keep_the_sum() {
+    const KEYS: u64 = 300;
+    let tree = CaTree::<u64, Pooled, Restless>::with_options(&Options::default()).unwrap();
+    for key in 0..KEYS {
+        tree.pin().insert(key, 1000).unwrap();
+    }
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let tree = &tree;
+            scope.spawn(move || {
+                for n in 0..3000 {
+                    let (from, to) = (mixed(n + thread) % KEYS, mixed(n + 7) % KEYS);
+                    let guard = tree.domain().pin();
+                    let (low, high) = (from.min(to), from.max(to));
+                    let moved = tree.update_range(low..=high, &guard, |key, value| match key {
+                        _ if from == to => value,
+                        key if key == from => value.wrapping_sub(1),
+                        key if key == to => value.wrapping_add(1),
+                        _ => value,
+                    });
+                    assert_eq!(moved.unwrap() as u64, high - low + 1);
+                }
+            });
+        }
+        scope.spawn(|| {
+            for _ in 0..1000 {
+                let guard = tree.domain().pin();
+                let all = tree.collect_range(.., &guard).unwrap();
+                let sum = all.iter().fold(0, |sum: u64, (_, value)| sum.wrapping_add(*value));
+                assert_eq!((all.len() as u64, sum), (KEYS, KEYS * 1000));
+            }
+        });
+    });
 }

@@ -8,7 +8,7 @@
 
 mod ordered;
 
-pub use ordered::{AlgorithmBounds, Ended, Ordered};
+pub use ordered::{AlgorithmBounds, Atomic, Ended, Ordered, Updating};
 
 use crate::batch::insert_in_groups;
 use crate::compression::Compression;
@@ -39,7 +39,8 @@ pub type AlgorithmKey<'a, A> = <<A as Algorithm>::Key as IndexKey>::Ref<'a>;
 /// A [`Map`](crate::Map) takes the words that an algorithm returns for addresses of values, and
 /// [`Index`] shares the algorithm between threads. So an implementation keeps the contract of
 /// [`OrderedIndex`], that of [`OrderedScan`](crate::OrderedScan) if it is [`Ordered`], that of
-/// [`OrderedEnds`](crate::OrderedEnds) if it is [`Ended`], and in particular these clauses:
+/// [`OrderedEnds`](crate::OrderedEnds) if it is [`Ended`], that of
+/// [`AtomicRanges`](crate::AtomicRanges) if it is [`Atomic`], and in particular these clauses:
 ///
 /// * A1: **It is shared.** Any threads may call its methods concurrently, and any thread may drop
 ///   it, although it holds pointers to nodes.

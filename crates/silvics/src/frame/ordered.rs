@@ -3,7 +3,7 @@
 use super::{Algorithm, AlgorithmKey, Index};
 use crate::domain::Guard;
 use crate::error::{AllocError, BulkLoadError};
-use crate::index::{Cursor, KeyRef, Lookup, OrderedEnds, OrderedScan};
+use crate::index::{AtomicRanges, Cursor, KeyRef, Lookup, OrderedEnds, OrderedScan, RangeUpdates};
 use crate::map::MapIndex;
 use std::num::NonZeroUsize;
 use std::ops::{Bound, RangeBounds};
@@ -82,6 +82,27 @@ pub trait Ended: Ordered {
         &'g self,
         guard: &'g Guard,
     ) -> Result<Option<(AlgorithmKey<'g, Self>, u64)>, AllocError>;
+}
+
+/// An algorithm that reads atomic ranges, as [`AtomicRanges`] promises.
+pub trait Atomic: Ordered {
+    /// See [`AtomicRanges::collect_range`].
+    fn collect_range<'g>(
+        &'g self,
+        bounds: AlgorithmBounds<'_, Self>,
+        guard: &'g Guard,
+    ) -> Result<Vec<(AlgorithmKey<'g, Self>, u64)>, AllocError>;
+}
+
+/// An algorithm that updates atomic ranges, as [`RangeUpdates`] promises.
+pub trait Updating: Atomic {
+    /// See [`RangeUpdates::update_range`].
+    fn update_range(
+        &self,
+        bounds: AlgorithmBounds<'_, Self>,
+        guard: &Guard,
+        new: &mut dyn FnMut(AlgorithmKey<'_, Self>, u64) -> u64,
+    ) -> Result<usize, AllocError>;
 }
 
 impl<A: Ordered> OrderedScan for Index<A> {
@@ -173,5 +194,28 @@ unsafe impl<A: Ordered> MapIndex for Index<A> {
     ) {
         let guard = self.domain().adopt(guard);
         self.0.read_ahead(bounds, descends, most, guard, each);
+    }
+}
+
+impl<A: Atomic> AtomicRanges for Index<A> {
+    fn collect_range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+    ) -> Result<Vec<(KeyRef<'g, Self>, u64)>, AllocError> {
+        let guard = self.domain().adopt(guard);
+        self.0.collect_range((range.start_bound().cloned(), range.end_bound().cloned()), guard)
+    }
+}
+
+impl<A: Updating> RangeUpdates for Index<A> {
+    fn update_range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+        mut new: impl FnMut(KeyRef<'_, Self>, u64) -> u64,
+    ) -> Result<usize, AllocError> {
+        let bounds = (range.start_bound().cloned(), range.end_bound().cloned());
+        self.0.update_range(bounds, &self.domain().enter(guard), &mut new)
     }
 }

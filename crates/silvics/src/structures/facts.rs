@@ -55,4 +55,8 @@ pub enum Capability {
     Scans,
     /// The first and the last entry.
     Ends,
+    /// Atomic reads of ranges.
+    Atomic,
+    /// Atomic updates of ranges.
+    Updates,
 }

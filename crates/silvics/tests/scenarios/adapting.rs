@@ -4,7 +4,8 @@
 use silvics_testkit::schedules::EndVerb::{First, Last, PopFirst, PopLast};
 use silvics_testkit::schedules::Scenario;
 use silvics_testkit::schedules::Step::{
-    End, Exchange, Get, Insert, Range, RangeRev, Remove, TryInsert, Walk, WalkRev,
+    Collect, End, Exchange, Get, Insert, Range, RangeRev, Remove, TryInsert, UpdateRange, Walk,
+    WalkRev,
 };
 
 /// Base nodes are split and joined while others search and write.
@@ -142,6 +143,60 @@ pub(crate) const ADAPTING_ENDS: &[Scenario] = &[
             &[End(PopLast), End(PopLast)],
             &[Insert(5, 4), End(Last), Remove(0)],
             &[End(First), Get(2)],
+        ],
+    },
+];
+
+/// Ranges over several base nodes are read and updated atomically.
+pub(crate) const ADAPTING_RANGES: &[Scenario] = &[
+    Scenario {
+        name: "entries-that-move-behind-a-range",
+        keys: 8,
+        before: &[Insert(0, 1), Insert(6, 2), Insert(4, 3)],
+        tasks: &[
+            &[Insert(1, 4), Remove(6), Insert(7, 5)],
+            &[Collect(0, 7), Collect(1, 6)],
+            &[Remove(0), Insert(2, 6)],
+        ],
+    },
+    Scenario {
+        name: "ranges-beside-splits-and-joins",
+        keys: 8,
+        before: &[Insert(0, 1), Insert(4, 2), Insert(6, 3), Insert(7, 4)],
+        tasks: &[
+            &[Remove(4), Insert(5, 5), Remove(0)],
+            &[Collect(0, 7), Get(5), Collect(3, 7)],
+            &[Insert(1, 6), Remove(7), Insert(2, 7)],
+        ],
+    },
+    Scenario {
+        name: "updates-of-ranges",
+        keys: 8,
+        before: &[Insert(0, 1), Insert(4, 2), Insert(6, 3)],
+        tasks: &[
+            &[UpdateRange(0, 7, 64), Get(0)],
+            &[Get(6), Get(0), Insert(5, 4)],
+            &[Collect(0, 7), Remove(4)],
+        ],
+    },
+    Scenario {
+        name: "updates-that-overlap",
+        keys: 8,
+        before: &[Insert(0, 1), Insert(7, 2), Insert(3, 3), Insert(5, 4)],
+        tasks: &[
+            &[UpdateRange(0, 5, 64), Collect(0, 7)],
+            &[UpdateRange(3, 7, 128), Get(0)],
+            &[Insert(4, 5), UpdateRange(0, 7, 256), Get(7)],
+        ],
+    },
+    Scenario {
+        name: "ranges-beside-pops",
+        keys: 8,
+        before: &[Insert(0, 1), Insert(4, 2), Insert(6, 3)],
+        tasks: &[
+            &[End(PopFirst), End(PopFirst)],
+            &[Collect(0, 7), UpdateRange(0, 6, 64)],
+            &[Insert(1, 4), End(PopLast)],
         ],
     },
 ];

@@ -5,7 +5,9 @@ use crate::keys::{lend, nth, own};
 use crate::linearizable::ordered::{self, EndVerb, OrderedEvent, OrderedOp};
 use crate::linearizable::{self, Verdict};
 use crate::{Failure, Outcome, ScanSubject, Subject};
-use silvics::{CompareExchangeError, Cursor, Guard, OrderedEnds, OwnedKey, TryInsertError};
+use silvics::{
+    CompareExchangeError, Cursor, Guard, OrderedEnds, OwnedKey, RangeUpdates, TryInsertError,
+};
 use silvics_sync::model;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -40,6 +42,11 @@ pub enum Step {
     WalkRev(u64, usize),
     /// `first`, `last`, `pop_first` or `pop_last`
     End(EndVerb),
+    /// `collect_range` of the keys from the first to the last
+    Collect(u64, u64),
+    /// `update_range` of the keys from the first to the last, which turns over these bits of their
+    /// values
+    UpdateRange(u64, u64, u64),
     /// A reorganisation of an index that supports it: it moves the objects together that lookups of
     /// the keys from the first to the last read. Scenarios with it have an [`Act`] of their own.
     Reorganize(u64, u64),
@@ -127,6 +134,18 @@ impl Log {
             let op = Op::Get { found };
             self.events.push(Event { thread: self.thread, key, start, end, op });
         }
+    }
+
+    /// Records an atomic range, with the values before.
+    fn push_range(
+        &mut self,
+        start: u64,
+        (low, high): (u64, u64),
+        mask: u64,
+        found: Vec<(u64, u64)>,
+    ) {
+        let op = OrderedOp::Range { low, high, mask, found };
+        self.ends.push(OrderedEvent { thread: self.thread, start, end: stamp(), op });
     }
 
     /// Records an answer about an end.
@@ -347,6 +366,36 @@ pub fn ends<I: ScanSubject + OrderedEnds>(
     };
     let found = found.map(|(key, value)| (number::<I>(&own::<I>(key), log), value));
     log.push_end(start, verb, found);
+}
+
+/// Makes any operation of an index whose ranges are read and updated atomically.
+pub fn updates<I: ScanSubject + OrderedEnds + RangeUpdates>(
+    index: &Arc<I>,
+    log: &mut Log,
+    step: Step,
+    guard: &Guard,
+) {
+    let (first, last, mask) = match step {
+        Step::Collect(first, last) => (first, last, 0),
+        Step::UpdateRange(first, last, mask) => (first, last, mask),
+        step => return ends(index, log, step, guard),
+    };
+    let (low, high) = (nth::<I>(first), nth::<I>(last));
+    let range = lend::<I>(&low)..=lend::<I>(&high);
+    let mut seen = Vec::new();
+    let start = stamp();
+    if mask == 0 {
+        let found = index.collect_range(range, guard).expect("memory");
+        seen.extend(found.into_iter().map(|(key, value)| (own::<I>(key), value)));
+    } else {
+        let count = index.update_range(range, guard, |key, value| {
+            seen.push((own::<I>(key), value));
+            value ^ mask
+        });
+        assert_eq!(count.expect("memory"), seen.len(), "the entries updated");
+    }
+    let found = seen.iter().map(|(key, value)| (number::<I>(key, log), *value)).collect();
+    log.push_range(start, (first, last), mask, found);
 }
 
 /// The entry to which a cursor has moved.

@@ -45,9 +45,9 @@ pub mod slips;
 
 use crate::reference::{LockedCursor, LockedMap};
 use silvics::{
-    AllocError, Batches, Check, CompareExchangeError, Create, Cursor, Domain, Guard,
+    AllocError, AtomicRanges, Batches, Check, CompareExchangeError, Create, Cursor, Domain, Guard,
     InsertManyError, KeyRef, Lookup, Options, OrderedEnds, OrderedIndex, OrderedScan, PoolStats,
-    TryInsertError, Update, Violation,
+    RangeUpdates, TryInsertError, Update, Violation,
 };
 use silvics_pool::{Config, Pool};
 use silvics_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -116,6 +116,19 @@ pub trait Mistake: Send + Sync + 'static {
     /// See [`OrderedEnds::pop_first`].
     fn pop_first(map: &Map, guard: &Guard) -> Option<(u64, u64)> {
         map.pop_first(guard).ok().flatten()
+    }
+    /// See [`AtomicRanges::collect_range`].
+    fn collect_range(map: &Map, bounds: (Bound<u64>, Bound<u64>)) -> Vec<(u64, u64)> {
+        map.snapshot(bounds)
+    }
+    /// See [`RangeUpdates::update_range`].
+    fn update_range(
+        map: &Map,
+        bounds: (Bound<u64>, Bound<u64>),
+        guard: &Guard,
+        new: &mut dyn FnMut(u64, u64) -> u64,
+    ) -> Result<usize, AllocError> {
+        map.update_range(bounds, guard, new)
     }
     /// See [`Cursor::next`].
     fn next(cursor: &mut LockedCursor<u64>) -> bool {
@@ -266,6 +279,29 @@ impl<M: Mistake> OrderedEnds for Broken<M> {
     }
     fn pop_last(&self, guard: &Guard) -> Result<Option<(u64, u64)>, AllocError> {
         self.map.pop_last(guard)
+    }
+}
+
+impl<M: Mistake> AtomicRanges for Broken<M> {
+    fn collect_range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        _: &'g Guard,
+    ) -> Result<Vec<(u64, u64)>, AllocError> {
+        let bounds = (range.start_bound().cloned(), range.end_bound().cloned());
+        Ok(M::collect_range(&self.map, bounds))
+    }
+}
+
+impl<M: Mistake> RangeUpdates for Broken<M> {
+    fn update_range<'g, R: RangeBounds<KeyRef<'g, Self>>>(
+        &'g self,
+        range: R,
+        guard: &'g Guard,
+        mut new: impl FnMut(u64, u64) -> u64,
+    ) -> Result<usize, AllocError> {
+        let bounds = (range.start_bound().cloned(), range.end_bound().cloned());
+        M::update_range(&self.map, bounds, guard, &mut new)
     }
 }
 

@@ -82,6 +82,14 @@ pub mod compiled {
         ends: sequential histories held_guards_keep;
         histories: end_histories;
     }
+    compiled! { atomic, Atomic:
+        atomic_ranges: reads foreign_guards;
+        histories: range_histories;
+    }
+    compiled! { updates, Updates:
+        atomic_ranges: updates update_panics;
+        histories: update_histories;
+    }
 }
 
 /// Declares a module of tests, one per property, for an index type:
@@ -95,7 +103,8 @@ pub mod compiled {
 /// ```
 ///
 /// With `scans`, the type is an [`silvics::OrderedScan`], and its properties are added. With
-/// `ends`, it is also an [`silvics::OrderedEnds`]. `points` is the form without either. The key
+/// `ends`, it is also an [`silvics::OrderedEnds`], with `atomic` an [`silvics::AtomicRanges`], too,
+/// and with `updates` an [`silvics::RangeUpdates`]. `points` is the form without any. The key
 /// type is the index's. (`reference` is for [`crate::reference::LockedMap`], which scans but has no
 /// nodes that a guard could keep.) The properties run on the index behind a trait object
 /// ([`crate::make`]), so another index costs little to compile.
@@ -105,33 +114,53 @@ macro_rules! index_suite {
         $crate::index_suite!(@module $name, $index, [
             held_guards_keep: memory::held_guards_keep,
             garbage_under_a_held_pin: reclaim::garbage_under_a_held_pin,
-        ], []);
+        ],);
     };
     ($name:ident, $index:ty, points) => {
         $crate::index_suite!($name, $index);
     };
     ($name:ident, $index:ty, ends) => {
+        $crate::index_suite!(@ends $name, $index,);
+    };
+    ($name:ident, $index:ty, atomic) => {
+        $crate::index_suite!(@atomic $name, $index,);
+    };
+    ($name:ident, $index:ty, updates) => {
+        $crate::index_suite!(@atomic $name, $index, updates: [
+            updates_as_a_map: atomic_ranges::updates,
+            updates_that_panic: atomic_ranges::update_panics,
+            update_histories: histories::update_histories,
+        ],);
+    };
+    (@atomic $name:ident, $index:ty, $($more:tt)*) => {
+        $crate::index_suite!(@ends $name, $index, atomic: [
+            ranges_at_one_moment: atomic_ranges::reads,
+            foreign_guards_on_ranges: atomic_ranges::foreign_guards,
+            range_histories: histories::range_histories,
+        ], $($more)*);
+    };
+    (@ends $name:ident, $index:ty, $($more:tt)*) => {
         $crate::index_suite!(@scans $name, $index, [
             held_guards_keep: memory::held_guards_keep,
             garbage_under_a_held_pin: reclaim::garbage_under_a_held_pin,
-        ], [
+        ], ends: [
             ends_one_by_one: ends::sequential,
             ends_histories: ends::histories,
             long_histories_with_ends: histories::end_histories,
             held_guards_keep_what_is_popped: ends::held_guards_keep,
-        ]);
+        ], $($more)*);
     };
     ($name:ident, $index:ty, scans) => {
         $crate::index_suite!(@scans $name, $index, [
             held_guards_keep: memory::held_guards_keep,
             garbage_under_a_held_pin: reclaim::garbage_under_a_held_pin,
-        ]);
+        ],);
     };
     ($name:ident, $index:ty, reference) => {
-        $crate::index_suite!(@scans $name, $index, []);
+        $crate::index_suite!(@scans $name, $index, [],);
     };
-    (@scans $name:ident, $index:ty, $points:tt $(, $ends:tt)?) => {
-        $crate::index_suite!(@module $name, $index, $points, [
+    (@scans $name:ident, $index:ty, $points:tt, $($more:tt)*) => {
+        $crate::index_suite!(@module $name, $index, $points, scans: [
             ranges_as_the_oracle: ranges::oracle,
             ranges_in_every_syntax: ranges::syntax,
             ranges_under_writers: ranges::under_writers,
@@ -143,9 +172,9 @@ macro_rules! index_suite {
             live_objects_after_scans: memory::live_objects_after_scans,
             scans_under_churn: reclaim::scans_under_churn,
             foreign_guards_on_scans: guards::foreign_scans,
-        ] $(, $ends)?);
+        ], $($more)*);
     };
-    (@module $name:ident, $index:ty, [$($points:tt)*], [$($scans:tt)*] $(, [$($ends:tt)*])?) => {
+    (@module $name:ident, $index:ty, [$($points:tt)*], $($form:ident: [$($more:tt)*],)*) => {
         mod $name {
             #[allow(unused_imports, clippy::wildcard_imports)]
             use super::*;
@@ -171,8 +200,7 @@ macro_rules! index_suite {
                 guards_shared_by_indexes: guards::shared,
                 $($points)*
             );
-            $crate::index_suite!(@tests $index, scans, $($scans)*);
-            $($crate::index_suite!(@tests $index, ends, $($ends)*);)?
+            $($crate::index_suite!(@tests $index, $form, $($more)*);)*
         }
     };
     (@tests $index:ty, $form:ident, $($test:ident: $file:ident::$property:ident,)*) => {

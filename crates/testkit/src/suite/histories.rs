@@ -4,9 +4,12 @@
 use crate::clock::Clock;
 use crate::failure::ensure;
 use crate::make::Make;
-use crate::verify::{AllScans, Mix, NoScans, OrderedCalls, Plan, ScansAndEnds, Until, verify};
+use crate::verify::{
+    AllScans, Mix, NoScans, OrderedCalls, Plan, RangesRead, RangesUpdated, ScansAndEnds, Until,
+    verify,
+};
 use crate::{Failure, Outcome, ScanSubject, Subject, size};
-use silvics::OrderedEnds;
+use silvics::{AtomicRanges, OrderedEnds, RangeUpdates};
 
 /// The number of indexes that are checked, one after the other.
 const HISTORIES: usize = size::pick(200, 30, 1);
@@ -44,4 +47,23 @@ pub fn scan_histories<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
 /// checked as one object.
 pub fn end_histories<I: ScanSubject + OrderedEnds + ?Sized>(make: Make<I>) -> Outcome {
     hold(make, HISTORIES, Mix::default(), ScansAndEnds)
+}
+
+/// The shares of calls in histories with atomic ranges.
+const WITH_RANGES: Mix = Mix { lookups: 30, inserts: 30, removals: 25, scans: 15 };
+
+/// Runs all other calls and atomic reads of ranges against each other. Each history is
+/// checked as one object.
+pub fn range_histories<I: ScanSubject + OrderedEnds + AtomicRanges + ?Sized>(
+    make: Make<I>,
+) -> Outcome {
+    hold(make, HISTORIES, WITH_RANGES, RangesRead)
+}
+
+/// Runs all other calls and updates of ranges against each other. Each history is checked as one
+/// object.
+pub fn update_histories<I: ScanSubject + OrderedEnds + RangeUpdates + ?Sized>(
+    make: Make<I>,
+) -> Outcome {
+    hold(make, HISTORIES, WITH_RANGES, RangesUpdated)
 }

@@ -2,7 +2,7 @@
 //!
 //! | files | hold |
 //! |---|---|
-//! | `sequential`, `key_sum`, `presence`, `batches`, `histories`, `ranges`, `cursors`, `ends` | properties of answers |
+//! | `sequential`, `key_sum`, `presence`, `batches`, `histories`, `ranges`, `atomic_ranges`, `cursors`, `ends` | properties of answers |
 //! | `memory`, `dropping`, `reclaim`, `shrinking`, `limit`, `faults`, `lookups` | properties of memory |
 //! | `guards` | properties of guards |
 //! | `grid` | keys with fixed roles, for scans and lookups among writers |
@@ -11,6 +11,7 @@
 //! | `fuzz` | the fuzz targets, which compare with the reference, too |
 //! | `declare` | the macros that declare the tests |
 
+pub mod atomic_ranges;
 pub mod batches;
 pub mod broken;
 pub mod counting;

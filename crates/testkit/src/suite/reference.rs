@@ -6,8 +6,9 @@ use crate::failure::ensure;
 use crate::rest::counts;
 use silvics::update::Step;
 use silvics::{
-    AllocError, Batches, Check, Create, Cursor, Domain, Guard, IndexKey, Lookup, Options,
-    OrderedEnds, OrderedIndex, OrderedScan, Pages, PoolStats, Update, Violation,
+    AllocError, AtomicRanges, Batches, Check, Create, Cursor, Domain, Guard, IndexKey, Lookup,
+    Options, OrderedEnds, OrderedIndex, OrderedScan, Pages, PoolStats, RangeUpdates, Update,
+    Violation,
 };
 use silvics_pool::Budget;
 use silvics_sync::{Mutex, MutexGuard};
@@ -211,6 +212,36 @@ impl<K: IndexKey + ?Sized> OrderedScan for LockedMap<K> {
 
     fn cursor(self: &Arc<Self>) -> LockedCursor<K> {
         LockedCursor { map: Arc::clone(self), at: Position::BeforeFirst }
+    }
+}
+
+impl<K: IndexKey + ?Sized> AtomicRanges for LockedMap<K> {
+    fn collect_range<'g, R: RangeBounds<K::Ref<'g>>>(
+        &'g self,
+        range: R,
+        _: &'g Guard,
+    ) -> Result<Vec<(K::Ref<'g>, u64)>, AllocError> {
+        Ok(self.snapshot((range.start_bound().cloned(), range.end_bound().cloned())))
+    }
+}
+
+impl<K: IndexKey + ?Sized> RangeUpdates for LockedMap<K> {
+    fn update_range<'g, R: RangeBounds<K::Ref<'g>>>(
+        &'g self,
+        range: R,
+        _: &'g Guard,
+        mut new: impl FnMut(K::Ref<'_>, u64) -> u64,
+    ) -> Result<usize, AllocError> {
+        let bounds = (range.start_bound().cloned(), range.end_bound().cloned());
+        let mut state = self.lock();
+        let mut values = Vec::new();
+        for (key, value) in state.entries.iter().filter(|(key, _)| within::<K>(&bounds, key)) {
+            values.push((key.clone(), new(K::borrow(key), *value)));
+        }
+        let count = values.len();
+        state.writes += count as u64;
+        state.entries.extend(values);
+        Ok(count)
     }
 }
 

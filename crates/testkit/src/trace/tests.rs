@@ -1,6 +1,7 @@
 //! Histories written and read back, and the faults of files.
 
 use super::*;
+use crate::linearizable::ordered::EndVerb;
 
 fn text(events: &[Vec<Event>]) -> String {
     text_with(events, &[])
@@ -118,6 +119,57 @@ fn calls_on_the_ends_are_judged_with_the_others() {
     };
     assert_eq!(read(pop(4).as_bytes()).unwrap().judge(), Verdict::Linearizable);
     assert!(matches!(read(pop(5).as_bytes()).unwrap().judge(), Verdict::Violation(_)));
+}
+
+#[test]
+fn ranges_are_written_and_read_back() {
+    let op = |mask, found: &[(u32, u64)]| OrderedOp::Range {
+        low: 3,
+        high: 9,
+        mask,
+        found: found.to_vec(),
+    };
+    let range = |thread, start, end, op| OrderedEvent { thread, start, end, op };
+    let insert = Op::Insert { value: 5, old: None };
+    let threads = vec![vec![event(0, 10, 11, insert)]];
+    let trace = |last: u64| {
+        let ranges = [
+            range(0, 12, 13, op(0, &[(7, 5)])),
+            range(1, 20, 30, op(64, &[(7, 5)])),
+            range(0, 40, 50, op(0, &[(7, last)])),
+        ];
+        read(text_with(&threads, &ranges).as_bytes()).unwrap()
+    };
+    let read_back: Vec<_> = trace(69).events.into_iter().map(|event| event.op).collect();
+    let wanted = [op(0, &[(7, 5)]), op(64, &[(7, 5)]), op(0, &[(7, 69)])];
+    let wanted = wanted.map(|op| op.renamed(|key| TraceKey::Word(u64::from(*key))));
+    assert_eq!(read_back[1..], wanted);
+    assert_eq!(trace(69).judge(), Verdict::Linearizable);
+    assert!(matches!(trace(5).judge(), Verdict::Violation(_)));
+}
+
+#[test]
+fn each_thing_wrong_with_a_range_is_told() {
+    let file = |f: &str, value: &str, answer: &str| {
+        let line = |kind: &str, value: &str, time: u64| {
+            format!(
+                r#"{{"id":1,"process":1,"type":"{kind}","f":"{f}","value":{value},"time":{time}}}"#
+            )
+        };
+        format!("{}\n{}\n", line("invoke", value, 1), line("ok", answer, 2))
+    };
+    for (f, value, answer, problem) in [
+        ("collect_range", "[1]", "[]", "is not [first, last]"),
+        ("update_range", "[1,2]", "[]", "is not [first, last, mask]"),
+        ("update_range", "[1,2,0]", "[]", "the mask is 0"),
+        ("collect_range", "[1,\"07\"]", "[]", "the same throughout"),
+        ("collect_range", "[1,2]", "null", "no list of [key, value]"),
+        ("collect_range", "[1,2]", "[[1]]", "is not [key, value]"),
+        ("collect_range", "[1,2]", "[null]", "null is not [key, value]"),
+    ] {
+        let error = read(file(f, value, answer).as_bytes()).unwrap_err();
+        assert!(error.problem.contains(problem), "{f} {value} {answer}: {error}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! whose answers the map returns; [`ForeignCalls::write`] says why that is enough.
 
 use super::traffic::{KEYS, ROUNDS, STRIDE, Script, TURNS, Turn};
-use super::{History, Plan, Recorded, Report, Spare, Write, buffer, record_all, recorded};
+use super::{History, Plan, Ranges, Recorded, Report, Spare, Write, buffer, record_all, recorded};
 use crate::clock::Clock;
 use crate::crew::together;
 use crate::history::{Calls, Event, Op, observe};
@@ -66,7 +66,7 @@ fn record<K: TestKey + ?Sized>(
     recorded(plan, number, |threads, history| {
         let calls = together(threads, |thread, crew| {
             let mut caller = Caller::<K>::new(map, clock, keys, thread, buffer(spare));
-            let mut script = Script::new(plan, number, thread, false);
+            let mut script = Script::new(plan, number, thread, (false, Ranges::None));
             for _ in 0..ROUNDS {
                 let pattern = script.pattern();
                 crew.meet()?;
@@ -121,7 +121,7 @@ impl<'a, K: TestKey + ?Sized> Caller<'a, K> {
     fn call(&mut self, turn: Turn, script: &mut Script) -> Outcome {
         match turn {
             Turn::Scan { first, count, .. } if self.scans => return self.scan(first, count),
-            Turn::End(_) => unreachable!("the script has no ends"),
+            Turn::End(_) | Turn::Range { .. } => unreachable!("the script has no such calls"),
             Turn::Get(key) | Turn::Scan { first: key, .. } => script.saw(key, self.get(key)),
             Turn::GetMany { first, count } => {
                 for key in first..first + count {

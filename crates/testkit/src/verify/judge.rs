@@ -15,7 +15,7 @@ const WORK_MAX: u64 = 1 << 28;
 pub(super) struct Judge {
     /// The calls of each thread, grouped by key and in order within each key.
     threads: Vec<Lane>,
-    /// The calls of a history with ends.
+    /// The calls of a history with ends or atomic ranges.
     whole: Vec<Numbered>,
     keys: usize,
 }
@@ -104,14 +104,15 @@ impl Judge {
     }
 }
 
-/// The calls of each thread, and for each entry that a call on an end found, a lookup or a removal
-/// of its key.
+/// The calls of each thread, and for each entry that a call on an end or a range found, the call on
+/// its key that it implies.
 fn seen_by_key(history: &History) -> Vec<Vec<Event>> {
     let mut threads = history.threads.clone();
     for event in &history.ends {
-        let Some((&key, op)) = event.op.on_key() else { continue };
         let (thread, start, end) = (event.thread, event.start, event.end);
-        threads[thread].push(Event { thread, key, start, end, op });
+        for (&key, op) in event.op.on_keys() {
+            threads[thread].push(Event { thread, key, start, end, op });
+        }
     }
     for events in &mut threads {
         events.sort_by_key(|event| event.start);

@@ -6,12 +6,12 @@ use crate::linearizable::ordered::{EndVerb, OrderedOp};
 
 /// The number of calls of each kind. A lookup or an upsert of a batch counts as one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kinds([u64; 10]);
+pub struct Kinds([u64; 12]);
 
 impl Kinds {
     /// The names of the kinds: those of the verbs, and `scan` for ranges and cursors. The calls on
-    /// the ends come last.
-    pub const NAMES: [&str; 10] = [
+    /// the ends and those on atomic ranges come last.
+    pub const NAMES: [&str; 12] = [
         "get",
         "try_insert",
         "insert",
@@ -22,13 +22,16 @@ impl Kinds {
         "last",
         "pop_first",
         "pop_last",
+        "collect_range",
+        "update_range",
     ];
     const SCAN: usize = 5;
     const ENDS: usize = 6;
+    const RANGES: usize = 10;
 
     /// The calls of a history.
     pub(super) fn of(history: &History) -> Self {
-        let mut kinds = [0; 10];
+        let mut kinds = [0; 12];
         for event in history.threads.iter().flatten() {
             let kind = match event.op {
                 Op::Get { .. } => 0,
@@ -43,9 +46,15 @@ impl Kinds {
         kinds[0] -= history.scans + history.parts;
         kinds[Self::SCAN] = history.scans;
         for event in &history.ends {
-            let OrderedOp::End { verb, .. } = event.op else { continue };
-            let at = EndVerb::ALL.into_iter().position(|other| other == verb);
-            kinds[Self::ENDS + at.expect("a verb of the list")] += 1;
+            let kind = match event.op {
+                OrderedOp::Point { .. } => continue,
+                OrderedOp::End { verb, .. } => {
+                    let at = EndVerb::ALL.into_iter().position(|other| other == verb);
+                    Self::ENDS + at.expect("a verb of the list")
+                }
+                OrderedOp::Range { mask, .. } => Self::RANGES + usize::from(mask != 0),
+            };
+            kinds[kind] += 1;
         }
         Self(kinds)
     }
@@ -64,6 +73,11 @@ impl Kinds {
 
     /// The number of calls on the first and last entry.
     pub fn ends(&self) -> u64 {
-        self.0[Self::ENDS..].iter().sum()
+        self.0[Self::ENDS..Self::RANGES].iter().sum()
+    }
+
+    /// The number of atomic ranges.
+    pub fn ranges(&self) -> u64 {
+        self.0[Self::RANGES..].iter().sum()
     }
 }

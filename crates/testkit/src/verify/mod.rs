@@ -26,7 +26,9 @@ mod traffic;
 
 pub use foreign::{Foreign, ForeignCalls, verify_foreign};
 pub use kinds::Kinds;
-pub use ordered::{AllScans, MapEnds, NoScans, OrderedCalls, ScansAndEnds};
+pub use ordered::{
+    AllScans, MapEnds, NoScans, OrderedCalls, Ranges, RangesRead, RangesUpdated, ScansAndEnds,
+};
 pub use traffic::Write;
 
 use crate::clock::Clock;
@@ -194,7 +196,7 @@ pub struct History {
     pub number: u64,
     /// The calls of each thread on keys, in order.
     pub threads: Vec<Vec<Event>>,
-    /// The calls on the ends.
+    /// The calls on ends, and on atomic ranges.
     pub ends: Vec<OrderedEvent<u32>>,
     scans: u64,
     /// The number of events that are not calls of their own: parts of scans.

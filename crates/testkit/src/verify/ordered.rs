@@ -1,17 +1,20 @@
-//! The calls of a history that need the order of keys: scans, and the first and last entry.
+//! The calls of a history that need the order of keys: scans, the first and last entry, and atomic
+//! ranges.
 
 use crate::history::Recorder;
 use crate::keys::{lend, own};
 use crate::linearizable::ordered::EndVerb;
 use crate::mapped::AnyMapped;
 use crate::{Outcome, ScanSubject, Subject, TestKey};
-use silvics::{Cursor, Guard, OrderedEnds, OwnedKey};
+use silvics::{AtomicRanges, Cursor, Guard, OrderedEnds, OwnedKey, RangeUpdates};
 use std::sync::Arc;
 
 /// The calls of a history that need the order of keys.
 pub trait OrderedCalls<I: Subject + ?Sized>: Copy + Send + Sync {
     /// Whether the index has ends. If not, [`OrderedCalls::end`] is not called.
     const ENDS: bool = false;
+    /// The atomic ranges that the index has. If none, [`OrderedCalls::range`] is not called.
+    const RANGES: Ranges = Ranges::None;
 
     /// Scans `count` keys from number `first` on, by the verb with the given number.
     fn scan(
@@ -37,6 +40,30 @@ pub trait OrderedCalls<I: Subject + ?Sized>: Copy + Send + Sync {
     ) -> Result<Option<(u32, u64)>, crate::Failure> {
         unreachable!("`{}` of an index without ends", verb.name())
     }
+
+    /// Reads `count` keys from number `first` on atomically, or if the mask is not zero, turns
+    /// over its bits in their values.
+    fn range(
+        self,
+        _recorder: &mut Recorder<'_, I>,
+        _index: &I,
+        (_first, _count): (u32, u32),
+        _mask: u64,
+        _guard: &Guard,
+    ) -> Outcome {
+        unreachable!("an atomic range of an index without them")
+    }
+}
+
+/// The atomic ranges that an index has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ranges {
+    /// None.
+    None,
+    /// Those that are read.
+    Read,
+    /// Those that are read, and those that are updated.
+    Updated,
 }
 
 /// No such calls, for an index without ranges.
@@ -89,16 +116,117 @@ impl<I: ScanSubject + OrderedEnds + ?Sized> OrderedCalls<I> for ScansAndEnds {
         verb: EndVerb,
         guard: &Guard,
     ) -> Result<Option<(u32, u64)>, crate::Failure> {
-        recorder.end(verb, || {
-            let found = match verb {
-                EndVerb::First => index.first(guard),
-                EndVerb::Last => index.last(guard),
-                EndVerb::PopFirst => index.pop_first(guard)?,
-                EndVerb::PopLast => index.pop_last(guard)?,
-            };
-            Ok(found.map(|(key, value)| (own::<I>(key), value)))
-        })
+        end(recorder, index, verb, guard)
     }
+}
+
+/// Implements the calls of an index with atomic ranges.
+macro_rules! with_ranges {
+    ($name:ident: $bound:ident, $ranges:expr, $range:path) => {
+        impl<I: ScanSubject + OrderedEnds + $bound + ?Sized> OrderedCalls<I> for $name {
+            const ENDS: bool = true;
+            const RANGES: Ranges = $ranges;
+
+            fn scan(
+                self,
+                recorder: &mut Recorder<'_, I>,
+                index: &Arc<I>,
+                first: u32,
+                count: u32,
+                verb: u64,
+                guard: &Guard,
+            ) -> Outcome {
+                scan(recorder, index, first, count, verb, guard)
+            }
+
+            fn end(
+                self,
+                recorder: &mut Recorder<'_, I>,
+                index: &I,
+                verb: EndVerb,
+                guard: &Guard,
+            ) -> Result<Option<(u32, u64)>, crate::Failure> {
+                end(recorder, index, verb, guard)
+            }
+
+            fn range(
+                self,
+                recorder: &mut Recorder<'_, I>,
+                index: &I,
+                keys: (u32, u32),
+                mask: u64,
+                guard: &Guard,
+            ) -> Outcome {
+                $range(recorder, index, keys, mask, guard)
+            }
+        }
+    };
+}
+
+/// All scans, the four calls on the ends, and atomic reads of ranges.
+#[derive(Clone, Copy, Debug)]
+pub struct RangesRead;
+
+with_ranges! { RangesRead: AtomicRanges, Ranges::Read, read_range }
+
+/// All scans, the four calls on the ends, and atomic ranges, which are read or updated.
+#[derive(Clone, Copy, Debug)]
+pub struct RangesUpdated;
+
+with_ranges! { RangesUpdated: RangeUpdates, Ranges::Updated, update_range }
+
+fn read_range<I: Subject + AtomicRanges + ?Sized>(
+    recorder: &mut Recorder<'_, I>,
+    index: &I,
+    (first, count): (u32, u32),
+    _mask: u64,
+    guard: &Guard,
+) -> Outcome {
+    let keys = &recorder.keys()[first as usize..][..count as usize];
+    recorder.range((first, count), 0, || {
+        let (low, high) = (lend::<I>(&keys[0]), lend::<I>(&keys[keys.len() - 1]));
+        let found = index.collect_range(low..=high, guard)?;
+        Ok(found.into_iter().map(|(key, value)| (own::<I>(key), value)).collect())
+    })
+}
+
+fn update_range<I: Subject + RangeUpdates + ?Sized>(
+    recorder: &mut Recorder<'_, I>,
+    index: &I,
+    (first, count): (u32, u32),
+    mask: u64,
+    guard: &Guard,
+) -> Outcome {
+    if mask == 0 {
+        return read_range(recorder, index, (first, count), mask, guard);
+    }
+    let keys = &recorder.keys()[first as usize..][..count as usize];
+    recorder.range((first, count), mask, || {
+        let (low, high) = (lend::<I>(&keys[0]), lend::<I>(&keys[keys.len() - 1]));
+        let mut found = Vec::new();
+        index.update_range(low..=high, guard, |key, value| {
+            found.push((own::<I>(key), value));
+            value ^ mask
+        })?;
+        Ok(found)
+    })
+}
+
+fn end<I: Subject + OrderedEnds + ?Sized>(
+    recorder: &mut Recorder<'_, I>,
+    index: &I,
+    verb: EndVerb,
+    guard: &Guard,
+) -> Result<Option<(u32, u64)>, crate::Failure> {
+    recorder.end(verb, || {
+        let found = match verb {
+            EndVerb::First => index.first(guard),
+            EndVerb::Last => index.last(guard),
+            EndVerb::PopFirst => index.pop_first(guard)?,
+            EndVerb::PopLast => index.pop_last(guard)?,
+        };
+        Ok(found.map(|(key, value)| (own::<I>(key), value)))
+    })
 }
 
 /// The four calls on the ends of a map. A map as an index has no scans.

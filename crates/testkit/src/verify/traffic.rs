@@ -10,8 +10,11 @@
 //! If the index has ends, one round in three also has calls on them: a third of its lookups are
 //! `first` or `last`, and a third of its removals are `pop_first` or `pop_last`. Soon these meet
 //! the other calls at the same keys, because pops remove the entries that earlier rounds have left.
+//!
+//! If it has atomic ranges, all scans and an eighth of the writes in these rounds are such
+//! ranges, and in the other rounds half of the scans.
 
-use super::{Mix, OrderedCalls, Plan};
+use super::{Mix, OrderedCalls, Plan, Ranges};
 use crate::crew::Crew;
 use crate::history::Recorder;
 use crate::linearizable::ordered::EndVerb;
@@ -103,6 +106,8 @@ pub(super) enum Turn {
     Write(u32, Write),
     /// A call on an end.
     End(EndVerb),
+    /// An atomic range of `count` keys from `first` on: a read, or an update with a mask.
+    Range { first: u32, count: u32, mask: u64 },
 }
 
 /// A write of one key.
@@ -139,13 +144,19 @@ pub(super) struct Script {
     shared: Rng,
     thread: usize,
     has_ends: bool,
+    ranges: Ranges,
     written: u64,
     /// The last seen state of each key, which a compare-exchange expects.
     seen: Vec<Option<u64>>,
 }
 
 impl Script {
-    pub(super) fn new(plan: &Plan, number: u64, thread: usize, has_ends: bool) -> Self {
+    pub(super) fn new(
+        plan: &Plan,
+        number: u64,
+        thread: usize,
+        (has_ends, ranges): (bool, Ranges),
+    ) -> Self {
         let seed = plan.seed ^ crate::rng::mix(number);
         Self {
             mix: plan.mix,
@@ -153,6 +164,7 @@ impl Script {
             shared: Rng::new(seed, 0),
             thread,
             has_ends,
+            ranges,
             written: 0,
             seen: vec![None; KEYS as usize],
         }
@@ -190,7 +202,15 @@ impl Script {
         }
         if drawn < mix.lookups + mix.scans {
             let count = (KEYS - key).min(SPAN);
+            if self.ranges != Ranges::None && (pattern.ends || self.rng.below(2) == 0) {
+                return Turn::Range { first: key, count, mask: 0 };
+            }
             return Turn::Scan { first: key, count, verb: self.rng.below(3) };
+        }
+        if self.ranges == Ranges::Updated && pattern.ends && self.rng.below(8) == 0 {
+            // Bits that fresh values do not have, and no other update.
+            let count = (KEYS - key).min(SPAN);
+            return Turn::Range { first: key, count, mask: self.fresh() << 32 };
         }
         let inserts = inserting.unwrap_or(drawn < mix.lookups + mix.scans + mix.inserts);
         if inserts && mix.inserts > 0 || mix.removals == 0 {
@@ -254,7 +274,12 @@ impl<'a, I: Subject + ?Sized, S: OrderedCalls<I>> Caller<'a, I, S> {
         thread: usize,
         ordered: S,
     ) -> Self {
-        Self { index, recorder, script: Script::new(plan, number, thread, S::ENDS), ordered }
+        Self {
+            index,
+            recorder,
+            script: Script::new(plan, number, thread, (S::ENDS, S::RANGES)),
+            ordered,
+        }
     }
 
     /// Makes all rounds, and returns the recorded calls.
@@ -283,6 +308,9 @@ impl<'a, I: Subject + ?Sized, S: OrderedCalls<I>> Caller<'a, I, S> {
                 if let Some((key, value)) = ordered.end(recorder, index, verb, guard)? {
                     script.saw(key, (!verb.pops()).then_some(value));
                 }
+            }
+            Turn::Range { first, count, mask } => {
+                return ordered.range(recorder, index, (first, count), mask, guard);
             }
             Turn::InsertMany { first, count, value } => {
                 return recorder.insert_many(first, count, value, STRIDE, guard);

@@ -1,4 +1,5 @@
-//! Calls that see the whole index: its first and last entry, and their removal.
+//! Calls that see the whole index: its first and last entry, their removal, and ranges at one
+//! moment.
 //!
 //! # Source
 //! Just-in-time linearization with memory: Lowe, "Testing for linearizability", Concurrency and
@@ -9,7 +10,8 @@
 //! # Why key by key is not enough
 //! Linearizability is local: a history is linearizable if the calls on each object are (Herlihy and
 //! Wing, 1990). A key is such an object as long as each call concerns one key. But `first` says
-//! that a key is present *and that all smaller keys are absent*. The whole map is then one object.
+//! that a key is present *and that all smaller keys are absent*, and a range that is read at one
+//! moment says this of all its keys. The whole map is then one object.
 //! Deciding its histories takes time exponential in the number of overlapping calls (Gibbons and
 //! Korach, "Testing shared memories", SIAM J. Comput. 26(4), 1997), but not in their length.
 //!
@@ -33,7 +35,9 @@
 //! 1. **Demands.** A call with an answer is turned into a `Step` of `call.rs`. It demands a state
 //!    of its key, demands that a run of keys is absent, and leaves its key in a state. `pop_first`
 //!    with the answer `(k, v)` demands `v` at `k` and the absence of all keys below `k`, and leaves
-//!    `k` absent. An answer without an entry demands that all keys are absent.
+//!    `k` absent. An answer without an entry demands that all keys are absent. A range demands the
+//!    entries of its answer and the absence of its other keys. If it is an update, it leaves each
+//!    of these entries with some bits of its value turned over.
 //! 2. **Reads at once.** A call whose step changes nothing is taken as soon as its demands hold. An
 //!    order that takes it later may as well take it now: it returns later than now, and it has no
 //!    effect.
@@ -52,7 +56,7 @@
 //!    its state becomes the common one.
 //! 6. **Calls without an answer** (type `info` in files, or cut off in a report) may take effect at
 //!    any time, or never. They stay open until the end, and they depend on all calls on their key;
-//!    a pop depends on all calls.
+//!    a pop depends on all calls, and an update of a range on all calls on keys of the range.
 //!
 //! # Limits
 //! If all calls of a set have answers, the set alone decides the state after it. For each key they
@@ -60,7 +64,8 @@
 //! start has one end. So there are at most 2^n ways if n calls are under way at once, whatever the
 //! length of the history. [`WAYS_MAX`] is 2^16, so histories whose calls all have answers stay
 //! within it with up to [`OPEN_ALWAYS`] calls at once. A pop without an answer may have removed any
-//! of many keys, and has a way for each. A batch or a scan counts as one call for each of its keys.
+//! of many keys, and has a way for each. A batch or a scan counts as one call for each of its keys;
+//! an atomic range is one call.
 //! Departures 2 to 4 keep the number of ways far lower in most histories. Beyond [`WAYS_MAX`] ways
 //! at one return, or [`WORK_MAX`] comparisons of two calls in all, the history is *undecided*, and
 //! the report names the limit. Comparisons are counted only where there are several ways.
@@ -68,9 +73,9 @@
 //! # Reports
 //! `report` makes a violation short. It begins at the last moment at which no call was under way,
 //! and ends at the return that no order explains. Then it removes keys: a linearizable history
-//! stays linearizable if all calls on a key are removed, and all ends that answered this key. At
-//! last it removes calls that changed nothing. It removes a key or a call only if the remaining
-//! calls are still not linearizable.
+//! stays linearizable if all calls on a key are removed, and all ends that answered this key, and
+//! the key from the answers of all ranges. At last it removes calls that changed nothing. It
+//! removes a key or a call only if the remaining calls are still not linearizable.
 
 mod call;
 mod report;
@@ -110,40 +115,64 @@ pub enum OrderedOp<O> {
         /// The entry found, which the pops removed.
         found: Option<(O, u64)>,
     },
+    /// An atomic read or update of a range.
+    Range {
+        /// The first key of the range.
+        low: O,
+        /// The last key of the range.
+        high: O,
+        /// The bits of the values that the call turned over; zero for a read.
+        mask: u64,
+        /// The entries found, with their values before.
+        found: Vec<(O, u64)>,
+    },
 }
 
 impl<O> OrderedOp<O> {
     /// The call with other names for its keys.
-    fn renamed<'a, P>(&'a self, name: impl Fn(&'a O) -> P) -> OrderedOp<P> {
+    pub(crate) fn renamed<'a, P>(&'a self, name: impl Fn(&'a O) -> P) -> OrderedOp<P> {
         match self {
             Self::Point { key, op } => OrderedOp::Point { key: name(key), op: *op },
             Self::End { verb, found } => {
                 let found = found.as_ref().map(|(key, value)| (name(key), *value));
                 OrderedOp::End { verb: *verb, found }
             }
-        }
-    }
-
-    /// The call on one key that this call implies: a call on an end that found an entry looked its
-    /// key up, or removed it.
-    pub(crate) fn on_key(&self) -> Option<(&O, Op)> {
-        match self {
-            Self::Point { key, op } => Some((key, *op)),
-            Self::End { verb, found } => {
-                let (key, value) = found.as_ref()?;
-                let found = Some(*value);
-                let op = if verb.pops() { Op::Remove { old: found } } else { Op::Get { found } };
-                Some((key, op))
+            Self::Range { low, high, mask, found } => {
+                let found = found.iter().map(|(key, value)| (name(key), *value)).collect();
+                OrderedOp::Range { low: name(low), high: name(high), mask: *mask, found }
             }
         }
     }
 
-    /// The key of the call, or of its answer.
-    fn key(&self) -> Option<&O> {
-        match self {
-            Self::Point { key, .. } => Some(key),
-            Self::End { found, .. } => found.as_ref().map(|(key, _)| key),
+    /// The calls on single keys that this call implies: a call on an end that found an entry
+    /// looked its key up, or removed it, and one on a range did so with each key found.
+    pub(crate) fn on_keys(&self) -> Vec<(&O, Op)> {
+        let (found, mask, removes) = match self {
+            Self::Point { key, op } => return vec![(key, *op)],
+            Self::End { verb, found } => (found.as_slice(), 0, verb.pops()),
+            Self::Range { mask, found, .. } => (&found[..], *mask, false),
+        };
+        let mut calls = Vec::with_capacity(found.len());
+        for (key, value) in found {
+            let old = Some(*value);
+            let op = match mask {
+                0 if removes => Op::Remove { old },
+                0 => Op::Get { found: old },
+                mask => Op::Insert { value: value ^ mask, old },
+            };
+            calls.push((key, op));
         }
+        calls
+    }
+
+    /// The keys of the call and of its answer.
+    fn keys(&self) -> impl Iterator<Item = &O> {
+        let (own, found): ([Option<&O>; 2], &[(O, u64)]) = match self {
+            Self::Point { key, .. } => ([Some(key), None], &[]),
+            Self::End { found, .. } => ([None; 2], found.as_slice()),
+            Self::Range { low, high, found, .. } => ([Some(low), Some(high)], found),
+        };
+        own.into_iter().flatten().chain(found.iter().map(|(key, _)| key))
     }
 }
 
@@ -192,6 +221,14 @@ impl<O: Display> Display for OrderedOp<O> {
             Self::End { verb, found } => {
                 write!(f, "{} → {}", verb.name(), show_entry(found.as_ref()))
             }
+            Self::Range { low, high, mask, found } => {
+                match mask {
+                    0 => write!(f, "collect_range {low}..={high} → ")?,
+                    mask => write!(f, "update_range {low}..={high} by ^ {mask} → ")?,
+                }
+                let entries: Vec<_> = found.iter().map(|e| show_entry(Some(e))).collect();
+                write!(f, "{{{}}}", entries.join(", "))
+            }
         }
     }
 }
@@ -216,7 +253,7 @@ pub(crate) type Numbered = Call<OrderedOp<u32>>;
 pub fn judge<O: Ord + Clone + Display>(events: &[OrderedEvent<O>]) -> Verdict {
     let mut numbers: BTreeMap<&O, u32> = BTreeMap::new();
     for event in events {
-        numbers.extend(event.op.key().map(|key| (key, 0)));
+        numbers.extend(event.op.keys().map(|key| (key, 0)));
     }
     for (number, at) in (0..).zip(numbers.values_mut()) {
         *at = number;

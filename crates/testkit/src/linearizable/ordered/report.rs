@@ -130,7 +130,7 @@ impl Wrong {
 
     /// Removes keys that are not needed.
     fn keep_few_keys(&mut self, budget: &mut u64) {
-        let of_calls = self.calls.iter().filter_map(|call| call.op.key().copied());
+        let of_calls = self.calls.iter().flat_map(|call| call.op.keys().copied());
         let of_states = self.states.iter().flatten().map(|entry| entry.0);
         let keys: BTreeSet<u32> = of_calls.chain(of_states).collect();
         let kept = fewer(keys.into_iter().collect(), |kept| self.on(kept).is_wrong(budget));
@@ -138,19 +138,26 @@ impl Wrong {
     }
 
     /// The calls on some keys alone. A pop without an answer is kept: it may have been on any key.
+    /// So is a range, without the entries of other keys.
     fn on(&self, keys: &[u32]) -> Self {
         let has = |key: &u32| keys.binary_search(key).is_ok();
-        let calls = self.calls.iter().filter(|call| match &call.op {
-            OrderedOp::End { .. } if call.is_pending() => true,
-            op => op.key().is_none_or(has),
-        });
+        let on = |call: &Numbered| match &call.op {
+            OrderedOp::End { .. } if call.is_pending() => Some(call.clone()),
+            OrderedOp::Range { low, high, mask, found } => {
+                let found = found.iter().filter(|entry| has(&entry.0)).copied().collect();
+                let op = OrderedOp::Range { low: *low, high: *high, mask: *mask, found };
+                Some(call.with(op))
+            }
+            op => op.keys().all(has).then(|| call.clone()),
+        };
+        let calls = self.calls.iter().filter_map(on).collect();
         let state = |entries: &Entries| {
             entries.iter().filter(|entry| has(&entry.0)).copied().collect::<Entries>()
         };
         let mut states: Vec<Entries> = self.states.iter().map(state).collect();
         states.sort();
         states.dedup();
-        Self { calls: calls.cloned().collect(), states, keys: self.keys }
+        Self { calls, states, keys: self.keys }
     }
 
     /// Begins at the last moment at which none of the remaining calls was under way.
@@ -173,6 +180,7 @@ impl Wrong {
         let reads = |call: &Numbered| match &call.op {
             OrderedOp::Point { op, .. } => op.changed_nothing(),
             OrderedOp::End { verb, found } => !verb.pops() || found.is_none(),
+            OrderedOp::Range { mask, found, .. } => *mask == 0 || found.is_empty(),
         };
         let calls = std::mem::take(&mut self.calls);
         let (reads, writes): (Vec<_>, Vec<_>) = calls.into_iter().partition(reads);

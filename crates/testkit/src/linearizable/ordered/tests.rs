@@ -11,6 +11,17 @@ fn end(thread: usize, start: u64, end: u64, verb: EndVerb, found: Option<(u64, u
     OrderedEvent { thread, start, end, op: OrderedOp::End { verb, found } }
 }
 
+fn range(
+    thread: usize,
+    (start, end): (u64, u64),
+    (low, high): (u64, u64),
+    mask: u64,
+    found: &[(u64, u64)],
+) -> Event {
+    let op = OrderedOp::Range { low, high, mask, found: found.to_vec() };
+    OrderedEvent { thread, start, end, op }
+}
+
 fn point(thread: usize, start: u64, end: u64, key: u64, op: Op) -> Event {
     OrderedEvent { thread, start, end, op: OrderedOp::Point { key, op } }
 }
@@ -129,6 +140,69 @@ fn an_empty_map_needs_the_removal_of_all_keys() {
 }
 
 #[test]
+fn a_range_shows_one_moment() {
+    let history = |found: &[(u64, u64)]| {
+        vec![
+            point(0, 0, 1, 1, insert(10)),
+            point(0, 2, 3, 9, insert(90)),
+            range(1, (4, 20), (1, 9), 0, found),
+            point(0, 5, 6, 5, insert(50)),
+            point(0, 7, 8, 1, remove(10)),
+        ]
+    };
+    for found in [&[(1, 10), (9, 90)][..], &[(1, 10), (5, 50), (9, 90)], &[(5, 50), (9, 90)]] {
+        assert_eq!(judge(&history(found)), Verdict::Linearizable, "{found:?}");
+    }
+    // It saw 1 before its removal, and not 5, which was inserted before that: fine. But not both
+    // absent, and no entry out of the range or twice.
+    violation(&history(&[(9, 90)]));
+    violation(&history(&[(1, 10), (1, 10), (9, 90)]));
+    violation(&history(&[(9, 90), (1, 10)]));
+    let mut outside = history(&[(9, 90)]);
+    outside.push(range(1, (21, 22), (2, 8), 0, &[(9, 90)]));
+    violation(&outside);
+}
+
+/// A walk that is not atomic reads 1, then another thread moves an entry from 9 to 1.
+#[test]
+fn an_entry_that_moves_behind_a_range_is_not_lost() {
+    let history = |found: &[(u64, u64)]| {
+        [
+            point(0, 0, 1, 9, insert(90)),
+            range(1, (2, 20), (0, 10), 0, found),
+            point(0, 3, 4, 1, insert(91)),
+            point(0, 5, 6, 9, remove(90)),
+        ]
+    };
+    let violation = violation(&history(&[]));
+    assert!(violation.to_string().contains("collect_range 0..=10 → {}"), "{violation}");
+    assert_eq!(judge(&history(&[(1, 91)])), Verdict::Linearizable);
+}
+
+#[test]
+fn an_update_of_a_range_takes_effect_at_once() {
+    let history = |one: u64, other: u64| {
+        [
+            point(0, 0, 1, 1, insert(10)),
+            point(0, 2, 3, 2, insert(20)),
+            range(0, (4, 20), (0, 5), 64, &[(1, 10), (2, 20)]),
+            point(1, 5, 6, 1, Op::Get { found: Some(one) }),
+            point(1, 7, 8, 2, Op::Get { found: Some(other) }),
+        ]
+    };
+    for (one, other) in [(10, 20), (10, 84), (74, 84)] {
+        assert_eq!(judge(&history(one, other)), Verdict::Linearizable);
+    }
+    violation(&history(74, 20));
+    violation(&history(10, 148));
+    let mut open = history(74, 84);
+    open[2].end = PENDING;
+    assert_eq!(judge(&open), Verdict::Linearizable);
+    open[4].op = OrderedOp::Point { key: 2, op: Op::Get { found: Some(20) } };
+    violation(&open);
+}
+
+#[test]
 fn a_call_that_never_returned_may_have_taken_effect_or_not() {
     let popped_by_another = |found: Option<(u64, u64)>| {
         [
@@ -227,7 +301,7 @@ impl Simulated {
             self.now += 1;
             match self.open[thread].take() {
                 None => {
-                    let (choice, key) = (self.rng.below(12), self.rng.below(self.keys));
+                    let (choice, key) = (self.rng.below(14), self.rng.below(self.keys));
                     let (start, value) = (self.now, self.now);
                     self.open[thread] = Some(Open { start, choice, key, value, done: None });
                 }
@@ -275,6 +349,15 @@ impl Simulated {
                 map.insert(key, value);
                 Op::CompareExchange { expected: present, new: Some(value), outcome: Ok(()) }
             }
+            12 | 13 => {
+                let (low, high) = (key, (key + value % 3).min(self.keys - 1));
+                let mask = if choice == 12 { 0 } else { value << 32 };
+                let found = map.range_mut(low..=high).map(|(key, value)| {
+                    *value ^= mask;
+                    (*key, *value ^ mask)
+                });
+                return OrderedOp::Range { low, high, mask, found: found.collect() };
+            }
             choice => {
                 let verb = EndVerb::ALL[choice as usize - 8];
                 let found = match verb {
@@ -301,6 +384,15 @@ fn spoil(events: &mut [Event], keys: u64, rng: &mut Rng) {
             *found = op.state_after().map(|value| (key, value));
         }
         (OrderedOp::Point { key, .. }, _) => *key = rng.below(keys),
+        (OrderedOp::Range { found, .. }, OrderedOp::Range { found: other, .. }) => *found = other,
+        (OrderedOp::Range { low, high, mask, found }, _) => {
+            if found.pop().is_none() {
+                (*low, *high, *mask) = (0, keys - 1, *mask ^ 1);
+            }
+        }
+        (OrderedOp::End { found, .. }, OrderedOp::Range { found: other, .. }) => {
+            *found = other.first().copied();
+        }
     }
     if rng.below(4) == 0 {
         event.end = PENDING;
@@ -352,6 +444,16 @@ fn applied(event: &Event, map: &BTreeMap<u64, u64>) -> Option<BTreeMap<u64, u64>
                 pair
             });
             if has_answer && entry != *found {
+                return None;
+            }
+        }
+        OrderedOp::Range { low, high, mask, found } => {
+            let mut entries = Vec::new();
+            for (key, value) in after.range_mut(low..=high) {
+                entries.push((*key, *value));
+                *value ^= mask;
+            }
+            if has_answer && entries != *found {
                 return None;
             }
         }

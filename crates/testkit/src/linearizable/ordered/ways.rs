@@ -253,8 +253,10 @@ impl<'a> Search<'a> {
         let effect = step.effect(&self.state(way));
         let mut after = way.clone();
         after.open.retain(|open| *open != call);
-        if let Some((key, state)) = effect {
-            put(self.base, &mut after.differs, key, state);
+        if !effect.is_empty() {
+            for (key, state) in effect {
+                put(self.base, &mut after.differs, key, state);
+            }
             let state = State { base: self.base, differs: &after.differs };
             let waits = |step: &Step| !(step.only_reads() && step.is_right(&state));
             after.open.retain(|open| waits(self.step(*open)));

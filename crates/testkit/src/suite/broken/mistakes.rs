@@ -4,7 +4,7 @@ use super::{Entries, Map, Mistake};
 use crate::reference::{LockedCursor, Position};
 use silvics::{
     AllocError, Batches, CompareExchangeError, Cursor, Guard, InsertManyError, Lookup, OrderedEnds,
-    OrderedIndex, TryInsertError,
+    OrderedIndex, RangeUpdates, TryInsertError,
 };
 use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::ops::{Bound, RangeBounds};
@@ -335,6 +335,75 @@ impl Mistake for TwoStepSeek {
         }
         gap(&cursor.map);
         cursor.prev()
+    }
+}
+
+/// A range that should be read atomically is read in two halves, the upper one first. Found by
+/// `histories::range_histories`.
+#[derive(Debug)]
+pub struct RangeInHalves;
+impl Mistake for RangeInHalves {
+    fn collect_range(map: &Map, bounds: (Bound<u64>, Bound<u64>)) -> Vec<(u64, u64)> {
+        let all = map.snapshot(bounds);
+        let Some((middle, _)) = all.get(all.len() / 2) else { return all };
+        let upper = map.snapshot((Bound::Included(*middle), bounds.1));
+        gap(map);
+        let mut entries = map.snapshot((bounds.0, Bound::Excluded(*middle)));
+        entries.extend(upper);
+        entries
+    }
+}
+
+/// An update of a range updates its entries one after the other. Found by
+/// `histories::update_histories`.
+#[derive(Debug)]
+pub struct RangeUpdateInParts;
+impl Mistake for RangeUpdateInParts {
+    fn update_range(
+        map: &Map,
+        bounds: (Bound<u64>, Bound<u64>),
+        guard: &Guard,
+        new: &mut dyn FnMut(u64, u64) -> u64,
+    ) -> Result<usize, AllocError> {
+        let mut updated = 0;
+        for (key, _) in map.snapshot(bounds) {
+            updated += map.update_range(key..=key, guard, &mut *new)?;
+            gap(map);
+        }
+        Ok(updated)
+    }
+}
+
+/// A panic of the closure of a range update leaves the entries before it updated. Found by
+/// `atomic_ranges::update_panics`.
+#[derive(Debug)]
+pub struct HalfUpdate;
+impl Mistake for HalfUpdate {
+    fn update_range(
+        map: &Map,
+        bounds: (Bound<u64>, Bound<u64>),
+        guard: &Guard,
+        new: &mut dyn FnMut(u64, u64) -> u64,
+    ) -> Result<usize, AllocError> {
+        let entries = map.snapshot(bounds);
+        for (key, value) in &entries {
+            map.insert(*key, new(*key, *value), guard)?;
+        }
+        Ok(entries.len())
+    }
+}
+
+/// A bound of an atomic read of a range is taken for one of the other kind. Found by
+/// `atomic_ranges::reads`.
+#[derive(Debug)]
+pub struct ClosedMoment;
+impl Mistake for ClosedMoment {
+    fn collect_range(map: &Map, (low, high): (Bound<u64>, Bound<u64>)) -> Vec<(u64, u64)> {
+        let closed = |bound| match bound {
+            Bound::Excluded(key) => Bound::Included(key),
+            bound => bound,
+        };
+        map.snapshot((low, closed(high)))
     }
 }
 
