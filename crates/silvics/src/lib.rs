@@ -145,6 +145,7 @@
 //! | `uuid` | no | keys of type `uuid::Uuid` |
 //! | `rayon` | no | `par_iter` and `par_range` of [`Map::pin_owned`]; maps and sets `collect` parallel iterators |
 
+mod adaptation;
 pub mod art;
 mod batch;
 pub mod blocks;
@@ -175,6 +176,7 @@ mod threads;
 pub mod update;
 pub mod words;
 
+pub use adaptation::{Adaptation, Adapts, BaseNode};
 pub use art::{ArtKey, ArtTree, PathCompression};
 pub use blocks::{BlockKey, BlockTree, PrefixCompression};
 pub use bst::bronson::{BronsonTree, FrozenTree};

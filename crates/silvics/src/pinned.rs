@@ -1,5 +1,6 @@
 //! An index with its domain pinned: the verbs without the guard.
 
+use crate::adaptation::{Adaptation, Adapts};
 use crate::domain::Guard;
 use crate::error::{AllocError, CompareExchangeError, InsertManyError, TryInsertError};
 use crate::index::{
@@ -154,5 +155,12 @@ impl<I: RangeUpdates + ?Sized> Pinned<'_, I> {
         new: impl FnMut(KeyRef<'_, I>, u64) -> u64,
     ) -> Result<usize, AllocError> {
         self.index.update_range(range, &self.guard, new)
+    }
+}
+
+impl<I: Adapts + ?Sized> Pinned<'_, I> {
+    /// See [`Adapts::adaptation`].
+    pub fn adaptation(&self) -> Adaptation {
+        self.index.adaptation(&self.guard)
     }
 }

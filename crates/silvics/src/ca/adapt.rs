@@ -179,6 +179,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         if !planted(Canary::SplitBaseStaysValid) {
             hold.obsolete();
         }
+        self.changes.count_split();
         gone.push(way.base.word());
         // SAFETY: R2: the place no longer leads to the base node, and neither of the new ones has
         // these container nodes. Each was linked once.
@@ -216,6 +217,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
             other.obsolete();
         }
         hold.obsolete();
+        self.changes.count_join();
         let key = object_word::<K>(parent.bound()).filter(|_| !has_bound);
         let gone = [parent.word(), way.base.word(), beside.base.word()];
         for word in gone.into_iter().chain(key) {

@@ -62,7 +62,8 @@
 //! | fields of container nodes | all | Relaxed | – | the lock orders them: a reader validates |
 //! | children of container nodes, containers | load, store | Acquire, Release | each other | the object behind is initialised |
 //! | root, children of route nodes | load, store | Acquire, Release | each other | likewise; an old word leads to an obsolete base node |
-//! | statistics, writes | all | Relaxed | – | they change under the lock |
+//! | statistics, writes | all | Relaxed | – | they change under the lock; `adaptation` reads them without, as numbers that lead to nothing |
+//! | counts of splits and joins | all | Relaxed | – | they lead to no other data |
 //! | – | fence of an operation on several base nodes | `SeqCst` | locks | linearization point, see `collect.rs` |
 //! | bounds of route nodes, keys' objects | load; plain reads | Relaxed | – | they never change; the word that leads to them publishes them |
 //!
@@ -107,6 +108,7 @@
 //! | `scan.rs`, `collect.rs` | ranges entry by entry; atomic ranges and their update |
 //! | `ends.rs`, `bulk.rs` | both ends, building a tree from sorted entries |
 //! | `objects.rs`, `check.rs` | memory, verification |
+//! | `observe.rs` | the shape of a tree, for [`Adapts`](crate::Adapts) |
 
 mod adapt;
 pub mod build;
@@ -118,6 +120,7 @@ mod ends;
 pub mod key;
 mod node;
 mod objects;
+mod observe;
 mod ops;
 mod route;
 mod scan;
@@ -137,6 +140,7 @@ use crate::memory::Memory;
 use crate::update::Update;
 use build::{Adaptive, Build};
 use objects::{Fresh, May, Objects};
+use observe::Changes;
 use silvics_layout::NodeLayout;
 use silvics_pool::{Placement, Pooled};
 use std::marker::PhantomData;
@@ -167,6 +171,7 @@ pub type CaTree<K = u64, P = Pooled, B = Adaptive> = Index<Ca<K, P, B>>;
 pub struct Ca<K: CaKey + ?Sized, P: Placement, B: Build> {
     root: Place,
     objects: Objects<K, P>,
+    changes: Changes,
     build: PhantomData<B>,
 }
 
@@ -189,7 +194,7 @@ unsafe impl<K: CaKey + ?Sized, P: Placement, B: Build> Algorithm for Ca<K, P, B>
         let root = Place::new(fresh.base(Word::NONE)?);
         fresh.linked();
         drop(guard);
-        Ok(Self { root, objects, build: PhantomData })
+        Ok(Self { root, objects, changes: Changes::new(), build: PhantomData })
     }
 
     #[inline(always)]

@@ -1,13 +1,16 @@
 //! The frame of every structure: [`Index`] gives an [`Algorithm`] the verbs of the contract, and
 //! keeps the account of entries and memory.
 //!
-//! A structure implements [`Algorithm`], and [`Ordered`] and [`Ended`] if it has ranges and ends.
+//! A structure implements [`Algorithm`], [`Ordered`] and [`Ended`] if it has ranges and ends, and
+//! [`Adapting`] if its shape follows contention.
 //! The frame implements the public traits of [`crate::index`] once, for all of them, and does what
 //! each of these implementations needs first: it makes sure that the guard is of the index's own
 //! domain. So the guards that an algorithm sees always protect its nodes.
 
+mod adapting;
 mod ordered;
 
+pub use adapting::Adapting;
 pub use ordered::{AlgorithmBounds, Atomic, Ended, Ordered, Updating};
 
 use crate::batch::insert_in_groups;
