@@ -7,11 +7,13 @@
 //! | `inspect` | `silvics inspect` |
 //! | `list` | `silvics list` |
 //! | `verify` | `silvics verify` |
+//! | `watch` | `silvics watch` |
 //! | `catalogue` | every index, its constructors, and the choice among them |
 //! | `drive` | loads, runs and checks of a contender, and the key types |
 //! | `contender` | our indexes, the map and the peers, behind one trait |
 //! | `flags` | the command line, its values, and the errors of the command |
 //! | `host` | facts from the system about the machine and this process |
+//! | `svg` | pictures |
 //! | `output`, `progress`, `interrupt` | standard output, standard error, Ctrl-C |
 //!
 //! Modules use those below them in the table, with two exceptions: `flags` reads key files by the
@@ -33,7 +35,9 @@ mod list;
 mod output;
 mod progress;
 mod reproduce;
+mod svg;
 mod verify;
+mod watch;
 
 use flags::args::{Cli, Verb};
 use std::process::ExitCode;
@@ -45,6 +49,7 @@ fn main() -> ExitCode {
         Verb::Bench(args) => bench::bench(&args).map(interrupted),
         Verb::Inspect(args) => inspect::inspect(&args).map(|()| 0),
         Verb::Verify(args) => verify::verify(&args),
+        Verb::Watch(args) => watch::watch(&args).map(interrupted),
         Verb::Reproduce(args) => reproduce::reproduce(&args).map(|()| 0),
     };
     match result {

@@ -38,6 +38,36 @@ impl Drop for Progress {
     }
 }
 
+/// Some lines on a terminal that are drawn over each other.
+pub struct Live(ProgressBar);
+
+impl Live {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{msg}") {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    /// Whether anybody can see it: whether standard error is a terminal.
+    pub fn is_visible(&self) -> bool {
+        !self.0.is_hidden()
+    }
+
+    /// Draws the lines.
+    pub fn show(&self, lines: String) {
+        self.0.set_message(lines); // this draws, at most 20 times a second
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
 /// A line on standard error, outside of any progress.
 pub fn note(text: &str) {
     eprintln!("note: {text}");

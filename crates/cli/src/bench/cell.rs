@@ -3,11 +3,13 @@
 use super::plan::Plan;
 use super::report::{Footprint, Report};
 use super::rows::Rows;
+use super::trace::Traced;
 use crate::catalogue::Make;
 use crate::catalogue::select::Chosen;
 use crate::drive::keys::BenchKey;
 use crate::drive::nothing::Nothing;
 use crate::drive::run::{Failure, Ledger, RunSpec};
+use crate::drive::shape::{self, Sampled};
 use crate::drive::subject::{Crew, Outcome, Subject, Traffic};
 use crate::flags::error::Error;
 use crate::flags::place::Place;
@@ -88,6 +90,8 @@ pub(super) struct Slot<K: BenchKey + ?Sized> {
     pub(super) loads: Vec<Outcome>,
     /// The outcomes, by configuration and round.
     pub(super) outcomes: Vec<Vec<Outcome>>,
+    /// The runs whose shape was sampled.
+    pub(super) traced: Vec<Traced>,
     pub(super) checked: bool,
     /// Whether it is left out from now on.
     is_out: bool,
@@ -186,6 +190,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             footprint: None,
             loads: Vec::new(),
             outcomes: vec![Vec::new(); configs],
+            traced: Vec::new(),
             checked: false,
             is_out: false,
         }))
@@ -257,9 +262,11 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             }
             self.progress.doing(format!("{name}: round {round}, mix {}", config.mix));
             let number = (round * configs.len() + at) as u64;
-            let outcome =
+            let (outcome, sampled) =
                 self.run_config(slot, config, number).map_err(|failure| (failure, false))?;
             slot.outcomes[at].push(outcome);
+            let traced = |sampled| Traced { config: *config, round, outcome, sampled };
+            slot.traced.extend(sampled.map(traced));
         }
         if round == self.plan.rounds {
             self.progress.doing(format!("{name}: check"));
@@ -277,16 +284,21 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         slot: &mut Slot<K>,
         config: &Config,
         number: u64,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<(Outcome, Option<Sampled>), Failure> {
         let Some(live) = &mut slot.live else { unreachable!("it was loaded") };
         let spec = self.spec(config, number, self.plan.time, live.window);
-        let outcome = live.subject.run(self.traffic, &spec, self.crew)?;
+        let (outcome, sampled) = if self.plan.trace.is_some() {
+            let (outcome, sampled) = shape::run(&live.subject, self.traffic, &spec, self.crew)?;
+            (outcome, Some(sampled))
+        } else {
+            (live.subject.run(self.traffic, &spec, self.crew)?, None)
+        };
         live.ledger.book(&outcome.tally);
         live.window = outcome.window;
         live.has_run = true;
         live.has_removed |= config.mix.percent(Op::Remove) > 0;
         live.has_grown |= !config.mix.keeps_size();
-        Ok(outcome)
+        Ok((outcome, sampled))
     }
 
     /// A run that changes the size of the index ends when a tenth of the keys that it can insert or

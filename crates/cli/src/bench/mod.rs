@@ -8,13 +8,16 @@
 //! | `cell` | the rounds of one cell |
 //! | `rows` | the rows of one cell |
 //! | `builds`, `report` | the result, as data |
+//! | `trace`, `plot` | the shape of indexes over time |
 
 mod builds;
 mod cell;
 mod plan;
+mod plot;
 mod render;
 pub mod report;
 mod rows;
+mod trace;
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +39,9 @@ use silvics_workload::{Choice, KeySet};
 pub fn bench(args: &BenchArgs) -> Result<bool, Error> {
     let (format, report) = measure(args)?;
     report.print(format)?;
+    if let Some(trace) = &report.trace {
+        trace.write(&report)?;
+    }
     Ok(report.interrupted)
 }
 

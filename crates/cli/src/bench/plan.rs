@@ -1,5 +1,6 @@
 //! The configuration of a benchmark: the command line, checked.
 
+use super::trace;
 use crate::catalogue::select::{self, Chosen};
 use crate::drive::subject::Reuse;
 use crate::flags::args::{BenchArgs, Format};
@@ -39,6 +40,8 @@ pub struct Plan {
     pub reuse: Reuse,
     /// Whether events are counted.
     pub counters: bool,
+    /// The files that take the shape of indexes over time.
+    pub trace: Option<trace::Files>,
     pub seed: u64,
     pub format: Format,
     /// Notes that are printed before the benchmark begins.
@@ -111,6 +114,7 @@ impl Plan {
             memory_limit: args.memory_limit.as_deref().map(memory_limit).transpose()?,
             reuse: if args.no_reuse { Reuse::No } else { Reuse::Yes },
             counters: args.counters,
+            trace: args.trace_adaptation.as_deref().map(trace::Files::new).transpose()?,
             seed: single("--seed", &args.seed, seed)?,
             format: Format::parse(&args.format)?,
             mixes,
@@ -118,6 +122,9 @@ impl Plan {
         };
         let names = args.index.as_deref().unwrap_or("default");
         let (chosen, notes) = select::select(names, args.variant.as_deref(), types, &plan.mixes)?;
+        if plan.trace.is_some() {
+            chosen.iter().try_for_each(|chosen| chosen.must_adapt(trace::FLAG))?;
+        }
         plan.chosen = chosen;
         plan.notes = notes;
         plan.say_what_has_no_effect(args, cores)?;

@@ -1,6 +1,7 @@
 //! The result of a benchmark, as data. `render` writes it.
 
 use super::plan::Plan;
+use super::trace::Trace;
 use crate::catalogue::select::Chosen;
 use crate::drive::stats::{self, Interval};
 use crate::drive::subject::Reuse;
@@ -25,6 +26,9 @@ pub struct Report {
     /// The number of cells begun so far.
     #[serde(skip)]
     pub cells: usize,
+    /// The trace, if one was requested. It has files of its own.
+    #[serde(skip)]
+    pub trace: Option<Trace>,
 }
 
 /// The configuration, defaults included.
@@ -207,6 +211,7 @@ impl Report {
             builds: Vec::new(),
             interrupted: false,
             cells: 0,
+            trace: plan.trace.clone().map(Trace::new),
         }
     }
 }

@@ -41,6 +41,12 @@ impl<K: BenchKey + ?Sized> Rows<'_, K> {
             let rows = self.slots.iter();
             report.results.extend(rows.filter_map(|slot| self.row(slot, config, at, first)));
         }
+        if let Some(trace) = &mut report.trace {
+            let of = |slot| self.key(slot);
+            let runs =
+                self.slots.iter().flat_map(|slot| slot.traced.iter().map(move |run| (slot, run)));
+            trace.runs.extend(runs.map(|(slot, run)| run.row(of(slot))));
+        }
     }
 
     fn key(&self, slot: &Slot<K>) -> RowKey {

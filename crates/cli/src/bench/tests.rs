@@ -382,7 +382,7 @@ fn peer(make: fn(Types, Nodes) -> Option<AnyMaker>) -> &'static Entry {
 
 fn model(types: Types, nodes: Nodes, subject: Make<u64>) -> Option<AnyMaker> {
     let wanted = (types, nodes) == (Types::words(KeyType::U64), Nodes::Pooled);
-    let maker = Maker { subject, scans: false, verify: None, inspect: None };
+    let maker = Maker { subject, scans: false, adapts: false, verify: None, inspect: None };
     wanted.then(|| maker.into())
 }
 

@@ -77,6 +77,14 @@ pub enum Advice {
 }
 
 impl Variant {
+    /// Whether it adapts its shape to contention.
+    pub fn adapts(&self) -> bool {
+        let makers = KeyType::OF_INDEXES
+            .into_iter()
+            .filter_map(|key_type| (self.make)(Types::words(key_type), Nodes::Pooled));
+        makers.fold(false, |some, maker| some | maker.adapts)
+    }
+
     /// Whether there is a constructor for these types, in some place.
     pub fn takes(&self, types: Types) -> bool {
         [Nodes::Pooled, Nodes::Shared].into_iter().any(|nodes| (self.make)(types, nodes).is_some())
@@ -98,6 +106,8 @@ pub struct Maker<K: BenchKey + ?Sized> {
     pub subject: Make<K>,
     /// Whether the index can scan.
     pub scans: bool,
+    /// Whether the index adapts its shape to contention, and tells it.
+    pub adapts: bool,
     /// Records histories of the index and checks them. `None` for peers.
     pub verify: Option<Verify>,
     /// Makes an index whose reads are recorded. `None` where reads cannot be recorded.
@@ -108,6 +118,8 @@ pub struct Maker<K: BenchKey + ?Sized> {
 pub struct AnyMaker {
     /// See [`Maker::scans`].
     pub scans: bool,
+    /// See [`Maker::adapts`].
+    pub adapts: bool,
     /// See [`Maker::verify`].
     pub verify: Option<Verify>,
     /// Whether there is a constructor of an index whose reads are recorded.
@@ -124,8 +136,8 @@ impl AnyMaker {
 
 impl<K: BenchKey + ?Sized> From<Maker<K>> for AnyMaker {
     fn from(maker: Maker<K>) -> Self {
-        let (scans, verify, inspects) = (maker.scans, maker.verify, maker.inspect.is_some());
-        Self { scans, verify, inspects, maker: Box::new(maker) }
+        let Maker { scans, adapts, verify, inspect, .. } = maker;
+        Self { scans, adapts, verify, inspects: inspect.is_some(), maker: Box::new(maker) }
     }
 }
 

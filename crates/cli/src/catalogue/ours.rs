@@ -6,7 +6,8 @@ use crate::contender::forms::Form;
 use crate::contender::held::{MapValue, OurKey};
 use crate::contender::map::OurMap;
 use crate::contender::ours::{
-    ByRange, Freezing, MapEnds, NoScans, Ours, Recorded as RecordedBy, ScanBy,
+    ByRange, Freezing, MapEnds, NoScans, Of, Otherwise as _, Ours, Recorded as RecordedBy, ScanBy,
+    Shape,
 };
 use crate::drive::keys::BenchKey;
 use crate::drive::subject::Subject;
@@ -99,10 +100,12 @@ macro_rules! table {
     (@ maker $caps:ident $index:ty, $nodes:ident) => {
         match $nodes {
             Nodes::Pooled => {
-                maker::<At<$index, Pooled>, At<$index, Recorded<Pooled>>, scan_by!($caps)>()
+                let shape = Of::<At<$index, Pooled>>::INDEX.shape();
+                maker::<At<$index, Pooled>, At<$index, Recorded<Pooled>>, scan_by!($caps), _>(shape)
             }
             Nodes::Shared => {
-                maker::<At<$index, Shared>, At<$index, Recorded<Shared>>, scan_by!($caps)>()
+                let shape = Of::<At<$index, Shared>>::INDEX.shape();
+                maker::<At<$index, Shared>, At<$index, Recorded<Shared>>, scan_by!($caps), _>(shape)
             }
         }
     };
@@ -189,21 +192,25 @@ where
     Maker {
         subject: |options| OurMap::<K, V>::with_options(options).map(Subject::of),
         scans: true,
+        adapts: false,
         verify: Some(<MapEnds as RecordedBy<Mapped<K::Bench>>>::verify),
         inspect: None,
     }
 }
 
-/// The constructors of an index `I`. `R` is the index in a placement that records reads.
-fn maker<I, R, S>() -> AnyMaker
+/// The constructors of an index `I`. `R` is the index in a placement that records reads, and `A`
+/// the type of [`Of::shape`].
+fn maker<I, R, S, A>(_: A) -> AnyMaker
 where
     I: Create + Batches + Check + Objects + Lookup<Key: Form> + 'static,
     R: Create + Batches + Check + Objects + Lookup<Key = I::Key> + 'static,
     S: ScanBy<I> + RecordedBy<I>,
+    A: Shape<I>,
 {
     let maker: Maker<<I::Key as Form>::Drawn> = Maker {
-        subject: |options| Ok(Subject::of(Ours::<I, S>::new(I::with_options(options)?))),
+        subject: |options| Ok(Subject::of(Ours::<I, S, A>::that(I::with_options(options)?))),
         scans: S::SCANS,
+        adapts: A::ADAPTS,
         verify: Some(<S as RecordedBy<I>>::verify),
         inspect: Some(|options| Ok(Box::new(R::with_options(options)?))),
     };
@@ -219,5 +226,5 @@ fn freezing(nodes: Nodes) -> AnyMaker {
 
 fn freezing_in<P: Placement>() -> Maker<u64> {
     let subject = |options: &Options| Ok(Subject::of(Freezing::<P>::with_options(options)?));
-    Maker { subject, scans: false, verify: None, inspect: None }
+    Maker { subject, scans: false, adapts: false, verify: None, inspect: None }
 }

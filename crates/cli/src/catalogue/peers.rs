@@ -87,12 +87,12 @@ fn entry<P: Peer>(make: fn(Types, Nodes) -> Option<AnyMaker>) -> Entry {
 /// The constructor of a peer whose histories are not recorded.
 fn maker<P: Peer<Key: BenchKey>>() -> AnyMaker {
     let subject = |_: &Options| Ok(Subject::of(P::default()));
-    Maker { subject, scans: P::SCANS, verify: None, inspect: None }.into()
+    Maker { subject, scans: P::SCANS, adapts: false, verify: None, inspect: None }.into()
 }
 
 /// The constructor of a peer whose histories `verify` records.
 fn recorded<P: Recorded<Key: BenchKey + TestKey>>() -> AnyMaker {
     let subject = |_: &Options| Ok(Subject::of(P::default()));
     let verify = Some(verify::<P> as Verify);
-    Maker { subject, scans: P::SCANS, verify, inspect: None }.into()
+    Maker { subject, scans: P::SCANS, adapts: false, verify, inspect: None }.into()
 }

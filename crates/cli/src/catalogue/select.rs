@@ -68,6 +68,21 @@ impl Chosen {
         makers.into_iter().flatten().any(|maker| maker.inspects)
     }
 
+    /// Fails unless the index adapts its shape to contention. `flag` has asked for one that does.
+    pub fn must_adapt(&self, flag: &'static str) -> Result<(), Error> {
+        if self.variant.adapts() {
+            return Ok(());
+        }
+        let adapting = catalogue::all().iter().filter(|entry| entry.variants[0].adapts());
+        let names: Vec<&str> = adapting.map(|entry| entry.name.as_str()).collect();
+        let problem = format!(
+            "`{}` does not adapt its shape to contention: name only indexes that do, such as {}",
+            self.name(),
+            names.join(" or ")
+        );
+        Err(Error::value(flag, problem))
+    }
+
     /// The index in another variant, if it has one of this name.
     pub fn in_variant(&self, name: &str) -> Option<Self> {
         let variant = self.entry.variants.iter().find(|variant| variant.name == name)?;

@@ -21,7 +21,7 @@ pub mod peers;
 
 use crate::drive::keys::BenchKey;
 use forms::Lent;
-use silvics::{AllocError, Guard, IndexKey, PoolStats};
+use silvics::{Adaptation, AllocError, Guard, IndexKey, PoolStats};
 
 /// The upserts of a contender: calls that insert a key or replace its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,11 @@ pub trait Contender: Send + Sync + Sized + 'static {
     /// The statistics of the contender's pools, if it has pools of this library.
     fn pool_stats(&self) -> Vec<PoolStats> {
         Vec::new()
+    }
+
+    /// The shape of the contender. `None` unless it adapts its shape to contention.
+    fn adaptation(&self) -> Option<Adaptation> {
+        None
     }
 }
 

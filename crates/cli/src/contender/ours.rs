@@ -5,9 +5,9 @@ use crate::contender::{Contender, Session};
 use crate::interrupt;
 use silvics::bst::bronson::build::Restarting2;
 use silvics::{
-    AllocError, AtomicRanges, Batches, BronsonTree, Check, Create, FrozenTree, Guard, IndexKey,
-    KeyRef, Lookup, Options, OrderedEnds, OrderedScan, PinIndex, Pinned, Placement, PoolStats,
-    Pooled, RangeUpdates, TryInsertError,
+    Adaptation, Adapts, AllocError, AtomicRanges, Batches, BronsonTree, Check, Create, FrozenTree,
+    Guard, IndexKey, KeyRef, Lookup, Options, OrderedEnds, OrderedScan, PinIndex, Pinned,
+    Placement, PoolStats, Pooled, RangeUpdates, TryInsertError,
 };
 use silvics_testkit::TestKey;
 use silvics_testkit::clock::Clock;
@@ -17,19 +17,83 @@ use silvics_testkit::verify::{self, verify};
 use std::marker::PhantomData;
 use std::ops::Bound::{Included, Unbounded};
 
-/// An index of ours. `S` says how it scans, if it does.
-pub struct Ours<I, S> {
+/// An index of ours. `S` says how it scans, if it does, and `A` whether it adapts.
+pub struct Ours<I, S, A = Still> {
     index: I,
-    scans: PhantomData<fn() -> S>,
+    marker: PhantomData<fn() -> (S, A)>,
 }
 
 impl<I, S> Ours<I, S> {
-    /// The index under measurement.
+    /// The index under measurement, whose shape is not looked at.
     pub fn new(index: I) -> Self {
-        let scans = PhantomData;
-        Self { index, scans }
+        Self::that(index)
     }
 }
+
+impl<I, S, A> Ours<I, S, A> {
+    /// The index under measurement.
+    pub fn that(index: I) -> Self {
+        Self { index, marker: PhantomData }
+    }
+}
+
+/// Whether an index adapts its shape to contention.
+pub trait Shape<I>: 'static {
+    /// Whether it does.
+    const ADAPTS: bool;
+
+    /// See [`Contender::adaptation`].
+    fn adaptation(index: &I) -> Option<Adaptation>;
+}
+
+/// The shape depends on the keys alone.
+pub struct Still;
+
+impl<I> Shape<I> for Still {
+    const ADAPTS: bool = false;
+
+    fn adaptation(_index: &I) -> Option<Adaptation> {
+        None
+    }
+}
+
+/// The index tells its shape by [`Adapts`].
+pub struct ByContention;
+
+impl<I: Adapts> Shape<I> for ByContention {
+    const ADAPTS: bool = true;
+
+    fn adaptation(index: &I) -> Option<Adaptation> {
+        Some(index.adaptation(&index.domain().pin()))
+    }
+}
+
+/// `Of::<I>::INDEX.shape()` is [`ByContention`] if the type `I` implements [`Adapts`], else
+/// [`Still`]: an inherent method comes before that of a trait. `I` must not be a type parameter.
+pub struct Of<I>(PhantomData<fn() -> I>);
+
+impl<I> Of<I> {
+    /// The question.
+    pub const INDEX: Self = Self(PhantomData);
+}
+
+impl<I: Adapts> Of<I> {
+    /// See [`Of`].
+    #[allow(clippy::unused_self)] // a method, so that it comes before that of the trait
+    pub fn shape(self) -> ByContention {
+        ByContention
+    }
+}
+
+/// The answer for all other types.
+pub trait Otherwise: Sized {
+    /// See [`Of`].
+    fn shape(self) -> Still {
+        Still
+    }
+}
+
+impl<I> Otherwise for Of<I> {}
 
 /// The way in which an index scans.
 pub trait ScanBy<I: Lookup>: 'static {
@@ -127,7 +191,12 @@ impl<I: OrderedScan, C: 'static> ScanBy<I> for ByRange<C> {
     }
 }
 
-impl<I: Batches + Lookup<Key: Form> + 'static, S: ScanBy<I>> Contender for Ours<I, S> {
+impl<I, S, A> Contender for Ours<I, S, A>
+where
+    I: Batches + Lookup<Key: Form> + 'static,
+    S: ScanBy<I>,
+    A: Shape<I>,
+{
     type Key = Drawn<I>;
     type Session<'a> = OursSession<'a, I, S>;
 
@@ -145,6 +214,10 @@ impl<I: Batches + Lookup<Key: Form> + 'static, S: ScanBy<I>> Contender for Ours<
 
     fn pool_stats(&self) -> Vec<PoolStats> {
         self.index.pool_stats()
+    }
+
+    fn adaptation(&self) -> Option<Adaptation> {
+        A::adaptation(&self.index)
     }
 }
 

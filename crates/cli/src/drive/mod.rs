@@ -6,6 +6,7 @@
 //! | `run` | the parameters of a run, its tally, the ledger, and failures |
 //! | `subject` | one contender under measurement: threads, clocks, loads, runs and checks |
 //! | `worker` | the loops that are measured, monomorphic for each contender |
+//! | `shape` | runs with samples of an index that adapts |
 //! | `check` | the checks of answers |
 //! | `nothing` | an index that does nothing |
 //! | `inspected` | an index whose reads are recorded, for `silvics inspect` |
@@ -16,6 +17,7 @@ pub mod inspected;
 pub mod keys;
 pub mod nothing;
 pub mod run;
+pub mod shape;
 pub mod stats;
 pub mod subject;
 mod worker;

@@ -23,7 +23,7 @@ use crate::drive::keys::BenchKey;
 use crate::host::counters::{Counters, Counts, Open};
 use crate::interrupt;
 use core_affinity::CoreId;
-use silvics::{AllocError, PoolStats};
+use silvics::{Adaptation, AllocError, PoolStats};
 use silvics_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use silvics_workload::{Choice, Share, Window};
 use std::any::Any;
@@ -176,12 +176,12 @@ impl Crew {
     }
 
     /// Runs `work` on threads that start together. Each thread gets the gate, with the flag that
-    /// ends the run.
+    /// ends the run. The calling thread calls `meanwhile`.
     fn timed(
         &self,
         threads: usize,
-        time: Option<Duration>,
         work: &(dyn Fn(Share, &Gate) -> Result<Lap, Failure> + Sync),
+        meanwhile: &mut dyn FnMut(&Gate),
     ) -> Result<Outcome, Failure> {
         let gate = Gate::new(threads);
         let laps = self.work(
@@ -189,9 +189,7 @@ impl Crew {
             |share| work(share, &gate),
             || {
                 gate.open();
-                if let Some(time) = time {
-                    gate.close_after(time);
-                }
+                meanwhile(&gate);
             },
         )?;
         let laps: Vec<Lap> = laps.into_iter().collect::<Result<_, _>>()?;
@@ -203,6 +201,14 @@ impl Default for Crew {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// The work of the calling thread while a run goes on.
+pub struct Watch<'a> {
+    /// The time between two calls.
+    pub every: Duration,
+    /// Called again and again. It takes a part of a core's time from the threads of the run.
+    pub look: &'a mut dyn FnMut(),
 }
 
 /// A gate at which threads wait for one another, with the flag that ends their run.
@@ -239,8 +245,9 @@ impl Gate {
         self.awaited.store(0, Ordering::Release);
     }
 
-    fn close_after(&self, time: Duration) {
-        const GLANCE: Duration = Duration::from_millis(20);
+    /// Closes the gate after this time. Until then, calls `look` at the start, and then each time
+    /// that `every` is over.
+    fn close_after(&self, time: Duration, Watch { every, look }: &mut Watch<'_>) {
         let end = Instant::now() + time;
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -248,7 +255,8 @@ impl Gate {
             if left.is_zero() || interrupt::pending() || self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            thread::sleep(left.min(GLANCE));
+            look();
+            thread::sleep(left.min(*every));
         }
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -350,14 +358,15 @@ impl<K: BenchKey + ?Sized> Subject<K> {
     ) -> Result<Outcome, Failure> {
         let held = (reuse == Reuse::No).then(|| self.0.hold());
         let done = AtomicUsize::new(0);
-        let result = crew.timed(crew.loaders, None, &|share, gate| {
+        let work = |share, gate: &Gate| {
             lap(gate, None, &mut || {
                 let part = traffic.choice.load_part(share);
                 let (tally, result) = self.0.load(&traffic.space, part, &gate.stop);
                 done.fetch_add(tally.inserted as usize, Ordering::Relaxed);
                 result.map(|()| (tally, traffic.choice.start()))
             })
-        });
+        };
+        let result = crew.timed(crew.loaders, &work, &mut |_| ());
         drop(held);
         self.0.loaded();
         // The failure comes from one thread; the error counts the inserts of all threads.
@@ -416,15 +425,29 @@ impl<K: BenchKey + ?Sized> Subject<K> {
         spec: &RunSpec,
         crew: &Crew,
     ) -> Result<Outcome, Failure> {
+        const GLANCE: Duration = Duration::from_millis(20);
+        self.run_watched(traffic, spec, crew, Watch { every: GLANCE, look: &mut || () })
+    }
+
+    /// Runs operations as [`Subject::run`] does, and looks at the run meanwhile.
+    pub fn run_watched(
+        &self,
+        traffic: &Traffic<K>,
+        spec: &RunSpec,
+        crew: &Crew,
+        mut watch: Watch<'_>,
+    ) -> Result<Outcome, Failure> {
         let growth = spec.growth.map(Growth::of);
-        let outcome = crew.timed(spec.threads, Some(spec.time), &|share, gate| {
+        let work = |share, gate: &Gate| {
             let mut stream = traffic.choice.stream(spec.mix, spec.number, share, spec.window);
             let end = End { stop: &gate.stop, growth: growth.as_ref() };
             lap(gate, crew.counters.as_deref(), &mut || {
                 let tally = self.0.run(&traffic.space, &mut stream, spec, end)?;
                 Ok((tally, stream.window()))
             })
-        })?;
+        };
+        let mut meanwhile = |gate: &Gate| gate.close_after(spec.time, &mut watch);
+        let outcome = crew.timed(spec.threads, &work, &mut meanwhile)?;
         if interrupt::pending() {
             return Err(Failure::Interrupted);
         }
@@ -470,6 +493,11 @@ impl<K: BenchKey + ?Sized> Subject<K> {
     /// See [`Contender::pool_stats`].
     pub fn pool_stats(&self) -> Vec<PoolStats> {
         self.0.pool_stats()
+    }
+
+    /// See [`Contender::adaptation`].
+    pub fn adaptation(&self) -> Option<Adaptation> {
+        self.0.adaptation()
     }
 }
 

@@ -8,7 +8,7 @@ use crate::contender::forms::Lent;
 use crate::contender::{Contender, Session};
 use crate::drive::keys::BenchKey;
 use crate::interrupt;
-use silvics::{AllocError, Guard, IndexKey, PoolStats};
+use silvics::{Adaptation, AllocError, Guard, IndexKey, PoolStats};
 use silvics_sync::atomic::{AtomicBool, Ordering};
 use silvics_workload::{BLOCK_OPS, Block, LoadPart, Op, Positions, Stream};
 use std::hint::black_box;
@@ -44,6 +44,8 @@ pub(super) trait Loops<K: BenchKey + ?Sized>: Send + Sync {
     fn bytes(&self) -> Option<usize>;
     /// See [`Contender::pool_stats`].
     fn pool_stats(&self) -> Vec<PoolStats>;
+    /// See [`Contender::adaptation`].
+    fn adaptation(&self) -> Option<Adaptation>;
 }
 
 impl<K: BenchKey + ?Sized, C: Contender<Key = K>> Loops<K> for Driven<C> {
@@ -84,6 +86,10 @@ impl<K: BenchKey + ?Sized, C: Contender<Key = K>> Loops<K> for Driven<C> {
 
     fn pool_stats(&self) -> Vec<PoolStats> {
         self.0.pool_stats()
+    }
+
+    fn adaptation(&self) -> Option<Adaptation> {
+        self.0.adaptation()
     }
 }
 

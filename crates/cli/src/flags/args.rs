@@ -66,6 +66,12 @@ pub enum Verb {
     /// not, with 2 if a flag is wrong or an allocation fails, and with 3 if a check exceeded its
     /// budget. All our indexes take turns, in each placement and with each type of keys.
     Verify(Box<VerifyArgs>),
+    /// Shows how an index adapts to contention while threads write
+    ///
+    /// Several threads upsert, then one thread alone. The terminal shows the base nodes, which
+    /// writers that wait for one another split, and which calm joins. A pipe gets a line for each
+    /// tenth of a second instead. A summary follows, and the content of the index is checked.
+    Watch(Box<WatchArgs>),
     /// Runs experiments of the sources and judges their claims
     ///
     /// Without a name, it lists the experiments. Each experiment prints the result of its source,
@@ -229,11 +235,46 @@ pub struct BenchArgs {
     #[arg(long)]
     pub counters: bool,
 
+    /// Writes the shape of indexes that adapt to contention, every 10 ms of each run, to a JSON
+    /// file: route nodes, base nodes, splits, joins, statistics. A plot is written beside it, with
+    /// the ending .svg. Each sample looks at every base node; the file has the time that this took
+    #[arg(long, value_name = "FILE")]
+    pub trace_adaptation: Option<std::path::PathBuf>,
+
     /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: String,
 
     /// table, json or csv
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: String,
+}
+
+#[derive(Args, Debug)]
+#[command(allow_negative_numbers = true, args_override_self = true)]
+pub struct WatchArgs {
+    /// The index to watch: one that adapts, such as ca-tree, or ca-tree:restless, which splits and
+    /// joins without contention [default: ca-tree]
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// The index to watch, instead of NAME
+    #[arg(long, value_name = "NAME", conflicts_with = "name")]
+    pub index: Option<String>,
+
+    /// The number of keys, which are loaded by one thread; all writes are upserts of them
+    #[arg(long, value_name = "N", default_value = "100k")]
+    pub keys: String,
+
+    /// The threads of the first phase, each pinned to a core [default: four per core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<String>,
+
+    /// Seconds of each phase
+    #[arg(long, value_name = "S", default_value = "3")]
+    pub seconds: String,
+
+    /// table or json
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: String,
 }

@@ -317,6 +317,7 @@ impl Lab {
             threads: None,
             load_threads: None,
             loads: Some("1".into()),
+            trace_adaptation: None,
             seconds: run.as_secs_f64().to_string(),
             rounds: pairs.to_string(),
             place,

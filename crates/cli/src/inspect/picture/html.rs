@@ -3,7 +3,7 @@
 use super::super::render::{self, NO_FINDINGS, Told};
 use super::super::report::Report;
 use super::Pictures;
-use super::svg::{NOTHING, Picture, STYLE, escape};
+use crate::svg::{NOTHING, Picture, STYLE, escape};
 use comfy_table::{Row, Table};
 use std::fmt::Write;
 

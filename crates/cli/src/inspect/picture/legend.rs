@@ -3,7 +3,7 @@
 use super::super::render::Names;
 use super::super::report::{Kind, Report};
 use super::Whose;
-use super::svg::{Canvas, KIND_COLOURS};
+use crate::svg::{Canvas, KIND_COLOURS};
 use std::collections::HashMap;
 
 /// The legend of kinds beside a picture.

@@ -3,8 +3,8 @@
 use super::super::render::{Names, percent};
 use super::super::report::Kind;
 use super::legend::Legend;
-use super::svg::{Canvas, LEFT, Picture, SPAN, address};
 use crate::flags::units::Bytes;
+use crate::svg::{Canvas, LEFT, Picture, SPAN, address};
 use silvics_layout::Paths;
 use silvics_layout::views::{Pair, Window};
 use std::cmp::Ordering;

@@ -2,7 +2,6 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `svg` | elements of XML, and the assembly of pictures |
 //! | `legend` | kinds, with their colours |
 //! | `lines`, `sets`, `pages` | the three pictures |
 //! | `html` | the page |
@@ -17,17 +16,16 @@ mod legend;
 mod lines;
 mod pages;
 mod sets;
-mod svg;
 #[cfg(test)]
 mod tests;
 
 use super::render;
 use super::report::{Kind, Report};
 use crate::flags::error::Error;
+use crate::svg::{self, Picture};
 use files::Files;
 use legend::Legend;
 use silvics_layout::{Census, Machine, NodeLayout, Paths};
-use svg::Picture;
 
 /// Draws the objects of a census, which the report is about, and writes the requested files.
 pub fn write(

@@ -3,8 +3,8 @@
 use super::super::render::percent;
 use super::Whose;
 use super::sets::level;
-use super::svg::{Canvas, LEFT, Picture, SHARE_COLOURS, SPAN, address};
 use crate::flags::units::Bytes;
+use crate::svg::{Canvas, LEFT, Picture, SHARE_COLOURS, SPAN, address};
 use silvics_layout::views::PageMap;
 use silvics_pool::{HUGE_PAGE, SMALL_PAGE};
 

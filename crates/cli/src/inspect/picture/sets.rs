@@ -2,7 +2,7 @@
 
 use super::super::render::{Names, percent};
 use super::super::report::Kind;
-use super::svg::{Canvas, LEFT, Picture, SHARE_COLOURS, SPAN};
+use crate::svg::{Canvas, LEFT, Picture, SHARE_COLOURS, SPAN};
 use silvics_layout::views::SetMap;
 use silvics_layout::{Census, Level, Machine, Sets};
 use std::fmt::Write;

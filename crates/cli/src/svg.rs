@@ -16,7 +16,7 @@ pub const TEXT: f64 = 16.0;
 
 /// The style sheet. Class `kN` colours objects of the Nth kind, `rN` the bytes of them that
 /// searches read, and `hN` shares.
-pub const STYLE: &str = include_str!("style.css");
+pub const STYLE: &str = include_str!("svg.css");
 /// The number of colours for kinds. The last one is for all other kinds.
 pub const KIND_COLOURS: usize = 8;
 /// The number of colours of shares, of which the last is the strongest. 0 is for nothing.
@@ -103,6 +103,16 @@ impl Canvas {
     /// A line.
     pub fn line(&mut self, class: &str, [x1, y1]: [f64; 2], [x2, y2]: [f64; 2]) {
         let _ = writeln!(self.body, r#"<path class="{class}" d="M{x1} {y1}L{x2} {y2}"/>"#);
+    }
+
+    /// A line through points.
+    pub fn lines(&mut self, class: &str, points: impl IntoIterator<Item = [f64; 2]>) {
+        let _ = write!(self.body, r#"<path class="{class}" d=""#);
+        for (at, [x, y]) in points.into_iter().enumerate() {
+            let step = if at == 0 { 'M' } else { 'L' };
+            let _ = write!(self.body, "{step}{x:.1} {y:.1}");
+        }
+        self.body.push_str("\"/>\n");
     }
 
     /// Text on the base line `y`. Classes: `t` begins, `m` has its middle and `a` ends at `x`.
